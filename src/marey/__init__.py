@@ -1,0 +1,77 @@
+"""Turn motion capture into an articulated skeleton and its motion.
+
+Names are imported when first used, so that `import marey` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from marey import geometry as geometry
+    from marey import io as io
+    from marey import metrics as metrics
+    from marey import synth as synth
+    from marey.bodies import Bodies as Bodies
+    from marey.errors import ConvergenceError as ConvergenceError
+    from marey.errors import DataError as DataError
+    from marey.errors import FormatError as FormatError
+    from marey.errors import MareyError as MareyError
+    from marey.errors import MissingExtraError as MissingExtraError
+    from marey.errors import OptionError as OptionError
+    from marey.errors import OutputError as OutputError
+    from marey.io import formats as formats
+    from marey.io import read as read
+    from marey.io import read_motion as read_motion
+    from marey.io import read_skeleton as read_skeleton
+    from marey.io import write as write
+    from marey.joints import JointFits as JointFits
+    from marey.motion import Contact as Contact
+    from marey.motion import Motion as Motion
+    from marey.report import Finding as Finding
+    from marey.report import Report as Report
+    from marey.skeleton import Skeleton as Skeleton
+    from marey.solution import Solution as Solution
+    from marey.solution import Subject as Subject
+    from marey.take import Analog as Analog
+    from marey.take import Event as Event
+    from marey.take import Source as Source
+    from marey.take import Take as Take
+    from marey.tree import Tree as Tree
+
+_HOME = {
+    "marey.bodies": ("Bodies",),
+    "marey.errors": (
+        "ConvergenceError",
+        "DataError",
+        "FormatError",
+        "MareyError",
+        "MissingExtraError",
+        "OptionError",
+        "OutputError",
+    ),
+    "marey.io": ("formats", "read", "read_motion", "read_skeleton", "write"),
+    "marey.joints": ("JointFits",),
+    "marey.motion": ("Contact", "Motion"),
+    "marey.report": ("Finding", "Report"),
+    "marey.skeleton": ("Skeleton",),
+    "marey.solution": ("Solution", "Subject"),
+    "marey.take": ("Analog", "Event", "Source", "Take"),
+    "marey.tree": ("Tree",),
+}
+_MODULES = ("geometry", "io", "metrics", "synth")
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted([*_MODULE_OF, *_MODULES])
+__version__ = "0.1.0.dev0"
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(import_module(_MODULE_OF[name]), name)
+    if name in _MODULES:
+        return import_module(f"marey.{name}")
+    raise AttributeError(f"module 'marey' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,117 @@
+"""Every error marey raises on purpose.
+
+* MareyError
+  - FormatError: a file is not what its format promises
+  - DataError (also ValueError): the recording cannot support what was asked
+  - OptionError (also ValueError): an argument is out of range or contradicts another
+  - OutputError (also OSError): a result could not be written
+  - ConvergenceError: an iteration ended without an answer
+  - MissingExtraError (also ImportError): an optional package is not installed
+"""
+
+from os import PathLike, fspath
+from typing import Literal
+
+
+class MareyError(Exception):
+    """Base of all errors raised on purpose; catch this one in applications."""
+
+
+class FormatError(MareyError):
+    """A file is not what its format promises.
+
+    Attributes:
+        path: The file.
+        format: Name of the format it was read as, or "" when none fits.
+        offset: Byte or line where reading stopped; None when the file as a whole is
+            meant. Lines count from 1, bytes from 0.
+        counted: What `offset` counts, "byte" or "line".
+        expected: What the format asks for at that place.
+        found: What stands there.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        offset: int | None = None,
+        *,
+        expected: str,
+        found: str,
+        format: str = "",
+        counted: Literal["byte", "line"] = "byte",
+    ) -> None:
+        where = "" if offset is None else f", {counted} {offset}"
+        kind = f" ({format})" if format else ""
+        super().__init__(
+            f"{printable(fspath(path))}{kind}{where}: "
+            f"expected {expected}, found {printable(found)}"
+        )
+        self.path = fspath(path)
+        self.format = format
+        self.offset = offset
+        self.counted = counted
+        self.expected = expected
+        self.found = found
+
+
+class DataError(MareyError, ValueError):
+    """The recording cannot support the request.
+
+    Attributes:
+        found: What the recording holds.
+        needed: What the operation needs.
+    """
+
+    def __init__(self, what: str, *, found: object, needed: object) -> None:
+        super().__init__(f"{what}: found {found}, need {needed}")
+        self.found = found
+        self.needed = needed
+
+
+class OptionError(MareyError, ValueError):
+    """An argument is out of range or contradicts another.
+
+    Attributes:
+        option: Name of the argument.
+        found: What was given.
+        needed: What is allowed.
+    """
+
+    def __init__(self, option: str, *, found: object, needed: object) -> None:
+        super().__init__(f"{option}: found {found!r}, need {needed}")
+        self.option = option
+        self.found = found
+        self.needed = needed
+
+
+class OutputError(MareyError, OSError):
+    """A result could not be written; what stood at its place before is untouched."""
+
+
+class ConvergenceError(MareyError):
+    """An iteration ended without an answer it could stand for."""
+
+
+class MissingExtraError(MareyError, ImportError):
+    """An optional package is not installed; the message holds the pip line."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"this needs {package}, which is not installed: "
+            f'pip install "marey[{extra}]"'
+        )
+        self.package = package
+        self.extra = extra
+
+
+def printable(text: str, limit: int = 200) -> str:
+    """Return text that is safe in a terminal: control characters become escapes.
+
+    Args:
+        text: Anything read from a file, file names included.
+        limit: Longest result in characters; what is cut off ends in "…".
+    """
+    short = text if len(text) <= limit else text[: limit - 1] + "…"
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in short
+    )

@@ -1,0 +1,332 @@
+"""Reading and writing recordings, motions and skeletons.
+
+The format of a file is recognised by its content; the suffix decides only between
+formats that look alike. A new format is one file in this folder and one line below.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from marey.errors import DataError, FormatError, OptionError
+from marey.io._atomic import check_target, write_atomic
+from marey.io._format import HEAD, File, Format, Output, ReadOptions, WriteOptions
+from marey.io._losses import losses
+from marey.motion import Motion
+from marey.report import Finding
+from marey.skeleton import Skeleton
+from marey.take import Take
+
+# Asked in this order; the table reader takes what looks like a table and nothing else.
+REGISTRY = ("c3d", "npz", "bvh", "amc", "trc", "skel", "csv")
+
+
+@cache
+def formats() -> tuple[Format, ...]:
+    """Return every format, in the order in which they are asked about a file."""
+    return tuple(import_module(f"marey.io.{name}").FORMAT for name in REGISTRY)
+
+
+def read(
+    path: str | PathLike[str],
+    *,
+    format: str = "auto",
+    unit: str | None = None,
+    up: str | None = None,
+    rate: float | None = None,
+    frames: tuple[int | None, int | None] | None = None,
+    markers: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    rename: Mapping[str, str] | None = None,
+    columns: str | Path | Mapping[str, Any] | None = None,
+    skeleton: str | Path | None = None,
+    analog: bool = False,
+    computed: bool = False,
+) -> Take:
+    """Return a recording in metres and +Z up, whatever the format.
+
+    What the file says of its unit, axes and rate, and what had to be assumed, stands in
+    `take.source`. A file that holds a motion (BVH, AMC) gives its joints as sensors.
+
+    Args:
+        path: The file.
+        format: Name of a format, to skip recognition by content.
+        unit: Overrides the file's length unit: "mm", "cm", "m", "in" or "ft".
+        up: Overrides the file's up axis: "x", "y", "z", "-x", "-y" or "-z".
+        rate: Overrides the file's frame rate, in hertz.
+        frames: Keep frames start up to but not including stop; None is the end.
+        markers: Keep only markers whose label matches one of these patterns, such as
+            "L*" or "JOE:*".
+        drop: Leave out markers whose label matches one of these patterns.
+        rename: New labels by old label, without the subject.
+        columns: Column map of a table: a TOML file or its content (docs/formats.md).
+        skeleton: The ASF file of an AMC; found beside it when left out.
+        analog: Also keep analog channels.
+        computed: Also keep points that the capture software computed.
+
+    Raises:
+        FormatError: If the file cannot be read.
+        OptionError: If an option is out of range.
+        DataError: If a selection leaves nothing.
+    """
+    options = ReadOptions(
+        unit=unit,
+        up=up,
+        rate=rate,
+        columns=columns,
+        skeleton=skeleton,
+        analog=analog,
+        computed=computed,
+    )
+    file, found = _open(path, format, options, ("read_take", "read_motion"))
+    if found.read_take is not None:
+        take = found.read_take(file)
+    else:
+        assert found.read_motion is not None
+        take = take_of_motion(found.read_motion(file))
+    return _selected(take, frames, markers, drop, rename or {})
+
+
+def read_motion(
+    path: str | PathLike[str],
+    *,
+    format: str = "auto",
+    unit: str | None = None,
+    up: str | None = None,
+    rate: float | None = None,
+    skeleton: str | Path | None = None,
+) -> Motion:
+    """Return the motion a file holds: a skeleton and its joint rotations over time.
+
+    The arguments are those of `read`.
+
+    Raises:
+        FormatError: If the file cannot be read or holds no motion.
+    """
+    options = ReadOptions(unit=unit, up=up, rate=rate, skeleton=skeleton)
+    file, found = _open(path, format, options, ("read_motion",))
+    assert found.read_motion is not None
+    return found.read_motion(file)
+
+
+def read_skeleton(
+    path: str | PathLike[str],
+    *,
+    format: str = "auto",
+    unit: str | None = None,
+    up: str | None = None,
+) -> Skeleton:
+    """Return the skeleton a file holds: *.skel.json, ASF, or that of a BVH.
+
+    Raises:
+        FormatError: If the file cannot be read or holds no skeleton.
+    """
+    options = ReadOptions(unit=unit, up=up)
+    file, found = _open(path, format, options, ("read_skeleton", "read_motion"))
+    if found.read_skeleton is not None:
+        return found.read_skeleton(file)
+    assert found.read_motion is not None
+    return found.read_motion(file).skeleton
+
+
+def write(
+    thing: Take | Motion | Skeleton,
+    path: str | PathLike[str],
+    *,
+    format: str = "auto",
+    unit: str | None = None,
+    up: str | None = None,
+    overwrite: bool = False,
+) -> tuple[Finding, ...]:
+    """Write a recording, a motion or a skeleton; the suffix decides the format.
+
+    The file appears whole or not at all, and the same thing gives the same bytes. A
+    format that holds only recordings gets a motion's joints as sensors.
+
+    Args:
+        thing: What to write.
+        path: Where to; its folder must exist.
+        format: Name of a format, when the suffix does not say it.
+        unit: Length unit of the file; each format has its own habit.
+        up: Axis of the file that points up.
+        overwrite: Replace a file that exists. The file that was read is never replaced.
+
+    Returns:
+        What the format could not hold of this thing, one finding each.
+
+    Raises:
+        OptionError: If the path is taken, or the format cannot hold the thing.
+        OutputError: If the folder is missing or the disk is full.
+    """
+    path = Path(path)
+    chosen = _format_named(format) if format != "auto" else _format_of_suffix(path)
+    options = WriteOptions(unit=unit, up=up)
+    inputs = () if isinstance(thing, Skeleton) else (thing.source.path,)
+    lost = losses(thing, chosen)
+    if isinstance(thing, Motion) and chosen.write_motion is None:
+        thing = take_of_motion(thing)
+    output = _rendered(thing, chosen, options)
+    targets = {
+        path if suffix == "" else path.with_suffix(suffix): suffix for suffix in output
+    }
+    for target in targets:
+        check_target(target, overwrite=overwrite, inputs=inputs)
+    for target, suffix in targets.items():
+        write_atomic(target, output[suffix])
+    return lost
+
+
+def take_of_motion(motion: Motion) -> Take:
+    """Return a motion's joints, without the bone ends, as 6-DoF sensors of a take."""
+    keep = ~motion.skeleton.is_end
+    names = tuple(n for n, k in zip(motion.skeleton.names, keep, strict=True) if k)
+    return Take(
+        rate=motion.rate,
+        T_world_sensor=motion.T_world_joint()[:, keep],
+        sensor_names=names,
+        start=motion.start,
+        source=motion.source,
+    )
+
+
+def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
+    """Return the format of a file by its content.
+
+    Args:
+        path: The file.
+        needs: Prefer a format that has one of these readers.
+
+    Raises:
+        FormatError: If there is no such file or no format knows it.
+    """
+    path = Path(path)
+    head = _head(path)
+    suffix = path.suffix.lower()
+    matches = [f for f in formats() if f.sniff(head)]
+    # Of several that recognise the content, the one with the file's own suffix.
+    matches.sort(key=lambda f: suffix not in f.suffixes)
+    able = [f for f in matches if not needs or any(getattr(f, n) for n in needs)]
+    if able:
+        return able[0]
+    if matches:
+        raise FormatError(
+            path,
+            expected=f"a file that holds a {needs[0].removeprefix('read_')}",
+            found=f"{matches[0].title}, which does not",
+            format=matches[0].name,
+        )
+    raise FormatError(
+        path,
+        expected=f"one of the formats {', '.join(f.name for f in formats())}",
+        found=f"{len(head)} bytes that none of them knows: {head[:16]!r}"
+        if head
+        else "an empty file",
+    )
+
+
+def _open(
+    path: str | PathLike[str], name: str, options: ReadOptions, needs: Sequence[str]
+) -> tuple[File, Format]:
+    if name == "auto":
+        found = recognise(path, needs)
+    else:
+        found = _format_named(name)
+        _head(Path(path))
+        if not any(getattr(found, need) for need in needs):
+            what = needs[0].removeprefix("read_")
+            raise OptionError("format", found=name, needed=f"one that holds a {what}")
+    return File(Path(path), found.name, options), found
+
+
+def _head(path: Path) -> bytes:
+    if not path.exists():
+        raise FormatError(path, expected="a file", found="nothing at this path")
+    if not path.is_file():
+        raise FormatError(path, expected="a file", found="a folder or device")
+    try:
+        with path.open("rb") as handle:
+            return handle.read(HEAD)
+    except OSError as error:
+        raise FormatError(path, expected="a readable file", found=str(error)) from error
+
+
+def _format_named(name: str) -> Format:
+    for known in formats():
+        if known.name == name:
+            return known
+    names = ", ".join(known.name for known in formats())
+    raise OptionError("format", found=name, needed=f"one of {names}")
+
+
+def _format_of_suffix(path: Path) -> Format:
+    for known in formats():
+        if any(path.name.lower().endswith(suffix) for suffix in known.suffixes):
+            return known
+    suffixes = ", ".join(suffix for known in formats() for suffix in known.suffixes)
+    raise OptionError("path", found=path.name, needed=f"a suffix out of {suffixes}")
+
+
+def _rendered(
+    thing: Take | Motion | Skeleton, chosen: Format, options: WriteOptions
+) -> Output:
+    if isinstance(thing, Take) and chosen.write_take is not None:
+        return chosen.write_take(thing, options)
+    if isinstance(thing, Motion) and chosen.write_motion is not None:
+        return chosen.write_motion(thing, options)
+    if isinstance(thing, Skeleton) and chosen.write_skeleton is not None:
+        return chosen.write_skeleton(thing, options)
+    what = type(thing).__name__.lower()
+    able = [f.name for f in formats() if getattr(f, f"write_{what}")]
+    raise OptionError(
+        "format",
+        found=chosen.name,
+        needed=f"a format that holds a {what}: {', '.join(able)}",
+    )
+
+
+def _selected(
+    take: Take,
+    frames: tuple[int | None, int | None] | None,
+    markers: Sequence[str],
+    drop: Sequence[str],
+    rename: Mapping[str, str],
+) -> Take:
+    if frames is not None:
+        start, stop = frames
+        take = take.cut(start or 0, take.n_frames if stop is None else stop)
+    if markers or drop:
+        keep = [
+            i
+            for i, names in enumerate(zip(take.labels, take.full_labels, strict=True))
+            if (not markers or _matches(names, markers)) and not _matches(names, drop)
+        ]
+        if not keep:
+            raise DataError(
+                "marker selection",
+                found=f"none of {', '.join(take.full_labels)}",
+                needed="at least one marker",
+            )
+        take = take.select(keep)
+    if rename:
+        _check_rename(take, rename)
+        take = replace(take, labels=tuple(rename.get(n, n) for n in take.labels))
+    return take
+
+
+def _matches(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
+
+
+def _check_rename(take: Take, rename: Mapping[str, str]) -> None:
+    unknown = sorted(set(rename) - set(take.labels))
+    if unknown:
+        raise OptionError(
+            "rename",
+            found=", ".join(unknown),
+            needed=f"labels of {', '.join(take.labels)}",
+        )

@@ -1,0 +1,98 @@
+"""Units and axes: the one place where a file's world becomes marey's.
+
+marey's world is metres, right-handed, +Z up.
+"""
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.errors import OptionError
+
+METRES = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "in": 0.0254, "ft": 0.3048}
+"""Metres per length unit."""
+
+SPELLINGS = {
+    "mm": ("mm", "millimeter", "millimeters", "millimetre", "millimetres"),
+    "cm": ("cm", "centimeter", "centimeters", "centimetre", "centimetres"),
+    "m": ("m", "meter", "meters", "metre", "metres"),
+    "in": ("in", "inch", "inches"),
+    "ft": ("ft", "foot", "feet"),
+}
+
+R_MAREY_FILE = {
+    "z": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    "-z": [[1, 0, 0], [0, -1, 0], [0, 0, -1]],
+    "y": [[1, 0, 0], [0, 0, -1], [0, 1, 0]],
+    "-y": [[1, 0, 0], [0, 0, 1], [0, -1, 0]],
+    "x": [[0, 0, -1], [0, 1, 0], [1, 0, 0]],
+    "-x": [[0, 0, 1], [0, 1, 0], [-1, 0, 0]],
+}
+"""Turn from a file with this axis up; X stays X where it can."""
+
+
+def unit_named(text: str) -> str | None:
+    """Return the unit a file means by a word such as "Millimeters"; None if unknown."""
+    word = text.strip().strip("()[]").lower()
+    return next((unit for unit, names in SPELLINGS.items() if word in names), None)
+
+
+def metres(unit: str) -> float:
+    """Return metres per unit.
+
+    Raises:
+        OptionError: If the unit is not known.
+    """
+    name = unit_named(unit)
+    if name is None:
+        raise OptionError("unit", found=unit, needed=f"one of {', '.join(METRES)}")
+    return METRES[name]
+
+
+def turn_upright(up: str) -> Float[np.ndarray, "3 3"]:
+    """Return R_marey_file for a file whose axis `up` points up.
+
+    Raises:
+        OptionError: If `up` is not an axis.
+    """
+    if up not in R_MAREY_FILE:
+        raise OptionError("up", found=up, needed=f"one of {', '.join(R_MAREY_FILE)}")
+    return np.array(R_MAREY_FILE[up], dtype=float)
+
+
+def points_in(
+    points: Float[np.ndarray, "*batch 3"], unit: str, up: str
+) -> Float[np.ndarray, "*batch 3"]:
+    """Return points of a file in marey's world; the given array may be reused."""
+    if metres(unit) != 1.0:
+        points *= metres(unit)
+    if up != "z":
+        points = points @ turn_upright(up).T
+    return points
+
+
+def points_out(
+    points: Float[np.ndarray, "*batch 3"], unit: str, up: str
+) -> Float[np.ndarray, "*batch 3"]:
+    """Return points of marey's world in a file's units and axes."""
+    turned = points if up == "z" else points @ turn_upright(up)
+    return turned / metres(unit)
+
+
+def poses_in(
+    T: Float[np.ndarray, "*batch 4 4"], unit: str, up: str
+) -> Float[np.ndarray, "*batch 4 4"]:
+    """Return poses T_world_sensor of a file in marey's world."""
+    out = T.copy()
+    out[..., :3, 3] *= metres(unit)
+    out[..., :3, :] = turn_upright(up) @ out[..., :3, :]
+    return out
+
+
+def poses_out(
+    T: Float[np.ndarray, "*batch 4 4"], unit: str, up: str
+) -> Float[np.ndarray, "*batch 4 4"]:
+    """Return poses T_world_sensor of marey's world in a file's units and axes."""
+    out = T.copy()
+    out[..., :3, :] = turn_upright(up).T @ out[..., :3, :]
+    out[..., :3, 3] /= metres(unit)
+    return out

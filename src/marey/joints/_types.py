@@ -1,0 +1,55 @@
+"""What every joint method returns."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class JointFits:
+    """One candidate joint for every pair of bodies, as parallel arrays.
+
+    A pair that shares no frames is NaN throughout.
+    """
+
+    pair: Int[np.ndarray, "pair 2"]
+    """Body indices (a, b) with a < b."""
+
+    center_a: Float[np.ndarray, "pair 3"]
+    """Joint centre in the coordinates of body a, in metres."""
+
+    center_b: Float[np.ndarray, "pair 3"]
+    """Joint centre in the coordinates of body b, in metres."""
+
+    axis_a: Float[np.ndarray, "pair 3"]
+    """Unit axis of a hinge in the coordinates of body a; NaN for other kinds."""
+
+    axis_b: Float[np.ndarray, "pair 3"]
+    """Unit axis of a hinge in the coordinates of body b; NaN for other kinds."""
+
+    residual: Float[np.ndarray, " pair"]
+    """Root mean square gap between the two centres over the take, in metres."""
+
+    noise: Float[np.ndarray, " pair"]
+    """The gap that the measurement noise alone would leave, in metres."""
+
+    distance: Float[np.ndarray, " pair"]
+    """Mean distance of the joint centre from the two bodies' markers, in metres."""
+
+    mediated: Float[np.ndarray, " pair"]
+    """How much a third body explains of the pair's gap: 1 = nothing, more = much."""
+
+    spread: Float[np.ndarray, "pair 6"]
+    """Singular values of the fit per root frame, ascending: what the motion excited."""
+
+    covariance: Float[np.ndarray, "pair 6 6"]
+    """Covariance of (center_a, center_b), in square metres."""
+
+    kind: tuple[str, ...]
+    """"ball", "universal", "hinge" or "fixed", one per pair."""
+
+    @property
+    def fitted(self) -> Bool[np.ndarray, " pair"]:
+        """Whether the pair shared frames enough for a fit."""
+        return np.asarray(np.isfinite(self.residual))

@@ -1,0 +1,221 @@
+"""A skeleton in motion: root pose and joint rotations over time."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from marey import geometry
+from marey.errors import DataError, OptionError
+from marey.skeleton import Skeleton
+from marey.take import Source
+
+# Neighbouring frames turned further apart than this (radians) are joined by the
+# shortest way alone: their angular velocity is not known well enough for a curve.
+LARGEST_CURVED_STEP = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contact:
+    """A foot, hand or paw that stays where it is for a while."""
+
+    joint: str
+    """Name of the joint whose bone touches."""
+
+    start: float
+    """Second at which the contact begins."""
+
+    end: float
+    """Second at which it ends."""
+
+    anchor: Float[np.ndarray, " 3"]
+    """The point of contact in the world, in metres."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Motion:
+    """Joint rotations of a skeleton over time; bone lengths never change."""
+
+    skeleton: Skeleton
+    T_world_root: Float[np.ndarray, "frame 4 4"]
+    """Pose of the root joint, in metres."""
+
+    wxyz: Float[np.ndarray, "frame joint 4"]
+    """R_parent_joint as unit quaternions, sign-continuous. The root's parent is the
+    world, so its rotation is that of `T_world_root`."""
+
+    rate: float
+    """Frames per second; NaN for frames that are not evenly spaced."""
+
+    start: float = 0.0
+    """Time of the first frame in seconds."""
+
+    contacts: tuple[Contact, ...] = ()
+    source: Source = field(default_factory=Source)
+    """The file it was read from, if any, and what was found there."""
+
+    def __post_init__(self) -> None:
+        needed = (len(self.T_world_root), self.skeleton.n_joints)
+        if self.wxyz.shape[:2] != needed:
+            raise DataError("motion.wxyz", found=self.wxyz.shape[:2], needed=needed)
+        if self.rate <= 0.0:
+            raise DataError("motion.rate", found=self.rate, needed="above 0 Hz")
+        object.__setattr__(self, "wxyz", geometry.quat_continuous(self._rooted()))
+
+    def _rooted(self) -> Float[np.ndarray, "frame joint 4"]:
+        root = geometry.quat_from_matrix(self.T_world_root[:, :3, :3])
+        return np.concatenate([root[:, None], self.wxyz[:, 1:]], axis=1)
+
+    @property
+    def n_frames(self) -> int:
+        """Number of frames."""
+        return len(self.wxyz)
+
+    @property
+    def times(self) -> Float[np.ndarray, " frame"]:
+        """Time of each frame in seconds, beginning at `start`."""
+        return self.start + np.arange(self.n_frames) / self.rate
+
+    @property
+    def duration(self) -> float:
+        """Seconds between the first and the last frame."""
+        return max(self.n_frames - 1, 0) / self.rate
+
+    def T_world_joint(self) -> Float[np.ndarray, "frame joint 4 4"]:
+        """Return the pose of every joint in the world, in metres."""
+        return self.skeleton.forward(self.T_world_root, self.wxyz)
+
+    def marker_points(self) -> Float[np.ndarray, "frame marker 3"]:
+        """Return where the skeleton's markers are in the world, in metres."""
+        T = self.T_world_joint()[:, self.skeleton.marker_joint]
+        return geometry.apply(T, self.skeleton.marker_offset)
+
+    def euler(self, order: str = "ZXY") -> Float[np.ndarray, "frame joint 3"]:
+        """Return continuous, unwrapped Euler angles in radians.
+
+        Args:
+            order: Axes of the three turns about moving axes, such as "ZXY".
+        """
+        return geometry.euler_continuous(self.wxyz, order)
+
+    def at(self, time: float | Float[np.ndarray, " time"]) -> "Motion":
+        """Return the motion at other times, smooth on SO(3) and exact on its frames.
+
+        Between frames every rotation follows a cubic Hermite curve in the tangent space
+        of the earlier frame, with angular velocities from the neighbouring frames; the
+        root's place follows the same curve in space.
+
+        Args:
+            time: Seconds on the clock of `start`; one or several, in any order.
+
+        Returns:
+            One frame per time. `rate` is NaN.
+
+        Raises:
+            OptionError: If a time lies outside the motion.
+        """
+        wanted = np.atleast_1d(np.asarray(time, dtype=float))
+        position = self._positions(wanted)
+        frame = np.clip(position.astype(np.int64), 0, max(self.n_frames - 2, 0))
+        share = position - frame
+        wxyz = _curve_rotations(self.wxyz, frame, share)
+        place = _curve_points(self.T_world_root[:, :3, 3], frame, share)
+        return replace(
+            self,
+            T_world_root=geometry.transform(
+                geometry.matrix_from_quat(wxyz[:, 0]), place
+            ),
+            wxyz=wxyz,
+            rate=np.nan,
+            start=float(wanted[0]) if len(wanted) else self.start,
+        )
+
+    def resample(self, rate: float) -> "Motion":
+        """Return the motion at another frame rate, over the same time."""
+        if not rate > 0.0:
+            raise OptionError("rate", found=rate, needed="above 0 Hz")
+        count = int(np.floor(self.duration * rate * (1.0 + 1e-12) + 1e-9)) + 1
+        times = self.start + np.arange(count) / rate
+        return replace(self.at(times), rate=rate, start=self.start)
+
+    def _positions(self, times: np.ndarray) -> np.ndarray:
+        """Return fractional frame numbers, exact where a time is a frame's."""
+        position = (times - self.start) * self.rate
+        nearest = np.round(position)
+        position = np.where(np.abs(position - nearest) < 1e-9, nearest, position)
+        inside = (position >= 0.0) & (position <= self.n_frames - 1)
+        if not inside.all():
+            raise OptionError(
+                "time",
+                found=float(times[~inside][0]),
+                needed=f"{self.start} to {self.start + self.duration} s",
+            )
+        return np.asarray(position)
+
+
+def _curve_rotations(
+    wxyz: np.ndarray, frame: np.ndarray, share: np.ndarray
+) -> np.ndarray:
+    """Return rotations a share of the way from each frame to the next."""
+    if len(wxyz) < 2:
+        return np.repeat(wxyz, len(frame), axis=0)
+    step = geometry.quat_log(
+        geometry.quat_multiply(geometry.quat_conjugate(wxyz[:-1]), wxyz[1:])
+    )
+    speed = _central(step)
+    way = step[frame]
+    leaving, arriving = speed[frame], _to_tangent(way, speed[frame + 1])
+    bold = np.linalg.norm(way, axis=-1, keepdims=True) > LARGEST_CURVED_STEP
+    curve = _hermite(way, leaving, arriving, share[:, None, None])
+    straight = share[:, None, None] * way
+    turned = geometry.quat_exp(np.where(bold | ~np.isfinite(curve), straight, curve))
+    # Unknown neighbours must not blur a frame that is known.
+    exact = np.where((share == 1.0)[:, None, None], wxyz[frame + 1], wxyz[frame])
+    between = geometry.quat_multiply(wxyz[frame], turned)
+    return np.where(((share == 0.0) | (share == 1.0))[:, None, None], exact, between)
+
+
+def _curve_points(
+    points: np.ndarray, frame: np.ndarray, share: np.ndarray
+) -> np.ndarray:
+    if len(points) < 2:
+        return np.repeat(points, len(frame), axis=0)
+    step = np.diff(points, axis=0)
+    speed = _central(step)
+    way, s = step[frame], share[:, None]
+    curve = _hermite(way, speed[frame], speed[frame + 1], s)
+    between = points[frame] + np.where(np.isfinite(curve), curve, s * way)
+    exact = np.where(s == 1.0, points[frame + 1], points[frame])
+    return np.asarray(np.where((s == 0.0) | (s == 1.0), exact, between))
+
+
+def _central(step: np.ndarray) -> np.ndarray:
+    """Return the velocity at each frame: the mean of the steps on its two sides."""
+    inner = 0.5 * (step[1:] + step[:-1])
+    return np.concatenate([_end(step[:2]), inner, _end(step[:-3:-1])])
+
+
+def _end(step: np.ndarray) -> np.ndarray:
+    """Return the velocity at an end frame, from the parabola through three frames."""
+    return step[:1] if len(step) < 2 else 1.5 * step[:1] - 0.5 * step[1:2]
+
+
+def _to_tangent(way: np.ndarray, speed: np.ndarray) -> np.ndarray:
+    """Carry a body-frame velocity at exp(way) to the rate of change of way itself."""
+    angle = np.linalg.norm(way, axis=-1, keepdims=True)
+    small = angle < geometry.SMALL
+    safe = np.where(small, 1.0, angle)
+    half = 0.5 * safe
+    gain = np.where(small, 1.0 / 12.0, (1.0 - half / np.tan(half)) / safe**2)
+    turn = np.cross(way, speed)
+    return np.asarray(speed + 0.5 * turn + gain * np.cross(way, turn))
+
+
+def _hermite(
+    way: np.ndarray, leaving: np.ndarray, arriving: np.ndarray, s: np.ndarray
+) -> np.ndarray:
+    """Return the cubic from 0 to `way` with these velocities at its ends."""
+    rise = s * s * (3.0 - 2.0 * s)
+    return np.asarray(
+        rise * way + s * (1.0 - s) ** 2 * leaving + s * s * (s - 1.0) * arriving
+    )

@@ -1,0 +1,159 @@
+"""The figure: joints, their offsets, axes and limits, and where the markers sit."""
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from marey import geometry
+from marey.errors import DataError
+
+Kind = Literal["root", "ball", "universal", "hinge", "fixed"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Skeleton:
+    """A tree of joints joined by rigid bones.
+
+    At identity every joint frame is aligned with the world, so the offsets draw the
+    rest pose. Fixed joints without children are the ends of bones.
+    """
+
+    names: tuple[str, ...]
+    """One name per joint, unique."""
+
+    parent: Int[np.ndarray, " joint"]
+    """Parent joint, parent[i] < i; -1 for the root, which is joint 0."""
+
+    offset: Float[np.ndarray, "joint 3"]
+    """Place in the parent's frame, in metres; the root's is its place at rest."""
+
+    kind: tuple[Kind, ...] = ()
+    """"root", "ball", "universal", "hinge" or "fixed"; balls when left out."""
+
+    axes: Float[np.ndarray, "joint 2 3"] = field(
+        default_factory=lambda: np.zeros((0, 2, 3))
+    )
+    """Unit axes in the joint's frame: a hinge turns about the first; a universal joint
+    about the first, then the second; a ball's are the swing axes x and y of `limits`.
+    NaN where unused."""
+
+    limits: Float[np.ndarray, "joint 3 2"] = field(
+        default_factory=lambda: np.zeros((0, 3, 2))
+    )
+    """Least and greatest swing about x, swing about y and twist about the bone, in
+    radians; a hinge uses the first, a universal joint the first two. NaN = free."""
+
+    marker_labels: tuple[str, ...] = ()
+    marker_joint: Int[np.ndarray, " marker"] = field(
+        default_factory=lambda: np.zeros(0, dtype=np.int64)
+    )
+    """The joint whose bone carries each marker."""
+
+    marker_offset: Float[np.ndarray, "marker 3"] = field(
+        default_factory=lambda: np.zeros((0, 3))
+    )
+    """Place of each marker in its joint's frame, in metres."""
+
+    covariance: Float[np.ndarray, "joint 3 3"] = field(
+        default_factory=lambda: np.zeros((0, 3, 3))
+    )
+    """Covariance of each offset, in square metres; NaN where unknown."""
+
+    length_sd: Float[np.ndarray, " joint"] = field(default_factory=lambda: np.zeros(0))
+    """Standard deviation of each bone length, in metres; NaN where unknown."""
+
+    def __post_init__(self) -> None:
+        n = len(self.names)
+        if not self.kind and n:
+            object.__setattr__(self, "kind", ("root", *["ball"] * (n - 1)))
+        for name in ("axes", "limits", "covariance", "length_sd"):
+            value = getattr(self, name)
+            if value.size == 0:
+                object.__setattr__(self, name, np.full((n, *value.shape[1:]), np.nan))
+        self._check()
+
+    def _check(self) -> None:
+        n = len(self.names)
+        for name in ("parent", "offset", "kind", "axes", "limits", "covariance"):
+            if len(getattr(self, name)) != n:
+                raise DataError(
+                    f"skeleton.{name}", found=len(getattr(self, name)), needed=n
+                )
+        if len(set(self.names)) != n:
+            raise DataError(
+                "skeleton.names", found="a name twice", needed="unique names"
+            )
+        known = set(self.kind) - set(get_args(Kind))
+        if known:
+            raise DataError("skeleton.kind", found=sorted(known), needed=get_args(Kind))
+        below = self.parent < np.arange(n)
+        if n and not (
+            self.parent[0] == -1 and below.all() and (self.parent[1:] >= 0).all()
+        ):
+            raise DataError(
+                "skeleton.parent",
+                found=self.parent.tolist(),
+                needed="one root, first, and every parent before its children",
+            )
+
+    @property
+    def n_joints(self) -> int:
+        """Number of joints, bone ends included."""
+        return len(self.names)
+
+    @property
+    def is_end(self) -> Bool[np.ndarray, " joint"]:
+        """Which joints are only the ends of bones: fixed and without children."""
+        leaf = np.ones(self.n_joints, dtype=bool)
+        leaf[self.parent[1:]] = False
+        fixed = np.array([kind == "fixed" for kind in self.kind], dtype=bool)
+        return np.asarray(leaf & fixed)
+
+    @property
+    def lengths(self) -> Float[np.ndarray, " joint"]:
+        """Length of the bone from each joint's parent to it, in metres; root: 0."""
+        lengths = np.asarray(np.linalg.norm(self.offset, axis=-1))
+        lengths[:1] = 0.0
+        return lengths
+
+    def index(self, name: str) -> int:
+        """Return the number of the joint of this name.
+
+        Raises:
+            DataError: If there is none.
+        """
+        if name not in self.names:
+            raise DataError(
+                "joint", found=repr(name), needed=f"one of {', '.join(self.names)}"
+            )
+        return self.names.index(name)
+
+    def rest(self) -> Float[np.ndarray, "joint 4 4"]:
+        """Return T_world_joint of the rest pose."""
+        identity = np.broadcast_to([1.0, 0.0, 0.0, 0.0], (1, self.n_joints, 4))
+        T_world_root = geometry.transform(np.eye(3), self.offset[:1])
+        return np.asarray(self.forward(T_world_root, identity)[0])
+
+    def forward(
+        self,
+        T_world_root: Float[np.ndarray, "frame 4 4"],
+        wxyz: Float[np.ndarray, "frame joint 4"],
+    ) -> Float[np.ndarray, "frame joint 4 4"]:
+        """Return T_world_joint by forward kinematics from root to leaves.
+
+        Args:
+            T_world_root: Pose of the root joint, in metres.
+            wxyz: R_parent_joint of every joint; the root's is not read.
+        """
+        T = np.empty((*wxyz.shape[:2], 4, 4))
+        T_parent_joint = geometry.transform(
+            geometry.matrix_from_quat(wxyz), self.offset
+        )
+        for joint, parent in enumerate(self.parent):
+            if parent < 0:
+                T[:, joint] = T_world_root
+            else:
+                T[:, joint] = T[:, parent] @ T_parent_joint[:, joint]
+        return T

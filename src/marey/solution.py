@@ -1,0 +1,72 @@
+"""The whole answer: what every stage found, for every subject."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from marey.bodies import Bodies
+from marey.errors import DataError
+from marey.joints._types import JointFits
+from marey.motion import Motion
+from marey.report import Report
+from marey.skeleton import Skeleton
+from marey.take import Take
+from marey.tree import Tree
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """One performer, animal or prop: its skeleton and its motion in every take."""
+
+    name: str
+    skeleton: Skeleton
+    motions: tuple[Motion, ...]
+    """One motion per take, in the order of `Solution.takes`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Solution:
+    """What `marey.solve` returns; every stage's result is kept."""
+
+    takes: tuple[Take, ...]
+    bodies: tuple[Bodies, ...]
+    """The bodies of each take."""
+
+    joints: JointFits
+    tree: Tree
+    subjects: tuple[Subject, ...]
+    report: Report = field(default_factory=Report)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Every option as it was resolved."""
+
+    @property
+    def take(self) -> Take:
+        """The take, when there is exactly one."""
+        return _only(self.takes, "take", tuple(take.source.path for take in self.takes))
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The skeleton, when there is exactly one subject."""
+        return self._subject().skeleton
+
+    @property
+    def motion(self) -> Motion:
+        """The motion, when there is exactly one subject in exactly one take."""
+        paths = tuple(take.source.path for take in self.takes)
+        return _only(self._subject().motions, "motion", paths)
+
+    def _subject(self) -> Subject:
+        names = tuple(subject.name for subject in self.subjects)
+        return _only(self.subjects, "subject", names)
+
+
+def _only(items: tuple[T, ...], what: str, names: tuple[str, ...]) -> T:
+    if len(items) != 1:
+        raise DataError(
+            f"solution.{what}",
+            found=f"{len(items)}: {', '.join(names)}",
+            needed=f"exactly one; choose from the plural, such as solution.{what}s[0]",
+        )
+    return items[0]
