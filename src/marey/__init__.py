@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from marey.errors import OptionError as OptionError
     from marey.errors import OutputError as OutputError
     from marey.io import formats as formats
+    from marey.io import load as load
     from marey.io import read as read
     from marey.io import read_motion as read_motion
     from marey.io import read_skeleton as read_skeleton
@@ -49,7 +50,7 @@ _HOME = {
         "OptionError",
         "OutputError",
     ),
-    "marey.io": ("formats", "read", "read_motion", "read_skeleton", "write"),
+    "marey.io": ("formats", "load", "read", "read_motion", "read_skeleton", "write"),
     "marey.joints": ("JointFits",),
     "marey.motion": ("Contact", "Motion"),
     "marey.report": ("Finding", "Report"),

@@ -10,11 +10,32 @@
 """
 
 from os import PathLike, fspath
-from typing import Literal
+from typing import Any, Literal
+
+LONGEST_PART = 500
+"""Characters of a message that one value, such as a list of names, may take."""
 
 
 class MareyError(Exception):
-    """Base of all errors raised on purpose; catch this one in applications."""
+    """Base of all errors raised on purpose; catch this one in applications.
+
+    Whatever the message quotes, it is safe to print. All errors can be pickled, so
+    they cross from a worker process whole.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message, limit=4 * LONGEST_PART))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revived, (type(self), self.args, self.__dict__)
+
+
+def _revived(kind: type[MareyError], args: tuple[Any, ...], state: Any) -> MareyError:
+    """Return a pickled error without asking its constructor, whose words differ."""
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class FormatError(MareyError):
@@ -43,8 +64,8 @@ class FormatError(MareyError):
         where = "" if offset is None else f", {counted} {offset}"
         kind = f" ({format})" if format else ""
         super().__init__(
-            f"{printable(fspath(path))}{kind}{where}: "
-            f"expected {expected}, found {printable(found)}"
+            f"{_part(fspath(path))}{kind}{where}: "
+            f"expected {_part(expected)}, found {printable(found)}"
         )
         self.path = fspath(path)
         self.format = format
@@ -63,7 +84,7 @@ class DataError(MareyError, ValueError):
     """
 
     def __init__(self, what: str, *, found: object, needed: object) -> None:
-        super().__init__(f"{what}: found {found}, need {needed}")
+        super().__init__(f"{_part(what)}: found {_part(found)}, need {_part(needed)}")
         self.found = found
         self.needed = needed
 
@@ -78,7 +99,7 @@ class OptionError(MareyError, ValueError):
     """
 
     def __init__(self, option: str, *, found: object, needed: object) -> None:
-        super().__init__(f"{option}: found {found!r}, need {needed}")
+        super().__init__(f"{option}: found {_part(repr(found))}, need {_part(needed)}")
         self.option = option
         self.found = found
         self.needed = needed
@@ -111,7 +132,12 @@ def printable(text: str, limit: int = 200) -> str:
         text: Anything read from a file, file names included.
         limit: Longest result in characters; what is cut off ends in "…".
     """
-    short = text if len(text) <= limit else text[: limit - 1] + "…"
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode() for c in short
+    safe = "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode()
+        for c in text[: limit + 1]
     )
+    return safe if len(safe) <= limit else safe[: limit - 1] + "…"
+
+
+def _part(value: object) -> str:
+    return printable(str(value), limit=LONGEST_PART)

@@ -2,18 +2,24 @@
 
 Every function works over any leading axes. Rotations are 3 x 3 matrices R_a_b, unit
 quaternions wxyz, rotation vectors in radians, or Euler angles in radians; transforms
-are 4 x 4 matrices T_a_b with p_a = T_a_b @ p_b. NaN in, NaN out.
+are 4 x 4 matrices T_a_b with p_a = T_a_b @ p_b. What is unknown is NaN in all its
+components, and what follows from it is NaN too.
 """
+
+import math
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.errors import OptionError
+from marey.errors import DataError, OptionError
 
 Array = np.ndarray
 
-# Below this angle (radians) sin(x)/x and its kin are taken from their series.
+# Below this angle (radians) quotients of vanishing terms are taken from their series.
 SMALL = 1e-4
+
+# Sines below this may have lost digits to underflow; the angle is then the sine.
+TINY = 1e-150
 
 # Sine of the middle angle below which the outer two Euler angles are one: gimbal lock.
 GIMBAL = 1e-9
@@ -34,10 +40,9 @@ def quat_log(wxyz: Float[Array, "*batch 4"]) -> Float[Array, "*batch 3"]:
     wxyz = np.where(wxyz[..., :1] < 0.0, -wxyz, wxyz)
     w, v = wxyz[..., :1], wxyz[..., 1:]
     sine = np.linalg.norm(v, axis=-1, keepdims=True)
-    small = sine < SMALL
-    safe = np.where(small, 1.0, sine)
-    series = 2.0 / w * (1.0 - sine**2 / (3.0 * w**2)) if small.any() else 2.0
-    return np.asarray(v * np.where(small, series, 2.0 * np.arctan2(sine, w) / safe))
+    tiny = sine < TINY
+    angle = 2.0 * np.arctan2(sine, w)
+    return np.asarray(v * np.where(tiny, 2.0, angle / np.where(tiny, 1.0, sine)))
 
 
 def quat_multiply(
@@ -70,25 +75,27 @@ def quat_continuous(
     """Return the same rotations with signs chosen so that no frame flips.
 
     q and -q are one rotation; along the first axis each quaternion takes the sign
-    nearest to the last one known. The first is given a positive w.
+    nearest to the last one known. The first one known is given a positive w.
     """
-    if len(wxyz) == 0:
-        return wxyz
-    known = _forward_filled(wxyz)
+    known = _filled(wxyz)
     dots = np.sum(known[1:] * known[:-1], axis=-1, keepdims=True)
     first = np.where(known[:1, ..., :1] < 0.0, -1.0, 1.0)
     flips = np.concatenate([first, np.where(dots < 0.0, -1.0, 1.0)])
     return wxyz * np.cumprod(flips, axis=0)
 
 
-def _forward_filled(values: Array) -> Array:
-    """Return values with NaN rows replaced by the last known row of the first axis."""
+def _filled(values: Array) -> Array:
+    """Return values with unknown rows replaced by the last one known before them.
+
+    Rows of the first axis that come before any known one take the first that is.
+    """
     known = np.isfinite(values).all(axis=-1)
     if known.all():
         return values
     frame = np.arange(len(values)).reshape(-1, *[1] * (known.ndim - 1))
-    last = np.maximum.accumulate(np.where(known, frame, 0), axis=0)
-    return np.take_along_axis(values, last[..., None], axis=0)
+    last = np.maximum.accumulate(np.where(known, frame, -1), axis=0)
+    source = np.where(last < 0, np.argmax(known, axis=0), last)
+    return np.take_along_axis(values, source[..., None], axis=0)
 
 
 def quat_slerp(
@@ -122,30 +129,18 @@ def quat_from_matrix(R: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 4"]:
     answer is exact to rounding at every angle.
     """
     d = np.diagonal(R, axis1=-2, axis2=-1)
-    trace = np.sum(d, axis=-1, keepdims=True)
-    size = np.concatenate([trace, 2.0 * d - trace], axis=-1)
-    best = np.argmax(size, axis=-1)[..., None, None]
-    r = R
-    w = np.stack([1 + trace[..., 0], *_asymmetry(r)], axis=-1)
-    rows = [w]
+    trace = np.sum(d, axis=-1)
+    forms = np.empty((*trace.shape, 4, 4))  # row i is the quaternion times 4 q[i]
+    forms[..., 0, 0] = 1.0 + trace
     for i, (j, k) in enumerate([(1, 2), (2, 0), (0, 1)]):
-        row = np.empty_like(w)
-        row[..., 0] = r[..., k, j] - r[..., j, k]
-        row[..., 1 + i] = 1 + r[..., i, i] - r[..., j, j] - r[..., k, k]
-        row[..., 1 + j] = r[..., i, j] + r[..., j, i]
-        row[..., 1 + k] = r[..., i, k] + r[..., k, i]
-        rows.append(row)
-    q = np.take_along_axis(np.stack(rows, axis=-2), best, axis=-2)[..., 0, :]
-    q = q / np.linalg.norm(q, axis=-1, keepdims=True)
+        forms[..., 1 + i, 1 + i] = 1.0 + 2.0 * d[..., i] - trace
+        twist, shear = R[..., k, j] - R[..., j, k], R[..., k, j] + R[..., j, k]
+        forms[..., 0, 1 + i] = forms[..., 1 + i, 0] = twist
+        forms[..., 1 + j, 1 + k] = forms[..., 1 + k, 1 + j] = shear
+    best = np.argmax(np.diagonal(forms, axis1=-2, axis2=-1), axis=-1)
+    q = np.take_along_axis(forms, best[..., None, None], axis=-2)[..., 0, :]
+    q /= np.linalg.norm(q, axis=-1, keepdims=True)
     return np.asarray(np.where(q[..., :1] < 0.0, -q, q))
-
-
-def _asymmetry(R: Array) -> tuple[Array, Array, Array]:
-    return (
-        R[..., 2, 1] - R[..., 1, 2],
-        R[..., 0, 2] - R[..., 2, 0],
-        R[..., 1, 0] - R[..., 0, 1],
-    )
 
 
 def rotation_exp(rotvec: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3"]:
@@ -220,7 +215,7 @@ def _left_jacobian(rotvec: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3
     angle = np.linalg.norm(rotvec, axis=-1)[..., None, None]
     small = angle < SMALL
     safe = np.where(small, 1.0, angle)
-    a = np.where(small, 0.5 - angle**2 / 24.0, (1.0 - np.cos(angle)) / safe**2)
+    a = 0.5 * np.sinc(angle / (2.0 * np.pi)) ** 2  # (1 - cos) / angle^2
     b = np.where(small, 1.0 / 6.0 - angle**2 / 120.0, (angle - np.sin(angle)) / safe**3)
     K = hat(rotvec)
     return np.asarray(np.eye(3) + a * K + b * K @ K)
@@ -271,34 +266,31 @@ def euler_from_quat(
 ) -> Float[Array, "*batch 3"]:
     """Return the principal Euler angles of unit quaternions.
 
-    The middle angle lies within +-pi/2 (or 0 to pi where the outer axes are the same);
-    in gimbal lock the last angle is zero. The half-angle form of Bernardes and Viollet
-    (2022) serves all twelve orders.
+    The middle angle lies within +-pi/2 (or 0 to pi where the outer axes are the same),
+    the others within +-pi; in gimbal lock the last angle is zero. The half-angle form
+    of Bernardes and Viollet (2022) serves all twelve orders.
     """
     i, j, k = euler_axes(order)[::-1]
     proper = i == k
     k = 3 - i - j if proper else k
     sign = float((i - j) * (j - k) * (k - i) // 2)
-    w, x, y, z = (
-        wxyz[..., 0],
-        wxyz[..., 1 + i],
-        wxyz[..., 1 + j],
-        sign * wxyz[..., 1 + k],
-    )
+    w, x, y, z = np.moveaxis(wxyz[..., [0, 1 + i, 1 + j, 1 + k]], -1, 0)
+    z = sign * z
     a, b, c, d = (w, x, y, z) if proper else (w - y, x + z, y + w, z - x)
-    middle = 2.0 * np.arctan2(np.hypot(c, d), np.hypot(a, b))
+    open_, shut = np.hypot(a, b), np.hypot(c, d)
+    middle = 2.0 * np.arctan2(shut, open_)
     total, difference = np.arctan2(b, a), np.arctan2(d, c)
-    last, first = total - difference, total + difference
-    low, high = np.abs(np.hypot(c, d)) < GIMBAL, np.abs(np.hypot(a, b)) < GIMBAL
-    first = np.where(low, 2.0 * total, np.where(high, 2.0 * difference, first))
-    last = np.where(low | high, 0.0, last)
+    low, high = shut < GIMBAL, open_ < GIMBAL
+    last = np.where(low | high, 0.0, total - difference)
+    first = np.where(low, 2.0 * total, total + difference)
+    first = np.where(high, 2.0 * difference, first)
     if not proper:
         first, middle = sign * first, middle - np.pi / 2.0
-    return _wrapped(np.stack([first, middle, last], axis=-1))
+    return np.stack([_wrapped(first), middle, _wrapped(last)], axis=-1)
 
 
 def _wrapped(angles: Array) -> Array:
-    return (angles + np.pi) % (2.0 * np.pi) - np.pi
+    return angles - 2.0 * np.pi * np.round(angles / (2.0 * np.pi))
 
 
 def euler_continuous(
@@ -308,51 +300,56 @@ def euler_continuous(
 
     Every rotation has two sets of angles, plus whole turns. Which set is nearer to the
     frame before does not depend on the set chosen there, so the choice of all frames is
-    one cumulative sum; whole turns are then unwrapped. In gimbal lock the last angle is
-    kept from the frame before and the first takes the rest.
+    one cumulative sum; whole turns are then unwrapped. In gimbal lock only the sum or
+    difference of the outer angles is known: the last is interpolated from the frames
+    around, and the first takes the rest. Frames unknown are stepped over.
     """
     axes = euler_axes(order)
+    proper = axes[0] == axes[2]
     principal = euler_from_quat(wxyz, order)
-    if len(principal) < 2:
-        return principal
-    turned = _other_branch(principal, proper=axes[0] == axes[2])
-    before = _forward_filled(principal)[:-1]
-    stay = np.sum(_wrapped(principal[1:] - before) ** 2, axis=-1)
-    switch = np.sum(_wrapped(turned[1:] - before) ** 2, axis=-1) < stay
-    branch = np.cumsum(switch, axis=0) % 2 == 1
-    angles = principal.copy()
-    angles[1:] = np.where(branch[..., None], turned[1:], principal[1:])
-    return _unwrapped(_unlocked(angles, wxyz, order))
+    middle = principal[..., 1]
+    locked = np.abs(np.sin(middle) if proper else np.cos(middle)) < 2.0 * GIMBAL
+    principal[locked] = np.nan
+    angles = _unwrapped(_nearest_branch(principal, proper=proper))
+    if not locked.any():
+        return angles
+    _interpolate(angles[..., 2], locked)
+    rest = np.where([False, True, True], angles[locked], 0.0)
+    rest[:, 1] = euler_from_quat(wxyz[locked], order)[:, 1]
+    first = quat_multiply(wxyz[locked], quat_conjugate(quat_from_euler(rest, order)))
+    rest[:, 0] = 2.0 * np.arctan2(first[:, 1 + axes[0]], first[:, 0])
+    angles[locked] = rest
+    return _unwrapped(angles)
 
 
-def _other_branch(angles: Array, *, proper: bool) -> Array:
+def _nearest_branch(angles: Array, *, proper: bool) -> Array:
+    """Return of each frame's two sets of angles the one nearer to the frame before."""
     middle = -angles[..., 1] if proper else np.pi - angles[..., 1]
-    return np.stack([angles[..., 0] + np.pi, middle, angles[..., 2] + np.pi], axis=-1)
-
-
-def _unlocked(angles: Array, wxyz: Array, order: str) -> Array:
-    """Carry the last angle through frames in gimbal lock."""
-    axes = euler_axes(order)
-    middle = angles[..., 1]
-    sine = np.sin(middle) if axes[0] == axes[2] else np.cos(middle)
-    for index in zip(*np.nonzero(np.abs(sine) < 2.0 * GIMBAL), strict=True):
-        frame, *item = index
-        if frame == 0:
-            continue
-        angles[index][2] = angles[(frame - 1, *item)][2]
-        outer = np.array([0.0, middle[index], angles[index][2]])
-        rest = quat_multiply(wxyz[index], quat_conjugate(quat_from_euler(outer, order)))
-        angles[index][0] = 2.0 * np.arctan2(rest[1 + axes[0]], rest[0])
-    return angles
+    turned = np.stack([angles[..., 0] + np.pi, middle, angles[..., 2] + np.pi], axis=-1)
+    before = _filled(angles)[:-1]
+    stay = np.sum(_wrapped(angles[1:] - before) ** 2, axis=-1)
+    switch = np.sum(_wrapped(turned[1:] - before) ** 2, axis=-1) < stay
+    branch = np.zeros(angles.shape[:-1], dtype=bool)
+    branch[1:] = np.cumsum(switch, axis=0) % 2 == 1
+    return np.where(branch[..., None], turned, angles)
 
 
 def _unwrapped(angles: Array) -> Array:
     """Remove whole turns along the first axis, stepping over unknown frames."""
-    known = _forward_filled(angles)
-    steps = np.diff(known, axis=0)
+    steps = np.diff(_filled(angles), axis=0)
     turns = np.round(np.nan_to_num(steps) / (2.0 * np.pi))
     angles[1:] -= 2.0 * np.pi * np.cumsum(turns, axis=0)
     return angles
+
+
+def _interpolate(values: Float[Array, "frame *item"], gap: Array) -> None:
+    """Fill gaps along the first axis by straight lines; zero where nothing is known."""
+    for item in np.argwhere(gap.any(axis=0)):
+        column, missing = values[:, *item], gap[:, *item]
+        known = np.flatnonzero(np.isfinite(column))
+        column[missing] = 0.0
+        if len(known):
+            column[missing] = np.interp(np.flatnonzero(missing), known, column[known])
 
 
 # --- fitting -------------------------------------------------------------------------
@@ -379,14 +376,24 @@ def kabsch(
     """
     from marey._kabsch_kernel import fit_poses  # numba is slow to import
 
-    batch = np.broadcast_shapes(points_b.shape[:-2], points_a.shape[:-2])
-    count = points_b.shape[-2]
-    shape = (*batch, count, 3)
-    stack_b = np.broadcast_to(points_b, shape).reshape(-1, count, 3)
-    stack_a = np.broadcast_to(points_a, shape).reshape(-1, count, 3)
     if weights is None:
-        weights = np.ones(count)
-    stack_w = np.broadcast_to(weights, shape[:-1]).reshape(-1, count)
-    out = np.empty((len(stack_a), 4, 4))
-    fit_poses(stack_b, stack_a, stack_w, out)
+        weights = np.ones(points_b.shape[-2])
+    batch = np.broadcast_shapes(
+        points_b.shape[:-2], points_a.shape[:-2], weights.shape[:-1]
+    )
+    count = points_b.shape[-2]
+    if points_a.shape[-2] != count or weights.shape[-1] != count:
+        raise DataError(
+            "kabsch",
+            found=f"{points_a.shape[-2]} points and {weights.shape[-1]} weights",
+            needed=f"{count} of each, as in the first set",
+        )
+    sets = [
+        np.broadcast_to(values, (*batch, *values.shape[last:]))
+        .reshape(math.prod(batch), *values.shape[last:])
+        .astype(float, copy=False)
+        for values, last in ((points_b, -2), (points_a, -2), (weights, -1))
+    ]
+    out = np.empty((math.prod(batch), 4, 4))
+    fit_poses(*sets, out)
     return out.reshape(*batch, 4, 4)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from marey.errors import DataError, printable
+
 Severity = Literal["info", "warning", "error"]
 
 
@@ -33,8 +35,9 @@ class Finding:
     """The number behind it, in SI units; NaN when there is none."""
 
     def __str__(self) -> str:
-        subject = f" {self.subject}:" if self.subject else ""
-        return f"{self.severity}: [{self.stage}]{subject} {self.message}"
+        subject = f" {printable(self.subject)}:" if self.subject else ""
+        message = printable(self.message, limit=1000)
+        return f"{self.severity}: [{self.stage}]{subject} {message}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,21 @@ class Table:
 
     rows: tuple[tuple[str | float, ...], ...]
     """The cells, each row as long as `columns`."""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise DataError(
+                    "table row", found=row, needed=f"{len(self.columns)} cells"
+                )
+
+    def __str__(self) -> str:
+        cells = [[_cell(c) for c in row] for row in (self.columns, *self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        return "\n".join(
+            "  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True))
+            for row in cells
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +85,20 @@ class Report:
         return next((severity for severity in order if severity in present), "info")
 
     def __str__(self) -> str:
-        lines = [str(finding) for finding in self.findings]
-        for name, table in self.tables.items():
-            lines += ["", name, *_aligned(table)]
+        blocks = ["\n".join(map(str, self.findings)) or "no findings"]
+        blocks += [f"{name}\n{table}" for name, table in self.tables.items()]
         if self.seconds:
-            lines += [
-                "",
-                *(f"{stage:>12} {s:8.3f} s" for stage, s in self.seconds.items()),
-            ]
-        return "\n".join(lines)
-
-
-def _aligned(table: Table) -> list[str]:
-    cells = [table.columns, *([_cell(c) for c in row] for row in table.rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(table.columns))]
-    return [
-        "  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells
-    ]
+            blocks.append(
+                "\n".join(
+                    f"{stage:>12} {s:8.3f} s" for stage, s in self.seconds.items()
+                )
+            )
+        return "\n\n".join(blocks)
 
 
 def _cell(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:.4g}"
+    if isinstance(value, str):
+        return printable(value)
+    # Counts keep all their digits.
+    whole = abs(value) < 1e9 and value == round(value)
+    return f"{value:.0f}" if whole else f"{value:.4g}"

@@ -15,12 +15,25 @@ from typing import Any
 
 from marey.errors import DataError, FormatError, OptionError
 from marey.io._atomic import check_target, write_atomic
-from marey.io._format import HEAD, File, Format, Output, ReadOptions, WriteOptions
+from marey.io._format import (
+    BYTE_ORDER_MARKS,
+    HEAD,
+    File,
+    Format,
+    Output,
+    ReadOptions,
+    WriteOptions,
+    plain_text,
+)
 from marey.io._losses import losses
 from marey.motion import Motion
 from marey.report import Finding
 from marey.skeleton import Skeleton
+from marey.solution import Solution
 from marey.take import Take
+
+Noun = Take | Motion | Skeleton | Solution
+NOUNS = {"take": Take, "motion": Motion, "skeleton": Skeleton, "solution": Solution}
 
 # Asked in this order; the table reader takes what looks like a table and nothing else.
 REGISTRY = ("c3d", "npz", "bvh", "amc", "trc", "skel", "csv")
@@ -134,8 +147,22 @@ def read_skeleton(
     return found.read_motion(file).skeleton
 
 
+def load(path: str | PathLike[str]) -> Any:
+    """Return what marey itself wrote to a `.marey` or `.npz` file: any of its nouns.
+
+    Raises:
+        FormatError: If the file is damaged or not marey's.
+    """
+    found = recognise(path)
+    if found.name != "npz":
+        raise FormatError(
+            path, expected="a .marey file", found=found.title, format=found.name
+        )
+    return import_module("marey.io.npz").load(path)
+
+
 def write(
-    thing: Take | Motion | Skeleton,
+    thing: Noun,
     path: str | PathLike[str],
     *,
     format: str = "auto",
@@ -143,7 +170,7 @@ def write(
     up: str | None = None,
     overwrite: bool = False,
 ) -> tuple[Finding, ...]:
-    """Write a recording, a motion or a skeleton; the suffix decides the format.
+    """Write a recording, motion, skeleton or solution; the suffix says the format.
 
     The file appears whole or not at all, and the same thing gives the same bytes. A
     format that holds only recordings gets a motion's joints as sensors.
@@ -164,9 +191,11 @@ def write(
         OutputError: If the folder is missing or the disk is full.
     """
     path = Path(path)
-    chosen = _format_named(format) if format != "auto" else _format_of_suffix(path)
+    chosen = _format_named(format) if format != "auto" else format_of_suffix(path)
     options = WriteOptions(unit=unit, up=up)
-    inputs = () if isinstance(thing, Skeleton) else (thing.source.path,)
+    inputs = _inputs(thing)
+    if isinstance(thing, Solution) and chosen.write_solution is None:
+        thing = thing.motion if chosen.write_motion is not None else thing.take
     lost = losses(thing, chosen)
     if isinstance(thing, Motion) and chosen.write_motion is None:
         thing = take_of_motion(thing)
@@ -179,6 +208,12 @@ def write(
     for target, suffix in targets.items():
         write_atomic(target, output[suffix])
     return lost
+
+
+def _inputs(thing: Noun) -> tuple[str, ...]:
+    if isinstance(thing, Solution):
+        return tuple(take.source.path for take in thing.takes)
+    return () if isinstance(thing, Skeleton) else (thing.source.path,)
 
 
 def take_of_motion(motion: Motion) -> Take:
@@ -250,9 +285,10 @@ def _head(path: Path) -> bytes:
         raise FormatError(path, expected="a file", found="a folder or device")
     try:
         with path.open("rb") as handle:
-            return handle.read(HEAD)
+            head = handle.read(HEAD)
     except OSError as error:
         raise FormatError(path, expected="a readable file", found=str(error)) from error
+    return plain_text(head) if head.startswith(BYTE_ORDER_MARKS) else head
 
 
 def _format_named(name: str) -> Format:
@@ -263,7 +299,12 @@ def _format_named(name: str) -> Format:
     raise OptionError("format", found=name, needed=f"one of {names}")
 
 
-def _format_of_suffix(path: Path) -> Format:
+def format_of_suffix(path: Path) -> Format:
+    """Return the format that a file to be written asks for by its suffix.
+
+    Raises:
+        OptionError: If no format has it.
+    """
     for known in formats():
         if any(path.name.lower().endswith(suffix) for suffix in known.suffixes):
             return known
@@ -271,22 +312,18 @@ def _format_of_suffix(path: Path) -> Format:
     raise OptionError("path", found=path.name, needed=f"a suffix out of {suffixes}")
 
 
-def _rendered(
-    thing: Take | Motion | Skeleton, chosen: Format, options: WriteOptions
-) -> Output:
-    if isinstance(thing, Take) and chosen.write_take is not None:
-        return chosen.write_take(thing, options)
-    if isinstance(thing, Motion) and chosen.write_motion is not None:
-        return chosen.write_motion(thing, options)
-    if isinstance(thing, Skeleton) and chosen.write_skeleton is not None:
-        return chosen.write_skeleton(thing, options)
-    what = type(thing).__name__.lower()
-    able = [f.name for f in formats() if getattr(f, f"write_{what}")]
-    raise OptionError(
-        "format",
-        found=chosen.name,
-        needed=f"a format that holds a {what}: {', '.join(able)}",
-    )
+def _rendered(thing: Noun, chosen: Format, options: WriteOptions) -> Output:
+    what = next(name for name, noun in NOUNS.items() if isinstance(thing, noun))
+    writer = getattr(chosen, f"write_{what}")
+    if writer is None:
+        able = [f.name for f in formats() if getattr(f, f"write_{what}")]
+        raise OptionError(
+            "format",
+            found=chosen.name,
+            needed=f"a format that holds a {what}: {', '.join(able)}",
+        )
+    output: Output = writer(thing, options)
+    return output
 
 
 def _selected(

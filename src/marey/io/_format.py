@@ -7,14 +7,23 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from marey.errors import FormatError, OptionError
-from marey.io._world import metres, turn_upright
+from marey.io._world import METRES, R_MAREY_FILE, metres, turn_upright
 from marey.motion import Motion
 from marey.report import Finding, Severity
 from marey.skeleton import Skeleton
+from marey.solution import Solution
 from marey.take import Fact, Known, Source, Take
 
 HEAD = 4096
 """Bytes of a file that a format may look at to recognise it."""
+
+LARGEST_RATE = 1e6
+"""Frames per second beyond which a rate is a mistake."""
+
+BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
+"""How UTF-16 (two ways) and UTF-8 text may begin."""
+
+WORDS = {"unit": "length unit", "up": "up axis", "rate": "frame rate"}
 
 Chunks = Iterable[bytes]
 Output = Mapping[str, Chunks]
@@ -153,11 +162,12 @@ class File:
         given = getattr(self.options, what)
         if given is not None:
             return Fact(f"{given:g}" if what == "rate" else given, "given")
-        if stated is not None:
+        if stated is not None and _makes_sense(what, stated):
             return Fact(stated, how, note)
+        said = "does not say" if stated is None else f"says {stated!r} for"
         self.note(
             f"{what}-assumed",
-            f"the file does not say its {what}: took {assumed}; "
+            f"the file {said} its {WORDS[what]}: took {assumed}; "
             f"give {what}= if that is wrong",
             subject=what,
         )
@@ -208,6 +218,7 @@ class Format:
     write_take: Callable[[Take, WriteOptions], Output] | None = None
     write_motion: Callable[[Motion, WriteOptions], Output] | None = None
     write_skeleton: Callable[[Skeleton, WriteOptions], Output] | None = None
+    write_solution: Callable[[Solution, WriteOptions], Output] | None = None
     loses: tuple[str, ...] = ()
     """What the format cannot hold, by the words of `_losses.WORDS`."""
 
@@ -215,11 +226,22 @@ class Format:
     """Largest rounding of a written length, in metres."""
 
 
+def _makes_sense(what: str, stated: str) -> bool:
+    if what == "unit":
+        return stated in METRES
+    if what == "up":
+        return stated in R_MAREY_FILE
+    try:
+        return 0.0 < float(stated) < LARGEST_RATE
+    except ValueError:
+        return False
+
+
 def plain_text(data: bytes) -> bytes:
     r"""Return text as UTF-8 bytes with \n line ends and no byte order mark."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if data.startswith(BYTE_ORDER_MARKS[:2]):
         data = data.decode("utf-16", "replace").encode()
-    data = data.removeprefix(b"\xef\xbb\xbf")
+    data = data.removeprefix(BYTE_ORDER_MARKS[2])
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return data

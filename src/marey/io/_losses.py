@@ -9,6 +9,7 @@ from marey.io._format import Format
 from marey.motion import Motion
 from marey.report import Finding
 from marey.skeleton import Skeleton
+from marey.solution import Solution
 from marey.take import Take
 
 TAKE: Mapping[str, Callable[[Take], bool]] = {
@@ -52,12 +53,16 @@ WORDS = {
 }
 
 
-def losses(thing: Take | Motion | Skeleton, target: Format) -> tuple[Finding, ...]:
+def losses(
+    thing: Take | Motion | Skeleton | Solution, target: Format
+) -> tuple[Finding, ...]:
     """Return one finding for everything in `thing` that the target cannot hold."""
     if isinstance(thing, Take):
         lost = _lost(thing, TAKE, target)
     elif isinstance(thing, Skeleton):
         lost = _lost(thing, SKELETON, target)
+    elif isinstance(thing, Solution):
+        lost = []
     elif target.write_motion is None:
         lost = ["skeleton", *(["sensors"] if "sensors" in target.loses else [])]
     else:

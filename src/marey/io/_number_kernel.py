@@ -1,9 +1,9 @@
 """Compiled number parsing: the inner loop of every text format.
 
 A number is what `float` of Python takes, less underscores, hexadecimal and words: an
-optional sign, digits with an optional point, an optional exponent. Up to 15 digits
-and a power of ten within 22 convert exactly in one operation; the rare rest is marked
-and converted by Python.
+optional sign, digits with an optional point, an optional exponent. Up to 18 digits
+with a power of ten within 22 are converted here, exactly as Python does; the rare rest
+is marked LONG and converted by Python.
 """
 
 from typing import no_type_check
@@ -15,62 +15,63 @@ NUMBER, BLANK, NAN, WORD, LONG = 0, 1, 2, 3, 4
 
 POWERS = 10.0 ** np.arange(23)
 EXACT = 2**53
+MOST_DIGITS = 18
 
-TAB, NEWLINE, SPACE = 9, 10, 32
+# Veltkamp's constant: splits a double into two halves whose products are exact.
+SPLIT = 134217729.0
+DOUBT = 2.0**-50
+
+TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
+
+
+@no_type_check
+@njit(cache=True, inline="always")
+def is_blank(c):
+    """Whether a byte is white space."""
+    return c == SPACE or TAB <= c <= RETURN
 
 
 @no_type_check
 @njit(cache=True)
-def parse_cell(data, start, stop):
-    """Return (status, value) of the text data[start:stop], blanks around it ignored."""
-    while start < stop and data[start] <= SPACE:
-        start += 1
-    while stop > start and data[stop - 1] <= SPACE:
-        stop -= 1
-    if start == stop:
-        return BLANK, np.nan
-    i = start
+def scan_number(data, i, stop):
+    """Return (status, value, next index) of the number that begins at data[i]."""
     negative = data[i] == 45
-    if data[i] == 45 or data[i] == 43:
+    if negative or data[i] == 43:
         i += 1
-    mantissa, digits, exponent, i = _mantissa(data, i, stop)
-    if digits == 0:
-        return (NAN if _is_nan(data, start, stop) else WORD), np.nan
-    if i < stop and (data[i] == 101 or data[i] == 69):
-        power, i = _exponent(data, i + 1, stop)
-        exponent += power
-    if i != stop:
-        return WORD, np.nan
-    if mantissa == 0 and digits < 19:
-        return NUMBER, -0.0 if negative else 0.0
-    if digits > 18 or mantissa > EXACT or exponent < -22 or exponent > 22:
-        return LONG, np.nan
-    value = np.float64(mantissa)
-    value = value / POWERS[-exponent] if exponent < 0 else value * POWERS[exponent]
-    return NUMBER, -value if negative else value
-
-
-@no_type_check
-@njit(cache=True)
-def _mantissa(data, i, stop):
-    """Return (integer of all digits, their count, power of ten, next index)."""
-    mantissa = 0
-    digits = 0
+    mantissa = np.int64(0)
     exponent = 0
+    digits = 0
+    any_digit = False
     point = False
     while i < stop:
-        c = data[i]
-        if 48 <= c <= 57:
-            if digits < 18:
-                mantissa = mantissa * 10 + (c - 48)
-            digits += 1
-            exponent -= point
-        elif c == 46 and not point:
+        c = np.int64(data[i]) - 48
+        if 0 <= c <= 9:
+            any_digit = True
+            if digits < MOST_DIGITS:
+                mantissa = mantissa * 10 + c
+            if mantissa > 0:
+                digits += 1
+            if point:
+                exponent -= 1
+        elif c == -2 and not point:
             point = True
         else:
             break
         i += 1
-    return mantissa, digits, exponent, i
+    if not any_digit:
+        return WORD, np.nan, i
+    if i < stop and (data[i] == 101 or data[i] == 69):
+        power, after = _exponent(data, i + 1, stop)
+        if after == i + 1:
+            return WORD, np.nan, i
+        exponent += power
+        i = after
+    if mantissa == 0:
+        return NUMBER, -0.0 if negative else 0.0, i
+    if digits > MOST_DIGITS or exponent < -22 or exponent > 22:
+        return LONG, np.nan, i
+    status, value = _scaled(mantissa, exponent)
+    return status, -value if negative else value, i
 
 
 @no_type_check
@@ -84,11 +85,59 @@ def _exponent(data, i, stop):
     first = i
     power = 0
     while i < stop and 48 <= data[i] <= 57:
-        power = min(power * 10 + (data[i] - 48), 100000)
+        power = min(power * 10 + (np.int64(data[i]) - 48), 100000)
         i += 1
     if i == first:
-        return 0, start - 1
+        return 0, start
     return (-power if negative else power), i
+
+
+@no_type_check
+@njit(cache=True)
+def _scaled(mantissa, exponent):
+    """Return (status, mantissa * 10**exponent) correctly rounded, or LONG.
+
+    Up to 2**53 both factors are exact and one operation rounds once. Beyond, the
+    result is a sum of two doubles; when its small error could tip the rounding, the
+    answer is left to Python.
+    """
+    high = np.float64(mantissa)
+    if mantissa <= EXACT:
+        if exponent < 0:
+            return NUMBER, high / POWERS[-exponent]
+        return NUMBER, high * POWERS[exponent]
+    low = np.float64(mantissa - np.int64(high))
+    if exponent < 0:
+        power = POWERS[-exponent]
+        first = high / power
+        product, error = _product(first, power)
+        rest = (((high - product) - error) + low) / power
+        doubt = DOUBT * abs(rest)
+    else:
+        power = POWERS[exponent]
+        first, error = _product(high, power)
+        rest = error + low * power
+        doubt = DOUBT * (abs(error) + abs(low * power))
+    if first + (rest - doubt) != first + (rest + doubt):
+        return LONG, np.nan
+    return NUMBER, first + rest
+
+
+@no_type_check
+@njit(cache=True)
+def _product(a, b):
+    """Return a * b as the rounded product and its exact error."""
+    product = a * b
+    t = SPLIT * a
+    a_high = t - (t - a)
+    a_low = a - a_high
+    t = SPLIT * b
+    b_high = t - (t - b)
+    b_low = b - b_high
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + (
+        a_low * b_low
+    )
+    return product, error
 
 
 @no_type_check
@@ -98,6 +147,34 @@ def _is_nan(data, start, stop):
         return False
     n, a, m = data[start] | 32, data[start + 1] | 32, data[start + 2] | 32
     return n == 110 and a == 97 and m == 110
+
+
+@no_type_check
+@njit(cache=True)
+def parse_cell(data, i, stop, delimiter):
+    """Return (status, value, index after the cell) of the cell that holds data[i].
+
+    A cell ends at the delimiter, or at any white space when the delimiter is a space.
+    """
+    spaced = delimiter == SPACE
+    while i < stop and data[i] != delimiter and is_blank(data[i]):
+        i += 1
+    if i == stop or data[i] == delimiter:
+        return BLANK, np.nan, i
+    status, value, end = scan_number(data, i, stop)
+    if not spaced:
+        while end < stop and data[end] != delimiter and is_blank(data[end]):
+            end += 1
+    if end == stop or data[end] == delimiter or (spaced and is_blank(data[end])):
+        return status, value, end
+    while end < stop and not (
+        is_blank(data[end]) if spaced else data[end] == delimiter
+    ):
+        end += 1
+    last = end
+    while is_blank(data[last - 1]):
+        last -= 1
+    return (NAN if _is_nan(data, i, last) else WORD), np.nan, end
 
 
 @no_type_check
@@ -118,13 +195,30 @@ def parse_rows(data, delimiter, values, status, cells, start_of_row):
     """
     row = 0
     i = 0
+    columns = values.shape[1]
     while i < data.size:
         stop = i
+        blank = True
         while stop < data.size and data[stop] != NEWLINE:
+            blank = blank and is_blank(data[stop])
             stop += 1
-        if not _is_blank(data, i, stop):
+        if not blank:
             start_of_row[row] = i
-            cells[row] = _parse_line(data, i, stop, delimiter, values[row], status[row])
+            column = 0
+            while i <= stop:
+                if delimiter == SPACE:
+                    while i < stop and is_blank(data[i]):
+                        i += 1
+                    if i == stop:
+                        break
+                kind, value, i = parse_cell(data, i, stop, delimiter)
+                if column < columns:
+                    values[row, column] = value
+                    status[row, column] = kind
+                column += 1
+                if kind != BLANK:
+                    cells[row] = column
+                i += 1
             row += 1
         i = stop + 1
     return row
@@ -132,70 +226,23 @@ def parse_rows(data, delimiter, values, status, cells, start_of_row):
 
 @no_type_check
 @njit(cache=True)
-def _is_blank(data, i, stop):
-    while i < stop and data[i] <= SPACE:
-        i += 1
-    return i == stop
+def parse_stream(data, values):
+    """Fill the blank-separated numbers of a text, whatever its lines.
 
-
-@no_type_check
-@njit(cache=True)
-def _parse_line(data, i, stop, delimiter, values, status):
-    """Parse data[i:stop] into one row; return how many cells it holds."""
-    column = 0
-    last = 0
-    while i <= stop:
-        if delimiter == SPACE:
-            while i < stop and data[i] <= SPACE:
-                i += 1
-            if i == stop:
-                break
-        end = i
-        while end < stop and not _separates(data[end], delimiter):
-            end += 1
-        kind, value = parse_cell(data, i, end)
-        if column < values.size:
-            values[column] = value
-            status[column] = kind
-        column += 1
-        if kind != BLANK:
-            last = column
-        i = end + 1
-    return last
-
-
-@no_type_check
-@njit(cache=True)
-def _separates(c, delimiter):
-    return c <= SPACE if delimiter == SPACE else c == delimiter
-
-
-@no_type_check
-@njit(cache=True)
-def split_tokens(data, start, stop):
-    """Fill start and stop of every blank-separated token; return how many there are.
-
-    With empty outputs it only counts.
+    Returns:
+        How many there are; or -1 - i when something at byte i is not a number.
     """
     count = 0
     i = 0
     while True:
-        while i < data.size and data[i] <= SPACE:
+        while i < data.size and is_blank(data[i]):
             i += 1
         if i >= data.size:
             return count
-        begin = i
-        while i < data.size and data[i] > SPACE:
-            i += 1
-        if count < start.size:
-            start[count] = begin
-            stop[count] = i
+        start = i
+        kind, value, i = parse_cell(data, i, data.size, SPACE)
+        if kind != NUMBER and kind != LONG:
+            return -1 - start
+        if count < values.size:
+            values[count] = value
         count += 1
-
-
-@no_type_check
-@njit(cache=True)
-def parse_tokens(data, start, stop, values, status):
-    """Fill value and status of every token."""
-    for k in range(start.size):
-        status[k], values[k] = parse_cell(data, start[k], stop[k])

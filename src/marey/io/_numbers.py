@@ -1,5 +1,6 @@
-"""Numbers out of text, fast and strict: tables with gaps, and streams of tokens."""
+"""Numbers out of text, fast and strict: tables with gaps, and single words."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,8 @@ NUMBER, BLANK, NAN, WORD, LONG = 0, 1, 2, 3, 4
 # A table may ask for more cells than the text can hold (short lines): this many are
 # granted on top of one per byte.
 SPARE_CELLS = 2_000_000
+
+DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,40 +36,21 @@ class Numbers:
 
     def word(self) -> tuple[int, int] | None:
         """Return row and column of the first cell that is not a number, or None."""
-        rows, columns = np.nonzero(self.status == WORD)
+        return self.first(WORD)
+
+    def first(self, *kinds: int) -> tuple[int, int] | None:
+        """Return row and column of the first cell of one of these kinds, or None."""
+        rows, columns = np.nonzero(np.isin(self.status, kinds))
         return (int(rows[0]), int(columns[0])) if len(rows) else None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tokens:
-    """Blank-separated words and numbers in the order they stand."""
-
-    data: bytes
-    values: Float[np.ndarray, " token"]
-    """The number, NaN for a token that is none."""
-
-    status: UInt8[np.ndarray, " token"]
-    """NUMBER, NAN or WORD."""
-
-    start: Int[np.ndarray, " token"]
-    """Byte where each token begins."""
-
-    stop: Int[np.ndarray, " token"]
-    """Byte after each token."""
-
-    def text(self, token: int) -> bytes:
-        """Return a token as it stands."""
-        return self.data[self.start[token] : self.stop[token]]
-
-    def line(self, token: int, first: int = 1) -> int:
-        """Return the line number of a token when the text begins at line `first`."""
-        return first + self.data.count(b"\n", 0, int(self.start[token]))
 
 
 def parse_table(
     file: File, data: bytes, *, columns: int, delimiter: str, first_line: int = 1
 ) -> Numbers:
     r"""Return the numbers of a table.
+
+    A cell is a number when Python's `float` takes it and it is finite, less
+    underscores, hexadecimal and words; "nan" in any case is NAN, all else is a WORD.
 
     Args:
         file: Named in errors.
@@ -82,12 +66,7 @@ def parse_table(
 
     text = np.frombuffer(data, np.uint8)
     lines = data.count(b"\n") + 1
-    if lines * columns > len(data) + SPARE_CELLS:
-        file.fail_at_line(
-            first_line,
-            expected=f"lines of {columns} cells",
-            found=f"{lines} lines in {len(data)} bytes",
-        )
+    check_room(file, lines, columns, len(data), first_line)
     values = np.full((lines, columns), np.nan)
     status = np.full((lines, columns), BLANK, np.uint8)
     cells = np.zeros(lines, np.int64)
@@ -100,29 +79,54 @@ def parse_table(
     return Numbers(values, status, cells[:rows], line)
 
 
-def parse_tokens(data: bytes) -> Tokens:
-    """Return every blank-separated token of a text with its number, if it is one."""
+def check_room(file: File, rows: int, columns: int, n_bytes: int, line: int) -> None:
+    """Refuse a table that would take far more room than its text.
+
+    Raises:
+        FormatError: If there would be more cells than bytes and `SPARE_CELLS`.
+    """
+    if rows * columns > n_bytes + SPARE_CELLS:
+        file.fail_at_line(
+            line,
+            expected=f"lines of {columns} cells",
+            found=f"{rows} lines in {n_bytes} bytes",
+        )
+
+
+def parse_stream(data: bytes) -> Float[np.ndarray, " number"] | None:
+    """Return all blank-separated numbers of a text; None if a word is among them."""
     from marey.io import _number_kernel as kernel  # numba is slow to import
 
     text = np.frombuffer(data, np.uint8)
-    none = np.zeros(0, np.int64)
-    count = kernel.split_tokens(text, none, none)
-    start, stop = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    kernel.split_tokens(text, start, stop)
-    values, status = np.full(count, np.nan), np.full(count, BLANK, np.uint8)
-    kernel.parse_tokens(text, start, stop, values, status)
-    for k in np.flatnonzero(status == LONG):
-        values[k] = float(data[start[k] : stop[k]])
-        status[k] = NUMBER
-    return Tokens(data, values, status, start, stop)
+    count = kernel.parse_stream(text, np.zeros(0))
+    if count < 0:
+        return None
+    values = np.zeros(count)
+    kernel.parse_stream(text, values)
+    if np.isnan(values).any():
+        words = data.split()
+        for k in np.flatnonzero(np.isnan(values)):
+            values[k] = float(words[k])
+    return values if np.isfinite(values).all() else None
 
 
 def parse_number(text: str) -> float | None:
     """Return the number a single word stands for, None if it stands for none."""
-    tokens = parse_tokens(text.encode())
-    if len(tokens.values) != 1 or tokens.status[0] != NUMBER:
+    word = text.strip()
+    if not DECIMAL.fullmatch(word):
         return None
-    return float(tokens.values[0])
+    value = float(word)
+    return value if np.isfinite(value) else None
+
+
+def note_unended(file: File, data: bytes) -> None:
+    """Keep a finding when the last line has no end: its last number may be cut."""
+    if not data.endswith(b"\n"):
+        file.note(
+            "line-unended",
+            "the last line has no line end: the file may be cut off",
+            severity="info",
+        )
 
 
 def _finish_long_cells(
@@ -138,5 +142,7 @@ def _finish_long_cells(
         line = data[start[row] : end if end >= 0 else len(data)]
         cells = line.split(None if delimiter == " " else delimiter.encode())
         for column in np.flatnonzero(status[row] == LONG):
-            values[row, column] = float(cells[column])
-            status[row, column] = NUMBER
+            value = float(cells[column])
+            finite = np.isfinite(value)
+            values[row, column] = value if finite else np.nan
+            status[row, column] = NUMBER if finite else WORD

@@ -1,0 +1,236 @@
+"""The command line: the verbs of the API, for people and for scripts.
+
+Exit codes: 0 good, 1 a finding of severity error, 2 usage or unreadable input, 3 partly
+done. Heavy modules are imported inside the commands, so that `marey --help` is quick.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, CycloptsError, Parameter
+from rich.console import Console
+from rich.markup import escape
+
+from marey import __version__
+from marey.errors import MareyError, OptionError
+
+if TYPE_CHECKING:
+    from marey.motion import Motion
+    from marey.report import Finding
+    from marey.take import Take
+
+GOOD, DOUBTFUL, UNREADABLE, PARTLY = 0, 1, 2, 3
+
+app = App(
+    name="marey",
+    help="Turn recorded motion into a living skeleton.",
+    version=__version__,
+    result_action="return_value",
+)
+out = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+err = Console(stderr=True, highlight=False)
+
+
+Unit = Annotated[
+    str | None, Parameter(help="Length unit of the input: mm, cm, m, in, ft.")
+]
+Up = Annotated[
+    str | None, Parameter(help="Axis of the input that points up: x y z -x -y -z.")
+]
+Rate = Annotated[float | None, Parameter(help="Frames per second of the input.")]
+Columns = Annotated[Path | None, Parameter(help="Column map of a table, a TOML file.")]
+Quiet = Annotated[bool, Parameter(help="Print errors only.", negative="")]
+Json = Annotated[bool, Parameter(name="--json", help="Print JSON.", negative="")]
+
+
+@app.command
+def info(
+    files: Annotated[list[Path], Parameter(help="Recordings, motions or skeletons.")],
+    /,
+    *,
+    unit: Unit = None,
+    up: Up = None,
+    rate: Rate = None,
+    columns: Columns = None,
+    json_: Json = False,
+) -> int:
+    """Say what files are: markers, frames, units and how they were found, gaps."""
+    from marey.cli._describe import describe, render
+
+    described: list[dict[str, Any]] = []
+    failed = 0
+    for file in files:
+        try:
+            with _busy(f"reading {file.name}"):
+                described.append(
+                    describe(file, unit=unit, up=up, rate=rate, columns=columns)
+                )
+        except MareyError as error:
+            failed += 1
+            described.append({"path": str(file), "error": str(error)})
+        if not json_:
+            _show(described[-1], render)
+    if json_:
+        out.print_json(json.dumps(described))
+    if failed:
+        return UNREADABLE if failed == len(files) else PARTLY
+    doubts = [f for one in described for f in one["findings"]]
+    return DOUBTFUL if any(f["severity"] == "error" for f in doubts) else GOOD
+
+
+def _show(described: dict[str, Any], render: Any) -> None:
+    if "error" in described:
+        err.print(f"[red]error:[/] {escape(described['error'])}")
+    else:
+        out.print(render(described))
+
+
+@app.command
+def convert(
+    source: Annotated[Path, Parameter(help="The file to read.")],
+    target: Annotated[
+        Path, Parameter(help="The file to write; its suffix is the format.")
+    ],
+    /,
+    *,
+    unit: Unit = None,
+    up: Up = None,
+    rate: Rate = None,
+    columns: Columns = None,
+    skeleton: Annotated[Path | None, Parameter(help="The ASF file of an AMC.")] = None,
+    frames: Annotated[str, Parameter(help="Frames a:b, b not included.")] = "",
+    markers: Annotated[list[str], Parameter(help="Keep markers like these.")] = [],  # noqa: B006
+    drop: Annotated[list[str], Parameter(help="Leave markers like these out.")] = [],  # noqa: B006
+    rename: Annotated[list[str], Parameter(help="New labels, old=new.")] = [],  # noqa: B006
+    out_unit: Annotated[
+        str | None, Parameter(help="Length unit of the output.")
+    ] = None,
+    out_up: Annotated[
+        str | None, Parameter(help="Axis of the output that points up.")
+    ] = None,
+    overwrite: Annotated[
+        bool, Parameter(help="Replace the output.", negative="")
+    ] = False,
+    quiet: Quiet = False,
+) -> int:
+    """Turn one file into another, saying what the target loses."""
+    import marey
+    from marey.io import format_of_suffix, recognise
+    from marey.io._atomic import check_target
+
+    wanted = format_of_suffix(target)
+    check_target(target, overwrite=overwrite, inputs=(str(source),))
+    with _busy(f"reading {source.name}", quiet):
+        thing: Take | Motion
+        if recognise(source).read_motion and wanted.write_motion and not columns:
+            thing = marey.read_motion(
+                source, unit=unit, up=up, rate=rate, skeleton=skeleton
+            )
+            thing = thing.cut(*_frames(frames, thing.n_frames))
+        else:
+            thing = marey.read(
+                source,
+                unit=unit,
+                up=up,
+                rate=rate,
+                columns=columns,
+                skeleton=skeleton,
+                markers=markers,
+                drop=drop,
+                rename=_pairs(rename),
+                analog=True,
+            )
+            thing = thing.cut(*_frames(frames, thing.n_frames))
+    with _busy(f"writing {target.name}", quiet):
+        lost = marey.write(thing, target, unit=out_unit, up=out_up, overwrite=overwrite)
+    if not quiet:
+        _print_findings([*thing.source.findings, *lost])
+        out.print(
+            f"wrote {escape(str(target))} ({wanted.title}, {thing.n_frames} frames)"
+        )
+    return GOOD
+
+
+def _frames(text: str, n_frames: int) -> tuple[int, int]:
+    """Return the frames of "a:b", either of which may be left out."""
+    start, colon, stop = text.partition(":")
+    try:
+        if text and not colon:
+            raise ValueError
+        return int(start or 0), int(stop or n_frames)
+    except ValueError:
+        raise OptionError(
+            "--frames", found=text, needed="a:b such as 100:200"
+        ) from None
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    if not all(old and new for old, _, new in pairs):
+        raise OptionError("--rename", found=list(texts), needed="old=new")
+    return {old: new for old, _, new in pairs}
+
+
+@app.command
+def demo(
+    folder: Annotated[Path, Parameter(help="Where to write.")] = Path("demo"),
+    *,
+    seconds: Annotated[float, Parameter(help="Length of the performance.")] = 8.0,
+    seed: Annotated[int, Parameter(help="Another number, another performer.")] = 0,
+) -> int:
+    """Make a performer, record it, write the files and say what was made."""
+    from marey.cli._demo import run
+
+    run(out, folder, seconds=seconds, seed=seed)
+    return GOOD
+
+
+@app.command
+def doctor(*, json_: Json = False) -> int:
+    """Say what this installation has: versions, extras and what is missing."""
+    from marey.cli._doctor import examine, render
+
+    found = examine()
+    if json_:
+        out.print_json(json.dumps(found))
+    else:
+        out.print(render(found))
+    return GOOD
+
+
+def _print_findings(findings: "Sequence[Finding]") -> None:
+    colours = {"info": "dim", "warning": "yellow", "error": "red"}
+    for finding in findings:
+        err.print(f"[{colours[finding.severity]}]{escape(str(finding))}[/]")
+
+
+@contextmanager
+def _busy(what: str, quiet: bool = False) -> Iterator[None]:
+    """Show that work goes on, in a terminal only."""
+    if quiet or not err.is_terminal:
+        yield
+    else:
+        with err.status(escape(what)):
+            yield
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    try:
+        code = app(arguments, exit_on_error=False)
+    except CycloptsError:
+        code = UNREADABLE
+    except MareyError as error:
+        err.print(f"[red]error:[/] {escape(str(error))}")
+        code = UNREADABLE
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = GOOD
+    except KeyboardInterrupt:
+        err.print("interrupted; nothing half-written was left behind")
+        code = 130
+    sys.exit(code if isinstance(code, int) else GOOD)

@@ -1,0 +1,358 @@
+"""What every format must keep: written once, run on all of `marey.formats()`."""
+
+import dataclasses
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import samples
+
+import marey
+from marey.io import recognise
+
+READERS = {
+    "take": marey.read,
+    "motion": marey.read_motion,
+    "skeleton": marey.read_skeleton,
+}
+PAIRS = [
+    pytest.param(fmt, noun, id=f"{fmt.name}-{noun}")
+    for fmt in marey.formats()
+    for noun in READERS
+    if getattr(fmt, f"write_{noun}") and getattr(fmt, f"read_{noun}")
+]
+TAKES = [
+    pytest.param(f, id=f.name) for f in marey.formats() if f.write_take and f.read_take
+]
+every_pair = pytest.mark.parametrize(("fmt", "noun"), PAIRS)
+every_take = pytest.mark.parametrize("fmt", TAKES)
+
+UNITS = ("mm", "cm", "m", "in", "ft")
+UPS = ("x", "y", "z", "-x", "-y", "-z")
+IN_METRES_ONLY = {"npz", "skel"}
+UNCOUNTED = set()
+
+
+def sample(fmt, noun):
+    """A thing that this format can hold whole."""
+    if noun == "take":
+        return samples.take(
+            sensors="sensors" not in fmt.loses, markers="markers" not in fmt.loses
+        )
+    return samples.SAMPLES[noun]()
+
+
+def saved(fmt, noun, folder, name="sample", **options):
+    path = folder / (name + target_suffix(fmt, noun))
+    marey.write(sample(fmt, noun), path, **options)
+    return path
+
+
+def target_suffix(fmt, noun):
+    return ".asf" if (fmt.name, noun) == ("amc", "skeleton") else fmt.suffixes[0]
+
+
+def assert_same(found, wanted, fmt):
+    """Assert that nothing changed but what the format says it loses."""
+    step = max(fmt.precision, 1e-12)
+    if isinstance(wanted, marey.Take):
+        assert_same_take(found, wanted, fmt, step)
+    elif isinstance(wanted, marey.Motion):
+        assert_same_skeleton(found.skeleton, wanted.skeleton, fmt, step)
+        assert found.rate == pytest.approx(wanted.rate, rel=1e-6)
+        np.testing.assert_allclose(
+            found.T_world_joint()[..., :3, 3],
+            wanted.T_world_joint()[..., :3, 3],
+            atol=20 * step,
+        )
+        np.testing.assert_allclose(
+            found.T_world_joint(), wanted.T_world_joint(), atol=max(1e-6, 20 * step)
+        )
+    else:
+        assert_same_skeleton(found, wanted, fmt, step)
+
+
+def assert_same_take(found, wanted, fmt, step):
+    np.testing.assert_allclose(found.points, wanted.points, atol=step)
+    np.testing.assert_allclose(
+        found.T_world_sensor, wanted.T_world_sensor, atol=max(step, 1e-6)
+    )
+    assert found.rate == pytest.approx(wanted.rate, rel=1e-6)
+    assert found.sensor_names == wanted.sensor_names
+    if "subjects" in fmt.loses:
+        assert found.labels == wanted.labels
+    else:
+        assert found.full_labels == wanted.full_labels
+    if "start" not in fmt.loses:
+        assert found.start == pytest.approx(wanted.start, abs=1e-6)
+    if "events" not in fmt.loses:
+        assert [(e.label, e.context) for e in found.events] == [
+            (e.label, e.context) for e in wanted.events
+        ]
+        assert [e.time for e in found.events] == pytest.approx(
+            [e.time for e in wanted.events], abs=1e-6
+        )
+
+
+def assert_same_skeleton(found, wanted, fmt, step):
+    assert found.names == wanted.names
+    assert found.parent.tolist() == wanted.parent.tolist()
+    np.testing.assert_allclose(found.offset[1:], wanted.offset[1:], atol=step)
+    if "kinds" not in fmt.loses:
+        assert found.kind == wanted.kind
+
+
+def same_values(a, b):
+    if isinstance(a, marey.Take):
+        return (
+            np.array_equal(a.points, b.points, equal_nan=True)
+            and np.array_equal(a.T_world_sensor, b.T_world_sensor, equal_nan=True)
+            and a.full_labels == b.full_labels
+        )
+    if isinstance(a, marey.Motion):
+        return same_values(a.skeleton, b.skeleton) and np.array_equal(
+            a.T_world_joint(), b.T_world_joint(), equal_nan=True
+        )
+    return a.names == b.names and np.array_equal(a.offset, b.offset)
+
+
+def findings(thing):
+    return () if isinstance(thing, marey.Skeleton) else thing.source.findings
+
+
+def test_names_are_unique_and_suffixes_are_lower_case():
+    names = [fmt.name for fmt in marey.formats()]
+    assert len(set(names)) == len(names)
+    assert all(
+        s.startswith(".") and s == s.lower()
+        for f in marey.formats()
+        for s in f.suffixes
+    )
+    assert all(f.read_take or f.read_motion or f.read_skeleton for f in marey.formats())
+
+
+@every_pair
+def test_a_round_trip_keeps_all_but_the_declared_losses(fmt, noun, tmp_path):
+    path = saved(fmt, noun, tmp_path)
+    assert_same(READERS[noun](path), sample(fmt, noun), fmt)
+
+
+@every_pair
+def test_content_alone_tells_the_format(fmt, noun, tmp_path):
+    path = saved(fmt, noun, tmp_path)
+    bare = path.rename(tmp_path / "noname")
+    assert recognise(bare).name == fmt.name
+
+
+@every_pair
+def test_the_same_thing_gives_the_same_bytes_again_and_again(fmt, noun, tmp_path):
+    first = saved(fmt, noun, tmp_path, "first")
+    second = saved(fmt, noun, tmp_path, "second")
+    assert first.read_bytes() == second.read_bytes()
+    third = tmp_path / ("third" + target_suffix(fmt, noun))
+    again = READERS[noun](first)
+    if isinstance(again, marey.Take | marey.Motion) and fmt.name in IN_METRES_ONLY:
+        again = dataclasses.replace(again, source=marey.Source())
+    marey.write(again, third)
+    assert third.read_bytes() == first.read_bytes()
+
+
+@every_pair
+@pytest.mark.parametrize(
+    ("unit", "up"), [(u, "z") for u in UNITS] + [("cm", up) for up in UPS]
+)
+def test_every_unit_and_axis_gives_the_same_world(fmt, noun, unit, up, tmp_path):
+    if fmt.name in IN_METRES_ONLY:
+        with pytest.raises(marey.OptionError, match="m and z"):
+            saved(fmt, noun, tmp_path, unit="mm")
+        return
+    path = saved(fmt, noun, tmp_path, unit=unit, up=up)
+    read = READERS[noun](path, unit=unit, up=up)
+    loose = dataclasses.replace(fmt, precision=fmt.precision * 400)
+    assert_same(read, sample(fmt, noun), loose)
+
+
+@every_take
+def test_an_override_is_recorded_as_given(fmt, tmp_path):
+    take = marey.read(saved(fmt, "take", tmp_path), rate=50.0)
+    if fmt.name not in IN_METRES_ONLY:
+        assert take.rate == 50.0
+        assert str(take.source.rate) == "50 (given)"
+
+
+@every_take
+def test_the_source_says_where_everything_came_from(fmt, tmp_path):
+    path = saved(fmt, "take", tmp_path)
+    source = marey.read(path).source
+    if fmt.name in IN_METRES_ONLY:
+        return
+    assert (source.path, source.format) == (str(path), fmt.name)
+    assert len(source.sha256) == 64
+    for fact in (source.unit, source.up, source.rate):
+        assert fact.value
+        assumed = {f.code for f in source.findings}
+        assert fact.how != "assumed" or f"{fact_name(source, fact)}-assumed" in assumed
+
+
+def fact_name(source, fact):
+    return next(n for n in ("unit", "up", "rate") if getattr(source, n) is fact)
+
+
+@every_pair
+def test_every_truncation_is_an_error_or_a_finding(fmt, noun, tmp_path):
+    path = saved(fmt, noun, tmp_path)
+    whole, data = READERS[noun](path), path.read_bytes()
+    cuts = range(len(data)) if len(data) < 3000 else np.linspace(0, len(data) - 1, 500)
+    for cut in map(int, cuts):
+        path.write_bytes(data[:cut])
+        try:
+            read = READERS[noun](path)
+        except marey.MareyError:
+            continue
+        silent = len(findings(read)) == len(findings(whole))
+        assert not silent or same_values(read, whole), f"cut at byte {cut}"
+
+
+@every_pair
+def test_damaged_files_give_a_typed_error_or_a_result(fmt, noun, tmp_path, request):
+    path = saved(fmt, noun, tmp_path)
+    data = np.frombuffer(path.read_bytes(), np.uint8)
+    rng = np.random.default_rng(5)
+    for _ in range(2000 if request.config.getoption("--slow") else 250):
+        path.write_bytes(mutated(data, rng).tobytes())
+        start = time.monotonic()
+        said = ""
+        try:
+            READERS[noun](path)
+        except marey.MareyError as error:
+            said = str(error)
+        assert said.isprintable()
+        assert time.monotonic() - start < 10.0, "hangs"
+
+
+def mutated(data, rng):
+    """Flip, overwrite, cut out or repeat a few bytes, more often near the front."""
+    data = data.copy()
+    for _ in range(rng.integers(1, 4)):
+        at = int(len(data) * rng.random() ** 2)
+        span = int(rng.integers(1, 5))
+        kind = rng.integers(4)
+        if kind == 0:
+            data[at] ^= 1 << rng.integers(8)
+        elif kind == 1:
+            data[at : at + span] = rng.choice(
+                np.array([0, 1, 9, 10, 45, 48, 57, 127, 255])
+            )
+        elif kind == 2:
+            data = np.delete(data, slice(at, at + span))
+        else:
+            data = np.insert(data, at, data[at : at + span])
+    return data
+
+
+TEXT = [p for p in PAIRS if p.values[0].name in {"trc", "bvh", "amc", "skel", "csv"}]
+
+
+@pytest.mark.parametrize(("fmt", "noun"), TEXT)
+@pytest.mark.parametrize(
+    "twin",
+    [
+        lambda d: d.replace(b"\n", b"\r\n"),
+        lambda d: d.replace(b"\n", b"\r"),
+        lambda d: b"\xef\xbb\xbf" + d,
+        lambda d: d.rstrip(b"\n"),
+        lambda d: d.decode().encode("utf-16"),
+    ],
+    ids=["CRLF", "CR", "BOM", "no newline at the end", "UTF-16"],
+)
+def test_line_ends_and_byte_order_marks_do_not_matter(fmt, noun, twin, tmp_path):
+    path = saved(fmt, noun, tmp_path)
+    whole = READERS[noun](path)
+    path.write_bytes(twin(path.read_bytes()))
+    assert same_values(READERS[noun](path), whole)
+
+
+@every_pair
+def test_a_path_may_hold_any_letters(fmt, noun, tmp_path):
+    folder = tmp_path / "Ünïcode 動き"
+    folder.mkdir()
+    path = saved(fmt, noun, folder, "vidéo 'n° 1'")
+    assert_same(READERS[noun](path), sample(fmt, noun), fmt)
+
+
+@every_take
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", "../../etc", "a\x1b[31mb", "é☃"]
+)
+def test_odd_names_stay_data(fmt, name, tmp_path):
+    take = sample(fmt, "take")
+    path = tmp_path / ("odd" + fmt.suffixes[0])
+    if take.labels:
+        take = dataclasses.replace(take, labels=(name, *take.labels[1:]), subjects=())
+    else:
+        take = dataclasses.replace(take, sensor_names=(name, *take.sensor_names[1:]))
+    marey.write(take, path)
+    read = marey.read(path)
+    first = read.labels[0] if take.labels else read.sensor_names[0]
+    printable = "".join(c if c.isprintable() else "_" for c in name)
+    assert first in (name, printable)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@every_pair
+def test_an_existing_file_and_the_input_are_never_lost(fmt, noun, tmp_path):
+    path = saved(fmt, noun, tmp_path)
+    before = path.read_bytes()
+    with pytest.raises(marey.OptionError, match="exists"):
+        marey.write(sample(fmt, noun), path)
+    read = READERS[noun](path)
+    if not isinstance(read, marey.Skeleton) and fmt.name not in IN_METRES_ONLY:
+        with pytest.raises(marey.OptionError, match="input"):
+            marey.write(read, path, overwrite=True)
+    assert path.read_bytes() == before
+    marey.write(sample(fmt, noun), path, overwrite=True)
+
+
+@every_pair
+def test_a_missing_folder_is_refused(fmt, noun, tmp_path):
+    with pytest.raises(marey.OutputError, match="does not exist"):
+        saved(fmt, noun, tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\0" * 2048, b"hello, world\n", os.urandom(2048)]
+)
+def test_what_is_no_recording_is_refused_by_name(content, tmp_path):
+    path = tmp_path / "thing.dat"
+    path.write_bytes(content)
+    with pytest.raises(marey.FormatError, match=r"thing\.dat"):
+        marey.read(path)
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path):
+    with pytest.raises(marey.FormatError, match="nothing at this path"):
+        marey.read(tmp_path / "gone.c3d")
+    with pytest.raises(marey.FormatError, match="folder"):
+        marey.read(tmp_path)
+
+
+@every_take
+def test_frames_and_markers_can_be_chosen(fmt, tmp_path):
+    path = saved(fmt, "take", tmp_path)
+    whole = marey.read(path)
+    part = marey.read(path, frames=(1, 4))
+    np.testing.assert_array_equal(part.T_world_sensor, whole.T_world_sensor[1:4])
+    np.testing.assert_array_equal(part.points, whole.points[1:4])
+    if whole.labels:
+        few = marey.read(path, markers=["?FHD"], drop=["R*"], rename={"LFHD": "head"})
+        assert few.labels == ("head",)
+        with pytest.raises(marey.DataError, match="at least one marker"):
+            marey.read(path, markers=["nobody"])
+
+
+def test_every_format_file_is_registered():
+    folder = Path(marey.io.__file__).parent
+    files = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
+    assert files == set(marey.io.REGISTRY)
