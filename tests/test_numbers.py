@@ -39,20 +39,30 @@ decimals = st.builds(
 anything = st.text(
     st.characters(codec="ascii", exclude_characters="\n\t"), max_size=8
 ) | st.sampled_from(
-    ["nan", "NaN", "NAN", "-nan", "inf", "-Infinity", "1_0", "0x1p3", "0x10", "1e", "."]
-    + [
+    [
+        "1 2",
+        "\x00",
+        "\x1f",
+        "nan",
+        "NaN",
+        "NAN",
+        "-nan",
+        "inf",
+        "-Infinity",
+        "1_0",
+        "0x1p3",
+        "0x10",
+        "1e",
+        ".",
         "1.5.2",
         "--1",
         "1-",
         "e5",
-        "1 2",
         "1d5",
         "1,5",
         "٣",
         "1e999",
         "-0",
-        "\x00",
-        "\x1f",
     ]
 )
 

@@ -105,10 +105,9 @@ def _jacobi(N, V):
 @njit(cache=True)
 def _rotate(N, V, p, q):
     """Turn the plane (p, q) so that N[p, q] vanishes."""
-    theta = (N[q, q] - N[p, p]) / (2.0 * N[p, q])
-    t = 1.0 / (abs(theta) + np.hypot(theta, 1.0))
-    if theta < 0.0:
-        t = -t
+    d, e = N[q, q] - N[p, p], 2.0 * N[p, q]
+    root = np.sqrt(d * d + e * e)
+    t = e / (d + root) if d >= 0.0 else e / (d - root)
     c = 1.0 / np.sqrt(t * t + 1.0)
     s = t * c
     for k in range(4):

@@ -85,10 +85,7 @@ def quat_continuous(
 
 
 def _filled(values: Array) -> Array:
-    """Return values with unknown rows replaced by the last one known before them.
-
-    Rows of the first axis that come before any known one take the first that is.
-    """
+    """Return values with unknown rows taken from the last one known, else the first."""
     known = np.isfinite(values).all(axis=-1)
     if known.all():
         return values
@@ -286,7 +283,9 @@ def euler_from_quat(
     first = np.where(high, 2.0 * difference, first)
     if not proper:
         first, middle = sign * first, middle - np.pi / 2.0
-    return np.stack([_wrapped(first), middle, _wrapped(last)], axis=-1)
+    angles = np.stack([first, middle, last], axis=-1)
+    angles[..., ::2] = _wrapped(angles[..., ::2])
+    return angles
 
 
 def _wrapped(angles: Array) -> Array:

@@ -14,6 +14,13 @@ from marey.take import Source
 # shortest way alone: their angular velocity is not known well enough for a curve.
 LARGEST_CURVED_STEP = 1.0
 
+# How far a quaternion's length, or a matrix from its nearest rotation, may be off:
+# single precision passes and is mended, a mistake does not.
+ROUNDING = 1e-5
+
+# A time this close to a frame (in frames) is that frame's.
+SAME_FRAME = 1e-9
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contact:
@@ -45,7 +52,7 @@ class Motion:
     world, so its rotation is that of `T_world_root`."""
 
     rate: float
-    """Frames per second; NaN for frames that are not evenly spaced."""
+    """Frames per second; NaN for frames that are not evenly spaced, as `at` gives."""
 
     start: float = 0.0
     """Time of the first frame in seconds."""
@@ -58,13 +65,39 @@ class Motion:
         needed = (len(self.T_world_root), self.skeleton.n_joints)
         if self.wxyz.shape[:2] != needed:
             raise DataError("motion.wxyz", found=self.wxyz.shape[:2], needed=needed)
-        if self.rate <= 0.0:
-            raise DataError("motion.rate", found=self.rate, needed="above 0 Hz")
+        if not (0.0 < self.rate < np.inf or np.isnan(self.rate)):
+            raise DataError(
+                "motion.rate", found=self.rate, needed="a positive number of hertz"
+            )
+        T = geometry.transform(
+            self.T_world_root[:, :3, :3], self.T_world_root[:, :3, 3]
+        )
+        object.__setattr__(self, "T_world_root", T)
         object.__setattr__(self, "wxyz", geometry.quat_continuous(self._rooted()))
 
     def _rooted(self) -> Float[np.ndarray, "frame joint 4"]:
-        root = geometry.quat_from_matrix(self.T_world_root[:, :3, :3])
-        return np.concatenate([root[:, None], self.wxyz[:, 1:]], axis=1)
+        """Return the rotations with the root's taken from its pose, all checked."""
+        R = self.T_world_root[:, :3, :3]
+        root = geometry.quat_from_matrix(R)
+        off = np.abs(geometry.matrix_from_quat(root) - R)
+        if (off > ROUNDING).any():
+            raise DataError(
+                "motion.T_world_root",
+                found=f"a matrix {np.nanmax(off):.2g} off the nearest rotation",
+                needed="rigid transforms",
+            )
+        wxyz = np.concatenate([root[:, None], self.wxyz[:, 1:]], axis=1)
+        size = np.linalg.norm(wxyz, axis=-1, keepdims=True)
+        off = np.abs(size - 1.0)
+        if (off > ROUNDING).any():
+            worst = size.flat[np.nanargmax(off)]
+            raise DataError(
+                "motion.wxyz",
+                found=f"a quaternion of length {worst:.6g}",
+                needed="unit quaternions",
+            )
+        # What is exact stays, so that a motion read back is the same to the bit.
+        return np.where(off < 1e-12, wxyz, wxyz / size)
 
     @property
     def n_frames(self) -> int:
@@ -73,7 +106,7 @@ class Motion:
 
     @property
     def times(self) -> Float[np.ndarray, " frame"]:
-        """Time of each frame in seconds, beginning at `start`."""
+        """Time of each frame in seconds, from `start`; NaN where `rate` is."""
         return self.start + np.arange(self.n_frames) / self.rate
 
     @property
@@ -113,44 +146,79 @@ class Motion:
 
         Raises:
             OptionError: If a time lies outside the motion.
+            DataError: If the motion itself is not evenly spaced, or empty.
         """
         wanted = np.atleast_1d(np.asarray(time, dtype=float))
-        position = self._positions(wanted)
-        frame = np.clip(position.astype(np.int64), 0, max(self.n_frames - 2, 0))
-        share = position - frame
-        wxyz = _curve_rotations(self.wxyz, frame, share)
-        place = _curve_points(self.T_world_root[:, :3, 3], frame, share)
-        return replace(
-            self,
-            T_world_root=geometry.transform(
-                geometry.matrix_from_quat(wxyz[:, 0]), place
-            ),
-            wxyz=wxyz,
-            rate=np.nan,
-            start=float(wanted[0]) if len(wanted) else self.start,
-        )
-
-    def resample(self, rate: float) -> "Motion":
-        """Return the motion at another frame rate, over the same time."""
-        if not rate > 0.0:
-            raise OptionError("rate", found=rate, needed="above 0 Hz")
-        count = int(np.floor(self.duration * rate * (1.0 + 1e-12) + 1e-9)) + 1
-        times = self.start + np.arange(count) / rate
-        return replace(self.at(times), rate=rate, start=self.start)
-
-    def _positions(self, times: np.ndarray) -> np.ndarray:
-        """Return fractional frame numbers, exact where a time is a frame's."""
-        position = (times - self.start) * self.rate
-        nearest = np.round(position)
-        position = np.where(np.abs(position - nearest) < 1e-9, nearest, position)
-        inside = (position >= 0.0) & (position <= self.n_frames - 1)
+        # The clock itself has few digits left where `start` is large.
+        slack = SAME_FRAME + 2.0 * np.spacing(np.abs(wanted)) * self._even_rate()
+        last = self.n_frames - 1
+        position = _snapped((wanted - self.start) * self.rate, slack, last)
+        inside = (position >= 0.0) & (position <= last)
         if not inside.all():
             raise OptionError(
                 "time",
-                found=float(times[~inside][0]),
+                found=float(wanted[~inside][0]),
                 needed=f"{self.start} to {self.start + self.duration} s",
             )
-        return np.asarray(position)
+        start = float(wanted[0]) if len(wanted) else self.start
+        return self._sampled(position, rate=np.nan, start=start)
+
+    def resample(self, rate: float) -> "Motion":
+        """Return the motion at another frame rate, over the same time.
+
+        Raises:
+            OptionError: If the rate is not a positive number.
+        """
+        if not 0.0 < rate < np.inf:
+            raise OptionError("rate", found=rate, needed="a positive number of hertz")
+        step = self._even_rate() / rate
+        last = self.n_frames - 1
+        count = int(last / step + SAME_FRAME) + 1
+        position = _snapped(np.arange(count) * step, SAME_FRAME, last).clip(0, last)
+        return self._sampled(position, rate=rate, start=self.start)
+
+    def cut(self, start: int, stop: int) -> "Motion":
+        """Return frames `start` up to but not including `stop`, on the same clock."""
+        if not 0 <= start < stop <= self.n_frames:
+            raise DataError(
+                f"frames {start}:{stop}",
+                found=f"a motion of {self.n_frames} frames",
+                needed=f"0 <= start < stop <= {self.n_frames}",
+            )
+        first, last = (self.start + i / self._even_rate() for i in (start, stop - 1))
+        return replace(
+            self,
+            T_world_root=self.T_world_root[start:stop],
+            wxyz=self.wxyz[start:stop],
+            start=first,
+            contacts=tuple(
+                c for c in self.contacts if c.end >= first and c.start <= last
+            ),
+        )
+
+    def _even_rate(self) -> float:
+        """Return the rate, of a motion that has one."""
+        if np.isnan(self.rate) or self.n_frames == 0:
+            what = "unevenly spaced" if self.n_frames else "no"
+            raise DataError(
+                "motion", found=f"{what} frames", needed="frames at one rate"
+            )
+        return self.rate
+
+    def _sampled(self, position: np.ndarray, *, rate: float, start: float) -> "Motion":
+        """Return the motion at fractional frame numbers."""
+        frame = position.astype(np.int64).clip(0, max(self.n_frames - 2, 0))
+        share = position - frame
+        wxyz = _curve_rotations(self.wxyz, frame, share)
+        place = _curve_points(self.T_world_root[:, :3, 3], frame, share)
+        T = geometry.transform(geometry.matrix_from_quat(wxyz[:, 0]), place)
+        return replace(self, T_world_root=T, wxyz=wxyz, rate=rate, start=start)
+
+
+def _snapped(position: np.ndarray, slack: np.ndarray | float, last: int) -> np.ndarray:
+    """Return fractional frame numbers, exact where they are a frame's."""
+    nearest = np.round(position).clip(0, last)
+    return np.where(np.abs(position - nearest) < slack, nearest, position)
 
 
 def _curve_rotations(

@@ -1,5 +1,6 @@
 """The figure: joints, their offsets, axes and limits, and where the markers sit."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -11,6 +12,9 @@ from marey.errors import DataError
 
 Kind = Literal["root", "ball", "universal", "hinge", "fixed"]
 
+OPTIONAL = ("axes", "limits", "covariance", "length_sd")
+PER_JOINT = ("names", "parent", "offset", "kind", *OPTIONAL)
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Skeleton:
@@ -21,7 +25,7 @@ class Skeleton:
     """
 
     names: tuple[str, ...]
-    """One name per joint, unique."""
+    """One name per joint, unique; at least the root's."""
 
     parent: Int[np.ndarray, " joint"]
     """Parent joint, parent[i] < i; -1 for the root, which is joint 0."""
@@ -30,7 +34,8 @@ class Skeleton:
     """Place in the parent's frame, in metres; the root's is its place at rest."""
 
     kind: tuple[Kind, ...] = ()
-    """"root", "ball", "universal", "hinge" or "fixed"; balls when left out."""
+    """"root" for the first joint and for it alone; "ball", "universal", "hinge" or
+    "fixed" for the others; balls when left out."""
 
     axes: Float[np.ndarray, "joint 2 3"] = field(
         default_factory=lambda: np.zeros((0, 2, 3))
@@ -46,6 +51,8 @@ class Skeleton:
     radians; a hinge uses the first, a universal joint the first two. NaN = free."""
 
     marker_labels: tuple[str, ...] = ()
+    """One label per marker that sits on a bone."""
+
     marker_joint: Int[np.ndarray, " marker"] = field(
         default_factory=lambda: np.zeros(0, dtype=np.int64)
     )
@@ -68,34 +75,50 @@ class Skeleton:
         n = len(self.names)
         if not self.kind and n:
             object.__setattr__(self, "kind", ("root", *["ball"] * (n - 1)))
-        for name in ("axes", "limits", "covariance", "length_sd"):
+        for name in OPTIONAL:
             value = getattr(self, name)
             if value.size == 0:
                 object.__setattr__(self, name, np.full((n, *value.shape[1:]), np.nan))
-        self._check()
+        self._check_sizes()
+        self._check_joints()
 
-    def _check(self) -> None:
+    def _check_sizes(self) -> None:
+        joints, markers = max(len(self.names), 1), len(self.marker_labels)
+        sizes = dict.fromkeys(PER_JOINT, joints)
+        sizes |= {"marker_joint": markers, "marker_offset": markers}
+        for name, needed in sizes.items():
+            found = len(getattr(self, name))
+            if found != needed:
+                raise DataError(f"skeleton.{name}", found=found, needed=needed)
+
+    def _check_joints(self) -> None:
         n = len(self.names)
-        for name in ("parent", "offset", "kind", "axes", "limits", "covariance"):
-            if len(getattr(self, name)) != n:
-                raise DataError(
-                    f"skeleton.{name}", found=len(getattr(self, name)), needed=n
-                )
-        if len(set(self.names)) != n:
+        repeated = [name for name, times in Counter(self.names).items() if times > 1]
+        if repeated:
             raise DataError(
-                "skeleton.names", found="a name twice", needed="unique names"
+                "skeleton.names",
+                found=f"more than once {', '.join(repeated)}",
+                needed="unique names",
             )
-        known = set(self.kind) - set(get_args(Kind))
-        if known:
-            raise DataError("skeleton.kind", found=sorted(known), needed=get_args(Kind))
-        below = self.parent < np.arange(n)
-        if n and not (
-            self.parent[0] == -1 and below.all() and (self.parent[1:] >= 0).all()
-        ):
+        roots = [i for i, kind in enumerate(self.kind) if kind == "root"]
+        if not set(self.kind) <= set(get_args(Kind)) or roots != [0]:
+            raise DataError(
+                "skeleton.kind",
+                found=", ".join(self.kind),
+                needed="root, then " + ", ".join(get_args(Kind)[1:]),
+            )
+        above = np.concatenate([self.parent[:1] == -1, self.parent[1:] >= 0])
+        if not (above & (self.parent < np.arange(n))).all():
             raise DataError(
                 "skeleton.parent",
                 found=self.parent.tolist(),
                 needed="one root, first, and every parent before its children",
+            )
+        if not ((self.marker_joint >= 0) & (self.marker_joint < n)).all():
+            raise DataError(
+                "skeleton.marker_joint",
+                found=self.marker_joint.tolist(),
+                needed=f"joints from 0 to {n - 1}",
             )
 
     @property

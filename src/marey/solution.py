@@ -44,7 +44,7 @@ class Solution:
     @property
     def take(self) -> Take:
         """The take, when there is exactly one."""
-        return _only(self.takes, "take", tuple(take.source.path for take in self.takes))
+        return _only(self.takes, "take", self._take_names(), "takes[0]")
 
     @property
     def skeleton(self) -> Skeleton:
@@ -54,19 +54,24 @@ class Solution:
     @property
     def motion(self) -> Motion:
         """The motion, when there is exactly one subject in exactly one take."""
-        paths = tuple(take.source.path for take in self.takes)
-        return _only(self._subject().motions, "motion", paths)
+        subject = self._subject()
+        choice = "subjects[0].motions[0]"
+        return _only(subject.motions, "motion", self._take_names(), choice)
 
     def _subject(self) -> Subject:
         names = tuple(subject.name for subject in self.subjects)
-        return _only(self.subjects, "subject", names)
+        return _only(self.subjects, "subject", names, "subjects[0]")
+
+    def _take_names(self) -> tuple[str, ...]:
+        paths = (take.source.path for take in self.takes)
+        return tuple(path or f"take {i}" for i, path in enumerate(paths))
 
 
-def _only(items: tuple[T, ...], what: str, names: tuple[str, ...]) -> T:
+def _only(items: tuple[T, ...], what: str, names: tuple[str, ...], choice: str) -> T:
     if len(items) != 1:
         raise DataError(
-            f"solution.{what}",
-            found=f"{len(items)}: {', '.join(names)}",
-            needed=f"exactly one; choose from the plural, such as solution.{what}s[0]",
+            f"the only {what} of the solution",
+            found=f"{len(items)}: {', '.join(names)}" if items else "none",
+            needed=f"exactly one; choose, such as solution.{choice}",
         )
     return items[0]

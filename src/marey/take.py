@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
 from marey.report import Finding
@@ -83,9 +83,22 @@ class Analog:
         default_factory=lambda: np.zeros((0, 0))
     )
     labels: tuple[str, ...] = ()
+    """One label per channel."""
+
     units: tuple[str, ...] = ()
+    """One unit per channel, as the file writes it; "" where it writes none."""
+
     rate: float = 0.0
-    """Samples per second."""
+    """Samples per second; 0 without channels."""
+
+    def __post_init__(self) -> None:
+        if not self.units:
+            object.__setattr__(self, "units", ("",) * len(self.labels))
+        channels = self.values.shape[1]
+        for name in ("labels", "units"):
+            _check_count(f"analog.{name}", getattr(self, name), channels)
+        if channels:
+            _check_rate("analog.rate", self.rate)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -93,7 +106,8 @@ class Take:
     """One recording in metres, seconds and a right-handed world with +Z up.
 
     Optical markers stand in `points`, 6-DoF sensors in `T_world_sensor`; a take may
-    hold either or both. Missing is NaN in all components, never zero.
+    hold either or both. Missing is NaN in all components, never zero: a position or
+    pose of which any component is not finite counts as missing.
     """
 
     rate: float
@@ -134,31 +148,33 @@ class Take:
 
     def __post_init__(self) -> None:
         n_frames = max(len(self.points), len(self.T_world_sensor))
-        _fill_empty(self, "points", (n_frames, 0, 3), float)
-        _fill_empty(self, "T_world_sensor", (n_frames, 0, 4, 4), float)
-        _fill_empty(self, "filled", self.points.shape[:2], bool)
+        if self.points.shape[1] == 0:
+            object.__setattr__(self, "points", np.zeros((n_frames, 0, 3)))
+        if self.T_world_sensor.shape[1] == 0:
+            object.__setattr__(self, "T_world_sensor", np.zeros((n_frames, 0, 4, 4)))
+        if self.filled.size == 0:
+            filled = np.zeros(self.points.shape[:2], dtype=bool)
+            object.__setattr__(self, "filled", filled)
         if not self.subjects:
             object.__setattr__(self, "subjects", ("",) * len(self.labels))
         self._check()
+        _blank(self, "points", self.seen)
+        _blank(self, "T_world_sensor", self.sensor_seen)
 
     def _check(self) -> None:
-        sizes = {
-            "points": (len(self.points), len(self.labels)),
-            "filled": (len(self.points), len(self.labels)),
-            "T_world_sensor": (len(self.points), len(self.sensor_names)),
-        }
+        markers = (len(self.points), len(self.labels))
+        sensors = (len(self.points), len(self.sensor_names))
+        sizes = {"points": markers, "filled": markers, "T_world_sensor": sensors}
         for name, size in sizes.items():
             found = getattr(self, name).shape[:2]
             if found != size:
-                raise DataError(f"take.{name}", found=found, needed=size)
-        if len(self.subjects) != len(self.labels):
-            raise DataError(
-                "take.subjects", found=len(self.subjects), needed=len(self.labels)
-            )
-        if not (np.isfinite(self.rate) and self.rate > 0.0):
-            raise DataError(
-                "take.rate", found=self.rate, needed="a positive number, Hz"
-            )
+                raise DataError(
+                    f"take.{name}", found=_shape(found), needed=_shape(size)
+                )
+        _check_count("take.subjects", self.subjects, len(self.labels))
+        _check_rate("take.rate", self.rate)
+        if not np.isfinite(self.start):
+            raise DataError("take.start", found=self.start, needed="seconds")
 
     @property
     def n_frames(self) -> int:
@@ -194,7 +210,10 @@ class Take:
         )
 
     def cut(self, start: int, stop: int) -> "Take":
-        """Return frames `start` up to but not including `stop`, on the same clock."""
+        """Return frames `start` up to but not including `stop`, on the same clock.
+
+        An event goes with the frame at or before it.
+        """
         if not 0 <= start < stop <= self.n_frames:
             raise DataError(
                 f"frames {start}:{stop}",
@@ -207,18 +226,34 @@ class Take:
             filled=self.filled[start:stop],
             T_world_sensor=self.T_world_sensor[start:stop],
             start=self.start + start / self.rate,
+            events=self._cut_events(start, stop),
             analog=self._cut_analog(start, stop),
             history=(*self.history, f"cut to frames {start}:{stop}"),
         )
+
+    def _cut_events(self, start: int, stop: int) -> tuple[Event, ...]:
+        times = np.array([event.time for event in self.events])
+        # Times written with a few digits may lie a breath before their frame.
+        frame = np.floor((times - self.start) * self.rate + 1e-3)
+        frame = frame.clip(0, self.n_frames - 1)
+        inside = (start <= frame) & (frame < stop)
+        return tuple(e for e, keep in zip(self.events, inside, strict=True) if keep)
 
     def _cut_analog(self, start: int, stop: int) -> Analog:
         samples = self.analog.rate / self.rate
         keep = slice(round(start * samples), round(stop * samples))
         return replace(self.analog, values=self.analog.values[keep])
 
-    def select(self, markers: Sequence[int]) -> "Take":
+    def select(self, markers: Sequence[int] | Int[np.ndarray, " kept"]) -> "Take":
         """Return the take with only these markers, by index and in this order."""
-        index = list(markers)
+        index = [int(i) for i in markers]
+        for i in index:
+            if not 0 <= i < len(self.labels):
+                raise DataError(
+                    f"marker {i}",
+                    found=f"a take of {len(self.labels)} markers",
+                    needed=f"0 <= index < {len(self.labels)}",
+                )
         return replace(
             self,
             points=self.points[:, index],
@@ -229,7 +264,24 @@ class Take:
         )
 
 
-def _fill_empty(take: Take, name: str, shape: tuple[int, ...], dtype: type) -> None:
-    """Give an empty field the frame count of the others."""
-    if getattr(take, name).size == 0:
-        object.__setattr__(take, name, np.zeros(shape, dtype=dtype))
+def _blank(take: Take, name: str, seen: Bool[np.ndarray, "frame item"]) -> None:
+    """Make what is missing in part missing as a whole."""
+    values = getattr(take, name)
+    if not np.isnan(values[~seen]).all():
+        blanked = values.copy()
+        blanked[~seen] = np.nan
+        object.__setattr__(take, name, blanked)
+
+
+def _shape(size: tuple[int, int]) -> str:
+    return f"{size[0]} frames x {size[1]}"
+
+
+def _check_count(name: str, items: tuple[str, ...], needed: int) -> None:
+    if len(items) != needed:
+        raise DataError(name, found=len(items), needed=needed)
+
+
+def _check_rate(name: str, rate: float) -> None:
+    if not 0.0 < rate < np.inf:
+        raise DataError(name, found=rate, needed="a positive number of hertz")

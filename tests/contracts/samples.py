@@ -42,13 +42,14 @@ def take(n_frames=6, *, sensors=True, markers=True):
     if not markers:
         whole = replace(
             whole,
-            points=np.zeros((0, 0, 3)),
-            filled=np.zeros((0, 0), bool),
+            points=np.zeros((n_frames, 0, 3)),
+            filled=np.zeros((n_frames, 0), bool),
             labels=(),
             subjects=(),
         )
     if not sensors:
-        whole = replace(whole, T_world_sensor=np.zeros((0, 0, 4, 4)), sensor_names=())
+        nothing = np.zeros((n_frames, 0, 4, 4))
+        whole = replace(whole, T_world_sensor=nothing, sensor_names=())
     return whole
 
 

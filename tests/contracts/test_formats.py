@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,6 @@ every_take = pytest.mark.parametrize("fmt", TAKES)
 UNITS = ("mm", "cm", "m", "in", "ft")
 UPS = ("x", "y", "z", "-x", "-y", "-z")
 IN_METRES_ONLY = {"npz", "skel"}
-UNCOUNTED = set()
 
 
 def sample(fmt, noun):
@@ -201,6 +201,7 @@ def fact_name(source, fact):
 
 
 @every_pair
+@pytest.mark.usefixtures("unchecked")
 def test_every_truncation_is_an_error_or_a_finding(fmt, noun, tmp_path):
     path = saved(fmt, noun, tmp_path)
     whole, data = READERS[noun](path), path.read_bytes()
@@ -216,20 +217,40 @@ def test_every_truncation_is_an_error_or_a_finding(fmt, noun, tmp_path):
 
 
 @every_pair
+@pytest.mark.usefixtures("unchecked")
 def test_damaged_files_give_a_typed_error_or_a_result(fmt, noun, tmp_path, request):
     path = saved(fmt, noun, tmp_path)
     data = np.frombuffer(path.read_bytes(), np.uint8)
     rng = np.random.default_rng(5)
-    for _ in range(2000 if request.config.getoption("--slow") else 250):
+    for _ in range(20_000 if request.config.getoption("--slow") else 2000):
         path.write_bytes(mutated(data, rng).tobytes())
         start = time.monotonic()
-        said = ""
-        try:
-            READERS[noun](path)
-        except marey.MareyError as error:
-            said = str(error)
-        assert said.isprintable()
+        assert outcome(READERS[noun], path).isprintable()
         assert time.monotonic() - start < 10.0, "hangs"
+
+
+@every_pair
+@pytest.mark.usefixtures("unchecked")
+def test_damaged_files_do_not_fill_the_memory(fmt, noun, tmp_path):
+    path = saved(fmt, noun, tmp_path)
+    data = np.frombuffer(path.read_bytes(), np.uint8)
+    rng = np.random.default_rng(6)
+    tracemalloc.start()
+    for _ in range(300):
+        path.write_bytes(mutated(data, rng).tobytes())
+        tracemalloc.reset_peak()
+        outcome(READERS[noun], path)
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(data) + 64 * 2**20
+    tracemalloc.stop()
+
+
+def outcome(reader, path):
+    """What a reader says of a file: its typed error, or nothing."""
+    try:
+        reader(path)
+    except marey.MareyError as error:
+        return str(error)
+    return ""
 
 
 def mutated(data, rng):
@@ -252,7 +273,11 @@ def mutated(data, rng):
     return data
 
 
-TEXT = [p for p in PAIRS if p.values[0].name in {"trc", "bvh", "amc", "skel", "csv"}]
+TEXT = [
+    p
+    for p in PAIRS
+    if p.values[0].name in {"trc", "bvh", "amc", "skel", "storage", "csv"}
+]
 
 
 @pytest.mark.parametrize(("fmt", "noun"), TEXT)

@@ -35,8 +35,11 @@ from marey.take import Take
 Noun = Take | Motion | Skeleton | Solution
 NOUNS = {"take": Take, "motion": Motion, "skeleton": Skeleton, "solution": Solution}
 
-# Asked in this order; the table reader takes what looks like a table and nothing else.
-REGISTRY = ("c3d", "npz", "bvh", "amc", "trc", "skel", "csv")
+# Asked in this order. The table reader comes last: it takes any table of numbers.
+REGISTRY = (
+    *("c3d", "npz", "parquet", "trb", "bvh", "amc", "trc", "htr", "mvnx", "vsk", "skel"),
+    *("motive", "qualisys", "storage", "csv"),
+)
 
 
 @cache
@@ -305,10 +308,12 @@ def format_of_suffix(path: Path) -> Format:
     Raises:
         OptionError: If no format has it.
     """
-    for known in formats():
+    # A format that is only read may share its suffix with one that is written.
+    able = [f for f in formats() if any(getattr(f, f"write_{noun}") for noun in NOUNS)]
+    for known in able:
         if any(path.name.lower().endswith(suffix) for suffix in known.suffixes):
             return known
-    suffixes = ", ".join(suffix for known in formats() for suffix in known.suffixes)
+    suffixes = ", ".join(suffix for known in able for suffix in known.suffixes)
     raise OptionError("path", found=path.name, needed=f"a suffix out of {suffixes}")
 
 

@@ -1,9 +1,10 @@
 """Writing that never leaves half a file behind."""
 
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 
 from marey.errors import OptionError, OutputError
 
@@ -25,21 +26,43 @@ def check_target(path: Path, *, overwrite: bool, inputs: Sequence[str] = ()) -> 
         raise OutputError(
             f"{path}: the folder {folder} does not exist; create it first"
         )
-    if not os.access(folder, os.W_OK):
-        raise OutputError(f"{path}: the folder {folder} cannot be written")
+    try:
+        exists = _exists(path)
+        _try_folder(folder)
+    except (OSError, ValueError) as error:
+        raise _failure(path, error) from error
     if path.is_dir():
         raise OutputError(f"{path}: is a folder, need a file name")
-    for source in inputs:
-        if source and path.exists() and Path(source).exists() and path.samefile(source):
-            raise OptionError(
-                "path", found=str(path), needed="another name: this is the input file"
-            )
-    if path.exists() and not overwrite:
+    if any(_is_same_file(path, source) for source in inputs):
+        raise OptionError(
+            "path", found=str(path), needed="another name: this is the input file"
+        )
+    if exists and not overwrite:
         raise OptionError(
             "path",
             found=f"{path}, which exists",
             needed="a new name, or overwrite=True",
         )
+
+
+def _exists(path: Path) -> bool:
+    """Whether the name is taken, if only by a link that leads nowhere."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _is_same_file(path: Path, source: str) -> bool:
+    return path.exists() and os.path.exists(source) and path.samefile(source)
+
+
+def _try_folder(folder: Path) -> None:
+    """Raise unless a file can be made here; permissions alone do not tell."""
+    part = _part(folder)
+    part.open("xb").close()
+    part.unlink()
 
 
 def write_atomic(path: Path, chunks: Iterable[bytes]) -> None:
@@ -48,39 +71,36 @@ def write_atomic(path: Path, chunks: Iterable[bytes]) -> None:
     Raises:
         OutputError: If writing fails; what stood at `path` before is untouched.
     """
-    handle, name = _temporary(path)
+    part = _part(path.parent)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with part.open("xb") as file:
             for chunk in chunks:
                 file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
+        os.replace(part, path)
     except BaseException as error:
-        Path(name).unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         if isinstance(error, OSError):
-            raise OutputError(f"{path}: not written, {error}") from error
+            raise _failure(path, error) from error
         raise
     _sync_folder(path.parent)
 
 
-def _temporary(path: Path) -> tuple[int, str]:
-    try:
-        return tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    except OSError as error:
-        raise OutputError(f"{path}: not written, {error}") from error
+def _part(folder: Path) -> Path:
+    return folder / f".{token_hex(8)}.part"
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _failure(path: Path, error: Exception) -> OutputError:
+    reason = getattr(error, "strerror", None) or error
+    return OutputError(f"{path}: not written, {reason}")
 
 
 def _sync_folder(folder: Path) -> None:
     """Make the new name durable where the system can (not on Windows)."""
-    if hasattr(os, "O_DIRECTORY"):
+    # The file is complete by now, so a refusal here is no failure.
+    with suppress(OSError, AttributeError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)

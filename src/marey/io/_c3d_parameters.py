@@ -1,7 +1,7 @@
 """The parameter section of a C3D file: a chain of records, read with suspicion."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Literal
 
@@ -98,9 +98,18 @@ class Parameters:
             for value in part.values
         )
 
+    def exact(self, name: str) -> float | None:
+        """Return a number that marey wrote as text beside its rounded value."""
+        for text in self.texts("MAREY", name)[:1]:
+            try:
+                return float(text)
+            except ValueError:
+                return None
+        return None
+
     def _parts(self, group: str, name: str) -> Iterator[Parameter]:
         number = 1
-        while (part := self.get(group, name if number == 1 else f"{name}{number}")) :
+        while part := self.get(group, name if number == 1 else f"{name}{number}"):
             yield part
             number += 1
 
@@ -152,7 +161,7 @@ def parse(
     position = start + _HEAD
     while position and (record := _record(data, position, stop, encoding)):
         position = _next(data, record, stop, encoding, note)
-        limit = position or min(record.by_length, stop)
+        limit = min(position or record.by_length, stop)
         text = decoded(record.name).strip().upper()
         if not record.is_sound:
             note(f"a parameter record at byte {record.position} is damaged")
@@ -161,6 +170,8 @@ def parse(
         else:
             parameter = _parameter(data, record, limit, encoding, note)
             found.append((record.group_id, parameter))
+    if position > stop or (position and any(data[position:stop][:1])):
+        note(f"the parameter section ends inside a record at byte {position}")
     return _grouped(names, found, note)
 
 
@@ -175,18 +186,9 @@ def _grouped(
             note(f"parameter {parameter.name} belongs to group {number}, not in file")
         group = names.get(number, f"GROUP{number}")
         known = groups.setdefault(group, {})
-        if parameter.name in known:
+        first = known.setdefault(parameter.name, replace(parameter, group=group))
+        if first.values != parameter.values:
             note(f"parameter {group}:{parameter.name} stands twice, the first is taken")
-            continue
-        known[parameter.name] = Parameter(
-            group,
-            parameter.name,
-            parameter.kind,
-            parameter.shape,
-            parameter.values,
-            parameter.description,
-            parameter.end,
-        )
     return Parameters(groups)
 
 

@@ -14,7 +14,7 @@ from marey.skeleton import Skeleton
 from marey.solution import Solution
 from marey.take import Fact, Known, Source, Take
 
-HEAD = 4096
+HEAD = 65536
 """Bytes of a file that a format may look at to recognise it."""
 
 LARGEST_RATE = 1e6

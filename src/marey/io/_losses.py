@@ -35,6 +35,11 @@ MOTION: Mapping[str, Callable[[Motion], bool]] = {
     "contacts": lambda m: bool(m.contacts),
     "start": lambda m: m.start != 0.0,
 }
+MOTION_AS_TAKE: Mapping[str, Callable[[Motion], bool]] = {
+    "sensors": lambda m: True,
+    "gaps": MOTION["gaps"],
+    "start": MOTION["start"],
+}
 WORDS = {
     "markers": "the markers",
     "sensors": "the sensors' orientations: their origins stand as markers",
@@ -64,7 +69,8 @@ def losses(
     elif isinstance(thing, Solution):
         lost = []
     elif target.write_motion is None:
-        lost = ["skeleton", *(["sensors"] if "sensors" in target.loses else [])]
+        contacts = ["contacts"] if thing.contacts else []
+        lost = ["skeleton", *_lost(thing, MOTION_AS_TAKE, target), *contacts]
     else:
         lost = _lost(thing.skeleton, SKELETON, target) + _lost(thing, MOTION, target)
     return tuple(

@@ -40,21 +40,24 @@ class Numbers:
 
     def first(self, *kinds: int) -> tuple[int, int] | None:
         """Return row and column of the first cell of one of these kinds, or None."""
-        rows, columns = np.nonzero(np.isin(self.status, kinds))
-        return (int(rows[0]), int(columns[0])) if len(rows) else None
+        found = np.flatnonzero(np.isin(self.status, kinds))
+        if not len(found):
+            return None
+        row, column = np.unravel_index(found[0], self.status.shape)
+        return int(row), int(column)
 
 
 def parse_table(
     file: File, data: bytes, *, columns: int, delimiter: str, first_line: int = 1
 ) -> Numbers:
-    r"""Return the numbers of a table.
+    """Return the numbers of a table.
 
     A cell is a number when Python's `float` takes it and it is finite, less
     underscores, hexadecimal and words; "nan" in any case is NAN, all else is a WORD.
 
     Args:
         file: Named in errors.
-        data: The lines of the table, ending in \n.
+        data: The lines of the table.
         columns: How many cells to keep of each line.
         delimiter: One character; a space stands for any run of blanks.
         first_line: Number of the table's first line in the file.
@@ -64,8 +67,10 @@ def parse_table(
     """
     from marey.io._number_kernel import parse_rows  # numba is slow to import
 
+    if not data.endswith(b"\n"):
+        data += b"\n"
     text = np.frombuffer(data, np.uint8)
-    lines = data.count(b"\n") + 1
+    lines = data.count(b"\n")
     check_room(file, lines, columns, len(data), first_line)
     values = np.full((lines, columns), np.nan)
     status = np.full((lines, columns), BLANK, np.uint8)
@@ -97,7 +102,7 @@ def parse_stream(data: bytes) -> Float[np.ndarray, " number"] | None:
     """Return all blank-separated numbers of a text; None if a word is among them."""
     from marey.io import _number_kernel as kernel  # numba is slow to import
 
-    text = np.frombuffer(data, np.uint8)
+    text = np.frombuffer(data + b"\n", np.uint8)
     count = kernel.parse_stream(text, np.zeros(0))
     if count < 0:
         return None
@@ -137,7 +142,8 @@ def _finish_long_cells(
     start: np.ndarray,
 ) -> None:
     """Convert the cells with too many digits for the fast path, in place."""
-    for row in np.flatnonzero((status == LONG).any(axis=1)):
+    long = np.unique(np.flatnonzero(status == LONG) // max(status.shape[1], 1))
+    for row in long:
         end = data.find(b"\n", start[row])
         line = data[start[row] : end if end >= 0 else len(data)]
         cells = line.split(None if delimiter == " " else delimiter.encode())

@@ -12,21 +12,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey import geometry
+from marey.io._column_take import columns_of_take, note_inferred, take_of_columns
 from marey.io._columns import Columns, Item, from_map, from_names
-from marey.io._format import File, Format, Output, WriteOptions, decoded, plain_text
+from marey.io._format import (
+    HEAD,
+    File,
+    Format,
+    Output,
+    WriteOptions,
+    decoded,
+    plain_text,
+)
 from marey.io._numbers import Numbers, parse_table
-from marey.io._world import points_in, points_out, poses_in, poses_out, unit_named
-from marey.take import Fact, Take
+from marey.io._world import poses_in
+from marey.take import Take
 
 MARK = "# marey table"
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan", re.IGNORECASE)
 DECIMALS = 9
-LARGEST_EPOCH = 1e8
-"""Seconds beyond which a clock counts from 1970 rather than from the recording."""
-
-JITTER = 0.2
-"""Share of the mean step by which time steps may differ before it is a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ def sniff(head: bytes) -> bool:
     text = plain_text(head)
     if b"\0" in text or not text.strip():
         return False
-    lines = decoded(text).split("\n")[: None if len(head) < 4096 else -1]
+    lines = decoded(text).split("\n")[: None if len(head) < HEAD else -1]
     return _layout(lines) is not None
 
 
@@ -70,7 +73,8 @@ def _layout(lines: Sequence[str]) -> Layout | None:
         for delimiter in (",", ";", "\t", " "):
             comma = delimiter == ";" and "," in line
             cells = _cells(line.replace(",", ".") if comma else line, delimiter)
-            if len(cells) >= 3 and all(NUMBER.fullmatch(c) or not c for c in cells):
+            numbers = any(cells) and all(NUMBER.fullmatch(c) or not c for c in cells)
+            if len(cells) >= 3 and numbers:
                 names = _header(lines[start], delimiter) if first > start else ()
                 return Layout(delimiter, names, facts, first + 1, comma)
     return None
@@ -113,9 +117,8 @@ def read_take(file: File) -> Take:
     _check_end(file, text, table, layout)
     if not layout.names and _is_matrix_stack(table.values):
         return _matrix_take(file, table.values.reshape(-1, 4, 4))
-    return _columns_take(
-        file, table.values, _columns(file, layout, table.values), layout
-    )
+    columns = _columns(file, layout, table.values)
+    return take_of_columns(file, table.values, columns, layout.facts)
 
 
 def _check_cells(file: File, table: Numbers, count: int) -> None:
@@ -170,15 +173,7 @@ def _columns(file: File, layout: Layout, values: np.ndarray) -> Columns:
             counted="line",
         )
     if not layout.facts:
-        first = [
-            f"{i.name} ({'6-DoF' if i.is_sensor else '3-D'})" for i in columns.items
-        ]
-        file.note(
-            "columns-inferred",
-            f"the columns were taken as {len(first)} items: {', '.join(first[:6])}"
-            f"{', ...' if len(first) > 6 else ''}",
-            severity="info",
-        )
+        note_inferred(file, columns)
     return columns
 
 
@@ -197,101 +192,6 @@ def _counted(values: np.ndarray) -> Columns | None:
     return Columns(tuple(items), 0 if clocked and not whole else -1, inferred=True)
 
 
-def _columns_take(
-    file: File, values: np.ndarray, columns: Columns, layout: Layout
-) -> Take:
-    facts = {**layout.facts, **columns.facts}
-    unit = file.settle(
-        "unit",
-        stated=unit_named(facts.get("unit", "")),
-        assumed="m",
-        note="no unit in a table",
-    )
-    up = file.settle(
-        "up", stated=facts.get("up"), assumed="z", note="no axes in a table"
-    )
-    rate, start = _clock(file, values, columns, facts)
-    markers = [item for item in columns.items if not item.is_sensor]
-    sensors = [item for item in columns.items if item.is_sensor]
-    points = values[:, [c for item in markers for c in item.position]]
-    points = points.reshape(len(values), len(markers), 3)
-    points[~np.isfinite(points).all(axis=-1)] = np.nan
-    T = np.empty((len(values), len(sensors), 4, 4))
-    for k, sensor in enumerate(sensors):
-        T[:, k] = _poses(values, sensor)
-    _note_repeats(file, values, columns)
-    return Take(
-        rate=float(rate.value),
-        points=points_in(points, unit.value, up.value),
-        labels=tuple(item.name.rpartition(":")[2] for item in markers),
-        subjects=tuple(item.name.rpartition(":")[0] for item in markers),
-        T_world_sensor=poses_in(T, unit.value, up.value),
-        sensor_names=tuple(item.name for item in sensors),
-        start=start,
-        source=file.source(unit=unit, up=up, rate=rate),
-    )
-
-
-def _poses(values: np.ndarray, item: Item) -> np.ndarray:
-    """Return T_world_sensor of one item, in the units of the file."""
-    if item.matrix:
-        cells = values[:, item.matrix].reshape(len(values), -1, 4)
-        R, t = cells[:, :3, :3], cells[:, :3, 3]
-    elif item.quaternion:
-        q = values[:, item.quaternion]
-        length = np.linalg.norm(q, axis=-1, keepdims=True)
-        q = q / np.where(length > 0.0, length, np.nan)
-        R = geometry.matrix_from_quat(q)
-    else:
-        angles = values[:, item.euler]
-        R = geometry.matrix_from_euler(
-            np.radians(angles) if item.degrees else angles, item.order
-        )
-    return geometry.transform(R, values[:, item.position] if item.position else t)
-
-
-def _clock(
-    file: File, values: np.ndarray, columns: Columns, facts: dict[str, str]
-) -> tuple[Fact, float]:
-    """Return the frame rate and the time of the first frame."""
-    times = values[:, columns.time] if columns.time >= 0 else np.zeros(0)
-    span = float(times[-1] - times[0]) if len(times) > 1 else 0.0
-    start = float(times[0]) if len(times) and abs(times[0]) < LARGEST_EPOCH else 0.0
-    stated = facts.get("rate")
-    if stated is not None or not (np.isfinite(span) and span > 0.0):
-        return file.settle(
-            "rate", stated=stated, assumed="100", note="no time column"
-        ), start
-    mean = span / (len(times) - 1)
-    uneven = np.abs(np.diff(times) - mean) > JITTER * mean
-    if uneven.any():
-        file.note(
-            "times-uneven",
-            f"{uneven.mean():.0%} of the time steps differ from their mean by over "
-            f"{JITTER:.0%}: frames are taken as evenly spaced at {1.0 / mean:.6g} Hz",
-            value=1.0 / mean,
-        )
-    note = "mean step of the time column"
-    return (
-        file.settle(
-            "rate", stated=f"{1.0 / mean:.10g}", assumed="", note=note, how="inferred"
-        ),
-        start,
-    )
-
-
-def _note_repeats(file: File, values: np.ndarray, columns: Columns) -> None:
-    used = [c for c in range(values.shape[1]) if c != columns.time]
-    same = (values[1:, used] == values[:-1, used]).all(axis=1)
-    if same.mean() > 0.05 if len(same) else False:
-        file.note(
-            "rows-repeated",
-            f"{same.mean():.0%} of the lines repeat the line before: "
-            "the table was written faster than measured",
-            value=float(same.mean()),
-        )
-
-
 def _matrix_take(file: File, T: np.ndarray) -> Take:
     unit = file.settle("unit", assumed="m", note="no unit in a stack of matrices")
     up = file.settle("up", assumed="z", note="no axes in a stack of matrices")
@@ -308,18 +208,10 @@ def _matrix_take(file: File, T: np.ndarray) -> Take:
 def write_take(take: Take, options: WriteOptions) -> Output:
     """Return the table of a take: the time, then x y z and for sensors qw qx qy qz."""
     unit, up = options.unit or "m", options.up or "z"
-    labels = [_cell_name(label) for label in take.full_labels]
-    names = [f"{label}.{c}" for label in labels for c in "xyz"]
-    parts = ("x", "y", "z", "qw", "qx", "qy", "qz")
-    names += [f"{_cell_name(s)}.{part}" for s in take.sensor_names for part in parts]
-    points = points_out(take.points, unit, up).reshape(take.n_frames, -1)
-    T = poses_out(take.T_world_sensor, unit, up)
-    q = geometry.quat_continuous(geometry.quat_from_matrix(T[..., :3, :3]))
-    poses = np.concatenate([T[..., :3, 3], q], axis=-1).reshape(take.n_frames, -1)
+    names, values = columns_of_take(take, unit, up, decimals=DECIMALS)
+    names = [_cell_name(name) for name in names]
     facts = f"{MARK}: unit={unit} up={up} rate={take.rate!r} frames={take.n_frames}"
-    return {
-        "": _lines(facts, names, take.times, np.concatenate([points, poses], axis=1))
-    }
+    return {"": _lines(facts, names, take.times, values)}
 
 
 def _cell_name(name: str) -> str:

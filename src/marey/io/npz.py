@@ -35,6 +35,7 @@ OLDEST = (1980, 1, 1, 0, 0, 0)
 LARGEST_GROWTH = 20
 SPARE_BYTES = 16 * 2**20
 LARGEST_HEADER = 2**14
+COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 Noun = Take | Motion | Skeleton | Solution
 N = TypeVar("N")
@@ -157,6 +158,12 @@ def _unpacked(file: File) -> tuple[dict[str, np.ndarray], Any]:
 
 
 def _check_sizes(file: File, entries: list[zipfile.ZipInfo]) -> None:
+    odd = {entry.compress_type for entry in entries} - COMPRESSIONS
+    if odd:
+        # Other methods allocate what their own headers ask for.
+        raise file.error(
+            None, expected="stored or deflated entries", found=f"method {odd.pop()}"
+        )
     total = sum(entry.file_size for entry in entries)
     allowed = LARGEST_GROWTH * file.size + SPARE_BYTES
     if total > allowed:

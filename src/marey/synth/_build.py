@@ -9,6 +9,9 @@ from marey.skeleton import Kind, Skeleton
 from marey.synth._shapes import Shape
 
 X, Y, Z = np.eye(3)
+Number = float | int
+Span = tuple[Number, Number]
+Point = tuple[Number, Number, Number]
 MIRROR = np.array([1.0, -1.0, 1.0])
 
 
@@ -18,11 +21,11 @@ class Row:
 
     name: str
     parent: str
-    offset: tuple[float, float, float]
+    offset: Point
     kind: Kind = "fixed"
     axes: tuple[np.ndarray, np.ndarray] = (X, Y)
-    limits: tuple[tuple[float, float], ...] = ()
-    neutral: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    limits: tuple[Span, ...] = ()
+    neutral: Point = (0.0, 0.0, 0.0)
 
 
 def mirrored(row: Row) -> Row:
@@ -78,7 +81,7 @@ def skeleton_of(rows: Sequence[Row], scale: float = 1.0) -> Skeleton:
 
 def neutral_of(rows: Sequence[Row]) -> np.ndarray:
     """Return the joint angles of standing at ease, in radians."""
-    return np.radians(np.array([row.neutral for row in rows], dtype=float))
+    return np.asarray(np.radians([row.neutral for row in rows]), dtype=float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,24 +90,28 @@ class Flesh:
 
     name: str
     joint: str
-    start: tuple[float, float, float]
-    end: tuple[float, float, float]
-    width: tuple[float, float]
-    depth: tuple[float, float]
+    start: Point
+    end: Point
+    width: Span
+    depth: Span
     side: np.ndarray
     front: np.ndarray
-    blunt: float = 4.0
-    square: float = 2.0
+    blunt: Number = 4.0
+    square: Number = 2.0
 
 
 def shapes_of(
-    flesh: Sequence[Flesh], skeleton: Skeleton, scale: float = 1.0
+    flesh: Sequence[Flesh],
+    skeleton: Skeleton,
+    scale: float = 1.0,
+    *,
+    twins: bool = True,
 ) -> tuple[Shape, ...]:
-    """Return the solids of a table; those of a left joint appear on both sides."""
+    """Return the solids of a table; with twins, those of the left on both sides."""
     shapes = []
     for f in flesh:
         shapes.append(_shape(f, skeleton, scale, f.joint, f.name, np.ones(3)))
-        if f.joint.startswith("Left"):
+        if twins and f.joint.startswith("Left"):
             joint, name = f.joint.replace("Left", "Right"), f.name.replace("L", "R", 1)
             shapes.append(_shape(f, skeleton, scale, joint, name, MIRROR))
     return tuple(shapes)

@@ -14,7 +14,7 @@ from marey.synth._angles import joint_angles, rotations
 from marey.synth._shapes import Shape
 
 if TYPE_CHECKING:
-    from marey.synth.record import Recording
+    from marey.synth.truth import Recording
 
 DEGREES_OF_FREEDOM = {"root": 6, "ball": 3, "universal": 2, "hinge": 1, "fixed": 0}
 
@@ -78,7 +78,7 @@ class Figure:
     roams: float = 1.0
     """How far the root wanders in motions without legs: 0 = bolted down, 1 = 0.5 m."""
 
-    marker_sets: dict[str, tuple[tuple[str, str, float, float], ...]] = field(
+    marker_sets: dict[str, tuple[tuple[str, str, float, float | int], ...]] = field(
         default_factory=dict
     )
     """Named marker sets: label, shape, place along it, degrees round it."""
@@ -101,6 +101,11 @@ class Figure:
     def bodies(self) -> Int[np.ndarray, " body"]:
         """The joints that carry a rigid body of their own: all but the fixed ones."""
         return np.unique(self.body_of)
+
+    @property
+    def moving(self) -> tuple[int, ...]:
+        """The joints that turn: all but the root and the fixed ones."""
+        return tuple(int(joint) for joint in self.bodies[1:])
 
     @property
     def height(self) -> float:

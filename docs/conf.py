@@ -1,0 +1,9 @@
+project = "marey"
+author = "The marey developers"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+html_theme = "furo"
+html_title = "marey"
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+exclude_patterns = ["_build"]
+myst_heading_anchors = 3

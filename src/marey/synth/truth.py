@@ -1,0 +1,251 @@
+"""What is known about a synthetic recording: everything."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from marey.errors import DataError
+from marey.motion import Motion
+from marey.skeleton import Skeleton
+from marey.take import Take
+
+if TYPE_CHECKING:
+    from marey.synth._figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that corruption did to a recording."""
+
+    kind: str
+    """The option of `Corruption` behind it: "noise", "gaps", "swaps", ..."""
+
+    item: str = "all"
+    """"marker", "sensor" or, when everything is meant, "all"."""
+
+    index: int = -1
+    """Which marker or sensor of the take; -1 = all."""
+
+    first: int = 0
+    last: int = -1
+    """First and last frame concerned, inclusive; -1 = the end of the take."""
+
+    size: float = 0.0
+    """How far or how much: metres, radians, or a factor for "scale"."""
+
+    other: int = -1
+    """The other marker of a swap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Two bodies that hold together for a while: a grip, clasped hands."""
+
+    subject_a: int
+    joint_a: int
+    subject_b: int
+    joint_b: int
+    start: float
+    """Second at which the hold begins."""
+
+    end: float
+    """Second at which it ends."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Truth:
+    """The figures behind a recording, their motions, and what was done to the data.
+
+    A marker's joint is the moving joint whose body carries it (`Figure.bodies`).
+    """
+
+    figures: "tuple[Figure, ...]"
+    motions: tuple[Motion, ...]
+    """One per figure."""
+
+    names: tuple[str, ...]
+    """The subjects' names, one per figure."""
+
+    points: Float[np.ndarray, "frame marker 3"]
+    """The markers without any corruption, in metres; NaN for phantoms."""
+
+    marker_labels: tuple[str, ...]
+    """The true label of each marker; "" for phantoms."""
+
+    marker_subject: Int[np.ndarray, " marker"]
+    """Figure that wears each marker; -1 = a phantom."""
+
+    marker_joint: Int[np.ndarray, " marker"]
+    """Joint of that figure's skeleton that carries it; -1 = a phantom."""
+
+    marker_offset: Float[np.ndarray, "marker 3"]
+    """Place in the joint's frame, in metres."""
+
+    T_world_sensor: Float[np.ndarray, "frame sensor 4 4"]
+    """The sensors without any corruption."""
+
+    sensor_subject: Int[np.ndarray, " sensor"]
+    sensor_joint: Int[np.ndarray, " sensor"]
+    T_body_sensor: Float[np.ndarray, "sensor 4 4"]
+    """Placement of each sensor in its joint's frame."""
+
+    log: tuple[Change, ...] = ()
+    """Every corruption, in the order it was done."""
+
+    links: tuple[Link, ...] = ()
+    """Which bodies of different subjects held together, and when."""
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The skeleton, when there is exactly one subject."""
+        return self._only().skeleton
+
+    @property
+    def motion(self) -> Motion:
+        """The motion, when there is exactly one subject."""
+        return self._only()
+
+    def _only(self) -> Motion:
+        if len(self.motions) != 1:
+            raise DataError(
+                "truth",
+                found=f"{len(self.motions)} subjects: {', '.join(self.names)}",
+                needed="exactly one; choose from truth.motions",
+            )
+        return self.motions[0]
+
+    @property
+    def bodies(self) -> Int[np.ndarray, "body 2"]:
+        """Every rigid body as (figure, joint), figure after figure."""
+        rows = [(i, b) for i, f in enumerate(self.figures) for b in f.bodies]
+        return np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+    def body_of(
+        self, subject: Int[np.ndarray, " item"], joint: Int[np.ndarray, " item"]
+    ) -> Int[np.ndarray, " item"]:
+        """Return the row of `bodies` of each (figure, joint); -1 stays -1."""
+        row = {(int(i), int(j)): k for k, (i, j) in enumerate(self.bodies)}
+        pairs = zip(subject, joint, strict=True)
+        found = [row.get((int(i), int(j)), -1) for i, j in pairs]
+        return np.array(found, dtype=np.int64)
+
+    @property
+    def marker_body(self) -> Int[np.ndarray, " marker"]:
+        """Row of `bodies` of each marker; -1 = a phantom."""
+        return self.body_of(self.marker_subject, self.marker_joint)
+
+    @property
+    def sensor_body(self) -> Int[np.ndarray, " sensor"]:
+        """Row of `bodies` of each sensor."""
+        return self.body_of(self.sensor_subject, self.sensor_joint)
+
+    @property
+    def edges(self) -> Int[np.ndarray, "edge 3"]:
+        """Every joint between two bodies: parent, child and joint.
+
+        Parent and child are rows of `bodies`, the joint is a number in its figure.
+        """
+        found: list[tuple[int, int, int]] = []
+        first = 0
+        for figure in self.figures:
+            row = {int(b): first + k for k, b in enumerate(figure.bodies)}
+            body = figure.body_of
+            for joint in figure.bodies[1:]:
+                parent = body[figure.skeleton.parent[joint]]
+                found.append((row[int(parent)], row[int(joint)], int(joint)))
+            first += len(row)
+        return np.array(found, dtype=np.int64).reshape(-1, 3)
+
+    def T_world_body(self) -> Float[np.ndarray, "frame body 4 4"]:
+        """Return the true pose of every body."""
+        poses = [
+            motion.T_world_joint()[:, figure.bodies]
+            for figure, motion in zip(self.figures, self.motions, strict=True)
+        ]
+        return np.concatenate(poses, axis=1)
+
+    def changes(self, kind: str) -> tuple[Change, ...]:
+        """Return the log's entries of one kind."""
+        return tuple(change for change in self.log if change.kind == kind)
+
+    def cut(self, start: int, stop: int) -> "Truth":
+        """Return the truth of frames `start` up to but not including `stop`."""
+        motions = tuple(
+            replace(
+                m,
+                T_world_root=m.T_world_root[start:stop],
+                wxyz=m.wxyz[start:stop],
+                start=m.start + start / m.rate,
+            )
+            for m in self.motions
+        )
+        last = len(self.points) - 1
+        kept = [(c, c.last if c.last >= 0 else last) for c in self.log]
+        log = tuple(
+            replace(c, first=max(c.first - start, 0), last=min(end, stop - 1) - start)
+            for c, end in kept
+            if c.first < stop and end >= start
+        )
+        return replace(
+            self,
+            motions=motions,
+            points=self.points[start:stop],
+            T_world_sensor=self.T_world_sensor[start:stop],
+            log=log,
+        )
+
+    def select(self, markers: Sequence[int]) -> "Truth":
+        """Return the truth of some of the markers, in this order."""
+        index = list(markers)
+        place = {old: new for new, old in enumerate(index)}
+        log = tuple(
+            replace(c, index=place.get(c.index, -1), other=place.get(c.other, -1))
+            for c in self.log
+            if c.item != "marker" or c.index in place
+        )
+        return replace(
+            self,
+            points=self.points[:, index],
+            marker_labels=tuple(self.marker_labels[i] for i in index),
+            marker_subject=self.marker_subject[index],
+            marker_joint=self.marker_joint[index],
+            marker_offset=self.marker_offset[index],
+            log=log,
+        )
+
+
+def _no_truth() -> Truth:
+    return Truth(
+        figures=(),
+        motions=(),
+        names=(),
+        points=np.zeros((0, 0, 3)),
+        marker_labels=(),
+        marker_subject=np.zeros(0, dtype=np.int64),
+        marker_joint=np.zeros(0, dtype=np.int64),
+        marker_offset=np.zeros((0, 3)),
+        T_world_sensor=np.zeros((0, 0, 4, 4)),
+        sensor_subject=np.zeros(0, dtype=np.int64),
+        sensor_joint=np.zeros(0, dtype=np.int64),
+        T_body_sensor=np.zeros((0, 4, 4)),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Recording(Take):
+    """A take whose truth is known."""
+
+    truth: Truth = field(default_factory=_no_truth)
+
+    def cut(self, start: int, stop: int) -> "Recording":
+        """Return frames `start` up to but not including `stop`, with their truth."""
+        part = cast("Recording", Take.cut(self, start, stop))
+        return replace(part, truth=self.truth.cut(start, stop))
+
+    def select(self, markers: Sequence[int] | np.ndarray) -> "Recording":
+        """Return the recording with only these markers, with their truth."""
+        part = cast("Recording", Take.select(self, markers))
+        return replace(part, truth=self.truth.select(np.asarray(markers).tolist()))

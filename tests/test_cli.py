@@ -1,0 +1,178 @@
+"""The command line, as a person or a script meets it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import samples
+
+import marey
+from marey.cli import main
+
+
+def run(capsys, *arguments):
+    """Run the command line here; return its exit code and what it printed."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(a) for a in arguments])
+    return stop.value.code, capsys.readouterr()
+
+
+@pytest.fixture
+def walk(tmp_path):
+    marey.write(samples.take(60), tmp_path / "walk.c3d")
+    return tmp_path / "walk.c3d"
+
+
+def test_info_says_what_a_file_is(walk, capsys):
+    code, printed = run(capsys, "info", walk)
+    assert code == 0
+    for words in ("walk.c3d", "60 at 120 Hz", "Ann:LFHD", "mm", "stated", "█"):
+        assert words in printed.out
+
+
+def test_info_as_json_is_the_same_for_machines(walk, capsys):
+    code, printed = run(capsys, "info", walk, "--json")
+    (about,) = json.loads(printed.out)
+    take = marey.read(walk)
+    assert code == 0
+    assert (about["frames"], about["rate"]) == (60, 120.0)
+    assert about["seen"] < 1.0
+    assert about["sha256"] == take.source.sha256
+    assert set(about["gaps"]) == {"Ann:LFHD", "Bob:C7", "thigh"}
+
+
+def test_one_bad_file_among_good_ones_is_code_three(walk, tmp_path, capsys):
+    bad = tmp_path / "bad.c3d"
+    bad.write_bytes(b"not a recording")
+    code, printed = run(capsys, "info", walk, bad)
+    assert code == 3
+    assert "60 at 120 Hz" in printed.out
+    assert "bad.c3d" in printed.err
+    assert run(capsys, "info", bad)[0] == 2
+
+
+def test_convert_writes_and_says_what_is_lost(walk, tmp_path, capsys):
+    target = tmp_path / "walk.trc"
+    code, printed = run(
+        capsys, "convert", walk, target, "--frames", "10:20", "--drop", "R*"
+    )
+    assert code == 0
+    assert "orientations" in printed.err
+    take = marey.read(target)
+    assert (take.n_frames, take.labels) == (
+        10,
+        ("LFHD", "C7", "T10", "pelvis", "thigh"),
+    )
+
+
+def test_convert_refuses_what_would_lose_data(walk, tmp_path, capsys):
+    before = walk.read_bytes()
+    assert run(capsys, "convert", walk, walk, "--overwrite")[0] == 2
+    other = tmp_path / "taken.trc"
+    other.write_text("mine")
+    code, printed = run(capsys, "convert", walk, other)
+    assert code == 2
+    assert "exists" in printed.err
+    assert (walk.read_bytes(), other.read_text()) == (before, "mine")
+
+
+def test_convert_keeps_a_motion_a_motion(tmp_path, capsys):
+    marey.write(samples.motion(20), tmp_path / "a.bvh")
+    code, _ = run(
+        capsys, "convert", tmp_path / "a.bvh", tmp_path / "b.npz", "--frames", ":5"
+    )
+    assert code == 0
+    assert marey.read_motion(tmp_path / "b.npz").n_frames == 5
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["info"],
+        ["info", "gone.c3d"],
+        ["convert", "gone.c3d"],
+        ["convert", "gone.c3d", "x.trc"],
+        ["convert", "gone.c3d", "x.nosuch"],
+        ["frobnicate"],
+    ],
+)
+def test_wrong_usage_is_code_two_and_a_message(
+    arguments, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    code, printed = run(capsys, *arguments)
+    assert code == 2
+    assert printed.err or printed.out
+
+
+def test_bad_frames_and_renames_are_explained(walk, tmp_path, capsys):
+    target = tmp_path / "o.trc"
+    for flag, value in [("--frames", "1-2"), ("--frames", "50:90"), ("--rename", "a")]:
+        code, printed = run(capsys, "convert", walk, target, flag, value)
+        assert code == 2
+        assert "need" in printed.err
+        assert not target.exists()
+
+
+def test_doctor_knows_versions_and_extras(capsys):
+    code, printed = run(capsys, "doctor", "--json")
+    found = json.loads(printed.out)
+    assert code == 0
+    assert found["marey"] == marey.__version__
+    assert found["packages"]["numpy"]
+    assert "plots" in found["extras"]
+    assert run(capsys, "doctor")[0] == 0
+
+
+def test_demo_writes_what_it_says(tmp_path, capsys):
+    code, printed = run(capsys, "demo", tmp_path / "out", "--seconds", "2")
+    assert code == 0
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"walk.c3d", "walk.bvh", "walk.trc", "performer.skel.json"} <= names
+    assert "µm" in printed.out
+
+
+def test_odd_names_do_not_reach_the_terminal(tmp_path, capsys):
+    take = marey.Take(
+        rate=10.0, points=samples.take(5).points[:, :1], labels=("\x1b[31mred",)
+    )
+    marey.write(take, tmp_path / "o.npz")
+    _, printed = run(capsys, "info", tmp_path / "o.npz")
+    assert "\x1b[31mred" not in printed.out
+    assert "red" in printed.out
+
+
+HELP = """
+import sys
+from marey.cli import main
+try:
+    main(["--help"])
+except SystemExit:
+    print([m for m in ("numba", "scipy", "matplotlib") if m in sys.modules])
+"""
+
+
+def test_help_comes_without_heavy_imports():
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", HELP],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert "convert" in done.stdout
+    assert done.stdout.rstrip().endswith("[]")
+
+
+def test_a_closed_pipe_is_no_error(walk):
+    start = "from marey.cli import main; main()"
+    done = subprocess.run(
+        f'"{sys.executable}" -c "{start}" info "{walk}" | head -n 1',
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,75 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import marey
+from marey.report import Finding, Report, Table
+
+severities = st.sampled_from(["info", "warning", "error"])
+
+
+def finding(severity="info", message="all is well", **fields):
+    return Finding("code", "read", severity, message, **fields)
+
+
+@given(st.lists(severities))
+def test_worst_is_the_gravest_of_the_findings(found):
+    report = Report(findings=tuple(finding(severity) for severity in found))
+    rank = ["info", "warning", "error"].index
+    assert rank(report.worst) == max(map(rank, found), default=0)
+
+
+def test_a_report_reads_like_a_page():
+    report = Report(
+        findings=(finding(), finding("warning", "3 gaps", subject="RTHI")),
+        tables={
+            "bones": Table(
+                ("bone", "length, m"), (("thigh", 0.41237), ("shin", 12345.0))
+            )
+        },
+        seconds={"read": 0.25, "solve": 12.0},
+    )
+    assert str(report) == (
+        "info: [read] all is well\n"
+        "warning: [read] RTHI: 3 gaps\n"
+        "\n"
+        "bones\n"
+        " bone  length, m\n"
+        "thigh     0.4124\n"
+        " shin      12345\n"
+        "\n"
+        "        read    0.250 s\n"
+        "       solve   12.000 s"
+    )
+
+
+def test_an_empty_report_says_so():
+    assert str(Report()) == "no findings"
+    assert Report().worst == "info"
+
+
+def test_cells_keep_counts_whole_and_show_the_unknown():
+    table = Table(("what", "n"), (("a", 1234567.0), ("b", float("nan")), ("c", 1e-7)))
+    assert [line.split()[1] for line in str(table).splitlines()[1:]] == [
+        "1234567",
+        "nan",
+        "1e-07",
+    ]
+
+
+@pytest.mark.parametrize("row", [(), ("a",), ("a", 1.0, 2.0)])
+def test_a_row_of_another_length_is_refused(row):
+    with pytest.raises(marey.DataError, match=r"table row: found .* need 2 cells"):
+        Table(("a", "b"), (row,))
+
+
+def test_names_from_files_stay_data_when_printed():
+    nasty = "\x1b[2J\n<b>"
+    shown = str(
+        Report(
+            findings=(finding(message=nasty, subject=nasty),),
+            tables={"t": Table((nasty,), ((nasty,),))},
+        )
+    )
+    assert all(line.isprintable() for line in shown.splitlines())
+    assert shown.count(r"\x1b[2J\n<b>") == 4
