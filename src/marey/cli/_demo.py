@@ -9,6 +9,7 @@ from rich.table import Table
 from marey import synth
 from marey.errors import OutputError
 from marey.io import read, read_motion, write
+from marey.motion import Motion
 
 
 def run(console: Console, folder: Path, *, seconds: float, seed: int) -> None:
@@ -28,8 +29,8 @@ def run(console: Console, folder: Path, *, seconds: float, seed: int) -> None:
     )
     (motion,) = take.truth.motions
     console.print(
-        f"[bold]{figure.name}[/], {figure.skeleton.n_joints} joints, walks {seconds:g} s: "
-        f"{len(take.labels)} markers at {take.rate:g} Hz, 1 mm noise, "
+        f"[bold]{figure.name}[/] of {figure.skeleton.n_joints} joints, "
+        f"{seconds:g} s walk: {len(take.labels)} markers at {take.rate:g} Hz, 1 mm noise, "
         f"{1.0 - take.seen.mean():.1%} missing, {len(motion.contacts)} foot plants"
     )
     table = Table("file", "holds", "read back: largest difference", box=None)
@@ -40,10 +41,15 @@ def run(console: Console, folder: Path, *, seconds: float, seed: int) -> None:
         table.add_row(str(folder / name), "recording", f"{worst * 1e6:.2g} µm")
     for name in ("walk.bvh", "walk.amc", "truth.npz"):
         write(motion, folder / name, overwrite=True)
-        again = read_motion(folder / name)
-        away = again.T_world_joint()[..., :3, 3] - motion.T_world_joint()[..., :3, 3]
-        worst = float(np.abs(away).max())
+        worst = float(np.abs(_centres(read_motion(folder / name), motion)).max())
         table.add_row(str(folder / name), "true motion", f"{worst * 1e6:.2g} µm")
     write(figure.skeleton, folder / "performer.skel.json", overwrite=True)
     table.add_row(str(folder / "performer.skel.json"), "true skeleton", "")
     console.print(table)
+
+
+def _centres(found: Motion, wanted: Motion) -> np.ndarray:
+    """Return how far joint centres are from those of the same name, in metres."""
+    order = [found.skeleton.index(name) for name in wanted.skeleton.names]
+    centres = found.T_world_joint()[:, order][..., :3, 3]
+    return np.asarray(centres - wanted.T_world_joint()[..., :3, 3])

@@ -93,7 +93,7 @@ def _about_take(take: Take) -> dict[str, Any]:
             if not shares[:, i].all()
         },
         "size": _size(take),
-        "events": [asdict(event) for event in take.events],
+        "events": [asdict(e) for e in sorted(take.events, key=lambda e: e.time)],
     }
 
 

@@ -77,7 +77,7 @@ def read(
         rate: Overrides the file's frame rate, in hertz.
         frames: Keep frames start up to but not including stop; None is the end.
         markers: Keep only markers whose label matches one of these patterns, such as
-            "L*" or "JOE:*".
+            `L*` or `JOE:*`.
         drop: Leave out markers whose label matches one of these patterns.
         rename: New labels by old label, without the subject.
         columns: Column map of a table: a TOML file or its content (docs/formats.md).
@@ -137,7 +137,7 @@ def read_skeleton(
     unit: str | None = None,
     up: str | None = None,
 ) -> Skeleton:
-    """Return the skeleton a file holds: *.skel.json, ASF, or that of a BVH.
+    """Return the skeleton a file holds: `.skel.json`, ASF, VSK, or that of a motion.
 
     Raises:
         FormatError: If the file cannot be read or holds no skeleton.

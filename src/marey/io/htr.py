@@ -42,6 +42,8 @@ from marey.take import Fact, Take
 TOP = "GLOBAL"
 """What stands as the parent of a root."""
 
+POSES_AT_ONCE = 2**16
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Htr:
@@ -75,11 +77,11 @@ def sniff(head: bytes) -> bool:
 def read_take(file: File) -> Take:
     """Return the segments of an HTR file as sensors, exactly as they stand."""
     htr = _load(file)
-    T = _posed(htr, htr.base[:, :3] + htr.moved[..., :3])
     own = htr.tree.segment >= 0
+    T = _posed(htr, htr.base[:, :3] + htr.moved[..., :3])
     return Take(
         rate=float(htr.facts["rate"].value),
-        T_world_sensor=htr.world(T[:, own]),
+        T_world_sensor=T if own.all() else T[:, own],
         sensor_names=tuple(n for n, k in zip(htr.tree.names, own, strict=True) if k),
         source=file.source(**htr.facts, parameters=htr.header),
     )
@@ -92,7 +94,7 @@ def read_motion(file: File) -> Motion:
     place = htr.base[:, :3] + htr.moved[..., :3]
     bone = np.median(np.where(np.isnan(place), htr.base[:, :3], place), axis=0)
     bone[0] = htr.base[0, :3]
-    T, T_rest = htr.world(_posed(htr, place)), htr.world(_rest(htr, bone))
+    T, T_rest = _posed(htr, place), _rest(htr, bone)
     offset = T_rest[:, :3, 3] - T_rest[parent, :3, 3]
     offset[0] = T_rest[0, :3, 3]
     skeleton = Skeleton(names=htr.tree.names, parent=parent, offset=offset)
@@ -114,17 +116,24 @@ def read_motion(file: File) -> Motion:
 def _posed(
     htr: _Htr, place: Float[np.ndarray, "frame joint 3"]
 ) -> Float[np.ndarray, "frame joint 4 4"]:
-    """Return T_world_segment of every frame, in the file's world."""
-    R = _matrices(htr.base[:, 3:], htr.order) @ _matrices(htr.moved[..., 3:], htr.order)
-    return chained(htr.tree.parent, geometry.transform(R, place))
+    """Return T_world_segment of every frame; in blocks, to spare memory."""
+    T = np.empty((*place.shape[:2], 4, 4))
+    R_base = _matrices(htr.base[:, 3:], htr.order)
+    step = max(POSES_AT_ONCE // place.shape[1], 1)
+    for first in range(0, len(place), step):
+        block = slice(first, first + step)
+        R = R_base @ _matrices(htr.moved[block, :, 3:], htr.order)
+        T_local = geometry.transform(R, place[block])
+        T[block] = htr.world(chained(htr.tree.parent, T_local))
+    return T
 
 
 def _rest(
     htr: _Htr, bone: Float[np.ndarray, "joint 3"]
 ) -> Float[np.ndarray, "joint 4 4"]:
-    """Return T_world_segment of the base pose, in the file's world."""
+    """Return T_world_segment of the base pose."""
     T = geometry.transform(_matrices(htr.base[:, 3:], htr.order), bone)
-    return np.asarray(chained(htr.tree.parent, T[None])[0])
+    return htr.world(chained(htr.tree.parent, T[None])[0])
 
 
 def _matrices(

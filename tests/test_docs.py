@@ -1,0 +1,67 @@
+"""What the documentation says is what the code does."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import marey
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*/*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_runs(path, tmp_path):
+    subprocess.run(
+        [sys.executable, "-W", "error", path], cwd=tmp_path, check=True, timeout=120
+    )
+
+
+def test_the_readme_example_runs(tmp_path):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    take = marey.synth.human(seed=0).record(motion="walk", seconds=2.0)
+    marey.write(take, tmp_path / "walk.c3d")
+    marey.write(take.truth.motions[0], tmp_path / "walk.bvh")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        check=True,
+        timeout=120,
+        capture_output=True,
+        text=True,
+    )
+    assert "mm (stated: POINT:UNITS)" in done.stdout
+
+
+def test_the_table_of_formats_is_complete():
+    text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    rows = {
+        cells[1]: cells
+        for line in text.split("\n")
+        if line.startswith("| `")
+        and len(cells := [c.strip(" `") for c in line.split("|")]) > 5
+    }
+    assert list(rows) == [fmt.name for fmt in marey.formats()]
+    for fmt in marey.formats():
+        _, _, suffixes, reads, writes, loses, *_ = rows[fmt.name]
+        assert suffixes == ", ".join(fmt.suffixes)
+        assert reads == held(fmt, "read")
+        assert writes == (held(fmt, "write") or "-")
+        assert loses == (", ".join(fmt.loses) or "-")
+
+
+def held(fmt, verb):
+    nouns = ("take", "motion", "skeleton", "solution")
+    return ", ".join(n for n in nouns if getattr(fmt, f"{verb}_{n}", None))
+
+
+def test_every_public_name_stands_in_the_api_page():
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    hidden = {"io", "geometry", "synth", "metrics"}
+    errors = {name for name in marey.__all__ if name.endswith("Error")}
+    missing = [n for n in marey.__all__ if n not in hidden | errors and n not in text]
+    assert missing == []
