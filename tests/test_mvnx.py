@@ -170,6 +170,14 @@ def test_calibration_poses_are_left_out(rng, tmp_path):
         marey.read(path)
 
 
+def test_of_several_subjects_the_first_is_read(rng, tmp_path):
+    text, other = body(rng).text(), body(rng).text()
+    second = other[other.index("<subject") : other.index("</mvnx>")]
+    take = marey.read(saved(tmp_path, text.replace("</mvnx>", f"{second}</mvnx>")))
+    assert same(take, marey.read(saved(tmp_path, text)))
+    assert codes(take) == ["subjects-several"]
+
+
 def test_frames_that_were_dropped_are_told(rng, tmp_path):
     figure = body(rng)
     take = marey.read(saved(tmp_path, figure.text(index=[120, 121, 124, 125])))

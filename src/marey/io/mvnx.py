@@ -208,8 +208,7 @@ def _add_frame(file: File, subject: _Subject, element: Element) -> None:
         rows.append(values)
     for name, numbers in (("index", subject.index), ("time", subject.time)):
         value = parse_number(element.attributes.get(name, ""))
-        known = value is not None and abs(value) <= LARGEST
-        numbers.append(float(value) if known and value is not None else np.nan)
+        numbers.append(np.nan if value is None or abs(value) > LARGEST else value)
 
 
 def _check_frames(file: File, subject: _Subject) -> None:
@@ -249,7 +248,7 @@ def _labels(file: File, header: Element) -> tuple[str, ...]:
     return labels
 
 
-# --- joints -------------------------------------------------------------------------
+# --- joints --------------------------------------------------------------------------
 
 
 def _joint_poses(mvnx: _Mvnx, bones: Bones) -> Float[np.ndarray, "frame joint 4 4"]:
