@@ -13,10 +13,10 @@ import numpy as np
 
 import marey
 from marey.io import bvh, trc
-from marey.io._amc_frames import read_frames
-from marey.io._asf import read_asf
 from marey.io._format import File
 from marey.io._numbers import parse_table
+from marey.io.amc._frames import read_frames
+from marey.io.asf._read import read_asf
 
 FRAMES = 3000
 REPEATS = 5

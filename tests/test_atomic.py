@@ -47,13 +47,13 @@ def ordinary_user():
 
 
 def test_the_new_file_is_whole_and_alone(target):
-    write_atomic(target, [NEW[:4], b"", NEW[4:]])
+    write_atomic({target: [NEW[:4], b"", NEW[4:]]})
     assert target.read_bytes() == NEW
     assert only(target)
 
 
 def test_no_chunks_make_an_empty_file(tmp_path):
-    write_atomic(tmp_path / "empty", [])
+    write_atomic({tmp_path / "empty": []})
     assert (tmp_path / "empty").read_bytes() == b""
 
 
@@ -64,7 +64,7 @@ def test_killed_in_the_middle_the_old_file_stays(target):
         "def chunks():\n"
         "    yield b'x' * 1_000_000\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "write_atomic(Path(sys.argv[1]), chunks())\n"
+        "write_atomic({Path(sys.argv[1]): chunks()})\n"
     )
     run = subprocess.run([sys.executable, "-c", code, target], capture_output=True)
     assert run.returncode == -signal.SIGKILL
@@ -76,7 +76,7 @@ def test_a_full_disk_keeps_the_old_file_and_names_the_new(target):
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
     try:
         with pytest.raises(marey.OutputError) as error:
-            write_atomic(target, [b"x" * 20_000] * 5)
+            write_atomic({target: [b"x" * 20_000] * 5})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert str(error.value) == f"{target}: not written, File too large"
@@ -93,7 +93,7 @@ def test_a_failure_at_any_step_keeps_the_old_file(target, monkeypatch, step):
     with pytest.raises(
         marey.OutputError, match=r"walk.bvh: not written, No space left"
     ):
-        write_atomic(target, [NEW])
+        write_atomic({target: [NEW]})
     assert target.read_bytes() == OLD
     assert only(target)
 
@@ -107,7 +107,7 @@ def test_a_writer_that_fails_keeps_the_old_file_and_its_own_error(target, error)
         raise error
 
     with pytest.raises(error):
-        write_atomic(target, chunks())
+        write_atomic({target: chunks()})
     assert target.read_bytes() == OLD
     assert only(target)
 
@@ -117,21 +117,21 @@ def test_a_folder_that_cannot_be_synced_is_no_failure(target, monkeypatch):
         raise PermissionError(errno.EACCES, "denied")
 
     monkeypatch.setattr(os, "open", refuse)
-    write_atomic(target, [NEW])
+    write_atomic({target: [NEW]})
     monkeypatch.undo()
     assert target.read_bytes() == NEW
 
 
 def test_a_folder_that_vanished_is_named(tmp_path):
     with pytest.raises(marey.OutputError, match=r"walk.bvh: not written, No such file"):
-        write_atomic(tmp_path / "gone" / "walk.bvh", [NEW])
+        write_atomic({tmp_path / "gone" / "walk.bvh": [NEW]})
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
 def test_permissions_are_those_of_any_new_file(tmp_path, mask):
     before = os.umask(mask)
     try:
-        write_atomic(tmp_path / "walk.bvh", [NEW])
+        write_atomic({tmp_path / "walk.bvh": [NEW]})
     finally:
         os.umask(before)
     mode = stat.S_IMODE((tmp_path / "walk.bvh").stat().st_mode)
@@ -144,7 +144,7 @@ def test_other_threads_never_see_another_umask(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "umask", refuse)
     writers = [
-        threading.Thread(target=write_atomic, args=(tmp_path / str(i), [NEW]))
+        threading.Thread(target=write_atomic, args=({tmp_path / str(i): [NEW]},))
         for i in range(8)
     ]
     for writer in writers:
@@ -228,3 +228,18 @@ def test_the_input_is_never_overwritten_by_whatever_name(tmp_path, target, link)
         check_target(other, overwrite=True, inputs=("", str(target)))
     with pytest.raises(marey.OptionError, match="this is the input file"):
         check_target(target, overwrite=True, inputs=(str(other),))
+
+
+def test_files_that_belong_together_are_replaced_together(tmp_path):
+    asf, amc = tmp_path / "walk.asf", tmp_path / "walk.amc"
+    asf.write_bytes(OLD)
+    amc.write_bytes(OLD)
+
+    def broken():
+        yield NEW
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        write_atomic({asf: [NEW], amc: broken()})
+    assert (asf.read_bytes(), amc.read_bytes()) == (OLD, OLD)
+    assert sorted(tmp_path.iterdir()) == [amc, asf]

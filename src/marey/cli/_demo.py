@@ -30,8 +30,9 @@ def run(console: Console, folder: Path, *, seconds: float, seed: int) -> None:
     (motion,) = take.truth.motions
     console.print(
         f"[bold]{figure.name}[/] of {figure.skeleton.n_joints} joints, "
-        f"{seconds:g} s walk: {len(take.labels)} markers at {take.rate:g} Hz, 1 mm noise, "
-        f"{1.0 - take.seen.mean():.1%} missing, {len(motion.contacts)} foot plants"
+        f"{seconds:g} s walk: {len(take.labels)} markers at {take.rate:g} Hz, "
+        f"1 mm noise, {1.0 - take.seen.mean():.1%} missing, "
+        f"{len(motion.contacts)} foot plants"
     )
     table = Table("file", "holds", "read back: largest difference", box=None)
     for name in ("walk.c3d", "walk.trc", "walk.csv", "walk.npz"):

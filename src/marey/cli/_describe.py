@@ -133,8 +133,8 @@ def _rows(about: dict[str, Any]) -> list[tuple[str, RenderableType]]:
     if "frames" in about:
         seconds = f"{about['duration']:.2f} s"
         rows.append(("frames", f"{about['frames']} at {about['rate']:g} Hz, {seconds}"))
-    for kind in ("markers", "sensors", "joints", "subjects"):
-        if about.get(kind):
+    for kind in ("markers", "joints", "sensors", "subjects"):
+        if about.get(kind) and not (kind == "sensors" and about.get("joints")):
             rows.append((kind, _names(about[kind])))
     for name, key in (("unit", "unit"), ("up", "up"), ("rate", "rate_fact")):
         if key in about:
@@ -146,15 +146,17 @@ def _rows(about: dict[str, Any]) -> list[tuple[str, RenderableType]]:
 
 def _seen_rows(about: dict[str, Any]) -> list[tuple[str, RenderableType]]:
     x, y, z = about["size"]
-    worst = sorted(about["gaps"], key=lambda name: float(np.mean(about["gaps"][name])))
+    gaps = about["gaps"]
+    never = [name for name in gaps if not any(gaps[name])]
+    worst = sorted(
+        (n for n in gaps if any(gaps[n])), key=lambda n: float(np.mean(gaps[n]))
+    )
     more = len(worst) - MOST_ROWS
     return [
         ("extent", f"{x:.3g} × {y:.3g} × {z:.3g} m (z up)"),
         ("seen", f"{about['seen']:.1%}"),
-        *(
-            (escape(printable(name, 16)), _picture(about["gaps"][name]))
-            for name in worst[:MOST_ROWS]
-        ),
+        *([("never seen", _names(never))] if never else []),
+        *((escape(printable(n, 16)), _picture(gaps[n])) for n in worst[:MOST_ROWS]),
         *([("", f"… and {more} more with gaps")] if more > 0 else []),
     ]
 

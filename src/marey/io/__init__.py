@@ -37,7 +37,8 @@ NOUNS = {"take": Take, "motion": Motion, "skeleton": Skeleton, "solution": Solut
 
 # Asked in this order. The table reader comes last: it takes any table of numbers.
 REGISTRY = (
-    *("c3d", "npz", "parquet", "trb", "bvh", "amc", "trc", "htr", "mvnx", "vsk", "skel"),
+    *("c3d", "npz", "parquet", "trb"),
+    *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel"),
     *("motive", "qualisys", "storage", "csv"),
 )
 
@@ -197,19 +198,17 @@ def write(
     chosen = _format_named(format) if format != "auto" else format_of_suffix(path)
     options = WriteOptions(unit=unit, up=up)
     inputs = _inputs(thing)
+    check_target(path, overwrite=overwrite, inputs=inputs)
     if isinstance(thing, Solution) and chosen.write_solution is None:
         thing = thing.motion if chosen.write_motion is not None else thing.take
     lost = losses(thing, chosen)
     if isinstance(thing, Motion) and chosen.write_motion is None:
         thing = take_of_motion(thing)
     output = _rendered(thing, chosen, options)
-    targets = {
-        path if suffix == "" else path.with_suffix(suffix): suffix for suffix in output
-    }
-    for target in targets:
+    files = {path.with_suffix(s) if s else path: chunks for s, chunks in output.items()}
+    for target in files:
         check_target(target, overwrite=overwrite, inputs=inputs)
-    for target, suffix in targets.items():
-        write_atomic(target, output[suffix])
+    write_atomic(files)
     return lost
 
 
@@ -252,18 +251,24 @@ def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
     if able:
         return able[0]
     if matches:
-        raise FormatError(
-            path,
-            expected=f"a file that holds a {needs[0].removeprefix('read_')}",
-            found=f"{matches[0].title}, which does not",
-            format=matches[0].name,
-        )
+        raise _cannot_hold(path, matches[0], needs[0])
     raise FormatError(
         path,
         expected=f"one of the formats {', '.join(f.name for f in formats())}",
         found=f"{len(head)} bytes that none of them knows: {head[:16]!r}"
         if head
         else "an empty file",
+    )
+
+
+def _cannot_hold(path: Path, found: Format, need: str) -> FormatError:
+    readers = ("read_take", "read_motion", "read_skeleton")
+    able = " or ".join(name for name in readers if getattr(found, name))
+    return FormatError(
+        path,
+        expected=f"a file that holds a {need.removeprefix('read_')}",
+        found=f"{found.title}, which does not: {able} reads it",
+        format=found.name,
     )
 
 

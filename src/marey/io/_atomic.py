@@ -1,7 +1,7 @@
 """Writing that never leaves half a file behind."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -65,27 +65,38 @@ def _try_folder(folder: Path) -> None:
     part.unlink()
 
 
-def write_atomic(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file whole or not at all: temporary file, fsync, replace.
+def write_atomic(files: Mapping[Path, Iterable[bytes]]) -> None:
+    """Write files whole or not at all: temporary files, fsync, replace.
+
+    Files that belong together are all complete before the first is put in place.
 
     Raises:
-        OutputError: If writing fails; what stood at `path` before is untouched.
+        OutputError: If writing fails; what stood there before is untouched.
     """
-    part = _part(path.parent)
+    parts: dict[Path, Path] = {}
     try:
-        with part.open("xb") as file:
-            for chunk in chunks:
-                file.write(chunk)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
+        for path, chunks in files.items():
+            parts[path] = _part(path.parent)
+            _write_synced(parts[path], chunks)
+        for path, part in parts.items():
+            os.replace(part, path)
     except BaseException as error:
-        with suppress(OSError):
-            part.unlink()
+        for part in parts.values():
+            with suppress(OSError):
+                part.unlink()
         if isinstance(error, OSError):
             raise _failure(path, error) from error
         raise
-    _sync_folder(path.parent)
+    for folder in {path.parent for path in files}:
+        _sync_folder(folder)
+
+
+def _write_synced(path: Path, chunks: Iterable[bytes]) -> None:
+    with path.open("xb") as file:
+        for chunk in chunks:
+            file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _part(folder: Path) -> Path:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from marey.io._c3d_parameters import BLOCK
-from marey.io._c3d_words import Encoding
+from marey.io.c3d._parameters import BLOCK
+from marey.io.c3d._words import Encoding
 
 
 @dataclass(frozen=True, slots=True)

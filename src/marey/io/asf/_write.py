@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Float
 
 from marey import geometry
-from marey.io._asf import LINK, ROOT
 from marey.io._format import Output, WriteOptions
 from marey.io._text import (
     ANGLE_DECIMALS,
@@ -25,6 +24,7 @@ from marey.io._text import (
     turned,
 )
 from marey.io._world import metres, points_out, turn_upright
+from marey.io.asf._read import LINK, ROOT
 from marey.motion import Motion
 from marey.skeleton import Kind, Skeleton
 
@@ -58,7 +58,7 @@ def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
     per_metre, length = _scale(options.unit)
     up = options.up or "y"
     bones = _bones(skeleton, skeleton.kind, per_metre, up)
-    return {".asf": [_asf(skeleton, bones, per_metre, length, up).encode()]}
+    return {"": [_asf(skeleton, bones, per_metre, length, up).encode()]}
 
 
 def write_motion(motion: Motion, options: WriteOptions) -> Output:
@@ -94,7 +94,7 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
     head = f"# marey frames {motion.n_frames} rate {rate!r}\n"
     return {
         ".asf": [asf.encode()],
-        ".amc": _amc(head, bones, np.concatenate([place, degrees], axis=1)),
+        "": _amc(head, bones, np.concatenate([place, degrees], axis=1)),
     }
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
-from marey.io._c3d_parameters import Parameters
+from marey.io.c3d._parameters import Parameters
 
 LISTS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
 """POINT parameters that list computed points; TYPE_GROUPS may name more."""

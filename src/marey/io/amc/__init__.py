@@ -1,8 +1,7 @@
-"""ASF/AMC, the Acclaim format of Vicon and the CMU database: skeleton and motion apart.
+"""AMC, the motion of the Acclaim format of Vicon and the CMU database.
 
-An AMC needs its ASF, which is looked for beside it. A number of the file divided by the
-ASF's length factor is in inches. The up axis and the frame rate are not stated; Y and
-120 Hz are the habit of the CMU database.
+An AMC needs its ASF, which is looked for beside it and which says the unit. The up axis
+and the frame rate are not stated; Y and 120 Hz are the habit of the CMU database.
 """
 
 import re
@@ -13,18 +12,17 @@ import numpy as np
 from jaxtyping import Float
 
 from marey import geometry
-from marey.io._amc_figure import Figure, build_figure, settle_unit
-from marey.io._amc_frames import Channels, read_frames
-from marey.io._asf import ROOT, Asf, read_asf
-from marey.io._asf_write import write_motion, write_skeleton
 from marey.io._format import File, Format, decoded, file_hash, plain_text
 from marey.io._numbers import note_unended, parse_number
 from marey.io._text import FASTEST
 from marey.io._world import turn_upright
+from marey.io.amc._frames import Channels, read_frames
+from marey.io.asf._figure import Figure, build_figure, settle_unit
+from marey.io.asf._read import ROOT, Asf, read_asf
+from marey.io.asf._write import write_motion
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 
-ASF = re.compile(rb"^\s*:(version|units|root|bonedata|hierarchy)\b", re.I | re.M)
 AMC = re.compile(
     rb"^\s*:(fully-specified|degrees|radians)\b|^#!OML:ASF|^# marey frames "
     rb"|^\s*\d+\s*\n\s*root\s",
@@ -37,23 +35,8 @@ STILL = 1e-6
 
 
 def sniff(head: bytes) -> bool:
-    """Whether a file begins like an ASF or an AMC."""
-    text = plain_text(head)
-    return bool(ASF.search(text) or AMC.search(text))
-
-
-def _is_asf(data: bytes) -> bool:
-    return bool(ASF.search(data[:HEAD])) and not AMC.search(data[:HEAD])
-
-
-def read_skeleton(file: File) -> Skeleton:
-    """Return the skeleton of an ASF, or of the ASF that belongs to an AMC."""
-    if not _is_asf(file.text()):
-        file = _skeleton_file(file)
-    asf = read_asf(file)
-    _, scale = settle_unit(file, asf)
-    up = file.settle("up", assumed="y", note="ASF does not state it")
-    return build_figure(asf, scale, up.value).skeleton
+    """Whether a file begins like an AMC."""
+    return bool(AMC.search(plain_text(head)))
 
 
 def read_motion(file: File) -> Motion:
@@ -64,12 +47,6 @@ def read_motion(file: File) -> Motion:
     of the longest name that ends before an underscore, else the only one.
     """
     data = file.text()
-    if _is_asf(data):
-        raise file.error(
-            None,
-            expected="an AMC, which holds the motion",
-            found="an ASF, which holds its skeleton: read_skeleton reads it",
-        )
     skeleton_file = _skeleton_file(file)
     asf = read_asf(skeleton_file)
     unit, scale = settle_unit(file, asf)
@@ -217,13 +194,11 @@ def _settled(
 
 FORMAT = Format(
     name="amc",
-    title="ASF/AMC (Acclaim; Vicon, CMU)",
-    suffixes=(".amc", ".asf"),
+    title="AMC (Acclaim motion; Vicon, CMU)",
+    suffixes=(".amc",),
     sniff=sniff,
     read_motion=read_motion,
-    read_skeleton=read_skeleton,
     write_motion=write_motion,
-    write_skeleton=write_skeleton,
     loses=("gaps", "start", "markers on bones", "uncertainty", "contacts"),
     precision=1e-6,
 )

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from marey.io._asf import LINK, ROOT, Asf, Bone
 from marey.io._format import File
 from marey.io._text import distinct
 from marey.io._world import metres, turn_upright
+from marey.io.asf._read import LINK, ROOT, Asf, Bone
 from marey.skeleton import Kind, Skeleton
 from marey.take import Fact
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
-from marey.io._asf import ROOT, Asf
 from marey.io._format import File, decoded
 from marey.io._numbers import BLANK, LONG, NUMBER, check_room
 from marey.io._text import LARGEST
+from marey.io.asf._read import ROOT, Asf
 
 HEAD = 2**16
 RADIANS = re.compile(rb"^\s*:radians\b", re.IGNORECASE | re.MULTILINE)
@@ -85,7 +85,7 @@ def read_frames(
 def _parsed(
     file: File, data: bytes, channels: Channels, n_joints: int
 ) -> tuple[np.ndarray, UInt8[np.ndarray, "frame channel"], Int[np.ndarray, " frame"]]:
-    from marey.io import _amc_kernel as kernel  # numba is slow to import
+    from marey.io.amc import _amc_kernel as kernel  # numba is slow to import
 
     if not data.endswith(b"\n"):
         data += b"\n"

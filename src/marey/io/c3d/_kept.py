@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from marey.io._c3d_computed import computed_lists
-from marey.io._c3d_parameters import MOST, Parameter, Parameters
+from marey.io.c3d._computed import computed_lists
+from marey.io.c3d._parameters import MOST, Parameter, Parameters
 from marey.take import Take
 
 _REBUILT_GROUPS = (

@@ -3,10 +3,10 @@
 Reads Intel, DEC and SGI/MIPS files of integers or reals; writes Intel reals.
 """
 
-from marey.io._c3d_file import KEY, C3DFile, load
-from marey.io._c3d_take import read_take
-from marey.io._c3d_write import write_take
 from marey.io._format import Format
+from marey.io.c3d._file import KEY, C3DFile, load
+from marey.io.c3d._take import read_take
+from marey.io.c3d._write import write_take
 
 __all__ = ["FORMAT", "C3DFile", "load", "read_take", "sniff", "write_take"]
 

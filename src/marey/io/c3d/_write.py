@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Float, Float32
 
 from marey.errors import DataError
-from marey.io._c3d_kept import kept
-from marey.io._c3d_layout import FULL, POSE_WORDS
-from marey.io._c3d_parameters import BLOCK, MOST, Kind, Parameter, build
-from marey.io._c3d_take import POSE_SUFFIX
 from marey.io._format import Output, WriteOptions
 from marey.io._world import points_out, poses_out
+from marey.io.c3d._kept import kept
+from marey.io.c3d._layout import FULL, POSE_WORDS
+from marey.io.c3d._parameters import BLOCK, MOST, Kind, Parameter, build
+from marey.io.c3d._take import POSE_SUFFIX
 from marey.take import Take
 
 _SCALE = -1.0

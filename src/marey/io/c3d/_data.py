@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 from jaxtyping import Bool, Float, Shaped, UInt8
 
-from marey.io._c3d_layout import POSE_WORDS, Layout
+from marey.io.c3d._layout import POSE_WORDS, Layout
 
 PIECE = 1 << 20
 """Bytes read at a time: small enough to stay in the processor's cache."""

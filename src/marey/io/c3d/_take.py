@@ -6,12 +6,12 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float
 
-from marey.io._c3d_computed import CENTRES, computed_names, segment_axes
-from marey.io._c3d_data import read_markers, read_poses, sample
-from marey.io._c3d_file import Contents, analog_of, described, events_of, open_c3d
-from marey.io._c3d_parameters import Parameters
 from marey.io._format import File
 from marey.io._world import R_MAREY_FILE, metres, points_in, poses_in, unit_named
+from marey.io.c3d._computed import CENTRES, computed_names, segment_axes
+from marey.io.c3d._data import read_markers, read_poses, sample
+from marey.io.c3d._file import Contents, analog_of, described, events_of, open_c3d
+from marey.io.c3d._parameters import Parameters
 from marey.take import Analog, Fact, Take
 
 POSE_SUFFIX = "_4X4"

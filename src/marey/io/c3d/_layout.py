@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import isclose, isfinite
 
-from marey.io._c3d_header import Header
-from marey.io._c3d_parameters import BLOCK, Parameters
-from marey.io._c3d_words import Encoding
 from marey.io._format import File
+from marey.io.c3d._header import Header
+from marey.io.c3d._parameters import BLOCK, Parameters
+from marey.io.c3d._words import Encoding
 
 FULL = 0xFFFF
 """What a 16-bit count of frames says when there are more."""

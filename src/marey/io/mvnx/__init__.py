@@ -17,13 +17,13 @@ from jaxtyping import Float
 
 from marey import geometry
 from marey.io._format import File, Format
-from marey.io._mvnx_bones import Bones, bones_of, segments_of
 from marey.io._numbers import parse_number, parse_stream
 from marey.io._segments import note_misfit, rotations
 from marey.io._tables import settle_rate, turns
 from marey.io._text import LARGEST, distinct
 from marey.io._world import metres, points_in, poses_in, turn_upright
 from marey.io._xml import Element, parse
+from marey.io.mvnx._bones import Bones, bones_of, segments_of
 from marey.motion import Motion
 from marey.skeleton import Kind, Skeleton
 from marey.take import Fact, Take

@@ -11,12 +11,12 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from marey.errors import FormatError
-from marey.io._c3d_data import read_analog, read_points, read_poses
-from marey.io._c3d_header import Header
-from marey.io._c3d_layout import Layout, settle
-from marey.io._c3d_parameters import BLOCK, MOST_BLOCKS, Parameter, Parameters, parse
-from marey.io._c3d_words import PROCESSORS, Encoding
 from marey.io._format import File, decoded
+from marey.io.c3d._data import read_analog, read_points, read_poses
+from marey.io.c3d._header import Header
+from marey.io.c3d._layout import Layout, settle
+from marey.io.c3d._parameters import BLOCK, MOST_BLOCKS, Parameter, Parameters, parse
+from marey.io.c3d._words import PROCESSORS, Encoding
 from marey.report import Finding
 from marey.take import Event
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from marey.errors import DataError
-from marey.io._c3d_words import Encoding
 from marey.io._format import decoded
+from marey.io.c3d._words import Encoding
 
 Kind = Literal["char", "byte", "integer", "real"]
 

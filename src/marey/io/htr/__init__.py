@@ -19,7 +19,12 @@ from jaxtyping import Float
 
 from marey import geometry
 from marey.io._format import File, Format, plain_text
-from marey.io._htr_rows import (
+from marey.io._numbers import note_unended, parse_number
+from marey.io._segments import Tree, arrange, chained, note_misfit, rotations
+from marey.io._tables import note_frames, settle_rate
+from marey.io._text import LARGEST
+from marey.io._world import poses_in, unit_named
+from marey.io.htr._rows import (
     BASE,
     COMMENT,
     HEADER,
@@ -30,11 +35,6 @@ from marey.io._htr_rows import (
     parents_of,
     sections,
 )
-from marey.io._numbers import note_unended, parse_number
-from marey.io._segments import Tree, arrange, chained, note_misfit, rotations
-from marey.io._tables import note_frames, settle_rate
-from marey.io._text import LARGEST
-from marey.io._world import poses_in, unit_named
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 from marey.take import Fact, Take

@@ -22,8 +22,8 @@ from marey.io._numbers import (
     parse_table,
 )
 from marey.io._text import FASTEST, unique_names
-from marey.io._trc_write import PRECISION, write_take
 from marey.io._world import points_in, unit_named
+from marey.io.trc._write import PRECISION, write_take
 from marey.report import Finding
 from marey.take import Fact, Take
 

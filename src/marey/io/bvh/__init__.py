@@ -14,8 +14,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey import geometry
-from marey.io._bvh_hierarchy import Joint, parse_hierarchy
-from marey.io._bvh_write import write_motion
 from marey.io._format import File, Format, decoded, plain_text
 from marey.io._numbers import (
     NUMBER,
@@ -28,6 +26,8 @@ from marey.io._numbers import (
 )
 from marey.io._text import FASTEST, LARGEST, distinct, unique_names
 from marey.io._world import points_in, turn_upright
+from marey.io.bvh._hierarchy import Joint, parse_hierarchy
+from marey.io.bvh._write import write_motion
 from marey.motion import Motion
 from marey.skeleton import Kind, Skeleton
 from marey.take import Fact, Take
