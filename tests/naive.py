@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.linalg import expm
+from scipy.optimize import least_squares
 
 
 def cross_matrix(v):
@@ -102,3 +103,87 @@ def forward(parent, offset, T_world_root, wxyz):
         return pose(parent[joint]) @ T
 
     return np.array([pose(joint) for joint in range(len(parent))])
+
+
+def sphere_center(points):
+    """Centre of one marker's sphere: the linear least squares of Kåsa, row by row."""
+    rows = [[*(2.0 * x), 1.0] for x in points if np.isfinite(x).all()]
+    right = [x @ x for x in points if np.isfinite(x).all()]
+    return np.linalg.lstsq(np.array(rows), np.array(right), rcond=None)[0][:3]
+
+
+def radius_variance(points, center):
+    """Variance of the squared distances of one marker: what Knight2007 minimises."""
+    square = [(x - center) @ (x - center) for x in points if np.isfinite(x).all()]
+    return np.mean([(s - np.mean(square)) ** 2 for s in square])
+
+
+def least_turning(directions):
+    """Rotations whose x axis follows unit vectors, each by the shortest turn on."""
+    R, last, out = np.eye(3), np.array([1.0, 0.0, 0.0]), []
+    for d in directions:
+        axis = np.cross(last, d)
+        sine = np.linalg.norm(axis)
+        if sine > 1e-12:
+            R = rotation(axis / sine * np.arctan2(sine, last @ d)) @ R
+        out.append(R)
+        last = d
+    return np.array(out)
+
+
+def ball_joint(T_world_a, T_world_b):
+    """Stack Eq. 13 of OBrien2000 row by row and call lstsq."""
+    rows, gaps = [], []
+    for A, B in zip(T_world_a, T_world_b, strict=True):
+        if np.isnan(A).any() or np.isnan(B).any():
+            continue
+        rows.append(np.hstack([A[:3, :3], -B[:3, :3]]))
+        gaps.append(B[:3, 3] - A[:3, 3])
+    Q, d = np.vstack(rows), np.hstack(gaps)
+    u = np.linalg.lstsq(Q, d, rcond=1e-6)[0]
+    spread = np.linalg.svd(Q, compute_uv=False)[::-1] / np.sqrt(len(rows))
+    return u[:3], u[3:], np.sqrt(np.sum((Q @ u - d) ** 2) / len(rows)), spread
+
+
+def mediation(T_world_body, a, b):
+    """Gap of a pair over its gap with a vector in the third body that helps most."""
+    best = 1.0
+    for third in range(T_world_body.shape[1]):
+        if third in (a, b):
+            continue
+        six, nine, gaps = [], [], []
+        for poses in T_world_body:
+            if np.isnan(poses[[a, b, third]]).any():
+                continue
+            R = poses[:, :3, :3]
+            six.append(np.hstack([R[a], -R[b]]))
+            nine.append(np.hstack([R[a], -R[b], R[third]]))
+            gaps.append(poses[b, :3, 3] - poses[a, :3, 3])
+        d = np.hstack(gaps)
+        costs = []
+        for rows in (np.vstack(six), np.vstack(nine)):
+            u = np.linalg.lstsq(rows, d, rcond=1e-9)[0]
+            costs.append(np.sqrt(np.sum((rows @ u - d) ** 2)))
+        best = max(best, costs[0] / costs[1])
+    return best
+
+
+def closest_poses(T_world_a, T_world_b, turn_noise, noise, start):
+    """Centres for which the least change of all poses, in sds, closes every gap.
+
+    Two turns per frame are unknown beside the six coordinates; the positions take up
+    what is left.
+    """
+    n = len(T_world_a)
+
+    def off(unknown):
+        u, w = unknown[:6], unknown[6:].reshape(n, 2, 3)
+        rows = []
+        for A, B, (w_a, w_b) in zip(T_world_a, T_world_b, w, strict=True):
+            x_a = A[:3, :3] @ rotation(turn_noise * w_a) @ u[:3] + A[:3, 3]
+            x_b = B[:3, :3] @ rotation(turn_noise * w_b) @ u[3:] + B[:3, 3]
+            rows += [w_a, w_b, (x_a - x_b) / (np.sqrt(2.0) * noise)]
+        return np.hstack(rows)
+
+    first = np.hstack([start, np.zeros(6 * n)])
+    return least_squares(off, first, x_scale="jac", xtol=1e-9, ftol=1e-9).x[:6]

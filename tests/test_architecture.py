@@ -13,7 +13,7 @@ SOURCE = Path(marey.__file__).parent
 # other only in the rows marked so. Parts that do not exist yet are simply absent.
 LAYERS = (  # from the ground up
     ({"errors", "report"}, "together"),
-    ({"geometry", "robust"}, "together"),
+    ({"geometry", "robust", "rigid"}, "together"),
     (
         {"take", "bodies", "joints._types", "tree", "skeleton", "motion", "solution"},
         "together",

@@ -19,10 +19,13 @@ def test_every_field_comes_back_exactly(tmp_path, rng):
         marker_labels=("LFHD", "é☃"),
         marker_joint=np.array([0, 5]),
         marker_offset=rng.normal(size=(2, 3)),
+        sensor_names=("s1",),
+        sensor_joint=np.array([3]),
+        T_joint_sensor=rng.normal(size=(1, 4, 4)),
     )
     marey.write(skeleton, tmp_path / "s.skel.json")
     read = marey.read_skeleton(tmp_path / "s.skel.json")
-    for name in ("names", "kind", "marker_labels"):
+    for name in ("names", "kind", "marker_labels", "sensor_names"):
         assert getattr(read, name) == getattr(skeleton, name)
     for name in (
         "parent",
@@ -33,6 +36,8 @@ def test_every_field_comes_back_exactly(tmp_path, rng):
         "length_sd",
         "marker_joint",
         "marker_offset",
+        "sensor_joint",
+        "T_joint_sensor",
     ):
         np.testing.assert_array_equal(getattr(read, name), getattr(skeleton, name))
 

@@ -28,17 +28,26 @@ if TYPE_CHECKING:
     from marey.io import read_skeleton as read_skeleton
     from marey.io import write as write
     from marey.joints import JointFits as JointFits
+    from marey.joints import fit_joints as fit_joints
+    from marey.joints.accumulate import JointAccumulator as JointAccumulator
     from marey.motion import Contact as Contact
     from marey.motion import Motion as Motion
+    from marey.pose import solve_pose as solve_pose
     from marey.report import Finding as Finding
     from marey.report import Report as Report
+    from marey.rig import build_skeleton as build_skeleton
+    from marey.rig import build_skeletons as build_skeletons
+    from marey.segment import segment as segment
     from marey.skeleton import Skeleton as Skeleton
     from marey.solution import Solution as Solution
     from marey.solution import Subject as Subject
+    from marey.solve import SolveOptions as SolveOptions
+    from marey.solve import solve as solve
     from marey.take import Analog as Analog
     from marey.take import Event as Event
     from marey.take import Source as Source
     from marey.take import Take as Take
+    from marey.topology import infer_tree as infer_tree
     from marey.tree import Tree as Tree
 
 _HOME = {
@@ -53,12 +62,18 @@ _HOME = {
         "OutputError",
     ),
     "marey.io": ("formats", "load", "read", "read_motion", "read_skeleton", "write"),
-    "marey.joints": ("JointFits",),
+    "marey.joints": ("JointFits", "fit_joints"),
+    "marey.joints.accumulate": ("JointAccumulator",),
     "marey.motion": ("Contact", "Motion"),
+    "marey.pose": ("solve_pose",),
     "marey.report": ("Finding", "Report"),
+    "marey.rig": ("build_skeleton", "build_skeletons"),
+    "marey.segment": ("segment",),
     "marey.skeleton": ("Skeleton",),
     "marey.solution": ("Solution", "Subject"),
+    "marey.solve": ("SolveOptions", "solve"),
     "marey.take": ("Analog", "Event", "Source", "Take"),
+    "marey.topology": ("infer_tree",),
     "marey.tree": ("Tree",),
 }
 _MODULES = ("geometry", "io", "metrics", "synth")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from marey.report import Finding
 from marey.take import Take
 
 
@@ -45,6 +46,9 @@ class Bodies:
 
     rms: Float[np.ndarray, " body"]
     """Root mean square distance of the body's markers from rigid, in metres."""
+
+    findings: tuple[Finding, ...] = ()
+    """What finding the bodies met: markers missing from a map, bodies left soft."""
 
     @property
     def seen(self) -> Bool[np.ndarray, "frame body"]:

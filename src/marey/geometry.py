@@ -75,13 +75,24 @@ def quat_continuous(
     """Return the same rotations with signs chosen so that no frame flips.
 
     q and -q are one rotation; along the first axis each quaternion takes the sign
-    nearest to the last one known. The first one known is given a positive w.
+    nearest to the last one known. The first one known is given a positive w. What has
+    these signs already, and no gap, is returned as it is.
     """
+    if _is_continuous(wxyz):
+        return wxyz
     known = _filled(wxyz)
-    dots = np.sum(known[1:] * known[:-1], axis=-1, keepdims=True)
-    first = np.where(known[:1, ..., :1] < 0.0, -1.0, 1.0)
-    flips = np.concatenate([first, np.where(dots < 0.0, -1.0, 1.0)])
-    return wxyz * np.cumprod(flips, axis=0)
+    first = np.where(known[:1, ..., 0] < 0.0, -1.0, 1.0)
+    flips = np.concatenate([first, np.where(_steps(known) < 0.0, -1.0, 1.0)])
+    return wxyz * np.cumprod(flips, axis=0)[..., None]
+
+
+def _is_continuous(wxyz: Array) -> bool:
+    return bool((wxyz[:1, ..., 0] >= 0.0).all() and (_steps(wxyz) >= 0.0).all())
+
+
+def _steps(wxyz: Array) -> Array:
+    """Return the cosine of half the angle from each frame to the next, signed."""
+    return np.asarray(np.einsum("...i,...i->...", wxyz[1:], wxyz[:-1]))
 
 
 def _filled(values: Array) -> Array:
@@ -111,12 +122,17 @@ def quat_slerp(
 def matrix_from_quat(wxyz: Float[Array, "*batch 4"]) -> Float[Array, "*batch 3 3"]:
     """Return the rotation matrices of unit quaternions."""
     w, x, y, z = np.moveaxis(wxyz, -1, 0)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+    R = np.empty((*wxyz.shape[:-1], 3, 3), wxyz.dtype)
+    R[..., 0, 0] = 1 - 2 * (y * y + z * z)
+    R[..., 1, 1] = 1 - 2 * (x * x + z * z)
+    R[..., 2, 2] = 1 - 2 * (x * x + y * y)
+    R[..., 0, 1] = 2 * (x * y - w * z)
+    R[..., 1, 0] = 2 * (x * y + w * z)
+    R[..., 0, 2] = 2 * (x * z + w * y)
+    R[..., 2, 0] = 2 * (x * z - w * y)
+    R[..., 1, 2] = 2 * (y * z - w * x)
+    R[..., 2, 1] = 2 * (y * z + w * x)
+    return R
 
 
 def quat_from_matrix(R: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 4"]:
@@ -170,7 +186,9 @@ def transform(
     T[..., :3, :3] = R
     T[..., :3, 3] = t
     T[..., 3, 3] = 1.0
-    T[~np.isfinite(T).all(axis=(-1, -2))] = np.nan
+    known = np.isfinite(T)
+    if not known.all():
+        T[~known.all(axis=(-1, -2))] = np.nan
     return T
 
 

@@ -18,6 +18,10 @@ LARGEST_CURVED_STEP = 1.0
 # single precision passes and is mended, a mistake does not.
 ROUNDING = 1e-5
 
+# What is off by less than this is exact, and stays as it is: a motion read back is the
+# same to the bit.
+EXACT = 1e-12
+
 # A time this close to a frame (in frames) is that frame's.
 SAME_FRAME = 1e-9
 
@@ -69,35 +73,26 @@ class Motion:
             raise DataError(
                 "motion.rate", found=self.rate, needed="a positive number of hertz"
             )
-        T = geometry.transform(
-            self.T_world_root[:, :3, :3], self.T_world_root[:, :3, 3]
-        )
-        object.__setattr__(self, "T_world_root", T)
-        object.__setattr__(self, "wxyz", geometry.quat_continuous(self._rooted()))
+        object.__setattr__(self, "T_world_root", _whole(self.T_world_root))
+        wxyz = geometry.quat_continuous(_unit(self._rooted()))
+        object.__setattr__(self, "wxyz", wxyz)
 
     def _rooted(self) -> Float[np.ndarray, "frame joint 4"]:
-        """Return the rotations with the root's taken from its pose, all checked."""
+        """Return the rotations, the root's taken from its pose where they differ."""
+        wxyz = self.wxyz.astype(float, copy=False)
         R = self.T_world_root[:, :3, :3]
+        same = (_distance(wxyz[:, 0], R) < EXACT).all()
+        if same and (_stretch(wxyz[:, 0]) < EXACT).all():
+            return wxyz
         root = geometry.quat_from_matrix(R)
-        off = np.abs(geometry.matrix_from_quat(root) - R)
+        off = _distance(root, R)
         if (off > ROUNDING).any():
             raise DataError(
                 "motion.T_world_root",
                 found=f"a matrix {np.nanmax(off):.2g} off the nearest rotation",
                 needed="rigid transforms",
             )
-        wxyz = np.concatenate([root[:, None], self.wxyz[:, 1:]], axis=1)
-        size = np.linalg.norm(wxyz, axis=-1, keepdims=True)
-        off = np.abs(size - 1.0)
-        if (off > ROUNDING).any():
-            worst = size.flat[np.nanargmax(off)]
-            raise DataError(
-                "motion.wxyz",
-                found=f"a quaternion of length {worst:.6g}",
-                needed="unit quaternions",
-            )
-        # What is exact stays, so that a motion read back is the same to the bit.
-        return np.where(off < 1e-12, wxyz, wxyz / size)
+        return np.concatenate([root[:, None], wxyz[:, 1:]], axis=1)
 
     @property
     def n_frames(self) -> int:
@@ -213,6 +208,46 @@ class Motion:
         place = _curve_points(self.T_world_root[:, :3, 3], frame, share)
         T = geometry.transform(geometry.matrix_from_quat(wxyz[:, 0]), place)
         return replace(self, T_world_root=T, wxyz=wxyz, rate=rate, start=start)
+
+
+def _whole(T: Float[np.ndarray, "frame 4 4"]) -> Float[np.ndarray, "frame 4 4"]:
+    """Return poses of which each is known as a whole or not at all."""
+    if np.isfinite(T).all() and (T[:, 3] == [0.0, 0.0, 0.0, 1.0]).all():
+        return T.astype(float, copy=False)
+    return geometry.transform(T[:, :3, :3], T[:, :3, 3])
+
+
+def _unit(
+    wxyz: Float[np.ndarray, "frame joint 4"],
+) -> Float[np.ndarray, "frame joint 4"]:
+    """Return quaternions without their rounding in length."""
+    off = _stretch(wxyz)
+    if (off < EXACT).all():
+        return wxyz
+    if (off > ROUNDING).any():
+        worst = np.linalg.norm(wxyz.reshape(-1, 4)[np.nanargmax(off)])
+        raise DataError(
+            "motion.wxyz",
+            found=f"a quaternion of length {worst:.6g}",
+            needed="unit quaternions",
+        )
+    size = np.linalg.norm(wxyz, axis=-1, keepdims=True)
+    return np.where(off[..., None] < EXACT, wxyz, wxyz / size)
+
+
+def _distance(
+    wxyz: Float[np.ndarray, "frame 4"], R: Float[np.ndarray, "frame 3 3"]
+) -> Float[np.ndarray, "frame 3 3"]:
+    """Return how far each entry of a matrix is from that of a quaternion."""
+    off = geometry.matrix_from_quat(wxyz)
+    off -= R
+    return np.asarray(np.abs(off, out=off))
+
+
+def _stretch(wxyz: Float[np.ndarray, "*batch 4"]) -> Float[np.ndarray, "*batch"]:
+    """Return how far the length of each quaternion is from one."""
+    squared = np.einsum("...i,...i->...", wxyz, wxyz)
+    return np.asarray(np.abs(np.sqrt(squared) - 1.0))
 
 
 def _snapped(position: np.ndarray, slack: np.ndarray | float, last: int) -> np.ndarray:

@@ -63,6 +63,17 @@ class Skeleton:
     )
     """Place of each marker in its joint's frame, in metres."""
 
+    sensor_names: tuple[str, ...] = ()
+    sensor_joint: Int[np.ndarray, " sensor"] = field(
+        default_factory=lambda: np.zeros(0, dtype=np.int64)
+    )
+    """The joint whose bone carries each 6-DoF sensor."""
+
+    T_joint_sensor: Float[np.ndarray, "sensor 4 4"] = field(
+        default_factory=lambda: np.zeros((0, 4, 4))
+    )
+    """Pose of each sensor in its joint's frame, in metres."""
+
     covariance: Float[np.ndarray, "joint 3 3"] = field(
         default_factory=lambda: np.zeros((0, 3, 3))
     )
@@ -84,8 +95,10 @@ class Skeleton:
 
     def _check_sizes(self) -> None:
         joints, markers = max(len(self.names), 1), len(self.marker_labels)
+        sensors = len(self.sensor_names)
         sizes = dict.fromkeys(PER_JOINT, joints)
         sizes |= {"marker_joint": markers, "marker_offset": markers}
+        sizes |= {"sensor_joint": sensors, "T_joint_sensor": sensors}
         for name, needed in sizes.items():
             found = len(getattr(self, name))
             if found != needed:
@@ -114,12 +127,14 @@ class Skeleton:
                 found=self.parent.tolist(),
                 needed="one root, first, and every parent before its children",
             )
-        if not ((self.marker_joint >= 0) & (self.marker_joint < n)).all():
-            raise DataError(
-                "skeleton.marker_joint",
-                found=self.marker_joint.tolist(),
-                needed=f"joints from 0 to {n - 1}",
-            )
+        for name in ("marker_joint", "sensor_joint"):
+            joint = getattr(self, name)
+            if not ((joint >= 0) & (joint < n)).all():
+                raise DataError(
+                    f"skeleton.{name}",
+                    found=joint.tolist(),
+                    needed=f"joints from 0 to {n - 1}",
+                )
 
     @property
     def n_joints(self) -> int:
@@ -170,13 +185,11 @@ class Skeleton:
             T_world_root: Pose of the root joint, in metres.
             wxyz: R_parent_joint of every joint; the root's is not read.
         """
-        T = np.empty((*wxyz.shape[:2], 4, 4))
-        T_parent_joint = geometry.transform(
-            geometry.matrix_from_quat(wxyz), self.offset
-        )
+        # T_parent_joint at first; parents come first, so each turns into T_world_joint.
+        T = geometry.transform(geometry.matrix_from_quat(wxyz), self.offset)
         for joint, parent in enumerate(self.parent):
             if parent < 0:
                 T[:, joint] = T_world_root
             else:
-                T[:, joint] = T[:, parent] @ T_parent_joint[:, joint]
+                T[:, joint] = T[:, parent] @ T[:, joint]
         return T

@@ -267,7 +267,8 @@ class Take:
 def _blank(take: Take, name: str, seen: Bool[np.ndarray, "frame item"]) -> None:
     """Make what is missing in part missing as a whole."""
     values = getattr(take, name)
-    if not np.isnan(values[~seen]).all():
+    components = tuple(range(2, values.ndim))
+    if not (seen.all() or (seen | np.isnan(values).all(axis=components)).all()):
         blanked = values.copy()
         blanked[~seen] = np.nan
         object.__setattr__(take, name, blanked)

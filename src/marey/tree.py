@@ -1,6 +1,7 @@
 """How the bodies hang together."""
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -13,11 +14,11 @@ class Loop:
     pair: int
     """Index into `JointFits.pair`."""
 
-    first: float
-    """Second at which the link begins."""
+    first: float = -inf
+    """Second at which the link begins; -inf = it always was."""
 
-    last: float
-    """Second at which the link ends."""
+    last: float = inf
+    """Second at which the link ends; inf = it lasts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -31,7 +32,8 @@ class Tree:
     """Index into `JointFits.pair` of the joint to the parent; -1 = root."""
 
     margin: Float[np.ndarray, " body"]
-    """Cost of the next best joint over the chosen one; inf where there is no other."""
+    """Log ratio of the next best joint's cost to the chosen one's: above 1 the choice
+    is clear, near 0 it is a toss-up; inf where there is no other."""
 
     loops: tuple[Loop, ...] = ()
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from c3d_oracles import facts, read_elsewhere
 
+from marey import geometry
 from marey.errors import FormatError
-from marey.io._format import File, WriteOptions
+from marey.io._format import File, ReadOptions, WriteOptions
 from marey.io.c3d import FORMAT, load
 
 # Where we differ from the manifest, which took its facts from ezc3d and py-c3d:
@@ -31,12 +32,12 @@ UNREADABLE = {"formats_c3d/Empty.c3d"}
 # Sound files in which reading must find nothing to doubt but what they do not state.
 HARMLESS = {
     *("unit-assumed", "up-assumed", "up-misstated", "computed-left-out"),
-    *("labels-repeated", "labels-missing"),
+    *("labels-repeated", "labels-missing", "poses-from-points"),
 }
 BROKEN = {
     *("Dance.c3d", "Dance1.c3d", "MotionMonitorC3D.c3d", "badParameterOffset.c3d"),
     *("bad_parameter_section.c3d", "mocap36.c3d", "phasespace_sample.c3d"),
-    "PiG_Calibration-FlatFoot-Full.c3d",
+    *("PiG_Calibration-FlatFoot-Full.c3d", "ART-Human_tools_integer_6dofLimbs.c3d"),
 }
 
 
@@ -135,7 +136,6 @@ def test_subjects_are_split_from_labels(recordings):
 def test_heads_are_above_feet(recordings):
     for name, head, foot in (
         ("biobuddy_functional/right_hip.c3d", "HV", "LCAL"),
-        ("sixdof_art_human/ART-Human_real.c3d", "HEAD", "LFOO"),
         ("cmu/01_01.c3d", "LFHD", "LTOE"),
     ):
         take = read(recordings / name)
@@ -148,6 +148,7 @@ def test_the_poses_of_a_rotation_group(recordings):
     folder = recordings / "sixdof_theia_rotations"
     take = read(folder / "C3DRotationExample.c3d")
     assert take.sensor_names[:3] == ("worldbody", "pelvis", "l_thigh")
+    assert len(take.sensor_names) == 21
     T = take.T_world_sensor[take.sensor_seen]
     R = T[:, :3, :3]
     np.testing.assert_allclose(R @ R.swapaxes(1, 2) - np.eye(3), 0.0, atol=1e-6)
@@ -157,6 +158,72 @@ def test_the_poses_of_a_rotation_group(recordings):
     length = np.linalg.norm(thigh - shank, axis=-1)
     assert 0.3 < np.nanmedian(length) < 0.5
     assert np.nanstd(length) < 0.01
+
+
+ART_BONES = (
+    *("PELV LLSP", "LLSP ULSP", "ULSP LTSP", "LTSP UTSP", "UTSP NECK", "NECK HEAD"),
+    *("UTSP LSHO", "LSHO LUAR", "LUAR LLAR", "LLAR LHAN"),
+    *("UTSP RSHO", "RSHO RUAR", "RUAR RLAR", "RLAR RHAN"),
+    *("PELV LULE", "LULE LLLE", "LLLE LFOO", "PELV RULE", "RULE RLLE", "RLLE RFOO"),
+)
+
+
+def test_segments_drawn_by_three_points_are_poses_of_a_skeleton(recordings):
+    path = recordings / "sixdof_art_human" / "ART-Human_real.c3d"
+    take = read(path)
+    T = take.T_world_sensor
+    assert T.shape == (966, 21, 4, 4)
+    assert take.labels == ()
+    assert set(take.sensor_names) == set(" ".join(ART_BONES).split())
+    assert take.sensor_seen.all()
+    assert_rotations(T[..., :3, :3])
+    place = {name: i for i, name in enumerate(take.sensor_names)}
+    height = T[:, place["HEAD"], 2, 3] - T[:, place["LFOO"], 2, 3]
+    assert 1.2 < np.median(height) < 1.9
+    # The software solved a skeleton: each joint rests in the segment it hangs on. The
+    # file rounds to 6e-8 of a metre, which the axes of 20 mm pass on enlarged.
+    for bone in ART_BONES:
+        parent, child = (T[:, place[name]] for name in bone.split())
+        joint_parent = geometry.apply(geometry.inverse(parent), child[:, :3, 3])
+        length = np.linalg.norm(joint_parent, axis=-1)
+        assert joint_parent.std(axis=0).max() < 6e-7, bone
+        assert length.std() < 6e-8, bone
+        assert 0.05 < length.mean() < 0.45, bone
+
+
+def test_segments_with_and_without_axes_in_a_file_of_integers(recordings):
+    path = recordings / "sixdof_art_human" / "ART-Human_tools_integer_6dofLimbs.c3d"
+    take = read(path)
+    limbs = ("HEAD", "LHAN", "RHAN", "LFOO", "RFOO")
+    tools = ("Tools:TOOL1", "Tools:TOOL2")
+    assert take.sensor_names == (*(f"Human3:{limb}" for limb in limbs), *tools)
+    assert len(take.labels) == 37 - 3 * 7
+    assert set(take.subjects) == {"Human3"}
+    assert take.sensor_seen.all()
+    R = take.T_world_sensor[..., :3, :3]
+    assert_rotations(R)
+    # For a second the head's Z point rises above 1.57 m, where 16 bits end.
+    values = {f.code: f.value for f in take.source.findings}
+    assert values["integers-overflowed"] == 62
+    turns = geometry.rotation_log(R[:-1].swapaxes(-1, -2) @ R[1:])
+    assert np.linalg.norm(turns, axis=-1)[:, 0].max() < 0.1
+    kept = FORMAT.read_take(File(path, "c3d", ReadOptions(computed=True)))
+    assert len(kept.labels) == 37
+    np.testing.assert_array_equal(kept.T_world_sensor, take.T_world_sensor)
+
+
+def assert_rotations(R):
+    np.testing.assert_allclose(R @ R.swapaxes(-1, -2), np.eye(3) + 0 * R, atol=1e-9)
+    np.testing.assert_allclose(np.linalg.det(R), 1.0, atol=1e-9)
+
+
+def test_no_ordinary_marker_is_taken_for_an_axis(recordings):
+    drawn = set()
+    for name in facts(recordings).keys() - UNREADABLE:
+        codes = {finding.code for finding in read(recordings / name).source.findings}
+        drawn |= {name} if "poses-from-points" in codes else set()
+    assert {name.split("/")[0] for name in drawn} == {"sixdof_art_human"}
+    assert len(drawn) == 2
 
 
 def test_what_was_read_is_written_and_read_again(recordings, tmp_path):

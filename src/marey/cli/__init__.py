@@ -6,8 +6,9 @@ done. Heavy modules are imported inside the commands, so that `marey --help` is 
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,11 +17,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from marey import __version__
-from marey.errors import MareyError, OptionError
+from marey.errors import FormatError, MareyError, OptionError
 
 if TYPE_CHECKING:
     from marey.motion import Motion
-    from marey.report import Finding
+    from marey.report import Finding, Report, Table
     from marey.take import Take
 
 GOOD, DOUBTFUL, UNREADABLE, PARTLY = 0, 1, 2, 3
@@ -30,6 +31,7 @@ app = App(
     help="Turn recorded motion into a living skeleton.",
     version=__version__,
     result_action="return_value",
+    default_parameter=Parameter(show_default=False),
 )
 out = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
 err = Console(stderr=True, highlight=False)
@@ -43,7 +45,12 @@ Up = Annotated[
 ]
 Rate = Annotated[float | None, Parameter(help="Frames per second of the input.")]
 Columns = Annotated[Path | None, Parameter(help="Column map of a table, a TOML file.")]
+SEVERAL = Parameter(negative="", consume_multiple=True)
+Keep = Annotated[tuple[str, ...], Parameter(help="Keep markers like 'L*'."), SEVERAL]
+Drop = Annotated[tuple[str, ...], Parameter(help="Drop markers like 'R*'."), SEVERAL]
+Rename = Annotated[tuple[str, ...], Parameter(help="New labels, old=new."), SEVERAL]
 Quiet = Annotated[bool, Parameter(help="Print errors only.", negative="")]
+Overwrite = Annotated[bool, Parameter(help="Replace the output.", negative="")]
 Json = Annotated[bool, Parameter(name="--json", help="Print JSON.", negative="")]
 
 
@@ -103,30 +110,28 @@ def convert(
     columns: Columns = None,
     skeleton: Annotated[Path | None, Parameter(help="The ASF file of an AMC.")] = None,
     frames: Annotated[str, Parameter(help="Frames a:b, b not included.")] = "",
-    markers: Annotated[list[str], Parameter(help="Keep markers like these.")] = [],  # noqa: B006
-    drop: Annotated[list[str], Parameter(help="Leave markers like these out.")] = [],  # noqa: B006
-    rename: Annotated[list[str], Parameter(help="New labels, old=new.")] = [],  # noqa: B006
+    markers: Keep = (),
+    drop: Drop = (),
+    rename: Rename = (),
     out_unit: Annotated[
         str | None, Parameter(help="Length unit of the output.")
     ] = None,
     out_up: Annotated[
         str | None, Parameter(help="Axis of the output that points up.")
     ] = None,
-    overwrite: Annotated[
-        bool, Parameter(help="Replace the output.", negative="")
-    ] = False,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> int:
     """Turn one file into another, saying what the target loses."""
     import marey
-    from marey.io import format_of_suffix, recognise
+    from marey.io import format_of_suffix
     from marey.io._atomic import check_target
 
     wanted = format_of_suffix(target)
     check_target(target, overwrite=overwrite, inputs=(str(source),))
     with _busy(f"reading {source.name}", quiet):
         thing: Take | Motion
-        if recognise(source).read_motion and wanted.write_motion and not columns:
+        if wanted.write_motion and not columns and _holds_motion(source):
             thing = marey.read_motion(
                 source, unit=unit, up=up, rate=rate, skeleton=skeleton
             )
@@ -155,6 +160,20 @@ def convert(
     return GOOD
 
 
+def _holds_motion(path: Path) -> bool:
+    """Return whether a file holds a motion; an archive of ours may hold a take."""
+    from marey.io import load, recognise
+    from marey.take import Take
+
+    found = recognise(path)
+    if found.name != "npz":
+        return found.read_motion is not None
+    try:
+        return not isinstance(load(path), Take)
+    except FormatError:  # An archive of somebody else's, or what reading will say.
+        return False
+
+
 def _frames(text: str, n_frames: int) -> tuple[int, int]:
     """Return the frames of "a:b", either of which may be left out."""
     start, colon, stop = text.partition(":")
@@ -173,6 +192,67 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     if not all(old and new for old, _, new in pairs):
         raise OptionError("--rename", found=list(texts), needed="old=new")
     return {old: new for old, _, new in pairs}
+
+
+@app.command
+def solve(
+    files: Annotated[list[Path], Parameter(help="Takes of one subject, 6-DoF.")],
+    /,
+    *,
+    out_: Annotated[
+        Path | None, Parameter(name=["--out", "-o"], help="Where to write.")
+    ] = None,
+    unit: Unit = None,
+    up: Up = None,
+    rate: Rate = None,
+    columns: Columns = None,
+    joints: Annotated[str, Parameter(help="Joint method: ball, gdke.")] = "ball",
+    root: Annotated[str, Parameter(help="Body to hang the tree from.")] = "",
+    tree: Annotated[
+        Path | None, Parameter(help="Known hierarchy: TOML, [tree] child = parent.")
+    ] = None,
+    measured: Annotated[
+        Path | None, Parameter(help="Known lengths in m: TOML, [lengths] joint = 0.4.")
+    ] = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    json_: Json = False,
+) -> int:
+    """Find the skeleton and its motion in 6-DoF recordings."""
+    from marey.cli._solve import lengths_table, read_toml, render, write_solution
+    from marey.io import read
+    from marey.io._atomic import check_target
+    from marey.solve import SolveOptions
+    from marey.solve import solve as run
+
+    if out_ is not None:
+        check_target(out_, overwrite=overwrite, inputs=tuple(map(str, files)))
+    known = dict(read_toml(tree, "tree")) if tree else {}
+    lengths = read_toml(measured, "lengths") if measured else {}
+    takes = [read(file, unit=unit, up=up, rate=rate, columns=columns) for file in files]
+    with _busy("solving", quiet):
+        solution = run(
+            takes, options=SolveOptions(joints=joints, root=root, tree=known)
+        )
+    tables = dict(solution.report.tables)
+    if lengths:
+        tables["lengths"] = lengths_table(solution.skeleton, lengths)
+    if out_ is not None:
+        for path in write_solution(solution, out_, overwrite=overwrite):
+            err.print(f"wrote {escape(str(path))}")
+    if json_:
+        out.print_json(json.dumps(_report_data(solution.report, tables)))
+    elif not quiet:
+        out.print(render(solution, tables))
+    return DOUBTFUL if solution.report.worst == "error" else GOOD
+
+
+def _report_data(report: "Report", tables: "Mapping[str, Table]") -> dict[str, Any]:
+    return {
+        "findings": [asdict(finding) for finding in report.findings],
+        "tables": {name: asdict(table) for name, table in tables.items()},
+        "seconds": dict(report.seconds),
+    }
 
 
 @app.command

@@ -41,7 +41,7 @@ def check_target(path: Path, *, overwrite: bool, inputs: Sequence[str] = ()) -> 
         raise OptionError(
             "path",
             found=f"{path}, which exists",
-            needed="a new name, or overwrite=True",
+            needed="a new name, or overwrite=True (--overwrite)",
         )
 
 

@@ -1,20 +1,25 @@
 """Columns of numbers as a take, and a take as columns: what tables share."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from marey import geometry
-from marey.io._columns import Columns, Item
+from marey.io._columns import FRAME, Columns, Item, from_map, from_names
 from marey.io._format import File
-from marey.io._text import LARGEST, rounded
+from marey.io._text import LARGEST, distinct, rounded, spelled, unique_names
 from marey.io._world import points_in, points_out, poses_in, poses_out, unit_named
 from marey.take import Fact, Take
 
+TIME = "time"
 POINT = ("x", "y", "z")
 POSE = ("x", "y", "z", "qw", "qx", "qy", "qz")
 """The columns of a marker and of a sensor, after its name and a dot."""
+
+FACTS = ("unit", "up", "rate")
 
 LARGEST_EPOCH = 1e8
 """Seconds beyond which a clock counts from 1970 rather than from the recording."""
@@ -27,7 +32,7 @@ def take_of_columns(
     file: File,
     values: Float[np.ndarray, "frame column"],
     columns: Columns,
-    stated: Mapping[str, str],
+    meta: Mapping[str, Any],
 ) -> Take:
     """Return the take that a table holds.
 
@@ -35,11 +40,12 @@ def take_of_columns(
         file: Keeps the findings.
         values: The numbers, NaN where there is none.
         columns: Which of them belong together.
-        stated: Unit, up and rate as the table states them.
+        meta: What the table states, among it unit, up and rate.
 
     Raises:
         FormatError: If a number is beyond all reason.
     """
+    stated = {key: str(meta[key]) for key in FACTS if key in meta}
     facts = {**stated, **columns.facts}
     named = unit_named(facts.get("unit", ""))
     unit = file.settle("unit", stated=named, assumed="m", note=_place(facts, "unit"))
@@ -60,8 +66,8 @@ def take_of_columns(
     return Take(
         rate=float(rate.value),
         points=points_in(points, unit.value, up.value),
-        labels=tuple(item.name.rpartition(":")[2] for item in markers),
-        subjects=tuple(item.name.rpartition(":")[0] for item in markers),
+        labels=tuple(item.name for item in markers),
+        subjects=tuple(item.subject for item in markers),
         T_world_sensor=poses_in(T, unit.value, up.value),
         sensor_names=tuple(item.name for item in sensors),
         start=start,
@@ -135,31 +141,136 @@ def _note_repeats(file: File, values: np.ndarray, columns: Columns) -> None:
 
 def _check_sizes(file: File, values: np.ndarray, columns: Columns) -> None:
     for item in columns.items:
-        cells = [*item.position, *item.quaternion, *item.euler, *item.matrix]
-        wild = np.abs(values[:, cells]) > LARGEST
+        cells = values[:, item.columns]
+        wild = np.abs(cells) > LARGEST
         if wild.any():
             raise file.error(
                 None,
                 expected=f"numbers within {LARGEST:g}",
-                found=f"{values[:, cells][wild][0]:g} in a column of {item.name!r}",
+                found=f"{cells[wild][0]:g} in a column of {item.name!r}",
             )
 
 
-def note_inferred(file: File, columns: Columns) -> None:
+def settle_columns(
+    file: File,
+    names: Sequence[str],
+    meta: Mapping[str, Any],
+    counted: Columns | None = None,
+) -> Columns:
+    """Return which columns are what: by the caller's map, by marey's own word, by name.
+
+    Args:
+        file: Gives the map and keeps the findings.
+        names: The header of the table.
+        meta: What `described` wrote, or anything else.
+        counted: What the columns are taken for when their names say nothing.
+
+    Raises:
+        FormatError: If nothing says what the columns are.
+    """
+    if file.options.columns is not None:
+        return from_map(file.options.columns, names)
+    own = _own_columns(names, meta)
+    if own is not None:
+        return own
+    columns = from_names(names) or counted
+    if columns is None:
+        raise file.error(
+            None,
+            expected="columns named like LFHD.x LFHD.y LFHD.z; or give columns=",
+            found=", ".join(names[:12]) or "no columns of numbers",
+        )
+    _note_inferred(file, columns, names)
+    return _unique(file, columns)
+
+
+def _own_columns(names: Sequence[str], meta: Mapping[str, Any]) -> Columns | None:
+    """Return the layout of a table that marey wrote, None of any other."""
+    lists = [meta.get(key) for key in ("subjects", "markers", "sensors")]
+    if not all(isinstance(given, list) for given in lists):
+        return None
+    subjects, markers, sensors = (
+        [str(name) for name in given or ()] for given in lists
+    )
+    if len(subjects) != len(markers):
+        return None
+    owners = list(zip(subjects, markers, strict=True))
+    full = [f"{subject}:{label}" if subject else label for subject, label in owners]
+    if _column_names(full, sensors) != tuple(names):
+        return None
+    items, at = [], 1
+    for subject, label in owners:
+        items.append(Item(label, (at, at + 1, at + 2), subject=subject))
+        at += len(POINT)
+    for name in sensors:
+        numbers = tuple(range(at, at + len(POSE)))
+        items.append(Item(name, numbers[:3], quaternion=numbers[3:]))
+        at += len(POSE)
+    return Columns(tuple(items), time=0)
+
+
+def _column_names(markers: Sequence[str], sensors: Sequence[str]) -> tuple[str, ...]:
+    """Return the header of a table: distinct names that fit on a line."""
+    parts = [f"{marker}.{part}" for marker in markers for part in POINT]
+    parts += [f"{sensor}.{part}" for sensor in sensors for part in POSE]
+    return distinct([TIME, *(spelled(name) for name in parts)])
+
+
+def _note_inferred(file: File, columns: Columns, names: Sequence[str]) -> None:
     """Keep a finding that says how the columns of a foreign table were understood."""
     items = [f"{i.name} ({'6-DoF' if i.is_sensor else '3-D'})" for i in columns.items]
-    file.note(
-        "columns-inferred",
-        f"the columns were taken as {len(items)} items: {', '.join(items[:6])}"
-        f"{', ...' if len(items) > 6 else ''}",
-        severity="info",
+    used = {column for item in columns.items for column in item.columns}
+    used.add(columns.time)
+    left = [
+        name
+        for i, name in enumerate(names)
+        if i not in used and not FRAME.fullmatch(name.strip())
+    ]
+    text = f"the columns were taken as {len(items)} items: {_some(items)}"
+    if left:
+        text += f"; left out {len(left)}: {_some(left)}; give columns= to use them"
+    file.note("columns-inferred", text, severity="info")
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+
+
+def _unique(file: File, columns: Columns) -> Columns:
+    """Return the layout with names of markers, and of sensors, made unique."""
+    markers = [item for item in columns.items if not item.is_sensor]
+    sensors = [item for item in columns.items if item.is_sensor]
+    full = [f"{item.subject}:{item.name}" for item in markers]
+    labels = unique_names(file, full, "marker")
+    names = unique_names(file, [item.name for item in sensors], "sensor")
+    return replace(
+        columns,
+        items=(
+            *(
+                replace(item, name=label.removeprefix(f"{item.subject}:"))
+                for item, label in zip(markers, labels, strict=True)
+            ),
+            *(replace(s, name=name) for s, name in zip(sensors, names, strict=True)),
+        ),
     )
+
+
+def described(take: Take, unit: str, up: str) -> dict[str, Any]:
+    """Return what a table of a take states about it, as plain data for JSON."""
+    return {
+        "unit": unit,
+        "up": up,
+        "rate": take.rate,
+        "subjects": list(take.subjects),
+        "markers": list(take.labels),
+        "sensors": list(take.sensor_names),
+    }
 
 
 def columns_of_take(
     take: Take, unit: str, up: str, *, decimals: int
-) -> tuple[list[str], Float[np.ndarray, "frame column"]]:
-    """Return names and values of the columns that hold a take, without the time.
+) -> tuple[tuple[str, ...], Float[np.ndarray, "frame column"]]:
+    """Return the names of all columns, the time first, and the values after the time.
 
     Args:
         take: The recording.
@@ -167,13 +278,13 @@ def columns_of_take(
         up: Axis of the columns that points up.
         decimals: To which quaternions are rounded.
     """
-    names = [f"{label}.{part}" for label in take.full_labels for part in POINT]
-    names += [f"{sensor}.{part}" for sensor in take.sensor_names for part in POSE]
-    points = points_out(take.points, unit, up).reshape(take.n_frames, -1)
+    names = _column_names(take.full_labels, take.sensor_names)
+    points = points_out(take.points, unit, up)
     T = poses_out(take.T_world_sensor, unit, up)
     q = geometry.quat_continuous(geometry.quat_from_matrix(T[..., :3, :3]))
     poses = np.concatenate([T[..., :3, 3], _settled(q, decimals)], axis=-1)
-    return names, np.concatenate([points, poses.reshape(take.n_frames, -1)], axis=1)
+    flat = [v.reshape(take.n_frames, v.shape[1] * v.shape[2]) for v in (points, poses)]
+    return names, np.concatenate(flat, axis=1)
 
 
 def _settled(q: np.ndarray, decimals: int) -> np.ndarray:

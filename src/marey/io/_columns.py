@@ -2,8 +2,9 @@
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,34 @@ from marey.errors import OptionError
 from marey.geometry import euler_axes
 
 COUNTS = {"position": (3,), "quaternion": (4,), "euler": (3,), "matrix": (12, 16)}
-TIME = re.compile(r"(time|timestamp|t|seconds?|sec)\b", re.IGNORECASE)
-FRAME = re.compile(r"(frames?|field|sample|index)\b#?", re.IGNORECASE)
+TIME = re.compile(
+    r"(t|time|time[ _]?stamp|seconds?|sec)"
+    r"( ?[\[(](s|secs?|seconds?)[\])]|[ _](s|secs?|seconds?))?",
+    re.IGNORECASE,
+)
+FRAME = re.compile(r"(frames?|field|sample|index)#?", re.IGNORECASE)
 
 # A component letter apart from the rest of a name: "LFHD.x", "x1", "loc1_x", "qw head".
-SUFFIX = re.compile(r"(.*?)[ _.:\-]?[\[(]?(?:q|rot_?)?([wxyz])[\])]?\Z", re.IGNORECASE)
-PREFIX = re.compile(r"(?:q|rot_?)?([wxyz])[ _.:\-]?(.*)\Z", re.IGNORECASE)
-QUATERNION = re.compile(r"(.*?)[ _.:\-]?q_?([wxyz])\Z", re.IGNORECASE)
+AFTER = r"(?P<rest>.*?)[ _.:\-]?"
+LETTER = r"[\[(]?(?P<letter>[wxyz])[\])]?"
+BEFORE = r"(?P<letter>[wxyz])[ _.:\-]?(?P<rest>.*)"
+# Angles or part of a quaternion: "hand.rotx", "hand_qx".
+NO_TURN = r"(?!(.*[ _.:\-])?(q_?|rot(ation)?[ _.:\-]?)[\[(]?[xyz][\])]?\Z)"
+
+PLACES = tuple(
+    re.compile(pattern, re.IGNORECASE) for pattern in (NO_TURN + AFTER + LETTER, BEFORE)
+)
+TURNS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{AFTER}q_?{LETTER}",
+        rf"{AFTER}(q|rot_?)?{LETTER}",
+        rf"(q|rot_?)?{BEFORE}",
+    )
+)
+
+Group = tuple[str, tuple[int, ...]]
+"""The rest of a name, and its columns in the order of the letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +47,8 @@ class Item:
     """One marker or sensor of a table: the columns it is made of, by number."""
 
     name: str
+    """The label of a marker, the name of a sensor."""
+
     position: tuple[int, ...] = ()
     quaternion: tuple[int, ...] = ()
     """Four columns in the order w, x, y, z."""
@@ -35,10 +59,18 @@ class Item:
     matrix: tuple[int, ...] = ()
     """Twelve or sixteen columns, row by row."""
 
+    subject: str = ""
+    """Of a marker."""
+
     @property
     def is_sensor(self) -> bool:
         """Whether the item has an orientation."""
         return bool(self.quaternion or self.euler or self.matrix)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """All its columns."""
+        return (*self.position, *self.quaternion, *self.euler, *self.matrix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +131,7 @@ def _item(name: str, spec: Any, names: Sequence[str]) -> Item:
         raise OptionError(
             f"columns of {name}", found=sorted(unknown), needed=f"{', '.join(COUNTS)}"
         )
-    columns = {}
+    columns: dict[str, Any] = {}
     for key, counts in COUNTS.items():
         if key in spec:
             if not isinstance(spec[key], Sequence) or len(spec[key]) not in counts:
@@ -111,7 +143,16 @@ def _item(name: str, spec: Any, names: Sequence[str]) -> Item:
         raise OptionError(f"columns of {name}", found=list(spec), needed="a position")
     order = str(spec.get("order", "ZYX")).upper()
     euler_axes(order)
-    return Item(name, **columns, order=order, degrees=bool(spec.get("degrees", True)))
+    degrees = bool(spec.get("degrees", True))
+    return _split(Item(name, **columns, order=order, degrees=degrees))
+
+
+def _split(item: Item) -> Item:
+    """Return a marker named "JOE:RTHI" with its subject apart."""
+    subject, _, label = item.name.rpartition(":")
+    if item.is_sensor or not label:
+        return item
+    return replace(item, name=label, subject=subject)
 
 
 def _column(given: Any, names: Sequence[str]) -> int:
@@ -126,54 +167,79 @@ def from_names(names: Sequence[str]) -> Columns | None:
     """Return the layout that column names spell out, None when they do not.
 
     Columns that differ only in their letter x, y, z belong together; those with w are a
-    quaternion. A quaternion joins the position of the same name or number.
+    quaternion. A name that stands twice gives two items of that name.
     """
-    time = next((i for i, name in enumerate(names) if TIME.match(name.strip())), -1)
-    used = {i for i, name in enumerate(names) if FRAME.fullmatch(name.strip())} | {time}
-    turns = _groups(names, used, QUATERNION, "wxyz")
-    for pattern in (SUFFIX, PREFIX):
-        turns |= _groups(names, used, pattern, "wxyz")
-    places: dict[str, tuple[int, ...]] = {}
-    for pattern in (SUFFIX, PREFIX):
-        places |= _groups(names, used, pattern, "xyz")
-    items = _joined(places, turns)
+    titles = [name.strip() for name in names]
+    time = next((i for i, name in enumerate(titles) if TIME.fullmatch(name)), -1)
+    used = {i for i, name in enumerate(titles) if FRAME.fullmatch(name)} | {time}
+    turns = _groups(titles, used, TURNS, "wxyz")
+    items = _joined(_groups(titles, used, PLACES, "xyz"), turns)
     return Columns(items, time, inferred=True) if items else None
 
 
 def _groups(
-    names: Sequence[str], used: set[int], pattern: re.Pattern[str], letters: str
-) -> dict[str, tuple[int, ...]]:
-    """Return complete groups of columns by the rest of their names; mark them used."""
-    found: dict[str, dict[str, int]] = {}
-    for i, name in enumerate(names):
-        match = pattern.fullmatch(name.strip()) if i not in used else None
-        if match:
-            one, two = match.groups()
-            rest, letter = (two, one) if pattern is PREFIX else (one, two)
-            found.setdefault(rest.strip(), {}).setdefault(letter.lower(), i)
-    groups = {
-        rest: tuple(parts[letter] for letter in letters)
-        for rest, parts in found.items()
-        if set(parts) == set(letters)
-    }
-    used.update(i for columns in groups.values() for i in columns)
+    names: Sequence[str],
+    used: set[int],
+    patterns: Sequence[re.Pattern[str]],
+    letters: str,
+) -> list[Group]:
+    """Return complete groups of columns, named by what is left; mark them used."""
+    groups: list[Group] = []
+    for pattern in patterns:
+        found: dict[str, dict[str, list[int]]] = {}
+        for i, name in enumerate(names):
+            match = pattern.fullmatch(name) if i not in used else None
+            if match:
+                parts = found.setdefault(match["rest"].strip(), {})
+                parts.setdefault(match["letter"].lower(), []).append(i)
+        for rest, parts in found.items():
+            if set(parts) == set(letters):
+                complete = zip(*(parts[letter] for letter in letters), strict=False)
+                groups += [(rest, columns) for columns in complete]
+        used.update(i for _, columns in groups for i in columns)
     return groups
 
 
-def _joined(
-    places: Mapping[str, tuple[int, ...]], turns: Mapping[str, tuple[int, ...]]
-) -> tuple[Item, ...]:
-    items = []
-    for rest, position in places.items():
-        match = next(
-            (t for t in turns if t == rest or _number(t) == _number(rest) != ""), None
+def _joined(places: Sequence[Group], turns: Sequence[Group]) -> tuple[Item, ...]:
+    turn_of = _matches([rest for rest, _ in places], [rest for rest, _ in turns])
+    return tuple(
+        _split(
+            Item(
+                rest or "point",
+                columns,
+                quaternion=turns[turn_of[i]][1] if i in turn_of else (),
+            )
         )
-        name = rest or "point"
-        if match is None:
-            items.append(Item(name, position))
-        else:
-            items.append(Item(name, position, quaternion=turns[match]))
-    return tuple(items)
+        for i, (rest, columns) in enumerate(places)
+    )
+
+
+def _matches(places: Sequence[str], turns: Sequence[str]) -> dict[int, int]:
+    """Return the quaternion of each position that has one.
+
+    They belong together when their names are equal. Where none are, numbers decide, if
+    every quaternion finds one position and no other: "w1" and "loc1".
+    """
+    place_of = {key: i for i, key in enumerate(_counted(places))}
+    pairs = [(place_of.get(key), k) for k, key in enumerate(_counted(turns))]
+    if all(place is None for place, _ in pairs):
+        numbers = [_number(rest) for rest in places]
+        wanted = [_number(rest) for rest in turns]
+        once = Counter(numbers)
+        clear = "" not in wanted and len(set(wanted)) == len(wanted)
+        if clear and all(once[number] == 1 for number in wanted):
+            pairs = [(numbers.index(number), k) for k, number in enumerate(wanted)]
+    return {place: k for place, k in pairs if place is not None}
+
+
+def _counted(names: Sequence[str]) -> list[tuple[str, int]]:
+    """Return each name with how often it stood so far."""
+    seen: Counter[str] = Counter()
+    out = []
+    for name in names:
+        seen[name] += 1
+        out.append((name, seen[name]))
+    return out
 
 
 def _number(text: str) -> str:

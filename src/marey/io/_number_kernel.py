@@ -252,23 +252,39 @@ def _ends(data, i, stop, delimiter):
 
 @no_type_check
 @njit(cache=True)
-def parse_rows(data, delimiter, values, status, cells, start_of_row):
+def count_lines(data):
+    """Return how many lines hold more than white space."""
+    count = 0
+    fresh = True
+    for c in data:
+        if c == NEWLINE:
+            fresh = True
+        elif fresh and not is_blank(c):
+            fresh = False
+            count += 1
+    return count
+
+
+@no_type_check
+@njit(cache=True)
+def parse_rows(data, delimiter, values, status, cells, line_of_row):
     """Fill one row of values per line that is not blank.
 
     Args:
         data: Text as bytes.
         delimiter: Byte between cells; a space stands for any run of blanks.
-        values: Output (row, column); cells that are missing stay as they are.
+        values: Output (row, column); cells that are missing stay as they are, and of a
+            LONG one it is the byte where it begins.
         status: Output (row, column); what each cell is.
         cells: Output (row,); cells on each line, trailing empty ones not counted.
-        start_of_row: Output (row,); byte where each row begins.
+        line_of_row: Output (row,); lines before each row.
 
     Returns:
         Number of rows.
     """
     row = 0
     column = 0
-    start = U0
+    line = 0
     i = U0
     size = np.uint64(data.size)
     columns = values.shape[1]
@@ -282,8 +298,11 @@ def parse_rows(data, delimiter, values, status, cells, start_of_row):
         if plain and (_separates(end, delimiter) or (spaced and is_blank(end))):
             i = after
         else:
+            start = i
             kind, value, stop = parse_cell(data, np.int64(i), data.size, delimiter)
             i = np.uint64(stop)
+            if kind == LONG:
+                value = np.float64(start)
         if kind != BLANK:
             holds = True
             cells[row] = column + 1
@@ -295,35 +314,11 @@ def parse_rows(data, delimiter, values, status, cells, start_of_row):
         if data[i] != NEWLINE:
             holds = holds or visible
         elif holds:
-            start_of_row[row] = start
+            line_of_row[row] = line
             row += 1
             holds = False
         if data[i] == NEWLINE:
             column = 0
-            start = i + U1
+            line += 1
         i += U1
     return row
-
-
-@no_type_check
-@njit(cache=True)
-def parse_stream(data, values):
-    """Fill the blank-separated numbers of a text, whatever its lines.
-
-    Returns:
-        How many there are; or -1 - i when something at byte i is not a number.
-    """
-    count = 0
-    i = 0
-    while True:
-        while i < data.size and is_blank(data[i]):
-            i += 1
-        if i >= data.size:
-            return count
-        start = i
-        kind, value, i = parse_cell(data, i, data.size, SPACE)
-        if kind != NUMBER and kind != LONG:
-            return -1 - start
-        if count < values.size:
-            values[count] = value
-        count += 1

@@ -1,5 +1,6 @@
 """Numbers out of text, fast and strict: tables with gaps, and single words."""
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -15,6 +16,12 @@ NUMBER, BLANK, NAN, WORD, LONG = 0, 1, 2, 3, 4
 # granted on top of one per byte.
 SPARE_CELLS = 2_000_000
 
+# The same for motions, in bytes: a number in text takes no fewer than in memory, but
+# one or two digits are enough for a turn.
+LARGEST_GROWTH = 8
+SPARE_BYTES = 32 * 2**20
+
+LONG_WORD = re.compile(rb"\s*([-+.eE\d]+)")
 DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -65,22 +72,30 @@ def parse_table(
     Raises:
         FormatError: If the lines are far too short for that many columns.
     """
-    from marey.io._number_kernel import parse_rows  # numba is slow to import
+    from marey.io._number_kernel import count_lines  # numba is slow to import
 
     if not data.endswith(b"\n"):
         data += b"\n"
-    text = np.frombuffer(data, np.uint8)
-    lines = data.count(b"\n")
+    lines = count_lines(np.frombuffer(data, np.uint8))
     check_room(file, lines, columns, len(data), first_line)
-    values = np.full((lines, columns), np.nan)
-    status = np.full((lines, columns), BLANK, np.uint8)
-    cells = np.zeros(lines, np.int64)
-    start = np.zeros(lines, np.int64)
-    rows = parse_rows(text, ord(delimiter), values, status, cells, start)
-    values, status, start = values[:rows], status[:rows], start[:rows]
-    _finish_long_cells(data, delimiter, values, status, start)
-    breaks = np.flatnonzero(text == ord("\n"))
-    line = first_line + np.searchsorted(breaks, start)
+    return _parsed(data, lines, columns, delimiter, first_line)
+
+
+def _parsed(
+    data: bytes, rows: int, columns: int, delimiter: str, first_line: int = 1
+) -> Numbers:
+    """Return the numbers of a text of at most so many rows that ends in a line end."""
+    from marey.io._number_kernel import parse_rows  # numba is slow to import
+
+    values = np.full((rows, columns), np.nan)
+    status = np.full((rows, columns), BLANK, np.uint8)
+    cells = np.zeros(rows, np.int64)
+    line = np.zeros(rows, np.int64)
+    text = np.frombuffer(data, np.uint8)
+    rows = parse_rows(text, ord(delimiter), values, status, cells, line)
+    values, status, line = values[:rows], status[:rows], line[:rows]
+    _finish_long_cells(data, values.reshape(-1), status.reshape(-1))
+    line += first_line
     return Numbers(values, status, cells[:rows], line)
 
 
@@ -98,21 +113,29 @@ def check_room(file: File, rows: int, columns: int, n_bytes: int, line: int) -> 
         )
 
 
+def check_motion(file: File, frames: int, joints: int, n_bytes: int) -> None:
+    """Refuse a motion that would take far more room than its text.
+
+    Raises:
+        FormatError: If there would be more than `LARGEST_GROWTH` bytes of it for each
+            byte of text, and `SPARE_BYTES`.
+    """
+    root_pose, rotation = 16, 4
+    needed = 8 * frames * (root_pose + rotation * joints)
+    if needed > LARGEST_GROWTH * n_bytes + SPARE_BYTES:
+        raise file.error(
+            None,
+            expected="frames that fill the file; if it is right, cut it into parts",
+            found=f"{frames} frames of {joints} joints in {n_bytes} bytes",
+        )
+
+
 def parse_stream(data: bytes) -> Float[np.ndarray, " number"] | None:
     """Return all blank-separated numbers of a text; None if a word is among them."""
-    from marey.io import _number_kernel as kernel  # numba is slow to import
-
-    text = np.frombuffer(data + b"\n", np.uint8)
-    count = kernel.parse_stream(text, np.zeros(0))
-    if count < 0:
-        return None
-    values = np.zeros(count)
-    kernel.parse_stream(text, values)
-    if np.isnan(values).any():
-        words = data.split()
-        for k in np.flatnonzero(np.isnan(values)):
-            values[k] = float(words[k])
-    return values if np.isfinite(values).all() else None
+    one_line = data.replace(b"\n", b" ") + b"\n"
+    count = int(_parsed(one_line, 1, 0, " ").cells.sum())
+    row = _parsed(one_line, 1, count, " ")
+    return row.values.reshape(-1) if (row.status == NUMBER).all() else None
 
 
 def parse_number(text: str) -> float | None:
@@ -135,20 +158,13 @@ def note_unended(file: File, data: bytes) -> None:
 
 
 def _finish_long_cells(
-    data: bytes,
-    delimiter: str,
-    values: np.ndarray,
-    status: np.ndarray,
-    start: np.ndarray,
+    data: bytes, values: Float[np.ndarray, " cell"], status: UInt8[np.ndarray, " cell"]
 ) -> None:
     """Convert the cells with too many digits for the fast path, in place."""
-    long = np.unique(np.flatnonzero(status == LONG) // max(status.shape[1], 1))
-    for row in long:
-        end = data.find(b"\n", start[row])
-        line = data[start[row] : end if end >= 0 else len(data)]
-        cells = line.split(None if delimiter == " " else delimiter.encode())
-        for column in np.flatnonzero(status[row] == LONG):
-            value = float(cells[column])
-            finite = np.isfinite(value)
-            values[row, column] = value if finite else np.nan
-            status[row, column] = NUMBER if finite else WORD
+    for cell in np.flatnonzero(status == LONG):
+        word = LONG_WORD.match(data, int(values[cell]))
+        assert word is not None
+        value = float(word[1])
+        finite = math.isfinite(value)
+        values[cell] = value if finite else np.nan
+        status[cell] = NUMBER if finite else WORD

@@ -1,7 +1,7 @@
 """Segments of a body as a tree of joints: their order, rest pose and rotations."""
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,10 @@ from jaxtyping import Float, Int
 from marey import geometry
 from marey.io._format import File
 from marey.io._text import distinct
+from marey.skeleton import Skeleton
 
 ROOT = "root"
+POSES_AT_ONCE = 2**16
 FALSE_STEP = 1e-3
 """Metres by which bones of constant length may miss what was recorded."""
 
@@ -90,6 +92,12 @@ def _parents_first(parent: Sequence[int]) -> list[int]:
     return order
 
 
+def blocks(frames: int, joints: int) -> Iterator[slice]:
+    """Return the frames in blocks, so that what is made on the way stays small."""
+    step = max(POSES_AT_ONCE // joints, 1)
+    return (slice(first, first + step) for first in range(0, frames, step))
+
+
 def chained(
     parent: Int[np.ndarray, " joint"], T_local: Float[np.ndarray, "frame joint 4 4"]
 ) -> Float[np.ndarray, "frame joint 4 4"]:
@@ -112,15 +120,38 @@ def rotations(
         R_world_segment: Orientation of the file's own segment frames.
         R_rest: The same in the rest pose.
     """
-    R_world = R_world_segment @ np.swapaxes(R_rest, -1, -2)
-    R_parent = np.where((parent < 0)[:, None, None], np.eye(3), R_world[:, parent])
-    return geometry.quat_from_matrix(np.swapaxes(R_parent, -1, -2) @ R_world)
+    wxyz = np.empty((*R_world_segment.shape[:2], 4))
+    for block in blocks(*R_world_segment.shape[:2]):
+        R_world = R_world_segment[block] @ np.swapaxes(R_rest, -1, -2)
+        R_parent = np.where((parent < 0)[:, None, None], np.eye(3), R_world[:, parent])
+        R = np.swapaxes(R_parent, -1, -2) @ R_world
+        wxyz[block] = geometry.quat_from_matrix(R)
+    return wxyz
 
 
-def note_misfit(file: File, recorded: np.ndarray, kept: np.ndarray) -> None:
-    """Keep a finding when bones of constant length miss the recorded places."""
-    miss = np.linalg.norm(recorded - kept, axis=-1)
-    worst = float(np.max(miss, initial=0.0, where=np.isfinite(miss)))
+def note_misfit(
+    file: File,
+    recorded: Float[np.ndarray, "frame recorded 3"],
+    skeleton: Skeleton,
+    T_world_root: Float[np.ndarray, "frame 4 4"],
+    wxyz: Float[np.ndarray, "frame joint 4"],
+) -> None:
+    """Keep a finding when bones of constant length miss the recorded places.
+
+    Args:
+        file: Keeps the finding.
+        recorded: Places of the first joints as the file has them.
+        skeleton: The bones.
+        T_world_root: Pose of the root.
+        wxyz: Rotations of all joints.
+    """
+    worst = 0.0
+    for block in blocks(*wxyz.shape[:2]):
+        T = skeleton.forward(T_world_root[block], wxyz[block])
+        kept = T[:, : recorded.shape[1], :3, 3]
+        miss = np.linalg.norm(recorded[block] - kept, axis=-1)
+        known = np.isfinite(miss)
+        worst = float(np.max(miss, initial=worst, where=known))
     if worst > FALSE_STEP:
         file.note(
             "bones-not-rigid",

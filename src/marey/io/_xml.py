@@ -2,13 +2,20 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
 from xml.parsers import expat
 
 from marey.io._format import File, decoded
 
 LARGEST_FILE = 2**30
-LARGEST_TREE = 200_000
+LARGEST_TREE = 100_000
 """Elements that may be kept; what is skipped or consumed does not count."""
+
+LONGEST_TAG = 2**18
+"""Bytes of a tag or comment. Attributes are the one thing the parser collects without
+asking, so a longer tag is refused before it ends."""
+
+CHUNK = 2**16
 
 DEEPEST = 200
 """Elements that may stand inside one another."""
@@ -65,7 +72,7 @@ def parse(
     parser.CharacterDataHandler = builder.characters
     parser.StartDoctypeDeclHandler = builder.refuse
     try:
-        parser.Parse(_utf8(file.text()), True)
+        _feed(file, parser, _utf8(file.text()))
     except expat.ExpatError as error:
         raise file.error(
             error.lineno,
@@ -74,6 +81,19 @@ def parse(
             counted="line",
         ) from error
     return builder.root.children[0]
+
+
+def _feed(file: File, parser: expat.XMLParserType, data: bytes) -> None:
+    """Parse chunk by chunk, to stop inside a tag that goes on and on."""
+    for first in range(0, len(data), CHUNK):
+        stop = first + CHUNK
+        parser.Parse(data[first:stop], stop >= len(data))
+        if stop < len(data) and stop - parser.CurrentByteIndex > LONGEST_TAG:
+            file.fail_at_line(
+                parser.CurrentLineNumber,
+                expected=f"tags and comments of at most {LONGEST_TAG} bytes",
+                found="a longer one",
+            )
 
 
 def _utf8(data: bytes) -> bytes:
@@ -96,11 +116,12 @@ class _Builder:
     ) -> None:
         self.root = Element("", {}, 0)
         self._open = [self.root]
-        self._childless = [True]
         self._file, self._parser = file, parser
         self._skip, self._consume = skip, consume
         self._skipping = 0
         self._kept = 0
+        self._kept_before: list[int] = []
+        self._childless = True
         self._texts: list[str] = []
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -112,13 +133,16 @@ class _Builder:
         self._finish_text()
         named = {key.rpartition(" ")[2]: value for key, value in attributes.items()}
         element = Element(local, named, self._parser.CurrentLineNumber)
+        if local in self._consume:
+            self._kept_before.append(self._kept)
         self._kept += 1
-        self._check(self._kept, LARGEST_TREE, "elements")
-        self._check(len(self._open), DEEPEST, "elements inside one another")
+        if self._kept > LARGEST_TREE:
+            self._refuse_more(f"{LARGEST_TREE} elements")
+        if len(self._open) > DEEPEST:
+            self._refuse_more(f"{DEEPEST} elements inside one another")
         self._open[-1].children.append(element)
-        self._childless[-1] = False
         self._open.append(element)
-        self._childless.append(True)
+        self._childless = True
 
     def end(self, name: str) -> None:
         """Close an element and hand it to whoever asked for it."""
@@ -127,16 +151,16 @@ class _Builder:
             return
         self._finish_text()
         element = self._open.pop()
-        self._childless.pop()
+        self._childless = False
         consumer = self._consume.get(element.name)
         if consumer is not None:
             self._open[-1].children.pop()
-            self._kept -= _count(element)
+            self._kept = self._kept_before.pop()
             consumer(element)
 
     def characters(self, text: str) -> None:
         """Keep text that stands before the first child."""
-        if not self._skipping and self._childless[-1]:
+        if not self._skipping and self._childless:
             self._texts.append(text)
 
     def refuse(self, name: str, *_: object) -> None:
@@ -152,15 +176,7 @@ class _Builder:
             self._open[-1].text = "".join(self._texts)
             self._texts.clear()
 
-    def _check(self, count: int, limit: int, what: str) -> None:
-        if count > limit:
-            self._file.fail_at_line(
-                self._parser.CurrentLineNumber,
-                expected=f"at most {limit} {what}",
-                found="more",
-            )
-
-
-def _count(element: Element) -> int:
-    """Return the number of elements in a tree."""
-    return 1 + sum(_count(child) for child in element.children)
+    def _refuse_more(self, limit: str) -> NoReturn:
+        self._file.fail_at_line(
+            self._parser.CurrentLineNumber, expected=f"at most {limit}", found="more"
+        )

@@ -6,14 +6,21 @@ stated. Stacks of 4 x 4 matrices, four lines each, are read as one sensor.
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from marey.io._column_take import columns_of_take, note_inferred, take_of_columns
-from marey.io._columns import Columns, Item, from_map, from_names
+from marey.io._column_take import (
+    columns_of_take,
+    described,
+    settle_columns,
+    take_of_columns,
+)
+from marey.io._columns import Columns, Item
 from marey.io._format import (
     HEAD,
     File,
@@ -27,7 +34,7 @@ from marey.io._numbers import Numbers, parse_table
 from marey.io._world import poses_in
 from marey.take import Take
 
-MARK = "# marey table"
+MARK = "# marey table: "
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan", re.IGNORECASE)
 DECIMALS = 9
 
@@ -40,8 +47,8 @@ class Layout:
     names: tuple[str, ...]
     """The header; empty when there is none."""
 
-    facts: dict[str, str]
-    """Unit, up, rate and frames as the first line of our own writer states them."""
+    meta: dict[str, Any]
+    """What our own writer states in its first line; empty for other tables."""
 
     body_line: int
     """Number of the first line of numbers, from 1."""
@@ -54,20 +61,23 @@ def sniff(head: bytes) -> bool:
     text = plain_text(head)
     if b"\0" in text or not text.strip():
         return False
+    if text.startswith(MARK.encode()):
+        return True
     lines = decoded(text).split("\n")[: None if len(head) < HEAD else -1]
     return _layout(lines) is not None
 
 
 def _layout(lines: Sequence[str]) -> Layout | None:
     """Return the layout of a table from its first lines, None if it is no table."""
-    facts: dict[str, str] = {}
+    meta: dict[str, Any] = {}
     start = 0
     while start < len(lines) and (
         not lines[start].strip() or lines[start].startswith("#")
     ):
-        if lines[start].startswith(MARK):
-            facts |= dict(re.findall(r"(\w+)=(\S+)", lines[start]))
+        meta |= _stated(lines[start])
         start += 1
+    if meta and start + 1 < len(lines):
+        return Layout(",", _header(lines[start], ","), meta, start + 2, False)
     for first in (start, start + 1):
         line = lines[first] if first < len(lines) else ""
         for delimiter in (",", ";", "\t", " "):
@@ -76,8 +86,19 @@ def _layout(lines: Sequence[str]) -> Layout | None:
             numbers = any(cells) and all(NUMBER.fullmatch(c) or not c for c in cells)
             if len(cells) >= 3 and numbers:
                 names = _header(lines[start], delimiter) if first > start else ()
-                return Layout(delimiter, names, facts, first + 1, comma)
+                return Layout(delimiter, names, meta, first + 1, comma)
     return None
+
+
+def _stated(line: str) -> dict[str, Any]:
+    """Return what a line of our own writer states, nothing of any other line."""
+    if not line.startswith(MARK):
+        return {}
+    try:
+        meta = json.loads(line.removeprefix(MARK))
+    except (ValueError, RecursionError):
+        return {}
+    return meta if isinstance(meta, dict) else {}
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
@@ -89,15 +110,18 @@ def _cells(line: str, delimiter: str) -> list[str]:
 def _header(line: str, delimiter: str) -> tuple[str, ...]:
     if delimiter == " ":
         return tuple(line.split())
-    return tuple(
-        name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])
-    )
+    try:
+        names = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:  # a name of over 131,072 characters
+        names = line.split(delimiter)
+    return tuple(name.strip() for name in names)
 
 
 def read_take(file: File) -> Take:
     """Return the take of a table."""
     text = file.text()
-    layout = _layout(decoded(text[: 2**20]).split("\n"))
+    front = text.find(b"\n", 2**20) + 1
+    layout = _layout(decoded(text[: front or None]).split("\n"))
     if layout is None:
         file.fail_at_line(1, expected="a header and lines of numbers", found="neither")
     body = text.split(b"\n", layout.body_line - 1)[-1]
@@ -117,8 +141,10 @@ def read_take(file: File) -> Take:
     _check_end(file, text, table, layout)
     if not layout.names and _is_matrix_stack(table.values):
         return _matrix_take(file, table.values.reshape(-1, 4, 4))
-    columns = _columns(file, layout, table.values)
-    return take_of_columns(file, table.values, columns, layout.facts)
+    names = layout.names or tuple(str(i) for i in range(count))
+    counted = None if layout.names else _counted(table.values)
+    columns = settle_columns(file, names, layout.meta, counted)
+    return take_of_columns(file, table.values, columns, layout.meta)
 
 
 def _check_cells(file: File, table: Numbers, count: int) -> None:
@@ -141,8 +167,8 @@ def _check_cells(file: File, table: Numbers, count: int) -> None:
 
 def _check_end(file: File, text: bytes, table: Numbers, layout: Layout) -> None:
     """Note the signs of a file that was cut off."""
-    present, declared = len(table.cells), layout.facts.get("frames", "")
-    if declared.isdecimal() and int(declared) != present:
+    present, declared = len(table.cells), layout.meta.get("frames")
+    if isinstance(declared, int) and declared != present:
         file.note("frames-missing", f"frames declared {declared}, present {present}")
     if not text.endswith(b"\n"):
         file.note(
@@ -156,25 +182,6 @@ def _is_matrix_stack(values: np.ndarray) -> bool:
     if values.shape[1] != 4 or len(values) < 4 or len(values) % 4:
         return False
     return bool((values[3::4] == [0.0, 0.0, 0.0, 1.0]).all())
-
-
-def _columns(file: File, layout: Layout, values: np.ndarray) -> Columns:
-    """Return which columns are what: by the caller's map, the names or the count."""
-    count = values.shape[1]
-    if file.options.columns is not None:
-        names = layout.names or tuple(str(i) for i in range(count))
-        return from_map(file.options.columns, names)
-    columns = from_names(layout.names) if layout.names else _counted(values)
-    if columns is None:
-        raise file.error(
-            layout.body_line,
-            expected="columns named like LFHD.x LFHD.y LFHD.z; or give columns=",
-            found=", ".join(layout.names[:12]) or f"{count} columns without names",
-            counted="line",
-        )
-    if not layout.facts:
-        note_inferred(file, columns)
-    return columns
 
 
 def _counted(values: np.ndarray) -> Columns | None:
@@ -209,24 +216,19 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     """Return the table of a take: the time, then x y z and for sensors qw qx qy qz."""
     unit, up = options.unit or "m", options.up or "z"
     names, values = columns_of_take(take, unit, up, decimals=DECIMALS)
-    names = [_cell_name(name) for name in names]
-    facts = f"{MARK}: unit={unit} up={up} rate={take.rate!r} frames={take.n_frames}"
-    return {"": _lines(facts, names, take.times, values)}
-
-
-def _cell_name(name: str) -> str:
-    return "".join(c if c.isprintable() else "_" for c in name)
+    meta = {**described(take, unit, up), "frames": take.n_frames}
+    return {"": _lines(meta, names, take.times, values)}
 
 
 def _lines(
-    facts: str, names: Sequence[str], times: np.ndarray, values: np.ndarray
+    meta: dict[str, Any], names: Sequence[str], times: np.ndarray, values: np.ndarray
 ) -> Iterable[bytes]:
     header = io.StringIO()
-    csv.writer(header, lineterminator="\n").writerow(["time", *names])
-    yield f"{facts}\n{header.getvalue()}".encode()
+    csv.writer(header, lineterminator="\n").writerow(names)
+    yield f"{MARK}{json.dumps(meta)}\n{header.getvalue()}".encode()
     for time, row in zip(times, values, strict=True):
         cells = ["" if v != v else f"{v:.{DECIMALS}f}" for v in row.tolist()]
-        yield f"{time:.{DECIMALS}f},{','.join(cells)}\n".encode()
+        yield f"{','.join([f'{time:.{DECIMALS}f}', *cells])}\n".encode()
 
 
 FORMAT = Format(

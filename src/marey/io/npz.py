@@ -8,6 +8,7 @@ together. `numpy.load` opens it too. Archives of other origin are read when they
 import io
 import json
 import math
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable
@@ -57,10 +58,7 @@ def load(path: str | PathLike[str]) -> Any:
         FormatError: If the file is damaged or not marey's.
     """
     file = File(Path(path), FORMAT.name)
-    arrays, description = _unpacked(file)
-    if description is None:
-        raise file.error(None, expected=DESCRIPTION, found="a NumPy archive without it")
-    return _decoded(file, arrays, description)
+    return _decoded(file, *_ours(file))
 
 
 def read_take(file: File) -> Take:
@@ -129,7 +127,7 @@ def _unpacked(file: File) -> tuple[dict[str, np.ndarray], Any]:
         with zipfile.ZipFile(file.path) as archive:
             entries = archive.infolist()
             _check_sizes(file, entries)
-            contents = {entry.filename: archive.read(entry) for entry in entries}
+            contents = {entry.filename: _content(archive, entry) for entry in entries}
     except (
         zipfile.BadZipFile,
         EOFError,
@@ -157,12 +155,26 @@ def _unpacked(file: File) -> tuple[dict[str, np.ndarray], Any]:
         ) from error
 
 
+def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """Return an entry, never more of it than it says it has."""
+    with archive.open(entry) as handle:
+        return handle.read(entry.file_size)
+
+
 def _check_sizes(file: File, entries: list[zipfile.ZipInfo]) -> None:
     odd = {entry.compress_type for entry in entries} - COMPRESSIONS
     if odd:
         # Other methods allocate what their own headers ask for.
         raise file.error(
             None, expected="stored or deflated entries", found=f"method {odd.pop()}"
+        )
+    # Reading an entry makes room for its packed size, whatever the file holds.
+    packed = sum(entry.compress_size for entry in entries)
+    if packed > file.size:
+        raise file.error(
+            None,
+            expected=f"entries within the {file.size} bytes of the file",
+            found=f"{packed} bytes",
         )
     total = sum(entry.file_size for entry in entries)
     allowed = LARGEST_GROWTH * file.size + SPARE_BYTES
@@ -199,6 +211,7 @@ def _array(file: File, name: str, data: bytes) -> np.ndarray:
         OverflowError,
         MemoryError,
         EOFError,
+        tokenize.TokenError,
     ) as error:
         raise file.error(
             None, expected="a plain NumPy array", found=f"{name}: {error}"
@@ -211,7 +224,10 @@ def _decoded(file: File, arrays: dict[str, np.ndarray], description: Any) -> Any
             raise DataError(
                 DESCRIPTION, found="another layout", needed=f"version {VERSION}"
             )
-        return decode(description.get("content"), arrays)
+        content = description.get("content")
+        if not isinstance(content, dict) or "noun" not in content:
+            raise DataError(DESCRIPTION, found="no noun", needed="one of marey's")
+        return decode(content, arrays)
     except (DataError, TypeError, ValueError, AttributeError) as error:
         raise file.error(
             None, expected="marey's own archive", found=str(error)
@@ -243,15 +259,26 @@ def _foreign(file: File, arrays: dict[str, np.ndarray]) -> Take:
     unit = file.settle("unit", stated=_word(arrays, "unit", unit_named), assumed="m")
     up = file.settle("up", stated=_word(arrays, "up", str.lower), assumed="z")
     rate = file.settle("rate", stated=_word(arrays, "rate", str), assumed="100")
-    labels = arrays.get("labels", np.array([]))
-    if labels.shape != points.shape[1:2]:
-        labels = np.array([f"M{i:03d}" for i in range(points.shape[1])])
     return Take(
         rate=float(rate.value),
         points=points_in(points.astype(float), unit.value, up.value),
-        labels=tuple(str(label) for label in labels),
+        labels=_labels(file, arrays, points.shape[1]),
         source=file.source(unit=unit, up=up, rate=rate),
     )
+
+
+def _labels(
+    file: File, arrays: dict[str, np.ndarray], n_markers: int
+) -> tuple[str, ...]:
+    labels = arrays.get("labels", np.array([]))
+    if labels.shape == (n_markers,):
+        return tuple(str(label) for label in labels)
+    file.note(
+        "labels-missing",
+        f"the file has {labels.size} labels for {n_markers} markers: "
+        "named M000, M001, ...",
+    )
+    return tuple(f"M{i:03d}" for i in range(n_markers))
 
 
 def _word(arrays: dict[str, np.ndarray], name: str, parse: Any) -> str | None:

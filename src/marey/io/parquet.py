@@ -8,7 +8,7 @@ origin are read by the names of their columns, or by a column map.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,25 +16,19 @@ from jaxtyping import Float
 
 from marey.errors import MissingExtraError
 from marey.io._column_take import (
-    POINT,
-    POSE,
     columns_of_take,
-    note_inferred,
+    described,
+    settle_columns,
     take_of_columns,
 )
-from marey.io._columns import Columns, Item, from_map, from_names
 from marey.io._format import File, Format, Output, WriteOptions
-from marey.io._text import distinct
 from marey.take import Take
 
 MAGIC = b"PAR1"
 KEY = b"marey"
-TIME = "time"
-FACTS = ("unit", "up", "rate")
 DECIMALS = 12
 """Decimals of a quaternion: 1e-12 radians."""
 
-COMPRESSIONS = ("zstd", "none")
 LARGEST = 1e20
 """Numbers beyond this are damage, even as nanoseconds since 1970."""
 
@@ -66,12 +60,8 @@ def _pyarrow() -> Any:
 def read_take(file: File) -> Take:
     """Return the take of a Parquet file."""
     names, values, meta = _table(file)
-    if file.options.columns is not None:
-        columns = from_map(file.options.columns, names)
-    else:
-        columns = _own_columns(names, meta) or _named_columns(file, names)
-    stated = {key: str(value) for key, value in meta.items() if key in FACTS}
-    return take_of_columns(file, values, columns, stated)
+    columns = settle_columns(file, names, meta)
+    return take_of_columns(file, values, columns, meta)
 
 
 def _table(
@@ -147,70 +137,37 @@ def _values(
     return values
 
 
-def _own_columns(names: Sequence[str], meta: Mapping[str, Any]) -> Columns | None:
-    """Return the layout of a table that marey wrote, None of any other."""
-    markers, sensors = meta.get("markers"), meta.get("sensors")
-    if not isinstance(markers, list) or not isinstance(sensors, list):
-        return None
-    parts = [(str(m), POINT) for m in markers] + [(str(s), POSE) for s in sensors]
-    wanted = [f"{name}.{part}" for name, columns in parts for part in columns]
-    if distinct([TIME, *wanted]) != tuple(names):
-        return None
-    items, at = [], 1
-    for name, columns in parts:
-        numbers = tuple(range(at, at + len(columns)))
-        items.append(Item(name, numbers[:3], quaternion=numbers[3:]))
-        at += len(columns)
-    return Columns(tuple(items), time=0)
-
-
-def _named_columns(file: File, names: Sequence[str]) -> Columns:
-    columns = from_names(names)
-    if columns is None:
-        raise file.error(
-            None,
-            expected="columns named like LFHD.x LFHD.y LFHD.z; or give columns=",
-            found=", ".join(names[:12]) or "no columns of numbers",
-        )
-    note_inferred(file, columns)
-    return columns
-
-
 def write_take(take: Take, options: WriteOptions) -> Output:
     """Return the Parquet file of a take."""
     pa = _pyarrow()
     unit, up = options.unit or "m", options.up or "z"
     names, values = columns_of_take(take, unit, up, decimals=DECIMALS)
-    meta = {
-        "unit": unit,
-        "up": up,
-        "rate": take.rate,
-        "markers": take.full_labels,
-        "sensors": take.sensor_names,
-    }
     table = pa.table(
         [take.times, *values.T],
-        names=distinct([TIME, *names]),
-        metadata={KEY: json.dumps(meta, ensure_ascii=False).encode()},
+        names=names,
+        metadata={KEY: json.dumps(described(take, unit, up)).encode()},
     )
     return {"": [_packed(pa, table)]}
 
 
 def _packed(pa: Any, table: Any) -> bytes:
     """Return the file, compressed unless it would then be too small to be trusted."""
-    for compression in COMPRESSIONS:
-        sink = pa.BufferOutputStream()
-        pa.parquet.write_table(
-            table,
-            sink,
-            compression=compression,
-            use_dictionary=False,
-            write_page_checksum=True,
-        )
-        content = bytes(sink.getvalue())
-        if CELL * table.num_rows * table.num_columns <= _room(len(content)):
-            break
+    content = _content(pa, table, "zstd")
+    if CELL * table.num_rows * table.num_columns > _room(len(content)):
+        content = _content(pa, table, "none")
     return content
+
+
+def _content(pa: Any, table: Any, compression: str) -> bytes:
+    sink = pa.BufferOutputStream()
+    pa.parquet.write_table(
+        table,
+        sink,
+        compression=compression,
+        use_dictionary=False,
+        write_page_checksum=True,
+    )
+    return bytes(sink.getvalue())
 
 
 FORMAT = Format(

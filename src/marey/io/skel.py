@@ -41,6 +41,7 @@ def _skeleton(content: dict[str, Any]) -> Skeleton:
     if content[MARK] != VERSION:
         raise DataError(MARK, found=content[MARK], needed=VERSION)
     joints, markers = content["joints"], content["markers"]
+    sensors = content.get("sensors", [])
     number = {str(joint["name"]): i for i, joint in enumerate(joints)}
     return Skeleton(
         names=tuple(str(joint["name"]) for joint in joints),
@@ -56,6 +57,9 @@ def _skeleton(content: dict[str, Any]) -> Skeleton:
         marker_labels=tuple(str(marker["label"]) for marker in markers),
         marker_joint=np.array([number[m["joint"]] for m in markers], dtype=np.int64),
         marker_offset=_array([m["offset"] for m in markers], (len(markers), 3)),
+        sensor_names=tuple(str(sensor["name"]) for sensor in sensors),
+        sensor_joint=np.array([number[s["joint"]] for s in sensors], dtype=np.int64),
+        T_joint_sensor=_array([s["T"] for s in sensors], (len(sensors), 4, 4)),
     )
 
 
@@ -96,13 +100,17 @@ def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
             strict=True,
         )
     ]
-    content = {
-        MARK: VERSION,
-        "unit": "m",
-        "up": "z",
-        "joints": joints,
-        "markers": markers,
-    }
+    sensors = [
+        {"name": name, "joint": names[joint], "T": T.tolist()}
+        for name, joint, T in zip(
+            skeleton.sensor_names,
+            skeleton.sensor_joint,
+            skeleton.T_joint_sensor,
+            strict=True,
+        )
+    ]
+    content = {MARK: VERSION, "unit": "m", "up": "z", "joints": joints}
+    content |= {"markers": markers, "sensors": sensors}
     return {"": [json.dumps(content, indent=1, ensure_ascii=False).encode(), b"\n"]}
 
 

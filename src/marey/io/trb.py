@@ -8,13 +8,14 @@ stated, so a file cut off exactly between two frames cannot be told from a whole
 """
 
 import struct
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int, UInt16
 
 from marey.io._format import File, Format, decoded
 from marey.io._text import unique_names
@@ -26,8 +27,9 @@ MAGIC = b"\0\0\0\0\xff\xff\xff\xff"
 ITEM = struct.Struct("<HH")
 """Tag and length in words of a header item."""
 
-RECORD = struct.Struct("<IHHHH")
-"""Zero, tag, frame number, length in words and zero of a frame."""
+RECORD_SIZE = 12
+"""Bytes before the markers of a frame: four of zero, tag, frame number, length in words
+and two of zero."""
 
 SEEN = np.dtype(
     [
@@ -216,42 +218,58 @@ def _text(body: bytes) -> str:
 
 def _frames(file: File, data: bytes, at: int) -> _Frames:
     """Return where the frames are; one that is cut off at the end is left out."""
-    found: list[tuple[int, int, int]] = []
-    before, turns = 0, 0
-    while at + RECORD.size <= len(data):
-        zero, tag, number, words, spare = RECORD.unpack_from(data, at)
-        seen, rest = divmod(WORD * words - RECORD.size, SEEN.itemsize)
-        if zero or spare or tag != FRAME or rest or seen < 0:
-            raise file.error(
-                at,
-                expected=f"a frame, tag {FRAME:#06x}, of 3 + 6 n words",
-                found=f"tag {tag:#06x} of {words} words",
-            )
-        if at + WORD * words > len(data):
-            break
-        turns += before == WRAP - 1 and number == 0
-        _check_growing(file, at, found, number + WRAP * turns)
-        found.append((number + WRAP * turns, at + RECORD.size, seen))
-        before = number
-        at += WORD * words
-    if not found:
+    halves = np.frombuffer(data, "<u2", len(data) // 2).astype(np.uint16)
+    start = _starts(halves, at)
+    zero, more, tag, number, words, spare = (
+        halves[start // 2 + k].astype(np.int64) for k in range(6)
+    )
+    seen, rest = np.divmod(WORD * words - RECORD_SIZE, SEEN.itemsize)
+    odd = np.flatnonzero(zero | more | spare | rest | (tag ^ FRAME))
+    if len(odd):
+        raise file.error(
+            int(start[odd[0]]),
+            expected=f"a frame, tag {FRAME:#06x}, of 3 + 6 n words",
+            found=f"tag {tag[odd[0]]:#06x} of {words[odd[0]]} words",
+        )
+    end = start + WORD * words
+    count = int((end <= len(data)).sum())
+    if count == 0:
         raise file.error(at, expected="a frame", found="the end of the file")
-    if at < len(data):
+    if end[-1] != len(data):
         file.note(
             "frames-missing",
-            f"the file is cut off within a frame: {len(found)} whole frames present",
-            value=float(len(found)),
+            f"the file is cut off within a frame: {count} whole frames present",
+            value=float(count),
         )
-    return _Frames(*np.array(found, dtype=np.int64).T)
+    number = _unwrapped(file, start[:count], number[:count])
+    return _Frames(number, start[:count] + RECORD_SIZE, seen[:count])
 
 
-def _check_growing(
-    file: File, at: int, found: list[tuple[int, int, int]], number: int
-) -> None:
-    if found and number <= found[-1][0]:
+def _starts(halves: UInt16[np.ndarray, " half"], at: int) -> Int[np.ndarray, " frame"]:
+    """Return the byte of every record; the length of each leads to the next."""
+    length = halves.data
+    starts = array("q")
+    while at + RECORD_SIZE <= 2 * len(length):
+        starts.append(at)
+        at += max(WORD * length[at // 2 + 4], RECORD_SIZE)
+    return np.array(starts, dtype=np.int64)
+
+
+def _unwrapped(
+    file: File, start: np.ndarray, number: Int[np.ndarray, " frame"]
+) -> Int[np.ndarray, " frame"]:
+    """Return frame numbers that go on where 16 bits begin anew."""
+    turned = (number[:-1] == WRAP - 1) & (number[1:] == 0)
+    number[1:] += WRAP * np.cumsum(turned)
+    back = np.flatnonzero(np.diff(number) <= 0)
+    if len(back):
+        before, found = number[back[0] : back[0] + 2]
         raise file.error(
-            at, expected=f"a frame after {found[-1][0]}", found=f"frame {number}"
+            int(start[back[0] + 1]),
+            expected=f"a frame after {before}",
+            found=f"frame {found}",
         )
+    return number
 
 
 def _points(
@@ -284,12 +302,12 @@ def _points(
             f"{int((~named).sum())} places belong to markers without a name: left out",
             value=float((~named).sum()),
         )
-    values = np.full((*size, 4), np.nan)
+    kept = named & np.isfinite(records["xyz"]).all(axis=-1)
+    points, residuals = np.full((*size, 3), np.nan), np.full(size, np.nan)
     with np.errstate(invalid="ignore"):
-        values[row[named], place[named], :3] = records["xyz"][named]
-        values[row[named], place[named], 3] = records["residual"][named]
-    values[~np.isfinite(values[..., :3]).all(axis=-1)] = np.nan
-    return values[..., :3].copy(), values[..., 3].copy()
+        points[row[kept], place[kept]] = records["xyz"][kept]
+        residuals[row[kept], place[kept]] = records["residual"][kept]
+    return points, residuals
 
 
 def _seen(data: bytes, frames: _Frames) -> np.ndarray:

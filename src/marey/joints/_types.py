@@ -1,6 +1,6 @@
 """What every joint method returns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -23,10 +23,11 @@ class JointFits:
     """Joint centre in the coordinates of body b, in metres."""
 
     axis_a: Float[np.ndarray, "pair 3"]
-    """Unit axis of a hinge in the coordinates of body a; NaN for other kinds."""
+    """Unit axis of a hinge in the coordinates of body a. Of a universal joint, the
+    axis that is fixed in body a. NaN for other kinds."""
 
     axis_b: Float[np.ndarray, "pair 3"]
-    """Unit axis of a hinge in the coordinates of body b; NaN for other kinds."""
+    """The same of body b: a hinge's axis again, a universal joint's other axis."""
 
     residual: Float[np.ndarray, " pair"]
     """Root mean square gap between the two centres over the take, in metres."""
@@ -47,7 +48,19 @@ class JointFits:
     """Covariance of (center_a, center_b), in square metres."""
 
     kind: tuple[str, ...]
-    """"ball", "universal", "hinge" or "fixed", one per pair."""
+    """"ball", "universal", "hinge" or "fixed", one per pair; "ball" where the pair was
+    not fitted."""
+
+    axis_covariance: Float[np.ndarray, "pair 6 6"] = field(
+        default_factory=lambda: np.zeros((0, 6, 6))
+    )
+    """Covariance of (axis_a, axis_b) of a hinge, in square radians; NaN for others, and
+    where a method does not tell."""
+
+    def __post_init__(self) -> None:
+        if len(self.axis_covariance) == 0:
+            unknown = np.full((len(self.pair), 6, 6), np.nan)
+            object.__setattr__(self, "axis_covariance", unknown)
 
     @property
     def fitted(self) -> Bool[np.ndarray, " pair"]:

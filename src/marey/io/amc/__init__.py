@@ -24,8 +24,8 @@ from marey.motion import Motion
 from marey.skeleton import Skeleton
 
 AMC = re.compile(
-    rb"^\s*:(fully-specified|degrees|radians)\b|^#!OML:ASF|^# marey frames "
-    rb"|^\s*\d+\s*\n\s*root\s",
+    rb"^[ \t]*:(fully-specified|degrees|radians)\b|^#!OML:ASF|^# marey frames "
+    rb"|^[ \t]*\d+[ \t]*\n\s*root\s",
     re.I | re.M,
 )
 MARK = re.compile(rb"^# marey frames (\d+) rate (\S+)$", re.MULTILINE)

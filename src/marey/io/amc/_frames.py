@@ -7,13 +7,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
 from marey.io._format import File, decoded
-from marey.io._numbers import BLANK, LONG, NUMBER, check_room
+from marey.io._numbers import BLANK, LONG, NUMBER, check_motion, check_room
 from marey.io._text import LARGEST
 from marey.io.asf._read import ROOT, Asf
 
 HEAD = 2**16
-RADIANS = re.compile(rb"^\s*:radians\b", re.IGNORECASE | re.MULTILINE)
-DEGREES = re.compile(rb"^\s*:degrees\b", re.IGNORECASE | re.MULTILINE)
+RADIANS = re.compile(rb"^[ \t]*:radians\b", re.IGNORECASE | re.MULTILINE)
+DEGREES = re.compile(rb"^[ \t]*:degrees\b", re.IGNORECASE | re.MULTILINE)
 PROBLEMS = {
     1: "a frame number before the first bone",
     2: "a bone of the ASF",
@@ -91,7 +91,8 @@ def _parsed(
         data += b"\n"
     text = np.frombuffer(data, np.uint8)
     room = kernel.count_frames(text)
-    check_room(file, room, max(channels.count, n_joints), len(data), 1)
+    check_room(file, room, channels.count, len(data), 1)
+    check_motion(file, room, n_joints, len(data))
     values = np.full((room, channels.count), np.nan)
     status = np.full((room, channels.count), BLANK, np.uint8)
     numbers = np.zeros(room, np.int64)

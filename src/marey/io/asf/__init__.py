@@ -12,7 +12,7 @@ from marey.io.asf._read import read_asf
 from marey.io.asf._write import write_skeleton
 from marey.skeleton import Skeleton
 
-ASF = re.compile(rb"^\s*:(version|units|root|bonedata|hierarchy)\b", re.I | re.M)
+ASF = re.compile(rb"^[ \t]*:(version|units|root|bonedata|hierarchy)\b", re.I | re.M)
 
 
 def sniff(head: bytes) -> bool:

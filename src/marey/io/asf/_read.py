@@ -21,6 +21,10 @@ FREEDOMS = ("rx", "ry", "rz", "tx", "ty", "tz", "l")
 KEYS = {"id", "name", "direction", "length", "axis", "dof", "limits"}
 USUAL_ORDER = ("TX", "TY", "TZ", "RX", "RY", "RZ")
 MOST_BONES = 20_000
+MOST_LINES = 20 * MOST_BONES
+LARGEST_FILE = 2**22
+"""Bytes; far more than any skeleton takes."""
+
 
 # Our own writer leaves a comment, so that names and places that the format has no room
 # for come back: the root's name and rest place, and bones that only bridge a gap.
@@ -80,6 +84,13 @@ def read_asf(file: File) -> Asf:
         FormatError: If a section, a bone or a number is missing or contradictory.
     """
     text = decoded(file.text())
+    lines = text.count("\n")
+    if lines > MOST_LINES or len(text) > LARGEST_FILE:
+        raise file.error(
+            None,
+            expected=f"at most {MOST_LINES} lines and {LARGEST_FILE} characters",
+            found=f"{lines} lines and {len(text)} characters",
+        )
     sections = _sections(file, text)
     units = {words[0].lower(): (n, words) for n, words in sections.get("units", [])}
     radians = units.get("angle", (0, ["", "deg"]))[1][1:2] == ["rad"]

@@ -18,7 +18,7 @@ from marey.io._format import File, Format, decoded, plain_text
 from marey.io._numbers import (
     NUMBER,
     Numbers,
-    check_room,
+    check_motion,
     note_unended,
     parse_number,
     parse_stream,
@@ -78,7 +78,7 @@ def read_take(file: File) -> Take:
     keep = ~skeleton.is_end
     return Take(
         rate=motion.rate,
-        T_world_sensor=T[:, keep],
+        T_world_sensor=T if keep.all() else T[:, keep],
         sensor_names=tuple(np.array(skeleton.names, dtype=object)[keep]),
         source=motion.source,
     )
@@ -98,7 +98,7 @@ def _read(file: File) -> tuple[Motion, Mapping[int, np.ndarray]]:
     figure = _figure(file, parse_hierarchy(file, decoded(data[: head.start()])))
     first_line = 1 + data.count(b"\n", 0, head.end())
     values = _values(file, data[head.end() :], figure, decoded(head[1]), first_line)
-    check_room(file, len(values), len(figure.names), len(data), first_line)
+    check_motion(file, len(values), len(figure.names), len(data))
     note_unended(file, data)
     unit = file.settle("unit", assumed="cm", note="BVH does not state it")
     up = file.settle("up", assumed="y", note="BVH does not state it")
@@ -111,10 +111,9 @@ def _read(file: File) -> tuple[Motion, Mapping[int, np.ndarray]]:
     skeleton = _skeleton(file, figure, place, unit, up)
     wxyz = _rotations(figure, values, up.value)
     root = place.pop(0, skeleton.offset[:1])
-    R_world_root = geometry.matrix_from_quat(wxyz[:, 0])
     motion = Motion(
         skeleton=skeleton,
-        T_world_root=geometry.transform(R_world_root, root),
+        T_world_root=geometry.transform(geometry.matrix_from_quat(wxyz[:, 0]), root),
         wxyz=wxyz,
         rate=float(rate.value),
         source=file.source(unit=unit, up=up, rate=rate),
@@ -243,14 +242,14 @@ def _whole_rows(
 ) -> Float[np.ndarray, "frame channel"]:
     """Return the frames; the last line may be cut off, and lines may be wrapped."""
     channels = table.values.shape[1]
-    good = (table.cells == channels) & (table.status == NUMBER).all(axis=1)
-    if good.all():
+    if (table.status == NUMBER).all() and (table.cells == channels).all():
         return table.values
     if frames is not None and table.cells.sum() == frames * channels:
         stream = parse_stream(body)
         if stream is not None:
             file.note("lines-wrapped", "frames run over several lines", severity="info")
             return stream.reshape(frames, channels)
+    good = (table.cells == channels) & (table.status == NUMBER).all(axis=1)
     bad = int(np.argmin(good))
     short = table.cells[bad] < channels or not body.endswith(b"\n")
     if bad < len(good) - 1 or not short:

@@ -384,4 +384,11 @@ def _present(file: File, poses: Poses, declared: int) -> Poses:
     wanted = declared * poses.frame_bytes
     if present == 0 or (declared > present and wanted > 8 * held):
         return Poses()
+    if poses.ratio > 1:
+        file.note(
+            "poses-left-out",
+            f"ROTATION:RATIO is {poses.ratio}: of the {poses.ratio} poses per frame of "
+            "each segment the first is read, the others are left out",
+            value=float(poses.ratio),
+        )
     return replace(poses, frames=present)

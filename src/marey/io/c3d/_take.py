@@ -10,6 +10,7 @@ from marey.io._format import File
 from marey.io._world import R_MAREY_FILE, metres, points_in, poses_in, unit_named
 from marey.io.c3d._computed import CENTRES, computed_names, segment_axes
 from marey.io.c3d._data import read_markers, read_poses, sample
+from marey.io.c3d._drawn import Drawn, find_drawn, note_drawn
 from marey.io.c3d._file import Contents, analog_of, described, events_of, open_c3d
 from marey.io.c3d._parameters import Parameters
 from marey.take import Analog, Fact, Take
@@ -29,6 +30,8 @@ _ASSUMED_RATE = 100.0
 def read_take(file: File) -> Take:
     """Return the recording of a C3D file, without what its software computed.
 
+    Segments come as sensors: those of the ROTATION group, then those that points draw.
+
     Raises:
         FormatError: If the file is not a C3D or damaged beyond reading.
     """
@@ -39,17 +42,24 @@ def read_take(file: File) -> Take:
     up = _up(file, contents.parameters, seen)
     rate, rate_fact = _rate(file, layout.rate)
     subjects, labels = _names(file, contents)
-    columns = _markers(file, contents.parameters, subjects, labels, seen)
-    _check_place(file, seen[:, columns], unit.value, up.value)
+    computed = _computed(file, contents.parameters, subjects, labels, seen)
+    measured = [i for i in range(layout.points) if i not in computed]
+    _check_place(file, seen[:, measured], unit.value, up.value)
+    drawn = find_drawn(file.path, layout, subjects, labels, computed)
+    note_drawn(file, drawn, labels, unit.value)
+    markers = set(range(layout.points))
+    if not file.options.computed:
+        markers -= computed | drawn.points
+    columns = sorted(markers)
+    sensor_names, poses = _sensors(file, contents, drawn, subjects, labels)
     convert = partial(points_in, unit=unit.value, up=up.value)
-    poses = poses_in(read_poses(file.path, layout), unit.value, up.value)
     return Take(
         rate=rate,
         points=read_markers(file.path, layout, columns, convert),
         labels=tuple(labels[i] for i in columns),
         subjects=tuple(subjects[i] for i in columns),
-        T_world_sensor=poses,
-        sensor_names=_sensor_names(contents),
+        T_world_sensor=poses_in(poses, unit.value, up.value),
+        sensor_names=sensor_names,
         start=_start(contents, rate),
         events=events_of(contents),
         analog=_analog(file, contents, rate),
@@ -178,15 +188,14 @@ def _split(name: str, prefixes: Sequence[str]) -> tuple[str, str]:
     return (subject, label) if subject and label else ("", name)
 
 
-def _markers(
+def _computed(
     file: File,
     parameters: Parameters,
     subjects: tuple[str, ...],
     labels: tuple[str, ...],
     seen: Float[np.ndarray, "frame point 3"],
-) -> list[int]:
-    """Return the points that were measured; all of them when the caller wants so."""
-    every = list(range(len(labels)))
+) -> set[int]:
+    """Return the points that were computed, not measured."""
     listed = computed_names(parameters)
     full = [f"{s}:{label}" for s, label in zip(subjects, labels, strict=True)]
     unknown = listed - set(labels) - set(full)
@@ -196,8 +205,6 @@ def _markers(
             f"{len(unknown)} points listed as computed are not among the labels",
             severity="info",
         )
-    if file.options.computed:
-        return every
     listed |= set(CENTRES)
     computed, partial = segment_axes(subjects, labels, seen)
     if computed and partial:
@@ -205,8 +212,10 @@ def _markers(
             "computed-doubtful",
             f"{partial} segments lack the name of one axis point: kept as markers",
         )
-    computed |= {i for i in every if labels[i] in listed or full[i] in listed}
-    if computed:
+    computed |= {
+        i for i in range(len(labels)) if labels[i] in listed or full[i] in listed
+    }
+    if computed and not file.options.computed:
         file.note(
             "computed-left-out",
             f"left out {len(computed)} points that the capture software computed "
@@ -214,7 +223,7 @@ def _markers(
             severity="info",
             value=float(len(computed)),
         )
-    return [i for i in every if i not in computed]
+    return computed
 
 
 def _check_place(
@@ -246,8 +255,33 @@ def _analog(file: File, contents: Contents, rate: float) -> Analog:
     )
 
 
-def _sensor_names(contents: Contents) -> tuple[str, ...]:
-    return tuple(
+def _sensors(
+    file: File,
+    contents: Contents,
+    drawn: Drawn,
+    subjects: tuple[str, ...],
+    labels: tuple[str, ...],
+) -> tuple[tuple[str, ...], Float[np.ndarray, "frame sensor 4 4"]]:
+    """Return names and poses, in the axes of the file, of all that is 6-DoF.
+
+    A segment is named with its subject where the file has several. One that stands in
+    the ROTATION group already is not added again.
+    """
+    names = [
         name.removesuffix(POSE_SUFFIX) or f"sensor{i + 1}"
         for i, name in enumerate(contents.pose_labels)
-    )
+    ]
+    known = set(names)
+    several = len(set(subjects)) > 1
+    new = []
+    for k, (origin, *_) in enumerate(drawn.corners):
+        label = labels[origin]
+        full = f"{subjects[origin]}:{label}" if subjects[origin] else label
+        if not known & {label, full}:
+            new.append(k)
+            names.append(full if several else label)
+    if not known:
+        return tuple(names), drawn.T_world_segment
+    poses = read_poses(file.path, contents.layout)
+    poses = np.concatenate([poses, drawn.T_world_segment[:, new]], axis=1)
+    return tuple(names), poses

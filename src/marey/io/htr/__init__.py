@@ -20,7 +20,7 @@ from jaxtyping import Float
 from marey import geometry
 from marey.io._format import File, Format, plain_text
 from marey.io._numbers import note_unended, parse_number
-from marey.io._segments import Tree, arrange, chained, note_misfit, rotations
+from marey.io._segments import Tree, arrange, blocks, chained, note_misfit, rotations
 from marey.io._tables import note_frames, settle_rate
 from marey.io._text import LARGEST
 from marey.io._world import poses_in, unit_named
@@ -41,8 +41,6 @@ from marey.take import Fact, Take
 
 TOP = "GLOBAL"
 """What stands as the parent of a root."""
-
-POSES_AT_ONCE = 2**16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,8 +100,7 @@ def read_motion(file: File) -> Motion:
     T_world_root = geometry.transform(
         geometry.matrix_from_quat(wxyz[:, 0]), T[:, 0, :3, 3]
     )
-    kept = skeleton.forward(T_world_root, wxyz)
-    note_misfit(file, T[..., :3, 3], kept[..., :3, 3])
+    note_misfit(file, T[..., :3, 3], skeleton, T_world_root, wxyz)
     return Motion(
         skeleton=skeleton,
         T_world_root=T_world_root,
@@ -119,9 +116,7 @@ def _posed(
     """Return T_world_segment of every frame; in blocks, to spare memory."""
     T = np.empty((*place.shape[:2], 4, 4))
     R_base = _matrices(htr.base[:, 3:], htr.order)
-    step = max(POSES_AT_ONCE // place.shape[1], 1)
-    for first in range(0, len(place), step):
-        block = slice(first, first + step)
+    for block in blocks(*place.shape[:2]):
         R = R_base @ _matrices(htr.moved[block, :, 3:], htr.order)
         T_local = geometry.transform(R, place[block])
         T[block] = htr.world(chained(htr.tree.parent, T_local))

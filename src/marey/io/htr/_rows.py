@@ -2,22 +2,20 @@
 
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
 from marey.io._format import File, decoded
-from marey.io._numbers import parse_number
 from marey.io._tables import read_numbers
-from marey.io._text import LARGEST
 
 HEADER, HIERARCHY, BASE = "header", "segmentnames&hierarchy", "baseposition"
 END = "endoffile"
 SECTION = re.compile(rb"^[ \t]*\[([^\]\n]*)\][^\n]*$", re.MULTILINE)
 COMMENT = re.compile(rb"#[^\n]*")
-FRAME = re.compile(r"frame\s*(\d{1,9})\s*:?", re.IGNORECASE)
+FRAME = re.compile(rb"frame\s*(\d{1,9})\s*:?", re.IGNORECASE)
 COLUMNS = 8
 """Frame number, translation, rotation and scale."""
 
@@ -104,21 +102,12 @@ class Rows:
     def __init__(self, file: File, number: Mapping[str, int]) -> None:
         self.base = np.full((len(number), 6), np.nan)
         self._file, self._number = file, number
-        self._moved: dict[int, array[float]] = {}
+        self._parts: list[tuple[np.ndarray, np.ndarray]] = []
+        self._seen: set[int] = set()
 
     def read(self, base: Section, sections: Iterator[Section]) -> None:
         """Read the base pose, then the frames by segment or (HTR2) by frame."""
-        frame = None
-        for line, words in _lines(base):
-            title = FRAME.fullmatch(" ".join(words))
-            if title:
-                frame = float(title[1])
-                continue
-            segment, values = self._row(line, words)
-            if frame is None:
-                self.base[segment] = values[:6]
-            else:
-                self._moved.setdefault(segment, array("d")).extend([frame, *values])
+        self._read_poses(base)
         missing = np.flatnonzero(np.isnan(self.base).any(axis=1))
         if len(missing):
             name = list(self._number)[missing[0]]
@@ -128,41 +117,70 @@ class Rows:
         for section in sections:
             self._read_segment(section)
 
-    def _row(self, line: int, words: Sequence[str]) -> tuple[int, list[float]]:
-        """Return segment and seven numbers of a line that begins with a name."""
-        values = [parse_number(word) for word in words[1:]]
-        known = [v for v in values if v is not None and abs(v) <= LARGEST]
-        if len(words) != COLUMNS or words[0] not in self._number or len(known) != 7:
+    def _read_poses(self, section: Section) -> None:
+        """Read lines of a segment and seven numbers, under no frame or its title."""
+        segments, frames, numbers = array("q"), array("d"), []
+        frame = np.nan
+        for line, text in enumerate(section.body.split(b"\n"), section.line):
+            title = FRAME.fullmatch(text.strip()) if text[:1] in b"Ff \t" else None
+            name, rest = (b"", b"") if title else _named(text)
+            if title:
+                frame = float(title[1])
+            elif name:
+                segments.append(self._segment(line, name, rest))
+                frames.append(frame)
+            numbers.append(rest)
+        if not segments:
+            return
+        values = self._table(section, b"\n".join(numbers), COLUMNS - 1)
+        segment, number = np.array(segments), np.array(frames)
+        first = int(np.isnan(number).sum())
+        self.base[segment[:first]] = values[:first, :6]
+        rows = np.concatenate([number[:, None], values], axis=1)[first:]
+        self._parts.append((segment[first:], rows))
+        self._seen |= set(segment[first:].tolist())
+
+    def _segment(self, line: int, name: bytes, rest: bytes) -> int:
+        """Return the number of the segment of a line with these words."""
+        segment = self._number.get(decoded(name), -1)
+        if segment < 0 or not rest.strip():
             self._file.fail_at_line(
-                line, expected="a segment and seven numbers", found=" ".join(words)
+                line,
+                expected="a segment and seven numbers",
+                found=decoded(name + b" " + rest),
             )
-        return self._number[words[0]], known
+        return segment
 
     def _read_segment(self, section: Section) -> None:
         segment = self._number.get(section.name, -1)
-        if segment < 0 or segment in self._moved:
+        if segment < 0 or segment in self._seen:
             self._file.fail_at_line(
                 section.line - 1,
                 expected="the frames of another segment",
                 found=f"[{section.name}]",
             )
-        self._moved[segment] = array("d")
-        if not section.body.strip():
-            return
+        self._seen.add(segment)
+        if section.body.strip():
+            rows = self._table(section, section.body, COLUMNS, cut=True)
+            self._parts.append((np.full(len(rows), segment), rows))
+
+    def _table(
+        self, section: Section, text: bytes, columns: int, *, cut: bool = False
+    ) -> Float[np.ndarray, "row column"]:
+        """Return the numbers of a section, whose last line may be cut off if `cut`."""
         table = read_numbers(
-            self._file,
-            section.body,
-            columns=COLUMNS,
-            delimiter=" ",
-            first_line=section.line,
+            self._file, text, columns=columns, delimiter=" ", first_line=section.line
         )
-        short = np.flatnonzero(table.cells < COLUMNS)
-        # The last line may be cut off.
-        if len(short) and short[0] < len(table.cells) - 1:
+        short = np.flatnonzero(table.cells < columns)
+        if not len(short):
+            return table.values
+        if not cut or short[0] < len(table.cells) - 1:
             self._file.fail_at_line(
-                int(table.line[short[0]]), expected="eight numbers", found="fewer"
+                int(table.line[short[0]]),
+                expected="seven numbers" if columns < COLUMNS else "eight numbers",
+                found="fewer",
             )
-        self._moved[segment].frombytes(table.values[table.cells == COLUMNS].tobytes())
+        return table.values[:-1]
 
     def frames(self, size: int) -> Float[np.ndarray, "frame segment 6"]:
         """Return translation and angles, NaN where the file has none.
@@ -170,8 +188,9 @@ class Rows:
         Args:
             size: Bytes of the file, which bound what it may ask for.
         """
-        rows = {s: np.reshape(r, (-1, COLUMNS)) for s, r in self._moved.items() if r}
-        numbers = np.concatenate([[], *(table[:, 0] for table in rows.values())])
+        for segment, rows in self._parts:
+            self._check_frames(segment, rows[:, 0])
+        numbers = np.concatenate([[], *(rows[:, 0] for _, rows in self._parts)])
         if len(numbers) == 0:
             raise self._file.error(None, expected="frames", found="none")
         first, last = numbers.min(), numbers.max()
@@ -182,24 +201,26 @@ class Rows:
                 expected="frames that fill the file",
                 found=f"{shape[0]:g} frames of {shape[1]} segments in {size} bytes",
             )
-        moved = np.full((int(shape[0]), shape[1], 7), np.nan)
-        for segment, table in rows.items():
-            self._check_frames(segment, table[:, 0])
-            moved[(table[:, 0] - first).astype(np.int64), segment] = table[:, 1:]
-        self._check_scale(moved[..., 6])
-        return moved[..., :6].copy()
+        moved = np.full((int(shape[0]), shape[1], 6), np.nan)
+        for segment, rows in self._parts:
+            moved[(rows[:, 0] - first).astype(np.int64), segment] = rows[:, 1:7]
+        self._check_scale()
+        return moved
 
-    def _check_frames(self, segment: int, numbers: np.ndarray) -> None:
-        if (np.diff(numbers) <= 0.0).any() or (numbers != np.round(numbers)).any():
+    def _check_frames(self, segment: np.ndarray, numbers: np.ndarray) -> None:
+        order = np.argsort(segment, kind="stable")
+        step = np.where(np.diff(segment[order]) > 0, 1.0, np.diff(numbers[order]))
+        if not ((numbers == np.round(numbers)).all() and (step > 0.0).all()):
+            name = list(self._number)[segment[0]]
             raise self._file.error(
-                None,
-                expected="frames numbered upwards",
-                found=f"others in segment {list(self._number)[segment]!r}",
+                None, expected="frames numbered upwards", found=f"others from {name!r}"
             )
 
-    def _check_scale(self, scale: np.ndarray) -> None:
-        off = np.abs(scale - 1.0)
-        worst = float(np.max(off, initial=0.0, where=np.isfinite(off)))
+    def _check_scale(self) -> None:
+        worst = 0.0
+        for _, rows in self._parts:
+            off = np.nan_to_num(np.abs(rows[:, 7] - 1.0))
+            worst = float(off.max(initial=worst))
         if worst > SAME_SCALE:
             self._file.note(
                 "scale-ignored",
@@ -207,3 +228,9 @@ class Rows:
                 "length: that was left out, it moves no segment",
                 value=worst,
             )
+
+
+def _named(line: bytes) -> tuple[bytes, bytes]:
+    """Return name and rest of a line; a name between tabs may hold blanks."""
+    name, _, rest = line.strip().partition(b"\t" if b"\t" in line else b" ")
+    return name.strip(), rest

@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from marey import geometry
 from marey.io._format import File, Format
-from marey.io._numbers import parse_number, parse_stream
+from marey.io._numbers import NUMBER, parse_number, parse_table
 from marey.io._segments import note_misfit, rotations
 from marey.io._tables import settle_rate, turns
 from marey.io._text import LARGEST, distinct
@@ -58,13 +58,17 @@ class _Subject:
     kinds: list[str] = field(default_factory=list)
     """What each frame is: "normal", "tpose", ..."""
 
+    lines: list[int] = field(default_factory=list)
+    """Where each normal frame begins."""
+
     index: list[float] = field(default_factory=list)
     """Number and milliseconds of each normal frame, NaN where not given."""
 
     time: list[float] = field(default_factory=list)
-    values: dict[str, list[np.ndarray]] = field(
+    texts: dict[str, list[str]] = field(
         default_factory=lambda: {name: [] for name in KEPT}
     )
+    """The numbers of each normal frame as they stand, one line each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,8 +115,7 @@ def read_motion(file: File) -> Motion:
     T_world_root = geometry.transform(
         geometry.matrix_from_quat(wxyz[:, 0]), T[:, 0, :3, 3]
     )
-    kept = skeleton.forward(T_world_root, wxyz)[:, : len(parent), :3, 3]
-    note_misfit(file, T[..., :3, 3], kept)
+    note_misfit(file, T[..., :3, 3], skeleton, T_world_root, wxyz)
     return Motion(
         skeleton=skeleton,
         T_world_root=T_world_root,
@@ -154,14 +157,20 @@ def _part(
     file: File, subject: _Subject, name: str, segments: int
 ) -> Float[np.ndarray, "frame segment number"]:
     """Return the orientations or positions of all segments in all frames."""
-    rows = np.array(subject.values[name])
-    if rows.shape[1] != segments * KEPT[name] or (np.abs(rows) > LARGEST).any():
-        raise file.error(
-            None,
-            expected=f"{KEPT[name]} numbers of {name} for each of {segments} segments",
-            found=f"{rows.shape[1]} numbers, or some beyond {LARGEST:g}",
+    columns = segments * KEPT[name]
+    text = "\n".join(subject.texts[name]).encode()
+    table = parse_table(file, text, columns=columns, delimiter=" ", first_line=0)
+    good = (table.cells == columns) & (table.status == NUMBER).all(axis=1)
+    good &= (np.abs(table.values) <= LARGEST).all(axis=1)
+    if not good.all() or len(good) < len(subject.lines):
+        wrong = set(range(len(subject.lines))) - set(table.line[good].tolist())
+        file.fail_at_line(
+            subject.lines[min(wrong)],
+            expected=f"a frame with {KEPT[name]} numbers of {name} for each of "
+            f"{segments} segments",
+            found="others",
         )
-    return rows.reshape(len(rows), segments, KEPT[name])
+    return table.values.reshape(len(good), segments, KEPT[name])
 
 
 def _subject(file: File) -> _Subject:
@@ -196,16 +205,14 @@ def _add_frame(file: File, subject: _Subject, element: Element) -> None:
     subject.kinds.append(kind)
     if kind != "normal":
         return
-    for name, rows in subject.values.items():
+    subject.lines.append(element.line)
+    for name, texts in subject.texts.items():
         part = element.find(name)
-        values = None if part is None else parse_stream(part.text.encode())
-        if values is None or (rows and len(values) != len(rows[0])):
+        if part is None:
             file.fail_at_line(
-                element.line,
-                expected=f"a frame with as many numbers in {name} as the first",
-                found="others" if part is not None else "none",
+                element.line, expected=f"a frame with {name}", found="none"
             )
-        rows.append(values)
+        texts.append(part.text.replace("\n", " "))
     for name, numbers in (("index", subject.index), ("time", subject.time)):
         value = parse_number(element.attributes.get(name, ""))
         numbers.append(np.nan if value is None or abs(value) > LARGEST else value)

@@ -1,0 +1,141 @@
+"""All joints of 16 bodies against one pair at a time, and joints of a stream.
+
+Run: python benchmarks/joints.py
+"""
+
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import marey
+from marey import geometry
+
+BODIES, FRAMES = 16, 5400
+
+
+def recording(n_frames: int = FRAMES) -> marey.Bodies:
+    """Return 16 sensors: a human's fifteen and one on a stick in the left hand."""
+    take = marey.synth.human(seed=0).record(
+        "exercise",
+        sensors=True,
+        markers="none",
+        seconds=n_frames / 120.0,
+        rate=120.0,
+        noise=2e-3,
+        turn_noise=0.01,
+    )
+    T = take.T_world_sensor
+    stick = T[:, -1] @ geometry.transform(np.eye(3), np.array([0.3, 0.0, 0.0]))
+    T = np.concatenate([T, stick[:, None]], axis=1)
+    names = (*take.sensor_names, "Stick")
+    return marey.segment(marey.Take(rate=120.0, T_world_sensor=T, sensor_names=names))
+
+
+def one_by_one(bodies: marey.Bodies) -> np.ndarray:
+    """Return the centres of all pairs, each stacked and solved on its own."""
+    T = bodies.T_world_body
+    found = []
+    for a, b in zip(*np.triu_indices(T.shape[1], k=1), strict=True):
+        Q = np.concatenate([T[:, a, :3, :3], -T[:, b, :3, :3]], axis=-1)
+        d = T[:, b, :3, 3] - T[:, a, :3, 3]
+        found.append(np.linalg.lstsq(Q.reshape(-1, 6), d.ravel(), rcond=None)[0])
+    return np.array(found)
+
+
+def best(call: Callable[[], Any], runs: int = 3) -> tuple[float, Any]:
+    """Return the least wall time of some runs, in seconds, and the last result."""
+    seconds = []
+    for _ in range(runs):
+        begin = time.perf_counter()
+        result = call()
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds), result
+
+
+def all_pairs(bodies: marey.Bodies) -> None:
+    slow, centers = best(lambda: one_by_one(bodies))
+    print(f"{BODIES} bodies, 120 pairs, {FRAMES} frames      ms   ratio  off lstsq, m")
+    print(f"{'lstsq, pair by pair':<34} {1e3 * slow:>9.1f}")
+    bare = {"refine": 0, "mediation": False, "noise": 2e-3, "turn_noise": 0.01}
+    for name, options in (
+        ("least_squares, centres only", {"estimator": "least_squares", **bare}),
+        ("least_squares, all fields", {"estimator": "least_squares"}),
+        ("corrected, all fields", {"estimator": "corrected"}),
+        ("auto (likelihood where it may be)", {}),
+        ("likelihood, every pair", {"estimator": "likelihood"}),
+    ):
+        marey.fit_joints(bodies, **options)  # compiled kernels load once
+        seconds, fits = best(lambda o=options: marey.fit_joints(bodies, **o))
+        ends = np.concatenate([fits.center_a, fits.center_b], axis=1)
+        ball = np.array([kind not in ("hinge", "fixed") for kind in fits.kind])
+        off = np.abs(ends - centers)[ball].max()
+        ratio = slow / seconds
+        print(f"{name:<34} {1e3 * seconds:>9.1f} {ratio:>7.1f} {off:>13.1e}")
+
+
+def accuracy(bodies: marey.Bodies) -> None:
+    take = marey.synth.human(seed=0).record(
+        "exercise", sensors=True, markers="none", seconds=FRAMES / 120.0, rate=120.0
+    )
+    T = take.T_world_sensor
+    exact = marey.fit_joints(marey.segment(take))
+    row = {tuple(pair): k for k, pair in enumerate(exact.pair.tolist())}
+    worn = marey.Take(
+        rate=120.0,
+        T_world_sensor=bodies.T_world_body[:, : T.shape[1]],
+        sensor_names=take.sensor_names,
+    )
+    print()
+    print("Centres of the 14 joints, 2 mm and 0.01 rad of noise      rms, mm")
+    edges = [tuple(sorted(edge[:2])) for edge in take.truth.edges.tolist()]
+    for estimator in ("least_squares", "corrected", "auto"):
+        fits = marey.fit_joints(marey.segment(worn), estimator=estimator)
+        off = [fits.center_a[row[e]] - exact.center_a[row[e]] for e in edges]
+        rms = np.sqrt(np.mean(np.sum(np.square(off), axis=1)))
+        print(f"{estimator:<55} {1e3 * rms:>9.3f}")
+
+
+def stream(bodies: marey.Bodies) -> None:
+    T = bodies.T_world_body
+    print()
+    print("Stream of 16 bodies                                 us per frame")
+    gapped = T.copy()
+    gapped[::2, 3] = np.nan
+    for name, frames, forgetting in (
+        ("all seen", T, 1.0),
+        ("all seen, forgetting", T, 0.999),
+        ("every other frame with a gap", gapped, 0.999),
+    ):
+        accumulator = marey.JointAccumulator(BODIES, forgetting=forgetting)
+        begin = time.perf_counter()
+        for frame in frames:
+            accumulator.update(frame)
+        each = (time.perf_counter() - begin) / len(frames)
+        print(f"{name:<52} {1e6 * each:>11.1f}")
+    seconds, _ = best(accumulator.fits)
+    print(f"{'all 120 joints from the sums':<52} {1e6 * seconds:>11.1f}")
+    tracemalloc.start()
+    sizes = []
+    for _ in range(3):
+        for frame in T:
+            accumulator.update(frame)
+        sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    print(f"memory held after 1, 2, 3 x {FRAMES} frames, kB: ", end="")
+    print(", ".join(f"{size / 1024:.0f}" for size in sizes))
+
+
+def main() -> int:
+    bodies = recording()
+    all_pairs(bodies)
+    accuracy(bodies)
+    stream(bodies)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

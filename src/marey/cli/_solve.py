@@ -1,0 +1,109 @@
+"""What `marey solve` prints and writes."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from marey.errors import OptionError, printable
+from marey.io import write
+from marey.report import Finding, Table
+from marey.skeleton import Skeleton
+from marey.solution import Solution
+
+COLOURS = {"info": "dim", "warning": "yellow", "error": "red"}
+
+
+def read_toml(path: Path, section: str) -> Mapping[str, Any]:
+    """Return one section of a small TOML file.
+
+    Raises:
+        OptionError: If the file cannot be read or has no such section.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise OptionError(str(path), found=str(error), needed="a TOML file") from error
+    if not isinstance(content.get(section), dict):
+        raise OptionError(
+            str(path), found=list(content), needed=f"a section [{section}]"
+        )
+    return dict(content[section])
+
+
+def lengths_table(skeleton: Skeleton, measured: Mapping[str, Any]) -> Table:
+    """Return measured against calculated bone lengths, as OBrien2000 prints them.
+
+    Args:
+        skeleton: The calculated skeleton.
+        measured: Length of the bone that ends in each joint, in metres, by joint name.
+
+    Raises:
+        OptionError: If a name is no joint or a length is no number.
+    """
+    rows: list[tuple[str | float, ...]] = []
+    for name, length in measured.items():
+        if name not in skeleton.names or not isinstance(length, int | float):
+            needed = f"lengths in metres of {', '.join(skeleton.names)}"
+            raise OptionError("measured", found=f"{name} = {length}", needed=needed)
+        ours = float(skeleton.lengths[skeleton.index(name)])
+        rows.append((name, 100.0 * length, 100.0 * ours, 100.0 * (length - ours)))
+    return Table(("bone to", "measured cm", "calculated cm", "Δ cm"), tuple(rows))
+
+
+def render(solution: Solution, tables: Mapping[str, Table]) -> RenderableType:
+    """Return a solution's report as a page for the terminal."""
+    parts: list[RenderableType] = []
+    for subject in solution.subjects:
+        bones = int((~subject.skeleton.is_end).sum())
+        frames = sum(motion.n_frames for motion in subject.motions)
+        parts.append(
+            Text.assemble(
+                (printable(subject.name), "bold"),
+                f"  {bones} joints, {frames} frames in {len(subject.motions)} takes",
+            )
+        )
+    for name, table in tables.items():
+        parts += [Text(name, style="cyan"), _table(table)]
+    parts += [_finding(finding) for finding in solution.report.findings]
+    seconds = ", ".join(f"{k} {v:.3f}" for k, v in solution.report.seconds.items())
+    return Group(*parts, Text(f"seconds: {seconds}", style="dim"))
+
+
+def _table(table: Table) -> RichTable:
+    first, *others = table.columns
+    shown = RichTable(first, box=None, header_style="dim")
+    for column in others:
+        shown.add_column(escape(column), justify="right")
+    for row in table.rows:
+        cells = (c if isinstance(c, str) else f"{c:.3g}" for c in row)
+        shown.add_row(*(escape(printable(cell)) for cell in cells))
+    return shown
+
+
+def _finding(finding: Finding) -> Text:
+    return Text(f"  {printable(str(finding), 400)}", style=COLOURS[finding.severity])
+
+
+def write_solution(solution: Solution, path: Path, *, overwrite: bool) -> list[Path]:
+    """Write a solution; several motions get the names of their subject and take."""
+    several = len(solution.subjects) > 1 or len(solution.takes) > 1
+    if path.suffix.lower() in (".marey", ".npz") or not several:
+        write(solution, path, overwrite=overwrite)
+        return [path]
+    written = []
+    for subject in solution.subjects:
+        for take, motion in zip(solution.takes, subject.motions, strict=True):
+            parts = (path.stem, subject.name, Path(take.source.path).stem)
+            safe = "_".join(
+                "".join(c if c.isalnum() else "-" for c in p) for p in parts
+            )
+            target = path.with_name(safe + path.suffix)
+            write(motion, target, overwrite=overwrite)
+            written.append(target)
+    return written

@@ -1,0 +1,117 @@
+"""The most likely joint centre when both poses of every frame are noisy.
+
+The gap x_a - R_a_b x_b - gap_a between the two centres would vanish at the true poses.
+The poses that make it vanish, at the least cost in the metric of their noise, are found
+together with the centres: a Gauss-Helmert model, which weighs each frame by what its
+poses can tell and reaches the Cramer-Rao bound where least squares is biased.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from marey.joints._noise import shrinkage
+from marey.joints._spikes import weights_of
+
+Array = np.ndarray
+
+MOST_ROUNDS = 20
+
+# Steps below this share of the centre's own standard deviation change nothing; an
+# iteration that ends with steps above the second has no answer.
+STEP, ASTRAY = 1e-2, 0.3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Likely:
+    """One joint, as likely as can be."""
+
+    u: Float[Array, "6"]
+    """The centres seen from both bodies' anchors."""
+
+    information: Float[Array, "6 6"]
+    """Of u, were the noise as stated and the orientations without any."""
+
+    scale: Float[Array, ""]
+    """Variance of the gaps against what the noise stated, outliers aside."""
+
+    used: Bool[Array, " frame"]
+    """Frames that have a say."""
+
+
+def most_likely(
+    R_a_b: Float[Array, "frame 3 3"],
+    gap_a: Float[Array, "frame 3"],
+    start: Float[Array, "6"],
+    *,
+    turn_a: Float[Array, "3 3"],
+    turn_b: Float[Array, "3 3"],
+    shift: float,
+    free: Float[Array, "6 k"],
+    robust: bool,
+) -> Likely | None:
+    """Return the most likely centres, or None where the iteration finds no answer.
+
+    Args:
+        R_a_b: Relative orientation of the two bodies.
+        gap_a: From anchor a to anchor b, in the axes of a, in metres.
+        start: First guess of the two centres.
+        turn_a: Covariance of the orientation of a, in square radians.
+        turn_b: Covariance of the orientation of b.
+        shift: Variance per axis of `gap_a` from both positions, above 0 square metres.
+        free: Orthonormal directions, in columns, along which the centres stay.
+        robust: Whether frames that stand out count less.
+    """
+    from marey.joints._likelihood_kernel import adjust, gather, linearise
+
+    n = len(R_a_b)
+    w_a, w_b, m = np.zeros((n, 3)), np.zeros((n, 3)), np.empty((n, 3))
+    A, P, square = np.empty((n, 3, 6)), np.empty((n, 3, 3)), np.empty(n)
+    B_a, B_b = np.empty((n, 3, 3)), np.empty((n, 3, 3))
+    H, g, u = np.empty((6, 6)), np.empty(6), start.copy()
+    K_a, K_b = np.eye(3), np.eye(3)
+    weight, step = np.ones(n), np.inf
+    for _ in range(MOST_ROUNDS):
+        parts = (turn_a, turn_b, K_a, K_b, shift, A, B_a, B_b, P, m, square)
+        if not linearise(R_a_b, gap_a, u, w_a, w_b, *parts):
+            return None
+        K_a, K_b = _stretch(turn_a, B_a, P), _stretch(turn_b, B_b, P)
+        if robust:
+            weight = weights_of(m, P)
+        gather(A, P, m, weight, H, g)
+        # Stiffness along the free directions keeps the centres where they are.
+        stiff = H + np.trace(H) * free @ free.T
+        if not np.isfinite(stiff).all():
+            return None
+        du = np.linalg.lstsq(stiff, g, rcond=1e-13)[0]
+        adjust(A, B_a, B_b, P, m, du, turn_a, turn_b, w_a, w_b)
+        u += du
+        step = du @ stiff @ du
+        if step < STEP**2:
+            break
+    if not step < ASTRAY**2:
+        return None
+    linearise(R_a_b, gap_a, u, 0.0 * w_a, 0.0 * w_b, *parts)
+    used = weight > 0.0
+    gather(A, P, m, used.astype(float), H, g)
+    scale = np.sum(square[used]) / max(3.0 * np.count_nonzero(used) - 6.0, 1.0)
+    return Likely(u, H, np.asarray(scale), used)
+
+
+def _stretch(
+    turn: Float[Array, "3 3"],
+    B: Float[Array, "frame 3 3"],
+    P: Float[Array, "frame 3 3"],
+) -> Float[Array, "3 3"]:
+    """Return by how much the best poses lengthen a body's arm.
+
+    Gaps across an arm lengthen it, whichever way they point, as circles fitted to
+    scattered points are too wide. What counts is the noise of a pose that its gap
+    leaves open.
+    """
+    from marey.joints._likelihood_kernel import known_turn
+
+    told = np.empty((3, 3))
+    known_turn(B, P, told)
+    return np.linalg.inv(shrinkage(turn - turn @ told @ turn))

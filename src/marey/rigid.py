@@ -1,0 +1,225 @@
+"""The rigid shape that markers keep, and its pose in every frame."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from marey import geometry
+
+Array = np.ndarray
+
+ROUNDS = 12
+
+# Positions further off than so many standard deviations hardly count.
+OUTLIER = 3.0
+
+# Of the largest distance off the line of the first two markers: what makes a third
+# marker good enough to span the plane of the body's axes.
+CLEAR = 0.2
+
+# A body this much narrower than long is a line.
+NARROW = 1e-6
+
+# Frames looked at for the start.
+SAMPLE = 300
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RigidFit:
+    """Markers as one rigid body."""
+
+    offset: Float[Array, "marker 3"]
+    """Place of each marker in the body, in metres; NaN where it was never seen."""
+
+    T_world_body: Float[Array, "frame 4 4"]
+    """Pose of the body; NaN where too few markers were seen."""
+
+    sd: Float[Array, " marker"]
+    """How far each marker strays from its place, root mean square, in metres."""
+
+    rms: float
+    """The same over all markers."""
+
+    determined: bool
+    """Whether the markers fix the turn of the body: three or more, not on a line."""
+
+
+def fit_rigid(
+    points: Float[Array, "frame marker 3"],
+    weight: Float[Array, " marker"] | None = None,
+) -> RigidFit:
+    """Return the shape and poses that leave the least of the markers' motion over.
+
+    Generalised Procrustes over all frames, whatever is missing: poses from the shape,
+    the shape from the poses, in turn. Each marker counts by how well it keeps its
+    place, and single positions far off (Geman-McClure) hardly count. The body's axes
+    come from the order of the markers: the origin is their centroid, x points along
+    the line from the first to the second, z is square to the plane of these two and
+    the next marker well off their line.
+
+    One marker, two, or several on a line leave the turn about themselves open. They
+    get the pose of least turning: the line's direction is followed, x along it, with
+    no twist about it from frame to frame; a single marker never turns.
+
+    Args:
+        points: Positions in metres, NaN where a marker was not seen.
+        weight: How much each marker counts, on top of how well it keeps its place.
+    """
+    points = points.astype(float, copy=False)
+    start = _start(points)
+    if not _spans_a_plane(start):
+        return _soft(points)
+    own = np.ones(points.shape[1]) if weight is None else weight
+    shape, T = _settled(points, start, own)
+    G = _axes(shape)
+    shape = geometry.apply(G, shape)
+    T = T @ geometry.inverse(G)
+    return _fitted(points, shape, T, determined=True)
+
+
+def _start(points: Array) -> Array:
+    """Return the markers of the frame most like the others, others filled in later."""
+    seen = np.isfinite(points).all(axis=-1)
+    count = seen.sum(axis=1)
+    best = np.flatnonzero(count == count.max(initial=0))
+    if not len(best):
+        return np.zeros((0, 3))
+    some = best[np.linspace(0, len(best) - 1, min(SAMPLE, len(best))).astype(int)]
+    span = np.linalg.norm(points[some, :, None] - points[some, None], axis=-1)
+    span = np.nan_to_num(span)
+    strange = np.abs(span - np.median(span, axis=0)).sum(axis=(1, 2))
+    return np.asarray(points[some[np.argmin(strange)]])
+
+
+def _spans_a_plane(shape: Array) -> bool:
+    known = shape[np.isfinite(shape).all(axis=-1)]
+    if len(known) < 3:
+        return False
+    size = np.linalg.svd(known - known.mean(axis=0), compute_uv=False)
+    return bool(size[1] > NARROW * size[0])
+
+
+def _settled(points: Array, shape: Array, own: Array) -> tuple[Array, Array]:
+    """Return shape and poses when they no longer change each other much."""
+    weight = np.broadcast_to(own, points.shape[:2])
+    T = geometry.kabsch(shape, points, weight)
+    for turn in range(ROUNDS):
+        local = geometry.apply(geometry.inverse(T)[:, None], points)
+        shape = _median(local) if turn < 2 else _mean(local, weight)
+        off = np.sum((local - shape) ** 2, axis=-1)
+        weight = own * _trust(off, shape)
+        T = geometry.kabsch(shape, points, weight)
+    return shape, T
+
+
+def _median(local: Array) -> Array:
+    known = np.isfinite(local).all(axis=-1).any(axis=0)
+    shape = np.full(local.shape[1:], np.nan)
+    shape[known] = np.nanmedian(local[:, known], axis=0)
+    return shape
+
+
+def _mean(local: Array, weight: Array) -> Array:
+    known = np.isfinite(local).all(axis=-1)
+    w = np.where(known, weight, 0.0)
+    total = w.sum(axis=0)
+    summed = np.einsum("fm,fmi->mi", w, np.where(known[..., None], local, 0.0))
+    shape = np.full(summed.shape, np.nan)
+    np.divide(summed, total[:, None], out=shape, where=total[:, None] > 0.0)
+    return shape
+
+
+def _trust(off: Array, shape: Array) -> Array:
+    """Return the weight of each position by its squared distance from its place."""
+    known = np.isfinite(off)
+    typical = np.zeros(off.shape[1])
+    some = known.any(axis=0)
+    # The median of a squared length in three dimensions is 0.79 of its mean.
+    typical[some] = np.nanmedian(off[:, some], axis=0) / 0.79
+    floor = 1e-24 * np.nanmax(shape**2) + np.finfo(float).tiny
+    usual = max(float(typical[some].mean()), floor)
+    # Half the usual: with few markers the fit flatters some at the others' expense.
+    variance = 0.5 * (typical + usual)
+    far = np.where(known, off, np.inf) / (OUTLIER**2 * variance)
+    return np.asarray(usual / variance / (1.0 + far) ** 2)
+
+
+def _axes(shape: Array) -> Array:
+    """Return T_body_shape: the body's own axes, by the order of its markers."""
+    known = np.flatnonzero(np.isfinite(shape).all(axis=-1))
+    places = shape[known]
+    x = places[1] - places[0]
+    if np.linalg.norm(x) == 0.0:
+        x = places[2] - places[0]
+    x = x / np.linalg.norm(x)
+    off = places - places[0]
+    off = off - np.outer(off @ x, x)
+    far = np.linalg.norm(off, axis=-1)
+    y = off[np.argmax(far > CLEAR * far.max())]
+    z = np.cross(x, y) / np.linalg.norm(np.cross(x, y))
+    R = np.stack([x, np.cross(z, x), z])
+    return geometry.transform(R, -R @ places.mean(axis=0))
+
+
+def _fitted(points: Array, shape: Array, T: Array, *, determined: bool) -> RigidFit:
+    local = geometry.apply(geometry.inverse(T)[:, None], points)
+    off = np.sum((local - shape) ** 2, axis=-1)
+    known = np.isfinite(off)
+    total = np.where(known, off, 0.0).sum(axis=0)
+    count = known.sum(axis=0)
+    sd = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
+    rms = np.sqrt(total.sum() / count.sum()) if count.any() else np.nan
+    return RigidFit(shape, T, np.sqrt(sd), float(rms), determined)
+
+
+# --- markers that do not fix a turn ---------------------------------------------------
+
+
+def _soft(points: Array) -> RigidFit:
+    """Return the pose of least turning of one marker, or of markers on a line."""
+    ever = np.flatnonzero(np.isfinite(points).all(axis=-1).any(axis=0))
+    T = np.full((len(points), 4, 4), np.nan)
+    if len(ever):
+        R = np.broadcast_to(np.eye(3), (len(points), 3, 3))
+        if len(ever) > 1:
+            R = _following(points[:, ever[-1]] - points[:, ever[0]])
+        T = geometry.transform(R, points[:, ever].mean(axis=1))
+    local = geometry.apply(geometry.inverse(T)[:, None], points)
+    return _fitted(points, _median(local), T, determined=False)
+
+
+def _following(line: Array) -> Array:
+    """Return rotations whose x axis follows a line without twisting about it."""
+    length = np.linalg.norm(line, axis=-1)
+    known = np.flatnonzero(length > 0.0)
+    R = np.full((len(line), 3, 3), np.nan)
+    if not len(known):
+        return R
+    unit = line[known] / length[known, None]
+    before = np.concatenate([np.eye(3)[:1], unit[:-1]])
+    R[known] = geometry.matrix_from_quat(_running(shortest_turns(before, unit)))
+    return R
+
+
+def shortest_turns(
+    start: Float[Array, "*#batch 3"], end: Float[Array, "*#batch 3"]
+) -> Float[Array, "*batch 4"]:
+    """Return the quaternions wxyz of the shortest turns between unit vectors."""
+    w = 1.0 + np.sum(start * end, axis=-1, keepdims=True)
+    q = np.concatenate([w, np.cross(start, end)], axis=-1)
+    # Straight back: any half turn across will do.
+    aside = np.eye(3)[np.argmin(np.abs(start), axis=-1)]
+    half = np.concatenate([np.zeros_like(w), np.cross(start, aside)], axis=-1)
+    q = np.where(w < 1e-12, half, q)
+    return np.asarray(q / np.linalg.norm(q, axis=-1, keepdims=True))
+
+
+def _running(wxyz: Array) -> Array:
+    """Return the products of all quaternions up to each, the latest on the left."""
+    step = 1
+    while step < len(wxyz):
+        later = geometry.quat_multiply(wxyz[step:], wxyz[:-step])
+        wxyz = np.concatenate([wxyz[:step], later])
+        step *= 2
+    return np.asarray(wxyz / np.linalg.norm(wxyz, axis=-1, keepdims=True))

@@ -1,0 +1,84 @@
+"""Skeletons out of bodies, joints and trees, and the recording played through them."""
+
+import jointed
+import numpy as np
+import pytest
+
+import marey
+from marey import metrics, synth
+from marey.pose import solve_pose
+from marey.rig import build_skeleton, build_skeletons
+from marey.segment import segment
+from marey.topology import infer_tree
+
+
+@pytest.fixture(scope="module")
+def solved():
+    take, bodies = jointed.sensed(synth.human(), seconds=12.0)
+    joints = jointed.fits(bodies)
+    return take, bodies, joints, infer_tree(joints)
+
+
+def test_exact_data_gives_exact_bones(solved):
+    take, *parts = solved
+    score = metrics.compare(build_skeleton(*parts), take)
+    assert score.max < 1e-9
+
+
+def test_playback_of_exact_data_is_the_recording(solved):
+    take, *parts = solved
+    skeleton = build_skeleton(*parts)
+    motion = solve_pose(skeleton, take)
+    T = motion.T_world_joint()[:, skeleton.sensor_joint] @ skeleton.T_joint_sensor
+    order = [take.sensor_names.index(name) for name in skeleton.sensor_names]
+    np.testing.assert_allclose(T, take.T_world_sensor[:, order], atol=1e-9)
+
+
+def test_every_root_becomes_a_skeleton():
+    take = synth.scene("together", markers="none", sensors=True, rate=60.0)
+    bodies = segment(take)
+    joints = jointed.fits(bodies)
+    tree = infer_tree(joints)
+    with pytest.raises(marey.DataError, match="2 roots"):
+        build_skeleton(bodies, joints, tree)
+    names = [set(s.sensor_names) for s in build_skeletons(bodies, joints, tree)]
+    assert names[0] | names[1] == set(bodies.names)
+    assert not names[0] & names[1]
+
+
+def test_playback_holds_joints_together_under_noise():
+    take, bodies = jointed.sensed(
+        synth.human(), seconds=8.0, noise=5e-3, sensor_gaps=0.1
+    )
+    joints = jointed.fits(bodies)
+    skeleton = build_skeleton(bodies, joints, infer_tree(joints))
+    motion = solve_pose(skeleton, take)
+    places = motion.T_world_joint()[..., :3, 3]
+    lengths = np.linalg.norm(places - places[:, skeleton.parent], axis=-1)[:, 1:]
+    assert np.isfinite(places).all()
+    np.testing.assert_allclose(lengths, lengths[:1] + 0 * lengths, atol=1e-12)
+
+
+def test_playback_spreads_the_error_of_the_root():
+    """The mean over sensors is nearer than the root's own sensor alone."""
+    take, bodies = jointed.sensed(synth.human(), seconds=6.0, noise=5e-3)
+    joints = jointed.fits(bodies)
+    skeleton = build_skeleton(bodies, joints, infer_tree(joints))
+    motion = solve_pose(skeleton, take)
+    T = motion.T_world_joint()[:, skeleton.sensor_joint] @ skeleton.T_joint_sensor
+    order = [take.sensor_names.index(name) for name in skeleton.sensor_names]
+    clean = take.truth.T_world_sensor[:, order][..., :3, 3]
+    ours = np.linalg.norm(T[..., :3, 3] - clean, axis=-1)
+    measured = np.linalg.norm(
+        take.T_world_sensor[:, order][..., :3, 3] - clean, axis=-1
+    )
+    assert np.sqrt((ours**2).mean()) < 0.7 * np.sqrt((measured**2).mean())
+
+
+def test_a_take_without_the_sensors_is_refused(solved):
+    take, *parts = solved
+    stranger = synth.snowman().record(markers="none", sensors=True)
+    with pytest.raises(marey.DataError, match="Hips"):
+        solve_pose(build_skeleton(*parts), stranger)
+    with pytest.raises(marey.OptionError, match="magic"):
+        solve_pose(build_skeleton(*parts), take, method="magic")
