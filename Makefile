@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo test check bench coverage docs clean
 
 demo: $(STAMP)
 	$(BIN)/marey demo
@@ -18,6 +18,19 @@ check: $(STAMP)
 
 bench: $(STAMP)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+# Compiled kernels show their lines only with the compiler off, so the tests that reach
+# them run a second time; fuzzing adds time and no lines.
+FUZZ := damage or damaged or truncation or cut_is
+KERNELS := numbers bvh amc htr csv trc text_edges
+SLOW := bounded or ten_thousand or left_out_rests
+COVER := --cov=marey.io --cov-branch --cov-report=
+
+coverage: $(STAMP)
+	COVERAGE_FILE=.coverage.jit $(BIN)/python -m pytest -q -n auto $(COVER) -k "not ($(FUZZ))"
+	JAXTYPING_DISABLE=1 NUMBA_DISABLE_JIT=1 COVERAGE_FILE=.coverage.nojit $(BIN)/python -m pytest -q -n auto -W "ignore:overflow encountered" $(COVER) $(KERNELS:%=tests/test_%.py) -k "not ($(FUZZ) or $(SLOW))"
+	$(BIN)/python -m coverage combine .coverage.jit .coverage.nojit
+	$(BIN)/python -m coverage report --include='src/marey/io/*' --fail-under=95
 
 docs: $(STAMP)
 	$(BIN)/sphinx-build -W -q docs docs/_build/html

@@ -1,6 +1,7 @@
 """All joints of 16 bodies against one pair at a time, and joints of a stream.
 
-Run: python benchmarks/joints.py
+Processor time, so that a busy machine does not blur the ratios; for one thread run
+OPENBLAS_NUM_THREADS=1 python benchmarks/joints.py
 """
 
 import sys
@@ -47,12 +48,12 @@ def one_by_one(bodies: marey.Bodies) -> np.ndarray:
 
 
 def best(call: Callable[[], Any], runs: int = 3) -> tuple[float, Any]:
-    """Return the least wall time of some runs, in seconds, and the last result."""
+    """Return the least processor time of some runs, in seconds, and the last result."""
     seconds = []
     for _ in range(runs):
-        begin = time.perf_counter()
+        begin = time.process_time()
         result = call()
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.process_time() - begin)
     return min(seconds), result
 
 
@@ -111,10 +112,10 @@ def stream(bodies: marey.Bodies) -> None:
         ("every other frame with a gap", gapped, 0.999),
     ):
         accumulator = marey.JointAccumulator(BODIES, forgetting=forgetting)
-        begin = time.perf_counter()
+        begin = time.process_time()
         for frame in frames:
             accumulator.update(frame)
-        each = (time.perf_counter() - begin) / len(frames)
+        each = (time.process_time() - begin) / len(frames)
         print(f"{name:<52} {1e6 * each:>11.1f}")
     seconds, _ = best(accumulator.fits)
     print(f"{'all 120 joints from the sums':<52} {1e6 * seconds:>11.1f}")

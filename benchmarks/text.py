@@ -2,7 +2,8 @@
 
 The loop splits lines, converts each cell with `float` and puts it in an array: no
 units, no axes, no rotations, no checks. "numbers" is our reader up to that same
-point, "read" the whole of it. Ratios within one run.
+point, which should be 8 times as fast; "read" is the whole of it: for a motion also
+the rotations of all joints, all checks and the hash of the file. Ratios within one run.
 """
 
 import tempfile

@@ -51,7 +51,8 @@ MVNX = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 MOTIVE = """Format Version,1.21,Capture Frame Rate,120,Export Frame Rate,120,\
-Rotation Type,Quaternion,Length Units,Meters,Coordinate Space,Global
+Rotation Type,Quaternion,Length Units,Meters,Coordinate Space,Global,\
+Total Exported Frames,3
 ,,Rigid Body,Rigid Body,Rigid Body,Rigid Body,Rigid Body,Rigid Body,Rigid Body,\
 Marker,Marker,Marker
 ,,Bat,Bat,Bat,Bat,Bat,Bat,Bat,Ann:LFHD,Ann:LFHD,Ann:LFHD
@@ -76,6 +77,19 @@ Frame\tTime\thand_top X\thand_top Y\thand_top Z\tC7 X\tC7 Y\tC7 Z
 1\t0.00000\t1.5\t20.25\t900.0\t-4.0\t5.0\t1400.0
 2\t0.01000\t2.5\t21.25\t901.0\t\t\t
 3\t0.02000\t3.5\t22.25\t902.0\t-6.0\t7.0\t1402.0
+"""
+
+
+VSK = """<?xml version="1.0" standalone="yes"?>
+<KinematicModel><Parameters><Parameter NAME="Hip" VALUE="1e2"/></Parameters>
+<Skeleton>
+<Segment NAME="Pelvis" POSITION="0 0 900" ORIENTATION="0 0 0.5"><JointFree/>
+<Segment NAME="Femur" POSITION="Hip 0 0" ORIENTATION="0.1 0 0"><JointBall/>
+<Segment NAME="Tibia" POSITION="0 0 -400" ORIENTATION="0 0 0">
+<JointHinge AXIS="0 2 0"/></Segment></Segment></Segment>
+</Skeleton>
+<MarkerSet><Markers><Marker NAME="LFHD" SEGMENT="Femur" POSITION="1 2 3"/></Markers>
+</MarkerSet></KinematicModel>
 """
 
 
@@ -104,6 +118,7 @@ FILES = {
     "trb": trb(),
     "htr": HTR.encode(),
     "mvnx": MVNX.encode(),
+    "vsk": VSK.encode(),
     "motive": MOTIVE.encode(),
     "qualisys": QUALISYS.encode(),
 }

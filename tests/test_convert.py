@@ -19,7 +19,11 @@ SOURCES = [
     for fmt in marey.formats()
     for noun in ("take", "motion")
     if getattr(fmt, f"read_{noun}") and getattr(fmt, f"write_{noun}")
-] + [(fmt, "foreign") for fmt in marey.formats() if fmt.name in foreign.FILES]
+] + [
+    (fmt, "foreign")
+    for fmt in marey.formats()
+    if fmt.name in foreign.FILES and (fmt.read_take or fmt.read_motion)
+]
 TARGETS = [
     fmt
     for fmt in marey.formats()

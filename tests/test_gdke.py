@@ -16,7 +16,7 @@ from marey.joints.gdke import SphereAccumulator, fit_sphere
 from marey.segment import segment
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
-quick = settings(deadline=None, max_examples=25)
+quick = settings(deadline=None, max_examples=12)
 ESTIMATORS = ("kasa", "corrected", "geometric")
 
 

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hostile import cases, said, same, survive
+from damage import said, same, survive
 from scipy.spatial.transform import Rotation
 
 import marey
@@ -350,4 +350,4 @@ def test_every_cut_is_noticed(figure, htr2, tmp_path):
 def test_damaged_files_give_a_typed_error_or_a_result(
     figure, read, htr2, tmp_path, request
 ):
-    survive(read, saved(tmp_path, figure.text(htr2=htr2)), cases(request))
+    survive(read, saved(tmp_path, figure.text(htr2=htr2)))

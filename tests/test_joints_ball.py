@@ -279,7 +279,7 @@ def likely(T, noise, turn_noise):
 
 def test_the_likely_centres_close_every_gap_at_least_cost(rng):
     noise, turn_noise = 1e-4, 1e-3
-    T = samples.shaken(rng, samples.jointed(rng, 5), noise, turn_noise)
+    T = samples.shaken(rng, samples.jointed(rng, 300)[::50], noise, turn_noise)
     found = likely(T, noise, turn_noise)
     u = naive.closest_poses(T[:, 0], T[:, 1], turn_noise, noise, TRUE)
     sd = np.sqrt(np.diag(np.linalg.inv(found.information)))

@@ -6,8 +6,8 @@ carries the body's name, every line ending in a tab, five decimals.
 
 import numpy as np
 import pytest
+from damage import assert_every_cut_is_noticed, same, survive
 from scipy.spatial.transform import Rotation
-from table_damage import assert_damage_is_typed, assert_every_cut_is_noticed, same
 
 import marey
 
@@ -330,6 +330,5 @@ def test_every_truncation_is_an_error_or_a_finding(points, poses, tmp_path):
 
 
 def test_damaged_files_give_a_typed_error_or_a_take(points, poses, tmp_path, request):
-    count = 1000 if request.config.getoption("--slow") else 150
     for text in (export_3d(points, TRAJECTORY_TYPES="Mixed"), export_6d(poses)):
-        assert_damage_is_typed(saved(tmp_path, text), count)
+        survive(marey.read, saved(tmp_path, text))

@@ -21,8 +21,8 @@ def test_exact_data_gives_the_exact_figure(recording):
     solution = marey.solve(recording)
     score = metrics.compare(solution, recording)
     assert (score.tree.wrong, score.tree.missing) == (0, 0)
-    assert score.lengths.max < 1e-9
-    assert score.motion.position_max < 1e-9
+    assert score.skeletons[0].max < 1e-9
+    assert score.motions[0].position_max < 1e-9
     assert list(solution.report.seconds) == [
         "read",
         "segment",
@@ -39,7 +39,7 @@ def test_noise_costs_millimetres():
     )
     score = metrics.compare(marey.solve(take), take)
     assert (score.tree.wrong, score.tree.missing) == (0, 0)
-    assert score.lengths.rms < 3e-3
+    assert score.skeletons[0].rms < 3e-3
 
 
 def test_several_takes_are_one_skeleton():

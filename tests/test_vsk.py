@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hostile import cases, survive
+from damage import survive
 from scipy.spatial.transform import Rotation
 
 import marey
@@ -208,4 +208,4 @@ def test_every_cut_is_refused(tmp_path):
 
 def test_damaged_files_give_a_typed_error_or_a_skeleton(tmp_path, request):
     path = saved(tmp_path, model(LEG, MARKERS))
-    survive(marey.read_skeleton, path, cases(request))
+    survive(marey.read_skeleton, path)

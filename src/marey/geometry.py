@@ -49,8 +49,7 @@ def quat_multiply(
     left: Float[Array, "*#batch 4"], right: Float[Array, "*#batch 4"]
 ) -> Float[Array, "*batch 4"]:
     """Return the quaternion of R_left @ R_right."""
-    w, v = left[..., :1], left[..., 1:]
-    W, V = right[..., :1], right[..., 1:]
+    w, v, W, V = left[..., :1], left[..., 1:], right[..., :1], right[..., 1:]
     scalar = w * W - np.sum(v * V, axis=-1, keepdims=True)
     return np.concatenate([scalar, w * V + W * v + np.cross(v, V)], axis=-1)
 
@@ -75,24 +74,19 @@ def quat_continuous(
     """Return the same rotations with signs chosen so that no frame flips.
 
     q and -q are one rotation; along the first axis each quaternion takes the sign
-    nearest to the last one known. The first one known is given a positive w. What has
-    these signs already, and no gap, is returned as it is.
+    nearest to the last one known. The first one known is given a positive w. An array
+    that needs no change, and has no gap, is returned itself.
     """
-    if _is_continuous(wxyz):
+    if (_likeness(wxyz) >= 0.0).all():
         return wxyz
-    known = _filled(wxyz)
-    first = np.where(known[:1, ..., 0] < 0.0, -1.0, 1.0)
-    flips = np.concatenate([first, np.where(_steps(known) < 0.0, -1.0, 1.0)])
+    flips = np.where(_likeness(_filled(wxyz)) < 0.0, -1.0, 1.0)
     return wxyz * np.cumprod(flips, axis=0)[..., None]
 
 
-def _is_continuous(wxyz: Array) -> bool:
-    return bool((wxyz[:1, ..., 0] >= 0.0).all() and (_steps(wxyz) >= 0.0).all())
-
-
-def _steps(wxyz: Array) -> Array:
-    """Return the cosine of half the angle from each frame to the next, signed."""
-    return np.asarray(np.einsum("...i,...i->...", wxyz[1:], wxyz[:-1]))
+def _likeness(wxyz: Array) -> Array:
+    """Return the product of each quaternion with the one before, of the first its w."""
+    products = np.einsum("...i,...i->...", wxyz[1:], wxyz[:-1])
+    return np.concatenate([wxyz[:1, ..., 0], products])
 
 
 def _filled(values: Array) -> Array:
@@ -121,17 +115,12 @@ def quat_slerp(
 
 def matrix_from_quat(wxyz: Float[Array, "*batch 4"]) -> Float[Array, "*batch 3 3"]:
     """Return the rotation matrices of unit quaternions."""
-    w, x, y, z = np.moveaxis(wxyz, -1, 0)
+    w, *v = np.moveaxis(wxyz, -1, 0)
     R = np.empty((*wxyz.shape[:-1], 3, 3), wxyz.dtype)
-    R[..., 0, 0] = 1 - 2 * (y * y + z * z)
-    R[..., 1, 1] = 1 - 2 * (x * x + z * z)
-    R[..., 2, 2] = 1 - 2 * (x * x + y * y)
-    R[..., 0, 1] = 2 * (x * y - w * z)
-    R[..., 1, 0] = 2 * (x * y + w * z)
-    R[..., 0, 2] = 2 * (x * z + w * y)
-    R[..., 2, 0] = 2 * (x * z - w * y)
-    R[..., 1, 2] = 2 * (y * z - w * x)
-    R[..., 2, 1] = 2 * (y * z + w * x)
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        R[..., i, i] = 1 - 2 * (v[j] * v[j] + v[k] * v[k])
+        R[..., i, j] = 2 * (v[i] * v[j] - w * v[k])
+        R[..., j, i] = 2 * (v[i] * v[j] + w * v[k])
     return R
 
 
@@ -202,18 +191,15 @@ def apply(
     T: Float[Array, "*#batch 4 4"], points: Float[Array, "*#batch 3"]
 ) -> Float[Array, "*batch 3"]:
     """Return points_a = T_a_b @ points_b."""
-    return np.asarray(
-        np.einsum("...ij,...j->...i", T[..., :3, :3], points) + T[..., :3, 3]
-    )
+    turned = np.einsum("...ij,...j->...i", T[..., :3, :3], points)
+    return np.asarray(turned + T[..., :3, 3])
 
 
 def transform_exp(twist: Float[Array, "*batch 6"]) -> Float[Array, "*batch 4 4"]:
     """Return the transforms of twists: translation part first, rotation vector last."""
     rotvec = twist[..., 3:]
-    V = _left_jacobian(rotvec)
-    return transform(
-        rotation_exp(rotvec), np.einsum("...ij,...j->...i", V, twist[..., :3])
-    )
+    t = np.einsum("...ij,...j->...i", _left_jacobian(rotvec), twist[..., :3])
+    return transform(rotation_exp(rotvec), t)
 
 
 def transform_log(T: Float[Array, "*batch 4 4"]) -> Float[Array, "*batch 6"]:
@@ -393,12 +379,10 @@ def kabsch(
     """
     from marey._kabsch_kernel import fit_poses  # numba is slow to import
 
-    if weights is None:
-        weights = np.ones(points_b.shape[-2])
-    batch = np.broadcast_shapes(
-        points_b.shape[:-2], points_a.shape[:-2], weights.shape[:-1]
-    )
     count = points_b.shape[-2]
+    weights = np.ones(count) if weights is None else weights
+    shapes = (points_b.shape[:-2], points_a.shape[:-2], weights.shape[:-1])
+    batch = np.broadcast_shapes(*shapes)
     if points_a.shape[-2] != count or weights.shape[-1] != count:
         raise DataError(
             "kabsch",

@@ -71,6 +71,8 @@ def fit_rigid(
     if not _spans_a_plane(start):
         return _soft(points)
     own = np.ones(points.shape[1]) if weight is None else weight
+    # In the body's own axes from the start, so that the world makes no difference.
+    start = geometry.apply(_axes(start), start)
     shape, T = _settled(points, start, own)
     G = _axes(shape)
     shape = geometry.apply(G, shape)
@@ -206,6 +208,7 @@ def shortest_turns(
     start: Float[Array, "*#batch 3"], end: Float[Array, "*#batch 3"]
 ) -> Float[Array, "*batch 4"]:
     """Return the quaternions wxyz of the shortest turns between unit vectors."""
+    start, end = np.broadcast_arrays(start, end)
     w = 1.0 + np.sum(start * end, axis=-1, keepdims=True)
     q = np.concatenate([w, np.cross(start, end)], axis=-1)
     # Straight back: any half turn across will do.

@@ -2,8 +2,7 @@
 
 OBrien2000 (Sec. 3.3) takes the tree of least total residual. Under skin artefact that
 chooses a thigh as the child of the other; weighing each joint against the noise of its
-own bodies, and asking whether a third body explains it better, mends most of it
-(docs/methods.md).
+own bodies, and asking whether a third body explains it better, mends most of it.
 """
 
 from collections.abc import Callable, Mapping

@@ -95,7 +95,9 @@ TEXTS = [
     ),
     Hostile("a.trc", lambda n: trc("\n" * n), "at least one frame"),
     Hostile(
-        "a.trc", lambda n: trc(TRC_ROW, labels="M\t\t\t" * (n // 4)), "at most 100000"
+        "a.trc",
+        lambda n: trc(TRC_ROW, labels="M\t\t\t" * (n // 4)),
+        "at most 100000|lines of",
     ),
     Hostile(
         "a.trc",
@@ -103,7 +105,9 @@ TEXTS = [
         "labels-repeated",
     ),
     Hostile("a.csv", lambda n: CSV + CSV_ROW * 5 + "0," * (n // 2), "cells"),
-    Hostile("a.csv", lambda n: CSV + CSV_ROW * 5 + "0\n" * (n // 2), "unit-assumed"),
+    Hostile(
+        "a.csv", lambda n: CSV + CSV_ROW * 5 + "0\n" * (n // 2), "unit-assumed|lines of"
+    ),
     Hostile("a.csv", lambda n: CSV + CSV_ROW * 5 + "\n" * n, "unit-assumed"),
     Hostile("a.sto", lambda n: storage("time\ta\n0\t1,2,3\n", nRows=HUGE), "frames-mi"),
     Hostile("a.sto", lambda n: storage("time\ta\n0\t1,2,3\n", nColumns=HUGE), "column"),
@@ -198,7 +202,7 @@ BODIES = [
         lambda n: htr(ONE, "".join(f"Frame {i}:\na {STILL}" for i in range(n // 30))),
         "frames-extra",
     ),
-    Hostile("a.htr", lambda n: htr(ring(n // 400), "[a]\n1 " + STILL), "a loop"),
+    Hostile("a.htr", lambda n: htr(ring(2500), "[a]\n1 " + STILL), "a loop"),
     Hostile("a.htr", lambda n: htr({"a": "a"}, "[a]\n1 " + STILL), "a loop"),
     Hostile("a.htr", lambda n: htr(ring(10_001), ""), "at most 10000"),
     Hostile(
@@ -219,7 +223,12 @@ BODIES = [
         "lines of|that fill",
         motion,
     ),
-    Hostile("a.amc", lambda n: ":DEGREES\n" + "1\nb\n" * (n // 4), "that fill", motion),
+    Hostile(
+        "a.amc",
+        lambda n: ":DEGREES\n" + "1\nb\n" * (n // 4),
+        "that fill|lines of",
+        motion,
+    ),
     Hostile(
         "a.amc", lambda n: ":DEGREES\n1\nroot" + " 1" * (n // 2), "one num", motion
     ),

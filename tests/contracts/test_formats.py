@@ -2,13 +2,12 @@
 
 import dataclasses
 import os
-import time
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 import samples
+from damage import same
 
 import marey
 from marey.io import recognise
@@ -100,24 +99,6 @@ def assert_same_skeleton(found, wanted, fmt, step):
         assert found.kind == wanted.kind
 
 
-def same_values(a, b):
-    if isinstance(a, marey.Take):
-        return (
-            np.array_equal(a.points, b.points, equal_nan=True)
-            and np.array_equal(a.T_world_sensor, b.T_world_sensor, equal_nan=True)
-            and a.full_labels == b.full_labels
-        )
-    if isinstance(a, marey.Motion):
-        return same_values(a.skeleton, b.skeleton) and np.array_equal(
-            a.T_world_joint(), b.T_world_joint(), equal_nan=True
-        )
-    return a.names == b.names and np.array_equal(a.offset, b.offset)
-
-
-def findings(thing):
-    return () if isinstance(thing, marey.Skeleton) else thing.source.findings
-
-
 def test_names_are_unique_and_suffixes_are_lower_case():
     names = [fmt.name for fmt in marey.formats()]
     assert len(set(names)) == len(names)
@@ -196,79 +177,6 @@ def fact_name(source, fact):
     return next(n for n in ("unit", "up", "rate") if getattr(source, n) is fact)
 
 
-@every_pair
-@pytest.mark.usefixtures("unchecked")
-def test_every_truncation_is_an_error_or_a_finding(fmt, noun, tmp_path):
-    path = saved(fmt, noun, tmp_path)
-    whole, data = READERS[noun](path), path.read_bytes()
-    cuts = range(len(data)) if len(data) < 3000 else np.linspace(0, len(data) - 1, 500)
-    for cut in map(int, cuts):
-        path.write_bytes(data[:cut])
-        try:
-            read = READERS[noun](path)
-        except marey.MareyError:
-            continue
-        silent = len(findings(read)) == len(findings(whole))
-        assert not silent or same_values(read, whole), f"cut at byte {cut}"
-
-
-@every_pair
-@pytest.mark.usefixtures("unchecked")
-def test_damaged_files_give_a_typed_error_or_a_result(fmt, noun, tmp_path, request):
-    path = saved(fmt, noun, tmp_path)
-    data = np.frombuffer(path.read_bytes(), np.uint8)
-    rng = np.random.default_rng(5)
-    for _ in range(20_000 if request.config.getoption("--slow") else 2000):
-        path.write_bytes(mutated(data, rng).tobytes())
-        start = time.monotonic()
-        assert outcome(READERS[noun], path).isprintable()
-        assert time.monotonic() - start < 10.0, "hangs"
-
-
-@every_pair
-@pytest.mark.usefixtures("unchecked")
-def test_damaged_files_do_not_fill_the_memory(fmt, noun, tmp_path):
-    path = saved(fmt, noun, tmp_path)
-    data = np.frombuffer(path.read_bytes(), np.uint8)
-    rng = np.random.default_rng(6)
-    tracemalloc.start()
-    for _ in range(300):
-        path.write_bytes(mutated(data, rng).tobytes())
-        tracemalloc.reset_peak()
-        outcome(READERS[noun], path)
-        assert tracemalloc.get_traced_memory()[1] < 10 * len(data) + 64 * 2**20
-    tracemalloc.stop()
-
-
-def outcome(reader, path):
-    """What a reader says of a file: its typed error, or nothing."""
-    try:
-        reader(path)
-    except marey.MareyError as error:
-        return str(error)
-    return ""
-
-
-def mutated(data, rng):
-    """Flip, overwrite, cut out or repeat a few bytes, more often near the front."""
-    data = data.copy()
-    for _ in range(rng.integers(1, 4)):
-        at = int(len(data) * rng.random() ** 2)
-        span = int(rng.integers(1, 5))
-        kind = rng.integers(4)
-        if kind == 0:
-            data[at] ^= 1 << rng.integers(8)
-        elif kind == 1:
-            data[at : at + span] = rng.choice(
-                np.array([0, 1, 9, 10, 45, 48, 57, 127, 255])
-            )
-        elif kind == 2:
-            data = np.delete(data, slice(at, at + span))
-        else:
-            data = np.insert(data, at, data[at : at + span])
-    return data
-
-
 TEXT = [
     p
     for p in PAIRS
@@ -292,7 +200,7 @@ def test_line_ends_and_byte_order_marks_do_not_matter(fmt, noun, twin, tmp_path)
     path = saved(fmt, noun, tmp_path)
     whole = READERS[noun](path)
     path.write_bytes(twin(path.read_bytes()))
-    assert same_values(READERS[noun](path), whole)
+    assert same(READERS[noun](path), whole)
 
 
 @every_pair

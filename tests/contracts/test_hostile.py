@@ -121,7 +121,7 @@ SIX = "6 Xposition Yposition Zposition Zrotation Xrotation Yrotation"
 DENSE = {
     "one.bvh": lambda n: bvh(("0.0 " * 6 + "\n") * (n // 25), channels=SIX),
     "wide.bvh": lambda n: bvh(
-        ("0.0 " * 6 + "1 " * 2000 + "\n") * (n // 4025),
+        ("0.0 " * 2006 + "\n") * (n // 8025),
         channels=SIX,
         inside="JOINT a { OFFSET 1 0 0 CHANNELS 1 Zrotation }\n" * 2000,
     ),

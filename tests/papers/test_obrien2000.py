@@ -6,7 +6,7 @@ import pytest
 import marey
 from marey.joints import residuals, rigid_pair
 
-# Table 1, "Meas.": joint to joint on the wooden linkage, in metres, as (body, from, to).
+# Table 1, "Meas.": joint to joint on the linkage, in metres, as (body, from, to).
 TABLE_1 = {
     ("Torso", "Head", "LeftUpperArm"): 0.390,
     ("Torso", "Head", "RightUpperArm"): 0.397,

@@ -85,7 +85,7 @@ def parse(
 
 def _feed(file: File, parser: expat.XMLParserType, data: bytes) -> None:
     """Parse chunk by chunk, to stop inside a tag that goes on and on."""
-    for first in range(0, len(data), CHUNK):
+    for first in range(0, max(len(data), 1), CHUNK):
         stop = first + CHUNK
         parser.Parse(data[first:stop], stop >= len(data))
         if stop < len(data) and stop - parser.CurrentByteIndex > LONGEST_TAG:

@@ -8,8 +8,12 @@ from jaxtyping import Bool, Float
 
 from marey import geometry
 from marey.bodies import Bodies
+from marey.joints._noise import PoseNoise
 
 Array = np.ndarray
+
+# Share of the size of the recorded space that is lost to rounding.
+ROUNDING = 1e-12
 
 
 class Crowd:
@@ -50,6 +54,29 @@ class Crowd:
         if without is not None:
             mine = mine & ~self.member[:, without]
         return self.points[:, mine]
+
+    def noise(
+        self,
+        points: Float[Array, "frame marker 3"],
+        poses: PoseNoise,
+        body: int,
+        moving: int,
+    ) -> Float[Array, "3 3"]:
+        """Return the covariance of the noise of markers in another body's axes.
+
+        The mean over all positions, in square metres: noise of the markers and of the
+        axes, whose turning counts for more the further off the markers are.
+        """
+        arm = points[np.isfinite(points).all(axis=-1)] - poses.anchor[body]
+        second = arm.T @ arm / max(len(arm), 1)
+        turn = poses.turn[body]
+        # The mean of [arm] turn [arm]^T, written out in second moments.
+        size, both = np.trace(second), second @ turn
+        tilt = (np.trace(turn) * size - np.trace(both)) * np.eye(3) + both + both.T
+        tilt -= size * turn + np.trace(turn) * second
+        shift = poses.shift[body] + poses.shift[moving] * points.shape[1]
+        far = np.abs(np.nan_to_num(self.T[:, [body, moving], :3, 3])).max(initial=0.0)
+        return np.asarray(tilt + (shift + (ROUNDING * far) ** 2) * np.eye(3))
 
 
 def membership(bodies: Bodies) -> Bool[Array, "marker body"]:

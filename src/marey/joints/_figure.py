@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -15,25 +15,36 @@ from marey.skeleton import Kind, Skeleton
 from marey.take import Take
 
 Array = np.ndarray
+How = Literal["sensor", "points", "constructed", "swung", "carried"]
 
 
-class Part(Protocol):
-    """What must be known of a body to hang it into a skeleton."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Constants:
+    """What stays the same in every frame of one body."""
 
-    @property
-    def body(self) -> int: ...
-    @property
-    def parent(self) -> int: ...
-    @property
-    def center(self) -> Array: ...
-    @property
-    def center_parent(self) -> Array: ...
-    @property
-    def axis_parent(self) -> Array: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def covariance(self) -> Array: ...
+    body: int
+    parent: int
+    """Parent body; -1 = root."""
+
+    center_parent: Float[Array, " 3"]
+    """The joint in the parent's axes, in metres; NaN for the root."""
+
+    axis_parent: Float[Array, " 3"]
+    """Unit axis of a hinge in the parent's axes; NaN for other kinds."""
+
+    kind: Kind
+    covariance: Float[Array, "3 3"]
+    """Covariance of `center_parent`, in square metres."""
+
+    center: Float[Array, " 3"]
+    """The joint in the body's own axes; zero for the root."""
+
+    places: Float[Array, "point 3"]
+    """Markers, then the joint and points of its axis, in the body's own axes."""
+
+    weights: Float[Array, " point"]
+    how: How
+    """Where the pose comes from: see `estimate_hierarchy`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +83,7 @@ class Figure:
 
 def skeleton_of(
     bodies: Bodies,
-    parts: Sequence[Part],
+    parts: Sequence[Constants],
     T: Float[Array, "frame body 4 4"],
     crowd: Crowd,
 ) -> tuple[Skeleton, Float[Array, "body 3 3"]]:
@@ -98,12 +109,11 @@ def skeleton_of(
         covariance[i] = R @ part.covariance @ R.T + upper[part.parent]
         upper[part.body] = R @ part.covariance @ R.T
     labels, joint, place = _markers(bodies, parts, T, crowd, R_rest)
-    kinds: tuple[Kind, ...] = tuple(part.kind for part in parts)  # type: ignore[misc]
     return Skeleton(
         names=tuple(bodies.names[part.body] for part in parts),
         parent=np.array([joint_of.get(part.parent, -1) for part in parts]),
         offset=offset,
-        kind=kinds,
+        kind=tuple(part.kind for part in parts),
         axes=axes,
         marker_labels=labels,
         marker_joint=joint,
@@ -113,7 +123,7 @@ def skeleton_of(
     ), R_rest
 
 
-def _rest(parts: Sequence[Part], T: Array, frame: int) -> Array:
+def _rest(parts: Sequence[Constants], T: Array, frame: int) -> Array:
     """Return each body's axes at rest; of one not seen there, as it first stood."""
     R_rest = np.broadcast_to(np.eye(3), (T.shape[1], 3, 3)).copy()
     for part in parts:
@@ -129,7 +139,7 @@ def _rest(parts: Sequence[Part], T: Array, frame: int) -> Array:
 
 
 def _markers(
-    bodies: Bodies, parts: Sequence[Part], T: Array, crowd: Crowd, R_rest: Array
+    bodies: Bodies, parts: Sequence[Constants], T: Array, crowd: Crowd, R_rest: Array
 ) -> tuple[tuple[str, ...], Array, Array]:
     """Return label, joint and place of every marker that sits on a body."""
     labels, joints, places = [], [], []

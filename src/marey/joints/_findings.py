@@ -8,7 +8,7 @@ from jaxtyping import Float
 from marey import geometry
 from marey.bodies import Bodies
 from marey.joints._closed import FREE, plain_system, solve
-from marey.joints._gram import equations, pairs_of, sum_pairs
+from marey.joints._gram import equations, pairs_of, seen_in, sum_pairs
 from marey.joints._residuals import Homogeneity
 from marey.joints._types import JointFits
 from marey.joints.ball import FAR, RIGID, best_of
@@ -99,7 +99,7 @@ def _usual_gap(
     """Return the median over bodies of their smallest gap, with other orientations."""
     other = geometry.transform(R, T[..., :3, 3])
     pair = pairs_of(T.shape[1])
-    sums = sum_pairs(other, np.isfinite(other).all(axis=(-1, -2)))
+    sums = sum_pairs(other, seen_in(other))
     gap = solve(plain_system(equations(sums, pair)), max_sd=np.inf).residual
     best = np.full(T.shape[1], np.nan)
     for column in pair.T:

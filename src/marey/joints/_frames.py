@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
-from marey.joints._gram import Equations
+from marey.joints._gram import Equations, seen_in
 from marey.joints._spikes import not_spikes
 
 Array = np.ndarray
@@ -29,7 +29,8 @@ class Relative:
 
     def residual(self, u: Float[Array, "6"]) -> Float[Array, "frame 3"]:
         """Return the gaps between the two centres, in the axes of the first body."""
-        return np.asarray(u[:3] - self.gap_a - self.R_a_b @ u[3:])
+        turned = np.einsum("fij,j->fi", self.R_a_b, u[3:])
+        return np.asarray(u[:3] - self.gap_a - turned)
 
     def only(self, kept: Bool[Array, " frame"]) -> "Relative":
         """Return some of the frames."""
@@ -53,7 +54,7 @@ class Frames:
     def __init__(self, takes: Sequence[Bodies], anchor: Float[Array, "body 3"]) -> None:
         poses = [take.T_world_body for take in takes]
         self.T = poses[0] if len(poses) == 1 else np.concatenate(poses)
-        self.seen = np.isfinite(self.T).all(axis=(-1, -2))
+        self.seen = seen_in(self.T)
         self.anchor = anchor
 
     def pair(self, a: int, b: int) -> Relative:
@@ -68,11 +69,12 @@ class Frames:
 
     def gaps(self, a: int, b: int, u: Float[Array, "6"]) -> Float[Array, "frame 3"]:
         """Return the gaps between two centres in the world, of any orientations."""
-        both = self.seen[:, a] & self.seen[:, b]
-        A, B = self.T[both, a, :3], self.T[both, b, :3]
+        A, B = self.T[:, a, :3], self.T[:, b, :3]
         point_a, point_b = self.anchor[a] + u[:3], self.anchor[b] + u[3:]
-        turned = A[..., :3] @ point_a - B[..., :3] @ point_b
-        return np.asarray(turned + (A[..., 3] - B[..., 3]))
+        gaps = A[..., 3] - B[..., 3]
+        gaps += np.einsum("fij,j->fi", A[..., :3], point_a)
+        gaps -= np.einsum("fij,j->fi", B[..., :3], point_b)
+        return np.asarray(gaps[self.seen[:, a] & self.seen[:, b]])
 
 
 def anchored(

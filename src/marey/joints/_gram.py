@@ -87,6 +87,14 @@ def pairs_of(n_bodies: int) -> Int[Array, "pair 2"]:
     return np.stack(np.triu_indices(n_bodies, k=1), axis=-1)
 
 
+def seen_in(
+    T_world_body: Float[Array, "frame body 4 4"],
+) -> Bool[Array, "frame body"]:
+    """Return whether each body has a pose in each frame."""
+    # One sum per pose is several times faster than asking every number.
+    return np.asarray(np.isfinite(np.einsum("fbij->fb", T_world_body)))
+
+
 def no_sums(n_bodies: int) -> PairSums:
     """Return the sums over no frames."""
     m = n_bodies

@@ -16,7 +16,9 @@ from marey.joints._spikes import weights_of
 
 Array = np.ndarray
 
-MOST_ROUNDS = 20
+# Rounds in all, and those that weigh the frames anew: weights that never rest keep the
+# iteration from resting.
+MOST_ROUNDS, WEIGHING = 20, 3
 
 # Steps below this share of the centre's own standard deviation change nothing; an
 # iteration that ends with steps above the second has no answer.
@@ -72,12 +74,12 @@ def most_likely(
     H, g, u = np.empty((6, 6)), np.empty(6), start.copy()
     K_a, K_b = np.eye(3), np.eye(3)
     weight, step = np.ones(n), np.inf
-    for _ in range(MOST_ROUNDS):
+    for round_ in range(MOST_ROUNDS):
         parts = (turn_a, turn_b, K_a, K_b, shift, A, B_a, B_b, P, m, square)
         if not linearise(R_a_b, gap_a, u, w_a, w_b, *parts):
             return None
         K_a, K_b = _stretch(turn_a, B_a, P), _stretch(turn_b, B_b, P)
-        if robust:
+        if robust and round_ < WEIGHING:
             weight = weights_of(m, P)
         gather(A, P, m, weight, H, g)
         # Stiffness along the free directions keeps the centres where they are.

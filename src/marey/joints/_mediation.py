@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
-from marey.joints._gram import Equations, PairSums, equations, sum_pairs
+from marey.joints._gram import Equations, PairSums, equations, seen_in, sum_pairs
 
 Array = np.ndarray
 
@@ -34,7 +34,7 @@ def mediation(
         return mediation_of_sums(sums, pair)
     step = -(-sum(len(take.T_world_body) for take in takes) // MOST_FRAMES)
     T = np.concatenate([take.T_world_body[::step] for take in takes])
-    seen = np.isfinite(T).all(axis=(-1, -2))
+    seen = seen_in(T)
     best = np.where(np.isfinite(equations(sums, pair).square), 1.0, np.nan)
     for third in range(T.shape[1]):
         rows = seen[:, third]

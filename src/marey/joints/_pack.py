@@ -56,7 +56,7 @@ def packed(
         noise=np.where(known, np.sqrt(noise.gap(pair, u - ends)), np.nan),
         distance=np.where(known, distance, np.nan),
         mediated=np.where(known, mediated, np.nan),
-        spread=spread_of(system.raw),
+        spread=spread_of(system),
         covariance=covariance,
         axis_covariance=axes,
         kind=kind,
@@ -78,9 +78,10 @@ def _parts(raw: Equations) -> tuple[Array, ...]:
     return raw.count, raw.A, raw.g, raw.square
 
 
-def spread_of(raw: Equations) -> Float[Array, "pair 6"]:
+def spread_of(system: System) -> Float[Array, "pair 6"]:
     """Return the singular values of Q per root frame (Sec. 3.2), ascending."""
-    return np.asarray(np.sqrt(np.maximum(plain_system(raw).value, 0.0)))
+    plain = system if system.A is system.raw.A else plain_system(system.raw)
+    return np.asarray(np.sqrt(np.maximum(plain.value, 0.0)))
 
 
 def distances(

@@ -22,10 +22,10 @@ FALSE_ALARM = 1e-3
 
 # A moment counts as motion when it is this many times the noise, chance left aside:
 # the body whose axes are used adds noise of its own in some directions.
-CLEAR_MOTION = 2.0
+CLEAR_MOTION = 1.6
 
 # Markers that move less than so many times a noise known to be there show no joint.
-STILL = 3.0
+STILL = 1.5
 
 # Pins have play. A turn across the axis below this, rms in radians, is play, as long as
 # a circle's noise stays within so many times that of a sphere: were it motion about a
@@ -107,7 +107,7 @@ def fit_sphere(
     estimator: Estimator = "geometric",
     kind: SphereKind | Literal["auto"] = "auto",
     axis: Float[np.ndarray, " 3"] | None = None,
-    noise: float = 0.0,
+    noise: Float[np.ndarray, "3 3"] | None = None,
 ) -> Sphere:
     """Return the point about which markers turn, given in the frame it is fixed in.
 
@@ -126,8 +126,8 @@ def fit_sphere(
         kind: "ball" or "hinge" when it is known; "auto" decides.
         axis: Unit axis of a hinge when it is known; else the direction across which
             the markers move least.
-        noise: Standard deviation per coordinate that is known to be there, in metres;
-            what the radii show counts where it is more.
+        noise: Covariance of the positions' noise as far as it is known beforehand, in
+            square metres; what the radii show counts where it is more.
 
     Returns:
         The sphere; without a centre, and with a reason, where the motion gives none.
@@ -156,7 +156,7 @@ def sphere_of(
     estimator: Estimator = "corrected",
     kind: SphereKind | Literal["auto"] = "auto",
     axis: Float[np.ndarray, " 3"] | None = None,
-    noise: float = 0.0,
+    noise: Float[np.ndarray, "3 3"] | None = None,
 ) -> Sphere:
     """Return the sphere of moments alone; "geometric" gives its start, "corrected"."""
     _check("estimator", estimator, get_args(Estimator))
@@ -171,7 +171,7 @@ def sphere_of(
     plane = _across(axis)
     fits = {"ball": step(moments, np.eye(3)), "hinge": step(moments, plane)}
     if kind == "auto":
-        kind = _kind(moments, value, plane, fits, noise)
+        kind = _kind(moments, (value, vector), plane, fits, noise)
     if kind == "fixed":
         return _unknown(moments, "the motion is too small to show a centre")
     center, variance = fits[kind]
@@ -214,6 +214,9 @@ def influence(
 def _polished(points: np.ndarray, sphere: Sphere) -> Sphere:
     basis = sphere.basis
     center = _radii.polish(points, sphere.center, basis)
+    # A cap lost in the noise is best fitted by a plane: a centre out of all reach.
+    if np.linalg.norm(center - sphere.center) > np.nanmax(sphere.radius):
+        center = sphere.center
     error, _, radius = _radii.radial(points, center, basis)
     spare = np.isfinite(points).all(axis=-1).sum() - basis.shape[1] - len(radius)
     variance = np.sum(error**2) / max(spare, 1)
@@ -230,10 +233,10 @@ def _polished(points: np.ndarray, sphere: Sphere) -> Sphere:
 
 def _kind(
     moments: Moments,
-    value: np.ndarray,
+    main: tuple[np.ndarray, np.ndarray],
     plane: np.ndarray,
     fits: dict[str, tuple[np.ndarray, float]],
-    noise: float,
+    noise: np.ndarray | None,
 ) -> SphereKind:
     """Return the kind of motion, its main moments (ascending) held against the noise.
 
@@ -241,20 +244,25 @@ def _kind(
     a circle fits about as well as a sphere does. A small cap of a sphere is flat too,
     but it fills a disc, and no circle much larger than its noise runs through that.
     """
+    value, vector = main
+    expected = np.zeros(3)
+    if noise is not None:
+        expected = np.einsum("ik,ij,jk->k", vector, noise, vector)
     spare = _algebraic.freedom(moments, np.eye(3))
     limit = CLEAR_MOTION * chdtri(spare, FALSE_ALARM) / spare
-    floor = max(noise**2, _algebraic.ROUNDING * value[-1])
+    floor = _algebraic.ROUNDING * value[-1]
     ball, hinge = (max(fits[kind][1], floor) for kind in ("ball", "hinge"))
-    if value[1] <= limit * min(ball, hinge) or value[-1] <= STILL**2 * noise**2:
+    lost = value[1] <= limit * max(min(ball, hinge), expected[1])
+    if lost or value[-1] <= STILL**2 * expected[-1]:
         return "fixed"
     _, square, _ = _algebraic.distances(moments, fits["hinge"][0], plane)
     if hinge > CLEAR_CIRCLE**2 * square.max():
         return "ball"
-    flat = value[0] <= limit * hinge and hinge <= limit * ball
+    flat = value[0] <= limit * max(hinge, expected[0]) and hinge <= limit * max(
+        ball, expected.max()
+    )
     play = value[0] <= PLAY**2 * square.mean() and hinge <= PLAY_NOISE**2 * ball
-    if flat or play:
-        return "hinge"
-    return "ball"
+    return "hinge" if flat or play else "ball"
 
 
 def _lacking(moments: Moments) -> str:

@@ -63,7 +63,7 @@ CANCELLED = 1e-4
 # Gaps below this share of the bodies' distance are rounding: nothing to weigh.
 EXACT = 1e-9
 
-# Gaps this many times the best of both bodies are no joint: nothing to refine.
+# Gaps this many times the best of both bodies are no joint: nothing to look at.
 FAR = 3.0
 
 # Frames looked at when asking for a universal joint.
@@ -96,7 +96,8 @@ class BallOptions:
     direction counts as free: one free direction makes a hinge."""
 
     refine: int = 4
-    """How many of each body's best pairs are looked at frame by frame, 0 or more."""
+    """How many of each body's best pairs are looked at frame by frame, 0 or more;
+    those whose gap is thrice the best of both bodies are not."""
 
     mediation: bool = True
     """Whether to ask which third body explains a pair's gap; NaN when not."""
@@ -154,7 +155,8 @@ class _Fit:
     def run(self) -> JointFits:
         sums = sum_pairs(anchored(self.frames.T, self.noise.anchor), self.frames.seen)
         raw = equations(sums, self.pair)
-        rough = solve(plain_system(raw), max_sd=self.options.max_sd)
+        self.plain = plain_system(raw)
+        rough = solve(self.plain, max_sd=self.options.max_sd)
         self.noise = believable(self.noise, raw, rough, self.pair)
         rows = self._looked_at(rough)
         draft = self._draft(self._without_spikes(raw, rough, rows), rows)
@@ -172,7 +174,9 @@ class _Fit:
         """Return the pairs that are looked at frame by frame."""
         if self.options.estimator == "likelihood":
             return np.flatnonzero(np.isfinite(rough.residual))
-        return nearest_pairs(self.pair, rough.residual, self.options.refine)
+        rows = nearest_pairs(self.pair, rough.residual, self.options.refine)
+        near = rough.residual <= FAR * best_of(self.pair, rough.residual)
+        return np.asarray(rows[near[rows]])
 
     def _draft(self, raw: Equations, rows: Int[Array, " row"]) -> Draft:
         """Return the closed-form answer, its doubts widened by slow gaps."""
@@ -183,12 +187,13 @@ class _Fit:
             if self._rigid(row, raw):
                 gaps = self._relative(row).residual(closed.u[row])
                 correlation[row] = correlation_of(gaps)
-        closed = solve(system, max_sd=max_sd, correlation=correlation)
+        if len(rows):
+            closed = solve(system, max_sd=max_sd, correlation=correlation)
         return Draft(self.pair, self.noise, system, closed, correlation)
 
     def _system(self, raw: Equations) -> System:
         if self.options.estimator == "least_squares":
-            return plain_system(raw)
+            return self.plain
         return system_of(raw, self.noise, self.pair)
 
     def _without_spikes(
@@ -224,9 +229,7 @@ class _Fit:
         """Return the centres with the likeliest in place of those of some pairs."""
         closed, raw = draft.closed, draft.system.raw
         u, covariance = closed.u.copy(), closed.covariance.copy()
-        near = closed.residual <= FAR * best_of(self.pair, closed.residual)
         worth = closed.residual > EXACT * np.sqrt(raw.square)
-        worth &= near | (self.options.estimator == "likelihood")
         for row in rows.tolist():
             if worth[row] and self._rigid(row, raw):
                 found = self._likely_pair(draft, row)

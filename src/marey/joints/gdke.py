@@ -30,9 +30,6 @@ from marey.joints._types import JointFits
 Array = np.ndarray
 NONE = np.full(3, np.nan)
 
-# Share of the size of the recorded space that is lost to rounding.
-ROUNDING = 1e-12
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GdkeOptions:
@@ -179,7 +176,7 @@ def _side(
         return _Side(nothing, NONE, NONE, "fixed", np.nan, NONE, np.zeros((n, 3)), none)
     points = crowd.seen_from(body, moving)
     chosen = options.estimator
-    noise = _position_noise(crowd, points, poses, body, moving)
+    noise = crowd.noise(points, poses, body, moving)
     sphere = fit_sphere(points, estimator=chosen, kind=kind, axis=axis, noise=noise)
     if sphere.reason:
         spread = sphere.spread
@@ -191,7 +188,10 @@ def _side(
     if chosen == "geometric":
         turn, anchor = poses.turn[body], poses.anchor[body]
         extra = disagreement(points, center, sphere.basis)
-        center = center + tilt_step(points, center, sphere.basis, turn, anchor)
+        aside = tilt_step(points, center, sphere.basis, turn, anchor)
+        # A step as long as the radius is none that a first order could tell.
+        if np.linalg.norm(aside) < 0.5 * np.nanmax(sphere.radius):
+            center = center + aside
     return _Side(
         points,
         center,
@@ -202,22 +202,6 @@ def _side(
         moves,
         extra,
     )
-
-
-def _position_noise(
-    crowd: Crowd, points: Array, poses: PoseNoise, body: int, moving: int
-) -> float:
-    """Return the noise per coordinate that one body's markers have in another's axes.
-
-    The largest over all positions: it grows with the distance from the axes.
-    """
-    turn = poses.turn[body]
-    arm = np.nan_to_num(points - poses.anchor[body])
-    square = np.sum(arm**2, axis=-1) * np.trace(turn)
-    square -= np.einsum("fmi,ij,fmj->fm", arm, turn, arm, optimize=True)
-    shift = poses.shift[body] + poses.shift[moving] * points.shape[1]
-    far = np.abs(np.nan_to_num(crowd.T[:, [body, moving], :3, 3])).max(initial=0.0)
-    return float(np.sqrt(square.max(initial=0.0) / 2.0 + shift) + ROUNDING * far)
 
 
 # --- both bodies have a pose ----------------------------------------------------------

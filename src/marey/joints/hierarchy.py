@@ -17,7 +17,8 @@ from marey import geometry
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
 from marey.joints._crowd import Crowd
-from marey.joints._figure import Figure, skeleton_of
+from marey.joints._figure import Constants, Figure, How, skeleton_of
+from marey.joints._noise import PoseNoise, measure_noise
 from marey.joints._sphere import Estimator, Sphere, fit_sphere
 from marey.joints._turning import constructed, swung, unit
 from marey.motion import Motion
@@ -27,40 +28,10 @@ from marey.skeleton import Skeleton
 
 Array = np.ndarray
 Axes = Literal["weighted", "constructed"]
-How = Literal["sensor", "points", "constructed", "swung", "carried"]
 
 # How far the ends of a hinge's axis that stand in for markers are from the joint, as a
 # share of the marker's own distance.
 AXIS_ARM = 0.5
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Constants:
-    """What stays the same in every frame of one body."""
-
-    body: int
-    parent: int
-    """Parent body; -1 = root."""
-
-    center_parent: Float[Array, " 3"]
-    """The joint in the parent's axes, in metres; NaN for the root."""
-
-    axis_parent: Float[Array, " 3"]
-    """Unit axis of a hinge in the parent's axes; NaN for other kinds."""
-
-    kind: str
-    covariance: Float[Array, "3 3"]
-    """Covariance of `center_parent`, in square metres."""
-
-    center: Float[Array, " 3"]
-    """The joint in the body's own axes; zero for the root."""
-
-    places: Float[Array, "point 3"]
-    """Markers, then the joint and points of its axis, in the body's own axes."""
-
-    weights: Float[Array, " point"]
-    how: How
-    """Where the pose comes from: see `estimate_hierarchy`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -147,6 +118,7 @@ def estimate_hierarchy(
     names = takes[0].names
     order, above = _ordered(names, parent)
     crowd = Crowd(takes)
+    poses = measure_noise(takes, noise=None, turn_noise=None)
     T = np.full((len(crowd.T), len(names), 4, 4), np.nan)
     constants: list[Constants] = []
     findings = []
@@ -154,7 +126,7 @@ def estimate_hierarchy(
         if above[body] < 0:
             constant = _root(crowd, body, names[body], axes)
         else:
-            constant = _learnt(crowd, body, above[body], T, axes, estimator)
+            constant = _learnt(crowd, body, above[body], T, axes, estimator, poses)
         constants.append(constant)
         T[:, body] = _posed(crowd, constant, T)
         findings += _notes(names, constant)
@@ -213,13 +185,15 @@ def _learnt(
     T: Array,
     axes: Axes,
     estimator: Estimator,
+    poses: PoseNoise,
 ) -> Constants:
     """Return the constants of a body whose parent is posed."""
     none = np.zeros((0, 3))
     back = geometry.inverse(T[:, parent])
     markers = crowd.markers(body, without=parent)
     seen = geometry.apply(back[:, None], markers)
-    sphere = fit_sphere(seen, estimator=estimator)
+    noise = _noise(crowd, poses, parent, body, back)
+    sphere = fit_sphere(seen, estimator=estimator, noise=noise)
     if sphere.reason:
         middle = _mean(seen.reshape(-1, 3))
         return _constants(body, parent, None, middle, none, np.zeros(0), "carried")
@@ -246,6 +220,18 @@ def _learnt(
         )
     own = fit.offset[count]
     return _constants(body, parent, sphere, own, fit.offset, _weights(fit.sd), "points")
+
+
+def _noise(
+    crowd: Crowd, poses: PoseNoise, parent: int, body: int, back: Array
+) -> Array | None:
+    """Return the noise of a body's markers in the axes of its posed parent."""
+    if not crowd.determined[parent]:
+        return None
+    seen = crowd.seen_from(parent, body)
+    R = back[:, :3, :3] @ crowd.T[:, parent, :3, :3]
+    R = R[np.isfinite(R).all(axis=(1, 2))].mean(axis=0)
+    return np.asarray(R @ crowd.noise(seen, poses, parent, body) @ R.T)
 
 
 def _constants(

@@ -21,11 +21,12 @@ frees one direction or all three; two is a motion lost in the noise."""
 # times larger to be told from it.
 STIFF, APART = 0.01, 5.0
 
+# Starts of the search for two axes: all directions by 45 degrees, one of each two that
+# are opposite. Then so many turns of one axis after the other, and Gauss-Newton steps.
 STARTS = np.array(
-    [[x, y, z] for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (0, 1)], dtype=float
-)
-STARTS = STARTS[np.any(STARTS != 0.0, axis=1)]
-TURNS, STEPS = 6, 12
+    [[x, y, z] for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1)], float
+)[14:]
+TURNS, STEPS = 6, 10
 
 
 def kinds_of(

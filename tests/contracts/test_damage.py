@@ -1,0 +1,67 @@
+"""Damage: every format, written by marey or by others, survives what is done to it."""
+
+import time
+import tracemalloc
+
+import foreign
+import numpy as np
+import pytest
+from damage import assert_every_cut_is_noticed, damaged, said
+from test_formats import PAIRS, READERS, saved
+
+import marey
+
+OTHERS = [
+    pytest.param(fmt, noun, id=f"{fmt.name}-{noun}")
+    for fmt in marey.formats()
+    for noun in READERS
+    if fmt.name in foreign.FILES and getattr(fmt, f"read_{noun}")
+]
+# A binary file of others that states no count cannot show a cut between two frames.
+UNCOUNTED = {"trb"}
+
+COUNTED = [p for p in PAIRS + OTHERS if p.values[0].name not in UNCOUNTED]
+every_file = pytest.mark.parametrize(("fmt", "noun"), PAIRS + OTHERS)
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+def sample(fmt, noun, folder):
+    """A small file of this format."""
+    if fmt.name not in foreign.FILES:
+        return saved(fmt, noun, folder)
+    path = folder / f"sample{fmt.suffixes[0]}"
+    path.write_bytes(foreign.FILES[fmt.name])
+    return path
+
+
+@pytest.mark.parametrize(("fmt", "noun"), COUNTED)
+def test_every_truncation_is_an_error_or_a_finding(fmt, noun, tmp_path):
+    path = sample(fmt, noun, tmp_path)
+    step = max(path.stat().st_size // 3000, 1)
+    assert_every_cut_is_noticed(path, READERS[noun], step)
+
+
+@every_file
+def test_damage_gives_a_typed_error_or_a_result(fmt, noun, tmp_path, request):
+    path = sample(fmt, noun, tmp_path)
+    data = path.read_bytes()
+    rng = np.random.default_rng(5)
+    for _ in range(20_000 if request.config.getoption("--slow") else 2000):
+        path.write_bytes(damaged(data, rng))
+        start = time.monotonic()
+        assert said(READERS[noun], path).isprintable()
+        assert time.monotonic() - start < 10.0, "hangs"
+
+
+@every_file
+def test_damage_does_not_fill_the_memory(fmt, noun, tmp_path):
+    path = sample(fmt, noun, tmp_path)
+    data = path.read_bytes()
+    rng = np.random.default_rng(6)
+    tracemalloc.start()
+    for _ in range(300):
+        path.write_bytes(damaged(data, rng))
+        tracemalloc.reset_peak()
+        said(READERS[noun], path)
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(data) + 64 * 2**20
+    tracemalloc.stop()

@@ -1,0 +1,168 @@
+"""Rigid shapes and poses from markers, whole, gappy, bad or too few."""
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marey import geometry
+from marey.rigid import fit_rigid
+
+seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+quick = settings(deadline=None, max_examples=12)
+
+
+def moving(rng, shape, n_frames=60, noise=0.0):
+    """A shape carried through the world, and the poses that carried it."""
+    R = geometry.rotation_exp(rng.normal(size=(n_frames, 3)))
+    T = geometry.transform(R, rng.normal(size=(n_frames, 3)))
+    points = geometry.apply(T[:, None], shape)
+    return points + noise * rng.normal(size=points.shape), T
+
+
+@given(rng=seeds, n_markers=st.integers(3, 7), share=st.floats(0.0, 0.3))
+@quick
+def test_exact_markers_give_exact_poses_whatever_is_missing(rng, n_markers, share):
+    shape = rng.normal(size=(n_markers, 3))
+    points, T = moving(rng, shape)
+    lost = rng.random(points.shape[:2]) < share
+    lost[0] = False
+    points[lost] = np.nan
+    fit = fit_rigid(points)
+    enough = (~lost).sum(axis=1) >= 3
+    assert fit.determined
+    assert (np.isfinite(fit.T_world_body).all(axis=(1, 2)) == enough).all()
+    # Both carry the same points, so they differ by one constant transform.
+    between = geometry.inverse(T[enough]) @ fit.T_world_body[enough]
+    np.testing.assert_allclose(between, between[:1].repeat(enough.sum(), 0), atol=1e-6)
+    np.testing.assert_allclose(geometry.apply(between[0], fit.offset), shape, atol=1e-6)
+    assert fit.rms < 1e-6
+
+
+@given(rng=seeds)
+@quick
+def test_axes_come_from_the_markers_and_not_from_the_world(rng):
+    shape = rng.normal(size=(5, 3))
+    points, _ = moving(rng, shape, noise=0.01)
+    T_new_world = geometry.transform(
+        geometry.rotation_exp(rng.normal(size=3)), rng.normal(size=3)
+    )
+    before = fit_rigid(points)
+    after = fit_rigid(geometry.apply(T_new_world, points))
+    np.testing.assert_allclose(after.offset, before.offset, atol=1e-9)
+    np.testing.assert_allclose(
+        after.T_world_body, T_new_world @ before.T_world_body, atol=1e-9
+    )
+
+
+def test_the_body_stands_on_its_markers(rng):
+    points, _ = moving(rng, rng.normal(size=(4, 3)), noise=1e-3)
+    places = fit_rigid(points).offset
+    np.testing.assert_allclose(places.mean(axis=0), 0.0, atol=1e-12)
+    first = places[1] - places[0]
+    np.testing.assert_allclose(first / np.linalg.norm(first), [1, 0, 0], atol=1e-12)
+    assert places[2, 2] == pytest.approx(places[0, 2], abs=1e-12)
+
+
+def test_one_pose_is_that_of_the_naive_fit(rng):
+    points, _ = moving(rng, rng.normal(size=(5, 3)), n_frames=40, noise=1e-4)
+    fit = fit_rigid(points)
+    for frame in (0, 17):
+        pose = naive.kabsch(fit.offset, points[frame], np.ones(5))
+        np.testing.assert_allclose(fit.T_world_body[frame], pose, atol=2e-4)
+
+
+def test_the_noise_shows_in_rms_and_sd(rng):
+    shape = rng.normal(size=(8, 3))
+    points, _ = moving(rng, shape, n_frames=400, noise=0.01)
+    fit = fit_rigid(points)
+    # Of 24 coordinates six go into the pose.
+    expected = 0.01 * np.sqrt(3.0 * (1.0 - 6.0 / 24.0))
+    assert fit.rms == pytest.approx(expected, rel=0.05)
+    assert np.sqrt(np.mean(fit.sd**2)) == pytest.approx(fit.rms, rel=1e-9)
+
+
+def test_a_marker_that_strays_is_trusted_less(rng):
+    shape = rng.normal(size=(5, 3))
+    points, T = moving(rng, shape, n_frames=300, noise=1e-3)
+    points[:, 4] += 0.05 * rng.normal(size=(300, 3))
+    fit = fit_rigid(points)
+    equal = geometry.kabsch(fit.offset, points)
+
+    def turned(poses):
+        between = geometry.inverse(T) @ poses
+        mean = geometry.kabsch(np.eye(3), between[:, :3, :3].mean(axis=0))
+        R = np.swapaxes(mean[:3, :3], 0, 1) @ np.swapaxes(between[:, :3, :3], 1, 2)
+        return np.sqrt(np.mean(geometry.rotation_log(R) ** 2))
+
+    assert np.argmax(fit.sd) == 4
+    assert turned(fit.T_world_body) < 0.5 * turned(equal)
+
+
+def test_swaps_and_spikes_hardly_move_the_shape(rng):
+    shape = rng.normal(size=(6, 3))
+    points, _ = moving(rng, shape, n_frames=200, noise=1e-4)
+    clean = fit_rigid(points).offset
+    bad = points.copy()
+    bad[:20, [0, 1]] = bad[:20, [1, 0]]
+    bad[40:50, 3] += 5.0
+    np.testing.assert_allclose(fit_rigid(bad).offset, clean, atol=1e-3)
+
+
+@given(rng=seeds)
+@quick
+def test_a_line_is_followed_by_the_shortest_turns(rng):
+    points, _ = moving(rng, np.array([[0.0, 0, 0], [0.3, 0.1, -0.2]]), n_frames=70)
+    fit = fit_rigid(points)
+    line = points[:, 1] - points[:, 0]
+    line /= np.linalg.norm(line, axis=-1, keepdims=True)
+    assert not fit.determined
+    np.testing.assert_allclose(
+        fit.T_world_body[:, :3, :3], naive.least_turning(line), atol=1e-9
+    )
+    np.testing.assert_allclose(fit.T_world_body[:, :3, 3], points.mean(axis=1))
+    np.testing.assert_allclose(
+        geometry.apply(fit.T_world_body[:, None], fit.offset), points, atol=1e-9
+    )
+
+
+def test_one_marker_never_turns(rng):
+    points, _ = moving(rng, rng.normal(size=(1, 3)))
+    points[7] = np.nan
+    fit = fit_rigid(points)
+    assert not fit.determined
+    seen = np.arange(60) != 7
+    np.testing.assert_allclose(
+        fit.T_world_body[seen, :3, :3], np.eye(3)[None].repeat(59, 0)
+    )
+    np.testing.assert_allclose(fit.T_world_body[seen, :3, 3], points[seen, 0])
+    assert np.isnan(fit.T_world_body[7]).all()
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [np.outer(np.arange(4.0), [1, 2, 3]), np.zeros((4, 3)), np.zeros((0, 3))],
+    ids=["line", "one place", "none"],
+)
+def test_markers_that_span_no_plane_are_soft(rng, shape):
+    points, _ = moving(rng, shape)
+    assert not fit_rigid(points).determined
+
+
+def test_markers_never_seen_leave_the_others_alone(rng):
+    points, _ = moving(rng, rng.normal(size=(4, 3)))
+    without = fit_rigid(points)
+    points = np.concatenate([np.full((60, 1, 3), np.nan), points], axis=1)
+    fit = fit_rigid(points)
+    np.testing.assert_allclose(fit.T_world_body, without.T_world_body, atol=1e-9)
+    assert np.isnan(fit.offset[0]).all()
+    assert np.isnan(fit.sd[0])
+
+
+def test_nothing_seen_at_all_is_no_pose():
+    fit = fit_rigid(np.full((5, 3, 3), np.nan))
+    assert not fit.determined
+    assert np.isnan(fit.T_world_body).all()
+    assert np.isnan(fit.rms)
+    assert fit_rigid(np.zeros((0, 3, 3))).T_world_body.shape == (0, 4, 4)
