@@ -391,6 +391,19 @@ def test_a_sensor_in_the_joint_itself_is_its_centre():
     np.testing.assert_allclose(fits.center_a[row], offset, atol=1e-9)
 
 
+def test_both_methods_say_the_same_of_exact_markers():
+    _, bodies = recorded(marey.synth.linkage(), motion="exercise")
+    ours, theirs = (fit_joints(bodies, method=method) for method in ("gdke", "ball"))
+    joined = theirs.residual < 1e-6
+    assert joined.sum() == 5
+    for name in ("center_a", "center_b", "distance"):
+        np.testing.assert_allclose(
+            getattr(ours, name)[joined], getattr(theirs, name)[joined], atol=1e-6
+        )
+    np.testing.assert_allclose(ours.spread, theirs.spread, atol=1e-6)
+    np.testing.assert_allclose(ours.mediated, theirs.mediated, rtol=1e-6)
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_body_of_few_markers_serves_as_the_moving_side(count):
     figure = marey.synth.linkage()

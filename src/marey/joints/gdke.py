@@ -81,14 +81,12 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     origins on it, both as in OBrien2000.
 
     A body that is not `determined` (one or two markers) has no axes to see others
-    from: its own centre is NaN, and the residual of the pair is that of the radii. A
-    6-DoF sensor without markers counts as one marker at its origin; if that sits in
-    the joint and never moves, the centre is taken over from the other side. Bodies
-    that do not move against each other are "fixed", with the point midway between
-    them, or the mean place of the markers where one has no axes. `spread` holds how
-    far the markers moved along their main directions, as a share of their distance
-    from the centre, three from each side. Whether a third body explains a gap
-    (`mediated`) takes poses of all bodies: NaN where one has none.
+    from: its own centre is NaN, and so are the pair's `spread` and `mediated`; the
+    residual is that of the radii. A 6-DoF sensor without markers counts as one marker
+    at its origin; if that sits in the joint and never moves, the centre is taken over
+    from the other side. Bodies that do not move against each other are "fixed", with
+    the point midway between them, or the mean place of the markers where one has no
+    axes.
 
     Args:
         takes: The same bodies in one or several takes.
@@ -267,7 +265,7 @@ def _joined(T_a_b: Array, in_a: _Side, in_b: _Side) -> dict[str, Any]:
         "axis_b": in_b.axis,
         "residual": np.sqrt(np.mean(np.sum(gap**2, axis=-1))),
         "distance": away.mean(),
-        "spread": np.sort(np.concatenate([_share(in_a), _share(in_b)])),
+        "spread": _spread(T_a_b[:, :3, :3]),
         "covariance": scatter(moves) + free + block_diag(in_a.extra, in_b.extra),
         "kind": kind,
     }
@@ -293,10 +291,10 @@ def _away(side: _Side) -> Array:
     return np.asarray(total / known.sum(axis=0)[seen])
 
 
-def _share(side: _Side) -> Array:
-    away = _away(side)
-    size = np.sqrt(np.mean(away**2)) if len(away) else 0.0
-    return side.spread / size if size > 0.0 else np.zeros(3)
+def _spread(R_a_b: Array) -> Array:
+    """Return how much the turning of two bodies excites, as OBrien2000's fit has it."""
+    s = np.linalg.svd(R_a_b.mean(axis=0), compute_uv=False)
+    return np.asarray(np.sqrt(np.sort(np.concatenate([1.0 - s, 1.0 + s])).clip(0.0)))
 
 
 # --- only one body has a pose ---------------------------------------------------------
@@ -311,12 +309,11 @@ def _one_sided(in_a: _Side, in_b: _Side) -> dict[str, Any]:
         in_b = known = _at_least_a_place(in_b)
         block = slice(3, 6)
     covariance = np.full((6, 6), np.nan)
-    spread, distance = np.full(6, np.nan), np.nan
+    distance = np.nan
     if known.known:
         covariance[block, block] = scatter(known.moves) + known.extra
         if known.kind == "hinge":
             covariance[block, block] += FREE**2 * np.outer(known.axis, known.axis)
-        spread[:3] = _share(known)
         distance = float(_away(known).mean())
     return {
         "center_a": in_a.center,
@@ -325,9 +322,9 @@ def _one_sided(in_a: _Side, in_b: _Side) -> dict[str, Any]:
         "axis_b": in_b.axis,
         "residual": known.noise,
         "distance": distance,
-        "spread": spread,
+        "spread": np.full(6, np.nan),
         "covariance": covariance,
-        "kind": known.kind,
+        "kind": known.kind if known.known else "ball",
     }
 
 
