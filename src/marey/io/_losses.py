@@ -25,7 +25,7 @@ TAKE: Mapping[str, Callable[[Take], bool]] = {
 SKELETON: Mapping[str, Callable[[Skeleton], bool]] = {
     "limits": lambda s: bool(np.isfinite(s.limits).any()),
     "kinds": lambda s: bool({"hinge", "universal"} & set(s.kind)),
-    "markers on bones": lambda s: bool(s.marker_labels),
+    "markers on bones": lambda s: bool(s.marker_labels or s.sensor_names),
     "uncertainty": lambda s: bool(
         np.isfinite(s.covariance).any() or np.isfinite(s.length_sd).any()
     ),
@@ -51,7 +51,7 @@ WORDS = {
     "start": "the time of the first frame",
     "limits": "the joint limits",
     "kinds": "the kinds of joints: all stand as ball joints",
-    "markers on bones": "where the markers sit on the bones",
+    "markers on bones": "where markers and sensors sit on the bones",
     "uncertainty": "the uncertainty of the bones",
     "contacts": "the contacts",
     "skeleton": "the skeleton: its joints stand as sensors",

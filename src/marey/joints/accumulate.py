@@ -17,10 +17,12 @@ Array = np.ndarray
 class JointAccumulator:
     """Joints of a stream, from sums that grow with the pairs and never with time.
 
-    accumulator = JointAccumulator(n_bodies=16)
-    for T_world_body in stream:
-        accumulator.update(T_world_body)
-    fits = accumulator.fits()
+    ::
+
+        accumulator = JointAccumulator(n_bodies=16)
+        for T_world_body in stream:
+            accumulator.update(T_world_body)
+        fits = accumulator.fits()
 
     The sums are those of `fit_joints`, so the centres are its closed form: every frame
     has its say, spikes too. Residuals below 1e-8 of the bodies' distance are rounding.
