@@ -9,7 +9,9 @@ from rich.table import Table
 from marey import synth
 from marey.errors import OutputError
 from marey.io import read, read_motion, write
+from marey.metrics import compare
 from marey.motion import Motion
+from marey.solve import solve
 
 
 def run(console: Console, folder: Path, *, seconds: float, seed: int) -> None:
@@ -47,6 +49,26 @@ def run(console: Console, folder: Path, *, seconds: float, seed: int) -> None:
     write(figure.skeleton, folder / "performer.skel.json", overwrite=True)
     table.add_row(str(folder / "performer.skel.json"), "true skeleton", "")
     console.print(table)
+    _solve_sensors(console, folder, figure, seed)
+
+
+def _solve_sensors(
+    console: Console, folder: Path, figure: synth.Figure, seed: int
+) -> None:
+    """Record the figure with 6-DoF sensors, solve it, and hold it to the truth."""
+    take = figure.record(
+        "exercise", seconds=20.0, markers="none", sensors=True, noise=2e-3, seed=seed
+    )
+    write(take, folder / "sensors.csv", overwrite=True)
+    solution = solve(take)
+    write(solution, folder / "solved.bvh", overwrite=True)
+    seconds = sum(solution.report.seconds.values())
+    console.print(
+        f"\n[bold]{folder / 'sensors.csv'}[/]: {len(take.sensor_names)} sensors, "
+        f"2 mm noise, {take.n_frames} frames; solved in {seconds:.2f} s "
+        f"to {folder / 'solved.bvh'}; against the truth:"
+    )
+    console.print(str(compare(solution, take)))
 
 
 def _centres(found: Motion, wanted: Motion) -> np.ndarray:

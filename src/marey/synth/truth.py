@@ -173,15 +173,7 @@ class Truth:
 
     def cut(self, start: int, stop: int) -> "Truth":
         """Return the truth of frames `start` up to but not including `stop`."""
-        motions = tuple(
-            replace(
-                m,
-                T_world_root=m.T_world_root[start:stop],
-                wxyz=m.wxyz[start:stop],
-                start=m.start + start / m.rate,
-            )
-            for m in self.motions
-        )
+        motions = tuple(motion.cut(start, stop) for motion in self.motions)
         last = len(self.points) - 1
         kept = [(c, c.last if c.last >= 0 else last) for c in self.log]
         log = tuple(
