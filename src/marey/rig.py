@@ -41,7 +41,8 @@ def build_skeletons(
 
     A joint stands where its two bodies meet, a root in the middle of its joints, and
     the end of a leaf at its body's origin. The rest pose is the frame nearest to all
-    others.
+    others. Joints that used two freedoms stay balls: a take that left the third unused
+    is no proof that it is missing.
     """
     return tuple(_skeleton(bodies, joints, tree, int(root)) for root in tree.roots)
 
@@ -64,8 +65,9 @@ class _Part:
 def _skeleton(bodies: Bodies, joints: JointFits, tree: Tree, root: int) -> Skeleton:
     order = _ordered(tree.parent, root)
     parts = _parts(joints, tree, order)
-    R_rest = _rest_rotations(bodies, order)
-    T_rest = bodies.T_world_body[_rest_frame(bodies, order), root]
+    frame = _rest_frame(bodies, order)
+    R_rest = _rest_rotations(bodies, order, frame)
+    T_rest = bodies.T_world_body[frame, root]
     leaves = [i for i in range(len(parts)) if i not in {p.parent for p in parts}]
     offset = [_offset(parts, R_rest, part) for part in parts]
     offset[0] = geometry.apply(T_rest, parts[0].own)
@@ -132,9 +134,10 @@ def _freedoms(
     return axes, kinds
 
 
-def _rest_rotations(bodies: Bodies, order: list[int]) -> Float[np.ndarray, "part 3 3"]:
+def _rest_rotations(
+    bodies: Bodies, order: list[int], frame: int
+) -> Float[np.ndarray, "part 3 3"]:
     """Return the orientation of every body at rest; its own nearest frame if unseen."""
-    frame = _rest_frame(bodies, order)
     R = bodies.T_world_body[frame, order, :3, :3].copy()
     for i in np.flatnonzero(~np.isfinite(R).all(axis=(1, 2))):
         seen = np.flatnonzero(bodies.seen[:, order[i]])

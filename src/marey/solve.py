@@ -12,6 +12,7 @@ from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.io import read
 from marey.joints import JointFits, fit_joints
+from marey.joints import findings as joint_findings
 from marey.pose import solve_pose
 from marey.report import Finding, Report, Table
 from marey.rig import build_skeletons
@@ -86,7 +87,11 @@ def solve(
         tree=tree,
         subjects=subjects,
         report=Report(
-            findings=(*_read_findings(takes), *_tree_findings(tree, bodies[0])),
+            findings=(
+                *_read_findings(takes),
+                *joint_findings(bodies[0], joints),
+                *_tree_findings(tree, bodies[0]),
+            ),
             tables={"joints": _joint_table(joints, tree, bodies[0])},
             seconds=clock.seconds,
         ),

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from marey import __version__
+from marey.cli._style import COLOURS
 from marey.errors import FormatError, MareyError, OptionError
 
 if TYPE_CHECKING:
@@ -283,9 +284,8 @@ def doctor(*, json_: Json = False) -> int:
 
 
 def _print_findings(findings: "Sequence[Finding]") -> None:
-    colours = {"info": "dim", "warning": "yellow", "error": "red"}
     for finding in findings:
-        err.print(f"[{colours[finding.severity]}]{escape(str(finding))}[/]")
+        err.print(f"[{COLOURS[finding.severity]}]{escape(str(finding))}[/]")
 
 
 @contextmanager

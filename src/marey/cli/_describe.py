@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from marey.cli._style import COLOURS
 from marey.errors import FormatError, printable
 from marey.io import read, read_motion, read_skeleton, recognise
 from marey.skeleton import Skeleton
@@ -20,7 +21,6 @@ STRIP = 60
 """Width of the picture of gaps, in characters."""
 
 MOST_ROWS = 8
-COLOURS = {"info": "dim", "warning": "yellow", "error": "red"}
 
 
 def describe(path: Path, **overrides: Any) -> dict[str, Any]:

@@ -10,13 +10,12 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from marey.cli._style import COLOURS
 from marey.errors import OptionError, printable
 from marey.io import write
 from marey.report import Finding, Table
 from marey.skeleton import Skeleton
 from marey.solution import Solution
-
-COLOURS = {"info": "dim", "warning": "yellow", "error": "red"}
 
 
 def read_toml(path: Path, section: str) -> Mapping[str, Any]:
