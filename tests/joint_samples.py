@@ -6,23 +6,16 @@ import numpy as np
 
 import marey
 from marey import geometry
+from marey.papers import _pairs
 
-CENTER_A = np.array([0.03, -0.12, 0.05])
-CENTER_B = np.array([-0.08, 0.04, 0.20])
-TILT = np.array([0.4, 0.9, -0.2])
+CENTER_A, CENTER_B, TILT = _pairs.CENTER_A, _pairs.CENTER_B, _pairs.TILT
+waves, pair_poses, shaken = _pairs.smooth, _pairs.joined, _pairs.shaken
+sensor_bodies, bound = _pairs.as_sensors, _pairs.bound_of_sensors
 
 # Five markers on each body, none of them at its origin.
 MARKERS = 0.07 * np.array(
     [[1, 0.2, 0], [-0.4, 1, 0.1], [0, -0.3, 1], [-0.8, -0.7, 0.2], [0.3, 0.6, -0.9]]
 )
-
-
-def waves(rng, n_frames, n, rate=60.0, hertz=1.0):
-    """Smooth curves of mean square one: six sines each."""
-    times = np.arange(n_frames)[:, None, None] / rate
-    f, phase = rng.uniform(0.1, hertz, (6, n)), rng.uniform(0, 2 * np.pi, (6, n))
-    curve = np.sum(rng.normal(size=(6, n)) * np.sin(2 * np.pi * f * times + phase), 1)
-    return curve / curve.std(axis=0)
 
 
 def turns(rng, n_frames, swing, kind="ball"):
@@ -37,35 +30,9 @@ def turns(rng, n_frames, swing, kind="ball"):
     return geometry.rotation_exp(angles) @ geometry.rotation_exp(TILT), axis
 
 
-def pair_poses(rng, R_b_a):
-    """T_world_body of two bodies, the centre of one held to the centre of the other."""
-    n = len(R_b_a)
-    R_b, t_b = geometry.rotation_exp(waves(rng, n, 3)), 0.5 * waves(rng, n, 3)
-    R_a = R_b @ R_b_a
-    t_a = t_b + R_b @ CENTER_B - R_a @ CENTER_A
-    poses = [geometry.transform(R_a, t_a), geometry.transform(R_b, t_b)]
-    return np.stack(poses, axis=1)
-
-
 def jointed(rng, n_frames=240, swing=0.4, kind="ball"):
     """Poses of a joined pair."""
     return pair_poses(rng, turns(rng, n_frames, swing, kind)[0])
-
-
-def shaken(rng, T, noise=1e-3, turn_noise=0.01):
-    """Poses with white noise, the turns about the bodies' own axes."""
-    T = T.copy()
-    T[..., :3, 3] += noise * rng.normal(size=(*T.shape[:2], 3))
-    turn = geometry.rotation_exp(turn_noise * rng.normal(size=(*T.shape[:2], 3)))
-    T[..., :3, :3] = T[..., :3, :3] @ turn
-    return T
-
-
-def sensor_bodies(T_world_body, rate=60.0):
-    """Bodies worn as 6-DoF sensors."""
-    names = tuple(f"body{i}" for i in range(T_world_body.shape[1]))
-    take = marey.Take(rate=rate, T_world_sensor=T_world_body, sensor_names=names)
-    return marey.segment(take)
 
 
 def marker_bodies(T_world_body, rng=None, noise=0.0, rate=60.0):
@@ -139,12 +106,3 @@ def swapped(bodies):
         shared=bodies.shared[:, ::-1],
         rms=bodies.rms[::-1],
     )
-
-
-def bound(T_world_body, noise, turn_noise):
-    """Cramer-Rao bound: least covariance of (center_a, center_b) of sensors."""
-    R_a, R_b = T_world_body[:, 0, :3, :3], T_world_body[:, 1, :3, :3]
-    B_a, B_b = geometry.hat(R_a @ CENTER_A), geometry.hat(R_b @ CENTER_B)
-    S = turn_noise**2 * (B_a @ B_a.mT + B_b @ B_b.mT) + 2 * noise**2 * np.eye(3)
-    A = np.concatenate([R_a, -R_b], axis=-1)
-    return np.linalg.inv(np.sum(A.mT @ np.linalg.inv(S) @ A, axis=0))

@@ -1,5 +1,7 @@
 """Slow, obviously right versions. Loops only; never import a kernel under test."""
 
+from itertools import combinations, pairwise, product
+
 import numpy as np
 from scipy.linalg import expm
 from scipy.optimize import least_squares
@@ -187,3 +189,242 @@ def closest_poses(T_world_a, T_world_b, turn_noise, noise, start):
 
     first = np.hstack([start, np.zeros(6 * n)])
     return least_squares(off, first, x_scale="jac", xtol=1e-9, ftol=1e-9).x[:6]
+
+
+def joint_shift(T_world_a, T_world_b, frame):
+    """Where a joint is in body a, how far it shifts at a frame, and what that explains.
+
+    Two least-squares fits of all frames, row by row: two centres, and two centres and a
+    shift of the first from the frame on. What the shift explains is the fall of the sum
+    of squared gaps.
+    """
+    plain, shifted, right = [], [], []
+    for k, (A, B) in enumerate(zip(T_world_a, T_world_b, strict=True)):
+        if np.isnan(A).any() or np.isnan(B).any():
+            continue
+        R = A[:3, :3].T @ B[:3, :3]
+        late = np.eye(3) if k >= frame else np.zeros((3, 3))
+        plain.append(np.hstack([np.eye(3), -R]))
+        shifted.append(np.hstack([np.eye(3), -R, late]))
+        right.append(A[:3, :3].T @ (B[:3, 3] - A[:3, 3]))
+    y = np.hstack(right)
+    squares = []
+    for rows in (np.vstack(plain), np.vstack(shifted)):
+        u = np.linalg.lstsq(rows, y, rcond=1e-9)[0]
+        squares.append(np.sum((rows @ u - y) ** 2))
+    return u[:3], u[6:], squares[0] - squares[1]
+
+
+def swing_twist(x, y, angles):
+    """One ball's rotation: swing about a vector across the bone, after a twist."""
+    a, b, c = angles
+    return rotation(a * x + b * y) @ rotation(c * np.cross(x, y))
+
+
+def articulated(skeleton, root, turns):
+    """R and place of every joint of one frame, by recursion from the root.
+
+    `turns` holds the rotation matrix of every joint in its parent.
+    """
+    R, place = [], []
+    for joint, parent in enumerate(skeleton.parent):
+        if parent < 0:
+            R.append(turns[joint])
+            place.append(np.asarray(root, dtype=float))
+        else:
+            R.append(R[parent] @ turns[joint])
+            place.append(place[parent] + R[parent] @ skeleton.offset[joint])
+    return np.array(R), np.array(place)
+
+
+def freedoms(skeleton):
+    """Every unknown as (joint, kind, axis): the root's place, then turns."""
+    found = [(0, "place", axis) for axis in np.eye(3)]
+    for joint, kind in enumerate(skeleton.kind):
+        if kind in ("root", "ball"):
+            found += [(joint, "turn", axis) for axis in np.eye(3)]
+        elif kind == "hinge":
+            found.append((joint, "hinge", skeleton.axes[joint, 0]))
+        elif kind == "universal":
+            found.append((joint, "before", skeleton.axes[joint, 0]))
+            found.append((joint, "hinge", skeleton.axes[joint, 1]))
+    return found
+
+
+def moved(skeleton, root, turns, step):
+    """The pose one step on: balls turn about the world, hinges about their axes."""
+    R, _ = articulated(skeleton, root, turns)
+    root, turns = np.array(root, dtype=float), np.array(turns)
+    balls = {}
+    for (joint, kind, axis), d in zip(freedoms(skeleton), step, strict=True):
+        if kind == "place":
+            root = root + d * axis
+        elif kind == "turn":
+            balls[joint] = balls.get(joint, np.zeros(3)) + d * axis
+        elif kind == "before":
+            turns[joint] = rotation(d * axis) @ turns[joint]
+        else:
+            turns[joint] = turns[joint] @ rotation(d * axis)
+    for joint, w in balls.items():
+        parent = skeleton.parent[joint]
+        R_world_parent = R[parent] if parent >= 0 else np.eye(3)
+        turns[joint] = rotation(R_world_parent.T @ w) @ turns[joint]
+    return root, turns
+
+
+def target_residuals(skeleton, root, turns, points, sensors, sds):
+    """How far every target is off, in standard deviations, one frame.
+
+    A sensor's rotation counts by its three axes, which move sqrt(2) of its turn.
+    """
+    marker_sd, sensor_sd, turn_sd = sds
+    R, place = articulated(skeleton, root, turns)
+    rows = []
+    for joint, offset, y in zip(
+        skeleton.marker_joint, skeleton.marker_offset, points, strict=True
+    ):
+        if np.isfinite(y).all():
+            rows.append((place[joint] + R[joint] @ offset - y) / marker_sd)
+    for joint, own, T in zip(
+        skeleton.sensor_joint, skeleton.T_joint_sensor, sensors, strict=True
+    ):
+        if np.isfinite(T).all():
+            rows.append((place[joint] + R[joint] @ own[:3, 3] - T[:3, 3]) / sensor_sd)
+            axes = R[joint] @ own[:3, :3] - T[:3, :3]
+            rows.append(axes.T.ravel() / (np.sqrt(2.0) * turn_sd))
+    return np.hstack(rows)
+
+
+def carries(skeleton, joint, other):
+    """Whether turning a joint moves what is fixed to another."""
+    while other >= 0:
+        if other == joint:
+            return True
+        other = skeleton.parent[other]
+    return False
+
+
+def target_jacobian(skeleton, root, turns, points, sensors, sds):
+    """Derivative of `target_residuals` by the step of `moved`, target by target."""
+    marker_sd, sensor_sd, turn_sd = sds
+    R, place = articulated(skeleton, root, turns)
+    columns = []
+    for joint, kind, axis in freedoms(skeleton):
+        parent = skeleton.parent[joint]
+        before = R[parent] if parent >= 0 else np.eye(3)
+        world = {"before": before @ axis, "hinge": R[joint] @ axis}.get(kind, axis)
+
+        def velocity(point, on, kind=kind, joint=joint, world=world):
+            if kind == "place":
+                return world
+            return np.cross(world, point - place[joint]) * carries(skeleton, joint, on)
+
+        rows = []
+        for on, offset, y in zip(
+            skeleton.marker_joint, skeleton.marker_offset, points, strict=True
+        ):
+            if np.isfinite(y).all():
+                rows.append(velocity(place[on] + R[on] @ offset, on) / marker_sd)
+        for on, own, T in zip(
+            skeleton.sensor_joint, skeleton.T_joint_sensor, sensors, strict=True
+        ):
+            if np.isfinite(T).all():
+                rows.append(velocity(place[on] + R[on] @ own[:3, 3], on) / sensor_sd)
+                turns_it = kind != "place" and carries(skeleton, joint, on)
+                axes = np.cross(world, (R[on] @ own[:3, :3]).T) * turns_it
+                rows.append(axes.ravel() / (np.sqrt(2.0) * turn_sd))
+        columns.append(np.hstack(rows))
+    return np.array(columns).T
+
+
+def best_pose(skeleton, root, turns, points, sensors, sds):
+    """The pose of least squares of one frame, from a start near it: Gauss-Newton."""
+    given = (points, sensors, sds)
+    for _ in range(30):
+        J = target_jacobian(skeleton, root, turns, *given)
+        r = target_residuals(skeleton, root, turns, *given)
+        step = np.linalg.lstsq(J, -r, rcond=None)[0]
+        root, turns = moved(skeleton, root, turns, step)
+        if np.abs(step).max() < 1e-10:
+            break
+    return root, turns, target_residuals(skeleton, root, turns, *given)
+
+
+# --- bodies of markers ----------------------------------------------------------------
+
+
+def pair_statistics(points, n_blocks=10):
+    """Spread and median of all distances, part by part of the take."""
+    n_markers = points.shape[1]
+    spread, distance = np.zeros((2, n_markers, n_markers))
+    for i in range(n_markers):
+        for j in range(n_markers):
+            if i == j:
+                continue
+            away = np.linalg.norm(points[:, i] - points[:, j], axis=-1)
+            away = away[np.isfinite(away)]
+            n = len(away)
+            cuts = [b * n // n_blocks for b in range(n_blocks + 1)]
+            parts = [np.sort(away[a:b]) for a, b in pairwise(cuts)]
+            medians = [part[len(part) // 2] for part in parts]
+            middle = np.sort(medians)[n_blocks // 2]
+            total = 0.0
+            for part, median in zip(parts, medians, strict=True):
+                low, high = (
+                    part[int(share * (len(part) - 1) + 0.5)] for share in (0.05, 0.95)
+                )
+                wide = (high - low) / 3.29
+                total += len(part) * (wide**2 + (median - middle) ** 2)
+            spread[i, j], distance[i, j] = np.sqrt(total / n), middle
+    return spread, distance
+
+
+def cover_worth(odds, cover, price):
+    """Evidence of all pairs that share a body, less the price of memberships."""
+    together = (cover.T.astype(int) @ cover) > 0
+    return np.triu(odds * together, 1).sum() - price * cover.sum()
+
+
+def cover_neighbours(cover, most_bodies):
+    """Every cover one change away: join, leave, move, merge, open."""
+    yield from _other_memberships(cover, most_bodies)
+    for a, b in combinations(range(len(cover)), 2):
+        merged = cover.copy()
+        merged[a] |= merged[b]
+        yield np.delete(merged, b, axis=0)
+    worn = cover.sum(axis=0)
+    for i, j in combinations(np.flatnonzero(worn < most_bodies), 2):
+        opened = np.zeros((1, cover.shape[1]), dtype=bool)
+        opened[0, [i, j]] = True
+        yield np.concatenate([cover, opened])
+
+
+def _other_memberships(cover, most_bodies):
+    worn = cover.sum(axis=0)
+    for body, marker in product(*map(range, cover.shape)):
+        other = cover.copy()
+        other[body, marker] ^= True
+        if cover[body, marker]:
+            if worn[marker] > 1:
+                yield other
+            continue
+        if worn[marker] < most_bodies:
+            yield other
+        for old in np.flatnonzero(cover[:, marker]):
+            moved = other.copy()
+            moved[old, marker] = False
+            yield moved
+
+
+def adjusted_rand(one, two):
+    """Agreement of two labellings: 1 = the same, 0 = as by chance."""
+    rows, columns = (np.unique(x, return_inverse=True)[1] for x in (one, two))
+    count = np.zeros((rows.max() + 1, columns.max() + 1))
+    np.add.at(count, (rows, columns), 1)
+
+    def pairs(x):
+        return float((x * (x - 1) / 2).sum())
+
+    both, a, b = pairs(count), pairs(count.sum(1)), pairs(count.sum(0))
+    chance = a * b / pairs(np.array([len(rows)]))
+    return 1.0 if both == a == b else (both - chance) / ((a + b) / 2 - chance)

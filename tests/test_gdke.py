@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 import marey
 from marey import geometry
-from marey.errors import OptionError
-from marey.joints import fit_joints
+from marey.errors import DataError, OptionError
+from marey.joints import findings, fit_joints
 from marey.joints.gdke import SphereAccumulator, fit_sphere
+from marey.papers._pairs import bound_of_markers
 from marey.segment import segment
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -475,20 +476,21 @@ def test_takes_pool_whatever_axes_their_bodies_have():
 
 
 def hip(rng, *, swing, noise, n_frames=1000):
-    """Pelvis and thigh of four markers each, the joint known in the world."""
+    """Pelvis and thigh of four markers each, their true places seen from the hip."""
     pelvis = np.array(
         [[210, 60, 110], [-30, 60, 110], [200, -90, 120], [-20, -90, 120]]
     )
     thigh = np.array(
         [[60, 40, -150], [-50, 60, -220], [40, -60, -300], [-30, 30, -380]]
     )
+    places = 1e-3 * np.stack([pelvis, thigh])
     R = geometry.rotation_exp(0.4 * rng.normal(size=(n_frames, 3)))
     joint = rng.normal(size=(n_frames, 3))
     turn = geometry.rotation_exp(swing * rng.normal(size=(n_frames, 3)) * [1, 1, 0.5])
     points = np.concatenate(
         [
-            np.einsum("fij,mj->fmi", frame, 1e-3 * places)
-            for frame, places in ((R, pelvis), (R @ turn, thigh))
+            np.einsum("fij,mj->fmi", frame, own)
+            for frame, own in zip((R, R @ turn), places, strict=True)
         ],
         axis=1,
     )
@@ -496,33 +498,198 @@ def hip(rng, *, swing, noise, n_frames=1000):
     labels = tuple(f"{body}{i}" for body in "PT" for i in range(4))
     take = marey.Take(rate=100.0, points=points, labels=labels)
     template = {"pelvis": ["P*"], "thigh": ["T*"]}
-    return segment(take, method="template", template=template), joint
+    return segment(take, method="template", template=template), places
 
 
 def hip_errors(rng, runs, **options):
-    """Errors and squared errors over their covariance of both centres."""
+    """Rms error of both centres over the least possible, and over their covariance.
+
+    A body's axes are known as well as its markers' places are: the true joint in them
+    is where the true places, laid on those found, put it. The mean over frames of the
+    joint in the body's noisy poses would share their noise with the answer.
+    """
     errors, squares = [], []
     for _ in range(runs):
-        bodies, joint = hip(rng, **options)
+        bodies, places = hip(rng, **options)
         fits = fit_joints(bodies, method="gdke")
-        back = geometry.inverse(bodies.T_world_body)
+        found = bodies.marker_offset.reshape(2, 4, 3)
+        true = geometry.kabsch(places, found)[:, :3, 3]
         for side, center in enumerate((fits.center_a[0], fits.center_b[0])):
-            off = center - geometry.apply(back[:, side], joint).mean(axis=0)
+            off = center - true[side]
             C = fits.covariance[0][3 * side : 3 * side + 3, 3 * side : 3 * side + 3]
             errors.append(off)
             squares.append(off @ np.linalg.solve(C, off))
-    return np.sqrt(np.mean(np.sum(np.square(errors), axis=1))), np.mean(squares)
+    C = bound_of_markers(
+        bodies.T_world_body, places, np.zeros((2, 3)), options["noise"]
+    )
+    rms = np.sqrt(np.mean(np.sum(np.square(errors), axis=1)))
+    return rms / np.sqrt(0.5 * np.trace(C)), np.mean(squares)
 
 
-@pytest.mark.parametrize(
-    ("degrees", "noise", "bound"),
-    [(5, 1e-3, 1.3e-3), (10, 3e-3, 2.0e-3), (20, 1e-3, 0.35e-3)],
-)
-def test_a_hip_of_small_range_and_noisy_axes(rng, degrees, noise, bound):
-    """Within about twice the bound of Cramer and Rao; the plain fit is off tenfold."""
-    error, square = hip_errors(rng, 12, swing=np.radians(degrees), noise=noise)
-    assert error < bound
-    assert 1.8 < square < 4.8
+@pytest.mark.parametrize(("degrees", "noise"), [(5, 1e-3), (10, 3e-3), (20, 1e-3)])
+def test_a_hip_of_small_range_and_noisy_axes(rng, degrees, noise):
+    """At the bound of Cramer and Rao, and known to be: both to the scatter of 40 runs.
+
+    That is 8 % of the error and 0.39 of its square over the covariance, 3 if honest;
+    `marey papers knight2007` has a hundred runs of twelve such cells.
+    """
+    swing = np.radians(degrees)
+    ratio, square = hip_errors(rng, 40, swing=swing, noise=noise, n_frames=300)
+    assert 0.8 < ratio < 1.2
+    assert 2.2 < square < 3.8
+
+
+def test_the_gap_counts_where_the_spheres_show_little(rng):
+    """Radii alone leave a hip of five degrees half as well known."""
+    off = {"corrected": [], "geometric": []}
+    for _ in range(10):
+        bodies, places = hip(rng, swing=np.radians(5), noise=1e-3, n_frames=300)
+        true = geometry.kabsch(places[0], bodies.marker_offset[:4])[:3, 3]
+        for estimator, errors in off.items():
+            fits = fit_joints(bodies, method="gdke", estimator=estimator)
+            errors.append(np.sum((fits.center_a[0] - true) ** 2))
+    assert np.sum(off["geometric"]) < 0.6 * np.sum(off["corrected"])
+
+
+def pinned(rng, *, noise, n_frames=300):
+    """Two bodies of four markers on a pin along z, and where they are."""
+    places = rng.normal(size=(2, 4, 3)) * [0.15, 0.15, 0.1] + [0.2, 0.0, 0.0]
+    R = geometry.rotation_exp(0.4 * rng.normal(size=(n_frames, 3)))
+    about = 0.5 * rng.normal(size=(n_frames, 1)) * [0.0, 0.0, 1.0]
+    T = geometry.transform(
+        np.stack([R, R @ geometry.rotation_exp(about)], axis=1),
+        rng.normal(size=(n_frames, 1, 3)),
+    )
+    points = geometry.apply(T[:, :, None], places)
+    points = points + noise * rng.normal(size=points.shape)
+    labels = tuple(f"{body}{i}" for body in "AB" for i in range(4))
+    take = marey.Take(rate=100.0, points=points.reshape(n_frames, 8, 3), labels=labels)
+    return segment(take, method="template", template={"A": ["A*"], "B": ["B*"]}), places
+
+
+def test_the_axis_of_a_hinge_knows_its_error(rng):
+    """Two directions are free: the mean square error over its covariance is 2."""
+    squares = []
+    for _ in range(40):
+        bodies, places = pinned(rng, noise=1e-3)
+        fits = fit_joints(bodies, method="gdke")
+        assert fits.kind == ("hinge",)
+        R = geometry.kabsch(places, bodies.marker_offset.reshape(2, 4, 3))[:, :3, :3]
+        for side, axis in enumerate((fits.axis_a[0], fits.axis_b[0])):
+            true = R[side, :, 2] * np.sign(axis @ R[side, :, 2])
+            block = slice(3 * side, 3 * side + 3)
+            C = fits.axis_covariance[0][block, block]
+            off = axis - true
+            squares.append(off @ np.linalg.pinv(C, rcond=1e-6) @ off)
+    assert 1.4 < np.mean(squares) < 2.7
+
+
+@pytest.mark.parametrize("estimator", ["corrected", "geometric"])
+def test_the_axis_of_a_circle_knows_its_error(rng, estimator):
+    squares, model = [], []
+    for _ in range(80):
+        points, _, axis, _ = on_hinge(rng, 200, n_markers=2, noise=0.01)
+        sphere = fit_sphere(points, estimator=estimator)
+        growing = SphereAccumulator(2)
+        growing.update(points)
+        for fit, kept in ((sphere, squares), (growing.fit(), model)):
+            off = fit.axis - axis * np.sign(axis @ fit.axis)
+            C = np.linalg.pinv(fit.axis_covariance, rcond=1e-6)
+            kept.append(off @ C @ off)
+    assert 1.5 < np.mean(squares) < 2.6
+    assert 1.5 < np.mean(model) < 2.6
+
+
+def test_an_axis_that_was_given_or_is_none_has_no_covariance(rng):
+    points, _, axis, _ = on_hinge(rng, 100, noise=0.01)
+    given_axis = fit_sphere(points, kind="hinge", axis=axis)
+    ball = fit_sphere(on_ball(rng, 100, noise=0.01)[0])
+    for sphere in (given_axis, ball):
+        assert np.isnan(sphere.axis_covariance).all()
+
+
+@pytest.mark.parametrize("n_markers", [1, 3])
+@pytest.mark.parametrize("n_frames", [50, 200, 1000])
+def test_markers_at_rest_show_no_joint(rng, n_markers, n_frames):
+    """Whatever the noise: nearly never is it taken for motion."""
+    kinds = [
+        fit_sphere(rng.normal(size=(n_frames, n_markers, 3))).kind for _ in range(60)
+    ]
+    assert kinds.count("fixed") >= 58
+
+
+# --- bodies that cannot do ------------------------------------------------------------
+
+
+def two_bodies(points):
+    take = marey.Take(rate=30.0, points=points, labels=tuple("abcdefgh"))
+    names = {"A": list("abcd"), "B": list("efgh")}
+    return segment(take, method="template", template=names)
+
+
+def turning(rng, n_frames):
+    """Two bodies of four markers that turn about the same point."""
+    parts = [on_ball(rng, n_frames, swing=1.0, n_markers=4, center=np.zeros(3))[0]]
+    parts += [on_ball(rng, n_frames, swing=1.0, n_markers=4, center=np.zeros(3))[0]]
+    return np.concatenate(parts, axis=1)
+
+
+@pytest.mark.parametrize("n_frames", [1, 2, 3])
+def test_fewer_than_four_positions_are_no_joint(rng, n_frames):
+    bodies = two_bodies(turning(rng, n_frames))
+    fits = fit_joints(bodies, method="gdke")
+    assert not fits.fitted[0]
+    assert [f.code for f in findings(bodies, fits)] == ["pair-unseen"]
+
+
+def test_somebody_must_have_axes(rng):
+    points = turning(rng, 50)
+    points[:, :4] = points[:, :1]
+    points[:, 4:] = points[:, 4:5] + np.arange(4)[:, None] * rng.normal(size=(50, 1, 3))
+    with pytest.raises(DataError, match="need one body with axes"):
+        fit_joints(two_bodies(points), method="gdke")
+
+
+def test_markers_on_a_line_serve_as_the_moving_side(rng):
+    points = turning(rng, 200)
+    line = points[:, :1] + np.arange(4)[:, None] * (points[:, 1:2] - points[:, :1])
+    points[:, :4] = line
+    bodies = two_bodies(points)
+    fits = fit_joints(bodies, method="gdke")
+    assert np.isnan(fits.center_a).all()
+    np.testing.assert_allclose(
+        geometry.apply(bodies.T_world_body[:, 1], fits.center_b[0]), 0.0, atol=1e-7
+    )
+    assert np.isfinite(fits.covariance[0, 3:, 3:]).all()
+    findings(bodies, fits)
+
+
+def test_a_body_that_is_never_seen_is_named(rng):
+    points = turning(rng, 50)
+    points[:, :4] = np.nan
+    bodies = two_bodies(points)
+    fits = fit_joints(bodies, method="gdke")
+    assert not fits.fitted[0]
+    assert {f.code for f in findings(bodies, fits)} == {"body-unseen", "pair-unseen"}
+
+
+def test_identical_frames_are_fixed(rng):
+    bodies = two_bodies(np.repeat(turning(rng, 1), 50, axis=0))
+    fits = fit_joints(bodies, method="gdke")
+    assert fits.kind == ("fixed",)
+    assert "joint-still" in {f.code for f in findings(bodies, fits)}
+
+
+def test_bodies_hardly_ever_posed_together_are_seen_one_by_one(rng):
+    """Each body sees single markers of the other in frames without its pose."""
+    points = turning(rng, 60)
+    points[:30, 5:] = np.nan
+    points[30:, 1:4] = np.nan
+    fits = fit_joints(two_bodies(points), method="gdke")
+    assert fits.fitted[0]
+    assert np.isfinite(fits.covariance[0, :3, :3]).all()
+    assert np.isfinite(fits.covariance[0, 3:, 3:]).all()
+    assert np.isnan(fits.spread).all()
 
 
 def test_unknown_options_of_the_fit_are_named(unchecked):

@@ -80,6 +80,15 @@ def test_one_marker_on_a_hinge_is_enough(axes):
     )
 
 
+@pytest.mark.parametrize(("keep", "noise"), [(1, 1e-4), (2, 1e-3), (4, 3e-3)])
+def test_hinges_stay_hinges_though_noise_adds_up_along_the_chain(keep, noise):
+    figure = marey.synth.pendulum()
+    _, bodies = recorded(figure, keep=keep, motion="swing", noise=noise)
+    skeleton, _ = estimate_skeleton(bodies, tree_of(figure))
+    assert skeleton.kind == ("root", "hinge", "hinge", "hinge")
+    np.testing.assert_allclose(skeleton.lengths[2:], 0.52, atol=6.0 * noise)
+
+
 def test_one_marker_on_a_ball_joint_swings_without_twist():
     figure = marey.synth.linkage()
     take, bodies = recorded(figure, keep=1)
@@ -206,6 +215,35 @@ def test_the_root_needs_three_markers():
     bodies = segment(take, method="template", template=names)
     with pytest.raises(DataError, match="root Base: found 2 markers"):
         estimate_skeleton(bodies, {"Arm": "Base"})
+
+
+def test_a_parent_never_seen_is_named():
+    figure = marey.synth.linkage()
+    take, bodies = recorded(figure, seconds=4.0)
+    points = take.points.copy()
+    points[:, bodies.marker_body == bodies.names.index("LeftUpperArm")] = np.nan
+    names = {n: [] for n in bodies.names}
+    for label, body in zip(take.labels, bodies.marker_body, strict=True):
+        names[bodies.names[body]].append(label)
+    gone = marey.Take(rate=30.0, points=points, labels=take.labels)
+    hidden = segment(gone, method="template", template=names)
+    hierarchy = estimate_hierarchy((hidden,), tree_of(figure))
+    unseen = {f.subject for f in hierarchy.findings if f.code == "body-unseen"}
+    assert unseen == {"LeftUpperArm", "LeftLowerArm"}
+    assert np.isfinite(hierarchy.pose(hidden).T_world_root).all()
+
+
+def test_a_root_never_seen_is_refused():
+    figure = marey.synth.linkage()
+    take, bodies = recorded(figure, seconds=1.0)
+    points = np.full_like(take.points, np.nan)
+    names = {n: [] for n in bodies.names}
+    for label, body in zip(take.labels, bodies.marker_body, strict=True):
+        names[bodies.names[body]].append(label)
+    gone = marey.Take(rate=30.0, points=points, labels=take.labels)
+    hidden = segment(gone, method="template", template=names)
+    with pytest.raises(DataError, match="root Torso"):
+        estimate_hierarchy((hidden,), tree_of(figure))
 
 
 def test_other_bodies_and_options_are_refused(unchecked):

@@ -122,7 +122,7 @@ def test_a_motion_keeps_limits_lengths_ground_and_contacts(name, motion):
     np.testing.assert_allclose(bones, np.tile(figure.skeleton.lengths[1:], (270, 1)))
     if figure.legs or motion == "jump":
         assert T[..., 2, 3].min() > -LOW
-        assert done.contacts
+        assert done.contacts or motion == "swing"
     for contact in done.contacts:
         assert abs(contact.anchor[2]) < LOW
         during = (done.times >= contact.start) & (done.times <= contact.end)

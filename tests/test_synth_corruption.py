@@ -119,6 +119,21 @@ def test_soft_tissue_slides_by_the_distance_asked_for(person):
     assert np.sqrt(np.mean(slide[:, thigh] ** 2)) == pytest.approx(0.02, rel=1e-9)
 
 
+def test_the_skin_of_one_body_alone_may_slide(person):
+    loose = {"soft_tissue_on": ("Hips",)}
+    take = walk(person, soft_tissue=0.03, soft_tissue_turn=0.1, **loose)
+    moved = np.linalg.inv(take.truth.T_world_sensor) @ take.T_world_sensor
+    slide = np.sqrt(np.mean(np.sum(moved[..., :3, 3] ** 2, axis=-1), axis=0))
+    angle = np.linalg.norm(geometry.rotation_log(moved[..., :3, :3]), axis=-1)
+    hips = np.array([name == "Hips" for name in take.sensor_names])
+    np.testing.assert_allclose(slide, np.where(hips, 0.03, 0.0), atol=1e-9)
+    np.testing.assert_allclose(
+        np.sqrt(np.mean(angle**2, axis=0)), np.where(hips, 0.1, 0.0), atol=1e-6
+    )
+    with pytest.raises(marey.OptionError, match="Hip"):
+        walk(person, soft_tissue=0.03, soft_tissue_on=("Hip",))
+
+
 def test_half_of_the_soft_tissue_is_common_to_a_body(person):
     take = walk(person, soft_tissue=0.02, markers=40, sensors=False)
     slide = take.points - take.truth.points

@@ -7,6 +7,7 @@ import marey
 from marey import geometry
 from marey.errors import DataError, FormatError, OptionError
 from marey.segment import Template, read_template, segment
+from marey.segment.template import contracted
 
 MAP = """
 [bodies]
@@ -160,5 +161,64 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
 def test_a_template_needs_a_map(walk):
     with pytest.raises(OptionError, match="template: found None, need a marker map"):
         segment(walk, method="template")
-    with pytest.raises(OptionError, match="one of auto, sensors, template"):
-        segment(walk, method="labels", template=Template({"a": ("A",)}))
+    with pytest.raises(OptionError, match="one of auto, overlap, spectral, labels"):
+        segment(walk, method="map", template=Template({"a": ("A",)}))
+
+
+# --- trees and skeletons --------------------------------------------------------------
+
+TREE = {"b": "a", "c": "b", "d": "b", "e": "d", "f": "a"}
+
+
+@pytest.mark.parametrize(
+    ("present", "parents"),
+    [
+        ("abcdef", TREE),
+        ("acdef", {"c": "a", "d": "a", "e": "d", "f": "a"}),
+        ("ace", {"c": "a", "e": "a"}),
+        ("bcef", {"c": "b", "e": "b", "f": "b"}),
+        ("cef", {"e": "c", "f": "c"}),
+        ("fec", {"e": "f", "c": "f"}),
+        ("c", {}),
+        ("", {}),
+    ],
+)
+def test_bodies_that_are_not_there_are_shrunk_away(present, parents):
+    assert contracted(TREE, list(present)) == parents
+
+
+def test_two_trees_stay_two():
+    parent = {"b": "a", "c": "b", "y": "x", "z": "x"}
+    assert contracted(parent, list("bcyz")) == {"c": "b", "z": "y"}
+
+
+def test_a_skeleton_with_markers_is_a_map(walk):
+    skeleton = marey.Skeleton(
+        names=("pelvis", "hip", "thigh", "shank", "end"),
+        parent=np.array([-1, 0, 1, 2, 3]),
+        offset=np.zeros((5, 3)),
+        marker_labels=("LFWT", "LTHI", "RFWT", "LSHN", "LKNE", "LBWT"),
+        marker_joint=np.array([0, 2, 0, 3, 2, 0]),
+        marker_offset=np.zeros((6, 3)),
+    )
+    template = read_template(skeleton)
+    assert template.markers == {
+        "pelvis": ("LFWT", "RFWT", "LBWT"),
+        "thigh": ("LTHI", "LKNE"),
+        "shank": ("LSHN",),
+    }
+    assert template.parent == {"thigh": "pelvis", "shank": "thigh"}
+    assert segment(walk, template=skeleton).names == ("pelvis", "thigh", "shank")
+
+
+def test_a_skeleton_without_markers_is_no_map():
+    bare = marey.Skeleton(names=("a",), parent=np.array([-1]), offset=np.zeros((1, 3)))
+    with pytest.raises(DataError, match="skeleton as a marker map: found no markers"):
+        read_template(bare)
+
+
+def test_a_vsk_by_its_path_says_what_to_give(tmp_path):
+    path = tmp_path / "joe.vsk"
+    path.write_text("<KinematicModel></KinematicModel>", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"marey\.read_skeleton"):
+        read_template(path)

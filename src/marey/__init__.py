@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from marey import metrics as metrics
     from marey import synth as synth
     from marey.bodies import Bodies as Bodies
+    from marey.clean import CleanOptions as CleanOptions
+    from marey.clean import clean as clean
+    from marey.clean import find_slips as find_slips
+    from marey.clean import scaled as scaled
     from marey.errors import ConvergenceError as ConvergenceError
     from marey.errors import DataError as DataError
     from marey.errors import FormatError as FormatError
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "marey.bodies": ("Bodies",),
+    "marey.clean": ("CleanOptions", "clean", "find_slips", "scaled"),
     "marey.errors": (
         "ConvergenceError",
         "DataError",

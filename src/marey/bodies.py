@@ -1,6 +1,7 @@
 """Rigid bodies moving through a take."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -46,6 +47,15 @@ class Bodies:
 
     rms: Float[np.ndarray, " body"]
     """Root mean square distance of the body's markers from rigid, in metres."""
+
+    marker_noise: Float[np.ndarray, " told"] = field(
+        default_factory=lambda: np.zeros(0)
+    )
+    """How far each marker strays from the others of its body, one standard deviation in
+    metres; empty where it was not asked."""
+
+    parents: Mapping[str, str] = field(default_factory=dict)
+    """Parent of each body by name, where a map or the labels say it; else empty."""
 
     findings: tuple[Finding, ...] = ()
     """What finding the bodies met: markers missing from a map, bodies left soft."""

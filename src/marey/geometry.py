@@ -183,8 +183,8 @@ def transform(
 
 def inverse(T: Float[Array, "*batch 4 4"]) -> Float[Array, "*batch 4 4"]:
     """Return T_b_a of rigid T_a_b."""
-    R = np.swapaxes(T[..., :3, :3], -1, -2)
-    return transform(R, -np.einsum("...ij,...j->...i", R, T[..., :3, 3]))
+    R = np.swapaxes(T[..., :3, :3], -1, -2)  # OBrien2000, Eq. 2
+    return transform(R, -np.einsum("...ij,...j->...i", R, T[..., :3, 3]))  # Eq. 3
 
 
 def apply(
@@ -192,7 +192,7 @@ def apply(
 ) -> Float[Array, "*batch 3"]:
     """Return points_a = T_a_b @ points_b."""
     turned = np.einsum("...ij,...j->...i", T[..., :3, :3], points)
-    return np.asarray(turned + T[..., :3, 3])
+    return np.asarray(turned + T[..., :3, 3])  # OBrien2000, Eq. 1
 
 
 def transform_exp(twist: Float[Array, "*batch 6"]) -> Float[Array, "*batch 4 4"]:

@@ -9,7 +9,11 @@ from marey import geometry
 
 Array = np.ndarray
 
-ROUNDS = 12
+ROUNDS = 10
+"""Turns of shape and poses, on a sample of the frames."""
+
+LAST_ROUNDS = 2
+"""Turns on all frames, from there."""
 
 # Positions further off than so many standard deviations hardly count.
 OUTLIER = 3.0
@@ -21,7 +25,7 @@ CLEAR = 0.2
 # A body this much narrower than long is a line.
 NARROW = 1e-6
 
-# Frames looked at for the start.
+# Frames looked at for the start, and until the shape hardly changes any more.
 SAMPLE = 300
 
 
@@ -77,7 +81,7 @@ def fit_rigid(
     G = _axes(shape)
     shape = geometry.apply(G, shape)
     T = T @ geometry.inverse(G)
-    return _fitted(points, shape, T, determined=True)
+    return fitted(points, shape, T, determined=True)
 
 
 def _start(points: Array) -> Array:
@@ -103,16 +107,35 @@ def _spans_a_plane(shape: Array) -> bool:
 
 
 def _settled(points: Array, shape: Array, own: Array) -> tuple[Array, Array]:
-    """Return shape and poses when they no longer change each other much."""
-    weight = np.broadcast_to(own, points.shape[:2])
-    T = geometry.kabsch(shape, points, weight)
+    """Return shape and poses when they no longer change each other much.
+
+    On a sample of the frames at first: the shape is nearly there before all are seen.
+    """
+    some = points[:: max(len(points) // SAMPLE, 1)]
+    T = geometry.kabsch(shape, some, own)
+    weight = np.broadcast_to(own, some.shape[:2])
     for turn in range(ROUNDS):
-        local = geometry.apply(geometry.inverse(T)[:, None], points)
+        local = geometry.apply(geometry.inverse(T)[:, None], some)
         shape = _median(local) if turn < 2 else _mean(local, weight)
-        off = np.sum((local - shape) ** 2, axis=-1)
-        weight = own * _trust(off, shape)
-        T = geometry.kabsch(shape, points, weight)
+        weight, T = _posed(some, local, shape, own)
+    T = geometry.kabsch(shape, points, own)
+    local = geometry.apply(geometry.inverse(T)[:, None], points)
+    # A marker that no frame of the sample showed.
+    shape = np.where(np.isfinite(shape), shape, _median(local))
+    weight, T = _posed(points, local, shape, own)
+    for _ in range(LAST_ROUNDS):
+        local = geometry.apply(geometry.inverse(T)[:, None], points)
+        shape = _mean(local, weight)
+        weight, T = _posed(points, local, shape, own)
     return shape, T
+
+
+def _posed(
+    points: Array, local: Array, shape: Array, own: Array
+) -> tuple[Array, Array]:
+    """Return weights by how far positions are from the shape, and poses by these."""
+    weight = own * _trust(np.sum((local - shape) ** 2, axis=-1), shape)
+    return weight, geometry.kabsch(shape, points, weight)
 
 
 def _median(local: Array) -> Array:
@@ -164,7 +187,14 @@ def _axes(shape: Array) -> Array:
     return geometry.transform(R, -R @ places.mean(axis=0))
 
 
-def _fitted(points: Array, shape: Array, T: Array, *, determined: bool) -> RigidFit:
+def fitted(
+    points: Float[Array, "frame marker 3"],
+    shape: Float[Array, "marker 3"],
+    T: Float[Array, "frame 4 4"],
+    *,
+    determined: bool,
+) -> RigidFit:
+    """Return markers with this shape and these poses, and how far they stray."""
     local = geometry.apply(geometry.inverse(T)[:, None], points)
     off = np.sum((local - shape) ** 2, axis=-1)
     known = np.isfinite(off)
@@ -188,7 +218,7 @@ def _soft(points: Array) -> RigidFit:
             R = _following(points[:, ever[-1]] - points[:, ever[0]])
         T = geometry.transform(R, points[:, ever].mean(axis=1))
     local = geometry.apply(geometry.inverse(T)[:, None], points)
-    return _fitted(points, _median(local), T, determined=False)
+    return fitted(points, _median(local), T, determined=False)
 
 
 def _following(line: Array) -> Array:

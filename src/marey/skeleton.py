@@ -191,5 +191,5 @@ class Skeleton:
             if parent < 0:
                 T[:, joint] = T_world_root
             else:
-                T[:, joint] = T[:, parent] @ T[:, joint]
+                T[:, joint] = T[:, parent] @ T[:, joint]  # OBrien2000, Eqs. 4-5
         return T

@@ -57,7 +57,8 @@ class Source:
     """Frame rate in hertz."""
 
     findings: tuple[Finding, ...] = ()
-    """What reading met: frames missing, labels repeated, points left out."""
+    """What reading met, and cleaning after it: frames missing, labels repeated, points
+    left out, sensors in error."""
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """What else the file says of itself, in the words of its format."""

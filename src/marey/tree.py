@@ -6,6 +6,8 @@ from math import inf
 import numpy as np
 from jaxtyping import Float, Int
 
+Place = tuple[float, float, float]
+
 
 @dataclass(frozen=True, slots=True)
 class Loop:
@@ -15,10 +17,22 @@ class Loop:
     """Index into `JointFits.pair`."""
 
     first: float = -inf
-    """Second at which the link begins; -inf = it always was."""
+    """Second at which the link begins, counted from the first frame; -inf = it always
+    was."""
 
     last: float = inf
     """Second at which the link ends; inf = it lasts."""
+
+    kind: str = ""
+    """"fixed" for a grip, "ball" for hands that turn in each other; "" = as the pair's
+    joint."""
+
+    center_a: Place | None = None
+    """Where the two are linked in the coordinates of the pair's first body, in metres;
+    None = where the pair's joint is."""
+
+    center_b: Place | None = None
+    """The same in the second body."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -41,3 +55,21 @@ class Tree:
     def roots(self) -> Int[np.ndarray, " root"]:
         """The bodies without a parent, one per subject."""
         return np.flatnonzero(self.parent < 0)
+
+    def way(self, a: int, b: int) -> tuple[int, ...]:
+        """Return the bodies on the way from one to another, both among them.
+
+        None when they hang on different roots.
+        """
+        up, down = self._line(a), self._line(b)
+        meet = next((body for body in up if body in down), None)
+        if meet is None:
+            return ()
+        return (*up[: up.index(meet) + 1], *reversed(down[: down.index(meet)]))
+
+    def _line(self, body: int) -> list[int]:
+        """Return a body and those above it."""
+        line = [body]
+        while self.parent[line[-1]] >= 0:
+            line.append(int(self.parent[line[-1]]))
+        return line

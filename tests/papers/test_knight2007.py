@@ -8,44 +8,30 @@ from scipy import stats
 
 from marey import geometry
 from marey.joints.gdke import SphereAccumulator, fit_sphere
+from marey.papers import Effort, _knight_arcs, experiments
+from marey.papers import _knight_samples as samples
+from marey.papers._knight_joints import hip
+from marey.papers._knight_sphere import draw_runs
 
 
-def whole_sphere(rng, n_points, noise, *, radius=1.0, center=(0.0, 0.0, 0.0)):
-    """Points spread evenly over a sphere, with noise of one sd per coordinate."""
-    way = rng.normal(size=(n_points, 3))
-    way /= np.linalg.norm(way, axis=-1, keepdims=True)
-    return center + radius * way + noise * rng.normal(size=(n_points, 3))
+def whole_sphere(rng, n_points, noise):
+    return samples.whole_sphere(rng, n_points) + noise * rng.normal(size=(n_points, 3))
 
 
 def arc(rng, n_points, reach, noise):
     """Points on an arc of the unit circle about the origin, -reach to reach."""
-    angle = rng.uniform(-reach, reach, n_points)
-    points = np.stack([np.cos(angle), np.sin(angle), 0.0 * angle], axis=-1)
-    return points + noise * rng.normal(size=(n_points, 3))
+    return samples.arc(rng, n_points, reach) + noise * rng.normal(size=(n_points, 3))
 
 
 def cap(rng, n_points, half_angle, noise):
-    z = rng.uniform(np.cos(half_angle), 1.0, n_points)
-    turn = rng.uniform(0.0, 2.0 * np.pi, n_points)
-    flat = np.sqrt(1.0 - z**2)
-    points = np.stack([flat * np.cos(turn), flat * np.sin(turn), z], axis=-1)
-    return points + noise * rng.normal(size=(n_points, 3))
+    way = samples.cap(rng, n_points, half_angle)
+    return way + noise * rng.normal(size=(n_points, 3))
 
 
 @pytest.fixture(scope="module")
 def monte_carlo():
     """Sec. 2.2: error of the centre in units of sigma / sqrt(N), 1500 of 5000 runs."""
-    rng = np.random.default_rng(2007)
-    errors = []
-    for _ in range(1500):
-        n_points = rng.integers(4, 1001)
-        noise = rng.lognormal(0.0, 10.0)
-        radius = rng.lognormal(0.18, 1.0)
-        center = np.array([0.6, -0.2, 0.9]) + 0.5 * rng.normal(size=3)
-        points = whole_sphere(rng, n_points, noise, radius=radius, center=center)
-        found = fit_sphere(points, estimator="kasa", kind="ball").center
-        errors.append(np.linalg.norm(found - center) / noise * np.sqrt(n_points))
-    errors = np.array(errors)
+    errors = draw_runs(np.random.default_rng(2007), 1500).error
     # Four points may lie almost in a plane: their error has no bound.
     return errors[errors < np.quantile(errors, 0.999)]
 
@@ -165,3 +151,96 @@ def test_positions_may_come_from_different_times(rng):
     np.testing.assert_allclose(
         growing.fit(estimator="kasa").center, at_once.center, atol=1e-12
     )
+
+
+def test_the_bound_of_a_whole_sphere_is_three_sigma_over_the_root_of_n(rng):
+    way = samples.whole_sphere(rng, 200_000)
+    assert samples.bound_of(way, 1.0) * np.sqrt(len(way)) == pytest.approx(
+        3.0, abs=0.02
+    )
+
+
+# --- the experiments as `marey papers` shows them -------------------------------------
+
+
+def column(table, name):
+    place = table.columns.index(name)
+    return np.array([row[place] for row in table.rows], dtype=float)
+
+
+def draws(experiment):
+    """Draw every figure of an experiment; matplotlib is an extra."""
+    figures = pytest.importorskip("matplotlib.figure")
+    for draw in experiment.figures.values():
+        figure = figures.Figure(layout="constrained")
+        draw(figure)
+        assert figure.axes
+        assert all(axes.get_xlabel() or axes.get_xticks().size for axes in figure.axes)
+
+
+def test_the_registry_has_all_experiments():
+    names = ["monte-carlo", "speed", "caps", "circles", "hip", "hierarchy"]
+    assert list(experiments("knight2007")) == names
+
+
+@pytest.mark.parametrize("name", ["monte-carlo", "speed"])
+def test_the_published_figures_are_rebuilt(name):
+    experiment = experiments("knight2007")[name](Effort(quick=True))
+    assert experiment.note
+    assert all(table.rows for table in experiment.tables.values())
+    draws(experiment)
+
+
+def test_caps_show_the_bias_and_its_cure(monkeypatch):
+    monkeypatch.setattr(_knight_arcs, "HALF_ANGLES", (10.0, 20.0, 90.0))
+    monkeypatch.setattr(_knight_arcs, "CAP_NOISES", (0.01,))
+    experiment = _knight_arcs.caps(Effort(quick=True))
+    (table,) = experiment.tables.values()
+    small, middle, half = column(table, "paper / bound")
+    assert small > 8.0
+    assert middle > 8.0
+    assert half < 2.0
+    assert (column(table, "geometric / bound") < 1.6).all()
+    draws(experiment)
+
+
+def test_circles_cylinders_and_kinds(monkeypatch):
+    monkeypatch.setattr(_knight_arcs, "REACHES", (30.0, 180.0))
+    experiment = _knight_arcs.circles(Effort(quick=True))
+    arcs, cylinders, kinds = experiment.tables.values()
+    assert column(arcs, "paper / bound").max() > 5.0
+    assert (column(arcs, "geometric / bound") < 1.7).all()
+    assert (column(cylinders, "told a hinge %") == 100.0).all()
+    assert (
+        column(kinds, "ours").mean() > column(kinds, "condition number").mean() + 20.0
+    )
+    draws(experiment)
+
+
+def test_a_hip_is_at_its_bound_and_the_paper_far_off(monkeypatch):
+    monkeypatch.setattr("marey.papers._knight_joints.MARKER_NOISES", (1.0,))
+    monkeypatch.setattr("marey.papers._knight_joints.THIGH_SWINGS", (5.0, 20.0))
+    experiment = hip(Effort(quick=True))
+    (table,) = experiment.tables.values()
+    # Ten runs know an error to 13 %.
+    assert (column(table, "ours / bound") < 1.4).all()
+    best, bound = column(table, "best marker"), column(table, "bound")
+    assert (best > 3.0 * bound).all()
+    assert best[0] > 50.0 * bound[0]
+    draws(experiment)
+
+
+def test_a_performer_from_root_to_leaf():
+    experiment = experiments("knight2007")["hierarchy"](Effort(quick=True))
+    (table,) = experiment.tables.values()
+    median = dict(
+        zip(
+            [row[0] for row in table.rows],
+            column(table, "median joint mm"),
+            strict=True,
+        )
+    )
+    assert median["3, ours"] < 0.5 * median["3, as published"]
+    assert median["2, ours"] < median["2, as published"]
+    assert (column(table, "frames per second") > 200.0).all()
+    draws(experiment)

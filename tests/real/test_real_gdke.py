@@ -10,6 +10,7 @@ from marey import geometry
 from marey.joints import fit_joints
 from marey.joints.hierarchy import estimate_hierarchy
 from marey.segment import segment
+from marey.topology import infer_tree
 
 CHAIN = ("static", "upper", "middle", "lower")
 PARENT = {"upper": "static", "middle": "upper", "lower": "middle"}
@@ -50,28 +51,27 @@ def test_the_map_makes_four_rigid_bodies(pendulum):
         assert bodies.rms.max() < 0.5e-3
 
 
-@pytest.mark.parametrize(
-    ("trials", "gap", "slack"),
-    [
-        (("03",), 0.7e-3, 2.0e-3),
-        (("01", "03"), 0.7e-3, 2.0e-3),
-        (("01",), 2.5e-3, 4e-3),
-    ],
-    ids=["03", "both", "01"],
-)
-def test_the_pendulum_has_three_hinges_and_its_links(pendulum, trials, gap, slack):
-    """Nominal 520.7 mm; least squares on all poses measures 518.8 to 519.3 mm.
+@pytest.mark.parametrize("trials", [("01",), ("03",), ("01", "03")], ids="+".join)
+def test_the_pendulum_has_three_hinges_and_its_links(pendulum, trials):
+    """Nominal 520.7 mm; least squares on all poses measures 518.7 to 519.4 mm.
 
-    Trial 01 swings by ten degrees only, and its markers disagree by millimetres.
+    In trial 01 the lower joints swing by ten degrees rms. There the radii alone put
+    one link at 517.1 mm: markers are off by 0.2 mm, more on some sides than on others,
+    and an arc of ten degrees is only 1.5 % of its radius deep. The gap between the two
+    bodies' centres, which counts too, is six times as sensitive.
     """
     fits = fit_joints([pendulum[trial] for trial in trials], method="gdke")
     joined = np.array([b - a == 1 for a, b in fits.pair])
     assert [kind for kind, j in zip(fits.kind, joined, strict=True) if j] == [
         "hinge"
     ] * 3
-    assert fits.residual[joined].max() < gap
+    assert fits.residual[joined].max() < 0.7e-3
     assert fits.residual[~joined].min() > 50.0 * fits.residual[joined].max()
-    np.testing.assert_allclose(links(fits), 0.519, atol=slack / 2 + 0.2e-3)
+    assert ((links(fits) > 0.518) & (links(fits) < 0.520)).all()
+    assert infer_tree(fits, root=0).parent.tolist() == [-1, 0, 1, 2]
+    # Pins that play by a third of a degree, seen over a dozen swings.
+    turn = np.trace(fits.axis_covariance[joined][:, :3, :3], axis1=1, axis2=2)
+    assert (np.degrees(np.sqrt(turn)) < 0.3).all()
 
 
 def test_the_axes_of_the_pendulum_are_parallel(pendulum):
@@ -106,22 +106,26 @@ def test_the_hinges_lie_where_the_pins_were_calibrated(pendulum, recordings):
         assert np.linalg.norm(off) < 4e-3
 
 
-def test_one_marker_per_link_is_enough_for_the_pendulum(recordings):
+@pytest.mark.parametrize("marker", "OXY45")
+def test_one_marker_per_link_is_enough_for_the_pendulum(recordings, marker):
     """Knight2007's first construction: a marker, a joint and a null vector.
 
-    Errors add up along the chain: the last hinge no longer shows as one.
+    Pins play by a third of a degree, which one marker does not show: what hangs below
+    strays by millimetres. That is expected, and the hinges are still told.
     """
     take = marey.read(recordings / "mech_pendulum" / "pendulum_03.trc")
     template = {"static": ["Static*"]} | {
-        body: [f"{body.capitalize()}4"] for body in CHAIN[1:]
+        body: [f"{body.capitalize()}{marker}"] for body in CHAIN[1:]
     }
     bodies = segment(take, method="template", template=template)
     hierarchy = estimate_hierarchy((bodies,), PARENT)
-    assert hierarchy.skeleton.kind[:3] == ("root", "hinge", "hinge")
+    assert hierarchy.skeleton.kind == ("root", "hinge", "hinge", "hinge")
+    # One marker a link, errors handed down: a per cent of the links.
+    np.testing.assert_allclose(hierarchy.skeleton.lengths[2:], 0.519, atol=6e-3)
     motion = hierarchy.pose(bodies)
     labels = [take.labels.index(label) for label in hierarchy.skeleton.marker_labels]
     off = np.linalg.norm(motion.marker_points() - take.points[:, labels], axis=-1)
-    assert np.sqrt(np.nanmean(off**2)) < 3e-3
+    assert np.sqrt(np.nanmean(off**2)) < 1.5e-3
 
 
 # --- people ---------------------------------------------------------------------------
@@ -151,20 +155,25 @@ def hips(recordings, trials):
 
 
 @pytest.mark.parametrize(
-    ("trials", "bound"),
-    [(["02_01"], 0.13), (["02_01", "02_05"], 0.05)],
-    ids=["walk", "pooled"],
+    ("trials", "bound", "scatter"),
+    [
+        (["02_01"], 0.12, 5e-3),
+        (["02_05"], 0.04, 5e-3),
+        (["02_01", "02_05"], 0.04, 7e-3),
+    ],
+    ids=["walk", "punches", "pooled"],
 )
-def test_hips_against_the_commercial_fit(recordings, trials, bound):
-    """Two thigh markers, a range of 12 x 3 x 1 degrees, skin that moves by 3 mm.
+def test_hips_against_the_commercial_fit(recordings, trials, bound, scatter):
+    """Two thigh markers, and skin: the pelvis is rigid to 3.3 mm, a thigh to 1.6 mm.
 
-    One walk is not enough: about 100 mm off. Punches added: about 35 mm.
+    A walk of 12 x 3 x 1 degrees leaves the hip 100 mm off, and the stated error, that
+    of the noise, does not know of the skin. Punches turn the thigh further: 30 mm.
+    Pooled, the radii scatter by 6.2 mm, more than in either take, because the skin
+    slides differently; the 17 to 20 cm between hips is what 30 mm compares with.
     """
     fits, off = hips(recordings, trials)
     assert fits.kind[:2] == ("ball", "ball")
-    assert fits.residual[:2].max() < 8e-3
+    assert fits.residual[:2].max() < scatter
     assert off.max() < bound
-    for row in (0, 1):
-        assert 0.05 < np.linalg.norm(fits.center_a[row]) < 0.25
-        assert np.isnan(fits.center_b[row]).all()
+    assert np.isnan(fits.center_b[:2]).all()
     assert not fits.fitted[2]

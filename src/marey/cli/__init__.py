@@ -197,7 +197,7 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
 
 @app.command
 def solve(
-    files: Annotated[list[Path], Parameter(help="Takes of one subject, 6-DoF.")],
+    files: Annotated[list[Path], Parameter(help="Takes of one subject.")],
     /,
     *,
     out_: Annotated[
@@ -207,7 +207,17 @@ def solve(
     up: Up = None,
     rate: Rate = None,
     columns: Columns = None,
+    subject: Annotated[str, Parameter(help="Who it is, or whose markers.")] = "",
+    map_: Annotated[
+        Path | None, Parameter(name="--map", help="Marker map, a TOML file or a VSK.")
+    ] = None,
+    bodies: Annotated[
+        str, Parameter(help="auto, overlap, spectral, labels, or how many.")
+    ] = "auto",
     joints: Annotated[str, Parameter(help="Joint method: ball, gdke.")] = "ball",
+    pose: Annotated[
+        str, Parameter(help="Pose method: auto, playback, gauss_newton.")
+    ] = "auto",
     root: Annotated[str, Parameter(help="Body to hang the tree from.")] = "",
     tree: Annotated[
         Path | None, Parameter(help="Known hierarchy: TOML, [tree] child = parent.")
@@ -215,12 +225,25 @@ def solve(
     measured: Annotated[
         Path | None, Parameter(help="Known lengths in m: TOML, [lengths] joint = 0.4.")
     ] = None,
+    rigid_pair: Annotated[
+        tuple[str, str, float] | None,
+        Parameter(help="Two sensors on one stick and their distance in m: the scale."),
+    ] = None,
+    field: Annotated[
+        bool, Parameter(help="Take out a bent magnetic field.", negative="")
+    ] = False,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     json_: Json = False,
 ) -> int:
-    """Find the skeleton and its motion in 6-DoF recordings."""
-    from marey.cli._solve import lengths_table, read_toml, render, write_solution
+    """Find the skeleton and its motion in recordings of markers or 6-DoF sensors."""
+    from marey.cli._solve import (
+        lengths_table,
+        marker_map,
+        read_toml,
+        render,
+        write_solution,
+    )
     from marey.io import read
     from marey.io._atomic import check_target
     from marey.solve import SolveOptions
@@ -233,7 +256,19 @@ def solve(
     takes = [read(file, unit=unit, up=up, rate=rate, columns=columns) for file in files]
     with _busy("solving", quiet):
         solution = run(
-            takes, options=SolveOptions(joints=joints, root=root, tree=known)
+            takes,
+            options=SolveOptions(
+                subject=subject,
+                segment="auto" if bodies.isdecimal() else bodies,
+                n_bodies=int(bodies) if bodies.isdecimal() else 0,
+                template=marker_map(map_),
+                joints=joints,
+                pose=pose,
+                root=root,
+                tree=known,
+                rigid_pair=rigid_pair,
+                field=field,
+            ),
         )
     tables = dict(solution.report.tables)
     if lengths:
@@ -280,6 +315,47 @@ def doctor(*, json_: Json = False) -> int:
         out.print_json(json.dumps(found))
     else:
         out.print(render(found))
+    return GOOD
+
+
+@app.command
+def papers(
+    paper: Annotated[str, Parameter(help="A paper; all are listed without.")] = "",
+    /,
+    *,
+    only: Annotated[tuple[str, ...], Parameter(help="Experiments."), SEVERAL] = (),
+    quick: Annotated[bool, Parameter(help="A tenth of the runs.", negative="")] = False,
+    seed: Annotated[int, Parameter(help="Another number, other data.")] = 0,
+    figures: Annotated[
+        bool | None, Parameter(help="Draw figures; the default if matplotlib is there.")
+    ] = None,
+    out_: Annotated[
+        Path | None,
+        Parameter(name=["--out", "-o"], help="Folder of the results, papers/PAPER."),
+    ] = None,
+    json_: Json = False,
+) -> int:
+    """Rebuild a paper's experiments: its numbers beside ours, tables and figures."""
+    from marey.cli import _papers
+    from marey.papers import Effort
+
+    if not paper:
+        if json_:
+            out.print_json(json.dumps(_papers.listing_data()))
+        else:
+            out.print(_papers.listing())
+        return GOOD
+    found = _papers.rebuild(
+        paper,
+        Effort(quick=quick, seed=seed),
+        only=only,
+        folder=Path("papers", paper) if out_ is None else out_,
+        figures=figures,
+        out=None if json_ else out,
+        err=err,
+    )
+    if json_:
+        out.print_json(json.dumps(found))
     return GOOD
 
 

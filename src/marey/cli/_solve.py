@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
-from rich.table import Table as RichTable
 from rich.text import Text
 
-from marey.cli._style import COLOURS
+from marey.cli._style import COLOURS, rich_table
 from marey.errors import OptionError, printable
-from marey.io import write
+from marey.io import read_skeleton, write
 from marey.report import Finding, Table
+from marey.segment import Template, read_template
 from marey.skeleton import Skeleton
 from marey.solution import Solution
 
@@ -33,6 +32,15 @@ def read_toml(path: Path, section: str) -> Mapping[str, Any]:
             str(path), found=list(content), needed=f"a section [{section}]"
         )
     return dict(content[section])
+
+
+def marker_map(path: Path | None) -> Template | None:
+    """Return the marker map of a TOML file or of a skeleton with markers."""
+    if path is None:
+        return None
+    if path.suffix.lower() == ".toml":
+        return read_template(path)
+    return read_template(read_skeleton(path))
 
 
 def lengths_table(skeleton: Skeleton, measured: Mapping[str, Any]) -> Table:
@@ -68,21 +76,10 @@ def render(solution: Solution, tables: Mapping[str, Table]) -> RenderableType:
             )
         )
     for name, table in tables.items():
-        parts += [Text(name, style="cyan"), _table(table)]
+        parts += [Text(name, style="cyan"), rich_table(table)]
     parts += [_finding(finding) for finding in solution.report.findings]
     seconds = ", ".join(f"{k} {v:.3f}" for k, v in solution.report.seconds.items())
     return Group(*parts, Text(f"seconds: {seconds}", style="dim"))
-
-
-def _table(table: Table) -> RichTable:
-    first, *others = table.columns
-    shown = RichTable(first, box=None, header_style="dim")
-    for column in others:
-        shown.add_column(escape(column), justify="right")
-    for row in table.rows:
-        cells = (c if isinstance(c, str) else f"{c:.3g}" for c in row)
-        shown.add_row(*(escape(printable(cell)) for cell in cells))
-    return shown
 
 
 def _finding(finding: Finding) -> Text:

@@ -5,6 +5,7 @@ file in this folder with a function `fit`, and one line below.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -17,9 +18,15 @@ from marey.joints._residuals import RigidPair as RigidPair
 from marey.joints._residuals import homogeneity as homogeneity
 from marey.joints._residuals import residuals as residuals
 from marey.joints._residuals import rigid_pair as rigid_pair
+from marey.joints._slack import slack_of
 from marey.joints._types import JointFits as JointFits
+from marey.joints.links import find_links as find_links
 
-REGISTRY = {"ball": "marey.joints.ball", "gdke": "marey.joints.gdke"}
+REGISTRY = {
+    "ball": "marey.joints.ball",
+    "gdke": "marey.joints.gdke",
+    "distance": "marey.joints.distance",
+}
 
 
 def fit_joints(
@@ -29,7 +36,8 @@ def fit_joints(
 
     Args:
         bodies: The moving bodies; several takes of the same bodies are one fit.
-        method: "ball" (OBrien2000, made robust and unbiased) or "gdke" (Knight2007).
+        method: "ball" (OBrien2000, made robust and unbiased), "gdke" (Knight2007) or
+            "distance" (DeAguiar2006).
         **options: Fields of the method's options.
 
     Raises:
@@ -48,4 +56,7 @@ def fit_joints(
     if odd:
         raise DataError("joints", found=odd[0], needed=f"bodies {takes[0].names}")
     fits: JointFits = import_module(REGISTRY[method]).fit(takes, **options)
-    return fits
+    if not takes[0].shared.any():
+        return fits
+    slack, gap = slack_of(takes, fits.pair)
+    return replace(fits, slack=slack, gap=gap)

@@ -72,7 +72,7 @@ def distances(
     square = size + np.sum(d * d, axis=-1)
     Cd = np.einsum("mij,mj->mi", moments.second, d)
     variance = moments.fourth - size**2 + 4.0 * np.sum(d * (Cd - moments.third), axis=1)
-    return d, square, variance.clip(0.0)
+    return d, square, variance.clip(0.0)  # Eq. 1
 
 
 def noise_of(moments: Moments, center: Float[np.ndarray, " 3"], basis: Basis) -> float:
@@ -121,6 +121,36 @@ def influence(
     push = np.where(np.isfinite(push), push, 0.0)
     inverse = np.linalg.pinv(H, rcond=ROUNDING, hermitian=True)
     return np.asarray(np.einsum("m,fmi->fi", weight, push) @ inverse @ basis.T)
+
+
+def axis_influence(
+    points: Float[np.ndarray, "frame marker 3"],
+    moments: Moments,
+    axis: Float[np.ndarray, " 3"],
+) -> Float[np.ndarray, "frame 3"]:
+    """Return how far the noise of each frame turned the normal of the markers' plane.
+
+    To first order, in radians (as a small vector across the normal).
+    """
+    value, vector = np.linalg.eigh(mean_second(moments))
+    y = np.where(np.isfinite(points), points - moments.mean, 0.0)
+    gain = _normal_gain(value, vector)
+    push = np.einsum("fmi,fm->fi", y, y @ axis) / max(moments.count.sum(), 1.0)
+    return np.asarray(-push @ gain)
+
+
+def axis_covariance_of(moments: Moments, variance: float) -> Float[np.ndarray, "3 3"]:
+    """Return the covariance of the plane's normal if the noise is white."""
+    value, vector = np.linalg.eigh(mean_second(moments))
+    gain = _normal_gain(value, vector)
+    share = variance / max(moments.count.sum(), 1.0)
+    return np.asarray(share * gain @ mean_second(moments) @ gain)
+
+
+def _normal_gain(value: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Return what turns a plane's normal, per square metre of moment across it."""
+    clear = _quotient(np.ones(2), (value[1:] - value[0]).clip(0.0))
+    return np.asarray((vector[:, 1:] * clear) @ vector[:, 1:].T)
 
 
 def _normal(

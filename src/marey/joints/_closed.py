@@ -115,7 +115,7 @@ def solve(
     free = unsure | ~np.isfinite(sd)
     gain = known.copy()
     gain[:, :3][free] = 0.0
-    u = np.einsum("pij,pj->pi", vector, gain * along)
+    u = np.einsum("pij,pj->pi", vector, gain * along)  # Eq. 13
     spread = np.einsum("pij,pj,pkj->pik", vector, gain, vector)
     covariance = spread @ raw.A @ spread
     covariance *= (variance / np.maximum(count, 1.0))[:, None, None]

@@ -35,6 +35,7 @@ class Crowd:
         for take in takes:
             rows = [column[name] for name in _names(take)]
             self.member[rows] |= membership(take)
+        self._far = np.abs(np.nan_to_num(self.T[..., :3, 3])).max(initial=0.0)
 
     def seen_from(self, body: int, moving: int) -> Float[Array, "frame marker 3"]:
         """Return the markers of one body in the axes of another, in metres.
@@ -60,12 +61,14 @@ class Crowd:
         points: Float[Array, "frame marker 3"],
         poses: PoseNoise,
         body: int,
-        moving: int,
+        moving: int | None,
     ) -> Float[Array, "3 3"]:
         """Return the covariance of the noise of markers in another body's axes.
 
         The mean over all positions, in square metres: noise of the markers and of the
-        axes, whose turning counts for more the further off the markers are.
+        axes, whose turning counts for more the further off the markers are. Markers of
+        a body without axes of its own (`moving` None) count as free of noise: nothing
+        is known of it beforehand, for their quick motion would pass for noise.
         """
         arm = points[np.isfinite(points).all(axis=-1)] - poses.anchor[body]
         second = arm.T @ arm / max(len(arm), 1)
@@ -74,9 +77,10 @@ class Crowd:
         size, both = np.trace(second), second @ turn
         tilt = (np.trace(turn) * size - np.trace(both)) * np.eye(3) + both + both.T
         tilt -= size * turn + np.trace(turn) * second
-        shift = poses.shift[body] + poses.shift[moving] * points.shape[1]
-        far = np.abs(np.nan_to_num(self.T[:, [body, moving], :3, 3])).max(initial=0.0)
-        return np.asarray(tilt + (shift + (ROUNDING * far) ** 2) * np.eye(3))
+        shift = poses.shift[body]
+        if moving is not None:
+            shift = shift + poses.shift[moving] * points.shape[1]
+        return np.asarray(tilt + (shift + (ROUNDING * self._far) ** 2) * np.eye(3))
 
 
 def membership(bodies: Bodies) -> Bool[Array, "marker body"]:

@@ -36,6 +36,13 @@ class Constants:
     covariance: Float[Array, "3 3"]
     """Covariance of `center_parent`, in square metres."""
 
+    noise: float
+    """Standard deviation of its markers along their radius, in metres; 0 where there
+    is no sphere."""
+
+    wobble: float
+    """How far a hinge turns across its axis, as its markers show, rms in radians."""
+
     center: Float[Array, " 3"]
     """The joint in the body's own axes; zero for the root."""
 

@@ -138,11 +138,14 @@ def _of_body(bodies: Bodies, body: int) -> list[Finding]:
 def _of_joint(fits: JointFits, row: int, name: str) -> list[Finding]:
     """Return how well one joint is known, and which motion would help."""
     kind = fits.kind[row]
-    value, vector = np.linalg.eigh(fits.covariance[row, :3, :3])
+    # A body of one or two markers has no axes, and no centre in them.
+    known = slice(0, 3) if np.isfinite(fits.center_a[row]).all() else slice(3, 6)
+    value, vector = np.linalg.eigh(fits.covariance[row, known, known])
     sd = float(np.sqrt(max(value[-1], 0.0)))
     half = 0.5 * fits.spread[row, :3] ** 2
     # The middle eigenvalue is 1 - mean cosine of a hinge's angle.
-    seen = f"{np.degrees(2.0 * np.arcsin(min(np.sqrt(half[1]), 1.0))):.0f} deg seen"
+    angle = np.degrees(2.0 * np.arcsin(min(np.sqrt(half[1]), 1.0)))
+    seen = f"{angle:.0f} deg seen" if np.isfinite(angle) else "one body has no axes"
     if kind == "fixed":
         message = f"{seen}, no axis: the two move as one; bend the joint, or join them"
         return [Finding("joint-still", "joints", "warning", message, name, value=sd)]
@@ -153,8 +156,9 @@ def _of_joint(fits: JointFits, row: int, name: str) -> list[Finding]:
     if sd > WEAK:
         way = ", ".join(f"{x:.2f}" for x in vector[:, -1])
         message = (
-            f"{seen}, centre known to ±{1e3 * sd:.0f} mm along ({way}) of the first "
-            "body: turn it about the other two directions"
+            f"{seen}, centre known to ±{1e3 * sd:.0f} mm along ({way}) of the "
+            f"{'second' if known.start else 'first'} body: turn it about the other two "
+            "directions"
         )
         return [Finding("joint-weak", "joints", "warning", message, name, value=sd)]
     return []

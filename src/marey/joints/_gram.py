@@ -173,11 +173,11 @@ def equations(sums: PairSums, pair: Int[Array, "pair 2"]) -> Equations:
     A = np.empty((len(pair), 6, 6))
     A[:, :3, :3] = sums.own_turn[a, b]
     A[:, 3:, 3:] = sums.own_turn[b, a]
-    A[:, :3, 3:] = -sums.turn[a, b]
+    A[:, :3, 3:] = -sums.turn[a, b]  # Eq. 12
     A[:, 3:, :3] = np.swapaxes(A[:, :3, 3:], 1, 2)
     g = np.concatenate(
         [
-            sums.shift[a, b] - sums.own_shift[a, b],
+            sums.shift[a, b] - sums.own_shift[a, b],  # Eq. 10
             sums.shift[b, a] - sums.own_shift[b, a],
         ],
         axis=-1,

@@ -37,7 +37,7 @@ def residuals(
     (a, b), row = fits.pair[rows[0]], rows[0]
     A, B = bodies.T_world_body[:, a, :3], bodies.T_world_body[:, b, :3]
     turned = A[..., :3] @ fits.center_a[row] - B[..., :3] @ fits.center_b[row]
-    gap = np.asarray(turned + (A[..., 3] - B[..., 3]))
+    gap = np.asarray(turned + (A[..., 3] - B[..., 3]))  # Eq. 8
     return gap if pair[0] < pair[1] else -gap
 
 

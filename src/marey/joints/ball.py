@@ -37,6 +37,7 @@ from marey.joints._likelihood import most_likely
 from marey.joints._mediation import mediation
 from marey.joints._noise import PoseNoise, measure_noise
 from marey.joints._pack import Draft, centers_of, distances, packed
+from marey.joints._slow import slow_gaps
 from marey.joints._types import JointFits
 from marey.joints.hinge import is_universal, universal_axes
 
@@ -65,6 +66,9 @@ EXACT = 1e-9
 
 # Gaps this many times the best of both bodies are no joint: nothing to look at.
 FAR = 3.0
+
+# Share of the seeming information that is taken for true at least.
+LEAST_TOLD = 0.05
 
 # Frames looked at when asking for a universal joint.
 MOST_TURNS = 1000
@@ -168,6 +172,10 @@ class _Fit:
             mediated = mediation(self.takes, sums, self.pair)
         distance = distances(self.takes[0], self.pair, centers_of(draft)[0])
         fits = packed(draft, distance=distance, mediated=mediated)
+        slow, slow_noise = slow_gaps(
+            self.takes, self.noise, self.pair, max_sd=self.options.max_sd
+        )
+        fits = replace(fits, slow=slow, slow_noise=slow_noise)
         return self._with_universals(fits, draft, rows)
 
     def _looked_at(self, rough: Closed) -> Int[Array, " row"]:
@@ -309,8 +317,18 @@ class _Fit:
 def _spread(
     information: Float[Array, "6 6"], K_a: Array, K_b: Array, free: Array
 ) -> Float[Array, "6 6"]:
-    """Return the covariance of likely centres, zero along the free directions."""
+    """Return the covariance of likely centres, zero along the free directions.
+
+    Of what the frames seem to tell, noise may have made up nearly all; a twentieth
+    always counts as told.
+    """
     true = shrunk_back(information[None], K_a[None], K_b[None])[0]
+    value, vector = np.linalg.eigh(information)
+    known = value > 1e-12 * value[-1]
+    root = vector[:, known] * np.sqrt(value[known])
+    inverse = vector[:, known] / np.sqrt(value[known])
+    share, turn = np.linalg.eigh(inverse.T @ true @ inverse)
+    true = (root @ turn * np.maximum(share, LEAST_TOLD)) @ (root @ turn).T
     across = np.eye(6) - free @ free.T
     return np.linalg.pinv(across @ true @ across, rcond=1e-12, hermitian=True)
 

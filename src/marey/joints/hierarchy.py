@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from marey import geometry
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
+from marey.joints._chain import hung, turned, unknown_noise
 from marey.joints._crowd import Crowd
 from marey.joints._figure import Constants, Figure, How, skeleton_of
 from marey.joints._noise import PoseNoise, measure_noise
@@ -118,7 +119,8 @@ def estimate_hierarchy(
     names = takes[0].names
     order, above = _ordered(names, parent)
     crowd = Crowd(takes)
-    poses = measure_noise(takes, noise=None, turn_noise=None)
+    own = measure_noise(takes, noise=None, turn_noise=None)
+    noise: dict[int, PoseNoise] = {}
     T = np.full((len(crowd.T), len(names), 4, 4), np.nan)
     constants: list[Constants] = []
     findings = []
@@ -126,10 +128,12 @@ def estimate_hierarchy(
         if above[body] < 0:
             constant = _root(crowd, body, names[body], axes)
         else:
-            constant = _learnt(crowd, body, above[body], T, axes, estimator, poses)
+            expected = _noise(crowd, body, T[:, above[body]], noise[above[body]], own)
+            constant = _learnt(crowd, body, above[body], T, axes, estimator, expected)
         constants.append(constant)
         T[:, body] = _posed(crowd, constant, T)
-        findings += _notes(names, constant)
+        noise[body] = _passed_on(crowd, constant, T, noise, own)
+        findings += _notes(names, constant, np.isfinite(T[:, body]).all(axis=(1, 2)))
     skeleton, R_rest = skeleton_of(takes[0], constants, T, crowd)
     return Hierarchy(
         names=names,
@@ -185,15 +189,18 @@ def _learnt(
     T: Array,
     axes: Axes,
     estimator: Estimator,
-    poses: PoseNoise,
+    noise: Array | None,
 ) -> Constants:
     """Return the constants of a body whose parent is posed."""
     none = np.zeros((0, 3))
     back = geometry.inverse(T[:, parent])
     markers = crowd.markers(body, without=parent)
     seen = geometry.apply(back[:, None], markers)
-    noise = _noise(crowd, poses, parent, body, back)
     sphere = fit_sphere(seen, estimator=estimator, noise=noise)
+    if sphere.reason and not crowd.determined[parent]:
+        # What few markers lead to expect is rough: good enough to call a path flat,
+        # not to call it none.
+        sphere = fit_sphere(seen, estimator=estimator)
     if sphere.reason:
         middle = _mean(seen.reshape(-1, 3))
         return _constants(body, parent, None, middle, none, np.zeros(0), "carried")
@@ -223,15 +230,38 @@ def _learnt(
 
 
 def _noise(
-    crowd: Crowd, poses: PoseNoise, parent: int, body: int, back: Array
+    crowd: Crowd, body: int, T_parent: Array, above: PoseNoise, own: PoseNoise
 ) -> Array | None:
     """Return the noise of a body's markers in the axes of its posed parent."""
-    if not crowd.determined[parent]:
+    if not np.isfinite(above.turn).all():
         return None
-    seen = crowd.seen_from(parent, body)
-    R = back[:, :3, :3] @ crowd.T[:, parent, :3, :3]
-    R = R[np.isfinite(R).all(axis=(1, 2))].mean(axis=0)
-    return np.asarray(R @ crowd.noise(seen, poses, parent, body) @ R.T)
+    markers = crowd.markers(body)
+    seen = geometry.apply(geometry.inverse(T_parent)[:, None], markers)
+    both = PoseNoise(
+        np.concatenate([above.turn, own.turn[[body]]]),
+        np.concatenate([above.shift, own.shift[[body]]]),
+        np.concatenate([above.anchor, own.anchor[[body]]]),
+    )
+    return crowd.noise(seen, both, 0, 1 if crowd.determined[body] else None)
+
+
+def _passed_on(
+    crowd: Crowd,
+    constant: Constants,
+    T: Array,
+    noise: dict[int, PoseNoise],
+    own: PoseNoise,
+) -> PoseNoise:
+    """Return the noise of a posed body, which those that hang from it inherit."""
+    body, parent = constant.body, constant.parent
+    if crowd.determined[body] or parent < 0:
+        return turned(own, body, T[:, body], crowd.T[:, body])
+    R = np.swapaxes(T[:, body, :3, :3], 1, 2) @ T[:, parent, :3, :3]
+    R = R[np.isfinite(R).all(axis=(1, 2))]
+    if not len(R):
+        return unknown_noise(1)
+    count = int(crowd.member[:, body].sum())
+    return hung(constant, noise[parent], count, R.mean(axis=0))
 
 
 def _constants(
@@ -252,6 +282,8 @@ def _constants(
         axis_parent=sphere.axis if sphere else none,
         kind=sphere.kind if sphere else ("fixed" if carried else "root"),
         covariance=sphere.covariance if sphere else np.full((3, 3), np.nan),
+        noise=sphere.noise if sphere else 0.0,
+        wobble=sphere.spread[0] / np.nanmax(sphere.radius) if sphere else 0.0,
         center=np.zeros(3) if carried else center,
         places=places,
         weights=weights,
@@ -320,21 +352,23 @@ def _mean_places(T: Array, points: Array) -> Array:
     return np.stack([_mean(local[:, i]) for i in range(local.shape[1])])
 
 
-def _notes(names: tuple[str, ...], constant: Constants) -> list[Finding]:
-    body = names[constant.body]
-    said = {
-        "swung": f"the twist of {body} about its own length is not seen; it has none",
-        "carried": f"{body} does not move against {names[constant.parent]} enough to "
-        "show a joint; it is carried along",
-    }
-    if constant.how not in said:
-        return []
-    return [
-        Finding(
-            code=f"body-{constant.how}",
-            stage="joints",
-            severity="warning",
-            message=said[constant.how],
-            subject=body,
+def _notes(
+    names: tuple[str, ...], constant: Constants, seen: Bool[Array, " frame"]
+) -> list[Finding]:
+    body, code = names[constant.body], f"body-{constant.how}"
+    if constant.how == "swung":
+        message = f"the twist of {body} about its own length is not seen; it has none"
+    elif constant.how == "carried" and seen.any():
+        message = (
+            f"{body} does not move against {names[constant.parent]} enough to show a "
+            "joint; it is carried along"
         )
-    ]
+    elif constant.how == "carried":
+        code = "body-unseen"
+        message = (
+            f"{body} is never seen together with {names[constant.parent]}: no joint "
+            "between them can be found"
+        )
+    else:
+        return []
+    return [Finding(code, "joints", "warning", message, body)]

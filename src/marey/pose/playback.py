@@ -6,13 +6,14 @@ from jaxtyping import Float
 from marey import geometry
 from marey.errors import DataError
 from marey.motion import Motion
+from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
 
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 
 
-def solve(skeleton: Skeleton, take: Take) -> Motion:
+def solve(skeleton: Skeleton, take: Take) -> tuple[Motion, tuple[Finding, ...]]:
     """Return the motion in which every bone turns as its sensor did.
 
     Implements OBrien2000, Sec. 3.4: only rotations are taken from the sensors, places
@@ -44,13 +45,14 @@ def solve(skeleton: Skeleton, take: Take) -> Motion:
     away = T_world_sensor[..., :3, 3] - (T[:, joint] @ T_joint_sensor)[..., :3, 3]
     T_world_root[:, :3, 3] = _mean_seen(away)
     T_world_root[~np.isfinite(T_world_root).all(axis=(-1, -2))] = np.nan
-    return Motion(
+    motion = Motion(
         skeleton=skeleton,
         T_world_root=T_world_root,
         wxyz=wxyz,
         rate=take.rate,
         start=take.start,
     )
+    return motion, ()
 
 
 def _mean_seen(

@@ -1,11 +1,16 @@
 """Rigid bodies out of a recording.
 
-A 6-DoF sensor is a body already. Markers become bodies by a map that says which belong
-together.
+A 6-DoF sensor is a body already. Markers become bodies by a map, by labels that many
+laboratories share, or by the distances they keep.
 """
+
+from collections.abc import Sequence
+from typing import overload
 
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
+from marey.segment.labels import bodies_of_labels, recognised
+from marey.segment.markers import bodies_of_markers
 from marey.segment.sensors import bodies_of_sensors
 from marey.segment.template import Map as Map
 from marey.segment.template import Template as Template
@@ -13,37 +18,89 @@ from marey.segment.template import bodies_of_template
 from marey.segment.template import read_template as read_template
 from marey.take import Take
 
-METHODS = ("auto", "sensors", "template")
+METHODS = ("auto", "overlap", "spectral", "labels", "template", "sensors")
+
+
+@overload
+def segment(
+    takes: Take, *, method: str = ..., template: Map | None = ..., n_bodies: int = ...
+) -> Bodies: ...
+
+
+@overload
+def segment(
+    takes: Sequence[Take],
+    *,
+    method: str = ...,
+    template: Map | None = ...,
+    n_bodies: int = ...,
+) -> tuple[Bodies, ...]: ...
 
 
 def segment(
-    take: Take,
+    takes: Take | Sequence[Take],
     *,
     method: str = "auto",
     template: Map | None = None,
-) -> Bodies:
-    """Return the rigid bodies of a recording.
+    n_bodies: int = 0,
+) -> Bodies | tuple[Bodies, ...]:
+    """Return the rigid bodies of a recording, or of several of the same subject.
 
     Args:
-        take: The recording.
-        method: "sensors" takes every 6-DoF sensor as a body; "template" takes the
-            bodies of a marker map; "auto" chooses: the map when there is one.
+        takes: The recording; several have the same bodies, found from all together.
+        method: "sensors": every 6-DoF sensor is a body. "template": the bodies of a
+            marker map. "labels": of a marker set known by its labels. "overlap": of
+            markers that keep their distances, whatever their names. "spectral": the
+            same by the way of DeAguiar2006. "auto": the first of these that the
+            recording allows, in this order.
         template: The marker map, see `read_template`.
+        n_bodies: How many bodies "overlap" and "spectral" are to find; 0 = as many
+            as there are.
 
     Raises:
-        OptionError: If the method is not known.
+        OptionError: If the method is not known or its options do not go together.
         DataError: If the recording holds nothing the method can use.
     """
+    several = (takes,) if isinstance(takes, Take) else tuple(takes)
+    _check(several, method, template, n_bodies)
+    if method == "auto" and template is not None:
+        method = "template"
+    if method == "auto" and all(take.sensor_names for take in several):
+        method = "sensors"
+    if method in ("auto", "labels") and n_bodies == 0:
+        found = _labelled(several, must=method == "labels")
+        if found:
+            return found[0] if isinstance(takes, Take) else found
+    if method == "sensors":
+        found = tuple(bodies_of_sensors(take) for take in several)
+    elif template is not None and method == "template":
+        found = tuple(bodies_of_template(take, template) for take in several)
+    else:
+        way = "overlap" if method == "auto" else method
+        found = bodies_of_markers(several, method=way, n_bodies=n_bodies)
+    return found[0] if isinstance(takes, Take) else found
+
+
+def _labelled(takes: tuple[Take, ...], *, must: bool) -> tuple[Bodies, ...]:
+    """Return the bodies that labels tell, none when they tell of no known set."""
+    matches = [recognised(take) for take in takes]
+    if not must and not all(match and match.trusted for match in matches):
+        return ()
+    return tuple(
+        bodies_of_labels(take, match)
+        for take, match in zip(takes, matches, strict=True)
+    )
+
+
+def _check(
+    takes: tuple[Take, ...], method: str, template: Map | None, n_bodies: int
+) -> None:
     if method not in METHODS:
         raise OptionError("method", found=method, needed=f"one of {', '.join(METHODS)}")
+    if not takes:
+        raise DataError("segment", found="no takes", needed="at least one")
     if method == "template" and template is None:
         raise OptionError("template", found=None, needed="a marker map")
-    if template is not None and method != "sensors":
-        return bodies_of_template(take, template)
-    if not take.sensor_names:
-        raise DataError(
-            "segment",
-            found=f"{len(take.labels)} markers and no 6-DoF sensors",
-            needed="6-DoF sensors, or a marker map (template=)",
-        )
-    return bodies_of_sensors(take)
+    most = max(len(take.labels) for take in takes)
+    if n_bodies < 0 or n_bodies > most > 0:
+        raise OptionError("n_bodies", found=n_bodies, needed=f"0 to {most}")

@@ -1,7 +1,7 @@
 """Bodies from a map that says which markers sit on which body."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from os import PathLike, fspath
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
 
 from marey.bodies import Bodies
 from marey.errors import DataError, FormatError
 from marey.report import Finding
-from marey.rigid import RigidFit, fit_rigid
+from marey.segment._assembly import assembled
+from marey.skeleton import Skeleton
 from marey.take import Take
 
 
@@ -35,12 +35,13 @@ class Template:
     """The file it was read from."""
 
 
-Map = str | PathLike[str] | Mapping[str, Any] | Template
-"""A TOML file, a mapping of the same form, or a template that was read before."""
+Map = str | PathLike[str] | Mapping[str, Any] | Template | Skeleton
+"""A TOML file, a mapping of the same form, a template that was read before, or a
+skeleton with markers on it."""
 
 
 def read_template(source: Map) -> Template:
-    """Return a marker map from a TOML file or a mapping of the same form.
+    """Return a marker map from a TOML file, a mapping of the same form or a skeleton.
 
     [bodies]
     pelvis = ["LFWT", "RFWT", "LBWT", "RBWT"]
@@ -48,13 +49,18 @@ def read_template(source: Map) -> Template:
 
     A marker may be in two bodies: one on a joint line belongs to both.
 
+    A skeleton that carries markers, such as Vicon's subject file
+    (`marey.read_skeleton("joe.vsk")`), is a map too: each joint with markers is a body.
+
     Raises:
         FormatError: If the file is not TOML.
         DataError: If a body has no markers, or hangs on one that is not there or,
-            round some way, on itself.
+            round some way, on itself; if a skeleton has no markers.
     """
     if isinstance(source, Template):
         return source
+    if isinstance(source, Skeleton):
+        return _of_skeleton(source)
     path = "" if isinstance(source, Mapping) else fspath(source)
     table = source if isinstance(source, Mapping) else _toml(path)
     bodies = table.get("bodies", None if path else table)
@@ -71,11 +77,31 @@ def read_template(source: Map) -> Template:
     return Template(markers, parent, path)
 
 
+def _of_skeleton(skeleton: Skeleton) -> Template:
+    """Return the joints that carry markers; those without are shrunk away."""
+    markers: dict[str, tuple[str, ...]] = {}
+    for joint, name in enumerate(skeleton.names):
+        mine = np.flatnonzero(skeleton.marker_joint == joint)
+        if len(mine):
+            markers[name] = tuple(skeleton.marker_labels[i] for i in mine)
+    if not markers:
+        raise DataError(
+            "skeleton as a marker map", found="no markers", needed="markers on joints"
+        )
+    above = {
+        name: skeleton.names[parent]
+        for name, parent in zip(skeleton.names, skeleton.parent, strict=True)
+        if parent >= 0
+    }
+    return Template(markers, contracted(above, markers))
+
+
 def _toml(path: str) -> Mapping[str, Any]:
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FormatError(path, expected="TOML", found=str(error)) from None
+        expected = "TOML (of a VSK give marey.read_skeleton(path))"
+        raise FormatError(path, expected=expected, found=str(error)) from None
 
 
 def _markers(what: str, name: str, body: Any) -> tuple[str, ...]:
@@ -114,18 +140,43 @@ def _check_parents(
             )
 
 
+def contracted(parent: Mapping[str, str], present: Collection[str]) -> dict[str, str]:
+    """Return the parents when bodies that are not present are shrunk away.
+
+    A body hangs on the nearest ancestor that is present. Where a root is not, the
+    first of the bodies below it takes its place.
+
+    Args:
+        parent: Parent of each body that has one, by name.
+        present: The bodies that stay; their order says which is first.
+    """
+    tree: dict[str, str] = {}
+    stand_in: dict[str, str] = {}
+    for body in present:
+        above = body
+        while above in parent and (above == body or above not in present):
+            above = parent[above]
+        if above not in present:
+            above = stand_in.setdefault(above, body)
+        if above != body:
+            tree[body] = above
+    return tree
+
+
 def bodies_of_template(take: Take, template: Map) -> Bodies:
     """Return the bodies of a marker map, each with its pose in every frame.
 
     Poses are generalised Procrustes fits over all frames (`marey.rigid.fit_rigid`).
-    Bodies of one or two markers, or of markers on a line, are `determined=False` and
-    have the pose of least turning. A marker in two bodies serves both poses; its own
-    body (`marker_body`) is the first that lists it. When markers of several subjects
-    match, each subject gets bodies of its own, named "JOE:pelvis".
+    Bodies of one or two markers, or of markers on a line, are `determined=False`; the
+    turn they leave open is taken from the markers around. A marker in two bodies serves
+    those with fewer than three of their own; its own body (`marker_body`) is the first
+    that lists it. When markers of
+    several subjects match, each subject gets bodies of its own, named "JOE:pelvis".
 
     Args:
         take: The recording.
-        template: A TOML file, a mapping of the same form, or what `read_template` gave.
+        template: A TOML file, a mapping of the same form, a skeleton with markers, or
+            what `read_template` gave.
 
     Raises:
         DataError: If a body has none of its markers in the take.
@@ -142,10 +193,16 @@ def bodies_of_template(take: Take, template: Map) -> Bodies:
         if any(matched[subject, name][0] for name in template.markers)
     ]
     _check_found(take, template, matched, alive)
+    prefix = {subject: f"{subject}:" if len(alive) > 1 else "" for subject in alive}
     bodies = {
-        f"{subject}:{name}" if len(alive) > 1 else name: matched[subject, name][0]
+        prefix[subject] + name: matched[subject, name][0]
         for subject in alive
         for name in template.markers
+    }
+    parents = {
+        prefix[subject] + name: prefix[subject] + above
+        for subject in alive
+        for name, above in template.parent.items()
     }
     findings = tuple(
         _missing(subject, name, missing)
@@ -153,7 +210,7 @@ def bodies_of_template(take: Take, template: Map) -> Bodies:
         for name in template.markers
         for missing in matched[subject, name][1]
     )
-    return _bodies(take, bodies, findings)
+    return bodies_of_members(take, bodies, parents=parents, findings=findings)
 
 
 def _matches(
@@ -214,47 +271,39 @@ def _missing(subject: str, body: str, marker: str) -> Finding:
     )
 
 
-def _bodies(
-    take: Take, members: Mapping[str, list[int]], findings: tuple[Finding, ...]
+def bodies_of_members(
+    take: Take,
+    members: Mapping[str, Sequence[int]],
+    *,
+    parents: Mapping[str, str] | None = None,
+    doubts: Mapping[int, float] | None = None,
+    findings: tuple[Finding, ...] = (),
 ) -> Bodies:
-    n_markers = len(take.labels)
-    shared = np.zeros((n_markers, len(members)), dtype=bool)
-    for body, index in enumerate(members.values()):
-        shared[index, body] = True
-    marker_body = np.where(shared.any(axis=1), shared.argmax(axis=1), -1)
-    fits = [fit_rigid(take.points[:, index]) for index in members.values()]
-    offset = np.full((n_markers, 3), np.nan)
-    for body, (index, fit) in enumerate(zip(members.values(), fits, strict=True)):
-        own = marker_body[index] == body
-        offset[np.array(index)[own]] = fit.offset[own]
-    notes = [_soft_note(name, fit) for name, fit in zip(members, fits, strict=True)]
-    return Bodies(
-        take=take,
-        names=tuple(members),
-        T_world_body=np.stack([fit.T_world_body for fit in fits], axis=1),
-        determined=np.array([fit.determined for fit in fits]),
-        marker_body=marker_body,
-        shared=shared,
-        marker_confidence=_certain(marker_body >= 0),
-        body_confidence=np.ones(len(fits)),
-        marker_offset=offset,
-        rms=np.array([fit.rms for fit in fits]),
-        findings=(*findings, *(note for note in notes if note is not None)),
-    )
+    """Return bodies of given markers, each with its pose in every frame.
 
+    A marker's own body (`marker_body`) is the first that lists it.
 
-def _certain(known: Bool[np.ndarray, " marker"]) -> np.ndarray:
-    return np.where(known, 1.0, 0.0)
-
-
-def _soft_note(name: str, fit: RigidFit) -> Finding | None:
-    if fit.determined or len(fit.offset) < 3:
-        return None
-    return Finding(
-        code="markers-on-a-line",
-        stage="segment",
-        severity="warning",
-        message=f"the {len(fit.offset)} markers of {name} are on a line or never seen "
-        "together: its turn about itself is not known",
-        subject=name,
+    Args:
+        take: The recording.
+        members: Markers of each body by index, at least one, by the body's name.
+        parents: Parent of each body that has one, by name.
+        doubts: Probability that a marker is where it belongs, by index; the others
+            are certain.
+        findings: What finding them met.
+    """
+    inside = np.zeros((len(members), len(take.labels)), dtype=bool)
+    for body, mine in enumerate(members.values()):
+        inside[body, list(mine)] = True
+    owner = np.where(inside.any(axis=0), inside.argmax(axis=0), -1)
+    confidence = np.where(owner >= 0, 1.0, 0.0)
+    for marker, chance in (doubts or {}).items():
+        confidence[marker] = chance
+    return assembled(
+        take,
+        tuple(members),
+        inside,
+        owner,
+        marker_confidence=confidence,
+        parents=parents,
+        findings=findings,
     )

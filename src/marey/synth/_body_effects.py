@@ -4,6 +4,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey import geometry
+from marey.errors import OptionError
 from marey.synth._curves import rise
 from marey.synth._work import Work, directions
 
@@ -63,6 +64,7 @@ def _carry(work: Work, subject: int, joints: Array, way: Array) -> None:
 def soft_tissue(work: Work) -> None:
     """Slide skin in proportion to the angles of the neighbouring joints."""
     truth, rng = work.truth, work.rng("soft_tissue")
+    _check_bodies(work)
     for subject, (figure, motion) in enumerate(
         zip(truth.figures, truth.motions, strict=True)
     ):
@@ -71,14 +73,25 @@ def soft_tissue(work: Work) -> None:
             drive = _drive(figure.body_of, motion.skeleton.parent, motion.wxyz, body)
             if drive.shape[1] == 0:
                 continue
-            amount = _flesh(motion.skeleton.names[body])
+            amount = _amount(work, motion.skeleton.names[body])
             common = rng.normal(size=(2, 3, drive.shape[1]))
             _slide_markers(work, rng, subject, body, T, drive, common, amount)
             _slide_sensor(work, rng, subject, body, T, drive, common, amount)
     work.note("soft_tissue", size=work.options.soft_tissue)
 
 
-def _flesh(name: str) -> float:
+def _check_bodies(work: Work) -> None:
+    names = [f.skeleton.names[body] for f in work.truth.figures for body in f.bodies]
+    for name in work.options.soft_tissue_on:
+        if name not in names:
+            needed = f"bodies among {', '.join(dict.fromkeys(names))}"
+            raise OptionError("soft_tissue_on", found=name, needed=needed)
+
+
+def _amount(work: Work, name: str) -> float:
+    """Return how far a body's skin slides, against that of a thigh."""
+    if work.options.soft_tissue_on:
+        return 1.0 if name in work.options.soft_tissue_on else 0.0
     return next((v for k, v in FLESH.items() if name.endswith(k)), 1.0)
 
 

@@ -69,6 +69,10 @@ class Corruption:
     soft_tissue_turn: float = 0.0
     """The same for the orientation of sensors, rms angle on a thigh, 0 to 1 rad."""
 
+    soft_tissue_on: tuple[str, ...] = ()
+    """Bodies whose skin slides, by joint name, each as far as that of a thigh; empty =
+    all bodies, each by its flesh."""
+
     knee_shift: float = 0.0
     """Knee centres that move as the knee bends, as real ones do: 1 = by 7, 14.3 and
     5.6 mm over two radians (OBrien2000, Sec. 4), 0 to 5. Feet move along."""

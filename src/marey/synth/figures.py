@@ -32,6 +32,7 @@ BIPED_MOTIONS = (
     "circle",
     "chicken_walk",
     "kick_punch",
+    "swing",
     "jump",
     "still",
 )

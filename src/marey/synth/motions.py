@@ -164,10 +164,15 @@ def _round_the_rim(
 
 
 def swing(figure: Figure, times: Times, *, seconds: float, seed: int) -> Pose:
-    """Return all degrees of freedom at once, the root wandering where it may."""
+    """Return all degrees of freedom at once, the root wandering where it may.
+
+    A figure with legs hangs in the air like a puppet.
+    """
     rng = np.random.default_rng([seed, 3])
     wander = figure.roams * waves(rng, times, 6, hertz=0.15)
     place = figure.skeleton.offset[0] + wander[:, :3] * [0.5, 0.5, 0.15]
+    if figure.legs:
+        place[:, 2] += leg_length(figure, figure.legs[0])
     angles = np.tile(figure.neutral, (len(times), 1, 1))
     moved = swung(figure, figure.moving, angles, times, rng)
     return Pose(root_pose(place, 0.6 * wander[:, 3:]), moved)

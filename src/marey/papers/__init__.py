@@ -1,0 +1,71 @@
+"""Published experiments, rebuilt: the papers' numbers beside ours.
+
+for name, experiment in marey.papers.run("obrien2000", Effort(quick=True)):
+    for caption, table in experiment.tables.items():
+        ...
+
+A new paper is one module in this folder with a mapping `EXPERIMENTS`, and one line
+below.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+
+from marey.errors import OptionError
+from marey.papers._experiment import Drawing as Drawing
+from marey.papers._experiment import Effort as Effort
+from marey.papers._experiment import Experiment as Experiment
+
+REGISTRY = {
+    "obrien2000": "marey.papers.obrien2000",
+    "knight2007": "marey.papers.knight2007",
+    "deaguiar2006": "marey.papers.deaguiar2006",
+}
+
+
+def experiments(paper: str) -> Mapping[str, Callable[[Effort], Experiment]]:
+    """Return the experiments of a paper by name, in the order of the paper.
+
+    Args:
+        paper: A key of `REGISTRY`, such as "obrien2000".
+
+    Raises:
+        OptionError: If the paper is not known.
+    """
+    if paper not in REGISTRY:
+        raise OptionError("paper", found=paper, needed=f"one of {', '.join(REGISTRY)}")
+    found: Mapping[str, Callable[[Effort], Experiment]] = import_module(
+        REGISTRY[paper]
+    ).EXPERIMENTS
+    return found
+
+
+def run(
+    paper: str, effort: Effort | None = None, only: Sequence[str] = ()
+) -> Iterator[tuple[str, Experiment]]:
+    """Return an iterator over finished experiments, each run when it is asked for.
+
+    Args:
+        paper: A key of `REGISTRY`.
+        effort: How much work to do; everything when left out.
+        only: Names of experiments; all when empty.
+
+    Raises:
+        OptionError: If the paper or an experiment is not known.
+    """
+    known = experiments(paper)
+    for name in only:
+        if name not in known:
+            raise OptionError("only", found=name, needed=f"some of {', '.join(known)}")
+    chosen = [name for name in known if name in only or not only]
+    return _finished(known, chosen, Effort() if effort is None else effort)
+
+
+def _finished(
+    known: Mapping[str, Callable[[Effort], Experiment]],
+    chosen: Sequence[str],
+    effort: Effort,
+) -> Iterator[tuple[str, Experiment]]:
+    for name in chosen:
+        effort.say(name)
+        yield name, known[name](effort)

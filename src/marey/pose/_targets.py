@@ -1,0 +1,164 @@
+"""Which markers and sensors of a take belong to a skeleton, and where they sit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from marey import geometry
+from marey.errors import DataError, OptionError
+from marey.pose._tree import Nodes
+from marey.skeleton import Skeleton
+
+if TYPE_CHECKING:
+    from marey.pose._frame_kernel import Tree
+    from marey.pose._targets_kernel import Targets
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Worn:
+    """The skeleton's markers and sensors that a take has, node after node."""
+
+    marker: Int[np.ndarray, " marker"]
+    """Number among the skeleton's markers."""
+
+    column: Int[np.ndarray, " marker"]
+    """Number among the take's."""
+
+    sensor: Int[np.ndarray, " sensor"]
+    sensor_column: Int[np.ndarray, " sensor"]
+
+
+def worn(
+    skeleton: Skeleton,
+    nodes: Nodes,
+    labels: Sequence[str],
+    full_labels: Sequence[str],
+    sensor_names: Sequence[str],
+) -> Worn:
+    """Return what a take has of a skeleton, matched by label.
+
+    A label with its subject, "JOE:RTHI", is matched as a whole first; without, it must
+    be the only one of its kind.
+
+    Raises:
+        DataError: If nothing matches, or a label matches several markers.
+    """
+    marker = [
+        (i, _column(label, labels, full_labels))
+        for i, label in enumerate(skeleton.marker_labels)
+    ]
+    sensor = [
+        (i, _column(name, sensor_names, sensor_names))
+        for i, name in enumerate(skeleton.sensor_names)
+    ]
+    marker = [(i, k) for i, k in marker if k >= 0]
+    sensor = [(i, k) for i, k in sensor if k >= 0]
+    if not marker and not sensor:
+        mine = (*skeleton.marker_labels, *skeleton.sensor_names)
+        raise DataError(
+            "pose",
+            found=", ".join((*labels, *sensor_names)) or "no markers or sensors",
+            needed=f"some of {', '.join(mine) or 'the markers of a skeleton'}",
+        )
+    by_node = nodes.of_joint[skeleton.marker_joint]
+    marker.sort(key=lambda pair: (by_node[pair[0]], pair[0]))
+    by_node_sensor = nodes.of_joint[skeleton.sensor_joint]
+    sensor.sort(key=lambda pair: (by_node_sensor[pair[0]], pair[0]))
+    index = np.array(marker, dtype=np.int64).reshape(-1, 2)
+    sensor_index = np.array(sensor, dtype=np.int64).reshape(-1, 2)
+    return Worn(
+        index[:, 0].copy(),
+        index[:, 1].copy(),
+        sensor_index[:, 0].copy(),
+        sensor_index[:, 1].copy(),
+    )
+
+
+def _column(label: str, labels: Sequence[str], full_labels: Sequence[str]) -> int:
+    """Return the number of a label in the take, -1 if it is not there."""
+    for names in (full_labels, labels):
+        found = [k for k, name in enumerate(names) if name == label]
+        if len(found) > 1:
+            raise DataError(
+                f"marker {label}",
+                found=", ".join(full_labels[k] for k in found),
+                needed="one; name the subject in the skeleton's marker labels",
+            )
+        if found:
+            return found[0]
+    return -1
+
+
+def targets_of(
+    skeleton: Skeleton,
+    nodes: Nodes,
+    worn: Worn,
+    weight: Float[np.ndarray, " marker"],
+    sensor_weight: Float[np.ndarray, "sensor 2"],
+) -> "Targets":
+    """Return the table of targets that the kernels read, without robust scales."""
+    from marey.pose._targets_kernel import Targets  # numba is slow to import
+
+    joint = skeleton.marker_joint[worn.marker]
+    sensor_joint = skeleton.sensor_joint[worn.sensor]
+    T = skeleton.T_joint_sensor[worn.sensor]
+    n = len(nodes.tree.parent)
+    return Targets(
+        start=_starts(nodes.of_joint[joint], n),
+        column=worn.column,
+        place=nodes.place[joint] + skeleton.marker_offset[worn.marker],
+        weight=weight,
+        soft=np.zeros(len(joint)),
+        sensor_start=_starts(nodes.of_joint[sensor_joint], n),
+        sensor_column=worn.sensor_column,
+        sensor_place=nodes.place[sensor_joint] + T[:, :3, 3],
+        sensor_turn=np.ascontiguousarray(T[:, :3, :3]),
+        sensor_weight=sensor_weight,
+        sensor_soft=np.zeros((len(sensor_joint), 2)),
+    )
+
+
+def _starts(node: Int[np.ndarray, " item"], n: int) -> Int[np.ndarray, " start"]:
+    count = np.bincount(node, minlength=n)
+    return np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+
+
+def given_weights(weights: Mapping[str, float], names: Sequence[str]) -> np.ndarray:
+    """Return the caller's weight of every name, 1 where none is given."""
+    return np.array([float(weights.get(name, 1.0)) for name in names])
+
+
+def check_weights(weights: Mapping[str, float], skeleton: Skeleton) -> None:
+    """Refuse weights of markers that the skeleton does not have, or below zero."""
+    known = {*skeleton.marker_labels, *skeleton.sensor_names}
+    strange = [name for name in weights if name not in known]
+    bad = [name for name, w in weights.items() if not 0.0 <= w < np.inf]
+    if strange or bad:
+        raise OptionError(
+            "weights",
+            found={name: weights[name] for name in strange or bad},
+            needed="weights of 0 or more, of the skeleton's markers and sensors",
+        )
+
+
+def residuals(
+    targets: "Targets",
+    tree: "Tree",
+    points: Float[np.ndarray, "frame column 3"],
+    root: Float[np.ndarray, "frame 3"],
+    q: Float[np.ndarray, "frame node 4"],
+) -> Float[np.ndarray, "frame marker"]:
+    """Return how far every marker is from its place, in metres; NaN where unseen."""
+    from marey.pose._frame_kernel import place_all  # numba is slow to import
+
+    R, c = np.empty((*q.shape[:2], 3, 3)), np.empty((*q.shape[:2], 3))
+    place_all(tree, root, q, R, c)
+    node = np.repeat(np.arange(len(tree.parent)), np.diff(targets.start))
+    T = geometry.transform(R[:, node], c[:, node])
+    there = geometry.apply(T, targets.place)
+    return np.asarray(
+        np.linalg.norm(points[:, targets.column] - there, axis=-1), dtype=float
+    )

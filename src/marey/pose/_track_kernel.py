@@ -1,0 +1,285 @@
+"""A skeleton followed through the frames of a take, compiled; see `gauss_newton.py`."""
+
+from typing import NamedTuple, no_type_check
+
+import numpy as np
+from numba import njit
+
+from marey.pose._find_kernel import find
+from marey.pose._frame_kernel import copy, copy_rows, fill, inner
+from marey.pose._limit_kernel import difference, retract
+from marey.pose._settle_kernel import settle
+
+# Frames are followed from the last. Where that fails they are tried again from there,
+# then afresh: plain squares draw from afar, then outliers are let go little by little.
+FOLLOW, AGAIN, AFRESH = 0, 1, 2
+EASE = (0.0, 0.03, 1.0)
+LAST = 2
+
+# A little more than one marker that is lost to the fit, with outliers at six sds.
+MOST_SURPRISE = 40.0
+
+# Frames that found no good pose are tried afresh, but not more often than this.
+PATIENCE = 20
+
+
+class Habits(NamedTuple):
+    """How a figure is followed."""
+
+    prior: np.ndarray  # by block: of the root's place 1 / m^2, of turns 1 / rad^2
+    robust: bool
+    most: int
+    most_first: int
+    tolerance: float
+    guided: bool  # drawn to given paths, with the whole prior
+    keeps: float  # share of its speed that an unseen joint keeps per frame
+    learns: float  # share of a frame's speed that is believed
+    lost: float  # metres off, root mean square
+    patience: int  # frames without any target after which to start afresh
+
+
+@no_type_check
+@inner
+def _seen(targets, points, sensors):
+    """Return the total weight, if no outlier, of the targets seen."""
+    total = 0.0
+    for k in range(len(targets.column)):
+        if np.isfinite(points[targets.column[k], 0]):
+            total += targets.weight[k]
+    for k in range(len(targets.sensor_column)):
+        if np.isfinite(sensors[targets.sensor_column[k], 0, 0]):
+            total += targets.sensor_weight[k, 0]
+    return total
+
+
+@no_type_check
+@inner
+def _trusted(work):
+    """Return the total weight that targets have left."""
+    total = 0.0
+    for k in range(len(work.marker_weight)):
+        total += work.marker_weight[k]
+    for k in range(len(work.sensor_weight)):
+        total += work.sensor_weight[k, 0]
+    return total
+
+
+@no_type_check
+@inner
+def _doubtful(targets, work):
+    """Return whether most of what is seen of some node counts as outliers."""
+    for i in range(len(work.c)):
+        seen, left = 0.0, 0.0
+        for k in range(targets.start[i], targets.start[i + 1]):
+            if work.marker_weight[k] > 0.0:
+                seen += 1.0
+                left += work.marker_weight[k] / targets.weight[k]
+        for k in range(targets.sensor_start[i], targets.sensor_start[i + 1]):
+            for x in range(2):
+                if work.sensor_weight[k, x] > 0.0:
+                    seen += 1.0
+                    left += work.sensor_weight[k, x] / targets.sensor_weight[k, x]
+        if seen > 1.0 and left <= 0.5 * seen:
+            return True
+    return False
+
+
+@no_type_check
+@inner
+def _surprise(prior, root, q, first, first_q):
+    """Return how unexpected a pose is; a joint's share is bounded."""
+    total, turn = 0.0, np.empty(3)
+    for b in range(len(prior)):
+        if b == 0:
+            for k in range(3):
+                turn[k] = root[k] - first[k]
+        else:
+            difference(q[b - 1], first_q[b - 1], turn)
+        square = turn[0] * turn[0] + turn[1] * turn[1] + turn[2] * turn[2]
+        total += min(prior[b] * square, MOST_SURPRISE)
+    return total
+
+
+@no_type_check
+@inner
+def _learn(work, root, q, last_root, last_q, speed_root, speed, habits):
+    """Take what the frame shows of the joints' speeds; unseen joints slow down."""
+    turn = np.empty(3)
+    for b in range(len(q) + 1):
+        if b == 0:
+            for k in range(3):
+                turn[k] = root[k] - last_root[k]
+        else:
+            difference(q[b - 1], last_q[b - 1], turn)
+        v, gate = (speed_root if b == 0 else speed[b - 1]), work.gate[b]
+        for k in range(3):
+            seen = v[k] + habits.learns * (turn[k] - v[k])
+            v[k] = (1.0 - gate) * seen + gate * habits.keeps * v[k]
+
+
+@no_type_check
+@inner
+def _keep_signs(last, q):
+    """Give quaternions the signs of the frame before; q and -q are one rotation."""
+    for i in range(len(q)):
+        dot = 0.0
+        for k in range(4):
+            dot += q[i, k] * last[i, k]
+        if dot < 0.0:
+            for k in range(4):
+                q[i, k] = -q[i, k]
+
+
+@no_type_check
+@inner
+def _slow(speed_root, speed, share):
+    """Leave only a share of the speeds."""
+    for k in range(3):
+        speed_root[k] *= share
+        for i in range(len(speed)):
+            speed[i, k] *= share
+
+
+@no_type_check
+@inner
+def _expect(root, q, speed_root, speed, expected_root, expected_q):
+    """Write where the figure's speed brings it, seen from where it is."""
+    for k in range(3):
+        expected_root[k] = speed_root[k]
+    for i in range(len(q)):
+        v = speed[i]
+        retract(q[i], v[0], v[1], v[2], expected_q[i])
+
+
+@no_type_check
+@njit(cache=True)
+def track(
+    tree,
+    targets,
+    work,
+    points,
+    sensors,
+    order,
+    state,
+    habits,
+    paths,
+    q_out,
+    root_out,
+    info,
+):
+    """Follow the figure through frames, in the order given.
+
+    Guided, every frame begins where it is, drawn to the paths of root and rotations.
+    Otherwise it begins where the last frame's speed brings it.
+
+    `state` is (root, q, speed_root, speed, idle): where the figure is, how it moves,
+    for how many frames nothing was seen (negative: not started) and for how many it is
+    not to be looked for afresh. `info` gets per frame: cost, weight seen, weight left,
+    steps; then what is known of every block.
+    """
+    root, q, speed_root, speed, idle = state
+    n = len(q)
+    origin, here, start = np.empty(3), np.empty(3), np.empty(3)
+    start_q, best_q, best = np.empty((n, 4)), np.empty((n, 4)), np.empty(3)
+    there, there_q = np.empty(3), np.empty((n, 4))
+    first, first_q = np.empty(3), np.empty((n, 4))
+    pose = (here, q, np.empty(3), np.empty((n, 4)))
+    for f in order:
+        if habits.guided:
+            copy_rows(q_out[f], q)
+            copy(root_out[f], root)
+        copy(root, origin)
+        fill(start, 0.0)
+        copy_rows(q, start_q)
+        if habits.guided:
+            fill(here, 0.0)
+            for k in range(3):
+                there[k] = paths[0][f, k] - origin[k]
+            copy_rows(paths[1][f], there_q)
+        else:
+            _expect(root, q, speed_root, speed, there, there_q)
+            copy(there, here)
+            copy_rows(there_q, q)
+        copy(there, first)
+        copy_rows(there_q, first_q)
+        seen, good = _seen(targets, points[f], sensors[f]), False
+        least, least_cost, steps, ease = np.inf, 0.0, 0, LAST
+        known = habits.guided or (0 <= idle[0] <= habits.patience)
+        attempt = FOLLOW if known else AFRESH
+        while seen > 0.0 or habits.guided:
+            if attempt != FOLLOW and ease == LAST:
+                ease = 0 if habits.robust else LAST
+                copy(there, here)
+                copy_rows(there_q, q)
+                if attempt == AFRESH:
+                    find(
+                        tree,
+                        targets,
+                        work,
+                        points[f],
+                        sensors[f],
+                        origin,
+                        here,
+                        q,
+                        habits.prior,
+                    )
+                    copy(here, there)
+                    copy_rows(q, there_q)
+            elif attempt != FOLLOW:
+                ease += 1
+            cost, count = settle(
+                tree,
+                targets,
+                work,
+                points[f],
+                sensors[f],
+                origin,
+                pose,
+                (there, there_q),
+                habits,
+                EASE[ease],
+                habits.most if attempt == FOLLOW else habits.most_first,
+            )
+            steps += count
+            if ease < LAST:
+                continue
+            # Outliers may fit a pose that no joint could reach so soon.
+            value = cost + _surprise(habits.prior, here, q, first, first_q)
+            if value < least:
+                least, least_cost = value, cost
+                copy(here, best)
+                copy_rows(q, best_q)
+                if attempt == AFRESH:
+                    _slow(speed_root, speed, 0.0)
+                    copy(here, start)
+                    copy_rows(q, start_q)
+                good = cost <= seen * habits.lost**2
+                good = good and not (habits.robust and _doubtful(targets, work))
+                if good:
+                    idle[1] = 0
+            elif attempt == AFRESH:
+                idle[1] = PATIENCE
+            if attempt == AFRESH or habits.guided or good or idle[1] > 0:
+                break
+            attempt += 1
+        if least < np.inf:
+            copy(best, here)
+            copy_rows(best_q, q)
+        idle[1] -= 1
+        _keep_signs(start_q, q)
+        if seen > 0.0:
+            idle[0] = 0
+            info[f, 0], info[f, 2] = least_cost, _trusted(work)
+            _learn(work, here, q, start, start_q, speed_root, speed, habits)
+        else:
+            fill(work.gate, 1.0)
+            fill(work.known, 0.0)
+            _slow(speed_root, speed, habits.keeps)
+            if idle[0] >= 0:
+                idle[0] += 1
+        info[f, 1], info[f, 3] = seen, steps
+        copy(work.known, info[f, 4:])
+        for k in range(3):
+            root[k] = origin[k] + here[k]
+        copy(root, root_out[f])
+        copy_rows(q, q_out[f])

@@ -1,0 +1,80 @@
+"""Poses from markers and sensors: inverse kinematics on the whole tree at once."""
+
+from typing import Any
+
+import numpy as np
+
+from marey import geometry
+from marey.motion import Motion
+from marey.pose._doubts import doubts
+from marey.pose._follow import Follower, Names
+from marey.pose._options import GaussNewtonOptions as GaussNewtonOptions
+from marey.pose._options import options_of
+from marey.report import Finding
+from marey.skeleton import Skeleton
+from marey.take import Take
+
+Array = np.ndarray
+
+
+def solve(
+    skeleton: Skeleton, take: Take, **options: Any
+) -> tuple[Motion, tuple[Finding, ...]]:
+    """Return the motion that brings the skeleton's markers nearest to the recorded.
+
+    Levenberg-Marquardt on the rotations of all joints and the pose of the root, frame
+    after frame, each begun from the last. The energy is that of Bodenheimer1997, Sec.
+    3.2, and of the rest poses of Zordan2003, weighted by variances. Departures:
+    rotations are quaternions, not Euler angles, so there is no gimbal lock; steps are
+    those of Gauss-Newton, not BFGS; outliers lose their weight in the fit itself,
+    instead of being cut beforehand; limits bind exactly (an active set), where the
+    papers have a penalty; and no spring draws joints to a rest pose, which would bias
+    them.
+
+    The markers of a body enter a step only as sums (Sum w, w m, w m m^T, w y, w m y^T),
+    and the sums of all bodies that a joint carries make its rows of the normal
+    equations, so a step costs the same for any number of markers. The equations keep
+    the shape of the tree: their factor has no fill.
+
+    A joint whose markers know less of it than its own past joins the two: it is drawn
+    to where its fading speed would have brought it. Joints that are seen well are free
+    of this, so exact data give the exact pose. A frame in which nothing is seen keeps
+    the expected pose. With `smooth`, the past and the future of the whole take count.
+
+    Args:
+        skeleton: A skeleton with markers or sensors.
+        take: The recording; markers and sensors are matched by label.
+        **options: Fields of `GaussNewtonOptions`.
+
+    Returns:
+        The motion, and what was found about it.
+
+    Raises:
+        DataError: If the take has, or ever sees, none of the skeleton's markers and
+            sensors.
+        OptionError: If an option is not known or out of range.
+    """
+    chosen = options_of(options)
+    fit = Follower(skeleton, Names.of(take), take.rate, chosen)
+    points, sensors = _plain(take.points), _plain(take.T_world_sensor)
+    order = fit.order(points, sensors)
+    if chosen.outlier > 0.0 and chosen.adapt:
+        fit.learn_scales(points, sensors)
+    trace = fit.follow(points, sensors, order)
+    if chosen.smooth > 0.0:
+        trace = fit.smooth(points, sensors, trace)
+    motion = Motion(
+        skeleton=skeleton,
+        T_world_root=geometry.transform(
+            geometry.matrix_from_quat(trace.q[:, 0]), trace.root
+        ),
+        wxyz=fit.nodes.rotations(trace.q),
+        rate=take.rate,
+        start=take.start,
+    )
+    return motion, doubts(skeleton, take, fit, trace)
+
+
+def _plain(values: Array) -> Array:
+    """Return values as the kernels were compiled for; a copy only if need be."""
+    return np.require(values, dtype=float, requirements=["C", "W"])

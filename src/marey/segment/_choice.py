@@ -1,0 +1,129 @@
+"""Bodies of unlabelled markers, by the method that foretells hidden markers best."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from marey.segment._evidence import Members, Scales, as_members, scales_of
+from marey.segment._joining import joined
+from marey.segment._pairs import PairStats, pair_statistics
+from marey.segment._prediction import Foretelling
+from marey.segment.overlap import overlapping_bodies, owners, renumbered
+from marey.segment.spectral import spectral_labels
+
+Array = np.ndarray
+
+CLEARLY = 2.0
+"""Log units by which another solution must foretell better to be taken."""
+
+KINSHIP = 0.1
+"""How much the evidence counts beside the errors of foretelling."""
+
+NEIGHBOURS = (1, 3)
+"""Scales of the spectral solutions that are looked at."""
+
+WIDEST_BIAS = 16.0
+HALVINGS = 14
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouping:
+    """Markers as bodies."""
+
+    members: Members
+    """Every marker of every body."""
+
+    owner: Int[Array, " marker"]
+    """The one body of each marker."""
+
+    odds: Float[Array, "marker marker"]
+    """Evidence that two markers are one body, in log odds."""
+
+    stats: PairStats
+    scales: Scales
+    method: str
+    """"overlap" or "spectral"."""
+
+
+def grouped(
+    takes: Sequence[Float[Array, "_ marker 3"]],
+    *,
+    method: str = "overlap",
+    n_bodies: int = 0,
+) -> Grouping:
+    """Return the markers as bodies.
+
+    Args:
+        takes: Positions of the same markers in one or several takes.
+        method: "spectral", or "overlap": overlapping bodies, unless spectral clustering
+            foretells hidden markers clearly better.
+        n_bodies: How many bodies; 0 = found.
+    """
+    stats = pair_statistics(takes)
+    scales = scales_of(stats)
+    overlap = _overlap(stats, scales, n_bodies)
+    if method == "spectral":
+        return _labelled(overlap, spectral_labels(stats, n_bodies=n_bodies), method)
+    others = [
+        _labelled(overlap, labels, "spectral")
+        for labels in (
+            spectral_labels(stats, n_bodies=n_bodies, neighbour=k) for k in NEIGHBOURS
+        )
+    ]
+    judge = Foretelling(takes, stats, scales)
+    best = _best(overlap, others, judge)
+    if n_bodies:
+        return best
+    whole = joined(best.owner, stats, scales, judge)
+    return best if (whole == best.owner).all() else _labelled(best, whole, best.method)
+
+
+def _overlap(stats: PairStats, scales: Scales, n_bodies: int) -> Grouping:
+    """Return overlapping bodies; with a number given, biased until it is met."""
+
+    def with_bias(bias: float) -> Grouping:
+        members, odds = overlapping_bodies(stats, scales, bias)
+        owner = owners(members, odds)
+        used = np.unique(owner[owner >= 0])
+        number = np.full(len(members) + 1, -1)
+        number[used] = np.arange(len(used))
+        return Grouping(
+            members[used], number[owner], odds, stats, scales, method="overlap"
+        )
+
+    found = with_bias(0.0)
+    low, high = -WIDEST_BIAS, WIDEST_BIAS
+    for _ in range(HALVINGS if n_bodies else 0):
+        if len(found.members) == n_bodies:
+            return found
+        bias = 0.5 * (low + high)
+        found = with_bias(bias)
+        low, high = (bias, high) if len(found.members) > n_bodies else (low, bias)
+    if n_bodies and len(found.members) != n_bodies:
+        labels = spectral_labels(stats, n_bodies=n_bodies)
+        return _labelled(found, labels, "spectral")
+    return found
+
+
+def _labelled(like: Grouping, labels: Int[Array, " marker"], method: str) -> Grouping:
+    owner = renumbered(labels)
+    return Grouping(
+        as_members(owner), owner, like.odds, like.stats, like.scales, method
+    )
+
+
+def _best(first: Grouping, others: list[Grouping], judge: Foretelling) -> Grouping:
+    best, least = first, _cost(first, judge) - CLEARLY
+    for other in others:
+        cost = _cost(other, judge)
+        if cost < least:
+            best, least = other, cost
+    return best
+
+
+def _cost(found: Grouping, judge: Foretelling) -> float:
+    one_each = as_members(found.owner)
+    same = found.owner[:, None] == found.owner
+    return judge.cost(one_each) - KINSHIP * 0.5 * float(np.sum(found.odds[same]))

@@ -1,0 +1,91 @@
+"""How well the others of a body foretell where a marker is: a judge without truth.
+
+It chooses between whole solutions. Splitting and merging by it does harm: where a body
+has two or three markers the error is mostly the twist that they leave open.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from marey.segment._evidence import Members, Scales
+from marey.segment._pairs import PairStats, thinned
+
+Array = np.ndarray
+
+MOST_FRAMES = 150
+
+OUTSIDERS = 0.02
+"""Weight of markers of other bodies: enough to fix a turn that the own leave open."""
+
+NEGLIGIBLE = 1e-4
+"""Share of the largest weight below which a marker is left out."""
+
+ENOUGH = 6
+"""Mates that foretell a marker without the help of other bodies."""
+
+ROUNDS = 3
+
+
+class Foretelling:
+    """Errors of markers foretold from others, over a sample of the frames."""
+
+    def __init__(
+        self,
+        takes: Sequence[Float[Array, "_ marker 3"]],
+        stats: PairStats,
+        scales: Scales,
+    ) -> None:
+        self._takes = [points[thinned(len(points), MOST_FRAMES)] for points in takes]
+        spread = np.where(stats.known, stats.spread, np.inf)
+        self._outside = OUTSIDERS / (1.0 + (spread / scales.noise) ** 2)
+        self._noise = scales.noise
+        self._done: dict[tuple[int, bytes], float] = {}
+
+    def cost(self, members: Members) -> float:
+        """Return the sum of the log errors of all markers."""
+        return sum(self.body_cost(body) for body in members)
+
+    def body_cost(self, body: Bool[Array, " marker"]) -> float:
+        """Return the sum of the log errors of one body's markers."""
+        total = 0.0
+        for marker in np.flatnonzero(body).tolist():
+            mates = body.copy()
+            mates[marker] = False
+            total += float(np.log(self._error(marker, mates) + self._noise))
+        return total
+
+    def _error(self, marker: int, mates: Array) -> float:
+        key = (marker, mates.tobytes())
+        if key not in self._done:
+            self._done[key] = self._measure(marker, mates)
+        return self._done[key]
+
+    def _measure(self, marker: int, mates: Array) -> float:
+        from marey.segment._prediction_kernel import stray
+
+        weight = np.where(mates, 1.0, self._outside[marker])
+        if mates.sum() >= ENOUGH:
+            weight = mates.astype(float)
+        weight[marker] = 0.0
+        used = weight > NEGLIGIBLE * weight.max()
+        parts = [
+            stray(points[:, used], weight[used], points[:, marker], ROUNDS)
+            for points in self._takes
+        ]
+        square, count = np.sum(parts, axis=0)
+        return float(np.sqrt(square / count)) if count else 0.0
+
+
+def soft_poses(
+    points: Float[Array, "frame marker 3"], weight: Float[Array, " marker"]
+) -> Float[Array, "frame 4 4"]:
+    """Return poses that follow markers by their weights, whatever their shape does.
+
+    NaN in frames where fewer than three markers were seen.
+    """
+    from marey.segment._prediction_kernel import soft_poses as compiled
+
+    poses: Array = compiled(points, weight, ROUNDS)
+    return poses

@@ -1,0 +1,160 @@
+"""How bodies hang together: a spanning forest over the candidate joints.
+
+OBrien2000 (Sec. 3.3) takes the tree of least total residual. Under skin artefact that
+chooses a thigh as the child of the other. Here each joint is weighed against the noise
+of its bodies, in poses averaged so that little noise is left, and a body that is
+restless at all its joints is believed to be so rather than to be passed over.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from marey.errors import DataError, OptionError
+from marey.joints._types import JointFits
+from marey.topology._forest import (
+    doubtful_strangers,
+    gathered,
+    hang,
+    margins,
+    neighbours,
+    spanning_edges,
+)
+from marey.topology._loops import LOOSEST_LOOP as LOOSEST_LOOP
+from marey.topology._loops import loops
+from marey.topology._weights import edge_costs as edge_costs
+from marey.topology._weights import least, resolved, strangers
+from marey.tree import Tree
+
+SMALLEST_GAP = 0.05
+"""Metres of residual below which two bodies are never torn apart."""
+
+TORN = 8.0
+"""Times what a typical body's best joint leaves, or the noise, above which a joint is
+none."""
+
+STRANGE = 20.0
+"""Cost of a joint between bodies of markers above which they are strangers. Over 25
+recordings with known bodies true joints cost up to 10, and links between two players,
+or to a puck, 40 and more."""
+
+FAR = 1.9
+"""Times the distance that most joints keep from their bodies, beyond which bodies
+without a clear joint are taken for strangers."""
+
+
+def infer_tree(
+    joints: JointFits, *, weight: str = "auto", root: int | None = None
+) -> Tree:
+    """Return the tree, or the trees, that the joints support best.
+
+    Implements OBrien2000, Sec. 3.3, with other weights: the plain residual of the paper
+    is `weight="residual"`. Bodies that no joint reaches are roots of their own.
+
+    Args:
+        joints: Candidate joints of all pairs.
+        weight: "auto": "compact" for bodies of markers, else "excess". "compact": how
+            loosely markers of one body keep their distance to a point of the other,
+            times how far apart their markers are. "excess": the gap of averaged poses
+            over what the noise and the unrest of the two bodies allow, nearer joints
+            before farther ones;
+            "normalised": the residual over the noise of the two bodies; "mediated":
+            that times how much a third body explains; "residual": the paper's.
+        root: Body to hang the tree from; the most central one when left out.
+
+    Raises:
+        OptionError: If the weight is not known or the root is no body.
+    """
+    n_bodies = int(joints.pair.max()) + 1 if len(joints.pair) else 1
+    if root is not None and not 0 <= root < n_bodies:
+        raise OptionError("root", found=root, needed=f"0 to {n_bodies - 1}")
+    if len(joints.pair) == 0:
+        none = np.full(1, -1, dtype=np.int64)
+        return Tree(parent=none, edge=none, margin=np.full(1, np.inf))
+    cost = edge_costs(joints, weight)
+    if resolved(joints, weight) == "compact":
+        return _compact_tree(joints, cost, n_bodies, root)
+    if np.isfinite(cost).any():
+        cost[~_possible(joints, cost)] = np.inf
+    edges = spanning_edges(joints.pair, cost, n_bodies)
+    edges = edges[~doubtful_strangers(joints, cost, edges, torn=TORN, far=FAR)]
+    edges = gathered(joints, cost, edges)
+    parent, edge = hang(neighbours(joints.pair, edges, n_bodies), root)
+    return Tree(
+        parent=parent,
+        edge=edge,
+        margin=margins(joints.pair, cost, edge),
+        loops=loops(joints, cost, edge),
+    )
+
+
+def _compact_tree(
+    joints: JointFits,
+    cost: Float[np.ndarray, " pair"],
+    n_bodies: int,
+    root: int | None,
+) -> Tree:
+    cost = np.where(cost > STRANGE, np.inf, cost)
+    edges = spanning_edges(joints.pair, cost, n_bodies)
+    parent, edge = hang(neighbours(joints.pair, edges, n_bodies), root)
+    return Tree(parent=parent, edge=edge, margin=margins(joints.pair, cost, edge))
+
+
+def _possible(
+    joints: JointFits, cost: Float[np.ndarray, " pair"]
+) -> Bool[np.ndarray, " pair"]:
+    """Return which pairs may be joined: none that gapes, none with a stranger."""
+    apart = strangers(joints, cost, torn=TORN, far=FAR)
+    best = least(joints, joints.residual)
+    typical = float(np.median(best[np.isfinite(best)]))
+    widest = max(SMALLEST_GAP, TORN * typical)
+    with np.errstate(invalid="ignore"):
+        holds = joints.residual <= widest
+    return np.asarray(holds & ~apart[joints.pair].any(axis=1))
+
+
+def named_tree(
+    parents: Mapping[str, str], names: tuple[str, ...], joints: JointFits
+) -> Tree:
+    """Return a tree that the user knows, with the joints that serve it.
+
+    Args:
+        parents: Parent of each body by name; a root has none or "".
+        names: The bodies.
+        joints: Candidate joints of all pairs.
+
+    Raises:
+        DataError: If a name is not a body, or the parents go in a circle.
+    """
+    unknown = sorted({*parents, *parents.values()} - {*names, ""})
+    if unknown:
+        raise DataError("tree", found=f"bodies {unknown}", needed=f"names of {names}")
+    number = {name: i for i, name in enumerate(names)} | {"": -1}
+    parent = np.array([number[parents.get(name, "")] for name in names], dtype=np.int64)
+    _check_no_circle(parent, names)
+    pairs = {(int(a), int(b)): k for k, (a, b) in enumerate(joints.pair)}
+    edge = np.array(
+        [pairs[min(i, p), max(i, p)] if p >= 0 else -1 for i, p in enumerate(parent)],
+        dtype=np.int64,
+    )
+    cost = edge_costs(joints)
+    return Tree(
+        parent=parent,
+        edge=edge,
+        margin=margins(joints.pair, cost, edge),
+        loops=loops(joints, cost, edge),
+    )
+
+
+def _check_no_circle(parent: np.ndarray, names: tuple[str, ...]) -> None:
+    for body in range(len(parent)):
+        above = body
+        for _ in range(len(parent) + 1):
+            above = int(parent[above]) if above >= 0 else -1
+        if above >= 0:
+            raise DataError(
+                "tree",
+                found=f"{names[body]} above itself",
+                needed="parents without circles",
+            )

@@ -1,0 +1,115 @@
+"""What every method of finding poses must obey; one suite for all of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import posed
+import pytest
+
+import marey
+from marey import geometry, synth
+from marey.pose import REGISTRY, fit_pose
+
+METHODS = tuple(REGISTRY)
+FIGURES = {"human": synth.human, "robot": synth.robot, "snowman": synth.snowman}
+pytestmark = pytest.mark.parametrize("method", METHODS)
+
+
+def worn(name="human", **options):
+    markers = "set53" if name == "human" else 6
+    return posed.recorded(FIGURES[name](), markers=markers, sensors=True, **options)
+
+
+@pytest.mark.parametrize("name", list(FIGURES))
+def test_exact_data_give_the_exact_pose(method, name):
+    skeleton, take = worn(name)
+    motion = marey.solve_pose(skeleton, take, method=method)
+    assert posed.off(motion, take).max() < 1e-9
+    truth = take.truth.motion
+    np.testing.assert_allclose(motion.wxyz, truth.wxyz, atol=1e-8)
+    np.testing.assert_allclose(motion.T_world_root, truth.T_world_root, atol=1e-8)
+
+
+def test_the_motion_is_the_takes(method):
+    skeleton, take = worn(noise=2e-3, turn_noise=5e-3)
+    take = replace(take, start=3.5)
+    motion, findings = fit_pose(skeleton, take, method=method)
+    assert motion.skeleton is skeleton
+    assert (motion.n_frames, motion.rate) == (take.n_frames, take.rate)
+    assert motion.start == take.start
+    assert all(finding.stage == "pose" for finding in findings)
+    alone = marey.solve_pose(skeleton, take, method=method)
+    np.testing.assert_array_equal(alone.wxyz, motion.wxyz)
+
+
+def test_rotations_are_unit_continuous_and_whole(method):
+    skeleton, take = worn(seconds=2.0, noise=2e-3, turn_noise=5e-3, gaps=0.1)
+    motion = marey.solve_pose(skeleton, take, method=method)
+    assert np.isfinite(motion.wxyz).all()
+    assert np.isfinite(motion.T_world_root).all()
+    np.testing.assert_allclose(np.linalg.norm(motion.wxyz, axis=-1), 1.0, atol=1e-12)
+    assert (np.sum(motion.wxyz[1:] * motion.wxyz[:-1], axis=-1) > 0.0).all()
+
+
+def test_bones_keep_their_lengths(method):
+    skeleton, take = worn(noise=5e-3, turn_noise=1e-2)
+    motion = marey.solve_pose(skeleton, take, method=method)
+    place = motion.T_world_joint()[..., :3, 3]
+    length = np.linalg.norm(place - place[:, skeleton.parent], axis=-1)[:, 1:]
+    every = np.broadcast_to(skeleton.lengths[1:], length.shape)
+    np.testing.assert_allclose(length, every, atol=1e-12)
+
+
+def test_moving_the_world_moves_the_root_alone(method, rng):
+    skeleton, take = worn(noise=2e-3, turn_noise=5e-3)
+    T = geometry.transform(
+        geometry.rotation_exp(rng.normal(size=3)), np.array([8.0, -5.0, 2.0])
+    )
+    before = marey.solve_pose(skeleton, take, method=method)
+    after = marey.solve_pose(skeleton, posed.moved(take, T), method=method)
+    np.testing.assert_allclose(after.wxyz[:, 1:], before.wxyz[:, 1:], atol=1e-7)
+    np.testing.assert_allclose(after.T_world_root, T @ before.T_world_root, atol=1e-7)
+
+
+def test_the_order_of_markers_and_sensors_does_not_matter(method, rng):
+    skeleton, take = worn(noise=2e-3, turn_noise=5e-3)
+    markers, sensors = rng.permutation(53), rng.permutation(len(take.sensor_names))
+    mixed = replace(
+        take,
+        points=take.points[:, markers],
+        labels=tuple(take.labels[i] for i in markers),
+        subjects=tuple(take.subjects[i] for i in markers),
+        T_world_sensor=take.T_world_sensor[:, sensors],
+        sensor_names=tuple(take.sensor_names[i] for i in sensors),
+    )
+    one = marey.solve_pose(skeleton, take, method=method)
+    two = marey.solve_pose(skeleton, mixed, method=method)
+    np.testing.assert_allclose(two.wxyz, one.wxyz, atol=1e-9)
+
+
+def test_the_same_input_gives_the_same_bits(method):
+    skeleton, take = worn(noise=2e-3, turn_noise=5e-3, gaps=0.1)
+    one, two = (marey.solve_pose(skeleton, take, method=method) for _ in range(2))
+    np.testing.assert_array_equal(one.wxyz, two.wxyz)
+    np.testing.assert_array_equal(one.T_world_root, two.T_world_root)
+
+
+def test_the_input_is_left_alone(method):
+    skeleton, take = worn(noise=2e-3)
+    points, T = take.points.copy(), take.T_world_sensor.copy()
+    marey.solve_pose(skeleton, take, method=method)
+    np.testing.assert_array_equal(take.points, points)
+    np.testing.assert_array_equal(take.T_world_sensor, T)
+
+
+def test_a_stranger_is_refused(method):
+    skeleton, _ = worn()
+    _, stranger = posed.recorded(synth.snowman(), markers=3, sensors=True)
+    with pytest.raises(marey.DataError, match="Hips"):
+        marey.solve_pose(skeleton, stranger, method=method)
+
+
+def test_an_unknown_option_is_refused(method):
+    skeleton, take = worn()
+    with pytest.raises((marey.OptionError, TypeError), match="magic"):
+        marey.solve_pose(skeleton, take, method=method, magic=1)

@@ -1,0 +1,451 @@
+"""Inverse kinematics on the tree: laws first, then what people meet in recordings."""
+
+from dataclasses import replace
+
+import naive
+import numpy as np
+import posed
+import pytest
+from numba import njit
+from scipy.optimize import least_squares
+
+import marey
+from marey import geometry, synth
+from marey.pose import fit_pose
+from marey.pose._follow import Follower, Names
+from marey.pose._frame_kernel import curve, gather, place, slope
+from marey.pose._limit_kernel import write_axes
+from marey.pose._options import GaussNewtonOptions
+from marey.pose._targets_kernel import reduce, weigh
+from marey.pose.tracker import PoseTracker
+from marey.synth._angles import joint_angles, within
+from marey.take import Take
+
+PLAIN = {"outlier": 0.0, "limits": False}
+SDS = (2e-3, 3e-3, 0.01)
+
+
+def solve(skeleton, take, **options):
+    return marey.solve_pose(skeleton, take, method="gauss_newton", **options)
+
+
+def findings(skeleton, take, **options):
+    return fit_pose(skeleton, take, method="gauss_newton", **options)[1]
+
+
+def matrices(wxyz):
+    return geometry.matrix_from_quat(wxyz)
+
+
+def marker_rms(motion, take):
+    away = np.linalg.norm(take.points - motion.marker_points(), axis=-1)
+    return np.sqrt(np.nanmean(away**2))
+
+
+# --- agreement with the naive version -------------------------------------------------
+
+
+@pytest.fixture
+def scattered(rng):
+    """A skeleton with joints of every kind, a pose, and targets near it."""
+    skeleton = posed.every_kind(rng)
+    root, wxyz = posed.any_pose(skeleton, rng)
+    T = geometry.transform(matrices(wxyz[0]), root)
+    T_joint = skeleton.forward(T[None], wxyz[None])[0]
+    points = geometry.apply(T_joint[skeleton.marker_joint], skeleton.marker_offset)
+    sensors = T_joint[skeleton.sensor_joint] @ skeleton.T_joint_sensor
+    points = points + rng.normal(scale=0.01, size=points.shape)
+    sensors = sensors @ geometry.transform_exp(0.02 * rng.normal(size=(2, 6)))
+    points[4] = np.nan
+    return skeleton, root, wxyz, points, sensors
+
+
+def test_the_naive_jacobian_is_the_finite_difference(scattered):
+    skeleton, root, wxyz, *given = scattered
+    turns, h = matrices(wxyz), 1e-6
+    J = naive.target_jacobian(skeleton, root, turns, *given, SDS)
+    for k, step in enumerate(h * np.eye(J.shape[1])):
+        up, down = (
+            naive.target_residuals(
+                skeleton, *naive.moved(skeleton, root, turns, s), *given, SDS
+            )
+            for s in (step, -step)
+        )
+        np.testing.assert_allclose(J[:, k], (up - down) / (2 * h), atol=1e-5)
+
+
+@njit
+def linearised(tree, targets, work, points, sensors, root, q):
+    place(tree, root, q, work.R, work.c)
+    weigh(targets, points, sensors, np.zeros(3), work, 0.0)
+    reduce(targets, points, sensors, np.zeros(3), work)
+    gather(tree, work)
+    write_axes(tree, work)
+    slope(work)
+    curve(tree, work)
+
+
+def node_rotations(skeleton, wxyz, n):
+    """Split universal joints into their two hinges."""
+    q = []
+    for joint, kind in enumerate(skeleton.kind):
+        if kind == "universal":
+            x = skeleton.axes[joint, 0]
+            a = synth._angles.angles_of(skeleton, joint, wxyz[joint : joint + 1])[0, 0]
+            first = geometry.quat_exp(a * x)
+            second = geometry.quat_multiply(geometry.quat_conjugate(first), wxyz[joint])
+            q += [first, second]
+        elif kind != "fixed":
+            q.append(wxyz[joint])
+    assert len(q) == n
+    return np.array(q)
+
+
+def test_the_kernels_equations_are_the_naive_ones(scattered):
+    skeleton, root, wxyz, points, sensors = scattered
+    names = Names(skeleton.marker_labels, skeleton.marker_labels, ("S0", "S1"))
+    fit = Follower(skeleton, names, 100.0, GaussNewtonOptions(**PLAIN))
+    tree, work = fit.nodes.tree, fit.work
+    q = node_rotations(skeleton, wxyz, len(tree.parent))
+    linearised(tree, fit.targets, work, points, sensors, root, q)
+    given = (skeleton, root, matrices(wxyz), points, sensors, SDS)
+    J, r = naive.target_jacobian(*given), naive.target_residuals(*given)
+    used = [(0, 0), (0, 1), (0, 2)]
+    for i, hinge in enumerate(tree.hinge):
+        used += [(i + 1, 0)] if hinge else [(i + 1, k) for k in range(3)]
+    H, row = J.T @ J, {block_k: at for at, block_k in enumerate(used)}
+    np.testing.assert_allclose([work.g[b, k] for b, k in used], -J.T @ r, rtol=1e-8)
+    seen = np.zeros_like(H, dtype=bool)
+    for (b, k), at in row.items():
+        for step in range(tree.depth[b] + 1):
+            other = tree.chain[b, step]
+            for m in range(3):
+                if (other, m) in row:
+                    column = row[other, m]
+                    value = work.H[b, step, 3 * k + m]
+                    size = np.sqrt(H[at, at] * H[column, column])
+                    assert abs(value - H[at, column]) < 1e-9 * size
+                    seen[at, column] = seen[column, at] = True
+    # Unknowns of different branches never meet.
+    assert np.abs(H[~seen]).max(initial=0.0) < 1e-9 * np.abs(H).max()
+
+
+def test_it_reaches_the_least_squares_optimum():
+    skeleton, take = posed.recorded(motion="walk", noise=2e-3, seconds=1.0)
+    motion = solve(skeleton, take, **PLAIN)
+    tight = solve(skeleton, take, tolerance=1e-13, **PLAIN)
+    none = np.zeros((0, 4, 4))
+    for f in (0, 50, 99):
+        root, turns, r = naive.best_pose(
+            skeleton,
+            tight.T_world_root[f, :3, 3],
+            matrices(tight.wxyz[f]),
+            take.points[f],
+            none,
+            SDS,
+        )
+        np.testing.assert_allclose(matrices(tight.wxyz[f]), turns, atol=1e-6)
+        np.testing.assert_allclose(tight.T_world_root[f, :3, 3], root, atol=1e-7)
+        away = take.points[f] - motion.marker_points()[f]
+        ours, best = np.sum((away / SDS[0]) ** 2), r @ r
+        assert best * (1 - 1e-9) <= ours <= best * (1 + 1e-4)
+
+
+# --- exactness and invariance ---------------------------------------------------------
+
+FIGURES = (
+    synth.robot,
+    synth.hinge_pair,
+    synth.universal_pair,
+    synth.pendulum,
+    synth.quadruped,
+    synth.linkage,
+)
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.__name__)
+def test_exact_markers_give_the_exact_pose(figure):
+    skeleton, take = posed.recorded(figure(), markers=5, seconds=1.0)
+    assert posed.off(solve(skeleton, take), take).max() < 1e-9
+
+
+def test_markers_and_sensors_work_together():
+    """Hands without markers wear sensors."""
+    skeleton, take = posed.recorded(sensors=("LeftHand", "RightHand"))
+    hands = posed.on(take, skeleton, "LeftHand", "RightHand")
+    take = posed.without(take, slice(None), hands)
+    motion, doubts = fit_pose(skeleton, take, method="gauss_newton")
+    assert posed.off(motion, take).max() < 1e-9
+    assert doubts == ()
+
+
+def test_moving_the_world_does_not_matter_with_gaps_either(rng):
+    skeleton, take = posed.recorded(motion="walk", noise=2e-3)
+    gone = rng.random(take.points.shape[:2]) < 0.3
+    take = posed.without(take, *np.nonzero(gone))
+    T = geometry.transform(geometry.rotation_exp(rng.normal(size=3)), np.ones(3))
+    before = solve(skeleton, take)
+    after = solve(skeleton, posed.moved(take, T))
+    np.testing.assert_allclose(after.wxyz[:, 1:], before.wxyz[:, 1:], atol=1e-6)
+
+
+@pytest.mark.parametrize("figure", [synth.hinge_pair, synth.universal_pair])
+def test_hinges_stay_on_their_axes(figure):
+    skeleton, take = posed.recorded(figure(), markers=5, noise=5e-3)
+    wxyz = solve(skeleton, take).wxyz
+    angles = joint_angles(skeleton, wxyz)
+    again = synth._angles.rotations(skeleton, angles)
+    off = np.abs(np.abs(np.sum(again[:, 1] * wxyz[:, 1], axis=-1)) - 1.0)
+    assert off.max() < 1e-12
+
+
+def test_any_heading_is_found_at_once(rng):
+    skeleton, take = posed.recorded(motion="chicken_walk", noise=2e-3, seconds=4.0)
+    tracker = PoseTracker(skeleton, take.labels, rate=take.rate)
+    place = take.truth.motion.T_world_joint()[..., :3, 3]
+    for frame in range(0, 400, 10):
+        R = geometry.rotation_exp(2.0 * rng.normal(size=3))
+        tracker.rest()
+        root, wxyz = tracker.update(take.points[frame] @ R.T)
+        T = geometry.transform(matrices(wxyz[0]), root)
+        found = skeleton.forward(T[None], wxyz[None])[0, :, :3, 3]
+        assert np.linalg.norm(found - place[frame] @ R.T, axis=-1).max() < 0.03
+
+
+# --- limits ---------------------------------------------------------------------------
+
+
+def tightened(skeleton, share):
+    low, high = skeleton.limits[..., 0], skeleton.limits[..., 1]
+    middle, half = 0.5 * (low + high), 0.5 * share * (high - low)
+    return replace(skeleton, limits=np.stack([middle - half, middle + half], axis=-1))
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_limits_are_kept(share):
+    skeleton, take = posed.recorded(motion="exercise", noise=3e-3, seconds=4.0)
+    skeleton = tightened(skeleton, share)
+    angles = joint_angles(skeleton, solve(skeleton, take).wxyz)
+    assert within(skeleton, angles, slack=1e-7)
+    free = joint_angles(skeleton, solve(skeleton, take, limits=False).wxyz)
+    assert not within(skeleton, free, slack=1e-3)
+
+
+def test_at_its_limit_the_pose_is_the_best_there():
+    """Agreement with bounded least squares in angles, on a snowman bent too far."""
+    skeleton, take = posed.recorded(synth.snowman(), "swing", markers=5, noise=2e-3)
+    skeleton = tightened(skeleton, 0.15)
+    motion = solve(skeleton, take, outlier=0.0, tolerance=1e-12)
+    held = 0
+    for f in (10, 80):
+        angles = joint_angles(skeleton, motion.wxyz[f : f + 1])[0, 1:3]
+        low, high = skeleton.limits[1:3, :, 0], skeleton.limits[1:3, :, 1]
+        held += (angles <= low + 1e-7).sum() + (angles >= high - 1e-7).sum()
+
+        def off(x, f=f):
+            turns = [np.eye(3)] * skeleton.n_joints
+            turns[0] = naive.rotation(x[3:6])
+            for j in (1, 2):
+                own = x[3 + 3 * j : 6 + 3 * j]
+                turns[j] = naive.swing_twist(*skeleton.axes[j], own)
+            return naive.target_residuals(
+                skeleton, x[:3], turns, take.points[f], np.zeros((0, 4, 4)), SDS
+            )
+
+        root = motion.T_world_root[f]
+        start = np.hstack([root[:3, 3], geometry.rotation_log(root[:3, :3])])
+        inner = np.clip(angles, low + 1e-6, high - 1e-6)
+        free = np.full(6, np.inf)
+        bounds = (np.hstack([-free, low.ravel()]), np.hstack([free, high.ravel()]))
+        best = least_squares(
+            off, np.hstack([start, inner.ravel()]), bounds=bounds, xtol=1e-12
+        )
+        ours = off(np.hstack([start, angles.ravel()]))
+        assert ours @ ours <= 2.0 * best.cost * (1.0 + 1e-5)
+    assert held > 0
+
+
+# --- outliers and weights -------------------------------------------------------------
+
+
+def test_gross_errors_hardly_matter(rng):
+    skeleton, take = posed.recorded(motion="walk", noise=2e-3, seconds=4.0)
+    clean = posed.off(solve(skeleton, take), take)
+    bad = rng.random(take.points.shape[:2]) < 0.02
+    points = take.points.copy()
+    points[bad] += rng.normal(scale=0.3, size=(bad.sum(), 3))
+    spoiled = posed.off(solve(skeleton, replace(take, points=points)), take)
+    assert np.sqrt((spoiled**2).mean()) < 1.1 * np.sqrt((clean**2).mean())
+
+
+def test_a_marker_without_weight_is_as_good_as_absent():
+    skeleton, take = posed.recorded(motion="walk", noise=2e-3)
+    gone = posed.without(take, slice(None), [7])
+    one = solve(skeleton, take, weights={take.labels[7]: 0.0})
+    two = solve(skeleton, gone)
+    np.testing.assert_allclose(one.wxyz, two.wxyz, atol=1e-12)
+
+
+def test_a_marker_on_the_wrong_bone_is_named():
+    skeleton, take = posed.recorded(motion="walk", noise=1e-3, seconds=2.0)
+    offset = skeleton.marker_offset.copy()
+    offset[20] += [0.05, 0.05, 0.0]
+    doubts = findings(replace(skeleton, marker_offset=offset), take)
+    assert [(d.code, d.subject) for d in doubts] == [("marker-stray", take.labels[20])]
+
+
+# --- what is not seen -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def walk():
+    return posed.recorded(motion="walk", noise=2e-3, seconds=6.0)
+
+
+def test_a_third_of_the_markers_may_be_missing(walk, rng):
+    skeleton, take = walk
+    gone = rng.random(take.points.shape[:2]) < 0.3
+    take = posed.without(take, *np.nonzero(gone))
+    causal, smooth = solve(skeleton, take), solve(skeleton, take, smooth=100.0)
+    assert posed.off(causal, take).max() < 0.08
+    assert posed.turns(causal).max() < 0.6
+    assert posed.off(smooth, take).max() < 0.04
+    assert posed.turns(smooth).max() < 0.15
+
+
+def test_an_unseen_forearm_stays_and_comes_back(walk):
+    skeleton, take = walk
+    arm = posed.on(take, skeleton, "LeftLowerArm", "LeftHand")
+    gone = posed.without(take, np.arange(200, 400)[:, None], arm)
+    motion, doubts = fit_pose(skeleton, gone, method="gauss_newton")
+    elsewhere = np.r_[0:200, 400:600]
+    assert posed.off(motion, take)[elsewhere].max() < 0.02
+    assert posed.off(motion, take)[200:400].max() < 0.3
+    assert posed.turns(motion).max() < 0.6
+    named = {doubt.subject: doubt for doubt in doubts}
+    assert set(named) == {"LeftLowerArm", "LeftHand"}
+    assert named["LeftHand"].frames == (200, 399)
+    smooth = solve(skeleton, gone, smooth=100.0)
+    true = posed.turns(take.truth.motion).max()
+    assert posed.turns(smooth).max() < 1.5 * true
+    assert posed.off(smooth, take)[200:400].max() < 0.2
+
+
+def test_frames_without_anything_keep_a_pose(walk):
+    skeleton, take = walk
+    gone = posed.without(take, np.r_[0:20, 300:360, 590:600], slice(None))
+    for options in ({}, {"smooth": 100.0}):
+        motion, doubts = fit_pose(skeleton, gone, method="gauss_newton", **options)
+        assert np.isfinite(motion.wxyz).all()
+        assert np.isfinite(motion.T_world_root).all()
+        unseen = [d.frames for d in doubts if d.code == "pose-unseen"]
+        assert unseen == [(0, 19), (300, 359), (590, 599)]
+        seen = np.r_[20:300, 360:590]
+        assert posed.off(motion, take)[seen].max() < 0.03
+    bridged = motion.T_world_root[300:360, :3, 3]
+    true = take.truth.motion.T_world_root[300:360, :3, 3]
+    assert np.linalg.norm(bridged - true, axis=-1).max() < 0.1
+
+
+def test_smoothing_takes_noise_away(walk):
+    skeleton, take = walk
+    plain, smooth = solve(skeleton, take), solve(skeleton, take, smooth=300.0)
+    rms = [np.sqrt((posed.off(m, take) ** 2).mean()) for m in (plain, smooth)]
+    assert rms[1] < 0.85 * rms[0]
+    assert marker_rms(smooth, take) < 1.1 * marker_rms(plain, take)
+
+
+@pytest.mark.parametrize("smooth", [100.0, 300.0])
+def test_few_rounds_of_smoothing_are_enough(walk, smooth, monkeypatch):
+    """The cost of targets and accelerations together is nearly at its least."""
+    skeleton, take = walk
+    take = take.cut(0, 200)
+
+    def cost():
+        motion = solve(skeleton, take, smooth=smooth, adapt=False, **PLAIN)
+        second = (
+            np.diff(motion.wxyz, 2, axis=0),
+            np.diff(motion.T_world_root[:, :3, 3], 2, axis=0),
+        )
+        step = smooth / take.rate**2
+        paths = np.sum((2.0 * second[0] / step) ** 2)
+        paths += np.sum((second[1] / (0.5 * step)) ** 2)
+        away = (take.points - motion.marker_points()) / SDS[0]
+        return paths + np.sum(away**2)
+
+    few = cost()
+    monkeypatch.setattr("marey.pose._smooth.ROUNDS", 60)
+    assert few < 1.01 * cost()
+
+
+def test_exact_data_survive_weak_smoothing():
+    skeleton, take = posed.recorded(motion="walk", seconds=2.0)
+    assert posed.off(solve(skeleton, take, smooth=1e5), take).max() < 1e-4
+
+
+# --- one frame at a time --------------------------------------------------------------
+
+
+def test_a_tracker_gives_what_the_whole_take_gives(walk):
+    skeleton, take = walk
+    motion = solve(skeleton, take, adapt=False)
+    tracker = PoseTracker(skeleton, take.labels, rate=take.rate)
+    for f, points in enumerate(take.points[:100]):
+        root, wxyz = tracker.update(points)
+        np.testing.assert_array_equal(wxyz, motion.wxyz[f])
+        np.testing.assert_array_equal(root, motion.T_world_root[f, :3, 3])
+    with pytest.raises(marey.DataError, match="53 markers"):
+        tracker.update(take.points[0, :5])
+
+
+# --- requests that cannot be met ------------------------------------------------------
+
+
+def test_a_take_that_never_sees_the_skeleton_is_refused():
+    skeleton, take = posed.recorded()
+    with pytest.raises(marey.DataError, match="no frame"):
+        solve(skeleton, posed.without(take, slice(None), slice(None)))
+
+
+def test_labels_must_say_whose_marker_it_is():
+    skeleton, take = posed.recorded(seconds=0.2)
+    both = Take(
+        rate=take.rate,
+        points=np.concatenate([take.points, take.points + 1.0], axis=1),
+        labels=take.labels * 2,
+        subjects=("ANN",) * 53 + ("JOE",) * 53,
+    )
+    with pytest.raises(marey.DataError, match="ANN:"):
+        solve(skeleton, both)
+    mine = tuple(f"JOE:{label}" for label in skeleton.marker_labels)
+    motion = solve(replace(skeleton, marker_labels=mine), both)
+    np.testing.assert_allclose(motion.marker_points(), take.points + 1.0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("marker_sd", 0.0),
+        ("turn_sd", np.nan),
+        ("drift", -1.0),
+        ("outlier", -1.0),
+        ("smooth", np.inf),
+        ("steps", 0),
+        ("weights", {"stranger": 1.0}),
+        ("weights", {"LFHD": -1.0}),
+        ("magic", 1),
+    ],
+)
+def test_bad_options_are_named(option, value):
+    skeleton, take = posed.recorded(seconds=0.1)
+    with pytest.raises(marey.OptionError, match=option):
+        solve(skeleton, take, **{option: value})
+
+
+def test_joints_need_their_axes():
+    skeleton, take = posed.recorded(synth.hinge_pair(), markers=5)
+    with pytest.raises(marey.DataError, match="axes of Arm"):
+        solve(replace(skeleton, axes=np.full((3, 2, 3), np.nan)), take)
+    crossed = np.array([[[0.0, 0.0]] * 3, [[1.0, -1.0]] * 3, [[0.0, 0.0]] * 3])
+    with pytest.raises(marey.DataError, match="limits of Arm"):
+        solve(replace(skeleton, limits=crossed), take)

@@ -1,0 +1,464 @@
+"""Known marker sets: labels in any spelling, the set's tree, and labels that lie."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import marey
+from marey.errors import DataError
+from marey.segment._evidence import log_odds, marker_noise, scales_of
+from marey.segment._label_check import check_labels, swap_gains
+from marey.segment._label_names import is_named, spelled
+from marey.segment._pairs import pair_statistics
+from marey.segment.labels import bodies_of_labels, known_sets, recognised
+
+HUMAN = {
+    "Chest": "Hips",
+    "Head": "Chest",
+    **{f"{side}UpperArm": "Chest" for side in ("Left", "Right")},
+    **{f"{side}LowerArm": f"{side}UpperArm" for side in ("Left", "Right")},
+    **{f"{side}Hand": f"{side}LowerArm" for side in ("Left", "Right")},
+    **{f"{side}UpperLeg": "Hips" for side in ("Left", "Right")},
+    **{f"{side}LowerLeg": f"{side}UpperLeg" for side in ("Left", "Right")},
+    **{f"{side}Foot": f"{side}LowerLeg" for side in ("Left", "Right")},
+}
+LEGS = {"Hips", *(body for body in HUMAN if body.endswith(("Leg", "Foot")))}
+
+
+@pytest.fixture(scope="module")
+def walk():
+    """A walk with 41 markers and half a millimetre of noise."""
+    take = marey.synth.human(seed=0).record("walk", seconds=3.0)
+    noise = np.random.default_rng(7).normal(scale=5e-4, size=take.points.shape)
+    return replace(take, points=take.points + noise)
+
+
+def plain(take):
+    """A take without the source and the truth behind it."""
+    return marey.Take(rate=take.rate, points=take.points, labels=take.labels)
+
+
+def relabelled(take, labels):
+    return replace(plain(take), labels=tuple(labels))
+
+
+def codes(match):
+    return [finding.code for finding in match.findings]
+
+
+def bodies_by_label(take, match):
+    """The labels of each body."""
+    return {
+        body: {take.labels[i] for i in mine} for body, mine in match.members.items()
+    }
+
+
+# --- names ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("same", "ways"),
+    [
+        ("rknee", "RKnee rknee r_knee R.Knee R-KNEE Right_Knee RightKnee knee.R"),
+        ("lwristradius", "L_wrist_radius LeftWristRadius wrist_radius_left"),
+        ("lhead", "HeadLeft head_l LHEAD"),
+        ("c7", "C7 c7 C_7"),
+        ("clav", "CLAV Clav"),
+        ("right", "Right"),
+    ],
+)
+def test_all_ways_to_write_a_label_are_one(same, ways):
+    assert {spelled(way) for way in ways.split()} == {same}
+
+
+@pytest.mark.parametrize(
+    "label", ["C7", "T10", "RTHI", "LFT3", "HV", "Hip1", "r_5meta"]
+)
+def test_names_are_names(label):
+    assert is_named(label)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("", "*0", "*111", "M000", "M7", "U12", "Unlabeled 2012", "unlabelled_3"),
+        *("New 0007", "uname*3", "2000", "Point    1", "Channel101", "Marker1"),
+        *("RBAC-1", "liu RWRB-1"),
+    ],
+)
+def test_numbers_and_ghosts_are_no_names(label):
+    assert not is_named(label)
+
+
+# --- the sets -------------------------------------------------------------------------
+
+
+@pytest.fixture(params=known_sets(), ids=lambda known: known.name)
+def known(request):
+    return request.param
+
+
+def test_a_set_is_a_human(known):
+    tree = known.template.parent
+    assert set(known.template.markers) == {"Hips", *tree}
+    for body, above in tree.items():
+        while body not in HUMAN or HUMAN[body] not in known.template.markers:
+            body = HUMAN[body]
+        assert above == HUMAN[body]
+
+
+def test_a_set_has_two_equal_sides(known):
+    sides = {"l": "r", "r": "l"}
+    flipped = {"Left": "Right", "Right": "Left"}
+
+    def mirrored(body):
+        side = next((side for side in flipped if body.startswith(side)), None)
+        return flipped[side] + body.removeprefix(side) if side else body
+
+    for label, bodies in known.bodies_of.items():
+        if any(body.startswith(tuple(flipped)) for body in bodies):
+            other = sides[label[0]] + label[1:]
+            assert known.bodies_of[other] == tuple(mirrored(body) for body in bodies)
+
+
+def test_a_marker_is_on_one_body_or_on_both_sides_of_a_joint(known):
+    tree = known.template.parent
+    for bodies in known.bodies_of.values():
+        assert len(bodies) == 1 or tree[bodies[1]] == bodies[0]
+        assert len(bodies) <= 2
+
+
+def test_the_complete_set_is_recognised_as_itself(known):
+    labels = list(dict.fromkeys(itertools.chain(*known.template.markers.values())))
+    points = np.random.default_rng(3).normal(size=(3, len(labels), 3))
+    take = marey.Take(rate=1.0, points=points, labels=tuple(labels))
+    match = recognised(take)
+    assert match.name == known.name
+    assert match.present == match.explained == 1.0
+    assert match.parents == known.template.parent
+
+
+# --- recognising ----------------------------------------------------------------------
+
+
+def test_a_walk_is_known_with_its_tree(walk):
+    match = recognised(walk)
+    assert match.name == "Plug-in Gait"
+    assert match.parents == HUMAN
+    assert (match.present, match.explained) == (1.0, 1.0)
+    assert match.trusted
+    assert match.doubts == {}
+    assert match.unused == ()
+    assert codes(match) == ["labels-recognised"]
+    bodies = bodies_by_label(walk, match)
+    assert bodies["Hips"] == {"LFWT", "RFWT", "LBWT", "RBWT"}
+    assert bodies["LeftUpperLeg"] == {"LTHI", "LKNE"}
+    assert bodies["LeftLowerLeg"] == {"LKNE", "LSHN", "LANK"}
+    assert bodies["RightFoot"] == {"RANK", "RHEE", "RTOE", "RMT5"}
+
+
+def test_bodies_of_a_walk(walk):
+    bodies = bodies_of_labels(walk)
+    assert set(bodies.names) == {"Hips", *HUMAN}
+    of = {label: i for i, label in enumerate(walk.labels)}
+    names = [bodies.names[body] for body in bodies.marker_body]
+    assert names[of["LKNE"]] == "LeftUpperLeg"
+    assert bodies.shared[of["LKNE"]].sum() == 2
+    assert (bodies.marker_confidence == 1.0).all()
+    assert [f.code for f in bodies.findings] == ["labels-recognised"]
+    head, hips = bodies.names.index("Head"), bodies.names.index("Hips")
+    assert bodies.rms[[head, hips]].max() < 1e-3
+    assert bodies.determined[[head, hips]].all()
+
+
+SPELLINGS = {
+    "lower case": str.lower,
+    "sides in words": lambda x: {"L": "Left ", "R": "Right "}.get(x[0], x[0]) + x[1:],
+    "sides behind": lambda x: f"{x[1:]}.{x[0]}" if x[0] in "LR" else x,
+    "one subject": lambda x: f"Joe_{x}",
+    "a long prefix": lambda x: f"trial 2.joe_{x}",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
+def test_spelling_makes_no_difference(walk, spelling):
+    match = recognised(relabelled(walk, map(spelling, walk.labels)))
+    same = recognised(walk)
+    assert (match.members, match.parents) == (same.members, same.parents)
+
+
+def test_the_order_of_the_markers_makes_no_difference(walk, rng):
+    order = rng.permutation(len(walk.labels))
+    other = plain(walk).select(order)
+    here, there = recognised(walk), recognised(other)
+    assert bodies_by_label(other, there) == bodies_by_label(walk, here)
+    assert there.parents == here.parents
+
+
+def test_a_lower_body_is_known(walk):
+    legs = ("WT", "THI", "KNE", "SHN", "ANK", "HEE", "TOE", "MT5")
+    mine = [i for i, label in enumerate(walk.labels) if label.endswith(legs)]
+    match = recognised(walk.select(mine))
+    assert set(match.members) == LEGS
+    assert match.parents == {b: p for b, p in HUMAN.items() if b in LEGS}
+    assert match.explained == 1.0
+    assert match.present == pytest.approx(7 / 15)
+
+
+def test_bodies_without_markers_are_shrunk_away(walk):
+    gone = ("WT", "FRM", "WRA", "WRB")
+    mine = [i for i, label in enumerate(walk.labels) if not label.endswith(gone)]
+    match = recognised(walk.select(mine))
+    assert "LeftLowerArm" not in match.members
+    assert match.parents["LeftHand"] == "LeftUpperArm"
+    assert "Hips" not in match.members
+    assert "Chest" not in match.parents
+    assert match.parents["LeftUpperLeg"] == match.parents["RightUpperLeg"] == "Chest"
+
+
+def test_points_that_a_program_added_do_no_harm(walk, rng):
+    n_frames, n_markers = walk.points.shape[:2]
+    extra = rng.normal(size=(n_frames, 300, 3))
+    labels = (*walk.labels, *(f"LFEM{i}" for i in range(300)))
+    take = marey.Take(
+        rate=walk.rate, points=np.concatenate([walk.points, extra], 1), labels=labels
+    )
+    match = recognised(take)
+    assert match.members == recognised(walk).members
+    assert match.unused == labels[n_markers:]
+    assert match.trusted
+    message = match.findings[0].message
+    assert message.startswith(
+        "41 labels are of the marker set Plug-in Gait and make 15"
+    )
+    assert "not used: LFEM0, LFEM1" in message
+
+
+@pytest.mark.parametrize("ghost", ["RKNE-1", "*3", "M012", "Unlabeled 4"])
+def test_ghosts_and_numbers_belong_nowhere(walk, ghost):
+    labels = [ghost if label == "RKNE" else label for label in walk.labels]
+    match = recognised(relabelled(walk, labels))
+    assert match.unused == (ghost,)
+    assert match.explained == 1.0
+
+
+def test_of_equal_labels_the_first_that_was_seen_counts(walk):
+    points = np.concatenate([walk.points, walk.points[:, :2]], axis=1)
+    points[:, 0] = np.nan
+    labels = (*walk.labels, *walk.labels[:2])
+    match = recognised(marey.Take(rate=walk.rate, points=points, labels=labels))
+    used = {i for mine in match.members.values() for i in mine}
+    assert used == set(range(1, 42))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        "StaticO StaticX StaticY UpperO UpperX UpperY LowerO LowerX LowerY",
+        "M000 M001 M002 M003 M004 M005 M006 M007",
+        "hand_top hand_left hand_right thumb_tip index_tip right_elbow right_shoulder",
+        "LSHO LELB LKNE LANK RSHO RELB RKNE RANK",
+        "LASI RASI LPSI RPSI",
+        "LASI RASI LPSI RPSI LTHI LKNE LSHN LANK "
+        + " ".join(f"x{i}y" for i in range(9)),
+        "",
+    ],
+    ids=["machine", "numbers", "glove", "joints", "one body", "half of it", "nothing"],
+)
+def test_other_labels_are_of_no_set(labels):
+    labels = tuple(labels.split())
+    points = np.random.default_rng(0).normal(size=(30, len(labels), 3))
+    take = marey.Take(rate=30.0, points=points, labels=labels)
+    assert recognised(take) is None
+    with pytest.raises(DataError, match=r"labels: found .*need markers of a known set"):
+        bodies_of_labels(take)
+
+
+@pytest.mark.parametrize("style", ["subjects", "prefixes"])
+def test_each_subject_has_bodies_of_its_own(walk, style):
+    points = np.concatenate([walk.points, walk.points[::-1] + 2.0], axis=1)
+    if style == "subjects":
+        names = {"labels": walk.labels * 2, "subjects": ("JOE",) * 41 + ("ANN",) * 41}
+    else:
+        names = {
+            "labels": tuple(f"{who}_{x}" for who in ("JOE", "ANN") for x in walk.labels)
+        }
+    match = recognised(marey.Take(rate=walk.rate, points=points, **names))
+    one = recognised(walk)
+    assert match.name == "Plug-in Gait"
+    assert match.members == {
+        **{f"JOE:{body}": mine for body, mine in one.members.items()},
+        **{f"ANN:{b}": tuple(i + 41 for i in mine) for b, mine in one.members.items()},
+    }
+    assert match.parents == {
+        f"{who}:{body}": f"{who}:{above}"
+        for who in ("JOE", "ANN")
+        for body, above in HUMAN.items()
+    }
+    assert match.doubts == {}
+
+
+def test_who_has_no_known_labels_is_left_out(walk):
+    points = np.concatenate([walk.points, walk.points[:, :9] + 1.0], axis=1)
+    take = marey.Take(
+        rate=walk.rate,
+        points=points,
+        labels=(*walk.labels, *(f"shaft{i}" for i in range(9))),
+        subjects=("JOE",) * 41 + ("Stick",) * 9,
+    )
+    match = recognised(take)
+    assert match.members == recognised(walk).members
+    assert match.unused == tuple(f"Stick:shaft{i}" for i in range(9))
+
+
+# --- labels that lie ------------------------------------------------------------------
+
+
+def exchanged(take, one, other):
+    """The take with the trajectories of two labels exchanged."""
+    order = list(range(len(take.labels)))
+    i, j = take.labels.index(one), take.labels.index(other)
+    order[i], order[j] = j, i
+    return replace(plain(take), points=take.points[:, order])
+
+
+@pytest.mark.parametrize("kind", ["walk", "exercise", "kick_punch"])
+@pytest.mark.parametrize("skin", [0.0, 0.003])
+def test_right_labels_raise_no_doubt(kind, skin, rng):
+    take = marey.synth.human(seed=1).record(kind, seconds=4.0)
+    noise = rng.normal(scale=skin, size=take.points.shape)
+    match = recognised(replace(take, points=take.points + noise))
+    assert codes(match) == ["labels-recognised"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("LKNE", "RKNE"),
+        ("LSHN", "LHEE"),
+        ("RUPA", "RFRM"),
+        ("C7", "LFWT"),
+        ("LFIN", "RTOE"),
+    ],
+)
+def test_two_swapped_labels_are_named(walk, one, other):
+    take = exchanged(walk, one, other)
+    match = recognised(take)
+    assert match.trusted
+    assert codes(match) == ["labels-recognised", "labels-swapped"]
+    finding = match.findings[1]
+    assert set(finding.subject.split(", ")) == {one, other}
+    assert finding.value > 3.0
+    bodies = bodies_of_labels(take, match)
+    low = {take.labels[i] for i in np.flatnonzero(bodies.marker_confidence < 0.1)}
+    assert low >= {one, other}
+
+
+def test_a_swap_between_two_people_is_named(walk):
+    points = np.concatenate([walk.points, walk.points[::-1] + 2.0], axis=1)
+    subjects = ("JOE",) * 41 + ("ANN",) * 41
+    take = marey.Take(
+        rate=walk.rate, points=points, labels=walk.labels * 2, subjects=subjects
+    )
+    points[:, [5, 46]] = points[:, [46, 5]]
+    match = recognised(replace(take, points=points))
+    label = walk.labels[5]
+    assert match.findings[1].subject == f"JOE:{label}, ANN:{label}"
+
+
+def test_a_label_on_something_else_is_doubtful(walk):
+    points = walk.points.copy()
+    wrong = walk.labels.index("LTOE")
+    points[:, wrong] = np.array([1.0, 2.0, 3.0])
+    match = recognised(replace(plain(walk), points=points))
+    assert codes(match) == ["labels-recognised", "label-doubtful"]
+    finding = match.findings[1]
+    assert finding.subject == "LTOE"
+    assert "no other marker of LeftFoot" in finding.message
+    assert finding.value < 0.0
+    assert match.doubts[wrong] < 0.5
+
+
+@pytest.mark.parametrize("disorder", ["shuffled", "shifted"])
+def test_labels_in_disorder_are_not_believed(walk, disorder, rng):
+    n_markers = len(walk.labels)
+    order = rng.permutation(n_markers)
+    if disorder == "shifted":
+        order = np.roll(np.arange(n_markers), 3)
+    take = replace(plain(walk), points=walk.points[:, order])
+    match = recognised(take)
+    assert not match.trusted
+    assert codes(match) == ["labels-recognised", "labels-contradicted"]
+    with pytest.raises(DataError, match="the labels are not believed"):
+        bodies_of_labels(take, match)
+
+
+def test_what_was_hardly_seen_is_not_judged(walk):
+    take = plain(walk).cut(0, 15)
+    match = recognised(replace(take, points=np.roll(take.points, 3, axis=1)))
+    assert match.trusted
+    assert match.doubts == {}
+
+
+# --- evidence -------------------------------------------------------------------------
+
+
+def naive_gain(odds, known, members, i, j):
+    """What two markers gain by trading places, mate by mate."""
+
+    def mates(marker):
+        bodies = [body for body in members if body[marker]]
+        return {k for body in bodies for k in np.flatnonzero(body)} - {marker}
+
+    def mean(marker, company):
+        return np.mean([odds[marker, k] for k in company if known[marker, k]])
+
+    # A pair that is not known with the one does not count with the other either.
+    mine = {k for k in mates(i) if known[i, k]}
+    theirs = {k for k in mates(j) if known[j, k]}
+    before = mean(i, mine) + mean(j, theirs)
+    return mean(i, theirs) + mean(j, mine) - before
+
+
+def test_gains_agree_with_the_naive_ones(walk):
+    points = walk.points.copy()
+    points[: len(points) - 10, 3] = np.nan
+    match = recognised(walk)
+    members = np.array(
+        [np.isin(np.arange(41), mine) for mine in match.members.values()]
+    )
+    stats = pair_statistics([points])
+    scales = scales_of(stats)
+    odds = log_odds(stats, scales, marker_noise(stats, scales, members))
+    gain = swap_gains(stats, odds, members)
+    together = (members.T.astype(int) @ members) > 0
+    assert (gain[together] == -np.inf).all()
+    assert (gain[3] == -np.inf).all()
+    free = [
+        (i, j) for i, j in itertools.combinations(range(41), 2) if not together[i, j]
+    ]
+    for i, j in free:
+        if 3 not in (i, j):
+            naive = naive_gain(odds, stats.known, members, i, j)
+            assert gain[i, j] == pytest.approx(naive)
+            assert gain[j, i] == pytest.approx(naive)
+
+
+def test_swaps_are_found_surest_first_and_undone(walk):
+    match = recognised(walk)
+    members = np.array(
+        [np.isin(np.arange(41), mine) for mine in match.members.values()]
+    )
+    of = {label: i for i, label in enumerate(walk.labels)}
+    wrong = walk.points.copy()
+    pairs = [("LKNE", "RELB"), ("C7", "LTOE")]
+    for one, other in pairs:
+        wrong[:, [of[one], of[other]]] = wrong[:, [of[other], of[one]]]
+    check = check_labels(wrong, members)
+    expected = {tuple(sorted((of[one], of[other]))) for one, other in pairs}
+    assert set(check.swaps) == expected
+    assert list(check.gains) == sorted(check.gains, reverse=True)
+    assert check.doubtful == ()
+    assert check_labels(walk.points, members).swaps == ()

@@ -1,0 +1,315 @@
+"""Bodies of markers without a map: laws of the evidence, the cover and the choice."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import naive
+import numpy as np
+import pytest
+
+import marey
+from marey import DataError, OptionError, geometry, synth
+from marey.segment import segment
+from marey.segment._choice import grouped
+from marey.segment._evidence import log_odds, marker_noise, nearest_company, scales_of
+from marey.segment._pairs import PairStats, pair_deviations, pair_statistics
+from marey.segment.overlap import PRICE, overlapping_bodies, owners
+from marey.segment.spectral import eigengap, spectral_labels
+
+
+def performed(motion="swing", markers="dense110", seed=0, seconds=8.0, **corruption):
+    return synth.human(seed=seed).record(
+        motion, markers=markers, seconds=seconds, rate=50.0, seed=seed, **corruption
+    )
+
+
+@pytest.fixture(scope="module")
+def dancer():
+    return performed(noise=5e-4)
+
+
+def same_partition(one, two):
+    """Whether two labellings group alike, whatever the numbers."""
+    alike = np.equal.outer(one, one)
+    return (alike == np.equal.outer(two, two)).all()
+
+
+# --- distances ------------------------------------------------------------------------
+
+
+def test_statistics_agree_with_the_slow_way(rng):
+    points = rng.normal(size=(120, 7, 3))
+    points[rng.random((120, 7)) < 0.2] = np.nan
+    stats = pair_statistics([points])
+    spread, distance = naive.pair_statistics(points)
+    np.testing.assert_allclose(stats.spread, spread, atol=1e-12)
+    np.testing.assert_allclose(stats.distance, distance, atol=1e-12)
+
+
+def test_plain_deviations_agree_with_the_slow_way(rng):
+    points = rng.normal(size=(300, 6, 3))
+    points[rng.random((300, 6)) < 0.2] = np.nan
+    stats = pair_deviations(points)
+    for i, j in combinations(range(6), 2):
+        away = np.linalg.norm(points[:, i] - points[:, j], axis=-1)
+        assert stats.spread[i, j] == pytest.approx(np.nanstd(away), rel=1e-5)
+        assert stats.distance[i, j] == pytest.approx(np.nanmean(away), rel=1e-6)
+
+
+def test_statistics_do_not_see_the_world(dancer, rng):
+    turn = geometry.transform_exp(rng.normal(size=6))
+    moved = geometry.apply(turn, dancer.points)
+    here, there = pair_statistics([dancer.points]), pair_statistics([moved])
+    np.testing.assert_allclose(here.spread, there.spread, atol=1e-12)
+
+
+def test_a_joint_that_moves_for_a_moment_does_not_pass_for_noise():
+    """A tenth of the take is within the middle nine tenths of a plain quantile."""
+    points = np.zeros((600, 2, 3))
+    points[:, 1, 0] = 0.3
+    points[300:345, 1, 0] += 0.1
+    assert pair_statistics([points]).spread[0, 1] > 0.02
+
+
+def test_single_wild_frames_do_not_count(rng):
+    points = np.zeros((600, 2, 3))
+    points[:, 1, 0] = 0.3
+    wild = points.copy()
+    wild[rng.permutation(600)[:12], 1] += 1.0
+    assert pair_statistics([wild]).spread[0, 1] < 1e-12
+
+
+def test_markers_put_on_elsewhere_in_the_next_take_change_nothing(dancer, rng):
+    moved = dancer.points.copy()
+    moved[:, 3] += 0.02 * rng.normal(size=3)
+    once = pair_statistics([dancer.points])
+    twice = pair_statistics([dancer.points, dancer.points])
+    np.testing.assert_allclose(once.spread, twice.spread, atol=1e-12)
+
+
+def test_markers_never_seen_together_say_nothing():
+    points = np.random.default_rng(0).normal(size=(100, 3, 3))
+    points[:50, 0] = np.nan
+    points[50:, 1] = np.nan
+    stats = pair_statistics([points])
+    assert np.isnan(stats.spread[0, 1])
+    assert not stats.known[0, 1]
+    scales = scales_of(stats)
+    noise = marker_noise(stats, scales, nearest_company(stats))
+    assert log_odds(stats, scales, noise)[0, 1] == 0.0
+
+
+# --- evidence and cover ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [1e-3, 39.37, 1e3])
+def test_evidence_has_no_unit(dancer, unit):
+    here, there = (grouped([s * dancer.points]) for s in (1.0, unit))
+    np.testing.assert_allclose(here.odds, there.odds, atol=1e-6)
+    assert same_partition(here.owner, there.owner)
+
+
+def cover_of(odds):
+    from marey.segment._cover_kernel import covered
+
+    start = np.eye(len(odds), dtype=bool)
+    found = covered(odds, start, PRICE, 3, 1000)
+    return found[found.any(axis=1)]
+
+
+def test_no_single_change_betters_a_cover(rng):
+    for _ in range(10):
+        odds = rng.normal(0.0, 4.0, size=(8, 8))
+        odds = np.triu(odds, 1) + np.triu(odds, 1).T
+        cover = cover_of(odds)
+        worth = naive.cover_worth(odds, cover, PRICE)
+        for other in naive.cover_neighbours(cover, 3):
+            assert naive.cover_worth(odds, other, PRICE) <= worth + 1e-6
+
+
+def test_a_marker_on_a_joint_line_belongs_to_both():
+    """Thigh, knee, shank: the knee goes with either, thigh and shank do not."""
+    odds = np.full((5, 5), 4.0)
+    odds[:2, 3:] = odds[3:, :2] = -8.0
+    np.fill_diagonal(odds, 0.0)
+    cover = cover_of(odds)
+    assert sorted(map(tuple, cover.astype(int).tolist())) == [
+        (0, 0, 1, 1, 1),
+        (1, 1, 1, 0, 0),
+    ]
+
+
+def test_owners_are_members(dancer):
+    stats = pair_statistics([dancer.points])
+    members, odds = overlapping_bodies(stats, scales_of(stats))
+    owner = owners(members, odds)
+    assert members[owner, np.arange(len(owner))].all()
+
+
+# --- spectral -------------------------------------------------------------------------
+
+
+def test_the_eigengap_counts_what_stands_apart():
+    assert eigengap(np.array([1.0, 0.99, 0.98, 0.2, 0.1, 0.05, 0.0, 0.0])) == 3
+
+
+def test_self_tuning_has_no_unit_and_the_printed_affinity_has(dancer):
+    """DeAguiar2006, Eq. 1 divides a length by a squared one."""
+    stats = pair_statistics([dancer.points])
+    larger = PairStats(1e3 * stats.spread, 1e3 * stats.distance)
+    assert same_partition(spectral_labels(stats), spectral_labels(larger))
+    one, two = (
+        spectral_labels(s, affinity="printed", n_frames=dancer.n_frames)
+        for s in (stats, larger)
+    )
+    assert not same_partition(one, two)
+
+
+def test_a_wrong_affinity_is_named(dancer, unchecked):
+    stats = pair_statistics([dancer.points])
+    with pytest.raises(OptionError, match="one of self_tuning, printed"):
+        spectral_labels(stats, affinity="rbf")
+
+
+# --- bodies ---------------------------------------------------------------------------
+
+
+def test_exact_markers_give_exact_bodies():
+    take = performed()
+    bodies = segment(take, method="overlap")
+    assert same_partition(bodies.marker_body, take.truth.marker_body)
+    assert bodies.determined.all()
+    assert bodies.rms.max() < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("motion", "skin", "gaps", "least"),
+    [
+        ("swing", 0.01, 0.3, 0.98),
+        ("swing", 0.02, 0.0, 0.98),
+        ("exercise", 0.01, 0.0, 0.98),
+        ("chicken_walk", 0.01, 0.0, 0.98),
+    ],
+)
+def test_dense_markers_under_skin_motion(motion, skin, gaps, least):
+    take = performed(motion, seconds=16.0, noise=5e-4, soft_tissue=skin, gaps=gaps)
+    bodies = segment(take, method="overlap")
+    assert len(bodies.names) == 15
+    assert naive.adjusted_rand(take.truth.marker_body, bodies.marker_body) >= least
+
+
+def test_order_of_markers_and_frames_does_not_matter(dancer, rng):
+    order = rng.permutation(len(dancer.labels))
+    mixed = dancer.select(order)
+    one, two = segment(dancer), segment(mixed)
+    assert same_partition(one.marker_body[order], two.marker_body)
+
+
+def test_the_same_answer_every_time(dancer):
+    one, two = segment(dancer), segment(dancer)
+    assert (one.marker_body == two.marker_body).all()
+    assert (one.T_world_body == two.T_world_body).all()
+
+
+@pytest.mark.parametrize("count", [10, 15, 20])
+def test_the_number_of_bodies_can_be_given(dancer, count):
+    assert len(segment(dancer, n_bodies=count).names) == count
+
+
+def test_takes_are_pooled():
+    """Legs move in one take, arms in the other; only both tell all bodies."""
+    walk = performed("walk", seed=1)
+    swing = replace(performed("swing", seed=1), labels=walk.labels)
+    both = segment([walk, swing])
+    assert both[0].names == both[1].names
+    assert (both[0].marker_body == both[1].marker_body).all()
+    assert len(both[0].names) == 15
+
+
+def test_takes_without_common_markers_are_refused(dancer):
+    other = replace(dancer, labels=tuple(f"x{i}" for i in range(len(dancer.labels))))
+    with pytest.raises(DataError, match="one by one"):
+        segment([dancer, other], method="overlap")
+
+
+def test_confidence_is_a_probability_and_falls_with_skin_motion(dancer):
+    soft = segment(performed("walk", noise=5e-4, soft_tissue=0.02), method="overlap")
+    hard = segment(dancer, method="overlap")
+    for bodies in (soft, hard):
+        assert ((bodies.marker_confidence >= 0) & (bodies.marker_confidence <= 1)).all()
+    assert soft.marker_confidence.mean() < hard.marker_confidence.mean()
+
+
+def test_bodies_of_two_markers_have_a_soft_pose():
+    take = performed(markers=2)
+    truth = take.truth.marker_body
+    members = {
+        f"b{k}": [take.labels[i] for i in np.flatnonzero(truth == k)]
+        for k in set(truth)
+    }
+    bodies = segment(take, template={"bodies": members})
+    assert not bodies.determined.any()
+    assert np.isfinite(bodies.T_world_body).all()
+    places = geometry.apply(
+        bodies.T_world_body[:, bodies.marker_body], bodies.marker_offset
+    )
+    assert np.abs(places - take.points).max() < 1e-5
+
+
+# --- bad input ------------------------------------------------------------------------
+
+
+def plain(points):
+    labels = tuple(f"m{i}" for i in range(points.shape[1]))
+    return marey.Take(rate=50.0, points=points, labels=labels)
+
+
+def test_two_markers_are_too_few(rng):
+    with pytest.raises(DataError, match="at least 3"):
+        segment(plain(rng.normal(size=(100, 2, 3))))
+
+
+def test_one_rigid_body_is_one_body(rng):
+    T = geometry.transform_exp(np.cumsum(0.02 * rng.normal(size=(200, 6)), axis=0))
+    points = geometry.apply(T[:, None], rng.normal(size=(6, 3)))
+    bodies = segment(plain(points + 1e-4 * rng.normal(size=points.shape)))
+    assert len(bodies.names) == 1
+
+
+def test_markers_on_a_line_are_a_finding(rng):
+    T = geometry.transform_exp(np.cumsum(0.02 * rng.normal(size=(200, 6)), axis=0))
+    line = np.linspace(0, 1, 5)[:, None] * [1.0, 0.0, 0.0]
+    bodies = segment(plain(geometry.apply(T[:, None], line)))
+    assert [finding.code for finding in bodies.findings] == ["markers-on-a-line"]
+    assert np.isfinite(bodies.T_world_body).all()
+
+
+def test_markers_hardly_seen_and_markers_twice_are_left_out_and_named(dancer):
+    points = np.concatenate([dancer.points, dancer.points[:, :1]], axis=1)
+    points[5:, 1] = np.nan
+    take = marey.Take(rate=50.0, points=points, labels=(*dancer.labels, "again"))
+    bodies = segment(take, method="overlap")
+    codes = {finding.code: finding.message for finding in bodies.findings}
+    assert dancer.labels[1] in codes["markers-fleeting"]
+    assert "again" in codes["markers-repeated"]
+    assert bodies.marker_body[1] == bodies.marker_body[-1] == -1
+
+
+def test_all_markers_missing_for_a_while(dancer):
+    points = dancer.points.copy()
+    points[100:150] = np.nan
+    bodies = segment(replace(dancer, points=points), method="overlap")
+    assert np.isnan(bodies.T_world_body[100:150]).all()
+    assert np.isfinite(bodies.T_world_body[:100]).all()
+
+
+def test_points_that_were_computed_stand_aside(rng):
+    """A cloud of exactly rigid points on every bone, among markers on moving skin."""
+    take = performed(markers="set53", noise=1e-3, soft_tissue=0.005)
+    joint = take.truth.motions[0].T_world_joint()[:, take.truth.figures[0].bodies]
+    cloud = geometry.apply(joint[:, :, None], 0.05 * rng.normal(size=(6, 3)))
+    points = np.concatenate([take.points, cloud.reshape(len(cloud), -1, 3)], axis=1)
+    bodies = segment(plain(points), method="overlap")
+    assert "points-computed" in [finding.code for finding in bodies.findings]
+    assert (bodies.marker_body[: len(take.labels)] >= 0).all()
+    assert (bodies.marker_body[len(take.labels) :] == -1).all()
