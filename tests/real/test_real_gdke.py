@@ -69,9 +69,10 @@ def test_the_pendulum_has_three_hinges_and_its_links(pendulum, trials):
     assert fits.residual[~joined].min() > 50.0 * fits.residual[joined].max()
     assert ((links(fits) > 0.518) & (links(fits) < 0.520)).all()
     assert infer_tree(fits, root=0).parent.tolist() == [-1, 0, 1, 2]
-    # Pins that play by a third of a degree, seen over a dozen swings.
+    # Pins that play by a third of a degree, seen over a dozen swings: the axis is known
+    # to half a degree, better where both ends swing far.
     turn = np.trace(fits.axis_covariance[joined][:, :3, :3], axis1=1, axis2=2)
-    assert (np.degrees(np.sqrt(turn)) < 0.3).all()
+    assert (np.degrees(np.sqrt(turn)) < 0.5).all()
 
 
 def test_the_axes_of_the_pendulum_are_parallel(pendulum):

@@ -214,7 +214,9 @@ def solve(
     bodies: Annotated[
         str, Parameter(help="auto, overlap, spectral, labels, or how many.")
     ] = "auto",
-    joints: Annotated[str, Parameter(help="Joint method: ball, gdke.")] = "ball",
+    joints: Annotated[
+        str, Parameter(help="Joint method: ball, gdke, distance.")
+    ] = "ball",
     pose: Annotated[
         str, Parameter(help="Pose method: auto, playback, gauss_newton.")
     ] = "auto",

@@ -49,7 +49,8 @@ def times(effort: Effort) -> Experiment:
         # In a hurry, the slower way is shown for the shortest sequence only.
         both = number == 1 or not effort.quick
         cells = seconds_of(take.cut(0, frames), their_way=both)
-        rows.append((number, frames, kirk, paper, *cells, paper / cells[-1]))
+        shown = [float(f"{cell:.2g}") for cell in (*cells, paper / cells[-1])]
+        rows.append((number, frames, kirk, paper, *shown))
     columns = (
         "sequence",
         "frames",

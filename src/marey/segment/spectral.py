@@ -1,6 +1,6 @@
 """Bodies of markers by spectral clustering, the way of DeAguiar2006.
 
-Implements DeAguiar2006, Sec. 4 and Eq. 1. As printed, the affinity depends on the unit
+Implements DeAguiar2006, Sec. 3 and Eq. 1. As printed, the affinity depends on the unit
 of length and on the number of frames (its exponent is a length over a squared length,
 its scale a mean distance over the number of frames); `affinity="printed"` is that, in
 millimetres as the paper's data. The default, "self_tuning", measures every spread
