@@ -67,7 +67,23 @@ def test_one_rigid_thing_is_a_root_alone():
     assert np.isfinite(solution.motion.T_world_root).all()
 
 
-def test_the_subject_can_be_named(exact):
+def test_the_subject_can_be_named():
     take = record(seconds=3.0)
     options = marey.SolveOptions(subject="S01", segment="overlap")
     assert marey.solve(take, options=options).subjects[0].name == "S01"
+
+
+def test_of_several_subjects_one_can_be_chosen():
+    """Without a choice, markers that belong to nobody do not crowd out the others."""
+    take = record(seconds=3.0)
+    half = len(take.labels) // 2
+    mixed = marey.Take(
+        rate=take.rate,
+        points=take.points,
+        labels=take.labels,
+        subjects=("JOE",) * half + ("",) * (len(take.labels) - half),
+    )
+    everyone = marey.SolveOptions(segment="overlap")
+    joe = marey.SolveOptions(segment="overlap", subject="JOE")
+    assert len(marey.solve(mixed, options=everyone).takes[0].labels) == 2 * half
+    assert len(marey.solve(mixed, options=joe).takes[0].labels) == half

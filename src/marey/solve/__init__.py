@@ -83,7 +83,7 @@ def _takes(recordings: Recorded | Sequence[Recorded]) -> tuple[Take, ...]:
 
 def _of(take: Take, subject: str) -> Take:
     """Return the take with one subject's markers only, if it names several."""
-    if subject not in take.subjects or set(take.subjects) == {subject}:
+    if not subject or subject not in take.subjects or set(take.subjects) == {subject}:
         return take
     return take.select([i for i, who in enumerate(take.subjects) if who == subject])
 
