@@ -436,3 +436,16 @@ def test_windows_are_those_of_slow_loops(rng):
             turned = np.sqrt(max(3.0 - np.sum(mean**2), 0.0) / 2.0)
             np.testing.assert_allclose(windows.shift[w, k], moved, atol=1e-7)
             np.testing.assert_allclose(windows.turn[w, k], turned, atol=1e-7)
+
+
+def test_a_tree_hung_from_another_body_has_the_same_joints():
+    tree = marey.Tree(
+        parent=np.array([-1, 0, 1, 1, -1]),
+        edge=np.array([-1, 0, 1, 2, -1]),
+        margin=np.array([np.inf, 0.5, 1.0, 2.0, np.inf]),
+    )
+    hung = tree.hung_from(2)
+    assert hung.parent.tolist() == [1, 2, -1, 1, -1]
+    assert hung.edge.tolist() == [0, 1, -1, 2, -1]
+    assert hung.margin.tolist() == [0.5, 1.0, np.inf, 2.0, np.inf]
+    assert hung.hung_from(0).parent.tolist() == tree.parent.tolist()

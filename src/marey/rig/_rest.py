@@ -69,7 +69,7 @@ def t_pose(
     turn = np.empty_like(R)
     for i, part in enumerate(parts):
         above = turn[part.parent] if part.parent >= 0 else np.eye(3)
-        bone = above @ R[i] @ _bone(parts, i)
+        bone = above @ R[i] @ _bone(parts, names, i)
         wide = _width(parts, names, i)
         if wide is not None:
             turn[i] = _upright(bone, above @ R[i] @ wide) @ above
@@ -78,14 +78,23 @@ def t_pose(
     return np.asarray(turn @ R)
 
 
-def _bone(parts: Sequence[Part], i: int) -> Float[Array, " 3"]:
-    """Return where a bone points in its body: to its children, or to its end."""
-    ends = [part.above for part in parts if part.parent == i]
-    own = parts[i].own
-    if parts[i].parent < 0 and len(ends) > 2:
-        # Hips: from between the legs to the back, which is the highest of three.
-        own, ends = np.mean(ends[1:], axis=0), ends[:1]
-    return np.asarray(np.mean(ends, axis=0) - own if ends else -own)
+def _bone(parts: Sequence[Part], names: Sequence[str], i: int) -> Float[Array, " 3"]:
+    """Return where a bone points in its body: to its children, or to its end.
+
+    Limbs at its sides do not count where something hangs in the middle; hips point
+    from between the legs to the back.
+    """
+    children = [
+        (part.above, name.startswith(("Left", "Right")))
+        for part, name in zip(parts, names, strict=True)
+        if part.parent == i
+    ]
+    middle = [above for above, aside in children if not aside]
+    sides = [above for above, aside in children if aside]
+    if parts[i].parent < 0 and middle and sides:
+        return np.asarray(np.mean(middle, axis=0) - np.mean(sides, axis=0))
+    ends = middle or sides or [np.zeros(3)]
+    return np.asarray(np.mean(ends, axis=0) - parts[i].own)
 
 
 def _width(

@@ -120,6 +120,9 @@ def fit_all(takes: tuple[Take, ...], chosen: SolveOptions, clock: Clock) -> Fitt
             links = find_links(bodies[0], joints, tree)
             tree = replace(tree, loops=(*tree.loops, *links))
         known, namings = renamed(bodies[0], joints, tree)
+        if not (chosen.root or chosen.tree):
+            for body in (i for i, name in enumerate(known.names) if _is_hips(name)):
+                tree = tree.hung_from(body)
         bodies = tuple(replace(one, names=known.names) for one in bodies)
         doubts = tuple(joint_findings(bodies[0], joints)) if several else (ONE_BODY,)
     takes = tuple(one.take for one in bodies)
@@ -170,6 +173,10 @@ def _mended(first: Fitted, fitted: Fitted) -> tuple[Take, ...]:
     jumps = [find_gaping(bodies, joints, tree) for bodies in first.bodies]
     takes = tuple(blanked(*pair) for pair in zip(takes, jumps, strict=True))
     return repaired(takes, slips) if slips else takes
+
+
+def _is_hips(name: str) -> bool:
+    return name.rpartition(":")[2] == "Hips"
 
 
 def _tree(joints: JointFits, bodies: Bodies, options: SolveOptions) -> Tree:
