@@ -11,7 +11,7 @@ from marey.errors import OutputError
 from marey.io import read, read_motion, write
 from marey.metrics import compare
 from marey.motion import Motion
-from marey.solve import solve
+from marey.solve import SolveOptions, solve
 
 
 def run(console: Console, folder: Path, *, seconds: float, seed: int) -> None:
@@ -49,24 +49,42 @@ def run(console: Console, folder: Path, *, seconds: float, seed: int) -> None:
     write(figure.skeleton, folder / "performer.skel.json", overwrite=True)
     table.add_row(str(folder / "performer.skel.json"), "true skeleton", "")
     console.print(table)
-    _solve_sensors(console, folder, figure, seed)
-
-
-def _solve_sensors(
-    console: Console, folder: Path, figure: synth.Figure, seed: int
-) -> None:
-    """Record the figure with 6-DoF sensors, solve it, and hold it to the truth."""
-    take = figure.record(
+    sensed = figure.record(
         "exercise", seconds=20.0, markers="none", sensors=True, noise=2e-3, seed=seed
     )
-    write(take, folder / "sensors.csv", overwrite=True)
-    solution = solve(take)
-    write(solution, folder / "solved.bvh", overwrite=True)
+    _solve(console, sensed, folder / "sensors.csv", "2 mm noise", SolveOptions())
+    marked = figure.record(
+        "chicken_walk",
+        seconds=20.0,
+        markers="set53",
+        noise=1e-3,
+        soft_tissue=3e-3,
+        gaps=0.05,
+        seed=seed,
+    )
+    what = "labels not used, 1 mm noise, 3 mm of skin motion, 5 % missing"
+    unlabelled = SolveOptions(segment="overlap")
+    _solve(console, marked, folder / "markers.c3d", what, unlabelled)
+
+
+def _solve(
+    console: Console,
+    take: synth.Recording,
+    path: Path,
+    what: str,
+    options: SolveOptions,
+) -> None:
+    """Write a recording, solve it, and hold the answer to the truth."""
+    write(take, path, overwrite=True)
+    solution = solve(take, options=options)
+    answer = path.with_name(f"{path.stem}_solved.bvh")
+    write(solution, answer, overwrite=True)
     seconds = sum(solution.report.seconds.values())
+    count = f"{len(take.labels)} markers" if take.labels else ""
+    count = count or f"{len(take.sensor_names)} sensors"
     console.print(
-        f"\n[bold]{folder / 'sensors.csv'}[/]: {len(take.sensor_names)} sensors, "
-        f"2 mm noise, {take.n_frames} frames; solved in {seconds:.2f} s "
-        f"to {folder / 'solved.bvh'}; against the truth:"
+        f"\n[bold]{path}[/]: {count}, {what}, {take.n_frames} frames; solved in "
+        f"{seconds:.2f} s to {answer}; against the truth:"
     )
     console.print(str(compare(solution, take)))
 
