@@ -129,7 +129,12 @@ def test_demo_writes_what_it_says(tmp_path, capsys):
     code, printed = run(capsys, "demo", tmp_path / "out", "--seconds", "2")
     assert code == 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"walk.c3d", "walk.trc", "performer.skel.json", "markers_solved.bvh"} <= names
+    assert {
+        "walk.c3d",
+        "walk.trc",
+        "performer.skel.json",
+        "markers_solved.bvh",
+    } <= names
     assert "µm" in printed.out
     assert "14 edges right, 0 wrong, 0 missing" in printed.out
 

@@ -15,7 +15,7 @@ import marey
 from marey import geometry
 from marey.joints import fit_joints
 from marey.segment import segment
-from marey.topology import infer_tree
+from marey.topology import infer_tree, named_tree
 
 
 def edges(words):
@@ -309,3 +309,11 @@ def test_joints_of_solved_skeletons_lie_in_the_origins_of_their_children(recordi
         geometry.apply(thigh, np.zeros(3)) - shank[:, :3, 3], axis=1
     )
     assert length.mean() == pytest.approx(0.376, abs=5e-4)
+
+
+@pytest.mark.parametrize("name", ["ART", "Theia", "Xsens"])
+def test_segments_that_a_program_named_have_its_whole_tree(name, recordings):
+    """Where names tell, motion need not."""
+    bodies, reference, joints, _ = solved(name, recordings)
+    tree = named_tree(bodies.parents, bodies.names, joints)
+    assert set(found_edges(bodies, tree)) == reference
