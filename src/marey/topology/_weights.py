@@ -39,6 +39,10 @@ NEAR, NEAR_STILL, NEAR_UNREST, NEAR_GAPING, WITHIN = 0.05, 0.3, 0.6, 1.0, 0.2
 # A gap's square this many times the noise's is far above it.
 GAPING = 10.0
 
+# Power of the plain gap in the cost: of joints that unrest explains alike, the one that
+# needs less of it; up to so many times the noise's variance.
+PLAIN, MOST_PLAIN = 0.08, 100.0
+
 # No joint fits better than this share of the noise: it might be luck.
 LUCK = 0.1
 
@@ -125,7 +129,8 @@ def _excess(joints: JointFits) -> Array:
     power = power + NEAR_GAPING * gaping / (gaping + GAPING * usual + room)
     away = joints.distance / max(float(np.nanmedian(joints.distance)), SMALLEST)
     near = (np.nan_to_num(away) + WITHIN) ** power
-    return np.asarray(np.sqrt(np.maximum(fit, LUCK)) * near)
+    plain = np.clip(square / usual, 1.0, MOST_PLAIN) ** (0.5 * PLAIN * (room > usual))
+    return np.asarray(np.sqrt(np.maximum(fit, LUCK)) * near * plain)
 
 
 WEIGHTS: Mapping[str, Callable[[JointFits], Array]] = {
