@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from naive import adjusted_rand
 from scipy.optimize import linear_sum_assignment
 
 import marey
@@ -329,20 +330,6 @@ SETS = {
 
 
 # --- scores ---------------------------------------------------------------------------
-
-
-def adjusted_rand(one, two):
-    """Agreement of two labellings: 1 = the same, 0 = as by chance."""
-    rows, columns = (np.unique(x, return_inverse=True)[1] for x in (one, two))
-    count = np.zeros((rows.max() + 1, columns.max() + 1))
-    np.add.at(count, (rows, columns), 1)
-
-    def pairs(x):
-        return float((x * (x - 1) / 2).sum())
-
-    both, a, b = pairs(count), pairs(count.sum(1)), pairs(count.sum(0))
-    chance = a * b / pairs(np.array([len(rows)]))
-    return 1.0 if both == a == b else (both - chance) / ((a + b) / 2 - chance)
 
 
 def tolerant(known, found):
