@@ -1,0 +1,73 @@
+"""Bodies of markers: distances against NumPy, and a whole solve by stage."""
+
+import time
+
+import numpy as np
+
+import marey
+from marey.segment._pairs import pair_deviations, pair_statistics
+
+MARKERS, FRAMES, CHUNK = 300, 4000, 100
+
+
+def main() -> None:
+    distances()
+    stages()
+
+
+def best(call, repeats=3):
+    seconds = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)
+
+
+def distances():
+    points = np.random.default_rng(0).normal(size=(FRAMES, MARKERS, 3))
+    pair_deviations(points[:, :4])
+    pair_statistics([points[:, :4]])
+    slow = best(lambda: in_chunks(points), repeats=1)
+    print(f"distances of {MARKERS} markers, {FRAMES} frames        s   ratio")
+    print(f"{'NumPy, chunk by chunk':<40} {slow:6.3f}")
+    for name, call in (
+        ("mean and deviation, all frames", lambda: pair_deviations(points)),
+        ("robust spread, 600 frames", lambda: pair_statistics([points])),
+    ):
+        seconds = best(call)
+        print(f"{name:<40} {seconds:6.3f} {slow / seconds:7.1f}")
+
+
+def in_chunks(points):
+    count, total, square = np.zeros((3, MARKERS, MARKERS))
+    for first in range(0, FRAMES, CHUNK):
+        part = points[first : first + CHUNK]
+        away = np.linalg.norm(part[:, :, None] - part[:, None], axis=-1)
+        count += np.isfinite(away).sum(axis=0)
+        total += np.nansum(away, axis=0)
+        square += np.nansum(away**2, axis=0)
+    return np.sqrt(square / count - (total / count) ** 2)
+
+
+def stages():
+    performer = marey.synth.human(seed=0)
+    print("\nwhole solve, s by stage")
+    for markers, frames in (("set53", 4000), ("dense110", 1000), ("dense110", 4000)):
+        take = performer.record(
+            "chicken_walk",
+            markers=markers,
+            seconds=frames / 100.0,
+            rate=100.0,
+            noise=1e-3,
+            soft_tissue=3e-3,
+        )
+        options = marey.SolveOptions(segment="overlap")
+        marey.solve(take.cut(0, 200), options=options)
+        spent = marey.solve(take, options=options).report.seconds
+        parts = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in spent.items())
+        print(f"{len(take.labels)} x {frames}: {sum(spent.values()):.2f} ({parts})")
+
+
+if __name__ == "__main__":
+    main()
