@@ -256,6 +256,17 @@ def test_bodies_of_two_markers_have_a_soft_pose():
     assert np.abs(places - take.points).max() < 1e-5
 
 
+def test_labels_that_lie_are_told_and_not_used(rng):
+    take = synth.human(seed=1).record(
+        "chicken_walk", markers="sparse41", seconds=8.0, rate=50.0, noise=5e-4
+    )
+    order = rng.permutation(len(take.labels))
+    lying = replace(take, labels=tuple(take.labels[i] for i in order))
+    bodies = segment(lying)
+    assert "labels-contradicted" in [finding.code for finding in bodies.findings]
+    assert bodies.parents == {}
+
+
 # --- bad input ------------------------------------------------------------------------
 
 

@@ -26,10 +26,7 @@ SOLVED = [
 
 @pytest.mark.parametrize("pattern", SOLVED)
 def test_solved_skeletons_have_no_slips(recordings, pattern):
-    path = next(iter(sorted(recordings.glob(pattern))), None)
-    if path is None:
-        pytest.skip(f"no {pattern}")
-    take = marey.read(path)
+    take = marey.read(min(recordings.glob(pattern)))
     assert len(take.sensor_names) > 2
     bodies = marey.segment(take)
     joints = marey.fit_joints(bodies)

@@ -5,11 +5,12 @@ laboratories share, or by the distances they keep.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import overload
 
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
-from marey.segment.labels import bodies_of_labels, recognised
+from marey.segment.labels import Match, bodies_of_labels, recognised
 from marey.segment.markers import bodies_of_markers
 from marey.segment.sensors import bodies_of_sensors
 from marey.segment.template import Map as Map
@@ -67,29 +68,29 @@ def segment(
         method = "template"
     if method == "auto" and all(take.sensor_names for take in several):
         method = "sensors"
-    if method in ("auto", "labels") and n_bodies == 0:
-        found = _labelled(several, must=method == "labels")
-        if found:
-            return found[0] if isinstance(takes, Take) else found
-    if method == "sensors":
+    matches: list[Match | None] = []
+    if method == "labels" or (method == "auto" and n_bodies == 0):
+        matches = [recognised(take) for take in several]
+    if method == "labels" or (
+        matches and all(match and match.trusted for match in matches)
+    ):
+        found = tuple(map(bodies_of_labels, several, matches))
+    elif method == "sensors":
         found = tuple(bodies_of_sensors(take) for take in several)
     elif template is not None and method == "template":
         found = tuple(bodies_of_template(take, template) for take in several)
     else:
         way = "overlap" if method == "auto" else method
         found = bodies_of_markers(several, method=way, n_bodies=n_bodies)
+        found = tuple(map(_with_doubts, found, matches or [None] * len(found)))
     return found[0] if isinstance(takes, Take) else found
 
 
-def _labelled(takes: tuple[Take, ...], *, must: bool) -> tuple[Bodies, ...]:
-    """Return the bodies that labels tell, none when they tell of no known set."""
-    matches = [recognised(take) for take in takes]
-    if not must and not all(match and match.trusted for match in matches):
-        return ()
-    return tuple(
-        bodies_of_labels(take, match)
-        for take, match in zip(takes, matches, strict=True)
-    )
+def _with_doubts(bodies: Bodies, match: Match | None) -> Bodies:
+    """Return the bodies with word of labels that the motion contradicts."""
+    if match is None or match.trusted:
+        return bodies
+    return replace(bodies, findings=(*match.findings, *bodies.findings))
 
 
 def _check(

@@ -49,6 +49,7 @@ class Grouping:
 
 def grouped(
     takes: Sequence[Float[Array, "_ marker 3"]],
+    stats: PairStats | None = None,
     *,
     method: str = "overlap",
     n_bodies: int = 0,
@@ -57,11 +58,12 @@ def grouped(
 
     Args:
         takes: Positions of the same markers in one or several takes.
+        stats: Their distances, where they are known already.
         method: "spectral", or "overlap": overlapping bodies, unless spectral clustering
             foretells hidden markers clearly better.
         n_bodies: How many bodies; 0 = found.
     """
-    stats = pair_statistics(takes)
+    stats = pair_statistics(takes) if stats is None else stats
     scales = scales_of(stats)
     overlap = _overlap(stats, scales, n_bodies)
     if method == "spectral":

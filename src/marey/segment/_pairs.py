@@ -43,6 +43,11 @@ class PairStats:
         np.fill_diagonal(known, val=False)
         return known
 
+    def of(self, markers: Int[Array, " kept"]) -> "PairStats":
+        """Return the distances of some of the markers, by index."""
+        pairs = np.ix_(markers, markers)
+        return PairStats(self.spread[pairs], self.distance[pairs])
+
 
 def pair_statistics(takes: Sequence[Float[Array, "_ marker 3"]]) -> PairStats:
     """Return how steadily every two markers keep their distance.

@@ -49,8 +49,14 @@ def bodies_of_markers(
     """
     takes = _aligned(takes)
     points = [take.points for take in takes]
-    kept, findings = _kept(takes[0], points)
-    found = grouped([p[:, kept] for p in points], method=method, n_bodies=n_bodies)
+    stats = pair_statistics(points)
+    kept, findings = _kept(takes[0], points, stats)
+    found = grouped(
+        [p[:, kept] for p in points],
+        stats.of(kept),
+        method=method,
+        n_bodies=n_bodies,
+    )
     n_markers = points[0].shape[1]
     members = np.zeros((len(found.members), n_markers), dtype=bool)
     members[:, kept] = found.members
@@ -68,6 +74,7 @@ def bodies_of_markers(
             marker_confidence=sure,
             body_confidence=body_confidence(found),
             findings=findings,
+            stats=stats,
         )
         for take in takes
     )
@@ -96,12 +103,11 @@ def _aligned(takes: Sequence[Take]) -> tuple[Take, ...]:
 
 
 def _kept(
-    take: Take, points: Sequence[Float[Array, "_ marker 3"]]
+    take: Take, points: Sequence[Float[Array, "_ marker 3"]], stats: PairStats
 ) -> tuple[Int[Array, " kept"], tuple[Finding, ...]]:
     """Return the markers to look at, and word of those that are not."""
     seen = sum(np.isfinite(p[thinned(len(p))]).all(axis=-1).sum(axis=0) for p in points)
     often = np.asarray(seen) >= min(FEWEST_FRAMES, max(len(p) for p in points))
-    stats = pair_statistics(points)
     twice = often & _repeated(stats, often)
     computed = often & ~twice & _computed(stats, often & ~twice)
     kept = np.flatnonzero(often & ~twice & ~computed)
