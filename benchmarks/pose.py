@@ -1,4 +1,4 @@
-"""Inverse kinematics: frames per second, one frame's latency, accuracy, peers.
+"""Inverse kinematics: frames per second, one frame's latency, accuracy.
 
 One figure for all: 16 segments, 44 degrees of freedom, 53 markers, 100 Hz, 2 mm noise.
 Run with one thread: OMP_NUM_THREADS=1 python benchmarks/pose.py
@@ -84,6 +84,13 @@ def performed(skeleton: Skeleton) -> marey.Motion:
     place = skeleton.offset[0] + 0.5 * angles[:, 1]
     T = geometry.transform(geometry.matrix_from_quat(wxyz[:, 0]), place)
     return marey.Motion(skeleton=skeleton, T_world_root=T, wxyz=wxyz, rate=RATE)
+
+
+def recorded(skeleton: Skeleton) -> Take:
+    """Return the performance as cameras see it."""
+    clean = performed(skeleton).marker_points()
+    noise = np.random.default_rng(5).normal(scale=NOISE, size=clean.shape)
+    return Take(rate=RATE, points=clean + noise, labels=skeleton.marker_labels)
 
 
 def median_time(work: Callable[[], Any]) -> float:
@@ -179,65 +186,11 @@ def reference(skeleton: Skeleton, take: Take, frames: int = 20) -> None:
     print(f", {share:+.2e} of it")
 
 
-def mujoco(skeleton: Skeleton, take: Take, ours: float) -> None:
-    """Print MuJoCo's Gauss-Newton from Python, two steps a frame, and the ratio."""
-    try:
-        import mujoco as mj
-    except ImportError:
-        print("MuJoCo: SKIPPED, it is not installed (pip install mujoco)")
-        return
-    model = mj.MjModel.from_xml_string(_mjcf(skeleton, 0))
-    data = mj.MjData(model)
-    sites = len(skeleton.marker_labels)
-    J, r, body = np.empty((3 * sites, model.nv)), np.empty(3 * sites), model.site_bodyid
-    data.qpos[:3] = skeleton.offset[0]
-    points, square = take.points[:500], 0.0
-    begin = time.process_time()
-    for f, y in enumerate(points):
-        for _ in range(60 if f == 0 else 2):
-            mj.mj_kinematics(model, data)
-            mj.mj_comPos(model, data)
-            for s in range(sites):
-                mj.mj_jac(model, data, J[3 * s : 3 * s + 3], None,
-                          data.site_xpos[s], body[s])  # fmt: skip
-            r[:] = (y - data.site_xpos).ravel()
-            H = J.T @ J
-            H[np.diag_indices(model.nv)] += 1e-9
-            mj.mj_integratePos(model, data.qpos, np.linalg.solve(H, J.T @ r), 1.0)
-        mj.mj_kinematics(model, data)
-        square += np.sum((y - data.site_xpos) ** 2)
-    speed = len(points) / (time.process_time() - begin)
-    rms = 1e3 * np.sqrt(square / (len(points) * sites))
-    print(f"{'MuJoCo ' + mj.__version__ + ' from Python, 2 steps':<44}", end="")
-    print(f" {speed:>9.0f} fps  rms {rms:.4f} mm; ours is {ours / speed:.1f} x")
-
-
-def _mjcf(skeleton: Skeleton, i: int, /) -> str:
-    kinds = {"root": "<freejoint/>", "ball": '<joint type="ball"/>'}
-    hinges = [
-        '<joint type="hinge" axis="0 1 0"/>',
-        '<joint type="hinge" axis="0 0 1"/>',
-    ]
-    kind = skeleton.kind[i]
-    text = '<body pos="{} {} {}">'.format(*skeleton.offset[i])
-    text += kinds.get(kind, "".join(hinges[: 1 if kind == "hinge" else 2]))
-    text += '<geom size="0.03" mass="1"/>'
-    for k in np.flatnonzero(skeleton.marker_joint == i):
-        text += '<site pos="{} {} {}"/>'.format(*skeleton.marker_offset[k])
-    children = np.flatnonzero(skeleton.parent == i)
-    text += "".join(_mjcf(skeleton, int(j)) for j in children) + "</body>"
-    if i > 0:
-        return text
-    return f'<mujoco><option gravity="0 0 0"/><worldbody>{text}</worldbody></mujoco>'
-
-
 def main() -> int:
     skeleton = figure()
-    clean = performed(skeleton).marker_points()
-    noise = np.random.default_rng(5).normal(scale=NOISE, size=clean.shape)
-    take = Take(rate=RATE, points=clean + noise, labels=skeleton.marker_labels)
+    take = recorded(skeleton)
     print(f"{FRAMES} frames, 16 segments, 44 degrees of freedom, 53 markers, one core")
-    plain = engine(skeleton, take, outlier=0.0, limits=False)
+    engine(skeleton, take, outlier=0.0, limits=False)
     engine(skeleton, take)
     whole(skeleton, take)
     whole(skeleton, take, smooth=100.0)
@@ -245,7 +198,6 @@ def main() -> int:
     latency(skeleton, take, outlier=0.0, limits=False)
     latency(skeleton, take)
     reference(skeleton, take)
-    mujoco(skeleton, take, plain)
     return 0
 
 

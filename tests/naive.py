@@ -428,3 +428,87 @@ def adjusted_rand(one, two):
     both, a, b = pairs(count), pairs(count.sum(1)), pairs(count.sum(0))
     chance = a * b / pairs(np.array([len(rows)]))
     return 1.0 if both == a == b else (both - chance) / ((a + b) / 2 - chance)
+
+
+def swap_history(take, changes):
+    """The marker that each label stands on in every frame, swap after swap."""
+    marker = np.tile(np.arange(len(take.labels)), (take.n_frames, 1))
+    for change in changes:
+        for frame in range(change.first, change.last + 1):
+            a, b = change.index, change.other
+            marker[frame, a], marker[frame, b] = marker[frame, b], marker[frame, a]
+    return marker
+
+
+# --- calibration ----------------------------------------------------------------------
+
+
+def bundle_rests(parent, segment, axes, y, pose, shape):
+    """What is left of one frame's markers and axes: y - x, row after row.
+
+    `pose` is the root's place and a world rotation per segment; `shape` is joints o,
+    markers m and axes a, b; `axes` lists (child, is a hinge, weight).
+    """
+    (t, R), (o, m, a, b) = pose, shape
+    c = [t]
+    for i in range(1, len(parent)):
+        c.append(c[parent[i]] + R[parent[i]] @ o[i])
+    rows = [y[k] - c[i] - R[i] @ m[k] for k, i in enumerate(segment)]
+    for (child, hinge, weight), one, other in zip(axes, a, b, strict=True):
+        u, v = R[parent[child]] @ one, R[child] @ other
+        rows.append(np.sqrt(weight) * (v - u if hinge else np.array([-(u @ v)])))
+    return rows
+
+
+def bundle_equations(frames, rests_of, weights, calm, n_pose, n_shared):
+    """Equations of the shared unknowns with all poses eliminated, by differences.
+
+    Args:
+        frames: One entry per frame, whatever `rests_of` takes.
+        rests_of: rests_of(frame, dq, dp) gives the rows of a frame after a step.
+        weights: Square roots of the weights of a frame's rows.
+        calm: calm(frame, dq) is a cost of the pose alone; its curvature is given.
+        n_pose, n_shared: How many unknowns.
+
+    Returns:
+        The matrix and the slope.
+    """
+    A, b = np.zeros((n_shared, n_shared)), np.zeros(n_shared)
+    step = 1e-6
+    for frame, scale in zip(frames, weights, strict=True):
+
+        def rows(d, frame=frame, scale=scale):
+            return scale * np.concatenate(rests_of(frame, d[:n_pose], d[n_pose:]))
+
+        J = np.array(
+            [
+                (rows(-step * e) - rows(step * e)) / (2 * step)
+                for e in np.eye(n_pose + n_shared)
+            ]
+        ).T
+        r = rows(np.zeros(n_pose + n_shared))
+        H, g = J.T @ J, J.T @ r
+        H[:n_pose, :n_pose] += calm(frame)[0] + 1e-9 * np.eye(n_pose)
+        g[:n_pose] += calm(frame)[1]
+        tie = H[n_pose:, :n_pose] @ np.linalg.inv(H[:n_pose, :n_pose])
+        A += H[n_pose:, n_pose:] - tie @ H[:n_pose, n_pose:]
+        b += g[n_pose:] - tie @ g[:n_pose]
+    return A, b
+
+
+def calm_equations(parent, R, usual, weight):
+    """Curvature and slope of weight |R_parent usual - R|^2 / 2 over all segments."""
+    n = 3 + 3 * len(parent)
+    H, g = np.zeros((n, n)), np.zeros(n)
+    for i in range(1, len(parent)):
+        own, above = slice(3 + 3 * i, 6 + 3 * i), 3 + 3 * parent[i]
+        above = slice(above, above + 3)
+        M = R[i] @ (R[parent[i]] @ usual[i]).T
+        twist = np.array([M[2, 1] - M[1, 2], M[0, 2] - M[2, 0], M[1, 0] - M[0, 1]])
+        g[own] -= weight * twist / 2
+        g[above] += weight * twist / 2
+        H[own, own] += weight * np.eye(3)
+        H[above, above] += weight * np.eye(3)
+        H[own, above] -= weight * np.eye(3)
+        H[above, own] -= weight * np.eye(3)
+    return H, g

@@ -20,7 +20,7 @@ LAYERS = (  # from the ground up
     ),
     (
         {"io", "clean", "segment", "joints", "topology", "rig", "calibrate", "pose"}
-        | {"synth"},
+        | {"synth", "virtual"},
         "apart",
     ),
     ({"solve", "metrics"}, "apart"),

@@ -23,7 +23,7 @@ def with_poses(take, change):
 
 def frames_of(outliers, names):
     return {
-        (names.index(o.sensor), frame)
+        (names.index(o.name), frame)
         for o in outliers
         for frame in range(o.first, o.last + 1)
     }
@@ -74,7 +74,7 @@ def test_what_is_blanked_is_missing_and_the_rest_is_untouched():
     np.testing.assert_array_equal(clean.T_world_sensor[~lost], kept)
     assert clean.history[-1] == f"blanked {lost.sum()} poses of sensors in error"
     named = [f.subject for f in clean.source.findings]
-    assert named == list(dict.fromkeys(o.sensor for o in found))
+    assert named == list(dict.fromkeys(o.name for o in found))
     assert {f.code for f in clean.source.findings} == {"sensor-jump"}
 
 
@@ -184,7 +184,7 @@ def test_a_steady_fast_motion_has_no_sudden_step():
     ("options", "complaint"),
     [
         ({"jump": -1.0}, "0 to 100 m"),
-        ({"max_gap": 0.25}, "jump, flip, longest, frozen"),
+        ({"gap": 0.25}, "jump, flip, spike, longest, frozen, swaps, max_gap"),
     ],
 )
 def test_options_are_checked(options, complaint):

@@ -117,15 +117,12 @@ def test_the_kernels_equations_are_the_naive_ones(scattered):
     np.testing.assert_allclose([work.g[b, k] for b, k in used], -J.T @ r, rtol=1e-8)
     seen = np.zeros_like(H, dtype=bool)
     for (b, k), at in row.items():
-        for step in range(tree.depth[b] + 1):
-            other = tree.chain[b, step]
-            for m in range(3):
-                if (other, m) in row:
-                    column = row[other, m]
-                    value = work.H[b, step, 3 * k + m]
-                    size = np.sqrt(H[at, at] * H[column, column])
-                    assert abs(value - H[at, column]) < 1e-9 * size
-                    seen[at, column] = seen[column, at] = True
+        for step in range(tree.before[b] + k + 1):
+            column = row[divmod(int(tree.way[b, step]), 3)]
+            value = work.H[3 * b + k, step]
+            size = np.sqrt(H[at, at] * H[column, column])
+            assert abs(value - H[at, column]) < 1e-9 * size
+            seen[at, column] = seen[column, at] = True
     # Unknowns of different branches never meet.
     assert np.abs(H[~seen]).max(initial=0.0) < 1e-9 * np.abs(H).max()
 
@@ -449,3 +446,194 @@ def test_joints_need_their_axes():
     crossed = np.array([[[0.0, 0.0]] * 3, [[1.0, -1.0]] * 3, [[0.0, 0.0]] * 3])
     with pytest.raises(marey.DataError, match="limits of Arm"):
         solve(replace(skeleton, limits=crossed), take)
+
+
+# --- back into sight ------------------------------------------------------------------
+
+
+def tracked(skeleton, take):
+    """The motion that a stream shows."""
+    tracker = PoseTracker(skeleton, take.labels, rate=take.rate)
+    root, wxyz = zip(*[tracker.update(points) for points in take.points], strict=True)
+    root, wxyz = np.array(root), np.array(wxyz)
+    T = geometry.transform(matrices(wxyz[:, 0]), root)
+    return marey.Motion(skeleton=skeleton, T_world_root=T, wxyz=wxyz, rate=take.rate)
+
+
+@pytest.mark.parametrize("way", [solve, tracked])
+def test_a_forearm_comes_back_without_a_jump(walk, way):
+    """Two seconds unseen: no step is larger than those that noise makes anyway."""
+    skeleton, take = walk
+    arm = posed.on(take, skeleton, "LeftLowerArm", "LeftHand")
+    motion = way(skeleton, posed.without(take, np.arange(200, 400)[:, None], arm))
+    usual = posed.turns(solve(skeleton, take)).max()
+    assert posed.turns(motion).max() <= 1.05 * usual
+    assert posed.off(motion, take).max() < 0.2
+
+
+def test_a_stream_is_back_within_a_quarter_of_a_second(walk):
+    skeleton, take = walk
+    arm = posed.on(take, skeleton, "LeftLowerArm", "LeftHand")
+    gone = posed.without(take, np.arange(200, 400)[:, None], arm)
+    motion, plain = tracked(skeleton, gone), solve(skeleton, gone, adapt=False)
+    seen = np.r_[0:200, 425:600]
+    np.testing.assert_array_equal(motion.wxyz[seen], plain.wxyz[seen])
+    back = posed.off(motion, take)[400:425].max(axis=1)
+    assert back[0] > 0.05
+    assert back[-1] < 0.02
+    assert np.diff(back).max() < 0.01
+
+
+def test_a_stream_stands_elsewhere_at_once_when_found_afresh(walk):
+    skeleton, take = walk
+    gone = posed.without(take, np.arange(200, 400), slice(None))
+    motion = tracked(skeleton, gone)
+    assert posed.off(motion, take)[400:].max() < 0.03
+
+
+# --- fewer frames ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [30.0, 25.0, 10.0])
+def test_frames_between_are_as_good_as_the_frames(walk, rate):
+    """At any times: the truth between the truth's frames, and no more noise than had.
+
+    Pose noise is correlated among joints, so that it is measured in the joints.
+    """
+    skeleton, take = walk
+    motion, truth = solve(skeleton, take), take.truth.motion
+    times = np.arange(0.0, take.n_frames / take.rate - 0.01, 1.0 / rate)
+    noise = posed.off(motion, take).max()
+
+    def places(some):
+        return some.at(times).T_world_joint()[..., :3, 3]
+
+    away = np.linalg.norm(places(motion) - places(truth), axis=-1)
+    assert away.max() <= noise
+    slow = motion.at(times)
+    assert (np.sum(slow.wxyz[1:] * slow.wxyz[:-1], axis=-1) > 0.0).all()
+
+
+@pytest.mark.parametrize("name", ["walk.bvh", "walk.amc"])
+def test_no_exported_angle_jumps(walk, name, tmp_path):
+    """Even where a third of the markers is missing, at full and at a tenth of the rate.
+
+    Angles as they stand in the file: of a joint, none is half a turn from the last.
+    """
+    skeleton, take = walk
+    gone = np.random.default_rng(2).random(take.points.shape[:2]) < 0.3
+    motion = solve(skeleton, posed.without(take, *np.nonzero(gone)))
+    for rate in (100.0, 10.0):
+        path = tmp_path / f"{rate:.0f}" / name
+        path.parent.mkdir()
+        marey.write(motion.resample(rate), path)
+        angles = written_angles(path)
+        assert angles.shape[0] == round(600 * rate / 100.0)
+        assert np.abs(np.diff(angles, axis=0)).max() <= 180.0
+
+
+def written_angles(path):
+    """Every angle of a BVH or AMC file in degrees, read line by line."""
+    lines = path.read_text().splitlines()
+    if path.suffix == ".bvh":
+        channels = [
+            channel
+            for line in lines
+            if line.split()[:1] == ["CHANNELS"]
+            for channel in line.split()[2:]
+        ]
+        turns = [k for k, channel in enumerate(channels) if "rotation" in channel]
+        first = next(k for k, line in enumerate(lines) if line.startswith("Frame Time"))
+        return np.array([line.split() for line in lines[first + 1 :]], float)[:, turns]
+    frames = []
+    for line in lines:
+        word, *values = line.split()
+        if word.isdigit():
+            frames.append([])
+        elif frames:
+            frames[-1] += values[3:] if word == "root" else values
+    return np.array(frames, float)
+
+
+# --- what people do to recordings -----------------------------------------------------
+
+
+def whole(skeleton, take, **options):
+    """The motion and its findings by code; finite, within limits, of unit length."""
+    motion, doubts = fit_pose(skeleton, take, method="gauss_newton", **options)
+    assert np.isfinite(motion.wxyz).all()
+    assert np.isfinite(motion.T_world_root).all()
+    np.testing.assert_allclose(np.linalg.norm(motion.wxyz, axis=-1), 1.0, atol=1e-12)
+    assert within(skeleton, joint_angles(skeleton, motion.wxyz), slack=1e-6)
+    return motion, {doubt.code: doubt for doubt in doubts}
+
+
+def test_one_marker_left_on_a_foot_is_kept_and_named(walk):
+    skeleton, take = walk
+    foot = posed.on(take, skeleton, "LeftFoot")
+    gone = posed.without(take, np.arange(200, 400)[:, None], foot[1:])
+    motion, doubts = whole(skeleton, gone)
+    away = motion.marker_points()[200:400, foot[0]] - take.points[200:400, foot[0]]
+    assert np.linalg.norm(away, axis=-1).max() < 0.02
+    assert doubts["joint-unseen"].subject == "LeftFoot"
+    assert posed.off(motion, take).max() < 0.05
+
+
+def test_mirrored_data_are_told(walk):
+    skeleton, take = walk
+    motion, doubts = whole(skeleton, replace(take, points=take.points * [1, -1, 1]))
+    assert doubts["pose-lost"].frames == (0, 599)
+    away = np.linalg.norm(motion.marker_points() - take.points * [1, -1, 1], axis=-1)
+    assert away.max() < 0.5
+
+
+def test_limits_that_exclude_the_data_are_told(walk):
+    """A knee that may not stretch, on somebody who walks."""
+    skeleton, take = walk
+    limits, knee = skeleton.limits.copy(), skeleton.index("LeftLowerLeg")
+    limits[knee, 0] = [1.2, 2.3]
+    motion, doubts = fit_pose(
+        replace(skeleton, limits=limits), take, method="gauss_newton"
+    )
+    angles = joint_angles(motion.skeleton, motion.wxyz)
+    assert within(motion.skeleton, angles, slack=1e-6)
+    assert "LeftLowerLeg" in {d.subject for d in doubts if d.code == "joint-held"}
+    assert posed.off(motion, take).max() < 0.6
+
+
+def test_a_hinge_bent_backwards_stops_and_is_told():
+    skeleton, take = posed.recorded(synth.hinge_pair(), markers=5, noise=1e-3)
+    true = joint_angles(skeleton, take.truth.motion.wxyz)[:, 1, 0]
+    assert true.min() < -0.5
+    limits = skeleton.limits.copy()
+    limits[1, 0] = [0.0, 2.0]
+    motion, doubts = whole(replace(skeleton, limits=limits), take)
+    assert doubts["joint-held"].subject == "Arm"
+    bent = joint_angles(skeleton, motion.wxyz)[:, 1, 0]
+    np.testing.assert_array_equal(bent[true < -0.1], 0.0)
+
+
+@pytest.mark.parametrize("rate", [1.0, 1000.0])
+def test_any_rate_will_do(rate):
+    skeleton, take = posed.recorded(
+        motion="walk", noise=2e-3, rate=rate, seconds=max(1.0, 20.0 / rate)
+    )
+    motion, _ = whole(skeleton, take)
+    assert posed.off(motion, take).max() < 0.02
+
+
+@pytest.mark.parametrize("height", [1.5, 2.1])
+def test_a_skeleton_of_someone_else_is_told(walk, height):
+    other, _ = posed.recorded(synth.human(height=height, seed=3), motion="walk")
+    motion, doubts = whole(other, walk[1])
+    assert "pose-lost" in doubts
+    away = np.linalg.norm(motion.marker_points() - walk[1].points, axis=-1)
+    assert away.max() < 0.5
+
+
+def test_a_single_frame_among_nothing_is_held(walk):
+    skeleton, take = walk
+    alone = posed.without(take, np.r_[0:300, 301:600], slice(None))
+    motion, doubts = whole(skeleton, alone)
+    assert doubts["pose-unseen"].frames == (301, 599)
+    assert posed.turns(motion).max() < 1e-9

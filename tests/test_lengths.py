@@ -5,7 +5,12 @@ import pytest
 
 import marey
 from marey import geometry, synth
-from marey.rig.lengths import bone_lengths, with_constant_lengths
+from marey.rig.lengths import (
+    bone_lengths,
+    resized,
+    wild_joints,
+    with_constant_lengths,
+)
 
 METHODS = ("median", "mean", "huber", "tukey")
 CHAIN = np.array([-1, 0, 1, 2])
@@ -185,3 +190,48 @@ def test_what_cannot_be_is_refused(rng):
         bone_lengths(old, np.array([-1, 0, 1, 4]))
     with pytest.raises(marey.DataError, match="0 or more"):
         with_constant_lengths(old, CHAIN, np.array([np.nan, 1.0, -1.0, 1.0]))
+
+
+# --- wild joints, and the skeleton's size ---------------------------------------------
+
+
+def walked(seed=3):
+    motion = synth.human(seed=seed).perform("walk", seconds=4.0, rate=60.0)
+    return motion.skeleton, motion.T_world_joint()[..., :3, 3].copy()
+
+
+@pytest.mark.parametrize("name", ["LeftHandEnd", "LeftLowerArm", "Spine"])
+def test_the_joint_that_is_off_is_blamed_and_not_its_neighbours(name, rng):
+    skeleton, place = walked()
+    place += rng.normal(scale=2e-3, size=place.shape)
+    joint = skeleton.index(name)
+    place[50:53, joint] += [0.5, 0.5, 0.0]
+    tags = wild_joints(place, skeleton.parent)
+    assert np.flatnonzero(tags[:, joint]).tolist() == [50, 51, 52]
+    assert tags[50:53].sum() == 3
+    assert tags.mean() < 5e-3
+
+
+def test_joints_that_keep_their_lengths_are_never_wild():
+    skeleton, place = walked()
+    assert not wild_joints(place, skeleton.parent).any()
+    place[20:40] = np.nan
+    assert not wild_joints(place, skeleton.parent).any()
+
+
+def test_of_two_joints_nobody_can_tell_which_is_off(rng):
+    place = bone(rng.normal(0.3, 1e-3, 100))
+    place[7, 1] *= 4.0
+    tags = wild_joints(place, np.array([-1, 0]))
+    assert np.argwhere(tags).tolist() == [[7, 0], [7, 1]]
+
+
+def test_a_resized_skeleton_has_the_lengths_and_the_directions():
+    skeleton, place = walked()
+    other = synth.human(height=1.6, seed=8).skeleton
+    same = resized(other, bone_lengths(place, skeleton.parent))
+    np.testing.assert_allclose(same.lengths, skeleton.lengths, atol=1e-12)
+    np.testing.assert_allclose(np.cross(same.offset, other.offset), 0.0, atol=1e-12)
+    np.testing.assert_array_equal(same.offset[0], other.offset[0])
+    with pytest.raises(marey.DataError, match="length of Hips"):
+        resized(other, np.full(other.n_joints, -1.0))

@@ -126,3 +126,183 @@ def test_a_stick_figure():
     assert naming.names[9] == "RightLowerArm"
     assert naming.names[10] == "Head"
     assert path(near, 2, 7) == [2, 1, 0, 5, 6, 7]
+
+
+# --- figures drawn by hand ------------------------------------------------------------
+
+
+def drawn(places, bones, bends=None):
+    """A figure that stands still: where bodies are, and which hang together.
+
+    Args:
+        places: The middle of each body.
+        bones: Pairs of names.
+        bends: How far a joint is off the middle of its two bodies.
+    """
+    names = list(places)
+    place = np.array([list(map(float, places[name])) for name in names])[None]
+    near = {i: [] for i in range(len(names))}
+    joint = {}
+    for one, other in bones:
+        a, b = sorted((names.index(one), names.index(other)))
+        near[a].append(b)
+        near[b].append(a)
+        away = (bends or {}).get((one, other), np.zeros(3))
+        joint[a, b] = 0.5 * (place[:, a] + place[:, b]) + away
+    return names, Figure(place, joint, near)
+
+
+PERSON = {
+    "Hips": (0, 0, 0.95),
+    "Chest": (0, 0, 1.35),
+    "Head": (0, 0, 1.6),
+    **{f"{s}UpperLeg": (0, y * 0.1, 0.6) for s, y in (("Left", 1), ("Right", -1))},
+    **{f"{s}LowerLeg": (0, y * 0.1, 0.24) for s, y in (("Left", 1), ("Right", -1))},
+    **{f"{s}Foot": (0.08, y * 0.1, 0.05) for s, y in (("Left", 1), ("Right", -1))},
+    **{f"{s}UpperArm": (0, y * 0.27, 1.2) for s, y in (("Left", 1), ("Right", -1))},
+    **{f"{s}LowerArm": (0, y * 0.27, 0.95) for s, y in (("Left", 1), ("Right", -1))},
+    **{f"{s}Hand": (0, y * 0.27, 0.82) for s, y in (("Left", 1), ("Right", -1))},
+}
+LIMBS = (("Hips", "Leg", "Foot"), ("Chest", "Arm", "Hand"))
+PERSON_BONES = [
+    ("Hips", "Chest"),
+    ("Chest", "Head"),
+    *(
+        bone
+        for side in ("Left", "Right")
+        for root, limb, end in LIMBS
+        for bone in (
+            (root, f"{side}Upper{limb}"),
+            (f"{side}Upper{limb}", f"{side}Lower{limb}"),
+            (f"{side}Lower{limb}", f"{side}{end}"),
+        )
+    ),
+]
+
+
+def names_of(places, bones):
+    known, figure = drawn(places, bones)
+    naming = named(figure)
+    return {known[body]: name for body, name in naming.names.items()}
+
+
+def without(part, places, bones):
+    """The figure with one part gone; what hung from it hangs from what it hung from."""
+    above = next(a for a, b in bones if b == part)
+    kept = [(above if a == part else a, b) for a, b in bones if b != part]
+    return {name: at for name, at in places.items() if name != part}, kept
+
+
+def test_a_whole_person():
+    assert names_of(PERSON, PERSON_BONES) == {name: name for name in PERSON}
+
+
+@pytest.mark.parametrize(
+    "part", ["LeftHand", "RightFoot", "LeftUpperLeg", "RightLowerLeg", "Head"]
+)
+def test_a_missing_part_leaves_the_other_names(part):
+    places, bones = without(part, PERSON, PERSON_BONES)
+    found = names_of(places, bones)
+    wrong = {name: seen for name, seen in found.items() if seen != name}
+    assert wrong == {}
+    assert len(found) >= len(places) - 1
+
+
+def test_a_collar_bone_is_no_upper_arm():
+    places = PERSON | {"clavicle": (0.0, -0.13, 1.37)}
+    bones = [
+        ("clavicle", b) if b == "RightUpperArm" else (a, b) for a, b in PERSON_BONES
+    ]
+    found = names_of(places, [*bones, ("Chest", "clavicle")])
+    assert found["clavicle"] == "RightShoulder"
+    assert found["RightUpperArm"] == "RightUpperArm"
+
+
+def test_a_piece_of_the_pelvis_gets_no_name():
+    places = PERSON | {"piece": (-0.05, 0.05, 0.98)}
+    bones = [("piece", b) if b == "LeftUpperLeg" else (a, b) for a, b in PERSON_BONES]
+    found = names_of(places, [*bones, ("Hips", "piece")])
+    assert "piece" not in found
+    assert {name: found[name] for name in PERSON} == {name: name for name in PERSON}
+
+
+def test_a_stick_in_the_hand_takes_no_name_from_the_person():
+    places = PERSON | {"stick": (0.5, -0.3, 0.3)}
+    found = names_of(places, [*PERSON_BONES, ("RightHand", "stick")])
+    assert {name: found[name] for name in PERSON} == {name: name for name in PERSON}
+    assert "stick" not in found
+
+
+def mirrored(places):
+    return {name: (x, -y, z) for name, (x, y, z) in places.items()}
+
+
+def test_the_mirrored_person_has_left_and_right_exchanged():
+    found = names_of(mirrored(PERSON), PERSON_BONES)
+    swap = {"Left": "Right", "Right": "Left"}
+    for name, seen in found.items():
+        side = next((s for s in swap if name.startswith(s)), "")
+        assert seen == swap.get(side, "") + name.removeprefix(side)
+
+
+def test_names_do_not_turn_with_the_person():
+    for angle in np.linspace(0.3, 6.0, 5):
+        c, s = np.cos(angle), np.sin(angle)
+        turned = {
+            n: (c * x - s * y, s * x + c * y, z) for n, (x, y, z) in PERSON.items()
+        }
+        assert names_of(turned, PERSON_BONES) == {name: name for name in PERSON}
+
+
+def hand_of(side):
+    """A hand with its palm down and its fingers ahead, +y, a little bent."""
+    way = -1.0 if side == "Right" else 1.0
+    across = {"Index": -0.03, "Middle": -0.01, "Ring": 0.01, "Little": 0.03}
+    places = {"Hand": (0.0, 0.0, 0.0)}
+    for finger, x in across.items():
+        for i, part in enumerate(("Proximal", "Intermediate", "Distal")):
+            at = (-way * x, 0.06 + 0.025 * i, -0.006 * i * (i + 1))
+            places[f"{finger}{part}"] = at
+    for i, part in enumerate(("Proximal", "Intermediate")):
+        places[f"Thumb{part}"] = (way * (0.05 + 0.02 * i), 0.01 + 0.03 * i, -0.01)
+    bones = []
+    for name in places:
+        if name.endswith("Proximal"):
+            bones.append(("Hand", name))
+        elif name.endswith("Intermediate"):
+            bones.append((name.replace("Intermediate", "Proximal"), name))
+        elif name.endswith("Distal"):
+            bones.append((name.replace("Distal", "Intermediate"), name))
+    return places, bones
+
+
+@pytest.mark.parametrize("side", ["Left", "Right"])
+def test_a_hand(side):
+    places, bones = hand_of(side)
+    assert names_of(places, bones) == {name: side + name for name in places}
+
+
+def test_a_hand_on_a_forearm():
+    places, bones = hand_of("Right")
+    places |= {"arm": (0.0, -0.2, 0.0)}
+    found = names_of(places, [*bones, ("Hand", "arm")])
+    assert found["Hand"] == "RightHand"
+    assert "arm" not in found
+
+
+def test_a_star_of_six_is_no_hand():
+    angles = np.linspace(0.0, 2.0 * np.pi, 7)[:-1]
+    places = {"hub": (0, 0, 0)} | {
+        f"arm{i}": (np.cos(a), np.sin(a), 0.0) for i, a in enumerate(angles)
+    }
+    _, figure = drawn(places, [("hub", name) for name in places if name != "hub"])
+    assert named(figure) is None
+
+
+def test_a_dog_gets_four_legs_and_a_tail():
+    figure = synth.quadruped()
+    _, bodies, joints, tree = found(figure, "walk", markers=6)
+    seen, (naming,) = renamed(bodies, joints, tree)
+    assert naming.kind == "quadruped"
+    sides = [f"{end}{side}" for end in ("Front", "Hind") for side in ("Left", "Right")]
+    assert {f"{side}UpperLeg" for side in sides} <= set(seen.names)

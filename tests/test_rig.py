@@ -1,5 +1,7 @@
 """Skeletons out of bodies, joints and trees, and the recording played through them."""
 
+from dataclasses import replace
+
 import jointed
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import marey
 from marey import metrics, synth
 from marey.pose import solve_pose
 from marey.rig import build_skeleton, build_skeletons
+from marey.rig.ground import ground_of
 from marey.segment import segment
 from marey.topology import infer_tree
 
@@ -82,3 +85,43 @@ def test_a_take_without_the_sensors_is_refused(solved):
         solve_pose(build_skeleton(*parts), stranger)
     with pytest.raises(marey.OptionError, match="magic"):
         solve_pose(build_skeleton(*parts), take, method="magic")
+
+
+# --- the ground -----------------------------------------------------------------------
+
+
+def walked(**options):
+    return synth.human().record("walk", seconds=6.0, rate=60.0, **options)
+
+
+@pytest.mark.parametrize("sensors", [False, True])
+def test_the_ground_is_just_below_the_feet(sensors):
+    markers = "none" if sensors else "dense110"
+    ground = ground_of(walked(markers=markers, sensors=sensors, noise=1e-3))
+    assert -3e-3 <= ground.height < (0.12 if sensors else 0.04)
+    assert ground.share > 0.5
+
+
+def test_the_ground_rises_with_the_recording_and_does_not_turn_with_it():
+    take = walked(noise=1e-3)
+    turn = marey.geometry.rotation_exp(np.array([0.0, 0.0, 1.2]))
+    moved = replace(take, points=take.points @ turn.T + [3.0, -1.0, 0.7])
+    here, there = ground_of(take), ground_of(moved)
+    assert there.height == pytest.approx(here.height + 0.7, abs=1e-9)
+    assert there.spread == pytest.approx(here.spread, abs=1e-9)
+
+
+def test_gaps_and_single_wild_frames_do_not_move_the_ground(rng):
+    take = walked(noise=1e-3)
+    points = take.points.copy()
+    points[rng.random(points.shape[:2]) < 0.2] = np.nan
+    points[::50, 3] = [0.0, 0.0, -2.0]
+    assert ground_of(replace(take, points=points)).height == pytest.approx(
+        ground_of(take).height, abs=0.01
+    )
+
+
+def test_what_never_holds_still_has_no_ground():
+    take = walked()
+    falling = take.points + np.linspace(0.0, -30.0, len(take.points))[:, None, None]
+    assert ground_of(replace(take, points=falling)) is None

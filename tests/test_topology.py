@@ -15,7 +15,7 @@ from marey.joints._slow import slow_gaps
 from marey.joints.ball import measure_noise
 from marey.segment import segment
 from marey.synth.record import capture
-from marey.topology import edge_costs, infer_tree, named_tree
+from marey.topology import alternatives, edge_costs, infer_tree, named_tree
 
 FIGURES = {
     "human": synth.human(),
@@ -449,3 +449,67 @@ def test_a_tree_hung_from_another_body_has_the_same_joints():
     assert hung.edge.tolist() == [0, 1, -1, 2, -1]
     assert hung.margin.tolist() == [0.5, 1.0, np.inf, 2.0, np.inf]
     assert hung.hung_from(0).parent.tolist() == tree.parent.tolist()
+
+
+# --- trees that are almost as good ----------------------------------------------------
+
+
+def square(costs):
+    """Four bodies in a ring; the residual of each side, the diagonals hopeless."""
+    sides = {(0, 1): costs[0], (1, 2): costs[1], (2, 3): costs[2], (0, 3): costs[3]}
+    pair = np.array([(a, b) for a in range(4) for b in range(a + 1, 4)])
+    residual = np.array([sides.get((a, b), 1e3) for a, b in pair.tolist()])
+    n = len(pair)
+    return marey.JointFits(
+        pair=pair,
+        **dict.fromkeys(("center_a", "center_b"), np.zeros((n, 3))),
+        **dict.fromkeys(("axis_a", "axis_b"), np.full((n, 3), np.nan)),
+        residual=residual,
+        **dict.fromkeys(("noise", "distance", "mediated"), np.ones(n)),
+        spread=np.ones((n, 6)),
+        covariance=np.zeros((n, 6, 6)),
+        kind=("ball",) * n,
+        slack=residual,
+        gap=np.ones(n),
+    )
+
+
+def edges_of(tree):
+    return {frozenset((i, int(p))) for i, p in enumerate(tree.parent) if p >= 0}
+
+
+def test_alternatives_exchange_one_doubtful_joint():
+    joints = square([1.0, 1.0, 1.0, 1.1])
+    tree = infer_tree(joints)
+    others = list(alternatives(joints, tree))
+    assert len(others) == 3
+    for other in others:
+        assert len(edges_of(tree) - edges_of(other)) == 1
+        assert frozenset((0, 3)) in edges_of(other)
+
+
+def test_a_tree_without_doubt_has_no_alternatives():
+    joints = square([1.0, 1.0, 1.0, 5.0])
+    assert list(alternatives(joints, infer_tree(joints))) == []
+
+
+@pytest.mark.parametrize(
+    ("slack", "gap", "residual", "roots"),
+    [
+        (10.0, 1.0, 0.9, 1),
+        (30.0, 1.0, 0.1, 1),
+        (30.0, 1.0, 0.3, 2),
+        (30.0, 3.0, 0.1, 2),
+    ],
+)
+def test_stiff_clusters_on_soft_shoulders_are_no_strangers(slack, gap, residual, roots):
+    """A costly joint is one if it hardly gapes for its distance, and is near."""
+    joints = square([1.0, 1.0, 1e6, 1e6])
+    link = (joints.pair == [2, 3]).all(axis=1)
+    joints = replace(
+        joints,
+        slack=np.where(link, slack, joints.slack),
+        gap=np.where(link, gap, 1.0),
+        residual=np.where(link, residual, joints.residual),
+    )
+    assert len(infer_tree(joints).roots) == roots

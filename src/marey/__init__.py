@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from marey import io as io
     from marey import metrics as metrics
     from marey import synth as synth
+    from marey import virtual as virtual
     from marey.bodies import Bodies as Bodies
     from marey.clean import CleanOptions as CleanOptions
     from marey.clean import clean as clean
@@ -81,7 +82,7 @@ _HOME = {
     "marey.topology": ("infer_tree",),
     "marey.tree": ("Tree",),
 }
-_MODULES = ("geometry", "io", "metrics", "synth")
+_MODULES = ("geometry", "io", "metrics", "synth", "virtual")
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = sorted([*_MODULE_OF, *_MODULES])

@@ -203,6 +203,14 @@ class Take:
         return np.asarray(np.isfinite(self.T_world_sensor).all(axis=(-1, -2)))
 
     @property
+    def measured(self) -> "Take":
+        """The take without the values that cleaning filled in."""
+        if not self.filled.any():
+            return self
+        points = np.where(self.filled[..., None], np.nan, self.points)
+        return replace(self, points=points, filled=np.zeros_like(self.filled))
+
+    @property
     def full_labels(self) -> tuple[str, ...]:
         """Labels with their subjects, "JOE:RTHI", as files write them."""
         return tuple(

@@ -51,6 +51,39 @@ def test_rotations_are_unit_continuous_and_whole(method):
     assert (np.sum(motion.wxyz[1:] * motion.wxyz[:-1], axis=-1) > 0.0).all()
 
 
+def test_sensors_that_come_and_go_leave_no_hole(method):
+    noise = {"noise": 2e-3, "turn_noise": 5e-3, "sensor_gaps": 0.2}
+    skeleton, take = posed.recorded(markers="none", sensors=True, seconds=2.0, **noise)
+    motion = marey.solve_pose(skeleton, take, method=method)
+    assert np.isfinite(motion.wxyz).all()
+    assert np.isfinite(motion.T_world_root).all()
+    assert np.median(posed.off(motion, take)) < 0.01
+
+
+def test_what_is_ignored_is_as_good_as_unseen(method):
+    """And what stands there does not matter."""
+    skeleton, take = worn(noise=2e-3, turn_noise=5e-3)
+    joint = skeleton.index("LeftLowerArm")
+    ignore = np.zeros((take.n_frames, skeleton.n_joints), dtype=bool)
+    ignore[30:40, joint] = True
+    points, T = take.points.copy(), take.T_world_sensor.copy()
+    points[30:40, take.truth.marker_joint == joint] = np.nan
+    T[30:40, take.truth.sensor_joint == joint] = np.nan
+    unseen = replace(take, points=points, T_world_sensor=T)
+    wild = replace(
+        take,
+        points=np.where(np.isnan(points), 1e3, points),
+        T_world_sensor=np.where(np.isnan(T), np.diag([1.0, -1.0, -1.0, 1.0]), T),
+    )
+    one, two = (
+        marey.solve_pose(skeleton, t, method=method, ignore=ignore)
+        for t in (take, wild)
+    )
+    three = marey.solve_pose(skeleton, unseen, method=method)
+    np.testing.assert_array_equal(one.wxyz, two.wxyz)
+    np.testing.assert_array_equal(one.wxyz, three.wxyz)
+
+
 def test_bones_keep_their_lengths(method):
     skeleton, take = worn(noise=5e-3, turn_noise=1e-2)
     motion = marey.solve_pose(skeleton, take, method=method)

@@ -1,4 +1,4 @@
-"""Real 6-DoF recordings: what cleaning finds in them, and what it leaves alone."""
+"""Real recordings: what cleaning finds in them, and what it leaves alone."""
 
 from dataclasses import replace
 
@@ -7,7 +7,13 @@ import pytest
 from real.loaders import load_hinge
 
 import marey
-from marey.clean import find_outliers, find_slips
+from marey.clean import (
+    find_marker_slips,
+    find_outliers,
+    find_slips,
+    find_spikes,
+    find_swaps,
+)
 
 
 def test_a_smooth_instrument_has_nothing_to_clean(recordings):
@@ -46,3 +52,63 @@ def test_a_slip_put_into_a_real_recording_is_found(recordings):
     assert slip.sensor == take.sensor_names[sensor]
     assert abs(slip.frame - frame) <= 1
     np.testing.assert_allclose(slip.size, 0.02, atol=0.003)
+
+
+# --- markers --------------------------------------------------------------------------
+
+QUIET = [
+    "cmu/02_01.c3d",
+    "cmu/02_05.c3d",
+    "addbio_uhlrich_s2/DJ1.trc",
+    "addbio_uhlrich_s2/squats1.trc",
+    "addbio_hamner_s01/run500.trc",
+    "btk_plugingait/PiG_Motion-FlatFoot-Full.c3d",
+    "hdm05/HDM_dg_06-03_03_120.c3d",
+    "mech_pendulum/pendulum_01.trc",
+    "hand_dfki/recording.tsv",
+    "props_hockey/wrist_shot_009.c3d",
+    "biobuddy_functional/right_knee.c3d",
+]
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_strikes_jumps_and_runs_are_left_as_they_are(recordings, name):
+    take = marey.read(recordings / name)
+    assert find_swaps(take) == ()
+    assert find_spikes(take) == ()
+
+
+@pytest.mark.parametrize("name", QUIET[:6])
+def test_markers_of_real_people_did_not_slip(recordings, name):
+    assert find_marker_slips(marey.segment(marey.read(recordings / name))) == ()
+
+
+def test_two_labels_of_a_knee_are_the_other_way_round_until_frame_731(recordings):
+    take = marey.read(recordings / "biobuddy_functional" / "right_hip.c3d")
+    (swap,) = find_swaps(take)
+    assert (set(swap.labels), swap.first, swap.last) == ({"RLFE", "RMFE"}, 0, 731)
+    assert swap.after < 0.2 * swap.before
+
+
+def test_a_wrist_and_a_toe_trade_their_labels_to_the_end(recordings):
+    take = marey.read(recordings / "gatech_vsk" / "nick_freeform_001.c3d")
+    (swap,) = find_swaps(take)
+    assert set(swap.labels) == {"Nick01:RIWR", "Nick01:RTOE"}
+    assert (swap.first, swap.last) == (975, take.n_frames - 1)
+    assert swap.after < 0.01 < 0.5 < swap.before
+
+
+def test_swaps_put_into_a_real_walk_are_undone_to_the_bit(recordings):
+    take = marey.read(recordings / "cmu" / "02_01.c3d")
+    points = take.points.copy()
+    names = [label.rpartition(":")[2] for label in take.labels]
+    spans = [
+        ("LKNE", "RKNE", 60, 99),
+        ("LFHD", "RFHD", 150, 180),
+        ("RTOE", "RMT5", 300, 342),
+    ]
+    for one, other, first, last in spans:
+        pair = [names.index(one), names.index(other)]
+        points[first : last + 1, pair] = take.points[first : last + 1, pair[::-1]]
+    clean = marey.clean(replace(take, points=points))
+    np.testing.assert_array_equal(clean.points, take.points)

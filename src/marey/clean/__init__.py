@@ -1,10 +1,11 @@
 """What went wrong in a recording, found and, where it can be, put right.
 
-A sensor's own motion shows jumps, flips and frozen values (`clean`). Once joints are
-known they show more: smaller jumps (`find_gaping`), sensors that slipped
-(`find_slips`), a volume that is bent (`fit_field`). `marey.solve` does all but the
-last by itself. Nothing is done silently: every repair is a finding in the take's
-source and a line of its history.
+A sensor's own motion shows jumps, flips and frozen values; the markers that keep a
+marker company show spikes and labels that were traded (`clean`). Once bodies and joints
+are known they show more: markers that slipped (`find_marker_slips`), smaller jumps of
+sensors (`find_gaping`), sensors that slipped (`find_slips`), a volume that is bent
+(`fit_field`). `marey.solve` does all but the last by itself. Nothing is done silently:
+every repair is a finding in the take's source and a line of its history.
 """
 
 from dataclasses import fields
@@ -15,24 +16,34 @@ from marey.clean.field import Field as Field
 from marey.clean.field import fit_field as fit_field
 from marey.clean.field import straightened as straightened
 from marey.clean.gaping import find_gaping as find_gaping
+from marey.clean.gaps import fill_gaps as fill_gaps
 from marey.clean.outliers import CleanOptions as CleanOptions
 from marey.clean.outliers import Outlier as Outlier
 from marey.clean.outliers import blanked as blanked
 from marey.clean.outliers import find_outliers as find_outliers
 from marey.clean.scale import scaled as scaled
+from marey.clean.shifts import MarkerSlip as MarkerSlip
+from marey.clean.shifts import find_marker_slips as find_marker_slips
+from marey.clean.shifts import put_back as put_back
 from marey.clean.slips import find_slips as find_slips
 from marey.clean.slips import repaired as repaired
+from marey.clean.spikes import find_spikes as find_spikes
+from marey.clean.swaps import Swap as Swap
+from marey.clean.swaps import find_swaps as find_swaps
+from marey.clean.swaps import unswapped as unswapped
 from marey.errors import OptionError
 from marey.take import Take
 
 
 def clean(take: Take, **options: Any) -> Take:
-    """Return the recording without the poses that are errors of the instrument.
+    """Return the recording without the errors of the instrument and its software.
 
     Sensors that jump away and back, turn over and back, or repeat their last value
-    while they move are blanked in those frames: NaN, as any pose that was not seen.
-    Nothing is filled in, and markers are left as they are. Every error is a finding in
-    `take.source.findings`.
+    while they move are blanked in those frames: NaN, as anything that was not seen. So
+    are markers that jump away and back. Labels that traded their markers for a while
+    are traded back. Nothing is filled in, unless `max_gap` says how long a gap of a
+    marker may be for that. Every repair is a finding in `take.source.findings`; a
+    recording without errors is returned as it is.
 
     Args:
         take: The recording.
@@ -45,4 +56,11 @@ def clean(take: Take, **options: Any) -> Take:
     for name, value in options.items():
         if name not in known:
             raise OptionError(name, found=value, needed=f"one of {', '.join(known)}")
-    return blanked(take, find_outliers(take, CleanOptions(**options)))
+    chosen = CleanOptions(**options)
+    take = blanked(take, find_outliers(take, chosen))
+    take = blanked(take, find_spikes(take, chosen))
+    swaps = find_swaps(take) if chosen.swaps else ()
+    if swaps:
+        take = unswapped(take, swaps)
+        take = blanked(take, find_spikes(take, chosen))
+    return fill_gaps(take, chosen.max_gap)

@@ -2,7 +2,7 @@
 
 Bodenheimer1997 (Sec. 2) meets jumps of up to three metres in the poses of magnetic
 sensors. They are found from a sensor's own motion, and the smaller ones from its
-joints; they are blanked, never filled in.
+joints; they are blanked, as are spikes of markers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from marey.report import Finding
 from marey.take import Take
 
 Array = np.ndarray
-Kind = Literal["jump", "flip", "frozen", "gap"]
+Kind = Literal["jump", "flip", "frozen", "gap", "spike"]
 
 # Steps this many times as sudden as is usual at the moment are jumps.
 TIMES = 8.0
@@ -39,7 +39,9 @@ MOST = 0.2
 _RANGES: dict[str, tuple[float, float, str]] = {
     "jump": (0.0, 100.0, "m"),
     "flip": (0.0, 3.2, "rad"),
+    "spike": (0.0, 100.0, "m"),
     "longest": (0.0, 1e4, "s"),
+    "max_gap": (0.0, 1e4, "s"),
 }
 
 _WORDS: dict[Kind, str] = {
@@ -47,11 +49,13 @@ _WORDS: dict[Kind, str] = {
     "flip": "turns over and back",
     "frozen": "repeats its last value while it moves on",
     "gap": "leaves its joints and comes back",
+    "spike": "jumps away and back",
 }
 _SIZE: dict[Kind, str] = {
     "jump": ", by up to {0:.0f} mm",
     "flip": ", by up to {1:.0f} deg",
     "gap": ", by up to {0:.0f} mm",
+    "spike": ", by up to {0:.0f} mm",
 }
 
 # Runs of frames that a finding spells out.
@@ -60,7 +64,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanOptions:
-    """What counts as an error of the instrument."""
+    """What counts as an error of the instrument, and what is done about it."""
 
     jump: float = 0.05
     """Smallest jump of a sensor that is looked at, 0 to 100 m."""
@@ -68,12 +72,22 @@ class CleanOptions:
     flip: float = 0.5
     """Smallest sudden turn of a sensor that is looked at, 0 to 3.2 rad."""
 
+    spike: float = 0.02
+    """Smallest jump of a marker that is looked at, 0 to 100 m."""
+
     longest: float = 0.5
-    """Longest time after which a sensor is back from a jump, 0 to 1e4 s. One that
-    stays away longer has really moved, or slipped."""
+    """Longest time after which a sensor or marker is back from a jump, 0 to 1e4 s. One
+    that stays away longer has really moved, or slipped."""
 
     frozen: bool = True
     """Whether to blank values that a sensor repeats while it must have moved."""
+
+    swaps: bool = True
+    """Whether labels that traded their markers are traded back."""
+
+    max_gap: float = 0.0
+    """Longest gap of a marker that is filled from the markers around it, 0 to 1e4 s;
+    0 = none."""
 
     def __post_init__(self) -> None:
         for name, (low, high, unit) in _RANGES.items():
@@ -85,9 +99,11 @@ class CleanOptions:
 
 @dataclass(frozen=True, slots=True)
 class Outlier:
-    """Some frames in which one sensor was not where it says."""
+    """Some frames in which one sensor or marker was not where it says."""
 
-    sensor: str
+    name: str
+    """The sensor, or the marker with its subject."""
+
     kind: Kind
     first: int
     last: int
@@ -186,31 +202,45 @@ class _Path:
 
 
 def blanked(take: Take, outliers: Sequence[Outlier]) -> Take:
-    """Return the take without the poses of these frames, and with word of them.
+    """Return the take without the values of these frames, and with word of them.
 
-    What is blanked is NaN, as any pose that was not seen. Every sensor gets one finding
-    for each kind of error, and the take one line of history.
+    What is blanked is NaN, as anything that was not seen. Every sensor and marker gets
+    one finding for each kind of error, and the take one line of history.
 
     Args:
         take: The recording.
-        outliers: From `find_outliers` or `find_gaping`.
+        outliers: From `find_outliers`, `find_gaping` or `find_spikes`.
     """
     if not outliers:
         return take
-    T = take.T_world_sensor.copy()
+    T, points = take.T_world_sensor.copy(), take.points.copy()
     groups: dict[tuple[str, Kind], list[Outlier]] = {}
     for outlier in outliers:
-        sensor = take.sensor_names.index(outlier.sensor)
-        T[outlier.first : outlier.last + 1, sensor] = np.nan
-        groups.setdefault((outlier.sensor, outlier.kind), []).append(outlier)
+        some = slice(outlier.first, outlier.last + 1)
+        if outlier.kind == "spike":
+            points[some, take.full_labels.index(outlier.name)] = np.nan
+        else:
+            T[some, take.sensor_names.index(outlier.name)] = np.nan
+        groups.setdefault((outlier.name, outlier.kind), []).append(outlier)
     found = tuple(_finding(group) for group in groups.values())
-    count = int((take.sensor_seen & ~np.isfinite(T).all(axis=(2, 3))).sum())
-    return replace(
+    clean = replace(
         take,
         T_world_sensor=T,
+        points=points,
+        filled=take.filled & np.isfinite(points).all(axis=-1),
         source=replace(take.source, findings=(*take.source.findings, *found)),
-        history=(*take.history, f"blanked {count} poses of sensors in error"),
     )
+    return replace(clean, history=(*take.history, *_notes(take, clean)))
+
+
+def _notes(take: Take, clean: Take) -> Iterator[str]:
+    """Return how much of a take was blanked, in words."""
+    poses = int((take.sensor_seen & ~clean.sensor_seen).sum())
+    if poses:
+        yield f"blanked {poses} poses of sensors in error"
+    places = int((take.seen & ~clean.seen).sum())
+    if places:
+        yield f"blanked {places} positions of markers in error"
 
 
 def _finding(group: list[Outlier]) -> Finding:
@@ -221,11 +251,11 @@ def _finding(group: list[Outlier]) -> Finding:
     count = sum(o.last - o.first + 1 for o in group)
     size = _SIZE.get(worst.kind, "").format(1e3 * worst.size, np.degrees(worst.size))
     return Finding(
-        f"sensor-{worst.kind}",
+        "marker-spike" if worst.kind == "spike" else f"sensor-{worst.kind}",
         "clean",
         "warning",
         f"{_WORDS[worst.kind]}{size}: {count} frames blanked ({shown})",
-        worst.sensor,
+        worst.name,
         (group[0].first, group[-1].last),
         worst.size,
     )

@@ -11,6 +11,7 @@ from marey.errors import OutputError
 from marey.io import read, read_motion, write
 from marey.metrics import compare
 from marey.motion import Motion
+from marey.solution import Solution
 from marey.solve import SolveOptions, solve
 
 
@@ -55,14 +56,20 @@ def run(console: Console, folder: Path, *, seconds: float, seed: int) -> None:
     _solve(console, sensed, folder / "sensors.csv", "2 mm noise", SolveOptions())
     marked = figure.record(
         "chicken_walk",
-        seconds=20.0,
+        seconds=12.0,
         markers="set53",
         noise=1e-3,
         soft_tissue=3e-3,
         gaps=0.05,
-        seed=seed,
+        swaps=1,
+        slips=1,
+        # Drawn apart from the figure, so that the usual seed shows a slip that shows.
+        seed=seed + 1,
     )
-    what = "labels not used, 1 mm noise, 3 mm of skin motion, 5 % missing"
+    what = (
+        "labels not used, 1 mm noise, 3 mm of skin motion, 5 % missing, two labels "
+        "traded, one marker slipped"
+    )
     unlabelled = SolveOptions(segment="overlap")
     _solve(console, marked, folder / "markers.c3d", what, unlabelled)
 
@@ -87,6 +94,35 @@ def _solve(
         f"{seconds:.2f} s to {answer}; against the truth:"
     )
     console.print(str(compare(solution, take)))
+    repairs = _repairs(take, solution)
+    if repairs.row_count:
+        console.print(repairs)
+
+
+def _repairs(take: synth.Recording, solution: Solution) -> Table:
+    """Return what went wrong in a recording beside what was found of it."""
+    table = Table("what went wrong", "what was found", box=None)
+    for change in take.truth.changes("swaps"):
+        labels = {take.full_labels[change.index], take.full_labels[change.other]}
+        found = [
+            f"frames {finding.frames[0]} to {finding.frames[1]}"
+            for finding in solution.report.findings
+            if finding.code == "labels-swapped"
+            and set(finding.subject.split("-")) == labels
+        ]
+        names = " and ".join(sorted(labels))
+        wrong = f"{names} traded in frames {change.first} to {change.last}"
+        table.add_row(wrong, "; ".join(found) or "not found")
+    for change in take.truth.changes("slips"):
+        label = take.full_labels[change.index] if take.labels else ""
+        found = [
+            f"frame {finding.frames[0]}, by {1e3 * finding.value:.0f} mm"
+            for finding in solution.report.findings
+            if finding.code == "marker-slipped" and finding.subject == label
+        ]
+        wrong = f"{label} slipped at frame {change.first} by {1e3 * change.size:.0f} mm"
+        table.add_row(wrong, "; ".join(found) or "not found")
+    return table
 
 
 def _centres(found: Motion, wanted: Motion) -> np.ndarray:

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from marey.cli._style import COLOURS, rich_table
 from marey.errors import OptionError, printable
-from marey.io import read_skeleton, write
+from marey.io import format_of_suffix, read_skeleton, write
+from marey.io._format import Format
 from marey.report import Finding, Table
 from marey.segment import Template, read_template
 from marey.skeleton import Skeleton
@@ -88,18 +89,32 @@ def _finding(finding: Finding) -> Text:
 
 def write_solution(solution: Solution, path: Path, *, overwrite: bool) -> list[Path]:
     """Write a solution; several motions get the names of their subject and take."""
-    several = len(solution.subjects) > 1 or len(solution.takes) > 1
-    if path.suffix.lower() in (".marey", ".npz") or not several:
+    wanted = format_of_suffix(path)
+    skeletons_only = wanted.write_skeleton and not wanted.write_motion
+    several = len(solution.subjects) > 1
+    several |= len(solution.takes) > 1 and not skeletons_only
+    if wanted.write_solution or not several:
         write(solution, path, overwrite=overwrite)
         return [path]
     written = []
     for subject in solution.subjects:
+        if skeletons_only:
+            target = _beside(path, wanted, subject.name)
+            write(subject.skeleton, target, overwrite=overwrite)
+            written.append(target)
+            continue
         for take, motion in zip(solution.takes, subject.motions, strict=True):
-            parts = (path.stem, subject.name, Path(take.source.path).stem)
-            safe = "_".join(
-                "".join(c if c.isalnum() else "-" for c in p) for p in parts
-            )
-            target = path.with_name(safe + path.suffix)
+            target = _beside(path, wanted, subject.name, Path(take.source.path).stem)
             write(motion, target, overwrite=overwrite)
             written.append(target)
     return written
+
+
+def _beside(path: Path, wanted: Format, *parts: str) -> Path:
+    """Return the path with more in its name, what no file system minds."""
+    low = path.name.lower()
+    suffix = next(suffix for suffix in wanted.suffixes if low.endswith(suffix))
+    start = len(path.name) - len(suffix)
+    named = (path.name[:start], *parts)
+    safe = ("".join(c if c.isalnum() else "-" for c in part) for part in named)
+    return path.with_name("_".join(safe) + path.name[start:])

@@ -200,7 +200,7 @@ def write(
     inputs = _inputs(thing)
     check_target(path, overwrite=overwrite, inputs=inputs)
     if isinstance(thing, Solution) and chosen.write_solution is None:
-        thing = thing.motion if chosen.write_motion is not None else thing.take
+        thing = _part_for(thing, chosen)
     lost = losses(thing, chosen)
     if isinstance(thing, Motion) and chosen.write_motion is None:
         thing = take_of_motion(thing)
@@ -210,6 +210,13 @@ def write(
         check_target(target, overwrite=overwrite, inputs=inputs)
     write_atomic(files)
     return lost
+
+
+def _part_for(solution: Solution, chosen: Format) -> Take | Motion | Skeleton:
+    """Return what of a solution a format holds."""
+    if chosen.write_motion is not None:
+        return solution.motion
+    return solution.take if chosen.write_take is not None else solution.skeleton
 
 
 def _inputs(thing: Noun) -> tuple[str, ...]:

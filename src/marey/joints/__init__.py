@@ -13,6 +13,8 @@ from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
 from marey.joints._findings import differing_takes as differing_takes
 from marey.joints._findings import findings as findings
+from marey.joints._levelled import levelled as levelled
+from marey.joints._pinned import pinned
 from marey.joints._residuals import Homogeneity as Homogeneity
 from marey.joints._residuals import RigidPair as RigidPair
 from marey.joints._residuals import homogeneity as homogeneity
@@ -20,7 +22,9 @@ from marey.joints._residuals import residuals as residuals
 from marey.joints._residuals import rigid_pair as rigid_pair
 from marey.joints._slack import slack_of
 from marey.joints._types import JointFits as JointFits
+from marey.joints._words import spoken as spoken
 from marey.joints.links import find_links as find_links
+from marey.joints.soft import firmed as firmed
 
 REGISTRY = {
     "ball": "marey.joints.ball",
@@ -55,8 +59,11 @@ def fit_joints(
     odd = [take.names for take in takes if take.names != takes[0].names]
     if odd:
         raise DataError("joints", found=odd[0], needed=f"bodies {takes[0].names}")
+    takes = levelled(takes)
     fits: JointFits = import_module(REGISTRY[method]).fit(takes, **options)
     if not takes[0].shared.any():
         return fits
+    if takes[0].keypoints:
+        fits = pinned(takes, fits)
     slack, gap = slack_of(takes, fits.pair)
     return replace(fits, slack=slack, gap=gap)

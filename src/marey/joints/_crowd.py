@@ -1,13 +1,12 @@
 """Bodies and markers of several takes as one row of frames."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from marey import geometry
-from marey.bodies import Bodies
+from marey.bodies import Bodies, MarkerName
 from marey.joints._noise import PoseNoise
 
 Array = np.ndarray
@@ -19,21 +18,21 @@ ROUNDING = 1e-12
 class Crowd:
     """All frames of all takes: poses of the bodies and paths of their markers.
 
-    Takes are brought to the body axes of the first, by the markers' places in the
-    bodies. Markers are known by their labels: what a take does not have is NaN there.
+    Bodies have the same axes in all takes. Markers are known by their labels: what a
+    take does not have is NaN there.
     A body without markers, a 6-DoF sensor, has its origin as its one marker.
     """
 
     def __init__(self, takes: Sequence[Bodies]) -> None:
-        self.T = np.concatenate([_aligned(take, takes[0]) for take in takes])
+        self.T = np.concatenate([take.T_world_body for take in takes])
         self.determined = np.all([take.determined for take in takes], axis=0)
-        names = dict.fromkeys(name for take in takes for name in _names(take))
+        names = dict.fromkeys(name for take in takes for name in take.marker_names)
         column = {name: i for i, name in enumerate(names)}
-        points = [_spread_out(take, column) for take in takes]
+        points = [spread_out(take, column) for take in takes]
         self.points = np.concatenate(points)
         self.member = np.zeros((len(column), len(takes[0].names)), dtype=bool)
         for take in takes:
-            rows = [column[name] for name in _names(take)]
+            rows = [column[name] for name in take.marker_names]
             self.member[rows] |= membership(take)
         self._far = np.abs(np.nan_to_num(self.T[..., :3, 3])).max(initial=0.0)
 
@@ -89,40 +88,10 @@ def membership(bodies: Bodies) -> Bool[Array, "marker body"]:
     return np.asarray(bodies.shared | own)
 
 
-Name = tuple[str, int]
-"""A marker's full label, and how many before it have the same."""
-
-
-def _names(bodies: Bodies) -> list[Name]:
-    used: Counter[str] = Counter()
-    names = []
-    for label in bodies.take.full_labels:
-        names.append((label, used[label]))
-        used[label] += 1
-    return names
-
-
-def _spread_out(bodies: Bodies, column: dict[Name, int]) -> Array:
+def spread_out(
+    bodies: Bodies, column: dict[MarkerName, int]
+) -> Float[Array, "frame marker 3"]:
+    """Return the markers of a take in given columns; NaN for those it lacks."""
     points = np.full((len(bodies.T_world_body), len(column), 3), np.nan)
-    points[:, [column[name] for name in _names(bodies)]] = bodies.take.points
+    points[:, [column[name] for name in bodies.marker_names]] = bodies.take.points
     return points
-
-
-def _aligned(bodies: Bodies, first: Bodies) -> Array:
-    """Return the poses of a take in the body axes of the first take."""
-    if bodies is first:
-        return bodies.T_world_body
-    T = bodies.T_world_body.copy()
-    place = dict(zip(_names(first), first.marker_offset, strict=True))
-    names = _names(bodies)
-    for body in np.flatnonzero(bodies.determined & first.determined):
-        known = [
-            i for i in np.flatnonzero(bodies.marker_body == body) if names[i] in place
-        ]
-        there = np.array([place[names[i]] for i in known])
-        T_body_first = geometry.kabsch(
-            there.reshape(-1, 3), bodies.marker_offset[known].reshape(-1, 3)
-        )
-        if np.isfinite(T_body_first).all():
-            T[:, body] = T[:, body] @ T_body_first
-    return np.asarray(T)

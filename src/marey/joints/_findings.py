@@ -11,6 +11,7 @@ from marey.joints._closed import FREE, plain_system, solve
 from marey.joints._gram import equations, pairs_of, seen_in, sum_pairs
 from marey.joints._residuals import Homogeneity
 from marey.joints._types import JointFits
+from marey.joints._words import spoken
 from marey.joints.ball import FAR, RIGID, best_of
 from marey.report import Finding
 
@@ -54,7 +55,7 @@ def findings(bodies: Bodies, fits: JointFits) -> tuple[Finding, ...]:
             message = "never seen together: no joint between them can be found"
             found.append(Finding("pair-unseen", "joints", "warning", message, name))
         elif near[row]:
-            found += _of_joint(fits, row, name)
+            found += _of_joint(fits, row, (bodies.names[a], bodies.names[b]))
     for body, name in enumerate(bodies.names):
         rows = (fits.pair == body).any(axis=1) & fits.fitted
         noise = float(np.max(fits.noise[rows], initial=0.0))
@@ -135,9 +136,21 @@ def _of_body(bodies: Bodies, body: int) -> list[Finding]:
     return found
 
 
-def _of_joint(fits: JointFits, row: int, name: str) -> list[Finding]:
+def _never(a: str, b: str) -> str:
+    """Return that two bodies never moved against each other, and what to record."""
+    known = spoken(a, b)
+    if known is None:
+        return "the two move as one; bend the joint, or join them"
+    joint, motion = known
+    return (
+        f"the {joint} never moved: {a} and {b} were recorded as one; {motion} to get "
+        "the joint"
+    )
+
+
+def _of_joint(fits: JointFits, row: int, names: tuple[str, str]) -> list[Finding]:
     """Return how well one joint is known, and which motion would help."""
-    kind = fits.kind[row]
+    kind, name = fits.kind[row], "-".join(names)
     # A body of one or two markers has no axes, and no centre in them.
     known = slice(0, 3) if np.isfinite(fits.center_a[row]).all() else slice(3, 6)
     value, vector = np.linalg.eigh(fits.covariance[row, known, known])
@@ -147,7 +160,7 @@ def _of_joint(fits: JointFits, row: int, name: str) -> list[Finding]:
     angle = np.degrees(2.0 * np.arcsin(min(np.sqrt(half[1]), 1.0)))
     seen = f"{angle:.0f} deg seen" if np.isfinite(angle) else "one body has no axes"
     if kind == "fixed":
-        message = f"{seen}, no axis: the two move as one; bend the joint, or join them"
+        message = f"{seen}, no axis: {_never(*names)}"
         return [Finding("joint-still", "joints", "warning", message, name, value=sd)]
     if kind == "hinge":
         by = f"by ±{1e3 * sd:.0f} mm" if sd < FREE / 2 else "altogether"

@@ -43,6 +43,11 @@ class PoseNoise:
         turn = self.turn * factor[:, None, None]
         return replace(self, turn=turn, shift=self.shift * factor)
 
+    def only(self, body: int) -> "PoseNoise":
+        """Return the noise of one body."""
+        one = [body]
+        return PoseNoise(self.turn[one], self.shift[one], self.anchor[one])
+
     def shrinkage(self) -> Float[Array, "body 3 3"]:
         """Return how much each body's mean orientation is shortened by the noise."""
         return shrinkage(self.turn)

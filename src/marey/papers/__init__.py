@@ -20,6 +20,7 @@ REGISTRY = {
     "obrien2000": "marey.papers.obrien2000",
     "knight2007": "marey.papers.knight2007",
     "deaguiar2006": "marey.papers.deaguiar2006",
+    "bodenheimer1997": "marey.papers.bodenheimer1997",
 }
 
 

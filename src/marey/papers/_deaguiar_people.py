@@ -8,7 +8,7 @@ from marey.papers._deaguiar_pictures import figure_2
 from marey.papers._deaguiar_stick import Stick, stick_of
 from marey.papers._experiment import Effort, Experiment
 from marey.report import Table
-from marey.rig.lengths import ESTIMATORS
+from marey.robust import LOCATIONS
 from marey.segment import segment
 from marey.synth import Recording
 from marey.topology import infer_tree
@@ -64,7 +64,7 @@ def _bones(stick: Stick) -> Table:
     rows = []
     before = stick.lengths()
     inner = np.setdiff1d(np.flatnonzero(stick.parent >= 0), stick.ends)
-    for method in ESTIMATORS:
+    for method in LOCATIONS:
         fixed = stick.with_constant_lengths(method)
         moved = np.linalg.norm(fixed.positions - stick.positions, axis=-1)[:, inner]
         after = fixed.lengths()[:, inner]

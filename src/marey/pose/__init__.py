@@ -5,10 +5,14 @@ about it. A new method is one file in this folder with a function `solve`, and o
 below.
 """
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from marey.errors import OptionError
+import numpy as np
+from jaxtyping import Bool
+
+from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -16,12 +20,18 @@ from marey.take import Take
 
 REGISTRY = {
     "gauss_newton": "marey.pose.gauss_newton",
+    "bfgs": "marey.pose.bfgs",
     "playback": "marey.pose.playback",
 }
 
 
 def solve_pose(
-    skeleton: Skeleton, take: Take, *, method: str = "playback", **options: Any
+    skeleton: Skeleton,
+    take: Take,
+    *,
+    method: str = "playback",
+    ignore: Bool[np.ndarray, "frame joint"] | None = None,
+    **options: Any,
 ) -> Motion:
     """Return the motion of a skeleton that a recording shows.
 
@@ -30,19 +40,29 @@ def solve_pose(
             it.
         take: The recording.
         method: "gauss_newton": the motion that brings all markers and sensors nearest
-            to where they were seen, within the joints' limits; "playback" (OBrien2000,
-            Sec. 3.4): the sensors' rotations, played through the skeleton.
+            to where they were seen, within the joints' limits; "bfgs"
+            (Bodenheimer1997, Sec. 3.2): the same in plain squares, limits by a
+            penalty; "playback" (OBrien2000, Sec. 3.4): the sensors' rotations, played
+            through the skeleton.
+        ignore: Frames and joints whose markers and sensors are left out, such as those
+            that `marey.rig.lengths.wild_joints` tags.
         **options: Fields of the method's options.
 
     Raises:
         OptionError: If the method or an option is not known.
-        DataError: If the recording holds none of the skeleton's markers or sensors.
+        DataError: If the recording holds none of the skeleton's markers or sensors, or
+            `ignore` is not of its size.
     """
-    return fit_pose(skeleton, take, method=method, **options)[0]
+    return fit_pose(skeleton, take, method=method, ignore=ignore, **options)[0]
 
 
 def fit_pose(
-    skeleton: Skeleton, take: Take, *, method: str = "playback", **options: Any
+    skeleton: Skeleton,
+    take: Take,
+    *,
+    method: str = "playback",
+    ignore: Bool[np.ndarray, "frame joint"] | None = None,
+    **options: Any,
 ) -> tuple[Motion, tuple[Finding, ...]]:
     """Return the motion as `solve_pose` does, and what was found about it.
 
@@ -53,7 +73,29 @@ def fit_pose(
         raise OptionError(
             "method", found=method, needed=f"one of {', '.join(REGISTRY)}"
         )
+    seen = take.measured
+    seen = seen if ignore is None else without(skeleton, seen, ignore)
     found: tuple[Motion, tuple[Finding, ...]] = import_module(REGISTRY[method]).solve(
-        skeleton, take, **options
+        skeleton, seen, **options
     )
     return found
+
+
+def without(
+    skeleton: Skeleton, take: Take, ignore: Bool[np.ndarray, "frame joint"]
+) -> Take:
+    """Return the take with what some joints carry unseen in some frames."""
+    needed = (take.n_frames, skeleton.n_joints)
+    if ignore.shape != needed:
+        raise DataError("ignore", found=ignore.shape, needed=needed)
+    points, T_world_sensor = take.points.copy(), take.T_world_sensor.copy()
+    mine = dict(zip(skeleton.marker_labels, skeleton.marker_joint, strict=True))
+    for names in (take.labels, take.full_labels):
+        for column, label in enumerate(names):
+            if label in mine:
+                points[ignore[:, mine[label]], column] = np.nan
+    mine = dict(zip(skeleton.sensor_names, skeleton.sensor_joint, strict=True))
+    for column, name in enumerate(take.sensor_names):
+        if name in mine:
+            T_world_sensor[ignore[:, mine[name]], column] = np.nan
+    return replace(take, points=points, T_world_sensor=T_world_sensor)

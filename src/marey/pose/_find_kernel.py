@@ -5,7 +5,7 @@ from typing import no_type_check
 import numpy as np
 
 from marey._kabsch_kernel import _horn, _is_tied, _jacobi
-from marey.pose._frame_kernel import copy, fill, inner, place
+from marey.pose._frame_kernel import copy, fill, lean, place
 from marey.pose._limit_kernel import hinge_turn
 from marey.pose._targets_kernel import reduce, weigh
 
@@ -16,11 +16,11 @@ BETTER = 10.0
 
 
 @no_type_check
-@inner
-def _best_turn(H, near, q):
+@lean
+def _best_turn(work, near):
     """Write the rotation that carries best, from cross moments; return if unique."""
-    N, V = np.empty((4, 4)), np.empty((4, 4))
-    _horn(H, N)
+    N, V, q = work.N, work.V, work.turn
+    _horn(work.cross, N)
     _jacobi(N, V)
     best = 0
     for k in range(1, 4):
@@ -39,7 +39,7 @@ def _best_turn(H, near, q):
 
 
 @no_type_check
-@inner
+@lean
 def _spread(sums):
     """Return what a body's targets tell of its turn about their centre."""
     w = sums[0]
@@ -56,7 +56,7 @@ def _spread(sums):
 
 
 @no_type_check
-@inner
+@lean
 def _central(sums, H):
     """Write the cross moments of a body's places and targets about their centres."""
     for j in range(3):
@@ -65,7 +65,7 @@ def _central(sums, H):
 
 
 @no_type_check
-@inner
+@lean
 def _as_one(work, only, sums):
     """Write the sums of one body, or of all as they stand, as seen from the root."""
     fill(sums, 0.0)
@@ -86,7 +86,7 @@ def _as_one(work, only, sums):
 
 
 @no_type_check
-@inner
+@lean
 def _anchor(work):
     """Return the body whose targets fix its pose best, if any; the root if good."""
     best = 0
@@ -99,18 +99,18 @@ def _anchor(work):
 
 
 @no_type_check
-@inner
+@lean
 def _stand(tree, work, anchor, root, q):
     """Put the root where the anchor, or the figure as it stands, lies best."""
-    H, sums, turn = np.empty((3, 3)), np.empty(22), np.empty(4)
+    sums, turn = work.sums, work.turn
     q[0, 0], q[0, 1], q[0, 2], q[0, 3] = 1.0, 0.0, 0.0, 0.0
     fill(root, 0.0)
     place(tree, root, q, work.R, work.c)
     _as_one(work, anchor, sums)
     if not sums[0] > 0.0:
         return
-    _central(sums, H)
-    if _best_turn(H, q[0], turn):
+    _central(sums, work.cross)
+    if _best_turn(work, q[0]):
         copy(turn, q[0])
     place(tree, root, q, work.R, work.c)
     for j in range(3):
@@ -120,10 +120,10 @@ def _stand(tree, work, anchor, root, q):
 
 
 @no_type_check
-@inner
+@lean
 def _reach_out(tree, work, prior, root, q):
     """Turn every joint, from the root outward, so that its own targets lie best."""
-    H, turn = np.empty((3, 3)), np.empty(4)
+    H, turn = work.cross, work.turn
     for i in range(1, len(q)):
         sums = work.local[i]
         if not sums[4] + sums[7] + sums[9] > 0.0:
@@ -148,12 +148,12 @@ def _reach_out(tree, work, prior, root, q):
                 for k in range(3):
                     cosine -= a[j] * H[j, k] * a[k]
             hinge_turn(a, np.arctan2(sine, cosine), q[i])
-        elif _best_turn(H, q[i], turn):
+        elif _best_turn(work, q[i]):
             copy(turn, q[i])
 
 
 @no_type_check
-@inner
+@lean
 def find(tree, targets, work, points, sensors, origin, root, q, prior):
     """Write a pose that needs no help from earlier ones: the root, then outward."""
     weigh(targets, points, sensors, origin, work, 0.0)

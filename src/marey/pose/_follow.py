@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from marey import geometry
-from marey.errors import DataError
+from marey.pose._lead import astray, bridged
 from marey.pose._options import GaussNewtonOptions
 from marey.pose._smooth import smoothed
 from marey.pose._targets import (
-    check_weights,
+    frame_order,
+    frames_seen,
     given_weights,
     residuals,
     targets_of,
@@ -44,6 +45,9 @@ MOST_STRAY = 3.0
 
 FIRST_STEPS = 100
 """Most steps of a pose that is found afresh."""
+
+# What a wish without weight is worth, in 1 / rad^2: the engine divides by it.
+NO_PRIOR = 1e-9
 
 HEAD = 4
 """Columns of a trace's numbers before what is known of the nodes."""
@@ -93,16 +97,10 @@ class Follower:
         from marey.pose._frame_kernel import workspace  # numba is slow to import
         from marey.pose._track_kernel import Habits
 
-        check_weights(options.weights, skeleton)
         self.skeleton, self.options = skeleton, options
         self.nodes = nodes_of(skeleton, limits=options.limits)
         self.worn = worn(skeleton, self.nodes, *names)
-        marker = given_weights(
-            options.weights, [skeleton.marker_labels[i] for i in self.worn.marker]
-        )
-        sensor = given_weights(
-            options.weights, [skeleton.sensor_names[i] for i in self.worn.sensor]
-        )
+        marker, sensor = given_weights(options.weights, skeleton, self.worn)
         sd = np.array([options.sensor_sd, options.turn_sd])
         self.targets = targets_of(
             skeleton,
@@ -154,39 +152,39 @@ class Follower:
         )
 
     def order(self, points: Array, sensors: Array) -> Int[Array, " frame"]:
-        """Return the frames from the first good one onward, then those before, back.
-
-        Raises:
-            DataError: If nothing of the skeleton is ever seen.
-        """
-        seen = np.isfinite(points[:, self.worn.column, 0]).sum(axis=1)
-        posed = np.isfinite(sensors[:, self.worn.sensor_column, 0, 0]).sum(axis=1)
-        count = seen + 3 * posed
-        if not count.any():
-            raise DataError(
-                "pose",
-                found="no frame in which a marker or sensor of the skeleton is seen",
-                needed="at least one",
-            )
-        # Most of what is ever seen is enough; the very best may come late.
-        first = int(np.argmax(count >= 0.9 * count.max()))
-        frames = np.arange(len(count))
-        return np.concatenate([frames[first:], frames[:first][::-1]])
+        """Return the order in which frames are visited; see `frame_order`."""
+        return frame_order(self.worn, points, sensors)
 
     def learn_scales(self, points: Array, sensors: Array) -> None:
-        """Measure how far every marker strays, on a sample of the frames."""
-        some = np.linspace(0, len(points) - 1, min(SAMPLE, len(points))).astype(int)
+        """Measure how far every marker strays, on a sample of the frames.
+
+        First by plain squares: where bones do not fit, whole limbs stray, and would be
+        let go as outliers by the measure of markers that do fit.
+        """
+        if self.options.outlier == 0.0:
+            return
+        ever = frames_seen(self.worn, points, sensors)
+        some = ever[np.linspace(0, len(ever) - 1, min(SAMPLE, len(ever))).astype(int)]
         part, part_sensors = points[some], sensors[some]
-        trace = self.follow(part, part_sensors, self.order(part, part_sensors))
-        self.rest()
-        away = self.away(part, trace)
+        order, habits = self.order(part, part_sensors), self.habits
+        for robust in (False, True):
+            self.habits = habits._replace(robust=robust)
+            if not robust:
+                self._soften(np.full(len(self.worn.marker), np.inf))
+            trace = self.follow(part, part_sensors, order)
+            self.rest()
+            self._soften(self._strays(self.away(part, trace)))
+        self.habits = habits
+
+    def _strays(self, away: Float[Array, "frame marker"]) -> Float[Array, " marker"]:
+        """Return how far every marker usually is from its place."""
         ever = np.isfinite(away).any(axis=0)
         scale = np.full(away.shape[1], self.options.marker_sd)
         if ever.any():
             usual = np.nanmedian(away[:, ever], axis=0) / MEDIAN_DISTANCE
             usual = np.minimum(usual, MOST_STRAY * np.median(usual))
             scale[ever] = np.maximum(usual, self.options.marker_sd)
-        self._soften(scale)
+        return scale
 
     def follow(
         self, points: Array, sensors: Array, order: Int[Array, " frame"]
@@ -221,6 +219,63 @@ class Follower:
         self.state[0][:], self.state[1][:] = root[frame], q[frame]
         self.state[2][:], self.state[3][:] = 0.0, 0.0
 
+    def led(
+        self,
+        points: Array,
+        sensors: Array,
+        trace: Trace,
+        q: Float[Array, "frame node 4"],
+        prior: Float[Array, " node"],
+    ) -> Trace:
+        """Return the trace begun anew at other rotations, and drawn to them.
+
+        Args:
+            points: Markers of the take, in metres.
+            sensors: Sensors of the take.
+            trace: Where the root's place comes from.
+            q: The rotations.
+            prior: What they are worth, in 1 / rad^2; 0 for nothing.
+        """
+        found = q.copy(), trace.root.copy(), trace.info.copy()
+        again = trace.q.copy(), trace.root.copy(), trace.info.copy()
+        paths = trace.root, q
+        self._draw(points, sensors, np.arange(len(q)), paths, prior, found)
+        # From there some frames may be led astray; these begin where they were.
+        doubtful = astray(found[2][:, 0], trace.info[:, 0])
+        self._draw(points, sensors, doubtful, paths, prior, again)
+        better = doubtful[again[2][doubtful, 0] < found[2][doubtful, 0]]
+        for to, of in zip(found, again, strict=True):
+            to[better] = of[better]
+        tied = bridged(self.nodes, self.targets, points, sensors, found[0], q)
+        return Trace(tied, *found[1:])
+
+    def _draw(
+        self,
+        points: Array,
+        sensors: Array,
+        order: Int[Array, " some"],
+        paths: tuple[Array, Array],
+        prior: Float[Array, " node"],
+        out: tuple[Array, Array, Array],
+    ) -> None:
+        """Draw frames from where they are towards paths, by what these are worth."""
+        from marey.pose._track_kernel import track  # numba is slow to import
+
+        worth = np.maximum(np.concatenate([[0.0], prior]), NO_PRIOR)
+        track(
+            self.nodes.tree,
+            self.targets,
+            self.work,
+            points,
+            sensors,
+            order,
+            self.state,
+            self.habits._replace(guided=True, prior=worth),
+            paths,
+            *out,
+        )
+        self.rest()
+
     def smooth(self, points: Array, sensors: Array, trace: Trace) -> Trace:
         """Return the trace drawn towards smooth paths."""
         info = trace.info.copy()
@@ -239,6 +294,14 @@ class Follower:
             self.options.smooth / self.rate**2,
         )
         return Trace(q, root, np.hstack([info[:, :HEAD], trace.known]))
+
+    def held(self, trace: Trace) -> Bool[Array, "frame node"]:
+        """Return whether any angle of a node stands at its limit."""
+        from marey.pose._limit_kernel import at_limits  # numba is slow to import
+
+        held = np.zeros(trace.q.shape[:2], dtype=bool)
+        at_limits(self.nodes.tree, self.work, trace.q.copy(), held)
+        return held
 
     def away(self, points: Array, trace: Trace) -> Float[Array, "frame marker"]:
         """Return how far every marker is from its place; NaN where unseen."""

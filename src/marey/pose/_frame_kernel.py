@@ -17,8 +17,10 @@ FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
 WITHOUT_DOORS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 inner = njit(cache=True, fastmath=FAST, **WITHOUT_DOORS)
 
-# An unknown that the targets leave open by more than about 30 rad, or 30 m, stays.
-SINGULAR = 1e-3
+# For those that make no arrays. Counting who holds the arrays of a tree and its work
+# at every call takes longer than what most of these functions do.
+LEAN: dict[str, Any] = {**WITHOUT_DOORS, "error_model": "numpy", "_nrt": False}
+lean = njit(cache=True, fastmath=FAST, **LEAN)
 
 
 class Tree(NamedTuple):
@@ -34,10 +36,14 @@ class Tree(NamedTuple):
     axis: np.ndarray
     chain: np.ndarray  # blocks on the way from the root's place to each block
     depth: np.ndarray  # how many, without the block itself
+    way: np.ndarray  # unknowns on the way to each block, then its own: 3 block + turn
+    before: np.ndarray  # how many, without its own
     limited: np.ndarray
     frame: np.ndarray  # rows: swing axes x and y, and the bone
     low: np.ndarray
     high: np.ndarray
+    low_sine: np.ndarray  # of half the turn of a hinge, or half the twist of a ball:
+    high_sine: np.ndarray  # between these, it is within its limits
 
 
 class Work(NamedTuple):
@@ -50,18 +56,24 @@ class Work(NamedTuple):
     local: np.ndarray  # w, S (3), Q (6), Y (3), C (9)
     world: np.ndarray  # w, s (3), P (6), force (3), torque (3)
     A: np.ndarray  # by block: the axes of its turns in the world; zero where held
-    H: np.ndarray  # by block, by those on the way to it: 3 x 3
+    H: np.ndarray  # by unknown (3 block + turn), by those on the way to it
     g: np.ndarray  # by block: the slope, then the step
+    flat: np.ndarray  # the same by unknown
     pull: np.ndarray  # by block: what leads to the expected pose
     gate: np.ndarray  # by block: share of the prior at work
     known: np.ndarray  # by block: what the targets tell of it
     angles: np.ndarray
     at: np.ndarray  # by block: -1 at the lower limit, 1 at the upper
     held: np.ndarray
+    sums: np.ndarray  # of a body, as `local`, while the figure is looked for
+    cross: np.ndarray  # their cross moment
+    N: np.ndarray  # Horn's matrix of it
+    V: np.ndarray  # and its eigenvectors
+    turn: np.ndarray
 
 
 @no_type_check
-@inner
+@lean
 def copy(values, out):
     """Write a vector into another; slices would take long to compile."""
     for k in range(len(values)):
@@ -69,7 +81,7 @@ def copy(values, out):
 
 
 @no_type_check
-@inner
+@lean
 def copy_rows(values, out):
     """Write rows into others."""
     for i in range(values.shape[0]):
@@ -78,7 +90,7 @@ def copy_rows(values, out):
 
 
 @no_type_check
-@inner
+@lean
 def fill(out, value):
     """Write one value all over a vector."""
     for k in range(len(out)):
@@ -86,7 +98,7 @@ def fill(out, value):
 
 
 @no_type_check
-@inner
+@lean
 def place(tree, root, q, R, c):
     """Write the pose of every node: forward kinematics."""
     for i in range(len(q)):
@@ -114,7 +126,7 @@ def place(tree, root, q, R, c):
 
 
 @no_type_check
-@inner
+@lean
 def gather(tree, work):
     """Write every node's sums in the world, with those of all nodes it carries."""
     for i in range(len(work.c)):
@@ -158,7 +170,7 @@ def gather(tree, work):
 
 
 @no_type_check
-@inner
+@lean
 def slope(work):
     """Write the downhill slope of the cost along every unknown."""
     g, A = work.g, work.A
@@ -175,17 +187,17 @@ def slope(work):
 
 
 @no_type_check
-@inner
+@lean
 def curve(tree, work):
-    """Write J^T W J: of every block those on the way to it, itself last."""
-    A, c = work.A, work.c
+    """Write J^T W J: of every unknown those on the way to it, itself last."""
+    A, c, H = work.A, work.c, work.H
     for i in range(len(c)):
-        u, chain, own = work.world[i], tree.chain[i + 1], work.H[i + 1]
+        u, chain = work.world[i], tree.chain[i + 1]
         w, s0, s1, s2 = u[0], u[1], u[2], u[3]
         c0, c1, c2 = c[i, 0], c[i, 1], c[i, 2]
         trace = u[4] + u[7] + u[9] - (s0 * c0 + s1 * c1 + s2 * c2)
         f0, f1, f2 = s0 - w * c0, s1 - w * c1, s2 - w * c2
-        for k in range(3):
+        for k in range(1 if tree.hinge[i] else 3):
             a0, a1, a2 = A[i + 1, k, 0], A[i + 1, k, 1], A[i + 1, k, 2]
             # Of a unit turn: the weighted motion of all targets, and its moment.
             v0, v1, v2 = a1 * f2 - a2 * f1, a2 * f0 - a0 * f2, a0 * f1 - a1 * f0
@@ -193,121 +205,19 @@ def curve(tree, work):
             x0 = trace * a0 - (u[4] * a0 + u[5] * a1 + u[6] * a2) + c0 * along
             x1 = trace * a1 - (u[5] * a0 + u[7] * a1 + u[8] * a2) + c1 * along
             x2 = trace * a2 - (u[6] * a0 + u[8] * a1 + u[9] * a2) + c2 * along
-            own[0, 3 * k], own[0, 3 * k + 1], own[0, 3 * k + 2] = v0, v1, v2
+            r, at = 3 * i + 3 + k, 3
+            H[r, 0], H[r, 1], H[r, 2] = v0, v1, v2
             for step in range(1, tree.depth[i + 1] + 1):
                 b = chain[step]
-                d, B, to = c[b - 1], A[b], own[step]
-                z0 = x0 - (d[1] * v2 - d[2] * v1)
-                z1 = x1 - (d[2] * v0 - d[0] * v2)
-                z2 = x2 - (d[0] * v1 - d[1] * v0)
-                for x in range(3):
-                    to[3 * k + x] = B[x, 0] * z0 + B[x, 1] * z1 + B[x, 2] * z2
-    for k in range(9):
-        work.H[0, 0, k] = work.world[0, 0] if k % 4 == 0 else 0.0
-
-
-@no_type_check
-@inner
-def solve(tree, work, prior, gated, damping):
-    """Turn the slope into the step: a tree-sparse factor, leaves first, without fill.
-
-    Before a block is eliminated it holds what the targets know of it, whatever the
-    nodes it carries do. Where that is less than the prior knows, or always if not
-    `gated`, the prior joins.
-
-    Returns:
-        By how much the step lowers the cost if the cost is as curved as it looks.
-    """
-    g, fall = work.g, 0.0
-    for b in range(len(g) - 1, -1, -1):
-        fall += _eliminate(tree, work, b, prior[b], gated, damping)
-    for b in range(1, len(g)):
-        for step in range(tree.depth[b]):
-            Y, d, to = work.H[b, step], g[tree.chain[b, step]], g[b]
-            to[0] -= Y[0] * d[0] + Y[1] * d[1] + Y[2] * d[2]
-            to[1] -= Y[3] * d[0] + Y[4] * d[1] + Y[5] * d[2]
-            to[2] -= Y[6] * d[0] + Y[7] * d[1] + Y[8] * d[2]
-    return fall
-
-
-@no_type_check
-@inner
-def _eliminate(tree, work, i, prior, gated, damping):
-    g, own, n, chain = work.g[i], work.H[i], tree.depth[i], tree.chain[i]
-    D = own[n]
-    a, b, c, d, e, f = D[0], D[4], D[8], D[3], D[6], D[7]
-    known = _known(work.held[i], a, b, c, d, e, f, prior)
-    gate = min(max(2.0 - known / prior, 0.0), 1.0) if gated else 1.0
-    work.gate[i], work.known[i] = gate, known
-    weight = gate * prior
-    extra = weight + damping * (a + b + c) / 3.0
-    p, a0, a1, a2 = work.pull[i], work.A[i, 0], work.A[i, 1], work.A[i, 2]
-    g0 = g[0] + weight * (a0[0] * p[0] + a0[1] * p[1] + a0[2] * p[2])
-    g1 = g[1] + weight * (a1[0] * p[0] + a1[1] * p[1] + a1[2] * p[2])
-    g2 = g[2] + weight * (a2[0] * p[0] + a2[1] * p[1] + a2[2] * p[2])
-    # What is held has a row of zeros; the small number keeps the block invertible.
-    a += extra * (a0[0] * a0[0] + a0[1] * a0[1] + a0[2] * a0[2]) + SINGULAR
-    b += extra * (a1[0] * a1[0] + a1[1] * a1[1] + a1[2] * a1[2]) + SINGULAR
-    c += extra * (a2[0] * a2[0] + a2[1] * a2[1] + a2[2] * a2[2]) + SINGULAR
-    d += extra * (a0[0] * a1[0] + a0[1] * a1[1] + a0[2] * a1[2])
-    e += extra * (a0[0] * a2[0] + a0[1] * a2[1] + a0[2] * a2[2])
-    f += extra * (a1[0] * a2[0] + a1[1] * a2[1] + a1[2] * a2[2])
-    i00, i11, i22 = b * c - f * f, a * c - e * e, a * b - d * d
-    i01, i02, i12 = e * f - d * c, d * f - b * e, d * e - a * f
-    scale = 1.0 / (a * i00 + d * i01 + e * i02)
-    i00, i11, i22 = scale * i00, scale * i11, scale * i22
-    i01, i02, i12 = scale * i01, scale * i02, scale * i12
-    v0 = i00 * g0 + i01 * g1 + i02 * g2
-    v1 = i01 * g0 + i11 * g1 + i12 * g2
-    v2 = i02 * g0 + i12 * g1 + i22 * g2
-    g[0], g[1], g[2] = v0, v1, v2
-    # The later blocks of the way first: their rows still need the earlier ones.
-    for step in range(n - 1, -1, -1):
-        U, to, rows = own[step], work.g[chain[step]], work.H[chain[step]]
-        u0, u1, u2, u3, u4 = U[0], U[1], U[2], U[3], U[4]
-        u5, u6, u7, u8 = U[5], U[6], U[7], U[8]
-        to[0] -= u0 * v0 + u3 * v1 + u6 * v2
-        to[1] -= u1 * v0 + u4 * v1 + u7 * v2
-        to[2] -= u2 * v0 + u5 * v1 + u8 * v2
-        y0, y1 = i00 * u0 + i01 * u3 + i02 * u6, i00 * u1 + i01 * u4 + i02 * u7
-        y2, y3 = i00 * u2 + i01 * u5 + i02 * u8, i01 * u0 + i11 * u3 + i12 * u6
-        y4, y5 = i01 * u1 + i11 * u4 + i12 * u7, i01 * u2 + i11 * u5 + i12 * u8
-        y6, y7 = i02 * u0 + i12 * u3 + i22 * u6, i02 * u1 + i12 * u4 + i22 * u7
-        y8 = i02 * u2 + i12 * u5 + i22 * u8
-        for other in range(step + 1):
-            V, H = own[other], rows[other]
-            for x in range(3):
-                w0, w1, w2 = V[x], V[3 + x], V[6 + x]
-                H[x] -= y0 * w0 + y3 * w1 + y6 * w2
-                H[3 + x] -= y1 * w0 + y4 * w1 + y7 * w2
-                H[6 + x] -= y2 * w0 + y5 * w1 + y8 * w2
-        U[0], U[1], U[2], U[3], U[4] = y0, y1, y2, y3, y4
-        U[5], U[6], U[7], U[8] = y5, y6, y7, y8
-    return g0 * v0 + g1 * v1 + g2 * v2
-
-
-@no_type_check
-@inner
-def _known(held, a, b, c, d, e, f, prior):
-    """Return the information on the least known of three unknowns, roughly."""
-    if held[0]:
-        a = 1e6 * prior
-    if held[1]:
-        b = 1e6 * prior
-    if held[2]:
-        c = 1e6 * prior
-    minors = a * b - d * d + a * c - e * e + b * c - f * f
-    det = a * (b * c - f * f) - d * (d * c - e * f) + e * (d * f - b * e)
-    # One over the trace of the inverse: at most the least eigenvalue.
-    return det / minors if det > 0.0 and minors > 0.0 else 0.0
-
-
-@no_type_check
-@njit(cache=True)
-def place_all(tree, root, q, R, c):
-    """Write the poses of every node in every frame."""
-    for f in range(len(q)):
-        place(tree, root[f], q[f], R[f], c[f])
+                d0, d1, d2 = c[b - 1, 0], c[b - 1, 1], c[b - 1, 2]
+                z0, z1 = x0 - (d1 * v2 - d2 * v1), x1 - (d2 * v0 - d0 * v2)
+                z2 = x2 - (d0 * v1 - d1 * v0)
+                for x in range(1 if tree.hinge[b - 1] else 3):
+                    H[r, at] = A[b, x, 0] * z0 + A[b, x, 1] * z1 + A[b, x, 2] * z2
+                    at += 1
+    for k in range(3):
+        for x in range(3):
+            H[k, x] = work.world[0, 0] if k == x else 0.0
 
 
 @no_type_check
@@ -330,6 +240,7 @@ def joint_rotations(turning, first, last, q, out):
 def workspace(tree, n_markers, n_sensors):
     """Return scratch for a tree and so many targets."""
     n = len(tree.parent)
+    G = np.zeros((n + 1, 3))
     A = np.zeros((n + 1, 3, 3))
     A[0] = np.eye(3)
     return Work(
@@ -340,12 +251,18 @@ def workspace(tree, n_markers, n_sensors):
         np.zeros((n, 22)),
         np.zeros((n, 16)),
         A,
-        np.zeros((n + 1, tree.chain.shape[1], 9)),
-        np.zeros((n + 1, 3)),
+        np.zeros((3 * n + 3, tree.way.shape[1])),
+        G,
+        G.reshape(-1),
         np.zeros((n + 1, 3)),
         np.ones(n + 1),
         np.zeros(n + 1),
         np.zeros((n, 3)),
         np.zeros((n + 1, 3), dtype=np.int64),
         np.zeros((n + 1, 3), dtype=np.bool_),
+        np.zeros(22),
+        np.zeros((3, 3)),
+        np.zeros((4, 4)),
+        np.zeros((4, 4)),
+        np.zeros(4),
     )

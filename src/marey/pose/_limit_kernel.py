@@ -9,8 +9,9 @@ of them holds the limit exactly.
 from typing import no_type_check
 
 import numpy as np
+from numba import njit
 
-from marey.pose._frame_kernel import inner
+from marey.pose._frame_kernel import lean
 
 # Limits closer than this (radians) leave no freedom.
 CLOSED = 1e-9
@@ -18,7 +19,7 @@ ALWAYS = 2
 
 
 @no_type_check
-@inner
+@lean
 def retract(q, x, y, z, out):
     """Write q turned by a small rotation vector: (1, d / 2) normalised, times q."""
     x, y, z = 0.5 * x, 0.5 * y, 0.5 * z
@@ -32,7 +33,7 @@ def retract(q, x, y, z, out):
 
 
 @no_type_check
-@inner
+@lean
 def difference(q, p, out):
     """Write the rotation vector, nearly, that leads from p to q: 2 sin(angle / 2)."""
     dot = q[0] * p[0] + q[1] * p[1] + q[2] * p[2] + q[3] * p[3]
@@ -43,13 +44,13 @@ def difference(q, p, out):
 
 
 @no_type_check
-@inner
+@lean
 def _wrapped(angle):
     return angle - 2.0 * np.pi * np.floor((angle + np.pi) / (2.0 * np.pi))
 
 
 @no_type_check
-@inner
+@lean
 def hinge_angle(axis, q):
     """Return the turn about an axis, within +-pi."""
     along = axis[0] * q[1] + axis[1] * q[2] + axis[2] * q[3]
@@ -57,7 +58,7 @@ def hinge_angle(axis, q):
 
 
 @no_type_check
-@inner
+@lean
 def hinge_turn(axis, angle, q):
     """Write the quaternion of a turn about an axis."""
     s = np.sin(0.5 * angle)
@@ -66,7 +67,7 @@ def hinge_turn(axis, angle, q):
 
 
 @no_type_check
-@inner
+@lean
 def ball_angles(frame, q, out):
     """Write swing about x, swing about y and twist about the bone."""
     w = q[0]
@@ -83,7 +84,7 @@ def ball_angles(frame, q, out):
 
 
 @no_type_check
-@inner
+@lean
 def ball_turn(frame, angles, q):
     """Write the quaternion of two swings and a twist: the inverse of `ball_angles`."""
     swing = np.sqrt(angles[0] ** 2 + angles[1] ** 2)
@@ -97,7 +98,7 @@ def ball_turn(frame, angles, q):
 
 
 @no_type_check
-@inner
+@lean
 def ball_axes(frame, angles, R, A):
     """Write the world axes about which growing angles turn a ball.
 
@@ -127,7 +128,7 @@ def ball_axes(frame, angles, R, A):
 
 
 @no_type_check
-@inner
+@lean
 def at_limit(work, i):
     """Return whether any angle of a node stands at a limit."""
     at = work.at[i + 1]
@@ -135,7 +136,7 @@ def at_limit(work, i):
 
 
 @no_type_check
-@inner
+@lean
 def write_axes(tree, work):
     """Write the axis of every turn in the world; nothing is held but what is none."""
     for i in range(len(work.c)):
@@ -156,9 +157,45 @@ def write_axes(tree, work):
 
 
 @no_type_check
-@inner
+@lean
+def _clear(tree, i, q):
+    """Return whether a joint is surely within its limits, told without arcs.
+
+    A swing of sine s has an arc between 2 s and 2 s (1 + (pi / 2 - 1) s^2).
+    """
+    sign = 1.0 if q[0] >= 0.0 else -1.0
+    low, high = tree.low_sine[i], tree.high_sine[i]
+    if tree.hinge[i]:
+        axis = tree.axis[i]
+        along = sign * (axis[0] * q[1] + axis[1] * q[2] + axis[2] * q[3])
+        return low < along < high
+    frame, w = tree.frame[i], q[0]
+    x = frame[0, 0] * q[1] + frame[0, 1] * q[2] + frame[0, 2] * q[3]
+    y = frame[1, 0] * q[1] + frame[1, 1] * q[2] + frame[1, 2] * q[3]
+    z = frame[2, 0] * q[1] + frame[2, 1] * q[2] + frame[2, 2] * q[3]
+    square = w * w + z * z
+    n = np.sqrt(square)
+    if not low * n < sign * z < high * n:
+        return False
+    most = 2.0 + (np.pi - 2.0) * (x * x + y * y)
+    # Swings times n: the twist is taken out without dividing by it.
+    for k in range(2):
+        arc = w * x - z * y if k == 0 else w * y + z * x
+        if arc > 0.0:
+            near, far = 2.0 * arc, most * arc
+        else:
+            near, far = most * arc, 2.0 * arc
+        if not (tree.low[i, k] + CLOSED) * n < near:
+            return False
+        if not far < (tree.high[i, k] - CLOSED) * n:
+            return False
+    return True
+
+
+@no_type_check
+@lean
 def confine(tree, work, q):
-    """Bring every joint within its limits; note its angles and which are reached.
+    """Bring every joint within its limits; note which are reached, and its angles.
 
     Returns whether a limit was reached or left since the last time.
     """
@@ -167,6 +204,10 @@ def confine(tree, work, q):
         if not tree.limited[i]:
             continue
         angles, at = work.angles[i], work.at[i + 1]
+        if _clear(tree, i, q[i]):
+            changed = changed or at_limit(work, i)
+            at[0] = at[1] = at[2] = 0
+            continue
         if tree.hinge[i]:
             angles[0] = hinge_angle(tree.axis[i], q[i])
         else:
@@ -195,7 +236,17 @@ def confine(tree, work, q):
 
 
 @no_type_check
-@inner
+@njit(cache=True)
+def at_limits(tree, work, q, held):
+    """Write for all frames whether any angle of a node stands at a limit."""
+    for f in range(len(q)):
+        confine(tree, work, q[f])
+        for i in range(len(tree.parent)):
+            held[f, i] = tree.limited[i] and at_limit(work, i)
+
+
+@no_type_check
+@lean
 def hold(tree, work):
     """Hold what slope or step would lead beyond its limit; return whether any was."""
     some = False
@@ -213,7 +264,7 @@ def hold(tree, work):
 
 
 @no_type_check
-@inner
+@lean
 def advance(tree, work, root, q, new_root, new_q):
     """Write the pose one step on; return the largest change, in radians or metres."""
     largest = 0.0

@@ -2,15 +2,15 @@
 
 from typing import no_type_check
 
+from marey.pose._factor_kernel import solve
 from marey.pose._frame_kernel import (
     copy,
     copy_rows,
     curve,
     gather,
-    inner,
+    lean,
     place,
     slope,
-    solve,
 )
 from marey.pose._limit_kernel import advance, confine, difference, hold, write_axes
 from marey.pose._targets_kernel import reduce, weigh
@@ -31,7 +31,7 @@ HOLDS = 4
 
 
 @no_type_check
-@inner
+@lean
 def pulls(tree, work, root, q, expected_root, expected_q):
     """Write what leads from a pose to the expected one."""
     for k in range(3):
@@ -46,7 +46,7 @@ def pulls(tree, work, root, q, expected_root, expected_q):
 
 
 @no_type_check
-@inner
+@lean
 def strain(work, prior):
     """Return the cost of being elsewhere than expected, as far as the prior counts."""
     total = 0.0
@@ -58,7 +58,7 @@ def strain(work, prior):
 
 
 @no_type_check
-@inner
+@lean
 def take_step(tree, work, prior, gated, damping):
     """Turn the sums into a step within the limits; return the fall it promises."""
     gather(tree, work)
@@ -76,7 +76,7 @@ def take_step(tree, work, prior, gated, damping):
 
 
 @no_type_check
-@inner
+@lean
 def settle(
     tree,
     targets,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey import geometry
 from marey.errors import DataError, OptionError
 from marey.pose._tree import Nodes
 from marey.skeleton import Skeleton
@@ -126,22 +125,76 @@ def _starts(node: Int[np.ndarray, " item"], n: int) -> Int[np.ndarray, " start"]
     return np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
 
 
-def given_weights(weights: Mapping[str, float], names: Sequence[str]) -> np.ndarray:
-    """Return the caller's weight of every name, 1 where none is given."""
-    return np.array([float(weights.get(name, 1.0)) for name in names])
+def given_weights(
+    weights: Mapping[str, float], skeleton: Skeleton, worn: Worn
+) -> tuple[Float[np.ndarray, " marker"], Float[np.ndarray, " sensor"]]:
+    """Return the caller's weight of every marker and sensor, 1 where none is given.
 
-
-def check_weights(weights: Mapping[str, float], skeleton: Skeleton) -> None:
-    """Refuse weights of markers that the skeleton does not have, or below zero."""
-    known = {*skeleton.marker_labels, *skeleton.sensor_names}
+    Raises:
+        OptionError: If a weight is below zero, or names nothing of the skeleton.
+    """
+    known = {*skeleton.marker_labels, *skeleton.sensor_names, *skeleton.names}
     strange = [name for name in weights if name not in known]
     bad = [name for name, w in weights.items() if not 0.0 <= w < np.inf]
     if strange or bad:
         raise OptionError(
             "weights",
             found={name: weights[name] for name in strange or bad},
-            needed="weights of 0 or more, of the skeleton's markers and sensors",
+            needed="weights of 0 or more, of the skeleton's markers, sensors or joints",
         )
+    own = [(skeleton.marker_labels[i], skeleton.marker_joint[i]) for i in worn.marker]
+    mine = [(skeleton.sensor_names[i], skeleton.sensor_joint[i]) for i in worn.sensor]
+    marker, sensor = (
+        np.array(
+            [
+                float(weights.get(label, weights.get(skeleton.names[joint], 1.0)))
+                for label, joint in some
+            ]
+        ).reshape(-1)
+        for some in (own, mine)
+    )
+    return marker, sensor
+
+
+def frame_order(
+    worn: Worn,
+    points: Float[np.ndarray, "frame column 3"],
+    sensors: Float[np.ndarray, "frame sensor 4 4"],
+) -> Int[np.ndarray, " frame"]:
+    """Return the frames from the first good one onward, then those before, back.
+
+    Raises:
+        DataError: If nothing of the skeleton is ever seen.
+    """
+    count = _count_seen(worn, points, sensors)
+    if not count.any():
+        raise DataError(
+            "pose",
+            found="no frame in which a marker or sensor of the skeleton is seen",
+            needed="at least one",
+        )
+    # Most of what is ever seen is enough; the very best may come late.
+    first = int(np.argmax(count >= 0.9 * count.max()))
+    frames = np.arange(len(count))
+    return np.concatenate([frames[first:], frames[:first][::-1]])
+
+
+def frames_seen(
+    worn: Worn,
+    points: Float[np.ndarray, "frame column 3"],
+    sensors: Float[np.ndarray, "frame sensor 4 4"],
+) -> Int[np.ndarray, " seen"]:
+    """Return the frames in which anything of the skeleton is seen."""
+    return np.flatnonzero(_count_seen(worn, points, sensors))
+
+
+def _count_seen(
+    worn: Worn, points: np.ndarray, sensors: np.ndarray
+) -> Int[np.ndarray, " frame"]:
+    """Return how much every frame sees; a sensor is worth three markers."""
+    seen = np.isfinite(points[:, worn.column, 0]).sum(axis=1)
+    posed = np.isfinite(sensors[:, worn.sensor_column, 0, 0]).sum(axis=1)
+    return np.asarray(seen + 3 * posed)
 
 
 def residuals(
@@ -152,13 +205,9 @@ def residuals(
     q: Float[np.ndarray, "frame node 4"],
 ) -> Float[np.ndarray, "frame marker"]:
     """Return how far every marker is from its place, in metres; NaN where unseen."""
-    from marey.pose._frame_kernel import place_all  # numba is slow to import
+    from marey.pose._targets_kernel import distances  # numba is slow to import
 
-    R, c = np.empty((*q.shape[:2], 3, 3)), np.empty((*q.shape[:2], 3))
-    place_all(tree, root, q, R, c)
-    node = np.repeat(np.arange(len(tree.parent)), np.diff(targets.start))
-    T = geometry.transform(R[:, node], c[:, node])
-    there = geometry.apply(T, targets.place)
-    return np.asarray(
-        np.linalg.norm(points[:, targets.column] - there, axis=-1), dtype=float
-    )
+    away = np.empty((len(q), len(targets.column)))
+    plain = np.require(points, dtype=float, requirements=["C", "W"])
+    distances(tree, targets, plain, root, q, away)
+    return away

@@ -6,8 +6,9 @@ After this a Gauss-Newton step does not see single markers; `gauss_newton.py` ex
 from typing import NamedTuple, no_type_check
 
 import numpy as np
+from numba import njit
 
-from marey.pose._frame_kernel import fill, inner
+from marey.pose._frame_kernel import fill, lean, place
 
 
 class Targets(NamedTuple):
@@ -27,7 +28,7 @@ class Targets(NamedTuple):
 
 
 @no_type_check
-@inner
+@lean
 def weigh(targets, points, sensors, origin, work, ease):
     """Write the weight of every target seen; return their cost.
 
@@ -57,7 +58,7 @@ def weigh(targets, points, sensors, origin, work, ease):
 
 
 @no_type_check
-@inner
+@lean
 def _weigh_sensor(targets, sensors, origin, work, ease, i, k):
     T = sensors[targets.sensor_column[k]]
     R, c, m = work.R[i], work.c[i], targets.sensor_place[k]
@@ -83,7 +84,7 @@ def _weigh_sensor(targets, sensors, origin, work, ease, i, k):
 
 
 @no_type_check
-@inner
+@lean
 def reduce(targets, points, sensors, origin, work):
     """Write every node's targets as sums: w, w m, w m m^T, w y, w m y^T."""
     for i in range(len(work.c)):
@@ -117,7 +118,7 @@ def reduce(targets, points, sensors, origin, work):
 
 
 @no_type_check
-@inner
+@lean
 def _add_point(sums, w, m, y0, y1, y2):
     m0, m1, m2 = w * m[0], w * m[1], w * m[2]
     sums[0] += w
@@ -145,7 +146,7 @@ def _add_point(sums, w, m, y0, y1, y2):
 
 
 @no_type_check
-@inner
+@lean
 def _add_turn(sums, w, B, T):
     """Add three unit vectors that turn with the node but do not move with it."""
     sums[4] += w
@@ -155,3 +156,21 @@ def _add_turn(sums, w, B, T):
         for y in range(3):
             dot = B[x, 0] * T[y, 0] + B[x, 1] * T[y, 1] + B[x, 2] * T[y, 2]
             sums[13 + 3 * x + y] += w * dot
+
+
+@no_type_check
+@njit(cache=True)
+def distances(tree, targets, points, root, q, away):
+    """Write how far every marker is from its place in every frame; NaN where unseen."""
+    n = len(tree.parent)
+    R, c = np.empty((n, 3, 3)), np.empty((n, 3))
+    for f in range(len(q)):
+        place(tree, root[f], q[f], R, c)
+        for i in range(n):
+            for k in range(targets.start[i], targets.start[i + 1]):
+                y, m, square = points[f, targets.column[k]], targets.place[k], 0.0
+                for x in range(3):
+                    r = R[i, x, 0] * m[0] + R[i, x, 1] * m[1] + R[i, x, 2] * m[2]
+                    r += c[i, x] - y[x]
+                    square += r * r
+                away[f, k] = np.sqrt(square)

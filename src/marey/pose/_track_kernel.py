@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from marey.pose._find_kernel import find
-from marey.pose._frame_kernel import copy, copy_rows, fill, inner
+from marey.pose._frame_kernel import copy, copy_rows, fill, lean
 from marey.pose._limit_kernel import difference, retract
 from marey.pose._settle_kernel import settle
 
@@ -38,8 +38,26 @@ class Habits(NamedTuple):
     patience: int  # frames without any target after which to start afresh
 
 
+class Scratch(NamedTuple):
+    """Poses kept while a frame is worked on."""
+
+    origin: np.ndarray
+    here: np.ndarray
+    start: np.ndarray
+    start_q: np.ndarray
+    best: np.ndarray
+    best_q: np.ndarray
+    there: np.ndarray
+    there_q: np.ndarray
+    first: np.ndarray
+    first_q: np.ndarray
+    new: np.ndarray
+    new_q: np.ndarray
+    turn: np.ndarray
+
+
 @no_type_check
-@inner
+@lean
 def _seen(targets, points, sensors):
     """Return the total weight, if no outlier, of the targets seen."""
     total = 0.0
@@ -53,7 +71,7 @@ def _seen(targets, points, sensors):
 
 
 @no_type_check
-@inner
+@lean
 def _trusted(work):
     """Return the total weight that targets have left."""
     total = 0.0
@@ -65,7 +83,7 @@ def _trusted(work):
 
 
 @no_type_check
-@inner
+@lean
 def _doubtful(targets, work):
     """Return whether most of what is seen of some node counts as outliers."""
     for i in range(len(work.c)):
@@ -85,10 +103,10 @@ def _doubtful(targets, work):
 
 
 @no_type_check
-@inner
-def _surprise(prior, root, q, first, first_q):
+@lean
+def _surprise(prior, root, q, first, first_q, turn):
     """Return how unexpected a pose is; a joint's share is bounded."""
-    total, turn = 0.0, np.empty(3)
+    total = 0.0
     for b in range(len(prior)):
         if b == 0:
             for k in range(3):
@@ -101,10 +119,9 @@ def _surprise(prior, root, q, first, first_q):
 
 
 @no_type_check
-@inner
-def _learn(work, root, q, last_root, last_q, speed_root, speed, habits):
+@lean
+def _learn(work, root, q, last_root, last_q, speed_root, speed, habits, turn):
     """Take what the frame shows of the joints' speeds; unseen joints slow down."""
-    turn = np.empty(3)
     for b in range(len(q) + 1):
         if b == 0:
             for k in range(3):
@@ -118,7 +135,7 @@ def _learn(work, root, q, last_root, last_q, speed_root, speed, habits):
 
 
 @no_type_check
-@inner
+@lean
 def _keep_signs(last, q):
     """Give quaternions the signs of the frame before; q and -q are one rotation."""
     for i in range(len(q)):
@@ -131,7 +148,7 @@ def _keep_signs(last, q):
 
 
 @no_type_check
-@inner
+@lean
 def _slow(speed_root, speed, share):
     """Leave only a share of the speeds."""
     for k in range(3):
@@ -141,7 +158,7 @@ def _slow(speed_root, speed, share):
 
 
 @no_type_check
-@inner
+@lean
 def _expect(root, q, speed_root, speed, expected_root, expected_q):
     """Write where the figure's speed brings it, seen from where it is."""
     for k in range(3):
@@ -149,6 +166,130 @@ def _expect(root, q, speed_root, speed, expected_root, expected_q):
     for i in range(len(q)):
         v = speed[i]
         retract(q[i], v[0], v[1], v[2], expected_q[i])
+
+
+@no_type_check
+@lean
+def _follow(
+    tree,
+    targets,
+    work,
+    points,
+    sensors,
+    state,
+    habits,
+    path,
+    q_out,
+    root_out,
+    info,
+    scratch,
+):
+    """Follow the figure into one frame."""
+    root, q, speed_root, speed, idle = state
+    origin, here, turn = scratch.origin, scratch.here, scratch.turn
+    start, start_q = scratch.start, scratch.start_q
+    best, best_q = scratch.best, scratch.best_q
+    there, there_q = scratch.there, scratch.there_q
+    first, first_q = scratch.first, scratch.first_q
+    pose = (here, q, scratch.new, scratch.new_q)
+    if habits.guided:
+        copy_rows(q_out, q)
+        copy(root_out, root)
+    copy(root, origin)
+    fill(start, 0.0)
+    copy_rows(q, start_q)
+    if habits.guided:
+        fill(here, 0.0)
+        for k in range(3):
+            there[k] = path[0][k] - origin[k]
+        copy_rows(path[1], there_q)
+    else:
+        _expect(root, q, speed_root, speed, there, there_q)
+        copy(there, here)
+        copy_rows(there_q, q)
+    copy(there, first)
+    copy_rows(there_q, first_q)
+    seen, good = _seen(targets, points, sensors), False
+    least, least_cost, steps, ease = np.inf, 0.0, 0, LAST
+    known = habits.guided or (0 <= idle[0] <= habits.patience)
+    attempt = FOLLOW if known else AFRESH
+    while seen > 0.0 or habits.guided:
+        if attempt != FOLLOW and ease == LAST:
+            ease = 0 if habits.robust else LAST
+            copy(there, here)
+            copy_rows(there_q, q)
+            if attempt == AFRESH:
+                find(
+                    tree,
+                    targets,
+                    work,
+                    points,
+                    sensors,
+                    origin,
+                    here,
+                    q,
+                    habits.prior,
+                )
+                copy(here, there)
+                copy_rows(q, there_q)
+        elif attempt != FOLLOW:
+            ease += 1
+        cost, count = settle(
+            tree,
+            targets,
+            work,
+            points,
+            sensors,
+            origin,
+            pose,
+            (there, there_q),
+            habits,
+            EASE[ease],
+            habits.most if attempt == FOLLOW else habits.most_first,
+        )
+        steps += count
+        if ease < LAST:
+            continue
+        # Outliers may fit a pose that no joint could reach so soon.
+        value = cost + _surprise(habits.prior, here, q, first, first_q, turn)
+        if value < least:
+            least, least_cost = value, cost
+            copy(here, best)
+            copy_rows(q, best_q)
+            if attempt == AFRESH:
+                _slow(speed_root, speed, 0.0)
+                copy(here, start)
+                copy_rows(q, start_q)
+            good = cost <= seen * habits.lost**2
+            good = good and not (habits.robust and _doubtful(targets, work))
+            if good:
+                idle[1] = 0
+        elif attempt == AFRESH:
+            idle[1] = PATIENCE
+        if attempt == AFRESH or habits.guided or good or idle[1] > 0:
+            break
+        attempt += 1
+    if least < np.inf:
+        copy(best, here)
+        copy_rows(best_q, q)
+    idle[1] -= 1
+    _keep_signs(start_q, q)
+    if seen > 0.0:
+        idle[0] = 0
+        info[0], info[2] = least_cost, _trusted(work)
+        _learn(work, here, q, start, start_q, speed_root, speed, habits, turn)
+    else:
+        fill(work.gate, 1.0)
+        fill(work.known, 0.0)
+        _slow(speed_root, speed, habits.keeps)
+        if idle[0] >= 0:
+            idle[0] += 1
+    info[1], info[3] = seen, steps
+    copy(work.known, info[4:])
+    for k in range(3):
+        root[k] = origin[k] + here[k]
+    copy(root, root_out)
+    copy_rows(q, q_out)
 
 
 @no_type_check
@@ -177,109 +318,35 @@ def track(
     not to be looked for afresh. `info` gets per frame: cost, weight seen, weight left,
     steps; then what is known of every block.
     """
-    root, q, speed_root, speed, idle = state
-    n = len(q)
-    origin, here, start = np.empty(3), np.empty(3), np.empty(3)
-    start_q, best_q, best = np.empty((n, 4)), np.empty((n, 4)), np.empty(3)
-    there, there_q = np.empty(3), np.empty((n, 4))
-    first, first_q = np.empty(3), np.empty((n, 4))
-    pose = (here, q, np.empty(3), np.empty((n, 4)))
+    n = len(tree.parent)
+    spot, turns = np.empty((7, 3)), np.empty((5, n, 4))
+    scratch = Scratch(
+        spot[0],
+        spot[1],
+        spot[2],
+        turns[0],
+        spot[3],
+        turns[1],
+        spot[4],
+        turns[2],
+        spot[5],
+        turns[3],
+        spot[6],
+        turns[4],
+        np.empty(3),
+    )
     for f in order:
-        if habits.guided:
-            copy_rows(q_out[f], q)
-            copy(root_out[f], root)
-        copy(root, origin)
-        fill(start, 0.0)
-        copy_rows(q, start_q)
-        if habits.guided:
-            fill(here, 0.0)
-            for k in range(3):
-                there[k] = paths[0][f, k] - origin[k]
-            copy_rows(paths[1][f], there_q)
-        else:
-            _expect(root, q, speed_root, speed, there, there_q)
-            copy(there, here)
-            copy_rows(there_q, q)
-        copy(there, first)
-        copy_rows(there_q, first_q)
-        seen, good = _seen(targets, points[f], sensors[f]), False
-        least, least_cost, steps, ease = np.inf, 0.0, 0, LAST
-        known = habits.guided or (0 <= idle[0] <= habits.patience)
-        attempt = FOLLOW if known else AFRESH
-        while seen > 0.0 or habits.guided:
-            if attempt != FOLLOW and ease == LAST:
-                ease = 0 if habits.robust else LAST
-                copy(there, here)
-                copy_rows(there_q, q)
-                if attempt == AFRESH:
-                    find(
-                        tree,
-                        targets,
-                        work,
-                        points[f],
-                        sensors[f],
-                        origin,
-                        here,
-                        q,
-                        habits.prior,
-                    )
-                    copy(here, there)
-                    copy_rows(q, there_q)
-            elif attempt != FOLLOW:
-                ease += 1
-            cost, count = settle(
-                tree,
-                targets,
-                work,
-                points[f],
-                sensors[f],
-                origin,
-                pose,
-                (there, there_q),
-                habits,
-                EASE[ease],
-                habits.most if attempt == FOLLOW else habits.most_first,
-            )
-            steps += count
-            if ease < LAST:
-                continue
-            # Outliers may fit a pose that no joint could reach so soon.
-            value = cost + _surprise(habits.prior, here, q, first, first_q)
-            if value < least:
-                least, least_cost = value, cost
-                copy(here, best)
-                copy_rows(q, best_q)
-                if attempt == AFRESH:
-                    _slow(speed_root, speed, 0.0)
-                    copy(here, start)
-                    copy_rows(q, start_q)
-                good = cost <= seen * habits.lost**2
-                good = good and not (habits.robust and _doubtful(targets, work))
-                if good:
-                    idle[1] = 0
-            elif attempt == AFRESH:
-                idle[1] = PATIENCE
-            if attempt == AFRESH or habits.guided or good or idle[1] > 0:
-                break
-            attempt += 1
-        if least < np.inf:
-            copy(best, here)
-            copy_rows(best_q, q)
-        idle[1] -= 1
-        _keep_signs(start_q, q)
-        if seen > 0.0:
-            idle[0] = 0
-            info[f, 0], info[f, 2] = least_cost, _trusted(work)
-            _learn(work, here, q, start, start_q, speed_root, speed, habits)
-        else:
-            fill(work.gate, 1.0)
-            fill(work.known, 0.0)
-            _slow(speed_root, speed, habits.keeps)
-            if idle[0] >= 0:
-                idle[0] += 1
-        info[f, 1], info[f, 3] = seen, steps
-        copy(work.known, info[f, 4:])
-        for k in range(3):
-            root[k] = origin[k] + here[k]
-        copy(root, root_out[f])
-        copy_rows(q, q_out[f])
+        _follow(
+            tree,
+            targets,
+            work,
+            points[f],
+            sensors[f],
+            state,
+            habits,
+            (paths[0][f], paths[1][f]),
+            q_out[f],
+            root_out[f],
+            info[f],
+            scratch,
+        )

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
+from marey import geometry
 from marey.errors import DataError
 from marey.skeleton import Skeleton
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from marey.pose._frame_kernel import Tree
 
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
+
+# Sines this close to a limit's are looked at more closely.
+MARGIN = 1e-9
 
 # How far the axes of a joint may be from unit length and from square.
 SQUARE = 1e-6
@@ -49,6 +53,34 @@ class Nodes:
         wxyz[..., 0] = 1.0
         joint_rotations(self.turning, self.first_of_joint, self.of_joint, q, wxyz)
         return wxyz
+
+    def of_rotations(
+        self, wxyz: Float[np.ndarray, "frame joint 4"]
+    ) -> Float[np.ndarray, "frame node 4"]:
+        """Return the rotations of the nodes: the inverse of `rotations`.
+
+        Of a rotation that a hinge or a universal joint cannot make, the turns about
+        its axes are taken.
+        """
+        q = np.tile(IDENTITY, (len(wxyz), len(self.tree.parent), 1))
+        for joint in self.turning:
+            first, last = self.first_of_joint[joint], self.of_joint[joint]
+            if not self.tree.hinge[last]:
+                q[:, last] = wxyz[:, joint]
+                continue
+            rest = wxyz[:, joint]
+            for node in range(first, last + 1):
+                q[:, node] = _twist(rest, self.tree.axis[node])
+                rest = geometry.quat_multiply(geometry.quat_conjugate(q[:, node]), rest)
+        return geometry.quat_continuous(q)
+
+
+def _twist(
+    wxyz: Float[np.ndarray, "frame 4"], axis: Float[np.ndarray, " 3"]
+) -> Float[np.ndarray, "frame 4"]:
+    """Return the turns about an axis that are in rotations."""
+    half = np.arctan2(wxyz[:, 1:] @ axis, wxyz[:, 0])
+    return np.concatenate([np.cos(half)[:, None], np.sin(half)[:, None] * axis], axis=1)
 
 
 def nodes_of(skeleton: Skeleton, *, limits: bool) -> Nodes:
@@ -111,7 +143,9 @@ def _tree(
     limited = np.isfinite(low).any(axis=1) | np.isfinite(high).any(axis=1)
     for ball in np.flatnonzero(limited & ~hinge):
         frame[ball] = _swing_frame(skeleton, joint_of[ball])
+    turn_low, turn_high = _last_limits(low, high, hinge)
     chain, depth = _chains(parent)
+    way, before = _ways(chain, np.concatenate([[False], hinge]))
     return Tree(
         parent=np.array(parent, dtype=np.int64),
         offset=offset,
@@ -119,11 +153,27 @@ def _tree(
         axis=axis,
         chain=chain,
         depth=depth,
+        way=way,
+        before=before,
         limited=limited,
         frame=frame,
         low=low,
         high=high,
+        low_sine=_half_sine(turn_low) + MARGIN,
+        high_sine=_half_sine(turn_high) - MARGIN,
     )
+
+
+def _last_limits(low: np.ndarray, high: np.ndarray, hinge: np.ndarray) -> np.ndarray:
+    """Return the limits of each node's turn about its own line: axis or bone."""
+    last = [[low[:, 0], high[:, 0]], [low[:, 2], high[:, 2]]]
+    return np.asarray(np.where(hinge, *last), dtype=float)
+
+
+def _half_sine(angle: Float[np.ndarray, " node"]) -> Float[np.ndarray, " node"]:
+    """Return the sine of half an angle; out of reach beyond half a turn."""
+    sine = np.sin(0.5 * np.clip(angle, -np.pi, np.pi))
+    return np.asarray(np.where(np.abs(angle) < np.pi, sine, 2.0 * np.sign(angle)))
 
 
 def _unit_axis(skeleton: Skeleton, joint: int, turn: int) -> np.ndarray:
@@ -177,6 +227,25 @@ def _chains(parent: list[int]) -> tuple[np.ndarray, np.ndarray]:
         chains.append([*chains[p + 1], i + 1])
     depth = np.array([len(chain) - 1 for chain in chains], dtype=np.int64)
     return _padded(chains), depth
+
+
+def _ways(
+    chain: Int[np.ndarray, "block step"], hinge: Bool[np.ndarray, " block"]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the unknowns on the way to every block, its own last, and how many before.
+
+    Unknown 3 b + k is the k-th of block b; a hinge has only the first. Rows are padded
+    to whole fours, because the kernel works on four at a time.
+    """
+    ways = [
+        [3 * b + k for b in row if b >= 0 for k in range(1 if hinge[b] else 3)]
+        for row in chain.tolist()
+    ]
+    own = np.where(hinge, 1, 3)
+    before = np.array([len(way) for way in ways], dtype=np.int64) - own
+    table = _padded(ways)
+    spare = -table.shape[1] % 4
+    return np.pad(table, ((0, 0), (0, spare)), constant_values=-1), before
 
 
 def _padded(lists: list[list[int]]) -> Int[np.ndarray, "row column"]:

@@ -2,19 +2,15 @@
 
 from typing import Any
 
-import numpy as np
-
-from marey import geometry
 from marey.motion import Motion
 from marey.pose._doubts import doubts
-from marey.pose._follow import Follower, Names
+from marey.pose._follow import Follower, Names, Trace
+from marey.pose._lead import lead, motion_of, plain
 from marey.pose._options import GaussNewtonOptions as GaussNewtonOptions
 from marey.pose._options import options_of
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
-
-Array = np.ndarray
 
 
 def solve(
@@ -39,7 +35,10 @@ def solve(
     A joint whose markers know less of it than its own past joins the two: it is drawn
     to where its fading speed would have brought it. Joints that are seen well are free
     of this, so exact data give the exact pose. A frame in which nothing is seen keeps
-    the expected pose. With `smooth`, the past and the future of the whole take count.
+    the expected pose. In the last quarter of a second out of sight, a joint is led to
+    where it is seen again. With `smooth`, the past and the future of the whole take
+    count. With a `reference`, frames are fitted a second time, each from the reference
+    and drawn to it a little.
 
     Args:
         skeleton: A skeleton with markers or sensors.
@@ -54,27 +53,29 @@ def solve(
             sensors.
         OptionError: If an option is not known or out of range.
     """
-    chosen = options_of(options)
+    chosen = options_of(GaussNewtonOptions, options)
     fit = Follower(skeleton, Names.of(take), take.rate, chosen)
-    points, sensors = _plain(take.points), _plain(take.T_world_sensor)
+    points, sensors = plain(take.points), plain(take.T_world_sensor)
     order = fit.order(points, sensors)
     if chosen.outlier > 0.0 and chosen.adapt:
         fit.learn_scales(points, sensors)
     trace = fit.follow(points, sensors, order)
+    if chosen.reference is not None:
+        motion = motion_of(skeleton, take, fit.nodes, trace.root, trace.q)
+        trace = fit.led(points, sensors, trace, *lead(motion, fit.nodes, chosen))
     if chosen.smooth > 0.0:
         trace = fit.smooth(points, sensors, trace)
-    motion = Motion(
-        skeleton=skeleton,
-        T_world_root=geometry.transform(
-            geometry.matrix_from_quat(trace.q[:, 0]), trace.root
-        ),
-        wxyz=fit.nodes.rotations(trace.q),
-        rate=take.rate,
-        start=take.start,
-    )
+    else:
+        trace = _led_back(fit, trace)
+    motion = motion_of(skeleton, take, fit.nodes, trace.root, trace.q)
     return motion, doubts(skeleton, take, fit, trace)
 
 
-def _plain(values: Array) -> Array:
-    """Return values as the kernels were compiled for; a copy only if need be."""
-    return np.require(values, dtype=float, requirements=["C", "W"])
+def _led_back(fit: Follower, trace: Trace) -> Trace:
+    """Return the trace with joints on their way back before they are seen again."""
+    from marey.pose._return_kernel import lead_back  # numba is slow to import
+
+    q, root = trace.q.copy(), trace.root.copy()
+    unseen = trace.known < fit.habits.prior
+    lead_back(fit.nodes.tree, fit.work, unseen, fit.rate, root, q)
+    return Trace(q, root, trace.info)

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from marey.errors import DataError
 from marey.pose._follow import HEAD, Follower, Names
-from marey.pose._options import options_of
+from marey.pose._options import GaussNewtonOptions, options_of
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
@@ -49,15 +49,19 @@ class PoseTracker:
         if not 0.0 < rate < np.inf:
             raise DataError("rate", found=rate, needed="a positive number of hertz")
         names = Names(tuple(labels), tuple(labels), tuple(sensor_names))
-        self._fit = Follower(skeleton, names, rate, options_of(options))
+        self._fit = Follower(
+            skeleton, names, rate, options_of(GaussNewtonOptions, options)
+        )
         n = len(self._fit.nodes.tree.parent)
         self._shape = (len(labels), len(sensor_names))
         self._q, self._root = np.empty((1, n, 4)), np.empty((1, 3))
         self._info = np.zeros((1, HEAD + n + 1))
         self._frame = np.zeros(1, dtype=np.int64)
-        from marey.pose._track_kernel import track  # numba is slow to import
+        from marey.pose._return_kernel import ease_back, nothing_shown  # numba is slow
+        from marey.pose._track_kernel import track
 
-        self._track = track
+        self._track, self._ease_back = track, ease_back
+        self._shown = nothing_shown(n)
 
     def update(
         self,
@@ -67,7 +71,8 @@ class PoseTracker:
         """Return the root's place, in metres, and R_parent_joint as quaternions.
 
         The root's rotation is that of the first joint. A frame in which nothing is seen
-        gives the expected pose.
+        gives the expected pose. A joint that comes back into sight goes smoothly to
+        where it is, within a quarter of a second.
 
         Args:
             points: Positions of the stream's markers in metres, NaN where unseen.
@@ -80,6 +85,7 @@ class PoseTracker:
                 needed=f"{self._shape[0]} markers, {self._shape[1]} sensors",
             )
         fit, q = self._fit, self._q
+        afresh = not 0 <= fit.state[4][0] <= fit.habits.patience
         self._track(
             fit.nodes.tree,
             fit.targets,
@@ -94,7 +100,20 @@ class PoseTracker:
             self._root,
             self._info,
         )
-        return self._root[0].copy(), fit.nodes.rotations(q)[0]
+        known, shown = self._info[0, HEAD:], self._shown
+        prior, rate = fit.habits.prior, fit.rate
+        self._ease_back(
+            fit.nodes.tree,
+            fit.work,
+            known,
+            prior,
+            afresh,
+            rate,
+            self._root[0],
+            q[0],
+            shown,
+        )
+        return shown.root.copy(), fit.nodes.rotations(shown.q[None])[0]
 
     def rest(self) -> None:
         """Forget where the figure is: the next frame finds it afresh."""

@@ -55,6 +55,11 @@ def build_skeletons(
     return tuple(_skeleton(bodies, joints, tree, int(root)) for root in tree.roots)
 
 
+def is_nameless(name: str) -> bool:
+    """Return whether a body has a number instead of a name of its own."""
+    return re.fullmatch(r"body\d+", name) is not None
+
+
 def renamed(
     bodies: Bodies, joints: JointFits, tree: Tree
 ) -> tuple[Bodies, list[Naming]]:
@@ -67,7 +72,7 @@ def renamed(
     namings = []
     for root in tree.roots:
         order = ordered(tree.parent, int(root))
-        if not all(re.fullmatch(r"body\d+", bodies.names[body]) for body in order):
+        if not all(is_nameless(bodies.names[body]) for body in order):
             continue
         naming = named(_figure(bodies, joints, tree, order))
         if naming is None:

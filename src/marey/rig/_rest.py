@@ -115,6 +115,9 @@ def _upright(bone: Array, wide: Array) -> Float[Array, "3 3"]:
     """Return the turn that brings a width to the left, and a bone up as far as goes."""
     y = wide / np.linalg.norm(wide)
     z = bone - (bone @ y) * y
+    # A bone along its own width says nothing of up.
+    if np.linalg.norm(z) < 1e-9:
+        z = UP - (UP @ y) * y if abs(UP @ y) < 0.9 else AHEAD - (AHEAD @ y) * y
     z = z / np.linalg.norm(z)
     return np.stack([np.cross(y, z), y, z])
 

@@ -4,28 +4,27 @@ Implements DeAguiar2006, Eqs. 5-6 and Sec. 5. From the root to the leaves, every
 gets one length, and its joint moves to that distance along the way from its parent.
 Departure: the parent is the one that was moved already. The paper prints the old one in
 both equations, and bones between old parents and new joints would vary again.
+
+Which joints are wild in which frames is told by the same distances, after
+Bodenheimer1997, Sec. 3.1.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
-from marey.errors import DataError, OptionError
+from marey import robust
+from marey.errors import DataError
+from marey.skeleton import Skeleton
 
 Array = np.ndarray
 Positions = Float[Array, "frame joint 3"]
 
-NORMAL = 1.483
-"""Standard deviations of a normal distribution in its median deviation."""
-
-HUBER = 2.0
-"""Standard deviations beyond which a length counts as one at that distance."""
-
-TUKEY = 4.685
-"""Standard deviations beyond which a length does not count at all."""
-
-ROUNDS, SETTLED = 50, 1e-12
+RESOLUTION = 1e-3
+"""Scatter of a distance, in metres, below which its outliers are not looked for."""
 
 
 def bone_lengths(
@@ -41,10 +40,10 @@ def bone_lengths(
     Args:
         positions: Joints in every frame, in metres; NaN where unknown.
         parent: Parent of each joint; -1 = root.
-        method: "median"; "mean"; "huber": the one-step M-estimator from median and
-            median deviation of Bodenheimer1997, Sec. 3.1, which a wrong length moves by
-            no more than a slightly wrong one; "tukey": the biweight, which far lengths
-            do not move at all.
+        method: An estimator of `marey.robust.location`: "median"; "mean"; "huber":
+            the one-step M-estimator of Bodenheimer1997, Sec. 3.1, which a wrong length
+            moves by no more than a slightly wrong one; "tukey": the biweight, which
+            far lengths do not move at all.
 
     Returns:
         NaN for roots, and for joints never seen together with their parents.
@@ -53,7 +52,7 @@ def bone_lengths(
         DataError: If the parents go in a circle, or are no joints.
         OptionError: If the method is not known.
     """
-    return _walked(positions, parent, _estimator(method))[1]
+    return _walked(positions, parent, partial(robust.location, method=method))[1]
 
 
 def with_constant_lengths(
@@ -82,6 +81,67 @@ def with_constant_lengths(
         raise DataError("lengths", found=found, needed="0 or more")
     given = iter([float(lengths[joint]) for joint in _root_to_leaf(parent)])
     return _walked(positions, parent, lambda _: next(given))[0]
+
+
+def resized(skeleton: Skeleton, lengths: Float[Array, " joint"]) -> Skeleton:
+    """Return the skeleton with other bone lengths; bones point as they did at rest.
+
+    Args:
+        skeleton: The joints.
+        lengths: From `bone_lengths`, in metres; a bone whose length is NaN keeps its
+            own.
+
+    Raises:
+        DataError: If a length is negative, or a bone without one is to get one.
+    """
+    own = skeleton.lengths
+    bad = (lengths < 0.0) | ((own == 0.0) & (lengths > 0.0) & (skeleton.parent >= 0))
+    if bad.any():
+        joint = int(np.argmax(bad))
+        raise DataError(
+            f"length of {skeleton.names[joint]}",
+            found=f"{lengths[joint]:g} m",
+            needed="0 or more, and a bone that points somewhere at rest",
+        )
+    kept = ~np.isfinite(lengths) | (own == 0.0)
+    share = np.where(kept, 1.0, lengths) / np.where(kept, 1.0, own)
+    return replace(skeleton, offset=share[:, None] * skeleton.offset)
+
+
+def wild_joints(
+    positions: Positions,
+    parent: Int[Array, " joint"],
+    *,
+    wild: float = robust.WILD,
+    doubtful: float = robust.DOUBTFUL,
+) -> Bool[Array, "frame joint"]:
+    """Return in which frames a joint is not where its bones allow it to be.
+
+    After Bodenheimer1997, Sec. 3.1: where a length is an outlier, the frame is tagged
+    for those joints, and poses are found without them (`ignore` of `solve_pose`). A
+    length has two ends. Departure: of the two, the joint is blamed that explains more
+    of the bones that are off; both, where that does not tell.
+
+    Args:
+        positions: Joints in every frame, in metres; NaN where unknown.
+        parent: Parent of each joint; -1 = root.
+        wild: Scales of a length beyond which it is an outlier; see
+            `marey.robust.tagged`.
+        doubtful: The same next to an outlier.
+
+    Raises:
+        DataError: If the parents go in a circle, or are no joints.
+        OptionError: If the thresholds are not 0 < doubtful <= wild.
+    """
+    joints = np.array(_root_to_leaf(parent), dtype=np.int64)
+    distance = np.linalg.norm(
+        positions[:, joints] - positions[:, parent[joints]], axis=-1
+    )
+    off = robust.tagged(distance, wild=wild, doubtful=doubtful, least=RESOLUTION)
+    ends = np.zeros((len(joints), len(parent)), dtype=np.int64)
+    ends[np.arange(len(joints)), joints] = 1
+    ends[np.arange(len(joints)), parent[joints]] = 1
+    return robust.blamed(off, ends)
 
 
 def _walked(
@@ -138,60 +198,3 @@ def _root_to_leaf(parent: Int[Array, " joint"]) -> list[int]:
             "parents", found=f"joints {round_about} in a circle", needed="a root above"
         )
     return order[len(roots) :]
-
-
-def _estimator(method: str) -> Callable[[Float[Array, " frame"]], float]:
-    if method not in ESTIMATORS:
-        needed = f"one of {', '.join(ESTIMATORS)}"
-        raise OptionError("method", found=method, needed=needed)
-
-    def estimate(distance: Array) -> float:
-        known = distance[np.isfinite(distance)]
-        return ESTIMATORS[method](known) if len(known) else float("nan")
-
-    return estimate
-
-
-def _median(x: Float[Array, " frame"]) -> float:
-    return float(np.median(x))  # Eq. 6
-
-
-def _mean(x: Float[Array, " frame"]) -> float:
-    return float(np.mean(x))  # Eq. 5
-
-
-def _rough(x: Float[Array, " frame"]) -> tuple[float, float]:
-    """Return median and scale; no scale where more than half are all but alike."""
-    middle = float(np.median(x))
-    scale = NORMAL * float(np.median(np.abs(x - middle)))
-    return middle, scale if scale > SETTLED * abs(middle) else 0.0
-
-
-def _huber(x: Float[Array, " frame"]) -> float:
-    middle, scale = _rough(x)
-    if scale == 0.0:
-        return middle
-    z = (x - middle) / scale
-    inside = np.count_nonzero(np.abs(z) < HUBER)
-    return float(middle + scale * np.clip(z, -HUBER, HUBER).sum() / inside)
-
-
-def _tukey(x: Float[Array, " frame"]) -> float:
-    middle, scale = _rough(x)
-    if scale == 0.0:
-        return middle
-    for _ in range(ROUNDS):
-        z = (x - middle) / (TUKEY * scale)
-        weight = np.where(np.abs(z) < 1.0, (1.0 - z**2) ** 2, 0.0)
-        before, middle = middle, float(weight @ x / weight.sum())
-        if abs(middle - before) <= SETTLED * scale:
-            break
-    return middle
-
-
-ESTIMATORS: Mapping[str, Callable[[Array], float]] = {
-    "median": _median,
-    "mean": _mean,
-    "huber": _huber,
-    "tukey": _tukey,
-}

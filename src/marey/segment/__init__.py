@@ -10,6 +10,7 @@ from typing import overload
 
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
+from marey.segment._alike import alike
 from marey.segment.labels import Match, bodies_of_labels, recognised
 from marey.segment.markers import bodies_of_markers
 from marey.segment.sensors import bodies_of_sensors
@@ -19,7 +20,15 @@ from marey.segment.template import bodies_of_template
 from marey.segment.template import read_template as read_template
 from marey.take import Take
 
-METHODS = ("auto", "overlap", "spectral", "labels", "template", "sensors")
+METHODS = (
+    "auto",
+    "overlap",
+    "spectral",
+    "keypoints",
+    "labels",
+    "template",
+    "sensors",
+)
 
 
 @overload
@@ -48,12 +57,14 @@ def segment(
     """Return the rigid bodies of a recording, or of several of the same subject.
 
     Args:
-        takes: The recording; several have the same bodies, found from all together.
+        takes: The recording; several have the same bodies, found from all together. A
+            body of which one of them shows nothing has no pose there.
         method: "sensors": every 6-DoF sensor is a body. "template": the bodies of a
-            marker map. "labels": of a marker set known by its labels. "overlap": of
-            markers that keep their distances, whatever their names. "spectral": the
-            same by the way of DeAguiar2006. "auto": the first of these that the
-            recording allows, in this order.
+            marker map. "labels": of a marker set known by its labels. "keypoints": of
+            points that are joints, the bones between them. "overlap": of markers that
+            keep their distances, whatever their names. "spectral": the same by the way
+            of DeAguiar2006. "auto": the first of these that the recording allows, in
+            this order.
         template: The marker map, see `read_template`.
         n_bodies: How many bodies "overlap" and "spectral" are to find; 0 = as many
             as there are.
@@ -62,7 +73,8 @@ def segment(
         OptionError: If the method is not known or its options do not go together.
         DataError: If the recording holds nothing the method can use.
     """
-    several = (takes,) if isinstance(takes, Take) else tuple(takes)
+    given = (takes,) if isinstance(takes, Take) else tuple(takes)
+    several = tuple(take.measured for take in given)
     _check(several, method, template, n_bodies)
     if method == "auto" and template is not None:
         method = "template"
@@ -80,10 +92,9 @@ def segment(
     elif template is not None and method == "template":
         found = tuple(bodies_of_template(take, template) for take in several)
     else:
-        way = "overlap" if method == "auto" else method
-        found = bodies_of_markers(several, method=way, n_bodies=n_bodies)
+        found = bodies_of_markers(several, method=method, n_bodies=n_bodies)
         found = tuple(map(_with_doubts, found, matches or [None] * len(found)))
-    return found[0] if isinstance(takes, Take) else found
+    return found[0] if isinstance(takes, Take) else alike(found)
 
 
 def _with_doubts(bodies: Bodies, match: Match | None) -> Bodies:

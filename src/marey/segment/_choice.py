@@ -7,22 +7,25 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.segment._evidence import Members, Scales, as_members, scales_of
-from marey.segment._joining import joined
+from marey.segment._joining import is_dense, joined
 from marey.segment._pairs import PairStats, pair_statistics
 from marey.segment._prediction import Foretelling
 from marey.segment.overlap import overlapping_bodies, owners, renumbered
-from marey.segment.spectral import spectral_labels
+from marey.segment.spectral import spectral_choices, spectral_labels
 
 Array = np.ndarray
 
 CLEARLY = 2.0
 """Log units by which another solution must foretell better to be taken."""
 
-KINSHIP = 0.1
-"""How much the evidence counts beside the errors of foretelling."""
-
 NEIGHBOURS = (1, 3)
 """Scales of the spectral solutions that are looked at."""
+
+DENSE_NEIGHBOURS = (2, 3, 4)
+"""Those looked at where bodies have many markers."""
+
+ASIDE = 2
+"""How far from the numbers of bodies found others are tried."""
 
 WIDEST_BIAS = 16.0
 HALVINGS = 14
@@ -67,19 +70,30 @@ def grouped(
     scales = scales_of(stats)
     overlap = _overlap(stats, scales, n_bodies)
     if method == "spectral":
-        return _labelled(overlap, spectral_labels(stats, n_bodies=n_bodies), method)
+        return _labelled(overlap, spectral_labels(stats, n_bodies=n_bodies))
     others = [
-        _labelled(overlap, labels, "spectral")
-        for labels in (
-            spectral_labels(stats, n_bodies=n_bodies, neighbour=k) for k in NEIGHBOURS
-        )
+        _labelled(overlap, spectral_labels(stats, n_bodies=n_bodies, neighbour=k))
+        for k in NEIGHBOURS
     ]
-    judge = Foretelling(takes, stats, scales)
-    best = _best(overlap, others, judge)
-    if n_bodies:
+    judge = Foretelling(takes, stats, scales, overlap.odds)
+    best = _best(overlap, others, judge, CLEARLY)
+    if n_bodies or not is_dense(best.owner):
         return best
+    counts = {len(found.members) for found in (overlap, *others)}
+    best = _best(best, _more(best, counts), judge)
     whole = joined(best.owner, stats, scales, judge)
     return best if (whole == best.owner).all() else _labelled(best, whole, best.method)
+
+
+def _more(like: Grouping, counts: set[int]) -> list[Grouping]:
+    """Return spectral solutions with other numbers of bodies."""
+    most = len(like.owner) // 2
+    low, high = max(min(counts) - ASIDE, 2), min(max(counts) + ASIDE, most)
+    return [
+        _labelled(like, labels)
+        for k in DENSE_NEIGHBOURS
+        for labels in spectral_choices(like.stats, range(low, high + 1), neighbour=k)
+    ]
 
 
 def _overlap(stats: PairStats, scales: Scales, n_bodies: int) -> Grouping:
@@ -105,27 +119,26 @@ def _overlap(stats: PairStats, scales: Scales, n_bodies: int) -> Grouping:
         low, high = (bias, high) if len(found.members) > n_bodies else (low, bias)
     if n_bodies and len(found.members) != n_bodies:
         labels = spectral_labels(stats, n_bodies=n_bodies)
-        return _labelled(found, labels, "spectral")
+        return _labelled(found, labels)
     return found
 
 
-def _labelled(like: Grouping, labels: Int[Array, " marker"], method: str) -> Grouping:
+def _labelled(
+    like: Grouping, labels: Int[Array, " marker"], method: str = "spectral"
+) -> Grouping:
     owner = renumbered(labels)
     return Grouping(
         as_members(owner), owner, like.odds, like.stats, like.scales, method
     )
 
 
-def _best(first: Grouping, others: list[Grouping], judge: Foretelling) -> Grouping:
-    best, least = first, _cost(first, judge) - CLEARLY
+def _best(
+    first: Grouping, others: list[Grouping], judge: Foretelling, clearly: float = 0.0
+) -> Grouping:
+    """Return the grouping of least cost; the first unless another clearly beats it."""
+    best, least = first, judge.cost(as_members(first.owner)) - clearly
     for other in others:
-        cost = _cost(other, judge)
+        cost = judge.cost(as_members(other.owner))
         if cost < least:
             best, least = other, cost
     return best
-
-
-def _cost(found: Grouping, judge: Foretelling) -> float:
-    one_each = as_members(found.owner)
-    same = found.owner[:, None] == found.owner
-    return judge.cost(one_each) - KINSHIP * 0.5 * float(np.sum(found.odds[same]))

@@ -1,9 +1,10 @@
 """Dense bodies put together again where that foretells hidden markers better.
 
 Evidence by pairs counts distance against markers far apart, which cuts large bodies
-with many markers in pieces. With three markers or more on either side, foretelling is
-a good judge of it. On sparse sets it is a bad one and is not asked: a chest and hips
-that hardly move against each other foretell each other well.
+with many markers in pieces; spectral clustering misses the number of bodies. With three
+markers or more on either side, foretelling is a good judge of both. On sparse sets it
+is a bad one and is not asked: a chest and hips that hardly move against each other
+foretell each other well.
 """
 
 from itertools import combinations
@@ -27,6 +28,11 @@ LIKELY = 3.0
 """Times the usual spread up to which a union or a move is tried at all."""
 
 
+def is_dense(labels: Int[Array, " marker"]) -> bool:
+    """Return whether bodies have markers enough for foretelling to judge changes."""
+    return len(labels) >= DENSE * (int(labels.max(initial=0)) + 1)
+
+
 def joined(
     labels: Int[Array, " marker"],
     stats: PairStats,
@@ -34,8 +40,6 @@ def joined(
     judge: Foretelling,
 ) -> Int[Array, " marker"]:
     """Return the labels after every union and move that foretells better."""
-    if len(labels) < DENSE * (labels.max(initial=0) + 1):
-        return labels
     spread = np.where(stats.known, stats.spread, np.inf)
     for _ in range(2 * len(labels)):
         better = _best_change(labels, spread, scales.noise, judge)
@@ -82,15 +86,18 @@ def _unions(bodies: Array, spread: Array, noise: float) -> list[tuple[int, int]]
 def _moves(
     bodies: Array, labels: Array, spread: Array, noise: float
 ) -> list[tuple[int, int]]:
+    """Return markers with the body that each might go to."""
     size = bodies.sum(axis=1)
-    return [
-        (marker, int(b))
-        for marker, a in enumerate(labels)
-        if size[a] > SMALLEST
-        for b in np.flatnonzero((size >= SMALLEST) & (np.arange(len(size)) != a))
-        if np.median(spread[marker, bodies[b]])
-        < LIKELY * max(np.median(spread[marker, bodies[a]]), noise)
-    ]
+    large = np.flatnonzero(size >= SMALLEST)
+    away = np.stack([np.median(spread[:, bodies[b]], axis=1) for b in large], axis=1)
+    moves = []
+    for marker, a in enumerate(labels.tolist()):
+        others = np.where(large == a, np.inf, away[marker])
+        nearest = int(np.argmin(others))
+        own = max(float(np.median(spread[marker, bodies[a]])), noise)
+        if size[a] > SMALLEST and others[nearest] < LIKELY * own:
+            moves.append((marker, int(large[nearest])))
+    return moves
 
 
 def _within(spread: Array, body: Array, noise: float) -> float:

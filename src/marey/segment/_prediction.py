@@ -27,6 +27,9 @@ ENOUGH = 6
 
 ROUNDS = 3
 
+KINSHIP = 0.1
+"""How much the evidence of pairs counts beside the errors of foretelling."""
+
 
 class Foretelling:
     """Errors of markers foretold from others, over a sample of the frames."""
@@ -36,20 +39,22 @@ class Foretelling:
         takes: Sequence[Float[Array, "_ marker 3"]],
         stats: PairStats,
         scales: Scales,
+        odds: Float[Array, "marker marker"],
     ) -> None:
         self._takes = [points[thinned(len(points), MOST_FRAMES)] for points in takes]
         spread = np.where(stats.known, stats.spread, np.inf)
         self._outside = OUTSIDERS / (1.0 + (spread / scales.noise) ** 2)
         self._noise = scales.noise
+        self._odds = odds
         self._done: dict[tuple[int, bytes], float] = {}
 
     def cost(self, members: Members) -> float:
-        """Return the sum of the log errors of all markers."""
+        """Return the sum of the log errors of all markers, less what evidence says."""
         return sum(self.body_cost(body) for body in members)
 
     def body_cost(self, body: Bool[Array, " marker"]) -> float:
-        """Return the sum of the log errors of one body's markers."""
-        total = 0.0
+        """Return what one body adds to the cost."""
+        total = -0.5 * KINSHIP * float(np.sum(self._odds[np.ix_(body, body)]))
         for marker in np.flatnonzero(body).tolist():
             mates = body.copy()
             mates[marker] = False

@@ -1,6 +1,7 @@
 """Bodies of markers without a map: which keep their distances, over all takes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -12,6 +13,7 @@ from marey.segment._assembly import assembled
 from marey.segment._choice import Grouping, grouped
 from marey.segment._evidence import as_members
 from marey.segment._pairs import FEWEST_FRAMES, PairStats, pair_statistics, thinned
+from marey.segment.keypoints import are_keypoints, bones_of, owners_of
 from marey.take import Take
 
 Array = np.ndarray
@@ -41,7 +43,7 @@ def bodies_of_markers(
 
     Args:
         takes: One or several takes; several must have the same labels.
-        method: "overlap" or "spectral", see `marey.segment`.
+        method: "overlap", "spectral", "keypoints" or "auto", see `marey.segment`.
         n_bodies: How many bodies; 0 = found.
 
     Raises:
@@ -50,7 +52,13 @@ def bodies_of_markers(
     takes = _aligned(takes)
     points = [take.points for take in takes]
     stats = pair_statistics(points)
-    kept, findings = _kept(takes[0], points, stats)
+    if method == "auto":
+        method = "overlap" if n_bodies else _likely(takes[0], points, stats)
+    # Joints that a program solved are exactly rigid, and not to be left out.
+    solved = method == "keypoints"
+    kept, findings = _kept(takes[0], points, stats, exact=solved)
+    if solved:
+        return _of_keypoints(takes, stats, kept, findings)
     found = grouped(
         [p[:, kept] for p in points],
         stats.of(kept),
@@ -80,6 +88,45 @@ def bodies_of_markers(
     )
 
 
+def _likely(
+    take: Take, points: Sequence[Float[Array, "_ marker 3"]], stats: PairStats
+) -> str:
+    """Return the way that suits the points: joints, or markers of bodies."""
+    kept, _ = _kept(take, points, stats, exact=True)
+    joints = are_keypoints(take, stats.of(kept), kept)
+    return "keypoints" if joints else "overlap"
+
+
+def _of_keypoints(
+    takes: tuple[Take, ...],
+    stats: PairStats,
+    kept: Int[Array, " kept"],
+    findings: tuple[Finding, ...],
+) -> tuple[Bodies, ...]:
+    members = bones_of(takes[0], stats.of(kept), kept)
+    names = tuple(f"body{i + 1}" for i in range(len(members)))
+    told = Finding(
+        "points-are-joints",
+        "segment",
+        "info",
+        f"{len(kept)} points taken for joints rather than markers: the {len(names)} "
+        "bodies are the bones between them",
+        value=float(len(kept)),
+    )
+    found = (
+        assembled(
+            take,
+            names,
+            members,
+            owners_of(members),
+            findings=(*findings, told),
+            stats=stats,
+        )
+        for take in takes
+    )
+    return tuple(replace(bodies, keypoints=True) for bodies in found)
+
+
 def _aligned(takes: Sequence[Take]) -> tuple[Take, ...]:
     """Return the takes with the markers that all of them have, in one order."""
     common = [
@@ -103,13 +150,26 @@ def _aligned(takes: Sequence[Take]) -> tuple[Take, ...]:
 
 
 def _kept(
-    take: Take, points: Sequence[Float[Array, "_ marker 3"]], stats: PairStats
+    take: Take,
+    points: Sequence[Float[Array, "_ marker 3"]],
+    stats: PairStats,
+    *,
+    exact: bool = False,
 ) -> tuple[Int[Array, " kept"], tuple[Finding, ...]]:
-    """Return the markers to look at, and word of those that are not."""
+    """Return the markers to look at, and word of those that are not.
+
+    Args:
+        take: The recording.
+        points: Its points, and those of other takes.
+        stats: Distances of all of them.
+        exact: Whether exactly rigid points are kept too.
+    """
     seen = sum(np.isfinite(p[thinned(len(p))]).all(axis=-1).sum(axis=0) for p in points)
     often = np.asarray(seen) >= min(FEWEST_FRAMES, max(len(p) for p in points))
     twice = often & _repeated(stats, often)
-    computed = often & ~twice & _computed(stats, often & ~twice)
+    computed = np.zeros_like(often)
+    if not exact:
+        computed = often & ~twice & _computed(stats, often & ~twice)
     kept = np.flatnonzero(often & ~twice & ~computed)
     if len(kept) < 3:
         raise DataError(

@@ -7,6 +7,7 @@ millimetres as the paper's data. The default, "self_tuning", measures every spre
 against that of the two markers' own neighbours and is free of units.
 """
 
+from collections.abc import Iterable
 from typing import Literal, get_args
 
 import numpy as np
@@ -61,7 +62,18 @@ def spectral_labels(
     else:
         likeness = self_tuning_affinity(stats, neighbour)
     value, vector = _spectrum(likeness)
-    count = n_bodies or eigengap(value)
+    return _labels(vector, n_bodies or eigengap(value))
+
+
+def spectral_choices(
+    stats: PairStats, counts: Iterable[int], *, neighbour: int = NEIGHBOUR
+) -> list[Int[Array, " marker"]]:
+    """Return the body of every marker for several numbers of bodies."""
+    _, vector = _spectrum(self_tuning_affinity(stats, neighbour))
+    return [_labels(vector, count) for count in counts]
+
+
+def _labels(vector: Array, count: int) -> Int[Array, " marker"]:
     rows = vector[:, :count]
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return _grouped(np.divide(rows, length, out=rows.copy(), where=length > 0), count)

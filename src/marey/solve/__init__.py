@@ -1,7 +1,7 @@
 """The whole way from recordings to skeletons and their motion."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from os import PathLike
 
 import numpy as np
@@ -18,6 +18,7 @@ from marey.skeleton import Skeleton
 from marey.solution import Solution, Subject
 from marey.solve._fit import Clock, Fitted, fit_all, mended_fit
 from marey.solve._options import SolveOptions as SolveOptions
+from marey.solve._pool import pooled
 from marey.solve._report import joint_table
 from marey.take import Take
 
@@ -41,7 +42,7 @@ def solve(
         DataError: If there is nothing to solve, or the takes differ in their bodies.
         FormatError: If a file cannot be read.
     """
-    chosen = options or SolveOptions()
+    chosen = _known(options or SolveOptions())
     clock = Clock(progress)
     with clock.stage("read"):
         takes = tuple(_of(take, chosen.subject) for take in _takes(recordings))
@@ -51,9 +52,9 @@ def solve(
     fitted = mended_fit(fit_all(takes, chosen, clock), chosen, clock)
     takes, bodies = fitted.takes, fitted.bodies
     with clock.stage("skeleton"):
-        skeletons = build_skeletons(bodies[0], fitted.joints, fitted.tree)
+        figures = _figures(fitted, chosen)
     with clock.stage("pose"):
-        subjects, posing = _subjects(fitted, skeletons, chosen)
+        subjects, posing = _subjects(fitted, figures, chosen)
     return Solution(
         takes=takes,
         bodies=bodies,
@@ -103,20 +104,61 @@ def _to_scale(takes: tuple[Take, ...], chosen: SolveOptions) -> tuple[Take, ...]
     return tuple(scaled(take, factor) for take in takes)
 
 
+def _known(chosen: SolveOptions) -> SolveOptions:
+    """Return options by which the bodies are those of a performer that is known."""
+    skeleton = chosen.skeleton
+    if skeleton is None:
+        return chosen
+    if skeleton.marker_labels:
+        return replace(chosen, segment="template", template=skeleton)
+    if skeleton.sensor_names:
+        return replace(chosen, tree=_sensor_tree(skeleton))
+    raise OptionError(
+        "skeleton",
+        found="no markers and no sensors on it",
+        needed="a performer with markers, as `marey solve -o s01.skel.json` writes it",
+    )
+
+
+def _sensor_tree(skeleton: Skeleton) -> dict[str, str]:
+    """Return the sensor above each sensor of a skeleton."""
+    worn = dict(zip(skeleton.sensor_joint.tolist(), skeleton.sensor_names, strict=True))
+    tree = {}
+    for joint, name in worn.items():
+        above = int(skeleton.parent[joint])
+        while above >= 0 and above not in worn:
+            above = int(skeleton.parent[above])
+        if above >= 0:
+            tree[name] = worn[above]
+    return tree
+
+
+def _figures(fitted: Fitted, chosen: SolveOptions) -> list[tuple[str, Skeleton]]:
+    """Return every figure with its name; a performer that is known is the only one."""
+    if chosen.skeleton is not None:
+        return [(chosen.subject or chosen.skeleton.names[0], chosen.skeleton)]
+    bodies, tree = pooled(fitted.bodies), fitted.tree
+    skeletons = build_skeletons(bodies, fitted.joints, tree)
+    largest = max(skeletons, key=lambda skeleton: len(skeleton.names))
+    figures = []
+    for root, skeleton in zip(tree.roots, skeletons, strict=True):
+        owner, _, own = bodies.names[int(root)].rpartition(":")
+        given = chosen.subject if skeleton is largest else ""
+        figures.append((given or owner or own, skeleton))
+    return figures
+
+
 def _subjects(
-    fitted: Fitted, skeletons: tuple[Skeleton, ...], chosen: SolveOptions
+    fitted: Fitted, figures: list[tuple[str, Skeleton]], chosen: SolveOptions
 ) -> tuple[tuple[Subject, ...], tuple[Finding, ...]]:
     """Return every figure with its motion in every take, and what posing met."""
     method = chosen.pose
     if method == "auto":
         method = "gauss_newton" if fitted.bodies[0].shared.any() else "playback"
     subjects, findings = [], []
-    largest = max(skeletons, key=lambda skeleton: len(skeleton.names))
-    for root, skeleton in zip(fitted.tree.roots, skeletons, strict=True):
+    for name, skeleton in figures:
         posed = [fit_pose(skeleton, take, method=method) for take in fitted.takes]
-        owner, _, own = fitted.bodies[0].names[int(root)].rpartition(":")
-        given = chosen.subject if skeleton is largest else ""
         motions = tuple(motion for motion, _ in posed)
-        subjects.append(Subject(given or owner or own, skeleton, motions))
+        subjects.append(Subject(name, skeleton, motions))
         findings += [finding for _, met in posed for finding in met]
     return tuple(subjects), tuple(findings)

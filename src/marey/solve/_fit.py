@@ -4,27 +4,38 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from marey.bodies import Bodies
 from marey.clean import (
     blanked,
+    fill_gaps,
     find_gaping,
+    find_marker_slips,
     find_slips,
     fit_field,
+    put_back,
     repaired,
     straightened,
 )
 from marey.errors import DataError
-from marey.joints import JointFits, find_links, fit_joints
+from marey.joints import JointFits, find_links, firmed, fit_joints
 from marey.joints import findings as joint_findings
 from marey.report import Finding
 from marey.rig import renamed
 from marey.rig.naming import Naming
 from marey.segment import segment
+from marey.solve._looks import likelier
 from marey.solve._options import SolveOptions
-from marey.solve._report import loop_findings, naming_finding, tree_findings
+from marey.solve._report import (
+    ground_findings,
+    loop_findings,
+    naming_finding,
+    part_findings,
+    tree_findings,
+)
 from marey.take import Take
 from marey.topology import infer_tree, named_tree
 from marey.tree import Tree
@@ -90,15 +101,18 @@ class Fitted:
         # A body that hangs from nothing and carries nothing may lack any of its joints.
         alone = (tree.parent < 0) & ~np.isin(np.arange(len(tree.parent)), tree.parent)
         names = self.bodies[0].names
-        yield from self.bodies[0].findings
+        yield from dict.fromkeys(f for bodies in self.bodies for f in bodies.findings)
         yield from (naming_finding(naming) for naming in self.namings)
+        if self.namings:
+            yield from part_findings(tree, self.bodies[0])
+        yield from ground_findings(self.takes)
         other = {
             f"{names[a]}-{names[b]}"
             for a, b in pair[~(used | alone[pair].any(axis=1))].tolist()
         }
         yield from (doubt for doubt in self.doubts if doubt.subject not in other)
         if not self.tree_known:
-            yield from tree_findings(tree, self.bodies[0])
+            yield from tree_findings(self.joints, tree, self.bodies[0])
         yield from loop_findings(self.joints, tree, self.bodies[0])
 
 
@@ -116,6 +130,8 @@ def fit_all(takes: tuple[Take, ...], chosen: SolveOptions, clock: Clock) -> Fitt
         joints = fit_joints(bodies, method=chosen.joints) if several else NO_JOINTS
     with clock.stage("tree"):
         tree = _tree(joints, bodies[0], chosen)
+        again = partial(fit_joints, method=chosen.joints)
+        bodies, joints = firmed(bodies, joints, tree, fit=again)
         if several and not bodies[0].shared.any():
             links = find_links(bodies[0], joints, tree)
             tree = replace(tree, loops=(*tree.loops, *links))
@@ -154,13 +170,23 @@ def mended_fit(first: Fitted, chosen: SolveOptions, clock: Clock) -> Fitted:
         if bend.significant:
             straight = tuple(straightened(take, bend) for take in fitted.takes)
             fitted = fit_all(straight, chosen, clock)
-    return fitted
+    return _filled(fitted, chosen.max_gap)
+
+
+def _filled(fitted: Fitted, max_gap: float) -> Fitted:
+    """Return the fit with short gaps of its takes filled, to be shown and written."""
+    joints, tree = fitted.joints, fitted.tree
+    takes = tuple(
+        fill_gaps(bodies.take, max_gap, bodies=bodies, joints=joints, tree=tree)
+        for bodies in fitted.bodies
+    )
+    return replace(fitted, takes=takes)
 
 
 def _mended(first: Fitted, fitted: Fitted) -> tuple[Take, ...]:
-    """Return takes without jumps and slips that joints show; the same if there is none.
+    """Return takes without what bodies and joints show to be wrong, or the same takes.
 
-    Of bodies made of markers nothing is repaired: it is the markers that err.
+    Sensors jump and slip; of bodies made of markers it is the markers that slip.
 
     Args:
         first: The takes as they came.
@@ -168,7 +194,8 @@ def _mended(first: Fitted, fitted: Fitted) -> tuple[Take, ...]:
     """
     takes, joints, tree = first.takes, fitted.joints, fitted.tree
     if any(take.sensor_names != first.bodies[0].names for take in takes):
-        return takes
+        found = [find_marker_slips(bodies) for bodies in first.bodies]
+        return tuple(put_back(*pair) for pair in zip(takes, found, strict=True))
     slips = find_slips(first.bodies, joints, tree)
     jumps = [find_gaping(bodies, joints, tree) for bodies in first.bodies]
     takes = tuple(blanked(*pair) for pair in zip(takes, jumps, strict=True))
@@ -190,4 +217,5 @@ def _tree(joints: JointFits, bodies: Bodies, options: SolveOptions) -> Tree:
                 "root", found=options.root, needed=f"one of {', '.join(bodies.names)}"
             )
         root = bodies.names.index(options.root)
-    return infer_tree(joints, weight=options.weight, root=root)
+    tree = infer_tree(joints, weight=options.weight, root=root)
+    return tree if root is not None else likelier(bodies, joints, tree)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from marey.segment import Map
+from marey.skeleton import Skeleton
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,10 @@ class SolveOptions:
     template: Map | None = None
     """Marker map, see `marey.segment`."""
 
+    skeleton: Skeleton | None = None
+    """A known performer, see `marey.read_skeleton`: its markers or sensors say which
+    bodies there are, its bones are kept, and only the motion is found."""
+
     n_bodies: int = 0
     """How many bodies unlabelled markers are to make; 0 = found."""
 
@@ -40,7 +45,12 @@ class SolveOptions:
     """Parent of each body by name, when the hierarchy is known."""
 
     clean: bool = True
-    """Whether sensors in error are blanked and slips taken back."""
+    """Whether errors of sensors and markers are blanked, swapped labels traded back and
+    slips taken back."""
+
+    max_gap: float = 0.0
+    """Longest gap of a marker that is filled in the takes of the solution, in seconds;
+    what is filled is never fitted to."""
 
     field: bool = False
     """Whether to take out a distortion of the magnetic field, if one shows."""

@@ -1,17 +1,31 @@
 """What a solve says of its answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from marey.bodies import Bodies
-from marey.joints import JointFits
+from marey.joints import JointFits, spoken
 from marey.report import Finding, Table
+from marey.rig.ground import Ground, ground_of
 from marey.rig.naming import Naming
+from marey.take import Take
+from marey.topology import STRANGE, edge_costs
 from marey.tree import Tree
 
 UNSURE = 0.3
 """Margin (log ratio) below which a joint of the tree may well be another."""
+
+OUTWARD = {
+    "UpperArm": "LowerArm",
+    "LowerArm": "Hand",
+    "UpperLeg": "LowerLeg",
+    "LowerLeg": "Foot",
+}
+"""What comes next along a person's limbs."""
+
+# Shares of the recording's height: how far from z = 0 the ground may be, how uneven.
+ASTRAY, UNEVEN = 0.1, 0.1
 
 
 def naming_finding(naming: Naming) -> Finding:
@@ -30,8 +44,69 @@ def naming_finding(naming: Naming) -> Finding:
     )
 
 
-def tree_findings(tree: Tree, bodies: Bodies) -> Iterator[Finding]:
-    """Return the joints of the tree that may well be others."""
+def part_findings(tree: Tree, bodies: Bodies) -> Iterator[Finding]:
+    """Return the limbs that end early: what is beyond never moved, or has no markers.
+
+    Args:
+        tree: How the bodies hang together, a person's from the hips.
+        bodies: Named by their looks.
+    """
+    ends = np.setdiff1d(np.flatnonzero(tree.parent >= 0), tree.parent)
+    for beside in sorted(bodies.names[body] for body in ends):
+        bare = beside.rpartition(":")[2]
+        side = next((side for side in ("Left", "Right") if bare.startswith(side)), "")
+        part = side + OUTWARD.get(bare.removeprefix(side), "")
+        joint = spoken(bare, part)
+        if joint is not None:
+            yield Finding(
+                "part-missing",
+                "skeleton",
+                "info",
+                f"nothing hangs from it: {part} has no markers, or the {joint[0]} "
+                "never moved and the two were recorded as one; "
+                f"{joint[1]} to get the joint",
+                subject=beside,
+            )
+
+
+def ground_findings(takes: Sequence[Take]) -> Iterator[Finding]:
+    """Return where the ground is in each take, and whether that is doubtful."""
+    for number, take in enumerate(takes, start=1):
+        subject = f"take {number}" if len(takes) > 1 else ""
+        ground = ground_of(take)
+        if ground is None:
+            message = (
+                "no low point ever holds still: where the ground is cannot be told, "
+                "and z = 0 is taken for it"
+            )
+            yield Finding("ground-unknown", "skeleton", "info", message, subject)
+            continue
+        doubts = _ground_doubts(ground)
+        how = take.source.up.how
+        up = "" if how in ("stated", "given") else f"; that z is up is {how}"
+        yield Finding(
+            "ground",
+            "skeleton",
+            "warning" if doubts else "info",
+            "the lowest points that hold still are at "
+            f"z = {1e3 * ground.height:.0f} mm{doubts}{up}",
+            subject,
+            value=ground.height,
+        )
+
+
+def _ground_doubts(ground: Ground) -> str:
+    doubts = ""
+    if abs(ground.height) > ASTRAY * ground.tall:
+        doubts += ": the ground is not at z = 0, or another axis is up"
+    if ground.spread > UNEVEN * ground.tall:
+        apart = 1e3 * ground.spread
+        doubts += f"; they differ by {apart:.0f} mm: not all stand on one floor"
+    return doubts
+
+
+def tree_findings(joints: JointFits, tree: Tree, bodies: Bodies) -> Iterator[Finding]:
+    """Return the joints of the tree that may well be others, or none."""
     for body in np.flatnonzero(tree.margin < UNSURE):
         yield Finding(
             "tree-unsure",
@@ -42,6 +117,22 @@ def tree_findings(tree: Tree, bodies: Bodies) -> Iterator[Finding]:
             subject=bodies.names[body],
             value=float(tree.margin[body]),
         )
+    if not np.isfinite(joints.slack).any():
+        return
+    cost = edge_costs(joints)
+    for body in np.flatnonzero(tree.edge >= 0):
+        price = float(cost[tree.edge[body]])
+        if price > STRANGE:
+            yield Finding(
+                "tree-loose",
+                "tree",
+                "warning",
+                f"hangs loosely from {bodies.names[tree.parent[body]]}: its markers "
+                "stray far more than their noise; a body between the two may have no "
+                "markers",
+                subject=bodies.names[body],
+                value=price,
+            )
 
 
 def loop_findings(joints: JointFits, tree: Tree, bodies: Bodies) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ of its bodies, in poses averaged so that little noise is left, and a body that i
 restless at all its joints is believed to be so rather than to be passed over.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -14,6 +14,8 @@ from jaxtyping import Bool, Float
 from marey.errors import DataError, OptionError
 from marey.joints._types import JointFits
 from marey.topology._forest import (
+    DOUBT,
+    across,
     doubtful_strangers,
     gathered,
     hang,
@@ -34,10 +36,16 @@ TORN = 8.0
 """Times what a typical body's best joint leaves, or the noise, above which a joint is
 none."""
 
-STRANGE = 20.0
-"""Cost of a joint between bodies of markers above which they are strangers. Over 25
-recordings with known bodies true joints cost up to 10, and links between two players,
-or to a puck, 40 and more."""
+STRANGE, STRANGEST = 20.0, 60.0
+"""Cost of a joint between bodies of markers above which it is doubtful, and above which
+it is none. Over 25 recordings with known bodies most true joints cost up to 10, those
+of stiff clusters on soft shoulders up to 40."""
+
+LOOSE, WIDE = 0.2, 2.5
+"""Residual of a doubtful joint, as a share of its distance from the markers of its
+bodies, and gap between these, as in `JointFits.gap`, above which it is none either. In
+the same recordings soft shoulders have up to 0.17 and 1.4; a wheelchair has a gap of
+2.8 to its rider, a puck and two players 8 and more."""
 
 FAR = 1.9
 """Times the distance that most joints keep from their bodies, beyond which bodies
@@ -95,10 +103,38 @@ def _compact_tree(
     n_bodies: int,
     root: int | None,
 ) -> Tree:
-    cost = np.where(cost > STRANGE, np.inf, cost)
+    with np.errstate(invalid="ignore"):
+        apart = (joints.residual > LOOSE * joints.distance) | (joints.gap > WIDE)
+    none = (cost > STRANGEST) | ((cost > STRANGE) & apart)
+    cost = np.where(none, np.inf, cost)
     edges = spanning_edges(joints.pair, cost, n_bodies)
     parent, edge = hang(neighbours(joints.pair, edges, n_bodies), root)
     return Tree(parent=parent, edge=edge, margin=margins(joints.pair, cost, edge))
+
+
+def alternatives(
+    joints: JointFits, tree: Tree, *, weight: str = "auto", within: float = DOUBT
+) -> Iterator[Tree]:
+    """Return the trees that differ from one in a single joint and cost little more.
+
+    Args:
+        joints: Candidate joints of all pairs.
+        tree: The tree to begin with.
+        weight: As for `infer_tree`.
+        within: Log ratio of the new joint's cost to the old one's, at most.
+    """
+    cost = edge_costs(joints, weight)
+    used = tree.edge[tree.edge >= 0]
+    for body in np.flatnonzero(tree.margin < within):
+        old = int(tree.edge[body])
+        near = across(joints.pair, tree.edge, int(body)) & (
+            cost < np.exp(within) * cost[old]
+        )
+        for new in np.flatnonzero(near).tolist():
+            edges = np.append(used[used != old], new)
+            parent, edge = hang(neighbours(joints.pair, edges, len(tree.edge)), None)
+            margin = margins(joints.pair, cost, edge)
+            yield Tree(parent=parent, edge=edge, margin=margin, loops=tree.loops)
 
 
 def _possible(

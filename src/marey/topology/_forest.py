@@ -94,17 +94,25 @@ def margins(
     pair: Int[Array, "pair 2"], cost: Float[Array, " pair"], edge: Int[Array, " body"]
 ) -> Float[Array, " body"]:
     """Return the log ratio of the next best joint across each cut to the chosen one."""
-    used = edge[edge >= 0]
     margin = np.full(len(edge), np.inf)
     for body in np.flatnonzero(edge >= 0):
-        near = neighbours(pair, used[used != edge[body]], len(edge))
-        side = np.zeros(len(edge), dtype=bool)
-        side[list(walk(near, int(body)))] = True
-        across = (side[pair[:, 0]] != side[pair[:, 1]]) & np.isfinite(cost)
-        across[used] = False
-        if across.any():
-            margin[body] = np.log(cost[across].min() / cost[edge[body]])
+        others = across(pair, edge, int(body)) & np.isfinite(cost)
+        if others.any():
+            margin[body] = np.log(cost[others].min() / cost[edge[body]])
     return margin
+
+
+def across(
+    pair: Int[Array, "pair 2"], edge: Int[Array, " body"], body: int
+) -> Bool[Array, " pair"]:
+    """Return the pairs that could replace the joint of a body to its parent."""
+    used = edge[edge >= 0]
+    near = neighbours(pair, used[used != edge[body]], len(edge))
+    side = np.zeros(len(edge), dtype=bool)
+    side[list(walk(near, body))] = True
+    found = side[pair[:, 0]] != side[pair[:, 1]]
+    found[used] = False
+    return np.asarray(found)
 
 
 def center_in(joints: JointFits, row: int, body: int) -> tuple[Array, Array]:

@@ -1,0 +1,175 @@
+"""One skeleton per subject: bones, markers and poses fitted together over all takes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.calibrate._covariance import doubt_of
+from marey.calibrate._dress import dressed, reseated
+from marey.calibrate._fit import Fit, fitted
+from marey.calibrate._landmarks import landmarks_of
+from marey.calibrate._options import CalibrateOptions as CalibrateOptions
+from marey.calibrate._people import person_fit
+from marey.calibrate._plain import kept_start, plain_start, with_hinges
+from marey.calibrate._poses import chosen_frames
+from marey.calibrate._problem import Problem, problem_of
+from marey.calibrate._start import Start
+from marey.calibrate._verdict import failed, verdicts
+from marey.errors import OptionError
+from marey.report import Finding
+from marey.skeleton import Skeleton
+from marey.take import Take
+
+PERSON = {"Hips", "LeftUpperLeg", "RightUpperLeg"}
+"""Names by which a person is known."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Calibration:
+    """What `calibrate` returns."""
+
+    skeleton: Skeleton
+    """The subject's bones, with the covariance of offsets and the doubt of lengths;
+    markers where they sit on average."""
+
+    skeletons: tuple[Skeleton, ...]
+    """One per take: the same bones, with that session's markers."""
+
+    rms: float
+    """Root mean square distance of markers from their places in the frames used, in
+    metres."""
+
+    marker_noise: Float[np.ndarray, "session marker"]
+    """How far each of the skeleton's markers strays along each axis, in metres; NaN
+    where it was not seen."""
+
+    white_share: float
+    """Share of that which is new in every frame, 0 to 1; the rest moves with the pose,
+    as skin does."""
+
+    temper: float
+    """How many times what is known beforehand counts against a single frame."""
+
+    findings: tuple[Finding, ...] = ()
+
+
+def calibrate(
+    skeleton: Skeleton,
+    takes: Take | Sequence[Take],
+    *,
+    options: CalibrateOptions | None = None,
+) -> Calibration:
+    """Return the subject's skeleton, refined over all its takes at once.
+
+    Joint offsets, hinge axes, marker offsets and the poses of some frames are fitted
+    together: Levenberg-Marquardt, with the poses eliminated frame by frame, and
+    positions that lie far off losing their weight (Student's t). Bones belong to the
+    subject, marker offsets to each session.
+
+    Skin moves with the pose, and the same way in every step of a walk: more frames of
+    the same do not make joints better known. How much of the markers' straying is new
+    in every frame tells noise from skin, and what is known beforehand is weighed by it.
+
+    Of a person with the labels of a known marker set this is where the landmarks put
+    the joints, that left and right are alike, and the usual proportions; whether the
+    shoulders move against the chest is decided by which predicts hidden markers better.
+    Of other figures next to nothing is known, and a joint that turned about one axis
+    only becomes a hinge.
+
+    Args:
+        skeleton: A skeleton with markers or sensors, as `build_skeleton` returns it.
+        takes: All takes of the subject; markers and sensors are matched by label.
+        options: How to calibrate.
+
+    Raises:
+        DataError: If there are no takes, or none shows the skeleton's markers.
+        OptionError: If `sessions` does not name one session per take.
+    """
+    chosen = options or CalibrateOptions()
+    several = (takes,) if isinstance(takes, Take) else tuple(takes)
+    sessions = chosen.sessions or tuple(range(len(several)))
+    if len(sessions) != len(several):
+        raise OptionError(
+            "sessions", found=chosen.sessions, needed=f"{len(several)} numbers"
+        )
+    problem = problem_of(skeleton, several, sessions)
+    if len(problem.figure.names) < 2:
+        return _as_it_was(problem, "it has no joints")
+    try:
+        fit = _calibrated(problem, chosen)
+    except np.linalg.LinAlgError:
+        fit = None
+    if fit is None or not np.isfinite(fit.shape.o).all():
+        return _as_it_was(problem, "too few frames show it, or nothing of it moves")
+    person = set(skeleton.names) >= PERSON
+    if chosen.keep_bones:
+        worn = reseated(problem, fit)
+    else:
+        worn = dressed(problem, fit, doubt_of(fit), person=person)
+    return Calibration(
+        skeleton=worn.skeleton,
+        skeletons=worn.skeletons,
+        rms=fit.rms(),
+        marker_noise=_noise(problem, fit),
+        white_share=fit.white,
+        temper=fit.temper,
+        findings=tuple(verdicts(worn.skeleton, fit, person=person)),
+    )
+
+
+def _calibrated(problem: Problem, chosen: CalibrateOptions) -> Fit | None:
+    """Return the calibrated figure; None if there is nothing to fit."""
+    figure, shape = problem.figure, problem.shape
+    if chosen.keep_bones:
+        return _fitted(kept_start(figure, shape), problem, chosen)
+    person = set(figure.names) >= PERSON
+    if person:
+        figure = replace(figure, axes=())
+        shape = replace(shape, a=np.zeros((0, 3)), b=np.zeros((0, 3)))
+        marks = landmarks_of(figure)
+        if marks.has_hips:
+            fit = person_fit(figure, shape, marks, problem.sessions, options=chosen)
+            if fit is not None:
+                return fit
+        return _fitted(plain_start(figure, shape, person=True), problem, chosen)
+    most = chosen.per_session(len(problem.sessions))
+    frames = chosen_frames(problem.sessions[0], most)
+    points = problem.sessions[0][frames]
+    figure, shape, still = with_hinges(figure, shape, points)
+    start = plain_start(figure, shape, person=False, still=still)
+    return _fitted(start, problem, chosen)
+
+
+def _fitted(start: Start, problem: Problem, chosen: CalibrateOptions) -> Fit:
+    return fitted(
+        start,
+        problem.sessions,
+        most=chosen.per_session(len(problem.sessions)),
+        independent=chosen.independent,
+    )
+
+
+def _noise(problem: Problem, fit: Fit) -> Float[np.ndarray, "session marker"]:
+    """Return each marker's scale in the order of the skeleton."""
+    out = np.full((len(fit.poses), len(problem.skeleton.marker_labels)), np.nan)
+    for k, at in enumerate(fit.order):
+        what, number = problem.source[int(at)]
+        if what == "marker":
+            out[:, number] = fit.shape.noise[:, k]
+    return out
+
+
+def _as_it_was(problem: Problem, why: str) -> Calibration:
+    skeleton = problem.skeleton
+    count = len(problem.sessions)
+    return Calibration(
+        skeleton=skeleton,
+        skeletons=(skeleton,) * len(problem.session_of),
+        rms=float("nan"),
+        marker_noise=np.full((count, len(skeleton.marker_labels)), np.nan),
+        white_share=float("nan"),
+        temper=1.0,
+        findings=(failed(why),),
+    )

@@ -1,0 +1,144 @@
+"""How far markers stray, and how much of that is new in every frame."""
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.calibrate._adjust import Poses, rests, settled
+from marey.calibrate._figure import TAIL, Figure, Shape
+from marey.calibrate._poses import first_poses
+
+Array = np.ndarray
+
+ALL_WHITE = 0.75
+"""From this share on all is noise: a few hundred steps do not tell it better, and what
+would be left over would still make each frame count less."""
+
+EXACT = 1e-6
+"""What is off by less than this, in metres, is no noise but rounding."""
+
+LIKE_OTHERS = 0.3
+"""How much a marker is taken for like the others, as a share of its own positions."""
+
+WINDOW, WINDOWS = 30, 3
+"""Frames at full rate that tell what is new in every frame, and how many such runs."""
+
+
+def noise_of(
+    figure: Figure,
+    shape: Shape,
+    poses: tuple[Poses, ...],
+    leverage: tuple[Float[Array, "_ marker"], ...],
+    least: float,
+) -> Float[Array, "session marker"]:
+    """Return the scale of every marker in metres.
+
+    Poses take up a part of every deviation, more where a segment has few markers: what
+    is left is divided by what they leave free (3 - leverage), or the few would seem
+    ever more exact.
+
+    Args:
+        figure: The segments.
+        shape: Their shape, with the scales so far.
+        poses: Frames of all sessions.
+        leverage: How much of each position its pose takes up.
+        least: Smallest scale of a marker, in metres.
+    """
+    total, free, count = (np.zeros(shape.noise.shape) for _ in range(3))
+    for session in range(len(poses)):
+        rest, weight, _ = rests(figure, shape, poses, session)
+        seen = weight > 0.0
+        scaled = weight * shape.noise[session] ** 2
+        total[session] = np.sum(scaled * np.sum(rest**2, axis=-1), axis=0)
+        free[session] = np.sum(np.where(seen, 3.0 - leverage[session], 0.0), axis=0)
+        count[session] = 3.0 * seen.sum(axis=0)
+    pooled = total.sum() / max(free.sum(), 1e-9)
+    others = LIKE_OTHERS * count
+    variance = (total + others * pooled) / np.maximum(free + others, 1e-9)
+    variance = np.where(count > 0.0, variance, pooled)
+    return np.asarray(np.sqrt(np.maximum(variance, least**2)))
+
+
+def white_share(
+    figure: Figure,
+    shape: Shape,
+    runs: tuple[tuple[Float[Array, "_ marker 3"], ...], ...],
+) -> float:
+    """Return the share of the markers' deviations that is new in every frame, 0 to 1.
+
+    Cameras err anew in every frame; skin moves with the pose, and repeats with it. Of
+    noise alone the square of a step from frame to frame is twice that of a deviation.
+
+    Args:
+        figure: The segments.
+        shape: Their shape.
+        runs: Per session, stretches of neighbouring frames.
+    """
+    steps, sizes = [], []
+    for session, some in enumerate(runs):
+        for points in some:
+            poses = first_poses(figure, shape, session, points)
+            alone = replace(
+                shape, m=shape.m[session][None], noise=shape.noise[session][None]
+            )
+            poses = settled(figure, alone, (poses,))[0]
+            rest, weight, _ = rests(figure, alone, (poses,), 0)
+            rest = np.where(weight[..., None] > 0.0, rest, np.nan)
+            local = np.einsum("fkji,fkj->fki", poses.R[:, figure.segment], rest)
+            steps.append((np.diff(local, axis=0) ** 2 / 2.0).ravel())
+            sizes.append((local**2).ravel())
+    step, size = (np.concatenate(x) if x else np.zeros(0) for x in (steps, sizes))
+    step, size = step[np.isfinite(step)], size[np.isfinite(size)]
+    if not len(step) or np.median(size) < EXACT**2:
+        return 1.0
+    return float(min(np.median(step) / np.median(size) / ALL_WHITE, 1.0))
+
+
+def runs_of(
+    points: Float[Array, "frame marker 3"],
+) -> tuple[Float[Array, "_ marker 3"], ...]:
+    """Return a few stretches of neighbouring frames, early, in the middle and late."""
+    last = max(len(points) - WINDOW, 0)
+    starts = np.unique(np.linspace(0, last, WINDOWS).astype(int))
+    runs = (points[start : start + WINDOW] for start in starts)
+    half = 0.5 * points.shape[1]
+    return tuple(
+        run
+        for run in runs
+        if len(run) > 4 and np.isfinite(run).all(axis=-1).sum(axis=1).mean() >= half
+    )
+
+
+def usual_turns(
+    figure: Figure, poses: tuple[Poses, ...]
+) -> Float[Array, "segment 3 3"]:
+    """Return the mean turn of every segment against its parent."""
+    R = np.concatenate([some.R for some in poses])
+    parent = np.maximum(figure.parent, 0)
+    total = np.einsum("fsji,fsjk->sik", R[:, parent], R)
+    U, _, Vt = np.linalg.svd(total)
+    U[..., -1] *= np.linalg.det(U @ Vt)[:, None]
+    return np.asarray(U @ Vt)
+
+
+def efficiency(
+    e: Float[Array, " position"], free: Float[Array, " position"], spent: int
+) -> float:
+    """Return by how much the covariance of a robust fit exceeds that of its weights.
+
+    The usual factor of M-estimators, E[psi^2] / E[psi']^2, over what the weights alone
+    would say, for Student's t in three dimensions.
+
+    Args:
+        e: Squared deviations over the squared scale.
+        free: What poses left free of each position, 0 to 3.
+        spent: Unknowns that all frames share.
+    """
+    w = (TAIL + 3.0) / (TAIL + e)
+    left = float(w @ free)
+    left *= max(1.0 - spent / max(float(free.sum()), 1.0), 0.1)
+    bend = w * (1.0 - 2.0 / 3.0 * e / (TAIL + e))
+    if not left > 0.0:
+        return 1.0
+    return float(w**2 @ e) / left * float(w.mean() / bend.mean()) ** 2

@@ -1,0 +1,127 @@
+"""The calibration of a person with known landmarks: which frame, which shoulders."""
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.calibrate._adjust import rests, settled
+from marey.calibrate._figure import Figure, Shape
+from marey.calibrate._fit import Fit, fitted, posed
+from marey.calibrate._landmarks import Landmarks
+from marey.calibrate._options import CalibrateOptions
+from marey.calibrate._reference import candidates, without_gaps
+from marey.calibrate._start import Start, can_have_clavicles, person_start
+
+Array = np.ndarray
+
+TRIED = 20
+"""Frames of all sessions on which candidates for the reference compete."""
+
+TRIED_FRAMES, FEWEST_FRAMES, TRIED_ROUNDS = 30, 12, 2
+"""Frames of all sessions, at least of each, and turns that decide about the shoulders.
+"""
+
+FAR = 0.010
+"""Errors much beyond this, in metres, are those of markers that nothing tells."""
+
+BETTER = 1.05
+"""Shoulders that move must predict better by this much."""
+
+UPPER = ("Chest", "Shoulder", "UpperArm", "LowerArm")
+
+
+def person_fit(
+    figure: Figure,
+    shape: Shape,
+    marks: Landmarks,
+    sessions: tuple[Float[Array, "_ marker 3"], ...],
+    *,
+    options: CalibrateOptions,
+) -> Fit | None:
+    """Return the calibrated person; None if no frame shows it whole."""
+    points = np.concatenate(sessions)
+    possible = options.shoulders != "fixed" and can_have_clavicles(figure, marks)
+    best: tuple[float, int, Array] | None = None
+    for frame in candidates(points, marks):
+        whole = points.copy()
+        whole[frame] = without_gaps(figure, points, frame)
+        if not np.isfinite(whole[frame]).all():
+            continue
+        start = person_start(figure, shape, marks, whole, frame, clavicles=possible)
+        if not np.isfinite(start.shape.o).all():
+            continue
+        score = _misfit(start, sessions)
+        if best is None or score < best[0]:
+            best = score, frame, whole
+    if best is None:
+        return None
+    _, frame, whole = best
+    starts = {
+        moving: person_start(figure, shape, marks, whole, frame, clavicles=moving)
+        for moving in ((True, False) if possible else (False,))
+    }
+    start = starts[possible]
+    if possible and options.shoulders == "auto":
+        tried = {m: _tried(start, sessions, options) for m, start in starts.items()}
+        miss = {moving: _hidden_error(fit) for moving, fit in tried.items()}
+        moving = miss[True] * BETTER < miss[False]
+        start = replace(starts[moving], shape=tried[moving].shape)
+    return fitted(
+        start,
+        sessions,
+        most=options.per_session(len(sessions)),
+        independent=options.independent,
+    )
+
+
+def _misfit(start: Start, sessions: tuple[Array, ...]) -> float:
+    """Return how badly a start suits some frames, in metres.
+
+    To a tenth of a millimetre: of starts as good as each other the first is taken.
+    """
+    poses = posed(start, sessions, max(TRIED // len(sessions), 5))
+    far = []
+    for session in range(len(poses)):
+        rest, weight, _ = rests(start.figure, start.shape, poses, session)
+        far.append(np.linalg.norm(rest, axis=-1)[weight > 0.0])
+    off = np.concatenate(far)
+    return round(float(np.median(off) + 0.2 * np.quantile(off, 0.9)), 4)
+
+
+def _tried(start: Start, sessions: tuple[Array, ...], options: CalibrateOptions) -> Fit:
+    """Return a figure fitted in haste."""
+    return fitted(
+        start,
+        sessions,
+        most=max(TRIED_FRAMES // len(sessions), FEWEST_FRAMES),
+        independent=options.independent,
+        rounds=TRIED_ROUNDS,
+        adapt=False,
+    )
+
+
+def _hidden_error(fit: Fit) -> float:
+    """Return how badly hidden markers of the upper body are predicted.
+
+    Each is hidden in turn. The mean of log(1 + squared distance), so that no single
+    one decides which nothing could tell.
+    """
+    upper = [i for i, name in enumerate(fit.figure.names) if name.endswith(UPPER)]
+    total, count = 0.0, 0
+    for session, some in enumerate(fit.poses):
+        alone = replace(
+            fit.shape,
+            m=fit.shape.m[session][None],
+            noise=fit.shape.noise[session][None],
+        )
+        for k in np.flatnonzero(np.isin(fit.figure.segment, upper)):
+            points = some.points.copy()
+            points[:, k] = np.nan
+            blind = settled(fit.figure, alone, (replace(some, points=points),), 10)[0]
+            whole = (replace(blind, points=some.points),)
+            rest, weight, _ = rests(fit.figure, alone, whole, 0)
+            off = np.sum(rest[:, k] ** 2, axis=-1)[weight[:, k] > 0.0]
+            total += float(np.sum(np.log1p(off / FAR**2)))
+            count += len(off)
+    return total / max(count, 1)

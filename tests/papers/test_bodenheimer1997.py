@@ -1,0 +1,144 @@
+"""Bodenheimer1997: each published experiment that can be rebuilt, in small."""
+
+import io
+
+import numpy as np
+import pytest
+
+from marey import papers, robust, synth
+from marey.papers import Effort
+from marey.papers import _bodenheimer_lengths as lengths
+from marey.papers import _bodenheimer_poses as poses
+from marey.papers import _bodenheimer_takes as takes
+from marey.papers import _bodenheimer_virtual as layouts
+from marey.pose.reference import joint_use
+
+QUICK = Effort(quick=True)
+
+
+@pytest.fixture(scope="module")
+def samples():
+    rng = np.random.default_rng(508)
+    return [lengths.sample(rng) for _ in range(100)]
+
+
+def test_section_3_1_the_collarbone_of_508_frames(samples):
+    """Paper: 13.3 cm by hand, 13.2 robust, 14.1 by the mean, 6 % off."""
+    off = lengths.errors(samples)
+    by_hand = np.mean([s.edited for s in samples])
+    assert by_hand + off["mean"].mean() == pytest.approx(14.1, abs=0.1)
+    assert by_hand + off["huber"].mean() == pytest.approx(13.3, abs=0.05)
+    assert np.abs(off["tukey"]).max() < 0.02
+    rms = {method: np.sqrt(np.mean(o**2)) for method, o in off.items()}
+    assert rms["tukey"] < rms["huber"] < 0.02
+
+
+def test_section_3_1_wild_frames_are_tagged_and_good_ones_are_not(samples):
+    printed, ours = (
+        lengths.tag_rates(samples, rule) for rule in lengths.RULES.values()
+    )
+    assert ours[1] == printed[1] == 1.0
+    assert ours[2] < 0.01
+    assert printed[2] == pytest.approx(0.045, abs=0.005)
+
+
+@pytest.fixture(scope="module")
+def walk():
+    figure = synth.human(seed=0)
+    return takes.prepared(takes.recorded(figure, takes.walk(figure, 0), 0))
+
+
+def test_section_3_2_a_walk_of_201_frames_in_4389_iterations(walk):
+    """And 306 s on a Pentium 133; here fewer, in a thousandth of the time."""
+    assert walk.take.n_frames == 201
+    poses.by_bfgs(walk, tolerance=poses.LOOSE)  # compiles
+    for rotation in ("euler", "quaternion"):
+        run = poses.by_bfgs(walk, rotation=rotation, tolerance=poses.LOOSE)
+        assert run.steps < 4389
+        assert run.seconds < 3.0
+        assert poses.rms_mm(poses.off_data(walk, run.motion)) < 4.0
+        assert poses.rms_mm(poses.off_truth(walk, run.motion)) < 10.0
+
+
+def test_section_3_2_wild_joints_are_tagged_and_ignored(walk):
+    """Without the tags the errors would be those of the gross frames."""
+    away = np.linalg.norm(
+        walk.virtual.positions
+        - walk.recording.truth.motion.T_world_joint()[..., :3, 3],
+        axis=-1,
+    )
+    assert walk.wild[away > 0.1].mean() > 0.95
+    assert walk.wild[away < 0.02].mean() < 0.02
+
+
+def test_figure_11_end_effectors_stay_where_they_were(walk):
+    """Hands and feet move by millimetres, and with weight by tenths of them."""
+    motion = poses.by_bfgs(walk).motion
+    for _, before, after, moved, heavy in poses._effectors(walk, motion).rows:
+        assert after < before < 8.0
+        assert moved < 4.0
+        assert heavy < 0.3 * moved
+
+
+def test_figures_7_to_9_a_reference_makes_shoulders_alike():
+    figure = synth.human(seed=1)
+    low, medium = (
+        takes.prepared(takes.recorded(figure, takes.reach(figure, height), 3))
+        for height in (takes.LOW, takes.MEDIUM)
+    )
+    options = {"rotation": "euler", "weights": poses.INFERRED, "tolerance": 1e-6}
+    other = poses.by_bfgs(medium, **options).motion
+    alone = poses.by_bfgs(low, **options).motion
+    led = poses.by_bfgs(low, reference=other, **options).motion
+    angle = {}
+    for name, motion in (("alone", alone), ("led", led)):
+        use = joint_use(motion, other)
+        angle[name] = np.degrees(use.angle[use.names.index(poses.SHOULDER)])
+    assert angle["led"] < 12.0
+    assert angle["led"] < 0.5 * angle["alone"]
+    # End effectors do not pay for it.
+    hand = low.skeleton.index("RightHand")
+    good = ~low.wild[:, hand]
+    off = [poses.off_data(low, motion)[good, hand] for motion in (alone, led)]
+    assert np.sqrt(np.mean(off[1] ** 2)) < 1.05 * np.sqrt(np.mean(off[0] ** 2))
+
+
+def test_section_2_a_moved_sensor_shows_at_the_knee():
+    seen = layouts._slipped(Effort())
+    (finding,) = seen.findings()
+    assert finding.subject == layouts.MOVED
+    assert finding.value == pytest.approx(layouts.BY, abs=0.015)
+
+
+def test_section_2_2_a_zero_pose_calibrates_to_a_few_degrees():
+    take = synth.human(seed=0).record(
+        "walk", sensors=True, markers="none", seconds=0.5, rate=30.0
+    )
+    found = layouts.calibrated(take, 0)
+    own = take.truth.T_body_sensor
+    R = np.swapaxes(found.T_joint_sensor, -1, -2) @ own
+    cosine = 0.5 * (np.trace(R[:, :3, :3], axis1=1, axis2=2) - 1.0)
+    assert np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))).max() < 15.0
+    assert np.abs(found.T_joint_sensor[:, :3, 3] - own[:, :3, 3]).max() < 0.0032
+
+
+@pytest.mark.parametrize("name", list(papers.experiments("bodenheimer1997")))
+def test_every_experiment_has_tables_and_its_figures_can_be_drawn(name):
+    ((_, found),) = papers.run("bodenheimer1997", QUICK, only=(name,))
+    assert found.tables
+    assert found.note
+    for draw in found.figures.values():
+        figure = pytest.importorskip("matplotlib.figure").Figure(layout="constrained")
+        draw(figure)
+        figure.savefig(io.BytesIO(), format="png")
+        assert figure.get_suptitle()
+        assert all(axes.get_xlabel() for axes in figure.axes)
+
+
+def test_the_printed_rule_is_twice_the_median_deviation():
+    x = np.array([0.0, 1.0, -1.0, 2.0, -2.0, 2.0 * 1.483 + 0.01, 2.0 * 1.483 - 0.01])
+    middle, scale = robust.median_and_scale(x)
+    printed = next(iter(lengths.RULES.values()))
+    np.testing.assert_array_equal(
+        robust.tagged(x, **printed), np.abs(x - middle) > 2.0 * scale
+    )

@@ -1,0 +1,77 @@
+"""What the bodies of real people should be called, by what their markers are called."""
+
+import numpy as np
+from real import optical
+
+SIDES = {"L": "Left", "R": "Right"}
+PARTS = {
+    "UpperArm": ("uarm{s}", "humerus_{l}", "{S}Arm"),
+    "LowerArm": ("farm{s}", "ulna_{l}", "{S}ForeArm"),
+    "Hand": ("hand{s}", "hand_{l}", "{S}Hand"),
+    "UpperLeg": ("thigh{s}", "femur_{l}", "{S}UpLeg"),
+    "LowerLeg": ("shank{s}", "tibia_{l}", "{S}Leg"),
+    "Foot": ("foot{s}", "talus_{l}", "{S}Foot"),
+    "Toes": ("toe{s}", "{S}ToeBase", "{S}Toe"),
+    "Shoulder": ("clav{s}", "{S}Shoulder"),
+}
+NAMES = {
+    "head": {"Head"},
+    "Head": {"Head"},
+    "pelvis": {"Hips"},
+    "Hips": {"Hips"},
+    **{body: {"Chest", "Spine"} for body in ("torso", "Spine", "Spine1", "Spine2")},
+    **{
+        known.format(s=s, l=s.lower(), S=side): {side + part}
+        for s, side in SIDES.items()
+        for part, spellings in PARTS.items()
+        for known in spellings
+    },
+}
+"""Names that are right for each true body."""
+
+PEOPLE = [
+    name
+    for name in optical.SETS
+    if not name.startswith(("pendulum", "racing", "scapula", "glove"))
+]
+
+
+def scored(known, names, marker_body, match):
+    """How many bodies have the right name, a wrong one, and none.
+
+    Args:
+        known: The recording with its true bodies.
+        names: The name that each body was given.
+        marker_body: The body of each marker.
+        match: The true body that each body is.
+    """
+    count = {"right": 0, "wrong": 0, "none": 0}
+    for body, name in enumerate(names):
+        own = name.rpartition(":")[2]
+        inside = [known.allowed[m] for m in np.flatnonzero(marker_body == body)]
+        fits = own in _right(known, inside, match.get(body, ""))
+        count["none" if own.startswith("body") else "right" if fits else "wrong"] += 1
+    return count
+
+
+def _right(known, inside, body):
+    """Names that are right for a body with these markers.
+
+    That of the true body it was matched with, and of bodies that it holds most of; of a
+    piece that was matched with none, those of what it may be a piece of.
+    """
+    right = set(NAMES.get(body.rpartition(".")[2], ()))
+    for true in {true for bodies in inside for true in bodies}:
+        here = sum(true in bodies for bodies in inside)
+        most = 2 * here > sum(bodies[0] == true for bodies in known.allowed)
+        if most or not body:
+            right |= NAMES.get(true.rpartition(".")[2], set())
+    return right
+
+
+def total(rows):
+    """The sums of a table of counts."""
+    return {
+        key: sum(row[key] for row in rows.values())
+        for key in ("right", "wrong", "none")
+    }

@@ -1,0 +1,228 @@
+"""Calibration of people: landmarks, shoulders, sets, and bones nearer to the truth."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from marey import build_skeleton, fit_joints, geometry, segment, synth
+from marey.calibrate import CalibrateOptions, calibrate
+from marey.take import Take
+from marey.topology import named_tree
+
+BONES = ("LowerLeg", "Foot", "LowerArm", "Hand")
+MILLIMETRE = 1e-3
+
+
+def started(take):
+    """The skeleton that the stages before give."""
+    bodies = segment(take)
+    joints = fit_joints(bodies)
+    return build_skeleton(
+        bodies, joints, named_tree(bodies.parents, bodies.names, joints)
+    )
+
+
+def errors(found, true, names=BONES):
+    """Differences of bone lengths and of the distance of the hips, in metres."""
+    sides = [side + name for name in names for side in ("Left", "Right")]
+    bones = [found.lengths[found.index(n)] - true.lengths[true.index(n)] for n in sides]
+    return np.array([*bones, _hips(found) - _hips(true)])
+
+
+def _hips(skeleton):
+    place = skeleton.rest()[:, :3, 3]
+    left, right = (skeleton.index(f"{side}UpperLeg") for side in ("Left", "Right"))
+    return np.linalg.norm(place[left] - place[right])
+
+
+def rms(values):
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+@pytest.fixture(scope="module")
+def walker():
+    """A person walking, a millimetre of noise, nothing else."""
+    figure = synth.human(1.8, seed=3)
+    take = figure.record(
+        "walk", seconds=4.0, rate=60.0, markers="sparse41", noise=5e-4, seed=3
+    )
+    return figure, take, started(take)
+
+
+@pytest.fixture(scope="module")
+def fleshy():
+    """The same with skin that slides by a centimetre."""
+    figure = synth.human(1.7, seed=4)
+    take = figure.record(
+        "walk",
+        seconds=4.0,
+        rate=60.0,
+        markers="sparse41",
+        noise=5e-4,
+        soft_tissue=0.010,
+        seed=4,
+    )
+    return figure, take, started(take)
+
+
+def test_bones_are_known_to_millimetres_where_skin_does_not_move(walker):
+    figure, take, start = walker
+    found = calibrate(start, take)
+    assert rms(errors(found.skeleton, figure.skeleton)) < 3.0 * MILLIMETRE
+    assert found.white_share == 1.0
+
+
+def test_bones_come_nearer_to_the_truth_where_it_does(fleshy):
+    figure, take, start = fleshy
+    found = calibrate(start, take)
+    before = rms(errors(start, figure.skeleton))
+    after = rms(errors(found.skeleton, figure.skeleton))
+    assert after < 0.5 * before
+    assert found.white_share < 0.3
+
+
+def test_legs_lie_within_their_doubts(fleshy):
+    figure, take, start = fleshy
+    found = calibrate(start, take).skeleton
+    for name in ("LeftLowerLeg", "RightLowerLeg", "LeftFoot", "RightFoot"):
+        off = found.lengths[found.index(name)]
+        off -= figure.skeleton.lengths[figure.skeleton.index(name)]
+        assert abs(off) < 3.0 * found.length_sd[found.index(name)]
+
+
+def test_a_person_stands_in_a_t_pose_on_the_ground(fleshy):
+    _, take, start = fleshy
+    found = calibrate(start, take).skeleton
+    place = found.rest()[:, :3, 3]
+
+    def way(name):
+        return found.offset[found.index(name)] / found.lengths[found.index(name)]
+
+    assert way("LeftLowerArm") == pytest.approx([0, 1, 0], abs=1e-9)
+    assert way("RightHand") == pytest.approx([0, -1, 0], abs=1e-9)
+    assert way("LeftFoot") == pytest.approx([0, 0, -1], abs=1e-9)
+    markers = place[found.marker_joint] + found.marker_offset
+    assert min(place[:, 2].min(), markers[:, 2].min()) == pytest.approx(0.0, abs=1e-9)
+    assert found.offset[0, :2] == pytest.approx([0.0, 0.0], abs=1e-12)
+    hung = found.offset[found.parent == 0]
+    assert hung.mean(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
+
+
+@pytest.mark.parametrize("turn", [[0, 0, 2.0], [1.5707963, 0, 0], [0, 3.14159265, 0]])
+def test_which_way_is_up_does_not_matter(fleshy, turn):
+    _, take, start = fleshy
+    R = geometry.rotation_exp(np.array(turn, dtype=float))
+    T = geometry.transform(R, np.array([3.0, -2.0, 1.0]))
+    moved = replace(take, points=geometry.apply(T, take.points))
+    one = calibrate(start, take).skeleton
+    two = calibrate(start, moved).skeleton
+    assert two.lengths == pytest.approx(one.lengths, abs=1e-4)
+
+
+def test_the_start_hardly_matters(fleshy):
+    _, take, start = fleshy
+    rng = np.random.default_rng(1)
+    spoilt = replace(
+        start,
+        offset=start.offset + 0.05 * rng.normal(size=start.offset.shape),
+        marker_offset=start.marker_offset
+        + 0.02 * rng.normal(size=start.marker_offset.shape),
+    )
+    one = calibrate(start, take).skeleton
+    two = calibrate(spoilt, take).skeleton
+    assert rms(errors(two, one)) < 0.5 * MILLIMETRE
+
+
+def test_shoulders_are_as_asked(fleshy):
+    _, take, start = fleshy
+    moving = calibrate(start, take, options=CalibrateOptions(shoulders="move"))
+    fixed = calibrate(start, take, options=CalibrateOptions(shoulders="fixed"))
+    found = moving.skeleton
+    assert found.names[found.parent[found.index("LeftUpperArm")]] == "LeftShoulder"
+    assert found.names[found.parent[found.index("LeftShoulder")]] == "Chest"
+    label = found.marker_labels.index("LSHO")
+    assert found.names[found.marker_joint[label]] == "LeftShoulder"
+    assert "LeftShoulder" not in fixed.skeleton.names
+    assert "shoulders-move" in [finding.code for finding in moving.findings]
+    assert (found.parent < np.arange(found.n_joints)).all()
+
+
+def test_shoulders_that_shrug_are_found():
+    figure = synth.human(1.75, seed=5)
+    take = figure.record(
+        "kick_punch", seconds=4.0, rate=60.0, markers="sparse41", noise=5e-4, seed=5
+    )
+    start = started(take)
+    shrug = 0.03 * np.sin(np.linspace(0.0, 12.0, take.n_frames))
+    up = np.zeros_like(take.points)
+    arms = ("SHO", "UPA", "ELB", "FRM", "WRA", "WRB", "FIN")
+    for k, label in enumerate(take.labels):
+        if label[1:] in arms:
+            up[:, k, 2] = shrug * (1.0 if label[0] == "L" else -1.0)
+    shrugged = calibrate(start, replace(take, points=take.points + up)).skeleton
+    plain = calibrate(start, take).skeleton
+    assert "LeftShoulder" in shrugged.names
+    assert "LeftShoulder" not in plain.names
+
+
+def test_a_lower_body_alone_is_calibrated(walker):
+    figure, take, _ = walker
+    legs = ("FWT", "BWT", "THI", "KNE", "SHN", "ANK", "HEE", "TOE", "MT5")
+    keep = [k for k, label in enumerate(take.labels) if label[1:] in legs]
+    take = take.select(keep)
+    found = calibrate(started(take), take).skeleton
+    off = errors(found, figure.skeleton, names=("LowerLeg", "Foot"))
+    assert rms(off) < 3.0 * MILLIMETRE
+    assert "Chest" not in found.names
+
+
+def test_a_person_without_an_upright_frame_is_calibrated():
+    figure = synth.human(1.8, seed=6)
+    take = figure.record(
+        "exercise", seconds=4.0, rate=60.0, markers="sparse41", noise=5e-4, seed=6
+    )
+    start = started(take)
+    # Only frames with a bent knee are left.
+    hip, knee, ankle = (
+        take.points[:, take.labels.index(label)] for label in ("LFWT", "LKNE", "LANK")
+    )
+    up, down = hip - knee, ankle - knee
+    bent = np.sum(up * down, axis=1) / np.linalg.norm(up, axis=1)
+    angle = np.arccos(bent / np.linalg.norm(down, axis=1))
+    keep = np.flatnonzero(angle < np.quantile(angle, 0.5))
+    crouched = Take(rate=take.rate, points=take.points[keep], labels=take.labels)
+    found = calibrate(start, crouched).skeleton
+    assert rms(errors(found, figure.skeleton)) < 8.0 * MILLIMETRE
+
+
+def test_labels_that_mean_nothing_still_give_a_person(walker):
+    figure, take, start = walker
+    names = {label: f"x{k}" for k, label in enumerate(start.marker_labels)}
+    start = replace(start, marker_labels=tuple(names.values()))
+    take = replace(take, labels=tuple(names.get(x, x) for x in take.full_labels))
+    found = calibrate(start, take)
+    assert np.isfinite(found.skeleton.offset).all()
+    off = errors(found.skeleton, figure.skeleton, names=("LowerLeg",))
+    assert rms(off) < 30.0 * MILLIMETRE
+
+
+def test_bones_are_kept_on_another_day(fleshy):
+    _, take, start = fleshy
+    found = calibrate(start, take)
+    shift = 0.01 * np.random.default_rng(7).normal(
+        size=found.skeleton.marker_offset.shape
+    )
+    moved = replace(found.skeleton, marker_offset=found.skeleton.marker_offset + shift)
+    kept = calibrate(moved, take, options=CalibrateOptions(keep_bones=True))
+    assert (kept.skeleton.offset == found.skeleton.offset).all()
+    assert kept.rms < 1.01 * found.rms
+
+
+def test_landmarks_in_one_place_do_no_harm(walker):
+    _, take, start = walker
+    points = take.points.copy()
+    for label in ("LFWT", "RFWT", "LBWT", "RBWT"):
+        points[:, take.labels.index(label)] = points[:, take.labels.index("LFWT")]
+    found = calibrate(start, replace(take, points=points))
+    assert np.isfinite(found.skeleton.offset).all()

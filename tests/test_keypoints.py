@@ -1,0 +1,192 @@
+"""Points that are joints: bones between them, joints in them, names by their looks."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import marey
+from marey import geometry, synth
+from marey.joints import fit_joints
+from marey.segment import segment
+from marey.segment._pairs import pair_statistics
+from marey.segment.keypoints import are_keypoints, owners_of
+from marey.topology import infer_tree
+
+
+def keypoints(figure, motion, *, noise=0.0, names=False, seconds=8.0):
+    """The joint centres of a figure as the points of a take, and its bones."""
+    take = figure.record(motion, seconds=seconds, rate=50.0)
+    skeleton, motion = take.truth.skeleton, take.truth.motion
+    points = motion.T_world_joint()[..., :3, 3]
+    rng = np.random.default_rng(5)
+    points = points + noise * rng.standard_normal(points.shape)
+    labels = skeleton.names if names else [f"M{i:03}" for i in range(points.shape[1])]
+    bones = {
+        frozenset((i, int(p))) for i, p in enumerate(skeleton.parent.tolist()) if p >= 0
+    }
+    return marey.Take(rate=50.0, points=points, labels=tuple(labels)), bones
+
+
+def pairs_inside(bodies):
+    """Every two points of one body."""
+    return {
+        frozenset((int(i), int(j)))
+        for body in bodies.shared.T
+        for i in np.flatnonzero(body)
+        for j in np.flatnonzero(body)
+        if i < j
+    }
+
+
+def sets_of(shared):
+    """The points of each body, in no order."""
+    return {frozenset(np.flatnonzero(body).tolist()) for body in shared.T}
+
+
+@pytest.fixture(scope="module")
+def person():
+    return keypoints(synth.human(), "exercise")
+
+
+def test_exact_joint_centres_are_known_by_their_motion(person):
+    take, bones = person
+    bodies = segment(take)
+    assert bodies.keypoints
+    assert bones <= pairs_inside(bodies)
+
+
+def test_markers_are_no_joints():
+    for markers in ("dense110", 53, 3):
+        take = synth.human(seed=1).record(
+            "exercise", seconds=6.0, rate=50.0, markers=markers, noise=1e-3
+        )
+        kept = np.arange(len(take.labels))
+        assert not are_keypoints(take, pair_statistics([take.points]), kept)
+
+
+def test_bodies_of_exact_joints_are_rigid_and_share_their_joints(person):
+    take, _ = person
+    bodies = segment(take)
+    for body in bodies.shared.T:
+        inside = take.points[:, body]
+        apart = np.linalg.norm(inside[:, :, None] - inside[:, None], axis=-1)
+        assert np.ptp(apart, axis=0).max() < 5e-3
+    joints = fit_joints(bodies)
+    tree = infer_tree(joints)
+    assert len(tree.roots) == 1
+    for body in np.flatnonzero(tree.parent >= 0):
+        shared = bodies.shared[:, body] & bodies.shared[:, tree.parent[body]]
+        assert shared.sum() == 1
+        a, _ = joints.pair[tree.edge[body]]
+        center = geometry.apply(
+            bodies.T_world_body[:, a], joints.center_a[tree.edge[body]]
+        )
+        np.testing.assert_allclose(center, take.points[:, shared][:, 0], atol=5e-3)
+
+
+def test_the_order_of_the_points_does_not_matter(person, rng):
+    take, _ = person
+    order = rng.permutation(len(take.labels))
+    mixed = segment(take.select(order.tolist()))
+    assert sets_of(mixed.shared[np.argsort(order)]) == sets_of(segment(take).shared)
+
+
+def test_size_and_place_do_not_matter(person):
+    take, _ = person
+    turn = geometry.transform(
+        geometry.rotation_exp(np.array([0.0, 0.0, 1.0])), np.array([1.0, 2.0, 0.0])
+    )
+    moved = replace(take, points=0.05 * geometry.apply(turn, take.points))
+    assert sets_of(segment(moved).shared) == sets_of(segment(take).shared)
+
+
+FACE = {
+    "nose": (0.1, 0.0, 0.08),
+    "left_eye": (0.08, 0.03, 0.12),
+    "right_eye": (0.08, -0.03, 0.12),
+    "left_ear": (0.0, 0.08, 0.1),
+    "right_ear": (0.0, -0.08, 0.1),
+}
+PARTS = {
+    "shoulder": "UpperArm",
+    "elbow": "LowerArm",
+    "wrist": "Hand",
+    "hip": "UpperLeg",
+    "knee": "LowerLeg",
+    "ankle": "Foot",
+}
+COCO = [*FACE, *(f"{side}_{joint}" for joint in PARTS for side in ("left", "right"))]
+
+
+def coco(labels=tuple(COCO)):
+    """A person seen by a program for video: joints with an error of a centimetre."""
+    human = synth.human()
+    take = human.record("walk", seconds=6.0, rate=50.0)
+    names, T = take.truth.skeleton.names, take.truth.motion.T_world_joint()
+    head = T[:, names.index("Head")]
+    points = []
+    for word in COCO:
+        side, _, joint = word.partition("_")
+        if word in FACE:
+            points.append(geometry.apply(head, np.array(FACE[word])))
+        else:
+            points.append(T[:, names.index(side.title() + PARTS[joint]), :3, 3])
+    rng = np.random.default_rng(2)
+    stacked = np.stack(points, axis=1)
+    stacked = stacked + 0.01 * rng.standard_normal(stacked.shape)
+    return marey.Take(rate=50.0, points=stacked, labels=labels)
+
+
+def test_noisy_joints_are_known_by_their_names():
+    """Limbs go from joint to joint, left on the left."""
+    bodies = segment(coco())
+    inside = pairs_inside(bodies)
+    for side in ("left", "right"):
+        for limb in (("shoulder", "elbow", "wrist"), ("hip", "knee", "ankle")):
+            ends = [COCO.index(f"{side}_{joint}") for joint in limb]
+            assert {frozenset(ends[:2]), frozenset(ends[1:])} <= inside
+    assert infer_tree(fit_joints(bodies)).roots.size == 1
+
+
+def test_all_ways_to_write_a_side_are_one():
+    spelled = (
+        COCO,
+        [f"{n.split('_')[-1].title()}{n[0].upper() if '_' in n else ''}" for n in COCO],
+        [n.replace("left_", "L ").replace("right_", "R ") for n in COCO],
+    )
+    members = [segment(coco(tuple(labels))).shared for labels in spelled]
+    assert (members[0] == members[1]).all()
+    assert (members[0] == members[2]).all()
+
+
+def test_a_spine_that_ends_in_l_is_not_on_the_left():
+    labels = ["SpineF", "SpineM", "SpineL", "HipL", "HipR", "KneeL", "KneeR"]
+    labels += ["AnkleL", "AnkleR", "ShoulderL", "ShoulderR"]
+    x = [0.0, 0.1, 0.2, 0.21, 0.21, 0.22, 0.22, 0.22, 0.22, -0.02, -0.02]
+    y = [0.0, 0.0, 0.0, 0.03, -0.03, 0.03, -0.03, 0.03, -0.03, 0.03, -0.03]
+    z = [0.3, 0.3, 0.3, 0.28, 0.28, 0.2, 0.2, 0.1, 0.1, 0.28, 0.28]
+    rng = np.random.default_rng(0)
+    points = np.stack([x, y, z], axis=-1) + 0.01 * rng.standard_normal((200, 11, 3))
+    take = marey.Take(rate=50.0, points=points, labels=tuple(labels))
+    inside = pairs_inside(segment(take))
+    assert {frozenset((0, 1)), frozenset((1, 2))} <= inside
+
+
+def test_every_point_has_one_owner_and_every_bone_its_far_end(person):
+    bodies = segment(person[0])
+    owner = owners_of(bodies.shared.T)
+    assert (owner >= 0).all()
+    assert (np.bincount(owner, minlength=len(bodies.names)) >= 1).all()
+    assert all(bodies.shared[point, body] for point, body in enumerate(owner))
+
+
+def test_a_solved_person_of_keypoints_has_the_true_bones(person):
+    """One picture: joint centres in, the same skeleton out."""
+    take, bones = person
+    solution = marey.solve(take)
+    places = solution.motion.T_world_joint()[..., :3, 3]
+    away = np.linalg.norm(take.points[:, :, None] - places[:, None], axis=-1)
+    inner = [i for i in range(len(take.labels)) if sum(i in b for b in bones) > 1]
+    assert np.median(away.min(axis=2)[:, inner]) < 1e-3
+    assert any(f.code == "points-are-joints" for f in solution.report.findings)

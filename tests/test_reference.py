@@ -1,0 +1,225 @@
+"""Reference motions: matched in time, drawn to a little, compared by joint use."""
+
+from dataclasses import replace
+
+import numpy as np
+import posed
+import pytest
+
+import marey
+from marey import geometry, synth
+from marey.pose.reference import joint_use, warped, warped_times
+
+ARM = ("LeftUpperArm", "RightUpperArm")
+FITTERS = ("gauss_newton", "bfgs")
+
+
+@pytest.fixture(scope="module")
+def walk():
+    return synth.human(seed=1).perform("kick_punch", seconds=4.0, rate=30.0)
+
+
+def slowed(motion, keys):
+    """The motion with other timing: between keys it runs evenly."""
+    old, new = np.array(keys).T
+    times = np.arange(0.0, new[-1] + 1e-9, 1.0 / motion.rate)
+    return replace(motion.at(np.interp(times, new, old)), rate=motion.rate, start=0.0)
+
+
+KEYS = ((0.0, 0.0), (1.0, 2.0), (2.5, 3.0), (3.9, 5.0))
+
+
+# --- time -----------------------------------------------------------------------------
+
+
+def test_a_motion_matches_itself_frame_for_frame(walk):
+    np.testing.assert_allclose(warped_times(walk, walk), walk.times, atol=1e-12)
+
+
+def test_key_times_are_met_and_time_runs_evenly_between(walk):
+    other = replace(slowed(walk, KEYS), start=7.0)
+    keys = [(a, b + 7.0) for a, b in KEYS]
+    times = warped_times(walk, other, keys)
+    np.testing.assert_allclose(times, np.interp(other.times, *np.array(keys).T[::-1]))
+    same = warped(walk, other, keys)
+    assert (same.n_frames, same.rate, same.start) == (other.n_frames, 30.0, 7.0)
+    np.testing.assert_allclose(same.wxyz, other.wxyz, atol=1e-3)
+
+
+def test_without_keys_time_is_found_by_the_poses(walk):
+    """Slowed down and hurried: found to a frame or so where anything moves."""
+    other = slowed(walk, KEYS)
+    found = warped(walk, other)
+    blind = warped(walk, other, [KEYS[0], KEYS[-1]])
+
+    def off(motion):
+        return np.linalg.norm(
+            (motion.T_world_joint() - other.T_world_joint())[:, 1:, :3, 3]
+            - (motion.T_world_joint() - other.T_world_joint())[:, :1, :3, 3],
+            axis=-1,
+        )
+
+    assert np.sqrt(np.mean(off(found) ** 2)) < 0.02
+    assert np.sqrt(np.mean(off(found) ** 2)) < 0.2 * np.sqrt(np.mean(off(blind) ** 2))
+
+
+def test_where_the_figure_stands_and_how_large_it_is_does_not_matter(walk):
+    other = slowed(walk, KEYS)
+    T = geometry.transform(geometry.rotation_exp(np.array([0.0, 0.0, 2.0])), np.ones(3))
+    moved = replace(other, T_world_root=T @ other.T_world_root)
+    np.testing.assert_allclose(
+        warped_times(walk, moved), warped_times(walk, other), atol=1e-9
+    )
+    large = replace(walk.skeleton, offset=2.0 * walk.skeleton.offset)
+    np.testing.assert_allclose(
+        warped_times(replace(walk, skeleton=large), other),
+        warped_times(walk, other),
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [((0.0, 0.0), (2.0, 1.0), (1.0, 2.0)), ((0.0, 0.0), (9.0, 1.0)), ((1.0, -5.0),)],
+)
+def test_keys_that_cannot_be_are_refused(keys, walk):
+    with pytest.raises(marey.OptionError, match="keys"):
+        warped_times(walk, walk, keys)
+
+
+def test_strangers_have_nothing_to_compare(walk):
+    other = synth.pendulum().perform(seconds=1.0, rate=30.0)
+    with pytest.raises(marey.DataError, match="joint"):
+        joint_use(walk, other)
+    with pytest.raises(marey.DataError, match="same joints"):
+        warped_times(walk, other)
+
+
+# --- joint use ------------------------------------------------------------------------
+
+
+def test_the_same_joints_are_used_alike(walk):
+    use = joint_use(slowed(walk, KEYS), walk, KEYS)
+    assert np.degrees(use.angle).max() < 1.0
+    assert set(ARM) <= set(use.names)
+
+
+def test_a_joint_turned_otherwise_shows_by_its_angle(walk):
+    arm = walk.skeleton.index(ARM[0])
+    wxyz = walk.wxyz.copy()
+    turn = geometry.quat_exp(np.array([0.3, 0.0, 0.0]))
+    wxyz[:, arm] = geometry.quat_multiply(wxyz[:, arm], turn)
+    ends = [(t, t) for t in (walk.times[0], walk.times[-1])]
+    use = joint_use(replace(walk, wxyz=wxyz), walk, ends)
+    expected = np.where(np.array(use.names) == ARM[0], 0.3, 0.0)
+    np.testing.assert_allclose(use.angle, expected, atol=1e-9)
+
+
+# --- fitting --------------------------------------------------------------------------
+
+
+def sparse(motion, seed=0, **options):
+    """Upper arms without sensors, so that straight arms leave a twist open."""
+    figure = synth.human(seed=1)
+    take = synth.capture(
+        (figure,),
+        (motion,),
+        names=("",),
+        markers="none",
+        sensors=tuple(
+            figure.skeleton.names[j]
+            for j in figure.bodies
+            if figure.skeleton.names[j] not in ARM
+        ),
+        seed=seed,
+        corruption=synth.Corruption(**options),
+    )
+    return posed.worn(figure.skeleton, take), take
+
+
+def straight(swing):
+    """Arms that are straight and go forward by some angle and back, twisted."""
+    figure = synth.human(seed=1)
+    still = figure.perform("still", seconds=2.0, rate=30.0)
+    wxyz, share = still.wxyz.copy(), np.sin(np.linspace(0.0, np.pi, 60))
+    for side, sign in (("Left", 1.0), ("Right", -1.0)):
+        arm, fore = (figure.skeleton.index(f"{side}{p}Arm") for p in ("Upper", "Lower"))
+        first = geometry.quat_exp(swing * share[:, None] * [0.0, -1.0, 0.0])
+        twist = geometry.quat_exp(0.6 * sign * share[:, None] * [0.0, 1.0, 0.0])
+        wxyz[:, arm] = geometry.quat_multiply(
+            geometry.quat_multiply(first, wxyz[:, arm]), twist
+        )
+        wxyz[:, fore] = [1.0, 0.0, 0.0, 0.0]
+    return replace(still, wxyz=wxyz)
+
+
+@pytest.mark.parametrize("method", FITTERS)
+def test_what_the_data_leave_open_is_used_as_in_the_reference(method):
+    """Bodenheimer1997, Figs. 7-9: alone another twist, with a reference the same."""
+    reference, motion = straight(1.0), straight(0.8)
+    skeleton, take = sparse(motion, noise=2e-3, turn_noise=5e-3)
+    options = {"method": method}
+    alone = marey.solve_pose(skeleton, take, **options)
+    led = marey.solve_pose(skeleton, take, reference=reference, **options)
+    uses = [joint_use(m, reference) for m in (alone, led)]
+    own = [uses[0].names.index(name) for name in ARM]
+    assert np.degrees(uses[1].angle[own]).max() < 5.0
+    assert np.degrees(uses[0].angle[own]).max() > 20.0
+    # What the data do tell is told as before.
+    assert np.abs(posed.off(led, take) - posed.off(alone, take)).max() < 5e-3
+
+
+@pytest.mark.parametrize("method", FITTERS)
+def test_what_the_data_tell_is_not_bent_to_the_reference(method):
+    figure = synth.human(seed=1)
+    skeleton, take = posed.recorded(
+        figure, "walk", sensors=True, seconds=1.0, rate=30.0
+    )
+    reference = figure.perform("kick_punch", seconds=1.0, rate=30.0)
+    led = marey.solve_pose(skeleton, take, method=method, reference=reference)
+    assert posed.off(led, take).max() < 1e-3
+    start = {"reference": reference, "reference_sd": np.inf}
+    begun = marey.solve_pose(skeleton, take, method=method, **start)
+    assert posed.off(begun, take).max() < (1e-6 if method == "bfgs" else 1e-4)
+
+
+@pytest.mark.parametrize("method", FITTERS)
+def test_a_reference_carries_a_limb_through_a_gap(method):
+    """An arm out of sight for a second, the reference the same kick turned aside."""
+    figure = synth.human(seed=1)
+    skeleton, take = posed.recorded(
+        figure, "kick_punch", markers="none", sensors=True, seconds=4.0, rate=30.0
+    )
+    truth = take.truth.motion
+    arm = [skeleton.index(f"Right{part}") for part in ("UpperArm", "LowerArm", "Hand")]
+    wxyz = truth.wxyz.copy()
+    aside = geometry.quat_exp(np.array([0.0, 0.0, 0.25]))
+    wxyz[:, arm[0]] = geometry.quat_multiply(aside, wxyz[:, arm[0]])
+    reference = replace(truth, wxyz=wxyz)
+    ignore = np.zeros((take.n_frames, skeleton.n_joints), dtype=bool)
+    gap = slice(45, 75)
+    ignore[gap, arm] = True
+    options = {"method": method, "ignore": ignore}
+    alone = marey.solve_pose(skeleton, take, **options)
+    led = marey.solve_pose(skeleton, take, reference=reference, **options)
+    off = [posed.off(motion, take)[gap][:, arm].max() for motion in (alone, led)]
+    assert off[1] < 0.03
+    assert off[1] < 0.2 * off[0]
+    steps = posed.turns(led)[44:75, arm]
+    assert steps.max() < 1.5 * posed.turns(truth)[:, arm].max()
+
+
+def test_hinges_and_universal_joints_take_their_part_of_the_reference(rng):
+    """Node by node the rotations of the joints come back."""
+    from marey.pose._tree import nodes_of
+
+    skeleton = posed.every_kind(rng)
+    wxyz = np.array([posed.any_pose(skeleton, rng)[1] for _ in range(5)])
+    nodes = nodes_of(skeleton, limits=False)
+    turned = nodes.rotations(nodes.of_rotations(wxyz))
+    fixed = np.array(skeleton.kind) == "fixed"
+    np.testing.assert_allclose(
+        geometry.matrix_from_quat(turned[:, ~fixed]),
+        geometry.matrix_from_quat(wxyz[:, ~fixed]),
+        atol=1e-12,
+    )

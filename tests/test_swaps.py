@@ -1,0 +1,196 @@
+"""Labels that trade their markers: found, and traded back to the bit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from naive import swap_history
+
+import marey
+from marey import geometry, synth
+from marey.clean import find_swaps, unswapped
+
+SHORT = {"seconds": 5.0, "rate": 60.0}
+REAL = {"noise": 1e-3, "soft_tissue": 0.01}
+
+
+def traded(take, ring, first, last):
+    """The take with each label of a ring on the next one's marker."""
+    points = take.points.copy()
+    owners = [*ring[1:], ring[0]]
+    points[first : last + 1, ring] = take.points[first : last + 1, owners]
+    return replace(take, points=points)
+
+
+def told(swaps):
+    return {(frozenset(s.columns), s.first, s.last) for s in swaps}
+
+
+def columns(take, *labels):
+    return [take.labels.index(label) for label in labels]
+
+
+@pytest.fixture(scope="module")
+def walker():
+    return synth.human(seed=2).record("walk", markers="set53", seed=2, **SHORT, **REAL)
+
+
+@pytest.mark.parametrize("motion", synth.human().motions)
+@pytest.mark.parametrize("spoilt", [{}, REAL | {"gaps": 0.05}], ids=["exact", "real"])
+def test_labels_that_are_right_are_left_alone(motion, spoilt):
+    take = synth.human(seed=1).record(
+        motion, markers="set53", seed=1, **SHORT, **spoilt
+    )
+    assert find_swaps(take) == ()
+
+
+@pytest.mark.parametrize(
+    ("labels", "first", "last"),
+    [
+        (("RKNE", "RKNI"), 100, 160),
+        (("RKNE", "RKNI"), 100, 100),
+        (("LFHD", "C7"), 50, 120),
+        (("LKNE", "RKNE"), 80, 140),
+        (("LTOE", "LMT5"), 200, 299),
+        (("LELB", "LELI"), 0, 90),
+        (("RANK", "RHEE", "RTOE"), 120, 150),
+        (("LFWT", "LBWT", "RBWT", "RFWT"), 40, 70),
+    ],
+    ids=["pair", "frame", "bodies", "sides", "end", "start", "three", "four"],
+)
+def test_a_swap_is_found_to_the_frame_and_undone_to_the_bit(
+    walker, labels, first, last
+):
+    ring = columns(walker, *labels)
+    spoilt = traded(walker, ring, first, last)
+    (swap,) = find_swaps(spoilt)
+    assert (set(swap.columns), swap.first, swap.last) == (set(ring), first, last)
+    assert swap.after < 0.5 * swap.before
+    back = unswapped(spoilt, [swap])
+    np.testing.assert_array_equal(back.points, walker.points)
+    (finding,) = back.source.findings
+    assert finding.code == "labels-swapped"
+    assert finding.frames == (first, last)
+    assert all(label in finding.message for label in labels)
+
+
+def test_a_swap_that_begins_in_a_gap_of_one_label_is_undone(walker):
+    a, b = columns(walker, "RKNE", "RKNI")
+    points = traded(walker, [a, b], 100, 170).points.copy()
+    points[90:115, b] = np.nan
+    spoilt = replace(walker, points=points)
+    back = unswapped(spoilt, find_swaps(spoilt))
+    expected = walker.points.copy()
+    expected[90:100, b] = np.nan
+    expected[100:115, a] = np.nan
+    np.testing.assert_array_equal(back.points, expected)
+
+
+def test_filled_values_go_with_their_positions(walker):
+    a, b = columns(walker, "RKNE", "RKNI")
+    filled = np.zeros(walker.points.shape[:2], dtype=bool)
+    filled[120, a] = True
+    spoilt = replace(traded(walker, [a, b], 100, 150), filled=filled)
+    back = unswapped(spoilt, find_swaps(spoilt))
+    assert np.argwhere(back.filled).tolist() == [[120, b]]
+
+
+@pytest.mark.parametrize("change", ["order", "world", "time"])
+def test_neither_order_nor_world_nor_time_matter(walker, change, rng):
+    pairs = [("RKNE", "RKNI", 60, 90), ("LANK", "LHEE", 150, 200)]
+    spoilt = walker
+    for one, other, first, last in pairs:
+        spoilt = traded(spoilt, columns(walker, one, other), first, last)
+    plain = {(frozenset(s.labels), s.first, s.last) for s in find_swaps(spoilt)}
+    assert plain == {(frozenset(p[:2]), *p[2:]) for p in pairs}
+    n = spoilt.n_frames
+    if change == "order":
+        other = spoilt.select(rng.permutation(len(spoilt.labels)))
+    elif change == "world":
+        T = geometry.transform(geometry.rotation_exp(rng.normal(size=3)), np.ones(3))
+        other = replace(spoilt, points=geometry.apply(T, spoilt.points))
+    else:
+        other = replace(spoilt, points=spoilt.points[::-1].copy())
+    found = {(frozenset(s.labels), s.first, s.last) for s in find_swaps(other)}
+    if change == "time":
+        found = {(labels, n - 1 - last, n - 1 - first) for labels, first, last in found}
+    assert found == plain
+
+
+@pytest.mark.parametrize("markers", ["set53", "dense110"])
+@pytest.mark.parametrize(
+    ("skin", "gaps"), [(0.002, 0.0), (0.02, 0.0), (0.02, 0.05)], ids=str
+)
+def test_nearly_all_swapped_frames_are_found_and_hardly_any_other(markers, skin, gaps):
+    right = wrong = false = 0
+    for seed, motion in ((3, "walk"), (4, "kick_punch")):
+        take = synth.human(seed=seed).record(
+            motion,
+            markers=markers,
+            seed=seed,
+            noise=1e-3,
+            soft_tissue=skin,
+            gaps=gaps,
+            swaps=8,
+            **SHORT,
+        )
+        truth = swap_history(take, take.truth.changes("swaps"))
+        spans = [(s.columns, s.first, s.last) for s in find_swaps(take)]
+        found = np.tile(np.arange(len(take.labels)), (take.n_frames, 1))
+        for ring, first, last in spans:
+            found[first : last + 1, list(ring)] = np.roll(ring, -1)
+        swapped = (truth != np.arange(len(take.labels))) & take.seen
+        called = (found != np.arange(len(take.labels))) & take.seen
+        hit = swapped & (found == truth)
+        right += hit.sum()
+        wrong += swapped.sum()
+        false += (called & ~hit).sum()
+    assert right >= 0.99 * wrong
+    assert false <= 0.005 * wrong
+
+
+def test_spikes_and_phantoms_do_not_hide_swaps():
+    take = synth.human(seed=5).record(
+        "walk",
+        markers="set53",
+        seed=5,
+        gross=0.01,
+        phantoms=3,
+        swaps=3,
+        **SHORT,
+        **REAL,
+    )
+    clean = marey.clean(take)
+    wanted = {
+        frozenset((take.labels[c.index], take.labels[c.other]))
+        for c in take.truth.changes("swaps")
+    }
+    found = {
+        frozenset(f.subject.split("-"))
+        for f in clean.source.findings
+        if f.code == "labels-swapped"
+    }
+    assert found == wanted
+
+
+def test_bodies_are_the_same_with_and_without_swaps():
+    options = {"markers": "set53", "seed": 6, **SHORT, **REAL}
+    figure = synth.human(seed=6)
+    plain = figure.record("walk", **options)
+    spoilt = marey.clean(figure.record("walk", swaps=8, **options))
+    assert len(spoilt.source.findings) >= 6
+    np.testing.assert_array_equal(spoilt.points, plain.points)
+    expected, found = (marey.segment(t, method="overlap") for t in (plain, spoilt))
+    np.testing.assert_array_equal(found.marker_body, expected.marker_body)
+
+
+def test_swaps_can_be_left_as_they_are(walker):
+    spoilt = traded(walker, columns(walker, "RKNE", "RKNI"), 100, 160)
+    assert marey.clean(spoilt, swaps=False) is spoilt
+    assert marey.clean(spoilt) is not spoilt
+
+
+def test_too_few_markers_say_nothing():
+    points = np.random.default_rng(1).normal(size=(50, 4, 3))
+    take = marey.Take(rate=60.0, points=points, labels=("a", "b", "c", "d"))
+    assert find_swaps(take) == ()
