@@ -15,6 +15,12 @@ TIE = 1e-11
 ROUNDING = 1e-32
 SWEEPS = 12
 
+# The largest eigenvalue is found by Newton's method where it stands clear of the
+# others: the product of its distances to them is more than this share of its cube.
+CLEAR = 1e-3
+NEWTON_STEPS = 30
+CLOSE = 1e-12
+
 # One signature for every memory layout, so that one compilation serves all callers.
 SETS = types.Array(float64, 3, "A", readonly=True)
 WEIGHTS = types.Array(float64, 2, "A", readonly=True)
@@ -123,6 +129,69 @@ def _rotate(N, V, p, q):
 
 @no_type_check
 @njit(cache=True)
+def _cofactor(N, top, r, c):
+    """Return a cofactor of N - top 1."""
+    a, b, d = (r + 1) % 4, (r + 2) % 4, (r + 3) % 4
+    i, j, k = (c + 1) % 4, (c + 2) % 4, (c + 3) % 4
+    ai, aj, ak = N[a, i] - top * (a == i), N[a, j] - top * (a == j), N[a, k]
+    bi, bj, bk = N[b, i] - top * (b == i), N[b, j] - top * (b == j), N[b, k]
+    di, dj, dk = N[d, i] - top * (d == i), N[d, j] - top * (d == j), N[d, k]
+    ak, bk, dk = ak - top * (a == k), bk - top * (b == k), dk - top * (d == k)
+    det = ai * (bj * dk - bk * dj) - aj * (bi * dk - bk * di) + ak * (bi * dj - bj * di)
+    return det if (r + c) % 2 == 0 else -det
+
+
+@no_type_check
+@njit(cache=True)
+def _clear_top(H, N, q):
+    """Write N's largest eigenvector if it stands clear of the others, and say so.
+
+    Newton's method on the characteristic polynomial, from above, then one step of
+    Rayleigh's quotient. N has no trace, so that its largest eigenvalue is at most the
+    root of three quarters of its squares' sum.
+    """
+    square = 0.0
+    for i in range(3):
+        for j in range(3):
+            square += H[i, j] * H[i, j]
+    c2, c1 = -2.0 * square, 0.0
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        c1 -= 8.0 * H[0, i] * (H[1, j] * H[2, k] - H[1, k] * H[2, j])
+    c0 = 0.0
+    for i in range(4):
+        c0 += N[0, i] * _cofactor(N, 0.0, 0, i)
+    top, slope = np.sqrt(3.0 * square), 0.0
+    for _ in range(NEWTON_STEPS):
+        slope = (4.0 * top * top + 2.0 * c2) * top + c1
+        if not slope > CLEAR * top * top * top:
+            return False
+        step = (((top * top + c2) * top + c1) * top + c0) / slope
+        top -= step
+        if abs(step) <= CLOSE * top:
+            break
+    best, size = 0, 0.0
+    for i in range(4):
+        found = abs(_cofactor(N, top, i, i))
+        if found > size:
+            best, size = i, found
+    for _ in range(2):
+        norm = 0.0
+        for i in range(4):
+            q[i] = _cofactor(N, top, i, best)
+            norm += q[i] * q[i]
+        if not 0.0 < norm < np.inf:
+            return False
+        top = 0.0
+        for i in range(4):
+            for j in range(4):
+                top += q[i] * N[i, j] * q[j]
+        top /= norm
+    return True
+
+
+@no_type_check
+@njit(cache=True)
 def _is_tied(N, best):
     top = N[best, best]
     second = -np.inf
@@ -161,6 +230,7 @@ def fit_poses(points_b, points_a, weights, out):
     H = np.empty((3, 3))
     N = np.empty((4, 4))
     V = np.empty((4, 4))
+    q = np.empty(4)
     mean = np.empty((2, 3))
     for n in range(out.shape[0]):
         known = _means(points_b[n], points_a[n], weights[n], mean)
@@ -169,6 +239,9 @@ def fit_poses(points_b, points_a, weights, out):
             continue
         _moments(points_b[n], points_a[n], weights[n], mean, H)
         _horn(H, N)
+        if _clear_top(H, N, q):
+            _pose(q, mean, out[n])
+            continue
         _jacobi(N, V)
         best = 0
         for i in range(1, 4):

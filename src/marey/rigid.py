@@ -121,7 +121,8 @@ def _settled(points: Array, shape: Array, own: Array) -> tuple[Array, Array]:
     T = geometry.kabsch(shape, points, own)
     local = geometry.apply(geometry.inverse(T)[:, None], points)
     # A marker that no frame of the sample showed.
-    shape = np.where(np.isfinite(shape), shape, _median(local))
+    strange = ~np.isfinite(shape).all(axis=-1)
+    shape[strange] = _median(local[:, strange])
     weight, T = _posed(points, local, shape, own)
     for _ in range(LAST_ROUNDS):
         local = geometry.apply(geometry.inverse(T)[:, None], points)
@@ -141,8 +142,17 @@ def _posed(
 def _median(local: Array) -> Array:
     known = np.isfinite(local).all(axis=-1).any(axis=0)
     shape = np.full(local.shape[1:], np.nan)
-    shape[known] = np.nanmedian(local[:, known], axis=0)
+    shape[known] = _nanmedian(local[:, known])
     return shape
+
+
+def _nanmedian(values: Array) -> Array:
+    """Return medians over the first axis; several times as fast as NumPy's."""
+    ordered = np.sort(values, axis=0)  # NaN goes last
+    count = np.isfinite(values).sum(axis=0, keepdims=True)
+    middle = np.stack([(count - 1) // 2, count // 2])
+    both = np.take_along_axis(ordered[None], middle, axis=1)
+    return np.asarray(both.mean(axis=0)[0])
 
 
 def _mean(local: Array, weight: Array) -> Array:
@@ -161,7 +171,7 @@ def _trust(off: Array, shape: Array) -> Array:
     typical = np.zeros(off.shape[1])
     some = known.any(axis=0)
     # The median of a squared length in three dimensions is 0.79 of its mean.
-    typical[some] = np.nanmedian(off[:, some], axis=0) / 0.79
+    typical[some] = _nanmedian(off[:, some]) / 0.79
     floor = 1e-24 * np.nanmax(shape**2) + np.finfo(float).tiny
     usual = max(float(typical[some].mean()), floor)
     # Half the usual: with few markers the fit flatters some at the others' expense.

@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from real.loaders import reference_frames, reference_joints
 
 import marey
 from marey import geometry
@@ -19,8 +20,6 @@ from marey.calibrate._noise import usual_turns
 from marey.calibrate._poses import first_poses
 from marey.calibrate._problem import problem_of
 from marey.topology import named_tree
-
-from loaders import reference_frames, reference_joints  # isort: skip
 
 ADDBIO = "addbio_{}/{}.trc"
 SETS = {
@@ -145,10 +144,8 @@ def test_markers_are_near_and_hidden_ones_predicted(recordings, name):
     found = calibrated(recordings, name)
     _, takes = started(recordings, name)
     near, hidden = [], []
-    for session, (skeleton, take) in enumerate(
-        zip(found.skeletons, takes, strict=True)
-    ):
-        seen, unseen = errors(skeleton, take, found.marker_noise[session])
+    for one in zip(found.skeletons, takes, found.marker_noise, strict=True):
+        seen, unseen = errors(*one)
         near.append(seen)
         hidden.append(unseen)
     near, hidden = np.concatenate(near), np.concatenate(hidden)
@@ -218,16 +215,10 @@ def test_links_of_a_pendulum_are_as_long_as_they_are(recordings, name):
         body[found.skeleton.marker_labels[list(found.skeleton.marker_joint).index(j)]]
         for j in range(4)
     ]
-    place = dict(zip(named, found.skeleton.rest()[:4, :3, 3], strict=True))
-    if named[0] == "upper":
-        place["upper"] = place["static"]
-    assert link(found.skeleton, named, "middle", "lower") == pytest.approx(
-        519.0, abs=0.5
-    )
-
-
-def link(skeleton, named, one, other):
-    """Distance of the joints of two bodies, on the first's bone, in millimetres."""
-    joint = named.index(other)
-    assert named[skeleton.parent[joint]] == one
-    return skeleton.lengths[joint] / MILLIMETRE
+    skeleton, lower = found.skeleton, named.index("lower")
+    assert named[skeleton.parent[lower]] == "middle"
+    assert skeleton.lengths[lower] / MILLIMETRE == pytest.approx(519.0, abs=0.5)
+    assert named[0] == "upper"
+    ends = [skeleton.offset[named.index(name)] for name in ("static", "middle")]
+    length = np.linalg.norm(ends[0] - ends[1]) / MILLIMETRE
+    assert length == pytest.approx(519.0, abs=0.5)

@@ -1,13 +1,13 @@
 """Skeletons as readable JSON, `*.skel.json`: marey's own form, in metres and +Z up."""
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from marey.errors import DataError, OptionError
 from marey.io._format import File, Format, Output, WriteOptions, decoded
-from marey.skeleton import Skeleton
+from marey.skeleton import Kind, Skeleton
 
 MARK = "marey_skeleton"
 VERSION = 1
@@ -42,6 +42,10 @@ def _skeleton(content: dict[str, Any]) -> Skeleton:
         raise DataError(MARK, found=content[MARK], needed=VERSION)
     joints, markers = content["joints"], content["markers"]
     sensors = content.get("sensors", [])
+    strange = [j["kind"] for j in joints if j["kind"] not in get_args(Kind)]
+    if strange:
+        needed = f"one of {', '.join(get_args(Kind))}"
+        raise DataError("kind of a joint", found=strange[0], needed=needed)
     number = {str(joint["name"]): i for i, joint in enumerate(joints)}
     return Skeleton(
         names=tuple(str(joint["name"]) for joint in joints),
