@@ -81,3 +81,21 @@ def test_no_take_needs_to_show_everything(halves):
     )
     (subject,) = marey.solve(takes).subjects
     assert {"Head", "LeftFoot"} <= set(subject.skeleton.names)
+
+
+def test_markers_put_on_anew_do_not_spoil_the_joints():
+    """Another day, other places: joints come from one day, the bones from both."""
+    performer = synth.human(seed=1)
+    days = [
+        performer.record(
+            "exercise", seconds=6.0, rate=50.0, markers="set53", seed=seed, noise=1e-3
+        )
+        for seed in (1, 3)
+    ]
+    moved = days[0].truth.marker_offset - days[1].truth.marker_offset
+    assert np.abs(moved).max() > 0.01
+    one, both = marey.solve(days[0]), marey.solve(days)
+    assert np.array_equal(one.joints.center_a, both.joints.center_a, equal_nan=True)
+    (subject,) = both.subjects
+    for motion, day in zip(subject.motions, days, strict=True):
+        assert marey.metrics.compare(motion, day).position < 4e-3

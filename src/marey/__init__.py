@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from marey import synth as synth
     from marey import virtual as virtual
     from marey.bodies import Bodies as Bodies
+    from marey.calibrate import CalibrateOptions as CalibrateOptions
+    from marey.calibrate import Calibration as Calibration
+    from marey.calibrate import calibrate as calibrate
     from marey.clean import CleanOptions as CleanOptions
     from marey.clean import clean as clean
     from marey.clean import find_slips as find_slips
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "marey.bodies": ("Bodies",),
+    "marey.calibrate": ("CalibrateOptions", "Calibration", "calibrate"),
     "marey.clean": ("CleanOptions", "clean", "find_slips", "scaled"),
     "marey.errors": (
         "ConvergenceError",

@@ -147,12 +147,12 @@ def _median(local: Array) -> Array:
 
 
 def _nanmedian(values: Array) -> Array:
-    """Return medians over the first axis; several times as fast as NumPy's."""
-    ordered = np.sort(values, axis=0)  # NaN goes last
-    count = np.isfinite(values).sum(axis=0, keepdims=True)
-    middle = np.stack([(count - 1) // 2, count // 2])
-    both = np.take_along_axis(ordered[None], middle, axis=1)
-    return np.asarray(both.mean(axis=0)[0])
+    """Return medians over the first axis; of a sample, much sooner than NumPy does."""
+    ordered = np.sort(values.reshape(len(values), values[:1].size).T)  # NaN last
+    count = np.isfinite(ordered).sum(axis=1, keepdims=True)
+    middle = np.hstack([(count - 1) // 2, count // 2])
+    medians = np.take_along_axis(ordered, middle, axis=1).mean(axis=1)
+    return np.asarray(medians.reshape(values.shape[1:]))
 
 
 def _mean(local: Array, weight: Array) -> Array:

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from marey.calibrate._covariance import doubt_of
 from marey.calibrate._dress import dressed, reseated
-from marey.calibrate._fit import Fit, fitted
+from marey.calibrate._fit import ROUNDS, Fit, fitted
 from marey.calibrate._landmarks import landmarks_of
 from marey.calibrate._options import CalibrateOptions as CalibrateOptions
 from marey.calibrate._people import person_fit
@@ -24,6 +24,10 @@ from marey.take import Take
 
 PERSON = {"Hips", "LeftUpperLeg", "RightUpperLeg"}
 """Names by which a person is known."""
+
+
+KEPT_ROUNDS = 12
+"""Most turns of steps and noise where markers may be far from where they were."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -123,7 +127,8 @@ def _calibrated(problem: Problem, chosen: CalibrateOptions) -> Fit | None:
     """Return the calibrated figure; None if there is nothing to fit."""
     figure, shape = problem.figure, problem.shape
     if chosen.keep_bones:
-        return _fitted(kept_start(figure, shape), problem, chosen)
+        start = kept_start(figure, shape)
+        return _fitted(start, problem, chosen, rounds=KEPT_ROUNDS)
     person = set(figure.names) >= PERSON
     if person:
         figure = replace(figure, axes=())
@@ -142,12 +147,15 @@ def _calibrated(problem: Problem, chosen: CalibrateOptions) -> Fit | None:
     return _fitted(start, problem, chosen)
 
 
-def _fitted(start: Start, problem: Problem, chosen: CalibrateOptions) -> Fit:
+def _fitted(
+    start: Start, problem: Problem, chosen: CalibrateOptions, rounds: int = ROUNDS
+) -> Fit:
     return fitted(
         start,
         problem.sessions,
         most=chosen.per_session(len(problem.sessions)),
         independent=chosen.independent,
+        rounds=rounds,
     )
 
 

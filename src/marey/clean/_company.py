@@ -26,8 +26,8 @@ SHARPER = 4.0
 MEMORY = 0.25
 """Seconds in which the distance of two markers changes as much as it ever does."""
 
-# The middle eight tenths of a normal distribution are this many standard deviations.
-EIGHT_TENTHS = 2.563
+# Eight tenths of a normal distribution are this near its middle, in standard deviations.
+EIGHT_TENTHS, SIZE = 0.8, 1.2816
 
 # Share of the distance to the mates that counts as noise at least.
 FLOOR = 1e-3
@@ -57,37 +57,50 @@ class Company:
 def company_of(points: Float[Array, "frame marker 3"], rate: float) -> Company:
     """Return for every marker those that keep their distance to it best.
 
+    How well they keep it is told by how much it changes within MEMORY, not by how far
+    it ever gets: labels that stood on each other's markers for half the take changed
+    their distances twice only.
+
     Args:
         points: Positions in metres, NaN where a marker was not seen.
         rate: Frames per second.
     """
-    some = points[:: max(-(-len(points) // MOST_FRAMES), 1)]
+    memory = max(MEMORY * rate, 1.0)
+    wide, middle = _spreads(points, round(memory))
+    count = min(MATES, max(points.shape[1] - 1, 0))
+    np.fill_diagonal(wide, np.nan)  # sorts behind all others
+    mates = np.argsort(wide, axis=1, kind="stable")[:, :count]
+    spread, distance = (np.take_along_axis(v, mates, axis=1) for v in (wide, middle))
+    return Company(mates, spread, distance, memory)
+
+
+def _spreads(
+    points: Float[Array, "frame marker 3"], lag: int
+) -> tuple[Float[Array, "marker marker"], Float[Array, "marker marker"]]:
+    """Return the robust standard deviation and the median of all distances."""
+    lag = min(lag, len(points) // 2)
+    first = np.arange(0, len(points) - lag, max(-(-len(points) // MOST_FRAMES), 1))
+    one, two = (np.ascontiguousarray(points[f].transpose(1, 2, 0)) for f in (first, first + lag))
     n = points.shape[1]
-    count = min(MATES, max(n - 1, 0))
-    mates = np.zeros((n, count), dtype=np.int64)
-    spread, distance = np.full((n, count), np.inf), np.full((n, count), np.inf)
-    for marker in range(n):
-        away = np.linalg.norm(some - some[:, marker, None], axis=-1)
-        away[:, marker] = np.nan
-        wide, middle = _spread(away)
-        order = np.argsort(wide, kind="stable")
-        best = order[order != marker][:count]
-        mates[marker], spread[marker], distance[marker] = best, wide[best], middle[best]
-    return Company(mates, spread, distance, max(MEMORY * rate, 1.0))
+    wide, middle = np.full((n, n), np.inf), np.full((n, n), np.inf)
+    for k in range(n - 1):
+        away, later = (np.sqrt(np.sum((v[k + 1 :] - v[k]) ** 2, axis=1)) for v in (one, two))
+        change, few = _quantile(np.abs(later - away), EIGHT_TENTHS)
+        usual, _ = _quantile(away, 0.5)
+        wide[k, k + 1 :] = np.where(few, np.inf, change / (SIZE * 2.0**0.5))
+        middle[k, k + 1 :] = np.where(few, np.inf, usual)
+    lower = np.tril_indices(n, -1)
+    wide[lower], middle[lower] = wide.T[lower], middle.T[lower]
+    return wide, middle
 
 
-def _spread(away: Float[Array, "frame marker"]) -> tuple[Array, Array]:
-    """Return the robust standard deviation and the median of every column."""
-    known = np.isfinite(away).sum(axis=0)
-    ordered = np.sort(away, axis=0)  # NaN stands last
-    last = np.maximum(known - 1, 0)
-    low, middle, high = (
-        np.take_along_axis(ordered, np.rint(q * last).astype(int)[None], axis=0)[0]
-        for q in (0.1, 0.5, 0.9)
-    )
-    enough = known >= min(FEWEST_FRAMES, len(away))
-    wide = np.where(enough & (known > 0), (high - low) / EIGHT_TENTHS, np.inf)
-    return wide, np.where(np.isfinite(wide), middle, np.inf)
+def _quantile(rows: Float[Array, "row value"], share: float) -> tuple[Array, Array]:
+    """Return a quantile of every row, and where too little is known for it."""
+    known = np.isfinite(rows).sum(axis=1)
+    ordered = np.sort(rows, axis=1)  # NaN stands last
+    at = np.rint(share * np.maximum(known - 1, 0)).astype(int)
+    few = (known < min(FEWEST_FRAMES, rows.shape[1])) | (known == 0)
+    return np.take_along_axis(ordered, at[:, None], axis=1)[:, 0], few
 
 
 def carried(

@@ -52,7 +52,7 @@ def solve(
         str, Parameter(help="Joint method: ball, gdke, distance.")
     ] = "ball",
     pose: Annotated[
-        str, Parameter(help="Pose method: auto, playback, gauss_newton.")
+        str, Parameter(help="Pose method: auto, playback, gauss_newton, bfgs.")
     ] = "auto",
     skeleton: Annotated[
         Path | None, Parameter(help="A known performer: keep its bones.")
@@ -71,6 +71,12 @@ def solve(
     field: Annotated[
         bool, Parameter(help="Take out a bent magnetic field.", negative="")
     ] = False,
+    max_gap: Annotated[
+        float, Parameter(help="Fill gaps of markers up to so many seconds.")
+    ] = 0.0,
+    calibrate: Annotated[
+        bool, Parameter(help="Fit bones and markers together over all takes.")
+    ] = True,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     json_: Json = False,
@@ -108,6 +114,8 @@ def solve(
                 tree=known,
                 rigid_pair=rigid_pair,
                 field=field,
+                max_gap=max_gap,
+                calibrate=calibrate,
             ),
         )
     tables = dict(solution.report.tables)

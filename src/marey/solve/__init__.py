@@ -1,7 +1,7 @@
 """The whole way from recordings to skeletons and their motion."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from os import PathLike
 
 import numpy as np
@@ -10,15 +10,12 @@ from marey.clean import clean, scaled
 from marey.errors import DataError, OptionError
 from marey.io import read
 from marey.joints import rigid_pair
-from marey.pose import fit_pose
-from marey.report import Finding, Report
-from marey.rig import build_skeletons
+from marey.report import Report
 from marey.segment import segment
-from marey.skeleton import Skeleton
-from marey.solution import Solution, Subject
-from marey.solve._fit import Clock, Fitted, fit_all, mended_fit
+from marey.solution import Solution
+from marey.solve._figures import calibrated, figures_of, posed, with_known
+from marey.solve._fit import Clock, fit_all, mended_fit
 from marey.solve._options import SolveOptions as SolveOptions
-from marey.solve._pool import pooled
 from marey.solve._report import joint_table
 from marey.take import Take
 
@@ -42,7 +39,7 @@ def solve(
         DataError: If there is nothing to solve, or the takes differ in their bodies.
         FormatError: If a file cannot be read.
     """
-    chosen = _known(options or SolveOptions())
+    chosen = with_known(options or SolveOptions())
     clock = Clock(progress)
     with clock.stage("read"):
         takes = tuple(_of(take, chosen.subject) for take in _takes(recordings))
@@ -52,9 +49,11 @@ def solve(
     fitted = mended_fit(fit_all(takes, chosen, clock), chosen, clock)
     takes, bodies = fitted.takes, fitted.bodies
     with clock.stage("skeleton"):
-        figures = _figures(fitted, chosen)
+        figures = figures_of(fitted, chosen)
+    with clock.stage("calibrate"):
+        figures = calibrated(figures, takes, chosen)
     with clock.stage("pose"):
-        subjects, posing = _subjects(fitted, figures, chosen)
+        subjects, met = posed(figures, takes, chosen)
     return Solution(
         takes=takes,
         bodies=bodies,
@@ -65,7 +64,7 @@ def solve(
             findings=(
                 *(finding for take in takes for finding in take.source.findings),
                 *fitted.findings(),
-                *posing,
+                *met,
             ),
             tables={"joints": joint_table(fitted.joints, fitted.tree, bodies[0])},
             seconds=clock.seconds,
@@ -102,63 +101,3 @@ def _to_scale(takes: tuple[Take, ...], chosen: SolveOptions) -> tuple[Take, ...]
     found = [rigid_pair(segment(take), pair, distance=distance) for take in takes]
     factor = float(np.mean([stick.scale for stick in found]))
     return tuple(scaled(take, factor) for take in takes)
-
-
-def _known(chosen: SolveOptions) -> SolveOptions:
-    """Return options by which the bodies are those of a performer that is known."""
-    skeleton = chosen.skeleton
-    if skeleton is None:
-        return chosen
-    if skeleton.marker_labels:
-        return replace(chosen, segment="template", template=skeleton)
-    if skeleton.sensor_names:
-        return replace(chosen, tree=_sensor_tree(skeleton))
-    raise OptionError(
-        "skeleton",
-        found="no markers and no sensors on it",
-        needed="a performer with markers, as `marey solve -o s01.skel.json` writes it",
-    )
-
-
-def _sensor_tree(skeleton: Skeleton) -> dict[str, str]:
-    """Return the sensor above each sensor of a skeleton."""
-    worn = dict(zip(skeleton.sensor_joint.tolist(), skeleton.sensor_names, strict=True))
-    tree = {}
-    for joint, name in worn.items():
-        above = int(skeleton.parent[joint])
-        while above >= 0 and above not in worn:
-            above = int(skeleton.parent[above])
-        if above >= 0:
-            tree[name] = worn[above]
-    return tree
-
-
-def _figures(fitted: Fitted, chosen: SolveOptions) -> list[tuple[str, Skeleton]]:
-    """Return every figure with its name; a performer that is known is the only one."""
-    if chosen.skeleton is not None:
-        return [(chosen.subject or chosen.skeleton.names[0], chosen.skeleton)]
-    bodies, tree = pooled(fitted.bodies), fitted.tree
-    skeletons = build_skeletons(bodies, fitted.joints, tree)
-    largest = max(skeletons, key=lambda skeleton: len(skeleton.names))
-    figures = []
-    for root, skeleton in zip(tree.roots, skeletons, strict=True):
-        owner, _, own = bodies.names[int(root)].rpartition(":")
-        given = chosen.subject if skeleton is largest else ""
-        figures.append((given or owner or own, skeleton))
-    return figures
-
-
-def _subjects(
-    fitted: Fitted, figures: list[tuple[str, Skeleton]], chosen: SolveOptions
-) -> tuple[tuple[Subject, ...], tuple[Finding, ...]]:
-    """Return every figure with its motion in every take, and what posing met."""
-    method = chosen.pose
-    if method == "auto":
-        method = "gauss_newton" if fitted.bodies[0].shared.any() else "playback"
-    subjects, findings = [], []
-    for name, skeleton in figures:
-        posed = [fit_pose(skeleton, take, method=method) for take in fitted.takes]
-        motions = tuple(motion for motion, _ in posed)
-        subjects.append(Subject(name, skeleton, motions))
-        findings += [finding for _, met in posed for finding in met]
-    return tuple(subjects), tuple(findings)

@@ -36,6 +36,7 @@ from marey.solve._report import (
     part_findings,
     tree_findings,
 )
+from marey.solve._sessions import of_one_session
 from marey.take import Take
 from marey.topology import infer_tree, named_tree
 from marey.tree import Tree
@@ -127,7 +128,8 @@ def fit_all(takes: tuple[Take, ...], chosen: SolveOptions, clock: Clock) -> Fitt
         )
     several = len(bodies[0].names) > 1
     with clock.stage("joints"):
-        joints = fit_joints(bodies, method=chosen.joints) if several else NO_JOINTS
+        together = of_one_session(bodies)
+        joints = fit_joints(together, method=chosen.joints) if several else NO_JOINTS
     with clock.stage("tree"):
         tree = _tree(joints, bodies[0], chosen)
         again = partial(fit_joints, method=chosen.joints)

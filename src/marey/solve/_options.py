@@ -34,6 +34,10 @@ class SolveOptions:
     n_bodies: int = 0
     """How many bodies unlabelled markers are to make; 0 = found."""
 
+    calibrate: bool = True
+    """Whether bones and places of markers are fitted together over all takes, see
+    `marey.calibrate`; sensors stay as their joints have them."""
+
     pose: str = "auto"
     """Pose method, see `marey.solve_pose`; "auto": playback for sensors, else
     gauss_newton."""

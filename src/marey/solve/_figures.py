@@ -1,0 +1,116 @@
+"""Figures on their way from bodies to motion: skeletons, calibrated, then posed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from marey.calibrate import CalibrateOptions, calibrate
+from marey.errors import OptionError
+from marey.pose import fit_pose
+from marey.report import Finding
+from marey.rig import build_skeletons
+from marey.skeleton import Skeleton
+from marey.solution import Subject
+from marey.solve._fit import Fitted
+from marey.solve._options import SolveOptions
+from marey.solve._pool import pooled
+from marey.take import Take
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figure:
+    """One performer, animal or prop."""
+
+    name: str
+    skeleton: Skeleton
+    worn: tuple[Skeleton, ...]
+    """The same bones with the markers as each take has them."""
+
+    findings: tuple[Finding, ...] = ()
+
+
+def with_known(chosen: SolveOptions) -> SolveOptions:
+    """Return options by which the bodies are those of a performer that is known."""
+    skeleton = chosen.skeleton
+    if skeleton is None:
+        return chosen
+    if skeleton.marker_labels:
+        return replace(chosen, segment="template", template=skeleton)
+    if skeleton.sensor_names:
+        return replace(chosen, tree=_sensor_tree(skeleton))
+    raise OptionError(
+        "skeleton",
+        found="no markers and no sensors on it",
+        needed="a performer with markers, as `marey solve -o s01.skel.json` writes it",
+    )
+
+
+def _sensor_tree(skeleton: Skeleton) -> dict[str, str]:
+    """Return the sensor above each sensor of a skeleton."""
+    worn = dict(zip(skeleton.sensor_joint.tolist(), skeleton.sensor_names, strict=True))
+    tree = {}
+    for joint, name in worn.items():
+        above = int(skeleton.parent[joint])
+        while above >= 0 and above not in worn:
+            above = int(skeleton.parent[above])
+        if above >= 0:
+            tree[name] = worn[above]
+    return tree
+
+
+def figures_of(fitted: Fitted, chosen: SolveOptions) -> list[Figure]:
+    """Return every figure of the tree; a performer that is known is the only one."""
+    count = len(fitted.takes)
+    if chosen.skeleton is not None:
+        name = chosen.subject or chosen.skeleton.names[0]
+        return [Figure(name, chosen.skeleton, (chosen.skeleton,) * count)]
+    bodies, tree = pooled(fitted.bodies), fitted.tree
+    skeletons = build_skeletons(bodies, fitted.joints, tree)
+    largest = max(skeletons, key=lambda skeleton: len(skeleton.names))
+    figures = []
+    for root, skeleton in zip(tree.roots, skeletons, strict=True):
+        owner, _, own = bodies.names[int(root)].rpartition(":")
+        given = chosen.subject if skeleton is largest else ""
+        figures.append(Figure(given or owner or own, skeleton, (skeleton,) * count))
+    return figures
+
+
+def calibrated(
+    figures: list[Figure], takes: Sequence[Take], chosen: SolveOptions
+) -> list[Figure]:
+    """Return the figures with bones, and markers take by take, that fit all takes.
+
+    The joints of 6-DoF sensors are as good as they get: they stay.
+    """
+    options = CalibrateOptions(keep_bones=chosen.skeleton is not None)
+    done = []
+    for figure in figures:
+        if chosen.calibrate and figure.skeleton.marker_labels:
+            found = calibrate(figure.skeleton, takes, options=options)
+            figure = replace(
+                figure,
+                skeleton=found.skeleton,
+                worn=found.skeletons,
+                findings=found.findings,
+            )
+        done.append(figure)
+    return done
+
+
+def posed(
+    figures: list[Figure], takes: Sequence[Take], chosen: SolveOptions
+) -> tuple[tuple[Subject, ...], tuple[Finding, ...]]:
+    """Return every figure with its motion in every take, and what was met."""
+    subjects, findings = [], []
+    for figure in figures:
+        method = chosen.pose
+        if method == "auto":
+            marked = bool(figure.skeleton.marker_labels)
+            method = "gauss_newton" if marked else "playback"
+        found = [
+            fit_pose(skeleton, take, method=method)
+            for skeleton, take in zip(figure.worn, takes, strict=True)
+        ]
+        motions = tuple(motion for motion, _ in found)
+        subjects.append(Subject(figure.name, figure.skeleton, motions))
+        findings += [*figure.findings, *(f for _, met in found for f in met)]
+    return tuple(subjects), tuple(findings)
