@@ -38,6 +38,12 @@ FEWEST_PER_BODY = 1.5
 MOST_MISPLACED = 0.25
 """Share of the markers that may move unlike their labels before none is believed."""
 
+LYING = 0.1
+"""Probability that a label is right below which its marker is left out."""
+
+FEWEST_LEFT = 2
+"""Markers that a body must have left for that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -213,12 +219,21 @@ def _checked(take: Take, match: Match) -> Match:
         findings = _findings(take, match, check, used)
     else:
         findings = [_contradiction(match, check)]
+    doubts = {used[i]: chance for i, chance in _chances(check).items()}
+    lying = {used[i] for i in check.doubtful if doubts.get(used[i], 1.0) < LYING}
     return replace(
         match,
-        doubts={used[i]: chance for i, chance in _chances(check).items()},
+        members={body: _without(mine, lying) for body, mine in match.members.items()},
+        doubts=doubts,
         trusted=trusted,
         findings=(_recognition(match, len(used)), *findings),
     )
+
+
+def _without(markers: tuple[int, ...], lying: set[int]) -> tuple[int, ...]:
+    """Return a body's markers without those that lie, if two are left."""
+    true = tuple(i for i in markers if i not in lying)
+    return true if len(true) >= FEWEST_LEFT else markers
 
 
 def _chances(check: LabelCheck) -> dict[int, float]:
@@ -287,7 +302,7 @@ def _doubt(label: str, bodies: list[str], support: float) -> Finding:
         stage="segment",
         severity="warning",
         message=f"moves with no other marker of {' or '.join(bodies)}, where its label "
-        "puts it: look at its name",
+        "puts it: look at its name. It is left out where that is beyond doubt",
         subject=label,
         value=support,
     )

@@ -51,7 +51,7 @@ def solve(
     with clock.stage("skeleton"):
         figures = figures_of(fitted, chosen)
     with clock.stage("calibrate"):
-        figures = calibrated(figures, takes, chosen)
+        figures = calibrated(figures, fitted, chosen)
     with clock.stage("pose"):
         subjects, met = posed(figures, takes, chosen)
     return Solution(

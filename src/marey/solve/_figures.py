@@ -75,17 +75,19 @@ def figures_of(fitted: Fitted, chosen: SolveOptions) -> list[Figure]:
 
 
 def calibrated(
-    figures: list[Figure], takes: Sequence[Take], chosen: SolveOptions
+    figures: list[Figure], fitted: Fitted, chosen: SolveOptions
 ) -> list[Figure]:
     """Return the figures with bones, and markers take by take, that fit all takes.
 
-    The joints of 6-DoF sensors are as good as they get: they stay.
+    The joints of 6-DoF sensors, and points that are joints, are as good as they get.
     """
+    if not chosen.calibrate or fitted.bodies[0].keypoints:
+        return figures
     options = CalibrateOptions(keep_bones=chosen.skeleton is not None)
     done = []
     for figure in figures:
-        if chosen.calibrate and figure.skeleton.marker_labels:
-            found = calibrate(figure.skeleton, takes, options=options)
+        if figure.skeleton.marker_labels:
+            found = calibrate(figure.skeleton, fitted.takes, options=options)
             figure = replace(
                 figure,
                 skeleton=found.skeleton,
