@@ -111,7 +111,9 @@ def test_where_the_world_is_does_not_matter(rng):
     moved = replace(take, points=geometry.apply(T, take.points))
     start = off_by(true, rng, 0.01)
     one, two = calibrate(start, take), calibrate(start, moved)
-    assert two.skeleton.offset[1:] == pytest.approx(one.skeleton.offset[1:], abs=1e-6)
+    # Steps end when they are a small part of the noise.
+    off = np.abs(two.skeleton.offset[1:] - one.skeleton.offset[1:])
+    assert off.max() < 0.01 * MILLIMETRE
     assert two.skeleton.length_sd == pytest.approx(
         one.skeleton.length_sd, rel=1e-3, nan_ok=True
     )

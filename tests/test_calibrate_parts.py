@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 from marey import geometry
-from marey.calibrate._bundle_kernel import costs, followed, reduced
+from marey.calibrate._bundle_kernel import followed, reduced
 from marey.calibrate._figure import HINGE, SQUARE, Axis, Figure, Shape, figure_of
 from marey.calibrate._landmarks import landmarks_of
 from marey.calibrate._noise import runs_of
+from marey.calibrate._pose_kernel import costs
 from marey.calibrate._poses import chosen_frames
 from marey.calibrate._reference import without_gaps
 from marey.calibrate._rows import Lengths, Prior, Rows

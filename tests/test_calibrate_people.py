@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from posed import worn
 
 from marey import build_skeleton, fit_joints, geometry, segment, synth
 from marey.calibrate import CalibrateOptions, calibrate
@@ -63,7 +64,8 @@ def fleshy():
         soft_tissue=0.010,
         seed=4,
     )
-    return figure, take, started(take)
+    start = started(take)
+    return figure, take, start, calibrate(start, take)
 
 
 def test_bones_are_known_to_millimetres_where_skin_does_not_move(walker):
@@ -74,8 +76,7 @@ def test_bones_are_known_to_millimetres_where_skin_does_not_move(walker):
 
 
 def test_bones_come_nearer_to_the_truth_where_it_does(fleshy):
-    figure, take, start = fleshy
-    found = calibrate(start, take)
+    figure, _, start, found = fleshy
     before = rms(errors(start, figure.skeleton))
     after = rms(errors(found.skeleton, figure.skeleton))
     assert after < 0.5 * before
@@ -83,8 +84,7 @@ def test_bones_come_nearer_to_the_truth_where_it_does(fleshy):
 
 
 def test_legs_lie_within_their_doubts(fleshy):
-    figure, take, start = fleshy
-    found = calibrate(start, take).skeleton
+    figure, found = fleshy[0], fleshy[-1].skeleton
     for name in ("LeftLowerLeg", "RightLowerLeg", "LeftFoot", "RightFoot"):
         off = found.lengths[found.index(name)]
         off -= figure.skeleton.lengths[figure.skeleton.index(name)]
@@ -92,8 +92,7 @@ def test_legs_lie_within_their_doubts(fleshy):
 
 
 def test_a_person_stands_in_a_t_pose_on_the_ground(fleshy):
-    _, take, start = fleshy
-    found = calibrate(start, take).skeleton
+    found = fleshy[-1].skeleton
     place = found.rest()[:, :3, 3]
 
     def way(name):
@@ -111,17 +110,16 @@ def test_a_person_stands_in_a_t_pose_on_the_ground(fleshy):
 
 @pytest.mark.parametrize("turn", [[0, 0, 2.0], [1.5707963, 0, 0], [0, 3.14159265, 0]])
 def test_which_way_is_up_does_not_matter(fleshy, turn):
-    _, take, start = fleshy
+    _, take, start, found = fleshy
     R = geometry.rotation_exp(np.array(turn, dtype=float))
     T = geometry.transform(R, np.array([3.0, -2.0, 1.0]))
     moved = replace(take, points=geometry.apply(T, take.points))
-    one = calibrate(start, take).skeleton
-    two = calibrate(start, moved).skeleton
+    one, two = found.skeleton, calibrate(start, moved).skeleton
     assert two.lengths == pytest.approx(one.lengths, abs=1e-4)
 
 
 def test_the_start_hardly_matters(fleshy):
-    _, take, start = fleshy
+    _, take, start, found = fleshy
     rng = np.random.default_rng(1)
     spoilt = replace(
         start,
@@ -129,13 +127,12 @@ def test_the_start_hardly_matters(fleshy):
         marker_offset=start.marker_offset
         + 0.02 * rng.normal(size=start.marker_offset.shape),
     )
-    one = calibrate(start, take).skeleton
-    two = calibrate(spoilt, take).skeleton
+    one, two = found.skeleton, calibrate(spoilt, take).skeleton
     assert rms(errors(two, one)) < 0.5 * MILLIMETRE
 
 
 def test_shoulders_are_as_asked(fleshy):
-    _, take, start = fleshy
+    _, take, start, _ = fleshy
     moving = calibrate(start, take, options=CalibrateOptions(shoulders="move"))
     fixed = calibrate(start, take, options=CalibrateOptions(shoulders="fixed"))
     found = moving.skeleton
@@ -208,8 +205,7 @@ def test_labels_that_mean_nothing_still_give_a_person(walker):
 
 
 def test_bones_are_kept_on_another_day(fleshy):
-    _, take, start = fleshy
-    found = calibrate(start, take)
+    _, take, _, found = fleshy
     shift = 0.01 * np.random.default_rng(7).normal(
         size=found.skeleton.marker_offset.shape
     )
@@ -226,3 +222,13 @@ def test_landmarks_in_one_place_do_no_harm(walker):
         points[:, take.labels.index(label)] = points[:, take.labels.index("LFWT")]
     found = calibrate(start, replace(take, points=points))
     assert np.isfinite(found.skeleton.offset).all()
+
+
+def test_an_animal_is_no_person():
+    figure = synth.quadruped()
+    take = figure.record(seconds=3.0, rate=60.0, markers=6, noise=2e-4)
+    start = worn(figure.skeleton, take)
+    found = calibrate(start, take).skeleton
+    assert found.kind == start.kind
+    inner = start.parent > 0
+    assert rms(found.lengths[inner] - start.lengths[inner]) < 3.0 * MILLIMETRE

@@ -33,6 +33,7 @@ def test_exact_data_gives_the_exact_figure(recording):
         "joints",
         "tree",
         "skeleton",
+        "calibrate",
         "pose",
     ]
 

@@ -1,4 +1,4 @@
-"""The compiled kernel of `geometry.kabsch`."""
+"""The compiled kernels of `geometry.kabsch` and of `rigid.py`."""
 
 from typing import no_type_check
 
@@ -251,3 +251,16 @@ def fit_poses(points_b, points_a, weights, out):
             out[n] = np.nan
         else:
             _pose(V[:, best], mean, out[n])
+
+
+@no_type_check
+@njit(void(SETS, SETS, float64[:, :, ::1]), cache=True)
+def carry_back(T, points, out):
+    """Fill out (n, m, 3) with R^T (p - t): point sets as seen from the poses T."""
+    for n in range(points.shape[0]):
+        for i in range(points.shape[1]):
+            x = points[n, i, 0] - T[n, 0, 3]
+            y = points[n, i, 1] - T[n, 1, 3]
+            z = points[n, i, 2] - T[n, 2, 3]
+            for k in range(3):
+                out[n, i, k] = T[n, 0, k] * x + T[n, 1, k] * y + T[n, 2, k] * z

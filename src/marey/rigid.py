@@ -115,20 +115,29 @@ def _settled(points: Array, shape: Array, own: Array) -> tuple[Array, Array]:
     T = geometry.kabsch(shape, some, own)
     weight = np.broadcast_to(own, some.shape[:2])
     for turn in range(ROUNDS):
-        local = geometry.apply(geometry.inverse(T)[:, None], some)
+        local = _local(T, some)
         shape = _median(local) if turn < 2 else _mean(local, weight)
         weight, T = _posed(some, local, shape, own)
     T = geometry.kabsch(shape, points, own)
-    local = geometry.apply(geometry.inverse(T)[:, None], points)
+    local = _local(T, points)
     # A marker that no frame of the sample showed.
     strange = ~np.isfinite(shape).all(axis=-1)
     shape[strange] = _median(local[:, strange])
     weight, T = _posed(points, local, shape, own)
     for _ in range(LAST_ROUNDS):
-        local = geometry.apply(geometry.inverse(T)[:, None], points)
+        local = _local(T, points)
         shape = _mean(local, weight)
         weight, T = _posed(points, local, shape, own)
     return shape, T
+
+
+def _local(T: Array, points: Array) -> Array:
+    """Return points as seen from the body."""
+    from marey._kabsch_kernel import carry_back  # numba is slow to import
+
+    local = np.empty(points.shape)
+    carry_back(T, points, local)
+    return local
 
 
 def _posed(
@@ -205,7 +214,7 @@ def fitted(
     determined: bool,
 ) -> RigidFit:
     """Return markers with this shape and these poses, and how far they stray."""
-    local = geometry.apply(geometry.inverse(T)[:, None], points)
+    local = _local(T, points)
     off = np.sum((local - shape) ** 2, axis=-1)
     known = np.isfinite(off)
     total = np.where(known, off, 0.0).sum(axis=0)
@@ -227,7 +236,7 @@ def _soft(points: Array) -> RigidFit:
         if len(ever) > 1:
             R = _following(points[:, ever[-1]] - points[:, ever[0]])
         T = geometry.transform(R, points[:, ever].mean(axis=1))
-    local = geometry.apply(geometry.inverse(T)[:, None], points)
+    local = _local(T, points)
     return fitted(points, _median(local), T, determined=False)
 
 

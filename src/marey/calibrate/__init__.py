@@ -107,7 +107,7 @@ def calibrate(
         fit = None
     if fit is None or not np.isfinite(fit.shape.o).all():
         return _as_it_was(problem, "too few frames show it, or nothing of it moves")
-    person = set(skeleton.names) >= PERSON
+    person = _is_person(skeleton.names)
     if chosen.keep_bones:
         worn = reseated(problem, fit)
     else:
@@ -123,13 +123,19 @@ def calibrate(
     )
 
 
+def _is_person(names: tuple[str, ...]) -> bool:
+    """Return whether a figure has the names of a person; animals have a tail."""
+    tail = any(name.startswith("Tail") for name in names)
+    return set(names) >= PERSON and not tail
+
+
 def _calibrated(problem: Problem, chosen: CalibrateOptions) -> Fit | None:
     """Return the calibrated figure; None if there is nothing to fit."""
     figure, shape = problem.figure, problem.shape
     if chosen.keep_bones:
         start = kept_start(figure, shape)
         return _fitted(start, problem, chosen, rounds=KEPT_ROUNDS)
-    person = set(figure.names) >= PERSON
+    person = _is_person(figure.names)
     if person:
         figure = replace(figure, axes=())
         shape = replace(shape, a=np.zeros((0, 3)), b=np.zeros((0, 3)))

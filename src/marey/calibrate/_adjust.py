@@ -217,7 +217,7 @@ def rests(
     figure: Figure, shape: Shape, poses: tuple[Poses, ...], session: int
 ) -> tuple[Float[Array, "frame marker 3"], Float[Array, "frame marker"], float]:
     """Return what is left of every marker in metres, its weight, and the cost."""
-    from marey.calibrate._bundle_kernel import costs  # numba is slow to import
+    from marey.calibrate._pose_kernel import costs  # numba is slow to import
 
     some = poses[session]
     rest, weight = np.empty_like(some.points), np.empty(some.points.shape[:2])
@@ -235,7 +235,7 @@ def settled(
     enough: float = 1e-4,
 ) -> tuple[Poses, ...]:
     """Return the poses of least cost of a given shape."""
-    from marey.calibrate._bundle_kernel import settled as settle  # numba is slow
+    from marey.calibrate._pose_kernel import settled as settle  # numba is slow
 
     out = []
     for session, some in enumerate(poses):

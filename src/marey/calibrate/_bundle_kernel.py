@@ -23,50 +23,51 @@ from marey.calibrate._frame_kernel import (
     scratch,
     turned,
 )
-
-# A rotation turns by no more than this in one step, in radians.
-LARGEST_TURN = 0.6
-
-# Damping of one pose: its start, and how it falls and rises.
-FIRST, EASED, RAISED, MOST = 1e-3, 0.2, 10.0, 1e6
+from marey.calibrate._pose_kernel import retracted
 
 
 @no_type_check
 @inner
-def _down(tree, block, M, factor, work, column):
-    """Add the columns of what shifts all that a block's segment carries.
+def _down(chain, depth, lever, R, i, factor, Z, column):
+    """Add the columns of what shifts all that a segment carries, by axes R[i].
 
-    Rows of the blocks on the way to it: factor M for the root's place, and
-    factor [lever]x M for every segment above.
+    Rows of the blocks on the way to it: factor R for the root's place, and
+    factor [lever]x R for every segment above.
     """
-    Z, chain = work.Z, tree.chain[block]
-    for i in range(3):
-        for j in range(3):
-            Z[0, i, column + j] += factor * M[i, j]
-    for step in range(1, tree.depth[block]):
-        lever = work.lever[chain[step + 1] - 1]
-        cross_columns(lever, M, factor, Z[chain[step]], column)
+    for j in range(3):
+        x, y, z = factor * R[i, 0, j], factor * R[i, 1, j], factor * R[i, 2, j]
+        to = column + j
+        Z[0, 0, to] += x
+        Z[0, 1, to] += y
+        Z[0, 2, to] += z
+        for step in range(1, depth):
+            a, row = chain[step + 1] - 1, chain[step]
+            Z[row, 0, to] += lever[a, 1] * z - lever[a, 2] * y
+            Z[row, 1, to] += lever[a, 2] * x - lever[a, 0] * z
+            Z[row, 2, to] += lever[a, 0] * y - lever[a, 1] * x
 
 
 @no_type_check
 @inner
 def columns(tree, shape, R, work):
     """Write Z: how poses and shared unknowns go together."""
-    work.Z[:] = 0.0
+    Z, arm, lever, below = work.Z, work.arm, work.lever, work.below
+    Z[:] = 0.0
     for i in range(len(tree.parent)):
+        chain, depth, p = tree.chain[i + 1], tree.depth[i + 1], tree.parent[i]
+        own = Z[i + 1]
         for k in range(tree.first[i], tree.first[i + 1]):
             w, column = work.weight[k], tree.m_column[k]
-            _down(tree, i + 1, R[i], w, work, column)
-            cross_columns(work.arm[k], R[i], w, work.Z[i + 1], column)
-        p = tree.parent[i]
-        if p >= 0:
-            _down(tree, i + 1, R[p], work.below[i, 0], work, tree.o_column[i])
-            # A joint on the way to a segment shifts all that the segment carries.
-            for step in range(2, tree.depth[i + 1] + 1):
-                a = tree.chain[i + 1, step] - 1
-                above = R[tree.parent[a]]
-                moved = work.below[i, 1:4]
-                cross_columns(moved, above, 1.0, work.Z[i + 1], tree.o_column[a])
+            _down(chain, depth, lever, R, i, w, Z, column)
+            cross_columns(arm[k], R[i], w, own, column)
+        if p < 0:
+            continue
+        _down(chain, depth, lever, R, p, below[i, 0], Z, tree.o_column[i])
+        # A joint on the way to a segment shifts all that the segment carries.
+        for step in range(2, depth + 1):
+            a = chain[step] - 1
+            column = tree.o_column[a]
+            cross_columns(below[i, 1:4], R[tree.parent[a]], 1.0, own, column)
     ax, bx = np.empty(3), np.empty(3)
     for h in range(len(tree.axis_child)):
         i, w, column = tree.axis_child[h], tree.axis_weight[h], tree.axis_column[h]
@@ -173,60 +174,75 @@ def _axis_equations(tree, shape, R, A, b):
 
 @no_type_check
 @inner
-def _eliminated(tree, work, sums, b, packed, size):
-    """Turn Z into L^-1 Z, and add its products; `size` gets each column's square."""
-    Z, g = work.Z, work.g
+def _indices(tree, block, index):
+    """Write the columns that a block sees; return how many."""
+    count = 0
+    for step in range(2, tree.depth[block]):
+        column = tree.o_column[tree.chain[block, step] - 1]
+        for j in range(3):
+            index[count] = column + j
+            count += 1
+    for j in range(tree.low[block], tree.high[block]):
+        index[count] = j
+        count += 1
+    return count
+
+
+@no_type_check
+@inner
+def _packed(tree, work, block, index, count, Y):
+    """Write L^-1 Z of one block, column beside column."""
+    own, mine = work.H[block, tree.depth[block]], work.Z[block]
+    d0, d1, d2 = 1.0 / own[0, 0], 1.0 / own[1, 1], 1.0 / own[2, 2]
+    l10, l20, l21 = own[1, 0], own[2, 0], own[2, 1]
+    for x in range(3):
+        for j in range(count):
+            Y[x, j] = mine[x, index[j]]
+    for j in range(count):
+        x = d0 * Y[0, j]
+        y = d1 * (Y[1, j] - l10 * x)
+        Y[0, j], Y[1, j] = x, y
+        Y[2, j] = d2 * (Y[2, j] - l20 * x - l21 * y)
+
+
+@no_type_check
+@inner
+def _eliminated(tree, work, sums, b, index, Y, size):
+    """Turn Z into L^-1 Z and add its products; `size` gets each column's square."""
+    g = work.g
     size[:] = 0.0
     for block in range(len(tree.depth) - 1, -1, -1):
-        own = tree.depth[block]
-        D, mine = work.H[block, own], Z[block]
-        d0, d1, d2 = 1.0 / D[0, 0], 1.0 / D[1, 1], 1.0 / D[2, 2]
-        l10, l20, l21 = D[1, 0], D[2, 0], D[2, 1]
-        count = 0
-        low, high = tree.low[block], tree.high[block]
-        for step in range(2, own):
-            column = tree.o_column[tree.chain[block, step] - 1]
-            for j in range(column, column + 3):
-                for x in range(3):
-                    packed[x, count] = mine[x, j]
-                count += 1
-        for x in range(3):
-            for j in range(low, high):
-                packed[x, count + j - low] = mine[x, j]
-        total = count + high - low
-        for j in range(total):
-            x = d0 * packed[0, j]
-            y = d1 * (packed[1, j] - l10 * x)
-            packed[0, j], packed[1, j] = x, y
-            packed[2, j] = d2 * (packed[2, j] - l20 * x - l21 * y)
-        for step in range(own):
-            X, out = work.H[block, step], Z[tree.chain[block, step]]
+        count = _indices(tree, block, index)
+        # Joints on the way come first, then columns side by side.
+        low, few = tree.low[block], count - (tree.high[block] - tree.low[block])
+        _packed(tree, work, block, index, count, Y)
+        for step in range(tree.depth[block]):
+            X, out = work.H[block, step], work.Z[tree.chain[block, step]]
             for i in range(3):
                 x, y, z = X[0, i], X[1, i], X[2, i]
-                for j in range(low, high):
-                    at = count + j - low
-                    out[i, j] -= (
-                        x * packed[0, at] + y * packed[1, at] + z * packed[2, at]
-                    )
-                for q in range(count):
-                    o = tree.o_column[tree.chain[block, 2 + q // 3] - 1] + q % 3
-                    out[i, o] -= x * packed[0, q] + y * packed[1, q] + z * packed[2, q]
-        g0, g1, g2 = g[block, 0], g[block, 1], g[block, 2]
-        for j in range(low, high):
-            at = count + j - low
-            x, y, z = packed[0, at], packed[1, at], packed[2, at]
-            size[j] += x * x + y * y + z * z
-            b[j] -= x * g0 + y * g1 + z * g2
-        for q in range(count):
-            o = tree.o_column[tree.chain[block, 2 + q // 3] - 1] + q % 3
-            b[o] -= packed[0, q] * g0 + packed[1, q] * g1 + packed[2, q] * g2
-        at = tree.start[block]
-        for i in range(total):
-            x, y, z = packed[0, i], packed[1, i], packed[2, i]
-            row = sums[at : at + i + 1]
-            for j in range(i + 1):
-                row[j] += x * packed[0, j] + y * packed[1, j] + z * packed[2, j]
-            at += i + 1
+                for j in range(few):
+                    out[i, index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
+                row = out[i, low:]
+                for j in range(few, count):
+                    row[j - few] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
+        x, y, z = g[block, 0], g[block, 1], g[block, 2]
+        for j in range(count):
+            size[index[j]] += Y[0, j] * Y[0, j] + Y[1, j] * Y[1, j] + Y[2, j] * Y[2, j]
+            b[index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
+        _added(Y, count, sums[tree.start[block] :])
+
+
+@no_type_check
+@inner
+def _added(Y, count, sums):
+    """Add the products of all columns, row after row of the lower triangle."""
+    at = 0
+    for i in range(count):
+        x, y, z = Y[0, i], Y[1, i], Y[2, i]
+        row = sums[at : at + i + 1]
+        for j in range(i + 1):
+            row[j] += x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
+        at += i + 1
 
 
 @no_type_check
@@ -235,15 +251,7 @@ def _spread(tree, sums, A):
     """Take the products of every block from the lower triangle."""
     index = np.empty(A.shape[0], dtype=np.int64)
     for block in range(len(tree.depth)):
-        count = 0
-        for step in range(2, tree.depth[block]):
-            column = tree.o_column[tree.chain[block, step] - 1]
-            for j in range(3):
-                index[count] = column + j
-                count += 1
-        for j in range(tree.low[block], tree.high[block]):
-            index[count] = j
-            count += 1
+        count = _indices(tree, block, index)
         at = tree.start[block]
         for i in range(count):
             for j in range(i + 1):
@@ -274,7 +282,8 @@ def reduced(tree, shape, points, t, R, damping, A, b, leverage):
     """
     work = scratch(tree, points.shape[1], len(b))
     sums = np.zeros(tree.start[len(tree.depth)])
-    packed, size = np.empty((3, len(b))), np.empty(len(b))
+    Y = np.empty((3, len(b)))
+    size, index = np.empty(len(b)), np.empty(len(b), dtype=np.int64)
     A[:] = 0.0
     b[:] = 0.0
     cost = 0.0
@@ -285,7 +294,7 @@ def reduced(tree, shape, points, t, R, damping, A, b, leverage):
         shared_equations(tree, shape, R[f], work, A, b)
         factored(tree, work, damping)
         forward(tree, work)
-        _eliminated(tree, work, sums, b, packed, size)
+        _eliminated(tree, work, sums, b, index, Y, size)
         for k in range(points.shape[1]):
             leverage[f, k] = 0.0
             if work.weight[k] > 0.0:
@@ -293,37 +302,6 @@ def reduced(tree, shape, points, t, R, damping, A, b, leverage):
                 leverage[f, k] = (size[j] + size[j + 1] + size[j + 2]) / work.weight[k]
     _spread(tree, sums, A)
     return cost
-
-
-@no_type_check
-@inner
-def _turn(w, R, out):
-    """Write exp(w) R; w no longer than `LARGEST_TURN`."""
-    angle = np.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
-    shrink = min(1.0, LARGEST_TURN / max(angle, 1e-300))
-    x, y, z = w[0] * shrink, w[1] * shrink, w[2] * shrink
-    angle *= shrink
-    s, c = 1.0 - angle * angle / 6.0, 0.5 - angle * angle / 24.0
-    if angle > 1e-3:
-        s, c = np.sin(angle) / angle, (1.0 - np.cos(angle)) / (angle * angle)
-    e = np.empty((3, 3))
-    e[0, 0], e[1, 1] = 1 - c * (y * y + z * z), 1 - c * (x * x + z * z)
-    e[2, 2] = 1 - c * (x * x + y * y)
-    e[0, 1], e[1, 0] = c * x * y - s * z, c * x * y + s * z
-    e[0, 2], e[2, 0] = c * x * z + s * y, c * x * z - s * y
-    e[1, 2], e[2, 1] = c * y * z - s * x, c * y * z + s * x
-    for i in range(3):
-        for j in range(3):
-            out[i, j] = e[i, 0] * R[0, j] + e[i, 1] * R[1, j] + e[i, 2] * R[2, j]
-
-
-@no_type_check
-@inner
-def _retracted(t, R, g, t_out, R_out):
-    for k in range(3):
-        t_out[k] = t[k] + g[0, k]
-    for i in range(len(R)):
-        _turn(g[i + 1], R[i], R_out[i])
 
 
 @no_type_check
@@ -342,50 +320,4 @@ def followed(tree, shape, points, t, R, damping, step, t_out, R_out):
         factored(tree, work, damping)
         forward(tree, work)
         backward(tree, work)
-        _retracted(t[f], R[f], work.g, t_out[f], R_out[f])
-
-
-@no_type_check
-@njit(cache=True, fastmath=FAST)
-def costs(tree, shape, points, t, R, rest, weight):
-    """Return the cost of all frames; write what is left of every marker, its weight."""
-    work = scratch(tree, points.shape[1], 0)
-    cost = 0.0
-    for f in range(len(points)):
-        cost += residuals(tree, shape, points[f], t[f], R[f], work)
-        for k in range(points.shape[1]):
-            weight[f, k] = work.weight[k]
-            for x in range(3):
-                rest[f, k, x] = work.r[k, x]
-    return cost
-
-
-@no_type_check
-@njit(cache=True, fastmath=FAST)
-def settled(tree, shape, points, t, R, most, enough):
-    """Bring the pose of every frame to the least cost, the shape kept; in place."""
-    work = scratch(tree, points.shape[1], 0)
-    t_new, R_new = np.empty(3), np.empty((len(tree.parent), 3, 3))
-    for f in range(len(points)):
-        damping = FIRST
-        cost = residuals(tree, shape, points[f], t[f], R[f], work)
-        for _ in range(most):
-            pose_equations(tree, shape, R[f], work)
-            factored(tree, work, damping)
-            forward(tree, work)
-            backward(tree, work)
-            _retracted(t[f], R[f], work.g, t_new, R_new)
-            new = residuals(tree, shape, points[f], t_new, R_new, work)
-            if new <= cost:
-                gain = cost - new
-                cost = new
-                t[f] = t_new
-                R[f] = R_new
-                damping *= EASED
-                if gain < enough * max(cost, 1.0):
-                    break
-            else:
-                residuals(tree, shape, points[f], t[f], R[f], work)
-                damping *= RAISED
-                if damping > MOST:
-                    break
+        retracted(t[f], R[f], work.g, t_out[f], R_out[f])

@@ -82,7 +82,7 @@ def _by_take(problem: Problem, fit: Fit, bones: Skeleton, m: Array) -> Dressed:
 
 
 def _t_pose(fit: Fit) -> Float[Array, "segment 3 3"]:
-    """Return the turns of all segments from x ahead, y left, z up into a T-pose."""
+    """Return the turns of all segments into a T-pose."""
     figure, o = fit.figure, fit.shape.o
     turn = np.repeat(np.eye(3)[None], len(figure.names), axis=0)
     for i, name in enumerate(figure.names):
@@ -91,7 +91,7 @@ def _t_pose(fit: Fit) -> Float[Array, "segment 3 3"]:
         bare = name.removeprefix("Left").removeprefix("Right")
         if bare in TRUNK:
             turn[i] = _upright(fit, i)
-        elif bare in ARMS:
+        elif bare in ARMS and fit.start.anatomical:
             turn[i] = geometry.rotation_exp(np.array([side * np.pi / 2.0, 0.0, 0.0]))
         if bare in (*ARMS, *LEGS) and len(children) == 1:
             goal = np.array([0.0, side, 0.0] if bare in ARMS else [0.0, 0.0, -1.0])

@@ -161,29 +161,33 @@ def residuals(tree, shape, y, t, R, work):
             turned(R[p], shape.o[i], lever[i])
             for k in range(3):
                 c[i, k] = c[p, k] + lever[i, k]
-    cost = 0.0
-    for i in range(len(tree.parent)):
-        for k in range(tree.first[i], tree.first[i + 1]):
-            cost += _marker(tree, shape, y, R, work, i, k)
-    return cost + _axes_cost(tree, shape, R)
+    return _marker_cost(tree, shape, y, R, work) + _axes_cost(tree, shape, R)
 
 
 @no_type_check
 @inner
-def _marker(tree, shape, y, R, work, i, k):
-    turned(R[i], shape.m[k], work.arm[k])
-    far = 0.0
-    for x in range(3):
-        work.r[k, x] = y[k, x] - work.c[i, x] - work.arm[k, x]
-        far += work.r[k, x] * work.r[k, x]
-    work.weight[k] = 0.0
-    if not np.isfinite(y[k, 0]):
-        work.r[k, 0], work.r[k, 1], work.r[k, 2] = 0.0, 0.0, 0.0
-        return 0.0
-    exact = 1.0 / (shape.noise[k] * shape.noise[k])
-    far *= exact
-    work.weight[k] = exact * (tree.tail + 3.0) / (tree.tail + far)
-    return (tree.tail + 3.0) * np.log1p(far / tree.tail)
+def _marker_cost(tree, shape, y, R, work):
+    # One call for all, and by index: tables and views cost more than the sums.
+    m, arm, r, c, noise = shape.m, work.arm, work.r, work.c, shape.noise
+    cost = 0.0
+    for i in range(len(tree.parent)):
+        for k in range(tree.first[i], tree.first[i + 1]):
+            far = 0.0
+            for x in range(3):
+                arm[k, x] = (
+                    R[i, x, 0] * m[k, 0] + R[i, x, 1] * m[k, 1] + R[i, x, 2] * m[k, 2]
+                )
+                r[k, x] = y[k, x] - c[i, x] - arm[k, x]
+                far += r[k, x] * r[k, x]
+            if np.isfinite(y[k, 0]):
+                exact = 1.0 / (noise[k] * noise[k])
+                far *= exact
+                work.weight[k] = exact * (tree.tail + 3.0) / (tree.tail + far)
+                cost += (tree.tail + 3.0) * np.log1p(far / tree.tail)
+            else:
+                work.weight[k] = 0.0
+                r[k, 0], r[k, 1], r[k, 2] = 0.0, 0.0, 0.0
+    return cost
 
 
 @no_type_check

@@ -53,7 +53,9 @@ def noise_of(
         total[session] = np.sum(scaled * np.sum(rest**2, axis=-1), axis=0)
         free[session] = np.sum(np.where(seen, 3.0 - leverage[session], 0.0), axis=0)
         count[session] = 3.0 * seen.sum(axis=0)
-    pooled = total.sum() / max(free.sum(), 1e-9)
+    own = total / np.maximum(free, 1e-9)
+    # The usual marker, not the mean: one that sits elsewhere altogether says nothing.
+    pooled = float(np.median(own[count > 0.0]))
     others = LIKE_OTHERS * count
     variance = (total + others * pooled) / np.maximum(free + others, 1e-9)
     variance = np.where(count > 0.0, variance, pooled)

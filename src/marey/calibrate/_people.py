@@ -26,7 +26,7 @@ FAR = 0.010
 """Errors much beyond this, in metres, are those of markers that nothing tells."""
 
 BETTER = 1.05
-"""Shoulders that move must predict better by this much."""
+"""Shoulders are fixed if that predicts better by this much: people have clavicles."""
 
 UPPER = ("Chest", "Shoulder", "UpperArm", "LowerArm")
 
@@ -65,7 +65,7 @@ def person_fit(
     if possible and options.shoulders == "auto":
         tried = {m: _tried(start, sessions, options) for m, start in starts.items()}
         miss = {moving: _hidden_error(fit) for moving, fit in tried.items()}
-        moving = miss[True] * BETTER < miss[False]
+        moving = miss[True] < BETTER * miss[False]
         start = replace(starts[moving], shape=tried[moving].shape)
     return fitted(
         start,

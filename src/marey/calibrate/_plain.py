@@ -13,7 +13,7 @@ from marey.rigid import fit_rigid
 
 Array = np.ndarray
 
-LEAST_NOISE = 5e-5
+LEAST_NOISE = 1e-5
 """No camera sees better than this, in metres."""
 
 HARD_HINGE = 0.005
@@ -24,6 +24,9 @@ STRAIGHT = 0.02
 
 SWUNG = 4.0
 """A hinge turns about its axis by so many times what it leaves it."""
+
+STARTED = 0.1
+"""How well the start knows a joint, as a share of the figure's size."""
 
 GUESSED = 0.050
 """How well a person's joint is known from motion alone, in metres."""
@@ -68,7 +71,7 @@ def plain_start(
     for k in range(len(m)):
         rows.marker_at(k, m[k], size)
     for i in range(1, len(figure.names)):
-        sd = GUESSED if person else size
+        sd = GUESSED if person else STARTED * size
         rows.joint_at(i, shape.o[i], KEPT if i in still else sd, firm=i in still)
     if person:
         likeness_rows(rows, figure, mirrored=False)
@@ -80,7 +83,7 @@ def plain_start(
         column = int(figure.columns.o[axis.child])
         parts = [(column + x, float(a[x])) for x in range(3)]
         rows.add(parts, 0.0, GAUGE_SD, firm=True)
-    return Start(figure, shape, rows, np.arange(len(m)), LEAST_NOISE, unknown)
+    return Start(figure, shape, rows, np.arange(len(m)), LEAST_NOISE, unknown=unknown)
 
 
 def kept_start(figure: Figure, shape: Shape) -> Start:

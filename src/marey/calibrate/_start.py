@@ -61,6 +61,9 @@ class Start:
     least_noise: float
     """Smallest scale of a marker, in metres."""
 
+    anatomical: bool = False
+    """Whether z points along the bones of arms, too, rather than up in a T-pose."""
+
     unknown: Mapping[int, Float[Array, "3 3"]] = field(default_factory=dict)
     """Covariance of joints that were put somewhere for want of knowledge, by segment,
     in square metres."""
@@ -118,7 +121,7 @@ def person_start(
         rows.axis_along(n, a[n], b[n], AXIS_SD)
     for k in range(len(m)):
         rows.marker_at(k, m[k], ANYWHERE)
-    return Start(built, first, rows, order, LEAST_NOISE)
+    return Start(built, first, rows, order, LEAST_NOISE, anatomical=True)
 
 
 def _with_clavicles(figure: Figure, marks: Landmarks) -> Figure:

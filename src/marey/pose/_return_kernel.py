@@ -25,7 +25,7 @@ class Return(NamedTuple):
 
     root: np.ndarray
     q: np.ndarray
-    unseen: np.ndarray
+    gone: np.ndarray  # frames for which it has been out of sight
     offset: np.ndarray
     length: np.ndarray  # frames that the offset takes to fade
     left: np.ndarray  # frames of it to come
@@ -37,7 +37,7 @@ def nothing_shown(n):
     return Return(
         np.zeros(3),
         np.zeros((n, 4)),
-        np.zeros(n + 1, dtype=np.bool_),
+        np.zeros(n + 1, dtype=np.int64),
         np.zeros((n + 1, 3)),
         np.zeros(n + 1, dtype=np.int64),
         np.zeros(n + 1, dtype=np.int64),
@@ -95,6 +95,8 @@ def _way(share):
 def ease_back(tree, work, known, prior, afresh, rate, root, q, shown):
     """Write what a stream shows of a frame.
 
+    An offset fades within the time for which its joint was out of sight at most.
+
     Args:
         tree: The nodes.
         work: Scratch.
@@ -111,14 +113,15 @@ def ease_back(tree, work, known, prior, afresh, rate, root, q, shown):
         unseen, offset = known[b] < prior[b], shown.offset[b]
         if afresh:
             shown.left[b] = 0
-        elif shown.unseen[b] and not unseen:
+        elif shown.gone[b] > 0 and not unseen:
             if b == 0:
                 for k in range(3):
                     offset[k] = shown.root[k] - root[k]
             else:
                 _between(q[b - 1], shown.q[b - 1], offset)
-            shown.length[b] = shown.left[b] = _frames(offset, rate)
-        shown.unseen[b] = unseen
+            shown.left[b] = min(_frames(offset, rate), shown.gone[b])
+            shown.length[b] = shown.left[b]
+        shown.gone[b] = shown.gone[b] + 1 if unseen else 0
         share = _way(shown.left[b] / (shown.length[b] + 1.0))
         shown.left[b] = max(shown.left[b] - 1, 0)
         if b == 0:
