@@ -22,6 +22,10 @@ from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
 
+WORSE = 2.0
+"""Times the distances of markers before that no calibration may leave: positions that
+lose their weight with distance can let go of a whole limb."""
+
 PERSON = {"Hips", "LeftUpperLeg", "RightUpperLeg"}
 """Names by which a person is known."""
 
@@ -107,6 +111,8 @@ def calibrate(
         fit = None
     if fit is None or not np.isfinite(fit.shape.o).all():
         return _as_it_was(problem, "too few frames show it, or nothing of it moves")
+    if fit.rms() > WORSE * fit.rms_before:
+        return _as_it_was(problem, "it would fit the markers worse than before")
     person = _is_person(skeleton.names)
     if chosen.keep_bones:
         worn = reseated(problem, fit)

@@ -41,6 +41,9 @@ class Fit:
     leverage: tuple[Float[Array, "_ marker"], ...]
     """How much of each position its pose takes up, 0 to 3."""
 
+    rms_before: float
+    """Root mean square distance of all markers at the start, in metres."""
+
     @property
     def order(self) -> Int[Array, " marker"]:
         """Number of each marker among those of the problem."""
@@ -48,13 +51,18 @@ class Fit:
 
     def rms(self) -> float:
         """Return the root mean square distance of all markers, in metres."""
-        total, count = 0.0, 0
-        for session in range(len(self.poses)):
-            rest, weight, _ = rests(self.figure, self.shape, self.poses, session)
-            seen = weight > 0.0
-            total += float(np.sum(rest[seen] ** 2))
-            count += int(seen.sum())
-        return float(np.sqrt(total / max(count, 1)))
+        return rms_of(self.figure, self.shape, self.poses)
+
+
+def rms_of(figure: Figure, shape: Shape, poses: tuple[Poses, ...]) -> float:
+    """Return the root mean square distance of markers from their places, in metres."""
+    total, count = 0.0, 0
+    for session in range(len(poses)):
+        rest, weight, _ = rests(figure, shape, poses, session)
+        seen = weight > 0.0
+        total += float(np.sum(rest[seen] ** 2))
+        count += int(seen.sum())
+    return float(np.sqrt(total / max(count, 1)))
 
 
 def temper_of(white: float, n_frames: int, independent: float) -> float:
@@ -98,6 +106,7 @@ def fitted(
     """
     figure, shape = start.figure, start.shape
     poses = posed(start, sessions, most)
+    before = rms_of(figure, shape, poses)
     n_frames = sum(len(some.points) for some in poses)
     prior = Prior.of(start.rows, len(poses))
     white, damping = 0.0, FIRST
@@ -115,4 +124,6 @@ def fitted(
         elif step.done and change < SAME_NOISE and turn + 1 >= BEFORE_WHITE:
             break
     leverage = step.leverage
-    return Fit(figure, shape, poses, prior, temper, white, start, leverage)
+    return Fit(
+        figure, shape, poses, prior, temper, white, start, leverage, rms_before=before
+    )
