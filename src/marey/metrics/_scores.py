@@ -1,6 +1,7 @@
 """What a comparison with the truth says, in named numbers."""
 
 from dataclasses import dataclass, fields
+from math import isnan
 
 MILLI = 1e3
 
@@ -28,10 +29,13 @@ class BodiesScore:
     """Share of the markers whose body is the match of their true one."""
 
     def __str__(self) -> str:
+        bodies = f"bodies: {self.found} found of {self.true}, {self.matched} matched"
+        if isnan(self.ari):
+            return bodies
         return (
-            f"bodies: {self.found} found of {self.true}, {self.matched} matched; "
-            f"adjusted Rand index {self.ari:.3f} (shared {self.ari_shared:.3f}), "
-            f"{100.0 * self.markers_right:.1f} % of markers right"
+            f"{bodies}; adjusted Rand index {self.ari:.3f} (shared "
+            f"{self.ari_shared:.3f}), {100.0 * self.markers_right:.1f} % of markers "
+            "right"
         )
 
 
@@ -62,10 +66,13 @@ class JointsScore:
     """Number of joints whose kind is right."""
 
     def __str__(self) -> str:
+        hinges = ""
+        if not isnan(self.axis):
+            off = MILLI * self.off_axis
+            hinges = f", off axis {off:.2f} mm; axis {self.axis:.4f} rad"
         return (
             f"joints: {self.found} of {self.true}; centre {MILLI * self.center:.2f} mm "
-            f"rms, {MILLI * self.center_max:.2f} mm at worst, off axis "
-            f"{MILLI * self.off_axis:.2f} mm; axis {self.axis:.4f} rad; "
+            f"rms, {MILLI * self.center_max:.2f} mm at worst{hinges}; "
             f"{self.kinds_right} kinds right"
         )
 
