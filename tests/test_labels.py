@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import marey
 from marey.errors import DataError
@@ -233,7 +234,7 @@ def test_points_that_a_program_added_do_no_harm(walk, rng):
     assert message.startswith(
         "41 labels are of the marker set Plug-in Gait and make 15"
     )
-    assert "not used: LFEM0, LFEM1" in message
+    assert "not of it: LFEM0, LFEM1" in message
 
 
 @pytest.mark.parametrize("ghost", ["RKNE-1", "*3", "M012", "Unlabeled 4"])
@@ -462,3 +463,34 @@ def test_swaps_are_found_surest_first_and_undone(walk):
     assert list(check.gains) == sorted(check.gains, reverse=True)
     assert check.doubtful == ()
     assert check_labels(walk.points, members).swaps == ()
+
+
+def test_a_stick_beside_the_performer_is_a_thing_of_its_own():
+    performer = marey.synth.human(seed=2).record(
+        "walk", seconds=2.0, rate=50.0, markers="set53", seed=2
+    )
+    stick = stick_and_puck(performer.n_frames)
+    take = marey.Take(
+        rate=performer.rate,
+        points=np.concatenate([performer.points, stick], axis=1),
+        labels=(*performer.labels, "1", "2", "3", "4", "5"),
+        subjects=("Reed",) * len(performer.labels) + ("Stick",) * 4 + ("Puck",),
+    )
+    bodies = marey.segment(take)
+    assert "Stick" in bodies.names
+    assert "Hips" in bodies.names
+    worn = bodies.marker_body[-5:].tolist()
+    assert worn == [bodies.names.index("Stick")] * 4 + [-1]
+    assert bodies.rms[bodies.names.index("Stick")] < 1e-9
+    solution = marey.solve(take)
+    assert [subject.name for subject in solution.subjects] == ["Reed", "Stick"]
+
+
+def stick_and_puck(n_frames):
+    """A stick of four markers that turns and wanders, and a puck of one."""
+    rng = np.random.default_rng(0)
+    R = Rotation.from_rotvec(np.linspace(0.0, 2.0, n_frames)[:, None] * [0.0, 0.6, 0.8])
+    shape = rng.normal(size=(4, 3)) * 0.3
+    way = np.linspace(0.0, 1.0, n_frames)[:, None] * [1.0, 2.0, 0.0]
+    stick = np.einsum("fij,mj->fmi", R.as_matrix(), shape) + way[:, None]
+    return np.concatenate([stick, (3.0 * way)[:, None]], axis=1)

@@ -18,6 +18,7 @@ from marey.errors import DataError
 from marey.report import Finding
 from marey.segment._label_check import LabelCheck, check_labels
 from marey.segment._label_names import is_named, readings, spelled
+from marey.segment._props import props_of
 from marey.segment.template import (
     Template,
     bodies_of_members,
@@ -245,7 +246,7 @@ def _chances(check: LabelCheck) -> dict[int, float]:
 
 
 def _recognition(match: Match, n_used: int) -> Finding:
-    left = f"; not used: {', '.join(match.unused)}" if match.unused else ""
+    left = f"; not of it: {', '.join(match.unused)}" if match.unused else ""
     return Finding(
         code="labels-recognised",
         stage="segment",
@@ -313,6 +314,9 @@ def bodies_of_labels(take: Take, match: Match | None = None) -> Bodies:
 
     Names are those of the VRM humanoid: Hips, Chest, Head, LeftUpperArm ... of
     several subjects "JOE:Hips". Bodies without markers of their own are left out.
+    Other subjects of the take whose labels are of no known set ("Stick:1") are things
+    of their own, in bodies that their markers' distances show.
+
     Poses, soft bodies and shared markers are as with a marker map
     (`bodies_of_template`). Markers that do not move with their bodies stay in them
     and have a small `marker_confidence`.
@@ -334,9 +338,10 @@ def bodies_of_labels(take: Take, match: Match | None = None) -> Bodies:
             else ", ".join(take.labels) or "no markers",
             needed=f"markers of a known set ({names}), or a marker map (template=)",
         )
+    used = {i for mine in match.members.values() for i in mine}
     return bodies_of_members(
         take,
-        match.members,
+        {**match.members, **props_of(take, used)},
         parents=match.parents,
         doubts=match.doubts,
         findings=match.findings,

@@ -70,8 +70,15 @@ def figures_of(fitted: Fitted, chosen: SolveOptions) -> list[Figure]:
     for root, skeleton in zip(tree.roots, skeletons, strict=True):
         owner, _, own = bodies.names[int(root)].rpartition(":")
         given = chosen.subject if skeleton is largest else ""
-        figures.append(Figure(given or owner or own, skeleton, (skeleton,) * count))
+        name = given or owner or _wearer(skeleton) or own
+        figures.append(Figure(name, skeleton, (skeleton,) * count))
     return figures
+
+
+def _wearer(skeleton: Skeleton) -> str:
+    """Return the subject that all markers of a skeleton name; none if they differ."""
+    named = {label.rpartition(":")[0] for label in skeleton.marker_labels}
+    return named.pop() if len(named) == 1 else ""
 
 
 def calibrated(
@@ -109,7 +116,7 @@ def posed(
             marked = bool(figure.skeleton.marker_labels)
             method = "gauss_newton" if marked else "playback"
         found = [
-            fit_pose(skeleton, take, method=method)
+            fit_pose(skeleton, take, method=method, contacts=chosen.contacts)
             for skeleton, take in zip(figure.worn, takes, strict=True)
         ]
         motions = tuple(motion for motion, _ in found)
