@@ -161,7 +161,9 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
 def test_a_template_needs_a_map(walk):
     with pytest.raises(OptionError, match="template: found None, need a marker map"):
         segment(walk, method="template")
-    with pytest.raises(OptionError, match="one of auto, overlap, spectral, keypoints, labels"):
+    with pytest.raises(
+        OptionError, match="one of auto, overlap, spectral, keypoints, labels"
+    ):
         segment(walk, method="map", template=Template({"a": ("A",)}))
 
 

@@ -54,6 +54,9 @@ def solve(
     pose: Annotated[
         str, Parameter(help="Pose method: auto, playback, gauss_newton, bfgs.")
     ] = "auto",
+    contacts: Annotated[
+        bool, Parameter(help="Hold feet where they are planted.", negative="")
+    ] = False,
     skeleton: Annotated[
         Path | None, Parameter(help="A known performer: keep its bones.")
     ] = None,
@@ -110,6 +113,7 @@ def solve(
                 skeleton=read_skeleton(skeleton) if skeleton else None,
                 joints=joints,
                 pose=pose,
+                contacts=contacts,
                 root=root,
                 tree=known,
                 rigid_pair=rigid_pair,

@@ -21,6 +21,7 @@ REGISTRY = {
     "knight2007": "marey.papers.knight2007",
     "deaguiar2006": "marey.papers.deaguiar2006",
     "bodenheimer1997": "marey.papers.bodenheimer1997",
+    "zordan2003": "marey.papers.zordan2003",
 }
 
 

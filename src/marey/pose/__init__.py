@@ -14,6 +14,7 @@ from jaxtyping import Bool
 
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
+from marey.pose.contact import with_contacts
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -21,6 +22,7 @@ from marey.take import Take
 REGISTRY = {
     "gauss_newton": "marey.pose.gauss_newton",
     "bfgs": "marey.pose.bfgs",
+    "physics": "marey.pose.physics",
     "playback": "marey.pose.playback",
 }
 
@@ -31,6 +33,7 @@ def solve_pose(
     *,
     method: str = "playback",
     ignore: Bool[np.ndarray, "frame joint"] | None = None,
+    contacts: bool = False,
     **options: Any,
 ) -> Motion:
     """Return the motion of a skeleton that a recording shows.
@@ -42,10 +45,14 @@ def solve_pose(
         method: "gauss_newton": the motion that brings all markers and sensors nearest
             to where they were seen, within the joints' limits; "bfgs"
             (Bodenheimer1997, Sec. 3.2): the same in plain squares, limits by a
-            penalty; "playback" (OBrien2000, Sec. 3.4): the sensors' rotations, played
-            through the skeleton.
+            penalty; "physics" (Zordan2003): where a figure hung on springs from its
+            markers comes to rest; "playback" (OBrien2000, Sec. 3.4): the sensors'
+            rotations, played through the skeleton.
         ignore: Frames and joints whose markers and sensors are left out, such as those
             that `marey.rig.lengths.wild_joints` tags.
+        contacts: Whether feet, and all else that stands on something, are found and
+            held where they stand; `Motion.contacts` then has the plants. See
+            `marey.pose.contact`.
         **options: Fields of the method's options.
 
     Raises:
@@ -53,7 +60,9 @@ def solve_pose(
         DataError: If the recording holds none of the skeleton's markers or sensors, or
             `ignore` is not of its size.
     """
-    return fit_pose(skeleton, take, method=method, ignore=ignore, **options)[0]
+    return fit_pose(
+        skeleton, take, method=method, ignore=ignore, contacts=contacts, **options
+    )[0]
 
 
 def fit_pose(
@@ -62,12 +71,13 @@ def fit_pose(
     *,
     method: str = "playback",
     ignore: Bool[np.ndarray, "frame joint"] | None = None,
+    contacts: bool = False,
     **options: Any,
 ) -> tuple[Motion, tuple[Finding, ...]]:
     """Return the motion as `solve_pose` does, and what was found about it.
 
     Findings name frames in which nothing was seen, joints out of sight, and markers
-    that do not keep their place.
+    that do not keep their place; with `contacts`, plants, skate and penetration too.
     """
     if method not in REGISTRY:
         raise OptionError(
@@ -78,7 +88,10 @@ def fit_pose(
     found: tuple[Motion, tuple[Finding, ...]] = import_module(REGISTRY[method]).solve(
         skeleton, seen, **options
     )
-    return found
+    if not contacts:
+        return found
+    motion, told = with_contacts(found[0], seen)
+    return motion, (*found[1], *told)
 
 
 def without(

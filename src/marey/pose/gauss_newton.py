@@ -66,12 +66,12 @@ def solve(
     if chosen.smooth > 0.0:
         trace = fit.smooth(points, sensors, trace)
     else:
-        trace = _led_back(fit, trace)
+        trace = led_back(fit, trace)
     motion = motion_of(skeleton, take, fit.nodes, trace.root, trace.q)
     return motion, doubts(skeleton, take, fit, trace)
 
 
-def _led_back(fit: Follower, trace: Trace) -> Trace:
+def led_back(fit: Follower, trace: Trace) -> Trace:
     """Return the trace with joints on their way back before they are seen again."""
     from marey.pose._return_kernel import lead_back  # numba is slow to import
 

@@ -42,6 +42,9 @@ class SolveOptions:
     """Pose method, see `marey.solve_pose`; "auto": playback for sensors, else
     gauss_newton."""
 
+    contacts: bool = False
+    """Whether feet are held where they are planted, see `marey.solve_pose`."""
+
     root: str = ""
     """Body to hang the tree from; the most central one when empty."""
 

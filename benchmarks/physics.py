@@ -1,0 +1,88 @@
+"""Pose by physics: frames per second by both ways, and how far they are apart.
+
+The generated human of 53 markers, 120 Hz, 2 mm noise, punches and a walk, one set of
+gains. What is timed is CPU time of one thread from the first frame to the last, models
+and the outlier-proof fit before included; compiling is not. The paper had 2-3 frames/s.
+Run with one thread: OMP_NUM_THREADS=1 python benchmarks/physics.py
+"""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+from marey import Motion, solve_pose, synth
+from marey.pose import physics
+from marey.skeleton import Skeleton
+from marey.synth import Recording
+
+PAPER = 2.5
+NOISE = 2e-3
+TAKES = {"kick_punch": 3.4, "walk": 2.5}
+
+
+def recorded(motion: str, seconds: float) -> tuple[Skeleton, Recording]:
+    figure = synth.human(seed=0)
+    take = figure.record(motion, seconds=seconds, markers="set53", noise=NOISE)
+    worn = replace(
+        figure.skeleton,
+        marker_labels=take.truth.marker_labels,
+        marker_joint=take.truth.marker_joint,
+        marker_offset=take.truth.marker_offset,
+    )
+    return worn, take
+
+
+def timed(run: Callable[[], Any], repeats: int) -> tuple[Any, float]:
+    run()
+    spent = []
+    for _ in range(repeats):
+        start = time.process_time()
+        found = run()
+        spent.append(time.process_time() - start)
+    return found, float(np.median(spent))
+
+
+def joints(motion: Motion) -> np.ndarray:
+    return np.asarray(motion.T_world_joint()[..., :3, 3])
+
+
+def main() -> None:
+    head = ("motion", "method", "frames/s", "x paper", "x simulation", "steps")
+    head += ("rms off truth mm", "off the direct way mm")
+    print(("{:11} {:13}" + 6 * " {:>13}").format(*head))
+    for name, seconds in TAKES.items():
+        skeleton, take = recorded(name, seconds)
+        ways: dict[str, Callable[[], Any]] = {
+            "direct": lambda s=skeleton, t=take: physics.fit(s, t),
+            "simulation": lambda s=skeleton, t=take: physics.fit(
+                s, t, settle="simulation"
+            ),
+            "gauss_newton": lambda s=skeleton, t=take: solve_pose(
+                s, t, method="gauss_newton"
+            ),
+        }
+        runs = {w: timed(run, 1 if w == "simulation" else 5) for w, run in ways.items()}
+        slow, direct = runs["simulation"][1], joints(runs["direct"][0].motion)
+        for way, (found, spent) in runs.items():
+            motion = found if isinstance(found, Motion) else found.motion
+            off = joints(motion) - joints(take.truth.motion)
+            rms = np.sqrt(np.mean(np.sum(off**2, axis=-1)))
+            apart = np.linalg.norm(joints(motion) - direct, axis=-1).max()
+            steps = "" if found is motion else f"{found.steps.mean():.1f}"
+            speed = take.n_frames / spent
+            print(
+                f"{name:11} {way:13} {speed:13.0f} {speed / PAPER:13.0f} "
+                f"{slow / spent:13.1f} {steps:>13} {1e3 * rms:13.2f} "
+                f"{1e3 * apart:13.4f}"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+"""Where a figure on springs comes to rest, without running time, compiled.
+
+`physics.py` explains it. The energy is that of the springs, of torques that lead to
+the neutral posture, and of gravity.
+"""
+
+from typing import no_type_check
+
+import numpy as np
+from numba import njit
+
+from marey.pose._factor_kernel import solve
+from marey.pose._frame_kernel import (
+    copy,
+    copy_rows,
+    curve,
+    gather,
+    lean,
+    place,
+    slope,
+)
+from marey.pose._limit_kernel import advance, confine, difference, hold, write_axes
+from marey.pose._settle_kernel import (
+    FADES,
+    FIRST_DAMPING,
+    GROWS,
+    HOLDS,
+    ROUNDING,
+    STILL,
+)
+from marey.pose._targets_kernel import reduce, weigh
+
+# A step that promises to lower the energy by less than this share is the last.
+ENOUGH = 1e-12
+
+# The middle of two bodies that hold each other moves less than this, in metres, and
+# each time after at most so many steps.
+MIDDLE_STILL = 1e-8
+AT_ONCE = 5
+
+
+@no_type_check
+@lean
+def to_log(out):
+    """Turn 2 sin(angle / 2) about an axis into the angle about it."""
+    half = 0.5 * np.sqrt(out[0] * out[0] + out[1] * out[1] + out[2] * out[2])
+    if half > 1e-9:
+        scale = np.arctan2(half, np.sqrt(max(1.0 - half * half, 0.0))) / half
+        for k in range(3):
+            out[k] *= scale
+
+
+@no_type_check
+@lean
+def _pulls(tree, work, q, neutral):
+    """Write the turns, in the world, that lead to the neutral posture."""
+    for k in range(3):
+        work.pull[0, k] = work.pull[1, k] = 0.0
+    for i in range(1, len(q)):
+        pull, R = work.pull[i + 1], work.R[tree.parent[i]]
+        difference(neutral[i], q[i], pull)
+        to_log(pull)
+        x, y, z = pull[0], pull[1], pull[2]
+        for k in range(3):
+            pull[k] = R[k, 0] * x + R[k, 1] * y + R[k, 2] * z
+
+
+@no_type_check
+@lean
+def _strain(work, worth, pushes, centres):
+    """Return twice the energy of the neutral posture's torques and of gravity."""
+    total = 0.0
+    for b in range(2, len(worth)):
+        e = work.pull[b]
+        total += worth[b] * (e[0] * e[0] + e[1] * e[1] + e[2] * e[2])
+    for i in range(len(pushes)):
+        R, c, m = work.R[i], work.c[i], centres[i]
+        for k in range(3):
+            x = c[k] + R[k, 0] * m[0] + R[k, 1] * m[1] + R[k, 2] * m[2]
+            total -= 2.0 * pushes[i, k] * x
+    return total
+
+
+@no_type_check
+@lean
+def _push(work, pushes, centres):
+    """Add constant forces to the sums of the nodes: they have slope, no curve."""
+    for i in range(len(pushes)):
+        sums = work.local[i]
+        for k in range(3):
+            sums[10 + k] += pushes[i, k]
+            for j in range(3):
+                sums[13 + 3 * j + k] += centres[i, j] * pushes[i, k]
+
+
+@no_type_check
+@lean
+def _take_step(tree, work, worth, damping):
+    """Turn the sums into a step within the limits; return the fall it promises.
+
+    What a limit holds is told by all that bears on it, torques included.
+    """
+    gather(tree, work)
+    write_axes(tree, work)
+    slope(work)
+    for b in range(2, len(worth)):
+        A, e = work.A[b], work.pull[b]
+        for k in range(3):
+            along = A[k, 0] * e[0] + A[k, 1] * e[1] + A[k, 2] * e[2]
+            work.g[b, k] += worth[b] * along
+    hold(tree, work)
+    fall = 0.0
+    for _ in range(HOLDS):
+        slope(work)
+        curve(tree, work)
+        fall = solve(tree, work, worth, False, damping)
+        if not hold(tree, work):
+            break
+    return fall
+
+
+@no_type_check
+@lean
+def _rest(tree, targets, work, points, sensors, origin, pose, pull, most):
+    """Move a pose to the least energy; return twice that, the steps, and if it rests.
+
+    `pull` is the neutral posture, its worth, and forces with the points they act on.
+    """
+    root, q, new_root, new_q = pose
+    neutral, worth, pushes, centres = pull
+    confine(tree, work, q)
+    place(tree, root, q, work.R, work.c)
+    cost = weigh(targets, points, sensors, origin, work, 0.0)
+    reduce(targets, points, sensors, origin, work)
+    _push(work, pushes, centres)
+    damping = 0.0
+    for step in range(most):
+        _pulls(tree, work, q, neutral)
+        before = cost + _strain(work, worth, pushes, centres)
+        fall = _take_step(tree, work, worth, damping)
+        moved = advance(tree, work, root, q, new_root, new_q)
+        changed = confine(tree, work, new_q)
+        if not changed and (fall < ENOUGH * abs(before) or moved < STILL):
+            copy(new_root, root)
+            copy_rows(new_q, q)
+            return before, step + 1, True
+        place(tree, new_root, new_q, work.R, work.c)
+        new_cost = weigh(targets, points, sensors, origin, work, 0.0)
+        _pulls(tree, work, new_q, neutral)
+        after = new_cost + _strain(work, worth, pushes, centres)
+        if after <= before + ROUNDING * abs(before):
+            copy(new_root, root)
+            copy_rows(new_q, q)
+            cost = new_cost
+            damping = FADES * damping if damping > 1e-6 else 0.0
+        else:
+            confine(tree, work, q)
+            place(tree, root, q, work.R, work.c)
+            damping = max(GROWS * damping, FIRST_DAMPING)
+    return cost, most, False
+
+
+@no_type_check
+@lean
+def meet(targets, node, pairs, R, c, origin, points):
+    """Write the middles of bodies that hold each other; return how far they moved.
+
+    A middle that is not a number is off, and stays.
+    """
+    largest = 0.0
+    for p in range(len(pairs)):
+        y = points[pairs[p, 2]]
+        if not np.isfinite(y[0]):
+            continue
+        for k in range(3):
+            middle = 0.0
+            for side in range(2):
+                t = pairs[p, side]
+                i, m = node[t], targets.place[t]
+                middle += 0.5 * (c[i, k] + origin[k] + R[i, k, 0] * m[0])
+                middle += 0.5 * (R[i, k, 1] * m[1] + R[i, k, 2] * m[2])
+            largest = max(largest, abs(middle - y[k]))
+            y[k] = middle
+    return largest
+
+
+@no_type_check
+@njit(cache=True)
+def rest_poses(
+    tree,
+    targets,
+    node,
+    work,
+    points,
+    sensors,
+    pairs,
+    neutral,
+    worth,
+    pushes,
+    centres,
+    most,
+    root,
+    q,
+    info,
+):
+    """Move all frames from where they are to rest.
+
+    `info` gets per frame: steps, and 1 where that was not enough.
+    """
+    n = len(tree.parent)
+    here, new_root, new_q = np.empty(3), np.empty(3), np.empty((n, 4))
+    origin = np.empty(3)
+    for f in range(len(q)):
+        copy(root[f], origin)
+        for k in range(3):
+            here[k] = 0.0
+        pull = (neutral[f], worth[f], pushes, centres)
+        pose = (here, q[f], new_root, new_q)
+        place(tree, here, q[f], work.R, work.c)
+        most_once = most if len(pairs) == 0 else AT_ONCE
+        while info[f, 0] < most:
+            moved = meet(targets, node, pairs, work.R, work.c, origin, points[f])
+            _, steps, still = _rest(
+                tree,
+                targets,
+                work,
+                points[f],
+                sensors[f],
+                origin,
+                pose,
+                pull,
+                most_once,
+            )
+            info[f, 0] += steps
+            info[f, 1] = 0.0 if still and moved < MIDDLE_STILL else 1.0
+            if info[f, 1] == 0.0:
+                break
+            place(tree, here, q[f], work.R, work.c)
+        for k in range(3):
+            root[f, k] = origin[k] + here[k]

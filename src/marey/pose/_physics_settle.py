@@ -1,0 +1,231 @@
+"""A figure on springs brought to rest, by either way."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from marey import geometry
+from marey.pose._physics_model import STEP, Model, inertia_of, model_of, simulator
+from marey.pose._physics_scene import Scene
+
+if TYPE_CHECKING:
+    from marey.pose._targets_kernel import Targets
+
+Array = np.ndarray
+
+CALM = 4
+"""Steps in a row that must be slow: what swings is slow where it turns back."""
+
+
+PATIENT = 250
+"""Steps after which the figure is damped no more than what turns it to the neutral
+posture can bear: joints that nothing else turns would only creep."""
+
+SPEED = 3.0
+"""No body gets faster than this, in m/s, however far away it is seen again: it would
+run through its stops."""
+
+FIRMING = 0.5
+"""How soon a stop at a joint's limit holds all that bears on it, as a share of the
+damping: twice as soon, it might swing for ever."""
+
+SHORTER = 3.0
+"""How much shorter steps are the second time."""
+
+GAP = 1e-5
+"""An angle at its limit is there, in radians."""
+
+
+class Rest(NamedTuple):
+    """Postures at rest."""
+
+    q: Float[Array, "frame node 4"]
+    root: Float[Array, "frame 3"]
+    steps: Int[Array, " frame"]
+    restless: Bool[Array, " frame"]
+    """Frames that were not at rest after the most steps."""
+
+
+def settle_directly(scene: Scene) -> Rest:
+    """Return the postures of least energy, each sought from the fit's."""
+    from marey.pose._direct_kernel import rest_poses  # numba is slow to import
+    from marey.pose._frame_kernel import workspace
+
+    tree, targets = scene.nodes.tree, scene.targets
+    q, root = scene.trace.q.copy(), scene.trace.root.copy()
+    info = np.zeros((len(q), 2))
+    rest_poses(
+        tree,
+        targets,
+        _nodes_of(targets),
+        workspace(tree, len(targets.column), len(targets.sensor_column)),
+        scene.points.copy(),
+        scene.sensors,
+        scene.pairs,
+        scene.neutral,
+        scene.worth,
+        scene.pushes,
+        scene.masses.centre,
+        scene.options.steps,
+        root,
+        q,
+        info,
+    )
+    return _rest(q, root, info)
+
+
+def settle_by_simulation(scene: Scene) -> Rest:
+    """Return the postures at which a simulation comes to rest.
+
+    Frames are visited from the first good one onward, then backwards from there, each
+    from the posture of the last.
+
+    Raises:
+        MissingExtraError: If MuJoCo is not installed.
+    """
+    order = scene.fit.order(scene.points, scene.sensors)
+    q, root = scene.trace.q.copy(), scene.trace.root.copy()
+    info = np.zeros((len(q), 2))
+    forward = len(order) - int(order[0])
+    run = _Run(scene)
+    for part in (order[:forward], order[forward:]):
+        run.stand(root[order[0]], q[order[0]])
+        for frame in part:
+            info[frame] = run.settle(int(frame))
+            run.read(root[frame], q[frame])
+    return _rest(q, root, info)
+
+
+def _rest(q: Array, root: Array, info: Float[Array, "frame 2"]) -> Rest:
+    steps = info[:, 0].astype(np.int64)
+    return Rest(geometry.quat_continuous(q), root, steps, info[:, 1] > 0.0)
+
+
+def _nodes_of(targets: "Targets") -> Int[Array, " target"]:
+    return np.repeat(np.arange(len(targets.start) - 1), np.diff(targets.start))
+
+
+class _Run:
+    """A simulation, and the forces on it."""
+
+    def __init__(self, scene: Scene) -> None:
+        from marey.pose import _spring_kernel as kernel  # numba is slow to import
+
+        self.scene = scene
+        self.springs, self.torques = kernel.springs, kernel.torques
+        self.mujoco = simulator()
+        self.figure: Model = model_of(scene)
+        self.node = _nodes_of(scene.targets)
+        start = scene.targets.sensor_start
+        self.sensor_node = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        self.held = np.zeros((len(scene.nodes.tree.parent), 3, 2))
+        self.weight = scene.unit * scene.pushes
+        self.drag = np.zeros(self.figure.model.nv)
+        self.points = scene.points.copy()
+        self.sensors = np.ascontiguousarray(
+            scene.sensors[:, scene.targets.sensor_column]
+        )
+
+    def stand(self, root: Float[Array, " 3"], q: Float[Array, "node 4"]) -> None:
+        """Take a posture."""
+        from marey.pose._spring_kernel import write_pose  # numba is slow to import
+
+        figure, tree = self.figure, self.scene.nodes.tree
+        write_pose(tree, figure.joints, root, q, figure.data.qpos)
+
+    def read(self, root: Float[Array, " 3"], q: Float[Array, "node 4"]) -> None:
+        """Write the posture into arrays."""
+        from marey.pose._spring_kernel import read_pose  # numba is slow to import
+
+        figure, tree = self.figure, self.scene.nodes.tree
+        read_pose(tree, figure.joints, figure.data.qpos, root, q)
+
+    def settle(self, frame: int) -> tuple[int, bool]:
+        """Run until at rest; return the steps taken, and whether that was not enough.
+
+        A frame that has not come to rest after half of the steps swings between stops
+        at its limits, as a rule: it is begun again with shorter steps.
+        """
+        most, start = self.scene.options.steps, self.figure.data.qpos.copy()
+        first = most - most // 2
+        steps, still = self._run(frame, STEP, first)
+        if still or most == first:
+            return steps, not still
+        self.figure.data.qpos[:] = start
+        self.held[:] = 0.0
+        again, still = self._run(frame, STEP / SHORTER, most - first)
+        return first + again, not still
+
+    def _run(self, frame: int, seconds: float, most: int) -> tuple[int, bool]:
+        """Run for at most so many steps; return how many, and whether at rest.
+
+        Forces are those of the posture at this very moment: taken from the step before,
+        springs so stiff would throw the figure apart.
+        """
+        step1, step2 = self.mujoco.mj_step1, self.mujoco.mj_step2
+        model, data = self.figure.model, self.figure.data
+        model.opt.timestep, data.qvel[:] = seconds, 0.0
+        self._loosen()
+        calm, options = 0, self.scene.options
+        damping = options.damping
+        less = max(np.sqrt(2.0 * options.torque), damping / 5.0)
+        for step in range(most):
+            step1(model, data)
+            if step == PATIENT:
+                damping = min(damping, less)
+            gap = self._apply(frame, damping)
+            step2(model, data)
+            fastest = np.abs(data.qvel * self.figure.reach).max()
+            if fastest > SPEED:
+                data.qvel *= SPEED / fastest
+            slow = fastest < options.rest_speed and gap < GAP
+            calm = calm + 1 if slow else 0
+            if calm == CALM:
+                return step + 1, True
+        return most, False
+
+    def _loosen(self) -> None:
+        """Set what stops at limits may be worth: how easily joints turn just now."""
+        tree, joints = self.scene.nodes.tree, self.figure.joints
+        if not tree.limited.any():
+            return
+        ease = np.linalg.inv(inertia_of(self.figure.model, self.figure.data))
+        for node in np.flatnonzero(tree.limited):
+            size = 1 if tree.hinge[node] else 3
+            mine = slice(joints.speed[node], joints.speed[node] + size)
+            joints.ease[node, :size, :size] = ease[mine, mine]
+
+    def _apply(self, frame: int, damping: float) -> float:
+        """Set forces and torques; return how far angles are from their stops."""
+        scene, figure = self.scene, self.figure
+        data, joints = figure.data, figure.joints
+        self.springs(
+            scene.targets,
+            self.node,
+            self.sensor_node,
+            joints.body,
+            scene.pairs,
+            scene.unit,
+            self.weight,
+            scene.masses.centre,
+            self.points[frame],
+            self.sensors[frame],
+            data.xpos,
+            data.xmat,
+            data.xipos,
+            data.xfrc_applied,
+        )
+        gap: float = self.torques(
+            scene.nodes.tree,
+            joints,
+            frame,
+            scene.neutral[frame],
+            data.qpos,
+            FIRMING * damping * figure.model.opt.timestep,
+            self.held,
+            data.qfrc_applied,
+        )
+        self.mujoco.mj_mulM(figure.model, data, self.drag, data.qvel)
+        data.qfrc_applied -= damping * self.drag  # Eq. 1
+        return gap
