@@ -143,6 +143,22 @@ def test_a_slip_in_noise_and_skin_is_found_to_the_frame(walker, label):
     assert slip.size == pytest.approx(0.02, abs=2e-3)
 
 
+@pytest.mark.parametrize("shift", [(0.015, 0.0, 0.0), (0.01, -0.008, 0.012)], ids=str)
+def test_two_mates_are_enough_to_put_a_slip_back(walker, shift):
+    bodies = marey.segment(walker, method="overlap")
+    three = [walker.labels.index(name) for name in ("LFHD", "RFHD", "LBHD")]
+    head = bodies.marker_body[three[0]]
+    shared, owner = bodies.shared.copy(), bodies.marker_body.copy()
+    shared[:, head], owner[owner == head] = False, -1
+    shared[three, head], owner[three] = True, head
+    spoilt = slipped(walker, bodies, "LFHD", 150, shift)
+    small = replace(bodies, take=spoilt, shared=shared, marker_body=owner)
+    (slip,) = find_marker_slips(small)
+    assert (slip.label, slip.frame, len(slip.mates)) == ("LFHD", 150, 2)
+    off = put_back(spoilt, [slip]).points - walker.points
+    assert np.abs(off).max() < 5e-3
+
+
 def test_the_world_makes_no_difference_to_a_slip(walker, rng):
     bodies = marey.segment(walker, method="overlap")
     spoilt = slipped(walker, bodies, "CLAV", 150, [0.0, 0.02, 0.0])

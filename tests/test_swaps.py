@@ -149,6 +149,27 @@ def test_nearly_all_swapped_frames_are_found_and_hardly_any_other(markers, skin,
     assert false <= 0.005 * wrong
 
 
+def test_two_markers_of_a_joint_traded_for_40_percent_of_the_take_are_told_apart():
+    take = synth.human(seed=31).record(
+        "exercise",
+        markers="dense110",
+        seconds=6.0,
+        seed=31,
+        noise=1e-3,
+        soft_tissue=2e-3,
+        swaps=8,
+    )
+    (longest,) = [
+        c
+        for c in take.truth.changes("swaps")
+        if c.last - c.first + 1 > 0.35 * take.n_frames
+    ]
+    pair = {take.labels[longest.index], take.labels[longest.other]}
+    assert pair == {"Hips03", "LeftUpperLeg01"}
+    spans = [(s.first, s.last) for s in find_swaps(take) if set(s.labels) == pair]
+    assert spans == [(longest.first, longest.last)]
+
+
 def test_spikes_and_phantoms_do_not_hide_swaps():
     take = synth.human(seed=5).record(
         "walk",

@@ -97,6 +97,7 @@ def calibrate(
     """
     chosen = options or CalibrateOptions()
     several = (takes,) if isinstance(takes, Take) else tuple(takes)
+    several = tuple(take.measured for take in several)
     sessions = chosen.sessions or tuple(range(len(several)))
     if len(sessions) != len(several):
         raise OptionError(

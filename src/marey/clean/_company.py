@@ -26,8 +26,12 @@ SHARPER = 4.0
 MEMORY = 0.25
 """Seconds in which the distance of two markers changes as much as it ever does."""
 
-# Eight tenths of a normal distribution are this near its middle, in standard deviations.
-EIGHT_TENTHS, SIZE = 0.8, 1.2816
+MOMENT = 0.125
+"""Seconds within which the distances of mates hardly change."""
+
+# The middle eight tenths of a normal distribution are so many standard deviations wide,
+# and nine tenths lie this near its middle.
+EIGHT_TENTHS, NINE_TENTHS = 2.563, 1.645
 
 # Share of the distance to the mates that counts as noise at least.
 FLOOR = 1e-3
@@ -54,53 +58,87 @@ class Company:
     """Frames in which distances change as much as they ever do."""
 
 
-def company_of(points: Float[Array, "frame marker 3"], rate: float) -> Company:
+def company_of(
+    points: Float[Array, "frame marker 3"], rate: float, *, doubtful: bool = False
+) -> Company:
     """Return for every marker those that keep their distance to it best.
 
-    How well they keep it is told by how much it changes within MEMORY, not by how far
-    it ever gets: labels that stood on each other's markers for half the take changed
-    their distances twice only.
+    How far a distance varies over the whole take tells it. Of labels that are in doubt
+    it is how much it changes within a moment: those that stood on each other's markers
+    for half the take changed their distances twice only, but vary as much as any.
 
     Args:
         points: Positions in metres, NaN where a marker was not seen.
         rate: Frames per second.
+        doubtful: Whether labels may have stood on other markers for long.
     """
-    memory = max(MEMORY * rate, 1.0)
-    wide, middle = _spreads(points, round(memory))
+    change, spread, distance = _distances(points, max(round(MOMENT * rate), 1))
+    key = change.copy() if doubtful else spread.copy()
+    np.fill_diagonal(key, np.nan)  # sorts behind all others
     count = min(MATES, max(points.shape[1] - 1, 0))
-    np.fill_diagonal(wide, np.nan)  # sorts behind all others
-    mates = np.argsort(wide, axis=1, kind="stable")[:, :count]
-    spread, distance = (np.take_along_axis(v, mates, axis=1) for v in (wide, middle))
-    return Company(mates, spread, distance, memory)
+    mates = np.argsort(key, axis=1, kind="stable")[:, :count]
+    if doubtful:
+        spread = np.maximum(change, spread)
+    return Company(
+        mates,
+        np.take_along_axis(spread, mates, axis=1),
+        np.take_along_axis(distance, mates, axis=1),
+        max(MEMORY * rate, 1.0),
+    )
 
 
-def _spreads(
+def _distances(
     points: Float[Array, "frame marker 3"], lag: int
-) -> tuple[Float[Array, "marker marker"], Float[Array, "marker marker"]]:
-    """Return the robust standard deviation and the median of all distances."""
+) -> tuple[Array, Array, Array]:
+    """Return change within a lag, spread and median of the distances of all pairs.
+
+    The first two are robust standard deviations; all are infinite where too little is
+    known.
+    """
     lag = min(lag, len(points) // 2)
     first = np.arange(0, len(points) - lag, max(-(-len(points) // MOST_FRAMES), 1))
-    one, two = (np.ascontiguousarray(points[f].transpose(1, 2, 0)) for f in (first, first + lag))
     n = points.shape[1]
-    wide, middle = np.full((n, n), np.inf), np.full((n, n), np.inf)
+    change, spread, middle = (np.full((n, n), np.inf) for _ in range(3))
+    now, then = (
+        points[some].transpose(1, 2, 0).copy() for some in (first, first + lag)
+    )
     for k in range(n - 1):
-        away, later = (np.sqrt(np.sum((v[k + 1 :] - v[k]) ** 2, axis=1)) for v in (one, two))
-        change, few = _quantile(np.abs(later - away), EIGHT_TENTHS)
-        usual, _ = _quantile(away, 0.5)
-        wide[k, k + 1 :] = np.where(few, np.inf, change / (SIZE * 2.0**0.5))
-        middle[k, k + 1 :] = np.where(few, np.inf, usual)
-    lower = np.tril_indices(n, -1)
-    wide[lower], middle[lower] = wide.T[lower], middle.T[lower]
-    return wide, middle
+        away, later = (
+            np.sqrt(np.sum((place[k + 1 :] - place[k]) ** 2, axis=1))
+            for place in (now, then)
+        )
+        (moved,) = _quantiles(np.abs(later - away), (0.9,))
+        low, usual, high = _quantiles(away, (0.1, 0.5, 0.9))
+        change[k, k + 1 :] = change[k + 1 :, k] = moved / NINE_TENTHS
+        spread[k, k + 1 :] = spread[k + 1 :, k] = (high - low) / EIGHT_TENTHS
+        middle[k, k + 1 :] = middle[k + 1 :, k] = usual
+    unknown = ~(np.isfinite(change) & np.isfinite(spread))
+    for value in (change, spread, middle):
+        value[unknown] = np.inf
+    return change, spread, middle
 
 
-def _quantile(rows: Float[Array, "row value"], share: float) -> tuple[Array, Array]:
-    """Return a quantile of every row, and where too little is known for it."""
+def spreads_to(
+    points: Float[Array, "frame marker 3"], some: Int[Array, " some"]
+) -> Float[Array, "some marker"]:
+    """Return how far the distances of some markers to all vary over the take.
+
+    Robust standard deviations in metres; infinite where too little is known.
+    """
+    place = points[:: max(-(-len(points) // MOST_FRAMES), 1)].transpose(1, 2, 0)
+    away = (np.sqrt(np.sum((place - place[k]) ** 2, axis=1)) for k in some.tolist())
+    low, high = np.stack([_quantiles(a, (0.1, 0.9)) for a in away], axis=1)
+    return np.asarray(np.nan_to_num((high - low) / EIGHT_TENTHS, nan=np.inf))
+
+
+def _quantiles(rows: Float[Array, "row value"], shares: tuple[float, ...]) -> Array:
+    """Return quantiles of every row; NaN where too little is known."""
     known = np.isfinite(rows).sum(axis=1)
     ordered = np.sort(rows, axis=1)  # NaN stands last
-    at = np.rint(share * np.maximum(known - 1, 0)).astype(int)
-    few = (known < min(FEWEST_FRAMES, rows.shape[1])) | (known == 0)
-    return np.take_along_axis(ordered, at[:, None], axis=1)[:, 0], few
+    at = np.rint(np.outer(shares, np.maximum(known - 1, 0))).astype(int)
+    found = ordered[np.arange(len(rows)), at]
+    found[:, known < min(FEWEST_FRAMES, rows.shape[1])] = np.nan
+    return np.asarray(found)
 
 
 def carried(

@@ -59,7 +59,7 @@ def settled(
     """
     n_frames, n = points.shape[:2]
     marker = np.tile(np.arange(n), (n_frames, 1))
-    for group in _groups(walked, n):
+    for group in groups_of(walked, n):
         told = [len(witnesses(company, k, np.array(group))[0]) for k in group]
         if min(told) < FEWEST:
             continue
@@ -68,7 +68,7 @@ def settled(
     return marker
 
 
-def _groups(walked: Walked, n: int) -> Iterator[list[int]]:
+def groups_of(walked: Walked, n: int) -> Iterator[list[int]]:
     """Return the labels that trade with each other, directly or not."""
     root = list(range(n))
     for ring in (*(trade.labels for trade in walked.trades), *walked.suspects):

@@ -117,6 +117,8 @@ class _Walk:
         label, when = self.last(frame)
         now = np.argsort(self.marker)
         hidden = ~self.seen[frame, now] & (when >= 0) & (frame - when <= self.longest)
+        if len(odd) == 1 and not hidden.any():  # nobody to trade with
+            return None
         own = self.marker[odd]
         asked = np.concatenate([own, np.flatnonzero(hidden)])
         there = carried(

@@ -1,6 +1,6 @@
 """Markers that slip on the skin during a recording, found and put back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from marey import geometry
 from marey.bodies import Bodies
-from marey.clean._company import company_of
+from marey.clean._company import carried, company_of
 from marey.clean._noise import long_run_variance
 from marey.clean._search import FEWEST, MARGIN, log_exceedance
 from marey.clean._shift import ROUNDING
@@ -28,21 +28,25 @@ SMALLEST = 5e-3
 LARGEST = 0.1
 """Metres beyond which a marker has not slipped but is another one, or none."""
 
-SUDDEN = 0.7
-"""Share of the shift that must come about at once."""
-
-ONCE = 1.5
-"""How many times larger than any other step of the take that must be: skin moves
-again and again, a marker slips once."""
+STAYS = 0.5
+"""Share of a jump by which the lasting shift may differ from it."""
 
 MOMENT = 0.05
-"""Seconds either side of a step from which it is taken."""
+"""Seconds before and after a jump whose places must be as far apart."""
 
-ALONE = 0.1
-"""Seconds around a slip in which no other marker of the body does anything odd."""
+LASTS = 1.0
+"""Seconds for which a marker must be seen before and after a slip: skin that a limb
+pulls along stays away for as long as the limb does."""
+
+STANDS_OUT = 2.5
+"""How many times larger than the usual distance of the marker from its place a shift
+must be: skin that moves far comes to rest elsewhere too."""
 
 # A step is looked at where the mates foretell it worse than so many times the usual.
 TIMES = 2.5
+
+# Frames from which the shape of a body is taken.
+SAMPLE = 600
 
 # Slips per body after which its markers are loose rather than slipped.
 MOST_PER_BODY = 3
@@ -98,14 +102,14 @@ def find_marker_slips(
 ) -> tuple[MarkerSlip, ...]:
     """Return the markers that slipped on their bodies, and when, in the order of time.
 
-    Seen from the other markers of its body a marker stands still, give or take its
-    skin. Where it slips, it shifts at once and stays there: the likelihood ratio of
-    such a shift is taken against noise with a memory, as skin has, at the steps that
-    the markers around did not foretell, and most of the shift must come about there.
-    The likeliest slip of a body is put back and the search goes on.
+    A marker that slips jumps away from where the markers around carry it; and seen
+    from the others of its body it stays where it jumped to, give or take its skin.
+    The likelihood ratio of such a lasting shift is taken against noise with a memory,
+    as skin has. The likeliest slip of a body is put back and the search goes on.
 
-    A slip that hides in the noise of one step is not found, nor one of a marker whose
-    body has fewer than three others.
+    Two other markers on the body show a shift in the plane of the three; what leads
+    out of it is taken from the jump. A marker whose body has fewer than two others is
+    not looked at, nor is a slip found that hides in the noise of one step.
 
     Args:
         bodies: Bodies made of markers.
@@ -117,52 +121,67 @@ def find_marker_slips(
     if not 0.0 < level < 1.0:
         raise OptionError("level", found=level, needed="above 0 and below 1")
     points = bodies.take.measured.points.copy()
-    odd = _odd(points, bodies.take.rate)
+    jumps = _jumps(points, bodies.take.rate)
     found: list[MarkerSlip] = []
     for body in np.flatnonzero(bodies.determined).tolist():
-        several = bodies.shared[:, body].sum() > 3
-        for _ in range(MOST_PER_BODY if several else 0):
-            slip = _likeliest(bodies, points, body, odd, level)
+        own = np.flatnonzero(bodies.shared[:, body])
+        left = {k: v for k, v in jumps.items() if bodies.marker_body[k] == body}
+        for _ in range(MOST_PER_BODY if len(own) > 2 else 0):
+            slip = _likeliest(bodies, points, body, left, level)
             if slip is None:
                 break
             found.append(slip)
             points[:, slip.column] = _put_back(points, slip)
+            del left[slip.column]
     return tuple(sorted(found, key=lambda slip: (slip.frame, slip.column)))
 
 
-def _odd(points: Float[Array, "frame marker 3"], rate: float) -> dict[int, list[int]]:
-    """Return the frames at which each marker is where no other foretold it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Jumps:
+    """Steps of one marker that no other foretold."""
+
+    frame: Int[Array, " jump"]
+    way: Float[Array, "jump 3"]
+    """From where it was foretold to where it is, in the world, in metres."""
+
+
+def _jumps(points: Float[Array, "frame marker 3"], rate: float) -> dict[int, _Jumps]:
+    """Return the steps of each marker that may be slips."""
     company, steps = company_of(points, rate), steps_of(points)
     reach = reach_of(points, company, steps)
     odd = odd_steps(points, company, steps, reach, times=TIMES)
-    found: dict[int, list[int]] = {}
-    for marker, frame in zip(odd.marker.tolist(), odd.end.tolist(), strict=True):
-        found.setdefault(marker, []).append(frame)
-    return found
+    start, now = points[odd.start, odd.marker], points[odd.end, odd.marker]
+    way = now - carried(points, company, odd.marker, start, odd.start, odd.end)
+    size = np.linalg.norm(way, axis=1)
+    fits = (size >= SMALLEST) & (size <= LARGEST)
+    return {
+        marker: _Jumps(odd.end[mine], way[mine])
+        for marker in np.unique(odd.marker[fits]).tolist()
+        if (mine := fits & (odd.marker == marker)).any()
+    }
 
 
 def _likeliest(
-    bodies: Bodies, points: Array, body: int, odd: dict[int, list[int]], level: float
+    bodies: Bodies,
+    points: Array,
+    body: int,
+    jumps: Mapping[int, _Jumps],
+    level: float,
 ) -> MarkerSlip | None:
-    """Return the clearest slip of a body's markers, if any is clear enough."""
+    """Return the clearest slip among the jumps of a body's markers, if any is clear."""
+    if not jumps:
+        return None
     own = np.flatnonzero(bodies.shared[:, body])
-    shape = fit_rigid(points[:, own]).offset
-    moment = max(round(MOMENT * bodies.take.rate), 3)
+    shape = fit_rigid(points[:: max(len(points) // SAMPLE, 1), own]).offset
     count = log(max((bodies.marker_body >= 0).sum(), 1))
     tried = []
-    mine = own[bodies.marker_body[own] == body]
-    for marker in mine[np.isin(mine, list(odd))].tolist():
+    for marker, some in jumps.items():
         mates = own != marker
-        T = geometry.kabsch(shape[mates], points[:, own[mates]])
-        local = geometry.apply(geometry.inverse(T), points[:, marker])
-        tried += [
-            (best.log_p + count, marker, best)
-            for frame in odd[marker]
-            if not _is_impact(frame, own[mates], odd, ALONE * bodies.take.rate)
-            and (best := _Shift.at(local, frame)) is not None
-            and best.log_p + count < log(level)
-            and best.is_sudden(local, moment)
-        ]
+        T = _seen_from(points, own[mates], shape[mates], marker)
+        axes = min(len(own) - 1, 3)
+        lasting = _lasting(T, points[:, marker], some, axes, bodies.take.rate)
+        if lasting is not None and lasting.log_p + count < log(level):
+            tried.append((lasting.log_p + count, marker, lasting))
     if not tried:
         return None
     log_p, marker, best = min(tried, key=lambda row: row[:2])
@@ -178,67 +197,109 @@ def _likeliest(
     )
 
 
-def _is_impact(
-    frame: int, mates: Int[Array, " mate"], odd: dict[int, list[int]], around: float
-) -> bool:
-    """Return whether others of the body are wild at this moment too."""
-    times = [f for marker in mates.tolist() for f in odd.get(marker, [])]
-    return any(abs(time - frame) <= around for time in times)
+def _seen_from(
+    points: Float[Array, "frame marker 3"],
+    mates: Int[Array, " mate"],
+    places: Float[Array, "mate 3"],
+    marker: int,
+) -> Float[Array, "frame 4 4"]:
+    """Return the axes in which a marker's mates stand still.
+
+    Two mates leave the turn about their line open: there the marker itself shows it.
+    """
+    if len(mates) > 2:
+        return geometry.kabsch(places, points[:, mates])
+    one, two = points[:, mates[0]], points[:, mates[1]]
+    with np.errstate(invalid="ignore"):
+        x = two - one
+        x = x / np.linalg.norm(x, axis=1, keepdims=True)
+        z = np.cross(x, points[:, marker] - one)
+        z = z / np.linalg.norm(z, axis=1, keepdims=True)
+    R = np.stack([x, np.cross(z, x), z], axis=-1)
+    return geometry.transform(R, 0.5 * (one + two))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Shift:
-    """The likeliest shift of a series that stands still but for its noise."""
+class _Lasting:
+    """A shift that a jump left behind."""
 
     frame: int
     shift: Float[Array, "3"]
     log_p: float
     """Log probability of so much evidence without a shift, over all frames."""
 
-    @classmethod
-    def at(cls, local: Float[Array, "frame 3"], frame: int) -> "_Shift | None":
-        """Return the shift of a series at a frame; None too near its ends."""
-        rows = np.flatnonzero(np.isfinite(local).all(axis=1))
-        edge = max(FEWEST, int(MARGIN * len(rows)))
-        n, first = len(rows), int(np.searchsorted(rows, frame))
-        if not edge <= first <= n - edge:
-            return None
-        y = local[rows] - np.median(local[rows], axis=0)
-        shift = y[first:].mean(axis=0) - y[:first].mean(axis=0)
-        stepless = y - shift * (np.arange(n) >= first)[:, None]
-        variance, freedoms = long_run_variance(stepless)
-        share = first * (n - first) / n
-        statistic = float(share * shift @ shift / max(variance, ROUNDING**2))
-        if np.isfinite(freedoms):
-            statistic = freedoms * float(np.log1p(statistic / freedoms))
-        log_p = log_exceedance(statistic, 3, (edge / n, edge / n))
-        return cls(frame, shift, log_p)
 
-    def is_sudden(self, local: Float[Array, "frame 3"], moment: int) -> bool:
-        """Return whether most of the shift comes about at once, as no other step."""
-        from scipy.ndimage import median_filter
+def _lasting(
+    T: Float[Array, "frame 4 4"],
+    track: Float[Array, "frame 3"],
+    jumps: _Jumps,
+    axes: int,
+    rate: float,
+) -> _Lasting | None:
+    """Return the largest shift that a jump left behind; None if none did.
 
-        rows = np.flatnonzero(np.isfinite(local).all(axis=1))
-        calm = median_filter(local[rows], size=(moment, 1), mode="nearest")
-        reach = moment // 2 + 1
-        step = calm[2 * reach - 1 :] - calm[: 1 - 2 * reach]
-        at = int(np.searchsorted(rows, self.frame)) - reach
-        size = float(np.linalg.norm(self.shift))
-        if (
-            not SMALLEST <= size <= LARGEST
-            or not step[at] @ self.shift > SUDDEN * size**2
-        ):
-            return False
-        other = np.linalg.norm(step, axis=1)
-        other[max(at - 2 * reach, 0) : at + 2 * reach + 1] = 0.0
-        return bool(np.linalg.norm(step[at]) > ONCE * other.max())
+    A jump too near either end of the take has nothing to be compared with.
+
+    Args:
+        T: Axes in which the marker's mates stand still.
+        track: The marker in the world.
+        jumps: When and how it jumped.
+        axes: How many of the axes show a shift, the first ones.
+        rate: Frames per second.
+    """
+    local = geometry.apply(geometry.inverse(T), track)
+    rows = np.flatnonzero(np.isfinite(local).all(axis=1))
+    n, moment = len(rows), max(round(MOMENT * rate), 3)
+    edge = max(FEWEST, int(MARGIN * n), round(LASTS * rate))
+    first = np.searchsorted(rows, jumps.frame)
+    inner = np.flatnonzero((first >= edge) & (first <= n - edge))
+    if not len(inner):
+        return None
+    first = first[inner]
+    y = local[rows] - np.median(local[rows], axis=0)
+    sums = np.concatenate([np.zeros((1, 3)), np.cumsum(y, axis=0)])
+    shift = _mean(sums, first, n) - _mean(sums, 0, first)
+    step = _mean(sums, first, first + moment) - _mean(sums, first - moment, first)
+    way = (T[rows[first], :3, :3].mT @ jumps.way[inner, :, None])[..., 0]
+    size, far, late, early = (
+        np.linalg.norm(v[:, :axes], axis=1)
+        for v in (shift, way, shift - way, step - way)
+    )
+    stays = (np.maximum(late, early) <= STAYS * far) & (size >= SMALLEST)
+    if not stays.any():
+        return None
+    best = int(np.argmax(np.where(stays, first * (n - first) * size**2, 0.0)))
+    k = int(first[best])
+    noise = y - shift[best] * (np.arange(n) >= k)[:, None]
+    noise -= np.median(noise, axis=0)
+    if size[best] < STANDS_OUT * np.sqrt(np.mean(np.sum(noise**2, axis=1))):
+        return None
+    log_p = _log_p(noise, k, size[best], axes)
+    whole = np.where(np.arange(3) < axes, shift[best], way[best])
+    return _Lasting(int(jumps.frame[inner[best]]), whole, log_p)
+
+
+def _mean(sums: Array, start: Array | int, end: Array | int) -> Float[Array, "jump 3"]:
+    """Return the means from start to before end, from running sums."""
+    return np.asarray((sums[end] - sums[start]) / np.reshape(end - start, (-1, 1)))
+
+
+def _log_p(noise: Float[Array, "frame 3"], first: int, size: float, axes: int) -> float:
+    """Return the log probability of a shift that large in noise alone, at any frame."""
+    n = len(noise)
+    variance, freedoms = long_run_variance(noise)
+    variance = max(variance * 3.0 / axes, ROUNDING**2)
+    statistic = first * (n - first) / n * size**2 / variance
+    if np.isfinite(freedoms):
+        statistic = freedoms * float(np.log1p(statistic / freedoms))
+    edge = max(FEWEST, int(MARGIN * n)) / n
+    return log_exceedance(statistic, axes, (edge, edge))
 
 
 def _put_back(points: Array, slip: MarkerSlip) -> Float[Array, "frame 3"]:
     """Return the track of a marker as if it had not slipped."""
     track = points[:, slip.column].copy()
-    after = points[slip.frame :, slip.mates]
-    T = geometry.kabsch(slip.places, after)
+    T = _seen_from(points[slip.frame :], slip.mates, slip.places, slip.column)
     track[slip.frame :] -= T[:, :3, :3] @ slip.shift
     return np.asarray(track)
 
