@@ -47,7 +47,7 @@ class Table:
     columns: tuple[str, ...]
     """Column titles with their units, the first one naming the rows."""
 
-    rows: tuple[tuple[str | float, ...], ...]
+    rows: tuple[tuple[str | float | int, ...], ...]
     """The cells, each row as long as `columns`."""
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class Report:
         return "\n\n".join(blocks)
 
 
-def _cell(value: str | float) -> str:
+def _cell(value: str | float | int) -> str:
     if isinstance(value, str):
         return printable(value)
     # Counts keep all their digits.
