@@ -196,36 +196,37 @@ def reaching(effort: Effort) -> Experiment:
             low, weights=INFERRED, reference=other.motion
         ),
     }
-    paper = {"low reach": (1278, 37.08), "low reach, reference as start": (3295, 232.0)}
-    rows: list[tuple[str | float, ...]] = []
-    for name, run in runs.items():
-        use = joint_use(run.motion, other.motion)
-        shoulder = use.names.index(SHOULDER)
-        rows.append(
-            (
-                name,
-                *paper.get(name, ("", "")),
-                run.steps or "",
-                _short(run.seconds),
-                round(float(np.degrees(use.angle[shoulder])), 1),
-                round(float(np.degrees(use.curves[shoulder])), 1),
-                rms_mm(np.where(low.wild, np.nan, off_truth(low, run.motion))),
-            )
-        )
-    use = joint_use(low.recording.truth.motion, medium.recording.truth.motion)
-    shoulder = use.names.index(SHOULDER)
-    angles = (use.angle[shoulder], use.curves[shoulder])
-    rows.append(
-        (
-            "the truth",
-            "",
-            "",
-            "",
-            "",
-            *(round(float(np.degrees(a)), 1) for a in angles),
-            0,
-        )
+    table = _use_table(runs, low, medium, other.motion)
+    return Experiment(
+        title=f"A low reach like a medium one, {REACH_SECONDS} s (Sec. 3.2, Figs. 7-9)",
+        tables={"Joint use, matched in time": table},
+        note="Upper arms and thighs wear no sensor and are left to inverse kinematics: "
+        "where an arm is straight, its twist may be the shoulder's or the forearm's. "
+        "As a start only, as printed, the reference helps little once a solver "
+        "converges from anywhere; as a weak wish (0.5 rad) it decides what the data "
+        "leave open. Angles are rms over the reach, matched by time warping.",
+        figures={"figures-7-9": _figures(runs, other.motion)},
     )
+
+
+def _use_table(
+    runs: dict[str, Run], low: Prepared, medium: Prepared, other: Motion
+) -> Table:
+    """Return how alike the shoulders of each solution and of another reach are used."""
+    paper = {"low reach": (1278, 37.08), "low reach, reference as start": (3295, 232.0)}
+    rows: list[tuple[str | float, ...]] = [
+        (
+            name,
+            *paper.get(name, ("", "")),
+            run.steps or "",
+            _short(run.seconds),
+            *_shoulder_use(run.motion, other),
+            rms_mm(np.where(low.wild, np.nan, off_truth(low, run.motion))),
+        )
+        for name, run in runs.items()
+    ]
+    truths = low.recording.truth.motion, medium.recording.truth.motion
+    rows.append(("the truth", "", "", "", "", *_shoulder_use(*truths), 0))
     columns = (
         "motion",
         "paper iterations",
@@ -236,18 +237,15 @@ def reaching(effort: Effort) -> Experiment:
         "its curves °",
         "joints off the truth mm",
     )
-    return Experiment(
-        title=f"A low reach like a medium one, {REACH_SECONDS} s (Sec. 3.2, Figs. 7-9)",
-        tables={"Joint use, matched in time": Table(columns, tuple(rows))},
-        note="Upper arms and thighs wear no sensor and are left to inverse kinematics: "
-        "where an arm is straight, its twist may be the shoulder's or the forearm's. "
-        "As a start only, as printed, the reference helps little once a solver "
-        "converges from anywhere; as a weak wish (0.5 rad) it decides what the data "
-        "leave open. Angles are rms over the reach, matched by time warping.",
-        figures={
-            "figures-7-9": _figures(runs, other.motion),
-        },
-    )
+    return Table(columns, tuple(rows))
+
+
+def _shoulder_use(motion: Motion, other: Motion) -> tuple[float, float]:
+    """Return how far the shoulder and its curves are from another's, in degrees."""
+    use = joint_use(motion, other)
+    shoulder = use.names.index(SHOULDER)
+    angle, curves = np.degrees([use.angle[shoulder], use.curves[shoulder]])
+    return round(float(angle), 1), round(float(curves), 1)
 
 
 def _figures(runs: dict[str, Run], other: Motion) -> Any:

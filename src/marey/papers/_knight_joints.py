@@ -1,6 +1,6 @@
 """Knight2007, Secs. 2.3-2.6: joints of bodies, and a figure from root to leaf."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -177,28 +177,8 @@ def hierarchy(effort: Effort) -> Experiment:
         bodies = _marked(figure, take, count)
         for name, options in WAYS.items():
             effort.say(f"hierarchy: {count} markers, {name}")
-            start = perf_counter()
-            learnt = estimate_hierarchy((bodies,), _tree(figure), **options)
-            taught = perf_counter() - start
-            start = perf_counter()
-            motion = learnt.pose(bodies)
-            posed = perf_counter() - start
-            error = _errors(take, motion)
-            kinds = learnt.skeleton.kind
-            rows.append(
-                (
-                    f"{count}, {name}",
-                    *(
-                        round(1e3 * float(v), 2)
-                        for v in (np.median(error), error.max())
-                    ),
-                    f"{kinds.count('ball')} / {kinds.count('hinge')} / "
-                    f"{kinds.count('fixed')}",
-                    float(sum(f.code == "body-swung" for f in learnt.findings)),
-                    round(taught, 2),
-                    round(len(bodies.T_world_body) / posed, -2),
-                )
-            )
+            error, cells = _learnt(figure, take, bodies, options)
+            rows.append((f"{count}, {name}", *cells))
             dots[f"{count} marker{'s' * (count > 1)}\n{name}"] = error
     columns = (
         "markers a segment",
@@ -223,6 +203,30 @@ def hierarchy(effort: Effort) -> Experiment:
             "of posing with the constants learnt, without inverse kinematics."
         ),
         figures={"hierarchy": plots.markers_drawing(dots)},
+    )
+
+
+def _learnt(
+    figure: synth.Figure,
+    take: synth.Recording,
+    bodies: Bodies,
+    options: Mapping[str, Any],
+) -> tuple[Float[Array, " joint"], tuple[str | float, ...]]:
+    """Return the error of each joint of a hierarchy, and its cells of the table."""
+    start = perf_counter()
+    learnt = estimate_hierarchy((bodies,), _tree(figure), **options)
+    taught = perf_counter()
+    motion = learnt.pose(bodies)
+    posed = perf_counter() - taught
+    error = _errors(take, motion)
+    kinds = learnt.skeleton.kind
+    return error, (
+        round(1e3 * float(np.median(error)), 2),
+        round(1e3 * float(error.max()), 2),
+        " / ".join(str(kinds.count(kind)) for kind in ("ball", "hinge", "fixed")),
+        float(sum(f.code == "body-swung" for f in learnt.findings)),
+        round(taught - start, 2),
+        round(len(bodies.T_world_body) / posed, -2),
     )
 
 
