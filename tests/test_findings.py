@@ -8,9 +8,10 @@ import pytest
 import marey
 from marey import geometry, synth
 from marey.joints import findings, fit_joints, spoken
+from marey.rig.ground import OTHERS
 from marey.segment import segment
 from marey.solve._report import ground_findings, part_findings
-from marey.take import Fact
+from marey.take import Fact, Source
 
 
 def stiff(frozen, above):
@@ -95,3 +96,13 @@ def test_an_up_axis_that_nobody_stated_is_said():
     guess = replace(take, source=replace(take.source, up=Fact("z", "assumed")))
     (told,) = ground_findings([guess])
     assert "that z is up is assumed" in told.message
+
+
+@pytest.mark.parametrize("axis", ["x", "-x", "y", "-y", "-z"])
+def test_another_axis_that_is_up_is_named(axis):
+    """A walk over a floor at zero, read as if its z were up."""
+    take = synth.human().record("walk", seconds=4.0, rate=60.0)
+    lying = take.points @ np.array(OTHERS[axis])
+    guess = Source(up=Fact("z", "assumed"))
+    (told,) = ground_findings([replace(take, points=lying, source=guess)])
+    assert f"{axis} fits: read it with up={axis}" in told.message

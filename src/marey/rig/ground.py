@@ -1,6 +1,6 @@
 """Where the ground is, from the lowest points that hold still."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -17,6 +17,18 @@ LOWEST = 10.0
 
 FEWEST = 0.02
 """Share of the frames that must have a still point, to tell."""
+
+# Shares of the recording's height: how far from zero the ground may be, how uneven.
+ASTRAY, UNEVEN = 0.1, 0.1
+
+# The other axes that may be up, each with the world's axes as it has them.
+OTHERS = {
+    "y": [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]],
+    "-y": [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]],
+    "x": [[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]],
+    "-x": [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]],
+    "-z": [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, -1.0]],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +47,16 @@ class Ground:
 
     tall: float
     """Metres from the lowest to the highest point, usually."""
+
+    @property
+    def astray(self) -> bool:
+        """Whether it is far from z = 0."""
+        return abs(self.height) > ASTRAY * self.tall
+
+    @property
+    def uneven(self) -> bool:
+        """Whether not all that stands can stand on it."""
+        return self.spread > UNEVEN * self.tall
 
 
 def ground_of(take: Take) -> Ground | None:
@@ -67,6 +89,23 @@ def ground_of(take: Take) -> Ground | None:
         share=len(still) / len(take.times),
         tall=tall,
     )
+
+
+def other_up(take: Take) -> str:
+    """Return another axis along which all stand on a ground at zero; "" = none.
+
+    Of several, the one along which the recording is tallest.
+    """
+    found = {}
+    for axis, R in OTHERS.items():
+        T = np.eye(4)
+        T[:3, :3] = R
+        sensors = T @ take.T_world_sensor
+        points = take.points @ np.transpose(R)
+        ground = ground_of(replace(take, points=points, T_world_sensor=sensors))
+        if ground is not None and not (ground.astray or ground.uneven):
+            found[axis] = ground.tall
+    return max(found, key=lambda axis: found[axis], default="")
 
 
 def _places(take: Take) -> Float[Array, "frame item 3"]:

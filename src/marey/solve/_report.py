@@ -7,7 +7,7 @@ import numpy as np
 from marey.bodies import Bodies
 from marey.joints import JointFits, spoken
 from marey.report import Finding, Table
-from marey.rig.ground import Ground, ground_of
+from marey.rig.ground import Ground, ground_of, other_up
 from marey.rig.naming import Naming
 from marey.take import Take
 from marey.topology import STRANGE, edge_costs
@@ -23,9 +23,6 @@ OUTWARD = {
     "LowerLeg": "Foot",
 }
 """What comes next along a person's limbs."""
-
-# Shares of the recording's height: how far from z = 0 the ground may be, how uneven.
-ASTRAY, UNEVEN = 0.1, 0.1
 
 
 def naming_finding(naming: Naming) -> Finding:
@@ -77,13 +74,12 @@ def ground_findings(takes: Sequence[Take]) -> Iterator[Finding]:
         if ground is None:
             message = (
                 "no low point ever holds still: where the ground is cannot be told, "
-                "and z = 0 is taken for it"
+                f"and z = 0 is taken for it{_up_doubt(take, doubtful=True)}"
             )
             yield Finding("ground-unknown", "skeleton", "info", message, subject)
             continue
         doubts = _ground_doubts(ground)
-        how = take.source.up.how
-        up = "" if how in ("stated", "given") else f"; that z is up is {how}"
+        up = _up_doubt(take, doubtful=bool(doubts))
         yield Finding(
             "ground",
             "skeleton",
@@ -95,11 +91,21 @@ def ground_findings(takes: Sequence[Take]) -> Iterator[Finding]:
         )
 
 
+def _up_doubt(take: Take, *, doubtful: bool) -> str:
+    """Return that the up axis is not certain, and which other one fits, if any."""
+    how = take.source.up.how
+    if how in ("stated", "given"):
+        return ""
+    other = other_up(take) if doubtful else ""
+    better = f", and {other} fits: read it with up={other}" if other else ""
+    return f"; that z is up is {how}{better}"
+
+
 def _ground_doubts(ground: Ground) -> str:
     doubts = ""
-    if abs(ground.height) > ASTRAY * ground.tall:
+    if ground.astray:
         doubts += ": the ground is not at z = 0, or another axis is up"
-    if ground.spread > UNEVEN * ground.tall:
+    if ground.uneven:
         apart = 1e3 * ground.spread
         doubts += f"; they differ by {apart:.0f} mm: not all stand on one floor"
     return doubts
