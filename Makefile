@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
+PAGE := src/marey/view/page
+PAGE_SOURCES := $(shell find $(PAGE) -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
 .PHONY: demo test check bench coverage docs clean
 
@@ -15,6 +17,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/node $(PAGE)/node_modules/typescript/bin/tsc -p $(PAGE)
 
 bench: $(STAMP)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
@@ -37,10 +40,10 @@ docs: $(STAMP)
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf .venv demo docs/_build docs/api dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo docs/_build docs/api dist build $(PAGE)/node_modules $(PAGE)/dist $(PAGE).html .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml hatch_build.py $(PAGE_SOURCES)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "marey needs Python 3.11 or newer")'
 	test -d .venv || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'

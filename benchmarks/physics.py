@@ -1,8 +1,9 @@
 """Pose by physics: frames per second by both ways, and how far they are apart.
 
 The generated human of 53 markers, 120 Hz, 2 mm noise, punches and a walk, one set of
-gains. What is timed is CPU time of one thread from the first frame to the last, models
-and the outlier-proof fit before included; compiling is not. The paper had 2-3 frames/s.
+gains; without ground, with anchored plants, and with friction. What is timed is CPU
+time of one thread from the first frame to the last, models and the outlier-proof fit
+before included; compiling is not. The paper had 2-3 frames/s.
 Run with one thread: OMP_NUM_THREADS=1 python benchmarks/physics.py
 """
 
@@ -56,29 +57,39 @@ def joints(motion: Motion) -> np.ndarray:
 def main() -> None:
     head = ("motion", "method", "frames/s", "x paper", "x simulation", "steps")
     head += ("rms off truth mm", "off the direct way mm")
-    print(("{:11} {:13}" + 6 * " {:>13}").format(*head))
+    print(("{:11} {:14}" + 6 * " {:>13}").format(*head))
     for name, seconds in TAKES.items():
         skeleton, take = recorded(name, seconds)
         ways: dict[str, Callable[[], Any]] = {
             "direct": lambda s=skeleton, t=take: physics.fit(s, t),
+            "direct, ground": lambda s=skeleton, t=take: physics.fit(
+                s, t, ground="found"
+            ),
             "simulation": lambda s=skeleton, t=take: physics.fit(
                 s, t, settle="simulation"
+            ),
+            "sim., ground": lambda s=skeleton, t=take: physics.fit(
+                s, t, settle="simulation", ground="found"
+            ),
+            "sim., friction": lambda s=skeleton, t=take: physics.fit(
+                s, t, settle="simulation", ground="found", friction=0.8
             ),
             "gauss_newton": lambda s=skeleton, t=take: solve_pose(
                 s, t, method="gauss_newton"
             ),
         }
-        runs = {w: timed(run, 1 if w == "simulation" else 5) for w, run in ways.items()}
-        slow, direct = runs["simulation"][1], joints(runs["direct"][0].motion)
+        runs = {w: timed(run, 1 if "sim" in w else 5) for w, run in ways.items()}
+        slow = runs["simulation"][1]
         for way, (found, spent) in runs.items():
             motion = found if isinstance(found, Motion) else found.motion
             off = joints(motion) - joints(take.truth.motion)
             rms = np.sqrt(np.mean(np.sum(off**2, axis=-1)))
-            apart = np.linalg.norm(joints(motion) - direct, axis=-1).max()
+            direct = runs["direct, ground" if "ground" in way else "direct"][0].motion
+            apart = np.linalg.norm(joints(motion) - joints(direct), axis=-1).max()
             steps = "" if found is motion else f"{found.steps.mean():.1f}"
             speed = take.n_frames / spent
             print(
-                f"{name:11} {way:13} {speed:13.0f} {speed / PAPER:13.0f} "
+                f"{name:11} {way:14} {speed:13.0f} {speed / PAPER:13.0f} "
                 f"{slow / spent:13.1f} {steps:>13} {1e3 * rms:13.2f} "
                 f"{1e3 * apart:13.4f}"
             )

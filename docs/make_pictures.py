@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 
+import marey
 from marey import geometry, synth
 
 mpl.use("Agg")
@@ -288,12 +289,31 @@ def _finish(fig, ax, path):
     plt.close(fig)
 
 
+def plots(folder):
+    """Draw what `docs/pictures.md` shows: one solved take, four ways."""
+    recorded = {"markers": "set53", "noise": 1e-3, "soft_tissue": 5e-3, "seed": 4}
+    take = synth.human(seed=3).record("kick_punch", rate=60.0, **recorded)
+    solution = marey.solve(take)
+    pictures = {
+        "skeleton": marey.plot.skeleton(solution, truth=take),
+        "residuals": marey.plot.residuals(solution, joints=SHOWN),
+        "lengths": marey.plot.lengths(solution, take.truth.skeleton),
+        "clustering": marey.plot.clustering(solution),
+    }
+    for name, figure in pictures.items():
+        marey.plot.save(figure, folder / f"plot-{name}.png", overwrite=True)
+
+
+SHOWN = ("LeftUpperLeg", "LeftLowerLeg", "LeftUpperArm", "LeftLowerArm")
+
+
 def main():
     folder = Path(
         sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent / "images"
     )
     folder.mkdir(parents=True, exist_ok=True)
     filmstrip(folder / "performer.png")
+    plots(folder)
 
 
 if __name__ == "__main__":

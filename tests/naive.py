@@ -93,6 +93,62 @@ def kabsch(points_b, points_a, weights):
     return T
 
 
+def seen_from(poses, points):
+    """Points of every frame as the body of that frame sees them."""
+    frames = zip(poses, points, strict=True)
+    return np.array([[T[:3, :3].T @ (p - T[:3, 3]) for p in ps] for T, ps in frames])
+
+
+def rigid_turn(points, shape, weights, poses, *, medians, outlier=3.0):
+    """Shape, weights and poses after one turn of a rigid fit, marker by marker."""
+    n_frames, n_markers = points.shape[:2]
+    local = seen_from(poses, points)
+    shape = shape.copy()
+    for k in range(n_markers):
+        seen = [f for f in range(n_frames) if np.isfinite(local[f, k]).all()]
+        if medians:
+            shape[k] = np.median(local[seen, k], axis=0)
+        else:
+            shape[k] = np.average(local[seen, k], axis=0, weights=weights[seen, k])
+    off = np.sum((local - shape) ** 2, axis=2)
+    typical = np.array([np.nanmedian(off[:, k]) / 0.79 for k in range(n_markers)])
+    variance = 0.5 * (typical + typical.mean())
+    weights = typical.mean() / variance / (1.0 + off / (outlier**2 * variance)) ** 2
+    weights = np.nan_to_num(weights)
+    poses = [kabsch(shape, p, w) for p, w in zip(points, weights, strict=True)]
+    return shape, weights, np.array(poses)
+
+
+def slack(points, T_body, own, theirs, noise, usual):
+    """How far the markers of one body stray from the best point of another.
+
+    All markers seen in all frames; as much noise on every one of them.
+    """
+    local = seen_from(T_body, points)
+    gap = {
+        (i, j): np.mean([np.linalg.norm(frame[i] - frame[j]) for frame in points])
+        for i in own
+        for j in theirs
+    }
+    near = min(gap, key=gap.get)
+    guess = 0.5 * sum(local[:, k].mean(axis=0) for k in near)
+    hold = (noise / max(gap[near], 0.3 * usual)) ** 2
+    A, g = hold * np.eye(3), hold * guess
+    for k in theirs:
+        path, mean = local[:, k], local[:, k].mean(axis=0)
+        far = np.mean(np.sum((path - guess) ** 2, axis=1))
+        for p in path:
+            # Knight2007: |p - c|^2 is constant, so 2 (p - mean) c = |p|^2 - its mean.
+            row = 2.0 * (p - mean)
+            side = p @ p - np.mean(np.sum(path**2, axis=1))
+            weight = 1.0 / max(far, (5.0 * noise) ** 2) / len(path)
+            A += weight * np.outer(row, row)
+            g += weight * row * side
+    center = np.linalg.solve(A, g)
+    square = [np.var(np.linalg.norm(local[:, k] - center, axis=1)) for k in theirs]
+    return np.sqrt(np.mean(square) / (2.0 * noise**2))
+
+
 def forward(parent, offset, T_world_root, wxyz):
     """T_world_joint of one frame, each joint from its parent by recursion."""
 

@@ -8,7 +8,7 @@ from marey import geometry
 from marey.calibrate._bundle_kernel import followed, reduced
 from marey.calibrate._figure import HINGE, SQUARE, Axis, Figure, Shape, figure_of
 from marey.calibrate._landmarks import landmarks_of
-from marey.calibrate._noise import runs_of
+from marey.calibrate._noise import pairs_of
 from marey.calibrate._pose_kernel import costs
 from marey.calibrate._poses import chosen_frames
 from marey.calibrate._reference import without_gaps
@@ -240,11 +240,21 @@ def test_few_frames_are_all_taken():
     assert chosen_frames(np.zeros((7, 2, 3)), 80).tolist() == list(range(7))
 
 
-def test_runs_are_neighbouring_frames():
+def test_pairs_are_neighbouring_frames_from_all_of_a_take():
     points = np.arange(200.0)[:, None, None] * np.ones((1, 2, 3))
-    runs = runs_of(points)
-    assert [run[0, 0, 0] for run in runs] == [0.0, 85.0, 170.0]
-    assert all((np.diff(run[:, 0, 0]) == 1.0).all() for run in runs)
+    frames = pairs_of(points)[:, :, 0, 0]
+    assert (np.diff(frames, axis=1) == 1.0).all()
+    assert frames[0, 0] == 0.0
+    assert frames[-1, 1] == 199.0
+    assert np.ptp(np.diff(frames[:, 0])) <= 1.0
+
+
+def test_pairs_show_half_of_the_markers():
+    points = np.zeros((50, 4, 3))
+    points[10:, :3] = np.nan
+    assert len(pairs_of(points)) == 9
+    assert pairs_of(points[11:]).shape == (0, 2, 4, 3)
+    assert pairs_of(points[:1]).shape == (0, 2, 4, 3)
 
 
 def test_a_marker_unseen_in_a_frame_is_carried_by_its_neighbours(rng):

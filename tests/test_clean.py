@@ -165,6 +165,15 @@ def test_two_bodies_alone_accuse_each_other(rng):
     assert find_gaping(bodies, joints, marey.infer_tree(joints)) == ()
 
 
+@pytest.mark.parametrize("n", [5, 6, 40])
+def test_suddenness_is_measured_from_the_median_of_five_steps(rng, n):
+    step = rng.normal(size=(n, 3))
+    mirrored = np.concatenate([step[2:0:-1], step, step[-2:-4:-1]])
+    calm = [np.median(mirrored[k : k + 5], axis=0) for k in range(n)]
+    expected = np.linalg.norm(step - calm, axis=1)
+    np.testing.assert_allclose(suddenness(step), expected, atol=1e-14)
+
+
 def test_a_steady_fast_motion_has_no_sudden_step():
     path = np.zeros((40, 3))
     path[:, 0] = np.arange(40.0)

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import samples
+import scenes
 
 import marey
 from marey.cli import main
@@ -134,7 +135,12 @@ def test_demo_writes_what_it_says(tmp_path, capsys):
         "walk.trc",
         "performer.skel.json",
         "markers_solved.bvh",
+        "performer.html",
     } <= names
+    header = scenes.header(scenes.mailed_blob(tmp_path / "out" / "performer.html"))
+    assert len(header["truth"]["takes"][0]["motions"]) == 1
+    last = printed.out.strip().rpartition("\n")[2]
+    assert last == str((tmp_path / "out" / "performer.html").resolve())
     assert "µm" in printed.out
     assert "14 edges right, 0 wrong, 0 missing" in printed.out
 

@@ -301,9 +301,10 @@ def test_frames_of_contact_are_found(case):
         assert set(footing.spots.names) == set(FEET)
         found = found_flags(footing, motion.n_frames, FEET)
         pairs.append((found, true_flags(take, FEET)))
+        assert min(scores(pairs[-1:])) > 0.95
     precision, recall = scores(pairs)
     assert precision > 0.98
-    assert recall > 0.95
+    assert recall > 0.96
 
 
 @pytest.mark.parametrize("case", list(CASES))

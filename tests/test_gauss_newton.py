@@ -291,6 +291,24 @@ def test_a_marker_on_the_wrong_bone_is_named():
     assert [(d.code, d.subject) for d in doubts] == [("marker-stray", take.labels[20])]
 
 
+@pytest.mark.parametrize("seed", [3, 5])
+def test_outliers_do_not_lead_the_first_frame_astray(seed):
+    """A seventh of its markers are elsewhere, and a twentieth of all others."""
+    skeleton, take = posed.recorded(motion="kick_punch", seconds=0.6, noise=2e-3)
+    rng = np.random.default_rng(seed)
+    points = take.points.copy()
+    hit = rng.random(points.shape[:2]) < 0.05
+    hit[0] |= rng.random(points.shape[1]) < 0.1
+    way = rng.normal(size=(hit.sum(), 3))
+    way *= rng.uniform(0.5, 3.0, (len(way), 1)) / np.linalg.norm(way, axis=1)[:, None]
+    points[hit] += way
+    clean, spoilt = (
+        posed.off(solve(skeleton, replace(take, points=p)), take)
+        for p in (take.points, points)
+    )
+    assert spoilt.max() < 2.0 * clean.max()
+
+
 # --- what is not seen -----------------------------------------------------------------
 
 

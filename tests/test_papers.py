@@ -345,7 +345,7 @@ def test_without_matplotlib_tables_are_made_and_the_extra_is_named(
     small, capsys, monkeypatch
 ):
     _, folder = small
-    monkeypatch.setattr("marey.cli._papers._can_draw", lambda: False)
+    monkeypatch.setattr("marey.cli._papers.can_draw", lambda: False)
     code, printed = run(capsys, "small1900", "--out", folder)
     assert code == 0
     assert "Seeds" in printed.out

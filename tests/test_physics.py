@@ -11,7 +11,7 @@ import marey
 from marey import geometry, synth
 from marey.errors import DataError, MissingExtraError, OptionError
 from marey.pose import fit_pose, physics
-from marey.pose._masses import masses_of
+from marey.pose._masses import SHARES, masses_of
 from marey.pose._physics_options import PhysicsOptions
 from marey.pose._physics_scene import scene_of
 from marey.pose._tree import nodes_of
@@ -19,6 +19,7 @@ from marey.pose.physics import Hold
 from marey.rig.limits import with_human_limits
 
 K = PhysicsOptions().stiffness
+PAIRED = ("UpperArm", "LowerArm", "Hand", "UpperLeg", "LowerLeg", "Foot")
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +224,8 @@ def test_a_person_weighs_what_people_of_that_height_do():
     height = np.ptp(skeleton.rest()[:, 2, 3])
     assert masses.mass.sum() == pytest.approx(22.5 * height**2)
     assert (np.linalg.eigvalsh(masses.inertia) > 0.0).all()
+    assert sum(SHARES.values()) + sum(SHARES[n] for n in PAIRED) == pytest.approx(1.0)
+    assert SHARES["Hips"] + SHARES["Spine"] + SHARES["Chest"] == pytest.approx(0.4346)
     thigh = masses.mass[nodes_of(skeleton, limits=True).of_joint[11]]
     assert thigh / masses.mass.sum() == pytest.approx(0.1416, abs=0.003)
 
@@ -267,7 +270,7 @@ def test_a_hand_held_to_the_hip_moves_with_it(walk):
     there = geometry.apply(np.linalg.inv(T[3, 0]), T[3, hand, :3, 3])
     there += [0.03, -0.03, 0.03]
     gaps = []
-    for strength in (1.0, 10.0):
+    for strength in (1.0, 10.0, 100.0):
         hold = Hold(joint="LeftHand", to=there, other="Hips", strength=strength)
         direct, simulated = both(skeleton, take, holds=(hold,))
         assert apart(direct.motion, simulated.motion) < 5e-5
@@ -276,6 +279,26 @@ def test_a_hand_held_to_the_hip_moves_with_it(walk):
         gap = T[:, hand, :3, 3] - geometry.apply(T[:, 0], there)
         gaps.append(np.linalg.norm(gap, axis=1).max())
     assert gaps[1] < 0.5 * gaps[0]
+    assert gaps[2] < 0.2 * gaps[1]
+
+
+def test_a_hold_between_bones_is_as_firm_as_one_likes(walk):
+    """And rests as soon as others do: the gap falls as the hold gets stronger."""
+    skeleton, take = walk
+    take = first(take, 6)
+    hand = skeleton.index("LeftHand")
+    T = take.truth.motion.T_world_joint()
+    there = geometry.apply(np.linalg.inv(T[3, 0]), T[3, hand, :3, 3]) + 0.03
+    gaps = []
+    for strength in (1e3, 1e6):
+        hold = Hold(joint="LeftHand", to=there, other="Hips", strength=strength)
+        found = physics.fit(skeleton, take, holds=(hold,))
+        assert found.steps.max() < 30
+        T = found.motion.T_world_joint()
+        gap = T[:, hand, :3, 3] - geometry.apply(T[:, 0], there)
+        gaps.append(np.linalg.norm(gap, axis=1).max())
+    assert gaps[0] < 3e-4
+    assert gaps[1] == pytest.approx(1e-3 * gaps[0], rel=0.05)
 
 
 def test_contacts_become_holds(walk):
@@ -426,6 +449,20 @@ def test_what_does_not_come_to_rest_is_told(walk):
         )
         (found,) = (f for f in findings if f.code == "pose-restless")
         assert found.frames == (0, 2)
+
+
+def test_a_figure_thrown_apart_is_told_and_leaves_no_file(walk, tmp_path, monkeypatch):
+    """Damping too strong for steps of a hundredth of a second."""
+    pytest.importorskip("mujoco")
+    monkeypatch.chdir(tmp_path)
+    skeleton, take = walk
+    motion, findings = fit_pose(
+        skeleton, first(take, 3), method="physics", settle="simulation", damping=1e4
+    )
+    (found,) = (f for f in findings if f.code == "pose-restless")
+    assert found.frames == (0, 2)
+    assert off_truth(motion, take).max() < 0.1
+    assert not list(tmp_path.iterdir())
 
 
 def test_frames_without_anything_keep_the_figure_whole(walk):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey import geometry
-from marey.rigid import fit_rigid
+from marey.rigid import fit_rigid, places_in
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 quick = settings(deadline=None, max_examples=12)
@@ -71,6 +71,34 @@ def test_one_pose_is_that_of_the_naive_fit(rng):
     for frame in (0, 17):
         pose = naive.kabsch(fit.offset, points[frame], np.ones(5))
         np.testing.assert_allclose(fit.T_world_body[frame], pose, atol=2e-4)
+
+
+@given(rng=seeds, n_markers=st.integers(4, 7), medians=st.booleans())
+@quick
+def test_one_turn_of_shape_and_poses_is_the_naive_one(rng, n_markers, medians):
+    from marey._rigid_kernel import MEANS, MEDIANS, settle
+
+    shape = rng.normal(size=(n_markers, 3))
+    points, T = moving(rng, shape, n_frames=25, noise=0.02)
+    points[rng.random(points.shape[:2]) < 0.05] = np.nan
+    weight = rng.uniform(0.5, 1.0, size=points.shape[:2])
+    expected = naive.rigid_turn(points, shape, weight, T, medians=medians)
+    turns = np.array([MEDIANS if medians else MEANS])
+    settle(points, np.ones(n_markers), shape, weight, T, turns, 3.0)
+    for found, wanted in zip((shape, weight, T), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-9)
+
+
+def test_places_are_the_medians_of_where_markers_were_seen(rng):
+    points, T = moving(rng, rng.normal(size=(4, 3)), noise=0.01)
+    points[:20, 1] = np.nan
+    points[:, 3] = np.nan
+    local = geometry.apply(geometry.inverse(T)[:, None], points)
+    places = places_in(T, points)
+    np.testing.assert_allclose(
+        places[:3], np.nanmedian(local[:, :3], axis=0), atol=1e-12
+    )
+    assert np.isnan(places[3]).all()
 
 
 def test_the_noise_shows_in_rms_and_sd(rng):

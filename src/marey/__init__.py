@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from marey import geometry as geometry
     from marey import io as io
     from marey import metrics as metrics
+    from marey import plot as plot
     from marey import synth as synth
     from marey import virtual as virtual
     from marey.bodies import Bodies as Bodies
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from marey.clean import clean as clean
     from marey.clean import find_slips as find_slips
     from marey.clean import scaled as scaled
+    from marey.edits import Edit as Edit
+    from marey.edits import read_edits as read_edits
+    from marey.edits import write_edits as write_edits
     from marey.errors import ConvergenceError as ConvergenceError
     from marey.errors import DataError as DataError
     from marey.errors import FormatError as FormatError
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
     from marey.skeleton import Skeleton as Skeleton
     from marey.solution import Solution as Solution
     from marey.solution import Subject as Subject
+    from marey.solve import Desk as Desk
     from marey.solve import SolveOptions as SolveOptions
     from marey.solve import solve as solve
     from marey.take import Analog as Analog
@@ -57,11 +62,13 @@ if TYPE_CHECKING:
     from marey.take import Take as Take
     from marey.topology import infer_tree as infer_tree
     from marey.tree import Tree as Tree
+    from marey.view import view as view
 
 _HOME = {
     "marey.bodies": ("Bodies",),
     "marey.calibrate": ("CalibrateOptions", "Calibration", "calibrate"),
     "marey.clean": ("CleanOptions", "clean", "find_slips", "scaled"),
+    "marey.edits": ("Edit", "read_edits", "write_edits"),
     "marey.errors": (
         "ConvergenceError",
         "DataError",
@@ -81,12 +88,13 @@ _HOME = {
     "marey.segment": ("segment",),
     "marey.skeleton": ("Skeleton",),
     "marey.solution": ("Solution", "Subject"),
-    "marey.solve": ("SolveOptions", "solve"),
+    "marey.solve": ("Desk", "SolveOptions", "solve"),
     "marey.take": ("Analog", "Event", "Source", "Take"),
     "marey.topology": ("infer_tree",),
     "marey.tree": ("Tree",),
+    "marey.view": ("view",),
 }
-_MODULES = ("geometry", "io", "metrics", "synth", "virtual")
+_MODULES = ("geometry", "io", "metrics", "plot", "synth", "virtual")
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = sorted([*_MODULE_OF, *_MODULES])

@@ -1,9 +1,11 @@
-"""The compiled kernels of `geometry.kabsch` and of `rigid.py`."""
+"""The compiled kernel of `geometry.kabsch`, one pose at a time."""
 
-from typing import no_type_check
+from typing import NamedTuple, no_type_check
 
 import numpy as np
 from numba import float64, njit, types, void
+
+from marey._lean_kernel import lean
 
 # The turn counts as unknown when the two largest eigenvalues of Horn's matrix lie
 # within this share of each other: the points of either set are on a line (no wider
@@ -17,29 +19,55 @@ SWEEPS = 12
 
 # The largest eigenvalue is found by Newton's method where it stands clear of the
 # others: the product of its distances to them is more than this share of its cube.
+# Where it is more than SHARP, rounding does not show.
 CLEAR = 1e-3
+SHARP = 0.1
 NEWTON_STEPS = 30
-CLOSE = 1e-12
+CLOSE = 1e-9
 
 # One signature for every memory layout, so that one compilation serves all callers.
 SETS = types.Array(float64, 3, "A", readonly=True)
 WEIGHTS = types.Array(float64, 2, "A", readonly=True)
 
 
+class Scratch(NamedTuple):
+    """Room for one pose."""
+
+    H: np.ndarray
+    N: np.ndarray
+    V: np.ndarray
+    q: np.ndarray
+    mean: np.ndarray
+
+
 @no_type_check
 @njit(cache=True)
+def scratch():
+    """Return room for `fit_pose`."""
+    return Scratch(
+        np.empty((3, 3)),
+        np.empty((4, 4)),
+        np.empty((4, 4)),
+        np.empty(4),
+        np.empty((2, 3)),
+    )
+
+
+@no_type_check
+@lean
 def _known(point_b, point_a, weight):
     total = point_b[0] + point_b[1] + point_b[2] + point_a[0] + point_a[1] + point_a[2]
     return weight > 0.0 and np.isfinite(total)
 
 
 @no_type_check
-@njit(cache=True)
+@lean
 def _means(points_b, points_a, weights, mean):
     """Fill the weighted means of both sets; return how many points are known."""
     known = 0
     total = 0.0
-    mean[:] = 0.0
+    for k in range(3):
+        mean[0, k] = mean[1, k] = 0.0
     for i in range(points_b.shape[0]):
         if _known(points_b[i], points_a[i], weights[i]):
             known += 1
@@ -48,26 +76,43 @@ def _means(points_b, points_a, weights, mean):
                 mean[0, k] += weights[i] * points_b[i, k]
                 mean[1, k] += weights[i] * points_a[i, k]
     if known > 0:
-        mean /= total
+        for k in range(3):
+            mean[0, k] /= total
+            mean[1, k] /= total
     return known
 
 
 @no_type_check
-@njit(cache=True)
+@lean
 def _moments(points_b, points_a, weights, mean, H):
-    """Fill the cross moment H = sum w b a^T about the means."""
-    H[:] = 0.0
+    """Fill the cross moment H = sum w b a^T about the means; return a bound.
+
+    No eigenvalue of Horn's matrix is above half the sum of both sets' squares, and
+    sets that fit come near.
+    """
+    bound = 0.0
+    for k in range(3):
+        for m in range(3):
+            H[k, m] = 0.0
     for i in range(points_b.shape[0]):
         if not _known(points_b[i], points_a[i], weights[i]):
             continue
+        x = points_a[i, 0] - mean[1, 0]
+        y = points_a[i, 1] - mean[1, 1]
+        z = points_a[i, 2] - mean[1, 2]
+        bound += 0.5 * weights[i] * (x * x + y * y + z * z)
         for k in range(3):
-            b = weights[i] * (points_b[i, k] - mean[0, k])
-            for m in range(3):
-                H[k, m] += b * (points_a[i, m] - mean[1, m])
+            b = points_b[i, k] - mean[0, k]
+            wb = weights[i] * b
+            bound += 0.5 * wb * b
+            H[k, 0] += wb * x
+            H[k, 1] += wb * y
+            H[k, 2] += wb * z
+    return bound
 
 
 @no_type_check
-@njit(cache=True)
+@lean
 def _horn(H, N):
     """Fill Horn's matrix, whose largest eigenvector is the quaternion wxyz."""
     N[0, 0] = H[0, 0] + H[1, 1] + H[2, 2]
@@ -86,7 +131,7 @@ def _horn(H, N):
 
 
 @no_type_check
-@njit(cache=True)
+@lean
 def _jacobi(N, V):
     """Diagonalise symmetric N in place; V gets its eigenvectors as columns."""
     size = 0.0
@@ -108,7 +153,7 @@ def _jacobi(N, V):
 
 
 @no_type_check
-@njit(cache=True)
+@lean
 def _rotate(N, V, p, q):
     """Turn the plane (p, q) so that N[p, q] vanishes."""
     d, e = N[q, q] - N[p, p], 2.0 * N[p, q]
@@ -128,27 +173,36 @@ def _rotate(N, V, p, q):
 
 
 @no_type_check
-@njit(cache=True)
-def _cofactor(N, top, r, c):
-    """Return a cofactor of N - top 1."""
-    a, b, d = (r + 1) % 4, (r + 2) % 4, (r + 3) % 4
-    i, j, k = (c + 1) % 4, (c + 2) % 4, (c + 3) % 4
-    ai, aj, ak = N[a, i] - top * (a == i), N[a, j] - top * (a == j), N[a, k]
-    bi, bj, bk = N[b, i] - top * (b == i), N[b, j] - top * (b == j), N[b, k]
-    di, dj, dk = N[d, i] - top * (d == i), N[d, j] - top * (d == j), N[d, k]
-    ak, bk, dk = ak - top * (a == k), bk - top * (b == k), dk - top * (d == k)
-    det = ai * (bj * dk - bk * dj) - aj * (bi * dk - bk * di) + ak * (bi * dj - bj * di)
-    return det if (r + c) % 2 == 0 else -det
+@lean
+def _adjugate(N, top, A):
+    """Fill A with the adjugate of N - top 1, both symmetric; return its determinant."""
+    a, b, c, d = N[0, 0] - top, N[1, 1] - top, N[2, 2] - top, N[3, 3] - top
+    e, f, g, h, i, j = N[0, 1], N[0, 2], N[0, 3], N[1, 2], N[1, 3], N[2, 3]
+    # Minors of the upper two rows, by columns, and of the lower two.
+    s01, s02, s03 = a * b - e * e, a * h - e * f, a * i - e * g
+    s12, s13, s23 = e * h - b * f, e * i - b * g, f * i - h * g
+    t01, t02, t03 = f * i - g * h, f * j - g * c, f * d - g * j
+    t12, t13, t23 = h * j - i * c, h * d - i * j, c * d - j * j
+    A[0, 0], A[1, 1] = b * t23 - h * t13 + i * t12, a * t23 - f * t03 + g * t02
+    A[2, 2], A[3, 3] = g * s13 - i * s03 + d * s01, f * s12 - h * s02 + c * s01
+    A[0, 1] = A[1, 0] = f * t13 - e * t23 - g * t12
+    A[0, 2] = A[2, 0] = i * s23 - j * s13 + d * s12
+    A[0, 3] = A[3, 0] = c * s13 - h * s23 - j * s12
+    A[1, 2] = A[2, 1] = j * s03 - g * s23 - d * s02
+    A[1, 3] = A[3, 1] = f * s23 - c * s03 + j * s02
+    A[2, 3] = A[3, 2] = h * s03 - f * s13 - j * s01
+    return s01 * t23 - s02 * t13 + s03 * t12 + s12 * t03 - s13 * t02 + s23 * t01
 
 
 @no_type_check
-@njit(cache=True)
-def _clear_top(H, N, q):
-    """Write N's largest eigenvector if it stands clear of the others, and say so.
+@lean
+def _top(H, N, bound, A):
+    """Return the largest eigenvalue of N, and how clear it stands of the others.
 
-    Newton's method on the characteristic polynomial, from above, then one step of
-    Rayleigh's quotient. N has no trace, so that its largest eigenvalue is at most the
-    root of three quarters of its squares' sum.
+    Newton's method on the characteristic polynomial, from a bound above. N has no
+    trace, so that its largest eigenvalue is also at most the root of three quarters of
+    its squares' sum. It stands clear by the product of its distances to the others, as
+    a share of its cube; zero where that is too little to go on.
     """
     square = 0.0
     for i in range(3):
@@ -158,40 +212,57 @@ def _clear_top(H, N, q):
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
         c1 -= 8.0 * H[0, i] * (H[1, j] * H[2, k] - H[1, k] * H[2, j])
-    c0 = 0.0
-    for i in range(4):
-        c0 += N[0, i] * _cofactor(N, 0.0, 0, i)
-    top, slope = np.sqrt(3.0 * square), 0.0
+    c0 = _adjugate(N, 0.0, A)
+    top, clear = min(np.sqrt(3.0 * square), bound), 0.0
     for _ in range(NEWTON_STEPS):
         slope = (4.0 * top * top + 2.0 * c2) * top + c1
-        if not slope > CLEAR * top * top * top:
-            return False
+        clear = slope / (top * top * top)
+        if not clear > CLEAR:
+            return top, 0.0
         step = (((top * top + c2) * top + c1) * top + c0) / slope
         top -= step
         if abs(step) <= CLOSE * top:
             break
-    best, size = 0, 0.0
-    for i in range(4):
-        found = abs(_cofactor(N, top, i, i))
-        if found > size:
-            best, size = i, found
-    for _ in range(2):
-        norm = 0.0
-        for i in range(4):
-            q[i] = _cofactor(N, top, i, best)
-            norm += q[i] * q[i]
-        if not 0.0 < norm < np.inf:
-            return False
-        top = 0.0
-        for i in range(4):
-            for j in range(4):
-                top += q[i] * N[i, j] * q[j]
-        top /= norm
-    return True
+    return top, clear
 
 
 @no_type_check
-@njit(cache=True)
+@lean
+def _clear_top(H, N, bound, A, q):
+    """Write N's largest eigenvector if it stands clear of the others, and say so.
+
+    It is the longest column of the adjugate; after one step of Rayleigh's quotient
+    where the others are near enough to magnify rounding.
+    """
+    top, clear = _top(H, N, bound, A)
+    if clear == 0.0:
+        return False
+    best = _longest(N, top, A, q)
+    if clear < SHARP:
+        norm, top = 0.0, 0.0
+        for i in range(4):
+            norm += q[i] * q[i]
+            for j in range(4):
+                top += q[i] * N[i, j] * q[j]
+        best = _longest(N, top / norm, A, q)
+    return 0.0 < best < np.inf
+
+
+@no_type_check
+@lean
+def _longest(N, top, A, q):
+    """Write the longest column of the adjugate of N - top 1; return its size."""
+    _adjugate(N, top, A)
+    best = 0
+    for i in range(1, 4):
+        best = i if abs(A[i, i]) > abs(A[best, best]) else best
+    for i in range(4):
+        q[i] = A[i, best]
+    return abs(A[best, best])
+
+
+@no_type_check
+@lean
 def _is_tied(N, best):
     top = N[best, best]
     second = -np.inf
@@ -202,7 +273,7 @@ def _is_tied(N, best):
 
 
 @no_type_check
-@njit(cache=True)
+@lean
 def _pose(q, mean, T):
     """Fill T with the rotation of q that carries the first mean onto the second."""
     w, x, y, z = q[0], q[1], q[2], q[3]
@@ -224,43 +295,32 @@ def _pose(q, mean, T):
 
 
 @no_type_check
-@njit(void(SETS, SETS, WEIGHTS, float64[:, :, ::1]), cache=True)
-def fit_poses(points_b, points_a, weights, out):
-    """Fill out (n, 4, 4) with the best T_a_b of each pair of point sets (n, m, 3)."""
-    H = np.empty((3, 3))
-    N = np.empty((4, 4))
-    V = np.empty((4, 4))
-    q = np.empty(4)
-    mean = np.empty((2, 3))
-    for n in range(out.shape[0]):
-        known = _means(points_b[n], points_a[n], weights[n], mean)
-        if known < 3:
-            out[n] = np.nan
-            continue
-        _moments(points_b[n], points_a[n], weights[n], mean, H)
-        _horn(H, N)
-        if _clear_top(H, N, q):
-            _pose(q, mean, out[n])
-            continue
-        _jacobi(N, V)
+@lean
+def fit_pose(points_b, points_a, weights, work, T):
+    """Fill T (4, 4) with the best T_a_b of two point sets (m, 3); NaN if unknown."""
+    if _means(points_b, points_a, weights, work.mean) >= 3:
+        bound = _moments(points_b, points_a, weights, work.mean, work.H)
+        _horn(work.H, work.N)
+        if _clear_top(work.H, work.N, bound, work.V, work.q):
+            _pose(work.q, work.mean, T)
+            return
+        _jacobi(work.N, work.V)
         best = 0
         for i in range(1, 4):
-            if N[i, i] > N[best, best]:
+            if work.N[i, i] > work.N[best, best]:
                 best = i
-        if _is_tied(N, best):
-            out[n] = np.nan
-        else:
-            _pose(V[:, best], mean, out[n])
+        if not _is_tied(work.N, best):
+            _pose(work.V[:, best], work.mean, T)
+            return
+    for i in range(4):
+        for k in range(4):
+            T[i, k] = np.nan
 
 
 @no_type_check
-@njit(void(SETS, SETS, float64[:, :, ::1]), cache=True)
-def carry_back(T, points, out):
-    """Fill out (n, m, 3) with R^T (p - t): point sets as seen from the poses T."""
-    for n in range(points.shape[0]):
-        for i in range(points.shape[1]):
-            x = points[n, i, 0] - T[n, 0, 3]
-            y = points[n, i, 1] - T[n, 1, 3]
-            z = points[n, i, 2] - T[n, 2, 3]
-            for k in range(3):
-                out[n, i, k] = T[n, 0, k] * x + T[n, 1, k] * y + T[n, 2, k] * z
+@njit(void(SETS, SETS, WEIGHTS, float64[:, :, ::1]), cache=True)
+def fit_poses(points_b, points_a, weights, out):
+    """Fill out (n, 4, 4) with the best T_a_b of each pair of point sets (n, m, 3)."""
+    work = scratch()
+    for n in range(out.shape[0]):
+        fit_pose(points_b[n], points_a[n], weights[n], work, out[n])

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from marey import geometry
 
@@ -11,6 +11,9 @@ Array = np.ndarray
 
 ROUNDS = 10
 """Turns of shape and poses, on a sample of the frames."""
+
+MEDIAN_ROUNDS = 2
+"""How many of these take the shape as medians, before anything is known to be odd."""
 
 LAST_ROUNDS = 2
 """Turns on all frames, from there."""
@@ -86,15 +89,15 @@ def fit_rigid(
 
 def _start(points: Array) -> Array:
     """Return the markers of the frame most like the others, others filled in later."""
-    seen = np.isfinite(points).all(axis=-1)
-    count = seen.sum(axis=1)
+    count = seen_in(points).sum(axis=1)
     best = np.flatnonzero(count == count.max(initial=0))
     if not len(best):
         return np.zeros((0, 3))
     some = best[np.linspace(0, len(best) - 1, min(SAMPLE, len(best))).astype(int)]
-    span = np.linalg.norm(points[some, :, None] - points[some, None], axis=-1)
-    span = np.nan_to_num(span)
-    strange = np.abs(span - np.median(span, axis=0)).sum(axis=(1, 2))
+    i, j = np.triu_indices(points.shape[1], 1)
+    shapes = points[some]
+    span = np.nan_to_num(np.linalg.norm(shapes[:, i] - shapes[:, j], axis=-1))
+    strange = np.abs(span - np.median(span, axis=0)).sum(axis=1)
     return np.asarray(points[some[np.argmin(strange)]])
 
 
@@ -111,82 +114,51 @@ def _settled(points: Array, shape: Array, own: Array) -> tuple[Array, Array]:
 
     On a sample of the frames at first: the shape is nearly there before all are seen.
     """
-    some = points[:: max(len(points) // SAMPLE, 1)]
-    T = geometry.kabsch(shape, some, own)
-    weight = np.broadcast_to(own, some.shape[:2])
-    for turn in range(ROUNDS):
-        local = _local(T, some)
-        shape = _median(local) if turn < 2 else _mean(local, weight)
-        weight, T = _posed(some, local, shape, own)
-    T = geometry.kabsch(shape, points, own)
-    local = _local(T, points)
+    from marey._rigid_kernel import KEPT, MEANS, MEDIANS, settle  # slow to import
+
+    first = (*[MEDIANS] * MEDIAN_ROUNDS, *[MEANS] * (ROUNDS - MEDIAN_ROUNDS))
+    last = (KEPT, *[MEANS] * LAST_ROUNDS)
+    points, shape = np.ascontiguousarray(points), shape.copy()
+    some = np.ascontiguousarray(points[:: max(len(points) // SAMPLE, 1)])
+    T, weight = geometry.kabsch(shape, some, own), _for_each(own, some)
+    settle(some, own, shape, weight, T, np.array(first), OUTLIER)
+    T, weight = geometry.kabsch(shape, points, own), _for_each(own, points)
     # A marker that no frame of the sample showed.
     strange = ~np.isfinite(shape).all(axis=-1)
-    shape[strange] = _median(local[:, strange])
-    weight, T = _posed(points, local, shape, own)
-    for _ in range(LAST_ROUNDS):
-        local = _local(T, points)
-        shape = _mean(local, weight)
-        weight, T = _posed(points, local, shape, own)
+    if strange.any():
+        shape[strange] = places_in(T, points[:, strange])
+    settle(points, own, shape, weight, T, np.array(last), OUTLIER)
     return shape, T
+
+
+def _for_each(own: Array, points: Array) -> Array:
+    return np.tile(own, (len(points), 1))
 
 
 def _local(T: Array, points: Array) -> Array:
     """Return points as seen from the body."""
-    from marey._kabsch_kernel import carry_back  # numba is slow to import
+    from marey._rigid_kernel import carry_back  # numba is slow to import
 
     local = np.empty(points.shape)
     carry_back(T, points, local)
     return local
 
 
-def _posed(
-    points: Array, local: Array, shape: Array, own: Array
-) -> tuple[Array, Array]:
-    """Return weights by how far positions are from the shape, and poses by these."""
-    weight = own * _trust(np.sum((local - shape) ** 2, axis=-1), shape)
-    return weight, geometry.kabsch(shape, points, weight)
+def seen_in(points: Float[Array, "*batch 3"]) -> Bool[Array, "*batch"]:
+    """Return which positions have all three coordinates."""
+    # One sum per position is several times faster than asking every number.
+    return np.asarray(np.isfinite(np.einsum("...i->...", points)))
 
 
-def _median(local: Array) -> Array:
-    known = np.isfinite(local).all(axis=-1).any(axis=0)
-    shape = np.full(local.shape[1:], np.nan)
-    shape[known] = _nanmedian(local[:, known])
-    return shape
+def places_in(
+    T_world_body: Float[Array, "frame 4 4"], points: Float[Array, "frame marker 3"]
+) -> Float[Array, "marker 3"]:
+    """Return where markers sit in a body: the medians of where they were seen."""
+    from marey._rigid_kernel import take_medians  # numba is slow to import
 
-
-def _nanmedian(values: Array) -> Array:
-    """Return medians over the first axis; of a sample, much sooner than NumPy does."""
-    ordered = np.sort(values.reshape(len(values), values[:1].size).T)  # NaN last
-    count = np.isfinite(ordered).sum(axis=1, keepdims=True)
-    middle = np.hstack([(count - 1) // 2, count // 2])
-    medians = np.take_along_axis(ordered, middle, axis=1).mean(axis=1)
-    return np.asarray(medians.reshape(values.shape[1:]))
-
-
-def _mean(local: Array, weight: Array) -> Array:
-    known = np.isfinite(local).all(axis=-1)
-    w = np.where(known, weight, 0.0)
-    total = w.sum(axis=0)
-    summed = np.einsum("fm,fmi->mi", w, np.where(known[..., None], local, 0.0))
-    shape = np.full(summed.shape, np.nan)
-    np.divide(summed, total[:, None], out=shape, where=total[:, None] > 0.0)
-    return shape
-
-
-def _trust(off: Array, shape: Array) -> Array:
-    """Return the weight of each position by its squared distance from its place."""
-    known = np.isfinite(off)
-    typical = np.zeros(off.shape[1])
-    some = known.any(axis=0)
-    # The median of a squared length in three dimensions is 0.79 of its mean.
-    typical[some] = _nanmedian(off[:, some]) / 0.79
-    floor = 1e-24 * np.nanmax(shape**2) + np.finfo(float).tiny
-    usual = max(float(typical[some].mean()), floor)
-    # Half the usual: with few markers the fit flatters some at the others' expense.
-    variance = 0.5 * (typical + usual)
-    far = np.where(known, off, np.inf) / (OUTLIER**2 * variance)
-    return np.asarray(usual / variance / (1.0 + far) ** 2)
+    places = np.empty(points.shape[1:])
+    take_medians(_local(T_world_body, points), np.empty(len(points)), places)
+    return places
 
 
 def _axes(shape: Array) -> Array:
@@ -236,8 +208,7 @@ def _soft(points: Array) -> RigidFit:
         if len(ever) > 1:
             R = _following(points[:, ever[-1]] - points[:, ever[0]])
         T = geometry.transform(R, points[:, ever].mean(axis=1))
-    local = _local(T, points)
-    return fitted(points, _median(local), T, determined=False)
+    return fitted(points, places_in(T, points), T, determined=False)
 
 
 def _following(line: Array) -> Array:

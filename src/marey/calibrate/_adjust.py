@@ -20,7 +20,7 @@ FLOOR = 1e-9
 
 # Steps are over when the cost falls by less than this share and joints move by less
 # than this, in metres.
-ENOUGH, STILL = 1e-4, 5e-5
+ENOUGH, STILL = 1e-3, 2e-4
 
 
 @dataclass(frozen=True, slots=True, eq=False)

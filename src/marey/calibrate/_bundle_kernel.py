@@ -10,14 +10,13 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from marey._lean_kernel import FAST, lean
 from marey.calibrate._frame_kernel import (
-    FAST,
     HINGE,
     backward,
     cross_columns,
     factored,
     forward,
-    inner,
     pose_equations,
     residuals,
     scratch,
@@ -27,7 +26,7 @@ from marey.calibrate._pose_kernel import retracted
 
 
 @no_type_check
-@inner
+@lean
 def _down(chain, depth, lever, R, i, factor, Z, column):
     """Add the columns of what shifts all that a segment carries, by axes R[i].
 
@@ -48,7 +47,7 @@ def _down(chain, depth, lever, R, i, factor, Z, column):
 
 
 @no_type_check
-@inner
+@lean
 def columns(tree, shape, R, work):
     """Write Z: how poses and shared unknowns go together."""
     Z, arm, lever, below = work.Z, work.arm, work.lever, work.below
@@ -68,7 +67,7 @@ def columns(tree, shape, R, work):
             a = chain[step] - 1
             column = tree.o_column[a]
             cross_columns(below[i, 1:4], R[tree.parent[a]], 1.0, own, column)
-    ax, bx = np.empty(3), np.empty(3)
+    ax, bx = work.ax, work.bx
     for h in range(len(tree.axis_child)):
         i, w, column = tree.axis_child[h], tree.axis_weight[h], tree.axis_column[h]
         p = tree.parent[i]
@@ -85,7 +84,7 @@ def columns(tree, shape, R, work):
 
 
 @no_type_check
-@inner
+@lean
 def _square_columns(P, Q, ax, bx, w, out, column):
     """Add the columns of two axes that stay square."""
     j0 = ax[1] * bx[2] - ax[2] * bx[1]
@@ -103,7 +102,7 @@ def _square_columns(P, Q, ax, bx, w, out, column):
 
 
 @no_type_check
-@inner
+@lean
 def _add_turned(P, Q, factor, A, row, column):
     """Add factor P^T Q."""
     for i in range(3):
@@ -113,7 +112,7 @@ def _add_turned(P, Q, factor, A, row, column):
 
 
 @no_type_check
-@inner
+@lean
 def _add_back(P, v, factor, b, row):
     """Add factor P^T v."""
     for i in range(3):
@@ -121,7 +120,7 @@ def _add_back(P, v, factor, b, row):
 
 
 @no_type_check
-@inner
+@lean
 def shared_equations(tree, shape, R, work, A, b):
     """Add the shared unknowns' own part, the lower triangle."""
     for i in range(len(tree.parent)):
@@ -140,14 +139,13 @@ def shared_equations(tree, shape, R, work, A, b):
             for step in range(2, tree.depth[i + 1] + 1):
                 a = chain[step] - 1
                 _add_turned(R[i], R[tree.parent[a]], w, A, row, tree.o_column[a])
-    _axis_equations(tree, shape, R, A, b)
+    _axis_equations(tree, shape, R, work, A, b)
 
 
 @no_type_check
-@inner
-def _axis_equations(tree, shape, R, A, b):
-    ax, bx, miss = np.empty(3), np.empty(3), np.empty(3)
-    ja = np.empty(6)
+@lean
+def _axis_equations(tree, shape, R, work, A, b):
+    ax, bx, miss = work.ax, work.bx, work.jx
     for h in range(len(tree.axis_child)):
         i, w, row = tree.axis_child[h], tree.axis_weight[h], tree.axis_column[h]
         P, Q = R[tree.parent[i]], R[i]
@@ -161,19 +159,27 @@ def _axis_equations(tree, shape, R, A, b):
             _add_turned(Q, P, -w, A, row + 3, row)
             _add_back(P, miss, -w, b, row)
             _add_back(Q, miss, w, b, row + 3)
-            continue
-        off = ax[0] * bx[0] + ax[1] * bx[1] + ax[2] * bx[2]
-        for k in range(3):
-            ja[k] = P[0, k] * bx[0] + P[1, k] * bx[1] + P[2, k] * bx[2]
-            ja[3 + k] = Q[0, k] * ax[0] + Q[1, k] * ax[1] + Q[2, k] * ax[2]
-        for x in range(6):
-            b[row + x] -= w * off * ja[x]
-            for z in range(x + 1):
-                A[row + x, row + z] += w * ja[x] * ja[z]
+        else:
+            _square_equations(P, Q, ax, bx, w, A, b, row)
 
 
 @no_type_check
-@inner
+@lean
+def _square_equations(P, Q, ax, bx, w, A, b, row):
+    """Add what two axes that stay square tell of themselves."""
+    off = ax[0] * bx[0] + ax[1] * bx[1] + ax[2] * bx[2]
+    for x in range(6):
+        M, v, k = (P, bx, x) if x < 3 else (Q, ax, x - 3)
+        one = M[0, k] * v[0] + M[1, k] * v[1] + M[2, k] * v[2]
+        b[row + x] -= w * off * one
+        for z in range(x + 1):
+            M, v, k = (P, bx, z) if z < 3 else (Q, ax, z - 3)
+            two = M[0, k] * v[0] + M[1, k] * v[1] + M[2, k] * v[2]
+            A[row + x, row + z] += w * one * two
+
+
+@no_type_check
+@lean
 def _indices(tree, block, index):
     """Write the columns that a block sees; return how many."""
     count = 0
@@ -189,7 +195,7 @@ def _indices(tree, block, index):
 
 
 @no_type_check
-@inner
+@lean
 def _packed(tree, work, block, index, count, Y):
     """Write L^-1 Z of one block, column beside column."""
     own, mine = work.H[block, tree.depth[block]], work.Z[block]
@@ -206,7 +212,7 @@ def _packed(tree, work, block, index, count, Y):
 
 
 @no_type_check
-@inner
+@lean
 def _eliminated(tree, work, sums, b, index, Y, size):
     """Turn Z into L^-1 Z and add its products; `size` gets each column's square."""
     g = work.g
@@ -233,7 +239,7 @@ def _eliminated(tree, work, sums, b, index, Y, size):
 
 
 @no_type_check
-@inner
+@lean
 def _added(Y, count, sums):
     """Add the products of all columns, row after row of the lower triangle."""
     at = 0
@@ -246,10 +252,9 @@ def _added(Y, count, sums):
 
 
 @no_type_check
-@inner
-def _spread(tree, sums, A):
+@lean
+def _spread(tree, sums, index, A):
     """Take the products of every block from the lower triangle."""
-    index = np.empty(A.shape[0], dtype=np.int64)
     for block in range(len(tree.depth)):
         count = _indices(tree, block, index)
         at = tree.start[block]
@@ -300,7 +305,7 @@ def reduced(tree, shape, points, t, R, damping, A, b, leverage):
             if work.weight[k] > 0.0:
                 j = tree.m_column[k]
                 leverage[f, k] = (size[j] + size[j + 1] + size[j + 2]) / work.weight[k]
-    _spread(tree, sums, A)
+    _spread(tree, sums, index, A)
     return cost
 
 

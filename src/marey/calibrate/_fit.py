@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from marey.calibrate._adjust import FIRST, Poses, adjusted, rests, settled
 from marey.calibrate._figure import Figure, Shape
-from marey.calibrate._noise import noise_of, runs_of, usual_turns, white_share
+from marey.calibrate._noise import noise_of, pairs_of, usual_turns, white_share
 from marey.calibrate._poses import chosen_frames, first_poses
 from marey.calibrate._rows import Prior
 from marey.calibrate._start import Start
@@ -78,8 +78,7 @@ def posed(start: Start, sessions: tuple[Array, ...], most: int) -> tuple[Poses, 
     """Return the chosen frames of all sessions with the poses of the first shape."""
     out = []
     for session, points in enumerate(sessions):
-        mine = points[:, start.order]
-        some = mine[chosen_frames(mine, most)]
+        some = points[chosen_frames(points, most)][:, start.order]
         out.append(first_poses(start.figure, start.shape, session, some))
     return settled(start.figure, start.shape, tuple(out), 12, 1e-3)
 
@@ -118,8 +117,8 @@ def fitted(
         change = float(np.abs(np.log(noise / shape.noise)).max())
         shape = replace(shape, noise=noise, usual=usual_turns(figure, poses))
         if turn + 1 == BEFORE_WHITE and adapt:
-            runs = tuple(runs_of(points[:, start.order]) for points in sessions)
-            white = white_share(figure, shape, runs)
+            pairs = tuple(pairs_of(points[:, start.order]) for points in sessions)
+            white = white_share(figure, shape, pairs)
             temper = temper_of(white, n_frames, independent)
         elif step.done and change < SAME_NOISE and turn + 1 >= BEFORE_WHITE:
             break

@@ -7,15 +7,12 @@ of three: block 0 is the root's place, block i + 1 turns segment i about the axe
 world. The equations keep the shape of the tree: their factor has no fill.
 """
 
-from typing import Any, NamedTuple, no_type_check
+from typing import NamedTuple, no_type_check
 
 import numpy as np
 from numba import njit
 
-# No fast mathematics that assumes finite numbers: a missing marker is a NaN.
-FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
-WITHOUT_DOORS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-inner = njit(cache=True, fastmath=FAST, **WITHOUT_DOORS)
+from marey._lean_kernel import lean
 
 # Keeps a block that nothing is known of from being singular.
 LEAST = 1e-9
@@ -66,6 +63,10 @@ class Work(NamedTuple):
     H: np.ndarray  # by block, by those on the way to it: 3 x 3
     g: np.ndarray  # by block: the slope, then the step
     Z: np.ndarray  # by block: 3 x columns
+    ax: np.ndarray  # an axis of the parent, of the child, and across both
+    bx: np.ndarray
+    jx: np.ndarray
+    P: np.ndarray  # where a segment usually is, 3 x 3
 
 
 @no_type_check
@@ -84,11 +85,15 @@ def scratch(tree, n_markers, n_columns):
         np.zeros((blocks, longest, 3, 3)),
         np.zeros((blocks, 3)),
         np.zeros((blocks, 3, n_columns)),
+        np.empty(3),
+        np.empty(3),
+        np.empty(3),
+        np.empty((3, 3)),
     )
 
 
 @no_type_check
-@inner
+@lean
 def cross(a, b, out):
     """Write a x b."""
     out[0] = a[1] * b[2] - a[2] * b[1]
@@ -97,7 +102,7 @@ def cross(a, b, out):
 
 
 @no_type_check
-@inner
+@lean
 def turned(R, v, out):
     """Write R v."""
     for k in range(3):
@@ -105,7 +110,7 @@ def turned(R, v, out):
 
 
 @no_type_check
-@inner
+@lean
 def product(A, B, out):
     """Write A B."""
     for i in range(3):
@@ -114,7 +119,7 @@ def product(A, B, out):
 
 
 @no_type_check
-@inner
+@lean
 def cross_columns(v, M, factor, out, column):
     """Add factor [v]x M to three columns."""
     for j in range(3):
@@ -125,7 +130,7 @@ def cross_columns(v, M, factor, out, column):
 
 
 @no_type_check
-@inner
+@lean
 def add_square(v, factor, out):
     """Add factor [v]x^T [v]x."""
     size = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
@@ -136,7 +141,7 @@ def add_square(v, factor, out):
 
 
 @no_type_check
-@inner
+@lean
 def add_product(u, v, factor, out):
     """Add factor [u]x [v]x = factor (v u^T - (u . v) I)."""
     dot = u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
@@ -147,7 +152,7 @@ def add_product(u, v, factor, out):
 
 
 @no_type_check
-@inner
+@lean
 def residuals(tree, shape, y, t, R, work):
     """Write places, levers, rests and weights of a frame; return its cost."""
     c, lever = work.c, work.lever
@@ -161,11 +166,11 @@ def residuals(tree, shape, y, t, R, work):
             turned(R[p], shape.o[i], lever[i])
             for k in range(3):
                 c[i, k] = c[p, k] + lever[i, k]
-    return _marker_cost(tree, shape, y, R, work) + _axes_cost(tree, shape, R)
+    return _marker_cost(tree, shape, y, R, work) + _axes_cost(tree, shape, R, work)
 
 
 @no_type_check
-@inner
+@lean
 def _marker_cost(tree, shape, y, R, work):
     # One call for all, and by index: tables and views cost more than the sums.
     m, arm, r, c, noise = shape.m, work.arm, work.r, work.c, shape.noise
@@ -191,10 +196,10 @@ def _marker_cost(tree, shape, y, R, work):
 
 
 @no_type_check
-@inner
-def _axes_cost(tree, shape, R):
+@lean
+def _axes_cost(tree, shape, R, work):
     cost = 0.0
-    ax, bx = np.empty(3), np.empty(3)
+    ax, bx, P = work.ax, work.bx, work.P
     for h in range(len(tree.axis_child)):
         i = tree.axis_child[h]
         turned(R[tree.parent[i]], shape.a[h], ax)
@@ -204,7 +209,6 @@ def _axes_cost(tree, shape, R):
         else:
             far = (ax[0] * bx[0] + ax[1] * bx[1] + ax[2] * bx[2]) ** 2
         cost += tree.axis_weight[h] * far
-    P = np.empty((3, 3))
     for i in range(1, len(tree.parent)):
         product(R[tree.parent[i]], shape.usual[i], P)
         same = 0.0
@@ -216,7 +220,7 @@ def _axes_cost(tree, shape, R):
 
 
 @no_type_check
-@inner
+@lean
 def pose_equations(tree, shape, R, work):
     """Write H and g of the pose: sums of what every joint carries."""
     n = len(tree.parent)
@@ -224,7 +228,7 @@ def pose_equations(tree, shape, R, work):
     H[:] = 0.0
     g[:] = 0.0
     below[:] = 0.0
-    push = np.empty(3)
+    push = work.jx
     for i in range(n - 1, -1, -1):
         own, sums = H[i + 1, tree.depth[i + 1]], below[i]
         for k in range(tree.first[i], tree.first[i + 1]):
@@ -260,10 +264,10 @@ def pose_equations(tree, shape, R, work):
 
 
 @no_type_check
-@inner
+@lean
 def _axes_equations(tree, shape, R, work):
     H, g = work.H, work.g
-    ax, bx, j = np.empty(3), np.empty(3), np.empty(3)
+    ax, bx, j, P = work.ax, work.bx, work.jx, work.P
     for h in range(len(tree.axis_child)):
         i, w = tree.axis_child[h], tree.axis_weight[h]
         p = tree.parent[i]
@@ -287,7 +291,6 @@ def _axes_equations(tree, shape, R, work):
         for x in range(3):
             g[p + 1, x] += w * miss * j[x]
             g[i + 1, x] -= w * miss * j[x]
-    P = np.empty((3, 3))
     for i in range(1, len(tree.parent)):
         p, w = tree.parent[i], tree.calm[i]
         Q = R[i]
@@ -305,7 +308,7 @@ def _axes_equations(tree, shape, R, work):
 
 
 @no_type_check
-@inner
+@lean
 def _root3(D, damping):
     """Turn a block into its lower Cholesky factor."""
     for x in range(3):
@@ -321,7 +324,7 @@ def _root3(D, damping):
 
 
 @no_type_check
-@inner
+@lean
 def _halved(D, B, low, high):
     """Turn columns of B into D^-1 B, D lower triangular."""
     d0, d1, d2 = 1.0 / D[0, 0], 1.0 / D[1, 1], 1.0 / D[2, 2]
@@ -334,7 +337,7 @@ def _halved(D, B, low, high):
 
 
 @no_type_check
-@inner
+@lean
 def _passed_on(X, B, low, high, out):
     """Take X^T B from the columns of another block."""
     for i in range(3):
@@ -344,7 +347,7 @@ def _passed_on(X, B, low, high, out):
 
 
 @no_type_check
-@inner
+@lean
 def factored(tree, work, damping):
     """Turn H into its factor, leaves first."""
     H = work.H
@@ -361,7 +364,7 @@ def factored(tree, work, damping):
 
 
 @no_type_check
-@inner
+@lean
 def forward(tree, work):
     """Turn the slope g into L^-1 g."""
     H, g = work.H, work.g
@@ -378,7 +381,7 @@ def forward(tree, work):
 
 
 @no_type_check
-@inner
+@lean
 def backward(tree, work):
     """Turn L^-1 g into the step."""
     H, g = work.H, work.g

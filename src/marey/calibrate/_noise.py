@@ -21,8 +21,11 @@ EXACT = 1e-6
 LIKE_OTHERS = 0.3
 """How much a marker is taken for like the others, as a share of its own positions."""
 
-WINDOW, WINDOWS = 30, 3
-"""Frames at full rate that tell what is new in every frame, and how many such runs."""
+PAIRS = 45
+"""Neighbouring frames, evenly in time, that tell what is new in every frame."""
+
+WELL_SEEN = 0.5
+"""Share of the markers that both frames of a pair must show."""
 
 
 def noise_of(
@@ -65,51 +68,52 @@ def noise_of(
 def white_share(
     figure: Figure,
     shape: Shape,
-    runs: tuple[tuple[Float[Array, "_ marker 3"], ...], ...],
+    pairs: tuple[Float[Array, "_ 2 marker 3"], ...],
 ) -> float:
     """Return the share of the markers' deviations that is new in every frame, 0 to 1.
 
     Cameras err anew in every frame; skin moves with the pose, and repeats with it. Of
     noise alone the square of a step from frame to frame is twice that of a deviation.
+    Means and not medians: where one limb moves at a time most markers show noise, and
+    the few that move are those that tell the joints. What lies far off has lost its
+    weight as it has in the fit.
 
     Args:
         figure: The segments.
         shape: Their shape.
-        runs: Per session, stretches of neighbouring frames.
+        pairs: Per session, neighbouring frames.
     """
-    steps, sizes = [], []
-    for session, some in enumerate(runs):
-        for points in some:
-            poses = first_poses(figure, shape, session, points)
-            alone = replace(
-                shape, m=shape.m[session][None], noise=shape.noise[session][None]
-            )
-            poses = settled(figure, alone, (poses,))[0]
-            rest, weight, _ = rests(figure, alone, (poses,), 0)
-            rest = np.where(weight[..., None] > 0.0, rest, np.nan)
-            local = np.einsum("fkji,fkj->fki", poses.R[:, figure.segment], rest)
-            steps.append((np.diff(local, axis=0) ** 2 / 2.0).ravel())
-            sizes.append((local**2).ravel())
-    step, size = (np.concatenate(x) if x else np.zeros(0) for x in (steps, sizes))
-    step, size = step[np.isfinite(step)], size[np.isfinite(size)]
-    if not len(step) or np.median(size) < EXACT**2:
+    step, size, weights = 0.0, 0.0, np.zeros(2)
+    off: list[Array] = []
+    for session, points in enumerate(pairs):
+        alone = replace(
+            shape, m=shape.m[session][None], noise=shape.noise[session][None]
+        )
+        flat = points.reshape(-1, *points.shape[2:])
+        poses = settled(figure, alone, (first_poses(figure, alone, 0, flat),))
+        rest, weight, _ = rests(figure, alone, poses, 0)
+        rest = np.where(weight[..., None] > 0.0, rest, 0.0)
+        local = np.einsum("fkji,fkj->fki", poses[0].R[:, figure.segment], rest)
+        local, weight = local.reshape(points.shape), weight.reshape(points.shape[:3])
+        both = weight.prod(axis=1) * alone.noise**2
+        step += float(np.sum(both * np.sum(np.diff(local, axis=1)[:, 0] ** 2, axis=-1)))
+        size += float(np.sum(weight * np.sum(local**2, axis=-1)))
+        weights += both.sum(), weight.sum()
+        off.append(np.abs(local[weight > 0.0]).ravel())
+    far = np.concatenate([np.zeros(0), *off])
+    if not weights[0] or np.median(far) < EXACT:
         return 1.0
-    return float(min(np.median(step) / np.median(size) / ALL_WHITE, 1.0))
+    share = 0.5 * step / weights[0] / (size / weights[1])
+    return float(min(share / ALL_WHITE, 1.0))
 
 
-def runs_of(
-    points: Float[Array, "frame marker 3"],
-) -> tuple[Float[Array, "_ marker 3"], ...]:
-    """Return a few stretches of neighbouring frames, early, in the middle and late."""
-    last = max(len(points) - WINDOW, 0)
-    starts = np.unique(np.linspace(0, last, WINDOWS).astype(int))
-    runs = (points[start : start + WINDOW] for start in starts)
-    half = 0.5 * points.shape[1]
-    return tuple(
-        run
-        for run in runs
-        if len(run) > 4 and np.isfinite(run).all(axis=-1).sum(axis=1).mean() >= half
-    )
+def pairs_of(points: Float[Array, "frame marker 3"]) -> Float[Array, "_ 2 marker 3"]:
+    """Return frames and the ones after them, evenly in time, of those well seen."""
+    seen = np.isfinite(points).all(axis=-1)
+    both = np.flatnonzero((seen[:-1] & seen[1:]).mean(axis=1) >= WELL_SEEN)
+    chosen = np.unique(np.linspace(0, max(len(both) - 1, 0), PAIRS).round().astype(int))
+    first = both[chosen[: len(both)]]
+    return np.stack([points[first], points[first + 1]], axis=1)
 
 
 def usual_turns(

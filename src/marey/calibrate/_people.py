@@ -40,14 +40,14 @@ def person_fit(
     options: CalibrateOptions,
 ) -> Fit | None:
     """Return the calibrated person; None if no frame shows it whole."""
-    points = np.concatenate(sessions)
+    points = sessions[0] if len(sessions) == 1 else np.concatenate(sessions)
     possible = options.shoulders != "fixed" and can_have_clavicles(figure, marks)
     best: tuple[float, int, Array] | None = None
     for frame in candidates(points, marks):
-        whole = points.copy()
-        whole[frame] = without_gaps(figure, points, frame)
-        if not np.isfinite(whole[frame]).all():
+        here = without_gaps(figure, points, frame)
+        if not np.isfinite(here).all():
             continue
+        whole = _with_frame(points, frame, here)
         start = person_start(figure, shape, marks, whole, frame, clavicles=possible)
         if not np.isfinite(start.shape.o).all():
             continue
@@ -73,6 +73,15 @@ def person_fit(
         most=options.per_session(len(sessions)),
         independent=options.independent,
     )
+
+
+def _with_frame(points: Array, frame: int, here: Array) -> Array:
+    """Return the points with one frame in place of theirs."""
+    if np.isfinite(points[frame]).all():
+        return points
+    whole = points.copy()
+    whole[frame] = here
+    return whole
 
 
 def _misfit(start: Start, sessions: tuple[Array, ...]) -> float:

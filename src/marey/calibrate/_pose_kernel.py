@@ -5,12 +5,11 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from marey._lean_kernel import FAST, lean
 from marey.calibrate._frame_kernel import (
-    FAST,
     backward,
     factored,
     forward,
-    inner,
     pose_equations,
     residuals,
     scratch,
@@ -24,7 +23,7 @@ FIRST, EASED, RAISED, MOST = 1e-3, 0.2, 10.0, 1e6
 
 
 @no_type_check
-@inner
+@lean
 def _turn(w, R, out):
     """Write exp(w) R; w no longer than `LARGEST_TURN`."""
     angle = np.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
@@ -34,19 +33,19 @@ def _turn(w, R, out):
     s, c = 1.0 - angle * angle / 6.0, 0.5 - angle * angle / 24.0
     if angle > 1e-3:
         s, c = np.sin(angle) / angle, (1.0 - np.cos(angle)) / (angle * angle)
-    e = np.empty((3, 3))
-    e[0, 0], e[1, 1] = 1 - c * (y * y + z * z), 1 - c * (x * x + z * z)
-    e[2, 2] = 1 - c * (x * x + y * y)
-    e[0, 1], e[1, 0] = c * x * y - s * z, c * x * y + s * z
-    e[0, 2], e[2, 0] = c * x * z + s * y, c * x * z - s * y
-    e[1, 2], e[2, 1] = c * y * z - s * x, c * y * z + s * x
-    for i in range(3):
-        for j in range(3):
-            out[i, j] = e[i, 0] * R[0, j] + e[i, 1] * R[1, j] + e[i, 2] * R[2, j]
+    xx, yy = 1 - c * (y * y + z * z), 1 - c * (x * x + z * z)
+    zz = 1 - c * (x * x + y * y)
+    xy, yx = c * x * y - s * z, c * x * y + s * z
+    xz, zx = c * x * z + s * y, c * x * z - s * y
+    yz, zy = c * y * z - s * x, c * y * z + s * x
+    for j in range(3):
+        out[0, j] = xx * R[0, j] + xy * R[1, j] + xz * R[2, j]
+        out[1, j] = yx * R[0, j] + yy * R[1, j] + yz * R[2, j]
+        out[2, j] = zx * R[0, j] + zy * R[1, j] + zz * R[2, j]
 
 
 @no_type_check
-@inner
+@lean
 def retracted(t, R, g, t_out, R_out):
     """Write a pose after a step."""
     for k in range(3):

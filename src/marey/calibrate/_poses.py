@@ -6,6 +6,7 @@ from jaxtyping import Float, Int
 from marey import geometry
 from marey.calibrate._adjust import Poses
 from marey.calibrate._figure import Figure, Shape
+from marey.rigid import seen_in
 
 Array = np.ndarray
 
@@ -23,7 +24,7 @@ def chosen_frames(
     points: Float[Array, "frame marker 3"], most: int
 ) -> Int[Array, " chosen"]:
     """Return up to so many frames, evenly in time, of those that are well seen."""
-    count = np.isfinite(points).all(axis=-1).sum(axis=1)
+    count = seen_in(points).sum(axis=1)
     good = np.flatnonzero(count >= max(WELL_SEEN * count.max(initial=0), 1))
     if len(good) <= most:
         return good

@@ -1,7 +1,7 @@
 """A skeleton and takes as a calibration sees them: segments, markers, sessions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from marey import geometry
 from marey.calibrate._figure import HINGE, Axis, Figure, Shape
 from marey.errors import DataError
+from marey.rigid import seen_in
 from marey.skeleton import Skeleton
 from marey.take import Take
 
@@ -66,46 +67,18 @@ def problem_of(
     """
     if not takes:
         raise DataError("calibrate", found="no takes", needed="at least one")
-    segment_of, joint_of, place = _segments(skeleton)
-    columns = [_columns(skeleton, take) for take in takes]
-    joined = {
-        name: np.concatenate(
-            [x for x, mine in zip(columns, session_of, strict=True) if mine == name]
-        )
-        for name in sorted(set(session_of))
-    }
-    joined = {name: x for name, x in joined.items() if _n_seen(x) >= FEWEST_FRAMES}
+    joined = _sessions(skeleton, takes, session_of)
     names = list(joined)
-    if not joined:
-        wanted = (*skeleton.marker_labels, *skeleton.sensor_names)
-        raise DataError(
-            "calibrate",
-            found=f"fewer than {FEWEST_FRAMES} frames with the skeleton's markers",
-            needed=f"some of {', '.join(wanted) or 'the markers of a skeleton'}",
-        )
-    seen = np.any(
-        [np.isfinite(x).all(axis=-1).any(axis=0) for x in joined.values()], axis=0
-    )
+    segment_of, joint_of, place = _segments(skeleton)
     joint, at, labels, source = _worn(skeleton)
-    owner = segment_of[joint]
-    order = np.array(
-        [k for k in np.argsort(owner, kind="stable") if seen[k]], dtype=np.int64
-    )
-    figure, axis = _figure(skeleton, joint_of, segment_of, owner[order])
-    figure = Figure(
-        figure.names,
-        figure.parent,
-        tuple(labels[k] for k in order),
-        owner[order],
-        figure.axes,
-    )
-    o = np.zeros((len(joint_of), 3))
-    for i, j in enumerate(joint_of[1:], start=1):
-        o[i] = place[skeleton.parent[j]] + skeleton.offset[j]
-    m = place[joint[order]] + at[order]
+    seen = np.any([seen_in(x).any(axis=0) for x in joined.values()], axis=0)
+    order = np.argsort(segment_of[joint], kind="stable")
+    order = order[seen[order]]
+    owner = segment_of[joint[order]]
+    figure, axis = _figure(skeleton, joint_of, segment_of, owner)
     shape = Shape(
-        o=o,
-        m=np.repeat(m[None], len(names), axis=0),
+        o=_joints(skeleton, joint_of, place),
+        m=np.repeat((place[joint] + at)[None, order], len(names), axis=0),
         a=axis,
         b=axis.copy(),
         noise=np.full((len(names), len(order)), FIRST_NOISE),
@@ -113,7 +86,7 @@ def problem_of(
     )
     return Problem(
         skeleton,
-        figure,
+        replace(figure, labels=tuple(labels[k] for k in order)),
         shape,
         tuple(x[:, order] for x in joined.values()),
         tuple(names.index(mine) if mine in joined else -1 for mine in session_of),
@@ -124,8 +97,36 @@ def problem_of(
     )
 
 
+def _sessions(
+    skeleton: Skeleton, takes: Sequence[Take], session_of: Sequence[int]
+) -> dict[int, Float[Array, "_ marker 3"]]:
+    """Return the frames of each session that shows the skeleton often enough."""
+    takes_of: dict[int, list[Array]] = {name: [] for name in sorted(set(session_of))}
+    for take, name in zip(takes, session_of, strict=True):
+        takes_of[name].append(_columns(skeleton, take))
+    joined = {name: np.concatenate(parts) for name, parts in takes_of.items()}
+    joined = {name: x for name, x in joined.items() if _n_seen(x) >= FEWEST_FRAMES}
+    if not joined:
+        wanted = (*skeleton.marker_labels, *skeleton.sensor_names)
+        raise DataError(
+            "calibrate",
+            found=f"fewer than {FEWEST_FRAMES} frames with the skeleton's markers",
+            needed=f"some of {', '.join(wanted) or 'the markers of a skeleton'}",
+        )
+    return joined
+
+
 def _n_seen(points: Float[Array, "frame marker 3"]) -> int:
-    return int(np.isfinite(points).all(axis=-1).any(axis=1).sum())
+    return int(seen_in(points).any(axis=1).sum())
+
+
+def _joints(
+    skeleton: Skeleton, joint_of: Int[Array, " segment"], place: Float[Array, "joint 3"]
+) -> Float[Array, "segment 3"]:
+    """Return each segment's joint in its parent; zero for the root."""
+    o = np.zeros((len(joint_of), 3))
+    o[1:] = place[skeleton.parent[joint_of[1:]]] + skeleton.offset[joint_of[1:]]
+    return o
 
 
 def _segments(skeleton: Skeleton) -> tuple[Array, Array, Array]:

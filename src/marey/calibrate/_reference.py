@@ -6,6 +6,7 @@ from jaxtyping import Float
 from marey import geometry
 from marey.calibrate._figure import Figure
 from marey.calibrate._landmarks import SIDES, Landmarks
+from marey.rigid import seen_in
 
 Array = np.ndarray
 
@@ -78,7 +79,9 @@ def without_gaps(
     in the frame in which these stand most alike. One that is never seen stays NaN.
     """
     here = np.array(points[frame])
-    seen = np.isfinite(points).all(axis=-1)
+    if np.isfinite(here).all():
+        return here
+    seen = seen_in(points)
     for k in np.flatnonzero(~seen[frame]):
         frames = np.flatnonzero(seen[:, k])
         if len(frames):

@@ -1,8 +1,9 @@
 """What went wrong in a recording, found and, where it can be, put right.
 
 A sensor's own motion shows jumps, flips and frozen values; the markers that keep a
-marker company show spikes and labels that were traded (`clean`). Once bodies and joints
-are known they show more: markers that slipped (`find_marker_slips`), smaller jumps of
+marker company show spikes and labels that were traded (`clean`), in several takes also
+labels exchanged between them (`find_exchanges`). Once bodies and joints are known they
+show more: markers that slipped (`find_marker_slips`), smaller jumps of
 sensors (`find_gaping`), sensors that slipped (`find_slips`), a volume that is bent
 (`fit_field`). `marey.solve` does all but the last by itself. Nothing is done silently:
 every repair is a finding in the take's source and a line of its history.
@@ -12,6 +13,9 @@ from dataclasses import fields
 from typing import Any
 
 from marey.clean._slip import Slip as Slip
+from marey.clean.exchanges import Exchange as Exchange
+from marey.clean.exchanges import find_exchanges as find_exchanges
+from marey.clean.exchanges import unexchanged as unexchanged
 from marey.clean.field import Field as Field
 from marey.clean.field import fit_field as fit_field
 from marey.clean.field import straightened as straightened

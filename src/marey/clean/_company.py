@@ -107,8 +107,8 @@ def _distances(
             np.sqrt(np.sum((place[k + 1 :] - place[k]) ** 2, axis=1))
             for place in (now, then)
         )
-        (moved,) = _quantiles(np.abs(later - away), (0.9,))
-        low, usual, high = _quantiles(away, (0.1, 0.5, 0.9))
+        (moved,) = quantiles(np.abs(later - away), (0.9,))
+        low, usual, high = quantiles(away, (0.1, 0.5, 0.9))
         change[k, k + 1 :] = change[k + 1 :, k] = moved / NINE_TENTHS
         spread[k, k + 1 :] = spread[k + 1 :, k] = (high - low) / EIGHT_TENTHS
         middle[k, k + 1 :] = middle[k + 1 :, k] = usual
@@ -127,11 +127,11 @@ def spreads_to(
     """
     place = points[:: max(-(-len(points) // MOST_FRAMES), 1)].transpose(1, 2, 0)
     away = (np.sqrt(np.sum((place - place[k]) ** 2, axis=1)) for k in some.tolist())
-    low, high = np.stack([_quantiles(a, (0.1, 0.9)) for a in away], axis=1)
+    low, high = np.stack([quantiles(a, (0.1, 0.9)) for a in away], axis=1)
     return np.asarray(np.nan_to_num((high - low) / EIGHT_TENTHS, nan=np.inf))
 
 
-def _quantiles(rows: Float[Array, "row value"], shares: tuple[float, ...]) -> Array:
+def quantiles(rows: Float[Array, "row value"], shares: tuple[float, ...]) -> Array:
     """Return quantiles of every row; NaN where too little is known."""
     known = np.isfinite(rows).sum(axis=1)
     ordered = np.sort(rows, axis=1)  # NaN stands last

@@ -10,22 +10,20 @@ Array = np.ndarray
 # Seconds either side from which the usual step is taken, and the fewest frames.
 AROUND, FEWEST = 0.25, 6
 
-# A step is compared with the median of so many steps: its own neighbours.
-NEIGHBOURS = 5
-
 Apart = Callable[[slice, slice], Float[Array, "channel pair"]]
 """How far the values of some frames are from those of others, or of one."""
 
 
 def suddenness(step: Float[Array, "step k"]) -> Float[Array, " step"]:
-    """Return how far each step is from the steps next to it.
+    """Return how far each step is from the median of the five around it.
 
     A fast motion has large steps, but no sudden ones.
     """
-    from scipy.ndimage import median_filter
+    from marey.clean._steps_kernel import sudden  # numba is slow to import
 
-    calm = median_filter(step, size=(NEIGHBOURS, 1), mode="mirror")
-    return np.asarray(np.linalg.norm(step - calm, axis=1))
+    out = np.empty(len(step))
+    sudden(step, out)
+    return out
 
 
 def usual(

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.clean._company import Company, carried
+from marey.rigid import seen_in
 
 Array = np.ndarray
 
@@ -61,7 +62,7 @@ class Reach:
 
 def steps_of(points: Float[Array, "frame marker 3"]) -> Steps:
     """Return the steps of all markers, marker after marker."""
-    marker, frame = np.nonzero(np.isfinite(points).all(axis=-1).T)
+    marker, frame = np.nonzero(seen_in(points).T)
     same = marker[1:] == marker[:-1]
     return Steps(marker[1:][same], frame[:-1][same], frame[1:][same])
 
@@ -118,16 +119,17 @@ def steps_off(
 
 def _bends(points: Array, steps: Steps) -> Float[Array, " step"]:
     """Return how much each step differs from the one before; infinite if unknown."""
-    way = points[steps.end, steps.marker] - points[steps.start, steps.marker]
-    bend = np.full(len(way), np.inf)
-    plain = steps.length == 1
-    follows = (steps.marker[1:] == steps.marker[:-1]) & plain[1:] & plain[:-1]
-    bend[1:][follows] = np.linalg.norm(np.diff(way, axis=0), axis=1)[follows]
-    return bend
+    from marey.clean._steps_kernel import bends  # numba is slow to import
+
+    out = np.empty(len(steps.marker))
+    bends(points, steps.marker, steps.start, steps.end, out)
+    return out
 
 
 def _medians(values: Array, marker: Array, count: int) -> Float[Array, " marker"]:
     """Return the median of each marker's values; zero where it has none."""
-    known = np.isfinite(values)
-    groups = np.split(values[known], np.searchsorted(marker[known], range(1, count)))
-    return np.array([np.median(g) if len(g) else 0.0 for g in groups])
+    from marey.clean._steps_kernel import medians  # numba is slow to import
+
+    out = np.empty(count)
+    medians(values, marker, out)
+    return out

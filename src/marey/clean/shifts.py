@@ -17,7 +17,7 @@ from marey.clean._steps import odd_steps, reach_of, steps_of
 from marey.clean.slips import LEVEL
 from marey.errors import OptionError
 from marey.report import Finding
-from marey.rigid import fit_rigid
+from marey.rigid import places_in
 from marey.take import Take
 
 Array = np.ndarray
@@ -172,7 +172,8 @@ def _likeliest(
     if not jumps:
         return None
     own = np.flatnonzero(bodies.shared[:, body])
-    shape = fit_rigid(points[:: max(len(points) // SAMPLE, 1), own]).offset
+    sample = slice(None, None, max(len(points) // SAMPLE, 1))
+    shape = places_in(bodies.T_world_body[sample, body], points[sample, own])
     count = log(max((bodies.marker_body >= 0).sum(), 1))
     tried = []
     for marker, some in jumps.items():

@@ -172,20 +172,25 @@ def unswapped(take: Take, swaps: Sequence[Swap]) -> Take:
         take: The recording.
         swaps: From `find_swaps`.
     """
-    if not swaps:
-        return take
+    found = tuple(_finding(swap, take.n_frames) for swap in swaps)
+    return traded_back(take, swaps, found) if swaps else take
+
+
+def traded_back(
+    take: Take, swaps: Sequence[Swap], findings: tuple[Finding, ...]
+) -> Take:
+    """Return the take with labels back on their markers, and with these findings."""
     points, filled = take.points.copy(), take.filled.copy()
     for swap in swaps:
         some, labels = slice(swap.first, swap.last + 1), list(swap.columns)
         owners = labels[1:] + labels[:1]
         points[some, owners] = take.points[some, labels]
         filled[some, owners] = take.filled[some, labels]
-    found = tuple(_finding(swap, take.n_frames) for swap in swaps)
     return replace(
         take,
         points=points,
         filled=filled,
-        source=replace(take.source, findings=(*take.source.findings, *found)),
+        source=replace(take.source, findings=(*take.source.findings, *findings)),
         history=(*take.history, f"traded back labels {len(swaps)} times"),
     )
 

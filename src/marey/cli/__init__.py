@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from marey.cli import _convert_command as _convert_command
 from marey.cli import _solve_command as _solve_command
+from marey.cli import _view_command as _view_command
 from marey.cli._app import (
     DOUBTFUL,
     GOOD,

@@ -71,7 +71,11 @@ def run(console: Console, folder: Path, *, seconds: float, seed: int) -> None:
         "traded, one marker slipped"
     )
     unlabelled = SolveOptions(segment="overlap")
-    _solve(console, marked, folder / "markers.c3d", what, unlabelled)
+    solution = _solve(console, marked, folder / "markers.c3d", what, unlabelled)
+    page = folder / "performer.html"
+    write(solution, page, truth=marked.truth.motions, overwrite=True)
+    console.print("\nThe answer beside the truth, to look at in any browser:")
+    console.print(str(page.resolve()), soft_wrap=True)
 
 
 def _solve(
@@ -80,10 +84,10 @@ def _solve(
     path: Path,
     what: str,
     options: SolveOptions,
-) -> None:
-    """Write a recording, solve it, and hold the answer to the truth."""
+) -> Solution:
+    """Write a recording, solve it, hold the answer to the truth and return it."""
     write(take, path, overwrite=True)
-    solution = solve(take, options=options)
+    solution = solve(path, options=options)
     answer = path.with_name(f"{path.stem}_solved.bvh")
     write(solution, answer, overwrite=True)
     seconds = sum(solution.report.seconds.values())
@@ -97,6 +101,7 @@ def _solve(
     repairs = _repairs(take, solution)
     if repairs.row_count:
         console.print(repairs)
+    return solution
 
 
 def _repairs(take: synth.Recording, solution: Solution) -> Table:

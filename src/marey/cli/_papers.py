@@ -1,7 +1,5 @@
 """What `marey papers` prints, draws and writes."""
 
-import importlib.util
-import io
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,9 +18,9 @@ from marey.cli._style import COLOURS, rich_table
 from marey.errors import MissingExtraError, OutputError, printable
 from marey.io._atomic import write_atomic
 from marey.papers import REGISTRY, Drawing, Effort, Experiment, experiments, run
+from marey.plot._save import picture
+from marey.plot._style import can_draw, look, sheet
 from marey.report import Finding, Table
-
-DPI = 150
 
 NO_FIGURES = Finding(
     "figures-missing",
@@ -74,8 +72,8 @@ def rebuild(
     Raises:
         MissingExtraError: If figures are asked for and matplotlib is not there.
     """
-    draw = _can_draw() if figures is None else figures
-    if draw and not _can_draw():
+    draw = can_draw() if figures is None else figures
+    if draw and not can_draw():
         raise MissingExtraError("matplotlib", "plots")
     done: dict[str, Experiment] = {}
     with _progress(err, paper) as progress:
@@ -104,10 +102,6 @@ def _progress(err: Console, paper: str) -> Iterator[Callable[[str], None] | None
             shown.update(task, description=escape(f"{paper}: {line}"))
 
         yield say
-
-
-def _can_draw() -> bool:
-    return importlib.util.find_spec("matplotlib") is not None
 
 
 def render(experiment: Experiment) -> RenderableType:
@@ -165,15 +159,12 @@ def _write(
 
 def _drawn(figures: Mapping[str, Drawing]) -> dict[str, bytes]:
     """Return PNG pictures of drawings."""
-    from matplotlib.figure import Figure
-
     pictures = {}
     for name, draw in figures.items():
-        figure = Figure(dpi=DPI, layout="constrained")
-        draw(figure)
-        picture = io.BytesIO()
-        figure.savefig(picture, format="png")
-        pictures[name] = picture.getvalue()
+        with look():
+            figure = sheet()
+            draw(figure)
+        pictures[name] = picture(figure)
     return pictures
 
 

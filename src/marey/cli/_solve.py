@@ -87,14 +87,24 @@ def _finding(finding: Finding) -> Text:
     return Text(f"  {printable(str(finding), 400)}", style=COLOURS[finding.severity])
 
 
-def write_solution(solution: Solution, path: Path, *, overwrite: bool) -> list[Path]:
-    """Write a solution; several motions get the names of their subject and take."""
+def write_solution(
+    solution: Solution, path: Path, *, overwrite: bool, measured: Mapping[str, float]
+) -> list[Path]:
+    """Write a solution; several motions get the names of their subject and take.
+
+    Args:
+        solution: What to write.
+        path: Where to; its suffix is the format.
+        overwrite: Whether files that exist are replaced.
+        measured: Bone lengths by tape measure, which a page shows.
+    """
     wanted = format_of_suffix(path)
     skeletons_only = wanted.write_skeleton and not wanted.write_motion
     several = len(solution.subjects) > 1
     several |= len(solution.takes) > 1 and not skeletons_only
     if wanted.write_solution or not several:
-        write(solution, path, overwrite=overwrite)
+        beside = measured if wanted.name == "html" else {}
+        write(solution, path, measured=beside, overwrite=overwrite)
         return [path]
     written = []
     for subject in solution.subjects:

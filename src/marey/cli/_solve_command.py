@@ -52,7 +52,7 @@ def solve(
         str, Parameter(help="Joint method: ball, gdke, distance.")
     ] = "ball",
     pose: Annotated[
-        str, Parameter(help="Pose method: auto, playback, gauss_newton, bfgs.")
+        str, Parameter(help="auto, playback, gauss_newton, bfgs or physics.")
     ] = "auto",
     contacts: Annotated[
         bool, Parameter(help="Hold feet where they are planted.", negative="")
@@ -80,6 +80,9 @@ def solve(
     calibrate: Annotated[
         bool, Parameter(help="Fit bones and markers together over all takes.")
     ] = True,
+    edits: Annotated[
+        Path | None, Parameter(help="What was put right by hand: take.edits.toml.")
+    ] = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     json_: Json = False,
@@ -92,6 +95,7 @@ def solve(
         render,
         write_solution,
     )
+    from marey.edits import read_edits
     from marey.io import read, read_skeleton
     from marey.io._atomic import check_target
     from marey.solve import SolveOptions
@@ -101,6 +105,7 @@ def solve(
         check_target(out_, overwrite=overwrite, inputs=tuple(map(str, files)))
     known = dict(read_toml(tree, "tree")) if tree else {}
     lengths = read_toml(measured, "lengths") if measured else {}
+    by_hand = read_edits(edits) if edits else ()
     takes = [read(file, unit=unit, up=up, rate=rate, columns=columns) for file in files]
     with busy("solving", quiet):
         solution = run(
@@ -120,13 +125,16 @@ def solve(
                 field=field,
                 max_gap=max_gap,
                 calibrate=calibrate,
+                edits=by_hand,
             ),
         )
     tables = dict(solution.report.tables)
     if lengths:
         tables["lengths"] = lengths_table(solution.skeleton, lengths)
     if out_ is not None:
-        for path in write_solution(solution, out_, overwrite=overwrite):
+        for path in write_solution(
+            solution, out_, overwrite=overwrite, measured=lengths
+        ):
             err.print(f"wrote {escape(str(path))}")
     if json_:
         out.print_json(json.dumps(_report_data(solution.report, tables)))

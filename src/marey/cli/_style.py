@@ -21,7 +21,7 @@ def rich_table(table: Table) -> RichTable:
     return shown
 
 
-def _cell(value: str | float) -> str:
+def _cell(value: str | float | int) -> str:
     if isinstance(value, str):
         return printable(value)
     # Counts keep all their digits.

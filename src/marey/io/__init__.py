@@ -38,7 +38,7 @@ NOUNS = {"take": Take, "motion": Motion, "skeleton": Skeleton, "solution": Solut
 # Asked in this order. The table reader comes last: it takes any table of numbers.
 REGISTRY = (
     *("c3d", "npz", "parquet", "trb"),
-    *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel"),
+    *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel", "html"),
     *("motive", "qualisys", "storage", "csv"),
 )
 
@@ -172,6 +172,8 @@ def write(
     format: str = "auto",
     unit: str | None = None,
     up: str | None = None,
+    truth: Sequence[Motion] = (),
+    measured: Mapping[str, float] | None = None,
     overwrite: bool = False,
 ) -> tuple[Finding, ...]:
     """Write a recording, motion, skeleton or solution; the suffix says the format.
@@ -185,6 +187,8 @@ def write(
         format: Name of a format, when the suffix does not say it.
         unit: Length unit of the file; each format has its own habit.
         up: Axis of the file that points up.
+        truth: True motions, ghosts on a page; of several takes the first one's first.
+        measured: Bone lengths by tape measure, in metres by joint, for a page.
         overwrite: Replace a file that exists. The file that was read is never replaced.
 
     Returns:
@@ -196,7 +200,8 @@ def write(
     """
     path = Path(path)
     chosen = _format_named(format) if format != "auto" else format_of_suffix(path)
-    options = WriteOptions(unit=unit, up=up)
+    options = WriteOptions(unit=unit, up=up, truth=truth, measured=measured or {})
+    options.check_beside(chosen.name)
     inputs = _inputs(thing)
     check_target(path, overwrite=overwrite, inputs=inputs)
     if isinstance(thing, Solution) and chosen.write_solution is None:
@@ -274,7 +279,7 @@ def _cannot_hold(path: Path, found: Format, need: str) -> FormatError:
     return FormatError(
         path,
         expected=f"a file that holds a {need.removeprefix('read_')}",
-        found=f"{found.title}, which does not: {able} reads it",
+        found=f"{found.title}, which does not: {able or 'nothing'} reads it",
         format=found.name,
     )
 

@@ -1,7 +1,7 @@
 """The contract of a file format: one file, one `FORMAT`, one line in the registry."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -76,11 +76,27 @@ class WriteOptions:
     up: str | None = None
     """Axis of the file that points up."""
 
+    truth: Sequence[Motion] = ()
+    """True motions beside the answer, for a page."""
+
+    measured: Mapping[str, float] = field(default_factory=dict)
+    """Bone lengths by tape measure, in metres by joint, for a page."""
+
     def __post_init__(self) -> None:
         if self.unit is not None:
             metres(self.unit)
         if self.up is not None:
             turn_upright(self.up)
+
+    def check_beside(self, format: str) -> None:
+        """Refuse what only a page shows beside the thing itself.
+
+        Raises:
+            OptionError: If the format is none.
+        """
+        given = [n for n in ("truth", "measured") if len(getattr(self, n))]
+        if given and format != "html":
+            raise OptionError(given[0], found=format, needed="html: a page shows it")
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,12 @@ def findings(bodies: Bodies, fits: JointFits) -> tuple[Finding, ...]:
 
 
 def _other_reading(bodies: Bodies, best: Array) -> list[Finding]:
-    """Return whether the orientations make sense when they are read another way."""
+    """Return whether the orientations make sense when they are read another way.
+
+    Those of markers were not read, but found.
+    """
+    if bodies.shared.any(axis=0).all():
+        return []
     T = bodies.T_world_body
     wxyz = geometry.quat_from_matrix(T[..., :3, :3])
     readings = {
@@ -117,6 +122,15 @@ def _of_body(bodies: Bodies, body: int) -> list[Finding]:
         message = "never seen: it has no joints"
         return [Finding("body-unseen", "joints", "warning", message, name)]
     found = []
+    if len(T) > 1 and np.ptp(T[:, :3], axis=0).max() < STILL:
+        message = "never moves: is it worn?"
+        found.append(Finding("body-still", "joints", "warning", message, name))
+    return found if bodies.shared[:, body].any() else [*_of_turns(T, name), *found]
+
+
+def _of_turns(T: Float[Array, "frame 4 4"], name: str) -> list[Finding]:
+    """Return what is odd about orientations that were read."""
+    found = []
     R = T[:, :3, :3]
     off = float(np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max())
     if off > RIGID:
@@ -130,9 +144,6 @@ def _of_body(bodies: Bodies, body: int) -> list[Finding]:
     if np.linalg.det(R).min() < 0.0:
         message = "orientations are mirrored: check the handedness of the axes"
         found.append(Finding("body-mirrored", "joints", "warning", message, name))
-    if len(T) > 1 and np.ptp(T[:, :3], axis=0).max() < STILL:
-        message = "never moves: is it worn?"
-        found.append(Finding("body-still", "joints", "warning", message, name))
     return found
 
 

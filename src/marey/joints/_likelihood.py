@@ -65,20 +65,24 @@ def most_likely(
         free: Orthonormal directions, in columns, along which the centres stay.
         robust: Whether frames that stand out count less.
     """
-    from marey.joints._likelihood_kernel import adjust, gather, linearise
+    from marey.joints._likelihood_kernel import (
+        adjust,
+        gather,
+        linearise,
+        squares,
+    )
 
     n = len(R_a_b)
-    w_a, w_b, m = np.zeros((n, 3)), np.zeros((n, 3)), np.empty((n, 3))
-    A, P, square = np.empty((n, 3, 6)), np.empty((n, 3, 3)), np.empty(n)
-    B_a, B_b = np.empty((n, 3, 3)), np.empty((n, 3, 3))
+    w_a, w_b, m = np.zeros((3, n, 3))
+    A, (P, B_a, B_b) = np.empty((n, 3, 6)), np.empty((3, n, 3, 3))
     H, g, u = np.empty((6, 6)), np.empty(6), start.copy()
-    K_a, K_b = np.eye(3), np.eye(3)
-    weight, step = np.ones(n), np.inf
+    K_a, K_b, told = np.eye(3), np.eye(3), np.empty((2, 3, 3))
+    weight, square, step = np.ones(n), np.empty(n), np.inf
     for round_ in range(MOST_ROUNDS):
-        parts = (turn_a, turn_b, K_a, K_b, shift, A, B_a, B_b, P, m, square)
+        parts = (turn_a, turn_b, K_a, K_b, shift, A, B_a, B_b, P, m, told)
         if not linearise(R_a_b, gap_a, u, w_a, w_b, *parts):
             return None
-        K_a, K_b = _stretch(turn_a, B_a, P), _stretch(turn_b, B_b, P)
+        K_a, K_b = _stretch(turn_a, told[0]), _stretch(turn_b, told[1])
         if robust and round_ < WEIGHING:
             weight = weights_of(m, P)
         gather(A, P, m, weight, H, g)
@@ -90,30 +94,32 @@ def most_likely(
         adjust(A, B_a, B_b, P, m, du, turn_a, turn_b, w_a, w_b)
         u += du
         step = du @ stiff @ du
-        if step < STEP**2:
+        # Gaps beyond what the noise stated make the centre as much less certain.
+        squares(m, P, square)
+        scale = max(float(weight @ square) / (3.0 * n), 1.0)
+        if step < min(STEP**2 * scale, ASTRAY**2):
             break
     if not step < ASTRAY**2:
         return None
     linearise(R_a_b, gap_a, u, 0.0 * w_a, 0.0 * w_b, *parts)
     used = weight > 0.0
+    squares(m, P, square)
     gather(A, P, m, used.astype(float), H, g)
-    scale = np.sum(square[used]) / max(3.0 * np.count_nonzero(used) - 6.0, 1.0)
+    scale = float(np.sum(square[used])) / max(3.0 * np.count_nonzero(used) - 6.0, 1.0)
     return Likely(u, H, np.asarray(scale), used)
 
 
 def _stretch(
-    turn: Float[Array, "3 3"],
-    B: Float[Array, "frame 3 3"],
-    P: Float[Array, "frame 3 3"],
+    turn: Float[Array, "3 3"], told: Float[Array, "3 3"]
 ) -> Float[Array, "3 3"]:
     """Return by how much the best poses lengthen a body's arm.
 
     Gaps across an arm lengthen it, whichever way they point, as circles fitted to
     scattered points are too wide. What counts is the noise of a pose that its gap
     leaves open.
-    """
-    from marey.joints._likelihood_kernel import known_turn
 
-    told = np.empty((3, 3))
-    known_turn(B, P, told)
+    Args:
+        turn: Covariance of the orientation.
+        told: What the gaps tell of it, on average.
+    """
     return np.linalg.inv(shrinkage(turn - turn @ told @ turn))

@@ -104,8 +104,9 @@ def measure_noise(
     clusters = [_cluster(takes, body, noise) for body in range(n)]
     turn, shift, anchor = np.zeros((n, 3, 3)), np.zeros(n), np.zeros((n, 3))
     measured = np.zeros((2, n))
-    if any(c is None for c in clusters) and (noise is None or turn_noise is None):
-        measured = _left_after_differences(takes)
+    open_ = [body for body, cluster in enumerate(clusters) if cluster is None]
+    if open_ and (noise is None or turn_noise is None):
+        measured[:, open_] = _left_after_differences(takes, open_)
     for body, cluster in enumerate(clusters):
         if cluster is not None:
             turn[body], shift[body], anchor[body] = cluster
@@ -138,12 +139,14 @@ def _cluster(
     return variance * np.linalg.inv(inertia), variance / count, centroid
 
 
-def _left_after_differences(takes: Sequence[Bodies]) -> Float[Array, "2 body"]:
-    """Return the variances per axis of orientation and position."""
+def _left_after_differences(
+    takes: Sequence[Bodies], bodies: list[int]
+) -> Float[Array, "2 body"]:
+    """Return the variances per axis of orientation and position of some bodies."""
     turns, shifts = [], []
     budget = MOST_WINDOWS // len(takes)
     for take in takes:
-        T = take.T_world_body
+        T = take.T_world_body[:, bodies]
         last = len(T) - len(FOURTH) + 1
         if last < 1:
             continue
@@ -153,7 +156,7 @@ def _left_after_differences(takes: Sequence[Bodies]) -> Float[Array, "2 body"]:
             D += c * T[k : k + last : step, :, :3]
         shifts.append(np.sum(D[..., 3] ** 2, axis=-1))
         turns.append(_turn_square(T[2 : 2 + last : step, :, :3, :3], D[..., :3]))
-    n = len(takes[0].names)
+    n = len(bodies)
     return np.stack([_variance(turns, n), _variance(shifts, n)])
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey import geometry
 from marey.bodies import Bodies
+from marey.rigid import seen_in
 
 Array = np.ndarray
 
@@ -46,15 +46,9 @@ def slack_of(
     hinge or a single marker then has an answer too. The gap is the smallest distance
     between their markers, over the usual distance of neighbouring markers.
     """
-    members = takes[0].shared.T
     scene = _Scene(takes)
-    n_bodies = len(members)
-    slack = np.full((n_bodies, n_bodies), np.nan)
-    for body in range(n_bodies):
-        moments = _moments(takes, body)
-        for other in range(n_bodies):
-            if other != body:
-                slack[body, other] = scene.slack(moments, body, other)
+    bodies = range(len(takes[0].names))
+    slack = np.stack([scene.slack(_moments(takes, body), body) for body in bodies])
     a, b = pair.T
     gap = np.array([scene.gap(int(i), int(j)) for i, j in pair])
     return np.sqrt(slack[a, b] * slack[b, a]), gap
@@ -108,54 +102,78 @@ class _Scene:
     def _between(self, one: Array, two: Array) -> Array:
         return np.asarray(self._distance[np.ix_(one, two)])
 
-    def slack(self, seen: _Moments, body: int, other: int) -> float:
-        own, theirs = self._members[body], self._members[other]
-        theirs = theirs & ~own if (theirs & ~own).any() else theirs
-        used = theirs & (seen.count >= FEWEST_FRAMES).any(axis=0)
-        near = self._between(own, used)
-        if not np.isfinite(near).any():
-            return np.nan
-        i, j = np.unravel_index(np.nanargmin(near), near.shape)
-        nearest = (np.flatnonzero(own)[i], np.flatnonzero(used)[j])
-        ends = np.stack([seen.mean[:, marker] for marker in nearest], axis=1)
-        both = ends[np.isfinite(ends).all(axis=(1, 2))]
-        if len(both) == 0:
-            return np.nan
-        guess = both.mean(axis=(0, 1))
-        reach = max(float(near[i, j]), LOOSE * self._usual)
-        center = self._center(seen, used, guess, reach)
-        square = np.mean(self._strays(seen, used, center))
-        scale = self._variance[own].mean() + self._variance[used].mean()
-        return float(np.sqrt(square / scale))
+    def slack(self, seen: _Moments, body: int) -> Float[Array, " body"]:
+        """Return the slack of every other body, seen from one; NaN of itself."""
+        own = self._members[body]
+        apart = self._members & ~own
+        apart = np.where(apart.any(axis=1, keepdims=True), apart, self._members)
+        used = apart & (seen.count >= FEWEST_FRAMES).any(axis=0)
+        away = np.where(np.isfinite(self._distance), self._distance, np.inf)[own]
+        near = np.where(used, away.min(axis=0, initial=np.inf), np.inf)
+        slack = np.full(len(used), np.nan)
+        others = np.isfinite(near.min(axis=1, initial=np.inf))
+        others[body] = False
+        if not others.any():
+            return slack
+        used, last = used[others], near[others].argmin(axis=1)
+        first = np.flatnonzero(own)[away[:, last].argmin(axis=0)]
+        guess, known = _midway(seen.mean[:, first], seen.mean[:, last])
+        reach = np.maximum(self._distance[first, last], LOOSE * self._usual)
+        center = self._centers(seen, used, guess, reach)
+        noise = used @ self._variance / used.sum(axis=1)
+        scale = self._variance[own].mean() + noise
+        found = np.sqrt(_strays(seen, used, center) / scale)
+        slack[others] = np.where(known, found, np.nan)
+        return slack
 
-    def _center(
-        self, seen: _Moments, used: Bool[Array, " marker"], guess: Array, reach: float
-    ) -> Float[Array, " 3"]:
-        """Return the point that keeps its distances best (Knight2007, all markers)."""
-        known = seen.count[:, used] >= FEWEST_FRAMES
-        mean, C, S = (
-            values[:, used][known] for values in (seen.mean, seen.second, seen.third)
-        )
-        far = np.trace(C, axis1=1, axis2=2) + np.sum((mean - guess) ** 2, axis=1)
+    def _centers(
+        self,
+        seen: _Moments,
+        used: Bool[Array, "other marker"],
+        guess: Float[Array, "other 3"],
+        reach: Float[Array, " other"],
+    ) -> Float[Array, "other 3"]:
+        """Return the points that keep distances best (Knight2007, all markers)."""
+        known = seen.count >= FEWEST_FRAMES
+        mean, C, S = (values[known] for values in (seen.mean, seen.second, seen.third))
+        square = np.sum((mean - guess[:, None]) ** 2, axis=-1)
+        far = np.trace(C, axis1=1, axis2=2) + square
         weight = 1.0 / np.maximum(far, (SHORTEST * self._noise) ** 2)
-        A = np.einsum("m,mij->ij", 4.0 * weight, C)
-        right = np.einsum(
-            "m,mi->i", weight, 2.0 * S + 4.0 * np.einsum("mij,mj->mi", C, mean)
-        )
-        hold = (self._noise / reach) ** 2
-        return np.linalg.solve(A + hold * np.eye(3), right + hold * guess)
+        weight = np.where(used[:, np.nonzero(known)[1]], weight, 0.0)
+        pull = 2.0 * S + 4.0 * np.einsum("mij,mj->mi", C, mean)
+        A = 4.0 * (weight @ C.reshape(-1, 9)).reshape(-1, 3, 3)
+        hold = (self._noise / reach[:, None]) ** 2
+        A += hold[..., None] * np.eye(3)
+        return np.linalg.solve(A, (weight @ pull + hold * guess)[..., None])[..., 0]
 
-    def _strays(
-        self, seen: _Moments, used: Bool[Array, " marker"], center: Array
-    ) -> list[float]:
-        """Return the variance of each marker's distance from a point, take by take."""
-        found = []
-        for local, count in zip(seen.local, seen.count, strict=True):
-            known = used & (count >= FEWEST_FRAMES)
-            away = np.linalg.norm(local[:, known] - center, axis=-1)
-            if known.any():
-                found += np.nanvar(away, axis=0).tolist()
-        return found
+
+def _midway(
+    one: Float[Array, "take other 3"], two: Float[Array, "take other 3"]
+) -> tuple[Float[Array, "other 3"], Bool[Array, " other"]]:
+    """Return the points midway between two over all takes, and which are known."""
+    middle = 0.5 * (one + two)
+    known = np.isfinite(middle).all(axis=-1)
+    count = known.sum(axis=0)
+    total = np.where(known[..., None], middle, 0.0).sum(axis=0)
+    return total / np.maximum(count, 1)[:, None], count > 0
+
+
+def _strays(
+    seen: _Moments, used: Bool[Array, "other marker"], center: Float[Array, "other 3"]
+) -> Float[Array, " other"]:
+    """Return the mean variance of the markers' distances from each body's point."""
+    total, count = np.zeros((2, len(used)))
+    for local, enough in zip(seen.local, seen.count >= FEWEST_FRAMES, strict=True):
+        other, marker = np.nonzero(used & enough)
+        away = np.linalg.norm(local[:, marker] - center[other], axis=-1)
+        known = np.isfinite(away)
+        n = known.sum(axis=0)
+        away = np.where(known, away, 0.0)
+        off = np.where(known, away - away.sum(axis=0) / n, 0.0)
+        variance = np.sum(off**2, axis=0) / n
+        total += np.bincount(other, variance, minlength=len(used))
+        count += np.bincount(other, minlength=len(used))
+    return np.asarray(total / count)
 
 
 def _sample(bodies: Bodies) -> slice:
@@ -167,24 +185,28 @@ def _distances(takes: Sequence[Bodies]) -> Float[Array, "marker marker"]:
     n = takes[0].take.points.shape[1]
     total, count = np.zeros((n, n)), np.zeros((n, n))
     for bodies in takes:
-        points = bodies.take.points[_sample(bodies)]
-        for frame in points:
-            away = np.linalg.norm(frame[:, None] - frame, axis=-1)
-            known = np.isfinite(away)
-            total += np.where(known, away, 0.0)
-            count += known
+        square = np.zeros((1, 1, 1))
+        for x in np.moveaxis(bodies.take.points[_sample(bodies)], -1, 0):
+            square = square + (x[:, :, None] - x[:, None]) ** 2
+        away = np.sqrt(square)
+        known = np.isfinite(away)
+        total += np.where(known, away, 0.0).sum(axis=0)
+        count += known.sum(axis=0)
     mean = np.full((n, n), np.nan)
     np.divide(total, count, out=mean, where=count > 0)
     return mean
 
 
 def _moments(takes: Sequence[Bodies], body: int) -> _Moments:
+    from marey._rigid_kernel import carry_back  # numba is slow to import
+
     parts = []
     for bodies in takes:
         some = _sample(bodies)
-        T_body_world = geometry.inverse(bodies.T_world_body[some, body])
-        local = geometry.apply(T_body_world[:, None], bodies.take.points[some])
-        known = np.isfinite(local).all(axis=-1)
+        points = bodies.take.points[some]
+        local = np.empty(points.shape)
+        carry_back(bodies.T_world_body[some, body], points, local)
+        known = seen_in(local)
         count = known.sum(axis=0)
         n = np.maximum(count, 1)
         filled = np.where(known[..., None], local, 0.0)

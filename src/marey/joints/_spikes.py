@@ -25,7 +25,7 @@ FEWEST = 20
 
 def weights_of(
     gap: Float[Array, "frame 3"],
-    precision: Float[Array, "*frame 3 3"],
+    precision: Float[Array, "#frame 3 3"],
     floor: float = 0.0,
 ) -> Float[Array, " frame"]:
     """Return weights of frames, 0 to 1: Tukey's biweight on what stands out.
@@ -38,13 +38,14 @@ def weights_of(
         precision: Inverse covariance of every gap, or of all.
         floor: Squared deviation that is never called a spike.
     """
-    from marey.joints._likelihood_kernel import deviate, keep_long_runs
+    from marey.joints._likelihood_kernel import deviate, keep_long_runs, squares
 
     if len(gap) < FEWEST:
         return np.ones(len(gap))
     apart = np.empty_like(gap)
     deviate(gap, apart)
-    square = np.sum(apart * (precision @ apart[..., None])[..., 0], axis=1)
+    square = np.empty(len(gap))
+    squares(apart, np.broadcast_to(precision, (len(gap), 3, 3)), square)
     scale = float(np.median(square)) / MEDIAN
     limit = max(CUTOFF**2 * scale, floor)
     if not limit > 0.0:
@@ -60,4 +61,4 @@ def weights_of(
 
 def not_spikes(gap: Float[Array, "frame 3"], floor: float) -> Bool[Array, " frame"]:
     """Return which frames do not stand far out from those around them."""
-    return np.asarray(weights_of(gap, np.eye(3), floor) > 0.0)
+    return np.asarray(weights_of(gap, np.eye(3)[None], floor) > 0.0)

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.papers._experiment import Drawing
-from marey.papers._plots import BLUE, GOLD, GREY, INK, RED, plain
+from marey.plot._style import BLUE, GOLD, GREY, INK, RED, plain
 
 Array = np.ndarray
 

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from marey import synth
 from marey.metrics import adjusted_rand_index
 from marey.papers._experiment import Drawing, Effort, Experiment
-from marey.papers._plots import BLUE, GOLD, GREY, INK, RED, plain
+from marey.plot._style import BLUE, GOLD, GREY, INK, RED, plain
 from marey.report import Table
 from marey.segment._choice import grouped
 from marey.segment._pairs import pair_deviations, pair_statistics

@@ -1,7 +1,6 @@
 """DeAguiar2006, Figs. 2, 3 and 5: bodies, markers and skeletons, drawn."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,9 @@ from marey import geometry
 from marey.bodies import Bodies
 from marey.papers._deaguiar_stick import Stick
 from marey.papers._experiment import Drawing
-from marey.papers._plots import BLUE, INK, RED
+from marey.plot._camera import Camera
+from marey.plot._figures import draw_bones, draw_dots, draw_joints
+from marey.plot._style import BLUE, INK, RED
 from marey.synth import Recording
 
 Array = np.ndarray
@@ -19,31 +20,11 @@ Array = np.ndarray
 GOLDEN = 0.618034
 """Turns of the colour circle from one body to the next: neighbours never look alike."""
 
-ASIDE = 32.0
-"""Degrees between where a figure looks and where it is seen from."""
-
 LIGHT = np.array([0.5, -0.4, 0.77])
 
 
-@dataclass(frozen=True, slots=True)
-class Camera:
-    """Where a picture is seen from, in degrees; far away, so that nothing shrinks."""
-
-    azimuth: float
-    elevation: float = 12.0
-
-    @classmethod
-    def before(cls, take: Recording, frame: int) -> "Camera":
-        """Return a camera in front of a figure, a little to its left."""
-        x, y, _ = take.truth.motion.T_world_root[frame, :3, 0]
-        return cls(float(np.degrees(np.arctan2(y, x))) + ASIDE)
-
-    def seen(self, points: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-        """Return right, up and nearness of points."""
-        a, e = np.radians([self.azimuth, self.elevation])
-        right = [-np.sin(a), np.cos(a), 0.0]
-        near = [np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)]
-        return np.asarray(points @ np.stack([right, np.cross(near, right), near]).T)
+def _before(take: Recording, frame: int) -> Camera:
+    return Camera.before(take.truth.motion.T_world_root[frame])
 
 
 def colours(count: int) -> Float[Array, "body 3"]:
@@ -68,12 +49,12 @@ def figure_2(
     def draw(figure: Any) -> None:
         every = _panels(figure, len(frames), title)
         first, *middle, last = frames
-        _segments(every[0], bodies, first, Camera.before(take, first))
+        _segments(every[0], bodies, first, _before(take, first))
         for axes, frame in zip(every[1:-1], middle, strict=True):
-            view = Camera.before(take, frame)
-            _dots(axes, view.seen(take.points[frame]), BLUE, 7.0)
+            view = _before(take, frame)
+            draw_dots(axes, view.seen(take.points[frame]), BLUE, 7.0)
             _bones(axes, stick, frame, view)
-        _bones(every[-1], fixed, last, Camera.before(take, last))
+        _bones(every[-1], fixed, last, _before(take, last))
         captions = ["bodies found", *["joints, and markers"] * (len(frames) - 2)]
         _finish(every, [*captions, "bones of constant length"])
 
@@ -91,7 +72,7 @@ def figure_5(take: Recording, bodies: Bodies, stick: Stick, *, frame: int) -> Dr
         every = _panels(
             figure, 3, f"A {name}, and the skeleton learnt from its markers"
         )
-        view = Camera.before(take, frame)
+        view = _before(take, frame)
         _solid(every[0], take, frame, view)
         _solid(every[1], take, frame, view, faint=True)
         _segments(every[1], bodies, frame, view)
@@ -158,7 +139,7 @@ def _segments(axes: Any, bodies: Bodies, frame: int, view: Camera) -> None:
                 zorder=2,
             )
             axes.add_patch(patch)
-        _dots(axes, mine, shades[body], 13.0)
+        draw_dots(axes, mine, shades[body], 13.0)
 
 
 def _depth(spots: Array, bodies: Bodies, body: int) -> float:
@@ -172,39 +153,11 @@ def _hull(points: Float[Array, "point 2"]) -> Float[Array, "corner 2"]:
     return np.asarray(points[ConvexHull(points, qhull_options="QJ").vertices])
 
 
-def _dots(axes: Any, spots: Float[Array, "marker 3"], colour: Any, size: float) -> None:
-    """Draw markers, the nearer ones larger."""
-    spots = spots[np.isfinite(spots).all(axis=1)]
-    if not len(spots):
-        return
-    depth = spots[:, 2] - spots[:, 2].min()
-    near = depth / max(float(depth.max()), 1e-9)
-    axes.scatter(
-        spots[:, 0],
-        spots[:, 1],
-        s=size * (0.6 + 0.8 * near),
-        color=colour,
-        edgecolors="white",
-        linewidths=0.5,
-        zorder=4,
-    )
-
-
 def _bones(axes: Any, stick: Stick, frame: int, view: Camera) -> None:
     """Draw bones, and joints as small balls; ends have none."""
     spots = view.seen(stick.positions[frame])
-    for joint in np.argsort(spots[:, 2]).tolist():
-        above = int(stick.parent[joint])
-        if above < 0:
-            continue
-        ends = spots[[above, joint]].T
-        style = {"solid_capstyle": "round", "zorder": 5}
-        axes.plot(ends[0], ends[1], color="white", linewidth=6.0, **style)
-        axes.plot(ends[0], ends[1], color=INK, linewidth=3.2, **style)
-    joints = np.setdiff1d(np.arange(len(spots)), stick.ends)
-    x, y = spots[joints, 0], spots[joints, 1]
-    ball = {"facecolors": "white", "edgecolors": INK, "linewidths": 1.4, "zorder": 7}
-    axes.scatter(x, y, s=36, **ball)
+    draw_bones(axes, spots, stick.parent)
+    draw_joints(axes, np.delete(spots, stick.ends, axis=0))
 
 
 def _solid(

@@ -8,12 +8,10 @@ from jaxtyping import Float
 from scipy import stats
 
 from marey.papers._experiment import Drawing
-from marey.papers._plots import BLUE, FAINT, GOLD, GREY, INK, RED, plain
+from marey.plot._style import BLUE, FAINT, GOLD, GREEN, GREY, INK, RED, plain
 
 Array = np.ndarray
 Lines = Mapping[str, Sequence[tuple[float, float]]]
-
-GREEN = "#3c8d5a"
 
 STYLES: Mapping[str, Mapping[str, Any]] = {
     "best marker": {"color": GREY, "marker": "v", "markersize": 4},

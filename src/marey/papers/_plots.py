@@ -7,11 +7,10 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.papers._experiment import Drawing
+from marey.plot._residuals import gap_panel
+from marey.plot._style import BLUE, CM, GOLD, GREY, INK, RED, plain
 
 Array = np.ndarray
-
-INK, GREY, FAINT = "#22313f", "#8a949e", "#dfe4e8"
-RED, BLUE, GOLD = "#c0392b", "#1f6f9f", "#d39b2a"
 
 PAPER = "paper's method"
 """Name of the line that shows the method as published."""
@@ -22,15 +21,6 @@ STYLES: Mapping[str, Mapping[str, Any]] = {
     "ours": {"color": BLUE, "marker": "D"},
     "bound": {"color": INK, "linestyle": "--", "linewidth": 1.0},
 }
-
-
-def plain(axes: Any) -> None:
-    """Take away what says nothing."""
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(GREY)
-    axes.tick_params(colors=INK, labelsize=8)
-    axes.grid(True, axis="y", color=FAINT, linewidth=0.7)
-    axes.set_axisbelow(True)
 
 
 def accuracy_drawing(
@@ -69,37 +59,16 @@ def residual_drawing(
         title: What it is.
         top: Top of the scale in centimetres, to make several drawings alike.
     """
-    cm = 100.0 * norm[np.isfinite(norm)]
-    limit = float(cm.max()) * 1.05 if top is None else top
+    limit = 1.05 * float(np.nanmax(norm)) if top is None else 0.01 * top
+    times = np.arange(len(norm)) / rate
 
     def draw(figure: Any) -> None:
         figure.set_size_inches(8.0, 3.0)
         left, right = figure.subplots(1, 2, width_ratios=(2, 1))
-        left.plot(np.arange(len(norm)) / rate, 100.0 * norm, color=BLUE, linewidth=0.5)
-        left.set(xlabel="time, s", ylabel="residual, cm", ylim=(0, limit))
-        left.set_xlim(0, len(norm) / rate)
-        weights = np.full(len(cm), 100.0 / len(cm))
-        right.hist(
-            cm,
-            bins=np.linspace(0, limit, 41),
-            weights=weights,
-            color=BLUE,
-            edgecolor="white",
-            linewidth=0.3,
-        )
-        rms = float(np.sqrt(np.mean(cm**2)))
-        right.axvline(rms, color=RED, linewidth=1.0)
-        right.annotate(
-            f" rms {rms:.2f} cm",
-            (rms, 0.93),
-            xycoords=("data", "axes fraction"),
-            color=RED,
-            fontsize=8,
-        )
-        right.set(xlabel="residual, cm", ylabel="share of frames, %", xlim=(0, limit))
-        right.set_ylim(0, 1.15 * right.get_ylim()[1])
+        gap_panel(left, right, times, norm, limit=limit, unit=CM)
+        left.set(xlabel="time, s", ylabel="residual, cm")
+        right.set(xlabel="residual, cm", ylabel="share of frames")
         for axes in (left, right):
-            plain(axes)
             axes.xaxis.label.set(fontsize=8, color=INK)
             axes.yaxis.label.set(fontsize=8, color=INK)
         figure.suptitle(title, fontsize=10, color=INK)

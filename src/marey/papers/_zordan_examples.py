@@ -140,7 +140,7 @@ def compared(case: Example) -> tuple[Table, Motion]:
     """Return one row a method, and the motion of the average skeleton."""
     take = case.recording
     for settle in ("direct", "simulation"):
-        settled(case.own, _short(take), settle=settle)  # compiled before the clock
+        settled(case.own, short(take), settle=settle)  # compiled before the clock
     runs = {
         "average, simulated as printed": settled(
             case.average, take, settle="simulation", **PRINTED
@@ -154,25 +154,26 @@ def compared(case: Example) -> tuple[Table, Motion]:
     truth = roughness(take.truth.motion)
     rows: list[tuple[str | float, ...]] = [
         ("paper", "", "", "", "", "", PAPER_FPS),
-        ("the truth", "", "", 0.0, 0.0, _round(truth), ""),
+        ("the truth", "", "", 0.0, 0.0, three(truth), ""),
     ]
     for name, run in runs.items():
         away, off = off_markers(run.motion, take), off_truth(run.motion, take)
         rows.append(
             (
                 name,
-                _round(1e3 * away.mean()),
-                _round(1e3 * away.max()),
-                _round(1e3 * np.sqrt(np.mean(off**2))),
-                _round(1e3 * off.max()),
-                _round(roughness(run.motion)),
-                _round(take.n_frames / run.seconds),
+                three(1e3 * away.mean()),
+                three(1e3 * away.max()),
+                three(1e3 * np.sqrt(np.mean(off**2))),
+                three(1e3 * off.max()),
+                three(roughness(run.motion)),
+                three(take.n_frames / run.seconds),
             )
         )
     return Table(COLUMNS, tuple(rows)), runs["average, simulated"].motion
 
 
-def _short(take: Recording) -> Recording:
+def short(take: Recording) -> Recording:
+    """Return the first frames of a recording."""
     return replace(
         take,
         points=take.points[:3],
@@ -181,7 +182,8 @@ def _short(take: Recording) -> Recording:
     )
 
 
-def _round(value: float) -> float:
+def three(value: float) -> float:
+    """Return a number with three digits."""
     return float(f"{value:.3g}")
 
 
@@ -262,10 +264,10 @@ def gains(effort: Effort) -> Experiment:
         rows.append(
             (
                 ", ".join(f"{k} {v}" for k, v in some.items()) or "as they are",
-                _round(run.steps),
-                _round(1e3 * _apart(run.motion, direct)),
-                _round(1e3 * _apart(run.motion, usual)),
-                _round(1e3 * np.sqrt(np.mean(off_truth(run.motion, take) ** 2))),
+                three(run.steps),
+                three(1e3 * _apart(run.motion, direct)),
+                three(1e3 * _apart(run.motion, usual)),
+                three(1e3 * np.sqrt(np.mean(off_truth(run.motion, take) ** 2))),
             )
         )
     columns = (

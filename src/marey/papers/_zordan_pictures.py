@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.motion import Motion
-from marey.papers._deaguiar_pictures import Camera
 from marey.papers._experiment import Drawing
-from marey.papers._plots import BLUE, FAINT, GOLD, GREY, INK
+from marey.plot._camera import Camera
+from marey.plot._style import BLUE, FAINT, GOLD, GREY, INK
 
 Array = np.ndarray
 

@@ -9,6 +9,7 @@ from marey.pose._find_kernel import find
 from marey.pose._fitness_kernel import curvatures, fitness
 from marey.pose._frame_kernel import copy, copy_rows, fill, inner
 from marey.pose._limit_kernel import hinge_angle
+from marey.pose._targets_kernel import weight_seen
 
 # A step must bring this share of what the slope promises, and leave at most that
 # share of the slope: the weak conditions of Wolfe.
@@ -113,86 +114,6 @@ def _learn(search, length):
 
 @no_type_check
 @inner
-def _descend(tree, targets, wishes, slopes, search, frame, base, pose, most, tolerance):
-    """Move the unknowns to the least fitness; return it and the steps taken."""
-    points, sensors, given = frame
-    x, g, new_x, new_g, d = search.x, search.g, search.new_x, search.new_g, search.d
-    n = len(x)
-    cost = fitness(
-        tree, targets, wishes, slopes, points, sensors, given, x, base, pose, g
-    )
-    fresh = not search.H[0, 0] > 0.0
-    if fresh:
-        _forget(tree, targets, slopes, points, sensors, search)
-    steps = 0
-    while steps < most:
-        _times(search.H, g, d)
-        slope = 0.0
-        for k in range(n):
-            d[k] = -d[k]
-            slope += d[k] * g[k]
-        if slope >= 0.0 and not fresh:
-            # Rounding has spoilt what was learnt.
-            _forget(tree, targets, slopes, points, sensors, search)
-            fresh = True
-            continue
-        if slope > -tolerance:
-            break
-        # Between a length that is too short and one that is too long.
-        short, long, length, found = 0.0, np.inf, 1.0, False
-        largest = _largest(d)
-        if largest > LEAP:
-            length = LEAP / largest
-        for _ in range(TRIES):
-            for k in range(n):
-                new_x[k] = x[k] + length * d[k]
-            new_cost = fitness(
-                tree,
-                targets,
-                wishes,
-                slopes,
-                points,
-                sensors,
-                given,
-                new_x,
-                base,
-                pose,
-                new_g,
-            )
-            along = _dot(new_g, d)
-            falls = new_cost <= cost + BRINGS * length * slope
-            # Where the fall is lost in rounding, the slope tells it.
-            if not falls and new_cost <= cost * (1.0 + ROUNDING):
-                falls = along <= (2.0 * BRINGS - 1.0) * slope
-            if not falls:
-                long = length
-            elif along < LEAVES * slope:
-                short = length
-            else:
-                found = True
-                break
-            length = 0.5 * (short + long) if long < np.inf else 2.0 * length
-        if not found:
-            if fresh:
-                break
-            _forget(tree, targets, slopes, points, sensors, search)
-            fresh = True
-            continue
-        steps += 1
-        _learn(search, length)
-        fresh = False
-        copy(new_x, x)
-        copy(new_g, g)
-        cost = new_cost
-    # The pose and its axes are those of the last length tried.
-    cost = fitness(
-        tree, targets, wishes, slopes, points, sensors, given, x, base, pose, g
-    )
-    return cost, steps
-
-
-@no_type_check
-@inner
 def _write_down(tree, wishes, slopes, root, q, x, base):
     """Write a pose as unknowns; balls as turns from where they are, so as zeros."""
     for k in range(3):
@@ -239,16 +160,100 @@ def _angles_near(q, x, s):
 
 @no_type_check
 @inner
-def _seen(targets, points, sensors):
-    """Return the weight of all positions seen."""
-    total = 0.0
-    for k in range(len(targets.column)):
-        if np.isfinite(points[targets.column[k], 0]):
-            total += targets.weight[k]
-    for k in range(len(targets.sensor_column)):
-        if np.isfinite(sensors[targets.sensor_column[k], 0, 0]):
-            total += targets.sensor_weight[k, 0]
-    return total
+def _walk(problem, search, frame, base, pose, cost, slope):
+    """Go along the direction as far as pays; return the length and the fitness there.
+
+    Between a length that is too short and one that is too long; 0 if none will do.
+    """
+    tree, targets, wishes, slopes = problem
+    points, sensors, given = frame
+    x, d, new_x, new_g = search.x, search.d, search.new_x, search.new_g
+    short, long, length = 0.0, np.inf, 1.0
+    largest = _largest(d)
+    if largest > LEAP:
+        length = LEAP / largest
+    for _ in range(TRIES):
+        for k in range(len(x)):
+            new_x[k] = x[k] + length * d[k]
+        new_cost = fitness(
+            tree,
+            targets,
+            wishes,
+            slopes,
+            points,
+            sensors,
+            given,
+            new_x,
+            base,
+            pose,
+            new_g,
+        )
+        along = _dot(new_g, d)
+        falls = new_cost <= cost + BRINGS * length * slope
+        # Where the fall is lost in rounding, the slope tells it.
+        if not falls and new_cost <= cost * (1.0 + ROUNDING):
+            falls = along <= (2.0 * BRINGS - 1.0) * slope
+        if not falls:
+            long = length
+        elif along < LEAVES * slope:
+            short = length
+        else:
+            return length, new_cost
+        length = 0.5 * (short + long) if long < np.inf else 2.0 * length
+    return 0.0, cost
+
+
+@no_type_check
+@inner
+def _downhill(search):
+    """Write the direction to go; return the slope along it."""
+    slope = 0.0
+    _times(search.H, search.g, search.d)
+    for k in range(len(search.x)):
+        search.d[k] = -search.d[k]
+        slope += search.d[k] * search.g[k]
+    return slope
+
+
+@no_type_check
+@inner
+def _descend(problem, search, frame, base, pose, most, tolerance):
+    """Move a pose to the least fitness; return it and the steps taken."""
+    tree, targets, wishes, slopes = problem
+    points, sensors, given = frame
+    x, g = search.x, search.g
+    _write_down(tree, wishes, slopes, pose[0], pose[1], x, base)
+    cost = fitness(
+        tree, targets, wishes, slopes, points, sensors, given, x, base, pose, g
+    )
+    fresh = not search.H[0, 0] > 0.0
+    if fresh:
+        _forget(tree, targets, slopes, points, sensors, search)
+    steps = 0
+    while steps < most:
+        slope, length, new_cost = _downhill(search), 0.0, cost
+        if -tolerance < slope < 0.0 or (slope >= 0.0 and fresh):
+            break
+        if slope < 0.0:
+            length, new_cost = _walk(problem, search, frame, base, pose, cost, slope)
+        if not length > 0.0:
+            if fresh:
+                break
+            # Rounding has spoilt what was learnt.
+            _forget(tree, targets, slopes, points, sensors, search)
+            fresh = True
+            continue
+        steps += 1
+        _learn(search, length)
+        fresh = False
+        copy(search.new_x, x)
+        copy(search.new_g, g)
+        cost = new_cost
+    # The pose and its axes are those of the last length tried.
+    cost = fitness(
+        tree, targets, wishes, slopes, points, sensors, given, x, base, pose, g
+    )
+    return cost, steps
 
 
 @no_type_check
@@ -278,7 +283,7 @@ def follow(
     rotations; otherwise the first is found without help. `given` is the rotations of
     the reference. `info` gets per frame: fitness, weight seen, steps.
     """
-    n, x = len(tree.parent), search.x
+    n, problem = len(tree.parent), (tree, targets, wishes, slopes)
     root, q, base = np.zeros(3), np.zeros((n, 4)), np.zeros((n, 4))
     best_root, best_q = np.empty(3), np.empty((n, 4))
     pose, zero, light = (root, q), np.zeros(3), np.full(n + 1, 1e-6)
@@ -286,7 +291,7 @@ def follow(
         q[i, 0] = 1.0
     known = False
     for f in order:
-        seen = _seen(targets, points[f], sensors[f])
+        seen = weight_seen(targets, points[f], sensors[f])
         info[f, 1] = seen
         if guided:
             copy(starts[0][f], root)
@@ -295,36 +300,14 @@ def follow(
             if not known and not guided:
                 find(tree, targets, work, points[f], sensors[f], zero, root, q, light)
             frame = (points[f], sensors[f], given[f])
-            _write_down(tree, wishes, slopes, root, q, x, base)
-            cost, steps = _descend(
-                tree,
-                targets,
-                wishes,
-                slopes,
-                search,
-                frame,
-                base,
-                pose,
-                most,
-                tolerance,
-            )
+            cost, steps = _descend(problem, search, frame, base, pose, most, tolerance)
             if cost > seen * LOST**2 and known and not guided:
                 copy(root, best_root)
                 copy_rows(q, best_q)
                 find(tree, targets, work, points[f], sensors[f], zero, root, q, light)
-                _write_down(tree, wishes, slopes, root, q, x, base)
                 search.H[0, 0] = 0.0
                 again, more = _descend(
-                    tree,
-                    targets,
-                    wishes,
-                    slopes,
-                    search,
-                    frame,
-                    base,
-                    pose,
-                    most,
-                    tolerance,
+                    problem, search, frame, base, pose, most, tolerance
                 )
                 steps += more
                 if again < cost:

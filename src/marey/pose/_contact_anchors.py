@@ -151,9 +151,11 @@ def floor_of(
     lower = np.zeros((n_frames, len(ground.height)))
     frames = np.arange(n_frames)
     for spot in range(len(ground.height)):
-        mine = [plant for plant in plants if plant.spot == spot]
-        if not mine or not spots.sole[spot]:
+        if not spots.sole[spot]:
             lower[:, spot] = -np.inf
+            continue
+        mine = [plant for plant in plants if plant.spot == spot]
+        if not mine:
             continue
         off = np.array([ground.off(plant) for plant in mine])
         off = np.where(off < -STEP, off, 0.0)

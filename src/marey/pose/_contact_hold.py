@@ -16,8 +16,9 @@ Array = np.ndarray
 # A body that turns moves as far as a point at this distance, in metres.
 RADIUS = 0.1
 
-# Steps of Gauss-Newton; changes are small, and each step squares what is left.
-STEPS = 4
+# Most steps of Gauss-Newton, and the change, in metres or radians, below which one is
+# the last; changes are small, and each step squares what is left.
+STEPS, STILL = 20, 1e-6
 
 # What keeps points of one body, whose places depend on each other, solvable.
 RIDGE = 1e-9
@@ -132,21 +133,39 @@ def _bent(
     spots: Spots,
     wishes: Wishes,
 ) -> tuple[Float[Array, "frame 4 4"], Float[Array, "frame joint 4"]]:
-    """Return root poses and rotations that fulfil the wishes."""
+    """Return root poses and rotations that fulfil the wishes.
+
+    Every step finds the least change for the slopes of the last. Where that swings to
+    and fro, as with a foot that has to turn far, a frame takes half of its steps, then
+    a quarter, until it comes to rest.
+    """
     change = np.zeros((len(root), 3 + len(free.joint)))
-    inertia = np.zeros(0)
+    inertia = np.zeros((len(root), change.shape[1], change.shape[1]))
     forced = np.zeros(wishes.share.shape, dtype=bool)
-    now = root, wxyz
+    ease, last = np.ones(len(root)), np.full(len(root), np.inf)
+    left = np.arange(len(root))
+    now = root.copy(), wxyz.copy()
     for step in range(STEPS):
-        T = skeleton.forward(*now)
+        T = skeleton.forward(now[0][left], now[1][left])
         turn = _world_axes(skeleton, free, T)
         if step == 0:
             inertia = _inertia(free, T, turn)
         places = spots.paths(T)
         slopes = _slopes(free, T, turn, places, spots.joint)
-        forced |= places @ wishes.axes[2] < wishes.floor - 1e-9
-        change = _least(inertia, slopes, places, change, wishes, forced)
-        now = _applied(skeleton, free, root, wxyz, change)
+        some = wishes.cut(left)
+        sunk = (places @ some.axes[2] < some.floor - 1e-9) & ~forced[left]
+        forced[left] |= sunk
+        last[left[sunk.any(axis=1)]] = np.inf
+        new = _least(inertia[left], slopes, places, change[left], some, forced[left])
+        size = np.abs(new - change[left]).max(axis=1)
+        ease[left] = np.where(size > last[left], 0.5 * ease[left], ease[left])
+        last[left] = size
+        change[left] += ease[left, None] * (new - change[left])
+        done = _applied(skeleton, free, root[left], wxyz[left], change[left])
+        now[0][left], now[1][left] = done
+        left = left[(size > STILL) | sunk.any(axis=1)]
+        if not len(left):
+            break
     return now
 
 

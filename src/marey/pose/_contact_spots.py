@@ -76,9 +76,7 @@ def spots_of(motion: Motion) -> Spots:
         return every.only(np.zeros(0, dtype=np.int64))
     low = np.percentile(height, LOW, axis=0)
     alike = ALIKE * tall(motion)
-    above = _body_above(motion.skeleton)
-    hang = list(above.values())
-    outer = {b for b in above if hang.count(b) == 0 or (b == 0 and hang.count(b) == 1)}
+    above, outer = _body_above(motion.skeleton), _outermost(motion.skeleton)
     keep = np.zeros(len(low), dtype=bool)
     for body in set(every.body.tolist()):
         mine = every.body == body
@@ -87,6 +85,34 @@ def spots_of(motion: Motion) -> Spots:
         if body in outer or (tips and low[mine].min() < deepest + alike):
             keep |= _lower_kind(mine, is_end, low, alike)
     return every.only(keep)
+
+
+def tips_of(motion: Motion) -> Spots:
+    """Return points of every outermost body: its joint, its ends, and its middle.
+
+    A hand may be held by its palm, by a finger or at the wrist.
+    """
+    skeleton = motion.skeleton
+    every, rest = _candidates(skeleton), skeleton.rest()
+    joint, place = [], []
+    for body in _outermost(skeleton):
+        mine = every.only(every.body == body)
+        at = geometry.apply(rest[mine.joint], mine.place)
+        marks = geometry.apply(geometry.inverse(rest[body]), at)
+        ends = marks[skeleton.is_end[mine.joint]]
+        points = [np.zeros((1, 3)), ends, marks.mean(axis=0)[None] if len(at) else ends]
+        place.append(np.concatenate(points))
+        joint += [body] * len(place[-1])
+    places = np.concatenate([np.zeros((0, 3)), *place])
+    none = np.zeros(len(joint), dtype=bool)
+    return spots_at(skeleton, np.array(joint, dtype=np.int64), places, none)
+
+
+def _outermost(skeleton: Skeleton) -> list[int]:
+    """Return the bodies that nothing hangs from; a lone root's too."""
+    above = _body_above(skeleton)
+    hang = list(above.values())
+    return [b for b in above if hang.count(b) == 0 or (b == 0 and hang.count(b) == 1)]
 
 
 def _lower_kind(
@@ -107,9 +133,19 @@ def _candidates(skeleton: Skeleton) -> Spots:
     ends = np.flatnonzero(skeleton.is_end)
     joint = np.concatenate([ends, skeleton.marker_joint]).astype(np.int64)
     place = np.concatenate([np.zeros((len(ends), 3)), skeleton.marker_offset])
+    return spots_at(skeleton, joint, place, np.arange(len(joint)) < len(ends))
+
+
+def spots_at(
+    skeleton: Skeleton,
+    joint: Int[Array, " spot"],
+    place: Float[Array, "spot 3"],
+    is_end: Bool[Array, " spot"],
+) -> Spots:
+    """Return points of a skeleton, of which some are ends of bones."""
+    sole = is_end.copy()
+    sole[is_end] &= ~_on_sensor(skeleton, joint[is_end])
     names = tuple(skeleton.names[j] for j in joint)
-    sole = np.arange(len(joint)) < len(ends)
-    sole[: len(ends)] &= ~_on_sensor(skeleton, ends)
     return Spots(joint, place, names, _moved_by(skeleton)[joint], sole)
 
 

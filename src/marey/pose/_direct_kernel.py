@@ -9,17 +9,10 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from marey.pose._bond_kernel import bend, measure, press
 from marey.pose._factor_kernel import solve
-from marey.pose._frame_kernel import (
-    copy,
-    copy_rows,
-    curve,
-    gather,
-    lean,
-    place,
-    slope,
-)
-from marey.pose._limit_kernel import advance, confine, difference, hold, write_axes
+from marey.pose._frame_kernel import copy, copy_rows, curve, fill, lean, place, slope
+from marey.pose._limit_kernel import advance, confine, difference, hold
 from marey.pose._settle_kernel import (
     FADES,
     FIRST_DAMPING,
@@ -27,16 +20,12 @@ from marey.pose._settle_kernel import (
     HOLDS,
     ROUNDING,
     STILL,
+    reckon,
 )
 from marey.pose._targets_kernel import reduce, weigh
 
 # A step that promises to lower the energy by less than this share is the last.
 ENOUGH = 1e-12
-
-# The middle of two bodies that hold each other moves less than this, in metres, and
-# each time after at most so many steps.
-MIDDLE_STILL = 1e-8
-AT_ONCE = 5
 
 
 @no_type_check
@@ -95,25 +84,24 @@ def _push(work, pushes, centres):
 
 @no_type_check
 @lean
-def _take_step(tree, work, worth, damping):
+def _take_step(tree, work, bonds, frame, origin, worth, damping):
     """Turn the sums into a step within the limits; return the fall it promises.
 
-    What a limit holds is told by all that bears on it, torques included.
+    What a limit holds is told by all that bears on it, torques and bonds included.
     """
-    gather(tree, work)
-    write_axes(tree, work)
-    slope(work)
-    for b in range(2, len(worth)):
-        A, e = work.A[b], work.pull[b]
-        for k in range(3):
-            along = A[k, 0] * e[0] + A[k, 1] * e[1] + A[k, 2] * e[2]
-            work.g[b, k] += worth[b] * along
+    some = len(bonds.gap) > 0
+    reckon(tree, work, worth)
+    if some:
+        press(tree, work, bonds)
     hold(tree, work)
     fall = 0.0
     for _ in range(HOLDS):
         slope(work)
         curve(tree, work)
         fall = solve(tree, work, worth, False, damping)
+        if some:
+            measure(bonds, frame, origin, work)
+            fall -= bend(tree, work, bonds)
         if not hold(tree, work):
             break
     return fall
@@ -121,33 +109,42 @@ def _take_step(tree, work, worth, damping):
 
 @no_type_check
 @lean
-def _rest(tree, targets, work, points, sensors, origin, pose, pull, most):
-    """Move a pose to the least energy; return twice that, the steps, and if it rests.
-
-    `pull` is the neutral posture, its worth, and forces with the points they act on.
-    """
-    root, q, new_root, new_q = pose
+def _energy(tree, work, bonds, frame, origin, q, pull):
+    """Return twice the energy of all but the targets, having measured it."""
     neutral, worth, pushes, centres = pull
+    _pulls(tree, work, q, neutral)
+    strain = _strain(work, worth, pushes, centres)
+    return strain + measure(bonds, frame, origin, work)
+
+
+@no_type_check
+@lean
+def _rest(tree, targets, work, bonds, seen, frame, origin, pose, pull, most):
+    """Move a pose to the least energy; return the steps, and if it rests.
+
+    `seen` is points and sensors, `pull` the neutral posture, its worth, and forces with
+    the points they act on.
+    """
+    points, sensors = seen
+    root, q, new_root, new_q = pose
     confine(tree, work, q)
     place(tree, root, q, work.R, work.c)
     cost = weigh(targets, points, sensors, origin, work, 0.0)
     reduce(targets, points, sensors, origin, work)
-    _push(work, pushes, centres)
+    _push(work, pull[2], pull[3])
     damping = 0.0
     for step in range(most):
-        _pulls(tree, work, q, neutral)
-        before = cost + _strain(work, worth, pushes, centres)
-        fall = _take_step(tree, work, worth, damping)
+        before = cost + _energy(tree, work, bonds, frame, origin, q, pull)
+        fall = _take_step(tree, work, bonds, frame, origin, pull[1], damping)
         moved = advance(tree, work, root, q, new_root, new_q)
         changed = confine(tree, work, new_q)
         if not changed and (fall < ENOUGH * abs(before) or moved < STILL):
             copy(new_root, root)
             copy_rows(new_q, q)
-            return before, step + 1, True
+            return step + 1, True
         place(tree, new_root, new_q, work.R, work.c)
         new_cost = weigh(targets, points, sensors, origin, work, 0.0)
-        _pulls(tree, work, new_q, neutral)
-        after = new_cost + _strain(work, worth, pushes, centres)
+        after = new_cost + _energy(tree, work, bonds, frame, origin, new_q, pull)
         if after <= before + ROUNDING * abs(before):
             copy(new_root, root)
             copy_rows(new_q, q)
@@ -157,31 +154,7 @@ def _rest(tree, targets, work, points, sensors, origin, pose, pull, most):
             confine(tree, work, q)
             place(tree, root, q, work.R, work.c)
             damping = max(GROWS * damping, FIRST_DAMPING)
-    return cost, most, False
-
-
-@no_type_check
-@lean
-def meet(targets, node, pairs, R, c, origin, points):
-    """Write the middles of bodies that hold each other; return how far they moved.
-
-    A middle that is not a number is off, and stays.
-    """
-    largest = 0.0
-    for p in range(len(pairs)):
-        y = points[pairs[p, 2]]
-        if not np.isfinite(y[0]):
-            continue
-        for k in range(3):
-            middle = 0.0
-            for side in range(2):
-                t = pairs[p, side]
-                i, m = node[t], targets.place[t]
-                middle += 0.5 * (c[i, k] + origin[k] + R[i, k, 0] * m[0])
-                middle += 0.5 * (R[i, k, 1] * m[1] + R[i, k, 2] * m[2])
-            largest = max(largest, abs(middle - y[k]))
-            y[k] = middle
-    return largest
+    return most, False
 
 
 @no_type_check
@@ -189,11 +162,10 @@ def meet(targets, node, pairs, R, c, origin, points):
 def rest_poses(
     tree,
     targets,
-    node,
     work,
+    bonds,
     points,
     sensors,
-    pairs,
     neutral,
     worth,
     pushes,
@@ -207,34 +179,17 @@ def rest_poses(
 
     `info` gets per frame: steps, and 1 where that was not enough.
     """
-    n = len(tree.parent)
-    here, new_root, new_q = np.empty(3), np.empty(3), np.empty((n, 4))
+    here, new_root, new_q = np.empty(3), np.empty(3), np.empty((len(tree.parent), 4))
     origin = np.empty(3)
     for f in range(len(q)):
         copy(root[f], origin)
-        for k in range(3):
-            here[k] = 0.0
-        pull = (neutral[f], worth[f], pushes, centres)
+        fill(here, 0.0)
         pose = (here, q[f], new_root, new_q)
-        place(tree, here, q[f], work.R, work.c)
-        most_once = most if len(pairs) == 0 else AT_ONCE
-        while info[f, 0] < most:
-            moved = meet(targets, node, pairs, work.R, work.c, origin, points[f])
-            _, steps, still = _rest(
-                tree,
-                targets,
-                work,
-                points[f],
-                sensors[f],
-                origin,
-                pose,
-                pull,
-                most_once,
-            )
-            info[f, 0] += steps
-            info[f, 1] = 0.0 if still and moved < MIDDLE_STILL else 1.0
-            if info[f, 1] == 0.0:
-                break
-            place(tree, here, q[f], work.R, work.c)
+        pull = (neutral[f], worth[f], pushes, centres)
+        seen = (points[f], sensors[f])
+        steps, still = _rest(
+            tree, targets, work, bonds, seen, f, origin, pose, pull, most
+        )
+        info[f, 0], info[f, 1] = steps, 0.0 if still else 1.0
         for k in range(3):
             root[f, k] = origin[k] + here[k]

@@ -15,7 +15,8 @@ def solve(tree, work, prior, gated, damping):
 
     An unknown's row begins like those of all that it carries, so that rows are
     subtracted from their beginnings on, in fours; what this leaves beyond the diagonal
-    is not read. Before a block is eliminated it holds what the targets know of it,
+    is not read. A block that is eliminated leaves its inverse on the diagonal, for
+    `again`. Before a block is eliminated it holds what the targets know of it,
     whatever the nodes it carries do. Where that is less than the prior knows, or always
     if not `gated`, the prior joins.
 
@@ -34,13 +35,44 @@ def solve(tree, work, prior, gated, damping):
             fall += _eliminate_hinge(H, g, A, work.pull, way, n, b, weight, damping)
         else:
             fall += _eliminate(H, g, A, work.pull, way, n, b, weight, damping)
+    _spread(tree, H, g)
+    return fall
+
+
+@no_type_check
+@lean
+def _spread(tree, H, g):
+    """Take from every unknown what those on the way to it have done, root first."""
+    way, before = tree.way, tree.before
     for b in range(1, len(before)):
         for k in range(1 if tree.hinge[b - 1] else 3):
             total = 0.0
             for p in range(before[b]):
                 total += H[3 * b + k, p] * g[way[b, p]]
             g[3 * b + k] -= total
-    return fall
+
+
+@no_type_check
+@lean
+def again(tree, work, g):
+    """Turn another slope into its step, by the factor that `solve` has left."""
+    H, way, before = work.H, tree.way, tree.before
+    for b in range(len(before) - 1, -1, -1):
+        n, r = before[b], 3 * b
+        if b > 0 and tree.hinge[b - 1]:
+            own = g[r]
+            for p in range(n):
+                g[way[b, p]] -= H[r, p] * own
+            g[r] = H[r, n] * own
+            continue
+        x, y, z = g[r], g[r + 1], g[r + 2]
+        for p in range(n):
+            g[way[b, p]] -= H[r, p] * x + H[r + 1, p] * y + H[r + 2, p] * z
+        d, e, f = H[r + 1, n], H[r + 2, n], H[r + 2, n + 1]
+        g[r] = H[r, n] * x + d * y + e * z
+        g[r + 1] = d * x + H[r + 1, n + 1] * y + f * z
+        g[r + 2] = e * x + f * y + H[r + 2, n + 2] * z
+    _spread(tree, H, g)
 
 
 @no_type_check
@@ -64,6 +96,7 @@ def _eliminate_hinge(H, g, A, pull, way, n, b, weight, damping):
             H[to, o], H[to, o + 1] = h0 - y * w0, h1 - y * w1
             H[to, o + 2], H[to, o + 3] = h2 - y * w2, h3 - y * w3
         H[r, p] = y
+    H[r, n] = inverse
     return own * step
 
 
@@ -113,6 +146,8 @@ def _eliminate(H, g, A, pull, way, n, i, weight, damping):
             H[to, o + 2] = h2 - (y0 * w2 + y1 * x2 + y2 * z2)
             H[to, o + 3] = h3 - (y0 * w3 + y1 * x3 + y2 * z3)
         H[r0, k], H[r1, k], H[r2, k] = y0, y1, y2
+    H[r0, n], H[r1, n + 1], H[r2, n + 2] = i00, i11, i22
+    H[r1, n], H[r2, n], H[r2, n + 1] = i01, i02, i12
     return g0 * v0 + g1 * v1 + g2 * v2
 
 

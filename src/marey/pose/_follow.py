@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey import geometry
-from marey.pose._lead import astray, bridged
+from marey.pose._lead import astray, bridged, plain
 from marey.pose._options import GaussNewtonOptions
 from marey.pose._smooth import smoothed
 from marey.pose._targets import (
@@ -42,6 +42,9 @@ MEDIAN_DISTANCE = 1.538
 
 # A marker that strays so many times as far as most is in the wrong place, not loose.
 MOST_STRAY = 3.0
+
+BEGINNING = 50
+"""Frames at the beginning of a take that are followed backwards as well."""
 
 FIRST_STEPS = 100
 """Most steps of a pose that is found afresh."""
@@ -185,6 +188,35 @@ class Follower:
             usual = np.minimum(usual, MOST_STRAY * np.median(usual))
             scale[ever] = np.maximum(usual, self.options.marker_sd)
         return scale
+
+    def through(self, points: Array, sensors: Array) -> Trace:
+        """Return the figure through all frames of a take."""
+        order = self.order(points, sensors)
+        if self.options.adapt:
+            self.learn_scales(points, sensors)
+        trace = self.follow(points, sensors, order)
+        if self.options.outlier == 0.0:
+            return trace
+        return self._begun_again(points, sensors, trace, int(order[0]))
+
+    def _begun_again(
+        self, points: Array, sensors: Array, trace: Trace, first: int
+    ) -> Trace:
+        """Return the trace with its beginning followed backwards, where better.
+
+        The first frame is found from nowhere, and outliers may lead it astray.
+        """
+        last = min(first + BEGINNING, len(points) - 1)
+        self.rest()
+        back = slice(last, None, -1)
+        again = self.follow(
+            plain(points[back]), plain(sensors[back]), np.arange(last + 1)
+        )
+        better = astray(trace.info[: last + 1, 0], again.info[::-1, 0])
+        q, root, info = trace.q.copy(), trace.root.copy(), trace.info.copy()
+        for to, of in ((q, again.q), (root, again.root), (info, again.info)):
+            to[better] = of[::-1][better]
+        return Trace(geometry.quat_continuous(q), root, info)
 
     def follow(
         self, points: Array, sensors: Array, order: Int[Array, " frame"]

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from marey.errors import MissingExtraError
 from marey.pose._masses import Masses, steiner
 from marey.pose._physics_scene import Scene
+from marey.pose._targets import owners
 from marey.pose._tree import Nodes
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ STEP = 0.01
 
 FASTEST = 0.8 / STEP
 """No part of the figure swings faster, in rad/s; the integrator bears 2 / STEP."""
+
+SOLES = 10.0
+"""How stiff the ground under all soles of a body is at first, by a marker's spring."""
 
 STOP = 0.6 / STEP
 """How fast a joint would swing on a stop at its limit alone, in rad/s."""
@@ -79,15 +83,17 @@ def _with_ballast(scene: Scene) -> Masses:
     stiff springs would need steps a hundred times as small as the trunk does. What is
     at rest does not feel inertia, and ballast has no weight.
     """
-    targets, masses = scene.targets, scene.masses
+    targets, masses, soles = scene.targets, scene.masses, scene.soles
     share = scene.unit / FASTEST**2
     mass, moment = masses.mass.copy(), masses.mass[:, None] * masses.centre
     about = masses.inertia + masses.mass[:, None, None] * steiner(masses.centre)
-    for start, place, weight, turn in (
-        (targets.start, targets.place, targets.weight, 0.0 * targets.weight),
-        (targets.sensor_start, targets.sensor_place, *targets.sensor_weight.T),
+    ground = sole_stiffness(scene) / scene.unit
+    nodes = [owners(start) for start in (targets.start, targets.sensor_start)]
+    for node, place, weight, turn in (
+        (nodes[0], targets.place, targets.weight, 0.0 * targets.weight),
+        (nodes[1], targets.sensor_place, *targets.sensor_weight.T),
+        (soles.node, soles.place, ground, 0.0 * ground),
     ):
-        node = np.repeat(np.arange(len(start) - 1), np.diff(start))
         np.add.at(mass, node, share * weight)
         np.add.at(moment, node, share * weight[:, None] * place)
         own = weight[:, None, None] * steiner(place) + turn[:, None, None] * np.eye(3)
@@ -95,6 +101,11 @@ def _with_ballast(scene: Scene) -> Masses:
     centre = moment / np.where(mass > 0.0, mass, 1.0)[:, None]
     inertia = about - mass[:, None, None] * steiner(centre)
     return Masses(mass, centre, inertia, masses.carried)
+
+
+def sole_stiffness(scene: Scene) -> Float[Array, " sole"]:
+    """Return the spring of the ground under every sole, in N/m."""
+    return np.asarray(SOLES * scene.options.stiffness * scene.soles.share)
 
 
 def mjcf(nodes: Nodes, masses: Masses) -> str:

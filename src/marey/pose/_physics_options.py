@@ -10,6 +10,24 @@ from marey.pose._options import PoseOptions
 
 SETTLES = ("direct", "simulation")
 PULLS = ("open", "all")
+GROUNDS = ("none", "found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """A floor that is known: a plane."""
+
+    height: float = 0.0
+    """Over the origin, in metres."""
+
+    slope: tuple[float, float] = (0.0, 0.0)
+    """Rise along x and y."""
+
+    def __post_init__(self) -> None:
+        if not np.isfinite([self.height, *self.slope]).all():
+            raise OptionError(
+                "floor", found=[self.height, *self.slope], needed="finite numbers"
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -22,8 +40,9 @@ class Hold:
     point: Float[np.ndarray, " 3"] = field(default_factory=lambda: np.zeros(3))
     """The place on it, in the joint's frame, in metres."""
 
-    to: Float[np.ndarray, " 3"]
-    """Where it is held: in the world, or in the frame of `other`, in metres."""
+    to: Float[np.ndarray, "*frame 3"]
+    """Where it is held: in the world, or in the frame of `other`, in metres; in the
+    world also by frame, for what moves."""
 
     other: str = ""
     """Name of the joint whose bone holds it; none when it is held by the world."""
@@ -42,11 +61,15 @@ class Hold:
             raise OptionError(
                 "strength", found=self.strength, needed="a number above 0"
             )
-        if not np.isfinite([self.point, self.to]).all():
+        fixed = self.to.ndim == 1
+        good = np.isfinite(self.point).all() and (
+            np.isfinite(self.to).all() or not fixed
+        )
+        if not good or self.to.ndim > 2 or (self.other and not fixed):
             raise OptionError(
                 f"hold of {self.joint}",
-                found=[self.point.tolist(), self.to.tolist()],
-                needed="finite numbers",
+                found=[self.point.tolist(), np.round(self.to, 3).tolist()][:2],
+                needed="finite numbers, and one place in the frame of another bone",
             )
 
 
@@ -94,6 +117,15 @@ class PhysicsOptions(PoseOptions):
     holds: tuple[Hold, ...] = ()
     """Points held to the world or to another bone."""
 
+    ground: Floor | str = "none"
+    """What bears the ends of bones from below: "none"; "found": the ground of the
+    plants that are found in the motion; or a floor that is known."""
+
+    friction: float = np.inf
+    """What holds a planted sole along the ground, by what presses it down: 0 or more;
+    infinite: plants keep to their anchors. Anything between depends on the frames
+    before, and needs a simulation."""
+
     rest_speed: float = 2e-5
     """The simulation rests when nothing is faster than this, in m/s; above 0."""
 
@@ -106,6 +138,12 @@ class PhysicsOptions(PoseOptions):
         self._check("settle", " or ".join(SETTLES), self.settle in SETTLES)
         self._check("pull", " or ".join(PULLS), self.pull in PULLS)
         self._check("cutoff", "above 0", self.cutoff > 0.0)
+        known = isinstance(self.ground, Floor) or self.ground in GROUNDS
+        self._check("ground", "none, found or a Floor", known)
+        needed = "0 or infinite, or a simulation and 0 or more"
+        timeless = self.friction in (0.0, np.inf)
+        good = self.friction >= 0.0 and (timeless or self.settle == "simulation")
+        self._check("friction", needed, good)
 
     def _positive(self) -> tuple[str, ...]:
         return ("marker_sd", "sensor_sd", "turn_sd", "stiffness", "rest_speed")

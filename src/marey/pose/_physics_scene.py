@@ -1,5 +1,6 @@
 """A figure hung on springs: all that decides where it comes to rest."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,11 +9,14 @@ from jaxtyping import Bool, Float, Int
 
 from marey import geometry
 from marey.errors import DataError
+from marey.motion import Motion
 from marey.pose._follow import Follower, Names, Trace
-from marey.pose._lead import astray, lead, motion_of, plain
+from marey.pose._lead import lead, motion_of, plain
 from marey.pose._masses import Masses, masses_of
 from marey.pose._options import GaussNewtonOptions
-from marey.pose._physics_options import PhysicsOptions
+from marey.pose._physics_ground import Soles, ground_under
+from marey.pose._physics_options import Hold, PhysicsOptions
+from marey.pose._targets import owners
 from marey.pose._tree import IDENTITY, Nodes
 from marey.pose.gauss_newton import led_back
 from marey.skeleton import Skeleton
@@ -28,9 +32,6 @@ OPEN = 100.0
 
 EASE = 0.5
 """Seconds in which a joint out of sight goes most of the way to the neutral posture."""
-
-BEGINNING = 50
-"""Frames at the beginning of a take that are followed backwards as well."""
 
 DOWN = np.array([0.0, 0.0, -1.0])
 
@@ -66,6 +67,12 @@ class Scene:
     worth: Float[Array, "frame block"]
     """What the neutral posture is worth: nothing for the root's place, then by node."""
 
+    soles: Soles
+    """What the ground bears."""
+
+    grounded: bool
+    """Whether a ground was found, where one was asked for."""
+
     @property
     def nodes(self) -> Nodes:
         """The turning parts of the skeleton."""
@@ -94,20 +101,19 @@ def scene_of(skeleton: Skeleton, take: Take, options: PhysicsOptions) -> Scene:
     )
     fit = Follower(skeleton, Names.of(take), take.rate, habits)
     points, sensors = plain(take.points), plain(take.T_world_sensor)
-    order = fit.order(points, sensors)
-    fit.learn_scales(points, sensors)
-    trace = fit.follow(points, sensors, order)
-    trace = led_back(fit, _begun_again(fit, points, sensors, trace))
+    trace = led_back(fit, fit.through(points, sensors))
     masses = masses_of(skeleton, fit.nodes)
     unit = options.stiffness * options.marker_sd**2
     springs = _Springs(fit, skeleton)
     springs.share(options.shared_within)
     off = _far_columns(fit, points, trace, options.cutoff)
     points = np.where(off[..., None], np.nan, points)
-    points, pairs = springs.hold(options, take, points)
+    motion = motion_of(skeleton, take, fit.nodes, trace.root, trace.q)
+    soles, plants = ground_under(motion, fit.nodes, take, options)
+    points, pairs = springs.hold((*options.holds, *plants), take, points)
     opened = _openness(trace, options)
     worth = np.concatenate([[0.0, 0.0], options.torque * masses.carried[1:] / unit])
-    neutral = _neutral(skeleton, take, fit, trace, options)
+    neutral = _neutral(motion, fit, options)
     return Scene(
         fit=fit,
         options=options,
@@ -120,6 +126,8 @@ def scene_of(skeleton: Skeleton, take: Take, options: PhysicsOptions) -> Scene:
         pairs=pairs,
         neutral=_eased(neutral, trace, opened, take.rate),
         worth=worth * opened,
+        soles=soles,
+        grounded=options.ground == "none" or len(soles.node) + len(plants) > 0,
     )
 
 
@@ -156,22 +164,18 @@ def placed_sensors(
 
 
 def _neutral(
-    skeleton: Skeleton,
-    take: Take,
-    fit: Follower,
-    trace: Trace,
-    options: PhysicsOptions,
+    motion: Motion, fit: Follower, options: PhysicsOptions
 ) -> Float[Array, "frame node 4"]:
     """Return the posture that torques lead to: a reference's, or arms at the side."""
+    skeleton = motion.skeleton
     if options.reference is not None:
-        motion = motion_of(skeleton, take, fit.nodes, trace.root, trace.q)
         return lead(motion, fit.nodes, options)[0]
     wxyz = np.tile(IDENTITY, (1, skeleton.n_joints, 1))
     for joint, name in enumerate(skeleton.names):
         if name in ("LeftUpperArm", "RightUpperArm"):
             wxyz[0, joint] = _hanging(skeleton, joint)
     q = fit.nodes.of_rotations(wxyz)
-    return np.ascontiguousarray(np.broadcast_to(q, trace.q.shape))
+    return np.tile(q, (motion.n_frames, 1, 1))
 
 
 def _hanging(skeleton: Skeleton, joint: int) -> Float[Array, " 4"]:
@@ -220,32 +224,13 @@ def _eased(
     return eased
 
 
-def _begun_again(fit: Follower, points: Array, sensors: Array, trace: Trace) -> Trace:
-    """Return the trace with its beginning followed backwards, where that is better.
-
-    The first frame is found from nowhere, and outliers may lead it astray.
-    """
-    count = min(BEGINNING, len(points) - 1)
-    if count < 1:
-        return trace
-    fit.rest()
-    back = slice(count, None, -1)
-    again = fit.follow(plain(points[back]), plain(sensors[back]), np.arange(count + 1))
-    better = astray(trace.info[: count + 1, 0], again.info[::-1, 0])
-    q, root, info = trace.q.copy(), trace.root.copy(), trace.info.copy()
-    for to, of in ((q, again.q), (root, again.root), (info, again.info)):
-        to[better] = of[::-1][better]
-    return Trace(geometry.quat_continuous(q), root, info)
-
-
 class _Springs:
     """The table of targets while springs are added to it."""
 
     def __init__(self, fit: Follower, skeleton: Skeleton) -> None:
         self.skeleton, self.nodes = skeleton, fit.nodes
-        start = fit.targets.start
         self.base = fit.targets
-        self.node = np.repeat(np.arange(len(start) - 1), np.diff(start)).tolist()
+        self.node = owners(fit.targets.start).tolist()
         self.place = list(fit.targets.place)
         self.column = fit.targets.column.tolist()
         self.weight = fit.targets.weight.tolist()
@@ -273,12 +258,18 @@ class _Springs:
         self.weight.append(weight)
 
     def hold(
-        self, options: PhysicsOptions, take: Take, points: Array
+        self, holds: Sequence[Hold], take: Take, points: Array
     ) -> tuple[Float[Array, "frame column 3"], Int[Array, "pair 3"]]:
         """Add the holds; return the points with theirs, and those between bodies."""
         pairs = []
-        for hold in options.holds:
+        for hold in holds:
             column = points.shape[1]
+            if hold.to.ndim > 1 and len(hold.to) != len(points):
+                raise DataError(
+                    f"hold of {hold.joint}",
+                    found=f"{len(hold.to)} places",
+                    needed=f"one, or {len(points)}",
+                )
             there = np.where(hold.other, 0.0, hold.to)
             on = (take.times >= hold.start) & (take.times <= hold.end)
             path = np.where(on[:, None], there, np.nan)

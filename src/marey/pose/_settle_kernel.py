@@ -12,7 +12,14 @@ from marey.pose._frame_kernel import (
     place,
     slope,
 )
-from marey.pose._limit_kernel import advance, confine, difference, hold, write_axes
+from marey.pose._limit_kernel import (
+    advance,
+    at_limit,
+    confine,
+    difference,
+    hold,
+    write_axes,
+)
 from marey.pose._targets_kernel import reduce, weigh
 
 # Damping after a step that made things worse: share of what is known of a joint.
@@ -59,11 +66,28 @@ def strain(work, prior):
 
 @no_type_check
 @lean
-def take_step(tree, work, prior, gated, damping):
-    """Turn the sums into a step within the limits; return the fall it promises."""
+def reckon(tree, work, prior):
+    """Write all that bears on the joints: the slope of the sums, and the pull.
+
+    What a limit holds is told by both, so the pull is added where one is reached. It
+    counts as it did in the step before.
+    """
     gather(tree, work)
     write_axes(tree, work)
     slope(work)
+    for b in range(2, len(prior)):
+        if tree.limited[b - 1] and at_limit(work, b - 1):
+            A, e, worth = work.A[b], work.pull[b], work.gate[b] * prior[b]
+            for k in range(3):
+                along = A[k, 0] * e[0] + A[k, 1] * e[1] + A[k, 2] * e[2]
+                work.g[b, k] += worth * along
+
+
+@no_type_check
+@lean
+def take_step(tree, work, prior, gated, damping):
+    """Turn the sums into a step within the limits; return the fall it promises."""
+    reckon(tree, work, prior)
     hold(tree, work)
     fall = 0.0
     for _ in range(HOLDS):

@@ -32,7 +32,7 @@ class Joints(NamedTuple):
 
 @no_type_check
 @lean
-def _pull(force, i, x, y, z, at, centre):
+def pull_at(force, i, x, y, z, at, centre):
     """Add a force at a point to a body, with its torque about the centre of mass."""
     out, a, b, c = force[i], at[0] - centre[0], at[1] - centre[1], at[2] - centre[2]
     out[0] += x
@@ -45,7 +45,7 @@ def _pull(force, i, x, y, z, at, centre):
 
 @no_type_check
 @lean
-def _spot(pos, mat, place, out):
+def spot_of(pos, mat, place, out):
     """Write where a place on a body is in the world."""
     for x in range(3):
         out[x] = pos[x] + mat[3 * x] * place[0] + mat[3 * x + 1] * place[1]
@@ -97,30 +97,30 @@ def springs(
         fill(force[i], 0.0)
     for i in range(len(weights)):
         b, f = body[i], weights[i]
-        _spot(pos[b], mat[b], centres[i], at)
-        _pull(force, b, f[0], f[1], f[2], at, com[b])
+        spot_of(pos[b], mat[b], centres[i], at)
+        pull_at(force, b, f[0], f[1], f[2], at, com[b])
     _middles(targets, node, body, pairs, pos, mat, points)
     for t in range(len(node)):
         b, m, y = body[node[t]], targets.place[t], points[targets.column[t]]
         if not np.isfinite(y[0]):
             continue
         R, k = mat[b], unit * targets.weight[t]
-        _spot(pos[b], R, m, at)
+        spot_of(pos[b], R, m, at)
         away = (y[0] - at[0], y[1] - at[1], y[2] - at[2])
-        _pull(force, b, k * away[0], k * away[1], k * away[2], at, com[b])  # Eq. 1
+        pull_at(force, b, k * away[0], k * away[1], k * away[2], at, com[b])  # Eq. 1
     for t in range(len(sensor_node)):
         b, m, T = body[sensor_node[t]], targets.sensor_place[t], sensors[t]
         if not np.isfinite(T[0, 0]):
             continue
         R, B = mat[b], targets.sensor_turn[t]
-        _spot(pos[b], R, m, at)
+        spot_of(pos[b], R, m, at)
         for x in range(3):
             for y in range(3):
                 turned[x, y] = R[3 * x] * B[0, y] + R[3 * x + 1] * B[1, y]
                 turned[x, y] += R[3 * x + 2] * B[2, y]
         k = unit * targets.sensor_weight[t, 0]
         away = (T[0, 3] - at[0], T[1, 3] - at[1], T[2, 3] - at[2])
-        _pull(force, b, k * away[0], k * away[1], k * away[2], at, com[b])
+        pull_at(force, b, k * away[0], k * away[1], k * away[2], at, com[b])
         k = 0.5 * unit * targets.sensor_weight[t, 1]
         for y in range(3):
             a0, a1, a2 = turned[0, y], turned[1, y], turned[2, y]

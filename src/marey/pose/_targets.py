@@ -125,6 +125,11 @@ def _starts(node: Int[np.ndarray, " item"], n: int) -> Int[np.ndarray, " start"]
     return np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
 
 
+def owners(start: Int[np.ndarray, " start"]) -> Int[np.ndarray, " item"]:
+    """Return the node of every target, from where those of each node begin."""
+    return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
 def given_weights(
     weights: Mapping[str, float], skeleton: Skeleton, worn: Worn
 ) -> tuple[Float[np.ndarray, " marker"], Float[np.ndarray, " sensor"]]:

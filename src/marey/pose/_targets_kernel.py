@@ -159,6 +159,20 @@ def _add_turn(sums, w, B, T):
 
 
 @no_type_check
+@lean
+def weight_seen(targets, points, sensors):
+    """Return the weight of all positions seen, outliers or not."""
+    total = 0.0
+    for k in range(len(targets.column)):
+        if np.isfinite(points[targets.column[k], 0]):
+            total += targets.weight[k]
+    for k in range(len(targets.sensor_column)):
+        if np.isfinite(sensors[targets.sensor_column[k], 0, 0]):
+            total += targets.sensor_weight[k, 0]
+    return total
+
+
+@no_type_check
 @njit(cache=True)
 def distances(tree, targets, points, root, q, away):
     """Write how far every marker is from its place in every frame; NaN where unseen."""

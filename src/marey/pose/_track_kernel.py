@@ -9,6 +9,7 @@ from marey.pose._find_kernel import find
 from marey.pose._frame_kernel import copy, copy_rows, fill, lean
 from marey.pose._limit_kernel import difference, retract
 from marey.pose._settle_kernel import settle
+from marey.pose._targets_kernel import weight_seen
 
 # Frames are followed from the last. Where that fails they are tried again from there,
 # then afresh: plain squares draw from afar, then outliers are let go little by little.
@@ -54,20 +55,6 @@ class Scratch(NamedTuple):
     new: np.ndarray
     new_q: np.ndarray
     turn: np.ndarray
-
-
-@no_type_check
-@lean
-def _seen(targets, points, sensors):
-    """Return the total weight, if no outlier, of the targets seen."""
-    total = 0.0
-    for k in range(len(targets.column)):
-        if np.isfinite(points[targets.column[k], 0]):
-            total += targets.weight[k]
-    for k in range(len(targets.sensor_column)):
-        if np.isfinite(sensors[targets.sensor_column[k], 0, 0]):
-            total += targets.sensor_weight[k, 0]
-    return total
 
 
 @no_type_check
@@ -170,6 +157,114 @@ def _expect(root, q, speed_root, speed, expected_root, expected_q):
 
 @no_type_check
 @lean
+def _set_out(state, habits, path, scratch, q_out, root_out):
+    """Write where the frame begins, and where the figure is expected in it."""
+    root, q, speed_root, speed, _ = state
+    there, there_q, origin = scratch.there, scratch.there_q, scratch.origin
+    if habits.guided:
+        copy_rows(q_out, q)
+        copy(root_out, root)
+    copy(root, origin)
+    fill(scratch.start, 0.0)
+    copy_rows(q, scratch.start_q)
+    if habits.guided:
+        fill(scratch.here, 0.0)
+        for k in range(3):
+            there[k] = path[0][k] - origin[k]
+        copy_rows(path[1], there_q)
+    else:
+        _expect(root, q, speed_root, speed, there, there_q)
+        copy(there, scratch.here)
+        copy_rows(there_q, q)
+    copy(there, scratch.first)
+    copy_rows(there_q, scratch.first_q)
+
+
+@no_type_check
+@lean
+def _settled(tree, targets, work, seen, q, habits, scratch, attempt):
+    """Settle in one attempt; return the cost and the steps taken.
+
+    All but the first begin with plain squares, afresh where they are told to, and let
+    outliers go little by little.
+    """
+    points, sensors = seen
+    origin, here, there, there_q = (
+        scratch.origin,
+        scratch.here,
+        scratch.there,
+        scratch.there_q,
+    )
+    ease, most = LAST, habits.most
+    if attempt != FOLLOW:
+        ease, most = 0 if habits.robust else LAST, habits.most_first
+        copy(there, here)
+        copy_rows(there_q, q)
+    if attempt == AFRESH:
+        find(tree, targets, work, points, sensors, origin, here, q, habits.prior)
+        copy(here, there)
+        copy_rows(q, there_q)
+    cost, steps = 0.0, 0
+    while ease <= LAST:
+        cost, count = settle(
+            tree,
+            targets,
+            work,
+            points,
+            sensors,
+            origin,
+            (here, q, scratch.new, scratch.new_q),
+            (there, there_q),
+            habits,
+            EASE[ease],
+            most,
+        )
+        steps += count
+        ease += 1
+    return cost, steps
+
+
+@no_type_check
+@lean
+def _search(tree, targets, work, seen, weight, state, habits, scratch):
+    """Try to find the figure until it is found well; return the cost and the steps."""
+    _, q, speed_root, speed, idle = state
+    here, best, best_q = scratch.here, scratch.best, scratch.best_q
+    known = habits.guided or (0 <= idle[0] <= habits.patience)
+    attempt = FOLLOW if known else AFRESH
+    least, least_cost, steps, good = np.inf, 0.0, 0, False
+    while True:
+        cost, count = _settled(tree, targets, work, seen, q, habits, scratch, attempt)
+        steps += count
+        # Outliers may fit a pose that no joint could reach so soon.
+        value = cost + _surprise(
+            habits.prior, here, q, scratch.first, scratch.first_q, scratch.turn
+        )
+        if value < least:
+            least, least_cost = value, cost
+            copy(here, best)
+            copy_rows(q, best_q)
+            if attempt == AFRESH:
+                _slow(speed_root, speed, 0.0)
+                copy(here, scratch.start)
+                copy_rows(q, scratch.start_q)
+            good = cost <= weight * habits.lost**2
+            good = good and not (habits.robust and _doubtful(targets, work))
+            if good:
+                idle[1] = 0
+        elif attempt == AFRESH:
+            idle[1] = PATIENCE
+        if attempt == AFRESH or habits.guided or good or idle[1] > 0:
+            break
+        attempt += 1
+    if least < np.inf:
+        copy(best, here)
+        copy_rows(best_q, q)
+    return least_cost, steps
+
+
+@no_type_check
+@lean
 def _follow(
     tree,
     targets,
@@ -186,108 +281,29 @@ def _follow(
 ):
     """Follow the figure into one frame."""
     root, q, speed_root, speed, idle = state
-    origin, here, turn = scratch.origin, scratch.here, scratch.turn
-    start, start_q = scratch.start, scratch.start_q
-    best, best_q = scratch.best, scratch.best_q
-    there, there_q = scratch.there, scratch.there_q
-    first, first_q = scratch.first, scratch.first_q
-    pose = (here, q, scratch.new, scratch.new_q)
-    if habits.guided:
-        copy_rows(q_out, q)
-        copy(root_out, root)
-    copy(root, origin)
-    fill(start, 0.0)
-    copy_rows(q, start_q)
-    if habits.guided:
-        fill(here, 0.0)
-        for k in range(3):
-            there[k] = path[0][k] - origin[k]
-        copy_rows(path[1], there_q)
-    else:
-        _expect(root, q, speed_root, speed, there, there_q)
-        copy(there, here)
-        copy_rows(there_q, q)
-    copy(there, first)
-    copy_rows(there_q, first_q)
-    seen, good = _seen(targets, points, sensors), False
-    least, least_cost, steps, ease = np.inf, 0.0, 0, LAST
-    known = habits.guided or (0 <= idle[0] <= habits.patience)
-    attempt = FOLLOW if known else AFRESH
-    while seen > 0.0 or habits.guided:
-        if attempt != FOLLOW and ease == LAST:
-            ease = 0 if habits.robust else LAST
-            copy(there, here)
-            copy_rows(there_q, q)
-            if attempt == AFRESH:
-                find(
-                    tree,
-                    targets,
-                    work,
-                    points,
-                    sensors,
-                    origin,
-                    here,
-                    q,
-                    habits.prior,
-                )
-                copy(here, there)
-                copy_rows(q, there_q)
-        elif attempt != FOLLOW:
-            ease += 1
-        cost, count = settle(
-            tree,
-            targets,
-            work,
-            points,
-            sensors,
-            origin,
-            pose,
-            (there, there_q),
-            habits,
-            EASE[ease],
-            habits.most if attempt == FOLLOW else habits.most_first,
+    here, start, start_q = scratch.here, scratch.start, scratch.start_q
+    _set_out(state, habits, path, scratch, q_out, root_out)
+    weight, cost, steps = weight_seen(targets, points, sensors), 0.0, 0
+    if weight > 0.0 or habits.guided:
+        cost, steps = _search(
+            tree, targets, work, (points, sensors), weight, state, habits, scratch
         )
-        steps += count
-        if ease < LAST:
-            continue
-        # Outliers may fit a pose that no joint could reach so soon.
-        value = cost + _surprise(habits.prior, here, q, first, first_q, turn)
-        if value < least:
-            least, least_cost = value, cost
-            copy(here, best)
-            copy_rows(q, best_q)
-            if attempt == AFRESH:
-                _slow(speed_root, speed, 0.0)
-                copy(here, start)
-                copy_rows(q, start_q)
-            good = cost <= seen * habits.lost**2
-            good = good and not (habits.robust and _doubtful(targets, work))
-            if good:
-                idle[1] = 0
-        elif attempt == AFRESH:
-            idle[1] = PATIENCE
-        if attempt == AFRESH or habits.guided or good or idle[1] > 0:
-            break
-        attempt += 1
-    if least < np.inf:
-        copy(best, here)
-        copy_rows(best_q, q)
     idle[1] -= 1
     _keep_signs(start_q, q)
-    if seen > 0.0:
+    if weight > 0.0:
         idle[0] = 0
-        info[0], info[2] = least_cost, _trusted(work)
-        _learn(work, here, q, start, start_q, speed_root, speed, habits, turn)
+        info[0], info[2] = cost, _trusted(work)
+        _learn(work, here, q, start, start_q, speed_root, speed, habits, scratch.turn)
     else:
         fill(work.gate, 1.0)
         fill(work.known, 0.0)
         _slow(speed_root, speed, habits.keeps)
         if idle[0] >= 0:
             idle[0] += 1
-    info[1], info[3] = seen, steps
+    info[1], info[3] = weight, steps
     copy(work.known, info[4:])
     for k in range(3):
-        root[k] = origin[k] + here[k]
+        root[k] = scratch.origin[k] + here[k]
     copy(root, root_out)
     copy_rows(q, q_out)
 

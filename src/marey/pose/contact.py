@@ -3,15 +3,16 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
+from marey import geometry
 from marey.errors import DataError
 from marey.motion import Contact, Motion
 from marey.pose._contact_anchors import floor_of, settled, wishes_of
-from marey.pose._contact_ground import STEP, Ground, on_ground
+from marey.pose._contact_ground import STEP, Ground, ground_of, on_ground
 from marey.pose._contact_hold import held
 from marey.pose._contact_plants import Plant, plants_of
-from marey.pose._contact_spots import Spots, spots_of, tall
+from marey.pose._contact_spots import Spots, spots_at, spots_of, tall
 from marey.pose._contact_states import standing
 from marey.pose._targets import worn
 from marey.pose._tree import nodes_of
@@ -20,8 +21,9 @@ from marey.take import Take
 
 Array = np.ndarray
 
-# So many markers of a body tell where it is.
-ENOUGH = 3
+# So many markers of a body tell where it is; fewer leave it a turn that moves its sole,
+# and what they say counts for so much.
+ENOUGH, GUESSED = 3, 0.1
 
 # A plant that asks a joint to move further than this, in metres, is worth a word.
 FAR = 0.03
@@ -124,7 +126,8 @@ def _trust(
         count = seen.sum(axis=1) + ENOUGH * posed.sum(axis=1)
         most = min(ENOUGH, seen.shape[1] + ENOUGH * posed.shape[1])
         if most:
-            trust[:, k] = np.minimum(count / most, 1.0)
+            share = count / most
+            trust[:, k] = np.where(share < 1.0, GUESSED * share, 1.0)
     return trust
 
 
@@ -146,14 +149,69 @@ def hold(motion: Motion, footing: Footing) -> tuple[Motion, Footing]:
     """
     if not footing.plants:
         return replace(motion, contacts=()), footing
+    footing = firmed(motion, footing)
     paths = footing.spots.paths(motion.T_world_joint())
-    whole = paths[np.isfinite(paths).all(axis=(1, 2))][0]
-    apart = np.linalg.norm(whole[:, None] - whole, axis=-1)
-    plants = settled(footing.spots, footing.plants, footing.ground, apart)
-    firm = replace(footing, plants=tuple(plants))
-    wishes = wishes_of(footing.spots, plants, paths, footing.ground, motion.rate)
+    wishes = wishes_of(
+        footing.spots, footing.plants, paths, footing.ground, motion.rate
+    )
     done = held(motion, footing.spots, wishes)
-    return replace(done, contacts=firm.contacts(motion)), firm
+    return replace(done, contacts=footing.contacts(motion)), footing
+
+
+def held_point(motion: Motion, contact: Contact) -> Float[Array, " 3"]:
+    """Return the place on the bone of a contact, in its joint; NaN if it has no frame.
+
+    It is what was at the contact's anchor, on the median of its frames.
+    """
+    on = contact_frames(motion, contact)
+    back = geometry.inverse(
+        motion.T_world_joint()[on, motion.skeleton.index(contact.joint)]
+    )
+    points = geometry.apply(back, contact.anchor)
+    points = points[np.isfinite(points).all(axis=1)]
+    return np.median(points, axis=0) if len(points) else np.full(3, np.nan)
+
+
+def contact_frames(motion: Motion, contact: Contact) -> Bool[Array, " frame"]:
+    """Return the frames of a motion in which a contact lasts."""
+    # Frames are told to a thousandth of their spacing: times are rounded.
+    away = np.abs(motion.times - 0.5 * (contact.start + contact.end))
+    half = 0.5 * (contact.end - contact.start)
+    return np.asarray(away <= half + 1e-3 / motion.rate)
+
+
+def footing_of(motion: Motion) -> Footing:
+    """Return where and when a figure stands, as the contacts of its motion say.
+
+    For measuring: an end of a bone is one point, each other contact one of its own.
+    """
+    skeleton, spots, plants = motion.skeleton, list[tuple[int, Array]](), []
+    for contact in motion.contacts:
+        joint, point = skeleton.index(contact.joint), held_point(motion, contact)
+        if not np.isfinite(point).all():
+            continue
+        known = [i for i, (j, _) in enumerate(spots) if j == joint]
+        at_end = bool(skeleton.is_end[joint])
+        spot = known[0] if known and at_end else len(spots)
+        if spot == len(spots):
+            spots.append((joint, np.zeros(3) if at_end else point))
+        start, end = (
+            (time - motion.start) * motion.rate for time in (contact.start, contact.end)
+        )
+        plants.append(Plant(spot, start, end, contact.anchor))
+    joints = np.array([joint for joint, _ in spots], dtype=np.int64)
+    places = np.array([place for _, place in spots]).reshape(-1, 3)
+    points = spots_at(skeleton, joints, places, skeleton.is_end[joints])
+    return Footing(points, tuple(plants), ground_of(plants, len(spots)))
+
+
+def firmed(motion: Motion, footing: Footing) -> Footing:
+    """Return plants that a foot can keep: on the ground, and as far apart as it is."""
+    paths = footing.spots.paths(motion.T_world_joint())
+    whole = paths[np.isfinite(paths).all(axis=(1, 2))][:1]
+    apart = np.linalg.norm(whole[:, :, None] - whole[:, None], axis=-1).sum(axis=0)
+    plants = settled(footing.spots, footing.plants, footing.ground, apart)
+    return replace(footing, plants=tuple(plants))
 
 
 def with_contacts(motion: Motion, take: Take) -> tuple[Motion, tuple[Finding, ...]]:
@@ -165,12 +223,13 @@ def with_contacts(motion: Motion, take: Take) -> tuple[Motion, tuple[Finding, ..
     """
     footing = find_footing(motion, take)
     if not footing.plants:
-        return replace(motion, contacts=()), (_nothing(),)
-    done, firm = hold(motion, footing)
-    return done, _findings(motion, done, footing, firm)
+        return replace(motion, contacts=()), (nothing_stands(),)
+    done, held_at = hold(motion, footing)
+    return done, _findings(motion, done, footing, held_at)
 
 
-def _nothing() -> Finding:
+def nothing_stands() -> Finding:
+    """Return the finding that a figure stands on nothing."""
     return Finding(
         "contact-none",
         "pose",

@@ -36,9 +36,10 @@ def solve(
     to where its fading speed would have brought it. Joints that are seen well are free
     of this, so exact data give the exact pose. A frame in which nothing is seen keeps
     the expected pose. In the last quarter of a second out of sight, a joint is led to
-    where it is seen again. With `smooth`, the past and the future of the whole take
-    count. With a `reference`, frames are fitted a second time, each from the reference
-    and drawn to it a little.
+    where it is seen again. The first frames are found from nowhere, and outliers may
+    lead them astray: they are followed backwards as well. With `smooth`, the past and
+    the future of the whole take count. With a `reference`, frames are fitted a second
+    time, each from the reference and drawn to it a little.
 
     Args:
         skeleton: A skeleton with markers or sensors.
@@ -56,10 +57,7 @@ def solve(
     chosen = options_of(GaussNewtonOptions, options)
     fit = Follower(skeleton, Names.of(take), take.rate, chosen)
     points, sensors = plain(take.points), plain(take.T_world_sensor)
-    order = fit.order(points, sensors)
-    if chosen.outlier > 0.0 and chosen.adapt:
-        fit.learn_scales(points, sensors)
-    trace = fit.follow(points, sensors, order)
+    trace = fit.through(points, sensors)
     if chosen.reference is not None:
         motion = motion_of(skeleton, take, fit.nodes, trace.root, trace.q)
         trace = fit.led(points, sensors, trace, *lead(motion, fit.nodes, chosen))

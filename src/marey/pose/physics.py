@@ -12,12 +12,16 @@ from marey.pose._doubts import doubts
 from marey.pose._follow import Trace
 from marey.pose._lead import motion_of
 from marey.pose._options import options_of
+from marey.pose._physics_direct import settle_directly
+from marey.pose._physics_options import Floor as Floor
 from marey.pose._physics_options import Hold as Hold
 from marey.pose._physics_options import PhysicsOptions as PhysicsOptions
+from marey.pose._physics_rest import Rest
+from marey.pose._physics_run import settle_by_simulation
 from marey.pose._physics_scene import Scene, placed_sensors, scene_of
-from marey.pose._physics_settle import Rest, settle_by_simulation, settle_directly
 from marey.pose._runs import runs
 from marey.pose._targets import residuals
+from marey.pose.contact import contact_frames, held_point, nothing_stands
 from marey.report import Finding, Table
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -62,6 +66,7 @@ class Settled:
                 ("springs off, share", round(float(self.off.mean() or 0.0), 5)),
                 ("energy of springs, mean mJ", _milli(self.springs)),
                 ("energy of the neutral posture, mean mJ", _milli(self.neutral)),
+                ("energy of limits, which hold exactly, mJ", 0.0),
                 ("steps per frame", round(float(self.steps.mean()), 1)),
                 ("frames not at rest", float(self.restless.sum())),
             ),
@@ -94,7 +99,11 @@ def solve(
     scene, rest = _settled(skeleton, take, options)
     trace = Trace(rest.q, rest.root, scene.trace.info)
     motion = motion_of(skeleton, take, scene.nodes, rest.root, rest.q)
-    return motion, (*doubts(skeleton, take, scene.fit, trace), *_restless(rest))
+    found = [*doubts(skeleton, take, scene.fit, trace), *_restless(rest)]
+    found.append(_split(*_energies(scene, rest)))
+    if not scene.grounded:
+        found.append(nothing_stands())
+    return motion, tuple(found)
 
 
 def fit(skeleton: Skeleton, take: Take, **options: Any) -> Settled:
@@ -124,6 +133,13 @@ def fit(skeleton: Skeleton, take: Take, **options: Any) -> Settled:
     Joints have limits, which the paper plans too: stops that hold exactly. Markers near
     joints pull both bodies only where asked (`shared_within`): a marker beside the
     joint is at one place in two bodies for one bend only.
+
+    With a `ground`, soles feel the forces of Sec. 3: F_z pushes them out of it, planted
+    or not; friction holds those that are planted. Departures: the ground does not give
+    way, so that nothing stays below it; where it is and which points are planted is
+    found, see `marey.pose.contact`; and unless a `friction` is given, plants keep to
+    anchors, because mu F_z is next to nothing where gravity presses no foot down, and
+    makes a posture depend on those before it.
     """
     scene, rest = _settled(skeleton, take, options)
     fit = scene.fit
@@ -145,34 +161,22 @@ def fit(skeleton: Skeleton, take: Take, **options: Any) -> Settled:
 def holds_of(motion: Motion, *, strength: float = 10.0) -> tuple[Hold, ...]:
     """Return the contacts of a motion as holds: planted feet, a hand on a rail.
 
-    The point of the bone that is held is the one that was at the contact's anchor, on
-    the median of its frames.
-
     Args:
         motion: A motion with contacts, such as `solve_pose(..., contacts=True)` gives.
         strength: Stiffness of each hold, as a multiple of a marker's; above 0.
     """
-    T = motion.T_world_joint()
-    holds = []
-    for contact in motion.contacts:
-        # Frames are told to a thousandth of their spacing: times are rounded.
-        on = np.abs(motion.times - 0.5 * (contact.start + contact.end))
-        on = on <= 0.5 * (contact.end - contact.start) + 1e-3 / motion.rate
-        if not on.any():
-            continue
-        back = geometry.inverse(T[on, motion.skeleton.index(contact.joint)])
-        point = np.median(geometry.apply(back, contact.anchor), axis=0)
-        holds.append(
-            Hold(
-                joint=contact.joint,
-                point=point,
-                to=contact.anchor,
-                start=contact.start,
-                end=contact.end,
-                strength=strength,
-            )
+    return tuple(
+        Hold(
+            joint=contact.joint,
+            point=held_point(motion, contact),
+            to=contact.anchor,
+            start=contact.start,
+            end=contact.end,
+            strength=strength,
         )
-    return tuple(holds)
+        for contact in motion.contacts
+        if contact_frames(motion, contact).any()
+    )
 
 
 def _settled(
@@ -224,6 +228,18 @@ def _spots(scene: Scene, rest: Rest, target: int) -> Float[Array, "frame 3"]:
     T = skeleton.forward(T_world_root, scene.nodes.rotations(rest.q))[:, joint]
     place = targets.place[target] - scene.nodes.place[joint]
     return np.asarray(T[:, :3, :3] @ place + T[:, :3, 3])
+
+
+def _split(springs: Float[Array, " frame"], neutral: Float[Array, " frame"]) -> Finding:
+    """Return how the energy is split; stops at limits hold exactly, and store none."""
+    return Finding(
+        "pose-energy",
+        "pose",
+        "info",
+        f"at rest, springs hold {_milli(springs):.3g} mJ in the mean frame, the "
+        f"neutral posture {_milli(neutral):.3g} mJ, and limits none",
+        value=float(springs.mean() + neutral.mean()),
+    )
 
 
 def _restless(rest: Rest) -> list[Finding]:

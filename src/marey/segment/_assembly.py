@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from marey import geometry
 from marey.bodies import Bodies
 from marey.report import Finding
-from marey.rigid import RigidFit, fit_rigid, fitted
+from marey.rigid import RigidFit, fit_rigid, fitted, places_in
 from marey.segment._evidence import Members, Scales, marker_noise, scales_of
 from marey.segment._pairs import PairStats, pair_statistics
 from marey.segment._prediction import OUTSIDERS, soft_poses
@@ -62,7 +62,7 @@ def assembled(
     for own, fit in zip(alone, fits, strict=True):
         whole = len(fit.offset) == own.sum()
         offset[own] = (
-            fit.offset if whole else _places(take.points[:, own], fit.T_world_body)
+            fit.offset if whole else places_in(fit.T_world_body, take.points[:, own])
         )
     certain = np.where(owner >= 0, 1.0, 0.0)
     notes = (_note(name, fit) for name, fit in zip(names, fits, strict=True))
@@ -100,7 +100,7 @@ def _fit(
     weight[inside] = 1.0
     T = soft_poses(take.points, weight)
     # What the body's own markers do tell, they alone decide.
-    places = _places(take.points, T)
+    places = places_in(T, take.points)
     T = geometry.kabsch(places, take.points, np.where(inside, 1.0, SLIGHT * weight))
     known = np.isfinite(take.points[:, inside]).all(axis=-1).any(axis=1)
     T[~known] = np.nan
@@ -110,18 +110,9 @@ def _fit(
     return _with_poses(take.points[:, inside], T)
 
 
-def _places(points: Array, T_world_body: Array) -> Float[Array, "marker 3"]:
-    """Return where markers sit in a body: the median of where they were seen."""
-    local = geometry.apply(geometry.inverse(T_world_body)[:, None], points)
-    places = np.full(local.shape[1:], np.nan)
-    known = np.isfinite(local).all(axis=-1).any(axis=0)
-    places[known] = np.nanmedian(local[:, known], axis=0)
-    return places
-
-
 def _with_poses(points: Array, T: Array) -> RigidFit:
     """Return markers with these poses, the origin in their middle."""
-    places = _places(points, T)
+    places = places_in(T, points)
     middle = np.nanmean(places, axis=0) if np.isfinite(places).any() else np.zeros(3)
     T = T @ geometry.transform(np.eye(3), middle)
     return fitted(points, places - middle, T, determined=False)

@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from marey.calibrate import CalibrateOptions, calibrate
+from marey.edits import Edit
 from marey.errors import OptionError
+from marey.motion import Motion
 from marey.pose import fit_pose
 from marey.report import Finding
 from marey.rig import build_skeletons
 from marey.skeleton import Skeleton
 from marey.solution import Subject
 from marey.solve._fit import Fitted
+from marey.solve._ground import held_on
 from marey.solve._options import SolveOptions
 from marey.solve._pool import pooled
 from marey.take import Take
@@ -26,6 +29,8 @@ class Figure:
     """The same bones with the markers as each take has them."""
 
     findings: tuple[Finding, ...] = ()
+    kinds_by_hand: bool = False
+    """Whether the user told kinds of its joints, which playback would not heed."""
 
 
 def with_known(chosen: SolveOptions) -> SolveOptions:
@@ -106,20 +111,44 @@ def calibrated(
 
 
 def posed(
-    figures: list[Figure], takes: Sequence[Take], chosen: SolveOptions
+    figures: Sequence[Figure],
+    takes: Sequence[Take],
+    chosen: SolveOptions,
+    ground: Edit | None = None,
 ) -> tuple[tuple[Subject, ...], tuple[Finding, ...]]:
-    """Return every figure with its motion in every take, and what was met."""
+    """Return every figure with its motion in every take, and what was met.
+
+    Args:
+        figures: Skeletons, as worn in every take.
+        takes: The recordings.
+        chosen: How to solve.
+        ground: What feet stand on, if the user said so.
+    """
     subjects, findings = [], []
     for figure in figures:
-        method = chosen.pose
-        if method == "auto":
-            marked = bool(figure.skeleton.marker_labels)
-            method = "gauss_newton" if marked else "playback"
         found = [
-            fit_pose(skeleton, take, method=method, contacts=chosen.contacts)
+            _posed(skeleton, take, pose_method(figure, chosen), chosen.contacts, ground)
             for skeleton, take in zip(figure.worn, takes, strict=True)
         ]
         motions = tuple(motion for motion, _ in found)
         subjects.append(Subject(figure.name, figure.skeleton, motions))
         findings += [*figure.findings, *(f for _, met in found for f in met)]
     return tuple(subjects), tuple(findings)
+
+
+def _posed(
+    skeleton: Skeleton, take: Take, method: str, contacts: bool, ground: Edit | None
+) -> tuple[Motion, tuple[Finding, ...]]:
+    if ground is None or not contacts:
+        return fit_pose(skeleton, take, method=method, contacts=contacts)
+    motion, met = fit_pose(skeleton, take, method=method)
+    motion, told = held_on(motion, take.measured, ground)
+    return motion, (*met, *told)
+
+
+def pose_method(figure: Figure, chosen: SolveOptions) -> str:
+    """Return how the poses of a figure are found."""
+    if chosen.pose != "auto":
+        return chosen.pose
+    fit = figure.skeleton.marker_labels or figure.kinds_by_hand
+    return "gauss_newton" if fit else "playback"

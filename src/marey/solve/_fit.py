@@ -27,6 +27,8 @@ from marey.report import Finding
 from marey.rig import renamed
 from marey.rig.naming import Naming
 from marey.segment import segment
+from marey.solve._hand import Found, Hand
+from marey.solve._hanging import Start, start_of
 from marey.solve._looks import likelier
 from marey.solve._options import SolveOptions
 from marey.solve._report import (
@@ -90,8 +92,17 @@ class Fitted:
     tree_known: bool
     """Whether the tree was given, by the user or by the labels."""
 
+    found: Found
+    """The bodies by the names they were found by, before soft ones were posed."""
+
+    start: Start
+    """The tree before it was hung from where it is to hang."""
+
     namings: tuple[Naming, ...] = ()
     """What the figures look like, where their bodies had no names."""
+
+    hips: tuple[int, ...] = ()
+    """Bodies that became hips by their looks after the user changed bodies or tree."""
 
     def findings(self) -> Iterator[Finding]:
         """Return what is worth telling; of pairs, those that the answer turns on."""
@@ -117,38 +128,108 @@ class Fitted:
         yield from loop_findings(self.joints, tree, self.bodies[0])
 
 
-def fit_all(takes: tuple[Take, ...], chosen: SolveOptions, clock: Clock) -> Fitted:
-    """Return the bodies, joints and tree of takes."""
+def fit_all(
+    takes: tuple[Take, ...],
+    chosen: SolveOptions,
+    clock: Clock,
+    hand: Hand | None = None,
+) -> Fitted:
+    """Return the bodies, joints and tree of takes, as found or as the user has them."""
     with clock.stage("segment"):
-        bodies = segment(
-            takes,
-            method=chosen.segment,
-            template=chosen.template,
-            n_bodies=chosen.n_bodies,
-        )
-    several = len(bodies[0].names) > 1
+        find = partial(_segmented, takes, chosen)
+        bodies = find() if hand is None else hand.bodies(takes, find)
     with clock.stage("joints"):
-        together = of_one_session(bodies)
-        joints = fit_joints(together, method=chosen.joints) if several else NO_JOINTS
+        fit = partial(_joints, method=chosen.joints)
+        joints = fit(bodies) if hand is None else hand.joints(bodies, fit)
+    found = Found(bodies, joints)
     with clock.stage("tree"):
-        tree = _tree(joints, bodies[0], chosen)
-        again = partial(fit_joints, method=chosen.joints)
-        bodies, joints = firmed(bodies, joints, tree, fit=again)
-        if several and not bodies[0].shared.any():
-            links = find_links(bodies[0], joints, tree)
-            tree = replace(tree, loops=(*tree.loops, *links))
-        known, namings = renamed(bodies[0], joints, tree)
-        if not (chosen.root or chosen.tree):
-            for body in (i for i, name in enumerate(known.names) if _is_hips(name)):
-                tree = tree.hung_from(body)
-        bodies = tuple(replace(one, names=known.names) for one in bodies)
-        doubts = tuple(joint_findings(bodies[0], joints)) if several else (ONE_BODY,)
+        fitted = _as_found if hand is None else partial(_as_hung, hand=hand)
+        return fitted(found, chosen=chosen)
+
+
+def _segmented(takes: tuple[Take, ...], chosen: SolveOptions) -> tuple[Bodies, ...]:
+    return segment(
+        takes,
+        method=chosen.segment,
+        template=chosen.template,
+        n_bodies=chosen.n_bodies,
+    )
+
+
+def _joints(bodies: tuple[Bodies, ...], method: str) -> JointFits:
+    if len(bodies[0].names) < 2:
+        return NO_JOINTS
+    return fit_joints(of_one_session(bodies), method=method)
+
+
+def _as_found(found: Found, chosen: SolveOptions) -> Fitted:
+    """Return the tree that the joints support best, its bodies named by their looks."""
+    first = found.bodies[0]
+    start = start_of(found.joints, _tree(found.joints, first, chosen), chosen.weight)
+    bodies, joints, tree = _firm(found, start.tree, chosen)
+    known, namings = renamed(bodies[0], joints, tree)
+    if not (chosen.root or chosen.tree):
+        for body in _hips(known.names):
+            tree = tree.hung_from(body)
+    bodies = tuple(replace(one, names=known.names) for one in bodies)
+    given = bool(chosen.tree or first.parents)
+    return _fitted(found, start, bodies, joints, tree, given, tuple(namings))
+
+
+def _as_hung(found: Found, chosen: SolveOptions, hand: Hand) -> Fitted:
+    """Return the tree as the user has it."""
+    joints, first = found.joints, found.bodies[0]
+    tree = hand.known_tree(joints, chosen.weight)
+    given = tree is not None
+    if tree is None:
+        tree = infer_tree(joints, weight=chosen.weight)
+        tree = tree if chosen.root else likelier(first, joints, tree)
+    start = start_of(joints, tree, chosen.weight)
+    hanging, _ = hand.hanging(start)
+    tree = hanging.tree() if hanging.changed else start.tree
+    bodies, joints, tree = _firm(found, tree, chosen)
+    trees = start.tree, hanging.tree()
+    names, namings, new = hand.named(bodies[0], joints, trees)
+    hips = _hips(names) if new and not (chosen.root or chosen.tree) else []
+    tree = replace(hanging.tree(hips), loops=tree.loops)
+    bodies = tuple(replace(one, names=names) for one in bodies)
+    fitted = _fitted(found, start, bodies, joints, tree, given, namings)
+    return replace(fitted, hips=tuple(hips))
+
+
+def _firm(
+    found: Found, tree: Tree, chosen: SolveOptions
+) -> tuple[tuple[Bodies, ...], JointFits, Tree]:
+    """Return bodies with soft ones posed by their joints, and links besides the tree's.
+
+    These are sought between sensors only.
+    """
+    again = partial(fit_joints, method=chosen.joints)
+    bodies, joints = firmed(found.bodies, found.joints, tree, fit=again)
+    if len(bodies[0].names) > 1 and not bodies[0].shared.any():
+        links = find_links(bodies[0], joints, tree)
+        tree = replace(tree, loops=(*tree.loops, *links))
+    return bodies, joints, tree
+
+
+def _fitted(
+    found: Found,
+    start: Start,
+    bodies: tuple[Bodies, ...],
+    joints: JointFits,
+    tree: Tree,
+    given: bool,
+    namings: tuple[Naming, ...],
+) -> Fitted:
+    several = len(bodies[0].names) > 1
+    doubts = tuple(joint_findings(bodies[0], joints)) if several else (ONE_BODY,)
     takes = tuple(one.take for one in bodies)
-    given = bool(chosen.tree or bodies[0].parents)
-    return Fitted(takes, bodies, joints, tree, doubts, given, tuple(namings))
+    return Fitted(takes, bodies, joints, tree, doubts, given, found, start, namings)
 
 
-def mended_fit(first: Fitted, chosen: SolveOptions, clock: Clock) -> Fitted:
+def mended_fit(
+    first: Fitted, chosen: SolveOptions, clock: Clock, hand: Hand | None = None
+) -> Fitted:
     """Return the fit of takes in which what the joints show is put right.
 
     A slip may have led to a wrong tree, and a wrong tree to a wrong slip: each round
@@ -163,7 +244,7 @@ def mended_fit(first: Fitted, chosen: SolveOptions, clock: Clock) -> Fitted:
             takes = _mended(first, fitted)
         if takes == first.takes:
             break
-        before, fitted = fitted, fit_all(takes, chosen, clock)
+        before, fitted = fitted, fit_all(takes, chosen, clock, hand)
         if fitted.tree.edge.tolist() == before.tree.edge.tolist():
             break
     if chosen.field and (fitted.tree.edge >= 0).any():
@@ -171,7 +252,7 @@ def mended_fit(first: Fitted, chosen: SolveOptions, clock: Clock) -> Fitted:
             bend = fit_field(fitted.bodies, fitted.joints, fitted.tree)
         if bend.significant:
             straight = tuple(straightened(take, bend) for take in fitted.takes)
-            fitted = fit_all(straight, chosen, clock)
+            fitted = fit_all(straight, chosen, clock, hand)
     return _filled(fitted, chosen.max_gap)
 
 
@@ -204,8 +285,10 @@ def _mended(first: Fitted, fitted: Fitted) -> tuple[Take, ...]:
     return repaired(takes, slips) if slips else takes
 
 
-def _is_hips(name: str) -> bool:
-    return name.rpartition(":")[2] == "Hips"
+def _hips(names: tuple[str, ...]) -> list[int]:
+    """Return the bodies that are somebody's hips."""
+    bare = (name.rpartition(":")[2] for name in names)
+    return [body for body, name in enumerate(bare) if name == "Hips"]
 
 
 def _tree(joints: JointFits, bodies: Bodies, options: SolveOptions) -> Tree:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from marey.edits import Edit
 from marey.segment import Map
 from marey.skeleton import Skeleton
 
@@ -64,3 +65,6 @@ class SolveOptions:
 
     rigid_pair: tuple[str, str, float] | None = None
     """Two sensors on one stick and their true distance in metres, to set the scale."""
+
+    edits: tuple[Edit, ...] = ()
+    """What was put right by hand, in order, see `marey.edits.read_edits`."""

@@ -5,10 +5,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from marey.bodies import Bodies
+from marey.edits import Edit
 from marey.joints import JointFits, spoken
+from marey.pose.measure import measured
 from marey.report import Finding, Table
 from marey.rig.ground import Ground, ground_of, other_up
 from marey.rig.naming import Naming
+from marey.solution import Subject
+from marey.solve._plan import Step
 from marey.take import Take
 from marey.topology import STRANGE, edge_costs
 from marey.tree import Tree
@@ -101,6 +105,37 @@ def _up_doubt(take: Take, *, doubtful: bool) -> str:
     return f"; that z is up is {how}{better}"
 
 
+def ground_by_hand(findings: Sequence[Finding], edit: Edit) -> tuple[Finding, ...]:
+    """Return what was found with the user's word on the ground instead of a guess."""
+    rest = (f for f in findings if f.code not in ("ground", "ground-unknown"))
+    size = float(np.linalg.norm(edit.normal))
+    slope = np.degrees(np.arccos(np.clip(edit.normal[2] / size, -1.0, 1.0)))
+    height = edit.height / size
+    told = Finding(
+        "ground",
+        "edit",
+        "info",
+        f"the ground was set by hand, {1e3 * height:.0f} mm from the origin and "
+        f"{slope:.1f}° off level",
+        value=height,
+    )
+    return (*rest, told)
+
+
+def early_findings(steps: Sequence[Step]) -> Iterator[Finding]:
+    """Return what was placed before bodies or takes changed, which moves frames."""
+    for step in steps:
+        if step.edit.do in ("place-joint", "place-marker") and not step.firm:
+            yield Finding(
+                "placed-early",
+                "edit",
+                "warning",
+                "was placed before bodies or frames were changed, by which its frame "
+                "may have turned: look whether it is where it should be",
+                subject=step.edit.joint or step.edit.marker,
+            )
+
+
 def _ground_doubts(ground: Ground) -> str:
     doubts = ""
     if ground.astray:
@@ -183,4 +218,27 @@ def joint_table(joints: JointFits, tree: Tree, bodies: Bodies) -> Table:
             )
         )
     columns = ("joint", "parent", "kind", "residual mm", "centre ± mm", "margin")
+    return Table(columns, tuple(rows))
+
+
+def pose_table(subjects: Sequence[Subject], takes: Sequence[Take]) -> Table:
+    """Return how well every motion meets its markers, and how it stands."""
+    rows = []
+    for subject in subjects:
+        for number, (motion, take) in enumerate(
+            zip(subject.motions, takes, strict=True), start=1
+        ):
+            found = measured(motion, take)
+            row = (found.mean, found.worst, found.skate, found.depth)
+            mean, worst, skate, depth = ("" if np.isnan(x) else 1e3 * x for x in row)
+            rows.append((subject.name, number, mean, worst, found.plants, skate, depth))
+    columns = (
+        "subject",
+        "take",
+        "markers off mm, mean",
+        "worst",
+        "plants",
+        "skate mm/s",
+        "below the ground mm",
+    )
     return Table(columns, tuple(rows))

@@ -1,22 +1,32 @@
-"""A figure on springs brought to rest, by either way."""
+"""A figure on springs brought to rest by running a simulation."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 
-from marey import geometry
-from marey.pose._physics_model import STEP, Model, inertia_of, model_of, simulator
+from marey.pose._physics_model import (
+    FASTEST,
+    STEP,
+    Model,
+    inertia_of,
+    model_of,
+    simulator,
+    sole_stiffness,
+)
+from marey.pose._physics_rest import Rest
 from marey.pose._physics_scene import Scene
+from marey.pose._targets import owners
 
 if TYPE_CHECKING:
-    from marey.pose._targets_kernel import Targets
+    from marey.pose._ground_kernel import Grounded
 
 Array = np.ndarray
 
 CALM = 4
 """Steps in a row that must be slow: what swings is slow where it turns back."""
-
 
 PATIENT = 250
 """Steps after which the figure is damped no more than what turns it to the neutral
@@ -36,43 +46,8 @@ SHORTER = 3.0
 GAP = 1e-5
 """An angle at its limit is there, in radians."""
 
-
-class Rest(NamedTuple):
-    """Postures at rest."""
-
-    q: Float[Array, "frame node 4"]
-    root: Float[Array, "frame 3"]
-    steps: Int[Array, " frame"]
-    restless: Bool[Array, " frame"]
-    """Frames that were not at rest after the most steps."""
-
-
-def settle_directly(scene: Scene) -> Rest:
-    """Return the postures of least energy, each sought from the fit's."""
-    from marey.pose._direct_kernel import rest_poses  # numba is slow to import
-    from marey.pose._frame_kernel import workspace
-
-    tree, targets = scene.nodes.tree, scene.targets
-    q, root = scene.trace.q.copy(), scene.trace.root.copy()
-    info = np.zeros((len(q), 2))
-    rest_poses(
-        tree,
-        targets,
-        _nodes_of(targets),
-        workspace(tree, len(targets.column), len(targets.sensor_column)),
-        scene.points.copy(),
-        scene.sensors,
-        scene.pairs,
-        scene.neutral,
-        scene.worth,
-        scene.pushes,
-        scene.masses.centre,
-        scene.options.steps,
-        root,
-        q,
-        info,
-    )
-    return _rest(q, root, info)
+SUNK = 5e-5
+"""A sole that bears is on the ground, in metres."""
 
 
 def settle_by_simulation(scene: Scene) -> Rest:
@@ -88,38 +63,64 @@ def settle_by_simulation(scene: Scene) -> Rest:
     q, root = scene.trace.q.copy(), scene.trace.root.copy()
     info = np.zeros((len(q), 2))
     forward = len(order) - int(order[0])
-    run = _Run(scene)
-    for part in (order[:forward], order[forward:]):
-        run.stand(root[order[0]], q[order[0]])
-        for frame in part:
-            info[frame] = run.settle(int(frame))
-            run.read(root[frame], q[frame])
-    return _rest(q, root, info)
+    with _warnings() as warnings:
+        run = Run(scene, warnings)
+        for part in (order[:forward], order[forward:]):
+            run.stand(root[order[0]], q[order[0]])
+            for frame in part:
+                info[frame] = run.settle(int(frame))
+                run.read(root[frame], q[frame])
+    return Rest.of(q, root, info)
 
 
-def _rest(q: Array, root: Array, info: Float[Array, "frame 2"]) -> Rest:
-    steps = info[:, 0].astype(np.int64)
-    return Rest(geometry.quat_continuous(q), root, steps, info[:, 1] > 0.0)
+@contextmanager
+def _warnings() -> Iterator[list[str]]:
+    """Collect the simulator's warnings, which it would write to a file else."""
+    mujoco, found = simulator(), list[str]()
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(found.append)
+    try:
+        yield found
+    finally:
+        mujoco.set_mju_user_warning(before)
 
 
-def _nodes_of(targets: "Targets") -> Int[Array, " target"]:
-    return np.repeat(np.arange(len(targets.start) - 1), np.diff(targets.start))
+def _grounded(scene: Scene, figure: Model) -> "Grounded":
+    """Return the soles where the simulator keeps them; nothing bears on them yet."""
+    from marey.pose._ground_kernel import Grounded  # numba is slow to import
+
+    soles = scene.soles
+    count = len(soles.node)
+    return Grounded(
+        body=figure.joints.body[soles.node],
+        place=soles.place,
+        stiff=sole_stiffness(scene),
+        normal=soles.normal,
+        lossy=1.0 / FASTEST,
+        friction=scene.options.friction,
+        presses=np.zeros(count),
+        drags=np.zeros((count, 3)),
+        last=np.full((count, 3), np.nan),
+        anchor=np.full((count, 3), np.nan),
+    )
 
 
-class _Run:
+class Run:
     """A simulation, and the forces on it."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, warnings: Sequence[str] = ()) -> None:
         from marey.pose import _spring_kernel as kernel  # numba is slow to import
+        from marey.pose._ground_kernel import bear
 
-        self.scene = scene
+        self.scene, self.warnings = scene, warnings
         self.springs, self.torques = kernel.springs, kernel.torques
+        self.bear = bear
         self.mujoco = simulator()
         self.figure: Model = model_of(scene)
-        self.node = _nodes_of(scene.targets)
-        start = scene.targets.sensor_start
-        self.sensor_node = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        self.node = owners(scene.targets.start)
+        self.sensor_node = owners(scene.targets.sensor_start)
         self.held = np.zeros((len(scene.nodes.tree.parent), 3, 2))
+        self.soles = _grounded(scene, self.figure)
         self.weight = scene.unit * scene.pushes
         self.drag = np.zeros(self.figure.model.nv)
         self.points = scene.points.copy()
@@ -145,16 +146,23 @@ class _Run:
         """Run until at rest; return the steps taken, and whether that was not enough.
 
         A frame that has not come to rest after half of the steps swings between stops
-        at its limits, as a rule: it is begun again with shorter steps.
+        at its limits, as a rule: it is begun again with shorter steps. A figure that
+        is thrown apart stays where it was.
         """
         most, start = self.scene.options.steps, self.figure.data.qpos.copy()
+        told = len(self.warnings)
+        soles = self.soles
+        borne = soles.presses.copy(), soles.drags.copy(), soles.anchor.copy()
         first = most - most // 2
         steps, still = self._run(frame, STEP, first)
         if still or most == first:
             return steps, not still
         self.figure.data.qpos[:] = start
         self.held[:] = 0.0
+        soles.presses[:], soles.drags[:], soles.anchor[:] = borne
         again, still = self._run(frame, STEP / SHORTER, most - first)
+        if len(self.warnings) > told and not still:
+            self.figure.data.qpos[:] = start
         return first + again, not still
 
     def _run(self, frame: int, seconds: float, most: int) -> tuple[int, bool]:
@@ -166,8 +174,9 @@ class _Run:
         step1, step2 = self.mujoco.mj_step1, self.mujoco.mj_step2
         model, data = self.figure.model, self.figure.data
         model.opt.timestep, data.qvel[:] = seconds, 0.0
+        self.soles.last[:] = np.nan
         self._loosen()
-        calm, options = 0, self.scene.options
+        calm, options, told = 0, self.scene.options, len(self.warnings)
         damping = options.damping
         less = max(np.sqrt(2.0 * options.torque), damping / 5.0)
         for step in range(most):
@@ -176,6 +185,8 @@ class _Run:
                 damping = min(damping, less)
             gap = self._apply(frame, damping)
             step2(model, data)
+            if len(self.warnings) > told:
+                return step + 1, False
             fastest = np.abs(data.qvel * self.figure.reach).max()
             if fastest > SPEED:
                 data.qvel *= SPEED / fastest
@@ -197,7 +208,10 @@ class _Run:
             joints.ease[node, :size, :size] = ease[mine, mine]
 
     def _apply(self, frame: int, damping: float) -> float:
-        """Set forces and torques; return how far angles are from their stops."""
+        """Set forces and torques; return how far angles are from their stops.
+
+        And soles from the ground, in the same measure.
+        """
         scene, figure = self.scene, self.figure
         data, joints = figure.data, figure.joints
         self.springs(
@@ -216,16 +230,28 @@ class _Run:
             data.xipos,
             data.xfrc_applied,
         )
+        gain = FIRMING * damping * figure.model.opt.timestep
+        sunk: float = self.bear(
+            self.soles,
+            scene.soles.floor[frame],
+            scene.soles.planted[frame],
+            gain,
+            figure.model.opt.timestep,
+            data.xpos,
+            data.xmat,
+            data.xipos,
+            data.xfrc_applied,
+        )
         gap: float = self.torques(
             scene.nodes.tree,
             joints,
             frame,
             scene.neutral[frame],
             data.qpos,
-            FIRMING * damping * figure.model.opt.timestep,
+            gain,
             self.held,
             data.qfrc_applied,
         )
         self.mujoco.mj_mulM(figure.model, data, self.drag, data.qvel)
         data.qfrc_applied -= damping * self.drag  # Eq. 1
-        return gap
+        return max(gap, sunk * GAP / SUNK)

@@ -1,0 +1,126 @@
+"""The look that all pictures share: colours, type sizes, axes without clutter."""
+
+import importlib.util
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from marey.errors import MissingExtraError, printable
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+INK, GREY, FAINT = "#22313f", "#8a949e", "#dfe4e8"
+BLUE, RED, GOLD, GREEN = "#1f6f9f", "#c0452b", "#e0a92e", "#63c08c"
+"""Told apart with any kind of colour vision: they differ in lightness as well."""
+
+DPI = 150
+
+LONGEST_NAME = 32
+"""Characters of a name that are drawn."""
+
+LOOK: Mapping[str, Any] = {
+    "font.size": 8.0,
+    "axes.titlesize": 8.0,
+    "axes.labelsize": 8.0,
+    "xtick.labelsize": 7.0,
+    "ytick.labelsize": 7.0,
+    "legend.fontsize": 7.0,
+    "legend.frameon": False,
+    "figure.titlesize": 10.0,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.edgecolor": GREY,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    # The same picture gives the same bytes.
+    "svg.hashsalt": "marey",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit of length on an axis."""
+
+    name: str
+    per_metre: float
+
+
+MM, CM = Unit("mm", 1e3), Unit("cm", 1e2)
+
+
+def can_draw() -> bool:
+    """Return whether matplotlib is installed."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """Let matplotlib draw in the common look, whatever its user has set up.
+
+    Raises:
+        MissingExtraError: If matplotlib is not installed.
+    """
+    if not can_draw():
+        raise MissingExtraError("matplotlib", "plots")
+    from matplotlib import style
+
+    with style.context(["default", dict(LOOK)]):
+        yield
+
+
+def in_look(draw: Callable[P, R]) -> Callable[P, R]:
+    """Return a function that draws in the common look and leaves nothing changed."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
+        with look():
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def sheet(
+    width: float = 6.4, height: float = 4.8, *, fixed: bool = False
+) -> "matplotlib.figure.Figure":
+    """Return an empty figure that no window and no global state knows of.
+
+    Args:
+        width: Width in inches.
+        height: Height in inches.
+        fixed: Whether its axes have a fixed aspect and are to stand close.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    layout: Any = "compressed" if fixed else "constrained"
+    figure = Figure(figsize=(width, height), dpi=DPI, layout=layout)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def plain(axes: Any, grid: str = "y") -> None:
+    """Take away what says nothing."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(GREY)
+    axes.tick_params(color=GREY, labelcolor=INK, labelsize=7, length=2.5)
+    axes.grid(True, axis=grid, color=FAINT, linewidth=0.7)
+    axes.set_axisbelow(True)
+
+
+def short(value: float) -> str:
+    """Return a number with as many digits as a reader wants."""
+    return f"{value:.1f}" if value >= 1.0 else f"{value:.2g}"
+
+
+def shown(name: str) -> str:
+    """Return a name as it may be drawn: as text, though dollars make a formula."""
+    return printable(name, limit=LONGEST_NAME).replace("$", r"\$")

@@ -1,0 +1,206 @@
+/** Putting the answer right: an edit is tried, looked at, then kept or dropped. */
+import { decode } from "./decode";
+import { Dragger } from "./drag";
+import type { Picker } from "./draw/pick";
+import type { Theatre } from "./draw/theatre";
+import { actionsFor } from "./panels/actions";
+import type { DetailsPanel } from "./panels/details";
+import { button, el, fact, section } from "./panels/dom";
+import { FilesPanel } from "./panels/files";
+import { millimetres, plain } from "./panels/numbers";
+import type { TopBar } from "./panels/topbar";
+import { readScene, type Edit } from "./scene";
+import type { Change, Desk, Message, Score, Server, Trial } from "./server";
+import type { Selection, State } from "./state";
+
+const LOST = "marey has stopped or cannot be reached …";
+
+export class Editor {
+  readonly root: HTMLElement;
+  readonly files: FilesPanel;
+  private list = el("div");
+  private trialBox = el("div");
+  private trouble = el("div", "refused");
+  private busy = el("span", "busy");
+  private general = el("div", "actions");
+  /** Stays open or shut from one selection to the next. */
+  private folder = el("details", "actions");
+  private undo = button("Undo", "Take back the last edit (Ctrl+Z)", () => void this.decide("undo"));
+  private redo = button("Redo", "Do it again (Ctrl+Shift+Z)", () => void this.decide("redo"));
+  private note: HTMLElement;
+  private dragger: Dragger;
+  private trying = false;
+
+  constructor(
+    private state: State,
+    private server: Server,
+    private theatre: Theatre,
+    picker: Picker,
+    private details: DetailsPanel,
+    topbar: TopBar,
+  ) {
+    const { root, body, note } = section("Edits");
+    this.root = root;
+    this.note = note;
+    this.files = new FilesPanel(state, server, (trouble) => this.complain(trouble));
+    this.dragger = new Dragger(state, theatre, picker, (edit) => void this.attempt(edit));
+    body.append(this.trialBox, this.list, this.general);
+    theatre.stage.host.append(this.trouble);
+    this.trouble.title = "Click to close";
+    this.trouble.addEventListener("click", () => this.complain(""));
+    topbar.extra.append(this.undo, this.redo, this.busy);
+    this.showDesk({ edits: [], can_undo: false, can_redo: false, trial: false, saved: "", busy: "" });
+    this.complain("");
+    state.on(["selection", "take"], () => this.offer());
+    state.on("range", () => this.offerGeneral());
+  }
+
+  connect(): void {
+    this.server.listen((message) => void this.hear(message));
+    this.server.desk().then((desk) => this.showDesk(desk), () => undefined);
+  }
+
+  press(event: KeyboardEvent): boolean {
+    if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return false;
+    if (event.target instanceof HTMLInputElement && event.target.type === "text") return false;
+    event.preventDefault();
+    void this.decide(event.shiftKey ? "redo" : "undo");
+    return true;
+  }
+
+  private async hear(message: Message): Promise<void> {
+    if (message.type === "line") this.busy.textContent = message.lost ? LOST : "";
+    if (message.type === "stage") this.busy.textContent = message.stage ? `${message.stage} …` : "";
+    if (message.type === "error") this.complain(message.message);
+    if (message.type === "state") this.showDesk(message);
+    if (message.type === "scene" && !this.trying) await this.load(false);
+  }
+
+  private async load(trial: boolean): Promise<void> {
+    this.server.forget();
+    const scene = readScene(await decode(await this.server.scene(trial)));
+    this.busy.textContent = "";
+    this.state.show(scene);
+  }
+
+  /** Name what is wrong, in the server's words; nothing clears it. */
+  private complain(trouble: string): void {
+    this.trouble.textContent = plain(trouble);
+    this.trouble.hidden = !trouble;
+    if (trouble) this.busy.textContent = "";
+  }
+
+  private offer(): void {
+    const { editable } = this.state.scene;
+    this.root.hidden = !editable;
+    this.undo.hidden = this.redo.hidden = !editable;
+    const doer = {
+      attempt: (edit: Edit) => void this.attempt(edit),
+      drag: (what: Selection) => (this.dragger.active ? this.dragger.stop() : this.dragger.start(what)),
+    };
+    const actions = editable && !this.trying ? actionsFor(this.state, doer) : [];
+    this.folder.replaceChildren(el("summary", "", "Put right"), ...actions);
+    this.details.actions.replaceChildren(...(actions.length ? [this.folder] : []));
+    this.offerGeneral();
+  }
+
+  /** What can be done without a selection: a bad range, the height of the ground. */
+  private offerGeneral(): void {
+    const { range, performance, selected, scene } = this.state;
+    this.general.replaceChildren();
+    if (this.trying || !scene.takes.length) return;
+    const bad = el("div", "action");
+    const only = selected?.type === "marker" ? [performance.take.markers[selected.marker].label] : [];
+    const mark = button(only.length ? `Mark as bad for ${plain(only[0])}` : "Mark as bad", "", () => {
+      const [first, last] = range!.map((frame) => performance.recorded(frame));
+      void this.attempt({ do: "bad", first, last, take: performance.index, markers: only });
+    });
+    mark.disabled = !range;
+    mark.title = range ? "Leave these frames out" : "First mark a range: i and o, or shift and drag";
+    bad.append(el("span", "", "Range"), mark);
+    const ground = el("div", "action");
+    const height = el("input");
+    height.type = "text";
+    height.inputMode = "decimal";
+    height.value = (1000 * scene.ground.height).toFixed(1);
+    height.ariaLabel = "Height of the ground in mm";
+    const set = button("Set, mm", "Set the height of the ground", () => {
+      const z = Number(height.value) / 1000;
+      if (Number.isFinite(z)) void this.attempt({ do: "ground", normal: scene.ground.normal, height: z });
+    });
+    ground.append(el("span", "", "Ground"), height, set);
+    this.general.append(bad, ground);
+  }
+
+  private async attempt(edit: Edit): Promise<void> {
+    this.complain("");
+    this.busy.textContent = "trying …";
+    const { scene, performance } = this.state;
+    const before = { subjects: scene.subjects, motions: performance.motions, poses: performance.poses };
+    try {
+      const trial = await this.server.attempt(edit);
+      this.trying = true;
+      await this.load(true);
+      this.theatre.showBefore(before);
+      this.showTrial(trial);
+    } catch (error) {
+      this.complain((error as Error).message);
+      this.dragger.stop();
+    }
+    this.offer();
+  }
+
+  private showTrial(trial: Trial): void {
+    const box = el("div", "trial");
+    box.append(el("div", "", trial.text));
+    for (const [name, key] of [["Markers", "marker_rms"], ["Joint gaps", "gap_rms"]] as const)
+      box.append(fact(`${name}, rms`, twoSides(trial.before, trial.after, key), "mm"));
+    for (const change of trial.changes.slice(0, 12)) box.append(changeRow(change));
+    for (const finding of trial.findings.slice(0, 5)) box.append(el("p", "hint", `${finding.subject} ${finding.message}`.trim()));
+    const decide = el("div", "decide");
+    decide.append(
+      button("Keep", "Keep this edit", () => void this.decide("keep"), "primary"),
+      button("Drop", "Go back to how it was", () => void this.decide("drop")),
+    );
+    box.append(decide);
+    this.trialBox.replaceChildren(box);
+  }
+
+  private async decide(what: "keep" | "drop" | "undo" | "redo"): Promise<void> {
+    this.complain("");
+    try {
+      const desk = await this.server.decide(what);
+      this.trying = false;
+      this.trialBox.replaceChildren();
+      this.theatre.showBefore(null);
+      await this.load(false);
+      this.showDesk(desk);
+    } catch (error) {
+      this.complain((error as Error).message);
+    }
+    this.offer();
+  }
+
+  private showDesk(desk: Desk): void {
+    this.undo.disabled = !desk.can_undo;
+    this.redo.disabled = !desk.can_redo;
+    this.busy.textContent = desk.busy ? `${plain(desk.busy)} …` : "";
+    this.note.textContent = plain(desk.edits.length ? desk.saved : "");
+    const rows = desk.edits.map((edit, i) => {
+      const row = el("div", "edit");
+      row.append(el("b", "", String(i + 1)), el("span", "", edit.text ?? edit.do));
+      return row;
+    });
+    this.list.replaceChildren(...(rows.length ? rows : [el("p", "hint", "No edits yet.")]));
+  }
+}
+
+function twoSides(before: Score, after: Score, key: "marker_rms" | "gap_rms"): string {
+  return `${millimetres(before[key])} → ${millimetres(after[key])}`;
+}
+
+function changeRow({ what, before, after, unit }: Change): HTMLElement {
+  const text = (value: number | null) =>
+    value === null ? "–" : unit === "m" ? millimetres(value) : String(value);
+  return fact(what, `${text(before)} → ${text(after)}`, unit === "m" ? "mm" : unit);
+}

@@ -1,0 +1,81 @@
+/** The page: reads the scene, builds the parts and joins them. */
+import "./style.css";
+import { decode, decodeBase64, type Blob } from "./decode";
+import { Overlay } from "./draw/overlay";
+import { Picker } from "./draw/pick";
+import { Theatre } from "./draw/theatre";
+import { automation } from "./automation";
+import { Editor } from "./edits";
+import { DetailsPanel } from "./panels/details";
+import { el } from "./panels/dom";
+import { Help } from "./panels/help";
+import { FindingsPanel, LengthsPanel, StagesPanel } from "./panels/lists";
+import { OptionsPanel } from "./panels/options";
+import { TopBar } from "./panels/topbar";
+import { TreePanel } from "./panels/tree";
+import { readScene } from "./scene";
+import { Server } from "./server";
+import { State } from "./state";
+import { Timeline } from "./timeline";
+
+const app = document.getElementById("app")!;
+const inlined = document.getElementById("scene")!.textContent!.trim();
+
+function startTheme(): void {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  document.documentElement.dataset.theme = dark.matches ? "dark" : "light";
+}
+
+/** Lay out the page around a scene that is still to come. */
+function build(state: State, server: Server | null): { editor: Editor | null; theatre: Theatre } {
+  const stage = el("main", "stage");
+  const left = el("aside", "left");
+  const right = el("aside", "right");
+  app.append(left, stage, right);
+  const theatre = new Theatre(stage, state);
+  new Overlay(theatre);
+  const picker = new Picker(theatre);
+  const toggleTheme = () => {
+    const root = document.documentElement;
+    root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+    state.tell("theme");
+  };
+  const findings = new FindingsPanel(state);
+  const details = new DetailsPanel(state, (s) => server?.series(s) ?? Promise.resolve(null));
+  const timeline = new Timeline(state, (finding) => findings.jump(finding));
+  const help = new Help(state, theatre, timeline, toggleTheme);
+  const topbar = new TopBar(state, theatre, toggleTheme, () => help.toggle());
+  const editor = server && new Editor(state, server, theatre, picker, details, topbar);
+  left.append(...(editor ? [editor.files.root] : []), new TreePanel(state).root, new OptionsPanel(state).root);
+  right.append(...(editor ? [editor.root] : []), details.root, new LengthsPanel(state).root);
+  right.append(findings.root, new StagesPanel(state).root);
+  app.prepend(topbar.root);
+  app.append(timeline.root, help.root);
+  addEventListener("keydown", (event) => editor?.press(event) || help.press(event));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    startTheme();
+    state.tell("theme");
+  });
+  return { editor, theatre };
+}
+
+function fail(error: unknown): void {
+  const message = error instanceof Error ? error.message : String(error);
+  app.replaceChildren(el("p", "failure", `This page cannot show the take: ${message}.`));
+}
+
+async function start(): Promise<void> {
+  startTheme();
+  const state = new State();
+  const server = inlined ? null : new Server();
+  const begun = performance.now();
+  const blob: Blob = server ? await decode(await server.scene()) : await decodeBase64(inlined);
+  const scene = readScene(blob);
+  const decoded = performance.now() - begun;
+  const { editor, theatre } = build(state, server);
+  state.show(scene);
+  window.marey = automation(state, theatre, decoded);
+  editor?.connect();
+}
+
+start().catch(fail);

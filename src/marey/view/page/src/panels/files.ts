@@ -1,0 +1,60 @@
+/** Recordings of the folder, and files dropped on the page. */
+import type { Recording, Server } from "../server";
+import type { State } from "../state";
+import { el, section } from "./dom";
+
+export class FilesPanel {
+  readonly root: HTMLElement;
+  private body: HTMLElement;
+  private note: HTMLElement;
+  private fold: (shut: boolean) => void;
+
+  constructor(
+    private state: State,
+    private server: Server,
+    private tell: (trouble: string) => void,
+  ) {
+    ({ root: this.root, body: this.body, note: this.note, fold: this.fold } = section("Files", false));
+    this.root.classList.add("files");
+    this.takeDrops();
+    state.on("scene", () => void this.refresh());
+  }
+
+  async refresh(): Promise<void> {
+    const { root, files } = await this.server.folder().catch(() => ({ root: "", files: [] }));
+    this.note.textContent = root;
+    this.body.replaceChildren(...files.map((file) => this.row(file)));
+    this.body.append(el("p", "hint drop", "Drop a recording on the page to open it."));
+    if (!this.state.scene.takes.length) this.fold(false);
+  }
+
+  private row(file: Recording): HTMLElement {
+    const row = el("div", "row file-row");
+    row.append(el("span", "text", file.path), el("span", "number", file.format));
+    row.title = `${file.path}, ${size(file.bytes)}`;
+    row.classList.toggle("selected", file.path === this.state.scene.title);
+    row.addEventListener("click", () => this.server.open(file.path).catch(this.complain));
+    return row;
+  }
+
+  private complain = (error: Error) => this.tell(error.message);
+
+  private takeDrops(): void {
+    const app = document.getElementById("app")!;
+    addEventListener("dragover", (event) => {
+      event.preventDefault();
+      app.classList.add("dropping");
+    });
+    addEventListener("dragleave", () => app.classList.remove("dropping"));
+    addEventListener("drop", (event) => {
+      event.preventDefault();
+      app.classList.remove("dropping");
+      const [file] = event.dataTransfer?.files ?? [];
+      if (file) this.server.upload(file).catch(this.complain);
+    });
+  }
+}
+
+function size(bytes: number): string {
+  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(0)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}

@@ -1,0 +1,142 @@
+/** Lists below the selection: bone lengths, findings in plain words, seconds per stage. */
+import type { Finding } from "../scene";
+import { named, nameOf, type State } from "../state";
+import { el, fact, section } from "./dom";
+import { lengthAndSd, seconds, signed } from "./numbers";
+
+export class LengthsPanel {
+  readonly root: HTMLElement;
+  private body: HTMLElement;
+  private note: HTMLElement;
+
+  constructor(private state: State) {
+    ({ root: this.root, body: this.body, note: this.note } = section("Bone lengths"));
+    this.note.textContent = "mm";
+    state.on("scene", () => this.build());
+    state.on(["selection", "hover"], () => this.mark());
+  }
+
+  private build(): void {
+    const { scene } = this.state;
+    const measured = Object.keys(scene.measured).length > 0;
+    const table = el("table");
+    if (measured) table.append(this.heads());
+    scene.subjects.forEach(({ joints }, subject) =>
+      joints.forEach((joint, index) => {
+        if (joint.parent < 0) return;
+        const row = table.insertRow();
+        row.dataset.name = joint.name;
+        const [length, sd] = lengthAndSd(joint.length, joint.length_sd);
+        row.append(el("td", "name", joint.name), el("td", "", length), el("td", "sd", sd));
+        const tape = scene.measured[joint.name];
+        if (measured) row.append(el("td", "", tape === undefined ? "" : (1000 * tape).toFixed(1)));
+        if (measured) row.append(el("td", "", tape === undefined ? "" : signed(1000 * (joint.length - tape))));
+        const what = { type: "joint" as const, subject, joint: index };
+        row.addEventListener("click", () => this.state.select(what));
+        row.addEventListener("pointerenter", () => this.state.hover(what));
+      }),
+    );
+    table.addEventListener("pointerleave", () => this.state.hover(null));
+    this.body.replaceChildren(table);
+    table.classList.toggle("wide", measured);
+    this.root.hidden = !scene.subjects.length;
+    this.mark();
+  }
+
+  private heads(): HTMLElement {
+    const head = el("thead");
+    const row = head.insertRow();
+    for (const text of ["", "found", "", "tape", "differ"]) row.append(el("th", "", text));
+    return head;
+  }
+
+  private mark(): void {
+    const name = nameOf(this.state, this.state.selected);
+    const over = nameOf(this.state, this.state.hovered);
+    for (const row of this.body.querySelectorAll("tr")) {
+      row.classList.toggle("selected", !!name && row.dataset.name === name);
+      row.classList.toggle("hovered", !!over && row.dataset.name === over);
+    }
+  }
+}
+
+const AS_SEEN = "No skeleton was asked for: this is the recording as it was seen.";
+const ORDER = { error: 0, warning: 1, info: 2 };
+
+export class FindingsPanel {
+  readonly root: HTMLElement;
+  private body: HTMLElement;
+  private note: HTMLElement;
+  private items = new Map<Finding, HTMLElement>();
+
+  constructor(private state: State) {
+    ({ root: this.root, body: this.body, note: this.note } = section("Findings"));
+    state.on("scene", () => this.build());
+  }
+
+  private build(): void {
+    const { findings, subjects, takes } = this.state.scene;
+    const unsolved = this.state.scene.unsolved || (subjects.length || !takes.length ? "" : AS_SEEN);
+    this.items.clear();
+    this.body.replaceChildren();
+    if (unsolved) this.body.append(el("p", "unsolved", unsolved));
+    const sorted = [...findings].sort((a, b) => ORDER[a.severity] - ORDER[b.severity]);
+    for (const finding of sorted) this.body.append(this.item(finding));
+    if (!findings.length && !unsolved) this.body.append(el("p", "hint", "Nothing to report."));
+    const bad = findings.filter((f) => f.severity !== "info").length;
+    this.note.textContent = bad ? `${bad} to look at` : "";
+  }
+
+  private item(finding: Finding): HTMLElement {
+    const item = el("div", `finding ${finding.severity}`);
+    const head = el("div", "where");
+    head.append(el("span", "kind", finding.severity), el("span", "", finding.subject || finding.stage));
+    if (finding.frames[0] >= 0) head.append(el("span", "frames", spell(finding.frames)));
+    item.append(head, el("div", "message", finding.message));
+    item.addEventListener("click", () => this.jump(finding));
+    this.items.set(finding, item);
+    return item;
+  }
+
+  /** Go to the take, the frame and the thing a finding speaks of. */
+  jump(finding: Finding): void {
+    const { state } = this;
+    if (finding.take >= 0 && finding.take !== state.performance.index) state.chooseTake(finding.take);
+    if (finding.frames[0] >= 0) state.seek(state.performance.drawn(finding.frames[0]));
+    const what = finding.subject ? named(state, finding.subject) : null;
+    if (what) state.select(what);
+    this.items.forEach((item, other) => item.classList.toggle("selected", other === finding));
+    this.items.get(finding)?.scrollIntoView({ block: "nearest" });
+  }
+}
+
+function spell([first, last]: [number, number]): string {
+  return first === last ? `frame ${first}` : `frames ${first}–${last}`;
+}
+
+export class StagesPanel {
+  readonly root: HTMLElement;
+  private body: HTMLElement;
+  private note: HTMLElement;
+
+  constructor(private state: State) {
+    ({ root: this.root, body: this.body, note: this.note } = section("Time taken", false));
+    state.on("scene", () => this.build());
+  }
+
+  private build(): void {
+    const entries = Object.entries(this.state.scene.seconds);
+    const total = entries.reduce((sum, [, value]) => sum + value, 0);
+    this.note.textContent = entries.length ? `${seconds(total)} s` : "";
+    this.body.replaceChildren(
+      ...entries.map(([stage, value]) => {
+        const row = fact(stage, seconds(value), "s");
+        const bar = el("span", "bar");
+        bar.style.width = `${(100 * value) / Math.max(total, 1e-9)}%`;
+        row.append(bar);
+        return row;
+      }),
+    );
+    this.root.hidden = !entries.length;
+  }
+}

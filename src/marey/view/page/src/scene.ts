@@ -1,0 +1,156 @@
+/** The header of a scene as Python writes it, and the arrays behind its keys. */
+import type { Blob } from "./decode";
+
+export type Vec3 = [number, number, number];
+
+export interface Joint {
+  name: string;
+  parent: number;
+  kind: "root" | "ball" | "universal" | "hinge" | "fixed";
+  offset: Vec3;
+  axes: (Vec3 | null)[];
+  limits: ([number, number] | [null, null] | null)[];
+  length: number;
+  length_sd: number | null;
+  covariance: [Vec3, Vec3, Vec3] | null;
+  residual: number | null;
+  body: number;
+}
+
+export interface Subject {
+  name: string;
+  joints: Joint[];
+}
+
+export interface Body {
+  name: string;
+  rms: number | null;
+  confidence: number | null;
+  determined: boolean;
+}
+
+export interface MarkerPlace {
+  marker: number;
+  joint: number;
+  offset: Vec3;
+}
+
+export interface Contact {
+  joint: string;
+  start: number;
+  end: number;
+  anchor: Vec3;
+}
+
+export interface Finding {
+  code: string;
+  stage: string;
+  severity: "info" | "warning" | "error";
+  message: string;
+  subject: string;
+  take: number;
+  frames: [number, number];
+  value: number | null;
+}
+
+export interface Table {
+  columns: string[];
+  rows: (string | number | null)[][];
+}
+
+export type Edit = { do: string; text?: string } & Record<string, unknown>;
+
+export interface Motion {
+  root: Float32Array;
+  wxyz: Float32Array;
+  known: Uint8Array;
+  gap: Float32Array;
+  gapKnown: Uint8Array;
+  markers: MarkerPlace[];
+  contacts: Contact[];
+}
+
+export interface Take {
+  name: string;
+  rate: number;
+  start: number;
+  frames: number;
+  recorded: number;
+  stride: number;
+  markers: { label: string; body: number; confidence: number | null }[];
+  points: Float32Array;
+  state: Uint8Array;
+  sensors: { name: string; body: number }[];
+  sensorPlace: Float32Array;
+  sensorWxyz: Float32Array;
+  sensorSeen: Uint8Array;
+  motions: Motion[];
+}
+
+export interface Scene {
+  title: string;
+  version: string;
+  editable: boolean;
+  unsolved: string;
+  ground: { normal: Vec3; height: number };
+  bodies: Body[];
+  subjects: Subject[];
+  takes: Take[];
+  links: { bodies: [number, number]; kind: string; first: number; last: number }[];
+  findings: Finding[];
+  tables: Record<string, Table>;
+  seconds: Record<string, number>;
+  truth: { subjects: Subject[]; takes: { motions: Motion[] }[] } | null;
+  measured: Record<string, number>;
+  edits: Edit[];
+}
+
+export const UNSEEN = 0;
+export const SEEN = 1;
+export const FILLED = 2;
+export const OUTLIER = 3;
+
+/** The header with its array keys replaced by the arrays. */
+export function readScene(blob: Blob): Scene {
+  // The header is what scene.py wrote; its fields are described above.
+  const head = blob.header as any;
+  const floats = (key: string) => blob.array(key ?? "") as Float32Array;
+  const bytes = (key: string) => new Uint8Array(blob.array(key ?? ""));
+  const motion = (m: any): Motion => ({
+    root: floats(m.root),
+    wxyz: floats(m.wxyz),
+    known: bytes(m.known),
+    gap: floats(m.gap),
+    gapKnown: bytes(m.gap_known),
+    markers: m.markers ?? [],
+    contacts: m.contacts ?? [],
+  });
+  return {
+    title: head.title,
+    version: head.marey,
+    editable: head.editable,
+    unsolved: head.unsolved,
+    ground: head.ground,
+    bodies: head.bodies,
+    subjects: head.subjects,
+    takes: head.takes.map((t: any) => ({
+      ...t,
+      points: floats(t.points),
+      state: bytes(t.state),
+      sensorPlace: floats(t.sensor_place),
+      sensorWxyz: floats(t.sensor_wxyz),
+      sensorSeen: bytes(t.sensor_seen),
+      motions: t.motions.map(motion),
+    })),
+    links: head.links,
+    findings: head.findings,
+    tables: head.tables,
+    seconds: head.seconds,
+    truth: head.truth && {
+      subjects: head.truth.subjects,
+      takes: head.truth.takes.map((t: any) => ({ motions: t.motions.map(motion) })),
+    },
+    measured: head.measured ?? {},
+    edits: head.edits ?? [],
+  };
+}

@@ -1,0 +1,150 @@
+/** Talk with `marey view`: scenes, edits, files and the progress of solving. */
+import { decode } from "./decode";
+import type { Edit, Finding } from "./scene";
+import type { State } from "./state";
+
+export interface Score {
+  marker_rms: number | null;
+  gap_rms: number | null;
+  bodies: number;
+  joints: number;
+}
+
+export interface Change {
+  what: string;
+  before: number | null;
+  after: number | null;
+  unit: string;
+}
+
+export interface Trial {
+  before: Score;
+  after: Score;
+  changes: Change[];
+  findings: Finding[];
+  text: string;
+}
+
+export interface Desk {
+  edits: Edit[];
+  can_undo: boolean;
+  can_redo: boolean;
+  trial: boolean;
+  saved: string;
+  busy: string;
+}
+
+export interface Recording {
+  path: string;
+  bytes: number;
+  format: string;
+}
+
+export type Message =
+  | { type: "stage"; stage: string }
+  | { type: "scene"; version: number }
+  | ({ type: "state" } & Desk)
+  | { type: "error"; message: string }
+  | { type: "line"; lost: boolean };
+
+const RETRY_MS = 2000;
+
+export class Server {
+  private series_: { key: string; values: Promise<Record<string, Float32Array>> } | null = null;
+
+  async scene(trial = false): Promise<Uint8Array<ArrayBuffer>> {
+    return this.bytes(`/api/scene${trial ? "?trial=1" : ""}`);
+  }
+
+  /** Exact values of the selected joint or marker at every recorded frame. */
+  async series({ selected, performance }: State): Promise<Record<string, Float32Array> | null> {
+    const take = performance.index;
+    let query = "";
+    if (selected?.type === "marker") query = `take=${take}&marker=${selected.marker}`;
+    if (selected?.type === "joint") query = `take=${take}&subject=${selected.subject}&joint=${selected.joint}`;
+    if (!query) return null;
+    if (this.series_?.key !== query) this.series_ = { key: query, values: this.fetchSeries(query) };
+    return this.series_.values;
+  }
+
+  private async fetchSeries(query: string): Promise<Record<string, Float32Array>> {
+    const blob = await decode(await this.bytes(`/api/series?${query}`));
+    const keys = Object.keys(blob.header.arrays);
+    return Object.fromEntries(keys.map((key) => [key, blob.array(key) as Float32Array]));
+  }
+
+  /** What was fetched of the former scene is of no use any more. */
+  forget(): void {
+    this.series_ = null;
+  }
+
+  desk(): Promise<Desk> {
+    return this.json("/api/state");
+  }
+
+  folder(): Promise<{ root: string; files: Recording[] }> {
+    return this.json("/api/folder");
+  }
+
+  attempt(edit: Edit): Promise<Trial> {
+    return this.post("/api/try", edit);
+  }
+
+  decide(what: "keep" | "drop" | "undo" | "redo"): Promise<Desk> {
+    return this.post(`/api/${what}`, {});
+  }
+
+  open(path: string): Promise<unknown> {
+    return this.post("/api/open", { path });
+  }
+
+  upload(file: File): Promise<unknown> {
+    const name = encodeURIComponent(file.name);
+    return this.json(`/api/upload?name=${name}`, {
+      method: "POST",
+      body: file,
+      headers: { "Content-Type": "application/octet-stream" },
+    });
+  }
+
+  /** Listen to what the server says; the line is taken up again when it breaks. */
+  listen(hear: (message: Message) => void): void {
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    const socket = new WebSocket(`${scheme}://${location.host}/ws`);
+    socket.addEventListener("open", () => {
+      hear({ type: "line", lost: false });
+      socket.send(JSON.stringify({ type: "hello" }));
+    });
+    socket.addEventListener("message", ({ data }) => {
+      if (typeof data === "string") hear(JSON.parse(data) as Message);
+    });
+    socket.addEventListener("close", () => {
+      hear({ type: "line", lost: true });
+      setTimeout(() => this.listen(hear), RETRY_MS);
+    });
+  }
+
+  private async bytes(path: string): Promise<Uint8Array<ArrayBuffer>> {
+    const answer = await this.ask(path);
+    return new Uint8Array(await answer.arrayBuffer());
+  }
+
+  private async json<T>(path: string, request?: RequestInit): Promise<T> {
+    return (await (await this.ask(path, request)).json()) as T;
+  }
+
+  private post<T>(path: string, body: unknown): Promise<T> {
+    const headers = { "Content-Type": "application/json" };
+    return this.json(path, { method: "POST", body: JSON.stringify(body), headers });
+  }
+
+  /** Fetch, or raise what the server says is wrong in its own words. */
+  private async ask(path: string, request?: RequestInit): Promise<Response> {
+    const answer = await fetch(path, { credentials: "same-origin", ...request });
+    if (answer.ok) return answer;
+    if (answer.status === 401)
+      throw new Error("not allowed any more: open the address that marey printed again");
+    const said = await answer.json().catch(() => null);
+    throw new Error(said?.error ?? `the server answered ${answer.status}`);
+  }
+}

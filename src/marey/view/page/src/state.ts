@@ -1,0 +1,167 @@
+/** What the user looks at: one object that everything reads and listens to. */
+import { Performance } from "./performance";
+import type { Scene } from "./scene";
+
+export type Selection =
+  | { type: "joint"; subject: number; joint: number }
+  | { type: "marker"; marker: number }
+  | { type: "sensor"; sensor: number }
+  | { type: "body"; body: number };
+
+export interface Options {
+  markers: boolean;
+  bones: boolean;
+  joints: boolean;
+  axes: boolean;
+  plants: boolean;
+  sensors: boolean;
+  truth: boolean;
+  labels: boolean;
+  follow: boolean;
+  trails: "off" | "selection" | "all";
+  /** How many times larger than life the uncertainty of joints is drawn. */
+  magnify: number;
+}
+
+export type Topic =
+  | "scene"
+  | "take"
+  | "frame"
+  | "selection"
+  | "hover"
+  | "options"
+  | "playing"
+  | "range"
+  | "theme"
+  | "server";
+
+/** Steps of how much larger than life uncertainty is drawn. */
+export const MAGNIFY = [1, 2, 5, 10, 20, 50];
+
+export const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
+
+export class State {
+  scene!: Scene;
+  performance!: Performance;
+  frame = 0;
+  selected: Selection | null = null;
+  hovered: Selection | null = null;
+  playing = false;
+  speed = 1;
+  loop = true;
+  /** First and last frame of the range that is played, or null for the whole take. */
+  range: [number, number] | null = null;
+  options: Options = {
+    markers: true,
+    bones: true,
+    joints: true,
+    axes: true,
+    plants: true,
+    sensors: true,
+    truth: true,
+    labels: false,
+    follow: false,
+    trails: "off",
+    magnify: 10,
+  };
+  private listeners = new Map<Topic, (() => void)[]>();
+
+  on(topics: Topic | Topic[], listener: () => void): void {
+    for (const topic of [topics].flat())
+      this.listeners.set(topic, [...(this.listeners.get(topic) ?? []), listener]);
+  }
+
+  tell(topic: Topic): void {
+    this.listeners.get(topic)?.forEach((listener) => listener());
+  }
+
+  /** Show another scene; the frame and what is selected stay where they can. */
+  show(scene: Scene): void {
+    const kept = this.scene ? nameOf(this, this.selected) : "";
+    const take = Math.max(0, Math.min(this.scene ? this.performance.index : 0, scene.takes.length - 1));
+    const fresh = !this.scene || this.scene.title !== scene.title;
+    this.scene = scene;
+    this.performance = new Performance(scene, take);
+    this.frame = fresh ? 0 : Math.max(0, Math.min(this.frame, this.performance.take.frames - 1));
+    if (fresh) this.range = null;
+    this.hovered = null;
+    this.selected = kept ? named(this, kept) : null;
+    this.tell("scene");
+    this.tell("take");
+    this.tell("selection");
+  }
+
+  chooseTake(index: number): void {
+    this.performance = new Performance(this.scene, index);
+    this.frame = 0;
+    this.range = null;
+    if (this.selected?.type === "marker" || this.selected?.type === "sensor") this.selected = null;
+    this.tell("take");
+    this.tell("selection");
+  }
+
+  seek(frame: number): void {
+    const last = Math.max(0, this.performance.take.frames - 1);
+    const next = Math.max(0, Math.min(last, Math.round(frame)));
+    if (next === this.frame) return;
+    this.frame = next;
+    this.tell("frame");
+  }
+
+  select(selection: Selection | null): void {
+    this.selected = selection;
+    this.tell("selection");
+  }
+
+  hover(selection: Selection | null): void {
+    if (same(selection, this.hovered)) return;
+    this.hovered = selection;
+    this.tell("hover");
+  }
+
+  play(playing: boolean): void {
+    this.playing = playing && this.performance.take.frames > 1;
+    this.tell("playing");
+  }
+
+  setRange(range: [number, number] | null): void {
+    const last = this.performance.take.frames - 1;
+    this.range = range && [Math.max(0, Math.min(...range)), Math.min(last, Math.max(...range))];
+    this.tell("range");
+  }
+
+  set(options: Partial<Options>): void {
+    Object.assign(this.options, options);
+    this.tell("options");
+  }
+}
+
+export function same(a: Selection | null, b: Selection | null): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** The name of what is selected, as edits call it. */
+export function nameOf(state: State, selection: Selection | null): string {
+  if (!selection) return "";
+  const { scene, performance } = state;
+  if (selection.type === "joint")
+    return scene.subjects[selection.subject]?.joints[selection.joint]?.name ?? "";
+  if (selection.type === "marker") return performance.take.markers[selection.marker]?.label ?? "";
+  if (selection.type === "sensor") return performance.take.sensors[selection.sensor]?.name ?? "";
+  return scene.bodies[selection.body]?.name ?? "";
+}
+
+/** The first thing of a name: joints, then bodies, markers and sensors. */
+export function named(state: State, name: string): Selection | null {
+  const { scene, performance } = state;
+  for (const [subject, { joints }] of scene.subjects.entries()) {
+    const joint = joints.findIndex((j) => j.name === name);
+    if (joint >= 0) return { type: "joint", subject, joint };
+  }
+  const body = scene.bodies.findIndex((b) => b.name === name);
+  if (body >= 0) return { type: "body", body };
+  const marker = performance.take.markers.findIndex((m) => m.label === name);
+  if (marker >= 0) return { type: "marker", marker };
+  const sensor = performance.take.sensors.findIndex((s) => s.name === name);
+  return sensor >= 0 ? { type: "sensor", sensor } : null;
+}

@@ -1,0 +1,129 @@
+"""A real Chromium without a window, and takes to show in it.
+
+The browser is the one installed on the machine (`apt-get install chromium`). Where
+there is none these tests are skipped, loudly; with MAREY_REQUIRE_BROWSER=1 they fail.
+"""
+
+import os
+import shutil
+import time
+from dataclasses import dataclass, field
+
+import pytest
+
+import marey
+from marey import synth
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SOFTWARE = (  # WebGL without a graphics card, and no calls home
+    *("--no-sandbox", "--no-first-run", "--disable-dev-shm-usage", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+    *("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"),
+)
+REQUIRED = os.environ.get("MAREY_REQUIRE_BROWSER") == "1"
+FOUND = next(filter(None, map(shutil.which, NAMES)), None)
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not FOUND:
+        terminalreporter.section("tests/browser was skipped", yellow=True, bold=True)
+        terminalreporter.line("Install chromium to run it.")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if not FOUND and not REQUIRED:
+        pytest.skip("no Chromium on this machine: install chromium")
+    assert FOUND, "MAREY_REQUIRE_BROWSER=1, and no Chromium was found"
+    api = pytest.importorskip("playwright.sync_api")
+    with api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=FOUND, headless=True, args=list(SOFTWARE)
+        )
+        yield chromium
+        chromium.close()
+
+
+@dataclass
+class Tab:
+    """A page in the browser, and what it asked for and complained of."""
+
+    page: object
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def ask(self, script):
+        return self.page.evaluate(script)
+
+    def until(self, script, seconds=20.0):
+        """Wait until a script is true; the page allows nobody to wait inside it."""
+        end = time.monotonic() + seconds
+        while not self.ask(script):
+            assert time.monotonic() < end, f"never so: {script}"
+            self.page.wait_for_timeout(20)
+
+    def settle(self):
+        """Wait until what was asked for has been drawn."""
+        self.ask("new Promise(r => requestAnimationFrame(() => setTimeout(r)))")
+
+    @property
+    def snapshot(self):
+        return self.ask("marey.snapshot()")
+
+    def seek(self, frame):
+        self.ask(f"marey.frame = {frame}")
+        self.settle()
+
+    def select(self, name):
+        found = self.page.evaluate("name => marey.select(name)", name)
+        self.settle()
+        return found
+
+    def text(self, selector):
+        return self.page.locator(selector).first.inner_text()
+
+
+@pytest.fixture(scope="session")
+def open_tab(browser):
+    """Open an address; the theme is what the machine prefers."""
+    contexts = []
+
+    def opened(address, *, theme="dark", width=1280, height=720, touch=False):
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme=theme,
+            has_touch=touch,
+        )
+        contexts.append(context)
+        tab = Tab(context.new_page())
+        tab.page.on("request", lambda request: tab.requests.append(request.url))
+        tab.page.on("pageerror", lambda error: tab.complaints.append(str(error)))
+        tab.page.on(
+            "console",
+            lambda message: (
+                tab.complaints.append(message.text)
+                if message.type in ("error", "warning")
+                else None
+            ),
+        )
+        tab.page.goto(address)
+        tab.until("!!window.marey")
+        tab.settle()
+        return tab
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def walk():
+    """A generated performer who walks for two seconds, and its truth."""
+    return synth.human(1.8, seed=3).record(
+        "walk", seconds=2.0, rate=60.0, noise=1e-3, gaps=0.05, markers="set53", seed=4
+    )
+
+
+@pytest.fixture(scope="session")
+def walked(walk):
+    return marey.solve(walk)

@@ -1,0 +1,199 @@
+"""Putting the answer right: every edit tried, kept and undone."""
+
+import pytest
+
+import marey
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    return tmp_path_factory.mktemp("edits") / "walk.edits.toml"
+
+
+@pytest.fixture(scope="module")
+def viewer(walked, kept):
+    viewer = marey.view(walked, browser=False, block=False, edits=kept)
+    yield viewer
+    viewer.close()
+
+
+@pytest.fixture(scope="module")
+def shared(open_tab, viewer):
+    tab = open_tab(viewer.url)
+    tab.until("document.querySelectorAll('.row.joint').length > 0", 60)
+    return tab
+
+
+@pytest.fixture
+def tab(shared):
+    """The page with nothing selected and no edit kept."""
+    if shared.page.get_by_text("Drop", exact=True).is_visible():
+        shared.page.get_by_text("Drop", exact=True).click()
+        shared.until("!document.querySelector('.trial')")
+    while shared.page.locator(".edit").count():
+        undo(shared)
+    for _ in range(2):
+        shared.page.keyboard.press("Escape")
+    shared.ask("marey.select('')")
+    shared.seek(0)
+    shared.page.keyboard.press("4")
+    shared.settle()
+    return shared
+
+
+def put_right(tab, name):
+    """Select something and open what can be done to it."""
+    assert tab.select(name)
+    tab.ask("document.querySelector('details.actions').open = true")
+    return tab.page.locator("details.actions")
+
+
+def choose(tab, name, row, value, label):
+    actions = put_right(tab, name)
+    line = actions.locator(".action", has=tab.page.get_by_text(row, exact=True))
+    line.locator("select").select_option(label=value)
+    line.get_by_role("button", name=label).click()
+
+
+def press(tab, name, label):
+    put_right(tab, name).get_by_role("button", name=label).click()
+
+
+def rename(tab):
+    field = put_right(tab, "LeftFoot").get_by_label("Rename")
+    field.fill("Left <i>boot</i>")
+    field.press("Enter")
+
+
+def split(tab):
+    box = put_right(tab, "Chest").locator(".split")
+    box.locator("summary").click()
+    for label in ("CLAV", "STRN"):
+        box.get_by_text(label, exact=True).click()
+    box.get_by_role("button", name="Split").click()
+
+
+def mark_bad(tab):
+    for frame, key in ((20, "i"), (29, "o")):
+        tab.seek(frame)
+        tab.page.keyboard.press(key)
+    tab.page.get_by_role("button", name="Mark as bad").click()
+
+
+def set_ground(tab):
+    tab.page.get_by_label("Height of the ground in mm").fill("-40")
+    tab.page.get_by_role("button", name="Set, mm").click()
+
+
+def drag(tab, name):
+    press(tab, name, "Drag in the scene")
+    tab.settle()
+    spot = tab.page.evaluate("name => marey.where(name)", name)
+    mouse = tab.page.mouse
+    mouse.move(spot["x"], spot["y"])
+    mouse.down()
+    for step in range(1, 9):
+        mouse.move(spot["x"] + 2 * step, spot["y"] - step)
+    mouse.up()
+
+
+EDITS = {
+    "kind": lambda tab: choose(tab, "LeftLowerLeg", "Type", "hinge", "Set"),
+    "rename": rename,
+    "reroot": lambda tab: press(tab, "Chest", "Make it the root"),
+    "move-marker": lambda tab: choose(tab, "STRN", "Move to", "Hips", "Move"),
+    "merge": lambda tab: choose(tab, "LeftHand", "Merge with", "LeftLowerArm", "Merge"),
+    "split": split,
+    "cut": lambda tab: press(tab, "LeftHand", "Cut from LeftLowerArm"),
+    "join": lambda tab: choose(tab, "LeftHand", "Join with", "LeftUpperArm", "Join"),
+    "place-marker": lambda tab: drag(tab, "LSHN"),
+    "place-joint": lambda tab: drag(tab, "LeftLowerLeg"),
+    "bad": mark_bad,
+    "ground": set_ground,
+}
+
+
+def outcome(tab):
+    """Wait for the answer to an edit: tried, or refused with the reason."""
+    tab.until("document.querySelector('.trial, .refused:not([hidden])')", 60)
+    refused = tab.page.locator(".refused")
+    return refused.inner_text() if refused.is_visible() else ""
+
+
+def keep(tab):
+    tab.page.get_by_role("button", name="Keep").click()
+    tab.until("!document.querySelector('.trial')")
+    tab.until("document.querySelectorAll('.edit').length > 0")
+
+
+def undo(tab):
+    before = tab.page.locator(".edit").count()
+    tab.page.get_by_role("button", name="Undo").click()
+    tab.until(f"document.querySelectorAll('.edit').length < {before}")
+
+
+def look(tab):
+    """What a user sees of the answer: tree, lengths, score, first frame, ground."""
+    tab.ask("marey.select('')")
+    tab.seek(0)
+    parts = (".left .row.joint", "section:has-text('Bone lengths') tr", ".score")
+    texts = [tab.page.locator(part).all_inner_texts() for part in parts]
+    ground = tab.page.get_by_label("Height of the ground in mm").input_value()
+    return [*texts, tab.text(".readout"), ground]
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_is_tried_kept_and_undone(tab, name):
+    before = look(tab)
+    EDITS[name](tab)
+    assert outcome(tab) == ""
+    assert "→" in tab.page.locator(".trial").inner_text()
+    keep(tab)
+    assert look(tab) != before
+    undo(tab)
+    assert look(tab) == before
+    assert tab.complaints == []
+
+
+def test_what_was_undone_is_done_again(tab):
+    EDITS["place-joint"](tab)
+    assert outcome(tab) == ""
+    keep(tab)
+    after = look(tab)
+    undo(tab)
+    tab.page.keyboard.press("Control+Shift+Z")
+    tab.until("document.querySelectorAll('.edit').length > 0")
+    assert look(tab) == after
+
+
+def test_a_dropped_edit_leaves_everything_as_it_was(tab):
+    before = look(tab)
+    EDITS["kind"](tab)
+    assert outcome(tab) == ""
+    kind = tab.page.locator(".fact", has=tab.page.get_by_text("Type", exact=True))
+    assert kind.locator("b").inner_text() == "hinge"
+    tab.page.get_by_role("button", name="Drop").click()
+    tab.until("!document.querySelector('.trial')")
+    assert look(tab) == before
+    assert tab.page.locator(".edit").count() == 0
+
+
+def test_an_edit_that_cannot_be_is_refused_with_the_reason(tab):
+    before = look(tab)
+    field = put_right(tab, "LeftFoot").get_by_label("Rename")
+    field.fill("RightFoot")
+    field.press("Enter")
+    assert "RightFoot" in outcome(tab)
+    assert look(tab) == before
+
+
+def test_what_was_kept_is_in_the_file_in_the_order_it_was_done(tab, kept):
+    for name in ("kind", "ground"):
+        EDITS[name](tab)
+        assert outcome(tab) == ""
+        keep(tab)
+    assert [edit.do for edit in marey.read_edits(kept)] == ["kind", "ground"]
+    lines = tab.page.locator(".edit").all_inner_texts()
+    assert [line.split()[0] for line in lines] == ["1", "2"]
+    undo(tab)
+    assert [edit.do for edit in marey.read_edits(kept)] == ["kind"]

@@ -1,0 +1,126 @@
+"""The server and its page in a real browser, with a hostile page in the next tab."""
+
+import http.server
+import threading
+
+import pytest
+import samples
+
+import marey
+
+EVIL = """<!doctype html><title>evil</title><script>
+const at = new URL(location).searchParams.get("at");
+const tried = (name, promise) =>
+  promise.then((x) => [name, x], (e) => [name, "failed"]);
+const socket = () => new Promise((open, close) => {
+  const s = new WebSocket(at.replace("http", "ws") + "/ws");
+  s.onopen = () => open("open");
+  s.onerror = () => close();
+});
+const form = () => new Promise((done) => {
+  const frame = document.createElement("iframe");
+  frame.name = "hidden";
+  frame.onload = () => done("sent");
+  document.body.append(frame);
+  const f = document.createElement("form");
+  Object.assign(f, { method: "post", action: at + "/api/undo", target: "hidden" });
+  document.body.append(f);
+  f.submit();
+});
+const sent = { method: "POST", body: "{}", credentials: "include", mode: "no-cors" };
+onload = async () => {
+  window.results = Object.fromEntries(await Promise.all([
+    tried("read", fetch(at + "/api/scene", { credentials: "include" })
+      .then((r) => r.text())),
+    tried("json", fetch(at + "/api/open", { ...sent, mode: "cors",
+      headers: { "content-type": "application/json" } }).then((r) => r.text())),
+    tried("simple", fetch(at + "/api/undo", sent).then((r) => r.type)),
+    tried("socket", socket()),
+    tried("form", form()),
+  ]));
+};
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def viewer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("folder")
+    marey.write(samples.motion(60), folder / "walk.bvh")
+    with marey.view(folder / "walk.bvh", browser=False, block=False) as viewer:
+        yield viewer
+
+
+@pytest.fixture(scope="module")
+def evil():
+    """A page of another site, which is the same machine on another port."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(EVIL.encode())
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_the_page_runs_under_its_policy_and_asks_only_its_server(open_tab, viewer):
+    tab = open_tab(viewer.url)
+    tab.until("document.querySelectorAll('.row.joint').length > 0", 60)
+    origin = viewer.url.partition("/?")[0]
+    assert tab.page.url == f"{origin}/"
+    assert tab.ask("document.cookie") == ""
+    assert tab.complaints == []
+    assert {request.startswith(origin) for request in tab.requests} == {True}
+    assert "LowerLeg" in tab.text("body")
+
+
+def test_what_was_not_built_in_does_not_run(open_tab, viewer):
+    """S14: neither scripts nor styles nor requests of anyone who got text in."""
+    tab = open_tab(viewer.url)
+    tab.ask(
+        """() => {
+          const put = (tag, text) => {
+            const e = document.createElement(tag);
+            e.textContent = text;
+            document.body.append(e);
+          };
+          put("script", "window.ran = true");
+          put("style", "body { outline: 7px solid red }");
+          document.body.insertAdjacentHTML("beforeend", "<p onclick='ran = 1'>x</p>");
+          document.body.lastChild.click();
+        }"""
+    )
+    assert tab.ask("window.ran === undefined")
+    assert tab.ask("getComputedStyle(document.body).outlineWidth") != "7px"
+    away = "fetch('http://127.0.0.1:9/').then(() => 'out', () => 'kept in')"
+    assert tab.ask(away) == "kept in"
+    assert any("Content Security Policy" in text for text in tab.complaints)
+
+
+def test_a_hostile_page_next_door_gets_nothing(browser, viewer, evil):
+    """S3, S4: the same browser, with the cookie in it; ports are all that differ."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(viewer.url)
+    origin = viewer.url.partition("/?")[0]
+    before = page.evaluate("fetch('/api/state').then((r) => r.text())")
+    other = context.new_page()
+    other.goto(f"{evil}/?at={origin}")
+    for _ in range(200):
+        if other.evaluate("!!window.results"):
+            break
+        other.wait_for_timeout(50)
+    results = other.evaluate("window.results")
+    assert {results[name] for name in ("read", "json", "socket")} == {"failed"}
+    assert results["simple"] in ("failed", "opaque")
+    assert page.evaluate("fetch('/api/state').then((r) => r.text())") == before
+    context.close()

@@ -1,0 +1,77 @@
+"""A server to talk to, as a browser would and as others might."""
+
+import contextlib
+import json
+import time
+
+import httpx
+from websockets.sync.client import connect
+
+import marey
+from marey.io.html._page import page_of
+from marey.view import _server
+
+PAGE = """<!doctype html>
+<html>
+  <head>
+    <title>marey</title>
+    <style>body { margin: 0 }</style>
+    <script type="module">document.title = "marey";</script>
+  </head>
+  <body>
+    <script type="application/octet-stream" id="scene"></script>
+  </body>
+</html>
+"""
+
+
+@contextlib.contextmanager
+def served(thing, monkeypatch, **options):
+    """A viewer with a small page in the place of the one that is built."""
+    monkeypatch.setattr(_server, "read_page", lambda: page_of(PAGE))
+    with marey.view(thing, browser=False, block=False, **options) as viewer:
+        yield viewer
+
+
+class Browser:
+    """A browser that has opened the viewer's address."""
+
+    def __init__(self, viewer, host="127.0.0.1"):
+        self.origin = f"http://{host}:{viewer.port}"
+        self.client = httpx.Client(base_url=self.origin, timeout=60.0)
+        assert self.client.get(viewer.url).status_code == 303
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.client.close()
+
+    @property
+    def cookie(self):
+        return "; ".join(f"{k}={v}" for k, v in self.client.cookies.items())
+
+    def get(self, path, **options):
+        return self.client.get(path, **options)
+
+    def post(self, path, content=None, **headers):
+        headers = {"origin": self.origin, **headers}
+        return self.client.post(path, json=content or {}, headers=headers)
+
+    @contextlib.contextmanager
+    def listening(self):
+        address = self.origin.replace("http", "ws", 1) + "/ws"
+        with connect(
+            address, additional_headers={"Cookie": self.cookie}, origin=self.origin
+        ) as socket:
+            yield lambda: json.loads(socket.recv(timeout=60))
+
+    def wait(self, seconds=60.0):
+        """Wait until nothing is being worked on; return the state then."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            state = self.get("/api/state").json()
+            if not state["busy"]:
+                return state
+            time.sleep(0.05)
+        raise AssertionError(f"still busy: {state}")
