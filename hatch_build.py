@@ -18,7 +18,9 @@ PAGE = Path("src/marey/view/page.html")
 NOT_SOURCES = {"node_modules", "dist"}
 INSTALL = (
     *("install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"),
-    *("--fetch-timeout=60000", "--fetch-retries=2"),  # npm's own patience is 15 minutes
+    # npm alone would try for a quarter of an hour where there is no network.
+    *("--fetch-timeout=60000", "--fetch-retries=2"),
+    *("--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"),
 )
 BUNDLE = ("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
 

@@ -113,7 +113,8 @@ def rigid_turn(points, shape, weights, poses, *, medians, outlier=3.0):
     off = np.sum((local - shape) ** 2, axis=2)
     typical = np.array([np.nanmedian(off[:, k]) / 0.79 for k in range(n_markers)])
     variance = 0.5 * (typical + typical.mean())
-    weights = typical.mean() / variance / (1.0 + off / (outlier**2 * variance)) ** 2
+    trust = np.maximum((1.0 + off / (outlier**2 * variance)) ** -2, 1e-12)
+    weights = typical.mean() / variance * trust
     weights = np.nan_to_num(weights)
     poses = [kabsch(shape, p, w) for p, w in zip(points, weights, strict=True)]
     return shape, weights, np.array(poses)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey import geometry
+from marey._rigid_kernel import KEPT, settle
 from marey.rigid import fit_rigid, places_in
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -136,6 +137,19 @@ def test_swaps_and_spikes_hardly_move_the_shape(rng):
     bad[:20, [0, 1]] = bad[:20, [1, 0]]
     bad[40:50, 3] += 5.0
     np.testing.assert_allclose(fit_rigid(bad).offset, clean, atol=1e-3)
+
+
+@given(rng=seeds)
+@quick
+def test_where_all_but_one_marker_stray_these_still_tell_the_turn(rng):
+    """Skin that slides in one frame of a take that is exact in all others."""
+    shape = rng.normal(scale=0.2, size=(8, 3))
+    points, T = moving(rng, shape)
+    points[30, 1:] += 2e-3 * rng.normal(size=(7, 3))
+    found, weight = T.copy(), np.ones(points.shape[:2])
+    settle(points, np.ones(8), shape, weight, found, np.array([KEPT]), 3.0)
+    turn = geometry.rotation_log(T[30, :3, :3].T @ found[30, :3, :3])
+    assert np.degrees(np.linalg.norm(turn)) < 5.0
 
 
 @given(rng=seeds)

@@ -17,6 +17,10 @@ MEDIAN = 0.79
 # Squared, of the largest coordinate of a shape: rounding.
 ROUNDING = 1e-24
 
+# Share of its weight that a position keeps however far off it is: where all but one
+# are, those still tell how the body is turned.
+LEAST = 1e-12
+
 
 @no_type_check
 @njit(cache=True)
@@ -120,4 +124,5 @@ def _weigh(off, typical, own, outlier, shape, weight):
         scale, far = own[i] * usual / variance, 1.0 / (outlier * outlier * variance)
         for n in range(off.shape[1]):
             slack = 1.0 + off[i, n] * far
-            weight[n, i] = scale / (slack * slack) if np.isfinite(slack) else 0.0
+            trust = max(1.0 / (slack * slack), LEAST)
+            weight[n, i] = scale * trust if np.isfinite(slack) else 0.0

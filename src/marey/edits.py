@@ -73,20 +73,18 @@ Triple = tuple[float, ...]
 class Edit:
     """One thing put right by hand.
 
-    | do | fields | what it means |
-    |---|---|---|
-    | reroot | body | its tree hangs from this body |
-    | move-marker | marker, to | the marker sits on another body; "" = on none |
-    | merge | bodies, name | two bodies are one, called as the first or by a new name |
-    | split | body, markers, name | these markers leave the body and make a new one |
-    | cut | bodies | the two are not joined: what hung by the joint is on its own |
-    | join | bodies | the two are joined; what closes a circle then gives way |
-    | kind | joint, kind | the joint is a ball, universal, hinge or fixed |
-    | rename | name, to | a body, and the joint it hangs by, is called otherwise |
-    | place-marker | marker, offset | where it sits in its joint's frame, in metres |
-    | place-joint | joint, offset | where it is in its parent's frame, in metres |
-    | bad | first, last, take, markers | frames, both inclusive, as if unseen |
-    | ground | normal, height | the plane of points x with normal . x = height |
+    - reroot (body): its tree hangs from this body
+    - move-marker (marker, to): the marker sits on another body; "" = on none
+    - merge (bodies, name): two bodies are one, called as the first or by a new name
+    - split (body, markers, name): these markers leave the body and make a new one
+    - cut (bodies): the two are not joined: what hung by the joint is on its own
+    - join (bodies): the two are joined; what closes a circle then gives way
+    - kind (joint, kind): the joint is a ball, universal, hinge or fixed
+    - rename (name, to): a body, and the joint it hangs by, is called otherwise
+    - place-marker (marker, offset): where it sits in its joint's frame, in metres
+    - place-joint (joint, offset): where it is in its parent's frame, in metres
+    - bad (first, last, take, markers): frames, both inclusive, as if unseen
+    - ground (normal, height): the plane of points x with normal . x = height
 
     A joint has the name of the body that hangs by it.
 

@@ -9,7 +9,7 @@ import { button, el, fact, section } from "./panels/dom";
 import { FilesPanel } from "./panels/files";
 import { millimetres, plain } from "./panels/numbers";
 import type { TopBar } from "./panels/topbar";
-import { readScene, type Edit } from "./scene";
+import { readScene, told, type Edit } from "./scene";
 import type { Change, Desk, Message, Score, Server, Trial } from "./server";
 import type { Selection, State } from "./state";
 
@@ -156,7 +156,7 @@ export class Editor {
     for (const [name, key] of [["Markers", "marker_rms"], ["Joint gaps", "gap_rms"]] as const)
       box.append(fact(`${name}, rms`, twoSides(trial.before, trial.after, key), "mm"));
     for (const change of trial.changes.slice(0, 12)) box.append(changeRow(change));
-    for (const finding of trial.findings.slice(0, 5)) box.append(el("p", "hint", `${finding.subject} ${finding.message}`.trim()));
+    for (const finding of trial.findings.slice(0, 5)) box.append(el("p", "hint", told(finding)));
     const decide = el("div", "decide");
     decide.append(
       button("Keep", "Keep this edit", () => void this.decide("keep"), "primary"),

@@ -53,6 +53,10 @@ export interface Finding {
   value: number | null;
 }
 
+/** A finding as one line: what it is about, and what was found. */
+export const told = (finding: Finding): string =>
+  finding.subject ? `${finding.subject}: ${finding.message}` : finding.message;
+
 export interface Table {
   columns: string[];
   rows: (string | number | null)[][];

@@ -4,7 +4,7 @@ import { niceCeiling } from "./draw/joints";
 import { sheet, trace } from "./panels/chart";
 import { button, el, iconButton, setIcon } from "./panels/dom";
 import { clock, millimetres, roundMillimetres } from "./panels/numbers";
-import type { Contact, Finding } from "./scene";
+import { told, type Contact, type Finding } from "./scene";
 import { SPEEDS, type State } from "./state";
 
 interface Strip {
@@ -220,7 +220,8 @@ export class Timeline {
       else if (from < 0) state.seek(frameAt(e));
     });
     canvas.addEventListener("pointermove", (e) => {
-      canvas.title = this.findingAt(e)?.message ?? "";
+      const finding = this.findingAt(e);
+      canvas.title = finding ? told(finding) : "";
       if (!e.buttons) return;
       if (from >= 0) state.setRange([from, frameAt(e)]);
       else state.seek(frameAt(e));

@@ -14,8 +14,8 @@ const FADED = 0.35;
 /** Two crossed bars: an outlier reads as a cross from anywhere. */
 function cross(): BufferGeometry {
   const bars = [Math.PI / 4, -Math.PI / 4].flatMap((angle) => [
-    new BoxGeometry(2.6, 0.55, 0.55).rotateZ(angle),
-    new BoxGeometry(2.6, 0.55, 0.55).rotateY(angle),
+    new BoxGeometry(3.4, 0.7, 0.7).rotateZ(angle),
+    new BoxGeometry(3.4, 0.7, 0.7).rotateY(angle),
   ]);
   return mergeGeometries(bars);
 }
@@ -40,7 +40,7 @@ export class Markers {
     const solid = () => new MeshLambertMaterial({ color: "#ffffff" });
     this.seen = new Instances(new IcosahedronGeometry(1, 1), solid(), n);
     this.filled = new Instances(
-      new OctahedronGeometry(1.35, 0),
+      new OctahedronGeometry(1.7, 0),
       new MeshBasicMaterial({ wireframe: true }),
       n,
     );
