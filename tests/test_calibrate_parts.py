@@ -6,6 +6,7 @@ import pytest
 
 from marey import geometry
 from marey.calibrate._bundle_kernel import followed, reduced
+from marey.calibrate._cholesky_kernel import factor, solve
 from marey.calibrate._figure import HINGE, SQUARE, Axis, Figure, Shape, figure_of
 from marey.calibrate._landmarks import landmarks_of
 from marey.calibrate._noise import pairs_of
@@ -269,3 +270,19 @@ def test_a_marker_unseen_in_a_frame_is_carried_by_its_neighbours(rng):
     assert without_gaps(figure, hidden, 4) == pytest.approx(points[4])
     hidden[:, 2] = np.nan
     assert np.isnan(without_gaps(figure, hidden, 4)[2]).all()
+
+
+@pytest.mark.parametrize("n", [1, 7, 60])
+def test_the_factor_is_choleskys_and_solves(rng, n):
+    square = rng.normal(size=(n, n + 3))
+    A, B = square @ square.T, rng.normal(size=(n, 4))
+    L, X = A.copy(), B.copy()
+    assert factor(L)
+    np.testing.assert_allclose(np.tril(L), np.linalg.cholesky(A), atol=1e-9)
+    solve(L, X)
+    np.testing.assert_allclose(A @ X, B, atol=1e-8)
+
+
+def test_what_is_not_positive_has_no_factor():
+    assert not factor(np.diag([1.0, 0.0]))
+    assert not factor(np.diag([1.0, np.nan]))

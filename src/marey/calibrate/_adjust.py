@@ -1,11 +1,9 @@
 """The joint adjustment of shape and poses: damped steps to the least cost."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import cho_factor, cho_solve
 
 from marey.calibrate._figure import Figure, Shape
 from marey.calibrate._rows import Prior
@@ -43,7 +41,7 @@ class Equations:
 
     A: Float[Array, "shared shared"]
     b: Float[Array, " shared"]
-    markers: tuple[tuple[Any, Array, Array], ...]
+    markers: tuple[tuple[Array, Array, Array], ...]
     """Per session: factor of the markers' own part, what ties them to the shared
     unknowns, and their slope."""
 
@@ -98,18 +96,29 @@ def equations(
         known, push, miss = prior.equations(shape, session, temper)
         H, g, cost = data * H + known, data * g + push, cost + miss
         H[np.diag_indices(n)] += damping * H.diagonal() + FLOOR
-        factor = cho_factor(H[np.ix_(own, own)], lower=True, check_finite=False)
-        tie = H[np.ix_(own, shared)]
-        A[:-1, :-1] += H[np.ix_(shared, shared)] - tie.T @ _solved(factor, tie)
-        b[:-1] += g[shared] - tie.T @ _solved(factor, g[own])
-        markers.append((factor, tie, g[own]))
+        L, tie = _factor(H[np.ix_(own, own)]), H[np.ix_(own, shared)]
+        A[:-1, :-1] += H[np.ix_(shared, shared)] - tie.T @ _solved(L, tie)
+        b[:-1] += g[shared] - tie.T @ _solved(L, g[own])
+        markers.append((L, tie, g[own]))
         leverages.append(leverage)
     A[np.diag_indices(len(A))] += FLOOR
     return Equations(A, b, tuple(markers), tuple(leverages), cost)
 
 
-def _solved(factor: Any, right: Array) -> Array:
-    return np.asarray(cho_solve(factor, right, check_finite=False))
+def _factor(A: Float[Array, "own own"]) -> Float[Array, "own own"]:
+    from marey.calibrate._cholesky_kernel import factor  # numba is slow to import
+
+    if not factor(A):
+        raise np.linalg.LinAlgError("the places of markers are not determined")
+    return A
+
+
+def _solved(L: Float[Array, "own own"], right: Array) -> Array:
+    from marey.calibrate._cholesky_kernel import solve  # numba is slow to import
+
+    answer = right.reshape(len(right), -1).copy()
+    solve(L, answer)
+    return answer.reshape(right.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,9 +186,9 @@ def _step(
     columns = figure.columns
     step = np.linalg.solve(system.A, system.b)
     steps = np.zeros((len(poses), columns.count))
-    for session, (factor, tie, slope) in enumerate(system.markers):
+    for session, (L, tie, slope) in enumerate(system.markers):
         steps[session, columns.shared] = step[:-1]
-        steps[session, columns.own] = _solved(factor, slope - tie @ step[:-1])
+        steps[session, columns.own] = _solved(L, slope - tie @ step[:-1])
     moved = shape.moved(columns, steps, float(step[-1]))
     gone = []
     for session, some in enumerate(poses):
