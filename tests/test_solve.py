@@ -67,7 +67,9 @@ def test_a_known_tree_and_root_are_kept(recording):
     assert known.tree.parent.tolist() == free.tree.parent.tolist()
     hung = marey.solve(recording, options=marey.SolveOptions(root="LeftHand"))
     assert hung.skeleton.names[0] == "LeftHand"
-    with pytest.raises(marey.DataError, match="Tail"):
+    both = marey.SolveOptions(tree=parents, root="LeftHand")
+    assert marey.solve(recording, options=both).skeleton.names[0] == "LeftHand"
+    with pytest.raises(marey.OptionError, match="root: found 'Tail"):
         marey.solve(recording, options=marey.SolveOptions(root="Tail"))
 
 

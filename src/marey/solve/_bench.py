@@ -58,6 +58,9 @@ class Bench:
         self._work = chosen
         if cleaned:
             self._work = replace(chosen, clean=False, field=False, rigid_pair=None)
+        self._root: tuple[Edit, ...] = ()
+        if chosen.root:
+            self._root = (Edit(do="reroot", body=chosen.root),)
         self._memory = Memory()
         self._looks: dict[tuple[Edit, ...], Mapping[str, str]] = {}
 
@@ -70,7 +73,7 @@ class Bench:
             OptionError: If an edit does not fit, with its number.
             DataError: If there is nothing left to solve.
         """
-        base, plan, fitted = self._fitted(edits, clock)
+        base, plan, fitted = self._fitted((*self._root, *edits), clock)
         key = _key(edits, plan)
         figures = self._memory.get(
             "figures", key, partial(self._figures, fitted, clock)
@@ -107,7 +110,7 @@ class Bench:
 
     def _base(self, edits: Sequence[Edit], clock: Clock) -> _Base:
         with clock.stage("clean"):
-            takes = without_bad(self._takes, edits)
+            takes = without_bad(self._takes, edits[len(self._root) :])
             if self._work.clean:
                 takes = tuple(clean(take) for take in takes)
                 takes = unexchanged(takes, find_exchanges(takes))
@@ -122,6 +125,7 @@ class Bench:
             edits,
             found,
             {child: parent for child, parent in known.items() if parent},
+            first=1 - len(self._root),
             known=self._work.skeleton is not None,
             looks=lambda count: self._called(edits[:count], fitted, clock),
         )

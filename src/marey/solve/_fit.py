@@ -20,7 +20,6 @@ from marey.clean import (
     repaired,
     straightened,
 )
-from marey.errors import DataError
 from marey.joints import JointFits, find_links, firmed, fit_joints
 from marey.joints import findings as joint_findings
 from marey.report import Finding
@@ -168,7 +167,7 @@ def _as_found(found: Found, chosen: SolveOptions) -> Fitted:
     start = start_of(found.joints, _tree(found.joints, first, chosen), chosen.weight)
     bodies, joints, tree = _firm(found, start.tree, chosen)
     known, namings = renamed(bodies[0], joints, tree)
-    if not (chosen.root or chosen.tree):
+    if not chosen.tree:
         for body in _hips(known.names):
             tree = tree.hung_from(body)
     bodies = tuple(replace(one, names=known.names) for one in bodies)
@@ -182,15 +181,14 @@ def _as_hung(found: Found, chosen: SolveOptions, hand: Hand) -> Fitted:
     tree = hand.known_tree(joints, chosen.weight)
     given = tree is not None
     if tree is None:
-        tree = infer_tree(joints, weight=chosen.weight)
-        tree = tree if chosen.root else likelier(first, joints, tree)
+        tree = likelier(first, joints, infer_tree(joints, weight=chosen.weight))
     start = start_of(joints, tree, chosen.weight)
     hanging, _ = hand.hanging(start)
     tree = hanging.tree() if hanging.changed else start.tree
     bodies, joints, tree = _firm(found, tree, chosen)
     trees = start.tree, hanging.tree()
     names, namings, new = hand.named(bodies[0], joints, trees)
-    hips = _hips(names) if new and not (chosen.root or chosen.tree) else []
+    hips = _hips(names) if new and not chosen.tree else []
     tree = replace(hanging.tree(hips), loops=tree.loops)
     bodies = tuple(replace(one, names=names) for one in bodies)
     fitted = _fitted(found, start, bodies, joints, tree, given, namings)
@@ -295,12 +293,4 @@ def _tree(joints: JointFits, bodies: Bodies, options: SolveOptions) -> Tree:
     known = options.tree or bodies.parents
     if known:
         return named_tree(known, bodies.names, joints)
-    root = None
-    if options.root:
-        if options.root not in bodies.names:
-            raise DataError(
-                "root", found=options.root, needed=f"one of {', '.join(bodies.names)}"
-            )
-        root = bodies.names.index(options.root)
-    tree = infer_tree(joints, weight=options.weight, root=root)
-    return tree if root is not None else likelier(bodies, joints, tree)
+    return likelier(bodies, joints, infer_tree(joints, weight=options.weight))

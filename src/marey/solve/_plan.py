@@ -20,7 +20,7 @@ class Step:
     """An edit of the tree or of a figure; its bodies by the names inside."""
 
     number: int
-    """Which edit it is, counted from 1."""
+    """Which edit it is, counted from 1; 0 is the root that the options ask for."""
 
     edit: Edit
     """As the user gave it, in the user's names."""
@@ -43,7 +43,7 @@ def refused(
     number: int, edit: Edit, field: str, found: object, needed: object
 ) -> OptionError:
     """Return the error that says why an edit cannot be."""
-    what = f"edit {number}: {edit.do}, {field}"
+    what = f"edit {number}: {edit.do}, {field}" if number else "root"
     return OptionError(what, found=found, needed=needed)
 
 
@@ -155,6 +155,7 @@ def planned(
     takes: Sequence[Bodies],
     parents: Mapping[str, str],
     *,
+    first: int = 1,
     known: bool = False,
     looks: Callable[[int], Mapping[str, str]],
 ) -> Plan:
@@ -164,6 +165,7 @@ def planned(
         edits: In their order.
         takes: The bodies as they were found, in each take.
         parents: Parent of each of them by name, where that is known beforehand.
+        first: Number of the first edit; 0 where the options ask for a root.
         known: Whether the performer is known, and not to be changed.
         looks: What bodies are called by their looks after so many edits, of those that
             were found without names.
@@ -176,15 +178,14 @@ def planned(
     draft = _Draft(found, fixed, partial(looks, 0))
     last = max((n for n, e in enumerate(edits) if e.do in (*BODIES, "bad")), default=-1)
     for index, edit in enumerate(edits):
+        number = first + index
         if edit.do in BODIES and draft.fixed:
-            raise refused(index + 1, edit, "bodies", draft.fixed, "bodies of markers")
+            raise refused(number, edit, "bodies", draft.fixed, "bodies of markers")
         if known and edit.do in (*TREE, "reroot"):
             needed = "no edits of its tree: change the skeleton that was given"
-            raise refused(
-                index + 1, edit, "bodies", "a performer that is known", needed
-            )
+            raise refused(number, edit, "bodies", "a performer that is known", needed)
         draft.looks = partial(looks, index)
-        DO[edit.do](draft, index + 1, edit, index > last)
+        DO[edit.do](draft, number, edit, index > last)
     layout = draft.layout.beside(found)
     if layout.names == found.names and layout.members == found.members:
         layout = found
