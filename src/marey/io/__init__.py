@@ -264,9 +264,10 @@ def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
         return able[0]
     if matches:
         raise _cannot_hold(path, matches[0], needs[0])
+    known = (f.name for f in formats() if f.reads)
     raise FormatError(
         path,
-        expected=f"one of the formats {', '.join(f.name for f in formats())}",
+        expected=f"one of the formats {', '.join(known)}",
         found=f"{len(head)} bytes that none of them knows: {head[:16]!r}"
         if head
         else "an empty file",

@@ -241,6 +241,11 @@ class Format:
     precision: float = 0.0
     """Largest rounding of a written length, in metres."""
 
+    @property
+    def reads(self) -> bool:
+        """Whether files of this format can be read, and not only written."""
+        return any((self.read_take, self.read_motion, self.read_skeleton))
+
 
 def _makes_sense(what: str, stated: str) -> bool:
     if what == "unit":

@@ -22,6 +22,13 @@ export interface Subject {
   joints: Joint[];
 }
 
+/** What the bone that ends in a joint is called: as the body it runs along, with the joint where several part. */
+export function boneName({ joints }: Subject, joint: number): string {
+  const { name, parent } = joints[joint];
+  const alone = joints.filter((other) => other.parent === parent).length === 1;
+  return alone ? joints[parent].name : `${joints[parent].name} – ${name}`;
+}
+
 export interface Body {
   name: string;
   rms: number | null;

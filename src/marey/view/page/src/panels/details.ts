@@ -85,7 +85,7 @@ export class DetailsPanel {
     const parent = scene.subjects[subject].joints[joint.parent];
     this.body.append(fact("Type", joint.kind));
     if (parent) this.body.append(fact("Hangs from", plain(parent.name)));
-    if (parent) this.addLengths(joint);
+    if (parent) this.addLengths(joint, plain(parent.name));
     if (joint.covariance) {
       const sd = ellipsoid(joint.covariance).sd.sort((a, b) => b - a);
       this.body.append(fact("Centre ±", sd.map((v) => (v < UNKNOWN_SD ? millimetres(v) : "unsure")).join(" · "), "mm"));
@@ -99,9 +99,9 @@ export class DetailsPanel {
     this.addMarkersOf(subject, index);
   }
 
-  private addLengths(joint: Joint): void {
+  private addLengths(joint: Joint, parent: string): void {
     const [length, sd] = lengthAndSd(joint.length, joint.length_sd);
-    this.body.append(fact("Bone length", `${length} ${sd}`.trim(), "mm"));
+    this.body.append(fact(`Bone to ${parent}`, `${length} ${sd}`.trim(), "mm"));
     const measured = this.state.scene.measured[joint.name];
     if (measured === undefined) return;
     this.body.append(fact("Measured", (1000 * measured).toFixed(1), "mm"));

@@ -25,7 +25,9 @@ export class FilesPanel {
     this.note.textContent = root;
     this.body.replaceChildren(...files.map((file) => this.row(file)));
     this.body.append(el("p", "hint drop", "Drop a recording on the page to open it."));
-    if (!this.state.scene.takes.length) this.fold(false);
+    const waiting = !this.state.scene.takes.length;
+    this.root.classList.toggle("roomy", waiting);
+    if (waiting) this.fold(false);
   }
 
   private row(file: Recording): HTMLElement {

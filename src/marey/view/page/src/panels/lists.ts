@@ -1,5 +1,5 @@
 /** Lists below the selection: bone lengths, findings in plain words, seconds per stage. */
-import type { Finding } from "../scene";
+import { boneName, type Finding } from "../scene";
 import { named, nameOf, type State } from "../state";
 import { el, fact, section } from "./dom";
 import { lengthAndSd, seconds, signed } from "./numbers";
@@ -21,13 +21,15 @@ export class LengthsPanel {
     const measured = Object.keys(scene.measured).length > 0;
     const table = el("table");
     if (measured) table.append(this.heads());
-    scene.subjects.forEach(({ joints }, subject) =>
-      joints.forEach((joint, index) => {
+    scene.subjects.forEach((figure, subject) =>
+      figure.joints.forEach((joint, index) => {
         if (joint.parent < 0) return;
         const row = table.insertRow();
         row.dataset.name = joint.name;
         const [length, sd] = lengthAndSd(joint.length, joint.length_sd);
-        row.append(el("td", "name", joint.name), el("td", "", length), el("td", "sd", sd));
+        const name = el("td", "name", boneName(figure, index));
+        name.title = name.textContent ?? "";
+        row.append(name, el("td", "", length), el("td", "sd", sd));
         const tape = scene.measured[joint.name];
         if (measured) row.append(el("td", "", tape === undefined ? "" : (1000 * tape).toFixed(1)));
         if (measured) row.append(el("td", "", tape === undefined ? "" : signed(1000 * (joint.length - tape))));
