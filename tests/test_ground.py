@@ -29,16 +29,6 @@ def walk():
     return posed.recorded(motion="walk", seconds=1.2, noise=2e-3)
 
 
-def first(take, count):
-    """The first frames of a take."""
-    return replace(
-        take,
-        points=take.points[:count],
-        T_world_sensor=take.T_world_sensor[:count],
-        filled=take.filled[:count],
-    )
-
-
 def apart(one, two):
     """The largest distance of any joint between two motions, in metres."""
     off = (one.T_world_joint() - two.T_world_joint())[..., :3, 3]
@@ -80,7 +70,7 @@ def box(frames=30, low=0.01, rate=100.0):
 @pytest.mark.parametrize("settle", BOTH)
 def test_a_figure_pushed_into_the_ground_rises_to_it(walk, settle):
     skeleton, take = walk
-    take = posed.moved(first(take, 12), geometry.transform(np.eye(3), -0.02 * UP))
+    take = posed.moved(take.cut(0, 12), geometry.transform(np.eye(3), -0.02 * UP))
     free = physics.fit(skeleton, take, settle=settle)
     borne = physics.fit(skeleton, take, settle=settle, ground=Floor(), friction=0.0)
     assert soles_of(skeleton, take, free.motion, ground=Floor()).min() < -0.018
@@ -92,7 +82,7 @@ def test_a_figure_pushed_into_the_ground_rises_to_it(walk, settle):
 def test_the_ground_never_draws_down(walk, settle):
     """Above it, nothing changes at all."""
     skeleton, take = walk
-    take = posed.moved(first(take, 12), geometry.transform(np.eye(3), 0.05 * UP))
+    take = posed.moved(take.cut(0, 12), geometry.transform(np.eye(3), 0.05 * UP))
     free = physics.fit(skeleton, take, settle=settle)
     there = physics.fit(skeleton, take, settle=settle, ground=Floor(), friction=0.0)
     assert apart(free.motion, there.motion) < 2e-6
@@ -124,7 +114,7 @@ def turned(motion, joint, vector):
 def test_no_small_turn_lowers_the_energy_of_springs_ground_and_holds(walk):
     """Term by term as it is written: feet pressed into the ground, hand beside hip."""
     skeleton, take = walk
-    take = posed.moved(first(take, 4), geometry.transform(np.eye(3), -0.015 * UP))
+    take = posed.moved(take.cut(0, 4), geometry.transform(np.eye(3), -0.015 * UP))
     hand, T = skeleton.index("LeftHand"), take.truth.motion.T_world_joint()
     there = geometry.apply(geometry.inverse(T[2, 0]), T[2, hand, :3, 3]) + 0.02
     hold = Hold(joint="LeftHand", to=there, other="Hips", strength=200.0)
@@ -156,7 +146,7 @@ def test_no_small_turn_lowers_the_energy_of_springs_ground_and_holds(walk):
 
 def test_both_ways_agree_on_ground_and_plants(walk):
     skeleton, take = walk
-    take = first(take, 40)
+    take = take.cut(0, 40)
     direct, simulated = (
         physics.fit(skeleton, take, settle=settle, ground="found") for settle in BOTH
     )
@@ -284,7 +274,7 @@ def test_nothing_chatters_at_rest():
 def test_under_its_weight_a_walker_keeps_its_feet_by_friction_alone(walk):
     """As printed: no anchors, only what presses the soles down."""
     skeleton, take = walk
-    take = first(take, 60)
+    take = take.cut(0, 60)
     slide = []
     for friction in (0.0, 0.8):
         found = physics.fit(

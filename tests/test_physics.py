@@ -32,16 +32,6 @@ def kick():
     return posed.recorded(motion="kick_punch", seconds=0.5, noise=2e-3)
 
 
-def first(take, count):
-    """The first frames of a take."""
-    return replace(
-        take,
-        points=take.points[:count],
-        T_world_sensor=take.T_world_sensor[:count],
-        filled=take.filled[:count],
-    )
-
-
 def sites(motion):
     """Places of all markers on the body."""
     skeleton = motion.skeleton
@@ -127,7 +117,7 @@ def test_one_set_of_gains_serves_kicks_as_well(kick):
 
 def test_without_torques_markers_are_met_as_well_as_by_least_squares(walk):
     skeleton, take = walk
-    take = first(take, 60)
+    take = take.cut(0, 60)
     plain = marey.solve_pose(skeleton, take, method="gauss_newton", outlier=0.0)
     least = np.sqrt(np.mean((sites(plain) - take.points) ** 2))
     for found in both(skeleton, take, torque=0.0):
@@ -189,7 +179,7 @@ def test_stiffer_torques_lead_nearer_to_the_neutral_posture(kick):
 def test_open_joints_alone_are_pulled(walk):
     """So the neutral posture costs nothing where markers know."""
     skeleton, take = walk
-    take = first(take, 30)
+    take = take.cut(0, 30)
     seen = physics.fit(skeleton, take)
     assert seen.neutral.max() == 0.0
     printed = physics.fit(skeleton, take, pull="all")
@@ -208,7 +198,7 @@ def off_truth(motion, take):
 
 def test_springs_bear_the_whole_weight(walk):
     skeleton, take = walk
-    take = first(take, 10)
+    take = take.cut(0, 10)
     direct, simulated = both(skeleton, take, gravity=9.81)
     assert apart(direct.motion, simulated.motion) < 5e-5
     nodes = nodes_of(skeleton, limits=True)
@@ -245,7 +235,7 @@ def test_a_capsule_is_as_hard_to_turn_as_its_points(rng):
 
 def test_a_hand_held_to_the_world_stays_there(walk):
     skeleton, take = walk
-    take = first(take, 40)
+    take = take.cut(0, 40)
     hand = skeleton.index("LeftHand")
     there = take.truth.motion.T_world_joint()[20, hand, :3, 3] + [0.02, 0.0, 0.03]
     off = []
@@ -264,7 +254,7 @@ def test_a_hand_held_to_the_world_stays_there(walk):
 def test_a_hand_held_to_the_hip_moves_with_it(walk):
     """Alike by both ways, and nearer the stronger the hold is."""
     skeleton, take = walk
-    take = first(take, 6)
+    take = take.cut(0, 6)
     hand = skeleton.index("LeftHand")
     T = take.truth.motion.T_world_joint()
     there = geometry.apply(np.linalg.inv(T[3, 0]), T[3, hand, :3, 3])
@@ -285,7 +275,7 @@ def test_a_hand_held_to_the_hip_moves_with_it(walk):
 def test_a_hold_between_bones_is_as_firm_as_one_likes(walk):
     """And rests as soon as others do: the gap falls as the hold gets stronger."""
     skeleton, take = walk
-    take = first(take, 6)
+    take = take.cut(0, 6)
     hand = skeleton.index("LeftHand")
     T = take.truth.motion.T_world_joint()
     there = geometry.apply(np.linalg.inv(T[3, 0]), T[3, hand, :3, 3]) + 0.03
@@ -323,7 +313,7 @@ def test_contacts_become_holds(walk):
 def test_a_marker_at_a_joint_may_pull_both_bodies(walk):
     """At the joint itself it is at one place in both, and nothing else changes."""
     skeleton, take = walk
-    take = first(take, 5)
+    take = take.cut(0, 5)
     knee = skeleton.index("LeftLowerLeg")
     at = take.truth.motion.T_world_joint()[:5, knee, None, :3, 3]
     exact = sites(replace(take.truth.motion, skeleton=skeleton))[:5]
@@ -380,7 +370,7 @@ def test_an_arm_out_of_sight_hangs_down_and_does_not_jump(walk):
 
 def test_both_ways_agree_where_an_arm_is_out_of_sight(walk):
     skeleton, take = walk
-    take = first(take, 12)
+    take = take.cut(0, 12)
     gone = posed.on(take, skeleton, "LeftLowerArm", "LeftHand")
     direct, simulated = both(skeleton, posed.without(take, slice(4, 8), gone))
     assert apart(direct.motion, simulated.motion) < 5e-5
@@ -389,7 +379,7 @@ def test_both_ways_agree_where_an_arm_is_out_of_sight(walk):
 def test_limits_stop_both_ways_alike(kick):
     """Knees that may bend by 10 degrees at most."""
     skeleton, take = kick
-    take = first(take, 25)
+    take = take.cut(0, 25)
     skeleton = with_human_limits(skeleton)
     limits = skeleton.limits.copy()
     knee = skeleton.index("RightLowerLeg")
@@ -427,7 +417,7 @@ def test_any_figure_settles_in_steps_of_a_hundredth_of_a_second():
 
 def test_a_skeleton_of_another_size_is_told_and_stays_whole(walk):
     skeleton, take = walk
-    take = first(take, 30)
+    take = take.cut(0, 30)
     small = replace(
         skeleton,
         offset=0.8 * skeleton.offset,
@@ -442,7 +432,7 @@ def test_a_skeleton_of_another_size_is_told_and_stays_whole(walk):
 
 def test_what_does_not_come_to_rest_is_told(walk):
     skeleton, take = walk
-    take = first(take, 3)
+    take = take.cut(0, 3)
     for settle, steps in (("direct", 1), ("simulation", 5)):
         _, findings = fit_pose(
             skeleton, take, method="physics", settle=settle, steps=steps
@@ -457,7 +447,7 @@ def test_a_figure_thrown_apart_is_told_and_leaves_no_file(walk, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     skeleton, take = walk
     motion, findings = fit_pose(
-        skeleton, first(take, 3), method="physics", settle="simulation", damping=1e4
+        skeleton, take.cut(0, 3), method="physics", settle="simulation", damping=1e4
     )
     (found,) = (f for f in findings if f.code == "pose-restless")
     assert found.frames == (0, 2)
@@ -467,7 +457,7 @@ def test_a_figure_thrown_apart_is_told_and_leaves_no_file(walk, tmp_path, monkey
 
 def test_frames_without_anything_keep_the_figure_whole(walk):
     skeleton, take = walk
-    take = posed.without(first(take, 30), slice(10, 14), slice(None))
+    take = posed.without(take.cut(0, 30), slice(10, 14), slice(None))
     for settle in ("direct", "simulation"):
         motion, findings = fit_pose(skeleton, take, method="physics", settle=settle)
         assert np.isfinite(motion.T_world_root).all()
@@ -478,7 +468,7 @@ def test_frames_without_anything_keep_the_figure_whole(walk):
 
 def test_without_mujoco_the_energy_still_does(walk, monkeypatch):
     skeleton, take = walk
-    take = first(take, 3)
+    take = take.cut(0, 3)
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(MissingExtraError, match=r'pip install "marey\[physics\]"'):
         physics.fit(skeleton, take, settle="simulation")

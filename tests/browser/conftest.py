@@ -83,9 +83,12 @@ class Tab:
         return self.page.locator(selector).first.inner_text()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def open_tab(browser):
-    """Open an address; the theme is what the machine prefers."""
+    """Open an address; the theme is what the machine prefers.
+
+    Pages go with their module: one that plays on would take a core from other tests.
+    """
     contexts = []
 
     def opened(address, *, theme="dark", width=1280, height=720, touch=False):
