@@ -55,7 +55,7 @@ class Tab:
     def ask(self, script):
         return self.page.evaluate(script)
 
-    def until(self, script, seconds=20.0):
+    def until(self, script, seconds=60.0):
         """Wait until a script is true; the page allows nobody to wait inside it."""
         end = time.monotonic() + seconds
         while not self.ask(script):

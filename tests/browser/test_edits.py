@@ -20,7 +20,7 @@ def viewer(walked, kept):
 @pytest.fixture(scope="module")
 def shared(open_tab, viewer):
     tab = open_tab(viewer.url)
-    tab.until("document.querySelectorAll('.row.joint').length > 0", 60)
+    tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
     return tab
 
 
@@ -115,7 +115,7 @@ EDITS = {
 
 def outcome(tab):
     """Wait for the answer to an edit: tried, or refused with the reason."""
-    tab.until("document.querySelector('.trial, .refused:not([hidden])')", 60)
+    tab.until("document.querySelector('.trial, .refused:not([hidden])')", 300)
     refused = tab.page.locator(".refused")
     return refused.inner_text() if refused.is_visible() else ""
 

@@ -20,7 +20,7 @@ def folder(tmp_path_factory):
 def tab(open_tab, folder):
     with marey.view(folder / "one.bvh", browser=False, block=False) as viewer:
         tab = open_tab(viewer.url)
-        tab.until("document.querySelectorAll('.row.joint').length > 0", 60)
+        tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
         yield tab
 
 
@@ -33,7 +33,7 @@ def test_a_click_on_a_file_of_the_folder_opens_it(tab):
     if tab.page.locator(".files.shut").count():
         tab.page.get_by_role("button", name="Files").click()
     tab.page.locator(".file-row", has_text="two.bvh").click()
-    tab.until("marey.snapshot().title === 'two.bvh'", 60)
+    tab.until("marey.snapshot().title === 'two.bvh'", 300)
     assert title(tab) == "two.bvh"
     chosen = "document.querySelector('.file-row.selected .text')"
     tab.until(f"{chosen}?.textContent === 'two.bvh'")
@@ -51,7 +51,7 @@ def test_a_file_dropped_on_the_page_is_opened(tab, folder):
         }""",
         content,
     )
-    tab.until("marey.snapshot().title === 'dropped.bvh'", 60)
+    tab.until("marey.snapshot().title === 'dropped.bvh'", 300)
     assert tab.snapshot["frames"] == 12
     assert tab.complaints == []
 
@@ -65,6 +65,6 @@ def test_what_cannot_be_read_is_refused_and_the_scene_stays(tab):
           dispatchEvent(new DragEvent("drop", { dataTransfer: data }));
         }"""
     )
-    tab.until("document.querySelector('.refused:not([hidden])')", 60)
+    tab.until("document.querySelector('.refused:not([hidden])')", 300)
     assert "odd.c3d" in tab.text(".refused")
     assert title(tab) == before

@@ -74,7 +74,7 @@ def evil():
 
 def test_the_page_runs_under_its_policy_and_asks_only_its_server(open_tab, viewer):
     tab = open_tab(viewer.url)
-    tab.until("document.querySelectorAll('.row.joint').length > 0", 60)
+    tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
     origin = viewer.url.partition("/?")[0]
     assert tab.page.url == f"{origin}/"
     assert tab.ask("document.cookie") == ""
