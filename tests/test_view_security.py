@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -409,7 +410,10 @@ def test_a_long_websocket_message_ends_the_connection(viewer, browser):
 
 def test_a_page_that_never_reads_holds_up_nobody():
     """S10: its queue stays within 8; the others get every message, in order."""
-    asyncio.run(_slow_and_quick())
+    with ThreadPoolExecutor(
+        1
+    ) as own:  # a thread driving a browser has its loop already
+        own.submit(asyncio.run, _slow_and_quick()).result(60)
 
 
 async def _slow_and_quick():

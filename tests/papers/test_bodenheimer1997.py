@@ -1,8 +1,7 @@
 """Bodenheimer1997: each published experiment that can be rebuilt, in small."""
 
-import io
-
 import numpy as np
+import presented
 import pytest
 
 from marey import papers, robust, synth
@@ -124,15 +123,7 @@ def test_section_2_2_a_zero_pose_calibrates_to_a_few_degrees():
 
 @pytest.mark.parametrize("name", list(papers.experiments("bodenheimer1997")))
 def test_every_experiment_has_tables_and_its_figures_can_be_drawn(name):
-    ((_, found),) = papers.run("bodenheimer1997", QUICK, only=(name,))
-    assert found.tables
-    assert found.note
-    for draw in found.figures.values():
-        figure = pytest.importorskip("matplotlib.figure").Figure(layout="constrained")
-        draw(figure)
-        figure.savefig(io.BytesIO(), format="png")
-        assert figure.get_suptitle()
-        assert all(axes.get_xlabel() for axes in figure.axes)
+    presented.check("bodenheimer1997", name, QUICK)
 
 
 def test_the_printed_rule_is_twice_the_median_deviation():

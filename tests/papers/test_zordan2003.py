@@ -1,8 +1,7 @@
 """Zordan2003: each published experiment that can be rebuilt, in small."""
 
-import io
-
 import numpy as np
+import presented
 import pytest
 
 from marey import papers
@@ -94,12 +93,4 @@ def test_a_wide_range_of_gains_comes_to_rest_alike():
 @pytest.mark.parametrize("name", list(papers.experiments("zordan2003")))
 def test_every_experiment_has_tables_and_its_figures_can_be_drawn(name, monkeypatch):
     monkeypatch.delenv("MAREY_DATA", raising=False)
-    ((_, found),) = papers.run("zordan2003", QUICK, only=(name,))
-    assert found.tables
-    assert found.note
-    for draw in found.figures.values():
-        figure = pytest.importorskip("matplotlib.figure").Figure(layout="constrained")
-        draw(figure)
-        figure.savefig(io.BytesIO(), format="png")
-        assert figure.get_suptitle()
-        assert all(axes.get_xlabel() for axes in figure.axes)
+    presented.check("zordan2003", name, QUICK)

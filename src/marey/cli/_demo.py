@@ -22,6 +22,39 @@ def run(console: Console, folder: Path, *, seconds: float, seed: int) -> None:
     except OSError as error:
         raise OutputError(f"{folder}: cannot be made, {error}") from error
     figure = synth.human(height=1.8, seed=seed)
+    _write_all(console, folder, figure, seconds=seconds, seed=seed)
+    sensed = figure.record(
+        "exercise", seconds=20.0, markers="none", sensors=True, noise=2e-3, seed=seed
+    )
+    _solve(console, sensed, folder / "sensors.csv", "2 mm noise", SolveOptions())
+    marked = figure.record(
+        "chicken_walk",
+        seconds=12.0,
+        markers="set53",
+        noise=1e-3,
+        soft_tissue=3e-3,
+        gaps=0.05,
+        swaps=1,
+        slips=1,
+        # Drawn apart from the figure, so that the usual seed shows a slip that shows.
+        seed=seed + 1,
+    )
+    what = (
+        "labels not used, 1 mm noise, 3 mm of skin motion, 5 % missing, two labels "
+        "traded, one marker slipped"
+    )
+    unlabelled = SolveOptions(segment="overlap")
+    solution = _solve(console, marked, folder / "markers.c3d", what, unlabelled)
+    page = folder / "performer.html"
+    write(solution, page, truth=marked.truth.motions, overwrite=True)
+    console.print("\nThe answer beside the truth, to look at in any browser:")
+    console.print(str(page.resolve()), soft_wrap=True)
+
+
+def _write_all(
+    console: Console, folder: Path, figure: synth.Figure, *, seconds: float, seed: int
+) -> None:
+    """Write a walk and its truth in several formats, and check them by reading."""
     take = figure.record(
         motion="walk",
         seconds=seconds,
@@ -50,32 +83,6 @@ def run(console: Console, folder: Path, *, seconds: float, seed: int) -> None:
     write(figure.skeleton, folder / "performer.skel.json", overwrite=True)
     table.add_row(str(folder / "performer.skel.json"), "true skeleton", "")
     console.print(table)
-    sensed = figure.record(
-        "exercise", seconds=20.0, markers="none", sensors=True, noise=2e-3, seed=seed
-    )
-    _solve(console, sensed, folder / "sensors.csv", "2 mm noise", SolveOptions())
-    marked = figure.record(
-        "chicken_walk",
-        seconds=12.0,
-        markers="set53",
-        noise=1e-3,
-        soft_tissue=3e-3,
-        gaps=0.05,
-        swaps=1,
-        slips=1,
-        # Drawn apart from the figure, so that the usual seed shows a slip that shows.
-        seed=seed + 1,
-    )
-    what = (
-        "labels not used, 1 mm noise, 3 mm of skin motion, 5 % missing, two labels "
-        "traded, one marker slipped"
-    )
-    unlabelled = SolveOptions(segment="overlap")
-    solution = _solve(console, marked, folder / "markers.c3d", what, unlabelled)
-    page = folder / "performer.html"
-    write(solution, page, truth=marked.truth.motions, overwrite=True)
-    console.print("\nThe answer beside the truth, to look at in any browser:")
-    console.print(str(page.resolve()), soft_wrap=True)
 
 
 def _solve(

@@ -18,8 +18,8 @@ from marey.errors import DataError, OptionError
 from marey.joints._closed import FREE, System, system_of
 from marey.joints._closing import View, close
 from marey.joints._crowd import Crowd
-from marey.joints._frames import Relative, correlation_of
-from marey.joints._gram import no_sums, pairs_of, sum_pairs
+from marey.joints._frames import Frames, Relative, anchored, correlation_of
+from marey.joints._gram import pairs_of, sum_pairs
 from marey.joints._mediation import mediation
 from marey.joints._noise import PoseNoise, measure_noise
 from marey.joints._radii import scatter
@@ -145,7 +145,7 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     return JointFits(
         pair=pair,
         noise=_noise(poses, pair, columns),
-        mediated=_mediated(takes, pair),
+        mediated=_mediated(takes, poses, pair),
         kind=tuple(row["kind"] for row in rows),
         **columns,
     )
@@ -158,13 +158,12 @@ def _near(pair: Int[Array, "pair 2"], drafts: list[_Draft]) -> Bool[Array, " pai
 
 
 def _mediated(
-    takes: tuple[Bodies, ...], pair: Int[Array, "pair 2"]
+    takes: tuple[Bodies, ...], poses: PoseNoise, pair: Int[Array, "pair 2"]
 ) -> Float[Array, " pair"]:
     if not all(take.determined.all() for take in takes):
         return np.full(len(pair), np.nan)
-    sums = no_sums(len(takes[0].names))
-    for take in takes:
-        sums += sum_pairs(take.T_world_body, take.seen)
+    frames = Frames(takes, poses.anchor)
+    sums = sum_pairs(anchored(frames.T, poses.anchor), frames.seen)
     return mediation(takes, sums, pair)
 
 

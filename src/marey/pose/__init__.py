@@ -14,7 +14,7 @@ from jaxtyping import Bool
 
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
-from marey.pose.contact import with_contacts
+from marey.pose.contact import Floor, with_contacts
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -72,12 +72,14 @@ def fit_pose(
     method: str = "playback",
     ignore: Bool[np.ndarray, "frame joint"] | None = None,
     contacts: bool = False,
+    floor: Floor | None = None,
     **options: Any,
 ) -> tuple[Motion, tuple[Finding, ...]]:
     """Return the motion as `solve_pose` does, and what was found about it.
 
     Findings name frames in which nothing was seen, joints out of sight, and markers
-    that do not keep their place; with `contacts`, plants, skate and penetration too.
+    that do not keep their place; with `contacts`, plants, skate and penetration too,
+    on the floor if it is known.
     """
     if method not in REGISTRY:
         raise OptionError(
@@ -90,7 +92,7 @@ def fit_pose(
     )
     if not contacts:
         return found
-    motion, told = with_contacts(found[0], seen)
+    motion, told = with_contacts(found[0], seen, floor)
     return motion, (*found[1], *told)
 
 

@@ -5,9 +5,10 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
+from marey._lean_kernel import inner
 from marey.pose._find_kernel import find
 from marey.pose._fitness_kernel import curvatures, fitness
-from marey.pose._frame_kernel import copy, copy_rows, fill, inner
+from marey.pose._frame_kernel import copy, copy_rows, dot, fill
 from marey.pose._limit_kernel import hinge_angle
 from marey.pose._targets_kernel import weight_seen
 
@@ -55,15 +56,6 @@ def search_of(count):
 
 @no_type_check
 @inner
-def _dot(a, b):
-    total = 0.0
-    for k in range(len(a)):
-        total += a[k] * b[k]
-    return total
-
-
-@no_type_check
-@inner
 def _forget(tree, targets, slopes, points, sensors, search):
     """Begin with the curvature of every unknown on its own."""
     H, own, n = search.H, search.Hy, len(search.x)
@@ -100,12 +92,12 @@ def _learn(search, length):
     H, d, y, n = search.H, search.d, search.y, len(search.x)
     for k in range(n):
         y[k] = search.new_g[k] - search.g[k]
-    bend = length * _dot(d, y)
-    if not bend > FLAT * length * np.sqrt(_dot(d, d) * _dot(y, y)):
+    bend = length * dot(d, y)
+    if not bend > FLAT * length * np.sqrt(dot(d, d) * dot(y, y)):
         return
     Hy = search.Hy
     _times(H, y, Hy)
-    first = (1.0 + _dot(y, Hy) / bend) * length * length / bend
+    first = (1.0 + dot(y, Hy) / bend) * length * length / bend
     second = length / bend
     for i in range(n):
         for j in range(n):
@@ -188,7 +180,7 @@ def _walk(problem, search, frame, base, pose, cost, slope):
             pose,
             new_g,
         )
-        along = _dot(new_g, d)
+        along = dot(new_g, d)
         falls = new_cost <= cost + BRINGS * length * slope
         # Where the fall is lost in rounding, the slope tells it.
         if not falls and new_cost <= cost * (1.0 + ROUNDING):

@@ -9,8 +9,9 @@ from typing import NamedTuple, no_type_check
 
 import numpy as np
 
+from marey._lean_kernel import lean
 from marey.pose._factor_kernel import again
-from marey.pose._frame_kernel import fill, lean
+from marey.pose._frame_kernel import dot, fill
 
 # Most rounds in which soles come to bear on the ground, or let go, within one step, by
 # their number.
@@ -159,12 +160,12 @@ def bend(tree, work, bonds):
         again(tree, work, bonds.Y[r])
     for r in range(count):
         for s in range(count):
-            bonds.S[r, s] = _dot(bonds.B[r], bonds.Y[s])
+            bonds.S[r, s] = dot(bonds.B[r], bonds.Y[s])
         weight = _stiffness(bonds, r)
         bonds.S[r, r] += 1.0 / weight
         if bonds.bears[r]:
             cost -= weight * bonds.gap[r] * bonds.gap[r]
-        bonds.gap[r] -= _dot(bonds.B[r], g)
+        bonds.gap[r] -= dot(bonds.B[r], g)
     _share_out(bonds)
     for r in range(count):
         if bonds.bears[r]:
@@ -172,15 +173,6 @@ def bend(tree, work, bonds):
             for x in range(len(g)):
                 g[x] += bonds.force[r] * bonds.Y[r, x]
     return cost
-
-
-@no_type_check
-@lean
-def _dot(a, b):
-    total = 0.0
-    for k in range(len(a)):
-        total += a[k] * b[k]
-    return total
 
 
 @no_type_check

@@ -1,11 +1,12 @@
 """The ground under plants: a plane, and how high each point stands above it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
+from marey.errors import OptionError
 from marey.pose._contact_plants import Plant
 
 Array = np.ndarray
@@ -23,6 +24,23 @@ STEP = 0.025
 MUCH_LOWER, LOWER = 0.06, 0.018
 
 ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """A floor that is known: a plane."""
+
+    height: float = 0.0
+    """Over the origin, in metres."""
+
+    slope: tuple[float, float] = (0.0, 0.0)
+    """Rise along x and y."""
+
+    def __post_init__(self) -> None:
+        if not np.isfinite([self.height, *self.slope]).all():
+            raise OptionError(
+                "floor", found=[self.height, *self.slope], needed="finite numbers"
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +75,21 @@ class Ground:
     def angle(self) -> float:
         """Slope in radians."""
         return float(np.arctan(np.linalg.norm(self.slope)))
+
+
+def over(floor: Floor, ground: Ground, plants: Sequence[Plant]) -> Ground:
+    """Return the ground with the slope of a floor that is known, and no lower.
+
+    Each point stands as high as its plants on the ground do: a marker or joint that
+    sits above the sole still does.
+    """
+    slope, height = np.array(floor.slope), ground.height.copy()
+    for spot in range(len(height)):
+        mine = [plant for plant in plants if plant.spot == spot]
+        near = [plant for plant in mine if abs(ground.off(plant)) < STEP] or mine
+        stands = [plant.anchor[2] - slope @ plant.anchor[:2] for plant in near]
+        height[spot] = max(float(np.median(stands)), floor.height)
+    return replace(ground, slope=slope, height=height)
 
 
 def ground_of(plants: Sequence[Plant], n_spots: int) -> Ground:

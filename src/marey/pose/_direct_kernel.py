@@ -9,9 +9,10 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from marey._lean_kernel import lean
 from marey.pose._bond_kernel import bend, measure, press
 from marey.pose._factor_kernel import solve
-from marey.pose._frame_kernel import copy, copy_rows, curve, fill, lean, place, slope
+from marey.pose._frame_kernel import copy, copy_rows, curve, fill, place, slope
 from marey.pose._limit_kernel import advance, confine, difference, hold
 from marey.pose._settle_kernel import (
     FADES,

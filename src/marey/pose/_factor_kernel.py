@@ -2,7 +2,7 @@
 
 from typing import no_type_check
 
-from marey.pose._frame_kernel import lean
+from marey._lean_kernel import lean
 
 # An unknown that the targets leave open by more than about 30 rad, or 30 m, stays.
 SINGULAR = 1e-3

@@ -5,7 +5,8 @@ from typing import no_type_check
 import numpy as np
 
 from marey._kabsch_kernel import _horn, _is_tied, _jacobi
-from marey.pose._frame_kernel import copy, fill, lean, place
+from marey._lean_kernel import lean
+from marey.pose._frame_kernel import copy, fill, place
 from marey.pose._limit_kernel import hinge_turn
 from marey.pose._targets_kernel import reduce, weigh
 

@@ -5,7 +5,8 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
-from marey.pose._frame_kernel import fill, inner, place
+from marey._lean_kernel import inner
+from marey.pose._frame_kernel import fill, place
 from marey.pose._limit_kernel import (
     ball_angles,
     ball_axes,

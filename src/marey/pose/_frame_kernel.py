@@ -4,23 +4,12 @@ Everything in the world is measured from a point near the figure, so that nothin
 lost to large coordinates. A `Tree` is what stays, a `Work` is scratch.
 """
 
-from typing import Any, NamedTuple, no_type_check
+from typing import NamedTuple, no_type_check
 
 import numpy as np
 from numba import njit
 
-# No fast mathematics that assumes finite numbers: a missing marker is a NaN.
-FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
-
-# For functions that only kernels call: without doors to Python they compile in half
-# the time.
-WITHOUT_DOORS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-inner = njit(cache=True, fastmath=FAST, **WITHOUT_DOORS)
-
-# For those that make no arrays. Counting who holds the arrays of a tree and its work
-# at every call takes longer than what most of these functions do.
-LEAN: dict[str, Any] = {**WITHOUT_DOORS, "error_model": "numpy", "_nrt": False}
-lean = njit(cache=True, fastmath=FAST, **LEAN)
+from marey._lean_kernel import lean
 
 
 class Tree(NamedTuple):
@@ -70,6 +59,16 @@ class Work(NamedTuple):
     N: np.ndarray  # Horn's matrix of it
     V: np.ndarray  # and its eigenvectors
     turn: np.ndarray
+
+
+@no_type_check
+@lean
+def dot(a, b):
+    """Return the sum of products."""
+    total = 0.0
+    for k in range(len(a)):
+        total += a[k] * b[k]
+    return total
 
 
 @no_type_check

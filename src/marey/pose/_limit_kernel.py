@@ -11,7 +11,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-from marey.pose._frame_kernel import lean
+from marey._lean_kernel import lean
 
 # Limits closer than this (radians) leave no freedom.
 CLOSED = 1e-9

@@ -7,9 +7,9 @@ from jaxtyping import Bool, Float, Int
 
 from marey.motion import Motion
 from marey.pose._contact_anchors import floor_of
-from marey.pose._contact_ground import Ground
+from marey.pose._contact_ground import Floor, Ground
 from marey.pose._contact_spots import Spots, spots_of
-from marey.pose._physics_options import Floor, Hold, PhysicsOptions
+from marey.pose._physics_options import Hold, PhysicsOptions
 from marey.pose._tree import Nodes
 from marey.pose.contact import Footing, find_footing, firmed
 from marey.take import Take

@@ -6,28 +6,12 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.errors import OptionError
+from marey.pose._contact_ground import Floor
 from marey.pose._options import PoseOptions
 
 SETTLES = ("direct", "simulation")
 PULLS = ("open", "all")
 GROUNDS = ("none", "found")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Floor:
-    """A floor that is known: a plane."""
-
-    height: float = 0.0
-    """Over the origin, in metres."""
-
-    slope: tuple[float, float] = (0.0, 0.0)
-    """Rise along x and y."""
-
-    def __post_init__(self) -> None:
-        if not np.isfinite([self.height, *self.slope]).all():
-            raise OptionError(
-                "floor", found=[self.height, *self.slope], needed="finite numbers"
-            )
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -11,7 +11,8 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
-from marey.pose._frame_kernel import copy, lean
+from marey._lean_kernel import lean
+from marey.pose._frame_kernel import copy
 from marey.pose._limit_kernel import confine
 
 # How fast offsets go at most, in rad/s and m/s, but for those that would then take

@@ -2,16 +2,9 @@
 
 from typing import no_type_check
 
+from marey._lean_kernel import lean
 from marey.pose._factor_kernel import solve
-from marey.pose._frame_kernel import (
-    copy,
-    copy_rows,
-    curve,
-    gather,
-    lean,
-    place,
-    slope,
-)
+from marey.pose._frame_kernel import copy, copy_rows, curve, gather, place, slope
 from marey.pose._limit_kernel import (
     advance,
     at_limit,

@@ -8,8 +8,9 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
+from marey._lean_kernel import lean
 from marey.pose._direct_kernel import to_log
-from marey.pose._frame_kernel import fill, lean
+from marey.pose._frame_kernel import fill
 from marey.pose._limit_kernel import (
     ball_angles,
     ball_axes,

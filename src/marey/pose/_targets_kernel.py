@@ -8,7 +8,8 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
-from marey.pose._frame_kernel import fill, lean, place
+from marey._lean_kernel import lean
+from marey.pose._frame_kernel import fill, place
 
 
 class Targets(NamedTuple):

@@ -5,8 +5,9 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
+from marey._lean_kernel import lean
 from marey.pose._find_kernel import find
-from marey.pose._frame_kernel import copy, copy_rows, fill, lean
+from marey.pose._frame_kernel import copy, copy_rows, fill
 from marey.pose._limit_kernel import difference, retract
 from marey.pose._settle_kernel import settle
 from marey.pose._targets_kernel import weight_seen

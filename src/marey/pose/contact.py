@@ -9,7 +9,8 @@ from marey import geometry
 from marey.errors import DataError
 from marey.motion import Contact, Motion
 from marey.pose._contact_anchors import floor_of, settled, wishes_of
-from marey.pose._contact_ground import STEP, Ground, ground_of, on_ground
+from marey.pose._contact_ground import STEP, Ground, ground_of, on_ground, over
+from marey.pose._contact_ground import Floor as Floor
 from marey.pose._contact_hold import held
 from marey.pose._contact_plants import Plant, plants_of
 from marey.pose._contact_spots import Spots, spots_at, spots_of, tall
@@ -214,16 +215,22 @@ def firmed(motion: Motion, footing: Footing) -> Footing:
     return replace(footing, plants=tuple(plants))
 
 
-def with_contacts(motion: Motion, take: Take) -> tuple[Motion, tuple[Finding, ...]]:
+def with_contacts(
+    motion: Motion, take: Take, floor: Floor | None = None
+) -> tuple[Motion, tuple[Finding, ...]]:
     """Return the motion with its feet held where they are planted, and what was found.
 
     Args:
         motion: A motion of any method.
         take: The recording that it is from.
+        floor: What feet stand on, if it is known; when they do is found all the same.
     """
     footing = find_footing(motion, take)
     if not footing.plants:
         return replace(motion, contacts=()), (nothing_stands(),)
+    if floor is not None:
+        ground = over(floor, footing.ground, footing.plants)
+        footing = replace(footing, ground=ground)
     done, held_at = hold(motion, footing)
     return done, _findings(motion, done, footing, held_at)
 

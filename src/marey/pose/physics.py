@@ -8,12 +8,12 @@ from jaxtyping import Bool, Float, Int
 
 from marey import geometry
 from marey.motion import Motion
+from marey.pose._contact_ground import Floor as Floor
 from marey.pose._doubts import doubts
 from marey.pose._follow import Trace
 from marey.pose._lead import motion_of
 from marey.pose._options import options_of
 from marey.pose._physics_direct import settle_directly
-from marey.pose._physics_options import Floor as Floor
 from marey.pose._physics_options import Hold as Hold
 from marey.pose._physics_options import PhysicsOptions as PhysicsOptions
 from marey.pose._physics_rest import Rest

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from marey.calibrate import CalibrateOptions, calibrate
 from marey.edits import Edit
 from marey.errors import OptionError
-from marey.motion import Motion
 from marey.pose import fit_pose
+from marey.pose.contact import Floor
 from marey.report import Finding
 from marey.rig import build_skeletons
 from marey.skeleton import Skeleton
 from marey.solution import Subject
 from marey.solve._fit import Fitted
-from marey.solve._ground import held_on
 from marey.solve._options import SolveOptions
 from marey.solve._pool import pooled
 from marey.take import Take
@@ -125,9 +124,13 @@ def posed(
         ground: What feet stand on, if the user said so.
     """
     subjects, findings = [], []
+    floor = None if ground is None else _floor(ground)
     for figure in figures:
+        method = pose_method(figure, chosen)
         found = [
-            _posed(skeleton, take, pose_method(figure, chosen), chosen.contacts, ground)
+            fit_pose(
+                skeleton, take, method=method, contacts=chosen.contacts, floor=floor
+            )
             for skeleton, take in zip(figure.worn, takes, strict=True)
         ]
         motions = tuple(motion for motion, _ in found)
@@ -136,14 +139,10 @@ def posed(
     return tuple(subjects), tuple(findings)
 
 
-def _posed(
-    skeleton: Skeleton, take: Take, method: str, contacts: bool, ground: Edit | None
-) -> tuple[Motion, tuple[Finding, ...]]:
-    if ground is None or not contacts:
-        return fit_pose(skeleton, take, method=method, contacts=contacts)
-    motion, met = fit_pose(skeleton, take, method=method)
-    motion, told = held_on(motion, take.measured, ground)
-    return motion, (*met, *told)
+def _floor(ground: Edit) -> Floor:
+    """Return the plane of points x with normal . x = height."""
+    x, y, z = ground.normal
+    return Floor(height=ground.height / z, slope=(-x / z, -y / z))
 
 
 def pose_method(figure: Figure, chosen: SolveOptions) -> str:
