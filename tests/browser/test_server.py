@@ -7,6 +7,7 @@ import pytest
 import samples
 
 import marey
+from marey.io.html import Beside, scene_of
 
 EVIL = """<!doctype html><title>evil</title><script>
 const at = new URL(location).searchParams.get("at");
@@ -81,6 +82,21 @@ def test_the_page_runs_under_its_policy_and_asks_only_its_server(open_tab, viewe
     assert tab.complaints == []
     assert {request.startswith(origin) for request in tab.requests} == {True}
     assert "LowerLeg" in tab.text("body")
+
+
+def test_a_page_that_missed_the_news_catches_up(open_tab, viewer):
+    """A scene fetched before the take was read, and a line opened after it."""
+    tab = open_tab(viewer.url)
+    tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
+    old = scene_of(None, Beside(title="walk.bvh", unsolved="not yet"))
+
+    def answer(route):
+        route.fulfill(body=old, headers={"Scene-Version": "0"})
+
+    tab.page.route("**/api/scene", answer, times=1)
+    tab.page.reload()
+    tab.until("document.querySelectorAll('.row.joint').length > 0")
+    assert tab.complaints == []
 
 
 def test_what_was_not_built_in_does_not_run(open_tab, viewer):

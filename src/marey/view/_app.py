@@ -95,7 +95,8 @@ class Rooms:
         if tried and not self.show.trial:
             raise RefusedError("no edit is being tried")
         blob = self.show.trial if tried else self.show.scene
-        return Response(blob, media_type="application/octet-stream")
+        headers = {"Scene-Version": str(self.show.version)}
+        return Response(blob, media_type="application/octet-stream", headers=headers)
 
     async def series(self, request: Request) -> Response:
         """Return exact values of a marker or a joint."""

@@ -47,7 +47,7 @@ class Show:
         self.trial = b""
         self._scene = _empty(title)
         self._waiting = b""
-        self._version = 0
+        self.version = 0
         self._busy = ""
         self._state: dict[str, Any] = {"title": title, **NOTHING_OPEN}
         self._source: Source | None = None
@@ -63,8 +63,8 @@ class Show:
 
     @property
     def state(self) -> dict[str, Any]:
-        """The edits, what can be done, and what is being done."""
-        return {**self._state, "busy": self._busy}
+        """The edits, what can be done, what is being done, and which scene it is of."""
+        return {**self._state, "busy": self._busy, "version": self.version}
 
     @property
     def _at_desk(self) -> bool:
@@ -93,8 +93,8 @@ class Show:
             self._tell_state()
 
     def _changed(self) -> None:
-        self._version += 1
-        self.clients.tell({"type": "scene", "version": self._version})
+        self.version += 1
+        self.clients.tell({"type": "scene", "version": self.version})
 
     def _tell_state(self) -> None:
         self.clients.tell({"type": "state", **self.state})

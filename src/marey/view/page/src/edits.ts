@@ -49,7 +49,7 @@ export class Editor {
     this.trouble.title = "Click to close";
     this.trouble.addEventListener("click", () => this.complain(""));
     topbar.extra.append(this.undo, this.redo, this.busy);
-    this.showDesk({ edits: [], can_undo: false, can_redo: false, trial: false, saved: "", busy: "" });
+    this.showDesk({ edits: [], can_undo: false, can_redo: false, trial: false, saved: "", busy: "", version: 0 });
     this.complain("");
     state.on(["selection", "take"], () => this.offer());
     state.on("range", () => this.offerGeneral());
@@ -73,7 +73,14 @@ export class Editor {
     if (message.type === "stage") this.busy.textContent = message.stage ? `${message.stage} …` : "";
     if (message.type === "error") this.complain(message.message);
     if (message.type === "state") this.showDesk(message);
-    if (message.type === "scene" && !this.trying) await this.load(false);
+    if ("version" in message) await this.keepUp(message.version);
+  }
+
+  /** Fetch the scene that the server speaks of, unless it is the one that is shown. */
+  private async keepUp(version: number): Promise<void> {
+    if (this.trying || version === this.server.version) return;
+    this.server.version = version;
+    await this.load(false);
   }
 
   private async load(trial: boolean): Promise<void> {

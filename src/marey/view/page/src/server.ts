@@ -32,6 +32,7 @@ export interface Desk {
   trial: boolean;
   saved: string;
   busy: string;
+  version: number;
 }
 
 export interface Recording {
@@ -52,8 +53,13 @@ const RETRY_MS = 2000;
 export class Server {
   private series_: { key: string; values: Promise<Record<string, Float32Array>> } | null = null;
 
+  /** Which scene was fetched last: a page may have missed the news of the next one. */
+  version = -1;
+
   async scene(trial = false): Promise<Uint8Array<ArrayBuffer>> {
-    return this.bytes(`/api/scene${trial ? "?trial=1" : ""}`);
+    const answer = await this.ask(`/api/scene${trial ? "?trial=1" : ""}`);
+    this.version = Number(answer.headers.get("Scene-Version"));
+    return new Uint8Array(await answer.arrayBuffer());
   }
 
   /** Exact values of the selected joint or marker at every recorded frame. */
