@@ -3,8 +3,8 @@
 A person of 41 markers walks and punches; skin slides by 8 mm. Bones are fitted to 80
 frames of each take. Then many people, each in a short take: the error of every bone
 over the standard deviation that is told for it. How many is the argument, 5 if none;
-the table of the documentation is that of 200. Run with one thread:
-OMP_NUM_THREADS=1 python benchmarks/calibrate.py 200
+the table of the documentation is that of 200:
+python benchmarks/calibrate.py 200
 """
 
 import sys
@@ -69,9 +69,9 @@ def speed() -> None:
             start = started(takes)
             seconds = []
             for _ in range(REPEATS):
-                begin = time.process_time()
+                begin = time.perf_counter()
                 found = calibrate(start, takes)
-                seconds.append(time.process_time() - begin)
+                seconds.append(time.perf_counter() - begin)
             print(
                 f"{count:11d}{1e3 * skin:11.0f}{seconds[0]:11.2f}{min(seconds):11.2f}"
                 f"{1e3 * rms(off(start, figure.skeleton)):11.1f}"

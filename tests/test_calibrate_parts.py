@@ -6,7 +6,7 @@ import pytest
 
 from marey import geometry
 from marey.calibrate._bundle_kernel import followed, reduced
-from marey.calibrate._cholesky_kernel import factor, solve
+from marey.calibrate._cholesky_kernel import eliminate, restore
 from marey.calibrate._figure import HINGE, SQUARE, Axis, Figure, Shape, figure_of
 from marey.calibrate._landmarks import landmarks_of
 from marey.calibrate._noise import pairs_of
@@ -272,17 +272,22 @@ def test_a_marker_unseen_in_a_frame_is_carried_by_its_neighbours(rng):
     assert np.isnan(without_gaps(figure, hidden, 4)[2]).all()
 
 
-@pytest.mark.parametrize("n", [1, 7, 60])
-def test_the_factor_is_choleskys_and_solves(rng, n):
-    square = rng.normal(size=(n, n + 3))
-    A, B = square @ square.T, rng.normal(size=(n, 4))
-    L, X = A.copy(), B.copy()
-    assert factor(L)
-    np.testing.assert_allclose(np.tril(L), np.linalg.cholesky(A), atol=1e-9)
-    solve(L, X)
-    np.testing.assert_allclose(A @ X, B, atol=1e-8)
+@pytest.mark.parametrize(("count", "more"), [(1, 0), (0, 3), (7, 4), (60, 25)])
+def test_unknowns_that_are_eliminated_and_restored_solve_the_whole(rng, count, more):
+    square = rng.normal(size=(count + more, count + more + 3))
+    A, b = square @ square.T, rng.normal(size=count + more)
+    H, g = A.copy(), b.copy()
+    assert eliminate(H, g, count)
+    L = np.linalg.cholesky(A)[:count, :count]
+    np.testing.assert_allclose(np.tril(H[:count, :count]), L, atol=1e-9)
+    tie = A[:count, count:]
+    left = A[count:, count:] - tie.T @ np.linalg.solve(A[:count, :count], tie)
+    np.testing.assert_allclose(H[count:, count:], left, atol=1e-9)
+    rest = np.linalg.solve(H[count:, count:], g[count:])
+    x = np.concatenate([restore(H, g, rest, count), rest])
+    np.testing.assert_allclose(A @ x, b, atol=1e-7)
 
 
-def test_what_is_not_positive_has_no_factor():
-    assert not factor(np.diag([1.0, 0.0]))
-    assert not factor(np.diag([1.0, np.nan]))
+def test_what_is_not_positive_is_not_eliminated():
+    assert not eliminate(np.diag([1.0, 0.0]), np.ones(2), 2)
+    assert not eliminate(np.diag([1.0, np.nan]), np.ones(2), 2)

@@ -30,7 +30,7 @@ PERSON = {"Hips", "LeftUpperLeg", "RightUpperLeg"}
 """Names by which a person is known."""
 
 
-KEPT_ROUNDS = 12
+KEPT_ROUNDS = 30
 """Most turns of steps and noise where markers may be far from where they were."""
 
 

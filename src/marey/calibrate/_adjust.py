@@ -1,24 +1,32 @@
 """The joint adjustment of shape and poses: damped steps to the least cost."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
+from marey._threads import side_by_side
 from marey.calibrate._figure import Figure, Shape
 from marey.calibrate._rows import Prior
 
 Array = np.ndarray
 
-# Damping: where it starts, how it falls and rises, and the least and greatest.
+# Damping: where it starts, how it falls and rises, and the least and greatest. Below
+# what is felt a step that fails would fail again.
 FIRST, EASED, RAISED, LEAST, MOST = 1e-7, 0.1, 30.0, 1e-13, 1e6
+FELT = 1e-4
 
 # Added to every diagonal, so that what nothing is known of stays.
 FLOOR = 1e-9
 
-# Steps are over when the cost falls by less than this share and joints move by less
-# than this, in metres.
-ENOUGH, STILL = 1e-3, 2e-4
+# Steps are over when the cost falls by less than this, where one is a standard
+# deviation, or when no bone grows by more than this, in metres.
+ENOUGH, STILL = 0.02, 1e-5
+
+# Steps of every pose after one of the shape: turns are not linear, and what is not yet
+# settled would hide what the shape has gained.
+SETTLING = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,9 +49,8 @@ class Equations:
 
     A: Float[Array, "shared shared"]
     b: Float[Array, " shared"]
-    markers: tuple[tuple[Array, Array, Array], ...]
-    """Per session: factor of the markers' own part, what ties them to the shared
-    unknowns, and their slope."""
+    markers: tuple[tuple[Array, Array], ...]
+    """Per session, its equations with the markers eliminated, which come first."""
 
     leverage: tuple[Float[Array, "_ marker"], ...]
     cost: float
@@ -69,70 +76,69 @@ def equations(
         damping: Share of every diagonal added to it.
         data: How much the frames count.
     """
-    from marey.calibrate._bundle_kernel import reduced  # numba is slow to import
+    from marey.calibrate._cholesky_kernel import eliminate  # numba is slow to import
 
-    columns = figure.columns
-    shared, own, n = columns.shared, columns.own, columns.count
+    shared, own, n = figure.columns.shared, figure.columns.own, figure.columns.count
+    order = np.concatenate([own, shared])
     left, slope = prior.bent(shape)
     bent = slope[:, np.append(shared, n)]
     A, b = temper * bent.T @ bent, temper * bent.T @ left
     cost = temper * float(left @ left)
+
     markers, leverages = [], []
-    for session, some in enumerate(poses):
-        H, g = np.empty((n, n)), np.empty(n)
-        leverage = np.empty(some.points.shape[:2])
-        cost += data * reduced(
-            figure.tree,
-            shape.of(session),
-            some.points,
-            some.t,
-            some.R,
-            damping,
-            H,
-            g,
-            leverage,
-        )
-        H = np.tril(H) + np.tril(H, -1).T
+    for session, seen in enumerate(_reduced(figure, shape, poses, damping)):
         known, push, miss = prior.equations(shape, session, temper)
-        H, g, cost = data * H + known, data * g + push, cost + miss
+        H, g, cost = data * seen.H + known, data * seen.g + push, cost + miss
+        cost += data * seen.cost
         H[np.diag_indices(n)] += damping * H.diagonal() + FLOOR
-        L, tie = _factor(H[np.ix_(own, own)]), H[np.ix_(own, shared)]
-        A[:-1, :-1] += H[np.ix_(shared, shared)] - tie.T @ _solved(L, tie)
-        b[:-1] += g[shared] - tie.T @ _solved(L, g[own])
-        markers.append((L, tie, g[own]))
-        leverages.append(leverage)
+        H, g = H[np.ix_(order, order)], g[order]
+        if not eliminate(H, g, len(own)):
+            raise np.linalg.LinAlgError("the places of markers are not determined")
+        A[:-1, :-1] += H[len(own) :, len(own) :]
+        b[:-1] += g[len(own) :]
+        markers.append((H, g))
+        leverages.append(seen.leverage)
     A[np.diag_indices(len(A))] += FLOOR
     return Equations(A, b, tuple(markers), tuple(leverages), cost)
 
 
-def _factor(A: Float[Array, "own own"]) -> Float[Array, "own own"]:
-    from marey.calibrate._cholesky_kernel import factor  # numba is slow to import
+class _Seen(NamedTuple):
+    """What the frames of one session tell of its unknowns, poses eliminated."""
 
-    if not factor(A):
-        raise np.linalg.LinAlgError("the places of markers are not determined")
-    return A
+    H: Float[Array, "column column"]
+    g: Float[Array, " column"]
+    leverage: Float[Array, "frame marker"]
+    cost: float
 
 
-def _solved(L: Float[Array, "own own"], right: Array) -> Array:
-    from marey.calibrate._cholesky_kernel import solve  # numba is slow to import
+def _reduced(
+    figure: Figure, shape: Shape, poses: tuple[Poses, ...], damping: float
+) -> tuple[_Seen, ...]:
+    from marey.calibrate._bundle_kernel import reduced  # numba is slow to import
 
-    answer = right.reshape(len(right), -1).copy()
-    solve(L, answer)
-    return answer.reshape(right.shape)
+    def of(session: int) -> _Seen:
+        some, n = poses[session], figure.columns.count
+        H, g, leverage = np.empty((n, n)), np.empty(n), np.empty(some.points.shape[:2])
+        mine = shape.of(session), some.points, some.t, some.R
+        return _Seen(
+            H, g, leverage, reduced(figure.tree, *mine, damping, H, g, leverage)
+        )
+
+    return side_by_side(of, range(len(poses)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjusted:
-    """Shape and poses after some steps."""
+    """Shape and poses after a step."""
 
     shape: Shape
     poses: tuple[Poses, ...]
     leverage: tuple[Float[Array, "_ marker"], ...]
     damping: float
-    """How cautious the last step was, to go on from there."""
+    """How cautious the next step should be."""
 
     done: bool
-    """Whether there was nothing left to gain."""
+    """Whether there is nothing left to gain."""
 
 
 def adjusted(
@@ -141,35 +147,26 @@ def adjusted(
     poses: tuple[Poses, ...],
     prior: Prior,
     temper: float,
-    most: int,
-    damping: float = FIRST,
+    damping: float,
 ) -> Adjusted:
-    """Return shape and poses after so many damped Gauss-Newton steps.
+    """Return shape and poses after a damped Gauss-Newton step.
 
     Levenberg-Marquardt on everything at once; a step counts only if it lowers the true
     cost.
     """
-    done = False
-    for _ in range(most):
+    system = equations(figure, shape, poses, prior, temper, damping)
+    cost = system.cost
+    moved, gone, new = _step(figure, shape, poses, prior, temper, damping, system)
+    while not new <= cost and damping < MOST:
+        damping = max(damping * RAISED, FELT)
         system = equations(figure, shape, poses, prior, temper, damping)
-        cost = system.cost
         moved, gone, new = _step(figure, shape, poses, prior, temper, damping, system)
-        while not new <= cost and damping < MOST:
-            damping *= RAISED
-            system = equations(figure, shape, poses, prior, temper, damping)
-            moved, gone, new = _step(
-                figure, shape, poses, prior, temper, damping, system
-            )
-        if not new <= cost:
-            done = True
-            break
-        far = float(np.abs(moved.o - shape.o).max(initial=0.0))
-        shape, poses = moved, gone
-        damping = max(damping * EASED, LEAST)
-        done = cost - new < ENOUGH * cost and far < STILL
-        if done:
-            break
-    return Adjusted(shape, poses, system.leverage, damping, done)
+    if not new <= cost:
+        return Adjusted(shape, poses, system.leverage, damping, done=True)
+    grown = np.linalg.norm(moved.o, axis=1) - np.linalg.norm(shape.o, axis=1)
+    done = cost - new < ENOUGH * temper or bool(np.abs(grown).max() < STILL)
+    easier = max(damping * EASED, LEAST)
+    return Adjusted(moved, gone, system.leverage, easier, done)
 
 
 def _step(
@@ -182,30 +179,26 @@ def _step(
     system: Equations,
 ) -> tuple[Shape, tuple[Poses, ...], float]:
     from marey.calibrate._bundle_kernel import followed  # numba is slow to import
+    from marey.calibrate._cholesky_kernel import restore
 
     columns = figure.columns
     step = np.linalg.solve(system.A, system.b)
     steps = np.zeros((len(poses), columns.count))
-    for session, (L, tie, slope) in enumerate(system.markers):
+    for session, (H, g) in enumerate(system.markers):
         steps[session, columns.shared] = step[:-1]
-        steps[session, columns.own] = _solved(L, slope - tie @ step[:-1])
+        steps[session, columns.own] = restore(H, g, step[:-1], len(columns.own))
     moved = shape.moved(columns, steps, float(step[-1]))
-    gone = []
-    for session, some in enumerate(poses):
+
+    def follow(session: int) -> Poses:
+        some = poses[session]
         t, R = np.empty_like(some.t), np.empty_like(some.R)
-        followed(
-            figure.tree,
-            shape.of(session),
-            some.points,
-            some.t,
-            some.R,
-            damping,
-            steps[session],
-            t,
-            R,
-        )
-        gone.append(replace(some, t=t, R=R))
-    return moved, tuple(gone), cost_of(figure, moved, tuple(gone), prior, temper)
+        mine = shape.of(session), some.points, some.t, some.R
+        followed(figure.tree, *mine, damping, steps[session], t, R)
+        return replace(some, t=t, R=R)
+
+    gone = side_by_side(follow, range(len(poses)))
+    gone = settled(figure, moved, gone, SETTLING)
+    return moved, gone, cost_of(figure, moved, gone, prior, temper)
 
 
 def cost_of(
@@ -246,9 +239,10 @@ def settled(
     """Return the poses of least cost of a given shape."""
     from marey.calibrate._pose_kernel import settled as settle  # numba is slow
 
-    out = []
-    for session, some in enumerate(poses):
+    def calm(session: int) -> Poses:
+        some = poses[session]
         t, R = some.t.copy(), some.R.copy()
         settle(figure.tree, shape.of(session), some.points, t, R, most, enough)
-        out.append(replace(some, t=t, R=R))
-    return tuple(out)
+        return replace(some, t=t, R=R)
+
+    return side_by_side(calm, range(len(poses)))

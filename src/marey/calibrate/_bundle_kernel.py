@@ -266,7 +266,7 @@ def _spread(tree, sums, index, A):
 
 
 @no_type_check
-@njit(cache=True, fastmath=FAST)
+@njit(cache=True, fastmath=FAST, nogil=True)
 def reduced(tree, shape, points, t, R, damping, A, b, leverage):
     """Write the equations of the shared unknowns with the poses eliminated.
 
@@ -277,7 +277,7 @@ def reduced(tree, shape, points, t, R, damping, A, b, leverage):
         t: The root's place in each frame.
         R: All rotations in each frame.
         damping: Share of each pose's diagonal added to it.
-        A: Out: the lower triangle, columns x columns.
+        A: Out: columns x columns.
         b: Out: the slope.
         leverage: Out: frames x markers, how much of each position its pose takes up,
             0 to 3.
@@ -306,11 +306,14 @@ def reduced(tree, shape, points, t, R, damping, A, b, leverage):
                 j = tree.m_column[k]
                 leverage[f, k] = (size[j] + size[j + 1] + size[j + 2]) / work.weight[k]
     _spread(tree, sums, index, A)
+    for i in range(len(A)):
+        for j in range(i):
+            A[j, i] = A[i, j]
     return cost
 
 
 @no_type_check
-@njit(cache=True, fastmath=FAST)
+@njit(cache=True, fastmath=FAST, nogil=True)
 def followed(tree, shape, points, t, R, damping, step, t_out, R_out):
     """Write the poses that go with a step of the shared unknowns."""
     work = scratch(tree, points.shape[1], len(step))

@@ -1,4 +1,4 @@
-"""Cholesky's factor on one core, compiled.
+"""Elimination of a part of the unknowns on one core, compiled.
 
 At some hundred unknowns a library's threads cost more than they save, and how many
 there are would show in the last digits.
@@ -14,36 +14,51 @@ from marey._lean_kernel import FAST
 
 @no_type_check
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def factor(A):
-    """Turn the lower half of A into its factor L, A = L L^T; False if there is none."""
+def eliminate(A, b, count):
+    """Turn A x = b into equations of the unknowns after the first `count`, in place.
+
+    Of the first rows the lower triangle becomes Cholesky's factor L, with L^-1 b beside
+    it; below it stands what ties the others to them, and the rest is what is left.
+
+    Returns:
+        False if the part of the first is not positive.
+    """
     for i in range(len(A)):
-        for j in range(i + 1):
-            total = A[i, j]
-            for k in range(j):
-                total -= A[i, k] * A[j, k]
-            if i != j:
-                A[i, j] = total / A[j, j]
-            elif total > 0.0:
-                A[i, i] = np.sqrt(total)
-            else:
-                return False
+        for j in range(min(i, count)):
+            A[i, j] = (A[i, j] - _dot(A[i], A[j], j)) / A[j, j]
+        b[i] -= _dot(A[i], b, min(i, count))
+        if i >= count:
+            for j in range(count, i + 1):
+                A[i, j] -= _dot(A[i], A[j], count)
+                A[j, i] = A[i, j]
+            continue
+        square = A[i, i] - _dot(A[i], A[i], i)
+        if not square > 0.0:
+            return False
+        A[i, i] = np.sqrt(square)
+        b[i] /= A[i, i]
     return True
 
 
 @no_type_check
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def solve(L, B):
-    """Turn B (unknown, column) into the X with L L^T X = B."""
-    n, m = B.shape
-    for i in range(n):
+def restore(A, b, rest, count):
+    """Return the first unknowns of eliminated equations, given the rest of them."""
+    x = b[:count].copy()
+    for r in range(len(rest)):
+        for i in range(count):
+            x[i] -= A[count + r, i] * rest[r]
+    for i in range(count - 1, -1, -1):
+        x[i] /= A[i, i]
         for k in range(i):
-            for c in range(m):
-                B[i, c] -= L[i, k] * B[k, c]
-        for c in range(m):
-            B[i, c] /= L[i, i]
-    for i in range(n - 1, -1, -1):
-        for c in range(m):
-            B[i, c] /= L[i, i]
-        for k in range(i):
-            for c in range(m):
-                B[k, c] -= L[i, k] * B[i, c]
+            x[k] -= A[i, k] * x[i]
+    return x
+
+
+@no_type_check
+@njit(cache=True, fastmath=FAST, error_model="numpy")
+def _dot(a, b, count):
+    total = 0.0
+    for k in range(count):
+        total += a[k] * b[k]
+    return total

@@ -14,16 +14,13 @@ from marey.calibrate._start import Start
 
 Array = np.ndarray
 
-ROUNDS = 6
-"""Most turns of steps and noise."""
-
-STEPS = 4
-"""Steps in each turn."""
+ROUNDS = 16
+"""Most turns, each of a step and the noise after it."""
 
 SAME_NOISE = 0.05
 """Turns are over when no marker's scale changes by more than this share."""
 
-BEFORE_WHITE = 2
+BEFORE_WHITE = 4
 """Turns before the white share is asked for."""
 
 
@@ -111,7 +108,7 @@ def fitted(
     white, damping = 0.0, FIRST
     temper = temper_of(white, n_frames, independent)
     for turn in range(rounds):
-        step = adjusted(figure, shape, poses, prior, temper, STEPS, damping)
+        step = adjusted(figure, shape, poses, prior, temper, damping)
         shape, poses, damping = step.shape, step.poses, step.damping
         noise = noise_of(figure, shape, poses, step.leverage, start.least_noise)
         change = float(np.abs(np.log(noise / shape.noise)).max())

@@ -5,20 +5,22 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from marey.calibrate._adjust import rests, settled
+from marey.calibrate._adjust import Poses, rests, settled
 from marey.calibrate._figure import Figure, Shape
 from marey.calibrate._fit import Fit, fitted, posed
 from marey.calibrate._landmarks import Landmarks
 from marey.calibrate._options import CalibrateOptions
+from marey.calibrate._poses import chosen_frames
 from marey.calibrate._reference import candidates, without_gaps
 from marey.calibrate._start import Start, can_have_clavicles, person_start
 
 Array = np.ndarray
 
-TRIED = 20
-"""Frames of all sessions on which candidates for the reference compete."""
+TRIED, FEWEST_TRIED = 20, 5
+"""Frames of all sessions, and at least of each, on which candidates for the reference
+compete."""
 
-TRIED_FRAMES, FEWEST_FRAMES, TRIED_ROUNDS = 30, 12, 2
+TRIED_FRAMES, FEWEST_FRAMES, TRIED_ROUNDS = 30, 12, 3
 """Frames of all sessions, at least of each, and turns that decide about the shoulders.
 """
 
@@ -42,7 +44,8 @@ def person_fit(
     """Return the calibrated person; None if no frame shows it whole."""
     points = sessions[0] if len(sessions) == 1 else np.concatenate(sessions)
     possible = options.shoulders != "fixed" and can_have_clavicles(figure, marks)
-    best: tuple[float, int, Array] | None = None
+    few = _some_of_all(sessions)
+    best: tuple[float, int, Array, Start] | None = None
     for frame in candidates(points, marks):
         here = without_gaps(figure, points, frame)
         if not np.isfinite(here).all():
@@ -51,18 +54,15 @@ def person_fit(
         start = person_start(figure, shape, marks, whole, frame, clavicles=possible)
         if not np.isfinite(start.shape.o).all():
             continue
-        score = _misfit(start, sessions)
+        score = _misfit(start, few)
         if best is None or score < best[0]:
-            best = score, frame, whole
+            best = score, frame, whole, start
     if best is None:
         return None
-    _, frame, whole = best
-    starts = {
-        moving: person_start(figure, shape, marks, whole, frame, clavicles=moving)
-        for moving in ((True, False) if possible else (False,))
-    }
-    start = starts[possible]
+    _, frame, whole, start = best
     if possible and options.shoulders == "auto":
+        fixed = person_start(figure, shape, marks, whole, frame, clavicles=False)
+        starts = {True: start, False: fixed}
         tried = {m: _tried(start, sessions, options) for m, start in starts.items()}
         miss = {moving: _hidden_error(fit) for moving, fit in tried.items()}
         moving = miss[True] < BETTER * miss[False]
@@ -84,17 +84,20 @@ def _with_frame(points: Array, frame: int, here: Array) -> Array:
     return whole
 
 
-def _misfit(start: Start, sessions: tuple[Array, ...]) -> float:
+def _some_of_all(sessions: tuple[Array, ...]) -> Array:
+    """Return the frames on which candidates compete."""
+    most = max(TRIED // len(sessions), FEWEST_TRIED)
+    return np.concatenate([some[chosen_frames(some, most)] for some in sessions])
+
+
+def _misfit(start: Start, points: Float[Array, "frame marker 3"]) -> float:
     """Return how badly a start suits some frames, in metres.
 
     To a tenth of a millimetre: of starts as good as each other the first is taken.
     """
-    poses = posed(start, sessions, max(TRIED // len(sessions), 5))
-    far = []
-    for session in range(len(poses)):
-        rest, weight, _ = rests(start.figure, start.shape, poses, session)
-        far.append(np.linalg.norm(rest, axis=-1)[weight > 0.0])
-    off = np.concatenate(far)
+    poses = posed(start, (points,), len(points))
+    rest, weight, _ = rests(start.figure, start.shape, poses, 0)
+    off = np.linalg.norm(rest, axis=-1)[weight > 0.0]
     return round(float(np.median(off) + 0.2 * np.quantile(off, 0.9)), 4)
 
 
@@ -117,20 +120,24 @@ def _hidden_error(fit: Fit) -> float:
     one decides which nothing could tell.
     """
     upper = [i for i, name in enumerate(fit.figure.names) if name.endswith(UPPER)]
+    hidden = np.flatnonzero(np.isin(fit.figure.segment, upper))
+    seen, blind, places = [], [], []
+    for some in fit.poses:
+        frames = np.tile(np.arange(len(some.points)), len(hidden))
+        places.append((np.arange(len(frames)), np.repeat(hidden, len(some.points))))
+        seen.append(Poses(some.points[frames], some.t[frames], some.R[frames]))
+        less = seen[-1].points.copy()
+        less[places[-1]] = np.nan
+        blind.append(replace(seen[-1], points=less))
+    found = settled(fit.figure, fit.shape, tuple(blind), 10)
+    shown = tuple(
+        replace(pose, points=some.points)
+        for pose, some in zip(found, seen, strict=True)
+    )
     total, count = 0.0, 0
-    for session, some in enumerate(fit.poses):
-        alone = replace(
-            fit.shape,
-            m=fit.shape.m[session][None],
-            noise=fit.shape.noise[session][None],
-        )
-        for k in np.flatnonzero(np.isin(fit.figure.segment, upper)):
-            points = some.points.copy()
-            points[:, k] = np.nan
-            blind = settled(fit.figure, alone, (replace(some, points=points),), 10)[0]
-            whole = (replace(blind, points=some.points),)
-            rest, weight, _ = rests(fit.figure, alone, whole, 0)
-            off = np.sum(rest[:, k] ** 2, axis=-1)[weight[:, k] > 0.0]
-            total += float(np.sum(np.log1p(off / FAR**2)))
-            count += len(off)
+    for session, at in enumerate(places):
+        rest, weight, _ = rests(fit.figure, fit.shape, shown, session)
+        off = np.sum(rest[at] ** 2, axis=-1)[weight[at] > 0.0]
+        total += float(np.sum(np.log1p(off / FAR**2)))
+        count += len(off)
     return total / max(count, 1)

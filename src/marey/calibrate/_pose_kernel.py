@@ -55,7 +55,7 @@ def retracted(t, R, g, t_out, R_out):
 
 
 @no_type_check
-@njit(cache=True, fastmath=FAST)
+@njit(cache=True, fastmath=FAST, nogil=True)
 def costs(tree, shape, points, t, R, rest, weight):
     """Return the cost of all frames; write what is left of every marker, its weight."""
     work = scratch(tree, points.shape[1], 0)
@@ -70,7 +70,7 @@ def costs(tree, shape, points, t, R, rest, weight):
 
 
 @no_type_check
-@njit(cache=True, fastmath=FAST)
+@njit(cache=True, fastmath=FAST, nogil=True)
 def settled(tree, shape, points, t, R, most, enough):
     """Bring the pose of every frame to the least cost, the shape kept; in place."""
     work = scratch(tree, points.shape[1], 0)

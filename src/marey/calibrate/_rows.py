@@ -193,18 +193,24 @@ class Prior:
     ) -> tuple[Array, Array, float]:
         """Return normal matrix, slope and cost of one session's rows."""
         guess, choice = self._weights(session, temper)
-        left = self.target - self.matrix @ shape.vector(self.columns, session)
+        left = self._left(shape, session)
         weight = np.where(self.firm, choice, guess)
         normal = guess * self.normal[0] + choice * self.normal[1]
-        return normal, self.matrix.T @ (weight * left), float(weight @ left**2)
+        push = np.einsum("rc,r->c", self.matrix, weight * left)
+        return normal, push, float(weight @ left**2)
+
+    def _left(self, shape: Shape, session: int) -> Float[Array, " row"]:
+        """Return what is left of one session's rows."""
+        # Without the linear-algebra library, whose threads would be in the way.
+        there = np.einsum("rc,c->r", self.matrix, shape.vector(self.columns, session))
+        return np.asarray(self.target - there)
 
     def cost(self, shape: Shape, temper: float) -> float:
         """Return the cost of all rows."""
         total = temper * float(np.sum(self.bent(shape)[0] ** 2))
         for session in range(self.sessions):
             weight = np.where(self.firm, *self._weights(session, temper)[::-1])
-            left = self.target - self.matrix @ shape.vector(self.columns, session)
-            total += float(weight @ left**2)
+            total += float(weight @ self._left(shape, session) ** 2)
         return total
 
     def bent(self, shape: Shape) -> tuple[Float[Array, " row"], Float[Array, "row x"]]:
