@@ -12,7 +12,7 @@ from marey.pose._runs import runs
 Array = np.ndarray
 
 # A shorter stand is none, in seconds.
-SHORTEST = 0.05
+SHORTEST = 0.04
 
 # Stands this close in time (seconds) and place (heights of the figure) are one.
 PAUSE, APART = 0.25, 0.012

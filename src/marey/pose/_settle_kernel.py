@@ -115,9 +115,9 @@ def settle(
     place(tree, root, q, work.R, work.c)
     cost = weigh(targets, points, sensors, origin, work, ease)
     reduce(targets, points, sensors, origin, work)
+    pulls(tree, work, root, q, expected_root, expected_q)
     damping = 0.0
     for step in range(most):
-        pulls(tree, work, root, q, expected_root, expected_q)
         fall = take_step(tree, work, prior, gated, damping)
         before = cost + strain(work, prior)
         moved = advance(tree, work, root, q, new_root, new_q)
@@ -139,5 +139,6 @@ def settle(
         else:
             confine(tree, work, q)
             place(tree, root, q, work.R, work.c)
+            pulls(tree, work, root, q, expected_root, expected_q)
             damping = max(GROWS * damping, FIRST_DAMPING)
     return cost, most
