@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numba import njit
 
 import marey
 from marey import geometry, metrics, synth
 from marey.cli import main
+from marey.solve._clock import FIRST_TIME, Clock
 from marey.solve._report import loop_findings
 from marey.tree import Loop
 
@@ -288,3 +290,13 @@ def test_the_command_line_speaks_json_and_refuses_early(recording, tmp_path, cap
     taken.write_text("mine")
     assert run(capsys, "solve", tmp_path / "s01.csv", "-o", taken)[0] == 2
     assert taken.read_text() == "mine"
+
+
+def test_a_stage_that_is_compiled_first_is_told_so():
+    told = []
+    clock, kernel = Clock(told.append), njit(lambda x: x + 1)
+    for _ in range(2):
+        with clock.stage("pose"):
+            kernel(1)
+    assert told == ["pose", f"pose, {FIRST_TIME}", "pose"]
+    assert list(clock.seconds) == ["pose"]

@@ -1,8 +1,11 @@
-"""How kernels are compiled that only other kernels call."""
+"""How kernels are compiled that only other kernels call, and word of any compiling."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numba import njit
+from numba.core.event import Event, Listener, install_listener
 
 # No fast mathematics that assumes finite numbers: what is missing is a NaN. And none
 # without signed zeros ("nsz"): np.isfinite would be true of every sum.
@@ -16,3 +19,23 @@ inner = njit(cache=True, fastmath=FAST, **WITHOUT_DOORS)
 # longer than what most of these do.
 LEAN: dict[str, Any] = {**WITHOUT_DOORS, "error_model": "numpy", "_nrt": False}
 lean = njit(cache=True, fastmath=FAST, **LEAN)
+
+
+class _Once(Listener):
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell: Callable[[], None] | None = tell
+
+    def on_start(self, event: Event) -> None:
+        tell, self._tell = self._tell, None
+        if tell is not None:
+            tell()
+
+    def on_end(self, event: Event) -> None:
+        pass
+
+
+@contextmanager
+def told_when_compiling(tell: Callable[[], None]) -> Iterator[None]:
+    """Call something once if a kernel has to be compiled; those kept are only read."""
+    with install_listener("numba:compile", _Once(tell)):
+        yield

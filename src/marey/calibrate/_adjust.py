@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from marey._threads import side_by_side
 from marey.calibrate._figure import Figure, Shape
 from marey.calibrate._rows import Prior
+from marey.calibrate._threads import side_by_side
 
 Array = np.ndarray
 

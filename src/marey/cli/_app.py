@@ -1,7 +1,7 @@
 """What all commands share: the application, the consoles and common arguments."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -52,10 +52,10 @@ def print_findings(findings: "Sequence[Finding]") -> None:
 
 
 @contextmanager
-def busy(what: str, quiet: bool = False) -> Iterator[None]:
-    """Show that work goes on, in a terminal only."""
+def busy(what: str, quiet: bool = False) -> Iterator[Callable[[str], None] | None]:
+    """Show that work goes on, in a terminal only; what is given there tells more."""
     if quiet or not err.is_terminal:
-        yield
-    else:
-        with err.status(escape(what)):
-            yield
+        yield None
+        return
+    with err.status(escape(what)) as status:
+        yield lambda more: status.update(escape(f"{what}: {more}"))

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from marey import synth
+from marey.cli._app import busy
 from marey.errors import OutputError
 from marey.io import read, read_motion, write
 from marey.metrics import compare
@@ -94,7 +95,8 @@ def _solve(
 ) -> Solution:
     """Write a recording, solve it, hold the answer to the truth and return it."""
     write(take, path, overwrite=True)
-    solution = solve(path, options=options)
+    with busy(f"solving {path.name}") as tell:
+        solution = solve(path, options=options, progress=tell)
     answer = path.with_name(f"{path.stem}_solved.bvh")
     write(solution, answer, overwrite=True)
     seconds = sum(solution.report.seconds.values())

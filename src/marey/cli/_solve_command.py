@@ -107,9 +107,10 @@ def solve(
     lengths = read_toml(measured, "lengths") if measured else {}
     by_hand = read_edits(edits) if edits else ()
     takes = [read(file, unit=unit, up=up, rate=rate, columns=columns) for file in files]
-    with busy("solving", quiet):
+    with busy("solving", quiet) as tell:
         solution = run(
             takes,
+            progress=tell,
             options=SolveOptions(
                 subject=subject,
                 segment="auto" if bodies.isdecimal() else bodies,

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from marey.edits import edits_of
 from marey.solution import Solution
 from marey.solve._bench import Bench
+from marey.solve._clock import Clock
 from marey.solve._desk import Change as Change
 from marey.solve._desk import Desk as Desk
 from marey.solve._desk import Score as Score
 from marey.solve._desk import Trial as Trial
 from marey.solve._figures import with_known
-from marey.solve._fit import Clock
 from marey.solve._options import SolveOptions as SolveOptions
 from marey.solve._takes import Recorded, taken
 
@@ -26,7 +26,8 @@ def solve(
     Args:
         recordings: Files or takes. Several share one skeleton: their sums are one fit.
         options: How to solve.
-        progress: Called with the name of each stage as it begins.
+        progress: Called with the name of each stage as it begins, and once more, with
+            a word on it, if it has to be compiled first.
 
     Raises:
         DataError: If there is nothing to solve, or the takes differ in their bodies.

@@ -16,8 +16,9 @@ from marey.rig import is_nameless
 from marey.segment import segment
 from marey.solution import Solution, Subject
 from marey.solve._bad import without_bad
+from marey.solve._clock import Clock
 from marey.solve._figures import Figure, calibrated, figures_of, posed
-from marey.solve._fit import Clock, Fitted, fit_all, mended_fit
+from marey.solve._fit import Fitted, fit_all, mended_fit
 from marey.solve._hand import Hand, Memory, walked
 from marey.solve._layout import layout_of
 from marey.solve._names import called

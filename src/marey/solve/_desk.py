@@ -13,8 +13,8 @@ from marey.segment import Template
 from marey.skeleton import Skeleton
 from marey.solution import Solution
 from marey.solve._bench import Bench
+from marey.solve._clock import Clock
 from marey.solve._figures import with_known
-from marey.solve._fit import Clock
 from marey.solve._options import SolveOptions
 from marey.solve._score import Change as Change
 from marey.solve._score import Score as Score
@@ -64,7 +64,8 @@ class Desk:
                 are; or recordings, which are solved first.
             options: How to solve; those of the answer when left out.
             edits: What was done before; the edits of the answer when left out.
-            progress: Called with the name of each stage as it begins.
+            progress: Called with the name of each stage as it begins, and once more,
+                with a word on it, if it has to be compiled first.
 
         Raises:
             DataError: If there is nothing to solve.

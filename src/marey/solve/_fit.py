@@ -1,8 +1,6 @@
 """Bodies, joints and tree of takes, and what the joints say is wrong with the takes."""
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -26,6 +24,7 @@ from marey.report import Finding
 from marey.rig import renamed
 from marey.rig.naming import Naming
 from marey.segment import segment
+from marey.solve._clock import Clock
 from marey.solve._hand import Found, Hand
 from marey.solve._hanging import Start, start_of
 from marey.solve._looks import likelier
@@ -58,23 +57,6 @@ ONE_BODY = Finding(
 
 # Repairs that need joints are looked for so many times, each time with a better tree.
 ROUNDS = 3
-
-
-class Clock:
-    """Seconds per stage, and word of each as it begins."""
-
-    def __init__(self, progress: Callable[[str], None] | None) -> None:
-        self.seconds: dict[str, float] = {}
-        self._progress = progress
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        if self._progress is not None:
-            self._progress(name)
-        start = time.perf_counter()
-        yield
-        spent = time.perf_counter() - start
-        self.seconds[name] = self.seconds.get(name, 0.0) + spent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
