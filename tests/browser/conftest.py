@@ -82,6 +82,12 @@ class Tab:
     def text(self, selector):
         return self.page.locator(selector).first.inner_text()
 
+    def fact(self, name):
+        """The value beside a name in the panel of the selection."""
+        there = self.page.get_by_text(name, exact=True)
+        fact = self.page.locator(".right .fact", has=there)
+        return fact.first.locator("b").inner_text()
+
 
 @pytest.fixture(scope="module")
 def open_tab(browser):

@@ -44,12 +44,6 @@ def shown(text):
     return [float(n) for n in re.findall(r"-?\d+\.?\d*", text.replace("−", "-"))]
 
 
-def row(tab, name):
-    """The value beside a name in the panel of the selection."""
-    fact = tab.page.locator(".right .fact", has=tab.page.get_by_text(name, exact=True))
-    return fact.first.locator("b").inner_text()
-
-
 def test_opens_from_a_file_without_the_network_and_without_complaint(open_tab, file):
     tab = open_tab(file.as_uri())
     tab.page.keyboard.press("Space")
@@ -180,10 +174,10 @@ def test_residuals_are_the_distances_from_the_figure(tab, walked, walk):
         away = np.where(filled, np.nan, away)
         tab.select(label)
         rms = 1000 * np.sqrt(np.nanmean(away**2))
-        assert float(row(tab, "Residual rms")) == pytest.approx(rms, abs=0.02)
+        assert float(tab.fact("Residual rms")) == pytest.approx(rms, abs=0.02)
         for frame in np.flatnonzero(np.isfinite(away))[[0, -1]]:
             tab.seek(int(frame))
-            now = float(row(tab, "Residual now"))
+            now = float(tab.fact("Residual now"))
             assert now == pytest.approx(1000 * away[frame], abs=0.03)
 
 
@@ -200,12 +194,12 @@ def test_gaps_are_the_distances_between_the_halves_of_a_joint(tab, walked):
     gap = 1000 * np.linalg.norm(np.subtract(*ends), axis=-1).reshape(-1)
     tab.select("LeftLowerLeg")
     rms = np.sqrt(np.nanmean(gap**2))
-    assert float(row(tab, "Gap rms")) == pytest.approx(rms, abs=0.02)
+    assert float(tab.fact("Gap rms")) == pytest.approx(rms, abs=0.02)
     fit = 1000 * fits.residual[edge]
-    assert float(row(tab, "Gap of the fit")) == pytest.approx(fit, abs=0.02)
+    assert float(tab.fact("Gap of the fit")) == pytest.approx(fit, abs=0.02)
     for frame in np.flatnonzero(np.isfinite(gap))[[0, -1]]:
         tab.seek(int(frame))
-        assert float(row(tab, "Gap now")) == pytest.approx(gap[frame], abs=0.02)
+        assert float(tab.fact("Gap now")) == pytest.approx(gap[frame], abs=0.02)
 
 
 def test_angles_are_those_of_the_motion(tab, walked):
@@ -345,7 +339,7 @@ def test_a_long_take_is_shown_whole(open_tab, tmp_path, rng):
     tab.page.keyboard.press("End")
     assert tab.snapshot["frame"] == 4999
     tab.select("m17")
-    shows = [int(n) for n in row(tab, "At").replace("−", "-").split()]
+    shows = [int(n) for n in tab.fact("At").replace("−", "-").split()]
     assert shows == pytest.approx(list(1000 * points[-1, 17]), abs=0.51)
 
 

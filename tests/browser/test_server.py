@@ -3,11 +3,13 @@
 import http.server
 import threading
 
+import numpy as np
 import pytest
 import samples
 
 import marey
-from marey.io.html import Beside, scene_of
+from marey.io import html
+from marey.view import Limits
 
 EVIL = """<!doctype html><title>evil</title><script>
 const at = new URL(location).searchParams.get("at");
@@ -88,7 +90,7 @@ def test_a_page_that_missed_the_news_catches_up(open_tab, viewer):
     """A scene fetched before the take was read, and a line opened after it."""
     tab = open_tab(viewer.url)
     tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
-    old = scene_of(None, Beside(title="walk.bvh", unsolved="not yet"))
+    old = html.scene_of(None, html.Beside(title="walk.bvh", unsolved="not yet"))
 
     def answer(route):
         route.fulfill(body=old, headers={"Scene-Version": "0"})
@@ -97,6 +99,29 @@ def test_a_page_that_missed_the_news_catches_up(open_tab, viewer):
     tab.page.reload()
     tab.until("document.querySelectorAll('.row.joint').length > 0")
     assert tab.complaints == []
+
+
+def test_what_is_selected_is_exact_where_few_frames_are_drawn(open_tab, walked):
+    """The curves and the rms of all frames, not of every sixth."""
+    limits = Limits(drawn=2000)
+    with marey.view(walked, browser=False, block=False, limits=limits) as viewer:
+        tab = open_tab(viewer.url)
+        tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
+        take = walked.take
+        assert tab.snapshot["frames"] < take.n_frames / 3
+        label = "RKNE"
+        away = html.strays(take, [walked.motion])[:, take.labels.index(label)]
+        every, drawn = (
+            f"{1000 * np.sqrt(np.nanmean(some**2)):.2f}" for some in (away, away[::6])
+        )
+        assert every != drawn
+        tab.select(label)
+        for _ in range(500):
+            if tab.fact("Residual rms") == every:
+                break
+            tab.page.wait_for_timeout(20)
+        assert tab.fact("Residual rms") == every
+        assert tab.complaints == []
 
 
 def test_what_was_not_built_in_does_not_run(open_tab, viewer):

@@ -8,7 +8,7 @@ from typing import Any
 from marey.edits import Edit, edit_of, read_edits, write_edits
 from marey.errors import DataError, FormatError, MareyError, OptionError
 from marey.io import load, read, read_motion, recognise
-from marey.io.html import Beside, scene_of
+from marey.io.html import MOST_DRAWN, Beside, scene_of
 from marey.motion import Motion
 from marey.solution import Solution
 from marey.solve import Desk, Trial
@@ -26,10 +26,12 @@ class Session:
     Args:
         tell: Called with word of what goes on: each stage as it begins, and the scene
             of the markers while they are being solved.
+        drawn: Frames times markers, sensors and joints that are drawn at most.
     """
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: Tell, *, drawn: int = MOST_DRAWN) -> None:
         self._tell = tell
+        self._drawn = drawn
         self._title = ""
         self._unsolved = ""
         self._thing: Thing | None = None
@@ -61,7 +63,8 @@ class Session:
         desk, unsolved = None, ""
         if not isinstance(thing, Motion):
             if isinstance(thing, Take):
-                waiting = Beside(title=title, unsolved="being solved")
+                why = "being solved"
+                waiting = Beside(title=title, unsolved=why, drawn=self._drawn)
                 self._tell({"scene": True}, scene_of(thing, waiting))
             try:
                 desk = self._laid_out(thing, known, notes)
@@ -98,6 +101,7 @@ class Session:
             unsolved=self._unsolved,
             editable=desk is not None,
             edits=[edit.record() for edit in desk.edits] if desk else (),
+            drawn=self._drawn,
         )
         return scene_of(self._shown(), beside)
 
@@ -128,6 +132,7 @@ class Session:
             title=self._title,
             editable=True,
             edits=[edit.record() for edit in (*desk.edits, trial.edit)],
+            drawn=self._drawn,
         )
         return _told(trial), scene_of(trial.solution, beside)
 

@@ -1,8 +1,8 @@
 """The worker: a process of its own that reads, solves and edits for the server.
 
 Files of strangers are parsed here, under limits, so that whatever happens to this
-process the server goes on. Run as `python -m marey.view._worker BYTES`: requests come
-in by standard input, answers go out by what standard output was.
+process the server goes on. Run as `python -m marey.view._worker BYTES DRAWN`: requests
+come in by standard input, answers go out by what standard output was.
 """
 
 import os
@@ -25,7 +25,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     # Whatever a library prints must not get between the answers.
     os.dup2(2, 1)
-    Worker(answers).serve(requests)
+    Worker(answers, drawn=int(sys.argv[2])).serve(requests)
     # Work that is under way has nobody left to tell.
     os._exit(0)
 
@@ -46,13 +46,13 @@ def limit_memory(size: int) -> None:
 class Worker:
     """Requests in, answers out; long work beside short questions."""
 
-    def __init__(self, answers: BinaryIO) -> None:
+    def __init__(self, answers: BinaryIO, *, drawn: int) -> None:
         from marey.view._session import Session
 
         self._answers = answers
         self._writing = threading.Lock()
         self._jobs: queue.Queue[dict[str, Any]] = queue.Queue()
-        self._session = Session(self._say)
+        self._session = Session(self._say, drawn=drawn)
 
     def serve(self, requests: BinaryIO) -> None:
         """Answer requests until there are no more."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from marey.io.html import MOST_DRAWN
 from marey.view._wire import Frame, framed, next_frame
 
 LEAST_MEMORY = 4 * 2**30
@@ -30,6 +31,10 @@ class Limits:
 
     upload: int = 512 * 2**20
     """Largest file that may be dropped on the page, in bytes."""
+
+    drawn: int = MOST_DRAWN
+    """Frames times markers, sensors and joints that are drawn; of longer takes only
+    every second, third, ... frame is, and what is selected is exact."""
 
     def memory_bytes(self) -> int:
         """Return the bytes the worker may have; 0 = no limit is known."""
@@ -111,7 +116,8 @@ class Workshop:
         await self.stop()
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "marey.view._worker", str(self._limits.memory_bytes())),
+            *("-m", "marey.view._worker"),
+            *(str(self._limits.memory_bytes()), str(self._limits.drawn)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             # Ctrl-C is the server's, which stops the worker itself.

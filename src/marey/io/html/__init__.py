@@ -13,6 +13,7 @@ from marey.io.html._figures import figures_of as figures_of
 from marey.io.html._figures import gaps_of as gaps_of
 from marey.io.html._figures import strays as strays
 from marey.io.html._page import read_page as read_page
+from marey.io.html._scene import MOST_DRAWN as MOST_DRAWN
 from marey.io.html._scene import Beside as Beside
 from marey.io.html._scene import scene_of as scene_of
 from marey.io.html._scene import title_of as title_of

@@ -64,6 +64,9 @@ class Beside:
     edits: Sequence[Mapping[str, Any]] = ()
     """The edits that are in the solution already."""
 
+    drawn: int = MOST_DRAWN
+    """Frames times markers, sensors and joints that are drawn at most."""
+
 
 def scene_of(
     thing: Solution | Motion | Take | None, beside: Beside | None = None
@@ -78,7 +81,8 @@ def scene_of(
     """
     beside = beside or Beside()
     takes, figures, solution = _parts(thing)
-    drawn = _Drawn(Arrays(), _stride(takes, figures), figures, solution)
+    stride = _stride(takes, figures, beside.drawn)
+    drawn = _Drawn(Arrays(), stride, figures, solution)
     header = {
         "format": FORMAT_VERSION,
         "marey": version("marey"),
@@ -121,13 +125,13 @@ def _parts(
     return (take,), [lone_figure(thing)], None
 
 
-def _stride(takes: Sequence[Take], figures: Sequence[Figure]) -> int:
+def _stride(takes: Sequence[Take], figures: Sequence[Figure], most: int) -> int:
     joints = sum(figure.skeleton.n_joints for figure in figures)
     drawn = sum(
         take.n_frames * (len(take.labels) + len(take.sensor_names) + joints)
         for take in takes
     )
-    return max(-(-drawn // MOST_DRAWN), 1)
+    return max(-(-drawn // most), 1)
 
 
 def _name(take: Take, otherwise: str) -> str:

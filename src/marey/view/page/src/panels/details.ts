@@ -128,22 +128,33 @@ export class DetailsPanel {
     this.body.append(title, chart.root);
     this.charts.push(chart);
     chart.show(series.map((values, k) => ({ values, colour: `curve-${k + 1}` })));
+    if (axis) return;
+    this.whenExact(({ angles }) => {
+      const column = (k: number) => angles.filter((_, i) => i % 3 === k);
+      chart.show([0, 1, 2].map((k) => ({ values: column(k), colour: `curve-${k + 1}` })));
+    });
   }
 
   /** A distance over time and how often each size occurs, with its present value. */
   private addSeries(name: string, key: string, values: Float32Array): void {
-    this.body.append(fact(`${name} rms`, millimetres(rootMeanSquare(values)), "mm"));
+    const rms = fact(`${name} rms`, millimetres(rootMeanSquare(values)), "mm");
+    this.body.append(rms);
     this.addLive(`${name} now`, "mm", () => millimetres(values[this.state.frame]));
     const chart = this.addChart(`${name} over the take, mm`, [{ values, colour: "curve-1" }], millimetres, true);
     const histogram = new Histogram(millimetres);
     this.body.append(el("div", "caption", "How often, mm"), histogram.root);
     histogram.show(values);
-    if (this.state.performance.take.stride > 1)
-      void this.exact(this.state).then((all) => {
-        if (!all?.[key]) return;
-        chart.show([{ values: all[key], colour: "curve-1" }]);
-        histogram.show(all[key]);
-      });
+    this.whenExact(({ [key]: all }) => {
+      rms.children[1].textContent = millimetres(rootMeanSquare(all));
+      chart.show([{ values: all, colour: "curve-1" }]);
+      histogram.show(all);
+    });
+  }
+
+  /** Of a take that is drawn with a stride, do something with what is exact. */
+  private whenExact(use: (all: Record<string, Float32Array>) => void): void {
+    if (this.state.performance.take.stride === 1) return;
+    void this.exact(this.state).then((all) => all && use(all), () => undefined);
   }
 
   private addMarkersOf(subject: number, joint: number): void {
