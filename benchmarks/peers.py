@@ -29,15 +29,16 @@ from marey.pose._options import GaussNewtonOptions
 from marey.skeleton import Skeleton
 from marey.take import Take
 
-FEW, REPEATS = 10, 3
+FEW, REPEATS, SECONDS = 10, 3, 4.0  # of each tool at least so often and so long
 PLAIN = {"outlier": 0.0, "limits": False}
 
 
 def seconds_per_frame(run: Callable[[int], Any], frames: int) -> float:
     """Return the median time of a frame, beginnings taken out."""
     run(FEW)
-    spent = []
-    for _ in range(REPEATS):
+    spent: list[float] = []
+    begin = time.process_time()
+    while len(spent) < REPEATS or time.process_time() - begin < SECONDS:
         marks = [time.process_time()]
         for count in (FEW, frames):
             run(count)

@@ -20,6 +20,10 @@ inner = njit(cache=True, fastmath=FAST, **WITHOUT_DOORS)
 LEAN: dict[str, Any] = {**WITHOUT_DOORS, "error_model": "numpy", "_nrt": False}
 lean = njit(cache=True, fastmath=FAST, **LEAN)
 
+# For those that are called from one place: handing over all arrays of a tree and its
+# work takes as long as many of them do.
+inlined = njit(cache=True, fastmath=FAST, inline="always", **LEAN)
+
 
 class _Once(Listener):
     def __init__(self, tell: Callable[[], None]) -> None:

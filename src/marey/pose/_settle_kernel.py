@@ -2,7 +2,7 @@
 
 from typing import no_type_check
 
-from marey._lean_kernel import lean
+from marey._lean_kernel import inlined, lean
 from marey.pose._factor_kernel import solve
 from marey.pose._frame_kernel import copy, copy_rows, curve, gather, place, slope
 from marey.pose._limit_kernel import (
@@ -58,7 +58,7 @@ def strain(work, prior):
 
 
 @no_type_check
-@lean
+@inlined
 def reckon(tree, work, prior):
     """Write all that bears on the joints: the slope of the sums, and the pull.
 
@@ -77,7 +77,7 @@ def reckon(tree, work, prior):
 
 
 @no_type_check
-@lean
+@inlined
 def take_step(tree, work, prior, gated, damping):
     """Turn the sums into a step within the limits; return the fall it promises."""
     reckon(tree, work, prior)

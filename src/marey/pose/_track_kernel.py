@@ -5,7 +5,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
-from marey._lean_kernel import lean
+from marey._lean_kernel import inlined, lean
 from marey.pose._find_kernel import find
 from marey.pose._frame_kernel import copy, copy_rows, fill
 from marey.pose._limit_kernel import difference, retract
@@ -157,7 +157,7 @@ def _expect(root, q, speed_root, speed, expected_root, expected_q):
 
 
 @no_type_check
-@lean
+@inlined
 def _set_out(state, habits, path, scratch, q_out, root_out):
     """Write where the frame begins, and where the figure is expected in it."""
     root, q, speed_root, speed, _ = state
@@ -182,7 +182,7 @@ def _set_out(state, habits, path, scratch, q_out, root_out):
 
 
 @no_type_check
-@lean
+@inlined
 def _settled(tree, targets, work, seen, q, habits, scratch, attempt):
     """Settle in one attempt; return the cost and the steps taken.
 
@@ -226,7 +226,7 @@ def _settled(tree, targets, work, seen, q, habits, scratch, attempt):
 
 
 @no_type_check
-@lean
+@inlined
 def _search(tree, targets, work, seen, weight, state, habits, scratch):
     """Try to find the figure until it is found well; return the cost and the steps."""
     _, q, speed_root, speed, idle = state
