@@ -1,5 +1,7 @@
 """The parts of calibration: kernels against plain loops, rows, landmarks, frames."""
 
+import time
+
 import naive
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from marey.calibrate._pose_kernel import costs
 from marey.calibrate._poses import chosen_frames
 from marey.calibrate._reference import without_gaps
 from marey.calibrate._rows import Lengths, Prior, Rows
+from marey.calibrate._threads import side_by_side
 
 PARENT = np.array([-1, 0, 1, 2, 1, 0, 5])
 SEGMENT = np.sort([*np.repeat(np.arange(7), 2), 0, 3])
@@ -291,3 +294,14 @@ def test_unknowns_that_are_eliminated_and_restored_solve_the_whole(rng, count, m
 def test_what_is_not_positive_is_not_eliminated():
     assert not eliminate(np.diag([1.0, 0.0]), np.ones(2), 2)
     assert not eliminate(np.diag([1.0, np.nan]), np.ones(2), 2)
+
+
+def test_jobs_side_by_side_come_back_in_their_order():
+    def slow(k):
+        time.sleep(0.02 * (5 - k))
+        return k
+
+    assert side_by_side(slow, range(5)) == (0, 1, 2, 3, 4)
+    assert side_by_side(str, [7]) == ("7",)
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda k: 1 // k, [1, 0])

@@ -84,7 +84,6 @@ def equations(
     bent = slope[:, np.append(shared, n)]
     A, b = temper * bent.T @ bent, temper * bent.T @ left
     cost = temper * float(left @ left)
-
     markers, leverages = [], []
     for session, seen in enumerate(_reduced(figure, shape, poses, damping)):
         known, push, miss = prior.equations(shape, session, temper)
@@ -154,17 +153,17 @@ def adjusted(
     Levenberg-Marquardt on everything at once; a step counts only if it lowers the true
     cost.
     """
-    system = equations(figure, shape, poses, prior, temper, damping)
-    cost = system.cost
-    moved, gone, new = _step(figure, shape, poses, prior, temper, damping, system)
-    while not new <= cost and damping < MOST:
-        damping = max(damping * RAISED, FELT)
+    while True:
         system = equations(figure, shape, poses, prior, temper, damping)
-        moved, gone, new = _step(figure, shape, poses, prior, temper, damping, system)
-    if not new <= cost:
-        return Adjusted(shape, poses, system.leverage, damping, done=True)
+        moved, gone, cost = _step(figure, shape, poses, prior, temper, damping, system)
+        if cost <= system.cost:
+            break
+        if damping >= MOST:
+            return Adjusted(shape, poses, system.leverage, damping, done=True)
+        damping = max(damping * RAISED, FELT)
     grown = np.linalg.norm(moved.o, axis=1) - np.linalg.norm(shape.o, axis=1)
-    done = cost - new < ENOUGH * temper or bool(np.abs(grown).max() < STILL)
+    fall = system.cost - cost
+    done = fall < ENOUGH * temper or bool(np.abs(grown).max() < STILL)
     easier = max(damping * EASED, LEAST)
     return Adjusted(moved, gone, system.leverage, easier, done)
 

@@ -9,7 +9,16 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-from marey._lean_kernel import FAST
+from marey._lean_kernel import FAST, lean
+
+
+@no_type_check
+@lean
+def _dot(a, b, count):
+    total = 0.0
+    for k in range(count):
+        total += a[k] * b[k]
+    return total
 
 
 @no_type_check
@@ -53,12 +62,3 @@ def restore(A, b, rest, count):
         for k in range(i):
             x[k] -= A[i, k] * x[i]
     return x
-
-
-@no_type_check
-@njit(cache=True, fastmath=FAST, error_model="numpy")
-def _dot(a, b, count):
-    total = 0.0
-    for k in range(count):
-        total += a[k] * b[k]
-    return total
