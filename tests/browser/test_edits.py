@@ -120,16 +120,20 @@ def outcome(tab):
     return refused.inner_text() if refused.is_visible() else ""
 
 
+def changes_edits(tab, by, act):
+    """Do something and wait until so many edits more are listed."""
+    after = tab.page.locator(".edit").count() + by
+    act()
+    tab.until(f"document.querySelectorAll('.edit').length === {after}")
+
+
 def keep(tab):
-    tab.page.get_by_role("button", name="Keep").click()
+    changes_edits(tab, 1, tab.page.get_by_role("button", name="Keep").click)
     tab.until("!document.querySelector('.trial')")
-    tab.until("document.querySelectorAll('.edit').length > 0")
 
 
 def undo(tab):
-    before = tab.page.locator(".edit").count()
-    tab.page.get_by_role("button", name="Undo").click()
-    tab.until(f"document.querySelectorAll('.edit').length < {before}")
+    changes_edits(tab, -1, tab.page.get_by_role("button", name="Undo").click)
 
 
 def look(tab):
@@ -170,8 +174,7 @@ def test_what_was_undone_is_done_again(tab):
     keep(tab)
     after = look(tab)
     undo(tab)
-    tab.page.keyboard.press("Control+Shift+Z")
-    tab.until("document.querySelectorAll('.edit').length > 0")
+    changes_edits(tab, 1, lambda: tab.page.keyboard.press("Control+Shift+Z"))
     assert sees(tab, after) == after
 
 
@@ -203,6 +206,6 @@ def test_what_was_kept_is_in_the_file_in_the_order_it_was_done(tab, kept):
         keep(tab)
     assert [edit.do for edit in marey.read_edits(kept)] == ["kind", "ground"]
     lines = tab.page.locator(".edit").all_inner_texts()
-    assert [line.split()[0] for line in lines] == ["1", "2"]
+    assert [line[0] for line in lines] == ["1", "2"]
     undo(tab)
     assert [edit.do for edit in marey.read_edits(kept)] == ["kind"]

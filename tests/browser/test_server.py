@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 import samples
+from tabs import Tab
 
 import marey
 from marey.io import html
@@ -43,6 +44,9 @@ onload = async () => {
   ]));
 };
 </script>"""
+
+
+STATE = "fetch('/api/state')"
 
 
 @pytest.fixture(scope="module")
@@ -153,15 +157,13 @@ def test_a_hostile_page_next_door_gets_nothing(browser, viewer, evil):
     page = context.new_page()
     page.goto(viewer.url)
     origin = viewer.url.partition("/?")[0]
-    before = page.evaluate("fetch('/api/state').then((r) => r.text())")
+    Tab(page).until(f"{STATE}.then((r) => r.json()).then((s) => !s.busy)", 300)
+    before = page.evaluate(f"{STATE}.then((r) => r.text())")
     other = context.new_page()
     other.goto(f"{evil}/?at={origin}")
-    for _ in range(200):
-        if other.evaluate("!!window.results"):
-            break
-        other.wait_for_timeout(50)
+    Tab(other).until("!!window.results")
     results = other.evaluate("window.results")
     assert {results[name] for name in ("read", "json", "socket")} == {"failed"}
     assert results["simple"] in ("failed", "opaque")
-    assert page.evaluate("fetch('/api/state').then((r) => r.text())") == before
+    assert page.evaluate(f"{STATE}.then((r) => r.text())") == before
     context.close()

@@ -1,7 +1,8 @@
 """What the pages show: the scene, the edit being tried, and what is being done."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,8 @@ class Show:
             self.clients.tell({"type": "stage", "stage": self._busy})
         elif "scene" in message:
             self._waiting = data
-            self._changed()
+            self.version += 1
+            self._tell_state()
 
     def _begin(self, stage: str) -> int:
         """Be busy with a new job and return its number."""
@@ -91,10 +93,6 @@ class Show:
         if job == self._job:
             self._busy, self._waiting = "", b""
             self._tell_state()
-
-    def _changed(self) -> None:
-        self.version += 1
-        self.clients.tell({"type": "scene", "version": self.version})
 
     def _tell_state(self) -> None:
         self.clients.tell({"type": "state", **self.state})
@@ -124,7 +122,7 @@ class Show:
             self._source, self._scene, self._waiting = source, scene, b""
             note = result.pop("note")
             self._state = result
-            self._changed()
+            self.version += 1
             if note:
                 self.clients.tell({"type": "error", "message": note})
         finally:
@@ -144,7 +142,7 @@ class Show:
             self._scene = _empty(source.title, str(error))
         self._waiting = b""
         self._failed(error)
-        self._changed()
+        self.version += 1
 
     def _failed(self, error: Exception) -> None:
         lost = isinstance(error, LostError)
@@ -157,9 +155,9 @@ class Show:
         Raises:
             RefusedError: If it cannot be done, or something else is being done.
         """
-        result, self.trial = await self._ask("try", edit=edit)
-        self._state = {**self._state, "trial": True}
-        self._tell_state()
+        async with self._at_work():
+            result, self.trial = await self.workshop.ask("try", edit=edit)
+            self._state = {**self._state, "trial": True}
         return result
 
     async def change(self, kind: str) -> dict[str, Any]:
@@ -168,12 +166,12 @@ class Show:
         Raises:
             RefusedError: If it cannot be done, or something else is being done.
         """
-        self._state, scene = await self._ask(kind)
-        self.trial = b""
-        if scene:
-            self._scene = scene
-            self._changed()
-        self._tell_state()
+        async with self._at_work():
+            self._state, scene = await self.workshop.ask(kind)
+            self.trial = b""
+            if scene:
+                self._scene = scene
+                self.version += 1
         return self.state
 
     async def series(self, of: dict[str, int]) -> bytes:
@@ -186,10 +184,12 @@ class Show:
             # A worker that is gone is noticed only now: another can tell as well.
             with suppress(LostError):
                 return (await self.workshop.ask("series", of=of))[1]
-        return (await self._ask("series", of=of))[1]
+        async with self._at_work():
+            return (await self.workshop.ask("series", of=of))[1]
 
-    async def _ask(self, do: str, **request: Any) -> Frame:
-        """Return the worker's answer; a new worker first opens what is shown."""
+    @asynccontextmanager
+    async def _at_work(self) -> AsyncIterator[None]:
+        """Be busy with one thing; a new worker first opens what is shown."""
         if self._busy:
             raise RefusedError(
                 f"marey is still at work ({self._busy}): wait until it is done"
@@ -199,7 +199,7 @@ class Show:
         try:
             if self._source is not None and not self._at_desk:
                 self._state = (await self._opened(self._source))[0]
-            return await self.workshop.ask(do, **request)
+            yield
         except LostError as error:
             self._failed(error)
             raise RefusedError(f"{error}; {GO_ON}") from None

@@ -72,14 +72,15 @@ export class Editor {
     if (message.type === "line") this.busy.textContent = message.lost ? LOST : "";
     if (message.type === "stage") this.busy.textContent = message.stage ? `${message.stage} …` : "";
     if (message.type === "error") this.complain(message.message);
-    if (message.type === "state") this.showDesk(message);
-    if ("version" in message) await this.keepUp(message.version);
+    if (message.type === "state") await this.keepUp(message);
   }
 
-  /** Fetch the scene that the server speaks of, unless it is the one that is shown. */
-  private async keepUp(version: number): Promise<void> {
-    if (this.trying || version === this.server.version) return;
-    this.server.version = version;
+  /** Show what the server speaks of; news older than what is shown is no news. */
+  private async keepUp(desk: Desk): Promise<void> {
+    if (desk.version < this.server.version) return;
+    this.showDesk(desk);
+    if (this.trying || desk.version === this.server.version) return;
+    this.server.version = desk.version;
     await this.load(false);
   }
 

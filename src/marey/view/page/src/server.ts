@@ -43,7 +43,6 @@ export interface Recording {
 
 export type Message =
   | { type: "stage"; stage: string }
-  | { type: "scene"; version: number }
   | ({ type: "state" } & Desk)
   | { type: "error"; message: string }
   | { type: "line"; lost: boolean };
