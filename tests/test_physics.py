@@ -220,6 +220,22 @@ def test_a_person_weighs_what_people_of_that_height_do():
     assert thigh / masses.mass.sum() == pytest.approx(0.1416, abs=0.003)
 
 
+def test_a_thigh_turns_about_its_hip_as_it_does_in_people():
+    """With 0.525 of its length: its centre at 0.41, and 0.33 about that."""
+    skeleton = synth.human(height=1.8).skeleton
+    masses = masses_of(skeleton, nodes_of(skeleton, limits=True))
+    hip, knee = (skeleton.index(f"Left{name}Leg") for name in ("Upper", "Lower"))
+    node = nodes_of(skeleton, limits=True).of_joint[hip]
+    bone = skeleton.offset[knee]
+    centre = bone / np.linalg.norm(bone) @ masses.centre[node]
+    length = np.linalg.norm(bone)
+    assert centre / length == pytest.approx(0.4095)
+    aside = np.cross(bone, [1.0, 0.0, 0.0])
+    aside /= np.linalg.norm(aside)
+    own = aside @ masses.inertia[node] @ aside / masses.mass[node]
+    assert np.sqrt(own + centre**2) / length == pytest.approx(0.525, abs=1e-3)
+
+
 def test_a_capsule_is_as_hard_to_turn_as_its_points(rng):
     from marey.pose._masses import _capsule
 
@@ -230,7 +246,9 @@ def test_a_capsule_is_as_hard_to_turn_as_its_points(rng):
     inside = np.linalg.norm(box - ends[0] - share[:, None] * way, axis=1) < radius
     x = box[inside] - ends.mean(axis=0)
     points = np.mean(np.sum(x**2, axis=1)) * np.eye(3) - x.T @ x / len(x)
-    np.testing.assert_allclose(_capsule(ends, 1.0, radius), points, atol=0.02)
+    np.testing.assert_allclose(
+        _capsule(0, ends, 1.0, radius).inertia, points, atol=0.02
+    )
 
 
 def test_a_hand_held_to_the_world_stays_there(walk):

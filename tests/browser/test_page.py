@@ -303,6 +303,42 @@ def test_takes_are_chosen_and_subjects_stand_side_by_side(open_tab, walked, tmp_
     assert tab.complaints == []
 
 
+@pytest.fixture(scope="module")
+def looks(walked):
+    """Four frames at rest: one marker seen, filled, then far off and filled there."""
+    take, subject, motion = walked.take, walked.subjects[0], walked.motion
+    still = np.arange(take.n_frames)
+    still[30:34] = 30
+    points, filled = take.points[still], take.filled[still]
+    marker = take.labels.index("LSHN")
+    filled[30:34, marker] = [False, True, False, True]
+    points[32:34, marker, 2] += 0.3
+    held = {"T_world_root": motion.T_world_root[still], "wxyz": motion.wxyz[still]}
+    rested = replace(motion, **held)
+    return replace(
+        walked,
+        takes=(replace(take, points=points, filled=filled),),
+        subjects=(replace(subject, motions=(rested,)),),
+    )
+
+
+def test_markers_look_as_they_are(open_tab, looks, tmp_path):
+    """Balls, diamonds and crosses, in places where nothing else changes."""
+    marey.write(looks, tmp_path / "looks.html")
+    tab = open_tab((tmp_path / "looks.html").as_uri())
+    pictures = {}
+    tab.select("LSHN")
+    for frame, word in ((30, "seen"), (31, "filled"), (32, "outlier"), (33, "filled")):
+        tab.seek(frame)
+        assert tab.fact("Now") == word
+        spot = tab.page.evaluate("name => marey.where(name)", "LSHN")
+        tab.ask("marey.draw()")
+        around = {"x": spot["x"] - 8, "y": spot["y"] - 8, "width": 16, "height": 16}
+        pictures[frame] = tab.page.screenshot(clip=around)
+    assert pictures[30] != pictures[31]
+    assert pictures[32] != pictures[33]
+
+
 NASTY = "<img src=x onerror=alert(1)>"
 
 

@@ -38,6 +38,15 @@ SHARES = {
     "Foot": 0.0137,
 }
 
+# Of limbs, in shares of their length: where the centre of mass is from the upper end,
+# and the radii of gyration across (the mean of both) and along; the same table.
+LIMBS = {
+    "UpperArm": (0.5772, 0.277, 0.158),
+    "LowerArm": (0.4574, 0.271, 0.121),
+    "UpperLeg": (0.4095, 0.329, 0.149),
+    "LowerLeg": (0.4395, 0.249, 0.102),
+}
+
 # Who has these is a person.
 PERSON = ("Hips", "LeftUpperLeg", "RightUpperLeg", "LeftUpperArm", "RightUpperArm")
 
@@ -64,21 +73,21 @@ def masses_of(skeleton: Skeleton, nodes: Nodes) -> Masses:
     """Return mass and inertia of the bodies of a skeleton.
 
     Every bone is a capsule. People, known by the names of their joints, have the
-    weight of their height, shared out by anthropometry (de Leva, 1996), and capsules
-    as thick as that weighs; others have capsules of one slenderness.
+    weight of their height, shared out by anthropometry (de Leva, 1996), which tells
+    centres and inertia of their limbs too, and capsules as thick as that weighs;
+    others have capsules of one slenderness.
     """
     n = len(nodes.tree.parent)
     bones = _bones(skeleton, nodes)
     weigh = _human if set(PERSON) <= set(skeleton.names) else _plain
-    capsules = weigh(skeleton, bones)
-    total = sum(mass for _, _, mass, _ in capsules)
+    parts = weigh(skeleton, bones)
+    total = sum(part.mass for part in parts)
     mass, moment = np.zeros(n), np.zeros((n, 3))
     about = np.zeros((n, 3, 3))
-    for node, ends, m, radius in capsules:
-        centre = 0.5 * (ends[0] + ends[1])
-        mass[node] += m
-        moment[node] += m * centre
-        about[node] += _capsule(ends, m, radius) + m * steiner(centre)
+    for part in parts:
+        mass[part.node] += part.mass
+        moment[part.node] += part.mass * part.centre
+        about[part.node] += part.inertia + part.mass * steiner(part.centre)
     bearing = np.unique(nodes.of_joint)
     light = bearing[mass[bearing] < LEAST * total]
     about[light] += (LEAST * total - mass[light])[:, None, None] * (
@@ -91,7 +100,16 @@ def masses_of(skeleton: Skeleton, nodes: Nodes) -> Masses:
 
 
 _Bone = tuple[int, int, Float[Array, "2 3"]]
-_Capsule = tuple[int, Float[Array, "2 3"], float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """The flesh of one bone, in its node; inertia about its centre."""
+
+    node: int
+    mass: float
+    centre: Float[Array, " 3"]
+    inertia: Float[Array, "3 3"]
 
 
 def _bones(skeleton: Skeleton, nodes: Nodes) -> list[_Bone]:
@@ -111,19 +129,19 @@ def _size(skeleton: Skeleton) -> float:
     return max(float(np.ptp(place, axis=0).max()), 1e-3)
 
 
-def _plain(skeleton: Skeleton, bones: list[_Bone]) -> list[_Capsule]:
-    capsules = []
+def _plain(skeleton: Skeleton, bones: list[_Bone]) -> list[_Part]:
+    parts = []
     for _, node, ends in bones:
         length = float(np.linalg.norm(ends[1] - ends[0]))
         radius = SLENDER * length
         volume = np.pi * radius**2 * (length + 4.0 / 3.0 * radius)
-        capsules.append((node, ends, DENSITY * volume, radius))
-    if not sum(mass for _, _, mass, _ in capsules) > 0.0:
-        return [(0, np.zeros((2, 3)), 1.0, 0.1)]
-    return capsules
+        parts.append(_capsule(node, ends, DENSITY * volume, radius))
+    if not sum(part.mass for part in parts) > 0.0:
+        return [_capsule(0, np.zeros((2, 3)), 1.0, 0.1)]
+    return parts
 
 
-def _human(skeleton: Skeleton, bones: list[_Bone]) -> list[_Capsule]:
+def _human(skeleton: Skeleton, bones: list[_Bone]) -> list[_Part]:
     height = float(np.ptp(skeleton.rest()[:, 2, 3]))
     share = {name: _share(name) for name in skeleton.names}
     if "Head" not in share and "Neck" in share:
@@ -139,24 +157,46 @@ def _human(skeleton: Skeleton, bones: list[_Bone]) -> list[_Capsule]:
         )
         for name in named
     }
-    capsules = []
+    parts = []
     for joint, node, ends in bones:
         name = skeleton.names[joint]
         own = float(np.linalg.norm(ends[1] - ends[0]))
         mass = weight * share[name] * own / max(length[name], 1e-9)
-        radius = np.sqrt(mass / DENSITY / np.pi / max(own, 1e-3))
-        capsules.append((node, ends, mass, float(radius)))
-    return capsules
+        if _plainly(name) in LIMBS and 0.0 < own == length[name]:
+            parts.append(_limb(node, ends, mass, *LIMBS[_plainly(name)]))
+        else:
+            radius = np.sqrt(mass / DENSITY / np.pi / max(own, 1e-3))
+            parts.append(_capsule(node, ends, mass, float(radius)))
+    return parts
+
+
+def _plainly(name: str) -> str:
+    """Return the name of a joint without its side."""
+    return name.removeprefix("Left").removeprefix("Right")
 
 
 def _share(name: str) -> float:
-    return SHARES.get(name.removeprefix("Left").removeprefix("Right"), 0.0)
+    return SHARES.get(_plainly(name), 0.0)
 
 
-def _capsule(
-    ends: Float[Array, "2 3"], mass: float, radius: float
-) -> Float[Array, "3 3"]:
-    """Return the inertia about its centre of a cylinder with round ends."""
+def _limb(
+    node: int,
+    ends: Float[Array, "2 3"],
+    mass: float,
+    centre: float,
+    across: float,
+    along: float,
+) -> _Part:
+    """Return a limb of known centre and radii of gyration, in shares of its length."""
+    bone = ends[1] - ends[0]
+    square = float(bone @ bone)
+    inertia = across**2 * square * np.eye(3)
+    inertia += (along**2 - across**2) * np.outer(bone, bone)
+    return _Part(node, mass, ends[0] + centre * bone, mass * inertia)
+
+
+def _capsule(node: int, ends: Float[Array, "2 3"], mass: float, radius: float) -> _Part:
+    """Return a cylinder with round ends."""
     bone = ends[1] - ends[0]
     length = float(np.linalg.norm(bone))
     along = bone / length if length > 0.0 else np.zeros(3)
@@ -165,7 +205,8 @@ def _capsule(
     own = 0.5 * tube * radius**2 + 0.4 * ball * radius**2
     across = tube * (length**2 / 12.0 + 0.25 * radius**2)
     across += ball * (0.4 * radius**2 + 0.25 * length**2 + 0.375 * length * radius)
-    return np.asarray(across * np.eye(3) + (own - across) * np.outer(along, along))
+    inertia = across * np.eye(3) + (own - across) * np.outer(along, along)
+    return _Part(node, mass, ends.mean(axis=0), inertia)
 
 
 def steiner(centre: Float[Array, "*item 3"]) -> Float[Array, "*item 3 3"]:
