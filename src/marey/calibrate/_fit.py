@@ -75,7 +75,7 @@ def posed(start: Start, sessions: tuple[Array, ...], most: int) -> tuple[Poses, 
     """Return the chosen frames of all sessions with the poses of the first shape."""
     out = []
     for session, points in enumerate(sessions):
-        some = points[chosen_frames(points, most)][:, start.order]
+        some = points[np.ix_(chosen_frames(points, most), start.order)]
         out.append(first_poses(start.figure, start.shape, session, some))
     return settled(start.figure, start.shape, tuple(out), 12, 1e-3)
 
