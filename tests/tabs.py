@@ -1,4 +1,4 @@
-"""A page in a browser, asked and waited for."""
+"""A page in a browser, asked, waited for and used."""
 
 import time
 from dataclasses import dataclass, field
@@ -20,6 +20,13 @@ class Tab:
         end = time.monotonic() + seconds
         while not self.ask(script):
             assert time.monotonic() < end, f"never so: {script}"
+            self.page.wait_for_timeout(20)
+
+    def until_texts(self, selector, wanted, seconds=60.0):
+        """Wait until the elements of a selector have these texts, in order."""
+        end = time.monotonic() + seconds
+        while (found := self.page.locator(selector).all_text_contents()) != wanted:
+            assert time.monotonic() < end, f"{selector}: {found}, never {wanted}"
             self.page.wait_for_timeout(20)
 
     def settle(self):
@@ -47,3 +54,52 @@ class Tab:
         there = self.page.get_by_text(name, exact=True)
         fact = self.page.locator(".right .fact", has=there)
         return fact.first.locator("b").inner_text()
+
+
+def put_right(tab, name):
+    """Select something and open what can be done to it."""
+    assert tab.select(name)
+    tab.ask("document.querySelector('details.actions').open = true")
+    return tab.page.locator("details.actions")
+
+
+def choose(tab, name, row, value, label):
+    actions = put_right(tab, name)
+    line = actions.locator(".action", has=tab.page.get_by_text(row, exact=True))
+    line.locator("select").select_option(label=value)
+    line.get_by_role("button", name=label).click()
+
+
+def press(tab, name, label):
+    put_right(tab, name).get_by_role("button", name=label).click()
+
+
+def rename(tab, name, to):
+    field = put_right(tab, name).get_by_label("Rename")
+    field.fill(to)
+    field.press("Enter")
+
+
+def drag(tab, name):
+    press(tab, name, "Drag in the scene")
+    tab.settle()
+    spot = tab.page.evaluate("name => marey.where(name)", name)
+    mouse = tab.page.mouse
+    mouse.move(spot["x"], spot["y"])
+    mouse.down()
+    for step in range(1, 9):
+        mouse.move(spot["x"] + 2 * step, spot["y"] - step)
+    mouse.up()
+
+
+def outcome(tab):
+    """Wait for the answer to an edit: tried, or refused with the reason."""
+    tab.until("document.querySelector('.trial, .refused:not([hidden])')", 300)
+    refused = tab.page.locator(".refused")
+    return refused.inner_text() if refused.is_visible() else ""
+
+
+def decide(tab, what):
+    """Keep or drop the edit that is being tried, and wait until it is gone."""
+    tab.page.get_by_role("button", name=what, exact=True).click()
+    tab.until("!document.querySelector('.trial')")

@@ -11,9 +11,8 @@ import marey
 from marey import geometry, synth
 from marey.pose import fit_pose
 from marey.pose._fitness_kernel import Wishes, fitness_of, slopes_of
-from marey.pose._targets import worn
-from marey.pose._tree import nodes_of
-from marey.pose.bfgs import BfgsOptions, _targets, fit
+from marey.pose._follow import Names, dressed
+from marey.pose.bfgs import BfgsOptions, fit
 from marey.rig.lengths import resized
 from marey.synth._angles import joint_angles
 
@@ -30,10 +29,9 @@ class Frame:
         self.points = rng.normal(size=(len(skeleton.marker_labels), 3))
         self.points[4] = np.nan
         self.sensors = geometry.transform_exp(rng.normal(size=(2, 6)))
-        self.nodes = nodes_of(self.skeleton, limits=True)
-        names = skeleton.marker_labels
-        mine = worn(self.skeleton, self.nodes, names, names, skeleton.sensor_names)
-        self.targets = _targets(self.skeleton, self.nodes, mine, BfgsOptions(**SDS))
+        labels = skeleton.marker_labels
+        names = Names(labels, labels, skeleton.sensor_names)
+        self.nodes, _, self.targets = dressed(self.skeleton, names, BfgsOptions(**SDS))
         self.slopes = slopes_of(self.nodes.tree)
         m = len(self.nodes.tree.parent)
         self.base = self.turned(rng, m)

@@ -1,6 +1,7 @@
 """Calibration: exact data give exact bones, doubts are honest, nothing breaks it."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from marey.skeleton import Skeleton
 from marey.take import Take
 
 MILLIMETRE = 1e-3
+Z = np.array([0.0, 0.0, 1.0])
 BRANCHED = (-1, 0, 1, 1, 0, 4)
 
 
@@ -246,21 +248,73 @@ def test_outliers_lose_their_weight(rng):
 # --- hinges ---------------------------------------------------------------------------
 
 
-def test_a_joint_that_turns_about_one_axis_is_a_hinge(rng):
-    z = np.array([0.0, 0.0, 1.0])
+def flat_linkage(rng):
+    """Three bones whose two hinges, both along z, are 0.3 m apart."""
     true = linkage(rng, (-1, 0, 1))
     flat = true.offset * [1.0, 1.0, 0.0]
     flat[1:] *= 0.3 / np.linalg.norm(flat[1:], axis=1, keepdims=True)
-    true = replace(true, offset=flat)
-    wxyz = swung(rng, 3, 60, 0.8, axes=(None, z, z))
+    return replace(true, offset=flat)
+
+
+def slid(true, along):
+    """The same linkage, its joints elsewhere along their hinges."""
+    start = replace(true, offset=true.offset + np.outer([0.0, *along], Z))
+    shift = np.cumsum([0.0, *along])[true.marker_joint]
+    return replace(start, marker_offset=true.marker_offset - np.outer(shift, Z))
+
+
+def test_a_joint_that_turns_about_one_axis_is_a_hinge(rng):
+    true = flat_linkage(rng)
+    wxyz = swung(rng, 3, 60, 0.8, axes=(None, Z, Z))
     take = filmed(true, wxyz, rng, noise=0.2 * MILLIMETRE)
     # A start anywhere along the axes: the bone comes out as long as they are apart.
-    along = np.array([0.0, 0.1, -0.2])
-    start = replace(true, offset=true.offset + along[:, None] * z)
-    shift = np.array([0.0, 0.1, -0.1])[true.marker_joint]
-    start = replace(start, marker_offset=true.marker_offset - shift[:, None] * z)
-    found = calibrate(start, take).skeleton
+    found = calibrate(slid(true, (0.1, -0.2)), take).skeleton
     assert found.lengths[2] == pytest.approx(0.3, abs=0.5 * MILLIMETRE)
+
+
+def test_a_hinge_is_one_after_its_markers_were_put_on_anew(rng):
+    true = flat_linkage(rng)
+    takes = [
+        filmed(day, swung(rng, 3, 60, 0.8, axes=(None, Z, Z)), rng, noise=2e-4)
+        for day in (true, put_on_again(true, rng, 0.005))
+    ]
+    found = calibrate(slid(true, (0.1, -0.2)), takes)
+    assert codes(found).count("joint-open") == 2
+    sd = float(found.skeleton.length_sd[2])
+    assert sd < 0.5 * MILLIMETRE
+    assert found.skeleton.lengths[2] == pytest.approx(0.3, abs=3.0 * sd)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_about_one_axis_today_and_another_tomorrow_is_a_ball(rng, order):
+    true = linkage(rng, (-1, 0, 1))
+    takes = [
+        filmed(true, swung(rng, 3, 60, 0.8, axes=(None, None, axis)), rng)
+        for axis in np.eye(3)[:2]
+    ]
+    found = calibrate(off_by(true, rng, 0.01), [takes[k] for k in order])
+    assert found.rms < 1e-6
+    assert codes(found) == ["calibrated"]
+
+
+def test_the_order_of_takes_does_not_matter(rng):
+    """Neither for what a joint is nor for where: still, a hinge or a ball at first."""
+    true = linkage(rng, (-1, 0, 1))
+    axes = [(None, 0.0 * Z, 0.0 * Z), (None, Z, Z), (None, None, None)]
+    takes = [
+        filmed(true, swung(rng, 3, 60, 0.6, axes=own), rng, noise=2e-4) for own in axes
+    ]
+    start = off_by(true, rng, 0.01)
+    usual = calibrate(start, takes)
+    assert usual.skeleton.lengths[2] == pytest.approx(true.lengths[2], abs=1e-3)
+    assert "joint-open" not in codes(usual)
+    for order in permutations(range(3)):
+        found = calibrate(start, [takes[k] for k in order])
+        assert (found.skeleton.offset == usual.skeleton.offset).all()
+        assert (found.marker_noise == usual.marker_noise[list(order)]).all()
+        for skeleton, k in zip(found.skeletons, order, strict=True):
+            assert (skeleton.marker_offset == usual.skeletons[k].marker_offset).all()
+        assert found.findings == usual.findings
 
 
 def test_the_axis_of_a_known_hinge_is_refined(rng):

@@ -771,3 +771,86 @@ def run(*arguments):
     with pytest.raises(SystemExit) as stop:
         main([str(argument) for argument in arguments])
     return stop.value.code
+
+
+# --- what was marked as bad before the desk -------------------------------------------
+
+
+BAD = Edit(do="bad", first=10, last=30)
+RENAME = Edit(do="rename", name="bar1", to="frame")
+
+
+def saved(desk, path):
+    """The answer of a desk, from a file."""
+    marey.write(desk.solution, path, overwrite=True)
+    return marey.load(path)
+
+
+def marks(solution):
+    """How often frames are told to be bad: as findings, and in the history."""
+    found = sum(f.code == "marked-bad" for f in solution.report.findings)
+    return found, sum("marked as bad" in line for line in solution.takes[0].history)
+
+
+def test_frames_marked_as_bad_before_a_file_was_written_stay_so(linkage, tmp_path):
+    first = laid(linkage, edits=[BAD])
+    loaded = saved(first, tmp_path / "bad.marey")
+    desk = Desk(loaded)
+    assert desk.solution is loaded
+    assert desk.edits == (BAD,)
+    assert not desk.can_undo
+    with pytest.raises(marey.OptionError, match="only frames marked as bad before"):
+        desk.undo()
+    trial = desk.attempt(RENAME)
+    assert marks(loaded) == marks(trial.solution) == (1, 1)
+    assert_same(trial.solution, linked(linkage, BAD, RENAME), atol=1e-12)
+    desk.keep(trial)
+    assert desk.edits == (BAD, RENAME)
+    assert_same(desk.undo(), loaded)
+    assert not desk.can_undo
+
+
+def test_what_is_marked_as_bad_on_the_desk_can_be_undone(linkage, tmp_path):
+    """Even if the very same had been marked before."""
+    loaded = saved(laid(linkage, edits=[BAD]), tmp_path / "bad.marey")
+    desk = Desk(loaded)
+    other = Edit(do="bad", first=40, last=50)
+    for edit in (other, BAD):
+        kept = desk.keep(desk.attempt(edit))
+        assert marks(kept) == (2, 2)
+        assert desk.undo() is loaded
+        desk.redo()
+        desk.undo()
+
+
+def test_undo_passes_over_what_cannot_be_undone(linkage, tmp_path):
+    first = laid(linkage, edits=[RENAME, BAD])
+    desk = Desk(saved(first, tmp_path / "bad.marey"))
+    assert desk.can_undo
+    back = desk.undo()
+    assert desk.edits == (BAD,)
+    assert back.skeleton.names[0] == "bar1"
+    assert marks(back) == (1, 1)
+    assert not desk.can_undo
+    again = desk.redo()
+    assert desk.edits == (RENAME, BAD)
+    assert again.skeleton.names[0] == "frame"
+
+
+def test_edits_given_with_an_answer_do_not_mark_it_twice(linkage, tmp_path):
+    """Nor do they leave out what was marked before."""
+    loaded = saved(laid(linkage, edits=[BAD]), tmp_path / "bad.marey")
+    for edits in ([RENAME], [BAD, RENAME]):
+        desk = Desk(loaded, edits=edits)
+        assert desk.edits == (BAD, RENAME)
+        assert marks(desk.solution) == (1, 1)
+    desk = Desk(loaded, edits=[RENAME, BAD])
+    assert desk.edits == (RENAME, BAD)
+    assert marks(desk.solution) == (1, 1)
+
+
+def test_a_trial_of_another_name_tells_nothing_new(sensors):
+    _, desk = sensors
+    trial = desk.attempt(Edit(do="rename", name="LeftFoot", to="JOE:Shoe"))
+    assert "Shoe" in trial.solution.skeleton.names
+    assert (trial.changes, trial.findings) == ((), ())

@@ -171,3 +171,33 @@ def test_the_page_on_edits_has_them_all():
     rows = re.findall(r"^\| `([\w-]+)` \| ([^|]+) \|", text, re.MULTILINE)
     told = {do: re.findall(r"`(\w+)`", cells) for do, cells in rows}
     assert told == {do: [*NEEDED[do], *OPTIONAL.get(do, ())] for do in NEEDED}
+
+
+@pytest.mark.parametrize("size", [0.5, 1.0, 2.0, 1e3])
+def test_the_ground_is_told_where_the_plane_is(size):
+    """However long the normal is."""
+    up = Edit(do="ground", normal=(0.0, 0.0, size), height=0.25 * size)
+    assert str(up) == "ground set at 250 mm"
+    slope = Edit(do="ground", normal=(0.6 * size, 0.0, 0.8 * size), height=-0.1 * size)
+    assert str(slope) == "ground set at -100 mm"
+
+
+@pytest.mark.parametrize("name", ["x:", "x: ", ":", "a:b:"])
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"do": "rename", "name": "a", "to": ...},
+        {"do": "merge", "bodies": ["a", "b"], "name": ...},
+        {"do": "split", "body": "a", "markers": ["m"], "name": ...},
+    ],
+    ids=["rename", "merge", "split"],
+)
+def test_a_subject_alone_is_no_name(record, name):
+    record = {key: name if value is ... else value for key, value in record.items()}
+    with pytest.raises(marey.OptionError, match="need a name, not only a subject's"):
+        edit_of(record)
+
+
+def test_a_table_is_no_list_of_names():
+    with pytest.raises(marey.OptionError, match="a list of names"):
+        edit_of({"do": "merge", "bodies": {"a": 1, "b": 2}})

@@ -385,6 +385,42 @@ def test_agrees_with_svd_under_noise_weights_and_gaps(rng, noise):
     close(np.linalg.det(R), 1.0, atol=1e-14)
 
 
+@given(rng=seeds, batch=st.sampled_from([(), (7,), (3, 4), (0,)]))
+@quick
+def test_the_nearest_rotation_is_proper_and_none_is_nearer(rng, batch):
+    """The least distance: tr R^T M is the most, s1 + s2 and, if not mirrored, s3."""
+    M = rng.normal(size=(*batch, 3, 3))
+    R = geometry.nearest_rotation(M)
+    close(R @ R.mT, np.broadcast_to(np.eye(3), M.shape), atol=1e-13)
+    close(np.linalg.det(R), np.ones(batch), atol=1e-13)
+    s = np.linalg.svd(M, compute_uv=False)
+    most = s[..., 0] + s[..., 1] + np.sign(np.linalg.det(M)) * s[..., 2]
+    close(np.sum(R * M, axis=(-1, -2)), most, atol=1e-12)
+    others = geometry.rotation_exp(rng.normal(size=(200, *batch, 3)))
+    off, away = (np.sum((M - X) ** 2, axis=(-1, -2)) for X in (R, R @ others))
+    assert (off <= away + 1e-12).all()
+
+
+@given(rng=seeds, scale=st.sampled_from([1e-9, 1.0, 1e9]))
+@quick
+def test_the_nearest_rotation_of_a_rotation_is_itself_and_turns_with_it(rng, scale):
+    A, R, B = geometry.rotation_exp(rng.normal(size=(3, 5, 3)))
+    close(geometry.nearest_rotation(scale * R), R, atol=1e-13)
+    M = R + 0.3 * rng.normal(size=R.shape)
+    wanted = A @ geometry.nearest_rotation(M) @ B
+    close(geometry.nearest_rotation(A @ M @ B), wanted, atol=1e-9)
+    one = np.array([geometry.nearest_rotation(m) for m in M])
+    np.testing.assert_array_equal(geometry.nearest_rotation(M), one)
+
+
+def test_of_an_unknown_matrix_the_nearest_rotation_is_unknown(rng):
+    M = rng.normal(size=(3, 3, 3))
+    M[1, 2, 0] = np.nan
+    R = geometry.nearest_rotation(M)
+    assert np.isnan(R[1]).all()
+    np.testing.assert_array_equal(R[::2], geometry.nearest_rotation(M[::2]))
+
+
 @given(rng=seeds)
 @quick
 def test_planar_sets_are_exact_and_a_mirror_image_gives_no_reflection(rng):

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import os
 import zipfile
 
 import numpy as np
@@ -162,3 +163,35 @@ def test_what_it_does_not_hold_is_said(tmp_path):
     marey.write(samples.skeleton(), tmp_path / "s.npz")
     with pytest.raises(marey.FormatError, match="expected a motion, found a skeleton"):
         marey.read_motion(tmp_path / "s.npz")
+
+
+def test_a_file_whose_name_is_no_text_is_kept_by_that_name(tmp_path):
+    """Bytes that are not UTF-8 come back as they were, quotes and slashes too."""
+    take = samples.take()
+    path = os.fsdecode(b'/data/w\xff"\\\xfe.trc')
+    source = dataclasses.replace(take.source, path=path)
+    odd = dataclasses.replace(take, source=source)
+    marey.write(odd, tmp_path / "odd.marey")
+    assert marey.read(tmp_path / "odd.marey").source.path == path
+
+
+def test_what_is_from_before_a_field_was_there_is_read_as_if_it_were_left_out(tmp_path):
+    take = marey.Take(
+        rate=50.0,
+        source=marey.take.Source(
+            findings=(marey.report.Finding("code", "read", "info", "all is well"),)
+        ),
+    )
+    marey.write(take, tmp_path / "new.marey")
+    with zipfile.ZipFile(tmp_path / "new.marey") as whole:
+        parts = {name: whole.read(name) for name in whole.namelist()}
+    about = json.loads(parts["marey.json"])
+    source = about["content"]["fields"]["source"]["fields"]
+    del source["findings"][0]["fields"]["names"]
+    parts["marey.json"] = json.dumps(about)
+    old = marey.read(archive(tmp_path / "old.marey", parts))
+    assert same(old.source.findings, take.source.findings)
+    del source["findings"][0]["fields"]["message"]
+    parts["marey.json"] = json.dumps(about)
+    with pytest.raises(marey.FormatError, match="message"):
+        marey.read(archive(tmp_path / "odd.marey", parts))

@@ -527,3 +527,12 @@ def test_the_table_says_how_markers_are_met(walk):
         1e3 * found.away.mean(), abs=1e-3
     )
     assert said["frames not at rest"] == 0
+
+
+def test_of_sensors_alone_no_spring_of_a_marker_is_off():
+    """There is none: what markers do is unknown, and nothing warns."""
+    skeleton, take = posed.recorded(markers="none", sensors=True, seconds=0.2)
+    said = dict(physics.fit(skeleton, take).table().rows)
+    assert said["springs off, share"] == 0.0
+    assert np.isnan(said["markers off their places, mean mm"])
+    assert np.isfinite(said["energy of springs, mean mJ"])

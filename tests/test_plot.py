@@ -260,6 +260,37 @@ def test_without_a_skeleton_there_are_markers(solution):
     assert "recorded" in words(figure)
 
 
+def test_dots_of_a_motion_alone_are_not_called_recorded(solution):
+    """They are where the skeleton has its markers, not where any were seen."""
+    motion = solution.subjects[0].motions[0]
+    alone = plot.skeleton(motion, frame=3)
+    z = motion.marker_points()[3, :, 2]
+    np.testing.assert_allclose(
+        np.sort(dots(alone.axes[0])[:, 1]), np.sort(z), atol=1e-12
+    )
+    assert "recorded" not in words(alone)
+    assert "markers on the skeleton" in words(alone)
+    assert "markers on the skeleton" not in words(plot.skeleton(solution, frame=0))
+
+
+def test_frames_may_be_any_whole_numbers(motion):
+    both = ([1, 4], (1, 4), range(1, 5, 3), np.array([1, 4]), np.uint8([1, 4]))
+    stills = {
+        tuple(axes.get_xlabel() for axes in plot.skeleton(motion, frame=frame).axes)
+        for frame in both
+    }
+    assert len(stills) == 1
+    (one,) = plot.skeleton(motion, frame=1).axes
+    (same,) = plot.skeleton(motion, frame=np.int64(1)).axes
+    np.testing.assert_array_equal(bones(one), bones(same))
+
+
+def test_parts_of_frames_are_refused(motion, unchecked):
+    for frame in (0.5, [0.0, 1.5], True, "1"):
+        with pytest.raises(marey.OptionError, match="frame: found"):
+            plot.skeleton(motion, frame=frame)
+
+
 def test_sensors_are_drawn_like_markers(wired):
     (axes,) = plot.skeleton(wired, frame=0).axes
     z = wired.take.T_world_sensor[0, :, 2, 3]

@@ -49,6 +49,21 @@ def test_every_root_becomes_a_skeleton():
     assert not names[0] & names[1]
 
 
+def test_joints_have_names_without_subjects_where_these_are_enough(solved):
+    """Half of a person's bodies are somebody else's: what both have is told apart."""
+    _, bodies, joints, tree = solved
+    alone = replace(bodies, names=tuple(f"JOE:{name}" for name in bodies.names))
+    of_one = build_skeleton(alone, joints, tree).names
+    assert of_one == build_skeleton(bodies, joints, tree).names
+    both = [f"JOE:{bodies.names[0]}", f"JIM:{bodies.names[0]}"]
+    names = (*both, *(f"JIM:{name}" for name in bodies.names[2:]))
+    skeleton = build_skeleton(replace(bodies, names=names), joints, tree)
+    bare = {name for name in skeleton.names if ":" not in name}
+    assert set(both) <= set(skeleton.names)
+    assert set(bodies.names[2:]) <= bare
+    assert [skeleton.joint_of(name) for name in names] == [*both, *bodies.names[2:]]
+
+
 def test_playback_holds_joints_together_under_noise():
     take, bodies = jointed.sensed(
         synth.human(), seconds=8.0, noise=5e-3, sensor_gaps=0.1

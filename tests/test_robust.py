@@ -1,5 +1,7 @@
 """Robust location and tags: what wild values do, and what they do not."""
 
+from itertools import groupby
+
 import numpy as np
 import pytest
 
@@ -120,6 +122,24 @@ def test_508_frames_six_of_them_wild():
     assert np.max(false) < 0.01
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (0, 3, 2), (5, 0), (0, 0)])
+def test_of_no_values_none_is_tagged(shape):
+    assert robust.tagged(np.zeros(shape)).shape == shape
+
+
+def test_runs_are_the_stretches_of_flags(rng):
+    for chance in (0.0, 0.1, 0.5, 0.9, 1.0):
+        for count in (0, 1, 2, 60):
+            flags = rng.random(count) < chance
+            wanted = [
+                [k for k, _ in some]
+                for flag, some in groupby(enumerate(flags), key=lambda pair: pair[1])
+                if flag
+            ]
+            found = robust.runs(flags)
+            assert [list(range(a, b + 1)) for a, b in found] == wanted
+
+
 def test_thresholds_and_methods_that_make_no_sense_are_refused(rng):
     x = rng.normal(size=9)
     with pytest.raises(marey.OptionError, match="doubtful"):
@@ -151,3 +171,20 @@ CHAIN = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]])
 def test_blame_goes_to_what_explains_most(ends, off, guilty):
     found = robust.blamed(np.array([off, off], dtype=bool), ends)
     assert [np.flatnonzero(row).tolist() for row in found] == [guilty, guilty]
+
+
+def test_a_link_of_nothing_accuses_nobody():
+    """Alone, and beside links that do accuse."""
+    alone = robust.blamed(np.ones((1, 1), dtype=bool), np.zeros((1, 2), dtype=int))
+    assert alone.tolist() == [[False, False]]
+    ends = np.vstack([STAR, np.zeros((1, 4), dtype=int)])
+    off = np.array([[1, 1, 0, 1], [0, 1, 0, 1], [0, 0, 0, 1]], dtype=bool)
+    np.testing.assert_array_equal(
+        robust.blamed(off, ends), robust.blamed(off[:, :3], STAR)
+    )
+
+
+def test_of_no_frames_and_no_links_nobody_is_blamed():
+    assert robust.blamed(np.zeros((0, 3), dtype=bool), STAR).shape == (0, 4)
+    none = np.zeros((0, 4), dtype=int)
+    assert not robust.blamed(np.zeros((2, 0), dtype=bool), none).any()

@@ -14,6 +14,7 @@ import marey
 from marey.io.html._arrays import Arrays
 from marey.io.html._figures import states
 from marey.io.html._scene import Beside, scene_of
+from marey.solve import Desk
 
 HALF = 0.5000001e-5
 
@@ -354,3 +355,44 @@ def test_joints_of_several_subjects_have_their_own_bodies():
             name = header["bodies"][joint["body"]]["name"]
             assert name == f"{subject['name']}:{joint['name']}"
         assert arrays[motion["gap_known"]].any(axis=0).sum() == 3
+
+
+def sensor_bodies(solution):
+    """What the body of each sensor is called, take by take."""
+    header = scenes.header(scene_of(solution))
+    names = [body["name"] for body in header["bodies"]]
+    return [
+        {s["name"]: names[s["body"]] for s in take["sensors"] if s["body"] >= 0}
+        for take in header["takes"]
+    ]
+
+
+def test_a_sensor_is_its_body_whatever_that_is_called():
+    take = swing(0)
+    name = take.sensor_names[1]
+    desk = Desk(take)
+    as_found = {n: n for n in take.sensor_names}
+    assert sensor_bodies(desk.solution) == [as_found]
+    trial = desk.attempt({"do": "rename", "name": name, "to": "Foo"})
+    assert sensor_bodies(trial.solution) == [as_found | {name: "Foo"}]
+
+
+def test_a_sensor_is_its_body_in_whatever_order_a_take_has_them():
+    first, second = swing(0), swing(1)
+    order = [2, 0, 3, 1]
+    turned = replace(
+        second,
+        T_world_sensor=second.T_world_sensor[:, order],
+        sensor_names=tuple(second.sensor_names[i] for i in order),
+    )
+    as_found = {n: n for n in first.sensor_names}
+    assert sensor_bodies(marey.solve([first, turned])) == [as_found, as_found]
+
+
+def test_sensors_beside_bodies_of_markers_are_none_of_them():
+    take = marey.synth.pendulum().record(
+        seconds=2.0, markers=4, sensors=True, noise=1e-3, seed=0
+    )
+    solution = marey.solve(take, options=marey.SolveOptions(segment="overlap"))
+    assert solution.bodies[0].shared.any()
+    assert sensor_bodies(solution) == [{}]

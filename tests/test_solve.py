@@ -217,7 +217,7 @@ def test_a_loop_is_reported_with_its_place(noisy):
     solution = marey.solve(noisy)
     row = int(np.setdiff1d(np.arange(15), solution.tree.edge)[0])
     tree = replace(solution.tree, loops=(Loop(pair=row),))
-    (finding,) = loop_findings(solution.joints, tree, solution.bodies[0])
+    (finding,) = loop_findings(solution.joints, tree, solution.bodies)
     a, b = (solution.bodies[0].names[k] for k in solution.joints.pair[row])
     assert (finding.code, finding.subject) == ("loop", f"{a}-{b}")
     far = 1e3 * np.linalg.norm(solution.joints.center_a[row])

@@ -14,7 +14,6 @@ import socket
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -22,8 +21,9 @@ import samples
 import scenes
 import uvicorn
 from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
 from starlette.routing import WebSocketRoute
-from viewing import PAGE, Browser, served
+from viewing import PAGE, Browser, in_a_loop, served
 from websockets.asyncio.client import connect as connect_async
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
@@ -32,6 +32,7 @@ import marey
 from marey.io.html._page import page_of
 from marey.view import Limits
 from marey.view._clients import Clients
+from marey.view._guard import Guard
 
 ROUTES = [
     *[("GET", f"/{path}") for path in ("", "api/scene", "api/series", "api/state")],
@@ -131,6 +132,48 @@ def test_a_host_that_is_almost_ours_is_not(viewer, browser, host):
     twice = f"Host: 127.0.0.1:{viewer.port}\r\n"
     assert raw(viewer, f"GET / HTTP/1.1\r\n{2 * twice}\r\n") in (400, 403)
     assert raw(viewer, "GET / HTTP/1.0\r\n\r\n") == 403
+
+
+@pytest.mark.parametrize(
+    ("listens", "port", "host", "allowed"),
+    [
+        ("127.0.0.1", 80, "127.0.0.1", True),
+        ("127.0.0.1", 80, "127.0.0.1:80", True),
+        ("::1", 80, "[::1]", True),
+        ("::1", 80, "[::1]:80", True),
+        ("127.0.0.1", 81, "127.0.0.1", False),
+        ("127.0.0.1", 80, "127.0.0.1:", False),
+        ("127.0.0.1", 80, "evil.example", False),
+        ("127.0.0.1", 8000, "LocalHost:8000", True),
+        ("Studio", 8000, "studio:8000", True),
+        ("Studio", 8000, "studio.evil.example:8000", False),
+    ],
+)
+def test_a_host_may_leave_out_port_80_and_be_written_small(
+    listens, port, host, allowed
+):
+    """S2: as browsers write addresses; what is no address of ours stays out."""
+
+    async def app(scope, receive, send):
+        await PlainTextResponse("in")(scope, receive, send)
+
+    guard = Guard(app, "token", port, "default-src 'self'", listens)
+    headers = {
+        "host": host,
+        "origin": f"http://{host.lower()}",
+        "cookie": f"marey-{port}=token",
+        "content-type": "application/json",
+    }
+
+    async def answers():
+        line = httpx.ASGITransport(guard)
+        async with httpx.AsyncClient(transport=line, base_url="http://x") as client:
+            return [
+                (await client.request(method, "/api/undo", headers=headers)).status_code
+                for method in ("GET", "POST")
+            ]
+
+    assert in_a_loop(answers) == [200 if allowed else 403] * 2
 
 
 def test_a_websocket_from_elsewhere_is_refused(viewer, browser):
@@ -410,10 +453,7 @@ def test_a_long_websocket_message_ends_the_connection(viewer, browser):
 
 def test_a_page_that_never_reads_holds_up_nobody():
     """S10: its queue stays within 8; the others get every message, in order."""
-    with ThreadPoolExecutor(
-        1
-    ) as own:  # a thread driving a browser has its loop already
-        own.submit(asyncio.run, _slow_and_quick()).result(60)
+    in_a_loop(_slow_and_quick)
 
 
 async def _slow_and_quick():

@@ -9,6 +9,8 @@ import pytest
 import marey
 from marey import geometry, synth, virtual
 from marey.rig.lengths import bone_lengths, resized
+from marey.skeleton import Skeleton
+from marey.take import Take
 from marey.virtual import Limb, VirtualSkeleton, follow, jointed, zeroed
 
 MEASURED = ("Hips", "LeftLowerArm", "RightLowerArm", "LeftLowerLeg", "RightLowerLeg")
@@ -92,6 +94,80 @@ def test_frame_by_frame_is_what_the_take_gives():
     live.rest()
     again = live.update(take.T_world_sensor[0][order])
     np.testing.assert_array_equal(again.T_world_joint, seen.T_world_joint[0])
+
+
+def any_figure(rng):
+    """A skeleton of any shape, with sensors on its root and on any other bones."""
+    n = int(rng.integers(2, 7))
+    parent = np.array([-1, *(rng.integers(0, k) for k in range(1, n))])
+    offset = rng.normal(scale=0.3, size=(n, 3))
+    offset[rng.random(n) < 0.15] = 0.0
+    axes = rng.normal(size=(n, 2, 3))
+    axes /= np.linalg.norm(axes, axis=-1, keepdims=True)
+    kinds = rng.choice(["ball", "hinge", "universal", "fixed"], n - 1).tolist()
+    axes[[kind in ("root", "ball", "fixed") for kind in ("root", *kinds)]] = np.nan
+    worn = np.flatnonzero(np.arange(n) * (rng.random(n) < 0.5) + (np.arange(n) == 0))
+    return Skeleton(
+        names=tuple(f"B{k}" for k in range(n)),
+        parent=parent,
+        offset=offset,
+        kind=("root", *kinds),
+        axes=axes,
+        sensor_names=tuple(f"S{k}" for k in worn),
+        sensor_joint=worn,
+        T_joint_sensor=geometry.transform_exp(rng.normal(size=(len(worn), 6))),
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_is_seen_every_limb_has_a_proper_pose(seed):
+    """Limbs that end without a bone, that have no length, sensors lost in part."""
+    rng = np.random.default_rng(seed)
+    skeleton = any_figure(rng)
+    T = geometry.transform_exp(rng.normal(size=(8, len(skeleton.sensor_names), 6)))
+    T[3:5, rng.random(T.shape[1]) < 0.5] = np.nan
+    T[6, -1, 2, 3] = np.nan
+    live = VirtualSkeleton(skeleton)
+    for frame in T:
+        pose = live.update(frame).T_world_joint
+        R = pose[..., :3, :3]
+        assert np.isfinite(pose).all()
+        np.testing.assert_allclose(R @ R.mT - np.eye(3), 0.0, atol=1e-9)
+        np.testing.assert_allclose(np.linalg.det(R), 1.0, atol=1e-9)
+
+
+def test_a_bone_points_to_a_limb_without_children():
+    """Root - Mid - Tip, a hinge with a sensor: Mid points there, its twist is kept."""
+    axes = np.full((3, 2, 3), np.nan)
+    axes[2, 0] = [0.0, 1.0, 0.0]
+    skeleton = Skeleton(
+        names=("Root", "Mid", "Tip"),
+        parent=np.array([-1, 0, 1]),
+        offset=np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -0.3], [0.0, 0.0, -0.3]]),
+        kind=("root", "ball", "hinge"),
+        axes=axes,
+        sensor_names=("a", "b"),
+        sensor_joint=np.array([0, 2]),
+        T_joint_sensor=np.tile(np.eye(4), (2, 1, 1)),
+    )
+    T = np.tile(np.eye(4), (2, 1, 1))
+    T[:, :3, 3] = [[0.0, 0.0, 1.0], [0.3, 0.0, 0.7]]
+    live = VirtualSkeleton(skeleton)
+    pose = live.update(T).T_world_joint
+    np.testing.assert_allclose(pose[1, :3, :3] @ [0.0, 0.0, -1.0], [1.0, 0.0, 0.0])
+    np.testing.assert_allclose(pose[1, :3, :3] @ [0.0, 1.0, 0.0], [0.0, 1.0, 0.0])
+    np.testing.assert_allclose(pose[2], T[1])
+    T[1, :3, 3] = pose[1, :3, 3]  # nowhere to point to
+    np.testing.assert_allclose(live.update(T).T_world_joint[1], pose[1], atol=1e-15)
+
+
+def test_a_take_without_frames_gives_none():
+    skeleton, take = recorded(seconds=0.1)
+    none, names = take.T_world_sensor[:0], take.sensor_names
+    seen = follow(skeleton, Take(rate=30.0, T_world_sensor=none, sensor_names=names))
+    assert seen.T_world_joint.shape == (0, skeleton.n_joints, 4, 4)
+    assert seen.wild_joints().shape == (0, skeleton.n_joints)
+    assert seen.findings() == ()
 
 
 # --- errors stay where they are made --------------------------------------------------
@@ -241,6 +317,24 @@ def test_what_cannot_be_is_refused():
         follow(skeleton, posed.recorded()[1])
     with pytest.raises(marey.DataError, match="15"):
         VirtualSkeleton(skeleton).update(np.zeros((3, 4, 4)))
+
+
+def test_names_that_are_not_there_are_refused_and_those_known_are_told():
+    skeleton, take = recorded(seconds=0.1)
+    with pytest.raises(marey.OptionError, match=r"'LeftHnad', .* LeftHand"):
+        follow(skeleton, take, layout=("Hips", "LeftHnad"))
+    hips = Limb(joint="Hips", how="measured", sensor="Hips")
+    for wrong, told in (
+        (replace(hips, joint="Hip"), "joint of limb Hip: found 'Hip'.* Hips"),
+        (replace(hips, sensor="zz"), "sensor of limb Hips: found 'zz'.* Hips"),
+        (replace(hips, how="pointed", to="Cheast"), "to of limb Hips.* Chest"),
+        (replace(hips, how="pointed"), "to of limb Hips: found ''"),
+    ):
+        with pytest.raises(marey.OptionError, match=told):
+            VirtualSkeleton(skeleton, limbs=(wrong,))
+    lost = [name for name in take.sensor_names if name != "Hips"]
+    with pytest.raises(marey.OptionError, match="sensor of limb Hips: found 'Hips'"):
+        VirtualSkeleton(skeleton, lost, limbs=(hips,))
 
 
 # --- zero poses -----------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """A server to talk to, as a browser would and as others might."""
 
+import asyncio
 import contextlib
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 from websockets.sync.client import connect
@@ -58,6 +60,15 @@ class Browser:
         headers = {"origin": self.origin, **headers}
         return self.client.post(path, json=content or {}, headers=headers)
 
+    def drop(self, name, content):
+        """Drop a file on the page."""
+        kind = "application/octet-stream"
+        headers = {"origin": self.origin, "content-type": kind}
+        answer = self.client.post(
+            "/api/upload", params={"name": name}, content=content, headers=headers
+        )
+        assert answer.status_code == 202
+
     @contextlib.contextmanager
     def listening(self):
         address = self.origin.replace("http", "ws", 1) + "/ws"
@@ -75,3 +86,12 @@ class Browser:
                 return state
             time.sleep(0.05)
         raise AssertionError(f"still busy: {state}")
+
+
+def in_a_loop(work):
+    """What a coroutine function returns, run in a thread of its own.
+
+    A thread that drives a real browser has its loop already.
+    """
+    with ThreadPoolExecutor(1) as own:
+        return own.submit(lambda: asyncio.run(work())).result(60)

@@ -1,7 +1,7 @@
 """Edits: what a user puts right by hand, and the small file that keeps it.
 
 An edit is a flat record, the same in Python, in JSON and in a file such as
-`walk.edits.toml`. Edits are told in order, and each names things as they are called
+`walk.c3d.edits.toml`. Edits are told in order, and each names things as they are called
 after the edits before it. `marey.solve` replays them (`SolveOptions.edits`).
 """
 
@@ -120,6 +120,7 @@ class Edit:
                 raise _wrong(self.do, f.name, value, f"only {', '.join(mine)}")
         for name in NEEDED[self.do]:
             _check(self, name)
+        _check_new_name(self)
         if self.do == "bad" and self.take < 0:
             raise _wrong(self.do, "take", self.take, "the number of a take, from 0")
 
@@ -205,7 +206,7 @@ def _text(value: Any) -> str:
 
 
 def _texts(value: Any) -> Names:
-    if isinstance(value, str):
+    if isinstance(value, str | Mapping):
         raise TypeError
     return tuple(map(_text, value))
 
@@ -266,12 +267,25 @@ def _check_name(edit: Edit, name: str) -> None:
         raise _wrong(edit.do, name, getattr(edit, name), "a name")
 
 
+def _check_new_name(edit: Edit) -> None:
+    """Raise where a body would get a subject's name, "JOE:", and none of its own."""
+    field = {"rename": "to", "merge": "name", "split": "name"}.get(edit.do, "")
+    given = getattr(edit, field, "")
+    if given and not given.rpartition(":")[2].strip():
+        raise _wrong(edit.do, field, given, "a name, not only a subject's")
+
+
 def _wrong(do: str, name: str, found: Any, needed: str) -> OptionError:
     return OptionError(f"edit {do}, {name}", found=found, needed=needed)
 
 
 def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
+
+
+def _ground_height(edit: Edit) -> float:
+    """Return how far the plane is from the origin, in metres, up being positive."""
+    return edit.height / (math.hypot(*edit.normal) or 1.0)
 
 
 def _sentence(edit: Edit) -> str:
@@ -297,7 +311,7 @@ def _sentence(edit: Edit) -> str:
         "place-marker": f"{edit.marker} placed at {at} mm",
         "place-joint": f"{edit.joint} placed at {at} mm",
         "bad": f"{who}frames {edit.first} to {edit.last}{where} marked as bad",
-        "ground": f"ground set at {1e3 * edit.height:.0f} mm",
+        "ground": f"ground set at {1e3 * _ground_height(edit):.0f} mm",
     }
     return printable(sentences[edit.do])
 
@@ -306,7 +320,7 @@ def _sentence(edit: Edit) -> str:
 
 
 def read_edits(path: str | PathLike[str]) -> tuple[Edit, ...]:
-    """Return the edits of a file such as `walk.edits.toml`, in their order.
+    """Return the edits of a file such as `walk.c3d.edits.toml`, in their order.
 
     Raises:
         FormatError: If there is no such file or it is not TOML.

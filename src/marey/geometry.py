@@ -159,8 +159,7 @@ def hat(v: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3"]:
     """Return the matrices that take x to the cross product of v and x."""
     x, y, z = np.moveaxis(v, -1, 0)
     o = np.zeros_like(x)
-    rows = [[o, -z, y], [z, o, -x], [-y, x, o]]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+    return np.stack([o, -z, y, z, o, -x, -y, x, o], axis=-1).reshape(*v.shape, 3)
 
 
 # --- rigid transforms ----------------------------------------------------------------
@@ -244,9 +243,7 @@ def matrix_from_euler(
 ) -> Float[Array, "*batch 3 3"]:
     """Return R = R_first @ R_second @ R_third of moving-axes Euler angles.
 
-    Args:
-        angles: Radians, in the order of `order`.
-        order: Axes of the three turns, such as "ZXY" for Rz @ Rx @ Ry.
+    They are in radians and in the order of `order`: "ZXY" stands for Rz @ Rx @ Ry.
     """
     return matrix_from_quat(quat_from_euler(angles, order))
 
@@ -255,10 +252,8 @@ def quat_from_euler(
     angles: Float[Array, "*batch 3"], order: str
 ) -> Float[Array, "*batch 4"]:
     """Return the unit quaternions of moving-axes Euler angles (see above)."""
-    first, second, third = (
-        quat_exp(angles[..., i, None] * np.eye(3)[axis])
-        for i, axis in enumerate(euler_axes(order))
-    )
+    turns = quat_exp(angles[..., None] * np.eye(3)[list(euler_axes(order))])
+    first, second, third = np.moveaxis(turns, -2, 0)
     return quat_multiply(quat_multiply(first, second), third)
 
 
@@ -358,6 +353,14 @@ def _interpolate(values: Float[Array, "frame *item"], gap: Array) -> None:
 # --- fitting -------------------------------------------------------------------------
 
 
+def nearest_rotation(M: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 3 3"]:
+    """Return the rotations of least squared difference (Frobenius) from matrices."""
+    known = np.isfinite(M).all(axis=(-1, -2), keepdims=True)
+    U, _, Vt = np.linalg.svd(np.where(known, M, 0.0))
+    U[..., -1] *= np.linalg.det(U @ Vt)[..., None]  # never a reflection
+    return np.asarray(np.where(known, U @ Vt, np.nan))
+
+
 def kabsch(
     points_b: Float[Array, "*#batch point 3"],
     points_a: Float[Array, "*#batch point 3"],
@@ -367,15 +370,12 @@ def kabsch(
 
     Minimises the weighted sum of squared distances over the points known in both sets
     (Kabsch 1976), by the largest eigenvector of Horn's symmetric 4 x 4 matrix, which
-    never returns a reflection.
+    never returns a reflection. NaN where those points are fewer than 3 or on a line.
 
     Args:
         points_b: Points in b, any unit; NaN where unknown.
         points_a: The same points in a.
         weights: Weight of each point, >= 0; equal when left out.
-
-    Returns:
-        T_a_b; NaN where fewer than three points that are not on a line are known.
     """
     from marey._kabsch_kernel import fit_poses  # numba is slow to import
 

@@ -1,12 +1,26 @@
 """What was found, how sure it is, what was repaired: doubts travel with the answer."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Literal
 
 from marey.errors import DataError, printable
 
 Severity = Literal["info", "warning", "error"]
+
+AROUND = "\ufdd0", "\ufdd1"
+"""What stands around a name in a message until a finding is made of it: characters that
+no text has."""
+
+
+def named(name: str) -> str:
+    """Return a body's or joint's name as it is to be put into a finding's message.
+
+    The finding remembers where names stand, so that it can be told in others.
+    """
+    return name.join(AROUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +47,31 @@ class Finding:
 
     value: float = float("nan")
     """The number behind it, in SI units; NaN when there is none."""
+
+    names: tuple[tuple[int, int], ...] = ()
+    """Where names of bodies and joints stand in the message: the first character of
+    each, and the one after its last."""
+
+    def __post_init__(self) -> None:
+        pieces = re.split(f"[{''.join(AROUND)}]", self.message)
+        if len(pieces) > 1:
+            ends = list(accumulate(map(len, pieces)))
+            spans = tuple(zip(ends[:-1:2], ends[1::2], strict=False))
+            object.__setattr__(self, "message", "".join(pieces))
+            object.__setattr__(self, "names", spans)
+
+    def retold(self, names: Mapping[str, str]) -> "Finding":
+        """Return the finding with other names in its message; the subject stays.
+
+        Args:
+            names: The new name of each body or joint that has one, by its old one.
+        """
+        text, end = "", 0
+        for first, last in self.names:
+            name = self.message[first:last]
+            text += self.message[end:first] + named(names.get(name, name))
+            end = last
+        return replace(self, message=text + self.message[end:], names=())
 
     def __str__(self) -> str:
         subject = f" {printable(self.subject)}:" if self.subject else ""

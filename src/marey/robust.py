@@ -1,5 +1,6 @@
 """Location and scale that wild values do not move, and which values are wild."""
 
+import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -151,7 +152,7 @@ def tagged(
         raise OptionError(
             "doubtful", found=doubtful, needed=f"above 0, at most wild = {wild:g}"
         )
-    series = x.reshape(len(x), -1)
+    series = x.reshape(len(x), math.prod(x.shape[1:]))
     tags = np.zeros(series.shape, dtype=bool)
     for k, values in enumerate(series.T):
         known = np.isfinite(values)
@@ -179,10 +180,16 @@ def _spread(
     seeds: Bool[Array, " frame"], around: Bool[Array, " frame"]
 ) -> Bool[Array, " frame"]:
     """Return the runs of `around` that hold a seed."""
-    edge = np.diff(around.astype(np.int8), prepend=0) == 1
-    run = np.cumsum(edge)
-    chosen = np.unique(run[seeds])
-    return np.asarray(around & np.isin(run, chosen))
+    tags = np.zeros_like(around)
+    for first, last in runs(around):
+        tags[first : last + 1] = seeds[first : last + 1].any()
+    return tags
+
+
+def runs(flags: Bool[Array, " frame"]) -> list[tuple[int, int]]:
+    """Return the first and last frame of every run of flags."""
+    edge = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
+    return [(first, end - 1) for first, end in edge.reshape(-1, 2).tolist()]
 
 
 def blamed(
@@ -193,7 +200,8 @@ def blamed(
     A length, or a gap, is between two items, or among several, and does not say which
     of them is wrong. The one is blamed that explains the most links, each of its links
     that is not off speaking for it; then those left are explained in the same way.
-    Where that does not tell, all that are alike are blamed.
+    Where that does not tell, all that are alike are blamed. A link in which no item has
+    part accuses nobody.
 
     Args:
         off: Which links are off in each frame.
@@ -209,7 +217,7 @@ def _explained(
 ) -> Bool[Array, " item"]:
     guilty = np.zeros(ends.shape[1], dtype=bool)
     alibi = ALIBI * ends[~off].sum(axis=0)
-    left = off.copy()
+    left = off & ends.any(axis=1)
     while left.any():
         count = ends[left].sum(axis=0)
         guilt = np.where(count > 0, count - alibi, -np.inf)

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from marey import geometry
 from marey.errors import DataError
+from marey.take import Take, columns_of
 
 Kind = Literal["root", "ball", "universal", "hinge", "fixed"]
 
@@ -168,6 +169,13 @@ class Skeleton:
             )
         return self.names.index(name)
 
+    def joint_of(self, body: str) -> str:
+        """Return what the joint of a body is called.
+
+        Like the body, with the subject's name in front only where joints have that too.
+        """
+        return body if body in self.names else body.rpartition(":")[2]
+
     def rest(self) -> Float[np.ndarray, "joint 4 4"]:
         """Return T_world_joint of the rest pose."""
         identity = np.broadcast_to([1.0, 0.0, 0.0, 0.0], (1, self.n_joints, 4))
@@ -193,3 +201,14 @@ class Skeleton:
             else:
                 T[:, joint] = T[:, parent] @ T[:, joint]  # OBrien2000, Eqs. 4-5
         return T
+
+
+def marker_columns(skeleton: Skeleton, take: Take) -> Int[np.ndarray, " marker"]:
+    """Return where each of a skeleton's markers stands in a take, by its label.
+
+    See `marey.take.columns_of`; -1 where the take has no such marker.
+
+    Raises:
+        DataError: If a label fits several markers, or several labels fit one.
+    """
+    return columns_of(skeleton.marker_labels, take.full_labels, take.labels)

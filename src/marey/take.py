@@ -273,6 +273,55 @@ class Take:
         )
 
 
+def columns_of(
+    wanted: Sequence[str], full_labels: Sequence[str], labels: Sequence[str] = ()
+) -> Int[np.ndarray, " wanted"]:
+    """Return where each of a skeleton's markers or sensors stands in a recording.
+
+    A label is matched as a whole first, "JOE:RTHI". Where only one of the two names a
+    subject, the rest of the label decides: "RTHI" of the skeleton is the only "RTHI" of
+    the take, whoever wears it, and "JOE:RTHI" is "RTHI" of a take that knows no JOE.
+    Where both name one, the subjects must agree.
+
+    Args:
+        wanted: Labels of the skeleton's markers, or the names of its sensors.
+        full_labels: Those of the recording, with subjects.
+        labels: The same without subjects; sensors have no others.
+
+    Returns:
+        Indices into the recording; -1 where it has no such marker.
+
+    Raises:
+        DataError: If a label fits several markers, or several labels fit one.
+    """
+    whole, bare = _places(full_labels), _places(labels)
+    column = np.full(len(wanted), -1, dtype=np.int64)
+    taken: dict[int, str] = {}
+    for i, label in enumerate(wanted):
+        owner, _, rest = label.rpartition(":")
+        unknown = owner and not any(x.startswith(f"{owner}:") for x in full_labels)
+        found = whole.get(label) or bare.get(label)
+        found = found or (whole.get(rest) if unknown else None) or []
+        if len(found) > 1:
+            several = ", ".join(full_labels[k] for k in found)
+            needed = "one; name the subject in the skeleton's labels, or choose one"
+            raise DataError(f"marker {label}", found=several, needed=needed)
+        for k in found:
+            if k in taken:
+                both = f"{taken[k]} and {label}"
+                needed = "one marker of the skeleton for each of the take"
+                raise DataError(f"marker {full_labels[k]}", found=both, needed=needed)
+            column[i], taken[k] = k, label
+    return column
+
+
+def _places(names: Sequence[str]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        places.setdefault(name, []).append(i)
+    return places
+
+
 def _blank(take: Take, name: str, seen: Bool[np.ndarray, "frame item"]) -> None:
     """Make what is missing in part missing as a whole."""
     values = getattr(take, name)

@@ -34,6 +34,10 @@ class Loop:
     center_b: Place | None = None
     """The same in the second body."""
 
+    take: int = -1
+    """Number of the take that shows it, from 0, in which its seconds are counted;
+    -1 = all of them together."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tree:

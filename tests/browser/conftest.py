@@ -48,10 +48,13 @@ def open_tab(browser):
     """Open an address; the theme is what the machine prefers.
 
     Pages go with their module: one that plays on would take a core from other tests.
+    A script given runs before those of the page.
     """
     contexts = []
 
-    def opened(address, *, theme="dark", width=1280, height=720, touch=False):
+    def opened(
+        address, *, theme="dark", width=1280, height=720, touch=False, script=""
+    ):
         context = browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme=theme,
@@ -69,6 +72,7 @@ def open_tab(browser):
                 else None
             ),
         )
+        tab.page.add_init_script(script)
         tab.page.goto(address)
         tab.until("!!window.marey")
         tab.settle()

@@ -1,6 +1,7 @@
 """Putting the answer right: every edit tried, kept and undone."""
 
 import pytest
+from tabs import choose, drag, outcome, press, put_right, rename
 
 import marey
 
@@ -41,30 +42,6 @@ def tab(shared):
     return shared
 
 
-def put_right(tab, name):
-    """Select something and open what can be done to it."""
-    assert tab.select(name)
-    tab.ask("document.querySelector('details.actions').open = true")
-    return tab.page.locator("details.actions")
-
-
-def choose(tab, name, row, value, label):
-    actions = put_right(tab, name)
-    line = actions.locator(".action", has=tab.page.get_by_text(row, exact=True))
-    line.locator("select").select_option(label=value)
-    line.get_by_role("button", name=label).click()
-
-
-def press(tab, name, label):
-    put_right(tab, name).get_by_role("button", name=label).click()
-
-
-def rename(tab):
-    field = put_right(tab, "LeftFoot").get_by_label("Rename")
-    field.fill("Left <i>boot</i>")
-    field.press("Enter")
-
-
 def split(tab):
     box = put_right(tab, "Chest").locator(".split")
     box.locator("summary").click()
@@ -85,21 +62,9 @@ def set_ground(tab):
     tab.page.get_by_role("button", name="Set, mm").click()
 
 
-def drag(tab, name):
-    press(tab, name, "Drag in the scene")
-    tab.settle()
-    spot = tab.page.evaluate("name => marey.where(name)", name)
-    mouse = tab.page.mouse
-    mouse.move(spot["x"], spot["y"])
-    mouse.down()
-    for step in range(1, 9):
-        mouse.move(spot["x"] + 2 * step, spot["y"] - step)
-    mouse.up()
-
-
 EDITS = {
     "kind": lambda tab: choose(tab, "LeftLowerLeg", "Type", "hinge", "Set"),
-    "rename": rename,
+    "rename": lambda tab: rename(tab, "LeftFoot", "Left <i>boot</i>"),
     "reroot": lambda tab: press(tab, "Chest", "Make it the root"),
     "move-marker": lambda tab: choose(tab, "STRN", "Move to", "Hips", "Move"),
     "merge": lambda tab: choose(tab, "LeftHand", "Merge with", "LeftLowerArm", "Merge"),
@@ -111,13 +76,6 @@ EDITS = {
     "bad": mark_bad,
     "ground": set_ground,
 }
-
-
-def outcome(tab):
-    """Wait for the answer to an edit: tried, or refused with the reason."""
-    tab.until("document.querySelector('.trial, .refused:not([hidden])')", 300)
-    refused = tab.page.locator(".refused")
-    return refused.inner_text() if refused.is_visible() else ""
 
 
 def changes_edits(tab, by, act):
@@ -192,9 +150,7 @@ def test_a_dropped_edit_leaves_everything_as_it_was(tab):
 
 def test_an_edit_that_cannot_be_is_refused_with_the_reason(tab):
     before = look(tab)
-    field = put_right(tab, "LeftFoot").get_by_label("Rename")
-    field.fill("RightFoot")
-    field.press("Enter")
+    rename(tab, "LeftFoot", "RightFoot")
     assert "RightFoot" in outcome(tab)
     assert sees(tab, before) == before
 

@@ -1,6 +1,6 @@
 """What every method of finding poses must obey; one suite for all of them."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import posed
@@ -9,8 +9,18 @@ import pytest
 import marey
 from marey import geometry, synth
 from marey.pose import REGISTRY, fit_pose
+from marey.pose.bfgs import BfgsOptions
+from marey.pose.gauss_newton import GaussNewtonOptions
+from marey.pose.physics import PhysicsOptions
+from marey.pose.playback import PlaybackOptions
 
 METHODS = tuple(REGISTRY)
+OPTIONS = {
+    "gauss_newton": GaussNewtonOptions,
+    "bfgs": BfgsOptions,
+    "physics": PhysicsOptions,
+    "playback": PlaybackOptions,
+}
 FIGURES = {"human": synth.human, "robot": synth.robot, "snowman": synth.snowman}
 pytestmark = pytest.mark.parametrize("method", METHODS)
 
@@ -142,7 +152,40 @@ def test_a_stranger_is_refused(method):
         marey.solve_pose(skeleton, stranger, method=method)
 
 
-def test_an_unknown_option_is_refused(method):
+@pytest.mark.parametrize("option", ["magic", "marker_sds"])
+def test_an_unknown_option_is_refused_and_those_known_are_named(method, option):
     skeleton, take = worn()
-    with pytest.raises((marey.OptionError, TypeError), match="magic"):
-        marey.solve_pose(skeleton, take, method=method, magic=1)
+    known = [field.name for field in fields(OPTIONS[method])]
+    with pytest.raises(marey.OptionError) as refused:
+        marey.solve_pose(skeleton, take, method=method, **{option: 1.0})
+    assert str(refused.value).startswith(f"{option}: found 1.0")
+    needed = f"one of {', '.join(known)}" if known else "no option at all"
+    assert refused.value.needed == needed
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("marker_sd", "2 mm"), ("reference_sd", None), ("steps", 2.5), ("ground", [0.0])],
+)
+def test_an_option_of_another_kind_is_refused(method, option, value, unchecked):
+    skeleton, take = worn()
+    with pytest.raises(marey.OptionError, match=f"^{option}: "):
+        marey.solve_pose(skeleton, take, method=method, **{option: value})
+
+
+def test_numbers_of_numpy_are_numbers(method, unchecked):
+    known = {field.name for field in fields(OPTIONS[method])}
+    given = {"marker_sd": np.float32(0.001), "turn_sd": 1, "steps": np.int32(50)}
+    mine = {name: value for name, value in given.items() if name in known}
+    chosen = OPTIONS[method](**mine)
+    assert {name: getattr(chosen, name) for name in mine} == mine
+
+
+def test_what_one_method_knows_another_need_not(method):
+    """Every name that some method knows is taken here, or refused as unknown."""
+    skeleton, take = worn()
+    known = {field.name for field in fields(OPTIONS[method])}
+    for name in {field.name for kind in OPTIONS.values() for field in fields(kind)}:
+        if name not in known:
+            with pytest.raises(marey.OptionError, match=f"^{name}: "):
+                marey.solve_pose(skeleton, take, method=method, **{name: 1.0})

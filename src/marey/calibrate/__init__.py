@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from marey.calibrate._covariance import doubt_of
 from marey.calibrate._dress import dressed, reseated
 from marey.calibrate._fit import ROUNDS, Fit, fitted
+from marey.calibrate._hinges import most_telling_first, with_hinges
 from marey.calibrate._landmarks import landmarks_of
 from marey.calibrate._options import CalibrateOptions as CalibrateOptions
 from marey.calibrate._people import person_fit
-from marey.calibrate._plain import kept_start, plain_start, with_hinges
+from marey.calibrate._plain import kept_start, plain_start
 from marey.calibrate._poses import chosen_frames
-from marey.calibrate._problem import Problem, problem_of
+from marey.calibrate._problem import FEWEST_FRAMES, Problem, problem_of
 from marey.calibrate._start import Start
 from marey.calibrate._verdict import failed, verdicts
 from marey.errors import OptionError
@@ -76,6 +77,9 @@ def calibrate(
     positions that lie far off losing their weight (Student's t). Bones belong to the
     subject, marker offsets to each session.
 
+    The order of the takes does not matter: the markers of the session that tells most
+    of the joints carry the axes of the segments.
+
     Skin moves with the pose, and the same way in every step of a walk: more frames of
     the same do not make joints better known. How much of the markers' straying is new
     in every frame tells noise from skin, and what is known beforehand is weighed by it.
@@ -104,8 +108,12 @@ def calibrate(
             "sessions", found=chosen.sessions, needed=f"{len(several)} numbers"
         )
     problem = problem_of(skeleton, several, sessions)
+    if not problem.sessions:
+        return _as_it_was(problem, f"fewer than {FEWEST_FRAMES} frames show it")
     if len(problem.figure.names) < 2:
         return _as_it_was(problem, "it has no joints")
+    order = most_telling_first(problem.figure, problem.shape, _some(problem, chosen))
+    problem = _in_order(problem, order)
     try:
         fit = _calibrated(problem, chosen)
     except np.linalg.LinAlgError:
@@ -123,7 +131,7 @@ def calibrate(
         skeleton=worn.skeleton,
         skeletons=worn.skeletons,
         rms=fit.rms(),
-        marker_noise=_noise(problem, fit),
+        marker_noise=_noise(problem, fit)[np.argsort(order)],
         white_share=fit.white,
         temper=fit.temper,
         findings=tuple(verdicts(worn.skeleton, fit, person=person)),
@@ -152,12 +160,27 @@ def _calibrated(problem: Problem, chosen: CalibrateOptions) -> Fit | None:
             if fit is not None:
                 return fit
         return _fitted(plain_start(figure, shape, person=True), problem, chosen)
-    most = chosen.per_session(len(problem.sessions))
-    frames = chosen_frames(problem.sessions[0], most)
-    points = problem.sessions[0][frames]
-    figure, shape, still = with_hinges(figure, shape, points)
+    figure, shape, still = with_hinges(figure, shape, _some(problem, chosen))
     start = plain_start(figure, shape, person=False, still=still)
     return _fitted(start, problem, chosen)
+
+
+def _in_order(problem: Problem, order: Int[np.ndarray, " session"]) -> Problem:
+    """Return the problem with its sessions, which begin all alike, in this order."""
+    place = [*np.argsort(order).tolist(), -1]
+    return replace(
+        problem,
+        sessions=tuple(problem.sessions[k] for k in order),
+        session_of=tuple(place[k] for k in problem.session_of),
+    )
+
+
+def _some(
+    problem: Problem, chosen: CalibrateOptions
+) -> list[Float[np.ndarray, "_ marker 3"]]:
+    """Return the frames of every session that are looked at."""
+    most = chosen.per_session(len(problem.sessions))
+    return [points[chosen_frames(points, most)] for points in problem.sessions]
 
 
 def _fitted(

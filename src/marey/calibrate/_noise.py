@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
+from marey import geometry
 from marey.calibrate._adjust import Poses, rests, settled
 from marey.calibrate._figure import TAIL, Figure, Shape
 from marey.calibrate._poses import first_poses
@@ -123,9 +124,7 @@ def usual_turns(
     R = np.concatenate([some.R for some in poses])
     parent = np.maximum(figure.parent, 0)
     total = np.einsum("fsji,fsjk->sik", R[:, parent], R)
-    U, _, Vt = np.linalg.svd(total)
-    U[..., -1] *= np.linalg.det(U @ Vt)[:, None]
-    return np.asarray(U @ Vt)
+    return geometry.nearest_rotation(total)
 
 
 def efficiency(

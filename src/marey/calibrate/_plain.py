@@ -1,29 +1,13 @@
 """The start of figures without landmarks: mechanisms, animals, unlabelled people."""
 
-from dataclasses import replace
-
 import numpy as np
-from jaxtyping import Float
 
-from marey import geometry
-from marey.calibrate._figure import HINGE, Axis, Figure, Shape
-from marey.calibrate._rows import GAUGE_SD, Rows, spans
+from marey.calibrate._figure import Figure, Shape
+from marey.calibrate._rows import GAUGE_SD, Rows
 from marey.calibrate._start import Start, likeness_rows
-from marey.rigid import fit_rigid
-
-Array = np.ndarray
 
 LEAST_NOISE = 1e-5
 """No camera sees better than this, in metres."""
-
-HARD_HINGE = 0.005
-"""How far a hinge of a mechanism keeps from its axis at least, in radians."""
-
-STRAIGHT = 0.02
-"""Turns that leave an axis by no more than this (rms, in radians) are a hinge's."""
-
-SWUNG = 4.0
-"""A hinge turns about its axis by so many times what it leaves it."""
 
 STARTED = 0.1
 """How well the start knows a joint, as a share of the figure's size."""
@@ -114,70 +98,3 @@ def size_of(figure: Figure, shape: Shape) -> float:
     at = rest[figure.segment] + shape.m[0]
     spread = at - at.mean(axis=0)
     return float(np.sqrt(np.mean(np.sum(spread**2, axis=1)))) + 1e-3
-
-
-def with_hinges(
-    figure: Figure, shape: Shape, points: Float[Array, "frame marker 3"]
-) -> tuple[Figure, Shape, frozenset[int]]:
-    """Return the figure with a hinge wherever two segments turned about one axis only.
-
-    Along such an axis the frames tell nothing of the joint but their own errors; and
-    nothing at all where two segments did not turn against each other: those come too.
-
-    Args:
-        figure: The segments, with the hinges that are known.
-        shape: Their shape.
-        points: Frames of one session.
-    """
-    turns = _turns(figure, shape, points)
-    known = {axis.child: n for n, axis in enumerate(figure.axes)}
-    axes, a, b, still = [], [], [], set()
-    for i in range(1, len(figure.names)):
-        p = int(figure.parent[i])
-        if i in turns and p in turns:
-            first, second, off, swing = _one_axis(turns[p], turns[i])
-            if swing < STRAIGHT and i not in known:
-                still.add(i)
-            elif off < STRAIGHT and swing > SWUNG * off and i not in known:
-                axes.append(Axis(i, HINGE, max(off, HARD_HINGE)))
-                a.append(first)
-                b.append(second)
-        if i in known:
-            n = known[i]
-            axes.append(figure.axes[n])
-            a.append(shape.a[n])
-            b.append(shape.b[n])
-    hinged = replace(figure, axes=tuple(axes))
-    bent = replace(shape, a=np.array(a).reshape(-1, 3), b=np.array(b).reshape(-1, 3))
-    return hinged, bent, frozenset(still)
-
-
-def _turns(figure: Figure, shape: Shape, points: Array) -> dict[int, Array]:
-    """Return the rotations of all segments whose markers tell them, frame by frame."""
-    found = {}
-    for i in range(len(figure.names)):
-        mine = list(figure.markers_of(i))
-        if not spans(shape.m[0, mine]):
-            continue
-        rigid = fit_rigid(points[:, mine])
-        T = geometry.kabsch(shape.m[0, mine], rigid.offset)
-        R = rigid.T_world_body[:, :3, :3] @ T[:3, :3]
-        if np.isfinite(R).all(axis=(1, 2)).any():
-            found[i] = R
-    return found
-
-
-def _one_axis(P: Array, Q: Array) -> tuple[Array, Array, float, float]:
-    """Return the axis that two rotations share best, in each of them.
-
-    And how far they leave it and turn about it, rms in radians.
-    """
-    both = np.isfinite(P).all(axis=(1, 2)) & np.isfinite(Q).all(axis=(1, 2))
-    if not both.any():
-        return np.zeros(3), np.zeros(3), np.inf, np.inf
-    M = np.einsum("fji,fjk->ik", Q[both], P[both]) / both.sum()
-    U, s, Vt = np.linalg.svd(M)
-    a, b = Vt[0], U[:, 0]
-    off = float(np.sqrt(2.0 * max(1.0 - s[0], 0.0)))
-    swing = float(np.sqrt(2.0 * max(1.0 - abs(s[1]), 0.0)))
-    return a, b, off, swing

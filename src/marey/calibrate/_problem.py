@@ -10,8 +10,8 @@ from marey import geometry
 from marey.calibrate._figure import HINGE, Axis, Figure, Shape
 from marey.errors import DataError
 from marey.rigid import seen_in
-from marey.skeleton import Skeleton
-from marey.take import Take
+from marey.skeleton import Skeleton, marker_columns
+from marey.take import Take, columns_of
 
 Array = np.ndarray
 
@@ -61,9 +61,11 @@ def problem_of(
 ) -> Problem:
     """Return the problem; markers that were never seen are left out.
 
+    So are sessions of fewer than `FEWEST_FRAMES` frames; there may be none left.
+
     Raises:
         DataError: If there are no takes, or the skeleton's markers and sensors are
-            hardly ever seen in them.
+            never seen in them.
     """
     if not takes:
         raise DataError("calibrate", found="no takes", needed="at least one")
@@ -71,7 +73,9 @@ def problem_of(
     names = list(joined)
     segment_of, joint_of, place = _segments(skeleton)
     joint, at, labels, source = _worn(skeleton)
-    seen = np.any([seen_in(x).any(axis=0) for x in joined.values()], axis=0)
+    seen = np.zeros(len(joint), dtype=bool)
+    for x in joined.values():
+        seen |= seen_in(x).any(axis=0)
     order = np.argsort(segment_of[joint], kind="stable")
     order = order[seen[order]]
     owner = segment_of[joint[order]]
@@ -105,15 +109,14 @@ def _sessions(
     for take, name in zip(takes, session_of, strict=True):
         takes_of[name].append(_columns(skeleton, take))
     joined = {name: np.concatenate(parts) for name, parts in takes_of.items()}
-    joined = {name: x for name, x in joined.items() if _n_seen(x) >= FEWEST_FRAMES}
-    if not joined:
+    if not any(map(_n_seen, joined.values())):
         wanted = (*skeleton.marker_labels, *skeleton.sensor_names)
         raise DataError(
             "calibrate",
-            found=f"fewer than {FEWEST_FRAMES} frames with the skeleton's markers",
+            found="no frame that shows a marker or sensor of the skeleton",
             needed=f"some of {', '.join(wanted) or 'the markers of a skeleton'}",
         )
-    return joined
+    return {name: x for name, x in joined.items() if _n_seen(x) >= FEWEST_FRAMES}
 
 
 def _n_seen(points: Float[Array, "frame marker 3"]) -> int:
@@ -192,29 +195,13 @@ def _worn(
 def _columns(skeleton: Skeleton, take: Take) -> Float[Array, "frame marker 3"]:
     """Return the skeleton's markers in a take, sensors as four points; NaN if unseen.
 
-    Labels are matched with their subject first, then without.
+    Labels are matched by `columns_of`.
     """
-    out = np.full(
-        (
-            take.n_frames,
-            len(skeleton.marker_labels) + 4 * len(skeleton.sensor_names),
-            3,
-        ),
-        np.nan,
-    )
-    for i, label in enumerate(skeleton.marker_labels):
-        for names in (take.full_labels, take.labels):
-            if label in names:
-                out[:, i] = take.points[:, names.index(label)]
-                break
-        else:
-            bare = label.rpartition(":")[2]
-            if take.labels.count(bare) == 1:
-                out[:, i] = take.points[:, take.labels.index(bare)]
-    first = len(skeleton.marker_labels)
-    for i, name in enumerate(skeleton.sensor_names):
-        if name in take.sensor_names:
-            T = take.T_world_sensor[:, take.sensor_names.index(name)]
-            at = first + 4 * i
-            out[:, at : at + 4] = geometry.apply(T[:, None], SENSOR_POINTS[None])
-    return out
+    marker = marker_columns(skeleton, take)
+    sensor = columns_of(skeleton.sensor_names, take.sensor_names)
+    points = np.full((take.n_frames, len(marker), 3), np.nan)
+    points[:, marker >= 0] = take.points[:, marker[marker >= 0]]
+    corners = np.full((take.n_frames, len(sensor), len(SENSOR_POINTS), 3), np.nan)
+    T = take.T_world_sensor[:, sensor[sensor >= 0], None]
+    corners[:, sensor >= 0] = geometry.apply(T, SENSOR_POINTS)
+    return np.concatenate([points, corners.reshape(len(points), -1, 3)], axis=1)

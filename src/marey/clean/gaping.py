@@ -1,7 +1,5 @@
 """Sensors away from their joints for a moment, by less than their own motion tells."""
 
-from collections.abc import Iterator
-
 import numpy as np
 from jaxtyping import Bool, Float
 
@@ -10,6 +8,7 @@ from marey.bodies import Bodies
 from marey.clean._excursions import FEWEST, allowed_of, excursions, suddenness
 from marey.clean.outliers import CleanOptions, Outlier
 from marey.joints._types import JointFits
+from marey.robust import runs
 from marey.tree import Tree
 
 Array = np.ndarray
@@ -64,7 +63,7 @@ def find_gaping(
     for body, bad in enumerate(_blamed(gapes, *_sudden(gaps, longest), ends).T):
         if 0 < bad.sum() <= MOST * len(bad):
             mine = np.linalg.norm(gaps[ends[:, body] != 0.0], axis=2)
-            for first, last in _runs(bad):
+            for first, last in runs(bad):
                 size = float(np.nanmax(mine[:, first : last + 1]))
                 found.append(Outlier(bodies.names[body], "gap", first, last, size))
     return tuple(found)
@@ -139,9 +138,3 @@ def _blamed(
         gap -= ends[:, body, None] * moved * seen[..., None]
         wide = wide & (ends[:, body] == 0.0)
     return blamed
-
-
-def _runs(flags: Bool[Array, " frame"]) -> Iterator[tuple[int, int]]:
-    """Return the first and last frame of every run."""
-    edge = np.flatnonzero(np.diff(np.concatenate([[0], flags, [0]])))
-    yield from ((a, b - 1) for a, b in edge.reshape(-1, 2).tolist())

@@ -16,7 +16,7 @@ from marey.clean._shift import ROUNDING
 from marey.clean._steps import odd_steps, reach_of, steps_of
 from marey.clean.slips import LEVEL
 from marey.errors import OptionError
-from marey.report import Finding
+from marey.report import Finding, named
 from marey.rigid import places_in
 from marey.take import Take
 
@@ -88,8 +88,8 @@ class MarkerSlip:
     def finding(self) -> Finding:
         """What to tell the user."""
         message = (
-            f"{self} on {self.body} (p = {self.p_value:.0e}): the frames after are put "
-            "back to its old place; fasten it better, or record again"
+            f"{self} on {named(self.body)} (p = {self.p_value:.0e}): the frames after "
+            "are put back to its old place; fasten it better, or record again"
         )
         frames = (self.frame, self.frame)
         return Finding(

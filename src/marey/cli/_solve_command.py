@@ -81,7 +81,7 @@ def solve(
         bool, Parameter(help="Fit bones and markers together over all takes.")
     ] = True,
     edits: Annotated[
-        Path | None, Parameter(help="What was put right by hand: take.edits.toml.")
+        Path | None, Parameter(help="What was put right by hand: walk.c3d.edits.toml.")
     ] = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,

@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -91,8 +91,10 @@ def _noun(
     noun = NOUNS[name]
     hints = get_type_hints(noun)
     known = {f.name for f in fields(noun)}
-    if set(content) != known:
-        odd = sorted(set(content) ^ known)
+    # A file from before a noun had some field leaves it out.
+    needed = {f.name for f in fields(noun) if f.default is f.default_factory is MISSING}
+    odd = sorted((set(content) - known) | (needed - set(content)))
+    if odd:
         raise DataError(
             f"{name}", found=f"fields {odd} odd or missing", needed=sorted(known)
         )

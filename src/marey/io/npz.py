@@ -100,7 +100,9 @@ def write_any(thing: Noun, options: WriteOptions) -> Output:
         )
     arrays: dict[str, np.ndarray] = {}
     content = {"marey": VERSION, "content": encode(thing, arrays)}
-    return {"": _packed(arrays, json.dumps(content, ensure_ascii=False).encode())}
+    text = json.dumps(content, ensure_ascii=False)
+    # Bytes of a file's name that are no text become escapes, which JSON reads back.
+    return {"": _packed(arrays, text.encode(errors="backslashreplace"))}
 
 
 def _packed(arrays: dict[str, np.ndarray], description: bytes) -> Iterable[bytes]:

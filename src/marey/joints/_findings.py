@@ -13,7 +13,7 @@ from marey.joints._residuals import Homogeneity
 from marey.joints._types import JointFits
 from marey.joints._words import spoken
 from marey.joints.ball import FAR, RIGID, best_of
-from marey.report import Finding
+from marey.report import Finding, named
 
 Array = np.ndarray
 
@@ -34,29 +34,31 @@ BETTER = 2.0
 SURE, APART = 1e-3, 0.005
 
 
-def findings(bodies: Bodies, fits: JointFits) -> tuple[Finding, ...]:
+def findings(bodies: Bodies | Sequence[Bodies], fits: JointFits) -> tuple[Finding, ...]:
     """Return what is doubtful about bodies and their joints, and what would help.
 
     Only pairs that may be joints are named: those whose gap is not far above the best
     of both bodies.
 
     Args:
-        bodies: The moving bodies.
+        bodies: The moving bodies, in one take or in all that were fitted.
         fits: Their joints.
     """
-    found = [f for body in range(len(bodies.names)) for f in _of_body(bodies, body)]
-    best = np.full(len(bodies.names), np.nan)
+    takes = (bodies,) if isinstance(bodies, Bodies) else tuple(bodies)
+    names = takes[0].names
+    found = [f for body in range(len(names)) for f in _of_body(takes, body)]
+    best = np.full(len(names), np.nan)
     for column in fits.pair.T:
         np.fmin.at(best, column, fits.residual)
     near = fits.residual <= FAR * best_of(fits.pair, fits.residual)
     for row, (a, b) in enumerate(fits.pair.tolist()):
-        name = f"{bodies.names[a]}-{bodies.names[b]}"
+        name = f"{names[a]}-{names[b]}"
         if not fits.fitted[row]:
             message = "never seen together: no joint between them can be found"
             found.append(Finding("pair-unseen", "joints", "warning", message, name))
         elif near[row]:
-            found += _of_joint(fits, row, (bodies.names[a], bodies.names[b]))
-    for body, name in enumerate(bodies.names):
+            found += _of_joint(fits, row, (names[a], names[b]))
+    for body, name in enumerate(names):
         rows = (fits.pair == body).any(axis=1) & fits.fitted
         noise = float(np.max(fits.noise[rows], initial=0.0))
         if best[body] > max(LOOSE, TIMES * noise):
@@ -68,17 +70,17 @@ def findings(bodies: Bodies, fits: JointFits) -> tuple[Finding, ...]:
             found.append(
                 Finding("body-loose", "joints", "error", message, name, value=value)
             )
-    return (*found, *_other_reading(bodies, best))
+    return (*found, *_other_reading(takes, best))
 
 
-def _other_reading(bodies: Bodies, best: Array) -> list[Finding]:
+def _other_reading(takes: Sequence[Bodies], best: Array) -> list[Finding]:
     """Return whether the orientations make sense when they are read another way.
 
     Those of markers were not read, but found.
     """
-    if bodies.shared.any(axis=0).all():
+    if np.any([take.shared.any(axis=0) for take in takes], axis=0).all():
         return []
-    T = bodies.T_world_body
+    T = np.concatenate([take.T_world_body for take in takes])
     wxyz = geometry.quat_from_matrix(T[..., :3, :3])
     readings = {
         "with the scalar of their quaternions at the other end (xyzw for wxyz)": (
@@ -113,19 +115,22 @@ def _usual_gap(
     return float(np.nanmedian(best)) if np.isfinite(best).any() else np.inf
 
 
-def _of_body(bodies: Bodies, body: int) -> list[Finding]:
+def _of_body(takes: Sequence[Bodies], body: int) -> list[Finding]:
     """Return what is odd about one body's poses."""
-    name = bodies.names[body]
-    T = bodies.T_world_body[:, body]
-    T = T[np.isfinite(T).all(axis=(-1, -2))]
+    name = takes[0].names[body]
+    each = [take.T_world_body[take.seen[:, body], body] for take in takes]
+    moved = [np.ptp(T[:, :3], axis=0).max() for T in each if len(T) > 1]
+    T = np.concatenate(each)
     if not len(T):
         message = "never seen: it has no joints"
         return [Finding("body-unseen", "joints", "warning", message, name)]
     found = []
-    if len(T) > 1 and np.ptp(T[:, :3], axis=0).max() < STILL:
+    # Put elsewhere between two takes it is still not worn.
+    if moved and max(moved) < STILL:
         message = "never moves: is it worn?"
         found.append(Finding("body-still", "joints", "warning", message, name))
-    return found if bodies.shared[:, body].any() else [*_of_turns(T, name), *found]
+    made = any(take.shared[:, body].any() for take in takes)
+    return found if made else [*_of_turns(T, name), *found]
 
 
 def _of_turns(T: Float[Array, "frame 4 4"], name: str) -> list[Finding]:
@@ -154,8 +159,8 @@ def _never(a: str, b: str) -> str:
         return "the two move as one; bend the joint, or join them"
     joint, motion = known
     return (
-        f"the {joint} never moved: {a} and {b} were recorded as one; {motion} to get "
-        "the joint"
+        f"the {joint} never moved: {named(a)} and {named(b)} were recorded as one; "
+        f"{motion} to get the joint"
     )
 
 

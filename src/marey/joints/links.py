@@ -185,8 +185,8 @@ def _traced(bodies: Bodies, joints: JointFits, row: int, core: slice) -> _Hold:
 def _mean_pose(T: Float[Array, "frame 4 4"]) -> Float[Array, "4 4"]:
     """Return the mean of poses that are much alike."""
     mean = np.nanmean(T, axis=0)
-    left, _, right = np.linalg.svd(mean[:3, :3])
-    return np.asarray(geometry.transform(left @ right, mean[:3, 3]))
+    R = geometry.nearest_rotation(mean[:3, :3])
+    return geometry.transform(R, mean[:3, 3])
 
 
 def _misfit(

@@ -28,11 +28,10 @@ from marey.metrics._stages import compare_joints as compare_joints
 from marey.metrics._stages import compare_lengths, joint_distances
 from marey.metrics._stages import compare_tree as compare_tree
 from marey.motion import Motion
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, marker_columns
 from marey.solution import Solution
 from marey.synth._figure import Figure
 from marey.synth.truth import Recording, Truth
-from marey.take import Take
 from marey.tree import Tree
 
 Known = Recording | Truth | Figure | Skeleton | Motion
@@ -119,8 +118,8 @@ def compare_skeleton(skeleton: Skeleton, truth: Known) -> SkeletonScore:
     true = _skeleton_of(truth)
     body = np.array([_index(true, name) for name in skeleton.names], dtype=np.int64)
     if isinstance(truth, Recording) and len(skeleton.marker_labels):
-        labels = _labels_for(skeleton, truth)
-        body = match_joints(skeleton, truth.truth, 0, labels)
+        columns = marker_columns(skeleton, truth)
+        body = match_joints(skeleton, truth.truth, 0, columns)
     if (body < 0).all():
         raise DataError(
             "skeleton",
@@ -133,12 +132,6 @@ def compare_skeleton(skeleton: Skeleton, truth: Known) -> SkeletonScore:
 
 def _index(skeleton: Skeleton, name: str) -> int:
     return skeleton.names.index(name) if name in skeleton.names else -1
-
-
-def _labels_for(skeleton: Skeleton, take: Take) -> tuple[str, ...]:
-    """Return the take's labels in the form the skeleton uses, with subjects or bare."""
-    full = set(skeleton.marker_labels) <= set(take.full_labels)
-    return take.full_labels if full else take.labels
 
 
 def compare_solution(solution: Solution, truth: Known) -> SolutionScore:
@@ -203,8 +196,8 @@ def _lengths_of(
     skeleton = motion.skeleton
     own = np.arange(known.skeleton.n_joints)
     if len(skeleton.marker_labels):
-        labels = _labels_for(skeleton, solution.takes[0])
-        body = match_joints(skeleton, truth, true, labels)
+        columns = marker_columns(skeleton, solution.takes[0])
+        body = match_joints(skeleton, truth, true, columns)
     else:
         bodies = truth.figures[true].bodies
         near = match_poses(motion.T_world_joint(), known.T_world_joint()[:, bodies])

@@ -125,7 +125,10 @@ def wander(
 
 
 def match_joints(
-    skeleton: Skeleton, truth: Truth, subject: int, labels: tuple[str, ...]
+    skeleton: Skeleton,
+    truth: Truth,
+    subject: int,
+    columns: Int[np.ndarray, " marker"],
 ) -> Int[np.ndarray, " joint"]:
     """Return the true joint whose body carries the most of each joint's markers.
 
@@ -133,13 +136,11 @@ def match_joints(
         skeleton: The skeleton found.
         truth: What is known.
         subject: The true figure that it is.
-        labels: The labels of the recording, as the skeleton's markers use them.
+        columns: The skeleton's markers in the recording; -1 where it has none.
     """
-    column = {label: i for i, label in enumerate(labels)}
     true = truth.motions[subject].skeleton
     count = np.zeros((skeleton.n_joints, true.n_joints))
-    for label, joint in zip(skeleton.marker_labels, skeleton.marker_joint, strict=True):
-        marker = column.get(label, -1)
+    for marker, joint in zip(columns, skeleton.marker_joint, strict=True):
         if marker >= 0 and truth.marker_subject[marker] == subject:
             count[joint, truth.marker_joint[marker]] += 1.0
     rows, columns = assign(-count)

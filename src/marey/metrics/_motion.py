@@ -62,11 +62,8 @@ def _turns(
 ) -> Float[Array, "frame joint"]:
     """Return angles between orientations after the best constant turn per joint."""
     relative = np.swapaxes(true, -1, -2) @ found
-    mean = np.nanmean(relative, axis=0) if len(relative) else np.zeros(found.shape[1:])
-    u, _, vt = np.linalg.svd(mean)
-    sign = np.linalg.det(u @ vt)
-    u[..., :, -1] *= sign[..., None]
-    rest = relative @ np.swapaxes(u @ vt, -1, -2)
+    usual = geometry.nearest_rotation(np.nansum(relative, axis=0))
+    rest = relative @ np.swapaxes(usual, -1, -2)
     return np.asarray(np.linalg.norm(geometry.rotation_log(rest), axis=-1))
 
 

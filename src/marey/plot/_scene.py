@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import SupportsIndex
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
@@ -15,6 +16,9 @@ from marey.synth import Recording, Truth
 
 Array = np.ndarray
 Places = Float[Array, "frame joint 3"]
+
+Frames = SupportsIndex | Sequence[int] | Int[Array, " still"]
+"""One frame or several."""
 
 STILLS = 5
 """Moments of a filmstrip."""
@@ -34,6 +38,9 @@ class Scene:
 
     filled: Bool[Array, "frame point"]
     """Which of them cleaning put in."""
+
+    recorded: bool = True
+    """Whether they are where they were seen; else where the skeleton has them."""
 
     truth: tuple[Motion, ...] = ()
 
@@ -73,6 +80,7 @@ def scene_of(motion: Solution | Motion, take: int) -> Scene:
             figures=(motion,),
             points=points,
             filled=np.zeros(points.shape[:2], dtype=bool),
+            recorded=False,
         )
     recorded = motion.takes[take_number(motion, take)]
     sensors = recorded.T_world_sensor[..., :3, 3]
@@ -102,7 +110,7 @@ def with_truth(scene: Scene, truth: Recording | Truth | Motion | None) -> Scene:
     return replace(scene, truth=motions)
 
 
-def chosen_frames(scene: Scene, frame: int | Sequence[int] | None) -> list[int]:
+def chosen_frames(scene: Scene, frame: Frames | None) -> list[int]:
     """Return the frames asked for, or those that differ most.
 
     Raises:
@@ -112,7 +120,8 @@ def chosen_frames(scene: Scene, frame: int | Sequence[int] | None) -> list[int]:
     count = len(scene.times)
     if frame is None:
         return _differing(scene, range(0, count, -(-count // MOST) or 1))
-    asked = [frame] if isinstance(frame, int) else [int(k) for k in frame]
+    some = np.asarray(frame).ravel()
+    asked: list[int] = some.tolist() if some.dtype.kind in "iu" else []
     if not asked or not all(0 <= k < count for k in asked):
         needed = f"one or more from 0 to {count - 1}"
         raise OptionError("frame", found=frame, needed=needed)

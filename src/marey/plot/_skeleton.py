@@ -10,6 +10,7 @@ from marey.motion import Motion
 from marey.plot._camera import Camera
 from marey.plot._figures import draw_bones, draw_dots, draw_doubts, draw_joints
 from marey.plot._scene import (
+    Frames,
     Scene,
     camera_for,
     chosen_frames,
@@ -49,7 +50,7 @@ SIDES = {"Left": BLUE, "Right": RED, "": INK}
 @in_look
 def skeleton(
     motion: Solution | Motion,
-    frame: int | Sequence[int] | None = None,
+    frame: Frames | None = None,
     truth: Recording | Truth | Motion | None = None,
     *,
     take: int = 0,
@@ -60,8 +61,9 @@ def skeleton(
     Seen level from far away, so that the axis is the true height and nothing shrinks.
     The figure stays in the middle of each still, wherever it goes. Left bones are blue,
     right ones red, all others dark; dots are markers and sensors, hollow where cleaning
-    put them in; ellipses are one standard deviation of a joint's place on its parent,
-    enlarged by as much as the picture says; the truth is a thin yellow line.
+    put them in, or, of a motion alone, where its skeleton has its markers; ellipses are
+    one standard deviation of a joint's place on its parent, enlarged by as much as the
+    picture says; the truth is a thin yellow line.
 
     Args:
         motion: What `marey.solve` returned, or a motion.
@@ -170,7 +172,8 @@ def _legend(figure: Any, scene: Scene, times: int) -> None:
     dot: dict[str, Any] = {"linestyle": "", "markersize": 4.0}
     entries = []
     if scene.points.shape[1]:
-        entries.append(Line2D([], [], marker="o", color=GREY, label="recorded", **dot))
+        label = "recorded" if scene.recorded else "markers on the skeleton"
+        entries.append(Line2D([], [], marker="o", color=GREY, label=label, **dot))
     if scene.filled.any():
         hollow: dict[str, Any] = {
             "markerfacecolor": "white",

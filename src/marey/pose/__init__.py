@@ -1,8 +1,8 @@
 """The motion of a known skeleton in a recording.
 
 Every method takes the same skeleton and take and returns a `Motion` and what was found
-about it. A new method is one file in this folder with a function `solve`, and one line
-below.
+about it; what can be chosen are the fields of its options. A new method is one file in
+this folder with a function `solve`, and one line below.
 """
 
 from dataclasses import replace
@@ -16,8 +16,8 @@ from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.pose.contact import Floor, with_contacts
 from marey.report import Finding
-from marey.skeleton import Skeleton
-from marey.take import Take
+from marey.skeleton import Skeleton, marker_columns
+from marey.take import Take, columns_of
 
 REGISTRY = {
     "gauss_newton": "marey.pose.gauss_newton",
@@ -104,13 +104,12 @@ def without(
     if ignore.shape != needed:
         raise DataError("ignore", found=ignore.shape, needed=needed)
     points, T_world_sensor = take.points.copy(), take.T_world_sensor.copy()
-    mine = dict(zip(skeleton.marker_labels, skeleton.marker_joint, strict=True))
-    for names in (take.labels, take.full_labels):
-        for column, label in enumerate(names):
-            if label in mine:
-                points[ignore[:, mine[label]], column] = np.nan
-    mine = dict(zip(skeleton.sensor_names, skeleton.sensor_joint, strict=True))
-    for column, name in enumerate(take.sensor_names):
-        if name in mine:
-            T_world_sensor[ignore[:, mine[name]], column] = np.nan
+    worn = marker_columns(skeleton, take)
+    for column, joint in zip(worn, skeleton.marker_joint, strict=True):
+        if column >= 0:
+            points[ignore[:, joint], column] = np.nan
+    worn = columns_of(skeleton.sensor_names, take.sensor_names)
+    for column, joint in zip(worn, skeleton.sensor_joint, strict=True):
+        if column >= 0:
+            T_world_sensor[ignore[:, joint], column] = np.nan
     return replace(take, points=points, T_world_sensor=T_world_sensor)

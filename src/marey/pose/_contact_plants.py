@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.pose._contact_states import noise_of
-from marey.pose._runs import runs
+from marey.robust import runs
 
 Array = np.ndarray
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from marey.pose._follow import LOST, Follower, Trace
-from marey.pose._runs import runs
-from marey.report import Finding
+from marey.report import Finding, named
+from marey.robust import runs
 from marey.skeleton import Skeleton
 from marey.take import Take
 
@@ -24,42 +24,39 @@ OFTEN = 0.2
 # distance is more than so many of their standard deviations.
 STRAINED = 5.0
 
+UNSEEN = "nothing is seen in {frames}: the pose there is a guess"
+ASTRAY = (
+    "most markers do not fit the skeleton in {frames}: "
+    "look for swapped labels, or a skeleton of someone else"
+)
+
 
 def doubts(
     skeleton: Skeleton, take: Take, fit: Follower, trace: Trace
 ) -> tuple[Finding, ...]:
     """Return frames without anything seen, joints out of sight, markers that stray."""
     away = fit.away(take.points, trace)
+    cost, seen, left = trace.info[:, :3].T
+    lost = (cost > LOST**2 * seen) | (left < 0.5 * seen)
     return (
-        *_unseen_frames(trace),
-        *_lost_frames(trace),
+        *stretches("pose-unseen", seen == 0.0, UNSEEN),
+        *stretches("pose-lost", lost, ASTRAY),
         *_unseen_joints(skeleton, take, fit, trace),
         *_held_joints(skeleton, fit, trace, away),
         *_strays(skeleton, fit, away),
     )
 
 
-def _unseen_frames(trace: Trace) -> Iterator[Finding]:
-    for first, last in runs(trace.info[:, 1] == 0.0):
+def stretches(
+    code: str, flags: Bool[np.ndarray, " frame"], words: str
+) -> Iterator[Finding]:
+    """Return a warning for every run of flagged frames, which `words` name."""
+    for first, last in runs(flags):
         yield Finding(
-            "pose-unseen",
+            code,
             "pose",
             "warning",
-            f"nothing is seen in frames {first} to {last}: the pose there is a guess",
-            frames=(first, last),
-            value=float(last - first + 1),
-        )
-
-
-def _lost_frames(trace: Trace) -> Iterator[Finding]:
-    cost, seen, left = trace.info[:, 0], trace.info[:, 1], trace.info[:, 2]
-    for first, last in runs((cost > LOST**2 * seen) | (left < 0.5 * seen)):
-        yield Finding(
-            "pose-lost",
-            "pose",
-            "warning",
-            f"most markers do not fit the skeleton in frames {first} to {last}: "
-            "look for swapped labels, or a skeleton of someone else",
+            words.format(frames=f"frames {first} to {last}"),
             frames=(first, last),
             value=float(last - first + 1),
         )
@@ -97,8 +94,8 @@ def _unseen_joints(
             "joint-never-seen",
             "pose",
             "warning",
-            f"too few markers to see a rotation of {', '.join(never)}: what is not "
-            "seen of it is a guess in all frames",
+            f"too few markers to see a rotation of {', '.join(map(named, never))}: "
+            "what is not seen of it is a guess in all frames",
             value=float(len(never)),
         )
 

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey import geometry
 from marey.pose._lead import astray, bridged, plain
-from marey.pose._options import GaussNewtonOptions
+from marey.pose._options import GaussNewtonOptions, PoseOptions
 from marey.pose._smooth import smoothed
 from marey.pose._targets import (
+    Worn,
     frame_order,
     frames_seen,
     given_weights,
@@ -19,9 +20,12 @@ from marey.pose._targets import (
     targets_of,
     worn,
 )
-from marey.pose._tree import IDENTITY, nodes_of
+from marey.pose._tree import IDENTITY, Nodes, nodes_of
 from marey.skeleton import Skeleton
 from marey.take import Take
+
+if TYPE_CHECKING:
+    from marey.pose._targets_kernel import Targets
 
 Array = np.ndarray
 
@@ -69,6 +73,25 @@ class Names(NamedTuple):
         return cls(take.labels, take.full_labels, take.sensor_names)
 
 
+def dressed(
+    skeleton: Skeleton, names: Names, options: PoseOptions
+) -> tuple[Nodes, Worn, "Targets"]:
+    """Return a skeleton's nodes, what a recording has of them, and by what weights.
+
+    Weights are one over variances, times those given.
+
+    Raises:
+        DataError: If the recording has none of the skeleton's markers and sensors.
+    """
+    nodes = nodes_of(skeleton, limits=options.limits)
+    mine = worn(skeleton, nodes, *names)
+    marker, sensor = given_weights(options.weights, skeleton, mine)
+    weight = marker / options.marker_sd**2
+    sd = np.array([options.sensor_sd, options.turn_sd])
+    targets = targets_of(skeleton, nodes, mine, weight, sensor[:, None] / sd**2)
+    return nodes, mine, targets
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """A figure through the frames of a take."""
@@ -101,19 +124,10 @@ class Follower:
         from marey.pose._track_kernel import Habits
 
         self.skeleton, self.options = skeleton, options
-        self.nodes = nodes_of(skeleton, limits=options.limits)
-        self.worn = worn(skeleton, self.nodes, *names)
-        marker, sensor = given_weights(options.weights, skeleton, self.worn)
-        sd = np.array([options.sensor_sd, options.turn_sd])
-        self.targets = targets_of(
-            skeleton,
-            self.nodes,
-            self.worn,
-            marker / options.marker_sd**2,
-            sensor[:, None] / sd**2,
-        )
-        self._soften(np.full(len(marker), options.marker_sd))
-        self.work = workspace(self.nodes.tree, len(marker), len(sensor))
+        self.nodes, self.worn, self.targets = dressed(skeleton, names, options)
+        markers, sensors = len(self.worn.marker), len(self.worn.sensor)
+        self._soften(np.full(markers, options.marker_sd))
+        self.work = workspace(self.nodes.tree, markers, sensors)
         n = len(self.nodes.tree.parent)
         prior = rate / options.drift**2
         share = min(1.0 / (rate * FADES), 1.0)
@@ -134,14 +148,22 @@ class Follower:
 
     def rest(self) -> None:
         """Forget where the figure is: the next frame finds it afresh."""
+        from marey.pose._track_kernel import State  # numba is slow to import
+
         n = len(self.nodes.tree.parent)
-        self.state = (
-            np.zeros(3),
-            np.tile(IDENTITY, (n, 1)),
-            np.zeros(3),
-            np.zeros((n, 3)),
-            np.array([-1, 0]),
+        self.state = State(
+            root=np.zeros(3),
+            q=np.tile(IDENTITY, (n, 1)),
+            speed_root=np.zeros(3),
+            speed=np.zeros((n, 3)),
+            unseen=np.array([-1]),
+            wait=np.array([0]),
         )
+
+    @property
+    def afresh(self) -> bool:
+        """Whether the next frame finds the figure afresh, not from the last."""
+        return not 0 <= self.state.unseen[0] <= self.habits.patience
 
     def _soften(self, scale: Float[Array, " marker"]) -> None:
         """Set the distances at which residuals hardly count any more."""
@@ -236,7 +258,7 @@ class Follower:
                 points,
                 sensors,
                 part,
-                self.state,
+                tuple(self.state),
                 self.habits,
                 (root, q),
                 q,
@@ -248,8 +270,8 @@ class Follower:
 
     def _return_to(self, q: Array, root: Array, frame: int) -> None:
         """Stand as in a frame, at rest, to follow time backwards from there."""
-        self.state[0][:], self.state[1][:] = root[frame], q[frame]
-        self.state[2][:], self.state[3][:] = 0.0, 0.0
+        self.state.root[:], self.state.q[:] = root[frame], q[frame]
+        self.state.speed_root[:], self.state.speed[:] = 0.0, 0.0
 
     def led(
         self,
@@ -301,7 +323,7 @@ class Follower:
             points,
             sensors,
             order,
-            self.state,
+            tuple(self.state),
             self.habits._replace(guided=True, prior=worth),
             paths,
             *out,
@@ -318,7 +340,7 @@ class Follower:
             points,
             sensors,
             self.habits,
-            self.state,
+            tuple(self.state),
             info,
             trace.known,
             trace.q,

@@ -8,9 +8,9 @@ from jaxtyping import Bool, Float, Int
 from marey import geometry
 from marey.motion import Motion
 from marey.pose._options import PoseOptions
-from marey.pose._runs import runs
 from marey.pose._tree import Nodes
 from marey.pose.reference import common_joints, warped
+from marey.robust import runs
 from marey.skeleton import Skeleton
 from marey.take import Take
 

@@ -45,7 +45,8 @@ def difference(q, p, out):
 
 @no_type_check
 @lean
-def _wrapped(angle):
+def wrapped(angle):
+    """Return an angle within +-pi."""
     return angle - 2.0 * np.pi * np.floor((angle + np.pi) / (2.0 * np.pi))
 
 
@@ -54,7 +55,7 @@ def _wrapped(angle):
 def hinge_angle(axis, q):
     """Return the turn about an axis, within +-pi."""
     along = axis[0] * q[1] + axis[1] * q[2] + axis[2] * q[3]
-    return _wrapped(2.0 * np.arctan2(along, q[0]))
+    return wrapped(2.0 * np.arctan2(along, q[0]))
 
 
 @no_type_check
@@ -80,7 +81,7 @@ def ball_angles(frame, q, out):
     sine = np.sqrt(a * a + b * b)
     scale = 2.0 * np.arctan2(sine, n) / sine if sine > 1e-12 else 2.0
     out[0], out[1] = scale * a, scale * b
-    out[2] = _wrapped(2.0 * np.arctan2(z, w))
+    out[2] = wrapped(2.0 * np.arctan2(z, w))
 
 
 @no_type_check

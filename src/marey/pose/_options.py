@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,6 +11,12 @@ from marey.errors import OptionError
 from marey.motion import Motion
 
 Options = TypeVar("Options")
+
+NUMBERS: Mapping[Any, tuple[type, str]] = {
+    float: (Real, "a number"),
+    int: (Integral, "a whole number"),
+}
+"""What fields of numbers may hold: those of NumPy as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +52,9 @@ class PoseOptions:
     to have it as a start only."""
 
     def __post_init__(self) -> None:
+        for one in fields(self):
+            kind, needed = NUMBERS.get(one.type, (object, ""))
+            self._check(one.name, needed, isinstance(getattr(self, one.name), kind))
         for name in self._positive():
             self._check(name, "a number above 0", 0.0 < getattr(self, name) < np.inf)
         for name in self._not_negative():
@@ -128,6 +138,11 @@ class BfgsOptions(PoseOptions):
         return ("marker_sd", "sensor_sd", "turn_sd", "limit_sd")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaybackOptions:
+    """Nothing: rotations are played as they are."""
+
+
 def options_of(kind: type[Options], given: Mapping[str, Any]) -> Options:
     """Return options by name.
 
@@ -137,5 +152,6 @@ def options_of(kind: type[Options], given: Mapping[str, Any]) -> Options:
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     for name, value in given.items():
         if name not in known:
-            raise OptionError(name, found=value, needed=f"one of {', '.join(known)}")
+            needed = f"one of {', '.join(known)}" if known else "no option at all"
+            raise OptionError(name, found=value, needed=needed)
     return kind(**given)

@@ -122,7 +122,8 @@ class PhysicsOptions(PoseOptions):
         self._check("settle", " or ".join(SETTLES), self.settle in SETTLES)
         self._check("pull", " or ".join(PULLS), self.pull in PULLS)
         self._check("cutoff", "above 0", self.cutoff > 0.0)
-        known = isinstance(self.ground, Floor) or self.ground in GROUNDS
+        known = isinstance(self.ground, str) and self.ground in GROUNDS
+        known = known or isinstance(self.ground, Floor)
         self._check("ground", "none, found or a Floor", known)
         needed = "0 or infinite, or a simulation and 0 or more"
         timeless = self.friction in (0.0, np.inf)

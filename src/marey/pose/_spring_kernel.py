@@ -17,6 +17,7 @@ from marey.pose._limit_kernel import (
     difference,
     hinge_angle,
     hinge_turn,
+    wrapped,
 )
 
 
@@ -202,12 +203,6 @@ def _stop_ball(tree, i, q, joints, gain, held, angles, A, one, way, out):
 
 
 @no_type_check
-@lean
-def _wrapped(angle):
-    return angle - 2.0 * np.pi * np.floor((angle + np.pi) / (2.0 * np.pi))
-
-
-@no_type_check
 @njit(cache=True)
 def torques(tree, joints, frame, neutral, qpos, gain, held, out):
     """Write the torques of all joints: to neutral, and within limits.
@@ -224,8 +219,8 @@ def torques(tree, joints, frame, neutral, qpos, gain, held, out):
         at, to = joints.position[i], joints.speed[i]
         stiff = joints.torque[frame, i]
         if tree.hinge[i]:
-            angle = _wrapped(qpos[at])
-            bent = _wrapped(angle - hinge_angle(tree.axis[i], neutral[i]))
+            angle = wrapped(qpos[at])
+            bent = wrapped(angle - hinge_angle(tree.axis[i], neutral[i]))
             out[to] = -stiff * bent  # Eq. 2
             if tree.limited[i]:
                 low, high = tree.low[i, 0], tree.high[i, 0]

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from marey.errors import DataError, OptionError
 from marey.pose._tree import Nodes
 from marey.skeleton import Skeleton
+from marey.take import columns_of
 
 if TYPE_CHECKING:
     from marey.pose._frame_kernel import Tree
@@ -37,58 +38,31 @@ def worn(
     full_labels: Sequence[str],
     sensor_names: Sequence[str],
 ) -> Worn:
-    """Return what a take has of a skeleton, matched by label.
-
-    A label with its subject, "JOE:RTHI", is matched as a whole first; without, it must
-    be the only one of its kind.
+    """Return what a take has of a skeleton, matched by label (`columns_of`).
 
     Raises:
         DataError: If nothing matches, or a label matches several markers.
     """
-    marker = [
-        (i, _column(label, labels, full_labels))
-        for i, label in enumerate(skeleton.marker_labels)
-    ]
-    sensor = [
-        (i, _column(name, sensor_names, sensor_names))
-        for i, name in enumerate(skeleton.sensor_names)
-    ]
-    marker = [(i, k) for i, k in marker if k >= 0]
-    sensor = [(i, k) for i, k in sensor if k >= 0]
-    if not marker and not sensor:
+    marker_column = columns_of(skeleton.marker_labels, full_labels, labels)
+    sensor_column = columns_of(skeleton.sensor_names, sensor_names)
+    marker = _by_node(marker_column, nodes.of_joint[skeleton.marker_joint])
+    sensor = _by_node(sensor_column, nodes.of_joint[skeleton.sensor_joint])
+    if not len(marker) and not len(sensor):
         mine = (*skeleton.marker_labels, *skeleton.sensor_names)
         raise DataError(
             "pose",
             found=", ".join((*labels, *sensor_names)) or "no markers or sensors",
             needed=f"some of {', '.join(mine) or 'the markers of a skeleton'}",
         )
-    by_node = nodes.of_joint[skeleton.marker_joint]
-    marker.sort(key=lambda pair: (by_node[pair[0]], pair[0]))
-    by_node_sensor = nodes.of_joint[skeleton.sensor_joint]
-    sensor.sort(key=lambda pair: (by_node_sensor[pair[0]], pair[0]))
-    index = np.array(marker, dtype=np.int64).reshape(-1, 2)
-    sensor_index = np.array(sensor, dtype=np.int64).reshape(-1, 2)
-    return Worn(
-        index[:, 0].copy(),
-        index[:, 1].copy(),
-        sensor_index[:, 0].copy(),
-        sensor_index[:, 1].copy(),
-    )
+    return Worn(marker, marker_column[marker], sensor, sensor_column[sensor])
 
 
-def _column(label: str, labels: Sequence[str], full_labels: Sequence[str]) -> int:
-    """Return the number of a label in the take, -1 if it is not there."""
-    for names in (full_labels, labels):
-        found = [k for k, name in enumerate(names) if name == label]
-        if len(found) > 1:
-            raise DataError(
-                f"marker {label}",
-                found=", ".join(full_labels[k] for k in found),
-                needed="one; name the subject in the skeleton's marker labels",
-            )
-        if found:
-            return found[0]
-    return -1
+def _by_node(
+    column: Int[np.ndarray, " item"], node: Int[np.ndarray, " item"]
+) -> Int[np.ndarray, " worn"]:
+    """Return the items that a take has, node after node."""
+    order = np.argsort(node, kind="stable")
+    return order[column[order] >= 0]
 
 
 def targets_of(

@@ -40,6 +40,17 @@ class Habits(NamedTuple):
     patience: int  # frames without any target after which to start afresh
 
 
+class State(NamedTuple):
+    """Where a figure is, how it moves, and how long it was out of sight."""
+
+    root: np.ndarray
+    q: np.ndarray
+    speed_root: np.ndarray  # per frame
+    speed: np.ndarray  # rotation vector of every node, per frame
+    unseen: np.ndarray  # one number: frames without any target; negative: not started
+    wait: np.ndarray  # one number: frames in which it is not to be looked for afresh
+
+
 class Scratch(NamedTuple):
     """Poses kept while a frame is worked on."""
 
@@ -160,7 +171,7 @@ def _expect(root, q, speed_root, speed, expected_root, expected_q):
 @inlined
 def _set_out(state, habits, path, scratch, q_out, root_out):
     """Write where the frame begins, and where the figure is expected in it."""
-    root, q, speed_root, speed, _ = state
+    root, q = state.root, state.q
     there, there_q, origin = scratch.there, scratch.there_q, scratch.origin
     if habits.guided:
         copy_rows(q_out, q)
@@ -174,7 +185,7 @@ def _set_out(state, habits, path, scratch, q_out, root_out):
             there[k] = path[0][k] - origin[k]
         copy_rows(path[1], there_q)
     else:
-        _expect(root, q, speed_root, speed, there, there_q)
+        _expect(root, q, state.speed_root, state.speed, there, there_q)
         copy(there, scratch.here)
         copy_rows(there_q, q)
     copy(there, scratch.first)
@@ -229,9 +240,9 @@ def _settled(tree, targets, work, seen, q, habits, scratch, attempt):
 @inlined
 def _search(tree, targets, work, seen, weight, state, habits, scratch):
     """Try to find the figure until it is found well; return the cost and the steps."""
-    _, q, speed_root, speed, idle = state
+    q, wait = state.q, state.wait
     here, best, best_q = scratch.here, scratch.best, scratch.best_q
-    known = habits.guided or (0 <= idle[0] <= habits.patience)
+    known = habits.guided or (0 <= state.unseen[0] <= habits.patience)
     attempt = FOLLOW if known else AFRESH
     least, least_cost, steps, good = np.inf, 0.0, 0, False
     while True:
@@ -246,16 +257,16 @@ def _search(tree, targets, work, seen, weight, state, habits, scratch):
             copy(here, best)
             copy_rows(q, best_q)
             if attempt == AFRESH:
-                _slow(speed_root, speed, 0.0)
+                _slow(state.speed_root, state.speed, 0.0)
                 copy(here, scratch.start)
                 copy_rows(q, scratch.start_q)
             good = cost <= weight * habits.lost**2
             good = good and not (habits.robust and _doubtful(targets, work))
             if good:
-                idle[1] = 0
+                wait[0] = 0
         elif attempt == AFRESH:
-            idle[1] = PATIENCE
-        if attempt == AFRESH or habits.guided or good or idle[1] > 0:
+            wait[0] = PATIENCE
+        if attempt == AFRESH or habits.guided or good or wait[0] > 0:
             break
         attempt += 1
     if least < np.inf:
@@ -281,7 +292,7 @@ def _follow(
     scratch,
 ):
     """Follow the figure into one frame."""
-    root, q, speed_root, speed, idle = state
+    root, q, speed_root, speed, unseen, wait = state
     here, start, start_q = scratch.here, scratch.start, scratch.start_q
     _set_out(state, habits, path, scratch, q_out, root_out)
     weight, cost, steps = weight_seen(targets, points, sensors), 0.0, 0
@@ -289,18 +300,18 @@ def _follow(
         cost, steps = _search(
             tree, targets, work, (points, sensors), weight, state, habits, scratch
         )
-    idle[1] -= 1
+    wait[0] -= 1
     _keep_signs(start_q, q)
     if weight > 0.0:
-        idle[0] = 0
+        unseen[0] = 0
         info[0], info[2] = cost, _trusted(work)
         _learn(work, here, q, start, start_q, speed_root, speed, habits, scratch.turn)
     else:
         fill(work.gate, 1.0)
         fill(work.known, 0.0)
         _slow(speed_root, speed, habits.keeps)
-        if idle[0] >= 0:
-            idle[0] += 1
+        if unseen[0] >= 0:
+            unseen[0] += 1
     info[1], info[3] = weight, steps
     copy(work.known, info[4:])
     for k in range(3):
@@ -330,11 +341,11 @@ def track(
     Guided, every frame begins where it is, drawn to the paths of root and rotations.
     Otherwise it begins where the last frame's speed brings it.
 
-    `state` is (root, q, speed_root, speed, idle): where the figure is, how it moves,
-    for how many frames nothing was seen (negative: not started) and for how many it is
-    not to be looked for afresh. `info` gets per frame: cost, weight seen, weight left,
-    steps; then what is known of every block.
+    `state` is a `State`, and goes on from call to call; as a plain tuple it is handed
+    over sooner, which counts where frames come one by one. `info` gets per frame: cost,
+    weight seen, weight left, steps; then what is known of every block.
     """
+    now = State(*state)
     n = len(tree.parent)
     spot, turns = np.empty((7, 3)), np.empty((5, n, 4))
     scratch = Scratch(
@@ -359,7 +370,7 @@ def track(
             work,
             points[f],
             sensors[f],
-            state,
+            now,
             habits,
             (paths[0][f], paths[1][f]),
             q_out[f],

@@ -8,13 +8,13 @@ from jaxtyping import Float, Int
 
 from marey import geometry
 from marey.motion import Motion
-from marey.pose._follow import LOST
+from marey.pose._doubts import stretches
+from marey.pose._follow import LOST, Names, dressed
 from marey.pose._lead import astray, bridged, lead, motion_of, plain
 from marey.pose._options import BfgsOptions as BfgsOptions
 from marey.pose._options import options_of
-from marey.pose._runs import runs
-from marey.pose._targets import Worn, frame_order, given_weights, targets_of, worn
-from marey.pose._tree import Nodes, nodes_of
+from marey.pose._targets import Worn, frame_order
+from marey.pose._tree import Nodes
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -27,6 +27,12 @@ Poses = tuple[
     Float[Array, "frame node 4"], Float[Array, "frame 3"], Float[Array, "frame number"]
 ]
 """Rotations of the nodes, places of the root; fitness, weight seen and steps."""
+
+UNSEEN = "nothing is seen in {frames}: the pose there is the last one found"
+ASTRAY = (
+    "the skeleton does not fit in {frames}: look for gross errors, and have them "
+    "ignored, or for swapped labels"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,35 +98,19 @@ def fit(skeleton: Skeleton, take: Take, **options: Any) -> Fitted:
     that start leads astray, the frame begins where it was without the reference.
     """
     chosen = options_of(BfgsOptions, options)
-    nodes = nodes_of(skeleton, limits=chosen.limits)
-    mine = worn(skeleton, nodes, take.labels, take.full_labels, take.sensor_names)
-    run = _Run(nodes, mine, _targets(skeleton, nodes, mine, chosen), chosen)
+    run = _Run(*dressed(skeleton, Names.of(take), chosen), chosen)
     points, sensors = plain(take.points), plain(take.T_world_sensor)
-    order = frame_order(mine, points, sensors)
+    order = frame_order(run.worn, points, sensors)
     q, root, info = run.follow(points, sensors, order)
     if chosen.reference is not None:
-        motion = motion_of(skeleton, take, nodes, root, q)
-        wish = lead(motion, nodes, chosen)
+        motion = motion_of(skeleton, take, run.nodes, root, q)
+        wish = lead(motion, run.nodes, chosen)
         q, root, info = run.led(points, sensors, (q, root, info), *wish)
     return Fitted(
-        motion_of(skeleton, take, nodes, root, q),
+        motion_of(skeleton, take, run.nodes, root, q),
         info[:, 0],
         info[:, 1],
         info[:, 2].astype(np.int64),
-    )
-
-
-def _targets(
-    skeleton: Skeleton, nodes: Nodes, mine: Worn, options: BfgsOptions
-) -> "Targets":
-    marker, sensor = given_weights(options.weights, skeleton, mine)
-    sd = np.array([options.sensor_sd, options.turn_sd])
-    return targets_of(
-        skeleton,
-        nodes,
-        mine,
-        marker / options.marker_sd**2,
-        sensor[:, None] / sd**2,
     )
 
 
@@ -216,29 +206,8 @@ class _Run:
 
 def _findings(fitted: Fitted) -> tuple[Finding, ...]:
     """Return the frames in which nothing was seen, and those that do not fit."""
-    found = []
-    for first, last in runs(fitted.seen == 0.0):
-        found.append(
-            Finding(
-                "pose-unseen",
-                "pose",
-                "warning",
-                f"nothing is seen in frames {first} to {last}: "
-                "the pose there is the last one found",
-                frames=(first, last),
-                value=float(last - first + 1),
-            )
-        )
-    for first, last in runs(fitted.fitness > LOST**2 * fitted.seen):
-        found.append(
-            Finding(
-                "pose-lost",
-                "pose",
-                "warning",
-                f"the skeleton does not fit in frames {first} to {last}: look for "
-                "gross errors, and have them ignored, or for swapped labels",
-                frames=(first, last),
-                value=float(last - first + 1),
-            )
-        )
-    return tuple(found)
+    lost = fitted.fitness > LOST**2 * fitted.seen
+    return (
+        *stretches("pose-unseen", fitted.seen == 0.0, UNSEEN),
+        *stretches("pose-lost", lost, ASTRAY),
+    )

@@ -17,7 +17,7 @@ from marey.pose._contact_spots import Spots, spots_at, spots_of, tall
 from marey.pose._contact_states import standing
 from marey.pose._targets import worn
 from marey.pose._tree import nodes_of
-from marey.report import Finding
+from marey.report import Finding, named
 from marey.take import Take
 
 Array = np.ndarray
@@ -251,7 +251,7 @@ def _findings(
     before: Motion, after: Motion, footing: Footing, firm: Footing
 ) -> tuple[Finding, ...]:
     """Return plants, skate and penetration before and after, and the ground."""
-    names = ", ".join(sorted(set(footing.spots.names)))
+    names = ", ".join(map(named, sorted(set(footing.spots.names))))
     skate, still = footing.skate(before), firm.skate(after)
     return (
         _told(

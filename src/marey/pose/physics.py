@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from marey import geometry
 from marey.motion import Motion
 from marey.pose._contact_ground import Floor as Floor
-from marey.pose._doubts import doubts
+from marey.pose._doubts import doubts, stretches
 from marey.pose._follow import Trace
 from marey.pose._lead import motion_of
 from marey.pose._options import options_of
@@ -19,7 +19,6 @@ from marey.pose._physics_options import PhysicsOptions as PhysicsOptions
 from marey.pose._physics_rest import Rest
 from marey.pose._physics_run import settle_by_simulation
 from marey.pose._physics_scene import Scene, placed_sensors, scene_of
-from marey.pose._runs import runs
 from marey.pose._targets import residuals
 from marey.pose.contact import contact_frames, held_point, nothing_stands
 from marey.report import Finding, Table
@@ -27,6 +26,11 @@ from marey.skeleton import Skeleton
 from marey.take import Take
 
 Array = np.ndarray
+
+RESTLESS = (
+    "the figure does not come to rest in {frames}: allow more steps, or look for "
+    "markers that pull against each other"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,12 +62,13 @@ class Settled:
         near = np.where(self.off, np.nan, self.away)
         seen = near[np.isfinite(near)]
         mean, worst = (seen.mean(), seen.max()) if len(seen) else (np.nan, np.nan)
+        off = self.off.mean() if self.off.size else 0.0
         return Table(
             ("what", "value"),
             (
                 ("markers off their places, mean mm", round(1e3 * float(mean), 3)),
                 ("markers off their places, worst mm", round(1e3 * float(worst), 3)),
-                ("springs off, share", round(float(self.off.mean() or 0.0), 5)),
+                ("springs off, share", round(float(off), 5)),
                 ("energy of springs, mean mJ", _milli(self.springs)),
                 ("energy of the neutral posture, mean mJ", _milli(self.neutral)),
                 ("energy of limits, which hold exactly, mJ", 0.0),
@@ -99,7 +104,8 @@ def solve(
     scene, rest = _settled(skeleton, take, options)
     trace = Trace(rest.q, rest.root, scene.trace.info)
     motion = motion_of(skeleton, take, scene.nodes, rest.root, rest.q)
-    found = [*doubts(skeleton, take, scene.fit, trace), *_restless(rest)]
+    found = [*doubts(skeleton, take, scene.fit, trace)]
+    found.extend(stretches("pose-restless", rest.restless, RESTLESS))
     found.append(_split(*_energies(scene, rest)))
     if not scene.grounded:
         found.append(nothing_stands())
@@ -240,19 +246,3 @@ def _split(springs: Float[Array, " frame"], neutral: Float[Array, " frame"]) -> 
         f"neutral posture {_milli(neutral):.3g} mJ, and limits none",
         value=float(springs.mean() + neutral.mean()),
     )
-
-
-def _restless(rest: Rest) -> list[Finding]:
-    """Return the frames that did not come to rest."""
-    return [
-        Finding(
-            "pose-restless",
-            "pose",
-            "warning",
-            f"the figure does not come to rest in frames {first} to {last}: allow "
-            "more steps, or look for markers that pull against each other",
-            frames=(first, last),
-            value=float(last - first + 1),
-        )
-        for first, last in runs(rest.restless)
-    ]

@@ -1,11 +1,15 @@
 """The sensors' rotations, played through the fitted skeleton."""
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 
 from marey import geometry
 from marey.errors import DataError
 from marey.motion import Motion
+from marey.pose._options import PlaybackOptions as PlaybackOptions
+from marey.pose._options import options_of
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -13,7 +17,9 @@ from marey.take import Take
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 
 
-def solve(skeleton: Skeleton, take: Take) -> tuple[Motion, tuple[Finding, ...]]:
+def solve(
+    skeleton: Skeleton, take: Take, **options: Any
+) -> tuple[Motion, tuple[Finding, ...]]:
     """Return the motion in which every bone turns as its sensor did.
 
     Implements OBrien2000, Sec. 3.4: only rotations are taken from the sensors, places
@@ -24,9 +30,16 @@ def solve(skeleton: Skeleton, take: Take) -> tuple[Motion, tuple[Finding, ...]]:
     A joint without a sensor, or whose sensor was not seen, holds its last rotation; a
     frame in which no sensor was seen is NaN.
 
+    Args:
+        skeleton: A skeleton with sensors.
+        take: The recording; sensors are matched by name.
+        **options: Fields of `PlaybackOptions`, of which there are none.
+
     Raises:
         DataError: If the take holds none of the skeleton's sensors.
+        OptionError: If an option is given.
     """
+    options_of(PlaybackOptions, options)
     mine = [i for i, n in enumerate(skeleton.sensor_names) if n in take.sensor_names]
     if not mine:
         raise DataError(

@@ -85,7 +85,7 @@ class PoseTracker:
                 needed=f"{self._shape[0]} markers, {self._shape[1]} sensors",
             )
         fit, q = self._fit, self._q
-        afresh = not 0 <= fit.state[4][0] <= fit.habits.patience
+        afresh = fit.afresh
         self._track(
             fit.nodes.tree,
             fit.targets,
@@ -93,7 +93,7 @@ class PoseTracker:
             np.array(points[None], dtype=float),
             np.array(T_world_sensor[None], dtype=float),
             self._frame,
-            fit.state,
+            tuple(fit.state),
             fit.habits,
             (self._root, q),
             q,

@@ -1,6 +1,7 @@
 """Bodies, joints and tree to skeletons: offsets, axes, kinds, names and markers."""
 
 import re
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -50,7 +51,8 @@ def build_skeletons(
     the end of a leaf at its body's origin. The rest pose is a T-pose for people, else
     the frame nearest to all others. Joints that used two freedoms stay balls: a take
     that left the third unused is no proof that it is missing. The subject's name in
-    front of bodies ("JOE:Hips") is left away.
+    front of bodies ("JOE:Hips") is left away, unless two in one tree would have the
+    same name without it.
     """
     return tuple(_skeleton(bodies, joints, tree, int(root)) for root in tree.roots)
 
@@ -100,7 +102,7 @@ def _figure(bodies: Bodies, joints: JointFits, tree: Tree, order: list[int]) -> 
 def _skeleton(bodies: Bodies, joints: JointFits, tree: Tree, root: int) -> Skeleton:
     order = ordered(tree.parent, root)
     parts = parts_of(joints, tree, order)
-    names = [bodies.names[part.body].rpartition(":")[2] for part in parts]
+    names = _joint_names([bodies.names[part.body] for part in parts])
     frame = rest_frame(bodies, order)
     R_rest = rest_rotations(bodies, order, frame)
     place = geometry.apply(bodies.T_world_body[frame, root], parts[0].own)
@@ -125,6 +127,16 @@ def _skeleton(bodies: Bodies, joints: JointFits, tree: Tree, root: int) -> Skele
     )
     skeleton = _with_sources(skeleton, bodies, parts, R_rest)
     return _on_the_ground(skeleton) if human else skeleton
+
+
+def _joint_names(bodies: list[str]) -> list[str]:
+    """Return what the joints of a tree are called, by the names of its bodies."""
+    bare = [name.rpartition(":")[2] for name in bodies]
+    times = Counter(bare)
+    return [
+        short if times[short] == 1 else name
+        for name, short in zip(bodies, bare, strict=True)
+    ]
 
 
 def _offset(parts: list[Part], R_rest: np.ndarray, part: Part) -> np.ndarray:

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from marey import geometry
 from marey.bodies import Bodies
-from marey.report import Finding
+from marey.report import Finding, named
 from marey.rigid import RigidFit, fit_rigid, fitted, places_in
 from marey.segment._evidence import Members, Scales, marker_noise, scales_of
 from marey.segment._pairs import PairStats, pair_statistics
@@ -125,7 +125,7 @@ def _note(name: str, fit: RigidFit) -> Finding | None:
         code="markers-on-a-line",
         stage="segment",
         severity="warning",
-        message=f"the {len(fit.offset)} markers of {name} are on a line or never seen "
-        "together: its turn about itself is not known well",
+        message=f"the {len(fit.offset)} markers of {named(name)} are on a line or "
+        "never seen together: its turn about itself is not known well",
         subject=name,
     )

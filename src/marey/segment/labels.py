@@ -15,7 +15,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.report import Finding
+from marey.report import Finding, named
 from marey.segment._label_check import LabelCheck, check_labels
 from marey.segment._label_names import is_named, readings, spelled
 from marey.segment._props import props_of
@@ -302,8 +302,9 @@ def _doubt(label: str, bodies: list[str], support: float) -> Finding:
         code="label-doubtful",
         stage="segment",
         severity="warning",
-        message=f"moves with no other marker of {' or '.join(bodies)}, where its label "
-        "puts it: look at its name. It is left out where that is beyond doubt",
+        message=f"moves with no other marker of {' or '.join(map(named, bodies))}, "
+        "where its label puts it: look at its name. It is left out where that is "
+        "beyond doubt",
         subject=label,
         value=support,
     )

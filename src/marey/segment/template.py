@@ -12,7 +12,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.errors import DataError, FormatError
-from marey.report import Finding
+from marey.report import Finding, named
 from marey.segment._assembly import assembled
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -266,7 +266,8 @@ def _missing(subject: str, body: str, marker: str) -> Finding:
         code="marker-missing",
         stage="segment",
         severity="warning",
-        message=f"{marker} of the map is not in the take; {body}{whose} does without",
+        message=f"{marker} of the map is not in the take; {named(body)}{whose} "
+        "does without",
         subject=marker,
     )
 

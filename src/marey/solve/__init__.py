@@ -31,7 +31,8 @@ def solve(
 
     Raises:
         DataError: If there is nothing to solve, or the takes differ in their bodies.
-        OptionError: If an edit does not fit the recordings.
+        OptionError: If an edit does not fit the recordings, or of several subjects in
+            them none is the one asked for.
         FormatError: If a file cannot be read.
     """
     chosen = with_known(options or SolveOptions())

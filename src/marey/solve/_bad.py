@@ -1,5 +1,6 @@
 """Takes without what the user marked as bad."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,19 +13,23 @@ from marey.solve._plan import refused
 from marey.take import Take
 
 
-def without_bad(takes: tuple[Take, ...], edits: Sequence[Edit]) -> tuple[Take, ...]:
+def without_bad(
+    takes: tuple[Take, ...], edits: Sequence[Edit], settled: Sequence[Edit] = ()
+) -> tuple[Take, ...]:
     """Return the takes in which frames marked as bad are as if unseen.
 
     Args:
         takes: The recordings as they came.
         edits: All edits.
+        settled: Those of them that the takes have behind them.
 
     Raises:
         OptionError: If there is no such take, frame, marker or sensor.
         DataError: If nothing is left.
     """
     done = list(takes)
-    for number, edit in enumerate(edits, start=1):
+    for index in unsettled(edits, settled):
+        number, edit = index + 1, edits[index]
         if edit.do != "bad":
             continue
         if edit.take >= len(done):
@@ -36,6 +41,17 @@ def without_bad(takes: tuple[Take, ...], edits: Sequence[Edit]) -> tuple[Take, .
             needed = "some frames that are good"
             raise DataError(what, found="nothing else that was seen", needed=needed)
     return tuple(done)
+
+
+def unsettled(edits: Sequence[Edit], settled: Sequence[Edit]) -> list[int]:
+    """Return the places of the edits that are not settled, in order."""
+    left, places = Counter(settled), []
+    for place, edit in enumerate(edits):
+        if left[edit]:
+            left[edit] -= 1
+        else:
+            places.append(place)
+    return places
 
 
 def _blanked(take: Take, number: int, edit: Edit) -> Take:

@@ -45,7 +45,12 @@ class Bench:
     """Takes and how to solve them; edits are tried on what is known already."""
 
     def __init__(
-        self, takes: tuple[Take, ...], chosen: SolveOptions, *, cleaned: bool = False
+        self,
+        takes: tuple[Take, ...],
+        chosen: SolveOptions,
+        *,
+        cleaned: bool = False,
+        settled: Sequence[Edit] = (),
     ) -> None:
         """Lay takes out.
 
@@ -53,8 +58,10 @@ class Bench:
             takes: The recordings.
             chosen: How to solve them; its edits are not read.
             cleaned: Whether they were cleaned, mended and scaled before.
+            settled: Edits of frames marked as bad that the takes have behind them.
         """
         self._takes = takes
+        self._settled = settled
         self._chosen = chosen
         self._work = chosen
         if cleaned:
@@ -111,7 +118,8 @@ class Bench:
 
     def _base(self, edits: Sequence[Edit], clock: Clock) -> _Base:
         with clock.stage("clean"):
-            takes = without_bad(self._takes, edits[len(self._root) :])
+            mine = edits[len(self._root) :]
+            takes = without_bad(self._takes, mine, self._settled)
             if self._work.clean:
                 takes = tuple(clean(take) for take in takes)
                 takes = unexchanged(takes, find_exchanges(takes))
@@ -244,14 +252,21 @@ def to_scale(takes: tuple[Take, ...], chosen: SolveOptions) -> tuple[Take, ...]:
     if chosen.rigid_pair is None:
         return takes
     a, b, distance = chosen.rigid_pair
-    for name in (a, b):
-        if any(name not in take.sensor_names for take in takes):
-            names = ", ".join(takes[0].sensor_names)
-            raise OptionError("rigid_pair", found=name, needed=f"one of {names}")
-    pair = takes[0].sensor_names.index(a), takes[0].sensor_names.index(b)
-    found = [rigid_pair(segment(take), pair, distance=distance) for take in takes]
-    factor = float(np.mean([stick.scale for stick in found]))
+    found = [_scale(take, a, b, distance) for take in takes]
+    factor = float(np.mean(found))
     return tuple(scaled(take, factor) for take in takes)
+
+
+def _scale(take: Take, a: str, b: str, distance: float) -> float:
+    """Return the factor to true lengths by two sensors that are so far apart."""
+    names = take.sensor_names
+    for name in (a, b):
+        if name not in names:
+            needed = f"one of {', '.join(names)}"
+            raise OptionError("rigid_pair", found=name, needed=needed)
+    bodies = segment(take, method="sensors")
+    pair = names.index(a), names.index(b)
+    return rigid_pair(bodies, pair, distance=distance).scale
 
 
 def _root(tree: Tree, body: int) -> int:

@@ -12,6 +12,7 @@ from marey.report import Finding
 from marey.segment import Template
 from marey.skeleton import Skeleton
 from marey.solution import Solution
+from marey.solve._bad import unsettled
 from marey.solve._bench import Bench
 from marey.solve._clock import Clock
 from marey.solve._figures import with_known
@@ -45,8 +46,13 @@ class Trial:
 class Desk:
     """An answer and the edits made to it by hand.
 
-    What an edit does not concern is not worked out again; the answer is the same, to
-    the bit, as `marey.solve` gives with these edits.
+    What an edit does not concern is not worked out again. On a desk with recordings the
+    answer is the same, to the bit, as `marey.solve` gives with these edits. A desk with
+    an answer goes on from the takes in it, which were cleaned and mended with the
+    bodies of that time: `marey.solve` of the recordings may mend them otherwise.
+
+    Nor do the takes of an answer hold what had been marked as bad. Those edits stay in
+    `edits`, as they are part of what was done, but cannot be undone.
     """
 
     def __init__(
@@ -63,7 +69,8 @@ class Desk:
             solved: An answer, which is edited from the takes in it, cleaned as they
                 are; or recordings, which are solved first.
             options: How to solve; those of the answer when left out.
-            edits: What was done before; the edits of the answer when left out.
+            edits: What was done before; the edits of the answer when left out. What
+                the answer had marked as bad is among them in any case.
             progress: Called with the name of each stage as it begins, and once more,
                 with a word on it, if it has to be compiled first.
 
@@ -73,24 +80,27 @@ class Desk:
         """
         self._progress = progress
         own = edits_of(edits)
+        whole = isinstance(solved, Solution)
+        before: tuple[Edit, ...] = ()
         if isinstance(solved, Solution):
             chosen = options or options_of(solved.options)
             takes = tuple(bodies.take for bodies in solved.bodies)
             before = edits_of(solved.options.get("edits", ()))
-            own = own or before
         else:
             chosen = options or SolveOptions()
-            own = own or edits_of(chosen.edits)
             takes = taken(solved, chosen.subject)
-        chosen = with_known(chosen)
-        whole = isinstance(solved, Solution)
-        self._bench = Bench(takes, chosen, cleaned=whole)
-        self._edits = own
-        self._undone: tuple[Edit, ...] = ()
+        self._settled = tuple(edit for edit in before if edit.do == "bad")
+        own = own or (before if whole else edits_of(chosen.edits))
+        missing = unsettled(self._settled, own)
+        self._edits = (*(self._settled[place] for place in missing), *own)
+        self._bench = Bench(
+            takes, with_known(chosen), cleaned=whole, settled=self._settled
+        )
+        self._undone: tuple[tuple[Edit, ...], ...] = ()
         self._answers: dict[tuple[Edit, ...], Solution] = {}
-        if isinstance(solved, Solution) and own == before:
-            self._answers[own] = solved
-        self._score = score_of(self._answer(own))
+        if isinstance(solved, Solution) and self._edits == before:
+            self._answers[before] = solved
+        self._score = score_of(self._answer(self._edits))
 
     @property
     def solution(self) -> Solution:
@@ -105,7 +115,7 @@ class Desk:
     @property
     def can_undo(self) -> bool:
         """Whether there is an edit to take back."""
-        return bool(self._edits)
+        return bool(unsettled(self._edits, self._settled))
 
     @property
     def can_redo(self) -> bool:
@@ -133,7 +143,7 @@ class Desk:
             before=before,
             after=after,
             changes=changes_of(self.solution, answer, wanted),
-            findings=new_findings(self.solution, answer),
+            findings=new_findings(self.solution, answer, wanted),
             text=in_words(wanted, before, after),
         )
 
@@ -163,13 +173,18 @@ class Desk:
         """Return the answer without the last edit, which can be made again.
 
         Raises:
-            OptionError: If there is none.
+            OptionError: If there is none, or only frames marked as bad in an answer
+                that was laid on the desk so.
         """
-        if not self._edits:
-            raise OptionError("undo", found="no edits", needed="one to take back")
-        last = self._edits[-1]
-        self._go_to(self._edits[:-1])
-        self._undone = (*self._undone, last)
+        places = unsettled(self._edits, self._settled)
+        if not places:
+            found = "no edits"
+            if self._settled:
+                found = "only frames marked as bad before, which the answer lacks"
+            raise OptionError("undo", found=found, needed="one to take back")
+        edits = self._edits
+        self._go_to((*edits[: places[-1]], *edits[places[-1] + 1 :]))
+        self._undone = (*self._undone, edits)
         return self.solution
 
     def redo(self) -> Solution:
@@ -180,7 +195,7 @@ class Desk:
         """
         if not self._undone:
             raise OptionError("redo", found="nothing undone", needed="an edit undone")
-        self._go_to((*self._edits, self._undone[-1]))
+        self._go_to(self._undone[-1])
         self._undone = self._undone[:-1]
         return self.solution
 

@@ -69,6 +69,11 @@ def figures_of(fitted: Fitted, chosen: SolveOptions) -> list[Figure]:
         return [Figure(name, chosen.skeleton, (chosen.skeleton,) * count)]
     bodies, tree = pooled(fitted.bodies), fitted.tree
     skeletons = build_skeletons(bodies, fitted.joints, tree)
+    sensor = dict(zip(bodies.names, fitted.found.bodies[0].names, strict=True))
+    skeletons = tuple(
+        replace(one, sensor_names=tuple(sensor[name] for name in one.sensor_names))
+        for one in skeletons
+    )
     largest = max(skeletons, key=lambda skeleton: len(skeleton.names))
     figures = []
     for root, skeleton in zip(tree.roots, skeletons, strict=True):

@@ -29,6 +29,7 @@ from marey.solve._hand import Found, Hand
 from marey.solve._hanging import Start, start_of
 from marey.solve._looks import likelier
 from marey.solve._options import SolveOptions
+from marey.solve._pool import pooled
 from marey.solve._report import (
     ground_findings,
     loop_findings,
@@ -106,7 +107,7 @@ class Fitted:
         yield from (doubt for doubt in self.doubts if doubt.subject not in other)
         if not self.tree_known:
             yield from tree_findings(self.joints, tree, self.bodies[0])
-        yield from loop_findings(self.joints, tree, self.bodies[0])
+        yield from loop_findings(self.joints, tree, self.bodies)
 
 
 def fit_all(
@@ -145,31 +146,32 @@ def _joints(bodies: tuple[Bodies, ...], method: str) -> JointFits:
 
 def _as_found(found: Found, chosen: SolveOptions) -> Fitted:
     """Return the tree that the joints support best, its bodies named by their looks."""
-    first = found.bodies[0]
-    start = start_of(found.joints, _tree(found.joints, first, chosen), chosen.weight)
+    whole = pooled(found.bodies)
+    start = start_of(found.joints, _tree(found.joints, whole, chosen), chosen.weight)
     bodies, joints, tree = _firm(found, start.tree, chosen)
-    known, namings = renamed(bodies[0], joints, tree)
+    known, namings = renamed(pooled(bodies), joints, tree)
     if not chosen.tree:
         for body in _hips(known.names):
             tree = tree.hung_from(body)
     bodies = tuple(replace(one, names=known.names) for one in bodies)
-    given = bool(chosen.tree or first.parents)
+    given = bool(chosen.tree or whole.parents)
     return _fitted(found, start, bodies, joints, tree, given, tuple(namings))
 
 
 def _as_hung(found: Found, chosen: SolveOptions, hand: Hand) -> Fitted:
     """Return the tree as the user has it."""
-    joints, first = found.joints, found.bodies[0]
+    joints = found.joints
     tree = hand.known_tree(joints, chosen.weight)
     given = tree is not None
     if tree is None:
-        tree = likelier(first, joints, infer_tree(joints, weight=chosen.weight))
+        tree = infer_tree(joints, weight=chosen.weight)
+        tree = likelier(pooled(found.bodies), joints, tree)
     start = start_of(joints, tree, chosen.weight)
     hanging, _ = hand.hanging(start)
     tree = hanging.tree() if hanging.changed else start.tree
     bodies, joints, tree = _firm(found, tree, chosen)
     trees = start.tree, hanging.tree()
-    names, namings, new = hand.named(bodies[0], joints, trees)
+    names, namings, new = hand.named(pooled(bodies), joints, trees)
     hips = _hips(names) if new and not chosen.tree else []
     tree = replace(hanging.tree(hips), loops=tree.loops)
     bodies = tuple(replace(one, names=names) for one in bodies)
@@ -182,12 +184,16 @@ def _firm(
 ) -> tuple[tuple[Bodies, ...], JointFits, Tree]:
     """Return bodies with soft ones posed by their joints, and links besides the tree's.
 
-    These are sought between sensors only.
+    These are sought between sensors only, in every take.
     """
     again = partial(fit_joints, method=chosen.joints)
     bodies, joints = firmed(found.bodies, found.joints, tree, fit=again)
-    if len(bodies[0].names) > 1 and not bodies[0].shared.any():
-        links = find_links(bodies[0], joints, tree)
+    if len(bodies[0].names) > 1 and not any(one.shared.any() for one in bodies):
+        links = [
+            replace(link, take=number)
+            for number, one in enumerate(bodies)
+            for link in find_links(one, joints, tree)
+        ]
         tree = replace(tree, loops=(*tree.loops, *links))
     return bodies, joints, tree
 
@@ -202,7 +208,7 @@ def _fitted(
     namings: tuple[Naming, ...],
 ) -> Fitted:
     several = len(bodies[0].names) > 1
-    doubts = tuple(joint_findings(bodies[0], joints)) if several else (ONE_BODY,)
+    doubts = tuple(joint_findings(bodies, joints)) if several else (ONE_BODY,)
     takes = tuple(one.take for one in bodies)
     return Fitted(takes, bodies, joints, tree, doubts, given, found, start, namings)
 
@@ -256,11 +262,13 @@ def _mended(first: Fitted, fitted: Fitted) -> tuple[Take, ...]:
         fitted: The best joints and tree so far.
     """
     takes, joints, tree = first.takes, fitted.joints, fitted.tree
-    if any(take.sensor_names != first.bodies[0].names for take in takes):
+    if any(bodies.shared.any() for bodies in first.bodies):
         found = [find_marker_slips(bodies) for bodies in first.bodies]
         return tuple(put_back(*pair) for pair in zip(takes, found, strict=True))
-    slips = find_slips(first.bodies, joints, tree)
-    jumps = [find_gaping(bodies, joints, tree) for bodies in first.bodies]
+    # By the names of their sensors, whatever they are called by their looks.
+    sensors = first.found.bodies
+    slips = find_slips(sensors, joints, tree)
+    jumps = [find_gaping(bodies, joints, tree) for bodies in sensors]
     takes = tuple(blanked(*pair) for pair in zip(takes, jumps, strict=True))
     return repaired(takes, slips) if slips else takes
 

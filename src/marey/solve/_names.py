@@ -1,6 +1,5 @@
 """The names that users gave, put on an answer in the end."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -34,11 +33,11 @@ def called(
     _check_there(solution, steps)
     subjects = []
     for number, subject in enumerate(solution.subjects):
-        mine = {
-            _bare(inside): _bare(shown)
-            for inside, shown in names.items()
-            if homes.get(inside, number) == number
-        }
+        mine = {}
+        for inside, shown in names.items():
+            if homes.get(inside, number) == number:
+                joint = subject.skeleton.joint_of(inside)
+                mine[joint] = shown if ":" in joint else shown.rpartition(":")[2]
         subjects.append(_subject(subject, mine))
     bodies = tuple(
         replace(
@@ -51,12 +50,9 @@ def called(
         )
         for one in solution.bodies
     )
-    report = replace(solution.report, findings=told(solution.report.findings, names))
+    found = told(solution.report.findings, names, solution.bodies[0].names)
+    report = replace(solution.report, findings=found)
     return replace(solution, subjects=tuple(subjects), bodies=bodies, report=report)
-
-
-def _bare(name: str) -> str:
-    return name.rpartition(":")[2]
 
 
 def _check_there(solution: Solution, steps: Sequence[Step]) -> None:
@@ -68,10 +64,10 @@ def _check_there(solution: Solution, steps: Sequence[Step]) -> None:
 
 
 def _subject(subject: Subject, names: Mapping[str, str]) -> Subject:
-    motions = []
+    motions, whole = [], _with_ends(names)
     for motion in subject.motions:
         contacts = tuple(
-            replace(contact, joint=names.get(contact.joint, contact.joint))
+            replace(contact, joint=whole.get(contact.joint, contact.joint))
             for contact in motion.contacts
         )
         skeleton = _skeleton(motion.skeleton, names)
@@ -86,9 +82,8 @@ def _subject(subject: Subject, names: Mapping[str, str]) -> Subject:
 
 def _skeleton(skeleton: Skeleton, names: Mapping[str, str]) -> Skeleton:
     """Return a skeleton with other names; the ends of bones go along."""
-    ends = {f"{inside}_end": f"{shown}_end" for inside, shown in names.items()}
-    both = ends | dict(names)
-    new = tuple(both.get(name, name) for name in skeleton.names)
+    whole = _with_ends(names)
+    new = tuple(whole.get(name, name) for name in skeleton.names)
     twice = [name for name, times in Counter(new).items() if times > 1]
     if twice:
         told = f"{twice[0]}, which another joint has"
@@ -96,14 +91,32 @@ def _skeleton(skeleton: Skeleton, names: Mapping[str, str]) -> Skeleton:
     return replace(skeleton, names=new)
 
 
-def told(findings: Sequence[Finding], names: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return what was found in the names that the user gave."""
-    pattern = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    word = re.compile(rf"(?<![\w:])({pattern})(?!\w)")
+def _with_ends(names: Mapping[str, str]) -> dict[str, str]:
+    """Return names, and those of the ends of bones that are called after them."""
+    ends = {f"{inside}_end": f"{shown}_end" for inside, shown in names.items()}
+    return ends | dict(names)
 
-    def shown(text: str) -> str:
-        return word.sub(lambda match: names[match[1]], text)
 
-    return tuple(
-        replace(f, subject=shown(f.subject), message=shown(f.message)) for f in findings
-    )
+def told(
+    findings: Sequence[Finding], names: Mapping[str, str], bodies: Sequence[str]
+) -> tuple[Finding, ...]:
+    """Return what was found in the names that the user gave.
+
+    Args:
+        findings: In the names inside.
+        names: What bodies, and joints that are no body's, are called.
+        bodies: The names of all bodies inside: a finding may be about two, "a-b".
+    """
+    whole = _with_ends(names)
+    pairs = {
+        f"{a}-{b}": f"{whole.get(a, a)}-{whole.get(b, b)}"
+        for a in bodies
+        for b in bodies
+    }
+
+    def shown(subject: str) -> str:
+        if subject in pairs:
+            return pairs[subject]
+        return ", ".join(whole.get(name, name) for name in subject.split(", "))
+
+    return tuple(replace(f.retold(whole), subject=shown(f.subject)) for f in findings)

@@ -20,7 +20,7 @@ class SolveOptions:
 
     subject: str = ""
     """Who is recorded: of takes with markers of several subjects only this one's are
-    used; else it is the name that the answer gets."""
+    used, and this one must be among them; else it is the name that the answer gets."""
 
     segment: str = "auto"
     """How bodies are found, see `marey.segment`."""

@@ -13,7 +13,8 @@ from marey.take import Take
 def pooled(takes: Sequence[Bodies]) -> Bodies:
     """Return the bodies of all takes, one take after the other.
 
-    A marker's place is that of the first take that shows it.
+    A marker's place is that of the first take that shows it. Sensors are bodies by now,
+    and left out of the take itself.
     """
     if len(takes) == 1:
         return takes[0]
@@ -28,8 +29,6 @@ def pooled(takes: Sequence[Bodies]) -> Bodies:
             rate=first.rate,
             points=np.concatenate([take.take.points for take in level]),
             labels=first.full_labels,
-            T_world_sensor=np.concatenate([take.take.T_world_sensor for take in level]),
-            sensor_names=first.sensor_names,
         ),
         T_world_body=np.concatenate([take.T_world_body for take in level]),
         marker_offset=offset,

@@ -8,14 +8,14 @@ from marey.bodies import Bodies
 from marey.edits import Edit
 from marey.joints import JointFits, spoken
 from marey.pose.measure import measured
-from marey.report import Finding, Table
+from marey.report import Finding, Table, named
 from marey.rig.ground import Ground, ground_of, other_up
 from marey.rig.naming import Naming
 from marey.solution import Subject
 from marey.solve._plan import Step
 from marey.take import Take
 from marey.topology import STRANGE, edge_costs
-from marey.tree import Tree
+from marey.tree import Loop, Tree
 
 UNSURE = 0.3
 """Margin (log ratio) below which a joint of the tree may well be another."""
@@ -153,8 +153,8 @@ def tree_findings(joints: JointFits, tree: Tree, bodies: Bodies) -> Iterator[Fin
             "tree-unsure",
             "tree",
             "warning",
-            f"hangs from {bodies.names[tree.parent[body]]}, but another body fits "
-            "almost as well: look at it, or give the tree",
+            f"hangs from {named(bodies.names[tree.parent[body]])}, but another body "
+            "fits almost as well: look at it, or give the tree",
             subject=bodies.names[body],
             value=float(tree.margin[body]),
         )
@@ -168,23 +168,25 @@ def tree_findings(joints: JointFits, tree: Tree, bodies: Bodies) -> Iterator[Fin
                 "tree-loose",
                 "tree",
                 "warning",
-                f"hangs loosely from {bodies.names[tree.parent[body]]}: its markers "
-                "stray far more than their noise; a body between the two may have no "
-                "markers",
+                f"hangs loosely from {named(bodies.names[tree.parent[body]])}: its "
+                "markers stray far more than their noise; a body between the two may "
+                "have no markers",
                 subject=bodies.names[body],
                 value=price,
             )
 
 
-def loop_findings(joints: JointFits, tree: Tree, bodies: Bodies) -> Iterator[Finding]:
+def loop_findings(
+    joints: JointFits, tree: Tree, takes: Sequence[Bodies]
+) -> Iterator[Finding]:
     """Return the joints that the tree leaves out, with their place."""
     for loop in tree.loops:
-        a, b = (bodies.names[body] for body in joints.pair[loop.pair])
+        a, b = (takes[0].names[body] for body in joints.pair[loop.pair])
         ends = joints.center_a[loop.pair], joints.center_b[loop.pair]
         if loop.center_a is not None and loop.center_b is not None:
             ends = np.array(loop.center_a), np.array(loop.center_b)
         where = " and ".join(
-            f"{1e3 * np.linalg.norm(x):.0f} mm from {name} at "
+            f"{1e3 * np.linalg.norm(x):.0f} mm from {named(name)} at "
             f"({', '.join(f'{1e3 * v:.0f}' for v in x)})"
             for name, x in zip((a, b), ends, strict=True)
         )
@@ -193,12 +195,21 @@ def loop_findings(joints: JointFits, tree: Tree, bodies: Bodies) -> Iterator[Fin
             f"closes a loop that the tree leaves open: a joint {where}, with a gap of "
             f"{1e3 * gap:.1f} mm"
         )
-        if np.isfinite(loop.first) or np.isfinite(loop.last):
-            message = (
-                f"linked from {loop.first:.2f} to {loop.last:.2f} s only: a "
-                f"{loop.kind or 'joint'} link {where}"
-            )
+        when = _when(loop, several=len(takes) > 1)
+        if when:
+            message = f"linked {when} only: a {loop.kind or 'joint'} link {where}"
         yield Finding("loop", "tree", "info", message, subject=f"{a}-{b}", value=gap)
+
+
+def _when(loop: Loop, *, several: bool) -> str:
+    """Return the time for which a link lasts; nothing if it always does."""
+    begun, ended = np.isfinite(loop.first), np.isfinite(loop.last)
+    there = f"take {loop.take + 1}" if several and loop.take >= 0 else ""
+    if not (begun or ended):
+        return there and f"in {there}"
+    first = f"{loop.first:.2f}" if begun else "the start"
+    last = f"{loop.last:.2f} s" if ended else "the end"
+    return f"from {first} to {last}{there and f' of {there}'}"
 
 
 def joint_table(joints: JointFits, tree: Tree, bodies: Bodies) -> Table:

@@ -10,8 +10,9 @@ from marey import geometry
 from marey.edits import Edit
 from marey.motion import Motion
 from marey.report import Finding
+from marey.skeleton import marker_columns
 from marey.solution import Solution
-from marey.take import Take
+from marey.take import Take, columns_of
 
 Array = np.ndarray
 
@@ -73,17 +74,16 @@ def _away(motion: Motion, take: Take) -> Float[Array, " seen"]:
     skeleton = motion.skeleton
     T = motion.T_world_joint()
     if skeleton.marker_labels:
-        names, labels = take.full_labels, skeleton.marker_labels
+        column = marker_columns(skeleton, take)
         recorded, joint = take.points, skeleton.marker_joint
         local = skeleton.marker_offset
     else:
-        names, labels = take.sensor_names, skeleton.sensor_names
+        column = columns_of(skeleton.sensor_names, take.sensor_names)
         recorded, joint = take.T_world_sensor[..., :3, 3], skeleton.sensor_joint
         local = skeleton.T_joint_sensor[:, :3, 3]
-    mine = [i for i, label in enumerate(labels) if label in names]
-    theirs = [names.index(labels[i]) for i in mine]
+    mine = column >= 0
     there = geometry.apply(T[:, joint[mine]], local[mine])
-    off = np.linalg.norm(there - recorded[:, theirs], axis=-1)
+    off = np.linalg.norm(there - recorded[:, column[mine]], axis=-1)
     return np.asarray(off[np.isfinite(off)])
 
 
@@ -93,23 +93,20 @@ def changes_of(before: Solution, after: Solution, edit: Edit) -> tuple[Change, .
     Args:
         before: The answer without the edit.
         after: The answer with it.
-        edit: The edit; what it renames is the same joint.
+        edit: The edit; another name changes nothing else.
     """
-    old = edit.name.rpartition(":")[2]
-    new = {old: edit.to, f"{old}_end": f"{edit.to}_end"}
-    new = new if edit.do == "rename" else {}
-    was, now = _lengths(before, new), _lengths(after, {})
-    return tuple(_changes(was, now))
+    if edit.do == "rename":
+        return ()
+    return tuple(_changes(_lengths(before), _lengths(after)))
 
 
-def _lengths(solution: Solution, new: Mapping[str, str]) -> dict[str, float]:
+def _lengths(solution: Solution) -> dict[str, float]:
     several = len(solution.subjects) > 1
     lengths = {}
     for subject in solution.subjects:
         skeleton = subject.skeleton
         for name, length in zip(skeleton.names[1:], skeleton.lengths[1:], strict=True):
-            known = new.get(name, name)
-            lengths[f"{subject.name}: {known}" if several else known] = float(length)
+            lengths[f"{subject.name}: {name}" if several else name] = float(length)
     return lengths
 
 
@@ -120,8 +117,16 @@ def _changes(was: Mapping[str, float], now: Mapping[str, float]) -> Iterator[Cha
             yield Change(f"{name} length", old, new, "m")
 
 
-def new_findings(before: Solution, after: Solution) -> tuple[Finding, ...]:
-    """Return what is found only now: of a kind, a place or a time that was not."""
+def new_findings(before: Solution, after: Solution, edit: Edit) -> tuple[Finding, ...]:
+    """Return what is found only now: of a kind, a place or a time that was not.
+
+    Args:
+        before: The answer without the edit.
+        after: The answer with it.
+        edit: The edit; what it renames is not found anew.
+    """
+    if edit.do == "rename":
+        return ()
     known = {(f.code, f.subject, f.frames) for f in before.report.findings}
     return tuple(
         f for f in after.report.findings if (f.code, f.subject, f.frames) not in known

@@ -15,6 +15,7 @@ from marey.skeleton import Skeleton
 from marey.solve._figures import Figure
 from marey.solve._plan import Step
 from marey.solve._reroot import rerooted
+from marey.take import columns_of
 
 Array = np.ndarray
 
@@ -88,7 +89,7 @@ def _each(
 
 def _joint(skeleton: Skeleton, step: Step) -> int:
     """Return the joint of a step, which is not the root."""
-    name = step.bodies[0].rpartition(":")[2] if step.bodies else step.joint
+    name = skeleton.joint_of(step.bodies[0]) if step.bodies else step.joint
     joint = skeleton.names.index(name) if name in skeleton.names else 0
     if joint == 0:
         told = f"{step.edit.joint}, the root"
@@ -97,18 +98,19 @@ def _joint(skeleton: Skeleton, step: Step) -> int:
 
 
 def _hung(skeleton: Skeleton, step: Step) -> Skeleton:
-    name = step.bodies[0].rpartition(":")[2]
-    return rerooted(skeleton, skeleton.names.index(name))
+    return rerooted(skeleton, skeleton.index(skeleton.joint_of(step.bodies[0])))
 
 
 def _with_marker(skeleton: Skeleton, step: Step) -> Skeleton:
     label = step.edit.marker
-    if label not in skeleton.marker_labels:
+    bare = [known.rpartition(":")[2] for known in skeleton.marker_labels]
+    marker = int(columns_of([label], skeleton.marker_labels, bare)[0])
+    if marker < 0:
         told = f"{label}, which was never seen with its body"
         needed = f"one of {', '.join(skeleton.marker_labels)}"
         raise step.refused("marker", told, needed)
     offset = skeleton.marker_offset.copy()
-    offset[skeleton.marker_labels.index(label)] = step.edit.offset
+    offset[marker] = step.edit.offset
     return replace(skeleton, marker_offset=offset)
 
 
@@ -159,7 +161,7 @@ def _of_kind(figure: Figure, step: Step, poses: Poses) -> Figure:
         return figure
     R = _turns(poses(figure), joint, step)
     if kind == "fixed":
-        found = np.full((2, 3), np.nan), _mean(R)
+        found = np.full((2, 3), np.nan), geometry.nearest_rotation(R.mean(axis=0))
     else:
         found = (_hinge if kind == "hinge" else _universal)(R, step)
 
@@ -180,13 +182,6 @@ def _turns(
         raise DataError(what, found="no frame that shows it", needed="one or more")
     some = wxyz[:: max(len(wxyz) // MOST_FRAMES, 1)]
     return geometry.matrix_from_quat(some)
-
-
-def _mean(R: Float[Array, "frame 3 3"]) -> Float[Array, "3 3"]:
-    """Return the rotation nearest to all others."""
-    U, _, Vt = np.linalg.svd(R.mean(axis=0))
-    sign = np.array([1.0, 1.0, np.linalg.det(U @ Vt)])
-    return np.asarray((U * sign) @ Vt)
 
 
 def _hinge(R: Float[Array, "frame 3 3"], step: Step) -> tuple[Array, Array]:

@@ -5,11 +5,12 @@ import warnings
 import webbrowser
 from os import PathLike
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from marey.errors import FormatError, MissingExtraError
 from marey.io import write
-from marey.io.html import title_of
+from marey.io.html import plain_text, title_of
 from marey.motion import Motion
 from marey.solution import Solution
 from marey.take import Take
@@ -38,7 +39,7 @@ def view(
 
     A recording is solved first; one that cannot be solved shows its markers and says
     why. What is put right by hand is kept in a small file beside the recording
-    (`walk.edits.toml` for `walk.c3d`), which is read again when there is one.
+    (`walk.c3d.edits.toml` for `walk.c3d`), which is read again when there is one.
 
     The server listens on this machine only, and only for whoever has its address.
 
@@ -95,24 +96,25 @@ def _check_extra() -> None:
 def _place(thing: Viewed) -> tuple[Path | None, str]:
     """Return the folder whose recordings may be opened, and what to call the thing."""
     if isinstance(thing, Solution | Motion | Take):
-        return None, title_of(thing)
+        return None, plain_text(title_of(thing))
     path = Path(thing).absolute()
     if not path.exists():
         raise FormatError(path, expected="a file or folder", found="nothing there")
-    return (path if path.is_dir() else path.parent).resolve(), path.name
+    return (path if path.is_dir() else path.parent).resolve(), plain_text(path.name)
 
 
 def _source(
     thing: Viewed, title: str, edits: Path | None, scratch: Path
 ) -> "Source | None":
     """Return what the worker opens first; of a folder, nothing."""
-    from marey.view._app import edits_beside
+    from marey.view._kept import edits_beside
     from marey.view._show import Source
 
     if isinstance(thing, Solution | Motion | Take):
         # The worker is another process: it reads what it is to show.
-        write(thing, scratch / "shown.marey")
-        return Source(scratch / "shown.marey", title, edits)
+        own = Path(mkdtemp(dir=scratch))
+        write(thing, own / "shown.marey")
+        return Source(own / "shown.marey", title, edits, own)
     path = Path(thing).absolute()
     if path.is_dir():
         return None

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,10 +13,11 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from marey.io.html import plain_text
 from marey.view._files import (
     NotThereError,
     TooLargeError,
@@ -23,6 +26,7 @@ from marey.view._files import (
     plain_name,
     stored,
 )
+from marey.view._kept import edits_beside
 from marey.view._show import Show, Source
 from marey.view._workshop import Limits, RefusedError
 
@@ -30,6 +34,7 @@ LONGEST_BODY = 2**20
 """Bytes of JSON that a page may send."""
 
 NUMBERS = ("take", "marker", "subject", "joint")
+NUMBER = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,7 @@ class Rooms:
     async def series(self, request: Request) -> Response:
         """Return exact values of a marker or a joint."""
         given = request.query_params
-        if not all(given[name].isdecimal() for name in NUMBERS if name in given):
+        if not all(NUMBER.fullmatch(given[name]) for name in NUMBERS if name in given):
             raise RefusedError("take, marker, subject and joint are numbers from 0")
         of = {name: int(given[name]) for name in NUMBERS if name in given}
         blob = await self.show.series({"take": 0, **of})
@@ -109,14 +114,14 @@ class Rooms:
 
     async def state(self, _: Request) -> Response:
         """Return the edits and what can be done."""
-        return JSONResponse(self.show.state)
+        return _json(self.show.state)
 
     async def folder(self, _: Request) -> Response:
         """Return the recordings that may be opened."""
         if self.root is None:
-            return JSONResponse({"root": "", "files": []})
+            return _json({"root": "", "files": []})
         files = await asyncio.to_thread(listed, self.root)
-        return JSONResponse({"root": self.root.name or "/", "files": files})
+        return _json({"root": self.root.name or "/", "files": files})
 
     async def open(self, request: Request) -> Response:
         """Begin to open a recording of the folder."""
@@ -124,7 +129,7 @@ class Rooms:
         if self.root is None or not isinstance(relative, str):
             raise NotThereError("there is no such recording in this folder")
         path = confined(self.root, relative)
-        source = Source(path, relative, edits_beside(path))
+        source = Source(path, plain_text(relative), edits_beside(path))
         return _begun(await self.show.open(source))
 
     async def upload(self, request: Request) -> Response:
@@ -132,36 +137,33 @@ class Rooms:
         name = plain_name(request.query_params.get("name", ""))
         declared = request.headers.get("content-length", "")
         largest = self.limits.upload
-        if declared.isdecimal() and int(declared) > largest:
+        if NUMBER.fullmatch(declared) and int(declared) > largest:
             raise TooLargeError(f"a file of at most {largest} bytes is taken")
         folder = Path(mkdtemp(dir=self.scratch))
         try:
             await stored(request.stream(), folder / name, largest)
         except ClientDisconnect:
             raise RefusedError("the file did not come whole") from None
-        edits = edits_beside((self.root or Path.cwd()) / name)
-        # A file of edits that is there is another recording's.
-        source = Source(folder / name, name, None if edits.exists() else edits)
+        beside = (self.root or Path.cwd()) / name
+        edits = edits_beside(beside)
+        # What is there already is another recording, or another's edits.
+        taken = os.path.exists(beside) or os.path.exists(edits)
+        source = Source(folder / name, name, None if taken else edits, own=folder)
         return _begun(await self.show.open(source))
 
     async def attempt(self, request: Request) -> Response:
         """Return what an edit would change."""
-        return JSONResponse(await self.show.attempt(await _body(request)))
+        return _json(await self.show.attempt(await _body(request)))
 
     def _changing(self, kind: str) -> Any:
         async def change(_: Request) -> Response:
-            return JSONResponse(await self.show.change(kind))
+            return _json(await self.show.change(kind))
 
         return change
 
     async def listen(self, socket: WebSocket) -> None:
         """Tell a page what goes on."""
         await self.show.clients.serve(socket, {"type": "state", **self.show.state})
-
-
-def edits_beside(path: Path) -> Path:
-    """Return where the edits of a recording are kept: walk.edits.toml for walk.c3d."""
-    return path.with_name(f"{path.stem}.edits.toml")
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -185,7 +187,13 @@ async def _nothing(_: Request) -> Response:
 
 
 def _begun(job: int) -> Response:
-    return JSONResponse({"job": job}, status_code=202)
+    return _json({"job": job}, 202)
+
+
+def _json(content: Any, status: int = 200, headers: Any = None) -> Response:
+    """Return an answer in ASCII, which holds names of files that are no text, too."""
+    text = json.dumps(content, allow_nan=False)
+    return Response(text, status, headers, media_type="application/json")
 
 
 def _refused(status: int) -> Any:
@@ -193,6 +201,6 @@ def _refused(status: int) -> Any:
     ended = {"connection": "close"} if status == 413 else None
 
     async def answer(_: Request, error: Exception) -> Response:
-        return JSONResponse({"error": str(error)}, status_code=status, headers=ended)
+        return _json({"error": str(error)}, status, ended)
 
     return answer

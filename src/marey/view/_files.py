@@ -11,6 +11,9 @@ from marey.errors import MareyError
 from marey.io import formats
 
 LONGEST_PATH = 1024
+LONGEST_NAME = 100
+"""Bytes of a dropped file's name that are kept, those at its end."""
+
 DEEPEST = 4
 """Folders within folders that are looked into."""
 
@@ -87,7 +90,9 @@ def plain_name(name: str) -> str:
     """Return a file name that no system minds, with the suffix it came with."""
     last = name.replace("\\", "/").rpartition("/")[2]
     safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in last)
-    return safe[-100:].lstrip(".") or "recording"
+    # Systems count bytes; a character that is cut in two is left out.
+    end = safe.encode()[-LONGEST_NAME:].decode(errors="ignore")
+    return end.lstrip(".") or "recording"
 
 
 async def stored(chunks: AsyncIterator[bytes], path: Path, largest: int) -> None:

@@ -83,19 +83,22 @@ class Guard:
         return None
 
     def _ours(self, host: str) -> bool:
-        name, _, port = host.rpartition(":")
+        # A browser leaves out the port of the web, and writes names small.
+        numbered = ":" in host.rpartition("]")[2]
+        name, _, port = host.rpartition(":") if numbered else (host, "", "80")
         if port != str(self.port):
             return False
-        if name in LOCAL or name == self.host:
+        if name.lower() in (*LOCAL, self.host.lower()):
             return True
         # Open to the network: by number only, since any name may lead anywhere.
-        return self.host not in LOCAL and _is_number(name)
+        return self.host.lower() not in LOCAL and _is_number(name)
 
     def _origin_allowed(self, scope: Scope, headers: Headers, host: str) -> bool:
-        origins = headers.getlist("origin")
+        origins = [origin.lower() for origin in headers.getlist("origin")]
+        ours = f"http://{host.lower()}"
         if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
-            return all(origin == f"http://{host}" for origin in origins)
-        if origins != [f"http://{host}"]:
+            return all(origin == ours for origin in origins)
+        if origins != [ours]:
             return False
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         return scope["type"] == "websocket" or kind in TYPES

@@ -120,7 +120,7 @@ class Viewer:
 
 def is_local(host: str) -> bool:
     """Whether only this machine can reach a server that listens there."""
-    return host in (*LOCAL, "::1")
+    return host.lower() in (*LOCAL, "::1")
 
 
 def _bound(host: str, port: int) -> socket.socket:

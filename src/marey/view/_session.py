@@ -1,11 +1,12 @@
 """What the worker does: open a recording, solve it, try edits, keep them."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from marey.edits import Edit, edit_of, read_edits, write_edits
+from marey.edits import Edit, edit_of, edits_of
 from marey.errors import DataError, FormatError, MareyError, OptionError
 from marey.io import load, read, read_motion, recognise
 from marey.io.html import MOST_DRAWN, Beside, scene_of
@@ -13,11 +14,53 @@ from marey.motion import Motion
 from marey.solution import Solution
 from marey.solve import Desk, Trial
 from marey.take import Take
+from marey.view._kept import keep_edits, kept_edits
 from marey.view._series import series_of
 
 Thing = Solution | Motion | Take
 Tell = Callable[[dict[str, Any], bytes], None]
 Answer = tuple[dict[str, Any], bytes]
+Records = Iterable[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """What is open, at one moment: nothing in it changes."""
+
+    title: str = ""
+    thing: Thing | None = None
+    """What the file held."""
+
+    desk: Desk | None = None
+    """Where it is edited, if it can be."""
+
+    unsolved: str = ""
+    """Why it cannot."""
+
+    saved: Path | None = None
+    """Where its edits are kept."""
+
+    @property
+    def shown(self) -> Thing | None:
+        """The answer as it is on the desk, or the thing itself."""
+        return self.desk.solution if self.desk else self.thing
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits that were kept."""
+        return self.desk.edits if self.desk else ()
+
+    def scene(self, drawn: int, trial: Trial | None = None) -> bytes:
+        """Return the scene, or that of an edit being tried."""
+        edits = (*self.edits, trial.edit) if trial else self.edits
+        beside = Beside(
+            title=self.title,
+            unsolved=self.unsolved,
+            editable=self.desk is not None,
+            edits=[edit.record() for edit in edits],
+            drawn=drawn,
+        )
+        return scene_of(trial.solution if trial else self.shown, beside)
 
 
 class Session:
@@ -32,12 +75,8 @@ class Session:
     def __init__(self, tell: Tell, *, drawn: int = MOST_DRAWN) -> None:
         self._tell = tell
         self._drawn = drawn
-        self._title = ""
-        self._unsolved = ""
-        self._thing: Thing | None = None
-        self._desk: Desk | None = None
+        self._now = Opened()
         self._trial: Trial | None = None
-        self._saved: Path | None = None
 
     def do(self, request: Mapping[str, Any]) -> Answer:
         """Return the answer to a request: plain values and a scene.
@@ -48,119 +87,120 @@ class Session:
         kind = request["do"]
         if kind == "open":
             edits = Path(request["edits"]) if request["edits"] else None
-            return self._open(Path(request["path"]), request["title"], edits)
+            known = request.get("known")
+            return self._open(Path(request["path"]), request["title"], edits, known)
         if kind == "series":
             return {}, self._series(request["of"])
         if kind == "try":
             return self._try(request["edit"])
-        return self._change(kind)
+        return self._drop() if kind == "drop" else self._change(kind)
 
-    def _open(self, path: Path, title: str, edits: Path | None) -> Answer:
-        """Put what a file holds on the desk; what was there stays if that fails."""
+    def _open(
+        self, path: Path, title: str, saved: Path | None, known: Records | None
+    ) -> Answer:
+        """Put what a file holds on the desk; what was there stays if that fails.
+
+        The edits are those that are known, or else those of their file.
+        """
         self._tell({"stage": "read"}, b"")
         thing = _read(path)
-        known, notes = _known_edits(edits)
-        desk, unsolved = None, ""
+        if isinstance(thing, Take) and known is None:
+            why = "being solved"
+            waiting = Beside(title=title, unsolved=why, drawn=self._drawn)
+            self._tell({"scene": True}, scene_of(thing, waiting))
+        desk, unsolved, note = None, "", ""
         if not isinstance(thing, Motion):
-            if isinstance(thing, Take):
-                why = "being solved"
-                waiting = Beside(title=title, unsolved=why, drawn=self._drawn)
-                self._tell({"scene": True}, scene_of(thing, waiting))
-            try:
-                desk = self._laid_out(thing, known, notes)
-            except MareyError as error:
-                unsolved = str(error)
-        if notes and edits is not None:
-            edits = _free(edits)
-        self._thing, self._desk, self._trial = thing, desk, None
-        self._title, self._unsolved, self._saved = title, unsolved, edits
-        note = f"opened without its edits: {notes[0]}" if notes else ""
-        return {**self._state(), "note": note}, self._scene()
+            desk, unsolved, note = self._laid_out(thing, saved, known)
+        opened = Opened(title, thing, desk, unsolved, saved)
+        scene = opened.scene(self._drawn)
+        self._now, self._trial = opened, None
+        return self._answer(scene, note)
 
     def _laid_out(
-        self, thing: Solution | Take, known: tuple[Edit, ...], notes: list[str]
-    ) -> Desk:
-        """Return the desk with the edits, or without where they do not fit."""
-        if known:
-            try:
-                return Desk(thing, edits=known, progress=self._stage)
-            except (OptionError, DataError) as error:
-                notes.append(str(error))
-        return Desk(thing, progress=self._stage)
+        self, thing: Solution | Take, saved: Path | None, known: Records | None
+    ) -> tuple[Desk | None, str, str]:
+        """Return the desk; why there is none; and why it is without its edits."""
+        note = ""
+        try:
+            edits = kept_edits(saved) if known is None else edits_of(known)
+            if edits is not None:
+                return self._with_edits(thing, edits), "", ""
+        except (FormatError, OptionError, DataError) as error:
+            note = f"opened without its edits: {error}"
+        try:
+            return Desk(thing, progress=self._stage), "", note
+        except MareyError as error:
+            return None, str(error), note
+
+    def _with_edits(self, thing: Solution | Take, edits: tuple[Edit, ...]) -> Desk:
+        desk = Desk(thing, edits=edits, progress=self._stage)
+        # No edits at all are taken for those that an answer came with.
+        while not edits and desk.can_undo:
+            desk.undo()
+        return desk
 
     def _stage(self, name: str) -> None:
         self._tell({"stage": name}, b"")
 
-    def _shown(self) -> Thing | None:
-        return self._desk.solution if self._desk else self._thing
-
-    def _scene(self) -> bytes:
-        desk = self._desk
-        beside = Beside(
-            title=self._title,
-            unsolved=self._unsolved,
-            editable=desk is not None,
-            edits=[edit.record() for edit in desk.edits] if desk else (),
-            drawn=self._drawn,
-        )
-        return scene_of(self._shown(), beside)
+    def _answer(self, scene: bytes, note: str = "") -> Answer:
+        """Return the state, a scene, and what there is to tell the user."""
+        return {**self._state(), "note": note}, scene
 
     def _state(self) -> dict[str, Any]:
-        desk = self._desk
+        now, desk = self._now, self._now.desk
         return {
-            "title": self._title,
-            "edits": [{"text": str(e), **e.record()} for e in desk.edits]
-            if desk
-            else [],
+            "title": now.title,
+            "edits": [{"text": str(edit), **edit.record()} for edit in now.edits],
             "can_undo": desk.can_undo if desk else False,
             "can_redo": desk.can_redo if desk else False,
             "trial": self._trial is not None,
-            "saved": self._saved.name if self._saved else "",
+            "saved": now.saved.name if now.saved else "",
         }
 
     def _series(self, of: Mapping[str, int]) -> bytes:
-        thing = self._shown()
+        thing = self._now.shown
         if thing is None:
             raise DataError("series", found="nothing open", needed="a recording")
         return series_of(thing, **of)
 
     def _try(self, record: Mapping[str, Any]) -> Answer:
-        desk = self._needed_desk()
-        trial = desk.attempt(edit_of(record))
+        trial = self._needed_desk().attempt(edit_of(record))
+        scene = self._now.scene(self._drawn, trial)
         self._trial = trial
-        beside = Beside(
-            title=self._title,
-            editable=True,
-            edits=[edit.record() for edit in (*desk.edits, trial.edit)],
-            drawn=self._drawn,
-        )
-        return _told(trial), scene_of(trial.solution, beside)
+        return _told(trial), scene
+
+    def _drop(self) -> Answer:
+        self._needed_desk()
+        self._trial = None
+        return self._answer(b"")
 
     def _change(self, kind: str) -> Answer:
-        desk = self._needed_desk()
-        if kind == "keep":
-            if self._trial is None:
-                raise OptionError("keep", found="no edit being tried", needed="one")
-            desk.keep(self._trial)
-        elif kind == "undo":
+        """Change a copy of the desk, which is the desk once its file is written."""
+        desk, note = copy(self._needed_desk()), ""
+        if kind == "undo":
             desk.undo()
         elif kind == "redo":
             desk.redo()
-        self._trial = None
-        if kind == "drop":
-            return self._state(), b""
-        if self._saved is not None:
-            write_edits(desk.edits, self._saved, overwrite=True)
-        return self._state(), self._scene()
+        elif self._trial is not None:
+            desk.keep(self._trial)
+        else:
+            raise OptionError("keep", found="no edit being tried", needed="one")
+        now = replace(self._now, desk=desk)
+        scene = now.scene(self._drawn)
+        if now.saved is not None:
+            note = keep_edits(now.saved, self._now.edits, now.edits)
+        self._now, self._trial = now, None
+        return self._answer(scene, note)
 
     def _needed_desk(self) -> Desk:
-        if self._desk is None:
+        now = self._now
+        if now.desk is None:
             raise DataError(
                 "edit",
-                found=self._unsolved or "a motion, which is shown as it is",
+                found=now.unsolved or "a motion, which is shown as it is",
                 needed="a solution",
             )
-        return self._desk
+        return now.desk
 
 
 def _read(path: Path) -> Solution | Motion | Take:
@@ -175,16 +215,6 @@ def _read(path: Path) -> Solution | Motion | Take:
     return read_motion(path) if found.read_motion else read(path)
 
 
-def _known_edits(path: Path | None) -> tuple[tuple[Edit, ...], list[str]]:
-    """Return the edits of a file, and what is wrong with it; none if there is none."""
-    if path is None or not path.exists():
-        return (), []
-    try:
-        return read_edits(path), []
-    except (FormatError, OptionError) as error:
-        return (), [str(error)]
-
-
 def _told(trial: Trial) -> dict[str, Any]:
     return {
         "before": asdict(trial.before),
@@ -193,12 +223,3 @@ def _told(trial: Trial) -> dict[str, Any]:
         "findings": [asdict(finding) for finding in trial.findings],
         "text": trial.text,
     }
-
-
-def _free(path: Path) -> Path:
-    """Return a name beside a file of edits that no file has: that one is kept."""
-    stem = path.name.removesuffix(".edits.toml")
-    number = 2
-    while (free := path.with_name(f"{stem}-{number}.edits.toml")).exists():
-        number += 1
-    return free

@@ -1,7 +1,8 @@
 """What the pages show: the scene, the edit being tried, and what is being done."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import shutil
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,13 @@ from typing import Any
 from marey.io.html import Beside, scene_of
 from marey.view._clients import Clients
 from marey.view._wire import Frame
-from marey.view._workshop import Limits, LostError, RefusedError, Workshop
+from marey.view._workshop import (
+    STOPPED,
+    Limits,
+    LostError,
+    RefusedError,
+    Workshop,
+)
 
 GO_ON = "what you see is the answer before it: try again, or open another recording"
 
@@ -33,9 +40,20 @@ class Source:
     edits: Path | None
     """Where its edits are kept; nowhere if None."""
 
+    own: Path | None = None
+    """A folder for it alone, which goes when it is no longer shown."""
+
 
 class Show:
     """The one thing that all pages show, and the worker behind it.
+
+    What is shown is a source with a scene and a state, in which its edits are. The
+    worker has the same on its desk; one that takes the place of another first opens the
+    source with those edits.
+
+    One job is worked on at a time. Opening something takes the place of whatever is
+    being done; all else is refused until that is done. A job whose place was taken asks
+    the worker nothing more and changes nothing that is shown.
 
     Args:
         limits: What one request may cost.
@@ -91,8 +109,14 @@ class Show:
     def _end(self, job: int) -> None:
         """Be done with a job, unless another has taken its place."""
         if job == self._job:
-            self._busy, self._waiting = "", b""
+            self._busy = ""
+            if self._waiting:
+                self._show(self._scene)
             self._tell_state()
+
+    def _show(self, scene: bytes) -> None:
+        self._scene, self._waiting = scene, b""
+        self.version += 1
 
     def _tell_state(self) -> None:
         self.clients.tell({"type": "state", **self.state})
@@ -113,36 +137,62 @@ class Show:
         return job
 
     async def _open(self, source: Source, job: int) -> None:
+        shown = self._source
+        left: Source | None = source
         try:
-            result, scene = await self._opened(source)
+            await self._lay_out(source, job)
+            left = shown
         except (RefusedError, LostError) as error:
             if job == self._job:
                 self._not_opened(source, error)
-        else:
-            self._source, self._scene, self._waiting = source, scene, b""
-            note = result.pop("note")
-            self._state = result
-            self.version += 1
-            if note:
-                self.clients.tell({"type": "error", "message": note})
         finally:
+            if left is not None and left.own is not None:
+                shutil.rmtree(left.own, ignore_errors=True)
             self._end(job)
 
-    async def _opened(self, source: Source) -> Frame:
-        edits = str(source.edits) if source.edits else ""
-        answer = await self.workshop.ask(
-            "open", path=str(source.path), title=source.title, edits=edits
+    async def _lay_out(
+        self, source: Source, job: int, known: Sequence[Mapping[str, Any]] | None = None
+    ) -> None:
+        """Have the worker open something and show it.
+
+        Its edits are those that are known, or else those of its file.
+        """
+        state, scene = await self._ask(
+            job,
+            "open",
+            path=str(source.path),
+            title=source.title,
+            edits=str(source.edits or ""),
+            known=known,
         )
-        self.trial, self._desk = b"", self.workshop.pid
-        return answer
+        self._source, self._desk, self.trial = source, self.workshop.pid, b""
+        self._show(scene)
+        self._take_in(state)
+
+    def _edits(self) -> list[dict[str, Any]]:
+        """Return the edits that are shown, as records."""
+        told = self._state["edits"]
+        return [{k: v for k, v in edit.items() if k != "text"} for edit in told]
+
+    async def _ask(self, job: int, do: str, **request: Any) -> Frame:
+        """Return the worker's answer, if the job is still the one worked on."""
+        if job == self._job:
+            answer = await self.workshop.ask(do, **request)
+            if job == self._job:
+                return answer
+        raise LostError(STOPPED)
+
+    def _take_in(self, state: dict[str, Any]) -> None:
+        note = state.pop("note")
+        self._state = state
+        if note:
+            self.clients.tell({"type": "error", "message": note})
 
     def _not_opened(self, source: Source, error: Exception) -> None:
         if self._source is None:
             # A page that comes too late for the message finds it in the scene.
-            self._scene = _empty(source.title, str(error))
-        self._waiting = b""
+            self._show(_empty(source.title, str(error)))
         self._failed(error)
-        self.version += 1
 
     def _failed(self, error: Exception) -> None:
         lost = isinstance(error, LostError)
@@ -155,8 +205,8 @@ class Show:
         Raises:
             RefusedError: If it cannot be done, or something else is being done.
         """
-        async with self._at_work():
-            result, self.trial = await self.workshop.ask("try", edit=edit)
+        async with self._at_work() as job:
+            result, self.trial = await self._ask(job, "try", edit=edit)
             self._state = {**self._state, "trial": True}
         return result
 
@@ -166,12 +216,12 @@ class Show:
         Raises:
             RefusedError: If it cannot be done, or something else is being done.
         """
-        async with self._at_work():
-            self._state, scene = await self.workshop.ask(kind)
+        async with self._at_work() as job:
+            state, scene = await self._ask(job, kind)
             self.trial = b""
             if scene:
-                self._scene = scene
-                self.version += 1
+                self._show(scene)
+            self._take_in(state)
         return self.state
 
     async def series(self, of: dict[str, int]) -> bytes:
@@ -184,12 +234,12 @@ class Show:
             # A worker that is gone is noticed only now: another can tell as well.
             with suppress(LostError):
                 return (await self.workshop.ask("series", of=of))[1]
-        async with self._at_work():
-            return (await self.workshop.ask("series", of=of))[1]
+        async with self._at_work() as job:
+            return (await self._ask(job, "series", of=of))[1]
 
     @asynccontextmanager
-    async def _at_work(self) -> AsyncIterator[None]:
-        """Be busy with one thing; a new worker first opens what is shown."""
+    async def _at_work(self) -> AsyncIterator[int]:
+        """Be busy with one job; a new worker first opens what is shown."""
         if self._busy:
             raise RefusedError(
                 f"marey is still at work ({self._busy}): wait until it is done"
@@ -198,16 +248,19 @@ class Show:
         self._tell_state()
         try:
             if self._source is not None and not self._at_desk:
-                self._state = (await self._opened(self._source))[0]
-            yield
+                await self._lay_out(self._source, job, self._edits())
+                self._tell_state()
+            yield job
         except LostError as error:
-            self._failed(error)
+            if job == self._job:
+                self._failed(error)
             raise RefusedError(f"{error}; {GO_ON}") from None
         finally:
             self._end(job)
 
     async def close(self) -> None:
-        """Stop the worker and what is being opened."""
+        """Stop the worker and whatever is being done."""
+        self._begin("end")
         await self.workshop.stop()
         if self._opening is not None:
             await asyncio.wait([self._opening])

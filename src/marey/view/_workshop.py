@@ -15,6 +15,8 @@ LEAST_MEMORY = 4 * 2**30
 """Bytes that a worker may have on the smallest machine."""
 
 
+STOPPED = "stopped for something else"
+
 GRACE = 1.0
 """Seconds that a worker which has hung up gets to end by itself."""
 
@@ -69,6 +71,7 @@ class Workshop:
         self._waiting: dict[int, asyncio.Future[Frame]] = {}
         self._process: asyncio.subprocess.Process | None = None
         self._listening: asyncio.Task[None] | None = None
+        self._stops = 0
 
     @property
     def alive(self) -> bool:
@@ -113,7 +116,8 @@ class Workshop:
         self._process.stdin.write(framed(request))
 
     async def _start(self) -> None:
-        await self.stop()
+        stops = self._stops
+        await self._end()
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "marey.view._worker"),
@@ -124,6 +128,9 @@ class Workshop:
             start_new_session=True,
         )
         self._listening = asyncio.create_task(self._listen(self._process))
+        if stops != self._stops:
+            await self._end()
+            raise LostError(STOPPED)
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
@@ -149,7 +156,11 @@ class Workshop:
                 answer.set_exception(LostError(why))
 
     async def stop(self) -> None:
-        """Stop the worker at once, whatever it is doing."""
+        """Stop the worker at once, whatever it is doing; one that only starts, too."""
+        self._stops += 1
+        await self._end()
+
+    async def _end(self) -> None:
         process, self._process = self._process, None
         listening, self._listening = self._listening, None
         if process is None:
@@ -158,4 +169,4 @@ class Workshop:
             process.kill()
         if listening is not None and listening is not asyncio.current_task():
             await listening
-        self._give_up("stopped for something else")
+        self._give_up(STOPPED)

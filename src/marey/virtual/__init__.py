@@ -19,7 +19,7 @@ from marey.skeleton import Skeleton
 from marey.take import Take
 from marey.virtual._limbs import LAYOUTS as LAYOUTS
 from marey.virtual._limbs import Limb as Limb
-from marey.virtual._limbs import bend_axis, drivers, limbs_of
+from marey.virtual._limbs import bend_axis, check_limbs, drivers, limbs_of
 from marey.virtual._turns import swung, twisted, unit
 from marey.virtual.zero import zeroed as zeroed
 
@@ -128,25 +128,21 @@ class VirtualSkeleton:
                 out.
 
         Raises:
-            OptionError: If the layout is not known.
-            DataError: If the root wears no sensor.
+            OptionError: If the layout is not known, or names a bone that is not there,
+                or a limb names a joint or a sensor that is not there.
+            DataError: If the root wears no sensor of the layout.
         """
         names = tuple(sensor_names) or skeleton.sensor_names
         self.skeleton = skeleton
         self.limbs = tuple(limbs) or limbs_of(skeleton, names, layout)
+        check_limbs(self.limbs, skeleton, names)
         self._n_sensors = len(names)
         self._by_joint = {skeleton.index(limb.joint): limb for limb in self.limbs}
-        self._column = {
-            joint: names.index(limb.sensor)
-            for joint, limb in self._by_joint.items()
-            if limb.sensor
-        }
-        own = dict(zip(skeleton.sensor_names, skeleton.T_joint_sensor, strict=True))
-        self._T_sensor_joint = {
-            joint: geometry.inverse(own[limb.sensor])
-            for joint, limb in self._by_joint.items()
-            if limb.sensor
-        }
+        worn = {j: limb.sensor for j, limb in self._by_joint.items() if limb.sensor}
+        own = [skeleton.sensor_names.index(sensor) for sensor in worn.values()]
+        self._wearer = tuple(worn)
+        self._column = [names.index(sensor) for sensor in worn.values()]
+        self._T_sensor_joint = geometry.inverse(skeleton.T_joint_sensor[own])
         self._bones = {
             joint: _Bone(skeleton, joint, limb)
             for joint, limb in self._by_joint.items()
@@ -174,10 +170,9 @@ class VirtualSkeleton:
                 found=f"{len(T_world_sensor)} sensors",
                 needed=f"{self._n_sensors}",
             )
-        said = {
-            joint: T_world_sensor[column] @ self._T_sensor_joint[joint]
-            for joint, column in self._column.items()
-        }
+        told = T_world_sensor[self._column] @ self._T_sensor_joint
+        seen = np.isfinite(told).all(axis=(-1, -2))
+        said = {j: told[k] for k, j in enumerate(self._wearer) if seen[k]}
         skeleton = self.skeleton
         T = np.empty((skeleton.n_joints, 4, 4))
         apart = np.full(skeleton.n_joints, np.nan)
@@ -200,13 +195,18 @@ class VirtualSkeleton:
     def _place(
         self, joint: int, held: Array, start: Array, said: dict[int, Array]
     ) -> tuple[Array, Array]:
-        """Return rotation and place of a joint's limb, or what is held of them."""
+        """Return rotation and place of a joint's limb, or what is held of them.
+
+        Args:
+            joint: Whose limb.
+            held: Its rotation as it was in its parent.
+            start: Where its parent puts it.
+            said: Poses of limbs by their sensors, of those that are seen.
+        """
         limb = self._by_joint.get(joint)
         if limb is None:
             return held, start
         own = said.get(joint)
-        if own is not None and not np.isfinite(own[0, 0]):
-            own = None
         if limb.how == "pointed":
             return self._bones[joint].placed(held, start, own, said)
         if own is None or limb.how == "carried":
@@ -228,6 +228,8 @@ class _Bone:
         self.side = unit(side)
         self.up = limb.aside * self.side - _along(skeleton, self.to)
         self.size = float(np.linalg.norm(self.up))
+        # The limb it points to may bend about no known axis, or end without a bone.
+        self.knows_twist = bool(np.isfinite([self.side, self.up]).all())
 
     def placed(
         self,
@@ -242,19 +244,20 @@ class _Bone:
             held: Its rotation as it was in its parent.
             start: Where its parent puts its joint.
             own: Its pose by its own sensor, if that is seen.
-            said: Poses of limbs by their sensors.
+            said: Poses of limbs by their sensors, of those that are seen.
         """
         other = said.get(self.to)
-        end = None if other is None else other[:3, 3]
-        if (end is None or not np.isfinite(end[0])) and own is not None:
+        if other is not None:
+            end = other[:3, 3]
+        elif own is not None:
             end = own[:3, :3] @ self.offset + own[:3, 3]
-        if end is None or not np.isfinite(end[0]):
+        else:
             return held, start
-        way = unit(end - start)
-        if not np.isfinite(way[0]):
-            return held, start
-        R = swung(own[:3, :3] if own is not None else held, self.bone, way)
-        if own is None and other is not None and np.isfinite(self.side[0]):
+        R, way = held if own is None else own[:3, :3], unit(end - start)
+        if np.isnan(way[0]) or np.isnan(self.bone[0]):
+            return R, start
+        R = swung(R, self.bone, way)
+        if own is None and other is not None and self.knows_twist:
             R = twisted(R, way, self.side, other[:3, :3] @ self.up, self.size)
         return R, end - self.length * way if self.far else start
 
@@ -290,7 +293,7 @@ def follow(
 
     Raises:
         DataError: If the root's sensor is not in the take.
-        OptionError: If the layout is not known.
+        OptionError: As for `VirtualSkeleton`.
     """
     if not take.sensor_names:
         raise DataError("virtual skeleton", found="no sensors", needed="6-DoF sensors")

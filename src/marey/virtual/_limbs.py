@@ -104,7 +104,7 @@ def limbs_of(
             them when empty.
 
     Raises:
-        OptionError: If the layout is not known.
+        OptionError: If the layout is not known, or names a bone that is not there.
         DataError: If the root wears no sensor.
     """
     worn = _worn(skeleton, sensor_names, _chosen(skeleton, layout))
@@ -128,12 +128,46 @@ def _chosen(skeleton: Skeleton, layout: str | Sequence[str]) -> set[int]:
             "layout", found=layout, needed=f"one of {', '.join(LAYOUTS)}, or names"
         )
     names = LAYOUTS[layout] if isinstance(layout, str) else layout
+    absent = [name for name in names if name not in skeleton.names]
+    if absent and not isinstance(layout, str):
+        raise OptionError(
+            "layout",
+            found=", ".join(absent),
+            needed=f"some of {', '.join(skeleton.names)}",
+        )
     mine = {skeleton.names.index(name) for name in names if name in skeleton.names}
     for joint in sorted(mine, reverse=True):
         while skeleton.kind[joint] == "fixed":
             joint = int(skeleton.parent[joint])
             mine.add(joint)
     return mine
+
+
+def check_limbs(
+    limbs: Sequence[Limb], skeleton: Skeleton, sensor_names: Sequence[str]
+) -> None:
+    """Make sure that all that limbs name is there.
+
+    Raises:
+        OptionError: If a joint is not the skeleton's, a pointed limb points to none,
+            or a sensor is not both the skeleton's and the stream's.
+    """
+    sensors = [name for name in skeleton.sensor_names if name in sensor_names]
+    for limb in limbs:
+        _check_known(limb, "joint", limb.joint, skeleton.names)
+        if limb.how == "pointed" or limb.to:
+            _check_known(limb, "to", limb.to, skeleton.names)
+        if limb.sensor:
+            _check_known(limb, "sensor", limb.sensor, sensors)
+
+
+def _check_known(limb: Limb, what: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise OptionError(
+            f"{what} of limb {limb.joint}",
+            found=name,
+            needed=f"one of {', '.join(known)}",
+        )
 
 
 def _worn(

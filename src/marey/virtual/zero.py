@@ -77,9 +77,9 @@ def _averaged(
         )
     known = np.where(seen[..., None, None], T, 0.0)
     mean = known.sum(axis=0) / seen.sum(axis=0)[:, None, None]
-    u, _, vt = np.linalg.svd(mean[:, :3, :3])
-    u[..., -1] *= np.linalg.det(u @ vt)[:, None]
-    return geometry.transform(u @ vt, mean[:, :3, 3])
+    return geometry.transform(
+        geometry.nearest_rotation(mean[:, :3, :3]), mean[:, :3, 3]
+    )
 
 
 def _heading(rest: Float[Array, "sensor 3"], seen: Float[Array, "sensor 3"]) -> float:

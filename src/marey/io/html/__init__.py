@@ -9,6 +9,7 @@ from marey.errors import OptionError
 from marey.io._format import Format, Output, WriteOptions
 from marey.io.html._arrays import Arrays as Arrays
 from marey.io.html._arrays import plain as plain
+from marey.io.html._arrays import plain_text as plain_text
 from marey.io.html._figures import figures_of as figures_of
 from marey.io.html._figures import gaps_of as gaps_of
 from marey.io.html._figures import strays as strays

@@ -10,6 +10,7 @@ lowest bytes first: motion is smooth, so most of these bytes are alike and defla
 
 import json
 import math
+import re
 import struct
 import zlib
 from collections.abc import Mapping
@@ -28,6 +29,9 @@ STEP = 1e-5
 
 LARGEST = 2e4
 """Values, in the unit of the step's, beyond which a track cannot hold them."""
+
+SURROGATES = re.compile("[\ud800-\udfff]")
+"""What Python has in the place of bytes that are no text."""
 
 
 class Arrays:
@@ -78,12 +82,13 @@ class Arrays:
 
     def blob(self, header: Mapping[str, Any]) -> bytes:
         """Return the arrays with a header that says what they are."""
-        text = json.dumps(
+        written = json.dumps(
             plain({**header, "arrays": self._index}),
             ensure_ascii=False,
             allow_nan=False,
             separators=(",", ":"),
-        ).encode()
+        )
+        text = plain_text(written).encode()
         text += b" " * (-(len(MAGIC) + 4 + len(text)) % ALIGNED)
         head = MAGIC + struct.pack("<I", len(text)) + text
         packer = zlib.compressobj(level=6)
@@ -127,3 +132,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, str | int | None) else str(value)
+
+
+def plain_text(text: str) -> str:
+    """Return text as UTF-8 can hold it: odd bytes of a file's name become "\ufffd"."""
+    return SURROGATES.sub("\ufffd", text)

@@ -13,7 +13,7 @@ from marey.io.html._arrays import LARGEST, Arrays
 from marey.joints._types import JointFits
 from marey.motion import Motion
 from marey.robust import median_and_scale
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, marker_columns
 from marey.solution import Solution
 from marey.take import Take
 
@@ -56,7 +56,7 @@ def figures_of(solution: Solution) -> list[Figure]:
         if of_root:
             root = int(tree.roots[number])
             mine = [body for body in mine if tree.way(body, root)]
-        places = {names[body].rpartition(":")[2]: body for body in mine}
+        places = {subject.skeleton.joint_of(names[body]): body for body in mine}
         body = tuple(places.get(name, -1) for name in subject.skeleton.names)
         edge = tuple(int(tree.edge[b]) if b >= 0 else -1 for b in body)
         figures.append(
@@ -111,7 +111,7 @@ def moving(
     key: str,
     motion: Motion,
     stride: int,
-    labels: Sequence[str] = (),
+    take: Take | None = None,
     gaps: Float[Array, "frame joint"] | None = None,
 ) -> dict[str, Any]:
     """Return a motion for the header, every so many frames of it.
@@ -121,7 +121,7 @@ def moving(
         key: What their keys begin with.
         motion: The motion.
         stride: Frames from one that is drawn to the next.
-        labels: Full labels of the take's markers, to find the figure's among them.
+        take: The recording, to find the figure's markers in it.
         gaps: How far its joints come apart in the drawn frames, if that is known.
     """
     if gaps is None:
@@ -130,7 +130,7 @@ def moving(
     root = motion.T_world_root[::stride, :3, 3]
     wxyz = motion.wxyz[::stride]
     known = np.isfinite(root).all(axis=-1) & np.isfinite(wxyz).all(axis=-1).any(axis=1)
-    place = {label: i for i, label in reversed(list(enumerate(labels)))}
+    column = marker_columns(skeleton, take) if take else ()
     return {
         "root": arrays.track(f"{key}.root", root),
         "wxyz": arrays.track(f"{key}.wxyz", _turned(wxyz)),
@@ -138,14 +138,13 @@ def moving(
         "gap": arrays.track(f"{key}.gap", gaps),
         "gap_known": arrays.small(f"{key}.gap_known", np.isfinite(gaps)),
         "markers": [
-            {"marker": place[label], "joint": int(joint), "offset": offset}
-            for label, joint, offset in zip(
-                skeleton.marker_labels,
-                skeleton.marker_joint,
-                skeleton.marker_offset,
-                strict=True,
-            )
-            if label in place
+            {
+                "marker": int(marker),
+                "joint": int(skeleton.marker_joint[i]),
+                "offset": skeleton.marker_offset[i],
+            }
+            for i, marker in enumerate(column)
+            if marker >= 0
         ],
         "contacts": [
             {"joint": c.joint, "start": c.start, "end": c.end, "anchor": c.anchor}
@@ -192,15 +191,14 @@ def strays(
     """
     points = take.points[::stride]
     away = np.full(points.shape[:2], np.nan)
-    place = {label: i for i, label in reversed(list(enumerate(take.full_labels)))}
     for motion in motions:
         skeleton = motion.skeleton
-        carried = [i for i, name in enumerate(skeleton.marker_labels) if name in place]
-        if not carried or motion.n_frames != take.n_frames:
+        columns = marker_columns(skeleton, take)
+        if (columns < 0).all() or motion.n_frames != take.n_frames:
             continue
         T = skeleton.forward(motion.T_world_root[::stride], motion.wxyz[::stride])
-        for i in carried:
-            column = place[skeleton.marker_labels[i]]
+        for i in np.flatnonzero(columns >= 0):
+            column = columns[i]
             joint = int(skeleton.marker_joint[i])
             there = geometry.apply(T[:, joint], skeleton.marker_offset[i])
             away[:, column] = np.linalg.norm(points[:, column] - there, axis=-1)

@@ -169,14 +169,14 @@ class _Drawn:
             "markers": _markers(take, bodies),
             "points": self.arrays.track(f"{key}.points", points),
             "state": self.arrays.small(f"{key}.state", state),
-            **self.sensors(key, take, bodies),
+            **self.sensors(key, take),
             "motions": [
                 moving(
                     self.arrays,
                     f"{key}.{i}",
                     figure.motions[number],
                     stride,
-                    take.full_labels,
+                    take,
                     self.gaps(figure, bodies),
                 )
                 for i, figure in enumerate(self.figures)
@@ -190,15 +190,14 @@ class _Drawn:
             return None
         return gaps_of(figure, bodies, self.solution.joints, self.stride)
 
-    def sensors(self, key: str, take: Take, bodies: Bodies | None) -> dict[str, Any]:
+    def sensors(self, key: str, take: Take) -> dict[str, Any]:
         T = take.T_world_sensor[:: self.stride]
-        names = bodies.names if bodies and not bodies.shared.any() else ()
+        body = _sensor_bodies(self.solution) if self.solution else {}
         wxyz = geometry.quat_continuous(geometry.quat_from_matrix(T[..., :3, :3]))
         seen = take.sensor_seen[:: self.stride]
         return {
             "sensors": [
-                {"name": name, "body": i if name in names[i : i + 1] else -1}
-                for i, name in enumerate(take.sensor_names)
+                {"name": name, "body": body.get(name, -1)} for name in take.sensor_names
             ],
             "sensor_place": self.arrays.track(f"{key}.sensor_place", T[..., :3, 3]),
             "sensor_wxyz": self.arrays.track(f"{key}.sensor_wxyz", wxyz),
@@ -238,6 +237,20 @@ def _markers(take: Take, bodies: Bodies | None) -> list[dict[str, Any]]:
         {"label": label, "body": int(body[i]), "confidence": sure[i]}
         for i, label in enumerate(take.full_labels)
     ]
+
+
+def _sensor_bodies(solution: Solution) -> dict[str, int]:
+    """Return which body each sensor is; nothing where bodies are made of markers.
+
+    Such bodies are in the order in which the takes first show their sensors. They may
+    be called otherwise by now.
+    """
+    several = solution.bodies
+    if any(bodies.shared.any() for bodies in several):
+        return {}
+    sensors = dict.fromkeys(name for one in several for name in one.take.sensor_names)
+    whole = all(len(bodies.names) == len(sensors) for bodies in several)
+    return {name: i for i, name in enumerate(sensors)} if whole else {}
 
 
 def _read_report(takes: Sequence[Take]) -> Report:

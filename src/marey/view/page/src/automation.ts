@@ -8,7 +8,7 @@ export interface Automation {
   frame: number;
   /** Select by name; "" selects nothing. */
   select(name: string): boolean;
-  /** Where a named thing is on the screen, in pixels, or null when it is not seen. */
+  /** Where a named thing is on the screen, in pixels, or null when it is not seen or nothing is drawn. */
   where(name: string): { x: number; y: number } | null;
   /** Draw now, as fine as it gets, and return how many pictures have been drawn so far. */
   draw(): number;
@@ -21,9 +21,9 @@ declare global {
   }
 }
 
-export function automation(state: State, theatre: Theatre, decoded: number): Automation {
+export function automation(state: State, theatre: Theatre | null, decoded: number): Automation {
   let pictures = 0;
-  theatre.stage.beforeDraw.push(() => pictures++);
+  theatre?.stage.beforeDraw.push(() => pictures++);
   const spot = new Vector3();
   return {
     get frame() {
@@ -39,7 +39,7 @@ export function automation(state: State, theatre: Theatre, decoded: number): Aut
     },
     where(name) {
       const what = named(state, name);
-      if (!what || !theatre.locate(what, spot)) return null;
+      if (!what || !theatre?.locate(what, spot)) return null;
       theatre.stage.camera.updateMatrixWorld();
       spot.project(theatre.stage.camera);
       const box = theatre.stage.host.getBoundingClientRect();
@@ -49,7 +49,7 @@ export function automation(state: State, theatre: Theatre, decoded: number): Aut
       };
     },
     draw() {
-      theatre.stage.drawFine();
+      theatre?.stage.drawFine();
       return pictures;
     },
     snapshot: () => ({
@@ -63,10 +63,11 @@ export function automation(state: State, theatre: Theatre, decoded: number): Aut
       type: state.selected?.type ?? "",
       theme: document.documentElement.dataset.theme,
       pictures,
-      software: theatre.stage.inSoftware,
+      draws: theatre !== null,
+      software: theatre?.stage.inSoftware ?? false,
       decodeMilliseconds: decoded,
-      camera: theatre.stage.camera.position.toArray(),
-      target: theatre.stage.controls.target.toArray(),
+      camera: theatre?.stage.camera.position.toArray() ?? null,
+      target: theatre?.stage.controls.target.toArray() ?? null,
     }),
   };
 }

@@ -1,10 +1,9 @@
 /** Drag a marker's place on its bone, or a joint's centre, with handles in the scene. */
 import { Object3D } from "three";
 import { TransformControls } from "three/addons/controls/TransformControls.js";
-import type { Picker } from "./draw/pick";
 import type { Theatre } from "./draw/theatre";
 import { rotate } from "./kinematics";
-import { nameOf, type Selection, type State } from "./state";
+import { handleOf, type Selection, type State } from "./state";
 import type { Edit, Vec3 } from "./scene";
 
 export class Dragger {
@@ -15,9 +14,9 @@ export class Dragger {
   constructor(
     private state: State,
     private theatre: Theatre,
-    picker: Picker,
     private done: (edit: Edit) => void,
   ) {
+    const { picker } = theatre;
     const { camera, renderer, scene, controls } = theatre.stage;
     this.controls = new TransformControls(camera, renderer.domElement);
     this.controls.setSize(0.7);
@@ -63,7 +62,7 @@ export class Dragger {
   private finish(): void {
     const { state, what } = this;
     if (!what) return;
-    const name = nameOf(state, what);
+    const name = handleOf(state, what);
     if (what.type === "marker") {
       const owner = state.performance.owner[what.marker]!;
       const offset = this.within(owner.subject, owner.joint);

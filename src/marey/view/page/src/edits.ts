@@ -1,7 +1,6 @@
 /** Putting the answer right: an edit is tried, looked at, then kept or dropped. */
 import { decode } from "./decode";
 import { Dragger } from "./drag";
-import type { Picker } from "./draw/pick";
 import type { Theatre } from "./draw/theatre";
 import { actionsFor } from "./panels/actions";
 import type { DetailsPanel } from "./panels/details";
@@ -28,14 +27,18 @@ export class Editor {
   private undo = button("Undo", "Take back the last edit (Ctrl+Z)", () => void this.decide("undo"));
   private redo = button("Redo", "Do it again (Ctrl+Shift+Z)", () => void this.decide("redo"));
   private note: HTMLElement;
-  private dragger: Dragger;
+  private dragger: Dragger | null;
+  /** Whether an edit that is being tried is shown. */
   private trying = false;
+  /** Whether this page has asked for a change: its answer is the news of it. */
+  private deciding = false;
+  private loads = 0;
 
   constructor(
     private state: State,
     private server: Server,
-    private theatre: Theatre,
-    picker: Picker,
+    stage: HTMLElement,
+    private theatre: Theatre | null,
     private details: DetailsPanel,
     topbar: TopBar,
   ) {
@@ -43,9 +46,9 @@ export class Editor {
     this.root = root;
     this.note = note;
     this.files = new FilesPanel(state, server, (trouble) => this.complain(trouble));
-    this.dragger = new Dragger(state, theatre, picker, (edit) => void this.attempt(edit));
+    this.dragger = theatre && new Dragger(state, theatre, (edit) => void this.attempt(edit));
     body.append(this.trialBox, this.list, this.general);
-    theatre.stage.host.append(this.trouble);
+    stage.append(this.trouble);
     this.trouble.title = "Click to close";
     this.trouble.addEventListener("click", () => this.complain(""));
     topbar.extra.append(this.undo, this.redo, this.busy);
@@ -57,7 +60,13 @@ export class Editor {
 
   connect(): void {
     this.server.listen((message) => void this.hear(message));
-    this.server.desk().then((desk) => this.showDesk(desk), () => undefined);
+    void this.catchUp();
+  }
+
+  /** Hear what was said while this page did not listen. */
+  private async catchUp(): Promise<void> {
+    const desk = await this.server.desk().catch(() => null);
+    if (desk) await this.keepUp(desk);
   }
 
   press(event: KeyboardEvent): boolean {
@@ -77,18 +86,38 @@ export class Editor {
 
   /** Show what the server speaks of; news older than what is shown is no news. */
   private async keepUp(desk: Desk): Promise<void> {
-    if (desk.version < this.server.version) return;
+    if (this.deciding || desk.version < this.server.version) return;
     this.showDesk(desk);
-    if (this.trying || desk.version === this.server.version) return;
-    this.server.version = desk.version;
+    if (desk.version === this.server.version && !(await this.isOver(desk))) return;
+    this.server.version = Math.max(desk.version, this.server.version);
+    if (this.trying) this.endTrial();
     await this.load(false);
   }
 
-  private async load(trial: boolean): Promise<void> {
+  /** Whether the edit tried here was kept or dropped elsewhere. */
+  private async isOver(desk: Desk): Promise<boolean> {
+    if (!this.trying || desk.trial || desk.busy) return false;
+    // This may be news from before the trial that came late: ask.
+    const turn = this.loads;
+    const now = await this.server.desk().catch(() => null);
+    return turn === this.loads && now?.trial === false;
+  }
+
+  private endTrial(): void {
+    this.trying = false;
+    this.trialBox.replaceChildren();
+    this.theatre?.showBefore(null);
+  }
+
+  /** Show the scene and return true, unless another was asked for in the meantime. */
+  private async load(trial: boolean): Promise<boolean> {
+    const turn = ++this.loads;
     this.server.forget();
     const scene = readScene(await decode(await this.server.scene(trial)));
+    if (turn !== this.loads) return false;
     this.busy.textContent = "";
     this.state.show(scene);
+    return true;
   }
 
   /** Name what is wrong, in the server's words; nothing clears it. */
@@ -102,9 +131,10 @@ export class Editor {
     const { editable } = this.state.scene;
     this.root.hidden = !editable;
     this.undo.hidden = this.redo.hidden = !editable;
+    const { dragger } = this;
     const doer = {
       attempt: (edit: Edit) => void this.attempt(edit),
-      drag: (what: Selection) => (this.dragger.active ? this.dragger.stop() : this.dragger.start(what)),
+      drag: dragger && ((what: Selection) => (dragger.active ? dragger.stop() : dragger.start(what))),
     };
     const actions = editable && !this.trying ? actionsFor(this.state, doer) : [];
     this.folder.replaceChildren(el("summary", "", "Put right"), ...actions);
@@ -145,15 +175,18 @@ export class Editor {
     this.busy.textContent = "trying …";
     const { scene, performance } = this.state;
     const before = { subjects: scene.subjects, motions: performance.motions, poses: performance.poses };
+    let trial: Trial | null = null;
     try {
-      const trial = await this.server.attempt(edit);
+      trial = await this.server.attempt(edit);
       this.trying = true;
-      await this.load(true);
-      this.theatre.showBefore(before);
-      this.showTrial(trial);
+      if (await this.load(true)) {
+        this.theatre?.showBefore(before);
+        this.showTrial(trial);
+      }
     } catch (error) {
       this.complain((error as Error).message);
-      this.dragger.stop();
+      this.dragger?.stop();
+      if (trial) this.endTrial();
     }
     this.offer();
   }
@@ -176,16 +209,17 @@ export class Editor {
 
   private async decide(what: "keep" | "drop" | "undo" | "redo"): Promise<void> {
     this.complain("");
+    this.deciding = true;
     try {
       const desk = await this.server.decide(what);
-      this.trying = false;
-      this.trialBox.replaceChildren();
-      this.theatre.showBefore(null);
+      this.endTrial();
       await this.load(false);
       this.showDesk(desk);
     } catch (error) {
       this.complain((error as Error).message);
     }
+    this.deciding = false;
+    await this.catchUp();
     this.offer();
   }
 

@@ -2,7 +2,7 @@
 import "./style.css";
 import { decode, decodeBase64, type Blob } from "./decode";
 import { Overlay } from "./draw/overlay";
-import { Picker } from "./draw/pick";
+import { openDevice } from "./draw/stage";
 import { Theatre } from "./draw/theatre";
 import { automation } from "./automation";
 import { Editor } from "./edits";
@@ -18,6 +18,11 @@ import { Server } from "./server";
 import { State } from "./state";
 import { Timeline } from "./timeline";
 
+const UNDRAWN = [
+  "This browser cannot draw in 3-D (WebGL 2), so the figure is not shown; all numbers are.",
+  "Turn on graphics acceleration in the browser's settings and load the page again, or open it in an up-to-date Chrome, Edge, Firefox or Safari.",
+];
+
 const app = document.getElementById("app")!;
 const inlined = document.getElementById("scene")!.textContent!.trim();
 
@@ -27,14 +32,12 @@ function startTheme(): void {
 }
 
 /** Lay out the page around a scene that is still to come. */
-function build(state: State, server: Server | null): { editor: Editor | null; theatre: Theatre } {
+function build(state: State, server: Server | null): { editor: Editor | null; theatre: Theatre | null } {
   const stage = el("main", "stage");
   const left = el("aside", "left");
   const right = el("aside", "right");
   app.append(left, stage, right);
-  const theatre = new Theatre(stage, state);
-  new Overlay(theatre);
-  const picker = new Picker(theatre);
+  const theatre = raise(stage, state);
   const toggleTheme = () => {
     const root = document.documentElement;
     root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
@@ -45,8 +48,9 @@ function build(state: State, server: Server | null): { editor: Editor | null; th
   const timeline = new Timeline(state, (finding) => findings.jump(finding));
   const help = new Help(state, theatre, timeline, toggleTheme);
   const topbar = new TopBar(state, theatre, toggleTheme, () => help.toggle());
-  const editor = server && new Editor(state, server, theatre, picker, details, topbar);
-  left.append(...(editor ? [editor.files.root] : []), new TreePanel(state).root, new OptionsPanel(state).root);
+  const editor = server && new Editor(state, server, stage, theatre, details, topbar);
+  left.append(...(editor ? [editor.files.root] : []), new TreePanel(state).root);
+  if (theatre) left.append(new OptionsPanel(state).root);
   right.append(...(editor ? [editor.root] : []), details.root, new LengthsPanel(state).root);
   right.append(findings.root, new StagesPanel(state).root);
   app.prepend(topbar.root);
@@ -57,6 +61,20 @@ function build(state: State, server: Server | null): { editor: Editor | null; th
     state.tell("theme");
   });
   return { editor, theatre };
+}
+
+/** Make the scene, or say in its place why there is none. */
+function raise(stage: HTMLElement, state: State): Theatre | null {
+  const device = openDevice();
+  if (device) {
+    const theatre = new Theatre(stage, state, device);
+    new Overlay(theatre);
+    return theatre;
+  }
+  const note = el("div", "undrawn");
+  note.append(...UNDRAWN.map((text) => el("p", "", text)));
+  stage.append(note);
+  return null;
 }
 
 function fail(error: unknown): void {

@@ -29,6 +29,14 @@ export function boneName({ joints }: Subject, joint: number): string {
   return alone ? joints[parent].name : `${joints[parent].name} – ${name}`;
 }
 
+/** Joints between bodies belong to the body above. */
+export function bodyOfJoints(subject: Subject): number[] {
+  const bodies: number[] = [];
+  for (const { body, parent } of subject.joints)
+    bodies.push(body < 0 && parent >= 0 ? bodies[parent] : body);
+  return bodies;
+}
+
 export interface Body {
   name: string;
   rms: number | null;

@@ -77,7 +77,7 @@ export class State {
 
   /** Show another scene; the frame and what is selected stay where they can. */
   show(scene: Scene): void {
-    const kept = this.scene ? nameOf(this, this.selected) : "";
+    const kept = this.selected && markOf(this, this.selected);
     const take = Math.max(0, Math.min(this.scene ? this.performance.index : 0, scene.takes.length - 1));
     const fresh = !this.scene || this.scene.title !== scene.title;
     this.scene = scene;
@@ -85,7 +85,7 @@ export class State {
     this.frame = fresh ? 0 : Math.max(0, Math.min(this.frame, this.performance.take.frames - 1));
     if (fresh) this.range = null;
     this.hovered = null;
-    this.selected = kept ? named(this, kept) : null;
+    this.selected = kept && again(this, kept);
     this.tell("scene");
     this.tell("take");
     this.tell("selection");
@@ -140,7 +140,7 @@ export function same(a: Selection | null, b: Selection | null): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** The name of what is selected, as edits call it. */
+/** The name of what is selected, as people call it. */
 export function nameOf(state: State, selection: Selection | null): string {
   if (!selection) return "";
   const { scene, performance } = state;
@@ -151,17 +151,55 @@ export function nameOf(state: State, selection: Selection | null): string {
   return scene.bodies[selection.body]?.name ?? "";
 }
 
-/** The first thing of a name: joints, then bodies, markers and sensors. */
+/** Its name as edits call it: a joint is called as its body, which says whose it is ("A:Hips"). */
+export function handleOf(state: State, selection: Selection): string {
+  const { subjects, bodies } = state.scene;
+  const joint = selection.type === "joint" ? subjects[selection.subject].joints[selection.joint] : null;
+  return bodies[joint?.body ?? -1]?.name ?? nameOf(state, selection);
+}
+
+/** The first thing of a name, as edits or as people call it: joints, then bodies, markers and sensors. */
 export function named(state: State, name: string): Selection | null {
-  const { scene, performance } = state;
-  for (const [subject, { joints }] of scene.subjects.entries()) {
-    const joint = joints.findIndex((j) => j.name === name);
-    if (joint >= 0) return { type: "joint", subject, joint };
-  }
-  const body = scene.bodies.findIndex((b) => b.name === name);
-  if (body >= 0) return { type: "body", body };
-  const marker = performance.take.markers.findIndex((m) => m.label === name);
-  if (marker >= 0) return { type: "marker", marker };
-  const sensor = performance.take.sensors.findIndex((s) => s.name === name);
-  return sensor >= 0 ? { type: "sensor", sensor } : null;
+  const all = things(state);
+  const joints = all.filter(({ type }) => type === "joint");
+  return (
+    joints.find((what) => handleOf(state, what) === name) ??
+    all.find((what) => nameOf(state, what) === name) ??
+    null
+  );
+}
+
+function things({ scene, performance: { take } }: State): Selection[] {
+  return [
+    ...scene.subjects.flatMap(({ joints }, subject) =>
+      joints.map((_, joint) => ({ type: "joint" as const, subject, joint })),
+    ),
+    ...scene.bodies.map((_, body) => ({ type: "body" as const, body })),
+    ...take.markers.map((_, marker) => ({ type: "marker" as const, marker })),
+    ...take.sensors.map((_, sensor) => ({ type: "sensor" as const, sensor })),
+  ];
+}
+
+/** What a thing is known by from one scene to the next. */
+interface Mark {
+  type: Selection["type"];
+  /** The subject of a joint. */
+  subject: string;
+  handle: string;
+  name: string;
+}
+
+function markOf(state: State, what: Selection): Mark {
+  const subject = what.type === "joint" ? state.scene.subjects[what.subject].name : "";
+  return { type: what.type, subject, handle: handleOf(state, what), name: nameOf(state, what) };
+}
+
+/** The same thing in another scene: of its kind, and of its subject where that is still there. */
+function again(state: State, mark: Mark): Selection | null {
+  const own = things(state).filter(
+    (what) => what.type === mark.type && nameOf(state, what) === mark.name,
+  );
+  const called = own.filter((what) => handleOf(state, what) === mark.handle);
+  const same = called.find((what) => markOf(state, what).subject === mark.subject);
+  return same ?? called[0] ?? own[0] ?? named(state, mark.name);
 }

@@ -4,7 +4,7 @@ import {
 } from "three";
 import { bodyColour, SCENE, theme } from "../colours";
 import { multiply, type Poses } from "../kinematics";
-import type { MarkerPlace, Motion, Subject } from "../scene";
+import { bodyOfJoints, type MarkerPlace, type Motion, type Subject } from "../scene";
 import { Instances } from "./instances";
 
 /** Radius over length of the solid: a knob, a swell, a long taper and a small knob. */
@@ -41,14 +41,6 @@ export function bonesOf(subject: Subject, markers: MarkerPlace[]): Bone[] {
   return bones;
 }
 
-/** Joints between bodies belong to the body above. */
-export function bodyOfJoints(subject: Subject): number[] {
-  const bodies: number[] = [];
-  for (const { body, parent } of subject.joints)
-    bodies.push(body < 0 && parent >= 0 ? bodies[parent] : body);
-  return bodies;
-}
-
 /** From the joint towards the middle of the markers, as far as the farthest of them. */
 function reach(offsets: number[][]): number[] | null {
   if (!offsets.length) return null;
@@ -66,6 +58,12 @@ export class Bones {
   private thickest = THICKEST;
 
   constructor(private ghost: Color | null = null) {}
+
+  dispose(): void {
+    this.sets.forEach(({ shapes }) => shapes.dispose());
+    this.sets = [];
+    this.group.removeFromParent();
+  }
 
   rebuild(subjects: Subject[], motions: Motion[], scale: number): void {
     this.sets.forEach(({ shapes }) => shapes.dispose());

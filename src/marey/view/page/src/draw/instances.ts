@@ -11,7 +11,11 @@ const size = new Vector3();
 export class Instances {
   readonly mesh: InstancedMesh;
 
-  constructor(shape: BufferGeometry, material: Material, readonly capacity: number) {
+  constructor(
+    private shape: BufferGeometry,
+    private material: Material,
+    capacity: number,
+  ) {
     this.mesh = new InstancedMesh(shape, material, Math.max(capacity, 1));
     this.mesh.instanceMatrix.setUsage(DynamicDrawUsage);
     this.mesh.frustumCulled = false;
@@ -41,8 +45,11 @@ export class Instances {
     if (this.mesh.instanceColor) this.mesh.instanceColor.needsUpdate = true;
   }
 
+  /** Give back the memory of the graphics card: the mesh frees neither shape nor material. */
   dispose(): void {
     this.mesh.removeFromParent();
     this.mesh.dispose();
+    this.shape.dispose();
+    this.material.dispose();
   }
 }

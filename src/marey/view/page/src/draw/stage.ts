@@ -19,6 +19,26 @@ const FINE = 2;
 const REST_MS = 160;
 const SOFTWARE = /swiftshader|llvmpipe|softpipe|software|microsoft basic/i;
 
+/** What a stage is drawn with. */
+export interface Device {
+  renderer: WebGLRenderer;
+  inSoftware: boolean;
+}
+
+/** The means to draw in 3-D, or null where the browser has none: it needs WebGL 2. */
+export function openDevice(): Device | null {
+  const name = deviceName();
+  if (name === null) return null;
+  const inSoftware = SOFTWARE.test(name);
+  try {
+    const renderer = new WebGLRenderer({ antialias: !inSoftware, powerPreference: "high-performance" });
+    return { renderer, inSoftware };
+  } catch {
+    // The browser may refuse these wishes though it draws with others.
+    return null;
+  }
+}
+
 export class Stage {
   readonly scene = new Scene();
   readonly camera = new PerspectiveCamera(36, 1, 0.01, 500);
@@ -32,9 +52,12 @@ export class Stage {
   private followed = new Vector3();
   private following = false;
 
-  constructor(readonly host: HTMLElement) {
-    this.inSoftware = SOFTWARE.test(deviceName());
-    this.renderer = new WebGLRenderer({ antialias: !this.inSoftware, powerPreference: "high-performance" });
+  constructor(
+    readonly host: HTMLElement,
+    device: Device,
+  ) {
+    this.inSoftware = device.inSoftware;
+    this.renderer = device.renderer;
     this.renderer.setPixelRatio(this.inSoftware ? COARSE : Math.min(devicePixelRatio, 2));
     host.append(this.renderer.domElement);
     this.camera.up.set(0, 0, 1);
@@ -127,10 +150,12 @@ export class Stage {
   }
 }
 
-function deviceName(): string {
+/** What draws, as far as the browser tells; null where nothing does. */
+function deviceName(): string | null {
   const gl = document.createElement("canvas").getContext("webgl2");
-  const info = gl?.getExtension("WEBGL_debug_renderer_info");
-  const name = info ? String(gl!.getParameter(info.UNMASKED_RENDERER_WEBGL)) : "";
-  gl?.getExtension("WEBGL_lose_context")?.loseContext();
+  if (!gl) return null;
+  const info = gl.getExtension("WEBGL_debug_renderer_info");
+  const name = info ? String(gl.getParameter(info.UNMASKED_RENDERER_WEBGL)) : "";
+  gl.getExtension("WEBGL_lose_context")?.loseContext();
   return name;
 }

@@ -7,8 +7,9 @@ import { Bones } from "./bones";
 import { Ground } from "./ground";
 import { Joints } from "./joints";
 import { Markers } from "./markers";
+import { Picker } from "./pick";
 import { Sensors } from "./sensors";
-import { Stage, type View } from "./stage";
+import { Stage, type Device, type View } from "./stage";
 import { Plants, Trails } from "./tracks";
 import type { Poses } from "../kinematics";
 import type { Motion, Subject } from "../scene";
@@ -25,6 +26,7 @@ const TRAVELS = 1.6;
 
 export class Theatre {
   readonly stage: Stage;
+  readonly picker: Picker;
   readonly ground = new Ground();
   readonly markers: Markers;
   readonly joints: Joints;
@@ -40,8 +42,10 @@ export class Theatre {
   constructor(
     host: HTMLElement,
     readonly state: State,
+    device: Device,
   ) {
-    this.stage = new Stage(host);
+    this.stage = new Stage(host, device);
+    this.picker = new Picker(this);
     this.markers = new Markers(state);
     this.joints = new Joints(state);
     this.trails = new Trails(state);
@@ -91,7 +95,7 @@ export class Theatre {
   }
 
   private rebuildGhost(): void {
-    this.ghostBones.group.removeFromParent();
+    this.ghostBones.dispose();
     this.ghostBones = new Bones(SCENE[theme()].ghost);
     this.stage.scene.add(this.ghostBones.group);
     const ghost = this.ghost() ?? { subjects: [], motions: [] };

@@ -13,7 +13,7 @@ const PLANT_RADIUS = 0.055;
 
 export class Trails {
   readonly group = new Group();
-  private lines: Line[] = [];
+  private lines: Line<BufferGeometry, LineBasicMaterial>[] = [];
 
   constructor(private state: State) {}
 
@@ -21,6 +21,7 @@ export class Trails {
   rebuild(): void {
     for (const line of this.lines) {
       line.geometry.dispose();
+      line.material.dispose();
       line.removeFromParent();
     }
     this.lines = [];

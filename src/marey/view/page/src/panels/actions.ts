@@ -1,11 +1,12 @@
 /** What can be done to the selected joint, body or marker. */
-import type { Edit } from "../scene";
-import { nameOf, type Selection, type State } from "../state";
+import { bodyOfJoints, type Edit } from "../scene";
+import { handleOf, type Selection, type State } from "../state";
 import { button, el } from "./dom";
 
 export interface Doer {
   attempt(edit: Edit): void;
-  drag(what: Selection): void;
+  /** Let it be dragged in the scene; null where nothing is drawn. */
+  drag: ((what: Selection) => void) | null;
 }
 
 const KINDS = ["ball", "universal", "hinge", "fixed"];
@@ -14,7 +15,7 @@ export function actionsFor(state: State, doer: Doer): HTMLElement[] {
   const { selected } = state;
   if (selected?.type === "marker") return forMarker(state, selected.marker, doer);
   if (selected?.type === "joint") return forJoint(state, selected.subject, selected.joint, doer);
-  if (selected?.type === "body") return forBody(state, nameOf(state, selected), doer);
+  if (selected?.type === "body") return forBody(state, selected.body, doer);
   return [];
 }
 
@@ -27,8 +28,9 @@ function forMarker(state: State, marker: number, doer: Doer): HTMLElement[] {
       doer.attempt({ do: "move-marker", marker: label, to: to === "no body" ? "" : to }),
     ),
   ];
-  if (owner[marker])
-    actions.push(single("Its place", "Drag in the scene", () => doer.drag({ type: "marker", marker })));
+  const { drag } = doer;
+  if (owner[marker] && drag)
+    actions.push(single("Its place", "Drag in the scene", () => drag({ type: "marker", marker })));
   actions.push(
     single("Ground", "Set to its height now", () => {
       const z = take.points[3 * (state.frame * take.markers.length + marker) + 2];
@@ -39,30 +41,41 @@ function forMarker(state: State, marker: number, doer: Doer): HTMLElement[] {
 }
 
 function forJoint(state: State, subject: number, joint: number, doer: Doer): HTMLElement[] {
-  const { joints } = state.scene.subjects[subject];
-  const { name, kind, parent, body } = joints[joint];
-  const actions = [
-    write("Rename", name, (to) => doer.attempt({ do: "rename", name, to })),
-  ];
+  const figure = state.scene.subjects[subject];
+  const { name, kind, parent, body } = figure.joints[joint];
+  const handle = handleOf(state, { type: "joint", subject, joint });
+  const actions = [rename(name, handle, doer)];
+  const { drag } = doer;
   if (parent >= 0) {
-    const above = joints[parent].name;
-    actions.push(
-      choose("Type", KINDS, kind, "Set", (to) => doer.attempt({ do: "kind", joint: name, kind: to })),
-      single("Centre", "Drag in the scene", () => doer.drag({ type: "joint", subject, joint })),
-      single("Hangs here", `Cut from ${above}`, () => doer.attempt({ do: "cut", bodies: [above, name] })),
-      single("Root", "Make it the root", () => doer.attempt({ do: "reroot", body: name })),
-    );
+    actions.push(choose("Type", KINDS, kind, "Set", (to) => doer.attempt({ do: "kind", joint: handle, kind: to })));
+    if (drag) actions.push(single("Centre", "Drag in the scene", () => drag({ type: "joint", subject, joint })));
   }
-  return body < 0 ? actions : [...actions, ...pairs(state, name, doer), ...split(state, body, doer)];
+  if (body < 0) return actions;
+  const above = state.scene.bodies[parent < 0 ? -1 : bodyOfJoints(figure)[parent]]?.name;
+  if (above !== undefined)
+    actions.push(
+      single("Hangs here", `Cut from ${bare(above)}`, () => doer.attempt({ do: "cut", bodies: [above, handle] })),
+      single("Root", "Make it the root", () => doer.attempt({ do: "reroot", body: handle })),
+    );
+  return [...actions, ...pairs(state, handle, doer), ...split(state, body, doer)];
 }
 
-function forBody(state: State, name: string, doer: Doer): HTMLElement[] {
-  const body = state.scene.bodies.findIndex((b) => b.name === name);
-  return [
-    write("Rename", name, (to) => doer.attempt({ do: "rename", name, to })),
-    ...pairs(state, name, doer),
-    ...split(state, body, doer),
-  ];
+function forBody(state: State, body: number, doer: Doer): HTMLElement[] {
+  const { name } = state.scene.bodies[body];
+  return [rename(bare(name), name, doer), ...pairs(state, name, doer), ...split(state, body, doer)];
+}
+
+/** A new name; whose it is, as in "A:Hips", stays as it was unless another is written. */
+function rename(shown: string, handle: string, doer: Doer): HTMLElement {
+  const whose = handle.slice(0, handle.length - bare(handle).length);
+  return write("Rename", shown, (to) =>
+    doer.attempt({ do: "rename", name: handle, to: to.includes(":") ? to : whose + to }),
+  );
+}
+
+/** A name without the subject before it. */
+function bare(name: string): string {
+  return name.slice(name.lastIndexOf(":") + 1);
 }
 
 function pairs(state: State, name: string, doer: Doer): HTMLElement[] {

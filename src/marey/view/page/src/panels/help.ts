@@ -11,18 +11,17 @@ interface Shortcut {
   run(event: KeyboardEvent): void;
 }
 
+const TURNING = "Drag turns, right drag or two fingers move, wheel or pinch zooms.";
+const SCRUBBING = "Drag in the timeline scrubs, with shift it marks a range.";
+const LOOKS =
+  "Markers: ball = seen, diamond = filled, cross = outlier, box = of no body. Joints: blue = small gap, orange = large; the cloud is one standard deviation, magnified.";
+
 export class Help {
   readonly root = el("div", "help");
   private shortcuts: Shortcut[];
 
-  constructor(state: State, theatre: Theatre, timeline: Timeline, toggleTheme: () => void) {
+  constructor(state: State, theatre: Theatre | null, timeline: Timeline, toggleTheme: () => void) {
     const step = (by: number) => (e: KeyboardEvent) => state.seek(state.frame + by * (e.shiftKey ? 10 : 1));
-    const key = (keys: string | string[], shown: string, text: string, run: (e: KeyboardEvent) => void): Shortcut => ({
-      keys: [keys].flat(),
-      shown,
-      text,
-      run,
-    });
     const faster = (by: number) => () => {
       const at = SPEEDS.indexOf(state.speed) + by;
       timeline.setSpeed(SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, at))]);
@@ -42,25 +41,12 @@ export class Help {
       }),
       key("i", "i", "the range begins here", () => timeline.setEnd(0)),
       key("o", "o", "the range ends here", () => timeline.setEnd(1)),
-      key(["1", "2", "3", "4"], "1 – 4", "front, side, top, ¾", (e) =>
-        theatre.look((["front", "side", "top", "three-quarter"] as const)[Number(e.key) - 1]),
-      ),
-      key("f", "f", "fit to view", () => theatre.fit()),
-      key("c", "c", "follow the figure", () => state.set({ follow: !state.options.follow })),
-      key("m", "m", "markers", () => state.set({ markers: !state.options.markers })),
-      key("b", "b", "bones", () => state.set({ bones: !state.options.bones })),
-      key("j", "j", "joints", () => state.set({ joints: !state.options.joints })),
-      key("n", "n", "names", () => state.set({ labels: !state.options.labels })),
-      key("t", "t", "truth", () => state.set({ truth: !state.options.truth })),
-      key("r", "r", "trails: off, selection, all", () => {
-        const order = ["off", "selection", "all"] as const;
-        state.set({ trails: order[(order.indexOf(state.options.trails) + 1) % 3] });
-      }),
+      ...(theatre ? drawing(theatre) : []),
       key("d", "d", "dark or light", toggleTheme),
       key("?", "?", "this card", () => this.toggle()),
       key("Escape", "Esc", "close this card, clear selection and range", () => this.escape(state)),
     ];
-    this.build();
+    this.build(theatre ? [TURNING, SCRUBBING, LOOKS] : [SCRUBBING]);
   }
 
   private escape(state: State): void {
@@ -69,13 +55,12 @@ export class Help {
     else state.setRange(null);
   }
 
-  private build(): void {
+  private build(hints: string[]): void {
     const card = el("div", "card");
     const list = el("dl");
     for (const { shown, text } of this.shortcuts) list.append(el("dt", "", shown), el("dd", "", text));
-    const mouse = el("p", "hint", "Drag turns, right drag or two fingers move, wheel or pinch zooms. Drag in the timeline scrubs, with shift it marks a range.");
-    const looks = el("p", "hint", "Markers: ball = seen, diamond = filled, cross = outlier, box = of no body. Joints: blue = small gap, orange = large; the cloud is one standard deviation, magnified.");
-    card.append(el("h2", "", "Shortcuts"), list, mouse, looks, button("Close", "Close (Esc)", () => this.toggle()));
+    card.append(el("h2", "", "Shortcuts"), list, ...hints.map((text) => el("p", "hint", text)));
+    card.append(button("Close", "Close (Esc)", () => this.toggle()));
     this.root.append(card);
     this.root.hidden = true;
     this.root.setAttribute("role", "dialog");
@@ -98,4 +83,29 @@ export class Help {
     shortcut.run(event);
     return true;
   }
+}
+
+function key(keys: string | string[], shown: string, text: string, run: (e: KeyboardEvent) => void): Shortcut {
+  return { keys: [keys].flat(), shown, text, run };
+}
+
+/** Keys for what is drawn, and from where. */
+function drawing(theatre: Theatre): Shortcut[] {
+  const { state } = theatre;
+  return [
+    key(["1", "2", "3", "4"], "1 – 4", "front, side, top, ¾", (e) =>
+      theatre.look((["front", "side", "top", "three-quarter"] as const)[Number(e.key) - 1]),
+    ),
+    key("f", "f", "fit to view", () => theatre.fit()),
+    key("c", "c", "follow the figure", () => state.set({ follow: !state.options.follow })),
+    key("m", "m", "markers", () => state.set({ markers: !state.options.markers })),
+    key("b", "b", "bones", () => state.set({ bones: !state.options.bones })),
+    key("j", "j", "joints", () => state.set({ joints: !state.options.joints })),
+    key("n", "n", "names", () => state.set({ labels: !state.options.labels })),
+    key("t", "t", "truth", () => state.set({ truth: !state.options.truth })),
+    key("r", "r", "trails: off, selection, all", () => {
+      const order = ["off", "selection", "all"] as const;
+      state.set({ trails: order[(order.indexOf(state.options.trails) + 1) % 3] });
+    }),
+  ];
 }

@@ -1,6 +1,6 @@
 /** Lists below the selection: bone lengths, findings in plain words, seconds per stage. */
 import { boneName, type Finding } from "../scene";
-import { named, nameOf, type State } from "../state";
+import { named, same, type Selection, type State } from "../state";
 import { el, fact, section } from "./dom";
 import { lengthAndSd, seconds, signed } from "./numbers";
 
@@ -8,6 +8,7 @@ export class LengthsPanel {
   readonly root: HTMLElement;
   private body: HTMLElement;
   private note: HTMLElement;
+  private rows: { element: HTMLElement; what: Selection }[] = [];
 
   constructor(private state: State) {
     ({ root: this.root, body: this.body, note: this.note } = section("Bone lengths"));
@@ -21,11 +22,11 @@ export class LengthsPanel {
     const measured = Object.keys(scene.measured).length > 0;
     const table = el("table");
     if (measured) table.append(this.heads());
+    this.rows = [];
     scene.subjects.forEach((figure, subject) =>
       figure.joints.forEach((joint, index) => {
         if (joint.parent < 0) return;
         const row = table.insertRow();
-        row.dataset.name = joint.name;
         const [length, sd] = lengthAndSd(joint.length, joint.length_sd);
         const name = el("td", "name", boneName(figure, index));
         name.title = name.textContent ?? "";
@@ -36,6 +37,7 @@ export class LengthsPanel {
         const what = { type: "joint" as const, subject, joint: index };
         row.addEventListener("click", () => this.state.select(what));
         row.addEventListener("pointerenter", () => this.state.hover(what));
+        this.rows.push({ element: row, what });
       }),
     );
     table.addEventListener("pointerleave", () => this.state.hover(null));
@@ -53,11 +55,10 @@ export class LengthsPanel {
   }
 
   private mark(): void {
-    const name = nameOf(this.state, this.state.selected);
-    const over = nameOf(this.state, this.state.hovered);
-    for (const row of this.body.querySelectorAll("tr")) {
-      row.classList.toggle("selected", !!name && row.dataset.name === name);
-      row.classList.toggle("hovered", !!over && row.dataset.name === over);
+    const { selected, hovered } = this.state;
+    for (const { element, what } of this.rows) {
+      element.classList.toggle("selected", same(what, selected));
+      element.classList.toggle("hovered", same(what, hovered));
     }
   }
 }

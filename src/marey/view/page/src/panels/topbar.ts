@@ -15,10 +15,25 @@ export class TopBar {
 
   constructor(
     private state: State,
-    theatre: Theatre,
+    theatre: Theatre | null,
     toggleTheme: () => void,
     toggleHelp: () => void,
   ) {
+    const look = el("div", "views");
+    look.append(
+      iconButton("theme", "Dark or light (d)", toggleTheme),
+      iconButton("help", "Shortcuts (?)", toggleHelp),
+    );
+    this.takes.title = "Take";
+    this.takes.addEventListener("change", () => state.chooseTake(Number(this.takes.value)));
+    this.root.append(el("div", "brand", "marey"), this.title, this.takes, this.extra, this.score);
+    if (theatre) this.root.append(this.views(theatre));
+    this.root.append(look);
+    state.on(["scene", "take"], () => this.build());
+  }
+
+  private views(theatre: Theatre): HTMLElement {
+    const { state } = this;
     const views = el("div", "views");
     views.append(
       button("Front", "Look from the front (1)", () => theatre.look("front")),
@@ -32,15 +47,7 @@ export class TopBar {
     );
     state.on("options", () => (follow.ariaPressed = String(state.options.follow)));
     views.append(follow);
-    const look = el("div", "views");
-    look.append(
-      iconButton("theme", "Dark or light (d)", toggleTheme),
-      iconButton("help", "Shortcuts (?)", toggleHelp),
-    );
-    this.takes.title = "Take";
-    this.takes.addEventListener("change", () => state.chooseTake(Number(this.takes.value)));
-    this.root.append(el("div", "brand", "marey"), this.title, this.takes, this.extra, this.score, views, look);
-    state.on(["scene", "take"], () => this.build());
+    return views;
   }
 
   private build(): void {

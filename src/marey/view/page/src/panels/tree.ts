@@ -1,6 +1,6 @@
 /** The tree of joints with the markers they carry; click selects, hover highlights. */
 import { bodyColour } from "../colours";
-import { bodyOfJoints } from "../draw/bones";
+import { bodyOfJoints } from "../scene";
 import { same, type Selection, type State } from "../state";
 import { el, section } from "./dom";
 import { millimetres } from "./numbers";

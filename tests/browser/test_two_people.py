@@ -1,0 +1,111 @@
+"""Two people in one recording: each joint is somebody's, on the page too."""
+
+import pytest
+from tabs import choose, decide, drag, outcome, press, put_right, rename
+
+import marey
+from marey.synth import scenes
+
+KNEE = "B:LeftLowerLeg"
+ROWS = ".left .row.joint"
+
+
+@pytest.fixture(scope="module")
+def shared(open_tab):
+    together = marey.solve(scenes.scene("together", seconds=4.0, rate=50.0))
+    with marey.view(together, browser=False, block=False) as viewer:
+        tab = open_tab(viewer.url)
+        tab.until(f"document.querySelectorAll('{ROWS}').length > 0", 300)
+        yield tab
+
+
+@pytest.fixture
+def tab(shared):
+    """The page with nothing selected, no edit kept and none tried."""
+    if shared.page.locator(".trial").count():
+        decide(shared, "Drop")
+    while kept := shared.page.locator(".edit").count():
+        shared.page.get_by_role("button", name="Undo").click()
+        shared.until(f"document.querySelectorAll('.edit').length === {kept - 1}")
+    shared.ask("marey.select('')")
+    return shared
+
+
+def rows(tab, name):
+    """The rows of a name in the tree, of A and of B."""
+    there = tab.page.get_by_text(name, exact=True)
+    return tab.page.locator(ROWS, has=there)
+
+
+def chosen(tab):
+    """Which rows of the tree are selected, of all."""
+    script = f"""[...document.querySelectorAll('{ROWS}')].flatMap(
+      (row, i) => row.classList.contains('selected') ? [i] : [])"""
+    return tab.ask(script)
+
+
+EDITS = {
+    "kind": lambda tab: choose(tab, KNEE, "Type", "hinge", "Set"),
+    "rename": lambda tab: rename(tab, KNEE, "Shin"),
+    "reroot": lambda tab: press(tab, KNEE, "Make it the root"),
+    "cut": lambda tab: press(tab, KNEE, "Cut from LeftUpperLeg"),
+    "merge": lambda tab: choose(tab, KNEE, "Merge with", "B:LeftFoot", "Merge"),
+    "place-joint": lambda tab: drag(tab, KNEE),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_of_a_joint_is_of_the_one_selected(tab, name):
+    tab.page.keyboard.press("4")
+    tab.settle()
+    EDITS[name](tab)
+    assert outcome(tab) == ""
+    assert KNEE in tab.text(".trial")
+    assert tab.complaints == []
+
+
+def test_both_may_have_a_joint_of_one_name(tab):
+    for whose in "AB":
+        rename(tab, f"{whose}:LeftLowerLeg", "Shin")
+        assert outcome(tab) == ""
+        assert f"{whose}:Shin" in tab.text(".trial")
+        decide(tab, "Keep")
+    shins = ["Shin", "Shin"]
+    tab.until_texts(f"{ROWS} .text:text-is('Shin')", shins)
+    assert rows(tab, "LeftLowerLeg").count() == 0
+
+
+@pytest.mark.parametrize("name", ["Hips", "LeftLowerLeg", "LeftFoot_end"])
+def test_what_is_selected_stays_selected_whose_it_is(tab, name):
+    for whose in (1, 0):
+        rows(tab, name).nth(whose).click()
+        tab.until("document.querySelector('.left .row.joint.selected')")
+        before = chosen(tab)
+        assert len(before) == 1
+        tab.page.get_by_label("Height of the ground in mm").fill("5")
+        tab.page.get_by_role("button", name="Set, mm").click()
+        assert outcome(tab) == ""
+        assert chosen(tab) == before
+        decide(tab, "Drop")
+        tab.until(f"document.querySelectorAll('{ROWS}').length > 0")
+        assert chosen(tab) == before
+
+
+def test_one_length_lights_up_for_one_joint(tab):
+    rows(tab, "LeftLowerLeg").nth(1).click()
+    tab.until("document.querySelector('tr.selected')")
+    marked = "[...document.querySelectorAll('tr')].map(r => r.classList.contains('{}'))"
+    lit = tab.ask(marked.format("selected"))
+    assert [i for i, on in enumerate(lit) if on] == [lit.index(True)]
+    assert lit.index(True) >= len(lit) / 2
+    rows(tab, "LeftLowerLeg").nth(0).hover()
+    tab.until("document.querySelector('tr.hovered')")
+    over = tab.ask(marked.format("hovered"))
+    assert [i for i, on in enumerate(over) if on] == [lit.index(True) - len(lit) // 2]
+
+
+def test_a_joint_without_a_body_is_not_offered_what_bodies_are(tab):
+    rows(tab, "LeftFoot_end").nth(1).click()
+    labels = put_right(tab, "LeftFoot_end").get_by_role("button").all_inner_texts()
+    assert "Rename" in labels
+    assert not {"Make it the root", "Join", "Merge"} & set(labels)

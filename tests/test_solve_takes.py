@@ -1,0 +1,215 @@
+"""Several takes, whatever their order and their sensors: all of them are evidence."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import marey
+from marey import geometry, synth
+from marey.solve import Desk
+from marey.take import Take
+
+OPTIONS = {"markers": "none", "sensors": True, "rate": 50.0, "seconds": 4.0}
+UNCLEANED = marey.SolveOptions(clean=False)
+SCENE = {"markers": "none", "sensors": True, "rate": 40.0, "seconds": 5.0, "seed": 0}
+
+
+def worn(recording, columns=None, names=None):
+    """The sensors of a recording, some or in another order, by these names."""
+    every = names or recording.sensor_names
+    some = range(len(every)) if columns is None else columns
+    return Take(
+        rate=recording.rate,
+        T_world_sensor=recording.T_world_sensor[:, list(some)],
+        sensor_names=tuple(every[k] for k in some),
+    )
+
+
+def codes(solution, *wanted):
+    return [f.code for f in solution.report.findings if f.code in wanted]
+
+
+# --- sensors --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recordings():
+    figure = synth.human(seed=1)
+    return [figure.record(motion, **OPTIONS) for motion in ("exercise", "walk")]
+
+
+def numbered(count):
+    return tuple(f"body{k + 1}" for k in range(count))
+
+
+@pytest.fixture(scope="module", params=["named", "nameless"])
+def case(recordings, request):
+    """Names of sensors, and the skeleton of two takes of them all."""
+    names = recordings[0].sensor_names
+    names = names if request.param == "named" else numbered(len(names))
+    return names, marey.solve([worn(one, names=names) for one in recordings])
+
+
+def without(*lost):
+    return [k for k in range(15) if k not in lost]
+
+
+BACKWARDS = list(range(15))[::-1]
+SENSORS = {
+    "the second in another order": (None, BACKWARDS),
+    "the hips missing from the first": (without(0), None),
+    "another missing from each": (without(0), without(14)),
+}
+
+
+@pytest.mark.parametrize("columns", SENSORS.values(), ids=SENSORS)
+def test_order_and_number_of_sensors_do_not_matter(recordings, case, columns):
+    names, whole = case
+    takes = [
+        worn(one, some, names) for one, some in zip(recordings, columns, strict=True)
+    ]
+    solution = marey.solve(takes)
+    found, wanted = solution.skeleton, whole.skeleton
+    length = dict(zip(found.sensor_names, found.lengths, strict=False))
+    for name, true in zip(wanted.sensor_names, wanted.lengths, strict=False):
+        assert length[name] == pytest.approx(true, abs=1e-9)
+    joint = dict(zip(found.sensor_names, found.names, strict=False))
+    assert joint == dict(zip(wanted.sensor_names, wanted.names, strict=False))
+    for motion, take in zip(solution.subjects[0].motions, solution.takes, strict=True):
+        T = motion.T_world_joint()[:, found.sensor_joint] @ found.T_joint_sensor
+        mine = found.sensor_names
+        here = [k for k, name in enumerate(mine) if name in take.sensor_names]
+        there = [take.sensor_names.index(mine[k]) for k in here]
+        seen = take.sensor_seen[:, there]
+        off = np.abs(T[:, here] - take.T_world_sensor[:, there])[seen]
+        assert off.max() < 1e-9
+
+
+def test_a_sensor_without_a_name_that_slips_is_put_back(recordings):
+    take = worn(recordings[0], names=numbered(15))
+    T = take.T_world_sensor.copy()
+    half = len(T) // 2
+    T[half:, 7] = T[half:, 7] @ geometry.transform(np.eye(3), np.array([0.03, 0, 0.02]))
+    solution = marey.solve(replace(take, T_world_sensor=T))
+    (slip,) = (f for f in solution.report.findings if f.code == "sensor-slipped")
+    assert slip.subject == "body8"
+    assert "LeftLowerLeg" in solution.bodies[0].names
+    back = solution.take.T_world_sensor[half:, 7]
+    np.testing.assert_allclose(back, take.T_world_sensor[half:, 7], atol=1e-6)
+
+
+def test_a_stick_is_found_by_name_in_every_take(recordings):
+    one = worn(recordings[0])
+    time = np.arange(one.n_frames)[:, None] / one.rate
+    R = geometry.rotation_exp(np.sin(time * [1.0, 2.0, 3.0]))
+    stick = np.stack([geometry.transform(R, x * R[..., 0]) for x in (1.0, 1.5)], axis=1)
+    T = np.concatenate([one.T_world_sensor, stick], axis=1)
+    names = (*one.sensor_names, "near", "far")
+    takes = [
+        marey.scaled(
+            Take(
+                rate=one.rate,
+                T_world_sensor=T[:, order],
+                sensor_names=tuple(names[k] for k in order),
+            ),
+            0.9,
+        )
+        for order in (range(17), [16, *range(15), 15])
+    ]
+    options = marey.SolveOptions(rigid_pair=("near", "far", 0.5))
+    for take in marey.solve(takes, options=options).takes:
+        near, far = (take.sensor_names.index(name) for name in ("near", "far"))
+        place = take.T_world_sensor[..., :3, 3]
+        away = np.linalg.norm(place[:, near] - place[:, far], axis=-1)
+        np.testing.assert_allclose(away, 0.5, atol=1e-9)
+    lacking = worn(recordings[0])
+    with pytest.raises(marey.OptionError, match="near"):
+        marey.solve([takes[0], lacking], options=options)
+
+
+# --- doubts ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_body_is_doubted_only_if_no_take_shows_it(recordings, order):
+    doubts = "body-still", "body-unseen"
+    names = recordings[0].sensor_names
+    still, other = (worn(one) for one in recordings)
+    T = still.T_world_sensor.copy()
+    hand, foot = names.index("LeftHand"), names.index("RightFoot")
+    T[:, hand] = T[:1, hand]
+    still = replace(still, T_world_sensor=T)
+    assert codes(marey.solve(still, options=UNCLEANED), *doubts) == ["body-still"]
+    T[:, foot] = np.nan
+    takes = [replace(still, T_world_sensor=T), other]
+    both = marey.solve([takes[k] for k in order], options=UNCLEANED)
+    assert codes(both, *doubts) == []
+
+
+def test_a_body_that_rests_in_every_take_is_not_worn(recordings):
+    takes = []
+    for k, one in enumerate(recordings):
+        T = one.T_world_sensor.copy()
+        T[:, 14] = geometry.transform(np.eye(3), np.array([2.0, float(k), 0.5]))
+        takes.append(replace(worn(one), T_world_sensor=T))
+    solution = marey.solve(takes, options=UNCLEANED)
+    found = [f.subject for f in solution.report.findings if f.code == "body-still"]
+    assert found == [recordings[0].sensor_names[14]]
+
+
+# --- links ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def scenes():
+    return {name: worn(synth.scene(name, **SCENE)) for name in ("together", "clasp")}
+
+
+def links(solution):
+    """What holds together and when, by the number of the take."""
+    names, pair = solution.bodies[0].names, solution.joints.pair
+    return {
+        loop.take: (*(names[k] for k in pair[loop.pair]), loop.first, loop.last)
+        for loop in solution.tree.loops
+    }
+
+
+def test_a_link_is_found_in_whichever_take_it_is(scenes, tmp_path):
+    apart, held = scenes["together"], scenes["clasp"]
+    one, two = marey.solve([held, apart]), marey.solve([apart, held])
+    assert list(links(one)) == [0]
+    assert links(two) == {1: links(one)[0]}
+    assert links(one)[0] == ("A:RightHand", "B:RightHand", 1.2, 3.8)
+    for solution, number in ((one, 1), (two, 2)):
+        (told,) = (f for f in solution.report.findings if f.code == "loop")
+        assert told.message.startswith(f"linked from 1.20 to 3.80 s of take {number} ")
+    marey.write(two, tmp_path / "two.marey")
+    assert marey.load(tmp_path / "two.marey").tree.loops == two.tree.loops
+
+
+# --- two people in one tree -----------------------------------------------------------
+
+
+def test_two_people_hand_in_hand_keep_their_names(scenes):
+    """They hold hands for most of the take, and are taken for one tree."""
+    take = scenes["clasp"]
+    (subject,) = marey.solve(take).subjects
+    skeleton = subject.skeleton
+    assert set(skeleton.sensor_names) == set(take.sensor_names)
+    assert {"A:Hips", "B:Hips"} <= set(skeleton.names)
+    worn_by = [skeleton.names[k] for k in skeleton.sensor_joint]
+    assert worn_by == list(skeleton.sensor_names)
+
+
+def test_people_joined_by_hand_can_be_edited_further():
+    desk = Desk(worn(synth.scene("together", **SCENE | {"rate": 20.0, "seconds": 4.0})))
+    for edit in (
+        {"do": "join", "bodies": ["A:RightHand", "B:RightHand"]},
+        {"do": "reroot", "body": "B:Hips"},
+        {"do": "rename", "name": "B:LeftHand", "to": "B:Paw"},
+    ):
+        solution = desk.keep(desk.attempt(edit))
+    (subject,) = solution.subjects
+    assert subject.skeleton.names[0] == "B:Hips"
+    assert {"A:LeftHand", "B:Paw", "B:Paw_end"} <= set(subject.skeleton.names)
