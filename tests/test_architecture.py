@@ -15,7 +15,7 @@ LAYERS = (  # from the ground up
     ({"errors", "report"}, "together"),
     ({"geometry", "robust", "rigid"}, "together"),
     (
-        {"take", "bodies", "joints._types", "tree", "skeleton", "motion", "solution"},
+        {"take", "bodies", "joint_fits", "tree", "skeleton", "motion", "solution"},
         "together",
     ),
     (
@@ -149,7 +149,7 @@ def test_no_file_is_longer_than_a_reader_can_hold():
     [
         ("take", "report", True),
         ("motion", "geometry", True),
-        ("solution", "joints._types", True),
+        ("solution", "joint_fits", True),
         ("geometry", "errors", True),
         ("geometry", "take", False),
         ("take", "io", False),

@@ -193,6 +193,18 @@ def test_a_take_that_shows_nothing_is_left_out(rng):
 # --- doubt ----------------------------------------------------------------------------
 
 
+def test_an_exact_take_beside_one_at_rest_leaves_a_doubt(rng):
+    """Markers that fit to the last digit do not make joints known to it."""
+    true = linkage(rng, (-1, 0, 1))
+    takes = [
+        filmed(true, swung(rng, 3, 60, 0.6, axes=own), rng)
+        for own in ((None, None, None), (None, 0.0 * Z, 0.0 * Z))
+    ]
+    found = calibrate(off_by(true, rng, 0.01), takes)
+    assert found.skeleton.lengths[2] == pytest.approx(true.lengths[2], abs=1e-6)
+    assert 1e-7 < found.skeleton.length_sd[2] < 1e-3
+
+
 @pytest.mark.usefixtures("unchecked")
 def test_doubts_are_honest_where_noise_is_white():
     z = []

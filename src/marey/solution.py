@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.motion import Motion
 from marey.report import Report
 from marey.skeleton import Skeleton

@@ -28,6 +28,10 @@ PAIRS = 45
 WELL_SEEN = 0.5
 """Share of the markers that both frames of a pair must show."""
 
+BELIEVED = 1e-2
+"""Errors are taken for at least so large a share of the scale that is given for them,
+both squared: a tenth of what the best cameras reach."""
+
 
 def noise_of(
     figure: Figure,
@@ -133,7 +137,8 @@ def efficiency(
     """Return by how much the covariance of a robust fit exceeds that of its weights.
 
     The usual factor of M-estimators, E[psi^2] / E[psi']^2, over what the weights alone
-    would say, for Student's t in three dimensions.
+    would say, for Student's t in three dimensions. Never below `BELIEVED`: markers that
+    fit to the last digit do not make joints known to it.
 
     Args:
         e: Squared deviations over the squared scale.
@@ -146,4 +151,5 @@ def efficiency(
     bend = w * (1.0 - 2.0 / 3.0 * e / (TAIL + e))
     if not left > 0.0:
         return 1.0
-    return float(w**2 @ e) / left * float(w.mean() / bend.mean()) ** 2
+    factor = float(w**2 @ e) / left * float(w.mean() / bend.mean()) ** 2
+    return max(factor, BELIEVED)

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from marey import geometry
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.report import Finding
 from marey.take import Take
 from marey.tree import Tree

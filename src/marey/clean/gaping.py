@@ -7,7 +7,7 @@ from marey import geometry
 from marey.bodies import Bodies
 from marey.clean._excursions import FEWEST, allowed_of, excursions, suddenness
 from marey.clean.outliers import CleanOptions, Outlier
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.robust import runs
 from marey.tree import Tree
 

@@ -10,7 +10,7 @@ from marey import geometry
 from marey.bodies import Bodies
 from marey.clean._company import company_of
 from marey.errors import OptionError
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.report import Finding
 from marey.take import Take
 from marey.tree import Tree

@@ -16,7 +16,7 @@ from marey.bodies import Bodies
 from marey.clean._search import Search
 from marey.clean._slip import Slip
 from marey.errors import OptionError
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.take import Take
 from marey.tree import Tree
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.motion import Contact, Motion
 from marey.report import Finding, Report, Table
 from marey.skeleton import Skeleton

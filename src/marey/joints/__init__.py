@@ -11,6 +11,7 @@ from typing import Any
 
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
+from marey.joint_fits import JointFits as JointFits
 from marey.joints._findings import differing_takes as differing_takes
 from marey.joints._findings import findings as findings
 from marey.joints._levelled import levelled as levelled
@@ -21,7 +22,6 @@ from marey.joints._residuals import homogeneity as homogeneity
 from marey.joints._residuals import residuals as residuals
 from marey.joints._residuals import rigid_pair as rigid_pair
 from marey.joints._slack import slack_of
-from marey.joints._types import JointFits as JointFits
 from marey.joints._words import spoken as spoken
 from marey.joints.links import find_links as find_links
 from marey.joints.soft import firmed as firmed

@@ -7,10 +7,10 @@ from jaxtyping import Float
 
 from marey import geometry
 from marey.bodies import Bodies
+from marey.joint_fits import JointFits
 from marey.joints._closed import FREE, plain_system, solve
 from marey.joints._gram import equations, pairs_of, seen_in, sum_pairs
 from marey.joints._residuals import Homogeneity
-from marey.joints._types import JointFits
 from marey.joints._words import spoken
 from marey.joints.ball import FAR, RIGID, best_of
 from marey.report import Finding, named

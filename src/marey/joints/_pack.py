@@ -6,10 +6,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
+from marey.joint_fits import JointFits
 from marey.joints._closed import Closed, System, at_minimum_norm, plain_system
 from marey.joints._gram import Equations
 from marey.joints._noise import PoseNoise
-from marey.joints._types import JointFits
 from marey.joints.hinge import axis_covariance, hinge_axes, kinds_of
 
 Array = np.ndarray

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from marey import geometry
 from marey.bodies import Bodies
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 
 Array = np.ndarray
 

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.joints.ball import fit
 
 Array = np.ndarray

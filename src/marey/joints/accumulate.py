@@ -4,12 +4,12 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.errors import DataError, OptionError
+from marey.joint_fits import JointFits
 from marey.joints._closed import solve, system_of
 from marey.joints._gram import PairSums, equations, no_sums, pairs_of, sum_pairs
 from marey.joints._mediation import mediation_of_sums
 from marey.joints._noise import PoseNoise, no_noise
 from marey.joints._pack import Draft, centers_of, packed
-from marey.joints._types import JointFits
 
 Array = np.ndarray
 

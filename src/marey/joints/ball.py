@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.errors import OptionError
+from marey.joint_fits import JointFits
 from marey.joints._closed import (
     Closed,
     System,
@@ -38,7 +39,6 @@ from marey.joints._mediation import mediation
 from marey.joints._noise import PoseNoise, measure_noise
 from marey.joints._pack import Draft, centers_of, distances, packed
 from marey.joints._slow import slow_gaps
-from marey.joints._types import JointFits
 from marey.joints.hinge import is_universal, universal_axes
 
 Array = np.ndarray

@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float
 from marey import geometry
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
+from marey.joint_fits import JointFits
 from marey.joints._closed import Closed, plain_system, solve, system_of
 from marey.joints._crowd import Crowd
 from marey.joints._frames import anchored
@@ -33,7 +34,6 @@ from marey.joints._pack import Draft, centers_of, distances, packed
 from marey.joints._paths import Paths
 from marey.joints._radii import scatter
 from marey.joints._sphere import MIN_POSITIONS
-from marey.joints._types import JointFits
 from marey.joints.ball import believable
 
 Array = np.ndarray

@@ -15,6 +15,7 @@ from scipy.linalg import block_diag
 from marey import geometry
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
+from marey.joint_fits import JointFits
 from marey.joints._closed import FREE, System, system_of
 from marey.joints._closing import View, close
 from marey.joints._crowd import Crowd
@@ -34,7 +35,6 @@ from marey.joints._sphere import MIN_POSITIONS, Estimator
 from marey.joints._sphere import Sphere as Sphere
 from marey.joints._sphere import SphereAccumulator as SphereAccumulator
 from marey.joints._sphere import fit_sphere as fit_sphere
-from marey.joints._types import JointFits
 from marey.joints.ball import FAR, best_of
 from marey.joints.hinge import axis_covariance, hinge_axes
 

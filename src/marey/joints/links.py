@@ -9,8 +9,8 @@ from jaxtyping import Float
 
 from marey import geometry
 from marey.bodies import Bodies
+from marey.joint_fits import JointFits
 from marey.joints._intervals import Windows, longest_run, windows_of
-from marey.joints._types import JointFits
 from marey.tree import Loop, Tree
 
 Array = np.ndarray

@@ -14,12 +14,12 @@ from jaxtyping import Float
 
 from marey import geometry
 from marey.bodies import Bodies
+from marey.joint_fits import JointFits
 from marey.joints._crowd import Crowd
 from marey.joints._figure import Constants
 from marey.joints._hanging import learnt, noise_in, passed_on, posed
 from marey.joints._noise import measure_noise
 from marey.joints._turning import unit
-from marey.joints._types import JointFits
 from marey.rigid import fitted
 from marey.tree import Tree
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.metrics._match import adjusted_rand_index as adjusted_rand_index
 from marey.metrics._match import match_bodies as match_bodies
 from marey.metrics._match import match_joints, match_paths, match_poses

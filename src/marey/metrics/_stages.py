@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from marey import geometry
 from marey.bodies import Bodies
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.metrics._match import adjusted_rand_index, match_bodies
 from marey.metrics._scores import BodiesScore, JointsScore, SkeletonScore, TreeScore
 from marey.skeleton import Skeleton

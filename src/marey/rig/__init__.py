@@ -10,7 +10,7 @@ from jaxtyping import Float
 from marey import geometry
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.rig._parts import Part, leaves_of, ordered, parts_of
 from marey.rig._rest import rest_frame, rest_rotations, t_pose
 from marey.rig.naming import Figure, Naming, named

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.tree import Tree
 
 Array = np.ndarray

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.errors import DataError, OptionError
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.topology._forest import (
     DOUBT,
     across,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.topology._weights import MOST_JOINTS, gaps_and_noise
 
 Array = np.ndarray

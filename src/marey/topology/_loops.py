@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.topology._forest import neighbours, same_point, walk
 from marey.topology._weights import gaps_and_noise
 from marey.tree import Loop

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.errors import OptionError
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 
 Array = np.ndarray
 

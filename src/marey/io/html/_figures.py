@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, UInt8
 from marey import geometry
 from marey.bodies import Bodies
 from marey.io.html._arrays import LARGEST, Arrays
-from marey.joints._types import JointFits
+from marey.joint_fits import JointFits
 from marey.motion import Motion
 from marey.robust import median_and_scale
 from marey.skeleton import Skeleton, marker_columns
