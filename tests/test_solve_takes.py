@@ -7,6 +7,7 @@ import pytest
 
 import marey
 from marey import geometry, synth
+from marey.clean import without_idle
 from marey.solve import Desk
 from marey.take import Take
 
@@ -213,3 +214,34 @@ def test_people_joined_by_hand_can_be_edited_further():
     (subject,) = solution.subjects
     assert subject.skeleton.names[0] == "B:Hips"
     assert {"A:LeftHand", "B:Paw", "B:Paw_end"} <= set(subject.skeleton.names)
+
+
+# --- sensors that tell nothing --------------------------------------------------------
+
+
+def test_a_dead_sensor_is_left_out_and_told(recordings):
+    """The answer is that of a recording which never had it."""
+    dead = worn(recordings[0])
+    dead.T_world_sensor[:, 14] = np.nan
+    found = marey.solve(dead)
+    assert codes(found, "sensor-unseen") == ["sensor-unseen"]
+    less = marey.solve(worn(recordings[0], without(14)))
+    assert (found.skeleton.offset == less.skeleton.offset).all()
+
+
+def test_a_stream_under_two_names_is_one_sensor(recordings):
+    twice = worn(recordings[0])
+    twice.T_world_sensor[:, 14] = twice.T_world_sensor[:, 11]
+    found = marey.solve(twice)
+    (finding,) = (f for f in found.report.findings if f.code == "sensor-repeated")
+    assert finding.subject == twice.sensor_names[14]
+    assert twice.sensor_names[11] in finding.message
+
+
+def test_a_sensor_that_one_take_shows_stays(recordings):
+    first, second = (worn(one) for one in recordings)
+    first.T_world_sensor[:, 14] = np.nan
+    kept = without_idle([first, second])
+    assert kept == (first, second)
+    nothing = replace(first, T_world_sensor=np.full_like(first.T_world_sensor, np.nan))
+    assert without_idle([nothing]) == (nothing,)

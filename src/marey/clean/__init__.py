@@ -2,7 +2,8 @@
 
 A sensor's own motion shows jumps, flips and frozen values; the markers that keep a
 marker company show spikes and labels that were traded (`clean`), in several takes also
-labels exchanged between them (`find_exchanges`). Once bodies and joints are known they
+labels exchanged between them (`find_exchanges`), and sensors that tell nothing in any
+(`without_idle`). Once bodies and joints are known they
 show more: markers that slipped (`find_marker_slips`), smaller jumps of
 sensors (`find_gaping`), sensors that slipped (`find_slips`), a volume that is bent
 (`fit_field`). `marey.solve` does all but the last by itself. Nothing is done silently:
@@ -21,6 +22,7 @@ from marey.clean.field import fit_field as fit_field
 from marey.clean.field import straightened as straightened
 from marey.clean.gaping import find_gaping as find_gaping
 from marey.clean.gaps import fill_gaps as fill_gaps
+from marey.clean.idle import without_idle as without_idle
 from marey.clean.outliers import CleanOptions as CleanOptions
 from marey.clean.outliers import Outlier as Outlier
 from marey.clean.outliers import blanked as blanked

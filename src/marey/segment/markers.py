@@ -190,7 +190,7 @@ def _repeated(
     stats: PairStats, often: Bool[Array, " marker"]
 ) -> Bool[Array, " marker"]:
     """Return which markers lie where one before them does."""
-    usual = np.nanmedian(np.where(stats.known, stats.distance, np.nan))
+    usual = np.median(stats.distance[stats.known]) if stats.known.any() else 0.0
     same = stats.known & (stats.distance < SAME * usual) & often
     return np.asarray(np.tril(same, -1).any(axis=1))
 

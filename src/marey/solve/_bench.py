@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from marey.clean import clean, find_exchanges, scaled, unexchanged
+from marey.clean import clean, find_exchanges, scaled, unexchanged, without_idle
 from marey.edits import Edit
 from marey.errors import OptionError
 from marey.joints import rigid_pair
@@ -123,7 +123,7 @@ class Bench:
             if self._work.clean:
                 takes = tuple(clean(take) for take in takes)
                 takes = unexchanged(takes, find_exchanges(takes))
-            takes = to_scale(takes, self._work)
+            takes = without_idle(to_scale(takes, self._work))
         first = fit_all(takes, self._work, clock)
         return _Base(first, mended_fit(first, self._work, clock))
 
