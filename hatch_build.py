@@ -13,8 +13,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCES = Path("src/marey/view/page")
-PAGE = Path("src/marey/view/page.html")
+SOURCES = Path("src/marey/viewer/page")
+PAGE = Path("src/marey/viewer/page.html")
 NOT_SOURCES = {"node_modules", "dist"}
 INSTALL = (
     *("install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"),

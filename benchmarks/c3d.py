@@ -12,18 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-from marey.io._format import WriteOptions
-from marey.io.c3d import write_take
+from marey.io.contract import WriteOptions
+from marey.io.formats.c3d import write_take
 from marey.take import Take
 
 MARKERS, FRAMES = 265, 40_000
 REPEATS = 3
 
 READERS = {
-    "marey.io.c3d.load": "from marey.io.c3d import load as read",
+    "marey.io.formats.c3d.load": "from marey.io.formats.c3d import load as read",
     "marey.read": """from pathlib import Path
-from marey.io._format import File
-from marey.io.c3d import read_take
+from marey.io.contract import File
+from marey.io.formats.c3d import read_take
 def read(path): return read_take(File(Path(path), "c3d"))""",
     "ezc3d": "from ezc3d import c3d as read",
 }

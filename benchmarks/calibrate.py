@@ -15,8 +15,9 @@ from dataclasses import replace
 import numpy as np
 
 import marey
-from marey import geometry, synth
-from marey.calibrate import calibrate
+from marey import synth
+from marey.calibration import calibrate
+from marey.numerics import geometry
 from marey.skeleton import Skeleton
 from marey.synth import Recording
 from marey.take import Take

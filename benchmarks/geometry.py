@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from marey import geometry
+from marey.numerics import geometry
 
 MARKERS = 5
 POSES = 200_000
@@ -69,7 +69,7 @@ def main() -> None:
     print(f"Kabsch, {MARKERS} markers      poses/s   ratio   residual, mm")
     base = 0.0
     for name, fit, count in (
-        ("marey.geometry.kabsch", geometry.kabsch, POSES),
+        ("marey.numerics.geometry.kabsch", geometry.kabsch, POSES),
         ("stacked numpy SVD", batched_svd, POSES),
         ("loop of numpy SVDs", one_by_one, NAIVE_POSES),
     ):

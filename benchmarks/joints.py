@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import marey
-from marey import geometry
+from marey.numerics import geometry
 
 BODIES, FRAMES = 16, 5400
 

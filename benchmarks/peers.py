@@ -23,9 +23,9 @@ import numpy as np
 from pose import RATE, figure, recorded
 
 import marey
-from marey import geometry
-from marey.pose._follow import Follower, Names
-from marey.pose._options import GaussNewtonOptions
+from marey.numerics import geometry
+from marey.pose.gauss_newton.driver import Follower, Names
+from marey.pose.options import GaussNewtonOptions
 from marey.skeleton import Skeleton
 from marey.take import Take
 

@@ -19,7 +19,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from marey import Motion, solve_pose, synth
-from marey.pose import physics
+from marey.pose.physics import fit
 from marey.skeleton import Skeleton
 from marey.synth import Recording
 
@@ -61,17 +61,13 @@ def main() -> None:
     for name, seconds in TAKES.items():
         skeleton, take = recorded(name, seconds)
         ways: dict[str, Callable[[], Any]] = {
-            "direct": lambda s=skeleton, t=take: physics.fit(s, t),
-            "direct, ground": lambda s=skeleton, t=take: physics.fit(
-                s, t, ground="found"
-            ),
-            "simulation": lambda s=skeleton, t=take: physics.fit(
-                s, t, settle="simulation"
-            ),
-            "sim., ground": lambda s=skeleton, t=take: physics.fit(
+            "direct": lambda s=skeleton, t=take: fit.fit(s, t),
+            "direct, ground": lambda s=skeleton, t=take: fit.fit(s, t, ground="found"),
+            "simulation": lambda s=skeleton, t=take: fit.fit(s, t, settle="simulation"),
+            "sim., ground": lambda s=skeleton, t=take: fit.fit(
                 s, t, settle="simulation", ground="found"
             ),
-            "sim., friction": lambda s=skeleton, t=take: physics.fit(
+            "sim., friction": lambda s=skeleton, t=take: fit.fit(
                 s, t, settle="simulation", ground="found", friction=0.8
             ),
             "gauss_newton": lambda s=skeleton, t=take: solve_pose(

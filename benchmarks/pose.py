@@ -13,10 +13,10 @@ import numpy as np
 from scipy.optimize import least_squares
 
 import marey
-from marey import geometry
-from marey.pose._follow import Follower, Names
-from marey.pose._options import GaussNewtonOptions
-from marey.pose.tracker import PoseTracker
+from marey.numerics import geometry
+from marey.pose.gauss_newton.driver import Follower, Names
+from marey.pose.gauss_newton.tracker import PoseTracker
+from marey.pose.options import GaussNewtonOptions
 from marey.skeleton import Skeleton
 from marey.take import Take
 

@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 import marey
-from marey.segment._pairs import pair_deviations, pair_statistics
+from marey.segmentation.clusters.pair_statistics import pair_deviations, pair_statistics
 
 MARKERS, FRAMES, CHUNK = 300, 4000, 100
 

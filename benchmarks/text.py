@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 import marey
-from marey.io import bvh, trc
-from marey.io._format import File
-from marey.io._numbers import parse_table
-from marey.io.amc._frames import read_frames
-from marey.io.asf._read import read_asf
+from marey.io.contract import File
+from marey.io.formats import bvh, trc
+from marey.io.formats.amc.frames import read_frames
+from marey.io.formats.asf.read import read_asf
+from marey.io.text.numbers import parse_table
 
 FRAMES = 3000
 REPEATS = 5

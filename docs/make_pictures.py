@@ -10,7 +10,8 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 
 import marey
-from marey import geometry, synth
+from marey import synth
+from marey.numerics import geometry
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

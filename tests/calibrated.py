@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from marey import geometry
+from marey.numerics import geometry
 from marey.skeleton import Skeleton
 from marey.take import Take
 

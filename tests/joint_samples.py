@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 
 import marey
-from marey import geometry
-from marey.papers import _pairs
+from marey.numerics import geometry
+from marey.papers import pairs
 
-CENTER_A, CENTER_B, TILT = _pairs.CENTER_A, _pairs.CENTER_B, _pairs.TILT
-waves, pair_poses, shaken = _pairs.smooth, _pairs.joined, _pairs.shaken
-sensor_bodies, bound = _pairs.as_sensors, _pairs.bound_of_sensors
+CENTER_A, CENTER_B, TILT = pairs.CENTER_A, pairs.CENTER_B, pairs.TILT
+waves, pair_poses, shaken = pairs.smooth, pairs.joined, pairs.shaken
+sensor_bodies, bound = pairs.as_sensors, pairs.bound_of_sensors
 
 # Five markers on each body, none of them at its origin.
 MARKERS = 0.07 * np.array(

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 
 import marey
-from marey.segment import segment
+from marey.segmentation import segment
 
 
 def sensed(figure, motion="", **options):

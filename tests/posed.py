@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from marey import geometry, synth
+from marey import synth
+from marey.numerics import geometry
 from marey.skeleton import Skeleton
 
 

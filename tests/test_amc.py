@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
-from marey.io import amc
+from marey.io.formats import amc
 
 ASF = """# a comment
 :version 1.10
@@ -382,7 +382,7 @@ def random_figure(rng, n_joints=9):
 def random_motion(rng, skeleton, n_frames=5):
     n = skeleton.n_joints
     wxyz = np.zeros((n_frames, n, 4))
-    exp, times = marey.geometry.quat_exp, marey.geometry.quat_multiply
+    exp, times = marey.numerics.geometry.quat_exp, marey.numerics.geometry.quat_multiply
     for joint, kind in enumerate(skeleton.kind):
         a, b = skeleton.axes[joint]
         if kind in ("hinge", "universal"):

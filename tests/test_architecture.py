@@ -1,6 +1,8 @@
 """Dependencies point one way; the table below is the whole rule."""
 
 import ast
+import importlib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,23 +15,28 @@ SOURCE = Path(marey.__file__).parent
 # other only in the rows marked so. Parts that do not exist yet are simply absent.
 LAYERS = (  # from the ground up
     ({"errors", "report"}, "together"),
-    ({"geometry", "robust", "rigid"}, "together"),
+    ({"numerics"}, "together"),
     (
-        {"take", "bodies", "joint_fits", "tree", "skeleton", "motion", "solution"},
+        {"take", "bodies", "joint_fits", "tree", "skeleton", "motion", "solution"}
+        | {"options"},
         "together",
     ),
+    ({"articulated"}, "apart"),
+    ({"anatomy"}, "apart"),
     (
-        {"io", "clean", "segment", "joints", "topology", "rig", "calibrate", "pose"}
-        | {"synth", "virtual"},
+        {"io", "cleaning", "segmentation", "joints", "topology", "rig", "calibration"}
+        | {"pose", "synth", "virtual"},
         "apart",
     ),
     ({"edits"}, "apart"),
-    ({"solve", "metrics", "plot"}, "apart"),
-    ({"live", "batch", "view", "papers"}, "apart"),
+    ({"pipeline", "metrics", "plot"}, "apart"),
+    ({"editing"}, "apart"),
+    ({"live", "batch", "viewer", "papers"}, "apart"),
     ({"cli", "__main__"}, "together"),
 )
-NEVER_IMPORTED = {"cli", "__main__", "view"}
-LONGEST_FILE = 400
+NEVER_IMPORTED = {"cli", "__main__", "viewer"}
+MOST_MODULES = 12
+"""Modules in one folder: more are more than one idea."""
 
 FACE = "__init__"
 
@@ -44,7 +51,7 @@ INSIDE = [module for module in MODULES if module != FACE]
 
 
 def is_kernel(module):
-    return module.rpartition(".")[2].endswith("_kernel")
+    return module.endswith("_kernel") or module == "numerics.jit"
 
 
 def part_of(module):
@@ -139,31 +146,49 @@ def test_nothing_prints_outside_the_command_line():
     assert [module for module in printing if part_of(module) != "cli"] == []
 
 
-def test_no_file_is_longer_than_a_reader_can_hold():
-    lines = {m: len(path.read_text().splitlines()) for m, path in MODULES.items()}
-    assert {m: n for m, n in lines.items() if n > LONGEST_FILE} == {}
+def test_no_folder_holds_more_than_one_idea():
+    folders = Counter(path.parent for path in MODULES.values() if path.stem != FACE)
+    crowded = {str(folder): n for folder, n in folders.items() if n > MOST_MODULES}
+    assert crowded == {}
+
+
+def test_no_module_is_hidden_by_a_name_of_its_package():
+    """`import marey.a.b as b` gives the module, whatever the package exports."""
+    hidden = []
+    for module in INSIDE:
+        if module == "__main__":
+            continue
+        loaded = importlib.import_module(f"marey.{module}")
+        package, _, name = f"marey.{module}".rpartition(".")
+        if getattr(importlib.import_module(package), name, loaded) is not loaded:
+            hidden.append(module)
+    assert hidden == []
 
 
 @pytest.mark.parametrize(
     ("part", "other", "may"),
     [
         ("take", "report", True),
-        ("motion", "geometry", True),
+        ("motion", "numerics", True),
         ("solution", "joint_fits", True),
-        ("geometry", "errors", True),
-        ("geometry", "take", False),
+        ("numerics", "errors", True),
+        ("numerics", "take", False),
         ("take", "io", False),
         ("io", "synth", False),
-        ("joints", "segment", False),
-        ("solve", "io", True),
-        ("solve", "edits", True),
+        ("joints", "segmentation", False),
+        ("anatomy", "articulated", True),
+        ("pose", "anatomy", True),
+        ("pipeline", "io", True),
+        ("pipeline", "edits", True),
+        ("pipeline", "editing", False),
+        ("editing", "pipeline", True),
         ("io", "edits", False),
-        ("batch", "solve", True),
-        ("view", "batch", False),
-        ("solve", "view", False),
+        ("batch", "pipeline", True),
+        ("viewer", "batch", False),
+        ("pipeline", "viewer", False),
         ("papers", "plot", True),
         ("plot", "metrics", False),
-        ("cli", "view", False),
+        ("cli", "viewer", False),
         ("batch", "cli", False),
         ("__main__", "cli", True),
     ],

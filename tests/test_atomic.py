@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import marey
-from marey.io._atomic import check_target, write_atomic
+from marey.io.atomic import check_target, write_atomic
 
 OLD, NEW = b"old content", b"new content, longer than before"
 
@@ -60,7 +60,7 @@ def test_no_chunks_make_an_empty_file(tmp_path):
 def test_killed_in_the_middle_the_old_file_stays(target):
     code = (
         "import os, signal, sys; from pathlib import Path\n"
-        "from marey.io._atomic import write_atomic\n"
+        "from marey.io.atomic import write_atomic\n"
         "def chunks():\n"
         "    yield b'x' * 1_000_000\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

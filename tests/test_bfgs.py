@@ -8,13 +8,14 @@ import posed
 import pytest
 
 import marey
-from marey import geometry, synth
+from marey import synth
+from marey.numerics import geometry
 from marey.pose import fit_pose
-from marey.pose._fitness_kernel import Wishes, fitness_of, slopes_of
-from marey.pose._follow import Names, dressed
-from marey.pose.bfgs import BfgsOptions, fit
+from marey.pose.bfgs.fit import BfgsOptions, fit
+from marey.pose.bfgs.fitness_kernel import Wishes, fitness_of, slopes_of
+from marey.pose.gauss_newton.driver import Names, dressed
 from marey.rig.lengths import resized
-from marey.synth._angles import joint_angles
+from marey.synth.performance.angles import joint_angles
 
 SDS = {"marker_sd": 2e-3, "sensor_sd": 3e-3, "turn_sd": 0.01, "limit_sd": 0.01}
 

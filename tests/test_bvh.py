@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
-from marey.io import bvh
+from marey.io.formats import bvh
 
 PLAIN = """HIERARCHY
 ROOT Hips
@@ -289,7 +289,8 @@ def random_motion(rng, n_joints=8, n_frames=5):
     wxyz[:, [k == "fixed" for k in kind]] = [1, 0, 0, 0]
     wxyz /= np.linalg.norm(wxyz, axis=-1, keepdims=True)
     T = marey.geometry.transform(
-        marey.geometry.matrix_from_quat(wxyz[:, 0]), rng.normal(size=(n_frames, 3))
+        marey.geometry.matrix_from_quat(wxyz[:, 0]),
+        rng.normal(size=(n_frames, 3)),
     )
     names = [f"{n}{i}" if n in names[:i] else n for i, n in enumerate(names)]
     skeleton = marey.Skeleton(

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.errors import DataError, FormatError
-from marey.io._format import HEAD, File, ReadOptions, WriteOptions
-from marey.io.c3d import FORMAT, load, sniff
-from marey.io.c3d._parameters import Parameters, parse
-from marey.io.c3d._words import Encoding
+from marey.io.contract import HEAD, File, ReadOptions, WriteOptions
+from marey.io.formats.c3d import FORMAT, load, sniff
+from marey.io.formats.c3d.encoding import Encoding
+from marey.io.formats.c3d.parameters import Parameters, parse
 from marey.take import Analog, Event, Source, Take
 
 

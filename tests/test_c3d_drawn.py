@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from c3d_oracles import c3d_bytes, mutated
 
-from marey import geometry
 from marey.errors import FormatError
-from marey.io._format import File, ReadOptions, WriteOptions
-from marey.io.c3d import FORMAT
+from marey.io.contract import File, ReadOptions, WriteOptions
+from marey.io.formats.c3d import FORMAT
+from marey.numerics import geometry
 from marey.take import Take
 
 ARM = 20.0

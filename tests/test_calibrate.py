@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from calibrated import distances, filmed, linkage, off_by, swung
 
-from marey import geometry
-from marey.calibrate import CalibrateOptions, calibrate
+from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import DataError, OptionError
+from marey.numerics import geometry
 from marey.skeleton import Skeleton
 from marey.take import Take
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from marey import build_skeleton, fit_joints, segment, synth
-from marey.calibrate import calibrate
+from marey.calibration import calibrate
 from marey.topology import named_tree
 
 # Not upper arms: those of `synth.human` are 15 % longer than people's, three standard

@@ -6,17 +6,17 @@ import naive
 import numpy as np
 import pytest
 
-from marey import geometry
-from marey.calibrate._bundle_kernel import followed, reduced
-from marey.calibrate._cholesky_kernel import eliminate, restore
-from marey.calibrate._figure import HINGE, SQUARE, Axis, Figure, Shape, figure_of
-from marey.calibrate._landmarks import landmarks_of
-from marey.calibrate._noise import pairs_of
-from marey.calibrate._pose_kernel import costs
-from marey.calibrate._poses import chosen_frames
-from marey.calibrate._reference import without_gaps
-from marey.calibrate._rows import Lengths, Prior, Rows
-from marey.calibrate._threads import side_by_side
+from marey.calibration.init.poses import chosen_frames
+from marey.calibration.init.reference_frame import without_gaps
+from marey.calibration.landmarks import landmarks_of
+from marey.calibration.noise_model import pairs_of
+from marey.calibration.parallel import side_by_side
+from marey.calibration.priors import Lengths, Prior, Rows
+from marey.calibration.solver.cholesky_kernel import eliminate, restore
+from marey.calibration.solver.pose_kernel import costs
+from marey.calibration.solver.schur_kernel import followed, reduced
+from marey.calibration.unknowns import HINGE, SQUARE, Axis, Figure, Shape, figure_of
+from marey.numerics import geometry
 
 PARENT = np.array([-1, 0, 1, 2, 1, 0, 5])
 SEGMENT = np.sort([*np.repeat(np.arange(7), 2), 0, 3])

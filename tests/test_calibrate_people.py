@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from posed import worn
 
-from marey import build_skeleton, fit_joints, geometry, segment, synth
-from marey.calibrate import CalibrateOptions, calibrate
+from marey import build_skeleton, fit_joints, segment, synth
+from marey.calibration import CalibrateOptions, calibrate
+from marey.numerics import geometry
 from marey.take import Take
 from marey.topology import named_tree
 

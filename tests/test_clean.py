@@ -7,9 +7,10 @@ import pytest
 from joint_samples import jointed, sensor_bodies, shaken
 
 import marey
-from marey import geometry, synth
-from marey.clean import CleanOptions, Outlier, blanked, find_gaping, find_outliers
-from marey.clean._excursions import excursions, suddenness
+from marey import synth
+from marey.cleaning import CleanOptions, Outlier, blanked, find_gaping, find_outliers
+from marey.cleaning.runs import excursions, suddenness
+from marey.numerics import geometry
 
 OPTIONS = {"markers": "none", "sensors": True, "rate": 60.0, "seconds": 10.0}
 NOISE = {"noise": 2e-3, "turn_noise": 5e-3}

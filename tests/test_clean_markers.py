@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import marey
-from marey import geometry, synth
-from marey.clean import CleanOptions, find_marker_slips, find_spikes, put_back
+from marey import synth
+from marey.cleaning import CleanOptions, find_marker_slips, find_spikes, put_back
 from marey.errors import OptionError
+from marey.numerics import geometry
 
 SHORT = {"markers": "set53", "seconds": 5.0, "rate": 60.0}
 REAL = {"noise": 1e-3, "soft_tissue": 3e-3}

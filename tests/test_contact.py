@@ -10,17 +10,18 @@ import posed
 import pytest
 
 import marey
-from marey import geometry, synth
+from marey import synth
 from marey.cli import main
+from marey.numerics import geometry
+from marey.pipeline import SolveOptions
 from marey.pose import fit_pose
-from marey.pose._contact_anchors import floor_of, settled
-from marey.pose._contact_ground import Ground, ground_of, on_ground
-from marey.pose._contact_hold import Wishes, held
-from marey.pose._contact_plants import Plant, plants_of
-from marey.pose._contact_spots import Spots, spots_of
-from marey.pose._contact_states import likeliest, noise_of
-from marey.pose.contact import find_footing, hold, with_contacts
-from marey.solve import SolveOptions
+from marey.pose.contact.footing import find_footing, hold, with_contacts
+from marey.pose.contact.goals import floor_of, settled
+from marey.pose.contact.ground import Ground, ground_of, on_ground
+from marey.pose.contact.hmm import likeliest, noise_of
+from marey.pose.contact.inverse_kinematics import Wishes, held
+from marey.pose.contact.points import Spots, spots_of
+from marey.pose.contact.stance import Plant, plants_of
 
 FEET = ("LeftHeel", "LeftToes", "RightHeel", "RightToes")
 UP = np.array([0.0, 0.0, 1.0])

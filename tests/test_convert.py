@@ -12,7 +12,7 @@ import samples
 import marey
 from marey.cli import main
 from marey.io import recognise
-from marey.io._losses import losses
+from marey.io.losses import losses
 
 SOURCES = [
     (fmt, noun)

@@ -7,12 +7,13 @@ import posed
 import pytest
 
 import marey
-from marey import geometry, synth
+from marey import synth
 from marey.cli import main
+from marey.editing.reroot import rerooted
+from marey.editing.tree import Hanging, Start
 from marey.edits import NEEDED, Edit, read_edits, write_edits
-from marey.solve import Desk
-from marey.solve._hanging import Hanging, Start
-from marey.solve._reroot import rerooted
+from marey.numerics import geometry
+from marey.pipeline import Desk
 from marey.topology import edge_costs
 from marey.tree import Tree
 

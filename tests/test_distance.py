@@ -8,9 +8,9 @@ import pytest
 from joint_samples import CENTER_A, CENTER_B
 
 import marey
-from marey import geometry
-from marey.joints._paths import Paths
-from marey.joints.distance import costs
+from marey.joints.distance.energy import Paths
+from marey.joints.distance.fit import costs
+from marey.numerics import geometry
 
 MILLIMETRE = 1e-3
 

@@ -8,7 +8,7 @@ from calibrated import filmed, linkage, swung
 
 import marey
 from marey import synth
-from marey.clean import Exchange, find_exchanges, unexchanged
+from marey.cleaning import Exchange, find_exchanges, unexchanged
 from marey.report import Finding
 from marey.take import Take
 

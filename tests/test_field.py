@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import marey
-from marey import geometry, metrics, synth
-from marey.clean import fit_field, straightened
-from marey.clean.field import _terms, powers_up_to
-from marey.segment import segment
+from marey import metrics, synth
+from marey.cleaning import fit_field, straightened
+from marey.cleaning.field import _terms, powers_up_to
+from marey.numerics import geometry
+from marey.segmentation import segment
 
 BENT = {"field": 8e-3, "field_scale": 0.6}
 OPTIONS = {"markers": "none", "sensors": True, "rate": 30.0, "seconds": 30.0}

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import marey
-from marey import geometry, synth
+from marey import synth
 from marey.joints import findings, fit_joints, spoken
+from marey.numerics import geometry
+from marey.pipeline.report import ground_findings, part_findings
 from marey.rig.ground import OTHERS
-from marey.segment import segment
-from marey.solve._report import ground_findings, part_findings
+from marey.segmentation import segment
 from marey.take import Fact, Source
 
 

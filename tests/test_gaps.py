@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import marey
-from marey import geometry, synth
-from marey.clean import fill_gaps
+from marey import synth
+from marey.cleaning import fill_gaps
 from marey.errors import OptionError
+from marey.numerics import geometry
 
 SHORT = {"seconds": 4.0, "rate": 60.0}
 SPARSE = {"markers": "set53", "seed": 3, **SHORT}

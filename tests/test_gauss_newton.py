@@ -10,15 +10,16 @@ from numba import njit
 from scipy.optimize import least_squares
 
 import marey
-from marey import geometry, synth
+from marey import synth
+from marey.articulated.kinematics_kernel import curve, gather, place, slope
+from marey.articulated.limits_kernel import write_axes
+from marey.articulated.targets_kernel import reduce, weigh
+from marey.numerics import geometry
 from marey.pose import fit_pose
-from marey.pose._follow import Follower, Names
-from marey.pose._frame_kernel import curve, gather, place, slope
-from marey.pose._limit_kernel import write_axes
-from marey.pose._options import GaussNewtonOptions
-from marey.pose._targets_kernel import reduce, weigh
-from marey.pose.tracker import PoseTracker
-from marey.synth._angles import joint_angles, within
+from marey.pose.gauss_newton.driver import Follower, Names
+from marey.pose.gauss_newton.tracker import PoseTracker
+from marey.pose.options import GaussNewtonOptions
+from marey.synth.performance.angles import joint_angles, within
 from marey.take import Take
 
 PLAIN = {"outlier": 0.0, "limits": False}
@@ -91,7 +92,9 @@ def node_rotations(skeleton, wxyz, n):
     for joint, kind in enumerate(skeleton.kind):
         if kind == "universal":
             x = skeleton.axes[joint, 0]
-            a = synth._angles.angles_of(skeleton, joint, wxyz[joint : joint + 1])[0, 0]
+            a = synth.performance.angles.angles_of(
+                skeleton, joint, wxyz[joint : joint + 1]
+            )[0, 0]
             first = geometry.quat_exp(a * x)
             second = geometry.quat_multiply(geometry.quat_conjugate(first), wxyz[joint])
             q += [first, second]
@@ -191,7 +194,7 @@ def test_hinges_stay_on_their_axes(figure):
     skeleton, take = posed.recorded(figure(), markers=5, noise=5e-3)
     wxyz = solve(skeleton, take).wxyz
     angles = joint_angles(skeleton, wxyz)
-    again = synth._angles.rotations(skeleton, angles)
+    again = synth.performance.angles.rotations(skeleton, angles)
     off = np.abs(np.abs(np.sum(again[:, 1] * wxyz[:, 1], axis=-1)) - 1.0)
     assert off.max() < 1e-12
 
@@ -389,7 +392,7 @@ def test_few_rounds_of_smoothing_are_enough(walk, smooth, monkeypatch):
         return paths + np.sum(away**2)
 
     few = cost()
-    monkeypatch.setattr("marey.pose._smooth.ROUNDS", 60)
+    monkeypatch.setattr("marey.pose.gauss_newton.smoothing.ROUNDS", 60)
     assert few < 1.01 * cost()
 
 

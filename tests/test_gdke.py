@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
-from marey import geometry
 from marey.errors import DataError, OptionError
 from marey.joints import findings, fit_joints
-from marey.joints.gdke import SphereAccumulator, fit_sphere
-from marey.papers._pairs import bound_of_markers
-from marey.segment import segment
+from marey.joints.sphere.gdke import SphereAccumulator, fit_sphere
+from marey.numerics import geometry
+from marey.papers.pairs import bound_of_markers
+from marey.segmentation import segment
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 quick = settings(deadline=None, max_examples=12)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
-from marey import geometry
+from marey.numerics import geometry
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 batches = st.sampled_from([(), (5,), (2, 3), (0,)])
@@ -488,7 +488,7 @@ def test_single_precision_and_any_memory_order_are_taken(rng):
 
 def test_the_kernel_runs_without_compilation():
     code = (
-        "import numpy as np; from marey import geometry; "
+        "import numpy as np; from marey.numerics import geometry; "
         "rng = np.random.default_rng(1); b, a = rng.normal(size=(2, 20, 5, 3)); "
         "b[3, 1:] = np.nan; print(geometry.kabsch(b, a).tolist())"
     )

@@ -7,16 +7,17 @@ import posed
 import pytest
 
 import marey
-from marey import geometry
 from marey.errors import OptionError
-from marey.pose import fit_pose, physics
-from marey.pose._physics_direct import HARD
-from marey.pose._physics_ground import nothing_under
-from marey.pose._physics_options import PhysicsOptions
-from marey.pose._physics_run import Run
-from marey.pose._physics_scene import scene_of
-from marey.pose.contact import find_footing, firmed
-from marey.pose.physics import Floor, Hold
+from marey.numerics import geometry
+from marey.pose import fit_pose
+from marey.pose.contact.footing import find_footing, firmed
+from marey.pose.physics import fit
+from marey.pose.physics.equilibrium import HARD
+from marey.pose.physics.fit import Floor, Hold
+from marey.pose.physics.ground import nothing_under
+from marey.pose.physics.options import PhysicsOptions
+from marey.pose.physics.scene import scene_of
+from marey.pose.physics.simulation import Run
 from marey.skeleton import Skeleton
 
 K = PhysicsOptions().stiffness
@@ -71,8 +72,8 @@ def box(frames=30, low=0.01, rate=100.0):
 def test_a_figure_pushed_into_the_ground_rises_to_it(walk, settle):
     skeleton, take = walk
     take = posed.moved(take.cut(0, 12), geometry.transform(np.eye(3), -0.02 * UP))
-    free = physics.fit(skeleton, take, settle=settle)
-    borne = physics.fit(skeleton, take, settle=settle, ground=Floor(), friction=0.0)
+    free = fit.fit(skeleton, take, settle=settle)
+    borne = fit.fit(skeleton, take, settle=settle, ground=Floor(), friction=0.0)
     assert soles_of(skeleton, take, free.motion, ground=Floor()).min() < -0.018
     assert soles_of(skeleton, take, borne.motion, ground=Floor()).min() > -2e-4
     assert not borne.restless.any()
@@ -83,8 +84,8 @@ def test_the_ground_never_draws_down(walk, settle):
     """Above it, nothing changes at all."""
     skeleton, take = walk
     take = posed.moved(take.cut(0, 12), geometry.transform(np.eye(3), 0.05 * UP))
-    free = physics.fit(skeleton, take, settle=settle)
-    there = physics.fit(skeleton, take, settle=settle, ground=Floor(), friction=0.0)
+    free = fit.fit(skeleton, take, settle=settle)
+    there = fit.fit(skeleton, take, settle=settle, ground=Floor(), friction=0.0)
     assert apart(free.motion, there.motion) < 2e-6
 
 
@@ -93,7 +94,7 @@ def test_a_slope_bears_along_its_normal():
     skeleton, take = box(low=0.0)
     floor = Floor(height=0.01, slope=(0.1, 0.0))
     normal = np.array([-0.1, 0.0, 1.0]) / np.sqrt(1.01)
-    found = physics.fit(skeleton, take, settle="simulation", friction=0.0, ground=floor)
+    found = fit.fit(skeleton, take, settle="simulation", friction=0.0, ground=floor)
     corners = found.motion.T_world_joint()[-1, 1:, :3, 3]
     high = corners @ normal - 0.01 * normal[2]
     np.testing.assert_allclose(high, 0.0, atol=1e-4)
@@ -119,7 +120,7 @@ def test_no_small_turn_lowers_the_energy_of_springs_ground_and_holds(walk):
     there = geometry.apply(geometry.inverse(T[2, 0]), T[2, hand, :3, 3]) + 0.02
     hold = Hold(joint="LeftHand", to=there, other="Hips", strength=200.0)
     options = {"ground": Floor(), "friction": 0.0, "limits": False}
-    found = physics.fit(skeleton, take, holds=(hold,), **options).motion
+    found = fit.fit(skeleton, take, holds=(hold,), **options).motion
 
     def energy(motion):
         T = motion.T_world_joint()
@@ -148,7 +149,7 @@ def test_both_ways_agree_on_ground_and_plants(walk):
     skeleton, take = walk
     take = take.cut(0, 40)
     direct, simulated = (
-        physics.fit(skeleton, take, settle=settle, ground="found") for settle in BOTH
+        fit.fit(skeleton, take, settle=settle, ground="found") for settle in BOTH
     )
     assert apart(direct.motion, simulated.motion) < 5e-5
     assert direct.steps.max() < 20
@@ -158,8 +159,7 @@ def test_both_ways_agree_on_ground_and_plants(walk):
 def test_feet_stand_still_and_on_the_ground(walk):
     skeleton, take = walk
     free, held = (
-        physics.fit(skeleton, take, ground=ground).motion
-        for ground in ("none", "found")
+        fit.fit(skeleton, take, ground=ground).motion for ground in ("none", "found")
     )
     footing = firmed(free, find_footing(free, take))
     assert footing.skate(free) > 0.2
@@ -209,7 +209,7 @@ def drawn(newtons):
         )
         for frame in range(45)
     ]
-    found = physics.fit(
+    found = fit.fit(
         skeleton,
         take,
         settle="simulation",
@@ -277,7 +277,7 @@ def test_under_its_weight_a_walker_keeps_its_feet_by_friction_alone(walk):
     take = take.cut(0, 60)
     slide = []
     for friction in (0.0, 0.8):
-        found = physics.fit(
+        found = fit.fit(
             skeleton,
             take,
             settle="simulation",
@@ -294,14 +294,14 @@ def test_under_its_weight_a_walker_keeps_its_feet_by_friction_alone(walk):
 
 def test_friction_needs_time(walk):
     with pytest.raises(OptionError, match="friction"):
-        physics.fit(*walk, ground="found", friction=0.5)
+        fit.fit(*walk, ground="found", friction=0.5)
 
 
 @pytest.mark.parametrize("option", [{"ground": "lava"}, {"friction": -0.1}])
 def test_options_out_of_range_are_refused(walk, option):
     (name,) = option
     with pytest.raises(OptionError, match=name):
-        physics.fit(*walk, settle="simulation", **option)
+        fit.fit(*walk, settle="simulation", **option)
 
 
 def test_a_floor_is_finite():

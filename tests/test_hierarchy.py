@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
-from marey import geometry
 from marey.errors import DataError, OptionError
-from marey.joints._turning import constructed, swung
-from marey.joints.hierarchy import estimate_hierarchy, estimate_skeleton
-from marey.segment import segment
+from marey.joints.axes_from_points import constructed, swung
+from marey.joints.hierarchy.estimate import estimate_hierarchy, estimate_skeleton
+from marey.numerics import geometry
+from marey.segmentation import segment
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 quick = settings(deadline=None, max_examples=12)

@@ -7,10 +7,11 @@ import posed
 import pytest
 
 import marey
-from marey import geometry, synth
-from marey.pose import physics
-from marey.pose.holds import find_holds
-from marey.pose.physics import Hold
+from marey import synth
+from marey.numerics import geometry
+from marey.pose.contact.holds import find_holds
+from marey.pose.physics import fit
+from marey.pose.physics.fit import Hold
 
 RAIL = np.array([0.1, 0.1, 0.1])
 
@@ -23,7 +24,7 @@ def walk():
 def recorded(walk, hold, noise=1e-3):
     """The motion of a walk in which something is held, as its markers tell it."""
     skeleton, take = walk
-    true = physics.fit(skeleton, take, holds=(hold,)).motion
+    true = fit.fit(skeleton, take, holds=(hold,)).motion
     rng = np.random.default_rng(0)
     points = true.marker_points()
     points += rng.normal(scale=noise, size=points.shape)
@@ -73,7 +74,7 @@ def test_holds_that_are_found_can_be_kept(walk):
     again = replace(take, points=points + rng.normal(scale=2e-3, size=points.shape))
     hand, spread = skeleton.index("LeftHand"), []
     for holds in ((), find_holds(motion, strength=100.0)):
-        kept = physics.fit(skeleton, again, holds=holds).motion
+        kept = fit.fit(skeleton, again, holds=holds).motion
         spread.append(kept.T_world_joint()[105:165, hand, :3, 3].std(axis=0).max())
     assert spread[1] < 0.2 * spread[0]
 
@@ -116,6 +117,6 @@ def test_a_hold_by_frame_has_all_frames(walk):
     skeleton, take = walk
     path = np.zeros((7, 3))
     with pytest.raises(marey.DataError, match="7 places"):
-        physics.fit(skeleton, take, holds=(Hold(joint="LeftHand", to=path),))
+        fit.fit(skeleton, take, holds=(Hold(joint="LeftHand", to=path),))
     with pytest.raises(marey.OptionError, match="one place"):
         Hold(joint="LeftHand", to=path, other="Hips")

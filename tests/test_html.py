@@ -12,8 +12,8 @@ import scenes
 
 import marey
 from marey.cli import main
-from marey.io.html import _page
-from marey.io.html._page import page_of
+from marey.io.formats.html import page as _page
+from marey.io.formats.html.page import page_of
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -36,7 +36,7 @@ PAGE = """<!doctype html>
 @pytest.fixture
 def page(monkeypatch):
     """A small page in the place of the one that is built."""
-    monkeypatch.setattr("marey.io.html.read_page", lambda: page_of(PAGE))
+    monkeypatch.setattr("marey.io.formats.html.read_page", lambda: page_of(PAGE))
 
 
 class Inside(HTMLParser):

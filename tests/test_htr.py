@@ -9,7 +9,7 @@ from damage import said, same, survive
 from scipy.spatial.transform import Rotation
 
 import marey
-from marey.io._world import turn_upright
+from marey.io.units_axes import turn_upright
 
 ORDERS = ["".join(axes) for axes in permutations("XYZ")]
 METRES = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "in": 0.0254}

@@ -12,7 +12,8 @@ import pytest
 import samples
 
 import marey
-from marey.io import c3d, take_of_motion
+from marey.io import take_of_motion
+from marey.io.formats import c3d
 from marey.report import Table
 
 READERS = {
@@ -330,8 +331,12 @@ def test_a_qualisys_table_of_times_alone_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("suffix", "limit", "said"),
     [
-        (".bvh", "marey.io.bvh._hierarchy.MOST_JOINTS", "at most 3 joints, found more"),
-        (".asf", "marey.io.asf._read.MOST_BONES", "at most 3 bones, found more"),
+        (
+            ".bvh",
+            "marey.io.formats.bvh.hierarchy.MOST_JOINTS",
+            "at most 3 joints, found more",
+        ),
+        (".asf", "marey.io.formats.asf.read.MOST_BONES", "at most 3 bones, found more"),
     ],
 )
 def test_a_figure_of_endless_joints_is_refused(
@@ -347,6 +352,6 @@ def test_a_figure_of_endless_joints_is_refused(
 def test_a_large_xml_is_refused_unread(tmp_path, monkeypatch):
     path = tmp_path / "big.mvnx"
     path.write_bytes(foreign.FILES["mvnx"])
-    monkeypatch.setattr("marey.io._xml.LARGEST_FILE", 100)
+    monkeypatch.setattr("marey.io.xml.LARGEST_FILE", 100)
     with pytest.raises(marey.FormatError, match="at most 100 bytes"):
         marey.read(path)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from joint_samples import CENTER_A, CENTER_B
 
 import marey
-from marey import geometry
 from marey.joints import (
     differing_takes,
     findings,
@@ -19,10 +18,11 @@ from marey.joints import (
     residuals,
     rigid_pair,
 )
-from marey.joints._closed import FREE
-from marey.joints._likelihood import most_likely
-from marey.joints._noise import measure_noise
-from marey.joints.hinge import universal_axes
+from marey.joints.ball.closed_form import FREE
+from marey.joints.ball.gauss_helmert import most_likely
+from marey.joints.ball.hinge import universal_axes
+from marey.joints.noise import measure_noise
+from marey.numerics import geometry
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 quick = settings(deadline=None, max_examples=15)

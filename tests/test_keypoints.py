@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import marey
-from marey import geometry, synth
+from marey import synth
 from marey.joints import fit_joints
-from marey.segment import segment
-from marey.segment._pairs import pair_statistics
-from marey.segment.keypoints import are_keypoints, owners_of
+from marey.numerics import geometry
+from marey.segmentation import segment
+from marey.segmentation.clusters.pair_statistics import pair_statistics
+from marey.segmentation.keypoints import are_keypoints, owners_of
 from marey.topology import infer_tree
 
 

@@ -9,11 +9,11 @@ from scipy.spatial.transform import Rotation
 
 import marey
 from marey.errors import DataError
-from marey.segment._evidence import log_odds, marker_noise, scales_of
-from marey.segment._label_check import check_labels, swap_gains
-from marey.segment._label_names import is_named, spelled
-from marey.segment._pairs import pair_statistics
-from marey.segment.labels import bodies_of_labels, known_sets, recognised
+from marey.segmentation.clusters.pair_log_odds import log_odds, marker_noise, scales_of
+from marey.segmentation.clusters.pair_statistics import pair_statistics
+from marey.segmentation.labels.check import check_labels, swap_gains
+from marey.segmentation.labels.match import bodies_of_labels, known_sets, recognised
+from marey.segmentation.labels.spelling import is_named, spelled
 
 HUMAN = {
     "Chest": "Hips",

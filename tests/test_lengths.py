@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import marey
-from marey import geometry, synth
+from marey import synth
+from marey.numerics import geometry
 from marey.rig.lengths import (
     bone_lengths,
     resized,

@@ -8,8 +8,8 @@ import pytest
 
 import marey
 from marey import synth
-from marey.rig.limits import SLACK, human_ranges, with_human_limits
-from marey.synth._angles import joint_angles, within
+from marey.anatomy.limits import SLACK, human_ranges, with_human_limits
+from marey.synth.performance.angles import joint_angles, within
 
 
 def bare(skeleton):

@@ -8,9 +8,9 @@ import scenes
 
 import marey
 from marey import metrics, synth
-from marey.io.html import scene_of
+from marey.io.formats.html import scene_of
+from marey.pipeline import Desk
 from marey.skeleton import marker_columns
-from marey.solve import Desk
 from marey.take import Take, columns_of
 
 WALK = {"markers": "set53", "seconds": 1.0, "rate": 50.0, "noise": 1e-3}

@@ -9,9 +9,9 @@ import pytest
 import marey
 from marey import synth
 from marey.motion import Contact
-from marey.pose.contact import find_footing, footing_of, hold
+from marey.pipeline import SolveOptions
+from marey.pose.contact.footing import find_footing, footing_of, hold
 from marey.pose.measure import marker_distances, measured
-from marey.solve import SolveOptions
 
 
 @pytest.fixture(scope="module")

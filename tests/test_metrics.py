@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
-from marey import geometry, metrics, synth
-from marey.metrics._stages import joint_distances
+from marey import metrics, synth
+from marey.metrics.stages import joint_distances
+from marey.numerics import geometry
 from marey.solution import Solution, Subject
 
 EXACT = 1e-9

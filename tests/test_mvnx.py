@@ -10,7 +10,7 @@ from damage import same, survive
 from scipy.spatial.transform import Rotation
 
 import marey
-from marey.io._world import turn_upright
+from marey.io.units_axes import turn_upright
 
 NAMESPACE = ' xmlns="http://www.xsens.com/mvn/mvnx" xmlns:x="http://x.org"'
 PARENTS = {"Pelvis": "", "L5": "Pelvis", "Thigh": "Pelvis", "Shin": "Thigh"}
@@ -269,7 +269,7 @@ def test_an_entity_nobody_declared_is_refused(rng, tmp_path):
     ],
 )
 def test_deep_and_endless_trees_are_refused(rng, padding, says, tmp_path, monkeypatch):
-    monkeypatch.setattr("marey.io._xml.LARGEST_TREE", 4000)
+    monkeypatch.setattr("marey.io.xml.LARGEST_TREE", 4000)
     text = body(rng).text().replace("<subject", f"{padding}<subject")
     with pytest.raises(marey.FormatError, match=says):
         marey.read(saved(tmp_path, text))

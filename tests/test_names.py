@@ -8,10 +8,10 @@ import scenes
 
 import marey
 from marey import synth
-from marey.io.html import scene_of
+from marey.editing.rename import told
+from marey.io.formats.html import scene_of
+from marey.pipeline import Desk
 from marey.report import Finding, named
-from marey.solve import Desk
-from marey.solve._names import told
 from marey.take import Take
 
 

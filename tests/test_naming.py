@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import marey
-from marey import geometry, synth
+from marey import synth
+from marey.anatomy.naming import Figure, named, path
+from marey.numerics import geometry
 from marey.rig import build_skeletons, renamed
-from marey.rig.naming import Figure, named, path
-from marey.segment import segment
+from marey.segmentation import segment
 
 
 def found(figure, motion, turn=None, **options):

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
-from marey.io._format import File
-from marey.io._numbers import (
+from marey.io.contract import File
+from marey.io.text.numbers import (
     BLANK,
     NAN,
     NUMBER,

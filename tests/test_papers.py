@@ -16,7 +16,7 @@ import pytest
 import marey
 from marey import papers
 from marey.cli import main
-from marey.papers import Effort, Experiment, _plots
+from marey.papers import Effort, Experiment, plots
 from marey.report import Table
 
 ROOT = Path(__file__).parent.parent
@@ -243,7 +243,7 @@ def small(monkeypatch, tmp_path):
     module = SimpleNamespace(EXPERIMENTS={"first": first, "second": second})
     monkeypatch.setitem(sys.modules, "small1900", module)
     monkeypatch.setattr(papers, "REGISTRY", {"small1900": "small1900"})
-    monkeypatch.setattr("marey.cli._papers.REGISTRY", papers.REGISTRY)
+    monkeypatch.setattr("marey.cli.papers_command.REGISTRY", papers.REGISTRY)
     return module.EXPERIMENTS, tmp_path / "out"
 
 
@@ -304,16 +304,16 @@ POINTS = {
 RATES = {"residual": [(0.0, 100.0), (15.0, 60.0)], "auto": [(0.0, 100.0), (15.0, 90.0)]}
 NORM = np.abs(np.sin(np.arange(60.0))) / 100.0
 DRAWINGS = {
-    "accuracy": _plots.accuracy_drawing({"1 mm": POINTS, "2 mm": POINTS}),
-    "residual": _plots.residual_drawing(NORM, 60.0, "A shoulder"),
-    "distance": _plots.distance_drawing({"white": NORM, "field": NORM}, 60.0),
-    "lengths": _plots.lengths_drawing(
+    "accuracy": plots.accuracy_drawing({"1 mm": POINTS, "2 mm": POINTS}),
+    "residual": plots.residual_drawing(NORM, 60.0, "A shoulder"),
+    "distance": plots.distance_drawing({"white": NORM, "field": NORM}, 60.0),
+    "lengths": plots.lengths_drawing(
         ["Arm", "Leg"], np.ones(2), np.ones((2, 6)), {"white noise": np.zeros((2, 6))}
     ),
-    "people": _plots.people_drawing(
+    "people": plots.people_drawing(
         {k: {"paper": [1.0], "5 mm": [0.9, 1.2]} for k in ("Table 2", "Table 3")}
     ),
-    "rates": _plots.rates_drawing({"walk": RATES, "exercise": RATES}),
+    "rates": plots.rates_drawing({"walk": RATES, "exercise": RATES}),
 }
 
 
@@ -345,7 +345,7 @@ def test_without_matplotlib_tables_are_made_and_the_extra_is_named(
     small, capsys, monkeypatch
 ):
     _, folder = small
-    monkeypatch.setattr("marey.cli._papers.can_draw", lambda: False)
+    monkeypatch.setattr("marey.cli.papers_command.can_draw", lambda: False)
     code, printed = run(capsys, "small1900", "--out", folder)
     assert code == 0
     assert "Seeds" in printed.out

@@ -11,7 +11,7 @@ import samples
 from damage import said, same, survive
 
 import marey
-from marey.io import parquet
+from marey.io.formats import parquet
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -204,9 +204,9 @@ def test_without_pyarrow_the_message_holds_the_pip_line(tmp_path, monkeypatch):
     ):
         marey.read(path)
     with pytest.raises(marey.MissingExtraError, match="pyarrow"):
-        parquet.FORMAT.write_take(samples.take(), marey.io._format.WriteOptions())
+        parquet.FORMAT.write_take(samples.take(), marey.io.contract.WriteOptions())
 
 
 def test_the_format_is_known_without_importing_pyarrow():
-    code = "import marey.io.parquet, sys; sys.exit('pyarrow' in sys.modules)"
+    code = "import marey.io.formats.parquet, sys; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,15 +8,17 @@ import posed
 import pytest
 
 import marey
-from marey import geometry, synth
+from marey import synth
+from marey.anatomy.limits import with_human_limits
+from marey.anatomy.masses import SHARES, masses_of
+from marey.articulated.tables import nodes_of
 from marey.errors import DataError, MissingExtraError, OptionError
-from marey.pose import fit_pose, physics
-from marey.pose._masses import SHARES, masses_of
-from marey.pose._physics_options import PhysicsOptions
-from marey.pose._physics_scene import scene_of
-from marey.pose._tree import nodes_of
-from marey.pose.physics import Hold
-from marey.rig.limits import with_human_limits
+from marey.numerics import geometry
+from marey.pose import fit_pose
+from marey.pose.physics import fit
+from marey.pose.physics.fit import Hold
+from marey.pose.physics.options import PhysicsOptions
+from marey.pose.physics.scene import scene_of
 
 K = PhysicsOptions().stiffness
 PAIRED = ("UpperArm", "LowerArm", "Hand", "UpperLeg", "LowerLeg", "Foot")
@@ -47,7 +49,7 @@ def apart(one, two):
 
 def both(skeleton, take, **options):
     return [
-        physics.fit(skeleton, take, settle=settle, **options)
+        fit.fit(skeleton, take, settle=settle, **options)
         for settle in ("direct", "simulation")
     ]
 
@@ -78,7 +80,7 @@ def test_no_small_turn_of_any_joint_lowers_the_energy(kick):
     skeleton, take = kick
     options = PhysicsOptions(pull="all", limits=False)
     scene = scene_of(skeleton, take, options)
-    found = physics.fit(skeleton, take, pull="all", limits=False)
+    found = fit.fit(skeleton, take, pull="all", limits=False)
     stiff = np.zeros(skeleton.n_joints)
     turning = scene.nodes.turning[1:]
     stiff[turning] = (
@@ -155,7 +157,7 @@ def test_joints_of_every_kind_and_sensors(rng):
 
 def test_the_simulator_stands_as_the_skeleton_does(rng):
     mujoco = pytest.importorskip("mujoco")
-    from marey.pose._physics_model import mjcf
+    from marey.pose.physics.model import mjcf
 
     skeleton = posed.every_kind(rng)
     nodes = nodes_of(skeleton, limits=True)
@@ -169,7 +171,7 @@ def test_stiffer_torques_lead_nearer_to_the_neutral_posture(kick):
     skeleton, take = kick
     bent, off = [], []
     for torque in (1e-3, 1.0, 10.0, 100.0):
-        found = physics.fit(skeleton, take, pull="all", torque=torque)
+        found = fit.fit(skeleton, take, pull="all", torque=torque)
         bent.append(np.mean(found.neutral) / torque)
         off.append(np.nanmean(found.away**2))
     assert (np.diff(bent) < 0.0).all()
@@ -180,9 +182,9 @@ def test_open_joints_alone_are_pulled(walk):
     """So the neutral posture costs nothing where markers know."""
     skeleton, take = walk
     take = take.cut(0, 30)
-    seen = physics.fit(skeleton, take)
+    seen = fit.fit(skeleton, take)
     assert seen.neutral.max() == 0.0
-    printed = physics.fit(skeleton, take, pull="all")
+    printed = fit.fit(skeleton, take, pull="all")
     better = [np.sqrt(np.mean(off_truth(f.motion, take) ** 2)) for f in (seen, printed)]
     assert better[0] < 0.6 * better[1]
 
@@ -237,7 +239,7 @@ def test_a_thigh_turns_about_its_hip_as_it_does_in_people():
 
 
 def test_a_capsule_is_as_hard_to_turn_as_its_points(rng):
-    from marey.pose._masses import _capsule
+    from marey.anatomy.masses import _capsule
 
     ends, radius = rng.normal(size=(2, 3)), 0.3
     box = rng.uniform(-2.5, 2.5, size=(400_000, 3)) + ends.mean(axis=0)
@@ -259,10 +261,10 @@ def test_a_hand_held_to_the_world_stays_there(walk):
     off = []
     for strength in (10.0, 1000.0):
         hold = Hold(joint="LeftHand", to=there, start=0.1, end=0.3, strength=strength)
-        found = physics.fit(skeleton, take, holds=(hold,))
+        found = fit.fit(skeleton, take, holds=(hold,))
         place = found.motion.T_world_joint()[:, hand, :3, 3]
         off.append(np.linalg.norm(place[10:31] - there, axis=1).max())
-    free = physics.fit(skeleton, take).motion.T_world_joint()[:, hand, :3, 3]
+    free = fit.fit(skeleton, take).motion.T_world_joint()[:, hand, :3, 3]
     assert off[1] < 2e-3
     assert off[1] < 0.05 * off[0]
     np.testing.assert_allclose(place[:10], free[:10], atol=1e-9)
@@ -300,7 +302,7 @@ def test_a_hold_between_bones_is_as_firm_as_one_likes(walk):
     gaps = []
     for strength in (1e3, 1e6):
         hold = Hold(joint="LeftHand", to=there, other="Hips", strength=strength)
-        found = physics.fit(skeleton, take, holds=(hold,))
+        found = fit.fit(skeleton, take, holds=(hold,))
         assert found.steps.max() < 30
         T = found.motion.T_world_joint()
         gap = T[:, hand, :3, 3] - geometry.apply(T[:, 0], there)
@@ -315,10 +317,10 @@ def test_contacts_become_holds(walk):
     contacts = take.truth.motion.contacts
     assert contacts
     free = marey.solve_pose(skeleton, take, method="physics")
-    holds = physics.holds_of(replace(free, contacts=contacts), strength=30.0)
+    holds = fit.holds_of(replace(free, contacts=contacts), strength=30.0)
     assert len(holds) == len(contacts)
     slide = []
-    for motion in (free, physics.fit(skeleton, take, holds=holds).motion):
+    for motion in (free, fit.fit(skeleton, take, holds=holds).motion):
         T, speeds = motion.T_world_joint(), []
         for hold in holds:
             on = (take.times >= hold.start) & (take.times <= hold.end)
@@ -350,7 +352,7 @@ def test_a_marker_at_a_joint_may_pull_both_bodies(walk):
     )
     scene = scene_of(extra, take, PhysicsOptions(shared_within=0.01))
     assert len(scene.targets.column) == 55
-    found = physics.fit(extra, take, shared_within=0.01)
+    found = fit.fit(extra, take, shared_within=0.01)
     assert off_truth(found.motion, take).max() < 1e-7
 
 
@@ -367,8 +369,8 @@ def test_outliers_turn_their_springs_off(motion, seed):
     way = rng.normal(size=(hit.sum(), 3))
     way *= rng.uniform(0.5, 3.0, (len(way), 1)) / np.linalg.norm(way, axis=1)[:, None]
     points[hit] += way
-    clean = physics.fit(skeleton, take)
-    spoilt = physics.fit(skeleton, replace(take, points=points))
+    clean = fit.fit(skeleton, take)
+    spoilt = fit.fit(skeleton, replace(take, points=points))
     assert spoilt.off.mean() == pytest.approx(hit.mean(), abs=2e-4)
     worst = [posed.off(f.motion, take).max() for f in (clean, spoilt)]
     assert worst[1] <= 2.0 * worst[0]
@@ -489,8 +491,8 @@ def test_without_mujoco_the_energy_still_does(walk, monkeypatch):
     take = take.cut(0, 3)
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(MissingExtraError, match=r'pip install "marey\[physics\]"'):
-        physics.fit(skeleton, take, settle="simulation")
-    assert not physics.fit(skeleton, take).restless.any()
+        fit.fit(skeleton, take, settle="simulation")
+    assert not fit.fit(skeleton, take).restless.any()
 
 
 @pytest.mark.parametrize(
@@ -508,7 +510,7 @@ def test_without_mujoco_the_energy_still_does(walk, monkeypatch):
 def test_options_out_of_range_are_refused(walk, option):
     (name,) = option
     with pytest.raises(OptionError, match=name):
-        physics.fit(*walk, **option)
+        fit.fit(*walk, **option)
 
 
 def test_holds_are_checked(walk):
@@ -517,11 +519,11 @@ def test_holds_are_checked(walk):
     with pytest.raises(OptionError, match="LeftHand"):
         Hold(joint="LeftHand", to=np.array([np.nan, 0.0, 0.0]))
     with pytest.raises(DataError, match="Tail"):
-        physics.fit(*walk, holds=(Hold(joint="Tail", to=np.zeros(3)),))
+        fit.fit(*walk, holds=(Hold(joint="Tail", to=np.zeros(3)),))
 
 
 def test_the_table_says_how_markers_are_met(walk):
-    found = physics.fit(*walk)
+    found = fit.fit(*walk)
     said = dict(found.table().rows)
     assert said["markers off their places, mean mm"] == pytest.approx(
         1e3 * found.away.mean(), abs=1e-3
@@ -532,7 +534,7 @@ def test_the_table_says_how_markers_are_met(walk):
 def test_of_sensors_alone_no_spring_of_a_marker_is_off():
     """There is none: what markers do is unknown, and nothing warns."""
     skeleton, take = posed.recorded(markers="none", sensors=True, seconds=0.2)
-    said = dict(physics.fit(skeleton, take).table().rows)
+    said = dict(fit.fit(skeleton, take).table().rows)
     assert said["springs off, share"] == 0.0
     assert np.isnan(said["markers off their places, mean mm"])
     assert np.isfinite(said["energy of springs, mean mJ"])

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import marey
-from marey import geometry, joints, plot, synth
-from marey.plot import _style
-from marey.plot._camera import Camera
-from marey.plot._scene import chosen_frames, scene_of
-from marey.segment._pairs import pair_statistics
+from marey import joints, plot, synth
+from marey.numerics import geometry
+from marey.plot import style
+from marey.plot.camera import Camera
+from marey.plot.scene import chosen_frames, scene_of
+from marey.segmentation.clusters.pair_statistics import pair_statistics
 
 mpl = pytest.importorskip("matplotlib")
 
@@ -51,7 +52,7 @@ def bones(axes, width=2.2):
 
 def dots(axes, *, hollow=False):
     """Middles of the markers drawn, by the colour of their rims."""
-    rim = mpl.colors.to_rgba(_style.GREY if hollow else "white")
+    rim = mpl.colors.to_rgba(style.GREY if hollow else "white")
     found = [
         c.get_offsets()
         for c in axes.collections
@@ -135,7 +136,7 @@ def test_a_figure_is_seen_from_the_front(motion):
                     if line.get_color() == colour and line.get_linewidth() == 2.2
                 ]
             )
-            for side, colour in (("Left", _style.BLUE), ("Right", _style.RED))
+            for side, colour in (("Left", style.BLUE), ("Right", style.RED))
         }
         assert sum(name.startswith("Left") for name in names)
         assert sides["Left"] > sides["Right"]
@@ -638,10 +639,10 @@ def test_pictures_of_other_kinds_and_missing_folders_are_refused(motion, tmp_pat
 
 def test_nothing_of_matplotlib_is_changed_or_used(motion):
     """What its user has set up stays, and does not show."""
-    plain = plot._save.picture(plot.skeleton(motion, frame=0))
+    plain = plot.saving.picture(plot.skeleton(motion, frame=0))
     with mpl.rc_context({"axes.facecolor": "black", "font.family": "monospace"}):
         before = dict(mpl.rcParams)
-        picture = plot._save.picture(plot.skeleton(motion, frame=0))
+        picture = plot.saving.picture(plot.skeleton(motion, frame=0))
         assert dict(mpl.rcParams) == before
     assert picture == plain
 
@@ -661,7 +662,7 @@ def test_a_machine_without_a_screen_draws(tmp_path):
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch, motion, solution):
-    monkeypatch.setattr(_style, "can_draw", lambda: False)
+    monkeypatch.setattr(style, "can_draw", lambda: False)
     calls = (
         lambda: plot.skeleton(motion),
         lambda: plot.residuals(solution),
@@ -711,6 +712,6 @@ def lab(colour, vision):
 def test_colours_are_told_apart_by_everyone(kind):
     """Ten times the smallest difference that an eye notices, 2.3 (Mahy 1994)."""
     names = ("INK", "GREY", "BLUE", "RED", "GOLD", "GREEN")
-    seen = [lab(getattr(_style, name), VISION[kind]) for name in names]
+    seen = [lab(getattr(style, name), VISION[kind]) for name in names]
     away = [np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)]
     assert min(away) > 23.0

@@ -7,7 +7,8 @@ import posed
 import pytest
 
 import marey
-from marey import geometry, synth
+from marey import synth
+from marey.numerics import geometry
 from marey.pose.reference import joint_use, warped, warped_times
 
 ARM = ("LeftUpperArm", "RightUpperArm")
@@ -211,7 +212,7 @@ def test_a_reference_carries_a_limb_through_a_gap(method):
 
 def test_hinges_and_universal_joints_take_their_part_of_the_reference(rng):
     """Node by node the rotations of the joints come back."""
-    from marey.pose._tree import nodes_of
+    from marey.articulated.tables import nodes_of
 
     skeleton = posed.every_kind(rng)
     wxyz = np.array([posed.any_pose(skeleton, rng)[1] for _ in range(5)])

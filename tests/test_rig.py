@@ -11,7 +11,7 @@ from marey import metrics, synth
 from marey.pose import solve_pose
 from marey.rig import build_skeleton, build_skeletons
 from marey.rig.ground import ground_of
-from marey.segment import segment
+from marey.segmentation import segment
 from marey.topology import infer_tree
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marey import geometry
-from marey._rigid_kernel import KEPT, settle
-from marey.rigid import fit_rigid, places_in
+from marey.numerics import geometry
+from marey.numerics.procrustes import fit_rigid, places_in
+from marey.numerics.procrustes_kernel import KEPT, settle
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 quick = settings(deadline=None, max_examples=12)
@@ -77,7 +77,7 @@ def test_one_pose_is_that_of_the_naive_fit(rng):
 @given(rng=seeds, n_markers=st.integers(4, 7), medians=st.booleans())
 @quick
 def test_one_turn_of_shape_and_poses_is_the_naive_one(rng, n_markers, medians):
-    from marey._rigid_kernel import MEANS, MEDIANS, settle
+    from marey.numerics.procrustes_kernel import MEANS, MEDIANS, settle
 
     shape = rng.normal(size=(n_markers, 3))
     points, T = moving(rng, shape, n_frames=25, noise=0.02)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import marey
-from marey import robust
+from marey.numerics import robust
 
 METHODS = tuple(robust.LOCATIONS)
 ROBUST = ("median", "huber", "tukey")

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import marey
-from marey.io.html._arrays import Arrays
-from marey.io.html._figures import states
-from marey.io.html._scene import Beside, scene_of
-from marey.solve import Desk
+from marey.io.formats.html.arrays import Arrays
+from marey.io.formats.html.scene import Beside, scene_of
+from marey.io.formats.html.subjects import states
+from marey.pipeline import Desk
 
 HALF = 0.5000001e-5
 

@@ -8,13 +8,23 @@ import numpy as np
 import pytest
 
 import marey
-from marey import DataError, OptionError, geometry, synth
-from marey.segment import segment
-from marey.segment._choice import grouped
-from marey.segment._evidence import log_odds, marker_noise, nearest_company, scales_of
-from marey.segment._pairs import PairStats, pair_deviations, pair_statistics
-from marey.segment.overlap import PRICE, overlapping_bodies, owners
-from marey.segment.spectral import eigengap, spectral_labels
+from marey import DataError, OptionError, synth
+from marey.numerics import geometry
+from marey.segmentation import segment
+from marey.segmentation.clusters.model_selection import grouped
+from marey.segmentation.clusters.overlap import PRICE, overlapping_bodies, owners
+from marey.segmentation.clusters.pair_log_odds import (
+    log_odds,
+    marker_noise,
+    nearest_company,
+    scales_of,
+)
+from marey.segmentation.clusters.pair_statistics import (
+    PairStats,
+    pair_deviations,
+    pair_statistics,
+)
+from marey.segmentation.clusters.spectral import eigengap, spectral_labels
 
 
 def performed(motion="swing", markers="dense110", seed=0, seconds=8.0, **corruption):
@@ -110,7 +120,7 @@ def test_evidence_has_no_unit(dancer, unit):
 
 
 def cover_of(odds):
-    from marey.segment._cover_kernel import covered
+    from marey.segmentation.clusters.correlation_clustering_kernel import covered
 
     start = np.eye(len(odds), dtype=bool)
     found = covered(odds, start, PRICE, 3, 1000)

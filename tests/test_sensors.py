@@ -3,7 +3,7 @@
 import numpy as np
 
 import marey
-from marey.segment.sensors import _trees, known_tree
+from marey.segmentation.sensors import _trees, known_tree
 
 XSENS = (
     "Pelvis",

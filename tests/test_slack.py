@@ -6,7 +6,7 @@ import naive
 import numpy as np
 from joint_samples import jointed, marker_bodies
 
-from marey.joints._slack import slack_of
+from marey.joints.marker_looseness import slack_of
 
 PAIR = np.array([[0, 1]])
 

@@ -8,12 +8,13 @@ import pytest
 from joint_samples import jointed, moved, sensor_bodies, shaken
 
 import marey
-from marey import geometry, metrics, synth
-from marey.clean import Slip, repaired
-from marey.clean._noise import long_run_variance
-from marey.clean._search import log_exceedance
-from marey.clean._shift import evidence, side_of
-from marey.segment import segment
+from marey import metrics, synth
+from marey.cleaning import Slip, repaired
+from marey.cleaning.slips.long_run_variance import long_run_variance
+from marey.cleaning.slips.sensor_likelihood import evidence, side_of
+from marey.cleaning.slips.sensor_search import log_exceedance
+from marey.numerics import geometry
+from marey.segmentation import segment
 
 WHITE = {"noise": 5e-3, "turn_noise": np.radians(0.5)}
 COLOURED = {"coloured": 5e-3, "turn_noise": np.radians(0.5)}

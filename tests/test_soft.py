@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from marey import geometry, synth
+from marey import synth
 from marey.joints import firmed, fit_joints
-from marey.segment import segment
+from marey.numerics import geometry
+from marey.segmentation import segment
 from marey.topology import named_tree
 
 TREE = {"RightLowerArm": "RightUpperArm", "RightHand": "RightLowerArm"}

@@ -8,10 +8,11 @@ import pytest
 from numba import njit
 
 import marey
-from marey import geometry, metrics, synth
+from marey import metrics, synth
 from marey.cli import main
-from marey.solve._clock import FIRST_TIME, Clock
-from marey.solve._report import loop_findings
+from marey.numerics import geometry
+from marey.pipeline.progress import FIRST_TIME, Clock
+from marey.pipeline.report import loop_findings
 from marey.tree import Loop
 
 OPTIONS = {"markers": "none", "sensors": True, "rate": 60.0, "seconds": 12.0}

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import marey
-from marey import geometry, synth
-from marey.clean import without_idle
-from marey.solve import Desk
+from marey import synth
+from marey.cleaning import without_idle
+from marey.numerics import geometry
+from marey.pipeline import Desk
 from marey.take import Take
 
 OPTIONS = {"markers": "none", "sensors": True, "rate": 50.0, "seconds": 4.0}

@@ -7,8 +7,8 @@ import pytest
 
 import marey
 from marey import synth
-from marey.solve import Desk
-from marey.solve._takes import taken
+from marey.pipeline import Desk
+from marey.pipeline.inputs import taken
 
 
 @pytest.fixture(scope="module")

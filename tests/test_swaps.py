@@ -7,8 +7,9 @@ import pytest
 from naive import swap_history
 
 import marey
-from marey import geometry, synth
-from marey.clean import find_swaps, unswapped
+from marey import synth
+from marey.cleaning import find_swaps, unswapped
+from marey.numerics import geometry
 
 SHORT = {"seconds": 5.0, "rate": 60.0}
 REAL = {"noise": 1e-3, "soft_tissue": 0.01}

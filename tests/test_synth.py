@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
-from marey import geometry, synth
-from marey.synth._angles import joint_angles, rotations, within
+from marey import synth
+from marey.numerics import geometry
+from marey.synth.performance.angles import joint_angles, rotations, within
 
 FIGURES = {
     "human": synth.human,

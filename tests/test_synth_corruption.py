@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 import marey
-from marey import geometry, synth
+from marey import synth
+from marey.numerics import geometry
 
 
 @pytest.fixture(scope="module")

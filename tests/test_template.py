@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import marey
-from marey import geometry
 from marey.errors import DataError, FormatError, OptionError
-from marey.segment import Template, read_template, segment
-from marey.segment.template import contracted
+from marey.numerics import geometry
+from marey.segmentation import Template, read_template, segment
+from marey.segmentation.template import contracted
 
 MAP = """
 [bodies]

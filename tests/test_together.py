@@ -7,8 +7,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import marey
-from marey import geometry, synth
-from marey.segment import segment
+from marey import synth
+from marey.numerics import geometry
+from marey.segmentation import segment
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import pytest
 import marey
 from marey import metrics, synth
 from marey.joints import find_links, fit_joints
-from marey.joints._intervals import windows_of
-from marey.joints._slow import slow_gaps
-from marey.joints.ball import measure_noise
-from marey.segment import segment
+from marey.joints.ball.averaged_gap import slow_gaps
+from marey.joints.ball.fit import measure_noise
+from marey.joints.temporary.windows import windows_of
+from marey.segmentation import segment
 from marey.synth.record import capture
 from marey.topology import alternatives, edge_costs, infer_tree, named_tree
 

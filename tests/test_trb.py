@@ -8,7 +8,7 @@ import pytest
 from damage import survive
 
 import marey
-from marey.io import trb
+from marey.io.formats import trb
 
 LABELS = ("Top.Head", "C7", "R.Knee.Medial", "é☃")
 
@@ -87,7 +87,7 @@ def test_everything_is_kept_to_the_bit(points, tmp_path):
 def test_a_take_is_in_metres_and_upright(points, unit, metres, up, tmp_path):
     path = saved(tmp_path, header(LABELS), *frames(points, 51))
     take = marey.read(path, unit=unit, up=up)
-    R = marey.io._world.turn_upright(up)
+    R = marey.io.units_axes.turn_upright(up)
     np.testing.assert_allclose(take.points, metres * points @ R.T, atol=1e-12)
     assert (take.rate, take.start) == (100.0, 0.5)
     assert str(take.source.rate) == "100 (stated: item 0x0103)"

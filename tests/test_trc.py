@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
-from marey.io import trc
+from marey.io.formats import trc
 
 NAMES = (
     "DataRate\tCameraRate\tNumFrames\tNumMarkers\tUnits\tOrigDataRate"

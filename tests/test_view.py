@@ -19,14 +19,15 @@ from viewing import PAGE, Browser, in_a_loop, served
 import marey
 from marey.cli import main
 from marey.edits import edit_of, read_edits, write_edits
-from marey.io import html
-from marey.io.html._page import page_of
-from marey.solve._clock import FIRST_TIME
-from marey.view import Limits, _server
-from marey.view._files import plain_name
-from marey.view._series import series_of
-from marey.view._session import Session
-from marey.view._show import Show, Source
+from marey.io.formats import html
+from marey.io.formats.html.page import page_of
+from marey.pipeline.progress import FIRST_TIME
+from marey.viewer import Limits
+from marey.viewer.server import server
+from marey.viewer.server.files import plain_name
+from marey.viewer.server.state import Show, Source
+from marey.viewer.worker.exact_values import series_of
+from marey.viewer.worker.session import Session
 
 RENAME = {"do": "rename", "name": "Lower", "to": "Bob"}
 
@@ -617,7 +618,7 @@ def test_without_its_packages_the_pip_line_is_told(monkeypatch):
 def test_what_is_not_there_is_told_before_anything_starts(tmp_path, monkeypatch):
     with pytest.raises(marey.FormatError, match="nothing there"):
         marey.view(tmp_path / "gone.c3d")
-    monkeypatch.setattr("marey.io.html._page.files", lambda _: tmp_path)
+    monkeypatch.setattr("marey.io.formats.html.page.files", lambda _: tmp_path)
     before = set(os.listdir(tmp_path))
     with pytest.raises(marey.OutputError, match="the page was not built"):
         marey.view(tmp_path, browser=False, block=False)
@@ -627,7 +628,7 @@ def test_what_is_not_there_is_told_before_anything_starts(tmp_path, monkeypatch)
 def test_the_browser_is_opened_and_ctrl_c_is_the_end(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr("webbrowser.open", asked.append)
-    monkeypatch.setattr(_server.Viewer, "wait", lambda viewer: viewer.close())
+    monkeypatch.setattr(server.Viewer, "wait", lambda viewer: viewer.close())
     with served(tmp_path, monkeypatch):
         pass
     viewer = marey.view(tmp_path)
@@ -636,8 +637,8 @@ def test_the_browser_is_opened_and_ctrl_c_is_the_end(tmp_path, monkeypatch):
 
 
 def test_the_command_line_tells_the_address_and_warns(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(_server, "read_page", lambda: page_of(PAGE))
-    monkeypatch.setattr(_server.Viewer, "wait", lambda viewer: viewer.close())
+    monkeypatch.setattr(server, "read_page", lambda: page_of(PAGE))
+    monkeypatch.setattr(server.Viewer, "wait", lambda viewer: viewer.close())
     monkeypatch.setattr("signal.signal", lambda *_: None)
     with pytest.raises(SystemExit) as stop:
         main(["view", str(tmp_path), "--no-browser", "--host", "127.0.0.2"])
@@ -669,7 +670,7 @@ def test_names_of_dropped_files_are_made_harmless(name, plain):
 
 
 def test_answers_are_json_whatever_the_numbers():
-    from marey.view._wire import framed
+    from marey.viewer.server.protocol import framed
 
     frame = framed({"value": np.nan, "deep": [np.float64("inf"), np.int64(3)]})
     assert json.loads(frame[8:]) == {"value": None, "deep": [None, 3]}

@@ -29,10 +29,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 import marey
-from marey.io.html._page import page_of
-from marey.view import Limits
-from marey.view._clients import Clients
-from marey.view._guard import Guard
+from marey.io.formats.html.page import page_of
+from marey.viewer import Limits
+from marey.viewer.server.auth import Guard
+from marey.viewer.server.clients import Clients
 
 ROUTES = [
     *[("GET", f"/{path}") for path in ("", "api/scene", "api/series", "api/state")],
@@ -405,7 +405,7 @@ def test_work_that_takes_too_long_is_stopped(folder, patch):
 
 
 BIG = """
-from marey.view._worker import limit_memory
+from marey.viewer.worker.worker import limit_memory
 limit_memory(2**30)
 try:
     bytearray(2**31)
@@ -533,8 +533,8 @@ def test_every_answer_says_what_a_page_may_do(browser):
 
 START = """
 from marey.cli import main
-from marey.io.html._page import page_of
-from marey.view import _server as server
+from marey.io.formats.html.page import page_of
+from marey.viewer.server import server as server
 server.read_page = lambda: page_of({page!r})
 main(["view", {path!r}, "--no-browser", "--port", {port!r}])
 """

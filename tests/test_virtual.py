@@ -7,7 +7,8 @@ import posed
 import pytest
 
 import marey
-from marey import geometry, synth, virtual
+from marey import synth, virtual
+from marey.numerics import geometry
 from marey.rig.lengths import bone_lengths, resized
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -247,7 +248,7 @@ def test_the_twist_of_a_straight_arm_does_not_jump(monkeypatch):
         return np.degrees(np.linalg.norm(geometry.rotation_log(step), axis=-1)).max()
 
     assert jump() < 10.0
-    monkeypatch.setattr("marey.virtual._turns.SURE", 1e-9)
+    monkeypatch.setattr("marey.virtual.rotations.SURE", 1e-9)
     assert jump() > 150.0
 
 

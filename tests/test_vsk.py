@@ -6,8 +6,8 @@ from damage import survive
 from scipy.spatial.transform import Rotation
 
 import marey
-from marey.io import vsk
-from marey.io._world import turn_upright
+from marey.io.formats import vsk
+from marey.io.units_axes import turn_upright
 
 FREE, BALL, DUMMY = "<JointFree/>", "<JointBall MEAN='0 0 0'/>", "<JointDummy/>"
 HINGE = '<JointHinge AXIS="0 2 0"/>'

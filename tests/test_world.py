@@ -9,22 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
-from marey.io import _world
-from marey.io._format import Format
-from marey.io._losses import MOTION, SKELETON, TAKE, WORDS, losses
+from marey.io import units_axes
+from marey.io.contract import Format
+from marey.io.losses import MOTION, SKELETON, TAKE, WORDS, losses
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
-units = st.sampled_from(list(_world.METRES))
-ups = st.sampled_from(list(_world.R_MAREY_FILE))
+units = st.sampled_from(list(units_axes.METRES))
+ups = st.sampled_from(list(units_axes.R_MAREY_FILE))
 quick = settings(deadline=None, max_examples=25)
 close = partial(np.testing.assert_allclose, rtol=0.0)
 
 AXES = {"x": [1, 0, 0], "y": [0, 1, 0], "z": [0, 0, 1]}
 
 
-@pytest.mark.parametrize("up", list(_world.R_MAREY_FILE))
+@pytest.mark.parametrize("up", list(units_axes.R_MAREY_FILE))
 def test_the_axis_that_points_up_becomes_z_without_a_mirror(up):
-    R = _world.turn_upright(up)
+    R = units_axes.turn_upright(up)
     axis = np.array(AXES[up[-1]]) * (-1 if up.startswith("-") else 1)
     np.testing.assert_array_equal(R @ axis, [0, 0, 1])
     np.testing.assert_array_equal(R @ R.T, np.eye(3))
@@ -36,16 +36,20 @@ def test_the_axis_that_points_up_becomes_z_without_a_mirror(up):
 def test_points_and_poses_come_back_and_agree(rng, unit, up):
     T = marey.geometry.transform_exp(rng.normal(size=(5, 2, 6)))
     T[1, 1] = np.nan
-    inside = _world.poses_in(T, unit, up)
-    close(_world.poses_out(inside, unit, up), T, atol=1e-13)
+    inside = units_axes.poses_in(T, unit, up)
+    close(units_axes.poses_out(inside, unit, up), T, atol=1e-13)
     close(
-        _world.points_in(T[..., :3, 3].copy(), unit, up), inside[..., :3, 3], atol=1e-13
+        units_axes.points_in(T[..., :3, 3].copy(), unit, up),
+        inside[..., :3, 3],
+        atol=1e-13,
     )
-    close(_world.points_out(inside[..., :3, 3], unit, up), T[..., :3, 3], atol=1e-13)
+    close(
+        units_axes.points_out(inside[..., :3, 3], unit, up), T[..., :3, 3], atol=1e-13
+    )
     # A pose still carries the sensor's own points to the right place.
     point = rng.normal(size=3)
-    there = _world.points_in(marey.geometry.apply(T, point), unit, up)
-    scaled = _world.metres(unit) * point
+    there = units_axes.points_in(marey.geometry.apply(T, point), unit, up)
+    scaled = units_axes.metres(unit) * point
     close(there, marey.geometry.apply(inside, scaled), atol=1e-13)
 
 
@@ -54,18 +58,18 @@ def test_points_and_poses_come_back_and_agree(rng, unit, up):
     [("Millimeters", "mm"), (" (cm) ", "cm"), ("[m]", "m"), ("INCHES", "in")],
 )
 def test_units_are_known_by_their_spellings(word, unit):
-    assert _world.unit_named(word) == unit
-    assert _world.metres(word) == _world.METRES[unit]
+    assert units_axes.unit_named(word) == unit
+    assert units_axes.metres(word) == units_axes.METRES[unit]
 
 
 def test_what_is_no_unit_and_no_axis_is_refused():
-    assert _world.unit_named("furlong") is None
+    assert units_axes.unit_named("furlong") is None
     with pytest.raises(
         marey.OptionError, match="unit: found 'furlong', need one of mm"
     ):
-        _world.metres("furlong")
+        units_axes.metres("furlong")
     with pytest.raises(marey.OptionError, match="up: found 'w', need one of z, -z"):
-        _world.turn_upright("w")
+        units_axes.turn_upright("w")
 
 
 # --- losses --------------------------------------------------------------------------

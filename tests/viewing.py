@@ -10,8 +10,8 @@ import httpx
 from websockets.sync.client import connect
 
 import marey
-from marey.io.html._page import page_of
-from marey.view import _server
+from marey.io.formats.html.page import page_of
+from marey.viewer.server import server
 
 PAGE = """<!doctype html>
 <html>
@@ -30,7 +30,7 @@ PAGE = """<!doctype html>
 @contextlib.contextmanager
 def served(thing, monkeypatch, **options):
     """A viewer with a small page in the place of the one that is built."""
-    monkeypatch.setattr(_server, "read_page", lambda: page_of(PAGE))
+    monkeypatch.setattr(server, "read_page", lambda: page_of(PAGE))
     with marey.view(thing, browser=False, block=False, **options) as viewer:
         yield viewer
 

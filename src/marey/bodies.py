@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey import geometry
+from marey.numerics import geometry
 from marey.report import Finding
 from marey.take import Take
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from marey.errors import FormatError, OptionError, printable
-from marey.io._atomic import check_target, write_atomic
+from marey.io.atomic import check_target, write_atomic
 
 Do = Literal[
     "reroot",

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Float
 
-from marey import geometry
 from marey.errors import DataError, OptionError
+from marey.numerics import geometry
 from marey.skeleton import Skeleton
 from marey.take import Source
 

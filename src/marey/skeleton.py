@@ -7,8 +7,8 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey import geometry
 from marey.errors import DataError
+from marey.numerics import geometry
 from marey.take import Take, columns_of
 
 Kind = Literal["root", "ball", "universal", "hinge", "fixed"]

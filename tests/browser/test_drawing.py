@@ -6,7 +6,7 @@ import pytest
 from tabs import outcome, rename
 
 import marey
-from marey.io import html
+from marey.io.formats import html
 
 COUNTED = """(() => {
   const kinds = ["Buffer", "VertexArray", "Texture", "Program", "Shader"];

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import marey
-from marey import geometry, synth
-from marey.io import html
+from marey import synth
+from marey.io.formats import html
+from marey.numerics import geometry
 from marey.take import Take
 
 

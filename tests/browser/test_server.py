@@ -9,8 +9,8 @@ import samples
 from tabs import Tab
 
 import marey
-from marey.io import html
-from marey.view import Limits
+from marey.io.formats import html
+from marey.viewer import Limits
 
 EVIL = """<!doctype html><title>evil</title><script>
 const at = new URL(location).searchParams.get("at");

@@ -8,8 +8,8 @@ import pytest
 from joint_samples import CENTER_A, CENTER_B
 
 import marey
-from marey import geometry
 from marey.joints import REGISTRY
+from marey.numerics import geometry
 
 METHODS = tuple(REGISTRY)
 pytestmark = pytest.mark.parametrize("method", METHODS)

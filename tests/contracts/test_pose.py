@@ -7,11 +7,12 @@ import posed
 import pytest
 
 import marey
-from marey import geometry, synth
+from marey import synth
+from marey.numerics import geometry
 from marey.pose import REGISTRY, fit_pose
-from marey.pose.bfgs import BfgsOptions
-from marey.pose.gauss_newton import GaussNewtonOptions
-from marey.pose.physics import PhysicsOptions
+from marey.pose.bfgs.fit import BfgsOptions
+from marey.pose.gauss_newton.fit import GaussNewtonOptions
+from marey.pose.physics.fit import PhysicsOptions
 from marey.pose.playback import PlaybackOptions
 
 METHODS = tuple(REGISTRY)

@@ -4,12 +4,13 @@ import numpy as np
 import presented
 import pytest
 
-from marey import papers, robust, synth
+from marey import papers, synth
+from marey.numerics import robust
 from marey.papers import Effort
-from marey.papers import _bodenheimer_lengths as lengths
-from marey.papers import _bodenheimer_poses as poses
-from marey.papers import _bodenheimer_takes as takes
-from marey.papers import _bodenheimer_virtual as layouts
+from marey.papers.bodenheimer1997 import lengths as lengths
+from marey.papers.bodenheimer1997 import poses as poses
+from marey.papers.bodenheimer1997 import takes as takes
+from marey.papers.bodenheimer1997 import virtual as layouts
 from marey.pose.reference import joint_use
 
 QUICK = Effort(quick=True)

@@ -6,12 +6,12 @@ import pytest
 import marey
 from marey import synth
 from marey.papers import Effort
-from marey.papers import _deaguiar_clusters as clusters
-from marey.papers import _deaguiar_cmu as cmu
-from marey.papers import _deaguiar_figures as figures
-from marey.papers import _deaguiar_people as people
-from marey.papers import _deaguiar_stick as stick
-from marey.papers import _deaguiar_times as times
+from marey.papers.deaguiar2006 import clusters as clusters
+from marey.papers.deaguiar2006 import cmu as cmu
+from marey.papers.deaguiar2006 import figures as figures
+from marey.papers.deaguiar2006 import people as people
+from marey.papers.deaguiar2006 import stick as stick
+from marey.papers.deaguiar2006 import times as times
 
 PUBLISHED = 0.03
 """Mean joint error of the paper's robot and snowman, as a share of their height."""

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from marey import geometry
-from marey.joints.gdke import SphereAccumulator, fit_sphere
-from marey.papers import Effort, _knight_arcs, experiments
-from marey.papers import _knight_samples as samples
-from marey.papers._knight_joints import hip
-from marey.papers._knight_sphere import draw_runs
+from marey.joints.sphere.gdke import SphereAccumulator, fit_sphere
+from marey.numerics import geometry
+from marey.papers import Effort, experiments
+from marey.papers.knight2007 import arcs as _knight_arcs
+from marey.papers.knight2007 import samples as samples
+from marey.papers.knight2007.joints import hip
+from marey.papers.knight2007.sphere import draw_runs
 
 
 def whole_sphere(rng, n_points, noise):
@@ -218,8 +219,8 @@ def test_circles_cylinders_and_kinds(monkeypatch):
 
 
 def test_a_hip_is_at_its_bound_and_the_paper_far_off(monkeypatch):
-    monkeypatch.setattr("marey.papers._knight_joints.MARKER_NOISES", (1.0,))
-    monkeypatch.setattr("marey.papers._knight_joints.THIGH_SWINGS", (5.0, 20.0))
+    monkeypatch.setattr("marey.papers.knight2007.joints.MARKER_NOISES", (1.0,))
+    monkeypatch.setattr("marey.papers.knight2007.joints.THIGH_SWINGS", (5.0, 20.0))
     experiment = hip(Effort(quick=True))
     (table,) = experiment.tables.values()
     # Ten runs know an error to 13 %.

@@ -8,12 +8,12 @@ import pytest
 import marey
 from marey.joints import residuals, rigid_pair
 from marey.papers import Effort
-from marey.papers import _obrien_accuracy as accuracy
-from marey.papers import _obrien_exact as exact
-from marey.papers import _obrien_hierarchy as hierarchy
-from marey.papers import _obrien_linkage as linkage
-from marey.papers import _obrien_people as people
-from marey.papers import _obrien_slips as slips
+from marey.papers.obrien2000 import accuracy as accuracy
+from marey.papers.obrien2000 import exact as exact
+from marey.papers.obrien2000 import hierarchy as hierarchy
+from marey.papers.obrien2000 import linkage as linkage
+from marey.papers.obrien2000 import people as people
+from marey.papers.obrien2000 import slips as slips
 
 
 def table_1_errors(**noise):

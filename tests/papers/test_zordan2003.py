@@ -6,8 +6,8 @@ import pytest
 
 from marey import papers
 from marey.papers import Effort
-from marey.papers import _zordan_examples as examples
-from marey.papers._zordan_pictures import spaced
+from marey.papers.zordan2003 import examples as examples
+from marey.papers.zordan2003.pictures import spaced
 
 QUICK = Effort(quick=True)
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.io import loadmat
 
 import marey
-from marey.io._world import points_in
+from marey.io.units_axes import points_in
 
 MILLIMETRE = 1e-3
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from c3d_oracles import facts, read_elsewhere
 
-from marey import geometry
 from marey.errors import FormatError
-from marey.io._format import File, ReadOptions, WriteOptions
-from marey.io.c3d import FORMAT, load
+from marey.io.contract import File, ReadOptions, WriteOptions
+from marey.io.formats.c3d import FORMAT, load
+from marey.numerics import geometry
 
 # Where we differ from the manifest, which took its facts from ezc3d and py-c3d:
 # points, frames, rate, share of points unseen, and why.

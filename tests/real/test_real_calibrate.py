@@ -13,11 +13,11 @@ import pytest
 from real.loaders import reference_frames, reference_joints
 
 import marey
-from marey import geometry
-from marey.calibrate import CalibrateOptions, _calibrated, calibrate
-from marey.calibrate._adjust import rests, settled
-from marey.calibrate._poses import first_poses
-from marey.calibrate._problem import problem_of
+from marey.calibration import CalibrateOptions, _calibrated, calibrate
+from marey.calibration.init.poses import first_poses
+from marey.calibration.problem import problem_of
+from marey.calibration.solver.levenberg_marquardt import rests, settled
+from marey.numerics import geometry
 from marey.topology import named_tree
 
 ADDBIO = "addbio_{}/{}.trc"

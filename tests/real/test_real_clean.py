@@ -7,7 +7,7 @@ import pytest
 from real.loaders import load_hinge
 
 import marey
-from marey.clean import (
+from marey.cleaning import (
     find_marker_slips,
     find_outliers,
     find_slips,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import marey
-from marey.pose.contact import find_footing, with_contacts
+from marey.pose.contact.footing import find_footing, with_contacts
 
 # Steps in each walk, of both feet, begun and cut ones included.
 WALKS = {

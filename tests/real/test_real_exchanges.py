@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import marey
-from marey.calibrate import CalibrateOptions, calibrate
-from marey.clean import clean, find_exchanges, unexchanged
+from marey.calibration import CalibrateOptions, calibrate
+from marey.cleaning import clean, find_exchanges, unexchanged
 from marey.topology import named_tree
 
 # Takes of one subject and session each, or of several sessions.

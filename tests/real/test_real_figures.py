@@ -7,7 +7,7 @@ from real import loaders, optical
 import marey
 from marey.joints import fit_joints
 from marey.rig.ground import ground_of
-from marey.segment import segment
+from marey.segmentation import segment
 from marey.topology import infer_tree
 
 # --- animals: points that are joints --------------------------------------------------

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import marey
-from marey import geometry
 from marey.joints import fit_joints
-from marey.joints.hierarchy import estimate_hierarchy
-from marey.segment import segment
+from marey.joints.hierarchy.estimate import estimate_hierarchy
+from marey.numerics import geometry
+from marey.segmentation import segment
 from marey.topology import infer_tree
 
 CHAIN = ("static", "upper", "middle", "lower")

@@ -8,8 +8,8 @@ import pytest
 from real.optical import SETS, adjusted_rand, contracted, matched, tolerant
 
 import marey
-from marey.segment import read_template, segment
-from marey.segment.labels import bodies_of_labels, recognised
+from marey.segmentation import read_template, segment
+from marey.segmentation.labels.match import bodies_of_labels, recognised
 
 KNOWN = {
     **dict.fromkeys([name for name in SETS if name.startswith("cmu")], "Plug-in Gait"),

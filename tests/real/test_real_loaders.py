@@ -5,7 +5,7 @@ import pytest
 from real import loaders
 
 import marey
-from marey.geometry import inverse, rotation_log
+from marey.numerics.geometry import inverse, rotation_log
 
 CMU = ("cmu/01_01", "cmu/02_01", "cmu/02_05", "cmu/07_01", "cmu/07_12", "cmu/16_07")
 SOLVED = (*CMU, "hdm05/HDM_dg_06-03_03_120")

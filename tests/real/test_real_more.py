@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import marey
-from marey.io import trb, vsk
+from marey.io.formats import trb, vsk
 
 # A joint of the BVH by the segment of the MVNX that it turns.
 BVH_JOINTS = {

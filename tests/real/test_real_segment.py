@@ -7,10 +7,10 @@ import pytest
 from real import called, optical
 
 from marey import fit_joints, infer_tree
+from marey.pipeline.tree_choice import likelier
 from marey.rig import renamed
-from marey.segment import segment
-from marey.segment._assembly import assembled
-from marey.solve._looks import likelier
+from marey.segmentation import segment
+from marey.segmentation.body_poses import assembled
 
 FULL_BODY = [
     name

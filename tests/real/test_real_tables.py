@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import marey
-from marey.geometry import apply, inverse
+from marey.numerics.geometry import apply, inverse
 
 RIGID_BODY = "sixdof_motive_csv/sample_optitrack_take.csv"
 SKELETON = "sixdof_motive_csv/gaga_skeleton_bones_v1.25.csv"

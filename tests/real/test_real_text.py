@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import marey
-from marey.io import trc
+from marey.io.formats import trc
 
 TRC = {
     # frames, markers, rate, unit, missing share, first time

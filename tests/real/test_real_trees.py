@@ -12,9 +12,9 @@ import pytest
 from real import loaders
 
 import marey
-from marey import geometry
 from marey.joints import fit_joints
-from marey.segment import segment
+from marey.numerics import geometry
+from marey.segmentation import segment
 from marey.topology import infer_tree, named_tree
 
 

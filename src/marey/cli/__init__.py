@@ -13,10 +13,10 @@ from typing import Annotated, Any
 from cyclopts import CycloptsError, Parameter
 from rich.markup import escape
 
-from marey.cli import _convert_command as _convert_command
-from marey.cli import _solve_command as _solve_command
-from marey.cli import _view_command as _view_command
-from marey.cli._app import (
+from marey.cli import convert_command as convert_command
+from marey.cli import solve_command as solve_command
+from marey.cli import view_command as view_command
+from marey.cli.application import (
     DOUBTFUL,
     GOOD,
     PARTLY,
@@ -47,7 +47,7 @@ def info(
     json_: Json = False,
 ) -> int:
     """Say what files are: markers, frames, units and how they were found, gaps."""
-    from marey.cli._describe import describe, render
+    from marey.cli.describe import describe, render
 
     described: list[dict[str, Any]] = []
     failed = 0
@@ -85,7 +85,7 @@ def demo(
     seed: Annotated[int, Parameter(help="Another number, another performer.")] = 0,
 ) -> int:
     """Make a performer, record it, write the files and say what was made."""
-    from marey.cli._demo import run
+    from marey.cli.demo_command import run
 
     run(out, folder, seconds=seconds, seed=seed)
     return GOOD
@@ -94,7 +94,7 @@ def demo(
 @app.command
 def doctor(*, json_: Json = False) -> int:
     """Say what this installation has: versions, extras and what is missing."""
-    from marey.cli._doctor import examine, render
+    from marey.cli.doctor_command import examine, render
 
     found = examine()
     if json_:
@@ -122,16 +122,16 @@ def papers(
     json_: Json = False,
 ) -> int:
     """Rebuild a paper's experiments: its numbers beside ours, tables and figures."""
-    from marey.cli import _papers
+    from marey.cli import papers_command
     from marey.papers import Effort
 
     if not paper:
         if json_:
-            out.print_json(json.dumps(_papers.listing_data()))
+            out.print_json(json.dumps(papers_command.listing_data()))
         else:
-            out.print(_papers.listing())
+            out.print(papers_command.listing())
         return GOOD
-    found = _papers.rebuild(
+    found = papers_command.rebuild(
         paper,
         Effort(quick=quick, seed=seed),
         only=only,

@@ -1,21 +1,21 @@
 """Reading and writing recordings, motions and skeletons.
 
 The format of a file is recognised by its content; the suffix decides only between
-formats that look alike. A new format is one file in this folder and one line below.
+formats that look alike. A new format is one file in `formats/` and one line in
+`registry.py`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cache
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from marey.errors import DataError, FormatError, OptionError
-from marey.io._atomic import check_target, write_atomic
-from marey.io._format import (
+from marey.io import registry
+from marey.io.atomic import check_target, write_atomic
+from marey.io.contract import (
     BYTE_ORDER_MARKS,
     HEAD,
     File,
@@ -25,7 +25,7 @@ from marey.io._format import (
     WriteOptions,
     plain_text,
 )
-from marey.io._losses import losses
+from marey.io.losses import losses
 from marey.motion import Motion
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -34,19 +34,6 @@ from marey.take import Take
 
 Noun = Take | Motion | Skeleton | Solution
 NOUNS = {"take": Take, "motion": Motion, "skeleton": Skeleton, "solution": Solution}
-
-# Asked in this order. The table reader comes last: it takes any table of numbers.
-REGISTRY = (
-    *("c3d", "npz", "parquet", "trb"),
-    *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel", "html"),
-    *("motive", "qualisys", "storage", "csv"),
-)
-
-
-@cache
-def formats() -> tuple[Format, ...]:
-    """Return every format, in the order in which they are asked about a file."""
-    return tuple(import_module(f"marey.io.{name}").FORMAT for name in REGISTRY)
 
 
 def read(
@@ -162,7 +149,7 @@ def load(path: str | PathLike[str]) -> Any:
         raise FormatError(
             path, expected="a .marey file", found=found.title, format=found.name
         )
-    return import_module("marey.io.npz").load(path)
+    return import_module("marey.io.formats.npz").load(path)
 
 
 def write(
@@ -256,7 +243,7 @@ def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
     path = Path(path)
     head = _head(path)
     suffix = path.suffix.lower()
-    matches = [f for f in formats() if f.sniff(head)]
+    matches = [f for f in registry.formats() if f.sniff(head)]
     # Of several that recognise the content, the one with the file's own suffix.
     matches.sort(key=lambda f: suffix not in f.suffixes)
     able = [f for f in matches if not needs or any(getattr(f, n) for n in needs)]
@@ -264,7 +251,7 @@ def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
         return able[0]
     if matches:
         raise _cannot_hold(path, matches[0], needs[0])
-    known = (f.name for f in formats() if f.reads)
+    known = (f.name for f in registry.formats() if f.reads)
     raise FormatError(
         path,
         expected=f"one of the formats {', '.join(known)}",
@@ -313,10 +300,10 @@ def _head(path: Path) -> bytes:
 
 
 def _format_named(name: str) -> Format:
-    for known in formats():
+    for known in registry.formats():
         if known.name == name:
             return known
-    names = ", ".join(known.name for known in formats())
+    names = ", ".join(known.name for known in registry.formats())
     raise OptionError("format", found=name, needed=f"one of {names}")
 
 
@@ -327,7 +314,11 @@ def format_of_suffix(path: Path) -> Format:
         OptionError: If no format has it.
     """
     # A format that is only read may share its suffix with one that is written.
-    able = [f for f in formats() if any(getattr(f, f"write_{noun}") for noun in NOUNS)]
+    able = [
+        f
+        for f in registry.formats()
+        if any(getattr(f, f"write_{noun}") for noun in NOUNS)
+    ]
     for known in able:
         if any(path.name.lower().endswith(suffix) for suffix in known.suffixes):
             return known
@@ -339,7 +330,7 @@ def _rendered(thing: Noun, chosen: Format, options: WriteOptions) -> Output:
     what = next(name for name, noun in NOUNS.items() if isinstance(thing, noun))
     writer = getattr(chosen, f"write_{what}")
     if writer is None:
-        able = [f.name for f in formats() if getattr(f, f"write_{what}")]
+        able = [f.name for f in registry.formats() if getattr(f, f"write_{what}")]
         raise OptionError(
             "format",
             found=chosen.name,

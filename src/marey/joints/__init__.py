@@ -9,27 +9,27 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
+from marey.anatomy.joint_names import spoken as spoken
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
 from marey.joint_fits import JointFits as JointFits
-from marey.joints._findings import differing_takes as differing_takes
-from marey.joints._findings import findings as findings
-from marey.joints._levelled import levelled as levelled
-from marey.joints._pinned import pinned
-from marey.joints._residuals import Homogeneity as Homogeneity
-from marey.joints._residuals import RigidPair as RigidPair
-from marey.joints._residuals import homogeneity as homogeneity
-from marey.joints._residuals import residuals as residuals
-from marey.joints._residuals import rigid_pair as rigid_pair
-from marey.joints._slack import slack_of
-from marey.joints._words import spoken as spoken
-from marey.joints.links import find_links as find_links
-from marey.joints.soft import firmed as firmed
+from marey.joints.common_markers import levelled as levelled
+from marey.joints.findings import differing_takes as differing_takes
+from marey.joints.findings import findings as findings
+from marey.joints.keypoint_joints import pinned
+from marey.joints.marker_looseness import slack_of
+from marey.joints.residuals import Homogeneity as Homogeneity
+from marey.joints.residuals import RigidPair as RigidPair
+from marey.joints.residuals import homogeneity as homogeneity
+from marey.joints.residuals import residuals as residuals
+from marey.joints.residuals import rigid_pair as rigid_pair
+from marey.joints.temporary.fit import find_links as find_links
+from marey.joints.underdetermined import firmed as firmed
 
 REGISTRY = {
-    "ball": "marey.joints.ball",
-    "gdke": "marey.joints.gdke",
-    "distance": "marey.joints.distance",
+    "ball": "marey.joints.ball.fit",
+    "gdke": "marey.joints.sphere.gdke",
+    "distance": "marey.joints.distance.fit",
 }
 
 

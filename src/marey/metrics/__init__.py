@@ -12,25 +12,25 @@ import numpy as np
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
 from marey.joint_fits import JointFits
-from marey.metrics._match import adjusted_rand_index as adjusted_rand_index
-from marey.metrics._match import match_bodies as match_bodies
-from marey.metrics._match import match_joints, match_paths, match_poses
-from marey.metrics._motion import compare_motion as compare_motion
-from marey.metrics._scores import BodiesScore as BodiesScore
-from marey.metrics._scores import JointsScore as JointsScore
-from marey.metrics._scores import MotionScore as MotionScore
-from marey.metrics._scores import Score as Score
-from marey.metrics._scores import SkeletonScore as SkeletonScore
-from marey.metrics._scores import SolutionScore as SolutionScore
-from marey.metrics._scores import TreeScore as TreeScore
-from marey.metrics._stages import compare_bodies as compare_bodies
-from marey.metrics._stages import compare_joints as compare_joints
-from marey.metrics._stages import compare_lengths, joint_distances
-from marey.metrics._stages import compare_tree as compare_tree
+from marey.metrics.match import adjusted_rand_index as adjusted_rand_index
+from marey.metrics.match import match_bodies as match_bodies
+from marey.metrics.match import match_joints, match_paths, match_poses
+from marey.metrics.motion import compare_motion as compare_motion
+from marey.metrics.scores import BodiesScore as BodiesScore
+from marey.metrics.scores import JointsScore as JointsScore
+from marey.metrics.scores import MotionScore as MotionScore
+from marey.metrics.scores import Score as Score
+from marey.metrics.scores import SkeletonScore as SkeletonScore
+from marey.metrics.scores import SolutionScore as SolutionScore
+from marey.metrics.scores import TreeScore as TreeScore
+from marey.metrics.stages import compare_bodies as compare_bodies
+from marey.metrics.stages import compare_joints as compare_joints
+from marey.metrics.stages import compare_lengths, joint_distances
+from marey.metrics.stages import compare_tree as compare_tree
 from marey.motion import Motion
 from marey.skeleton import Skeleton, marker_columns
 from marey.solution import Solution
-from marey.synth._figure import Figure
+from marey.synth.figures.figure import Figure
 from marey.synth.truth import Recording, Truth
 from marey.tree import Tree
 

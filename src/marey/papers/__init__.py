@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 
 from marey.errors import OptionError
-from marey.papers._experiment import Drawing as Drawing
-from marey.papers._experiment import Effort as Effort
-from marey.papers._experiment import Experiment as Experiment
+from marey.papers.experiment import Drawing as Drawing
+from marey.papers.experiment import Effort as Effort
+from marey.papers.experiment import Experiment as Experiment
 
 REGISTRY = {
-    "obrien2000": "marey.papers.obrien2000",
-    "knight2007": "marey.papers.knight2007",
-    "deaguiar2006": "marey.papers.deaguiar2006",
-    "bodenheimer1997": "marey.papers.bodenheimer1997",
-    "zordan2003": "marey.papers.zordan2003",
+    "obrien2000": "marey.papers.obrien2000.experiments",
+    "knight2007": "marey.papers.knight2007.experiments",
+    "deaguiar2006": "marey.papers.deaguiar2006.experiments",
+    "bodenheimer1997": "marey.papers.bodenheimer1997.experiments",
+    "zordan2003": "marey.papers.zordan2003.experiments",
 }
 
 

@@ -7,8 +7,8 @@ Every function returns a `matplotlib.figure.Figure` of its own: no window opens,
 nothing that matplotlib keeps for its user is changed.
 """
 
-from marey.plot._clustering import clustering as clustering
-from marey.plot._lengths import lengths as lengths
-from marey.plot._residuals import residuals as residuals
-from marey.plot._save import save as save
-from marey.plot._skeleton import skeleton as skeleton
+from marey.plot.clustering_plot import clustering as clustering
+from marey.plot.length_plot import lengths as lengths
+from marey.plot.residual_plot import residuals as residuals
+from marey.plot.saving import save as save
+from marey.plot.skeleton_plot import skeleton as skeleton

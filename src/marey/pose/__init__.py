@@ -14,15 +14,15 @@ from jaxtyping import Bool
 
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
-from marey.pose.contact import Floor, with_contacts
+from marey.pose.contact.footing import Floor, with_contacts
 from marey.report import Finding
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take, columns_of
 
 REGISTRY = {
-    "gauss_newton": "marey.pose.gauss_newton",
-    "bfgs": "marey.pose.bfgs",
-    "physics": "marey.pose.physics",
+    "gauss_newton": "marey.pose.gauss_newton.fit",
+    "bfgs": "marey.pose.bfgs.fit",
+    "physics": "marey.pose.physics.fit",
     "playback": "marey.pose.playback",
 }
 
@@ -52,7 +52,7 @@ def solve_pose(
             that `marey.rig.lengths.wild_joints` tags.
         contacts: Whether feet, and all else that stands on something, are found and
             held where they stand; `Motion.contacts` then has the plants. See
-            `marey.pose.contact`.
+            `marey.pose.contact.footing`.
         **options: Fields of the method's options.
 
     Raises:

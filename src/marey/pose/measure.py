@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from marey import geometry
+from marey.articulated.tables import nodes_of
+from marey.articulated.targets import worn
 from marey.motion import Motion
-from marey.pose._targets import worn
-from marey.pose._tree import nodes_of
-from marey.pose.contact import footing_of
+from marey.numerics import geometry
+from marey.pose.contact.footing import footing_of
 from marey.take import Take
 
 Array = np.ndarray

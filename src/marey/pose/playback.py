@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from marey import geometry
 from marey.errors import DataError
 from marey.motion import Motion
-from marey.pose._options import PlaybackOptions as PlaybackOptions
-from marey.pose._options import options_of
+from marey.numerics import geometry
+from marey.pose.options import PlaybackOptions as PlaybackOptions
+from marey.pose.options import options_of
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take

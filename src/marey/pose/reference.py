@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey import geometry
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
+from marey.numerics import geometry
 
 Array = np.ndarray
 Keys = Sequence[tuple[float, float]]

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from marey import geometry
+from marey.anatomy.naming import Figure, Naming, named
 from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits
-from marey.rig._parts import Part, leaves_of, ordered, parts_of
-from marey.rig._rest import rest_frame, rest_rotations, t_pose
-from marey.rig.naming import Figure, Naming, named
+from marey.numerics import geometry
+from marey.rig.joint_records import Part, leaves_of, ordered, parts_of
+from marey.rig.rest_pose import rest_frame, rest_rotations, t_pose
 from marey.skeleton import Kind, Skeleton
 from marey.tree import Tree
 

@@ -16,8 +16,8 @@ from functools import partial
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey import robust
 from marey.errors import DataError
+from marey.numerics import robust
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
@@ -40,7 +40,7 @@ def bone_lengths(
     Args:
         positions: Joints in every frame, in metres; NaN where unknown.
         parent: Parent of each joint; -1 = root.
-        method: An estimator of `marey.robust.location`: "median"; "mean"; "huber":
+        method: An estimator of `marey.numerics.robust.location`: "median"; "mean"; "huber":
             the one-step M-estimator of Bodenheimer1997, Sec. 3.1, which a wrong length
             moves by no more than a slightly wrong one; "tukey": the biweight, which
             far lengths do not move at all.
@@ -126,7 +126,7 @@ def wild_joints(
         positions: Joints in every frame, in metres; NaN where unknown.
         parent: Parent of each joint; -1 = root.
         wild: Scales of a length beyond which it is an outlier; see
-            `marey.robust.tagged`.
+            `marey.numerics.robust.tagged`.
         doubtful: The same next to an outlier.
 
     Raises:

@@ -6,21 +6,21 @@ take = figure.record("walk", markers="sparse41", noise=1e-3, gaps=0.1)
 take.truth.points, take.truth.marker_joint, take.truth.log
 """
 
-from marey.synth._figure import Figure as Figure
-from marey.synth._figure import Limb as Limb
-from marey.synth._shapes import Shape as Shape
-from marey.synth.corrupt import Corruption as Corruption
-from marey.synth.figures import hinge_pair as hinge_pair
-from marey.synth.figures import human as human
-from marey.synth.figures import linkage as linkage
-from marey.synth.figures import pendulum as pendulum
-from marey.synth.figures import quadruped as quadruped
-from marey.synth.figures import robot as robot
-from marey.synth.figures import snowman as snowman
-from marey.synth.figures import universal_pair as universal_pair
+from marey.synth.corruption.options import Corruption as Corruption
+from marey.synth.figures.figure import Figure as Figure
+from marey.synth.figures.figure import Limb as Limb
+from marey.synth.figures.figures import hinge_pair as hinge_pair
+from marey.synth.figures.figures import human as human
+from marey.synth.figures.figures import linkage as linkage
+from marey.synth.figures.figures import pendulum as pendulum
+from marey.synth.figures.figures import quadruped as quadruped
+from marey.synth.figures.figures import robot as robot
+from marey.synth.figures.figures import snowman as snowman
+from marey.synth.figures.figures import universal_pair as universal_pair
+from marey.synth.figures.surfaces import Shape as Shape
 from marey.synth.markers import place_markers as place_markers
 from marey.synth.markers import place_sensors as place_sensors
-from marey.synth.motions import MOTIONS as MOTIONS
+from marey.synth.performance.motions import MOTIONS as MOTIONS
 from marey.synth.record import capture as capture
 from marey.synth.record import record as record
 from marey.synth.scenes import prop as prop

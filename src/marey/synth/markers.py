@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey import geometry
 from marey.errors import OptionError
-from marey.synth._figure import Figure
-from marey.synth._shapes import Shape
+from marey.numerics import geometry
+from marey.synth.figures.figure import Figure
+from marey.synth.figures.surfaces import Shape
 
 # The centre of a marker is this far off the skin, in metres.
 MARKER_RADIUS = 0.007

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from marey import geometry
 from marey.motion import Motion
-from marey.synth._effects import corrupt
-from marey.synth._figure import Figure
-from marey.synth._work import Work
-from marey.synth.corrupt import Corruption, corruption_of
+from marey.numerics import geometry
+from marey.synth.corruption.options import Corruption, corruption_of
+from marey.synth.corruption.order import corrupt
+from marey.synth.corruption.state import Work
+from marey.synth.figures.figure import Figure
 from marey.synth.markers import place_markers, place_sensors
 from marey.synth.truth import Link, Recording, Truth
 from marey.take import Fact, Source

@@ -6,16 +6,24 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from marey import geometry
 from marey.errors import OptionError
 from marey.motion import Contact, Motion
-from marey.synth._build import Flesh, Row, Y, Z, neutral_of, shapes_of, skeleton_of
-from marey.synth._curves import pulse, rise
-from marey.synth._figure import Figure, Limb, Pose, as_motion, sample_times
-from marey.synth._limbs import place_limb, world_of
-from marey.synth.corrupt import corruption_of
-from marey.synth.figures import human
-from marey.synth.motions import eased_root, standing, tip_contacts
+from marey.numerics import geometry
+from marey.synth.corruption.options import corruption_of
+from marey.synth.figures.build import (
+    Flesh,
+    Row,
+    Y,
+    Z,
+    neutral_of,
+    shapes_of,
+    skeleton_of,
+)
+from marey.synth.figures.figure import Figure, Limb, Pose, as_motion, sample_times
+from marey.synth.figures.figures import human
+from marey.synth.performance.curves import pulse, rise
+from marey.synth.performance.limbs import place_limb, world_of
+from marey.synth.performance.motions import eased_root, standing, tip_contacts
 from marey.synth.record import Sensors, capture
 from marey.synth.truth import Link, Recording
 

@@ -13,7 +13,7 @@ from marey.skeleton import Skeleton
 from marey.take import Take
 
 if TYPE_CHECKING:
-    from marey.synth._figure import Figure
+    from marey.synth.figures.figure import Figure
 
 
 @dataclass(frozen=True, slots=True)

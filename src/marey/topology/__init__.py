@@ -13,7 +13,9 @@ from jaxtyping import Bool, Float
 
 from marey.errors import DataError, OptionError
 from marey.joint_fits import JointFits
-from marey.topology._forest import (
+from marey.topology.loops import LOOSEST_LOOP as LOOSEST_LOOP
+from marey.topology.loops import loops
+from marey.topology.spanning_forest import (
     DOUBT,
     across,
     doubtful_strangers,
@@ -23,10 +25,8 @@ from marey.topology._forest import (
     neighbours,
     spanning_edges,
 )
-from marey.topology._loops import LOOSEST_LOOP as LOOSEST_LOOP
-from marey.topology._loops import loops
-from marey.topology._weights import edge_costs as edge_costs
-from marey.topology._weights import least, resolved, strangers
+from marey.topology.weights import edge_costs as edge_costs
+from marey.topology.weights import least, resolved, strangers
 from marey.tree import Tree
 
 SMALLEST_GAP = 0.05

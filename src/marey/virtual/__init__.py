@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float
 
-from marey import geometry, robust
 from marey.errors import DataError
+from marey.numerics import geometry, robust
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
-from marey.virtual._limbs import LAYOUTS as LAYOUTS
-from marey.virtual._limbs import Limb as Limb
-from marey.virtual._limbs import bend_axis, check_limbs, drivers, limbs_of
-from marey.virtual._turns import swung, twisted, unit
+from marey.virtual.limbs import LAYOUTS as LAYOUTS
+from marey.virtual.limbs import Limb as Limb
+from marey.virtual.limbs import bend_axis, check_limbs, drivers, limbs_of
+from marey.virtual.rotations import swung, twisted, unit
 from marey.virtual.zero import zeroed as zeroed
 
 Array = np.ndarray
@@ -83,7 +83,7 @@ class VirtualMotion:
         it drives is tagged. What no gap shows, such as a hand's rotation, is not told.
 
         Args:
-            wild: Scales of a gap beyond which it is wild; see `marey.robust.tagged`.
+            wild: Scales of a gap beyond which it is wild; see `marey.numerics.robust.tagged`.
             doubtful: The same next to a wild one.
         """
         driven = drivers(self.skeleton, self.limbs)

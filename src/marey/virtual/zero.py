@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from marey import geometry
 from marey.errors import DataError
+from marey.numerics import geometry
 from marey.skeleton import Skeleton
 
 Array = np.ndarray

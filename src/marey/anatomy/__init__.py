@@ -1,0 +1,1 @@
+"""What is known about people and animals: names, sides, limits and masses."""

@@ -1,0 +1,1 @@
+"""Compiled kinematics of a tree of joints: tables, targets, limits, sparse factor."""

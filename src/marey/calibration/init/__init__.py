@@ -1,0 +1,1 @@
+"""Starting values of a calibration."""

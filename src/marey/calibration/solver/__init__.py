@@ -1,0 +1,1 @@
+"""Levenberg-Marquardt with the poses eliminated by the Schur complement."""

@@ -1,0 +1,1 @@
+"""Sensors and markers that slip on the body."""

@@ -1,0 +1,1 @@
+"""Labels that swap their markers, within a take and between takes."""

@@ -1,0 +1,205 @@
+"""What `marey info` says about a file: as data, and as something pleasant to read."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from marey.cli.style import COLOURS
+from marey.errors import FormatError, printable
+from marey.io import read, read_motion, read_skeleton, recognise
+from marey.skeleton import Skeleton
+from marey.take import Source, Take
+
+SHADES = " ░▒▓█"
+STRIP = 60
+"""Width of the picture of gaps, in characters."""
+
+MOST_ROWS = 8
+
+
+def describe(path: Path, **overrides: Any) -> dict[str, Any]:
+    """Return what a file holds, ready for JSON.
+
+    Args:
+        path: The file.
+        **overrides: `unit`, `up`, `rate` and `columns` of `marey.read`.
+
+    Raises:
+        FormatError: If the file cannot be read.
+    """
+    found = recognise(path)
+    about = {
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "format": found.name,
+        "title": found.title,
+    }
+    if found.read_take is None and found.read_motion is None:
+        return about | {"findings": [], **_about_skeleton(read_skeleton(path))}
+    take = read(path, **overrides)
+    about |= _about_take(take) | _about_source(take.source)
+    if found.read_motion is not None:
+        about |= _about_motion(path)
+    return about
+
+
+def _about_skeleton(skeleton: Skeleton) -> dict[str, Any]:
+    ends = skeleton.is_end
+    return {
+        "joints": [n for n, end in zip(skeleton.names, ends, strict=True) if not end],
+        "bone_length_total": float(skeleton.lengths.sum()),
+    }
+
+
+def _about_motion(path: Path) -> dict[str, Any]:
+    try:
+        return _about_skeleton(read_motion(path).skeleton)
+    except FormatError:
+        return {}
+
+
+def _about_source(source: Source) -> dict[str, Any]:
+    return {
+        "sha256": source.sha256,
+        "unit": asdict(source.unit),
+        "up": asdict(source.up),
+        "rate_fact": asdict(source.rate),
+        "findings": [asdict(finding) for finding in source.findings],
+    }
+
+
+def _about_take(take: Take) -> dict[str, Any]:
+    seen, sensor_seen = take.seen, take.sensor_seen
+    names = [*take.full_labels, *take.sensor_names]
+    shares = np.concatenate([seen, sensor_seen], axis=1)
+    return {
+        "frames": take.n_frames,
+        "rate": take.rate,
+        "start": take.start,
+        "duration": take.duration,
+        "markers": list(take.full_labels),
+        "sensors": list(take.sensor_names),
+        "subjects": sorted({s for s in take.subjects if s}),
+        "seen": float(shares.mean()) if shares.size else 0.0,
+        "gaps": {
+            name: _strip(shares[:, i])
+            for i, name in enumerate(names)
+            if not shares[:, i].all()
+        },
+        "size": _size(take),
+        "events": [asdict(e) for e in sorted(take.events, key=lambda e: e.time)],
+    }
+
+
+def _strip(seen: np.ndarray) -> list[float]:
+    """Return the share of frames seen in each of up to `STRIP` equal spans of time."""
+    bins = np.array_split(seen, min(STRIP, len(seen)))
+    return [round(float(part.mean()), 3) for part in bins]
+
+
+def _size(take: Take) -> list[float]:
+    """Return the extent of the recording along x, y and z, in metres."""
+    points = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
+    if not np.isfinite(points).any():
+        return [0.0, 0.0, 0.0]
+    flat = points[np.isfinite(points).all(axis=-1)]
+    return [round(float(v), 4) for v in np.ptp(flat, axis=0)]
+
+
+def render(about: dict[str, Any]) -> RenderableType:
+    """Return a description as a small page for the terminal."""
+    title = Text.assemble(
+        (printable(about["path"]), "bold"),
+        f"  {about['title']}, {_bytes(about['bytes'])}",
+    )
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="cyan", justify="right")
+    table.add_column()
+    for name, value in _rows(about):
+        table.add_row(name, value)
+    parts: list[RenderableType] = [title, table]
+    parts += [_finding(finding) for finding in about["findings"]]
+    return Group(*parts, "")
+
+
+def _rows(about: dict[str, Any]) -> list[tuple[str, RenderableType]]:
+    rows: list[tuple[str, RenderableType]] = []
+    if "frames" in about:
+        seconds = f"{about['duration']:.2f} s"
+        rows.append(("frames", f"{about['frames']} at {about['rate']:g} Hz, {seconds}"))
+    for kind in ("markers", "joints", "sensors", "subjects"):
+        if about.get(kind) and not (kind == "sensors" and about.get("joints")):
+            rows.append((kind, _names(about[kind])))
+    for name, key in (("unit", "unit"), ("up", "up"), ("rate", "rate_fact")):
+        if key in about:
+            rows.append((name, _fact(about[key])))
+    if about.get("events"):
+        rows.append(("events", _events(about["events"])))
+    return rows + (_seen_rows(about) if "seen" in about else [])
+
+
+def _seen_rows(about: dict[str, Any]) -> list[tuple[str, RenderableType]]:
+    x, y, z = about["size"]
+    gaps = about["gaps"]
+    never = [name for name in gaps if not any(gaps[name])]
+    worst = sorted(
+        (n for n in gaps if any(gaps[n])), key=lambda n: float(np.mean(gaps[n]))
+    )
+    more = len(worst) - MOST_ROWS
+    return [
+        ("extent", f"{x:.3g} × {y:.3g} × {z:.3g} m (z up)"),
+        ("seen", f"{about['seen']:.1%}"),
+        *([("never seen", _names(never))] if never else []),
+        *((escape(printable(n, 16)), _picture(gaps[n])) for n in worst[:MOST_ROWS]),
+        *([("", f"… and {more} more with gaps")] if more > 0 else []),
+    ]
+
+
+def _names(names: list[str]) -> str:
+    shown = " ".join(printable(name, 24) for name in names[:24])
+    more = f" … and {len(names) - 24} more" if len(names) > 24 else ""
+    return escape(f"{len(names)}: {shown}{more}")
+
+
+def _fact(fact: dict[str, str]) -> Text:
+    note = f": {printable(fact['note'])}" if fact["note"] else ""
+    style = "yellow" if fact["how"] == "assumed" else "dim"
+    return Text.assemble(printable(fact["value"]), (f"  {fact['how']}{note}", style))
+
+
+def _events(events: list[dict[str, Any]]) -> str:
+    shown = [
+        f"{e['context']} {e['label']} {e['time']:.2f} s".strip() for e in events[:6]
+    ]
+    more = f", and {len(events) - 6} more" if len(events) > 6 else ""
+    return escape(printable(", ".join(shown)) + more)
+
+
+def _picture(strip: list[float]) -> Text:
+    blocks = "".join(SHADES[int(np.ceil(share * 4.0 - 1e-9))] for share in strip)
+    return Text.assemble(
+        ("▕", "dim"), (blocks, "green"), ("▏", "dim"), f" {np.mean(strip):.0%}"
+    )
+
+
+def _finding(finding: dict[str, Any]) -> Text:
+    subject = f"{printable(finding['subject'])}: " if finding["subject"] else ""
+    return Text(
+        f"  {finding['severity']}: {subject}{printable(finding['message'], 400)}",
+        style=COLOURS[finding["severity"]],
+    )
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000.0:
+            return f"{size:.3g} {unit}"
+        size /= 1000.0
+    return f"{size:.3g} GB"

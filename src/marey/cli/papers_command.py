@@ -1,0 +1,188 @@
+"""What `marey papers` prints, draws and writes."""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from marey.cli.style import COLOURS, rich_table
+from marey.errors import MissingExtraError, OutputError, printable
+from marey.io.atomic import write_atomic
+from marey.papers import REGISTRY, Drawing, Effort, Experiment, experiments, run
+from marey.plot.saving import picture
+from marey.plot.style import can_draw, look, sheet
+from marey.report import Finding, Table
+
+NO_FIGURES = Finding(
+    "figures-missing",
+    "papers",
+    "warning",
+    "figures are not drawn, matplotlib is not installed: pip install 'marey[plots]'",
+)
+
+
+def listing() -> RenderableType:
+    """Return the papers and their experiments as a page for the terminal."""
+    shown = RichTable("paper", "experiment", "what it is", box=None, header_style="dim")
+    for paper in REGISTRY:
+        for i, (name, function) in enumerate(experiments(paper).items()):
+            what = (function.__doc__ or "").split("\n")[0].rstrip(".")
+            shown.add_row(paper if i == 0 else "", name, escape(what))
+    return shown
+
+
+def listing_data() -> dict[str, list[str]]:
+    """Return the names of the experiments by paper."""
+    return {paper: list(experiments(paper)) for paper in REGISTRY}
+
+
+def rebuild(
+    paper: str,
+    effort: Effort,
+    *,
+    only: Sequence[str],
+    folder: Path,
+    figures: bool | None,
+    out: Console | None,
+    err: Console,
+) -> dict[str, Any]:
+    """Run a paper's experiments; print and write each one as it ends.
+
+    Args:
+        paper: A key of `marey.papers.REGISTRY`.
+        effort: How much work; its progress is shown in a terminal.
+        only: Names of experiments; all when empty.
+        folder: Where tables and figures go.
+        figures: Whether to draw; None = if matplotlib is there.
+        out: Where to print the tables; None = nowhere.
+        err: Where progress and findings go.
+
+    Returns:
+        Everything found, as plain data.
+
+    Raises:
+        MissingExtraError: If figures are asked for and matplotlib is not there.
+    """
+    draw = can_draw() if figures is None else figures
+    if draw and not can_draw():
+        raise MissingExtraError("matplotlib", "plots")
+    done: dict[str, Experiment] = {}
+    with _progress(err, paper) as progress:
+        told = replace(effort, progress=progress)
+        for name, experiment in run(paper, told, only):
+            done[name] = experiment
+            _write(folder, paper, done, _drawn(experiment.figures) if draw else {})
+            if out is not None:
+                out.print(render(experiment))
+    if figures is None and not draw:
+        err.print(Text(str(NO_FIGURES), style=COLOURS[NO_FIGURES.severity]))
+    return data_of(done)
+
+
+@contextmanager
+def _progress(err: Console, paper: str) -> Iterator[Callable[[str], None] | None]:
+    """Show what runs now and for how long, in a terminal only."""
+    if not err.is_terminal:
+        yield None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as shown:
+        task = shown.add_task(escape(paper), total=None)
+
+        def say(line: str) -> None:
+            shown.update(task, description=escape(f"{paper}: {line}"))
+
+        yield say
+
+
+def render(experiment: Experiment) -> RenderableType:
+    """Return one experiment as a page for the terminal."""
+    parts: list[RenderableType] = [Text(f"\n{experiment.title}", style="bold")]
+    if experiment.note:
+        parts.append(Text(experiment.note, style="dim"))
+    for caption, table in experiment.tables.items():
+        parts += [Text(f"\n{caption}", style="cyan"), rich_table(table)]
+    return Group(*parts)
+
+
+def data_of(done: Mapping[str, Experiment]) -> dict[str, Any]:
+    """Return experiments as plain data that every JSON reader takes."""
+    return {
+        name: {
+            "title": experiment.title,
+            "note": experiment.note,
+            "tables": {
+                caption: {
+                    "columns": list(table.columns),
+                    "rows": [[_plain(cell) for cell in row] for row in table.rows],
+                }
+                for caption, table in experiment.tables.items()
+            },
+            "figures": [f"{figure}.png" for figure in experiment.figures],
+        }
+        for name, experiment in done.items()
+    }
+
+
+def _plain(cell: str | float) -> str | float | None:
+    if isinstance(cell, str):
+        return cell
+    return cell if math.isfinite(cell) else None
+
+
+def _write(
+    folder: Path,
+    paper: str,
+    done: Mapping[str, Experiment],
+    drawn: Mapping[str, bytes],
+) -> None:
+    """Write the tables so far, and the new figures, whole or not at all."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made, {error}") from error
+    text = json.dumps(data_of(done), indent=1, ensure_ascii=False)
+    files = {f"{name}.png": picture for name, picture in drawn.items()}
+    files["tables.json"] = text.encode()
+    files["tables.md"] = _markdown(paper, done).encode()
+    write_atomic({folder / name: (content,) for name, content in files.items()})
+
+
+def _drawn(figures: Mapping[str, Drawing]) -> dict[str, bytes]:
+    """Return PNG pictures of drawings."""
+    pictures = {}
+    for name, draw in figures.items():
+        with look():
+            figure = sheet()
+            draw(figure)
+        pictures[name] = picture(figure)
+    return pictures
+
+
+def _markdown(paper: str, done: Mapping[str, Experiment]) -> str:
+    blocks = [f"# {paper}"]
+    for experiment in done.values():
+        blocks += [f"## {experiment.title}", experiment.note]
+        for caption, table in experiment.tables.items():
+            blocks += [f"### {caption}", _markdown_table(table)]
+        blocks += [f"![{name}]({name}.png)" for name in experiment.figures]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _markdown_table(table: Table) -> str:
+    lines = [table.columns, ("---", *("--:" for _ in table.columns[1:])), *table.rows]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(value: str | float) -> str:
+    text = value if isinstance(value, str) else f"{value:.6g}"
+    return printable(text).replace("|", "\\|")

@@ -1,0 +1,1 @@
+"""Corrections by hand, tried, kept and undone."""

@@ -1,0 +1,282 @@
+"""The contract of a file format: one file, one `FORMAT`, one line in the registry."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from marey.errors import FormatError, OptionError
+from marey.io.units_axes import METRES, R_MAREY_FILE, metres, turn_upright
+from marey.motion import Motion
+from marey.report import Finding, Severity
+from marey.skeleton import Skeleton
+from marey.solution import Solution
+from marey.take import Fact, Known, Source, Take
+
+HEAD = 65536
+"""Bytes of a file that a format may look at to recognise it."""
+
+LARGEST_RATE = 1e6
+"""Frames per second beyond which a rate is a mistake."""
+
+BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
+"""How UTF-16 (two ways) and UTF-8 text may begin."""
+
+WORDS = {"unit": "length unit", "up": "up axis", "rate": "frame rate"}
+
+Chunks = Iterable[bytes]
+Output = Mapping[str, Chunks]
+"""What a writer returns: the bytes of each file by suffix; "" is the path asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """What the caller says about a file; None leaves it to the file."""
+
+    unit: str | None = None
+    """Length unit, overriding what the file says: "mm", "cm", "m", "in", "ft"."""
+
+    up: str | None = None
+    """Axis of the file that points up: "x", "y", "z", "-x", "-y", "-z"."""
+
+    rate: float | None = None
+    """Frames per second, > 0."""
+
+    columns: str | Path | Mapping[str, Any] | None = None
+    """Column map of a table (see docs/formats.md): a TOML file or its content."""
+
+    skeleton: str | Path | None = None
+    """The ASF file of an AMC."""
+
+    analog: bool = False
+    """Also keep analog channels, in `Take.analog`."""
+
+    computed: bool = False
+    """Also keep points the capture software computed, as if they were markers."""
+
+    def __post_init__(self) -> None:
+        if self.unit is not None:
+            metres(self.unit)
+        if self.up is not None:
+            turn_upright(self.up)
+        if self.rate is not None and not 0.0 < self.rate < 1e6:
+            raise OptionError(
+                "rate", found=self.rate, needed="above 0 and below 1e6 Hz"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """How to write; None takes the format's own habit."""
+
+    unit: str | None = None
+    """Length unit of the file."""
+
+    up: str | None = None
+    """Axis of the file that points up."""
+
+    truth: Sequence[Motion] = ()
+    """True motions beside the answer, for a page."""
+
+    measured: Mapping[str, float] = field(default_factory=dict)
+    """Bone lengths by tape measure, in metres by joint, for a page."""
+
+    def __post_init__(self) -> None:
+        if self.unit is not None:
+            metres(self.unit)
+        if self.up is not None:
+            turn_upright(self.up)
+
+    def check_beside(self, format: str) -> None:
+        """Refuse what only a page shows beside the thing itself.
+
+        Raises:
+            OptionError: If the format is none.
+        """
+        given = [n for n in ("truth", "measured") if len(getattr(self, n))]
+        if given and format != "html":
+            raise OptionError(given[0], found=format, needed="html: a page shows it")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file being read: its bytes, its errors and what was found on the way."""
+
+    path: Path
+    format: str
+    options: ReadOptions = field(default_factory=ReadOptions)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Length in bytes."""
+        return self.path.stat().st_size
+
+    def content(self) -> bytes:
+        """Return the whole file."""
+        return self.path.read_bytes()
+
+    def text(self) -> bytes:
+        r"""Return the whole file as UTF-8 bytes with \n line ends and no BOM."""
+        return plain_text(self.content())
+
+    def error(
+        self,
+        offset: int | None,
+        *,
+        expected: str,
+        found: str,
+        counted: Literal["byte", "line"] = "byte",
+    ) -> FormatError:
+        """Return the error that names this file and place, to be raised."""
+        return FormatError(
+            self.path,
+            offset,
+            expected=expected,
+            found=found,
+            format=self.format,
+            counted=counted,
+        )
+
+    def fail_at_line(self, line: int, *, expected: str, found: str) -> NoReturn:
+        """Raise the error that names this file and line, counted from 1."""
+        raise self.error(line, expected=expected, found=found, counted="line")
+
+    def note(
+        self,
+        code: str,
+        message: str,
+        *,
+        severity: Severity = "warning",
+        subject: str = "",
+        value: float = float("nan"),
+    ) -> None:
+        """Keep a finding; it ends in `take.source.findings`."""
+        self.findings.append(
+            Finding(code, "read", severity, message, subject=subject, value=value)
+        )
+
+    def settle(
+        self,
+        what: Literal["unit", "up", "rate"],
+        *,
+        stated: str | None = None,
+        assumed: str,
+        note: str = "",
+        how: Known = "stated",
+    ) -> Fact:
+        """Decide a fact: the caller's word, else the file's, else the assumption.
+
+        Args:
+            what: Which of the three facts.
+            stated: What the file says, None when it says nothing usable.
+            assumed: What to take otherwise; kept as a finding.
+            note: Where the file says it, or why nothing is known.
+            how: "inferred" when `stated` was worked out from the data.
+        """
+        given = getattr(self.options, what)
+        if given is not None:
+            return Fact(f"{given:g}" if what == "rate" else given, "given")
+        if stated is not None and _makes_sense(what, stated):
+            return Fact(stated, how, note)
+        said = "does not say" if stated is None else f"says {stated!r} for"
+        self.note(
+            f"{what}-assumed",
+            f"the file {said} its {WORDS[what]}: took {assumed}; "
+            f"give {what}= if that is wrong",
+            subject=what,
+        )
+        return Fact(assumed, "assumed", note)
+
+    def source(
+        self,
+        *,
+        unit: Fact,
+        up: Fact,
+        rate: Fact,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Source:
+        """Return the record of where a take came from."""
+        return Source(
+            path=str(self.path),
+            format=self.format,
+            sha256=file_hash(self.path),
+            unit=unit,
+            up=up,
+            rate=rate,
+            findings=tuple(self.findings),
+            parameters=parameters or {},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A file format: how to recognise, read and write it.
+
+    Readers and writers are plain functions; a format leaves out what it cannot hold. A
+    format with `read_motion` alone still gives takes: its joints as 6-DoF sensors.
+    """
+
+    name: str
+    title: str
+    """What people call it, with the software it comes from."""
+
+    suffixes: tuple[str, ...]
+    """Lower-case, with the dot; the first one is the usual."""
+
+    sniff: Callable[[bytes], bool]
+    """Whether the first `HEAD` bytes of a file are this format."""
+
+    read_take: Callable[[File], Take] | None = None
+    read_motion: Callable[[File], Motion] | None = None
+    read_skeleton: Callable[[File], Skeleton] | None = None
+    write_take: Callable[[Take, WriteOptions], Output] | None = None
+    write_motion: Callable[[Motion, WriteOptions], Output] | None = None
+    write_skeleton: Callable[[Skeleton, WriteOptions], Output] | None = None
+    write_solution: Callable[[Solution, WriteOptions], Output] | None = None
+    loses: tuple[str, ...] = ()
+    """What the format cannot hold, by the words of `_losses.WORDS`."""
+
+    precision: float = 0.0
+    """Largest rounding of a written length, in metres."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether files of this format can be read, and not only written."""
+        return any((self.read_take, self.read_motion, self.read_skeleton))
+
+
+def _makes_sense(what: str, stated: str) -> bool:
+    if what == "unit":
+        return stated in METRES
+    if what == "up":
+        return stated in R_MAREY_FILE
+    try:
+        return 0.0 < float(stated) < LARGEST_RATE
+    except ValueError:
+        return False
+
+
+def plain_text(data: bytes) -> bytes:
+    r"""Return text as UTF-8 bytes with \n line ends and no byte order mark."""
+    if data.startswith(BYTE_ORDER_MARKS[:2]):
+        data = data.decode("utf-16", "replace").encode()
+    data = data.removeprefix(BYTE_ORDER_MARKS[2])
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return data
+
+
+def decoded(data: bytes) -> str:
+    """Return a name or header line as text: UTF-8, else Latin-1."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file, hexadecimal."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

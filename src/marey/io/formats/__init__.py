@@ -1,0 +1,1 @@
+"""One file or one folder for each format."""

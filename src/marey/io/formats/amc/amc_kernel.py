@@ -1,0 +1,170 @@
+"""Compiled parsing of AMC frames: lines of a bone's name and its numbers."""
+
+from typing import no_type_check
+
+import numpy as np
+from numba import njit
+
+from marey.io.text.number_kernel import (
+    LONG,
+    NEWLINE,
+    NUMBER,
+    SPACE,
+    U1,
+    fast_number,
+    is_blank,
+    parse_cell,
+)
+
+FINE, NO_FRAME, NO_BONE, NO_NUMBER, COUNT = 0, 1, 2, 3, 4
+"""How parsing ended."""
+
+COLON, HASH = 58, 35
+
+
+@no_type_check
+@njit(cache=True)
+def count_frames(data):
+    """Return how many lines begin like a frame number."""
+    count = 0
+    fresh = True
+    for i in range(data.size):
+        c = data[i]
+        if c == NEWLINE:
+            fresh = True
+        elif fresh and not is_blank(c):
+            fresh = False
+            count += 48 <= c <= 57
+    return count
+
+
+@no_type_check
+@njit(cache=True)
+def parse_frames(data, names, name_start, first, values, status, numbers):
+    """Fill the channels of every frame.
+
+    Args:
+        data: Text, ending in a line end.
+        names: The bones' names in alphabetical order, one after the other.
+        name_start: Where each name begins in `names` (bone + 1).
+        first: First and last channel of each bone (bone, 2).
+        values: Output (frame, channel); for a LONG number the byte where it stands.
+        status: Output (frame, channel); stays as it is where a bone is missing.
+        numbers: Output (frame,); the frame numbers.
+
+    Returns:
+        How it ended, the byte where, and the number of frames.
+    """
+    size = np.uint64(data.size)
+    follower = np.arange(1, name_start.size + 1)
+    bone = -1
+    frame = -1
+    i = np.uint64(0)
+    while i < size:
+        while data[i] != NEWLINE and is_blank(data[i]):
+            i += U1
+        start = i
+        if data[i] == HASH or data[i] == COLON:
+            while data[i] != NEWLINE:
+                i += U1
+        if data[i] == NEWLINE:
+            i += U1
+            continue
+        digits = True
+        while not is_blank(data[i]):
+            digits = digits and 48 <= data[i] <= 57
+            i += U1
+        end = i
+        while data[i] != NEWLINE and is_blank(data[i]):
+            i += U1
+        if digits and data[i] == NEWLINE:
+            frame += 1
+            numbers[frame] = _integer(data, start, end)
+            i += U1
+            continue
+        if frame < 0:
+            return NO_FRAME, start, 0
+        guess = follower[bone]
+        if not _same(data, start, end, names, name_start, guess):
+            guess = _find(data, start, end, names, name_start)
+            if guess < 0:
+                return NO_BONE, start, frame + 1
+            follower[bone] = guess
+        bone = guess
+        channel = first[bone, 0]
+        while data[i] != NEWLINE:
+            plain, value, after = fast_number(data, i)
+            kind = NUMBER
+            at = i
+            if plain and is_blank(data[after]):
+                i = after
+            else:
+                kind, value, stop = parse_cell(data, np.int64(i), data.size, SPACE)
+                i = np.uint64(stop)
+            if channel >= first[bone, 1]:
+                return COUNT, at, frame + 1
+            if kind == LONG:
+                value = np.float64(at)
+            elif kind != NUMBER:
+                return NO_NUMBER, at, frame + 1
+            values[frame, channel] = value
+            status[frame, channel] = kind
+            channel += 1
+            while data[i] != NEWLINE and is_blank(data[i]):
+                i += U1
+        # Only the last line may stop short: the file was cut there.
+        if channel < first[bone, 1] and i + U1 < size:
+            return COUNT, start, frame + 1
+        i += U1
+    return FINE, i, frame + 1
+
+
+@no_type_check
+@njit(cache=True)
+def _integer(data, start, end):
+    value = 0
+    for i in range(start, min(end, start + np.uint64(15))):
+        value = value * 10 + (np.int64(data[i]) - 48)
+    return value
+
+
+@no_type_check
+@njit(cache=True)
+def _same(data, start, end, names, name_start, bone):
+    if bone >= name_start.size - 1:
+        return False
+    at = name_start[bone]
+    if name_start[bone + 1] - at != np.int64(end - start):
+        return False
+    for k in range(np.int64(end - start)):
+        if data[start + np.uint64(k)] != names[at + k]:
+            return False
+    return True
+
+
+@no_type_check
+@njit(cache=True)
+def _find(data, start, end, names, name_start):
+    """Return the bone of this name by bisection, -1 if there is none."""
+    low, high = 0, name_start.size - 1
+    while low < high:
+        middle = (low + high) // 2
+        if _before(names, name_start, middle, data, start, end):
+            low = middle + 1
+        else:
+            high = middle
+    return low if _same(data, start, end, names, name_start, low) else -1
+
+
+@no_type_check
+@njit(cache=True)
+def _before(names, name_start, bone, data, start, end):
+    """Whether a bone's name comes before the word in the alphabet."""
+    at, stop = name_start[bone], name_start[bone + 1]
+    k = start
+    while at < stop and k < end:
+        if names[at] != data[k]:
+            return names[at] < data[k]
+        at += 1
+        k += U1
+    return at == stop and k < end

@@ -1,0 +1,40 @@
+"""ASF, the skeleton of the Acclaim format of Vicon and the CMU database.
+
+A number of the file divided by its length factor is in inches. The up axis is not
+stated; Y is the habit of the CMU database. The motion stands in an AMC file.
+"""
+
+import re
+
+from marey.io.contract import File, Format, plain_text
+from marey.io.formats.asf.read import read_asf
+from marey.io.formats.asf.skeleton import build_figure, settle_unit
+from marey.io.formats.asf.write import write_skeleton
+from marey.skeleton import Skeleton
+
+ASF = re.compile(rb"^[ \t]*:(version|units|root|bonedata|hierarchy)\b", re.I | re.M)
+
+
+def sniff(head: bytes) -> bool:
+    """Whether a file begins like an ASF."""
+    return bool(ASF.search(plain_text(head)))
+
+
+def read_skeleton(file: File) -> Skeleton:
+    """Return the skeleton of an ASF."""
+    asf = read_asf(file)
+    _, scale = settle_unit(file, asf)
+    up = file.settle("up", assumed="y", note="ASF does not state it")
+    return build_figure(asf, scale, up.value).skeleton
+
+
+FORMAT = Format(
+    name="asf",
+    title="ASF (Acclaim skeleton; Vicon, CMU)",
+    suffixes=(".asf",),
+    sniff=sniff,
+    read_skeleton=read_skeleton,
+    write_skeleton=write_skeleton,
+    loses=("markers on bones", "uncertainty"),
+    precision=1e-6,
+)

@@ -1,0 +1,329 @@
+"""Writing ASF and AMC, so that every joint, kind, limit and order comes back.
+
+Bones start where their parent ends, joints of a skeleton need not: a bone without
+freedoms, "<joint>_link", bridges the gap. A comment in the ASF tells our reader that
+links are there, what the root is called and where it rests; one in the AMC tells the
+frame count and rate. Other software ignores comments and reads the same motion.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.io.contract import Output, WriteOptions
+from marey.io.formats.asf.read import LINK, ROOT
+from marey.io.text.lines import (
+    ANGLE_DECIMALS,
+    distinct,
+    even_rate,
+    held_poses,
+    rounded,
+    spelled,
+    turned,
+)
+from marey.io.units_axes import metres, points_out, turn_upright
+from marey.motion import Motion
+from marey.numerics import geometry
+from marey.skeleton import Kind, Skeleton
+
+INCH = 0.0254
+CMU_LENGTH = 0.45
+"""The length factor of Vicon's files; most software expects numbers of this size."""
+
+DECIMALS = 8
+AXIS_DECIMALS = 9
+STRAY = 1e-6
+"""Radians by which a rotation may leave its joint's kind and still be written so."""
+
+
+@dataclass(slots=True)
+class _Bone:
+    name: str
+    parent: str
+    vector: np.ndarray
+    joint: int = -1
+    """The joint at its start; -1 for a link."""
+
+    dof: tuple[str, ...] = ()
+    C: np.ndarray = field(default_factory=lambda: np.eye(3))
+    """R_world_bone in the file's axes."""
+
+    limits: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
+
+
+def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
+    """Return the ASF of a skeleton."""
+    per_metre, length = _scale(options.unit)
+    up = options.up or "y"
+    bones = _bones(skeleton, skeleton.kind, per_metre, up)
+    return {"": [_asf(skeleton, bones, per_metre, length, up).encode()]}
+
+
+def write_motion(motion: Motion, options: WriteOptions) -> Output:
+    """Return the ASF and the AMC of a motion.
+
+    Numbers are in units of 1/0.45 inch, as in the CMU database, unless a unit is asked
+    for. A joint whose rotations leave its kind is written as a ball joint. Gaps hold
+    the last known pose.
+
+    Raises:
+        DataError: If the frames are not evenly spaced.
+    """
+    rate = even_rate(motion)
+    per_metre, length = _scale(options.unit)
+    up = options.up or "y"
+    skeleton = motion.skeleton
+    place, wxyz = held_poses(motion)
+    wxyz = turned(wxyz, turn_upright(up).T)
+    place = rounded(points_out(place, "m", up) * per_metre, DECIMALS)
+    bones = _bones(skeleton, skeleton.kind, per_metre, up)
+    angles = [_angles(bone, wxyz) for bone in bones]
+    kind = list(skeleton.kind)
+    for bone, own in zip(bones, angles, strict=True):
+        if own is None:
+            kind[bone.joint] = "ball"
+    if tuple(kind) != skeleton.kind:
+        bones = _bones(skeleton, tuple(kind), per_metre, up)
+        angles = [_angles(bone, wxyz) for bone in bones]
+    root = _fixed_xyz(wxyz[:, 0])
+    values = np.concatenate([root, *(own for own in angles if own is not None)], axis=1)
+    degrees = rounded(np.rad2deg(values), ANGLE_DECIMALS)
+    asf = _asf(skeleton, bones, per_metre, length, up)
+    head = f"# marey frames {motion.n_frames} rate {rate!r}\n"
+    return {
+        ".asf": [asf.encode()],
+        "": _amc(head, bones, np.concatenate([place, degrees], axis=1)),
+    }
+
+
+def _scale(unit: str | None) -> tuple[float, float]:
+    """Return numbers of the file per metre, and the length factor that says so."""
+    if unit is None:
+        return CMU_LENGTH / INCH, CMU_LENGTH
+    return 1.0 / metres(unit), INCH / metres(unit)
+
+
+# --- bones ---------------------------------------------------------------------------
+
+
+def _bones(
+    skeleton: Skeleton, kind: Sequence[Kind], per_metre: float, up: str
+) -> list[_Bone]:
+    """Return the bones, links among them, every parent before its children."""
+    names = _fitting_names(skeleton)
+    offset = rounded(points_out(skeleton.offset, "m", up) * per_metre, DECIMALS)
+    children: list[list[int]] = [[] for _ in names]
+    for joint, parent in enumerate(skeleton.parent[1:].tolist(), start=1):
+        children[parent].append(joint)
+    ends = _implied_ends(skeleton, names, children, offset)
+    vector = [offset[own[0]] if own else np.zeros(3) for own in children]
+    vector[0] = np.zeros(3)
+    bones = []
+    for joint, parent in enumerate(skeleton.parent[1:].tolist(), start=1):
+        if joint in ends:
+            continue
+        carrier = names[parent] if parent else ROOT
+        gap = rounded(offset[joint] - vector[parent], DECIMALS)
+        if gap.any():
+            bones.append(_Bone(f"{names[joint]}{LINK}", carrier, gap))
+            carrier = bones[-1].name
+        bone = _Bone(names[joint], carrier, vector[joint], joint)
+        bones.append(_with_freedom(bone, skeleton, kind[joint], up))
+    return bones
+
+
+def _fitting_names(skeleton: Skeleton) -> tuple[str, ...]:
+    """Return names without blanks that no reader takes for something else."""
+    names = [spelled(name, " #(),") for name in skeleton.names]
+    known = set(names)
+    return distinct(
+        [
+            f"_{name}" if joint and _misleads(name, known) else name
+            for joint, name in enumerate(names)
+        ]
+    )
+
+
+def _misleads(name: str, known: set[str]) -> bool:
+    if name.lower() in (ROOT, "begin", "end") or name[0] in ":+-.0123456789":
+        return True
+    return name.endswith(LINK) and name.removesuffix(LINK) in known
+
+
+def _implied_ends(
+    skeleton: Skeleton,
+    names: Sequence[str],
+    children: Sequence[Sequence[int]],
+    offset: np.ndarray,
+) -> set[int]:
+    """Return the bone ends that the reader puts back by itself, in the same order."""
+    is_end = skeleton.is_end
+    return {
+        own[0]
+        for joint, own in enumerate(children)
+        if joint > 0
+        and own == [joint + 1]
+        and is_end[own[0]]
+        and names[own[0]] == f"{names[joint]}_end"
+        and offset[own[0]].any()
+    }
+
+
+def _with_freedom(bone: _Bone, skeleton: Skeleton, kind: Kind, up: str) -> _Bone:
+    """Return the bone with the axes, freedoms and limits of its joint's kind.
+
+    A hinge turns about x; a universal joint about z, then about the moved x; a ball
+    joint swings about x and y and twists about z.
+    """
+    axes = skeleton.axes[bone.joint] @ turn_upright(up)
+    limits = skeleton.limits[bone.joint]
+    if kind == "fixed":
+        return bone
+    if kind == "hinge" and np.isfinite(axes[0]).all():
+        C = _frame_along(axes[0])
+        return replace(bone, dof=("rx",), C=C, limits=limits[:1])
+    square = bool(abs(axes[0] @ axes[1]) < STRAY)
+    if kind == "universal" and square:
+        C = np.stack([axes[1], np.cross(axes[0], axes[1]), axes[0]], axis=1)
+        return replace(bone, dof=("rx", "rz"), C=C, limits=limits[1::-1])
+    if kind == "ball" and square:
+        C = np.stack([*axes, np.cross(*axes)], axis=1)
+        return replace(bone, dof=("rx", "ry", "rz"), C=C, limits=limits)
+    return replace(bone, dof=("rx", "ry", "rz"))
+
+
+def _frame_along(axis: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "3 3"]:
+    """Return a frame whose x is the axis, turned from the world about y, then z.
+
+    With two angles for the two freedoms of an axis, the rounded angles give an axis
+    that gives the same angles again.
+    """
+    x, y, z = axis
+    level = float(np.hypot(x, y))
+    heading = float(np.arctan2(y, x)) if level > STRAY else 0.0
+    return geometry.matrix_from_euler(
+        np.array([heading, np.arctan2(-z, level), 0.0]), "ZYX"
+    )
+
+
+# --- angles --------------------------------------------------------------------------
+
+
+def _fixed_xyz(
+    wxyz: Float[np.ndarray, "frame 4"],
+) -> Float[np.ndarray, "frame 3"]:
+    """Return turns about fixed x, y and z, without jumps."""
+    return geometry.euler_continuous(wxyz, "ZYX")[:, ::-1]
+
+
+def _angles(
+    bone: _Bone, wxyz: Float[np.ndarray, "frame joint 4"]
+) -> Float[np.ndarray, "frame dof"] | None:
+    """Return the values of a bone's freedoms; None when they cannot hold its turns."""
+    own = np.zeros((len(wxyz), 0))
+    if bone.joint < 0:
+        return own
+    q = turned(wxyz[:, bone.joint, None], bone.C.T)[:, 0]
+    stray = 2.0 * np.abs(q[:, 1:])
+    if bone.dof == ("rx",):
+        own = np.unwrap(2.0 * np.arctan2(q[:, 1:2], q[:, :1]), axis=0)
+        stray = stray[:, 1:]
+    elif bone.dof == ("rx", "rz"):
+        z, x, y = _nearest_branch(geometry.euler_from_quat(q, "ZXY")).T
+        own = np.unwrap(np.stack([x, z], axis=1), axis=0)
+        stray = np.abs(y)[:, None]
+    elif bone.dof:
+        return _fixed_xyz(q)
+    return own if np.max(stray, initial=0.0) < STRAY else None
+
+
+def _nearest_branch(
+    angles: Float[np.ndarray, "frame 3"],
+) -> Float[np.ndarray, "frame 3"]:
+    """Return of the two sets of angles of a turn the one whose last is nearer to 0."""
+    first, middle, last = angles.T
+    turn = np.where(np.abs(last) > np.pi / 2.0, np.pi, 0.0)
+    middle = np.where(turn > 0.0, np.pi - middle, middle)
+    angles = np.stack([first + turn, middle, last + turn], axis=1)
+    return (angles + np.pi) % (2.0 * np.pi) - np.pi
+
+
+# --- text ----------------------------------------------------------------------------
+
+
+def _asf(
+    skeleton: Skeleton, bones: Sequence[_Bone], per_metre: float, length: float, up: str
+) -> str:
+    rest = rounded(points_out(skeleton.offset[0], "m", up) * per_metre, DECIMALS)
+    head = [
+        f"# marey root {_fitting_names(skeleton)[0]} rest {_row(rest, DECIMALS)}",
+        ":version 1.10",
+        ":name marey",
+        ":units",
+        "  mass 1.0",
+        f"  length {length:.12g}",
+        "  angle deg",
+        ":root",
+        "  order TX TY TZ RX RY RZ",
+        "  axis XYZ",
+        "  position 0 0 0",
+        "  orientation 0 0 0",
+        ":bonedata",
+    ]
+    body = [line for i, bone in enumerate(bones) for line in _bone_lines(i, bone)]
+    tail = [":hierarchy", "  begin", *_hierarchy(bones), "  end"]
+    return "\n".join([*head, *body, *tail]) + "\n"
+
+
+def _row(values: np.ndarray, decimals: int) -> str:
+    return " ".join(f"{value:.{decimals}f}" for value in values)
+
+
+def _bone_lines(number: int, bone: _Bone) -> Iterator[str]:
+    size = float(np.linalg.norm(bone.vector))
+    direction = bone.vector / size if size > 0.0 else np.array([0.0, 0.0, 1.0])
+    angles = geometry.euler_from_quat(geometry.quat_from_matrix(bone.C), "ZYX")
+    degrees = rounded(np.rad2deg(angles[::-1]), AXIS_DECIMALS)
+    degrees = np.where(degrees == -180.0, 180.0, degrees)
+    yield "  begin"
+    yield f"    id {number + 1}"
+    yield f"    name {bone.name}"
+    # All digits, so that the product is the rounded vector again.
+    yield "    direction " + " ".join(f"{value + 0.0:.16g}" for value in direction)
+    yield f"    length {size:.16g}"
+    yield f"    axis {_row(degrees, AXIS_DECIMALS)} XYZ"
+    if bone.dof:
+        yield f"    dof {' '.join(bone.dof)}"
+    if len(bone.limits):
+        pairs = rounded(np.rad2deg(bone.limits), AXIS_DECIMALS)
+        for i, (low, high) in enumerate(pairs):
+            least = "-inf" if np.isnan(low) else f"{low:.{AXIS_DECIMALS}f}"
+            most = "inf" if np.isnan(high) else f"{high:.{AXIS_DECIMALS}f}"
+            yield f"    {'      ' if i else 'limits'} ({least} {most})"
+    yield "  end"
+
+
+def _hierarchy(bones: Sequence[_Bone]) -> Iterator[str]:
+    children: dict[str, list[str]] = {}
+    for bone in bones:
+        children.setdefault(bone.parent, []).append(bone.name)
+    for parent, names in children.items():
+        yield f"    {parent} {' '.join(names)}"
+
+
+def _amc(
+    head: str, bones: Sequence[_Bone], values: Float[np.ndarray, "frame channel"]
+) -> Iterator[bytes]:
+    yield f"{head}:FULLY-SPECIFIED\n:DEGREES\n".encode()
+    angle = f" %.{ANGLE_DECIMALS}f"
+    lines = [f"%d\n{ROOT}" + f" %.{DECIMALS}f" * 3 + 3 * angle]
+    lines += [
+        bone.name.replace("%", "%%") + angle * len(bone.dof)
+        for bone in bones
+        if bone.dof
+    ]
+    frame = "\n".join(lines) + "\n"
+    for number, row in enumerate(values.tolist(), start=1):
+        yield (frame % (number, *row)).encode()

@@ -1,0 +1,145 @@
+"""The HIERARCHY of a BVH: joints, offsets and channels, however it is laid out."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from marey.io.contract import File
+from marey.io.text.lines import LARGEST
+from marey.io.text.numbers import parse_number
+
+MOST_JOINTS = 20_000
+"""More than this is not a figure; keeps hostile files cheap."""
+
+TOKEN = re.compile(
+    r"(?P<open>\{)|(?P<close>\})"
+    r"|(?P<joint>(?:ROOT|JOINT)\b[ \t]*(?P<name>[^{}\n]*))"
+    r"|(?P<end>End\b[^{}\n]*)"
+    r"|(?P<word>[^\s{}]+)",
+    re.IGNORECASE,
+)
+CHANNELS = {
+    f"{axis}{kind}": code + 3 * (kind == "position")
+    for kind in ("rotation", "position")
+    for code, axis in enumerate("xyz")
+}
+"""Codes of the channels: 0 to 2 turn about x y z, 3 to 5 move along them."""
+
+
+@dataclass(slots=True)
+class Joint:
+    """A joint or End Site as it stands in the file."""
+
+    name: str
+    parent: int
+    is_end: bool = False
+    offset: tuple[float, ...] | None = None
+    channels: list[int] = field(default_factory=list)
+    """Codes of its channels in file order."""
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Walks the tokens with a stack of its own, so that no depth is too deep."""
+
+    file: File
+    text: str
+    tokens: Iterator[re.Match[str]]
+    joints: list[Joint] = field(default_factory=list)
+    stack: list[int] = field(default_factory=list)
+    opened: bool = True
+    """Whether the last joint's brace has come."""
+
+    def run(self) -> list[Joint]:
+        for token in self.tokens:
+            kind = token.lastgroup
+            if kind == "open":
+                self._open(token)
+            elif kind == "close":
+                self._close(token)
+            elif kind in ("joint", "end"):
+                self._begin(token, is_end=kind == "end")
+            else:
+                self._property(token)
+        if self.stack or not self.opened or not self.joints:
+            self._fail(None, f"{len(self.stack)} more }}", "the end of the hierarchy")
+        return self.joints
+
+    def _begin(self, token: re.Match[str], *, is_end: bool) -> None:
+        root = token[0][:4].upper() == "ROOT"
+        if not self.opened or root != (not self.joints) or root != (not self.stack):
+            self._fail(token, "one ROOT, and JOINTs inside its braces", token[0])
+        if self.stack and self.joints[self.stack[-1]].is_end:
+            self._fail(token, "} of the End Site", token[0])
+        if len(self.joints) >= MOST_JOINTS:
+            self._fail(token, f"at most {MOST_JOINTS} joints", "more")
+        name = "" if is_end else token["name"].strip()
+        parent = self.stack[-1] if self.stack else -1
+        self.joints.append(Joint(name, parent, is_end))
+        self.opened = False
+
+    def _open(self, token: re.Match[str]) -> None:
+        if self.opened:
+            self._fail(token, "a ROOT, JOINT or End Site before {", "{")
+        self.stack.append(len(self.joints) - 1)
+        self.opened = True
+
+    def _close(self, token: re.Match[str]) -> None:
+        if not self.stack or not self.opened:
+            self._fail(token, "{ before }", "}")
+        joint = self.joints[self.stack.pop()]
+        if joint.offset is None:
+            self._fail(token, f"an OFFSET of {joint.name or 'the End Site'!r}", "}")
+
+    def _property(self, token: re.Match[str]) -> None:
+        word = token[0].upper()
+        if word == "HIERARCHY" and not self.joints:
+            return
+        if not self.stack or not self.opened or word not in ("OFFSET", "CHANNELS"):
+            self._fail(token, "OFFSET, CHANNELS, JOINT, End Site or a brace", token[0])
+        joint = self.joints[self.stack[-1]]
+        if word == "OFFSET":
+            joint.offset = tuple(self._number(token) for _ in range(3))
+            return
+        count = self._number(token)
+        if not 0 <= count <= 64 or joint.channels:
+            self._fail(token, "one list of 0 to 64 CHANNELS", f"{count:g}")
+        joint.channels = [self._channel(token) for _ in range(int(count))]
+
+    def _number(self, after: re.Match[str]) -> float:
+        token = next(self.tokens, None)
+        value = parse_number(token[0]) if token else None
+        if value is None or abs(value) > LARGEST:
+            self._fail(token or after, f"a number after {after[0]}", token and token[0])
+        return value
+
+    def _channel(self, after: re.Match[str]) -> int:
+        token = next(self.tokens, None)
+        code = CHANNELS.get(token[0].lower()) if token else None
+        if code is None:
+            found = token and token[0]
+            self._fail(token or after, "a channel such as Zrotation", found)
+        return code
+
+    def _fail(
+        self, token: re.Match[str] | None, expected: str, found: str | None
+    ) -> NoReturn:
+        end = token.start() if token else len(self.text)
+        line = 1 + self.text.count("\n", 0, end)
+        self.file.fail_at_line(
+            line, expected=expected, found=(found or "the end of the hierarchy")[:80]
+        )
+
+
+def parse_hierarchy(file: File, text: str) -> list[Joint]:
+    """Return the joints and End Sites, parents first, as the file has them.
+
+    Args:
+        file: Named in errors.
+        text: Everything before MOTION.
+
+    Raises:
+        FormatError: If a brace, an offset or a channel is missing or unknown.
+    """
+    return _Reader(file, text, TOKEN.finditer(text)).run()

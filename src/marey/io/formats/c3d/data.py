@@ -1,0 +1,185 @@
+"""The frames of a C3D file, read piece by piece into arrays that are filled once."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped, UInt8
+
+from marey.io.formats.c3d.layout import POSE_WORDS, Layout
+
+PIECE = 1 << 20
+"""Bytes read at a time: small enough to stay in the processor's cache."""
+
+CAMERAS = 0x7F
+"""Bits of the camera mask; the one above marks a point that was not seen."""
+
+Block = Shaped[np.ndarray, "frame word"]
+Quads = Shaped[np.ndarray, "frame point 4"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """Points as a file holds them, in its unit and axes."""
+
+    xyz: Float[np.ndarray, "frame point 3"]
+    residuals: Float[np.ndarray, "frame point"]
+    cameras: UInt8[np.ndarray, "frame point"]
+
+
+def read_points(path: Path, layout: Layout) -> Points:
+    """Return all points with their residuals and camera masks."""
+    size = (layout.frames, layout.points)
+    found = Points(np.empty((*size, 3)), np.empty(size), np.empty(size, np.uint8))
+    for start, block in _blocks(path, layout):
+        quads = _quads(block, layout)
+        part = slice(start, start + len(block))
+        seen = _fill(quads, layout, found.xyz[part])
+        words = np.where(seen, quads[..., 3], 0).astype(np.float32, copy=False)
+        # An integer of two bytes, also in a file of reals: cameras, then residual.
+        high = np.floor(words / 256.0)
+        residual = (words - 256.0 * high) * layout.scale
+        found.residuals[part] = np.where(seen, residual, -1.0)
+        found.cameras[part] = np.clip(high, 0, CAMERAS).astype(np.uint8)
+    return found
+
+
+def read_markers(
+    path: Path,
+    layout: Layout,
+    columns: list[int],
+    convert: Callable[[Float[np.ndarray, "frame point 3"]], np.ndarray],
+) -> Float[np.ndarray, "frame point 3"]:
+    """Return some of the points, converted on the way.
+
+    Args:
+        path: The file.
+        layout: Where its numbers stand.
+        columns: Which points, in this order.
+        convert: Takes file units and axes to others; may reuse its argument.
+    """
+    out = np.empty((layout.frames, len(columns), 3))
+    every = columns == list(range(layout.points))
+    for start, block in _blocks(path, layout):
+        quads = _quads(block, layout)
+        part = out[start : start + len(block)]
+        _fill(quads if every else quads[:, columns], layout, part)
+        converted = convert(part)
+        if converted is not part:
+            part[...] = converted
+    return out
+
+
+def read_analog(
+    path: Path, layout: Layout, *, unsigned: bool
+) -> Float[np.ndarray, "sample channel"]:
+    """Return the analog numbers as stored, neither scaled nor shifted."""
+    out = np.empty((layout.frames, layout.samples, layout.channels))
+    begin = 4 * layout.points
+    stop = begin + layout.samples * layout.channels
+    for start, block in _blocks(path, layout):
+        stored = block[:, begin:stop]
+        if unsigned and not layout.is_real:
+            stored = np.ascontiguousarray(stored).view(np.uint16)
+        shape = (len(block), layout.samples, layout.channels)
+        with np.errstate(invalid="ignore"):
+            out[start : start + len(block)] = stored.reshape(shape)
+    return out.reshape(layout.frames * layout.samples, layout.channels)
+
+
+def read_poses(path: Path, layout: Layout) -> Float[np.ndarray, "frame sensor 4 4"]:
+    """Return one pose per frame and segment of the ROTATION group; NaN = unseen."""
+    poses = layout.poses
+    out = np.full((layout.frames, poses.segments, 4, 4), np.nan)
+    if not poses.segments:
+        return out
+    step = max(PIECE // poses.frame_bytes, 1)
+    with path.open("rb") as handle:
+        handle.seek(poses.data)
+        for start in range(0, poses.frames, step):
+            count = min(step, poses.frames - start)
+            stored = layout.encoding.reals(handle.read(count * poses.frame_bytes))
+            rows = stored.reshape(count, poses.ratio, poses.segments, POSE_WORDS)
+            out[start : start + count] = _matrices(rows[:, 0])
+    return out
+
+
+def sample(
+    path: Path, layout: Layout, most: int = 16
+) -> Float[np.ndarray, "frame point 3"]:
+    """Return the points of a few frames spread over the file."""
+    chosen = np.unique(np.linspace(0, max(layout.frames - 1, 0), most).astype(int))
+    if not layout.frames or not layout.points:
+        return np.zeros((0, layout.points, 3))
+    out = np.empty((len(chosen), layout.points, 3))
+    with path.open("rb") as handle:
+        for i, frame in enumerate(chosen.tolist()):
+            handle.seek(layout.data + frame * layout.frame_bytes)
+            block = _decoded(handle.read(layout.frame_bytes), layout)
+            _fill(_quads(block, layout), layout, out[i : i + 1])
+    return out
+
+
+def _blocks(path: Path, layout: Layout) -> Iterator[tuple[int, Block]]:
+    """Yield the first frame and the numbers of one piece after the other."""
+    if not layout.frame_bytes:
+        return
+    step = max(PIECE // layout.frame_bytes, 1)
+    buffer = memoryview(bytearray(min(step, layout.frames) * layout.frame_bytes))
+    with path.open("rb") as handle:
+        handle.seek(layout.data)
+        for start in range(0, layout.frames, step):
+            count = min(step, layout.frames - start)
+            piece = buffer[: count * layout.frame_bytes]
+            _read_into(handle, piece)
+            yield start, _decoded(piece, layout)
+
+
+def _read_into(handle: BinaryIO, piece: memoryview) -> None:
+    got = handle.readinto(piece)  # type: ignore[attr-defined]
+    piece[got:] = bytes(len(piece) - got)
+
+
+def _decoded(piece: bytes | memoryview, layout: Layout) -> Block:
+    encoding = layout.encoding
+    numbers = encoding.reals(piece) if layout.is_real else encoding.integers(piece)
+    return numbers.reshape(-1, layout.words)
+
+
+def _quads(block: Block, layout: Layout) -> Quads:
+    """Return x, y, z and the word of residual and cameras of every point."""
+    return block[:, : 4 * layout.points].reshape(len(block), layout.points, 4)
+
+
+def _fill(
+    quads: Quads, layout: Layout, out: Float[np.ndarray, "frame point 3"]
+) -> Bool[np.ndarray, "frame point"]:
+    """Write coordinates, NaN where unseen, and return what was seen.
+
+    A point is unseen when its last word is negative. Much software instead writes zero
+    coordinates for it, so a point exactly at the origin counts as unseen as well.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        out[...] = quads[..., :3]
+        if not layout.is_real:
+            out *= layout.scale
+        x, y, z = out[..., 0], out[..., 1], out[..., 2]
+        seen = np.isfinite(x + y + z) & (quads[..., 3] >= 0)
+        seen &= (x != 0.0) | (y != 0.0) | (z != 0.0)
+    if not seen.all():
+        out[~seen] = np.nan
+    return np.asarray(seen)
+
+
+def _matrices(
+    rows: Float[np.ndarray, "frame sensor 17"],
+) -> Float[np.ndarray, "frame sensor 4 4"]:
+    """Return 4 x 4 matrices, stored column after column; NaN where unseen."""
+    matrices = rows[..., :16].reshape(*rows.shape[:2], 4, 4).swapaxes(-1, -2)
+    with np.errstate(invalid="ignore"):
+        out = matrices.astype(float)
+    seen = np.isfinite(out).all(axis=(-1, -2)) & (rows[..., 16] >= 0)
+    out[~seen] = np.nan
+    return out

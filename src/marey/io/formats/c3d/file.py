@@ -1,0 +1,309 @@
+"""The whole content of a C3D file, in its own order, unit and axes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from marey.errors import FormatError
+from marey.io.contract import File, decoded
+from marey.io.formats.c3d.data import read_analog, read_points, read_poses
+from marey.io.formats.c3d.encoding import PROCESSORS, Encoding
+from marey.io.formats.c3d.header import Header
+from marey.io.formats.c3d.layout import Layout, settle
+from marey.io.formats.c3d.parameters import (
+    BLOCK,
+    MOST_BLOCKS,
+    Parameter,
+    Parameters,
+    parse,
+)
+from marey.report import Finding
+from marey.take import Event
+
+KEY = 0x50
+_EVENT_KEY = 12345
+_MOST_HEADER_EVENTS = 18
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class C3DFile:
+    """A C3D file as it is: nothing renamed, converted or left out."""
+
+    path: str
+    processor: str
+    """Who wrote its numbers: "intel", "dec" or "mips"."""
+
+    points: Float[np.ndarray, "frame point 3"]
+    """In `units`; NaN where a point was not seen."""
+
+    residuals: Float[np.ndarray, "frame point"]
+    """Mean distance of the camera rays, in `units`; -1 where not seen."""
+
+    cameras: UInt8[np.ndarray, "frame point"]
+    """Which of seven cameras saw the point, one bit each."""
+
+    labels: tuple[str, ...]
+    """One per point, "" where the file gives none; may repeat."""
+
+    rate: float
+    """Frames per second; 0 when the file does not say."""
+
+    first_frame: int
+    last_frame: int
+    units: str
+    """POINT:UNITS as written."""
+
+    analog: Float[np.ndarray, "sample channel"]
+    analog_labels: tuple[str, ...]
+    analog_units: tuple[str, ...]
+    analog_rate: float
+    events: tuple[Event, ...]
+    poses: Float[np.ndarray, "frame sensor 4 4"]
+    """Poses of the ROTATION group; NaN where not seen."""
+
+    pose_labels: tuple[str, ...]
+    parameters: Mapping[str, Mapping[str, Any]]
+    """Values by group and name."""
+
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """All of a file except its frames."""
+
+    header: bytes
+    parameters: Parameters
+    layout: Layout
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """One label per point, "" where the file gives none."""
+        labels = self.parameters.texts("POINT", "LABELS")
+        return _padded(labels, self.layout.points)
+
+    @property
+    def pose_labels(self) -> tuple[str, ...]:
+        """One label per segment of the ROTATION group."""
+        labels = self.parameters.texts("ROTATION", "LABELS")
+        return _padded(labels, self.layout.poses.segments)
+
+    def channel_texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of the ANALOG group with one string per channel."""
+        texts = self.parameters.texts("ANALOG", name)
+        return _padded(texts, self.layout.channels)
+
+
+def load(path: str | PathLike[str]) -> C3DFile:
+    """Return everything a C3D file holds, in file order and file units.
+
+    For a recording in metres with only the markers, use `marey.read`.
+
+    Raises:
+        FormatError: If the file is not a C3D or damaged beyond reading.
+    """
+    file = File(Path(path), "c3d")
+    try:
+        contents = open_c3d(file)
+    except OSError as error:
+        raise FormatError(
+            path, expected="a readable file", found=str(error), format="c3d"
+        ) from error
+    layout, parameters = contents.layout, contents.parameters
+    points = read_points(file.path, layout)
+    return C3DFile(
+        path=str(file.path),
+        processor=layout.encoding.processor,
+        points=points.xyz,
+        residuals=points.residuals,
+        cameras=points.cameras,
+        labels=contents.labels,
+        rate=layout.rate,
+        first_frame=layout.first_frame,
+        last_frame=layout.first_frame + layout.frames - 1,
+        units="".join(parameters.texts("POINT", "UNITS")[:1]),
+        analog=analog_of(file, contents),
+        analog_labels=contents.channel_texts("LABELS"),
+        analog_units=contents.channel_texts("UNITS"),
+        analog_rate=layout.rate * layout.samples,
+        events=events_of(contents),
+        poses=read_poses(file.path, layout),
+        pose_labels=contents.pose_labels,
+        parameters={
+            group: {name: parameter.content for name, parameter in members.items()}
+            for group, members in parameters.groups.items()
+        },
+        findings=tuple(file.findings),
+    )
+
+
+def open_c3d(file: File) -> Contents:
+    """Return header, parameters and layout of a file, its contradictions noted.
+
+    Raises:
+        FormatError: If there is no header, or not one frame of those declared.
+    """
+    with file.path.open("rb") as handle:
+        data = handle.read(2 * MOST_BLOCKS * BLOCK)
+    if len(data) < BLOCK or data[1] != KEY:
+        raise file.error(
+            0 if len(data) >= BLOCK else len(data),
+            expected="a header block of 512 bytes with 0x50 as its second",
+            found=f"{len(data)} bytes" if len(data) < BLOCK else f"0x{data[1]:02x}",
+        )
+    start = _section_start(file, data)
+    encoding = _encoding(file, data, start)
+    header = Header.read(data, encoding)
+    section_end = start + data[start + 2] * BLOCK
+    stop = max(section_end, min(header.data, start + MOST_BLOCKS * BLOCK))
+    doubts: list[str] = []
+    parameters = parse(data, start, stop, encoding, doubts.append)
+    if "POINT" not in parameters.groups:
+        doubts.append("there is no POINT group: the header alone describes the points")
+    layout = settle(file, header, parameters, encoding, section_end)
+    parameters = _before(parameters, layout.data, doubts)
+    if doubts:
+        text = f"{doubts[0]}; {len(doubts)} such in the parameter section"
+        file.note("parameters-damaged", text, value=float(len(doubts)))
+    return Contents(data[:BLOCK], parameters, layout)
+
+
+def _section_start(file: File, data: bytes) -> int:
+    """Return where the parameter section begins: block 2 if the header is wrong."""
+    stated = (data[0] - 1) * BLOCK
+    usual = BLOCK
+    if stated > 0 and stated + 4 <= len(data) and data[stated + 3] in PROCESSORS:
+        return stated
+    if usual + 4 > len(data):
+        raise file.error(
+            len(data), expected="a parameter section", found="the end of the file"
+        )
+    if stated != usual:
+        file.note(
+            "parameter-start-differ",
+            f"the header puts the parameters at byte {stated}; took {usual}",
+        )
+    return usual
+
+
+def _encoding(file: File, data: bytes, start: int) -> Encoding:
+    """Return the stated encoding, or another one if only that makes sense."""
+    stated = PROCESSORS.get(data[start + 3])
+    best = max(PROCESSORS.values(), key=lambda p: _sense(file, data, p, stated))
+    if best != stated:
+        file.note(
+            "processor-differ",
+            f"the processor byte {data[start + 3]} makes no sense; took {best}",
+        )
+    return Encoding(best)
+
+
+def _sense(file: File, data: bytes, processor: Any, stated: str | None) -> float:
+    sense = Header.read(data, Encoding(processor)).sense(file.size)
+    # One damaged field of the header must not overrule the processor byte.
+    return sense + (1.5 if processor == stated else 0.0)
+
+
+def _before(parameters: Parameters, data: int, doubts: list[str]) -> Parameters:
+    """Leave out parameters that reach into the frames."""
+    late = [parameter for parameter in parameters if parameter.end > data]
+    if not late:
+        return parameters
+    doubts.append(f"{late[0].group}:{late[0].name} reaches into the frames")
+    groups = {
+        group: {n: p for n, p in members.items() if p.end <= data}
+        for group, members in parameters.groups.items()
+    }
+    return Parameters(groups)
+
+
+def events_of(contents: Contents) -> tuple[Event, ...]:
+    """Return the events of the EVENT group, else those of the header."""
+    parameters = contents.parameters
+    labels = parameters.texts("EVENT", "LABELS")
+    times = parameters.numbers("EVENT", "TIMES")
+    used = parameters.count("EVENT", "USED")
+    count = min(len(labels), len(times) // 2)
+    if used is not None:
+        count = min(count, used)
+    contexts = _padded(parameters.texts("EVENT", "CONTEXTS"), count)
+    events = [
+        Event(labels[i], contexts[i], 60.0 * times[2 * i] + times[2 * i + 1])
+        for i in range(count)
+    ]
+    return tuple(e for e in events if isfinite(e.time)) or _header_events(contents)
+
+
+def _header_events(contents: Contents) -> tuple[Event, ...]:
+    data, encoding = contents.header, contents.layout.encoding
+    if encoding.unsigned(data, 298) != _EVENT_KEY:
+        return ()
+    count = min(encoding.unsigned(data, 300), _MOST_HEADER_EVENTS)
+    times = encoding.reals(data[304 : 304 + 4 * count]).tolist()
+    labels = [decoded(data[396 + 4 * i : 400 + 4 * i]) for i in range(count)]
+    return tuple(
+        Event(label.rstrip("\0 "), "", time)
+        for label, time in zip(labels, times, strict=True)
+        if isfinite(time)
+    )
+
+
+def analog_of(file: File, contents: Contents) -> Float[np.ndarray, "sample channel"]:
+    """Return the analog channels in the units the file states for them."""
+    layout, parameters = contents.layout, contents.parameters
+    if not layout.channels:
+        return np.zeros((0, 0))
+    words = parameters.texts("ANALOG", "FORMAT")
+    unsigned = bool(words) and words[0].strip().upper().startswith("UNSIGNED")
+    general = parameters.number("ANALOG", "GEN_SCALE")
+    scale = _per_channel(file, contents, "SCALE", 1.0)
+    offset = _per_channel(file, contents, "OFFSET", 0.0)
+    if unsigned:
+        offset %= 65536.0
+    values = read_analog(file.path, layout, unsigned=unsigned)
+    with np.errstate(invalid="ignore", over="ignore"):
+        values -= offset
+        values *= scale * (1.0 if general is None else general)
+    return values
+
+
+def _per_channel(
+    file: File, contents: Contents, name: str, missing: float
+) -> Float[np.ndarray, " channel"]:
+    stated = contents.parameters.numbers("ANALOG", name)[: contents.layout.channels]
+    out = np.full(contents.layout.channels, missing)
+    out[: len(stated)] = stated
+    if len(stated) < len(out):
+        file.note(
+            "analog-scale-missing",
+            f"ANALOG:{name} has {len(stated)} numbers for {len(out)} channels; "
+            f"took {missing:g} for the rest",
+        )
+    return out
+
+
+def _padded(texts: tuple[str, ...], count: int) -> tuple[str, ...]:
+    return (*texts[:count], *[""] * (count - len(texts)))
+
+
+def described(parameters: Parameters) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return all parameters as plain data from which they can be written again."""
+    return {
+        group: {name: _plain(parameter) for name, parameter in members.items()}
+        for group, members in parameters.groups.items()
+    }
+
+
+def _plain(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "kind": parameter.kind,
+        "shape": list(parameter.shape),
+        "values": list(parameter.values),
+        "description": parameter.description,
+    }

@@ -1,0 +1,345 @@
+"""OptiTrack Motive CSV, format versions 1.20 to 1.25.
+
+The first line holds keys and values. Rows of types, names, IDs (and from 1.24 on
+parents) follow, then what each column holds and its axis, then one line per frame.
+
+Entries with a rotation, rigid bodies and bones, become sensors. Of the others only
+type "Marker" was measured: a "Rigid Body Marker" or "Bone Marker" stands where Motive's
+solved body puts it, or repeats the measured one, so these are read on request only
+(`computed`). A blank is a gap. Quaternions stand as X, Y, Z, W; Euler angles are in
+degrees about moving axes, in the order of the Rotation Type. Motive's world has Y up;
+an export with other axes does not say so.
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from marey.io.contract import File, Format, decoded, plain_text
+from marey.io.text.lines import unique_names
+from marey.io.text.numbers import note_unended
+from marey.io.text.tables import (
+    check_width,
+    first_time,
+    note_frames,
+    read_numbers,
+    settle_rate,
+    turns,
+)
+from marey.io.units_axes import points_in, poses_in, unit_named
+from marey.numerics import geometry
+from marey.take import Take
+
+MAGIC = b"format version,"
+KEYS = (
+    "Format Version",
+    "Take Name",
+    "Take Notes",
+    "Capture Frame Rate",
+    "Export Frame Rate",
+    "Capture Start Time",
+    "Capture Start Frame",
+    "Total Frames in Take",
+    "Total Exported Frames",
+    "Rotation Type",
+    "Length Units",
+    "Coordinate Space",
+)
+ROWS = ("Type", "Name", "ID", "Parent")
+MOST_HEADER_LINES = 16
+MEASURED = "marker"
+UNLABELED = "Unlabeled"
+FRAME, TIME, FIRST = 0, 1, 2
+"""Columns of the frame number, of the time, and of the first value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One marker, rigid body or bone: what it is called and its columns by axis."""
+
+    kind: str
+    name: str
+    ident: str
+    parent: str
+    position: dict[str, int] = field(default_factory=dict)
+    rotation: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_sensor(self) -> bool:
+        """Whether it has an orientation."""
+        return bool(self.rotation)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no axis is missing."""
+        turned = set(self.rotation) in (set(), set("XYZ"), set("XYZW"))
+        return set(self.position) == set("XYZ") and turned
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Everything above the first frame."""
+
+    fields: Mapping[str, str]
+    entries: tuple[Entry, ...]
+    columns: int
+    body_line: int
+
+
+def sniff(head: bytes) -> bool:
+    """Whether a file begins like a Motive CSV."""
+    text = plain_text(head).lstrip().replace(b'"', b"")
+    return text[: len(MAGIC)].lower() == MAGIC
+
+
+def read_take(file: File) -> Take:
+    """Return the markers, rigid bodies and bones of a Motive CSV."""
+    text = file.text()
+    head = _head(file, text)
+    table = read_numbers(
+        file,
+        text.split(b"\n", head.body_line - 1)[-1],
+        columns=head.columns,
+        delimiter=",",
+        first_line=head.body_line,
+    )
+    values, fields = table.values, head.fields
+    declared = fields.get("Total Exported Frames", fields.get("Total Frames in Take"))
+    note_frames(file, declared or "", len(values))
+    note_unended(file, text)
+    key = "Export Frame Rate"
+    key = key if key in fields else "Capture Frame Rate"
+    rate = settle_rate(file, fields.get(key, ""), values[:, TIME], note=key)
+    stated = unit_named(fields.get("Length Units", ""))
+    unit = file.settle("unit", stated=stated, assumed="m", note="Length Units")
+    note = "Motive's own axes"
+    up = file.settle("up", stated="y", assumed="y", note=note, how="inferred")
+    markers, sensors = _chosen(file, head)
+    points = values[:, [e.position[axis] for e in markers for axis in "XYZ"]]
+    points = points.reshape(len(values), -1, 3)
+    T = _poses(file, values, sensors, fields.get("Rotation Type", ""))
+    labels, subjects = _labels(file, markers)
+    names = _sensor_names(file, sensors)
+    return Take(
+        rate=float(rate.value),
+        points=points_in(points, unit.value, up.value),
+        labels=labels,
+        subjects=subjects,
+        T_world_sensor=poses_in(T, unit.value, up.value),
+        sensor_names=names,
+        start=first_time(values[:, TIME]),
+        source=file.source(
+            unit=unit, up=up, rate=rate, parameters=_parameters(fields, sensors, names)
+        ),
+    )
+
+
+# --- header --------------------------------------------------------------------------
+
+
+def _head(file: File, text: bytes) -> Head:
+    lines = text.split(b"\n", MOST_HEADER_LINES)[:MOST_HEADER_LINES]
+    rows = [_cells(file, line, i + 1) for i, line in enumerate(lines)]
+    if not sniff(text[:200]):
+        found = ",".join(rows[0][:4]) or "nothing"
+        file.fail_at_line(1, expected="Format Version and its value", found=found)
+    last = next((i for i, r in enumerate(rows) if r[0].lower() == "frame"), None)
+    if last is None:
+        file.fail_at_line(
+            len(rows), expected="a line Frame, Time, X, ...", found="none"
+        )
+    titles = [row for row in rows[1:last] if any(row)]
+    holds = titles.pop() if titles else []
+    named = {
+        (row[1] if len(row) > 1 else "") or ROWS[i]: row
+        for i, row in enumerate(titles[: len(ROWS)])
+    }
+    if "Position" not in holds or not {"Type", "Name"} <= set(named):
+        file.fail_at_line(
+            last,
+            expected="lines of types, names and Position or Rotation",
+            found=", ".join(named) or "none",
+        )
+    entries = _entries(named, holds, rows[last])
+    return Head(_fields(rows[0]), entries, len(rows[last]), last + 2)
+
+
+def _cells(file: File, line: bytes, number: int) -> list[str]:
+    """Return the cells of a header line, at least one."""
+    check_width(file, line, b",", number)
+    try:
+        cells = next(csv.reader([decoded(line)]), [])
+    except csv.Error as error:
+        file.fail_at_line(number, expected="cells between commas", found=str(error))
+    return [cell.strip() for cell in cells] or [""]
+
+
+def _fields(cells: Sequence[str]) -> dict[str, str]:
+    fields = {k: v for k, v in zip(cells[::2], cells[1::2], strict=False) if k}
+    # A comma in the take's name shifts the pairs: what is known is looked up by name.
+    found = {key: cells.index(key) for key in KEYS if key in cells[:-1]}
+    return fields | {key: cells[i + 1] for key, i in found.items()}
+
+
+def _entries(
+    named: Mapping[str, Sequence[str]], holds: Sequence[str], axes: Sequence[str]
+) -> tuple[Entry, ...]:
+    """Return the entries: neighbouring columns of one name, no axis twice."""
+    count = len(axes)
+    rows = [[*named.get(key, ())[:count]] for key in ROWS]
+    kinds, names, idents, parents = (r + [""] * (count - len(r)) for r in rows)
+    entries: list[Entry] = []
+    for c in range(FIRST, min(count, len(holds))):
+        what = holds[c].lower()
+        if not kinds[c] or what not in ("position", "rotation"):
+            continue
+        new = Entry(kinds[c], names[c], idents[c], parents[c])
+        same = entries and _is_same(entries[-1], new)
+        if not same or axes[c].upper() in getattr(entries[-1], what):
+            entries.append(new)
+        getattr(entries[-1], what)[axes[c].upper()] = c
+    return tuple(entries)
+
+
+def _is_same(a: Entry, b: Entry) -> bool:
+    return (a.kind, a.name, a.ident) == (b.kind, b.name, b.ident)
+
+
+# --- entries -------------------------------------------------------------------------
+
+
+def _chosen(file: File, head: Head) -> tuple[list[Entry], list[Entry]]:
+    """Return the entries to keep as markers, measured ones first, and as sensors."""
+    whole = [entry for entry in head.entries if entry.is_whole]
+    if len(whole) < len(head.entries):
+        lost = len(head.entries) - len(whole)
+        file.note("entries-partial", f"left out {lost} entries that lack an axis")
+    sensors = _global(file, head, [entry for entry in whole if entry.is_sensor])
+    points = [entry for entry in whole if not entry.is_sensor]
+    markers = [entry for entry in points if entry.kind.lower() == MEASURED]
+    solved = [entry for entry in points if entry.kind.lower() != MEASURED]
+    if file.options.computed:
+        markers += solved
+    elif solved:
+        file.note(
+            "computed-left-out",
+            f"left out {len(solved)} markers of type {solved[0].kind!r} or alike: "
+            "Motive solved them; computed=True keeps them",
+            severity="info",
+            value=float(len(solved)),
+        )
+    if not markers and not sensors:
+        file.fail_at_line(
+            head.body_line - 1,
+            expected="markers, rigid bodies or global bones; computed=True for solved",
+            found=f"{len(solved)} solved markers",
+        )
+    return markers, sensors
+
+
+def _global(file: File, head: Head, sensors: list[Entry]) -> list[Entry]:
+    """Return the sensors whose poses stand in the world."""
+    if head.fields.get("Coordinate Space", "").lower() != "local":
+        return sensors
+    bodies = [entry for entry in sensors if entry.kind.lower() != "bone"]
+    if len(bodies) < len(sensors):
+        file.note(
+            "bones-local",
+            f"left out {len(sensors) - len(bodies)} bones: they stand relative to "
+            "their parents; export with Coordinate Space Global",
+        )
+    return bodies
+
+
+def _poses(
+    file: File, values: np.ndarray, sensors: Sequence[Entry], rotation_type: str
+) -> np.ndarray:
+    """Return T_world_sensor in the unit and axes of the file."""
+    T = np.empty((len(values), len(sensors), 4, 4))
+    q = [k for k, entry in enumerate(sensors) if "W" in entry.rotation]
+    wxyz = values[:, [sensors[k].rotation[axis] for k in q for axis in "WXYZ"]]
+    place = values[:, [e.position[axis] for e in sensors for axis in "XYZ"]]
+    place = place.reshape(len(values), -1, 3)
+    if q:
+        R = turns(file, wxyz.reshape(len(values), -1, 4))
+        T[:, q] = geometry.transform(R, place[:, q])
+    for k in set(range(len(sensors))) - set(q):
+        order = _order(file, rotation_type)
+        angles = values[:, [sensors[k].rotation[axis] for axis in order]]
+        R = geometry.matrix_from_euler(np.radians(angles), order)
+        T[:, k] = geometry.transform(R, place[:, k])
+    return T
+
+
+def _order(file: File, rotation_type: str) -> str:
+    order = rotation_type.strip().upper()
+    if sorted(order) != ["X", "Y", "Z"]:
+        file.fail_at_line(
+            1,
+            expected="Rotation Type of the three angles, such as XYZ",
+            found=rotation_type or "none",
+        )
+    return order
+
+
+def _labels(
+    file: File, markers: Sequence[Entry]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return labels and subjects; a solved marker never takes a measured one's name."""
+    measured = {m.name for m in markers if m.kind.lower() == MEASURED}
+    names = [
+        f"{m.name}_solved"
+        if m.kind.lower() != MEASURED and m.name in measured
+        else m.name
+        for m in markers
+    ]
+    # Motive 1.21 writes "Unlabeled:108", 1.25 "Unlabeled 108": no subject either way.
+    names = [n.replace(f"{UNLABELED}:", f"{UNLABELED} ") for n in names]
+    parts = [name.rpartition(":") for name in _named(file, names, "marker")]
+    return tuple(label for *_, label in parts), tuple(subject for subject, *_ in parts)
+
+
+def _sensor_names(file: File, sensors: Sequence[Entry]) -> tuple[str, ...]:
+    """Return names, without the skeleton's where there is but one skeleton."""
+    names = [entry.name for entry in sensors]
+    skeletons = {name.rpartition(":")[0] for name in names} - {""}
+    if len(skeletons) == 1:
+        names = [name.rpartition(":")[2] for name in names]
+    return _named(file, names, "sensor")
+
+
+def _named(file: File, names: Sequence[str], what: str) -> tuple[str, ...]:
+    empty = sum(not name.rpartition(":")[2] for name in names)
+    if empty:
+        letter = what[0].upper()
+        text = f"{empty} {what}s have no name: named {letter}1, {letter}2, ..."
+        file.note("labels-missing", text)
+        names = [
+            name if name.rpartition(":")[2] else f"{name}{letter}{i + 1}"
+            for i, name in enumerate(names)
+        ]
+    return unique_names(file, names, what)
+
+
+def _parameters(
+    fields: Mapping[str, str], sensors: Sequence[Entry], names: Sequence[str]
+) -> dict[str, object]:
+    """Return the header, and the parents of the bones where the file names them."""
+    known = {s.name: name for s, name in zip(sensors, names, strict=True)}
+    parents = {
+        name: known[s.parent]
+        for s, name in zip(sensors, names, strict=True)
+        if s.parent in known
+    }
+    return {**fields, "Parents": parents} if parents else dict(fields)
+
+
+FORMAT = Format(
+    name="motive",
+    title="OptiTrack Motive CSV",
+    suffixes=(".csv",),
+    sniff=sniff,
+    read_take=read_take,
+)

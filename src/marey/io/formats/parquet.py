@@ -1,0 +1,181 @@
+"""Parquet: a take as columns, for pandas, Polars, DuckDB and the like.
+
+The columns are those of the CSV: `time`, `LFHD.x` `LFHD.y` `LFHD.z` of each marker, and
+`pelvis.x` `.y` `.z` `.qw` `.qx` `.qy` `.qz` of each sensor, all float64. A gap is NaN;
+when reading, null is a gap too. Unit, up axis, rate and the names of markers and
+sensors stand as JSON under `marey` in the metadata of the schema. Tables of other
+origin are read by the names of their columns, or by a column map.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.errors import MissingExtraError
+from marey.io.contract import File, Format, Output, WriteOptions
+from marey.io.text.take import (
+    columns_of_take,
+    described,
+    settle_columns,
+    take_of_columns,
+)
+from marey.take import Take
+
+MAGIC = b"PAR1"
+KEY = b"marey"
+DECIMALS = 12
+"""Decimals of a quaternion: 1e-12 radians."""
+
+LARGEST = 1e20
+"""Numbers beyond this are damage, even as nanoseconds since 1970."""
+
+# A table may take this many times its file's bytes, plus the spare ones.
+LARGEST_GROWTH = 8
+SPARE_BYTES = 48 * 2**20
+CELL = 8
+
+
+def sniff(head: bytes) -> bool:
+    """Whether a file begins like Parquet."""
+    return head.startswith(MAGIC)
+
+
+def _pyarrow() -> Any:
+    """Return pyarrow with its Parquet part.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    try:
+        import pyarrow  # slow to import, and optional
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "parquet") from error
+    return pyarrow
+
+
+def read_take(file: File) -> Take:
+    """Return the take of a Parquet file."""
+    names, values, meta = _table(file)
+    columns = settle_columns(file, names, meta)
+    return take_of_columns(file, values, columns, meta)
+
+
+def _table(
+    file: File,
+) -> tuple[tuple[str, ...], Float[np.ndarray, "frame column"], dict[str, Any]]:
+    """Return the columns that hold numbers, their names, and our own metadata."""
+    pa = _pyarrow()
+    try:
+        with pa.parquet.ParquetFile(
+            pa.BufferReader(file.content()), page_checksum_verification=True
+        ) as content:
+            _check_room(file, content.metadata)
+            schema = content.schema_arrow
+            columns = [i for i, f in enumerate(schema) if _is_number(pa, f.type)]
+            values = _values(pa, content, columns)
+            names = tuple(schema.names[i] for i in columns)
+            meta = json.loads((schema.metadata or {}).get(KEY, b"{}"))
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        OverflowError,
+        MemoryError,
+        RecursionError,
+    ) as error:
+        raise file.error(
+            None, expected="a whole Parquet file", found=str(error)
+        ) from error
+    values[~np.isfinite(values)] = np.nan
+    if (np.abs(values) > LARGEST).any():
+        raise file.error(None, expected=f"numbers within {LARGEST:g}", found="others")
+    return names, values, meta if isinstance(meta, dict) else {}
+
+
+def _check_room(file: File, declared: Any) -> None:
+    """Refuse a table that would take far more room than its file."""
+    rows, columns = declared.num_rows, declared.num_columns
+    if rows < 0 or CELL * rows * columns > _room(file.size):
+        raise file.error(
+            None,
+            expected=f"at most {_room(file.size)} bytes of numbers",
+            found=f"{rows} rows of {columns} columns",
+        )
+
+
+def _room(size: int) -> int:
+    return LARGEST_GROWTH * size + SPARE_BYTES
+
+
+def _is_number(pa: Any, kind: Any) -> bool:
+    types = pa.types
+    return bool(
+        types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind)
+    )
+
+
+def _values(
+    pa: Any, content: Any, columns: Sequence[int]
+) -> Float[np.ndarray, "frame column"]:
+    """Return the numbers of these columns, NaN where they are null."""
+    values = np.empty((content.metadata.num_rows, len(columns)))
+    at = 0
+    for batch in content.iter_batches(use_threads=False):
+        for k, column in enumerate(columns):
+            numbers = batch.column(column).cast(pa.float64(), safe=False)
+            rows = numbers.to_numpy(zero_copy_only=False)
+            values[at : at + batch.num_rows, k] = rows
+        at += batch.num_rows
+    if at != len(values):
+        raise ValueError(f"{len(values)} rows declared, {at} present")
+    return values
+
+
+def write_take(take: Take, options: WriteOptions) -> Output:
+    """Return the Parquet file of a take."""
+    pa = _pyarrow()
+    unit, up = options.unit or "m", options.up or "z"
+    names, values = columns_of_take(take, unit, up, decimals=DECIMALS)
+    table = pa.table(
+        [take.times, *values.T],
+        names=names,
+        metadata={KEY: json.dumps(described(take, unit, up)).encode()},
+    )
+    return {"": [_packed(pa, table)]}
+
+
+def _packed(pa: Any, table: Any) -> bytes:
+    """Return the file, compressed unless it would then be too small to be trusted."""
+    content = _content(pa, table, "zstd")
+    if CELL * table.num_rows * table.num_columns > _room(len(content)):
+        content = _content(pa, table, "none")
+    return content
+
+
+def _content(pa: Any, table: Any, compression: str) -> bytes:
+    sink = pa.BufferOutputStream()
+    pa.parquet.write_table(
+        table,
+        sink,
+        compression=compression,
+        use_dictionary=False,
+        write_page_checksum=True,
+    )
+    return bytes(sink.getvalue())
+
+
+FORMAT = Format(
+    name="parquet",
+    title="Parquet table of markers and poses",
+    suffixes=(".parquet",),
+    sniff=sniff,
+    read_take=read_take,
+    write_take=write_take,
+    loses=("events", "analog", "filled"),
+)

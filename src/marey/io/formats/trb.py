@@ -1,0 +1,330 @@
+"""TRB, the binary marker file of Motion Analysis (EVa, Cortex).
+
+The file is made of 32-bit little-endian words. A header of tagged items gives the rate,
+the names of the markers and the links between them. Then comes one record per frame:
+its number, its length, and number, place, residual and cameras of every marker seen;
+markers not seen are left out. Neither unit nor axes nor the number of frames are
+stated, so a file cut off exactly between two frames cannot be told from a whole one.
+"""
+
+import struct
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int, UInt16
+
+from marey.io.contract import File, Format, decoded
+from marey.io.text.lines import unique_names
+from marey.io.units_axes import points_in
+from marey.report import Finding
+from marey.take import Take
+
+MAGIC = b"\0\0\0\0\xff\xff\xff\xff"
+ITEM = struct.Struct("<HH")
+"""Tag and length in words of a header item."""
+
+RECORD_SIZE = 12
+"""Bytes before the markers of a frame: four of zero, tag, frame number, length in words
+and two of zero."""
+
+SEEN = np.dtype(
+    [
+        ("number", "<u2"),
+        ("spare", "<u2"),
+        ("xyz", "<f4", (3,)),
+        ("residual", "<f4"),
+        ("cameras", "<u4"),
+    ]
+)
+FIRST_ITEM, WORD, WRAP = 12, 4, 2**16
+RATE, MARKER, LINK, FRAME = 0x0103, 0x010C, 0x010D, 0x0600
+
+# Markers not seen take no room in the file: so many are granted beyond its bytes / 2.
+SPARE_CELLS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trb:
+    """A TRB file as it stands: its own unit, axes and order."""
+
+    points: Float[np.ndarray, "frame point 3"]
+    """Coordinates in the file's unit, by custom mm; NaN where a marker was not seen."""
+
+    residuals: Float[np.ndarray, "frame point"]
+    """Mean distance of the camera rays, in the same unit; NaN where not seen."""
+
+    labels: tuple[str, ...]
+    """One per marker, as written, but made unique."""
+
+    links: tuple[tuple[str, str, str], ...]
+    """Name and the two markers of each link drawn between markers."""
+
+    rate: float
+    """Frames per second; NaN when the file does not say."""
+
+    first_frame: int
+    last_frame: int
+    units: str = ""
+    """Always "": the file does not state it."""
+
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(slots=True)
+class _Header:
+    data_at: int
+    rate: float = np.nan
+    markers: dict[int, str] = field(default_factory=dict)
+    """Names by number."""
+
+    links: list[tuple[str, int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Frames:
+    number: np.ndarray
+    """Frame numbers, strictly growing."""
+
+    start: np.ndarray
+    """Byte of the first marker of each frame."""
+
+    seen: np.ndarray
+    """Markers in each frame."""
+
+
+def sniff(head: bytes) -> bool:
+    """Whether a file begins like a TRB."""
+    return head.startswith(MAGIC)
+
+
+def load(path: str | PathLike[str]) -> Trb:
+    """Return everything a TRB file holds, in its own unit and axes.
+
+    Raises:
+        FormatError: If the file is not a TRB or is damaged beyond reading.
+    """
+    return _load(File(Path(path), "trb"))
+
+
+def read_take(file: File) -> Take:
+    """Return the take of a TRB file."""
+    raw = _load(file)
+    unit = file.settle("unit", assumed="mm", note="TRB does not state it")
+    up = file.settle("up", assumed="z", note="TRB does not state it")
+    rate = file.settle(
+        "rate",
+        stated=None if np.isnan(raw.rate) else f"{raw.rate:.10g}",
+        assumed="100",
+        note="item 0x0103",
+    )
+    links = tuple(f"{name}: {a} - {b}" for name, a, b in raw.links)
+    return Take(
+        rate=float(rate.value),
+        points=points_in(raw.points, unit.value, up.value),
+        labels=raw.labels,
+        start=(raw.first_frame - 1) / float(rate.value),
+        source=file.source(unit=unit, up=up, rate=rate, parameters={"links": links}),
+    )
+
+
+def _load(file: File) -> Trb:
+    data = file.content()
+    header = _header(file, data)
+    frames = _frames(file, data, header.data_at)
+    first, last = int(frames.number[0]), int(frames.number[-1])
+    points, residuals = _points(file, data, header, frames)
+    labels = unique_names(file, tuple(header.markers.values()), "marker")
+    name = dict(zip(header.markers, labels, strict=True))
+    return Trb(
+        points=points,
+        residuals=residuals,
+        labels=labels,
+        links=tuple(
+            (text, name[a], name[b])
+            for text, a, b in header.links
+            if a in name and b in name
+        ),
+        rate=header.rate,
+        first_frame=first,
+        last_frame=last,
+        findings=tuple(file.findings),
+    )
+
+
+# --- header --------------------------------------------------------------------------
+
+
+def _header(file: File, data: bytes) -> _Header:
+    header = _Header(data_at=_data_at(file, data))
+    for tag, body in _items(file, data, header.data_at):
+        if tag == RATE and len(body) == WORD:
+            (rate,) = struct.unpack("<f", body)
+            header.rate = rate if 0.0 < rate < np.inf else np.nan
+        elif tag == MARKER and len(body) > WORD:
+            (number,) = struct.unpack_from("<H", body)
+            header.markers.setdefault(number, _text(body[WORD:]) or f"M{number}")
+        elif tag == LINK and len(body) >= 2 * WORD:
+            _, a, b = struct.unpack_from("<HHH", body)
+            header.links.append((_text(body[2 * WORD :]), a, b))
+    if not header.markers:
+        raise file.error(FIRST_ITEM, expected="names of markers", found="none")
+    return header
+
+
+def _data_at(file: File, data: bytes) -> int:
+    """Return the byte at which the frames begin; its halves stand high before low."""
+    if not data.startswith(MAGIC):
+        raise file.error(0, expected=MAGIC.hex(" "), found=data[:8].hex(" "))
+    if len(data) < FIRST_ITEM:
+        raise file.error(len(data), expected="a header", found="the end of the file")
+    high, low = struct.unpack_from("<HH", data, len(MAGIC))
+    data_at = WORD * (high << 16 | low)
+    if not FIRST_ITEM < data_at <= len(data):
+        raise file.error(
+            len(MAGIC),
+            expected=f"where the frames begin, within {len(data)} bytes",
+            found=f"byte {data_at}",
+        )
+    return int(data_at)
+
+
+def _items(file: File, data: bytes, end: int) -> Iterator[tuple[int, bytes]]:
+    """Return tag and content of each item of the header."""
+    at = FIRST_ITEM
+    while at < end:
+        tag, words = ITEM.unpack_from(data, at)
+        after = at + ITEM.size + WORD * words
+        if after > end:
+            raise file.error(
+                at,
+                expected=f"an item that ends by byte {end}",
+                found=f"item {tag:#06x} of {words} words",
+            )
+        yield tag, data[at + ITEM.size : after]
+        at = after
+
+
+def _text(body: bytes) -> str:
+    """Return a name: what stands before the first zero byte."""
+    return decoded(body.partition(b"\0")[0]).strip()
+
+
+# --- frames --------------------------------------------------------------------------
+
+
+def _frames(file: File, data: bytes, at: int) -> _Frames:
+    """Return where the frames are; one that is cut off at the end is left out."""
+    halves = np.frombuffer(data, "<u2", len(data) // 2).astype(np.uint16)
+    start = _starts(halves, at)
+    zero, more, tag, number, words, spare = (
+        halves[start // 2 + k].astype(np.int64) for k in range(6)
+    )
+    seen, rest = np.divmod(WORD * words - RECORD_SIZE, SEEN.itemsize)
+    odd = np.flatnonzero(zero | more | spare | rest | (tag ^ FRAME))
+    if len(odd):
+        raise file.error(
+            int(start[odd[0]]),
+            expected=f"a frame, tag {FRAME:#06x}, of 3 + 6 n words",
+            found=f"tag {tag[odd[0]]:#06x} of {words[odd[0]]} words",
+        )
+    end = start + WORD * words
+    count = int((end <= len(data)).sum())
+    if count == 0:
+        raise file.error(at, expected="a frame", found="the end of the file")
+    if end[-1] != len(data):
+        file.note(
+            "frames-missing",
+            f"the file is cut off within a frame: {count} whole frames present",
+            value=float(count),
+        )
+    number = _unwrapped(file, start[:count], number[:count])
+    return _Frames(number, start[:count] + RECORD_SIZE, seen[:count])
+
+
+def _starts(halves: UInt16[np.ndarray, " half"], at: int) -> Int[np.ndarray, " frame"]:
+    """Return the byte of every record; the length of each leads to the next."""
+    length = halves.data
+    starts = array("q")
+    while at + RECORD_SIZE <= 2 * len(length):
+        starts.append(at)
+        at += max(WORD * length[at // 2 + 4], RECORD_SIZE)
+    return np.array(starts, dtype=np.int64)
+
+
+def _unwrapped(
+    file: File, start: np.ndarray, number: Int[np.ndarray, " frame"]
+) -> Int[np.ndarray, " frame"]:
+    """Return frame numbers that go on where 16 bits begin anew."""
+    turned = (number[:-1] == WRAP - 1) & (number[1:] == 0)
+    number[1:] += WRAP * np.cumsum(turned)
+    back = np.flatnonzero(np.diff(number) <= 0)
+    if len(back):
+        before, found = number[back[0] : back[0] + 2]
+        raise file.error(
+            int(start[back[0] + 1]),
+            expected=f"a frame after {before}",
+            found=f"frame {found}",
+        )
+    return number
+
+
+def _points(
+    file: File, data: bytes, header: _Header, frames: _Frames
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return places and residuals, (frame, point) in the order of the header."""
+    first, last = int(frames.number[0]), int(frames.number[-1])
+    size = (last - first + 1, len(header.markers))
+    if size[0] * size[1] > len(data) // 2 + SPARE_CELLS:
+        raise file.error(
+            header.data_at,
+            expected="frames that fill the file",
+            found=f"{size[0]} frames of {size[1]} markers in {len(data)} bytes",
+        )
+    if len(frames.number) < size[0]:
+        file.note(
+            "frames-missing",
+            f"frames declared {size[0]} by their numbers, present {len(frames.number)}",
+            value=float(len(frames.number) - size[0]),
+        )
+    records = _seen(data, frames)
+    column = np.full(WRAP, -1)
+    column[list(header.markers)] = np.arange(size[1])
+    row = np.repeat(frames.number - first, frames.seen)
+    place = column[records["number"]]
+    named = place >= 0
+    if not named.all():
+        file.note(
+            "points-unnamed",
+            f"{int((~named).sum())} places belong to markers without a name: left out",
+            value=float((~named).sum()),
+        )
+    kept = named & np.isfinite(records["xyz"]).all(axis=-1)
+    points, residuals = np.full((*size, 3), np.nan), np.full(size, np.nan)
+    with np.errstate(invalid="ignore"):
+        points[row[kept], place[kept]] = records["xyz"][kept]
+        residuals[row[kept], place[kept]] = records["residual"][kept]
+    return points, residuals
+
+
+def _seen(data: bytes, frames: _Frames) -> np.ndarray:
+    """Return the records of all markers seen, frame after frame."""
+    count = int(frames.seen.sum())
+    ends = np.cumsum(frames.seen)
+    within = np.arange(count) - np.repeat(ends - frames.seen, frames.seen)
+    start = np.repeat(frames.start, frames.seen) + SEEN.itemsize * within
+    whole = np.frombuffer(data, np.uint32, count=len(data) // WORD)
+    words = whole[start[:, None] // WORD + np.arange(SEEN.itemsize // WORD)]
+    return np.asarray(words.view(SEEN)[:, 0])
+
+
+FORMAT = Format(
+    name="trb",
+    title="TRB (Motion Analysis, binary)",
+    suffixes=(".trb",),
+    sniff=sniff,
+    read_take=read_take,
+)

@@ -1,0 +1,1 @@
+"""Tables of numbers in text files: what the text formats share."""

@@ -1,0 +1,246 @@
+"""Which columns of a table make markers and sensors: by a map or by their names."""
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from marey.errors import OptionError
+from marey.numerics.geometry import euler_axes
+
+COUNTS = {"position": (3,), "quaternion": (4,), "euler": (3,), "matrix": (12, 16)}
+TIME = re.compile(
+    r"(t|time|time[ _]?stamp|seconds?|sec)"
+    r"( ?[\[(](s|secs?|seconds?)[\])]|[ _](s|secs?|seconds?))?",
+    re.IGNORECASE,
+)
+FRAME = re.compile(r"(frames?|field|sample|index)#?", re.IGNORECASE)
+
+# A component letter apart from the rest of a name: "LFHD.x", "x1", "loc1_x", "qw head".
+AFTER = r"(?P<rest>.*?)[ _.:\-]?"
+LETTER = r"[\[(]?(?P<letter>[wxyz])[\])]?"
+BEFORE = r"(?P<letter>[wxyz])[ _.:\-]?(?P<rest>.*)"
+# Angles or part of a quaternion: "hand.rotx", "hand_qx".
+NO_TURN = r"(?!(.*[ _.:\-])?(q_?|rot(ation)?[ _.:\-]?)[\[(]?[xyz][\])]?\Z)"
+
+PLACES = tuple(
+    re.compile(pattern, re.IGNORECASE) for pattern in (NO_TURN + AFTER + LETTER, BEFORE)
+)
+TURNS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{AFTER}q_?{LETTER}",
+        rf"{AFTER}(q|rot_?)?{LETTER}",
+        rf"(q|rot_?)?{BEFORE}",
+    )
+)
+
+Group = tuple[str, tuple[int, ...]]
+"""The rest of a name, and its columns in the order of the letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One marker or sensor of a table: the columns it is made of, by number."""
+
+    name: str
+    """The label of a marker, the name of a sensor."""
+
+    position: tuple[int, ...] = ()
+    quaternion: tuple[int, ...] = ()
+    """Four columns in the order w, x, y, z."""
+
+    euler: tuple[int, ...] = ()
+    order: str = "ZYX"
+    degrees: bool = True
+    matrix: tuple[int, ...] = ()
+    """Twelve or sixteen columns, row by row."""
+
+    subject: str = ""
+    """Of a marker."""
+
+    @property
+    def is_sensor(self) -> bool:
+        """Whether the item has an orientation."""
+        return bool(self.quaternion or self.euler or self.matrix)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """All its columns."""
+        return (*self.position, *self.quaternion, *self.euler, *self.matrix)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The layout of a table."""
+
+    items: tuple[Item, ...]
+    time: int = -1
+    """Column of the time in seconds; -1 = none."""
+
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Unit, up and rate as a map states them."""
+
+    inferred: bool = False
+    """Whether the layout was worked out from the column names."""
+
+
+def from_map(given: str | Path | Mapping[str, Any], names: Sequence[str]) -> Columns:
+    """Return the layout that a column map describes.
+
+    Args:
+        given: A TOML file or its content (docs/formats.md shows one).
+        names: The header of the table; columns may also be given by number, from 0.
+
+    Raises:
+        OptionError: If the map is not TOML, or names columns that are not there.
+    """
+    content = given if isinstance(given, Mapping) else _toml(Path(given))
+    unknown = set(content) - {"markers", "sensors", "time", "unit", "up", "rate"}
+    if unknown:
+        raise OptionError(
+            "columns",
+            found=sorted(unknown),
+            needed="markers, sensors, time, unit, up, rate",
+        )
+    items = [
+        _item(str(name), spec, names)
+        for group in ("markers", "sensors")
+        for name, spec in dict(content.get(group, {})).items()
+    ]
+    facts = {key: str(content[key]) for key in ("unit", "up", "rate") if key in content}
+    time = _column(content["time"], names) if "time" in content else -1
+    return Columns(tuple(items), time, facts)
+
+
+def _toml(path: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise OptionError("columns", found=str(error), needed="a TOML file") from error
+
+
+def _item(name: str, spec: Any, names: Sequence[str]) -> Item:
+    if not isinstance(spec, Mapping):
+        spec = {"position": spec}
+    unknown = set(spec) - {*COUNTS, "order", "degrees"}
+    if unknown:
+        raise OptionError(
+            f"columns of {name}", found=sorted(unknown), needed=f"{', '.join(COUNTS)}"
+        )
+    columns: dict[str, Any] = {}
+    for key, counts in COUNTS.items():
+        if key in spec:
+            if not isinstance(spec[key], Sequence) or len(spec[key]) not in counts:
+                raise OptionError(
+                    f"{key} of {name}", found=spec[key], needed=f"{counts[0]} columns"
+                )
+            columns[key] = tuple(_column(c, names) for c in spec[key])
+    if "position" not in columns and "matrix" not in columns:
+        raise OptionError(f"columns of {name}", found=list(spec), needed="a position")
+    order = str(spec.get("order", "ZYX")).upper()
+    euler_axes(order)
+    degrees = bool(spec.get("degrees", True))
+    return _split(Item(name, **columns, order=order, degrees=degrees))
+
+
+def _split(item: Item) -> Item:
+    """Return a marker named "JOE:RTHI" with its subject apart."""
+    subject, _, label = item.name.rpartition(":")
+    if item.is_sensor or not label:
+        return item
+    return replace(item, name=label, subject=subject)
+
+
+def _column(given: Any, names: Sequence[str]) -> int:
+    if isinstance(given, int) and 0 <= given < len(names):
+        return given
+    if given in names:
+        return list(names).index(given)
+    raise OptionError("columns", found=given, needed=f"one of {', '.join(names)}")
+
+
+def from_names(names: Sequence[str]) -> Columns | None:
+    """Return the layout that column names spell out, None when they do not.
+
+    Columns that differ only in their letter x, y, z belong together; those with w are a
+    quaternion. A name that stands twice gives two items of that name.
+    """
+    titles = [name.strip() for name in names]
+    time = next((i for i, name in enumerate(titles) if TIME.fullmatch(name)), -1)
+    used = {i for i, name in enumerate(titles) if FRAME.fullmatch(name)} | {time}
+    turns = _groups(titles, used, TURNS, "wxyz")
+    items = _joined(_groups(titles, used, PLACES, "xyz"), turns)
+    return Columns(items, time, inferred=True) if items else None
+
+
+def _groups(
+    names: Sequence[str],
+    used: set[int],
+    patterns: Sequence[re.Pattern[str]],
+    letters: str,
+) -> list[Group]:
+    """Return complete groups of columns, named by what is left; mark them used."""
+    groups: list[Group] = []
+    for pattern in patterns:
+        found: dict[str, dict[str, list[int]]] = {}
+        for i, name in enumerate(names):
+            match = pattern.fullmatch(name) if i not in used else None
+            if match:
+                parts = found.setdefault(match["rest"].strip(), {})
+                parts.setdefault(match["letter"].lower(), []).append(i)
+        for rest, parts in found.items():
+            if set(parts) == set(letters):
+                complete = zip(*(parts[letter] for letter in letters), strict=False)
+                groups += [(rest, columns) for columns in complete]
+        used.update(i for _, columns in groups for i in columns)
+    return groups
+
+
+def _joined(places: Sequence[Group], turns: Sequence[Group]) -> tuple[Item, ...]:
+    turn_of = _matches([rest for rest, _ in places], [rest for rest, _ in turns])
+    return tuple(
+        _split(
+            Item(
+                rest or "point",
+                columns,
+                quaternion=turns[turn_of[i]][1] if i in turn_of else (),
+            )
+        )
+        for i, (rest, columns) in enumerate(places)
+    )
+
+
+def _matches(places: Sequence[str], turns: Sequence[str]) -> dict[int, int]:
+    """Return the quaternion of each position that has one.
+
+    They belong together when their names are equal. Where none are, numbers decide, if
+    every quaternion finds one position and no other: "w1" and "loc1".
+    """
+    place_of = {key: i for i, key in enumerate(_counted(places))}
+    pairs = [(place_of.get(key), k) for k, key in enumerate(_counted(turns))]
+    if all(place is None for place, _ in pairs):
+        numbers = [_number(rest) for rest in places]
+        wanted = [_number(rest) for rest in turns]
+        once = Counter(numbers)
+        clear = "" not in wanted and len(set(wanted)) == len(wanted)
+        if clear and all(once[number] == 1 for number in wanted):
+            pairs = [(numbers.index(number), k) for k, number in enumerate(wanted)]
+    return {place: k for place, k in pairs if place is not None}
+
+
+def _counted(names: Sequence[str]) -> list[tuple[str, int]]:
+    """Return each name with how often it stood so far."""
+    seen: Counter[str] = Counter()
+    out = []
+    for name in names:
+        seen[name] += 1
+        out.append((name, seen[name]))
+    return out
+
+
+def _number(text: str) -> str:
+    return "".join(re.findall(r"\d+", text))

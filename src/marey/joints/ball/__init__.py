@@ -1,0 +1,1 @@
+"""Ball joints and hinges of two posed bodies (OBrien2000)."""

@@ -1,0 +1,1 @@
+"""Joints from distances to markers (DeAguiar2006)."""

@@ -1,0 +1,1 @@
+"""Skeleton and motion estimated from the root to the leaves (Knight2007)."""

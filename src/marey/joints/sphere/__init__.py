@@ -1,0 +1,1 @@
+"""Joint centres as centres of spheres (Knight2007, GDKE)."""

@@ -1,0 +1,1 @@
+"""Joints that exist for part of a take."""

@@ -1,0 +1,198 @@
+"""One comparison per stage."""
+
+from itertools import combinations
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.bodies import Bodies
+from marey.joint_fits import JointFits
+from marey.metrics.match import adjusted_rand_index, match_bodies
+from marey.metrics.scores import BodiesScore, JointsScore, SkeletonScore, TreeScore
+from marey.numerics import geometry
+from marey.skeleton import Skeleton
+from marey.synth.truth import Truth
+from marey.tree import Tree
+
+Array = np.ndarray
+Edge = frozenset[int]
+
+
+def compare_bodies(bodies: Bodies, truth: Truth) -> BodiesScore:
+    """Return how well the bodies were found."""
+    match = match_bodies(bodies, truth)
+    true, real = truth.marker_body, truth.marker_body >= 0
+    right = np.where(bodies.marker_body >= 0, match[bodies.marker_body], -2) == true
+    carried = np.unique(np.concatenate([true[real], truth.sensor_body]))
+    worn = np.unique(bodies.marker_body[bodies.marker_body >= 0])
+    bare = len(bodies.names) - len(worn) if truth.sensor_body.size else 0
+    return BodiesScore(
+        found=len(worn) + bare,
+        true=len(carried),
+        matched=int(np.sum(match >= 0)),
+        ari=_ari(bodies.marker_body, true, real),
+        ari_shared=_ari(_best_of_shared(bodies, match, true), true, real),
+        markers_right=float(np.mean(right[real])) if real.any() else float("nan"),
+    )
+
+
+def _ari(found: Array, true: Array, real: Array) -> float:
+    if not real.any():
+        return float("nan")
+    return adjusted_rand_index(found[real], true[real])
+
+
+def _best_of_shared(bodies: Bodies, match: Array, true: Array) -> Array:
+    """Return one body per marker: the right one where it is among its bodies."""
+    best = bodies.marker_body.copy()
+    for marker, body in zip(*np.nonzero(bodies.shared), strict=True):
+        if match[body] == true[marker] and true[marker] >= 0:
+            best[marker] = body
+    return best
+
+
+def compare_joints(joints: JointFits, bodies: Bodies, truth: Truth) -> JointsScore:
+    """Return how well joint centres and axes were found, at the true joints."""
+    match = match_bodies(bodies, truth)
+    found_of = {int(true): body for body, true in enumerate(match) if true >= 0}
+    row = {frozenset(map(int, pair)): k for k, pair in enumerate(joints.pair)}
+    poses = [motion.T_world_joint() for motion in truth.motions]
+    errors: list[tuple[float, float, float, bool]] = []
+    for parent, child, joint in truth.edges.tolist():
+        pair = frozenset((found_of.get(parent, -1), found_of.get(child, -2)))
+        if pair in row and joints.fitted[row[pair]]:
+            subject = truth.bodies[child, 0]
+            T = poses[subject][:, joint]
+            skeleton = truth.motions[subject].skeleton
+            errors.append(_joint_error(joints, row[pair], bodies, T, skeleton, joint))
+    center, off, axis, kind = np.array(errors, dtype=float).reshape(-1, 4).T
+    return JointsScore(
+        found=len(errors),
+        true=len(truth.edges),
+        center=_rms(center),
+        center_max=float(center.max()) if len(center) else float("nan"),
+        off_axis=_rms(off),
+        axis=_rms(axis),
+        kinds_right=int(kind.sum()),
+    )
+
+
+def _joint_error(
+    joints: JointFits,
+    row: int,
+    bodies: Bodies,
+    T_world_joint: Float[Array, "frame 4 4"],
+    skeleton: Skeleton,
+    joint: int,
+) -> tuple[float, float, float, bool]:
+    """Return centre error, the part of it square to a hinge, axis error, kind right."""
+    a, b = joints.pair[row]
+    T_a, T_b = bodies.T_world_body[:, a], bodies.T_world_body[:, b]
+    center = 0.5 * (
+        geometry.apply(T_a, joints.center_a[row])
+        + geometry.apply(T_b, joints.center_b[row])
+    )
+    gap = center - T_world_joint[:, :3, 3]
+    square = np.sum(gap**2, axis=-1)
+    off, angle = square, float("nan")
+    if skeleton.kind[joint] == "hinge":
+        axis = T_world_joint[:, :3, :3] @ skeleton.axes[joint, 0]
+        off = square - np.sum(gap * axis, axis=-1) ** 2
+        found = T_a[:, :3, :3] @ joints.axis_a[row]
+        sine = np.linalg.norm(np.cross(found, axis), axis=-1)
+        cosine = np.abs(np.sum(found * axis, axis=-1))
+        angle = float(np.sqrt(np.nanmean(np.arctan2(sine, cosine) ** 2)))
+    right = joints.kind[row] == skeleton.kind[joint]
+    rms = float(np.sqrt(np.nanmean(square)))
+    return rms, float(np.sqrt(np.nanmean(np.maximum(off, 0.0)))), angle, right
+
+
+def _rms(values: Array) -> float:
+    known = values[np.isfinite(values)]
+    return float(np.sqrt(np.mean(known**2))) if len(known) else float("nan")
+
+
+def compare_tree(tree: Tree, bodies: Bodies, truth: Truth) -> TreeScore:
+    """Return which connections were found, as edges between true bodies."""
+    match = match_bodies(bodies, truth)
+    found = set()
+    wrong = 0
+    for body, parent in enumerate(tree.parent):
+        if parent < 0:
+            continue
+        if match[body] < 0 or match[parent] < 0:
+            wrong += 1
+        else:
+            found.add(frozenset((int(match[body]), int(match[parent]))))
+    true = _contracted(truth, {int(row) for row in match if row >= 0})
+    return TreeScore(
+        right=len(found & true),
+        wrong=len(found - true) + wrong,
+        missing=len(true - found),
+    )
+
+
+def _contracted(truth: Truth, kept: set[int]) -> set[Edge]:
+    """Return the true edges among some bodies, the others taken out."""
+    parent = {int(child): int(up) for up, child, _ in truth.edges}
+    children: dict[int, list[int]] = {}
+    edges = set()
+    for body in kept:
+        up = parent.get(body, -1)
+        top = body
+        while up >= 0 and up not in kept:
+            top, up = up, parent.get(up, -1)
+        if up >= 0:
+            edges.add(frozenset((body, up)))
+        elif top != body:
+            children.setdefault(top, []).append(body)
+    # A root that was not found leaves its subtrees; the first takes in the others.
+    for first, *others in children.values():
+        edges |= {frozenset((first, other)) for other in others}
+    return edges
+
+
+Lengths = dict[tuple[int, Edge], float]
+
+
+def joint_distances(skeleton: Skeleton, body: Array) -> Lengths:
+    """Return the distances between the joints on each body.
+
+    Args:
+        skeleton: The joints. Fixed ones belong to the body they are fixed to.
+        body: What each joint's body is called, an integer; negative = leave out.
+
+    Returns:
+        By body and by the pair of neighbours that the two joints lead to.
+    """
+    rest = skeleton.rest()[:, :3, 3]
+    carrier = np.arange(skeleton.n_joints)
+    for joint, kind in enumerate(skeleton.kind):
+        if kind == "fixed":
+            carrier[joint] = carrier[skeleton.parent[joint]]
+    places: dict[int, list[tuple[int, Array]]] = {}
+    for joint in np.unique(carrier)[1:]:
+        parent = carrier[skeleton.parent[joint]]
+        here, there = int(body[joint]), int(body[parent])
+        if here >= 0 and there >= 0:
+            places.setdefault(here, []).append((there, rest[joint]))
+            places.setdefault(there, []).append((here, rest[joint]))
+    return {
+        (at, frozenset((i, j))): float(np.linalg.norm(p - q))
+        for at, joints in places.items()
+        for (i, p), (j, q) in combinations(joints, 2)
+    }
+
+
+def compare_lengths(found: Lengths, true: Lengths) -> SkeletonScore:
+    """Return the errors of the distances in both."""
+    both = [key for key in true if key in found]
+    error = np.array([found[key] - true[key] for key in both])
+    some = len(error) > 0
+    return SkeletonScore(
+        compared=len(both),
+        true=len(true),
+        rms=_rms(error),
+        max=float(np.abs(error).max()) if some else float("nan"),
+        mean=float(error.mean()) if some else float("nan"),
+    )

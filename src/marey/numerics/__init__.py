@@ -1,0 +1,1 @@
+"""Mathematics without capture: rotations, rigid fits, robust estimates."""

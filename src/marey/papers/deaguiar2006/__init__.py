@@ -1,0 +1,1 @@
+"""Experiments of DeAguiar2006."""

@@ -1,0 +1,1 @@
+"""Experiments of Knight2007."""

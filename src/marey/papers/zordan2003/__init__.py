@@ -1,0 +1,1 @@
+"""Experiments of Zordan2003."""

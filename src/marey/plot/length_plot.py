@@ -1,0 +1,173 @@
+"""Lengths of bones with their doubt, and against measured ones."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from marey.errors import DataError
+from marey.plot.arguments import skeleton_of
+from marey.plot.style import (
+    BLUE,
+    FAINT,
+    GOLD,
+    GREY,
+    INK,
+    in_look,
+    plain,
+    sheet,
+    short,
+    shown,
+)
+from marey.skeleton import Skeleton
+from marey.solution import Solution
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+Array = np.ndarray
+
+MILLI = 1e3
+
+ROOM = 1.42
+"""Width of the scale over the longest bone: at its end stand the numbers."""
+
+
+@in_look
+def lengths(
+    solution: Solution | Skeleton,
+    measured: Mapping[str, float] | Skeleton | None = None,
+    *,
+    subject: str = "",
+) -> "matplotlib.figure.Figure":
+    """Return bone lengths as bars, and how sure they are or how far off.
+
+    On the right stands one standard deviation of each length; with measured lengths,
+    calculated less measured, and the bars reach one standard deviation to either side
+    and thinner two: of right standard deviations, two in three thick bars cross zero.
+    Bones that end in no joint, such as a hand's, are left out.
+
+    Args:
+        solution: What `marey.solve` returned, or a skeleton.
+        measured: Length of the bone that ends in each joint, in metres, by joint name;
+            or a skeleton with the same names whose lengths are known. Of a skeleton
+            those lengths are taken that are rigid in it.
+        subject: Name of the subject, where the solution has several.
+
+    Raises:
+        DataError: If there are no bones, no such subject, or a measured length is of no
+            bone or not above 0 m.
+        MissingExtraError: If matplotlib is not installed.
+    """
+    found = (
+        solution if isinstance(solution, Skeleton) else skeleton_of(solution, subject)
+    )
+    bones = np.flatnonzero((found.parent >= 0) & ~found.is_end)
+    if not len(bones):
+        raise DataError("lengths", found="no bones between joints", needed="some")
+    known = _measured(found, bones, measured)
+    figure = sheet(6.4, 0.2 * len(bones) + 1.0)
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(1.15, 1))
+    _bars(left, found, bones, known)
+    if np.isfinite(known).any():
+        _errors(right, MILLI * (found.lengths[bones] - known), _sd(found, bones))
+    else:
+        right.barh(range(len(bones)), _sd(found, bones), height=0.6, color=BLUE)
+        right.set_xlabel("standard deviation, mm")
+    for axes in (left, right):
+        plain(axes, grid="x")
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0.0)
+    figure.suptitle("Bone lengths")
+    return figure
+
+
+def _sd(skeleton: Skeleton, bones: Int[Array, " bone"]) -> Float[Array, " bone"]:
+    return np.asarray(MILLI * skeleton.length_sd[bones])
+
+
+def _bars(
+    axes: Any, found: Skeleton, bones: Int[Array, " bone"], known: Float[Array, " bone"]
+) -> None:
+    """Draw the lengths, first bone on top, and what was measured over them."""
+    rows, size = np.arange(len(bones)), MILLI * found.lengths[bones]
+    axes.barh(rows, size, height=0.6, color=FAINT, label="calculated")
+    for row, length, sd in zip(rows, size, _sd(found, bones), strict=True):
+        words = f"{length:.0f} ± {short(sd)}" if np.isfinite(sd) else f"{length:.0f}"
+        at: dict[str, Any] = {"ha": "right", "va": "center_baseline", "fontsize": 7}
+        axes.text(ROOM * size.max(), row, words, **at)
+    if np.isfinite(known).any():
+        style: dict[str, Any] = {
+            "color": GOLD,
+            "markeredgecolor": INK,
+            "markeredgewidth": 0.6,
+        }
+        axes.plot(MILLI * known, rows, "D", markersize=4, label="measured", **style)
+        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, reverse=True)
+    names = [
+        f"{found.names[found.parent[bone]]} – {found.names[bone]}" for bone in bones
+    ]
+    axes.set_yticks(rows, [shown(name) for name in names])
+    axes.set(xlabel="length, mm", ylim=(len(bones) - 0.4, -0.6))
+    axes.set_xlim(0.0, ROOM * size.max())
+
+
+def _errors(axes: Any, off: Float[Array, " bone"], sd: Float[Array, " bone"]) -> None:
+    """Draw calculated less measured, with one and two standard deviations."""
+    rows = np.flatnonzero(np.isfinite(off))
+    axes.axvline(0.0, color=INK, linewidth=0.8)
+    for times, width in ((2.0, 1.0), (1.0, 3.0)):
+        reach = times * np.nan_to_num(sd[rows])
+        axes.hlines(
+            rows, off[rows] - reach, off[rows] + reach, color=BLUE, linewidth=width
+        )
+    axes.plot(off[rows], rows, "o", color="white", markeredgecolor=BLUE, markersize=4.5)
+    rms = float(np.sqrt(np.mean(off[rows] ** 2)))
+    axes.set_title(f"rms {short(rms)} mm", loc="right", pad=3.0, color=GREY)
+    axes.set_xlabel("calculated less measured, mm")
+
+
+def _measured(
+    found: Skeleton,
+    bones: Int[Array, " bone"],
+    measured: Mapping[str, float] | Skeleton | None,
+) -> Float[Array, " bone"]:
+    """Return what was measured of each bone, in metres; NaN = nothing."""
+    if measured is None:
+        return np.full(len(bones), np.nan)
+    if isinstance(measured, Skeleton):
+        above = found.parent[bones]
+        ends = [
+            (found.names[a], found.names[b]) for a, b in zip(above, bones, strict=True)
+        ]
+        size = np.array([_rigid_length(measured, *pair) for pair in ends])
+        return np.where(above > 0, size, np.nan)
+    names = [found.names[bone] for bone in bones]
+    for name, length in measured.items():
+        if name not in names:
+            needed = f"joints at the ends of bones: {', '.join(names)}"
+            raise DataError("measured", found=repr(name), needed=needed)
+        if not 0.0 < length < np.inf:
+            raise DataError(f"measured {name}", found=length, needed="above 0 m")
+    return np.array([measured.get(name, np.nan) for name in names])
+
+
+def _rigid_length(skeleton: Skeleton, parent: str, joint: str) -> float:
+    """Return the distance of two joints, where no joint between them moves; or NaN.
+
+    Where on its body a root or a fixed joint is, is convention: nothing is compared.
+    """
+    nan = float("nan")
+    if not {parent, joint} <= set(skeleton.names):
+        return nan
+    last, first = skeleton.index(joint), skeleton.index(parent)
+    if {skeleton.kind[last], skeleton.kind[first]} & {"root", "fixed"}:
+        return nan
+    above = int(skeleton.parent[last])
+    while above != first and above >= 0 and skeleton.kind[above] == "fixed":
+        above = int(skeleton.parent[above])
+    if above != first:
+        return nan
+    rest = skeleton.rest()[:, :3, 3]
+    return float(np.linalg.norm(rest[last] - rest[first]))

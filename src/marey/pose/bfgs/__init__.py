@@ -1,0 +1,1 @@
+"""Poses by BFGS on a fitness function (Bodenheimer1997)."""

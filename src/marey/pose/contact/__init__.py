@@ -1,0 +1,1 @@
+"""Foot contact: detection, ground and inverse kinematics that holds it."""

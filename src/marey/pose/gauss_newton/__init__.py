@@ -1,0 +1,1 @@
+"""Poses by Gauss-Newton steps on the tree: the default solver."""

@@ -1,0 +1,1 @@
+"""Poses of a simulated body pulled by its markers (Zordan2003)."""

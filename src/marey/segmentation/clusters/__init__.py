@@ -1,0 +1,1 @@
+"""Bodies of unlabelled markers, from the distances that they keep."""

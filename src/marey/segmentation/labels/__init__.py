@@ -1,0 +1,1 @@
+"""Bodies of markers whose labels belong to a known marker set."""

@@ -1,0 +1,1 @@
+"""Errors of a capture studio, added to a perfect recording."""

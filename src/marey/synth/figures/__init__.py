@@ -1,0 +1,1 @@
+"""People, animals and mechanisms with known dimensions."""

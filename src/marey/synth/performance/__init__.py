@@ -1,0 +1,1 @@
+"""Motions that generated figures perform."""

@@ -1,0 +1,1 @@
+"""The process that reads, solves and edits for the server."""
