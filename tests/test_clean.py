@@ -227,7 +227,7 @@ def test_findings_spell_out_the_first_runs_only():
 
 def test_lengths_are_scaled_and_turns_are_not():
     take = synth.linkage().record("swing", **{**OPTIONS, "markers": 3})
-    twice = marey.scaled(take, 2.0)
+    twice = marey.rescale(take, 2.0)
     np.testing.assert_allclose(twice.points, 2.0 * take.points)
     np.testing.assert_allclose(
         twice.T_world_sensor[..., :3, 3], 2.0 * take.T_world_sensor[..., :3, 3]
@@ -238,4 +238,4 @@ def test_lengths_are_scaled_and_turns_are_not():
     assert twice.source.findings[-1].value == 2.0
     for factor in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(marey.OptionError, match="above 0"):
-            marey.scaled(take, factor)
+            marey.rescale(take, factor)

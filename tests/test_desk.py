@@ -13,7 +13,7 @@ from marey.editing.reroot import rerooted
 from marey.editing.tree import Hanging, Start
 from marey.edits import NEEDED, Edit, read_edits, write_edits
 from marey.numerics import geometry
-from marey.pipeline import Desk
+from marey.pipeline import EditSession
 from marey.topology import edge_costs
 from marey.tree import Tree
 
@@ -30,7 +30,7 @@ def take():
 @pytest.fixture(scope="module")
 def desk(take):
     """A desk on which nothing is kept for long."""
-    return Desk(take)
+    return EditSession(take)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ MAP = {"template": {f"bar{i + 1}": [f"{name}*"] for i, name in enumerate(BARS)}}
 
 def laid(take, **more):
     """A desk with the linkage on it."""
-    return Desk(take, options=marey.SolveOptions(**MAP), **more)
+    return EditSession(take, options=marey.SolveOptions(**MAP), **more)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def sensors():
     take = synth.human().record(
         "exercise", seed=1, markers="none", sensors=True, rate=50.0, seconds=5.0
     )
-    return take, Desk(take)
+    return take, EditSession(take)
 
 
 def one_of_each(solution):
@@ -170,7 +170,7 @@ def test_each_kind_of_edit_is_among_them(bench):
 
 
 def test_many_edits_are_replayed_from_their_file(take, tmp_path):
-    desk = Desk(take)
+    desk = EditSession(take)
     for edit in (
         Edit(do="ground", normal=(0.0, 0.0, 1.0), height=0.02),
         Edit(do="rename", name="Hips", to="pelvis"),
@@ -233,7 +233,7 @@ def test_a_trial_is_kept_only_where_it_was_tried(linkage):
 def test_a_saved_answer_is_edited_as_if_it_were_solved_here(bench, tmp_path):
     marey.write(bench.solution, tmp_path / "link.marey")
     loaded = marey.load(tmp_path / "link.marey")
-    again = Desk(loaded)
+    again = EditSession(loaded)
     assert again.solution is loaded
     edits = one_of_each(bench.solution)
     for name in ("merge", "cut", "hinge", "bad"):
@@ -242,7 +242,7 @@ def test_a_saved_answer_is_edited_as_if_it_were_solved_here(bench, tmp_path):
         )
     again.keep(again.attempt(edits["merge"]))
     marey.write(again.solution, tmp_path / "merged.marey")
-    third = Desk(marey.load(tmp_path / "merged.marey"))
+    third = EditSession(marey.load(tmp_path / "merged.marey"))
     assert third.edits == again.edits
     assert_same(third.undo(), loaded)
 
@@ -251,7 +251,7 @@ def test_options_come_back_with_a_saved_answer(desk, take, tmp_path):
     performer = desk.solution.skeleton
     first = marey.solve(take, options=marey.SolveOptions(skeleton=performer))
     marey.write(first, tmp_path / "known.marey")
-    again = Desk(marey.load(tmp_path / "known.marey"))
+    again = EditSession(marey.load(tmp_path / "known.marey"))
     trial = again.attempt(Edit(do="kind", joint=KNEE, kind="fixed"))
     assert trial.solution.skeleton.kind[performer.index(KNEE)] == "fixed"
     with pytest.raises(marey.OptionError, match="performer that is known"):
@@ -518,7 +518,7 @@ def test_the_ground_is_told_as_it_was_set(desk):
 
 
 def test_feet_stand_on_the_ground_that_was_set(take):
-    desk = Desk(take, options=marey.SolveOptions(contacts=True))
+    desk = EditSession(take, options=marey.SolveOptions(contacts=True))
     low = min(contact.anchor[2] for contact in desk.solution.motion.contacts)
     height = float(low) + 0.01
     edit = Edit(do="ground", normal=(0.0, 0.0, 1.0), height=height)
@@ -644,7 +644,7 @@ def test_what_leaves_nothing_to_solve_is_refused_with_the_reason(desk):
 def test_a_joint_that_never_turned_has_no_axis(desk, take):
     still = replace(take, points=np.repeat(take.points[:1], len(take.points), axis=0))
     performer = desk.solution.skeleton
-    desk = Desk(still, options=marey.SolveOptions(skeleton=performer))
+    desk = EditSession(still, options=marey.SolveOptions(skeleton=performer))
     with pytest.raises(marey.DataError, match="motion that shows its axes"):
         desk.attempt(Edit(do="kind", joint=KNEE, kind="hinge"))
 
@@ -699,7 +699,7 @@ def test_two_markers_on_wrong_bodies_are_put_right(desk, take):
         wrong[home]["markers"].remove(label)
         wrong[away]["markers"].append(label)
     best = marey.solve(take, options=marey.SolveOptions(template=right))
-    desk = Desk(take, options=marey.SolveOptions(template=wrong))
+    desk = EditSession(take, options=marey.SolveOptions(template=wrong))
     first = desk.score.marker_rms
     for label, home in (("LTHI", "LeftUpperLeg"), ("LBWT", "Hips")):
         trial = desk.attempt(Edit(do="move-marker", marker=label, to=home))
@@ -726,7 +726,9 @@ def test_a_leg_found_in_one_piece_gets_its_knee_and_its_name():
     shank = groups["LeftLowerLeg"]
     groups["LeftLowerLeg"] = [*shank, *thigh]
     found = {f"body{i + 1}": mine for i, mine in enumerate(groups.values())}
-    desk = Desk(take, options=marey.SolveOptions(segment="template", template=found))
+    desk = EditSession(
+        take, options=marey.SolveOptions(segment="template", template=found)
+    )
     wrong = desk.solution.bodies[0].names[list(groups).index("LeftLowerLeg")]
     trial = desk.attempt(Edit(do="split", body=wrong, markers=tuple(thigh)))
     assert trial.after.marker_rms < 0.1 * trial.before.marker_rms
@@ -796,7 +798,7 @@ def marks(solution):
 def test_frames_marked_as_bad_before_a_file_was_written_stay_so(linkage, tmp_path):
     first = laid(linkage, edits=[BAD])
     loaded = saved(first, tmp_path / "bad.marey")
-    desk = Desk(loaded)
+    desk = EditSession(loaded)
     assert desk.solution is loaded
     assert desk.edits == (BAD,)
     assert not desk.can_undo
@@ -814,7 +816,7 @@ def test_frames_marked_as_bad_before_a_file_was_written_stay_so(linkage, tmp_pat
 def test_what_is_marked_as_bad_on_the_desk_can_be_undone(linkage, tmp_path):
     """Even if the very same had been marked before."""
     loaded = saved(laid(linkage, edits=[BAD]), tmp_path / "bad.marey")
-    desk = Desk(loaded)
+    desk = EditSession(loaded)
     other = Edit(do="bad", first=40, last=50)
     for edit in (other, BAD):
         kept = desk.keep(desk.attempt(edit))
@@ -826,7 +828,7 @@ def test_what_is_marked_as_bad_on_the_desk_can_be_undone(linkage, tmp_path):
 
 def test_undo_passes_over_what_cannot_be_undone(linkage, tmp_path):
     first = laid(linkage, edits=[RENAME, BAD])
-    desk = Desk(saved(first, tmp_path / "bad.marey"))
+    desk = EditSession(saved(first, tmp_path / "bad.marey"))
     assert desk.can_undo
     back = desk.undo()
     assert desk.edits == (BAD,)
@@ -842,10 +844,10 @@ def test_edits_given_with_an_answer_do_not_mark_it_twice(linkage, tmp_path):
     """Nor do they leave out what was marked before."""
     loaded = saved(laid(linkage, edits=[BAD]), tmp_path / "bad.marey")
     for edits in ([RENAME], [BAD, RENAME]):
-        desk = Desk(loaded, edits=edits)
+        desk = EditSession(loaded, edits=edits)
         assert desk.edits == (BAD, RENAME)
         assert marks(desk.solution) == (1, 1)
-    desk = Desk(loaded, edits=[RENAME, BAD])
+    desk = EditSession(loaded, edits=[RENAME, BAD])
     assert desk.edits == (RENAME, BAD)
     assert marks(desk.solution) == (1, 1)
 

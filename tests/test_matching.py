@@ -9,9 +9,9 @@ import scenes
 import marey
 from marey import metrics, synth
 from marey.io.formats.html import scene_of
-from marey.pipeline import Desk
+from marey.pipeline import EditSession
 from marey.skeleton import marker_columns
-from marey.take import Take, columns_of
+from marey.take import Take, match_labels
 
 WALK = {"markers": "set53", "seconds": 1.0, "rate": 50.0, "noise": 1e-3}
 
@@ -42,7 +42,7 @@ def performer(bare):
 @pytest.fixture(scope="module")
 def known(bare, performer):
     """What the performer's own skeleton gives, where nothing names a subject."""
-    desk = Desk(bare, options=marey.SolveOptions(skeleton=performer))
+    desk = EditSession(bare, options=marey.SolveOptions(skeleton=performer))
     return desk, marey.calibrate(performer, bare).skeleton
 
 
@@ -69,7 +69,7 @@ def test_a_label_is_matched_whole_then_where_only_one_names_a_subject(
 ):
     points = np.zeros((2, len(labels), 3))
     take = Take(rate=1.0, points=points, labels=labels, subjects=subjects)
-    columns = columns_of(wanted, take.full_labels, take.labels)
+    columns = match_labels(wanted, take.full_labels, take.labels)
     assert columns.tolist() == found
 
 
@@ -84,7 +84,7 @@ def test_a_label_is_matched_whole_then_where_only_one_names_a_subject(
 def test_what_may_be_two_is_refused(wanted, full_labels, words):
     labels = [label.rpartition(":")[2] for label in full_labels]
     with pytest.raises(marey.DataError, match=words):
-        columns_of(wanted, full_labels, labels)
+        match_labels(wanted, full_labels, labels)
 
 
 def test_the_order_of_columns_does_not_matter(bare, performer, rng):
@@ -103,7 +103,7 @@ def test_subjects_named_or_not_give_the_same_answer(
 ):
     """By the poses, the score, the page and the calibration."""
     skeleton, take = labelled(performer, worn), called(bare, recorded)
-    desk = Desk(take, options=marey.SolveOptions(skeleton=skeleton))
+    desk = EditSession(take, options=marey.SolveOptions(skeleton=skeleton))
     assert np.isfinite(desk.score.marker_rms)
     assert desk.score == known[0].score
     motion, expected = desk.solution.motion, known[0].solution.motion
@@ -128,7 +128,7 @@ def test_what_is_ignored_is_found_by_the_same_rule(bare, performer):
 
 def test_a_marker_is_placed_whoever_wears_it(bare, performer):
     options = marey.SolveOptions(skeleton=performer)
-    desk = Desk(called(bare, "JOE"), options=options)
+    desk = EditSession(called(bare, "JOE"), options=options)
     label = performer.marker_labels[7]
     trial = desk.attempt({"do": "place-marker", "marker": label, "offset": (0, 0, 0.1)})
     placed = trial.solution.skeleton.marker_offset[7]

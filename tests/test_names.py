@@ -10,8 +10,8 @@ import marey
 from marey import synth
 from marey.editing.rename import told
 from marey.io.formats.html import scene_of
-from marey.pipeline import Desk
-from marey.report import Finding, named
+from marey.pipeline import EditSession
+from marey.report import Finding, mark_name
 from marey.take import Take
 
 
@@ -21,7 +21,7 @@ def walk():
     take = synth.human(seed=1).record(
         "walk", markers="none", sensors=True, seconds=3.0, rate=60.0
     )
-    return take, Desk(take, options=marey.SolveOptions(contacts=True))
+    return take, EditSession(take, options=marey.SolveOptions(contacts=True))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_numbers_in_findings_stay_when_bodies_are_called_by_numbers(doubtful):
 def test_the_height_of_the_ground_is_no_body(walk):
     """z = -1 mm, when the body called 1 becomes Pelvis."""
     take, _ = walk
-    desk = Desk(numbered(take))
+    desk = EditSession(numbered(take))
     trial = desk.attempt({"do": "rename", "name": "1", "to": "Pelvis"})
     before, after = (
         [f.message for f in solution.report.findings if f.code == "ground"]
@@ -109,7 +109,7 @@ def test_the_subject_of_a_finding_is_renamed_as_a_whole():
 
 
 def test_a_file_name_that_is_a_body_elsewhere_is_left_alone():
-    one = Finding("a", "read", "info", f"of {named('b')}, from a 1 to 2", "a.c3d")
+    one = Finding("a", "read", "info", f"of {mark_name('b')}, from a 1 to 2", "a.c3d")
     (other,) = told([one], {"a": "x", "b": "y", "1": "z"}, ("a", "b", "1"))
     assert (other.message, other.subject) == ("of y, from a 1 to 2", "a.c3d")
 
@@ -133,7 +133,7 @@ def test_of_two_people_in_one_tree_only_the_one_that_is_meant_is_renamed():
     take = synth.scene(
         "clasp", seconds=4.0, rate=30.0, markers="none", sensors=True, noise=1e-3
     )
-    desk = Desk(take)
+    desk = EditSession(take)
     before = desk.solution.skeleton.names
     after = desk.attempt({"do": "rename", "name": "A:Hips", "to": "A:Boss"}).solution
     assert {"A:Hips", "B:Hips"} <= set(before)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import marey
-from marey.report import AROUND, Finding, Report, Table, named
+from marey.report import AROUND, Finding, Report, Table, mark_name
 
 severities = st.sampled_from(["info", "warning", "error"])
 
@@ -77,11 +77,11 @@ def test_names_from_files_stay_data_when_printed():
 
 def test_a_finding_knows_the_names_in_it_from_the_words_around():
     """Numbers, and words that are names elsewhere, stay what they are."""
-    message = f"1 of 12 mm from {named('1')} at (1, 2), and of {named('of')}: look at 1"
+    message = f"1 of 12 mm from {mark_name('1')} at (1, 2), and of {mark_name('of')}: look at 1"
     one = finding(message=message)
     assert one.message == "1 of 12 mm from 1 at (1, 2), and of of: look at 1"
     assert [one.message[a:b] for a, b in one.names] == ["1", "of"]
-    other = one.retold({"1": "Pelvis", "of": "", "12": "X", "look": "Y"})
+    other = one.rename({"1": "Pelvis", "of": "", "12": "X", "look": "Y"})
     assert other.message == "1 of 12 mm from Pelvis at (1, 2), and of : look at 1"
     assert [other.message[a:b] for a, b in other.names] == ["Pelvis", ""]
 
@@ -92,18 +92,18 @@ texts = st.text(st.characters(exclude_characters="".join(AROUND)))
 @given(st.lists(st.tuples(texts, texts), max_size=5), texts)
 def test_names_there_and_back_are_where_they_were(parts, end):
     """Whatever stands around them."""
-    one = finding(message="".join(text + named(name) for text, name in parts) + end)
+    one = finding(message="".join(text + mark_name(name) for text, name in parts) + end)
     there = {name: f"{i} and {name}" for i, (_, name) in enumerate(parts)}
     back = {new: old for old, new in there.items()}
     assert one.message == "".join(text + name for text, name in parts) + end
-    other = one.retold(there)
+    other = one.rename(there)
     told = "".join(text + there[name] for text, name in parts) + end
     assert other.message == told
-    assert other.retold(back) == one
-    assert one.retold({}) == one
+    assert other.rename(back) == one
+    assert one.rename({}) == one
 
 
 def test_a_message_without_names_is_told_as_it_is():
     one = finding(message="z = -1 mm")
     assert one.names == ()
-    assert one.retold({"1": "Pelvis", "mm": "X"}) == one
+    assert one.rename({"1": "Pelvis", "mm": "X"}) == one

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.numerics import geometry
-from marey.numerics.procrustes import fit_rigid, places_in
+from marey.numerics.procrustes import fit_rigid, mean_points_in_body
 from marey.numerics.procrustes_kernel import KEPT, settle
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -95,7 +95,7 @@ def test_places_are_the_medians_of_where_markers_were_seen(rng):
     points[:20, 1] = np.nan
     points[:, 3] = np.nan
     local = geometry.apply(geometry.inverse(T)[:, None], points)
-    places = places_in(T, points)
+    places = mean_points_in_body(T, points)
     np.testing.assert_allclose(
         places[:3], np.nanmedian(local[:, :3], axis=0), atol=1e-12
     )

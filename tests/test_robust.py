@@ -68,39 +68,39 @@ def test_efficiency_at_normal_values():
 
 def test_tags_do_not_depend_on_unit_origin_or_sign(rng):
     x = rng.standard_t(2, (400, 3))
-    tags = robust.tagged(x)
+    tags = robust.tag_outliers(x)
     assert tags.any()
-    np.testing.assert_array_equal(robust.tagged(-1e3 * x + 5.0), tags)
-    np.testing.assert_array_equal(robust.tagged(x[:, 1]), tags[:, 1])
+    np.testing.assert_array_equal(robust.tag_outliers(-1e3 * x + 5.0), tags)
+    np.testing.assert_array_equal(robust.tag_outliers(x[:, 1]), tags[:, 1])
 
 
 def test_tagging_spreads_to_doubtful_neighbours_and_no_further():
     """An error that comes and goes: the wild frame brings those beside it."""
     x = np.tile([1.0, -1.0, 0.5, -0.5], 50) / 1.483  # the scale is about one
     x[100:107] = [3.0, 3.0, 9.0, 3.0, 0.0, 3.0, 3.0]
-    assert np.flatnonzero(robust.tagged(x)).tolist() == [100, 101, 102, 103]
-    assert np.flatnonzero(robust.tagged(x, doubtful=3.5)).tolist() == [102]
+    assert np.flatnonzero(robust.tag_outliers(x)).tolist() == [100, 101, 102, 103]
+    assert np.flatnonzero(robust.tag_outliers(x, doubtful=3.5)).tolist() == [102]
 
 
 def test_good_values_are_hardly_ever_tagged_and_as_printed_one_in_22():
     x = np.random.default_rng(1).normal(size=(5000, 40))
-    assert robust.tagged(x).mean() < 1e-3
-    assert robust.tagged(x, **PRINTED).mean() == pytest.approx(0.0455, abs=0.002)
+    assert robust.tag_outliers(x).mean() < 1e-3
+    assert robust.tag_outliers(x, **PRINTED).mean() == pytest.approx(0.0455, abs=0.002)
 
 
 def test_unknown_values_are_never_tagged(rng):
     x = rng.normal(size=(100, 2))
     x[40:60, 0], x[:, 1] = np.nan, np.nan
-    assert not robust.tagged(x, wild=0.5, doubtful=0.5)[np.isnan(x)].any()
+    assert not robust.tag_outliers(x, wild=0.5, doubtful=0.5)[np.isnan(x)].any()
 
 
 def test_of_constant_values_only_what_differs_is_tagged():
     x = np.full(20, 0.1 + 0.2)
     x[5:9] = 0.3  # rounding
-    assert not robust.tagged(x).any()
+    assert not robust.tag_outliers(x).any()
     x[12] = 0.301
-    assert np.flatnonzero(robust.tagged(x)).tolist() == [12]
-    assert not robust.tagged(x, least=1e-3).any()
+    assert np.flatnonzero(robust.tag_outliers(x)).tolist() == [12]
+    assert not robust.tag_outliers(x, least=1e-3).any()
 
 
 def test_508_frames_six_of_them_wild():
@@ -112,7 +112,7 @@ def test_508_frames_six_of_them_wild():
         wild = np.zeros(508, dtype=bool)
         wild[rng.choice(508, 6, replace=False)] = True
         x[wild] = 13.3 + rng.exponential(0.8 * 508 / 6, 6)
-        tags = robust.tagged(x)
+        tags = robust.tag_outliers(x)
         off.append(robust.location(x) - x[~wild].mean())
         middle, scale = robust.median_and_scale(x)
         missed += (wild & (x > middle + 4.0 * scale) & ~tags).sum()
@@ -124,7 +124,7 @@ def test_508_frames_six_of_them_wild():
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (0, 3, 2), (5, 0), (0, 0)])
 def test_of_no_values_none_is_tagged(shape):
-    assert robust.tagged(np.zeros(shape)).shape == shape
+    assert robust.tag_outliers(np.zeros(shape)).shape == shape
 
 
 def test_runs_are_the_stretches_of_flags(rng):
@@ -143,7 +143,7 @@ def test_runs_are_the_stretches_of_flags(rng):
 def test_thresholds_and_methods_that_make_no_sense_are_refused(rng):
     x = rng.normal(size=9)
     with pytest.raises(marey.OptionError, match="doubtful"):
-        robust.tagged(x, wild=2.0, doubtful=3.0)
+        robust.tag_outliers(x, wild=2.0, doubtful=3.0)
     with pytest.raises(marey.OptionError, match="median, mean, huber, tukey"):
         robust.location(x, "mode")
 
@@ -169,22 +169,25 @@ CHAIN = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]])
     ],
 )
 def test_blame_goes_to_what_explains_most(ends, off, guilty):
-    found = robust.blamed(np.array([off, off], dtype=bool), ends)
+    found = robust.attribute_outliers(np.array([off, off], dtype=bool), ends)
     assert [np.flatnonzero(row).tolist() for row in found] == [guilty, guilty]
 
 
 def test_a_link_of_nothing_accuses_nobody():
     """Alone, and beside links that do accuse."""
-    alone = robust.blamed(np.ones((1, 1), dtype=bool), np.zeros((1, 2), dtype=int))
+    alone = robust.attribute_outliers(
+        np.ones((1, 1), dtype=bool), np.zeros((1, 2), dtype=int)
+    )
     assert alone.tolist() == [[False, False]]
     ends = np.vstack([STAR, np.zeros((1, 4), dtype=int)])
     off = np.array([[1, 1, 0, 1], [0, 1, 0, 1], [0, 0, 0, 1]], dtype=bool)
     np.testing.assert_array_equal(
-        robust.blamed(off, ends), robust.blamed(off[:, :3], STAR)
+        robust.attribute_outliers(off, ends),
+        robust.attribute_outliers(off[:, :3], STAR),
     )
 
 
 def test_of_no_frames_and_no_links_nobody_is_blamed():
-    assert robust.blamed(np.zeros((0, 3), dtype=bool), STAR).shape == (0, 4)
+    assert robust.attribute_outliers(np.zeros((0, 3), dtype=bool), STAR).shape == (0, 4)
     none = np.zeros((0, 4), dtype=int)
-    assert not robust.blamed(np.zeros((2, 0), dtype=bool), none).any()
+    assert not robust.attribute_outliers(np.zeros((2, 0), dtype=bool), none).any()

@@ -14,7 +14,7 @@ import marey
 from marey.io.formats.html.arrays import Arrays
 from marey.io.formats.html.scene import Beside, scene_of
 from marey.io.formats.html.subjects import states
-from marey.pipeline import Desk
+from marey.pipeline import EditSession
 
 HALF = 0.5000001e-5
 
@@ -370,7 +370,7 @@ def sensor_bodies(solution):
 def test_a_sensor_is_its_body_whatever_that_is_called():
     take = swing(0)
     name = take.sensor_names[1]
-    desk = Desk(take)
+    desk = EditSession(take)
     as_found = {n: n for n in take.sensor_names}
     assert sensor_bodies(desk.solution) == [as_found]
     trial = desk.attempt({"do": "rename", "name": name, "to": "Foo"})

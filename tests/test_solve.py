@@ -230,7 +230,7 @@ def test_a_loop_is_reported_with_its_place(noisy):
 
 
 def test_two_sensors_on_a_stick_set_the_scale(noisy):
-    small = marey.scaled(noisy, 0.94)
+    small = marey.rescale(noisy, 0.94)
     stick = np.zeros((noisy.n_frames, 2, 4, 4)) + small.T_world_sensor[:, :1]
     stick[:, 1, :3, 3] += 0.94 * 0.565 * stick[:, 1, :3, 0]
     take = replace(

@@ -9,7 +9,7 @@ import marey
 from marey import synth
 from marey.cleaning import without_idle
 from marey.numerics import geometry
-from marey.pipeline import Desk
+from marey.pipeline import EditSession
 from marey.take import Take
 
 OPTIONS = {"markers": "none", "sensors": True, "rate": 50.0, "seconds": 4.0}
@@ -109,7 +109,7 @@ def test_a_stick_is_found_by_name_in_every_take(recordings):
     T = np.concatenate([one.T_world_sensor, stick], axis=1)
     names = (*one.sensor_names, "near", "far")
     takes = [
-        marey.scaled(
+        marey.rescale(
             Take(
                 rate=one.rate,
                 T_world_sensor=T[:, order],
@@ -205,7 +205,9 @@ def test_two_people_hand_in_hand_keep_their_names(scenes):
 
 
 def test_people_joined_by_hand_can_be_edited_further():
-    desk = Desk(worn(synth.scene("together", **SCENE | {"rate": 20.0, "seconds": 4.0})))
+    desk = EditSession(
+        worn(synth.scene("together", **SCENE | {"rate": 20.0, "seconds": 4.0}))
+    )
     for edit in (
         {"do": "join", "bodies": ["A:RightHand", "B:RightHand"]},
         {"do": "reroot", "body": "B:Hips"},

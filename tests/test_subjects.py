@@ -7,7 +7,7 @@ import pytest
 
 import marey
 from marey import synth
-from marey.pipeline import Desk
+from marey.pipeline import EditSession
 from marey.pipeline.inputs import taken
 
 
@@ -42,7 +42,10 @@ def test_each_of_several_is_solved_as_if_alone(walk):
 
 @pytest.mark.parametrize(
     "opened",
-    [asked, lambda take, who: Desk(take, options=marey.SolveOptions(subject=who))],
+    [
+        asked,
+        lambda take, who: EditSession(take, options=marey.SolveOptions(subject=who)),
+    ],
     ids=["solve", "desk"],
 )
 def test_a_misspelt_name_is_refused_with_those_there_are(walk, opened):

@@ -263,10 +263,10 @@ def test_averaging_leaves_of_the_noise_what_is_foretold():
     fits = fit_joints(bodies)
     used = infer_tree(fits).edge
     used = used[used >= 0]
-    assert np.median(fits.slow[used] / fits.slow_noise[used]) == pytest.approx(
-        1.0, abs=0.1
-    )
-    assert (fits.slow[used] < 0.3 * fits.residual[used]).all()
+    assert np.median(
+        fits.averaged_residual[used] / fits.averaged_noise[used]
+    ) == pytest.approx(1.0, abs=0.1)
+    assert (fits.averaged_residual[used] < 0.3 * fits.residual[used]).all()
 
 
 # --- bodies that belong to nothing, and points where many meet ------------------------
@@ -444,11 +444,11 @@ def test_a_tree_hung_from_another_body_has_the_same_joints():
         edge=np.array([-1, 0, 1, 2, -1]),
         margin=np.array([np.inf, 0.5, 1.0, 2.0, np.inf]),
     )
-    hung = tree.hung_from(2)
+    hung = tree.reroot(2)
     assert hung.parent.tolist() == [1, 2, -1, 1, -1]
     assert hung.edge.tolist() == [0, 1, -1, 2, -1]
     assert hung.margin.tolist() == [0.5, 1.0, np.inf, 2.0, np.inf]
-    assert hung.hung_from(0).parent.tolist() == tree.parent.tolist()
+    assert hung.reroot(0).parent.tolist() == tree.parent.tolist()
 
 
 # --- trees that are almost as good ----------------------------------------------------
@@ -469,8 +469,8 @@ def square(costs):
         spread=np.ones((n, 6)),
         covariance=np.zeros((n, 6, 6)),
         kind=("ball",) * n,
-        slack=residual,
-        gap=np.ones(n),
+        looseness=residual,
+        marker_spacing=np.ones(n),
     )
 
 
@@ -508,8 +508,8 @@ def test_stiff_clusters_on_soft_shoulders_are_no_strangers(slack, gap, residual,
     link = (joints.pair == [2, 3]).all(axis=1)
     joints = replace(
         joints,
-        slack=np.where(link, slack, joints.slack),
-        gap=np.where(link, gap, 1.0),
+        looseness=np.where(link, slack, joints.looseness),
+        marker_spacing=np.where(link, gap, 1.0),
         residual=np.where(link, residual, joints.residual),
     )
     assert len(infer_tree(joints).roots) == roots

@@ -219,7 +219,7 @@ def test_edits_that_somebody_else_wrote_meanwhile_are_kept_beside(
 
 def test_all_edits_undone_stay_undone(session, solution, tmp_path):
     """Also those that an answer was written with."""
-    desk = marey.Desk(solution, edits=[RENAME])
+    desk = marey.EditSession(solution, edits=[RENAME])
     marey.write(desk.solution, tmp_path / "swing.marey")
     file = tmp_path / "swing.edits.toml"
     _, blob = opened(session, tmp_path / "swing.marey", file)
@@ -233,7 +233,9 @@ def test_all_edits_undone_stay_undone(session, solution, tmp_path):
 def test_edits_go_on_from_an_answer_that_was_edited_before(session, solution, tmp_path):
     """Those of the file are made, and what the answer has marked as bad stays so."""
     bad = {"do": "bad", "first": 20, "last": 29}
-    marey.write(marey.Desk(solution, edits=[bad]).solution, tmp_path / "swing.marey")
+    marey.write(
+        marey.EditSession(solution, edits=[bad]).solution, tmp_path / "swing.marey"
+    )
     file = tmp_path / "swing.edits.toml"
     write_edits([edit_of(RENAME)], file)
     state, blob = opened(session, tmp_path / "swing.marey", file)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from marey.cleaning import CleanOptions as CleanOptions
     from marey.cleaning import clean as clean
     from marey.cleaning import find_slips as find_slips
-    from marey.cleaning import scaled as scaled
+    from marey.cleaning import rescale as rescale
     from marey.edits import Edit as Edit
     from marey.edits import read_edits as read_edits
     from marey.edits import write_edits as write_edits
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from marey.motion import Contact as Contact
     from marey.motion import Motion as Motion
     from marey.numerics import geometry as geometry
-    from marey.pipeline import Desk as Desk
+    from marey.pipeline import EditSession as EditSession
     from marey.pipeline import SolveOptions as SolveOptions
     from marey.pipeline import solve as solve
     from marey.pose import solve_pose as solve_pose
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 _HOME = {
     "marey.bodies": ("Bodies",),
     "marey.calibration": ("CalibrateOptions", "Calibration", "calibrate"),
-    "marey.cleaning": ("CleanOptions", "clean", "find_slips", "scaled"),
+    "marey.cleaning": ("CleanOptions", "clean", "find_slips", "rescale"),
     "marey.edits": ("Edit", "read_edits", "write_edits"),
     "marey.errors": (
         "ConvergenceError",
@@ -87,7 +87,7 @@ _HOME = {
     "marey.segmentation": ("segment",),
     "marey.skeleton": ("Skeleton",),
     "marey.solution": ("Solution", "Subject"),
-    "marey.pipeline": ("Desk", "SolveOptions", "solve"),
+    "marey.pipeline": ("EditSession", "SolveOptions", "solve"),
     "marey.take": ("Analog", "Event", "Source", "Take"),
     "marey.topology": ("infer_tree",),
     "marey.tree": ("Tree",),

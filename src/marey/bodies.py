@@ -83,7 +83,7 @@ class Bodies:
             used[label] += 1
         return tuple(names)
 
-    def in_axes_of(self, other: "Bodies") -> "Bodies":
+    def align_axes(self, other: "Bodies") -> "Bodies":
         """Return the bodies with the axes that another take gave them.
 
         Both have the same bodies. Axes come from markers that both takes have on a

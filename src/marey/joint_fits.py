@@ -57,25 +57,33 @@ class JointFits:
     """Covariance of (axis_a, axis_b) of a hinge, in square radians; NaN for others, and
     where a method does not tell."""
 
-    slow: Float[np.ndarray, " pair"] = field(default_factory=lambda: np.zeros(0))
+    averaged_residual: Float[np.ndarray, " pair"] = field(
+        default_factory=lambda: np.zeros(0)
+    )
     """Root mean square gap of poses averaged over a fraction of a second, in metres:
     noise from frame to frame is small in it. NaN where a method does not tell."""
 
-    slow_noise: Float[np.ndarray, " pair"] = field(default_factory=lambda: np.zeros(0))
-    """What the measurement noise alone would leave of `slow`, in metres."""
+    averaged_noise: Float[np.ndarray, " pair"] = field(
+        default_factory=lambda: np.zeros(0)
+    )
+    """What the measurement noise alone would leave of `averaged_residual`, in metres."""
 
-    slack: Float[np.ndarray, " pair"] = field(default_factory=lambda: np.zeros(0))
+    looseness: Float[np.ndarray, " pair"] = field(default_factory=lambda: np.zeros(0))
     """How far the markers of one body stray from a constant distance to the best point
     of the other, over their noise; NaN where bodies have no markers."""
 
-    gap: Float[np.ndarray, " pair"] = field(default_factory=lambda: np.zeros(0))
+    marker_spacing: Float[np.ndarray, " pair"] = field(
+        default_factory=lambda: np.zeros(0)
+    )
     """Smallest distance between markers of the two bodies, over the usual distance of
     neighbouring markers; NaN likewise."""
 
     def __post_init__(self) -> None:
         n = len(self.pair)
         shapes: dict[str, tuple[int, ...]] = {"axis_covariance": (n, 6, 6)}
-        shapes |= dict.fromkeys(("slow", "slow_noise", "slack", "gap"), (n,))
+        shapes |= dict.fromkeys(
+            ("averaged_residual", "averaged_noise", "looseness", "marker_spacing"), (n,)
+        )
         for name, shape in shapes.items():
             if len(getattr(self, name)) == 0:
                 object.__setattr__(self, name, np.full(shape, np.nan))

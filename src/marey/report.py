@@ -15,7 +15,7 @@ AROUND = "\ufdd0", "\ufdd1"
 no text has."""
 
 
-def named(name: str) -> str:
+def mark_name(name: str) -> str:
     """Return a body's or joint's name as it is to be put into a finding's message.
 
     The finding remembers where names stand, so that it can be told in others.
@@ -60,7 +60,7 @@ class Finding:
             object.__setattr__(self, "message", "".join(pieces))
             object.__setattr__(self, "names", spans)
 
-    def retold(self, names: Mapping[str, str]) -> "Finding":
+    def rename(self, names: Mapping[str, str]) -> "Finding":
         """Return the finding with other names in its message; the subject stays.
 
         Args:
@@ -69,7 +69,7 @@ class Finding:
         text, end = "", 0
         for first, last in self.names:
             name = self.message[first:last]
-            text += self.message[end:first] + named(names.get(name, name))
+            text += self.message[end:first] + mark_name(names.get(name, name))
             end = last
         return replace(self, message=text + self.message[end:], names=())
 

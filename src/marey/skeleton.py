@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
 from marey.numerics import geometry
-from marey.take import Take, columns_of
+from marey.take import Take, match_labels
 
 Kind = Literal["root", "ball", "universal", "hinge", "fixed"]
 
@@ -206,9 +206,9 @@ class Skeleton:
 def marker_columns(skeleton: Skeleton, take: Take) -> Int[np.ndarray, " marker"]:
     """Return where each of a skeleton's markers stands in a take, by its label.
 
-    See `marey.take.columns_of`; -1 where the take has no such marker.
+    See `marey.take.match_labels`; -1 where the take has no such marker.
 
     Raises:
         DataError: If a label fits several markers, or several labels fit one.
     """
-    return columns_of(skeleton.marker_labels, take.full_labels, take.labels)
+    return match_labels(skeleton.marker_labels, take.full_labels, take.labels)

@@ -273,7 +273,7 @@ class Take:
         )
 
 
-def columns_of(
+def match_labels(
     wanted: Sequence[str], full_labels: Sequence[str], labels: Sequence[str] = ()
 ) -> Int[np.ndarray, " wanted"]:
     """Return where each of a skeleton's markers or sensors stands in a recording.

@@ -60,7 +60,7 @@ class Tree:
         """The bodies without a parent, one per subject."""
         return np.flatnonzero(self.parent < 0)
 
-    def hung_from(self, root: int) -> "Tree":
+    def reroot(self, root: int) -> "Tree":
         """Return the same joints with the tree of one body hung from it."""
         parent, edge, margin = self.parent.copy(), self.edge.copy(), self.margin.copy()
         above, by, sure = -1, -1, inf
@@ -69,7 +69,7 @@ class Tree:
             above, by, sure = body, int(self.edge[body]), float(self.margin[body])
         return Tree(parent=parent, edge=edge, margin=margin, loops=self.loops)
 
-    def way(self, a: int, b: int) -> tuple[int, ...]:
+    def path(self, a: int, b: int) -> tuple[int, ...]:
         """Return the bodies on the way from one to another, both among them.
 
         None when they hang on different roots.

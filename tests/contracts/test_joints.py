@@ -21,7 +21,7 @@ def noisy_pair(rng, kind="ball", n_frames=240):
 
 
 # What is read off neighbouring frames, or off some of them only.
-SAMPLED = ("slow", "slow_noise", "slack", "gap")
+SAMPLED = ("averaged_residual", "averaged_noise", "looseness", "marker_spacing")
 
 
 def same(fits, others, atol=1e-9):

@@ -132,5 +132,5 @@ def test_the_printed_rule_is_twice_the_median_deviation():
     middle, scale = robust.median_and_scale(x)
     printed = next(iter(lengths.RULES.values()))
     np.testing.assert_array_equal(
-        robust.tagged(x, **printed), np.abs(x - middle) > 2.0 * scale
+        robust.tag_outliers(x, **printed), np.abs(x - middle) > 2.0 * scale
     )

@@ -18,7 +18,7 @@ def test_a_recorded_walk_is_put_right_and_written(recordings, tmp_path):
     with pytest.raises(SystemExit) as stop:
         main(["solve", str(walk), "--edits", str(edits), "-o", str(out), "--quiet"])
     assert stop.value.code == 0
-    desk = marey.Desk(walk)
+    desk = marey.EditSession(walk)
     put_right, found = marey.read_skeleton(out), desk.solution.skeleton
     lengths = dict(zip(put_right.names, put_right.lengths, strict=True))
     assert put_right.names[0] == "pelvis"

@@ -95,12 +95,12 @@ def test_a_wheelchair_and_its_rider_are_two(recordings):
     assert len(tree.roots) == 2
     chair = [i for i, names in enumerate(known.allowed) if names == ("chair",)]
     other = [i for i in range(len(known.allowed)) if i not in chair]
-    trees = [len(tree.way(int(root), int(tree.roots[0]))) > 0 for root in tree.roots]
+    trees = [len(tree.path(int(root), int(tree.roots[0]))) > 0 for root in tree.roots]
     assert trees == [True, False]
 
     def root_of(marker):
         body = int(bodies.marker_body[marker])
-        return next(int(r) for r in tree.roots if tree.way(body, int(r)))
+        return next(int(r) for r in tree.roots if tree.path(body, int(r)))
 
     assert len({root_of(marker) for marker in chair}) == 1
     assert len({root_of(marker) for marker in other}) == 1

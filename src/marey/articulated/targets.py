@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from marey.articulated.tables import Nodes
 from marey.errors import DataError, OptionError
 from marey.skeleton import Skeleton
-from marey.take import columns_of
+from marey.take import match_labels
 
 if TYPE_CHECKING:
     from marey.articulated.kinematics_kernel import Tree
@@ -38,13 +38,13 @@ def worn(
     full_labels: Sequence[str],
     sensor_names: Sequence[str],
 ) -> Worn:
-    """Return what a take has of a skeleton, matched by label (`columns_of`).
+    """Return what a take has of a skeleton, matched by label (`match_labels`).
 
     Raises:
         DataError: If nothing matches, or a label matches several markers.
     """
-    marker_column = columns_of(skeleton.marker_labels, full_labels, labels)
-    sensor_column = columns_of(skeleton.sensor_names, sensor_names)
+    marker_column = match_labels(skeleton.marker_labels, full_labels, labels)
+    sensor_column = match_labels(skeleton.sensor_names, sensor_names)
     marker = _by_node(marker_column, nodes.of_joint[skeleton.marker_joint])
     sensor = _by_node(sensor_column, nodes.of_joint[skeleton.sensor_joint])
     if not len(marker) and not len(sensor):

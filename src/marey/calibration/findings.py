@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from marey.calibration.solver.loop import Fit
-from marey.report import Finding, named
+from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
@@ -77,7 +77,7 @@ def _open_joints(skeleton: Skeleton, fit: Fit, *, person: bool) -> Iterator[Find
             "calibrate",
             "info" if person or name in hinges else "warning",
             f"known to ±{1e3 * sd:.0f} mm only along ({where}) of "
-            f"{named(skeleton.names[skeleton.parent[joint]])}: {advice}",
+            f"{mark_name(skeleton.names[skeleton.parent[joint]])}: {advice}",
             subject=name,
             value=sd,
         )

@@ -9,9 +9,9 @@ from jaxtyping import Float, Int
 from marey.calibration.unknowns import HINGE, Axis, Figure, Shape
 from marey.errors import DataError
 from marey.numerics import geometry
-from marey.numerics.procrustes import seen_in
+from marey.numerics.procrustes import points_seen
 from marey.skeleton import Skeleton, marker_columns
-from marey.take import Take, columns_of
+from marey.take import Take, match_labels
 
 Array = np.ndarray
 
@@ -75,7 +75,7 @@ def problem_of(
     joint, at, labels, source = _worn(skeleton)
     seen = np.zeros(len(joint), dtype=bool)
     for x in joined.values():
-        seen |= seen_in(x).any(axis=0)
+        seen |= points_seen(x).any(axis=0)
     order = np.argsort(segment_of[joint], kind="stable")
     order = order[seen[order]]
     owner = segment_of[joint[order]]
@@ -120,7 +120,7 @@ def _sessions(
 
 
 def _n_seen(points: Float[Array, "frame marker 3"]) -> int:
-    return int(seen_in(points).any(axis=1).sum())
+    return int(points_seen(points).any(axis=1).sum())
 
 
 def _joints(
@@ -195,10 +195,10 @@ def _worn(
 def _columns(skeleton: Skeleton, take: Take) -> Float[Array, "frame marker 3"]:
     """Return the skeleton's markers in a take, sensors as four points; NaN if unseen.
 
-    Labels are matched by `columns_of`.
+    Labels are matched by `match_labels`.
     """
     marker = marker_columns(skeleton, take)
-    sensor = columns_of(skeleton.sensor_names, take.sensor_names)
+    sensor = match_labels(skeleton.sensor_names, take.sensor_names)
     points = np.full((take.n_frames, len(marker), 3), np.nan)
     points[:, marker >= 0] = take.points[:, marker[marker >= 0]]
     corners = np.full((take.n_frames, len(sensor), len(SENSOR_POINTS), 3), np.nan)

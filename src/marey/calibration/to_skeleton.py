@@ -10,7 +10,7 @@ from marey.calibration.init.generic import GIRDLE
 from marey.calibration.problem import SENSOR_POINTS, Problem
 from marey.calibration.solver.loop import Fit
 from marey.numerics import geometry
-from marey.numerics.procrustes import shortest_turns
+from marey.numerics.procrustes import shortest_rotations
 from marey.skeleton import Kind, Skeleton
 
 Array = np.ndarray
@@ -128,7 +128,7 @@ def _towards(bone: Array, goal: Array) -> Float[Array, "3 3"]:
     long = float(np.linalg.norm(bone))
     if long < 1e-9:
         return np.eye(3)
-    return geometry.matrix_from_quat(shortest_turns(bone / long, goal))
+    return geometry.matrix_from_quat(shortest_rotations(bone / long, goal))
 
 
 def _on_the_ground(skeleton: Skeleton) -> Skeleton:

@@ -22,7 +22,7 @@ from marey.cleaning.outliers import CleanOptions as CleanOptions
 from marey.cleaning.outliers import Outlier as Outlier
 from marey.cleaning.outliers import blanked as blanked
 from marey.cleaning.outliers import find_outliers as find_outliers
-from marey.cleaning.scale import scaled as scaled
+from marey.cleaning.scale import rescale as rescale
 from marey.cleaning.slips.markers import MarkerSlip as MarkerSlip
 from marey.cleaning.slips.markers import find_marker_slips as find_marker_slips
 from marey.cleaning.slips.markers import put_back as put_back

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.cleaning.neighbours import Company, carried
-from marey.numerics.procrustes import seen_in
+from marey.numerics.procrustes import points_seen
 
 Array = np.ndarray
 
@@ -62,7 +62,7 @@ class Reach:
 
 def steps_of(points: Float[Array, "frame marker 3"]) -> Steps:
     """Return the steps of all markers, marker after marker."""
-    marker, frame = np.nonzero(seen_in(points).T)
+    marker, frame = np.nonzero(points_seen(points).T)
     same = marker[1:] == marker[:-1]
     return Steps(marker[1:][same], frame[:-1][same], frame[1:][same])
 

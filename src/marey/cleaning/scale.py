@@ -9,7 +9,7 @@ from marey.report import Finding
 from marey.take import Take
 
 
-def scaled(take: Take, factor: float) -> Take:
+def rescale(take: Take, factor: float) -> Take:
     """Return the take with all lengths multiplied by a factor.
 
     The instrument of OBrien2000 (Sec. 4) measured lengths 0.94 times the true ones;

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from marey.report import Finding, named
+from marey.report import Finding, mark_name
 from marey.take import Take
 
 
@@ -36,7 +36,7 @@ def _idle(takes: Sequence[Take]) -> list[tuple[str, Finding]]:
         if name not in shown
     ]
     repeated = [
-        (name, _finding("sensor-repeated", f"always where {named(other)} is", name))
+        (name, _finding("sensor-repeated", f"always where {mark_name(other)} is", name))
         for name in shown
         if (other := first[streams[name]]) != name
     ]

@@ -12,10 +12,10 @@ from marey.errors import DataError
 from marey.joints.ball.hinge import universal_axes
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.numerics.procrustes import shortest_turns
+from marey.numerics.procrustes import shortest_rotations
 from marey.pipeline.subjects import Figure
 from marey.skeleton import Skeleton
-from marey.take import columns_of
+from marey.take import match_labels
 
 Array = np.ndarray
 
@@ -104,7 +104,7 @@ def _hung(skeleton: Skeleton, step: Step) -> Skeleton:
 def _with_marker(skeleton: Skeleton, step: Step) -> Skeleton:
     label = step.edit.marker
     bare = [known.rpartition(":")[2] for known in skeleton.marker_labels]
-    marker = int(columns_of([label], skeleton.marker_labels, bare)[0])
+    marker = int(match_labels([label], skeleton.marker_labels, bare)[0])
     if marker < 0:
         told = f"{label}, which was never seen with its body"
         needed = f"one of {', '.join(skeleton.marker_labels)}"
@@ -219,7 +219,7 @@ def _check_turned(R: Float[Array, "frame 3 3"], step: Step) -> None:
 
 
 def _turn(start: Array, end: Array) -> Float[Array, "3 3"]:
-    return geometry.matrix_from_quat(shortest_turns(start, end))
+    return geometry.matrix_from_quat(shortest_rotations(start, end))
 
 
 def _jointed(

@@ -119,4 +119,4 @@ def told(
             return pairs[subject]
         return ", ".join(whole.get(name, name) for name in subject.split(", "))
 
-    return tuple(replace(f.retold(whole), subject=shown(f.subject)) for f in findings)
+    return tuple(replace(f.rename(whole), subject=shown(f.subject)) for f in findings)

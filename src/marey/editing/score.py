@@ -12,7 +12,7 @@ from marey.numerics import geometry
 from marey.report import Finding
 from marey.skeleton import marker_columns
 from marey.solution import Solution
-from marey.take import Take, columns_of
+from marey.take import Take, match_labels
 
 Array = np.ndarray
 
@@ -78,7 +78,7 @@ def _away(motion: Motion, take: Take) -> Float[Array, " seen"]:
         recorded, joint = take.points, skeleton.marker_joint
         local = skeleton.marker_offset
     else:
-        column = columns_of(skeleton.sensor_names, take.sensor_names)
+        column = match_labels(skeleton.sensor_names, take.sensor_names)
         recorded, joint = take.T_world_sensor[..., :3, 3], skeleton.sensor_joint
         local = skeleton.T_joint_sensor[:, :3, 3]
     mine = column >= 0

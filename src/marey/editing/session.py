@@ -43,7 +43,7 @@ class Trial:
     """All of it in one line."""
 
 
-class Desk:
+class EditSession:
     """An answer and the edits made to it by hand.
 
     What an edit does not concern is not worked out again. On a desk with recordings the

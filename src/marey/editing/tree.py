@@ -65,7 +65,7 @@ class Hanging:
         """
         if self.joins(a, b):
             return True
-        way = self.tree().way(a, b)
+        way = self.tree().path(a, b)
         circle = [self.row(x, y) for x, y in pairwise(way)]
         loose = [row for row in circle if row not in self._by_hand]
         if circle and not loose:
@@ -106,7 +106,7 @@ class Hanging:
         )
         tree = Tree(parent=parent, edge=edge, margin=margin, loops=loops)
         for body in (*self._hang, *roots):
-            tree = tree.hung_from(body)
+            tree = tree.reroot(body)
         return tree
 
 

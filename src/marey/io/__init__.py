@@ -8,6 +8,7 @@ formats that look alike. A new format is one file in `formats/` and one line in
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any

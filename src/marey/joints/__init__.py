@@ -66,4 +66,4 @@ def fit_joints(
     if takes[0].keypoints:
         fits = pinned(takes, fits)
     slack, gap = slack_of(takes, fits.pair)
-    return replace(fits, slack=slack, gap=gap)
+    return replace(fits, looseness=slack, marker_spacing=gap)

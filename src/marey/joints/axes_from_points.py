@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.numerics import geometry
-from marey.numerics.procrustes import shortest_turns
+from marey.numerics.procrustes import shortest_rotations
 
 Array = np.ndarray
 Path = Float[Array, "frame 3"]
@@ -52,7 +52,7 @@ def swung(
     """
     R = T_world_parent[:, :3, :3]
     seen = np.einsum("fji,fj->fi", R, unit(direction))
-    turn = geometry.matrix_from_quat(shortest_turns(rest, seen))
+    turn = geometry.matrix_from_quat(shortest_rotations(rest, seen))
     return geometry.transform(R @ turn, origin)
 
 

@@ -18,7 +18,7 @@ def levelled(takes: Sequence[Bodies]) -> tuple[Bodies, ...]:
     A marker that a take lacks is NaN there, on the body where another has it, with the
     noise it has there.
     """
-    takes = (takes[0], *(take.in_axes_of(takes[0]) for take in takes[1:]))
+    takes = (takes[0], *(take.align_axes(takes[0]) for take in takes[1:]))
     names = [take.marker_names for take in takes]
     if all(own == names[0] for own in names):
         return tuple(takes)

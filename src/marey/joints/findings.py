@@ -13,7 +13,7 @@ from marey.joints.ball.fit import FAR, RIGID, best_of
 from marey.joints.ball.normal_equations import equations, pairs_of, seen_in, sum_pairs
 from marey.joints.residuals import Homogeneity
 from marey.numerics import geometry
-from marey.report import Finding, named
+from marey.report import Finding, mark_name
 
 Array = np.ndarray
 
@@ -159,7 +159,7 @@ def _never(a: str, b: str) -> str:
         return "the two move as one; bend the joint, or join them"
     joint, motion = known
     return (
-        f"the {joint} never moved: {named(a)} and {named(b)} were recorded as one; "
+        f"the {joint} never moved: {mark_name(a)} and {mark_name(b)} were recorded as one; "
         f"{motion} to get the joint"
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
-from marey.numerics.procrustes import seen_in
+from marey.numerics.procrustes import points_seen
 
 Array = np.ndarray
 
@@ -206,7 +206,7 @@ def _moments(takes: Sequence[Bodies], body: int) -> _Moments:
         points = bodies.take.points[some]
         local = np.empty(points.shape)
         carry_back(bodies.T_world_body[some, body], points, local)
-        known = seen_in(local)
+        known = points_seen(local)
         count = known.sum(axis=0)
         n = np.maximum(count, 1)
         filled = np.where(known[..., None], local, 0.0)

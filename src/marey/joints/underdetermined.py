@@ -164,7 +164,14 @@ def _asked_again(
 
 _COLUMNS = (
     *("center_a", "center_b", "axis_a", "axis_b", "residual", "noise", "distance"),
-    *("mediated", "spread", "covariance", "axis_covariance", "slow", "slow_noise"),
+    *(
+        "mediated",
+        "spread",
+        "covariance",
+        "axis_covariance",
+        "averaged_residual",
+        "averaged_noise",
+    ),
 )
 
 

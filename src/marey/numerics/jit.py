@@ -39,7 +39,7 @@ class _Once(Listener):
 
 
 @contextmanager
-def told_when_compiling(tell: Callable[[], None]) -> Iterator[None]:
+def notify_compilation(tell: Callable[[], None]) -> Iterator[None]:
     """Call something once if a kernel has to be compiled; those kept are only read."""
     with install_listener("numba:compile", _Once(tell)):
         yield

@@ -89,7 +89,7 @@ def fit_rigid(
 
 def _start(points: Array) -> Array:
     """Return the markers of the frame most like the others, others filled in later."""
-    count = seen_in(points).sum(axis=1)
+    count = points_seen(points).sum(axis=1)
     best = np.flatnonzero(count == count.max(initial=0))
     if not len(best):
         return np.zeros((0, 3))
@@ -131,7 +131,7 @@ def _settled(points: Array, shape: Array, own: Array) -> tuple[Array, Array]:
     # A marker that no frame of the sample showed.
     strange = ~np.isfinite(shape).all(axis=-1)
     if strange.any():
-        shape[strange] = places_in(T, points[:, strange])
+        shape[strange] = mean_points_in_body(T, points[:, strange])
     settle(points, own, shape, weight, T, np.array(last), OUTLIER)
     return shape, T
 
@@ -149,13 +149,13 @@ def _local(T: Array, points: Array) -> Array:
     return local
 
 
-def seen_in(points: Float[Array, "*batch 3"]) -> Bool[Array, "*batch"]:
+def points_seen(points: Float[Array, "*batch 3"]) -> Bool[Array, "*batch"]:
     """Return which positions have all three coordinates."""
     # One sum per position is several times faster than asking every number.
     return np.asarray(np.isfinite(np.einsum("...i->...", points)))
 
 
-def places_in(
+def mean_points_in_body(
     T_world_body: Float[Array, "frame 4 4"], points: Float[Array, "frame marker 3"]
 ) -> Float[Array, "marker 3"]:
     """Return where markers sit in a body: the medians of where they were seen."""
@@ -213,7 +213,7 @@ def _soft(points: Array) -> RigidFit:
         if len(ever) > 1:
             R = _following(points[:, ever[-1]] - points[:, ever[0]])
         T = geometry.transform(R, points[:, ever].mean(axis=1))
-    return fitted(points, places_in(T, points), T, determined=False)
+    return fitted(points, mean_points_in_body(T, points), T, determined=False)
 
 
 def _following(line: Array) -> Array:
@@ -225,11 +225,11 @@ def _following(line: Array) -> Array:
         return R
     unit = line[known] / length[known, None]
     before = np.concatenate([np.eye(3)[:1], unit[:-1]])
-    R[known] = geometry.matrix_from_quat(_running(shortest_turns(before, unit)))
+    R[known] = geometry.matrix_from_quat(_running(shortest_rotations(before, unit)))
     return R
 
 
-def shortest_turns(
+def shortest_rotations(
     start: Float[Array, "*#batch 3"], end: Float[Array, "*#batch 3"]
 ) -> Float[Array, "*batch 4"]:
     """Return the quaternions wxyz of the shortest turns between unit vectors."""

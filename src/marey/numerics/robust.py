@@ -118,7 +118,7 @@ LOCATIONS: Mapping[str, Callable[[Array], float]] = {
 }
 
 
-def tagged(
+def tag_outliers(
     x: Float[Array, "frame *item"],
     *,
     wild: float = WILD,
@@ -192,7 +192,7 @@ def runs(flags: Bool[Array, " frame"]) -> list[tuple[int, int]]:
     return [(first, end - 1) for first, end in edge.reshape(-1, 2).tolist()]
 
 
-def blamed(
+def attribute_outliers(
     off: Bool[Array, "frame link"], ends: Int[Array, "link item"]
 ) -> Bool[Array, "frame item"]:
     """Return the items that explain the links that are off, frame by frame.

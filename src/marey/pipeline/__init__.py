@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from marey.editing.session import Change as Change
-from marey.editing.session import Desk as Desk
+from marey.editing.session import EditSession as EditSession
 from marey.editing.session import Score as Score
 from marey.editing.session import Trial as Trial
 from marey.edits import edits_of

@@ -30,8 +30,8 @@ def _told(progress: Callable[[str], None], name: str) -> Iterator[None]:
 
     The first run on a machine takes a minute more; compiled kernels are kept.
     """
-    from marey.numerics.jit import told_when_compiling  # numba is slow to import
+    from marey.numerics.jit import notify_compilation  # numba is slow to import
 
     progress(name)
-    with told_when_compiling(lambda: progress(f"{name}, {FIRST_TIME}")):
+    with notify_compilation(lambda: progress(f"{name}, {FIRST_TIME}")):
         yield

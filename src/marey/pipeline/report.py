@@ -10,7 +10,7 @@ from marey.editing.plan import Step
 from marey.edits import Edit
 from marey.joints import JointFits, spoken
 from marey.pose.measure import measured
-from marey.report import Finding, Table, named
+from marey.report import Finding, Table, mark_name
 from marey.rig.ground import Ground, ground_of, other_up
 from marey.solution import Subject
 from marey.take import Take
@@ -153,12 +153,12 @@ def tree_findings(joints: JointFits, tree: Tree, bodies: Bodies) -> Iterator[Fin
             "tree-unsure",
             "tree",
             "warning",
-            f"hangs from {named(bodies.names[tree.parent[body]])}, but another body "
+            f"hangs from {mark_name(bodies.names[tree.parent[body]])}, but another body "
             "fits almost as well: look at it, or give the tree",
             subject=bodies.names[body],
             value=float(tree.margin[body]),
         )
-    if not np.isfinite(joints.slack).any():
+    if not np.isfinite(joints.looseness).any():
         return
     cost = edge_costs(joints)
     for body in np.flatnonzero(tree.edge >= 0):
@@ -168,7 +168,7 @@ def tree_findings(joints: JointFits, tree: Tree, bodies: Bodies) -> Iterator[Fin
                 "tree-loose",
                 "tree",
                 "warning",
-                f"hangs loosely from {named(bodies.names[tree.parent[body]])}: its "
+                f"hangs loosely from {mark_name(bodies.names[tree.parent[body]])}: its "
                 "markers stray far more than their noise; a body between the two may "
                 "have no markers",
                 subject=bodies.names[body],
@@ -186,7 +186,7 @@ def loop_findings(
         if loop.center_a is not None and loop.center_b is not None:
             ends = np.array(loop.center_a), np.array(loop.center_b)
         where = " and ".join(
-            f"{1e3 * np.linalg.norm(x):.0f} mm from {named(name)} at "
+            f"{1e3 * np.linalg.norm(x):.0f} mm from {mark_name(name)} at "
             f"({', '.join(f'{1e3 * v:.0f}' for v in x)})"
             for name, x in zip((a, b), ends, strict=True)
         )

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from marey.cleaning import clean, find_exchanges, scaled, unexchanged, without_idle
+from marey.cleaning import clean, find_exchanges, rescale, unexchanged, without_idle
 from marey.editing.apply import Hand, Memory, walked
 from marey.editing.assignment import layout_of
 from marey.editing.joints import shaped
@@ -241,7 +241,7 @@ def _hung(fitted: Fitted, steps: Sequence[Step]) -> Fitted:
     """Return the fit with its trees hung from where the user says."""
     tree, names = fitted.tree, fitted.bodies[0].names
     for step in (step for step in steps if step.edit.do == "reroot"):
-        tree = tree.hung_from(names.index(step.bodies[0]))
+        tree = tree.reroot(names.index(step.bodies[0]))
     return replace(fitted, tree=tree)
 
 
@@ -259,7 +259,7 @@ def to_scale(takes: tuple[Take, ...], chosen: SolveOptions) -> tuple[Take, ...]:
     a, b, distance = chosen.rigid_pair
     found = [_scale(take, a, b, distance) for take in takes]
     factor = float(np.mean(found))
-    return tuple(scaled(take, factor) for take in takes)
+    return tuple(rescale(take, factor) for take in takes)
 
 
 def _scale(take: Take, a: str, b: str, distance: float) -> float:

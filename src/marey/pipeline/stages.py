@@ -152,7 +152,7 @@ def _as_found(found: Found, chosen: SolveOptions) -> Fitted:
     known, namings = renamed(pooled(bodies), joints, tree)
     if not chosen.tree:
         for body in _hips(known.names):
-            tree = tree.hung_from(body)
+            tree = tree.reroot(body)
     bodies = tuple(replace(one, names=known.names) for one in bodies)
     given = bool(chosen.tree or whole.parents)
     return _fitted(found, start, bodies, joints, tree, given, tuple(namings))

@@ -17,7 +17,7 @@ from marey.motion import Motion
 from marey.pose.contact.footing import Floor, with_contacts
 from marey.report import Finding
 from marey.skeleton import Skeleton, marker_columns
-from marey.take import Take, columns_of
+from marey.take import Take, match_labels
 
 REGISTRY = {
     "gauss_newton": "marey.pose.gauss_newton.fit",
@@ -108,7 +108,7 @@ def without(
     for column, joint in zip(worn, skeleton.marker_joint, strict=True):
         if column >= 0:
             points[ignore[:, joint], column] = np.nan
-    worn = columns_of(skeleton.sensor_names, take.sensor_names)
+    worn = match_labels(skeleton.sensor_names, take.sensor_names)
     for column, joint in zip(worn, skeleton.sensor_joint, strict=True):
         if column >= 0:
             T_world_sensor[ignore[:, joint], column] = np.nan

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 
 from marey.numerics.robust import runs
 from marey.pose.gauss_newton.driver import LOST, Follower, Trace
-from marey.report import Finding, named
+from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton
 from marey.take import Take
 
@@ -94,7 +94,7 @@ def _unseen_joints(
             "joint-never-seen",
             "pose",
             "warning",
-            f"too few markers to see a rotation of {', '.join(map(named, never))}: "
+            f"too few markers to see a rotation of {', '.join(map(mark_name, never))}: "
             "what is not seen of it is a guess in all frames",
             value=float(len(never)),
         )

@@ -126,7 +126,7 @@ def wild_joints(
         positions: Joints in every frame, in metres; NaN where unknown.
         parent: Parent of each joint; -1 = root.
         wild: Scales of a length beyond which it is an outlier; see
-            `marey.numerics.robust.tagged`.
+            `marey.numerics.robust.tag_outliers`.
         doubtful: The same next to an outlier.
 
     Raises:
@@ -137,11 +137,11 @@ def wild_joints(
     distance = np.linalg.norm(
         positions[:, joints] - positions[:, parent[joints]], axis=-1
     )
-    off = robust.tagged(distance, wild=wild, doubtful=doubtful, least=RESOLUTION)
+    off = robust.tag_outliers(distance, wild=wild, doubtful=doubtful, least=RESOLUTION)
     ends = np.zeros((len(joints), len(parent)), dtype=np.int64)
     ends[np.arange(len(joints)), joints] = 1
     ends[np.arange(len(joints)), parent[joints]] = 1
-    return robust.blamed(off, ends)
+    return robust.attribute_outliers(off, ends)
 
 
 def _walked(

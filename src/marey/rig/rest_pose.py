@@ -8,7 +8,7 @@ from jaxtyping import Float
 from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.numerics import geometry
-from marey.numerics.procrustes import shortest_turns
+from marey.numerics.procrustes import shortest_rotations
 from marey.rig.joint_records import Part
 
 Array = np.ndarray
@@ -140,4 +140,4 @@ def _towards(bone: Array, goal: Array) -> Float[Array, "3 3"]:
     long, far = np.linalg.norm(bone), np.linalg.norm(goal)
     if long < 1e-9 or far < 1e-9:
         return np.eye(3)
-    return geometry.matrix_from_quat(shortest_turns(bone / long, goal / far))
+    return geometry.matrix_from_quat(shortest_rotations(bone / long, goal / far))

@@ -7,8 +7,8 @@ from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.numerics import geometry
-from marey.numerics.procrustes import RigidFit, fit_rigid, fitted, places_in
-from marey.report import Finding, named
+from marey.numerics.procrustes import RigidFit, fit_rigid, fitted, mean_points_in_body
+from marey.report import Finding, mark_name
 from marey.segmentation.clusters.cross_validation import OUTSIDERS, soft_poses
 from marey.segmentation.clusters.pair_log_odds import (
     Members,
@@ -67,7 +67,9 @@ def assembled(
     for own, fit in zip(alone, fits, strict=True):
         whole = len(fit.offset) == own.sum()
         offset[own] = (
-            fit.offset if whole else places_in(fit.T_world_body, take.points[:, own])
+            fit.offset
+            if whole
+            else mean_points_in_body(fit.T_world_body, take.points[:, own])
         )
     certain = np.where(owner >= 0, 1.0, 0.0)
     notes = (_note(name, fit) for name, fit in zip(names, fits, strict=True))
@@ -105,7 +107,7 @@ def _fit(
     weight[inside] = 1.0
     T = soft_poses(take.points, weight)
     # What the body's own markers do tell, they alone decide.
-    places = places_in(T, take.points)
+    places = mean_points_in_body(T, take.points)
     T = geometry.kabsch(places, take.points, np.where(inside, 1.0, SLIGHT * weight))
     known = np.isfinite(take.points[:, inside]).all(axis=-1).any(axis=1)
     T[~known] = np.nan
@@ -117,7 +119,7 @@ def _fit(
 
 def _with_poses(points: Array, T: Array) -> RigidFit:
     """Return markers with these poses, the origin in their middle."""
-    places = places_in(T, points)
+    places = mean_points_in_body(T, points)
     middle = np.nanmean(places, axis=0) if np.isfinite(places).any() else np.zeros(3)
     T = T @ geometry.transform(np.eye(3), middle)
     return fitted(points, places - middle, T, determined=False)
@@ -130,7 +132,7 @@ def _note(name: str, fit: RigidFit) -> Finding | None:
         code="markers-on-a-line",
         stage="segment",
         severity="warning",
-        message=f"the {len(fit.offset)} markers of {named(name)} are on a line or "
+        message=f"the {len(fit.offset)} markers of {mark_name(name)} are on a line or "
         "never seen together: its turn about itself is not known well",
         subject=name,
     )

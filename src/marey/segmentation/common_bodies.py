@@ -22,7 +22,7 @@ def alike(takes: Sequence[Bodies]) -> tuple[Bodies, ...]:
     aligned: tuple[Bodies, ...] = takes[:1]
     for take in takes[1:]:
         for earlier in reversed(aligned):
-            take = take.in_axes_of(earlier)
+            take = take.align_axes(earlier)
         aligned = (*aligned, take)
     return aligned
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.errors import DataError, FormatError
-from marey.report import Finding, named
+from marey.report import Finding, mark_name
 from marey.segmentation.body_poses import assembled
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -267,7 +267,7 @@ def _missing(subject: str, body: str, marker: str) -> Finding:
         code="marker-missing",
         stage="segment",
         severity="warning",
-        message=f"{marker} of the map is not in the take; {named(body)}{whose} "
+        message=f"{marker} of the map is not in the take; {mark_name(body)}{whose} "
         "does without",
         subject=marker,
     )

@@ -43,7 +43,7 @@ of stiff clusters on soft shoulders up to 40."""
 
 LOOSE, WIDE = 0.2, 2.5
 """Residual of a doubtful joint, as a share of its distance from the markers of its
-bodies, and gap between these, as in `JointFits.gap`, above which it is none either. In
+bodies, and gap between these, as in `JointFits.marker_spacing`, above which it is none either. In
 the same recordings soft shoulders have up to 0.17 and 1.4; a wheelchair has a gap of
 2.8 to its rider, a puck and two players 8 and more."""
 
@@ -104,7 +104,9 @@ def _compact_tree(
     root: int | None,
 ) -> Tree:
     with np.errstate(invalid="ignore"):
-        apart = (joints.residual > LOOSE * joints.distance) | (joints.gap > WIDE)
+        apart = (joints.residual > LOOSE * joints.distance) | (
+            joints.marker_spacing > WIDE
+        )
     none = (cost > STRANGEST) | ((cost > STRANGE) & apart)
     cost = np.where(none, np.inf, cost)
     edges = spanning_edges(joints.pair, cost, n_bodies)

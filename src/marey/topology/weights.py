@@ -77,7 +77,7 @@ def resolved(joints: JointFits, weight: str) -> str:
         OptionError: If the weight is not known.
     """
     if weight == "auto":
-        return "compact" if np.isfinite(joints.slack).any() else "excess"
+        return "compact" if np.isfinite(joints.looseness).any() else "excess"
     if weight not in WEIGHTS:
         needed = f"auto, {', '.join(WEIGHTS)}"
         raise OptionError("weight", found=weight, needed=needed)
@@ -86,7 +86,7 @@ def resolved(joints: JointFits, weight: str) -> str:
 
 def _compact(joints: JointFits) -> Array:
     """Return how loose joints are times how far apart their bodies' markers are."""
-    return np.asarray((joints.slack + TIGHT) * (joints.gap + CLOSE))
+    return np.asarray((joints.looseness + TIGHT) * (joints.marker_spacing + CLOSE))
 
 
 def _residual(joints: JointFits) -> Array:
@@ -149,9 +149,9 @@ def gaps_and_noise(
 
     Of averaged poses where the fits tell, else of single frames.
     """
-    slow = np.isfinite(joints.slow) & np.isfinite(joints.slow_noise)
-    gap = np.where(slow, joints.slow, joints.residual)
-    noise = np.where(slow, joints.slow_noise, np.nan_to_num(joints.noise))
+    slow = np.isfinite(joints.averaged_residual) & np.isfinite(joints.averaged_noise)
+    gap = np.where(slow, joints.averaged_residual, joints.residual)
+    noise = np.where(slow, joints.averaged_noise, np.nan_to_num(joints.noise))
     rounding = np.hypot(ROUNDING * np.nan_to_num(joints.distance), SMALLEST)
     best = least(joints, gap)
     typical = SHARE * float(np.median(best[np.isfinite(best)]))

@@ -83,17 +83,17 @@ class VirtualMotion:
         it drives is tagged. What no gap shows, such as a hand's rotation, is not told.
 
         Args:
-            wild: Scales of a gap beyond which it is wild; see `marey.numerics.robust.tagged`.
+            wild: Scales of a gap beyond which it is wild; see `marey.numerics.robust.tag_outliers`.
             doubtful: The same next to a wild one.
         """
         driven = drivers(self.skeleton, self.limbs)
         above = np.maximum(self.skeleton.parent, 0)
         gaps = np.flatnonzero(np.isfinite(self.separation).any(axis=0))
-        off = robust.tagged(
+        off = robust.tag_outliers(
             self.separation[:, gaps], wild=wild, doubtful=doubtful, least=RESOLUTION
         )
         ends = (driven[gaps] | driven[above[gaps]]).astype(np.int64)
-        guilty = robust.blamed(off, ends)
+        guilty = robust.attribute_outliers(off, ends)
         return np.asarray(guilty.astype(np.int64) @ driven.T.astype(np.int64) > 0)
 
     def findings(self) -> tuple[Finding, ...]:

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.numerics import geometry
-from marey.numerics.procrustes import shortest_turns
+from marey.numerics.procrustes import shortest_rotations
 
 Array = np.ndarray
 Vector = Float[Array, " 3"]
@@ -31,7 +31,7 @@ def swung(R: Matrix, bone: Vector, way: Vector) -> Matrix:
     now = unit(R @ bone)
     cosine = float(now @ way)
     if cosine < BACK:
-        turn = geometry.matrix_from_quat(shortest_turns(now, way))
+        turn = geometry.matrix_from_quat(shortest_rotations(now, way))
     else:
         K = np.outer(way, now) - np.outer(now, way)
         turn = UPRIGHT + K + K @ K / (1.0 + cosine)

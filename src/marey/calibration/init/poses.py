@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from marey.calibration.solver.levenberg_marquardt import Poses
 from marey.calibration.unknowns import Figure, Shape
 from marey.numerics import geometry
-from marey.numerics.procrustes import seen_in
+from marey.numerics.procrustes import points_seen
 
 Array = np.ndarray
 
@@ -24,7 +24,7 @@ def chosen_frames(
     points: Float[Array, "frame marker 3"], most: int
 ) -> Int[Array, " chosen"]:
     """Return up to so many frames, evenly in time, of those that are well seen."""
-    count = seen_in(points).sum(axis=1)
+    count = points_seen(points).sum(axis=1)
     good = np.flatnonzero(count >= max(WELL_SEEN * count.max(initial=0), 1))
     if len(good) <= most:
         return good

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from marey.calibration.landmarks import SIDES, Landmarks
 from marey.calibration.unknowns import Figure
 from marey.numerics import geometry
-from marey.numerics.procrustes import seen_in
+from marey.numerics.procrustes import points_seen
 
 Array = np.ndarray
 
@@ -81,7 +81,7 @@ def without_gaps(
     here = np.array(points[frame])
     if np.isfinite(here).all():
         return here
-    seen = seen_in(points)
+    seen = points_seen(points)
     for k in np.flatnonzero(~seen[frame]):
         frames = np.flatnonzero(seen[:, k])
         if len(frames):

@@ -16,8 +16,8 @@ from marey.cleaning.slips.sensor_search import FEWEST, MARGIN, log_exceedance
 from marey.cleaning.slips.sensors import LEVEL
 from marey.errors import OptionError
 from marey.numerics import geometry
-from marey.numerics.procrustes import places_in
-from marey.report import Finding, named
+from marey.numerics.procrustes import mean_points_in_body
+from marey.report import Finding, mark_name
 from marey.take import Take
 
 Array = np.ndarray
@@ -88,7 +88,7 @@ class MarkerSlip:
     def finding(self) -> Finding:
         """What to tell the user."""
         message = (
-            f"{self} on {named(self.body)} (p = {self.p_value:.0e}): the frames after "
+            f"{self} on {mark_name(self.body)} (p = {self.p_value:.0e}): the frames after "
             "are put back to its old place; fasten it better, or record again"
         )
         frames = (self.frame, self.frame)
@@ -173,7 +173,7 @@ def _likeliest(
         return None
     own = np.flatnonzero(bodies.shared[:, body])
     sample = slice(None, None, max(len(points) // SAMPLE, 1))
-    shape = places_in(bodies.T_world_body[sample, body], points[sample, own])
+    shape = mean_points_in_body(bodies.T_world_body[sample, body], points[sample, own])
     count = log(max((bodies.marker_body >= 0).sum(), 1))
     tried = []
     for marker, some in jumps.items():

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.numerics import geometry
-from marey.report import Finding, named
+from marey.report import Finding, mark_name
 
 Array = np.ndarray
 
@@ -62,7 +62,7 @@ class Slip:
         """What to tell the user."""
         doubt = "" if self.turn_known else "; how far it turned is not fully seen"
         message = (
-            f"{self}, seen at the joint to {', '.join(map(named, self.joints))} "
+            f"{self}, seen at the joint to {', '.join(map(mark_name, self.joints))} "
             f"(p = {self.p_value:.0e}): the frames after are taken back{doubt}; fasten "
             "it better, or record again"
         )

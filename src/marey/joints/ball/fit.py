@@ -175,7 +175,7 @@ class _Fit:
         slow, slow_noise = slow_gaps(
             self.takes, self.noise, self.pair, max_sd=self.options.max_sd
         )
-        fits = replace(fits, slow=slow, slow_noise=slow_noise)
+        fits = replace(fits, averaged_residual=slow, averaged_noise=slow_noise)
         return self._with_universals(fits, draft, rows)
 
     def _looked_at(self, rough: Closed) -> Int[Array, " row"]:

@@ -73,7 +73,7 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
 
     A body of one or two markers, whose axes are soft, is seen from the other one only.
     The covariance is that of the noise, with the square of what the penalty moved; the
-    pull of noisy axes is not in it. `slow` is not told.
+    pull of noisy axes is not in it. `averaged_residual` is not told.
 
     Args:
         takes: The same bodies in one or several takes, which count as one.

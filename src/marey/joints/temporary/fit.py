@@ -130,7 +130,7 @@ def _ways(joints: JointFits, tree: Tree) -> Ways:
     row_of = {(int(a), int(b)): k for k, (a, b) in enumerate(joints.pair)}
     ways: Ways = {}
     for row, (a, b) in enumerate(joints.pair.tolist()):
-        way = tree.way(a, b)
+        way = tree.path(a, b)
         if not way:
             ways[row] = ()
         elif len(way) > STEPS:
@@ -209,7 +209,7 @@ def _best(holds: list[_Hold], joints: JointFits, tree: Tree) -> list[_Hold]:
 
     What is held moves with its holder's neighbours too while they keep still.
     """
-    root = [tree.way(body, body)[0] for body in range(len(tree.parent))]
+    root = [tree.path(body, body)[0] for body in range(len(tree.parent))]
     chosen: list[_Hold] = []
     order = sorted(holds, key=lambda h: (round(np.log2(h.gap + 1e-3)), h.apart))
     for hold in order:

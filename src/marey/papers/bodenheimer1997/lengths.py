@@ -62,7 +62,7 @@ def errors(samples: list[Sample]) -> dict[str, Float[Array, " run"]]:
 
 def tag_rates(samples: list[Sample], rule: Mapping[str, Any]) -> tuple[float, ...]:
     """Return shares: wild frames tagged, those beyond 4 scales, good frames tagged."""
-    tags = [robust.tagged(s.x, **rule) for s in samples]
+    tags = [robust.tag_outliers(s.x, **rule) for s in samples]
     wild = np.concatenate([t[s.wild] for t, s in zip(tags, samples, strict=True)])
     clear = np.concatenate([t[_clear(s)] for t, s in zip(tags, samples, strict=True)])
     good = np.concatenate([t[~s.wild] for t, s in zip(tags, samples, strict=True)])
@@ -113,5 +113,5 @@ def lengths(effort: Effort) -> Experiment:
 def _drawing(one: Sample) -> Any:
     from marey.papers.bodenheimer1997.plots import lengths_drawing
 
-    tags = robust.tagged(one.x)
+    tags = robust.tag_outliers(one.x)
     return lengths_drawing(one.x, tags, float(one.x.mean()), robust.tukey(one.x))

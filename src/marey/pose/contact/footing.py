@@ -17,7 +17,7 @@ from marey.pose.contact.hmm import standing
 from marey.pose.contact.inverse_kinematics import held
 from marey.pose.contact.points import Spots, spots_at, spots_of, tall
 from marey.pose.contact.stance import Plant, plants_of
-from marey.report import Finding, named
+from marey.report import Finding, mark_name
 from marey.take import Take
 
 Array = np.ndarray
@@ -251,7 +251,7 @@ def _findings(
     before: Motion, after: Motion, footing: Footing, firm: Footing
 ) -> tuple[Finding, ...]:
     """Return plants, skate and penetration before and after, and the ground."""
-    names = ", ".join(map(named, sorted(set(footing.spots.names))))
+    names = ", ".join(map(mark_name, sorted(set(footing.spots.names))))
     skate, still = footing.skate(before), firm.skate(after)
     return (
         _told(

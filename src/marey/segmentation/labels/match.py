@@ -15,7 +15,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.report import Finding, named
+from marey.report import Finding, mark_name
 from marey.segmentation.labels.check import LabelCheck, check_labels
 from marey.segmentation.labels.spelling import is_named, readings, spelled
 from marey.segmentation.props import props_of
@@ -302,7 +302,7 @@ def _doubt(label: str, bodies: list[str], support: float) -> Finding:
         code="label-doubtful",
         stage="segment",
         severity="warning",
-        message=f"moves with no other marker of {' or '.join(map(named, bodies))}, "
+        message=f"moves with no other marker of {' or '.join(map(mark_name, bodies))}, "
         "where its label puts it: look at its name. It is left out where that is "
         "beyond doubt",
         subject=label,

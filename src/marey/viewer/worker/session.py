@@ -11,7 +11,7 @@ from marey.errors import DataError, FormatError, MareyError, OptionError
 from marey.io import load, read, read_motion, recognise
 from marey.io.formats.html import MOST_DRAWN, Beside, scene_of
 from marey.motion import Motion
-from marey.pipeline import Desk, Trial
+from marey.pipeline import EditSession, Trial
 from marey.solution import Solution
 from marey.take import Take
 from marey.viewer.worker.edits_file import keep_edits, kept_edits
@@ -31,7 +31,7 @@ class Opened:
     thing: Thing | None = None
     """What the file held."""
 
-    desk: Desk | None = None
+    desk: EditSession | None = None
     """Where it is edited, if it can be."""
 
     unsolved: str = ""
@@ -118,7 +118,7 @@ class Session:
 
     def _laid_out(
         self, thing: Solution | Take, saved: Path | None, known: Records | None
-    ) -> tuple[Desk | None, str, str]:
+    ) -> tuple[EditSession | None, str, str]:
         """Return the desk; why there is none; and why it is without its edits."""
         note = ""
         try:
@@ -128,12 +128,14 @@ class Session:
         except (FormatError, OptionError, DataError) as error:
             note = f"opened without its edits: {error}"
         try:
-            return Desk(thing, progress=self._stage), "", note
+            return EditSession(thing, progress=self._stage), "", note
         except MareyError as error:
             return None, str(error), note
 
-    def _with_edits(self, thing: Solution | Take, edits: tuple[Edit, ...]) -> Desk:
-        desk = Desk(thing, edits=edits, progress=self._stage)
+    def _with_edits(
+        self, thing: Solution | Take, edits: tuple[Edit, ...]
+    ) -> EditSession:
+        desk = EditSession(thing, edits=edits, progress=self._stage)
         # No edits at all are taken for those that an answer came with.
         while not edits and desk.can_undo:
             desk.undo()
@@ -192,7 +194,7 @@ class Session:
         self._now, self._trial = now, None
         return self._answer(scene, note)
 
-    def _needed_desk(self) -> Desk:
+    def _needed_desk(self) -> EditSession:
         now = self._now
         if now.desk is None:
             raise DataError(

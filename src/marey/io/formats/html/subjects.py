@@ -55,7 +55,7 @@ def figures_of(solution: Solution) -> list[Figure]:
         mine = list(range(len(names)))
         if of_root:
             root = int(tree.roots[number])
-            mine = [body for body in mine if tree.way(body, root)]
+            mine = [body for body in mine if tree.path(body, root)]
         places = {subject.skeleton.joint_of(names[body]): body for body in mine}
         body = tuple(places.get(name, -1) for name in subject.skeleton.names)
         edge = tuple(int(tree.edge[b]) if b >= 0 else -1 for b in body)
