@@ -205,7 +205,7 @@ def facts(recordings):
     """What the manifest says of every C3D file, by path within the folder."""
     entries = json.loads((recordings / "manifest.json").read_text())
     return {
-        entry["file"].split("/", 1)[1]: entry
+        entry["file"]: entry
         for entry in entries
         if entry["file"].lower().endswith(".c3d")
     }

@@ -1,5 +1,6 @@
 """Shared fixtures: seeded generators and the folder of real recordings."""
 
+import json
 import os
 from pathlib import Path
 
@@ -18,20 +19,40 @@ def rng():
 
 
 @pytest.fixture(scope="session")
-def recordings():
-    """Folder of real recordings, named by the environment variable MAREY_DATA."""
-    folder = os.environ.get("MAREY_DATA", "")
-    if not folder or not Path(folder).is_dir():
-        pytest.skip("no real recordings: set MAREY_DATA to their folder")
-    return Path(folder)
+def recordings(tmp_path_factory):
+    """All real recordings in one folder, gathered from those of MAREY_DATA.
+
+    The variable lists folders, separated as in PATH. A file that several of them hold
+    is taken from the first; the manifests are joined.
+    """
+    folders = data_folders()
+    if not folders:
+        pytest.skip("no real recordings: set MAREY_DATA to their folders")
+    gathered = tmp_path_factory.mktemp("recordings")
+    entries = []
+    for folder in folders:
+        for path in sorted(folder.glob("*/*")):
+            link = gathered / path.relative_to(folder)
+            link.parent.mkdir(exist_ok=True)
+            if not link.exists():
+                link.symlink_to(path.resolve())
+        for entry in json.loads((folder / "manifest.json").read_text()):
+            file = "/".join(Path(entry["file"]).parts[-2:])
+            entries.append({**entry, "file": file})
+    (gathered / "manifest.json").write_text(json.dumps(entries))
+    return gathered
+
+
+def data_folders():
+    """The folders of real recordings that are there."""
+    listed = os.environ.get("MAREY_DATA", "").split(os.pathsep)
+    return [Path(folder) for folder in listed if folder and Path(folder).is_dir()]
 
 
 def pytest_terminal_summary(terminalreporter):
-    if not os.environ.get("MAREY_DATA"):
+    if not data_folders():
         terminalreporter.section("tests/real was skipped", yellow=True, bold=True)
-        terminalreporter.line(
-            "Set MAREY_DATA to the folder of real recordings to run it."
-        )
+        terminalreporter.line("Set MAREY_DATA to the folders of real recordings.")
 
 
 @pytest.fixture

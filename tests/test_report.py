@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import marey
-from marey.report import AROUND, Finding, Report, Table, mark_name
+from marey.report import NAME_MARKS, Finding, Report, Table, mark_name
 
 severities = st.sampled_from(["info", "warning", "error"])
 
@@ -77,7 +77,8 @@ def test_names_from_files_stay_data_when_printed():
 
 def test_a_finding_knows_the_names_in_it_from_the_words_around():
     """Numbers, and words that are names elsewhere, stay what they are."""
-    message = f"1 of 12 mm from {mark_name('1')} at (1, 2), and of {mark_name('of')}: look at 1"
+    one, of = mark_name("1"), mark_name("of")
+    message = f"1 of 12 mm from {one} at (1, 2), and of {of}: look at 1"
     one = finding(message=message)
     assert one.message == "1 of 12 mm from 1 at (1, 2), and of of: look at 1"
     assert [one.message[a:b] for a, b in one.names] == ["1", "of"]
@@ -86,7 +87,7 @@ def test_a_finding_knows_the_names_in_it_from_the_words_around():
     assert [other.message[a:b] for a, b in other.names] == ["Pelvis", ""]
 
 
-texts = st.text(st.characters(exclude_characters="".join(AROUND)))
+texts = st.text(st.characters(exclude_characters="".join(NAME_MARKS)))
 
 
 @given(st.lists(st.tuples(texts, texts), max_size=5), texts)

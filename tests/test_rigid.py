@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.numerics import geometry
-from marey.numerics.procrustes import fit_rigid, mean_points_in_body
-from marey.numerics.procrustes_kernel import KEPT, settle
+from marey.numerics.procrustes import fit_rigid, median_in_body
+from marey.numerics.procrustes_kernel import KEPT, alternate
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 quick = settings(deadline=None, max_examples=12)
@@ -77,7 +77,7 @@ def test_one_pose_is_that_of_the_naive_fit(rng):
 @given(rng=seeds, n_markers=st.integers(4, 7), medians=st.booleans())
 @quick
 def test_one_turn_of_shape_and_poses_is_the_naive_one(rng, n_markers, medians):
-    from marey.numerics.procrustes_kernel import MEANS, MEDIANS, settle
+    from marey.numerics.procrustes_kernel import MEANS, MEDIANS, alternate
 
     shape = rng.normal(size=(n_markers, 3))
     points, T = moving(rng, shape, n_frames=25, noise=0.02)
@@ -85,7 +85,7 @@ def test_one_turn_of_shape_and_poses_is_the_naive_one(rng, n_markers, medians):
     weight = rng.uniform(0.5, 1.0, size=points.shape[:2])
     expected = naive.rigid_turn(points, shape, weight, T, medians=medians)
     turns = np.array([MEDIANS if medians else MEANS])
-    settle(points, np.ones(n_markers), shape, weight, T, turns, 3.0)
+    alternate(points, np.ones(n_markers), shape, weight, T, turns, 3.0)
     for found, wanted in zip((shape, weight, T), expected, strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-9)
 
@@ -95,7 +95,7 @@ def test_places_are_the_medians_of_where_markers_were_seen(rng):
     points[:20, 1] = np.nan
     points[:, 3] = np.nan
     local = geometry.apply(geometry.inverse(T)[:, None], points)
-    places = mean_points_in_body(T, points)
+    places = median_in_body(T, points)
     np.testing.assert_allclose(
         places[:3], np.nanmedian(local[:, :3], axis=0), atol=1e-12
     )
@@ -147,7 +147,7 @@ def test_where_all_but_one_marker_stray_these_still_tell_the_turn(rng):
     points, T = moving(rng, shape)
     points[30, 1:] += 2e-3 * rng.normal(size=(7, 3))
     found, weight = T.copy(), np.ones(points.shape[:2])
-    settle(points, np.ones(8), shape, weight, found, np.array([KEPT]), 3.0)
+    alternate(points, np.ones(8), shape, weight, found, np.array([KEPT]), 3.0)
     turn = geometry.rotation_log(T[30, :3, :3].T @ found[30, :3, :3])
     assert np.degrees(np.linalg.norm(turn)) < 5.0
 

@@ -1,4 +1,4 @@
-"""Robust location and tags: what wild values do, and what they do not."""
+"""Robust location and outliers: the influence of gross errors."""
 
 from itertools import groupby
 
@@ -10,7 +10,7 @@ from marey.numerics import robust
 
 METHODS = tuple(robust.LOCATIONS)
 ROBUST = ("median", "huber", "tukey")
-PRINTED = {"wild": 2.0, "doubtful": 2.0, "method": "median"}
+PRINTED = {"outlier": 2.0, "suspect": 2.0, "method": "median"}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -74,12 +74,12 @@ def test_tags_do_not_depend_on_unit_origin_or_sign(rng):
     np.testing.assert_array_equal(robust.tag_outliers(x[:, 1]), tags[:, 1])
 
 
-def test_tagging_spreads_to_doubtful_neighbours_and_no_further():
-    """An error that comes and goes: the wild frame brings those beside it."""
+def test_tagging_spreads_to_suspect_neighbours_and_no_further():
+    """An error that begins and ends slowly: its outlier flags the frames beside it."""
     x = np.tile([1.0, -1.0, 0.5, -0.5], 50) / 1.483  # the scale is about one
     x[100:107] = [3.0, 3.0, 9.0, 3.0, 0.0, 3.0, 3.0]
     assert np.flatnonzero(robust.tag_outliers(x)).tolist() == [100, 101, 102, 103]
-    assert np.flatnonzero(robust.tag_outliers(x, doubtful=3.5)).tolist() == [102]
+    assert np.flatnonzero(robust.tag_outliers(x, suspect=3.5)).tolist() == [102]
 
 
 def test_good_values_are_hardly_ever_tagged_and_as_printed_one_in_22():
@@ -91,7 +91,7 @@ def test_good_values_are_hardly_ever_tagged_and_as_printed_one_in_22():
 def test_unknown_values_are_never_tagged(rng):
     x = rng.normal(size=(100, 2))
     x[40:60, 0], x[:, 1] = np.nan, np.nan
-    assert not robust.tag_outliers(x, wild=0.5, doubtful=0.5)[np.isnan(x)].any()
+    assert not robust.tag_outliers(x, outlier=0.5, suspect=0.5)[np.isnan(x)].any()
 
 
 def test_of_constant_values_only_what_differs_is_tagged():
@@ -100,23 +100,23 @@ def test_of_constant_values_only_what_differs_is_tagged():
     assert not robust.tag_outliers(x).any()
     x[12] = 0.301
     assert np.flatnonzero(robust.tag_outliers(x)).tolist() == [12]
-    assert not robust.tag_outliers(x, least=1e-3).any()
+    assert not robust.tag_outliers(x, min_scale=1e-3).any()
 
 
-def test_508_frames_six_of_them_wild():
+def test_508_frames_six_of_them_outliers():
     """Bodenheimer1997, Sec. 3.1: within 0.02 cm of by hand, what is clear tagged."""
     off, missed, false = [], 0, []
     for seed in range(60):
         rng = np.random.default_rng(seed)
         x = rng.normal(13.3, 0.6, 508)
-        wild = np.zeros(508, dtype=bool)
-        wild[rng.choice(508, 6, replace=False)] = True
-        x[wild] = 13.3 + rng.exponential(0.8 * 508 / 6, 6)
+        outlier = np.zeros(508, dtype=bool)
+        outlier[rng.choice(508, 6, replace=False)] = True
+        x[outlier] = 13.3 + rng.exponential(0.8 * 508 / 6, 6)
         tags = robust.tag_outliers(x)
-        off.append(robust.location(x) - x[~wild].mean())
+        off.append(robust.location(x) - x[~outlier].mean())
         middle, scale = robust.median_and_scale(x)
-        missed += (wild & (x > middle + 4.0 * scale) & ~tags).sum()
-        false.append(tags[~wild].mean())
+        missed += (outlier & (x > middle + 4.0 * scale) & ~tags).sum()
+        false.append(tags[~outlier].mean())
     assert np.abs(off).max() < 0.02
     assert missed == 0
     assert np.max(false) < 0.01
@@ -142,8 +142,8 @@ def test_runs_are_the_stretches_of_flags(rng):
 
 def test_thresholds_and_methods_that_make_no_sense_are_refused(rng):
     x = rng.normal(size=9)
-    with pytest.raises(marey.OptionError, match="doubtful"):
-        robust.tag_outliers(x, wild=2.0, doubtful=3.0)
+    with pytest.raises(marey.OptionError, match="suspect"):
+        robust.tag_outliers(x, outlier=2.0, suspect=3.0)
     with pytest.raises(marey.OptionError, match="median, mean, huber, tukey"):
         robust.location(x, "mode")
 

@@ -12,7 +12,7 @@ from marey.report import Finding
 from marey.take import Take
 
 MarkerName = tuple[str, int]
-"""A marker's full label, and how many before it have the same."""
+"""Full label of a marker, and the number of earlier markers with the same label."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -33,40 +33,44 @@ class Bodies:
     """Pose of each body in the world, in metres. NaN where the body was not seen."""
 
     determined: Bool[np.ndarray, " body"]
-    """False for bodies of one or two markers, whose turn about themselves is soft."""
+    """False for bodies of one or two markers, or of markers on a line, whose rotation
+    about themselves the markers do not determine."""
 
     marker_body: Int[np.ndarray, " marker"]
     """Body of each marker; -1 = none."""
 
     shared: Bool[np.ndarray, "marker body"]
-    """Every body a marker belongs to: a marker on a joint line may be in two."""
+    """Every body a marker belongs to; a marker on a joint line may belong to two."""
 
     marker_confidence: Float[np.ndarray, " marker"]
     """Probability that `marker_body` is right, 0 to 1."""
 
     body_confidence: Float[np.ndarray, " body"]
-    """Probability that the body is one rigid thing, 0 to 1."""
+    """Probability that the body is rigid, 0 to 1."""
 
     marker_offset: Float[np.ndarray, "marker 3"]
-    """Place of each marker in its body's coordinates, in metres; NaN without a body."""
+    """Position of each marker in the frame of its body, in metres; NaN without a
+    body."""
 
     rms: Float[np.ndarray, " body"]
-    """Root mean square distance of the body's markers from rigid, in metres."""
+    """Root mean square residual of the rigid fit of each body's markers, in metres."""
 
-    marker_noise: Float[np.ndarray, " told"] = field(
+    marker_noise: Float[np.ndarray, " estimated"] = field(
         default_factory=lambda: np.zeros(0)
     )
-    """How far each marker strays from the others of its body, one standard deviation in
-    metres; empty where it was not asked."""
+    """Noise of each marker relative to the others of its body, one standard deviation
+    per axis in metres; empty if it was not estimated."""
 
     keypoints: bool = False
-    """Whether the points are joints: bodies that share one turn about it."""
+    """Whether the points are joint centres: bodies that share a point rotate about
+    it."""
 
     parents: Mapping[str, str] = field(default_factory=dict)
-    """Parent of each body by name, where a map or the labels say it; else empty."""
+    """Parent of each body by name, if a marker map or the labels define it; else
+    empty."""
 
     findings: tuple[Finding, ...] = ()
-    """What finding the bodies met: markers missing from a map, bodies left soft."""
+    """Findings of the segmentation: markers missing from a map, undetermined bodies."""
 
     @property
     def seen(self) -> Bool[np.ndarray, "frame body"]:
@@ -75,7 +79,7 @@ class Bodies:
 
     @property
     def marker_names(self) -> tuple[MarkerName, ...]:
-        """What each marker is known by in other takes."""
+        """Name that identifies each marker in other takes."""
         used: Counter[str] = Counter()
         names = []
         for label in self.take.full_labels:
@@ -84,21 +88,22 @@ class Bodies:
         return tuple(names)
 
     def align_axes(self, other: "Bodies") -> "Bodies":
-        """Return the bodies with the axes that another take gave them.
+        """Return the bodies with the body axes of another take.
 
-        Both have the same bodies. Axes come from markers that both takes have on a
-        body; a body that too few of them fix keeps its own.
+        Both takes have the same bodies. The axes of a body are aligned by the markers
+        that it has in both takes (Kabsch); a body with too few such markers keeps its
+        axes.
         """
         T, offset = self.T_world_body.copy(), self.marker_offset.copy()
-        place = dict(zip(other.marker_names, other.marker_offset, strict=True))
+        other_offset = dict(zip(other.marker_names, other.marker_offset, strict=True))
         names = self.marker_names
         for body in np.flatnonzero(self.determined & other.determined).tolist():
-            mine = np.flatnonzero(self.marker_body == body)
-            known = [i for i in mine if names[i] in place]
-            there = np.array([place[names[i]] for i in known]).reshape(-1, 3)
-            T_own_other = geometry.kabsch(there, offset[known])
-            if np.isfinite(T_own_other).all():
-                T[:, body] = T[:, body] @ T_own_other
-                back = geometry.inverse(T_own_other)
-                offset[mine] = geometry.apply(back, offset[mine])
+            markers = np.flatnonzero(self.marker_body == body)
+            common = [i for i in markers if names[i] in other_offset]
+            target = np.array([other_offset[names[i]] for i in common]).reshape(-1, 3)
+            T_body_other = geometry.kabsch(target, offset[common])
+            if np.isfinite(T_body_other).all():
+                T[:, body] = T[:, body] @ T_body_other
+                T_other_body = geometry.inverse(T_body_other)
+                offset[markers] = geometry.apply(T_other_body, offset[markers])
         return replace(self, T_world_body=T, marker_offset=offset)

@@ -23,26 +23,29 @@ class JointFits:
     """Joint centre in the coordinates of body b, in metres."""
 
     axis_a: Float[np.ndarray, "pair 3"]
-    """Unit axis of a hinge in the coordinates of body a. Of a universal joint, the
-    axis that is fixed in body a. NaN for other kinds."""
+    """Unit axis of a hinge in the coordinates of body a; of a universal joint, the axis
+    that is fixed in body a. NaN for other kinds."""
 
     axis_b: Float[np.ndarray, "pair 3"]
     """The same of body b: a hinge's axis again, a universal joint's other axis."""
 
     residual: Float[np.ndarray, " pair"]
-    """Root mean square gap between the two centres over the take, in metres."""
+    """Root mean square distance between the two centres over the take, in metres: the
+    epsilon of OBrien2000."""
 
     noise: Float[np.ndarray, " pair"]
-    """The gap that the measurement noise alone would leave, in metres."""
+    """The residual expected from measurement noise alone, in metres."""
 
     distance: Float[np.ndarray, " pair"]
     """Mean distance of the joint centre from the two bodies' markers, in metres."""
 
     mediated: Float[np.ndarray, " pair"]
-    """How much a third body explains of the pair's gap: 1 = nothing, more = much."""
+    """Ratio of the residual to that left when a third body explains the motion of the
+    pair: 1 = nothing is explained."""
 
     spread: Float[np.ndarray, "pair 6"]
-    """Singular values of the fit per root frame, ascending: what the motion excited."""
+    """Singular values of the fit over the square root of the number of frames,
+    ascending: how much the motion excites each direction."""
 
     covariance: Float[np.ndarray, "pair 6 6"]
     """Covariance of (center_a, center_b), in square metres."""
@@ -54,29 +57,29 @@ class JointFits:
     axis_covariance: Float[np.ndarray, "pair 6 6"] = field(
         default_factory=lambda: np.zeros((0, 6, 6))
     )
-    """Covariance of (axis_a, axis_b) of a hinge, in square radians; NaN for others, and
-    where a method does not tell."""
+    """Covariance of (axis_a, axis_b) of a hinge, in square radians; NaN for other kinds
+    and for methods that do not estimate it."""
 
     averaged_residual: Float[np.ndarray, " pair"] = field(
         default_factory=lambda: np.zeros(0)
     )
-    """Root mean square gap of poses averaged over a fraction of a second, in metres:
-    noise from frame to frame is small in it. NaN where a method does not tell."""
+    """Residual of poses averaged over a fraction of a second, in metres; noise that is
+    independent from frame to frame averages out. NaN for methods without it."""
 
     averaged_noise: Float[np.ndarray, " pair"] = field(
         default_factory=lambda: np.zeros(0)
     )
-    """What the measurement noise alone would leave of `averaged_residual`, in metres."""
+    """The `averaged_residual` expected from measurement noise alone, in metres."""
 
     looseness: Float[np.ndarray, " pair"] = field(default_factory=lambda: np.zeros(0))
-    """How far the markers of one body stray from a constant distance to the best point
-    of the other, over their noise; NaN where bodies have no markers."""
+    """Deviation of the markers of one body from a constant distance to the best point
+    of the other, over their noise; NaN for bodies without markers."""
 
     marker_spacing: Float[np.ndarray, " pair"] = field(
         default_factory=lambda: np.zeros(0)
     )
-    """Smallest distance between markers of the two bodies, over the usual distance of
-    neighbouring markers; NaN likewise."""
+    """Smallest distance between markers of the two bodies, over the typical distance of
+    neighbouring markers; NaN for bodies without markers."""
 
     def __post_init__(self) -> None:
         n = len(self.pair)
@@ -90,5 +93,5 @@ class JointFits:
 
     @property
     def fitted(self) -> Bool[np.ndarray, " pair"]:
-        """Whether the pair shared frames enough for a fit."""
+        """Whether the pair was seen together in enough frames for a fit."""
         return np.asarray(np.isfinite(self.residual))

@@ -10,25 +10,26 @@ from marey.numerics import geometry
 from marey.skeleton import Skeleton
 from marey.take import Source
 
-# Neighbouring frames turned further apart than this (radians) are joined by the
-# shortest way alone: their angular velocity is not known well enough for a curve.
-LARGEST_CURVED_STEP = 1.0
+MAX_CURVED_STEP = 1.0
+"""Rotation between neighbouring frames, in radians, above which they are joined by
+slerp: the angular velocity is not known well enough for a cubic. Raised, fast motion is
+smoother and may overshoot. Chosen by hand."""
 
-# How far a quaternion's length, or a matrix from its nearest rotation, may be off:
-# single precision passes and is mended, a mistake does not.
+# Largest deviation of a quaternion from unit length, or of a matrix from a rotation,
+# that counts as rounding: single precision is accepted and normalised.
 ROUNDING = 1e-5
 
-# What is off by less than this is exact, and stays as it is: a motion read back is the
-# same to the bit.
+# Deviations below this are left as they are, so that a motion that was written and read
+# back is equal to the bit.
 EXACT = 1e-12
 
-# A time this close to a frame (in frames) is that frame's.
+# Times closer to a frame than this, in frames, are taken as that frame.
 SAME_FRAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contact:
-    """A foot, hand or paw that stays where it is for a while."""
+    """A foot, hand or paw that stays in one position for a while."""
 
     joint: str
     """Name of the joint whose bone touches."""
@@ -82,14 +83,14 @@ class Motion:
         wxyz = self.wxyz.astype(float, copy=False)
         R = self.T_world_root[:, :3, :3]
         same = (_distance(wxyz[:, 0], R) < EXACT).all()
-        if same and (_stretch(wxyz[:, 0]) < EXACT).all():
+        if same and (_norm_error(wxyz[:, 0]) < EXACT).all():
             return wxyz
         root = geometry.quat_from_matrix(R)
-        off = _distance(root, R)
-        if (off > ROUNDING).any():
+        error = _distance(root, R)
+        if (error > ROUNDING).any():
             raise DataError(
                 "motion.T_world_root",
-                found=f"a matrix {np.nanmax(off):.2g} off the nearest rotation",
+                found=f"a matrix {np.nanmax(error):.2g} from the nearest rotation",
                 needed="rigid transforms",
             )
         return np.concatenate([root[:, None], wxyz[:, 1:]], axis=1)
@@ -122,7 +123,7 @@ class Motion:
         """Return continuous, unwrapped Euler angles in radians.
 
         Args:
-            order: Axes of the three turns about moving axes, such as "ZXY".
+            order: Axes of the three intrinsic rotations, such as "ZXY".
         """
         return geometry.euler_continuous(self.wxyz, order)
 
@@ -131,7 +132,7 @@ class Motion:
 
         Between frames every rotation follows a cubic Hermite curve in the tangent space
         of the earlier frame, with angular velocities from the neighbouring frames; the
-        root's place follows the same curve in space.
+        root's position follows the same curve in space.
 
         Args:
             time: Seconds on the clock of `start`; one or several, in any order.
@@ -144,10 +145,10 @@ class Motion:
             DataError: If the motion itself is not evenly spaced, or empty.
         """
         wanted = np.atleast_1d(np.asarray(time, dtype=float))
-        # The clock itself has few digits left where `start` is large.
-        slack = SAME_FRAME + 2.0 * np.spacing(np.abs(wanted)) * self._even_rate()
+        # If `start` is large, times have few digits left.
+        tolerance = SAME_FRAME + 2.0 * np.spacing(np.abs(wanted)) * self._even_rate()
         last = self.n_frames - 1
-        position = _snapped((wanted - self.start) * self.rate, slack, last)
+        position = _snap((wanted - self.start) * self.rate, tolerance, last)
         inside = (position >= 0.0) & (position <= last)
         if not inside.all():
             raise OptionError(
@@ -156,7 +157,7 @@ class Motion:
                 needed=f"{self.start} to {self.start + self.duration} s",
             )
         start = float(wanted[0]) if len(wanted) else self.start
-        return self._sampled(position, rate=np.nan, start=start)
+        return self._sample(position, rate=np.nan, start=start)
 
     def resample(self, rate: float) -> "Motion":
         """Return the motion at another frame rate, over the same time.
@@ -169,8 +170,8 @@ class Motion:
         step = self._even_rate() / rate
         last = self.n_frames - 1
         count = int(last / step + SAME_FRAME) + 1
-        position = _snapped(np.arange(count) * step, SAME_FRAME, last).clip(0, last)
-        return self._sampled(position, rate=rate, start=self.start)
+        position = _snap(np.arange(count) * step, SAME_FRAME, last).clip(0, last)
+        return self._sample(position, rate=rate, start=self.start)
 
     def cut(self, start: int, stop: int) -> "Motion":
         """Return frames `start` up to but not including `stop`, on the same clock."""
@@ -200,18 +201,18 @@ class Motion:
             )
         return self.rate
 
-    def _sampled(self, position: np.ndarray, *, rate: float, start: float) -> "Motion":
+    def _sample(self, position: np.ndarray, *, rate: float, start: float) -> "Motion":
         """Return the motion at fractional frame numbers."""
         frame = position.astype(np.int64).clip(0, max(self.n_frames - 2, 0))
         share = position - frame
         wxyz = _curve_rotations(self.wxyz, frame, share)
-        place = _curve_points(self.T_world_root[:, :3, 3], frame, share)
-        T = geometry.transform(geometry.matrix_from_quat(wxyz[:, 0]), place)
+        position_world = _curve_points(self.T_world_root[:, :3, 3], frame, share)
+        T = geometry.transform(geometry.matrix_from_quat(wxyz[:, 0]), position_world)
         return replace(self, T_world_root=T, wxyz=wxyz, rate=rate, start=start)
 
 
 def _whole(T: Float[np.ndarray, "frame 4 4"]) -> Float[np.ndarray, "frame 4 4"]:
-    """Return poses of which each is known as a whole or not at all."""
+    """Return poses that are NaN as a whole if any component is."""
     if np.isfinite(T).all() and (T[:, 3] == [0.0, 0.0, 0.0, 1.0]).all():
         return T.astype(float, copy=False)
     return geometry.transform(T[:, :3, :3], T[:, :3, 3])
@@ -220,61 +221,61 @@ def _whole(T: Float[np.ndarray, "frame 4 4"]) -> Float[np.ndarray, "frame 4 4"]:
 def _unit(
     wxyz: Float[np.ndarray, "frame joint 4"],
 ) -> Float[np.ndarray, "frame joint 4"]:
-    """Return quaternions without their rounding in length."""
-    off = _stretch(wxyz)
-    if (off < EXACT).all():
+    """Return the quaternions normalised, those of unit length unchanged."""
+    error = _norm_error(wxyz)
+    if (error < EXACT).all():
         return wxyz
-    if (off > ROUNDING).any():
-        worst = np.linalg.norm(wxyz.reshape(-1, 4)[np.nanargmax(off)])
+    if (error > ROUNDING).any():
+        worst = np.linalg.norm(wxyz.reshape(-1, 4)[np.nanargmax(error)])
         raise DataError(
             "motion.wxyz",
             found=f"a quaternion of length {worst:.6g}",
             needed="unit quaternions",
         )
     size = np.linalg.norm(wxyz, axis=-1, keepdims=True)
-    return np.where(off[..., None] < EXACT, wxyz, wxyz / size)
+    return np.where(error[..., None] < EXACT, wxyz, wxyz / size)
 
 
 def _distance(
     wxyz: Float[np.ndarray, "frame 4"], R: Float[np.ndarray, "frame 3 3"]
 ) -> Float[np.ndarray, "frame 3 3"]:
-    """Return how far each entry of a matrix is from that of a quaternion."""
-    off = geometry.matrix_from_quat(wxyz)
-    off -= R
-    return np.asarray(np.abs(off, out=off))
+    """Return the absolute difference between a matrix and that of a quaternion."""
+    difference = geometry.matrix_from_quat(wxyz)
+    difference -= R
+    return np.asarray(np.abs(difference, out=difference))
 
 
-def _stretch(wxyz: Float[np.ndarray, "*batch 4"]) -> Float[np.ndarray, "*batch"]:
-    """Return how far the length of each quaternion is from one."""
+def _norm_error(wxyz: Float[np.ndarray, "*batch 4"]) -> Float[np.ndarray, "*batch"]:
+    """Return the difference of the norm of each quaternion from one."""
     squared = np.einsum("...i,...i->...", wxyz, wxyz)
     return np.asarray(np.abs(np.sqrt(squared) - 1.0))
 
 
-def _snapped(position: np.ndarray, slack: np.ndarray | float, last: int) -> np.ndarray:
-    """Return fractional frame numbers, exact where they are a frame's."""
+def _snap(position: np.ndarray, tolerance: np.ndarray | float, last: int) -> np.ndarray:
+    """Return fractional frame numbers, rounded where they are within the tolerance."""
     nearest = np.round(position).clip(0, last)
-    return np.where(np.abs(position - nearest) < slack, nearest, position)
+    return np.where(np.abs(position - nearest) < tolerance, nearest, position)
 
 
 def _curve_rotations(
     wxyz: np.ndarray, frame: np.ndarray, share: np.ndarray
 ) -> np.ndarray:
-    """Return rotations a share of the way from each frame to the next."""
+    """Return rotations at a fraction of the step from each frame to the next."""
     if len(wxyz) < 2:
         return np.repeat(wxyz, len(frame), axis=0)
     step = geometry.quat_log(
         geometry.quat_multiply(geometry.quat_conjugate(wxyz[:-1]), wxyz[1:])
     )
     speed = _central(step)
-    way = step[frame]
-    leaving, arriving = speed[frame], _to_tangent(way, speed[frame + 1])
-    bold = np.linalg.norm(way, axis=-1, keepdims=True) > LARGEST_CURVED_STEP
-    curve = _hermite(way, leaving, arriving, share[:, None, None])
-    straight = share[:, None, None] * way
-    turned = geometry.quat_exp(np.where(bold | ~np.isfinite(curve), straight, curve))
-    # Unknown neighbours must not blur a frame that is known.
+    chord = step[frame]
+    leaving, arriving = speed[frame], _to_tangent(chord, speed[frame + 1])
+    large = np.linalg.norm(chord, axis=-1, keepdims=True) > MAX_CURVED_STEP
+    curve = _hermite(chord, leaving, arriving, share[:, None, None])
+    straight = share[:, None, None] * chord
+    rotation = geometry.quat_exp(np.where(large | ~np.isfinite(curve), straight, curve))
+    # A known frame stays exact even if its neighbours are unknown.
     exact = np.where((share == 1.0)[:, None, None], wxyz[frame + 1], wxyz[frame])
-    between = geometry.quat_multiply(wxyz[frame], turned)
+    between = geometry.quat_multiply(wxyz[frame], rotation)
     return np.where(((share == 0.0) | (share == 1.0))[:, None, None], exact, between)
 
 
@@ -285,9 +286,9 @@ def _curve_points(
         return np.repeat(points, len(frame), axis=0)
     step = np.diff(points, axis=0)
     speed = _central(step)
-    way, s = step[frame], share[:, None]
-    curve = _hermite(way, speed[frame], speed[frame + 1], s)
-    between = points[frame] + np.where(np.isfinite(curve), curve, s * way)
+    chord, s = step[frame], share[:, None]
+    curve = _hermite(chord, speed[frame], speed[frame + 1], s)
+    between = points[frame] + np.where(np.isfinite(curve), curve, s * chord)
     exact = np.where(s == 1.0, points[frame + 1], points[frame])
     return np.asarray(np.where((s == 0.0) | (s == 1.0), exact, between))
 
@@ -303,22 +304,25 @@ def _end(step: np.ndarray) -> np.ndarray:
     return step[:1] if len(step) < 2 else 1.5 * step[:1] - 0.5 * step[1:2]
 
 
-def _to_tangent(way: np.ndarray, speed: np.ndarray) -> np.ndarray:
-    """Carry a body-frame velocity at exp(way) to the rate of change of way itself."""
-    angle = np.linalg.norm(way, axis=-1, keepdims=True)
+def _to_tangent(chord: np.ndarray, speed: np.ndarray) -> np.ndarray:
+    """Return the rate of change of a rotation vector, from the body-frame velocity.
+
+    This is the inverse right Jacobian of SO(3) at `chord`, applied to `speed`.
+    """
+    angle = np.linalg.norm(chord, axis=-1, keepdims=True)
     small = angle < geometry.SMALL
     safe = np.where(small, 1.0, angle)
     half = 0.5 * safe
     gain = np.where(small, 1.0 / 12.0, (1.0 - half / np.tan(half)) / safe**2)
-    turn = np.cross(way, speed)
-    return np.asarray(speed + 0.5 * turn + gain * np.cross(way, turn))
+    bracket = np.cross(chord, speed)
+    return np.asarray(speed + 0.5 * bracket + gain * np.cross(chord, bracket))
 
 
 def _hermite(
-    way: np.ndarray, leaving: np.ndarray, arriving: np.ndarray, s: np.ndarray
+    chord: np.ndarray, leaving: np.ndarray, arriving: np.ndarray, s: np.ndarray
 ) -> np.ndarray:
-    """Return the cubic from 0 to `way` with these velocities at its ends."""
+    """Return the cubic Hermite curve from 0 to `chord` with these end velocities."""
     rise = s * s * (3.0 - 2.0 * s)
     return np.asarray(
-        rise * way + s * (1.0 - s) ** 2 * leaving + s * s * (s - 1.0) * arriving
+        rise * chord + s * (1.0 - s) ** 2 * leaving + s * s * (s - 1.0) * arriving
     )

@@ -1,4 +1,4 @@
-"""What was found, how sure it is, what was repaired: doubts travel with the answer."""
+"""Findings, tables and timings that accompany a solution."""
 
 import re
 from collections.abc import Mapping
@@ -10,17 +10,18 @@ from marey.errors import DataError, printable
 
 Severity = Literal["info", "warning", "error"]
 
-AROUND = "\ufdd0", "\ufdd1"
-"""What stands around a name in a message until a finding is made of it: characters that
-no text has."""
+NAME_MARKS = "\ufdd0", "\ufdd1"
+"""Characters around a name in a message until it becomes a finding: Unicode
+non-characters, which no text contains."""
 
 
 def mark_name(name: str) -> str:
-    """Return a body's or joint's name as it is to be put into a finding's message.
+    """Return the name of a body or joint, marked for the message of a finding.
 
-    The finding remembers where names stand, so that it can be told in others.
+    The finding removes the marks and keeps the position of the name, so that `rename`
+    can replace it.
     """
-    return name.join(AROUND)
+    return name.join(NAME_MARKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,11 @@ class Finding:
     """The number behind it, in SI units; NaN when there is none."""
 
     names: tuple[tuple[int, int], ...] = ()
-    """Where names of bodies and joints stand in the message: the first character of
+    """Positions of the names of bodies and joints in the message: first character of
     each, and the one after its last."""
 
     def __post_init__(self) -> None:
-        pieces = re.split(f"[{''.join(AROUND)}]", self.message)
+        pieces = re.split(f"[{''.join(NAME_MARKS)}]", self.message)
         if len(pieces) > 1:
             ends = list(accumulate(map(len, pieces)))
             spans = tuple(zip(ends[:-1:2], ends[1::2], strict=False))
@@ -61,10 +62,10 @@ class Finding:
             object.__setattr__(self, "names", spans)
 
     def rename(self, names: Mapping[str, str]) -> "Finding":
-        """Return the finding with other names in its message; the subject stays.
+        """Return the finding with new names in its message; the subject is unchanged.
 
         Args:
-            names: The new name of each body or joint that has one, by its old one.
+            names: New name of each renamed body or joint, by its old name.
         """
         text, end = "", 0
         for first, last in self.names:

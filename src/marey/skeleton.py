@@ -32,7 +32,7 @@ class Skeleton:
     """Parent joint, parent[i] < i; -1 for the root, which is joint 0."""
 
     offset: Float[np.ndarray, "joint 3"]
-    """Place in the parent's frame, in metres; the root's is its place at rest."""
+    """Position in the parent's frame, in metres; for the root, in the world at rest."""
 
     kind: tuple[Kind, ...] = ()
     """"root" for the first joint and for it alone; "ball", "universal", "hinge" or
@@ -41,9 +41,9 @@ class Skeleton:
     axes: Float[np.ndarray, "joint 2 3"] = field(
         default_factory=lambda: np.zeros((0, 2, 3))
     )
-    """Unit axes in the joint's frame: a hinge turns about the first; a universal joint
-    about the first, then the second; a ball's are the swing axes x and y of `limits`.
-    NaN where unused."""
+    """Unit axes in the joint's frame: a hinge rotates about the first, a universal
+    joint about the first and then the second; those of a ball are the swing axes x and
+    y of `limits`. NaN where unused."""
 
     limits: Float[np.ndarray, "joint 3 2"] = field(
         default_factory=lambda: np.zeros((0, 3, 2))
@@ -52,23 +52,23 @@ class Skeleton:
     radians; a hinge uses the first, a universal joint the first two. NaN = free."""
 
     marker_labels: tuple[str, ...] = ()
-    """One label per marker that sits on a bone."""
+    """One label per marker that is attached to a bone."""
 
     marker_joint: Int[np.ndarray, " marker"] = field(
         default_factory=lambda: np.zeros(0, dtype=np.int64)
     )
-    """The joint whose bone carries each marker."""
+    """The joint whose bone each marker is attached to."""
 
     marker_offset: Float[np.ndarray, "marker 3"] = field(
         default_factory=lambda: np.zeros((0, 3))
     )
-    """Place of each marker in its joint's frame, in metres."""
+    """Position of each marker in the frame of its joint, in metres."""
 
     sensor_names: tuple[str, ...] = ()
     sensor_joint: Int[np.ndarray, " sensor"] = field(
         default_factory=lambda: np.zeros(0, dtype=np.int64)
     )
-    """The joint whose bone carries each 6-DoF sensor."""
+    """The joint whose bone each 6-DoF sensor is attached to."""
 
     T_joint_sensor: Float[np.ndarray, "sensor 4 4"] = field(
         default_factory=lambda: np.zeros((0, 4, 4))
@@ -121,8 +121,8 @@ class Skeleton:
                 found=", ".join(self.kind),
                 needed="root, then " + ", ".join(get_args(Kind)[1:]),
             )
-        above = np.concatenate([self.parent[:1] == -1, self.parent[1:] >= 0])
-        if not (above & (self.parent < np.arange(n))).all():
+        has_parent = np.concatenate([self.parent[:1] == -1, self.parent[1:] >= 0])
+        if not (has_parent & (self.parent < np.arange(n))).all():
             raise DataError(
                 "skeleton.parent",
                 found=self.parent.tolist(),
@@ -170,9 +170,9 @@ class Skeleton:
         return self.names.index(name)
 
     def joint_of(self, body: str) -> str:
-        """Return what the joint of a body is called.
+        """Return the name of the joint of a body.
 
-        Like the body, with the subject's name in front only where joints have that too.
+        It is the name of the body, without the subject's name if joints have none.
         """
         return body if body in self.names else body.rpartition(":")[2]
 
@@ -204,11 +204,11 @@ class Skeleton:
 
 
 def marker_columns(skeleton: Skeleton, take: Take) -> Int[np.ndarray, " marker"]:
-    """Return where each of a skeleton's markers stands in a take, by its label.
+    """Return the index of each of a skeleton's markers in a take, by its label.
 
     See `marey.take.match_labels`; -1 where the take has no such marker.
 
     Raises:
-        DataError: If a label fits several markers, or several labels fit one.
+        DataError: If a label matches several markers, or several labels match one.
     """
     return match_labels(skeleton.marker_labels, take.full_labels, take.labels)

@@ -159,8 +159,8 @@ class Take:
         if not self.subjects:
             object.__setattr__(self, "subjects", ("",) * len(self.labels))
         self._check()
-        _blank(self, "points", self.seen)
-        _blank(self, "T_world_sensor", self.sensor_seen)
+        _mask_missing(self, "points", self.seen)
+        _mask_missing(self, "T_world_sensor", self.sensor_seen)
 
     def _check(self) -> None:
         markers = (len(self.points), len(self.labels))
@@ -242,7 +242,7 @@ class Take:
 
     def _cut_events(self, start: int, stop: int) -> tuple[Event, ...]:
         times = np.array([event.time for event in self.events])
-        # Times written with a few digits may lie a breath before their frame.
+        # Times written with a few digits may round to just before their frame.
         frame = np.floor((times - self.start) * self.rate + 1e-3)
         frame = frame.clip(0, self.n_frames - 1)
         inside = (start <= frame) & (frame < stop)
@@ -276,12 +276,12 @@ class Take:
 def match_labels(
     wanted: Sequence[str], full_labels: Sequence[str], labels: Sequence[str] = ()
 ) -> Int[np.ndarray, " wanted"]:
-    """Return where each of a skeleton's markers or sensors stands in a recording.
+    """Return the index in a recording of each of a skeleton's markers or sensors.
 
-    A label is matched as a whole first, "JOE:RTHI". Where only one of the two names a
-    subject, the rest of the label decides: "RTHI" of the skeleton is the only "RTHI" of
-    the take, whoever wears it, and "JOE:RTHI" is "RTHI" of a take that knows no JOE.
-    Where both name one, the subjects must agree.
+    The whole label is matched first, "JOE:RTHI". If only one of the two names a
+    subject, the rest of the label decides: "RTHI" of the skeleton matches the only
+    "RTHI" of the take, whatever its subject, and "JOE:RTHI" matches "RTHI" of a take
+    without a subject JOE. If both name a subject, the subjects must be equal.
 
     Args:
         wanted: Labels of the skeleton's markers, or the names of its sensors.
@@ -292,9 +292,9 @@ def match_labels(
         Indices into the recording; -1 where it has no such marker.
 
     Raises:
-        DataError: If a label fits several markers, or several labels fit one.
+        DataError: If a label matches several markers, or several labels match one.
     """
-    whole, bare = _places(full_labels), _places(labels)
+    whole, bare = _positions(full_labels), _positions(labels)
     column = np.full(len(wanted), -1, dtype=np.int64)
     taken: dict[int, str] = {}
     for i, label in enumerate(wanted):
@@ -315,21 +315,22 @@ def match_labels(
     return column
 
 
-def _places(names: Sequence[str]) -> dict[str, list[int]]:
-    places: dict[str, list[int]] = {}
+def _positions(names: Sequence[str]) -> dict[str, list[int]]:
+    """Return the indices at which each name occurs."""
+    positions: dict[str, list[int]] = {}
     for i, name in enumerate(names):
-        places.setdefault(name, []).append(i)
-    return places
+        positions.setdefault(name, []).append(i)
+    return positions
 
 
-def _blank(take: Take, name: str, seen: Bool[np.ndarray, "frame item"]) -> None:
-    """Make what is missing in part missing as a whole."""
+def _mask_missing(take: Take, name: str, seen: Bool[np.ndarray, "frame item"]) -> None:
+    """Set values of which a component is missing to NaN in all components."""
     values = getattr(take, name)
     components = tuple(range(2, values.ndim))
     if not (seen.all() or (seen | np.isnan(values).all(axis=components)).all()):
-        blanked = values.copy()
-        blanked[~seen] = np.nan
-        object.__setattr__(take, name, blanked)
+        masked = values.copy()
+        masked[~seen] = np.nan
+        object.__setattr__(take, name, masked)
 
 
 def _shape(size: tuple[int, int]) -> str:

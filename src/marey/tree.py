@@ -1,4 +1,4 @@
-"""How the bodies hang together."""
+"""The hierarchy of the bodies."""
 
 from dataclasses import dataclass
 from math import inf
@@ -6,37 +6,37 @@ from math import inf
 import numpy as np
 from jaxtyping import Float, Int
 
-Place = tuple[float, float, float]
+Point = tuple[float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A good joint that the tree does not use: clasped hands, a closed linkage."""
+    """A good joint that closes a loop in the tree: clasped hands, a closed linkage."""
 
     pair: int
     """Index into `JointFits.pair`."""
 
     first: float = -inf
-    """Second at which the link begins, counted from the first frame; -inf = it always
-    was."""
+    """Time at which the joint begins, in seconds from the first frame; -inf =
+    always."""
 
     last: float = inf
-    """Second at which the link ends; inf = it lasts."""
+    """Time at which the joint ends, in seconds; inf = it never ends."""
 
     kind: str = ""
-    """"fixed" for a grip, "ball" for hands that turn in each other; "" = as the pair's
-    joint."""
+    """"fixed" for a grip, "ball" for hands that rotate in each other; "" = the kind of
+    the pair's joint."""
 
-    center_a: Place | None = None
-    """Where the two are linked in the coordinates of the pair's first body, in metres;
-    None = where the pair's joint is."""
+    center_a: Point | None = None
+    """Joint centre in the coordinates of the pair's first body, in metres; None = the
+    centre of the pair's joint."""
 
-    center_b: Place | None = None
-    """The same in the second body."""
+    center_b: Point | None = None
+    """Joint centre in the coordinates of the second body, in metres."""
 
     take: int = -1
-    """Number of the take that shows it, from 0, in which its seconds are counted;
-    -1 = all of them together."""
+    """Index of the take that shows the joint, whose clock counts the seconds; -1 = all
+    takes together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -50,8 +50,8 @@ class Tree:
     """Index into `JointFits.pair` of the joint to the parent; -1 = root."""
 
     margin: Float[np.ndarray, " body"]
-    """Log ratio of the next best joint's cost to the chosen one's: above 1 the choice
-    is clear, near 0 it is a toss-up; inf where there is no other."""
+    """Log ratio of the cost of the next best joint to that of the chosen one: above 1
+    the choice is clear, near 0 it is arbitrary; inf if there is no other joint."""
 
     loops: tuple[Loop, ...] = ()
 
@@ -61,28 +61,29 @@ class Tree:
         return np.flatnonzero(self.parent < 0)
 
     def reroot(self, root: int) -> "Tree":
-        """Return the same joints with the tree of one body hung from it."""
+        """Return the tree with the same joints, rooted at another body."""
         parent, edge, margin = self.parent.copy(), self.edge.copy(), self.margin.copy()
-        above, by, sure = -1, -1, inf
-        for body in self._line(root):
-            parent[body], edge[body], margin[body] = above, by, sure
-            above, by, sure = body, int(self.edge[body]), float(self.margin[body])
+        new_parent, new_edge, new_margin = -1, -1, inf
+        for body in self._ancestors(root):
+            parent[body], edge[body], margin[body] = new_parent, new_edge, new_margin
+            new_parent, new_edge = body, int(self.edge[body])
+            new_margin = float(self.margin[body])
         return Tree(parent=parent, edge=edge, margin=margin, loops=self.loops)
 
     def path(self, a: int, b: int) -> tuple[int, ...]:
-        """Return the bodies on the way from one to another, both among them.
+        """Return the bodies on the path from a to b, both included.
 
-        None when they hang on different roots.
+        Empty if they have different roots.
         """
-        up, down = self._line(a), self._line(b)
-        meet = next((body for body in up if body in down), None)
-        if meet is None:
+        up, down = self._ancestors(a), self._ancestors(b)
+        common = next((body for body in up if body in down), None)
+        if common is None:
             return ()
-        return (*up[: up.index(meet) + 1], *reversed(down[: down.index(meet)]))
+        return (*up[: up.index(common) + 1], *reversed(down[: down.index(common)]))
 
-    def _line(self, body: int) -> list[int]:
-        """Return a body and those above it."""
-        line = [body]
-        while self.parent[line[-1]] >= 0:
-            line.append(int(self.parent[line[-1]]))
-        return line
+    def _ancestors(self, body: int) -> list[int]:
+        """Return a body and its ancestors, up to the root."""
+        chain = [body]
+        while self.parent[chain[-1]] >= 0:
+            chain.append(int(self.parent[chain[-1]]))
+        return chain

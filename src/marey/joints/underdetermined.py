@@ -20,7 +20,7 @@ from marey.joints.hierarchy.root_to_leaf import learnt, noise_in, passed_on, pos
 from marey.joints.noise import measure_noise
 from marey.joints.stacked_takes import Crowd
 from marey.numerics import geometry
-from marey.numerics.procrustes import fitted
+from marey.numerics.procrustes import evaluate_fit
 from marey.tree import Tree
 
 Array = np.ndarray
@@ -111,7 +111,7 @@ def _with_poses(
             geometry.inverse(T[:, body])[:, None], take.take.points[:, mine]
         )
         offset[mine] = [_median(path) for path in np.swapaxes(local, 0, 1)]
-        strays = fitted(
+        strays = evaluate_fit(
             take.take.points[:, mine], offset[mine], T[:, body], determined=True
         )
         rms[body] = strays.rms

@@ -1,4 +1,4 @@
-"""How kernels are compiled that only other kernels call, and word of any compiling."""
+"""How kernels that only other kernels call are compiled, and a notice of compiling."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,39 +7,39 @@ from typing import Any
 from numba import njit
 from numba.core.event import Event, Listener, install_listener
 
-# No fast mathematics that assumes finite numbers: what is missing is a NaN. And none
-# without signed zeros ("nsz"): np.isfinite would be true of every sum.
+# Fast mathematics, but not "nnan" and "ninf", because missing values are NaN, and not
+# "nsz" (no signed zeros), with which np.isfinite is true of every sum.
 FAST = {"reassoc", "contract", "arcp", "afn"}
 
-# Without doors to Python they compile in half the time.
-WITHOUT_DOORS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-inner = njit(cache=True, fastmath=FAST, **WITHOUT_DOORS)
+# Without entry points from Python and C, compiling takes half the time.
+NO_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+inner = njit(cache=True, fastmath=FAST, **NO_WRAPPERS)
 
-# For functions that make no arrays. Counting who holds an array at every call takes
-# longer than what most of these do.
-LEAN: dict[str, Any] = {**WITHOUT_DOORS, "error_model": "numpy", "_nrt": False}
-lean = njit(cache=True, fastmath=FAST, **LEAN)
+# For functions that allocate no arrays: without Numba's run-time (_nrt) no references
+# are counted, which would take longer than the work of most of these functions.
+NO_ALLOCATION: dict[str, Any] = {**NO_WRAPPERS, "error_model": "numpy", "_nrt": False}
+lean = njit(cache=True, fastmath=FAST, **NO_ALLOCATION)
 
-# For those that are called from one place: handing over all arrays of a tree and its
-# work takes as long as many of them do.
-inlined = njit(cache=True, fastmath=FAST, inline="always", **LEAN)
+# For functions that are called at one place: passing all arrays of a tree takes as long
+# as the work of many of these functions.
+inlined = njit(cache=True, fastmath=FAST, inline="always", **NO_ALLOCATION)
 
 
-class _Once(Listener):
-    def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell: Callable[[], None] | None = tell
+class _FirstCompilation(Listener):
+    def __init__(self, notify: Callable[[], None]) -> None:
+        self._notify: Callable[[], None] | None = notify
 
     def on_start(self, event: Event) -> None:
-        tell, self._tell = self._tell, None
-        if tell is not None:
-            tell()
+        notify, self._notify = self._notify, None
+        if notify is not None:
+            notify()
 
     def on_end(self, event: Event) -> None:
         pass
 
 
 @contextmanager
-def notify_compilation(tell: Callable[[], None]) -> Iterator[None]:
-    """Call something once if a kernel has to be compiled; those kept are only read."""
-    with install_listener("numba:compile", _Once(tell)):
+def notify_compilation(notify: Callable[[], None]) -> Iterator[None]:
+    """Call `notify` once if a kernel is compiled; cached kernels do not count."""
+    with install_listener("numba:compile", _FirstCompilation(notify)):
         yield

@@ -7,23 +7,24 @@ from numba import float64, njit, types, void
 
 from marey.numerics.jit import lean
 
-# The turn counts as unknown when the two largest eigenvalues of Horn's matrix lie
-# within this share of each other: the points of either set are on a line (no wider
-# than about 2e-6 of their length), or a mirror image fits two ways equally well.
-TIE = 1e-11
+# The rotation is undetermined if the two largest eigenvalues of Horn's matrix differ by
+# less than this share: the points of either set are on a line (no wider than about 2e-6
+# of their length), or a mirror image fits equally well in two orientations.
+MAX_TIE = 1e-11
 
-# Jacobi ends when the rest off the diagonal is below this share of the matrix (both
-# squared), or after so many sweeps; four or five are usual.
+# Jacobi's method ends when the squared sum off the diagonal is below this share of that
+# of the matrix, or after the maximum number of sweeps; four or five are usual.
 ROUNDING = 1e-32
-SWEEPS = 12
+MAX_ITERATIONS_JACOBI = 12
 
-# The largest eigenvalue is found by Newton's method where it stands clear of the
-# others: the product of its distances to them is more than this share of its cube.
-# Where it is more than SHARP, rounding does not show.
-CLEAR = 1e-3
-SHARP = 0.1
-NEWTON_STEPS = 30
-CLOSE = 1e-9
+# Newton's method finds the largest eigenvalue if it is well separated: the product of
+# its distances to the others, over its cube, is above MIN_SEPARATION. Above
+# SHARP_SEPARATION rounding is not magnified and the eigenvector needs no refinement.
+# Both affect speed and rounding only: Jacobi's method takes over below.
+MIN_SEPARATION = 1e-3
+SHARP_SEPARATION = 0.1
+MAX_ITERATIONS_NEWTON = 30
+NEWTON_TOLERANCE = 1e-9
 
 # One signature for every memory layout, so that one compilation serves all callers.
 SETS = types.Array(float64, 3, "A", readonly=True)
@@ -113,7 +114,7 @@ def _moments(points_b, points_a, weights, mean, H):
 
 @no_type_check
 @lean
-def _horn(H, N):
+def fill_horn_matrix(H, N):
     """Fill Horn's matrix, whose largest eigenvector is the quaternion wxyz."""
     N[0, 0] = H[0, 0] + H[1, 1] + H[2, 2]
     N[0, 1] = H[1, 2] - H[2, 1]
@@ -132,14 +133,14 @@ def _horn(H, N):
 
 @no_type_check
 @lean
-def _jacobi(N, V):
-    """Diagonalise symmetric N in place; V gets its eigenvectors as columns."""
+def diagonalise_4x4(N, V):
+    """Diagonalise symmetric N in place by Jacobi rotations; V gets the eigenvectors."""
     size = 0.0
     for i in range(4):
         for j in range(4):
             V[i, j] = 1.0 if i == j else 0.0
             size += N[i, j] ** 2
-    for _ in range(SWEEPS):
+    for _ in range(MAX_ITERATIONS_JACOBI):
         off = 0.0
         for i in range(4):
             for j in range(i):
@@ -155,7 +156,7 @@ def _jacobi(N, V):
 @no_type_check
 @lean
 def _rotate(N, V, p, q):
-    """Turn the plane (p, q) so that N[p, q] vanishes."""
+    """Apply the Jacobi rotation of the plane (p, q) that makes N[p, q] zero."""
     d, e = N[q, q] - N[p, p], 2.0 * N[p, q]
     root = np.sqrt(d * d + e * e)
     t = e / (d + root) if d >= 0.0 else e / (d - root)
@@ -196,13 +197,13 @@ def _adjugate(N, top, A):
 
 @no_type_check
 @lean
-def _top(H, N, bound, A):
-    """Return the largest eigenvalue of N, and how clear it stands of the others.
+def _largest_eigenvalue(H, N, bound, A):
+    """Return the largest eigenvalue of N and its separation from the others.
 
-    Newton's method on the characteristic polynomial, from a bound above. N has no
-    trace, so that its largest eigenvalue is also at most the root of three quarters of
-    its squares' sum. It stands clear by the product of its distances to the others, as
-    a share of its cube; zero where that is too little to go on.
+    Newton's method on the characteristic polynomial (quaternion characteristic
+    polynomial, Theobald 2005), from an upper bound. N has no trace, so its largest
+    eigenvalue is at most sqrt(3/4) of its Frobenius norm. The separation is the product
+    of the distances to the other eigenvalues over the cube; zero if it is too small.
     """
     square = 0.0
     for i in range(3):
@@ -213,44 +214,45 @@ def _top(H, N, bound, A):
         j, k = (i + 1) % 3, (i + 2) % 3
         c1 -= 8.0 * H[0, i] * (H[1, j] * H[2, k] - H[1, k] * H[2, j])
     c0 = _adjugate(N, 0.0, A)
-    top, clear = min(np.sqrt(3.0 * square), bound), 0.0
-    for _ in range(NEWTON_STEPS):
+    top, separation = min(np.sqrt(3.0 * square), bound), 0.0
+    for _ in range(MAX_ITERATIONS_NEWTON):
         slope = (4.0 * top * top + 2.0 * c2) * top + c1
-        clear = slope / (top * top * top)
-        if not clear > CLEAR:
+        separation = slope / (top * top * top)
+        if not separation > MIN_SEPARATION:
             return top, 0.0
         step = (((top * top + c2) * top + c1) * top + c0) / slope
         top -= step
-        if abs(step) <= CLOSE * top:
+        if abs(step) <= NEWTON_TOLERANCE * top:
             break
-    return top, clear
+    return top, separation
 
 
 @no_type_check
 @lean
-def _clear_top(H, N, bound, A, q):
-    """Write N's largest eigenvector if it stands clear of the others, and say so.
+def _separated_eigenvector(H, N, bound, A, q):
+    """Write the eigenvector of N's largest eigenvalue; return whether it is separated.
 
-    It is the longest column of the adjugate; after one step of Rayleigh's quotient
-    where the others are near enough to magnify rounding.
+    The eigenvector is the longest column of the adjugate of N - lambda 1. If the other
+    eigenvalues are near enough to magnify rounding, one step of Rayleigh quotient
+    iteration refines it.
     """
-    top, clear = _top(H, N, bound, A)
-    if clear == 0.0:
+    top, separation = _largest_eigenvalue(H, N, bound, A)
+    if separation == 0.0:
         return False
-    best = _longest(N, top, A, q)
-    if clear < SHARP:
+    best = _longest_adjugate_column(N, top, A, q)
+    if separation < SHARP_SEPARATION:
         norm, top = 0.0, 0.0
         for i in range(4):
             norm += q[i] * q[i]
             for j in range(4):
                 top += q[i] * N[i, j] * q[j]
-        best = _longest(N, top / norm, A, q)
+        best = _longest_adjugate_column(N, top / norm, A, q)
     return 0.0 < best < np.inf
 
 
 @no_type_check
 @lean
-def _longest(N, top, A, q):
+def _longest_adjugate_column(N, top, A, q):
     """Write the longest column of the adjugate of N - top 1; return its size."""
     _adjugate(N, top, A)
     best = 0
@@ -263,13 +265,14 @@ def _longest(N, top, A, q):
 
 @no_type_check
 @lean
-def _is_tied(N, best):
+def is_tied(N, best):
+    """Return whether the largest eigenvalue of diagonal N equals the second one."""
     top = N[best, best]
     second = -np.inf
     for i in range(4):
         if i != best:
             second = max(second, N[i, i])
-    return not top - second > TIE * top  # NaN counts as tied
+    return not top - second > MAX_TIE * top  # NaN counts as tied
 
 
 @no_type_check
@@ -300,16 +303,16 @@ def fit_pose(points_b, points_a, weights, work, T):
     """Fill T (4, 4) with the best T_a_b of two point sets (m, 3); NaN if unknown."""
     if _means(points_b, points_a, weights, work.mean) >= 3:
         bound = _moments(points_b, points_a, weights, work.mean, work.H)
-        _horn(work.H, work.N)
-        if _clear_top(work.H, work.N, bound, work.V, work.q):
+        fill_horn_matrix(work.H, work.N)
+        if _separated_eigenvector(work.H, work.N, bound, work.V, work.q):
             _pose(work.q, work.mean, T)
             return
-        _jacobi(work.N, work.V)
+        diagonalise_4x4(work.N, work.V)
         best = 0
         for i in range(1, 4):
             if work.N[i, i] > work.N[best, best]:
                 best = i
-        if not _is_tied(work.N, best):
+        if not is_tied(work.N, best):
             _pose(work.V[:, best], work.mean, T)
             return
     for i in range(4):

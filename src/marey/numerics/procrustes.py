@@ -1,4 +1,4 @@
-"""The rigid shape that markers keep, and its pose in every frame."""
+"""Generalised Procrustes analysis: the rigid shape of markers and its poses."""
 
 from dataclasses import dataclass
 
@@ -9,96 +9,107 @@ from marey.numerics import geometry
 
 Array = np.ndarray
 
-ROUNDS = 10
-"""Turns of shape and poses, on a sample of the frames."""
+SAMPLE_ITERATIONS = 10
+"""Alternations of shape and poses on a sample of the frames."""
 
-MEDIAN_ROUNDS = 2
-"""How many of these take the shape as medians, before anything is known to be odd."""
+MEDIAN_ITERATIONS = 2
+"""How many of these estimate the shape by medians, before outliers have low weights."""
 
-LAST_ROUNDS = 2
-"""Turns on all frames, from there."""
+FINAL_ITERATIONS = 2
+"""Alternations on all frames, starting from the shape of the sample."""
 
-# Positions further off than so many standard deviations hardly count.
-OUTLIER = 3.0
+OUTLIER_SD = 3.0
+"""Scale of the Geman-McClure weights, in standard deviations of a marker. Raised,
+outliers keep more weight. Chosen by hand."""
 
-# Of the largest distance off the line of the first two markers: what makes a third
-# marker good enough to span the plane of the body's axes.
-CLEAR = 0.2
+MIN_AXIS_DISTANCE = 0.2
+"""Distance of the third marker that spans the body's axes from the line of the first
+two, as a share of the largest such distance. Raised, a later marker spans the axes.
+Chosen by hand; it does not change the fit, only the frame it is expressed in."""
 
-# A body this much narrower than long is a line.
-NARROW = 1e-6
+MAX_LINE_WIDTH = 1e-6
+"""Width of a set of markers, as a share of its length, below which it is a line and
+leaves the rotation about itself undetermined."""
 
-# Frames looked at for the start, and until the shape hardly changes any more.
-SAMPLE = 300
+SAMPLE_FRAMES = 300
+"""Frames in the sample. Raised, the fit is slower and hardly different."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RigidFit:
-    """Markers as one rigid body."""
+    """The rigid body that markers form."""
 
     offset: Float[Array, "marker 3"]
-    """Place of each marker in the body, in metres; NaN where it was never seen."""
+    """Position of each marker in the body, in metres; NaN if it was never seen."""
 
     T_world_body: Float[Array, "frame 4 4"]
     """Pose of the body; NaN where too few markers were seen."""
 
     sd: Float[Array, " marker"]
-    """How far each marker strays from its place, root mean square, in metres."""
+    """Root mean square residual of each marker, in metres."""
 
     rms: float
     """The same over all markers."""
 
     determined: bool
-    """Whether the markers fix the turn of the body: three or more, not on a line."""
+    """Whether the markers fix the rotation: three or more that are not on a line."""
 
 
 def fit_rigid(
     points: Float[Array, "frame marker 3"],
     weight: Float[Array, " marker"] | None = None,
 ) -> RigidFit:
-    """Return the shape and poses that leave the least of the markers' motion over.
+    r"""Return the rigid shape and the poses that fit the markers best.
 
-    Generalised Procrustes over all frames, whatever is missing: poses from the shape,
-    the shape from the poses, in turn. Each marker counts by how well it keeps its
-    place, and single positions far off (Geman-McClure) hardly count. The body's axes
-    come from the order of the markers: the origin is their centroid, x points along
-    the line from the first to the second, z is square to the plane of these two and
-    the next marker well off their line.
+    Generalised Procrustes analysis (Gower 1975) with missing data: poses are fitted to
+    the shape and the shape to the poses, alternately, to minimise
 
-    One marker, two, or several on a line leave the turn about themselves open. They
-    get the pose of least turning: the line's direction is followed, x along it, with
-    no twist about it from frame to frame; a single marker never turns.
+    .. math:: \sum_{n,i} w_{ni} \, \| R_n s_i + t_n - p_{ni} \|^2 .
+
+    The weight of a position is the inverse variance of its marker times the
+    Geman-McClure weight of its residual, so outliers hardly count. The axes of the body
+    follow the order of the markers: the origin is their centroid, x points from the
+    first marker to the second, and z is perpendicular to the plane of these two and the
+    next marker far enough from their line.
+
+    One marker, two markers, or several on a line leave the rotation about themselves
+    undetermined. Such a body gets the pose of least rotation: x follows the line, and
+    the body does not twist about it from frame to frame. A single marker never rotates.
 
     Args:
         points: Positions in metres, NaN where a marker was not seen.
-        weight: How much each marker counts, on top of how well it keeps its place.
+        weight: Weight of each marker, multiplied with the weights above.
     """
     points = points.astype(float, copy=False)
-    start = _start(points)
+    start = _initial_shape(points)
     if not _spans_a_plane(start):
-        return _soft(points)
-    own = np.ones(points.shape[1]) if weight is None else weight
-    # In the body's own axes from the start, so that the world makes no difference.
-    start = geometry.apply(_axes(start), start)
-    shape, T = _settled(points, start, own)
-    G = _axes(shape)
-    shape = geometry.apply(G, shape)
-    T = T @ geometry.inverse(G)
-    return fitted(points, shape, T, determined=True)
+        return _fit_underdetermined(points)
+    marker_weight = np.ones(points.shape[1]) if weight is None else weight
+    # Expressed in the body's axes, so that the answer does not depend on the world's.
+    start = geometry.apply(_body_axes(start), start)
+    shape, T = _alternate(points, start, marker_weight)
+    T_body_shape = _body_axes(shape)
+    shape = geometry.apply(T_body_shape, shape)
+    T = T @ geometry.inverse(T_body_shape)
+    return evaluate_fit(points, shape, T, determined=True)
 
 
-def _start(points: Array) -> Array:
-    """Return the markers of the frame most like the others, others filled in later."""
+def _initial_shape(points: Array) -> Array:
+    """Return the markers in the frame whose distances are nearest to the medians.
+
+    Only frames that show the largest number of markers are considered.
+    """
     count = points_seen(points).sum(axis=1)
-    best = np.flatnonzero(count == count.max(initial=0))
-    if not len(best):
+    fullest = np.flatnonzero(count == count.max(initial=0))
+    if not len(fullest):
         return np.zeros((0, 3))
-    some = best[np.linspace(0, len(best) - 1, min(SAMPLE, len(best))).astype(int)]
+    n_sample = min(SAMPLE_FRAMES, len(fullest))
+    sample = fullest[np.linspace(0, len(fullest) - 1, n_sample).astype(int)]
     i, j = np.triu_indices(points.shape[1], 1)
-    shapes = points[some]
-    span = np.nan_to_num(np.linalg.norm(shapes[:, i] - shapes[:, j], axis=-1))
-    strange = np.abs(span - np.median(span, axis=0)).sum(axis=1)
-    return np.asarray(points[some[np.argmin(strange)]])
+    shapes = points[sample]
+    distance = np.nan_to_num(np.linalg.norm(shapes[:, i] - shapes[:, j], axis=-1))
+    deviation = np.abs(distance - np.median(distance, axis=0)).sum(axis=1)
+    return np.asarray(points[sample[np.argmin(deviation)]])
 
 
 def _spans_a_plane(shape: Array) -> bool:
@@ -106,46 +117,47 @@ def _spans_a_plane(shape: Array) -> bool:
     if len(known) < 3:
         return False
     size = np.linalg.svd(known - known.mean(axis=0), compute_uv=False)
-    return bool(size[1] > NARROW * size[0])
+    return bool(size[1] > MAX_LINE_WIDTH * size[0])
 
 
-def _settled(points: Array, shape: Array, own: Array) -> tuple[Array, Array]:
-    """Return shape and poses when they no longer change each other much.
+def _alternate(
+    points: Array, shape: Array, marker_weight: Array
+) -> tuple[Array, Array]:
+    """Return shape and poses after alternating between them.
 
-    On a sample of the frames at first: the shape is nearly there before all are seen.
+    The first iterations use a sample of the frames, which brings the shape near its
+    optimum; the last ones use all frames.
     """
     from marey.numerics.procrustes_kernel import (  # slow to import
         KEPT,
         MEANS,
         MEDIANS,
-        settle,
+        alternate,
     )
 
-    first = (*[MEDIANS] * MEDIAN_ROUNDS, *[MEANS] * (ROUNDS - MEDIAN_ROUNDS))
-    last = (KEPT, *[MEANS] * LAST_ROUNDS)
+    n_means = SAMPLE_ITERATIONS - MEDIAN_ITERATIONS
+    first = (*[MEDIANS] * MEDIAN_ITERATIONS, *[MEANS] * n_means)
+    last = (KEPT, *[MEANS] * FINAL_ITERATIONS)
     points, shape = np.ascontiguousarray(points), shape.copy()
-    some = np.ascontiguousarray(points[:: max(len(points) // SAMPLE, 1)])
-    T, weight = geometry.kabsch(shape, some, own), _for_each(own, some)
-    settle(some, own, shape, weight, T, np.array(first), OUTLIER)
-    T, weight = geometry.kabsch(shape, points, own), _for_each(own, points)
-    # A marker that no frame of the sample showed.
-    strange = ~np.isfinite(shape).all(axis=-1)
-    if strange.any():
-        shape[strange] = mean_points_in_body(T, points[:, strange])
-    settle(points, own, shape, weight, T, np.array(last), OUTLIER)
+    sample = np.ascontiguousarray(points[:: max(len(points) // SAMPLE_FRAMES, 1)])
+    T = geometry.kabsch(shape, sample, marker_weight)
+    weight = np.tile(marker_weight, (len(sample), 1))
+    alternate(sample, marker_weight, shape, weight, T, np.array(first), OUTLIER_SD)
+    T = geometry.kabsch(shape, points, marker_weight)
+    weight = np.tile(marker_weight, (len(points), 1))
+    missing = ~np.isfinite(shape).all(axis=-1)  # no frame of the sample showed them
+    if missing.any():
+        shape[missing] = median_in_body(T, points[:, missing])
+    alternate(points, marker_weight, shape, weight, T, np.array(last), OUTLIER_SD)
     return shape, T
 
 
-def _for_each(own: Array, points: Array) -> Array:
-    return np.tile(own, (len(points), 1))
-
-
-def _local(T: Array, points: Array) -> Array:
-    """Return points as seen from the body."""
-    from marey.numerics.procrustes_kernel import carry_back  # numba is slow to import
+def _to_body(T: Array, points: Array) -> Array:
+    """Return the points in the coordinates of the body."""
+    from marey.numerics.procrustes_kernel import to_body  # numba is slow to import
 
     local = np.empty(points.shape)
-    carry_back(T, points, local)
+    to_body(T, points, local)
     return local
 
 
@@ -155,69 +167,70 @@ def points_seen(points: Float[Array, "*batch 3"]) -> Bool[Array, "*batch"]:
     return np.asarray(np.isfinite(np.einsum("...i->...", points)))
 
 
-def mean_points_in_body(
+def median_in_body(
     T_world_body: Float[Array, "frame 4 4"], points: Float[Array, "frame marker 3"]
 ) -> Float[Array, "marker 3"]:
-    """Return where markers sit in a body: the medians of where they were seen."""
-    from marey.numerics.procrustes_kernel import take_medians  # numba is slow to import
+    """Return the median position of each marker in the coordinates of the body."""
+    from marey.numerics.procrustes_kernel import fill_medians  # numba is slow to import
 
-    places = np.empty(points.shape[1:])
-    take_medians(_local(T_world_body, points), np.empty(len(points)), places)
-    return places
+    offset = np.empty(points.shape[1:])
+    fill_medians(_to_body(T_world_body, points), np.empty(len(points)), offset)
+    return offset
 
 
-def _axes(shape: Array) -> Array:
-    """Return T_body_shape: the body's own axes, by the order of its markers."""
-    known = np.flatnonzero(np.isfinite(shape).all(axis=-1))
-    places = shape[known]
-    x = places[1] - places[0]
+def _body_axes(shape: Array) -> Array:
+    """Return T_body_shape: the axes of the body, given by the order of its markers."""
+    points = shape[np.isfinite(shape).all(axis=-1)]
+    x = points[1] - points[0]
     if np.linalg.norm(x) == 0.0:
-        x = places[2] - places[0]
+        x = points[2] - points[0]
     x = x / np.linalg.norm(x)
-    off = places - places[0]
-    off = off - np.outer(off @ x, x)
-    far = np.linalg.norm(off, axis=-1)
-    y = off[np.argmax(far > CLEAR * far.max())]
+    rejection = points - points[0]
+    rejection = rejection - np.outer(rejection @ x, x)
+    distance = np.linalg.norm(rejection, axis=-1)
+    y = rejection[np.argmax(distance > MIN_AXIS_DISTANCE * distance.max())]
     z = np.cross(x, y) / np.linalg.norm(np.cross(x, y))
     R = np.stack([x, np.cross(z, x), z])
-    return geometry.transform(R, -R @ places.mean(axis=0))
+    return geometry.transform(R, -R @ points.mean(axis=0))
 
 
-def fitted(
+def evaluate_fit(
     points: Float[Array, "frame marker 3"],
     shape: Float[Array, "marker 3"],
     T: Float[Array, "frame 4 4"],
     *,
     determined: bool,
 ) -> RigidFit:
-    """Return markers with this shape and these poses, and how far they stray."""
-    local = _local(T, points)
-    off = np.sum((local - shape) ** 2, axis=-1)
-    known = np.isfinite(off)
-    total = np.where(known, off, 0.0).sum(axis=0)
+    """Return the fit of a given shape and given poses, with its residuals."""
+    square = np.sum((_to_body(T, points) - shape) ** 2, axis=-1)
+    known = np.isfinite(square)
+    total = np.where(known, square, 0.0).sum(axis=0)
     count = known.sum(axis=0)
-    sd = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
+    mean = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
     rms = np.sqrt(total.sum() / count.sum()) if count.any() else np.nan
-    return RigidFit(shape, T, np.sqrt(sd), float(rms), determined)
+    return RigidFit(shape, T, np.sqrt(mean), float(rms), determined)
 
 
-# --- markers that do not fix a turn ---------------------------------------------------
+# --- markers that leave a rotation undetermined ---------------------------------------
 
 
-def _soft(points: Array) -> RigidFit:
-    """Return the pose of least turning of one marker, or of markers on a line."""
-    ever = np.flatnonzero(np.isfinite(points).all(axis=-1).any(axis=0))
+def _fit_underdetermined(points: Array) -> RigidFit:
+    """Return the pose of least rotation of one marker, or of markers on a line."""
+    seen = np.flatnonzero(np.isfinite(points).all(axis=-1).any(axis=0))
     T = np.full((len(points), 4, 4), np.nan)
-    if len(ever):
+    if len(seen):
         R = np.broadcast_to(np.eye(3), (len(points), 3, 3))
-        if len(ever) > 1:
-            R = _following(points[:, ever[-1]] - points[:, ever[0]])
-        T = geometry.transform(R, points[:, ever].mean(axis=1))
-    return fitted(points, mean_points_in_body(T, points), T, determined=False)
+        if len(seen) > 1:
+            R = _rotations_along(points[:, seen[-1]] - points[:, seen[0]])
+        T = geometry.transform(R, points[:, seen].mean(axis=1))
+    return evaluate_fit(points, median_in_body(T, points), T, determined=False)
 
 
-def _following(line: Array) -> Array:
-    """Return rotations whose x axis follows a line without twisting about it."""
+def _rotations_along(line: Array) -> Array:
+    """Return rotations whose x axis follows a line without twisting about it.
+
+    They are products of the shortest rotations from frame to frame: parallel transport.
+    """
     length = np.linalg.norm(line, axis=-1)
     known = np.flatnonzero(length > 0.0)
     R = np.full((len(line), 3, 3), np.nan)
@@ -225,26 +238,31 @@ def _following(line: Array) -> Array:
         return R
     unit = line[known] / length[known, None]
     before = np.concatenate([np.eye(3)[:1], unit[:-1]])
-    R[known] = geometry.matrix_from_quat(_running(shortest_rotations(before, unit)))
+    steps = shortest_rotations(before, unit)
+    R[known] = geometry.matrix_from_quat(_cumulative_product(steps))
     return R
 
 
 def shortest_rotations(
     start: Float[Array, "*#batch 3"], end: Float[Array, "*#batch 3"]
 ) -> Float[Array, "*batch 4"]:
-    """Return the quaternions wxyz of the shortest turns between unit vectors."""
+    r"""Return the quaternions wxyz of the shortest rotations between unit vectors.
+
+    .. math:: q \propto (1 + a \cdot b, \; a \times b)
+
+    Opposite vectors get a half turn about an axis perpendicular to both.
+    """
     start, end = np.broadcast_arrays(start, end)
     w = 1.0 + np.sum(start * end, axis=-1, keepdims=True)
     q = np.concatenate([w, np.cross(start, end)], axis=-1)
-    # Straight back: any half turn across will do.
-    aside = np.eye(3)[np.argmin(np.abs(start), axis=-1)]
-    half = np.concatenate([np.zeros_like(w), np.cross(start, aside)], axis=-1)
-    q = np.where(w < 1e-12, half, q)
+    other = np.eye(3)[np.argmin(np.abs(start), axis=-1)]
+    half_turn = np.concatenate([np.zeros_like(w), np.cross(start, other)], axis=-1)
+    q = np.where(w < 1e-12, half_turn, q)
     return np.asarray(q / np.linalg.norm(q, axis=-1, keepdims=True))
 
 
-def _running(wxyz: Array) -> Array:
-    """Return the products of all quaternions up to each, the latest on the left."""
+def _cumulative_product(wxyz: Array) -> Array:
+    """Return the products q_n ... q_1 q_0 of all quaternions up to each (a scan)."""
     step = 1
     while step < len(wxyz):
         later = geometry.quat_multiply(wxyz[step:], wxyz[:-step])

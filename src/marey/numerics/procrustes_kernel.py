@@ -1,4 +1,4 @@
-"""The turns of shape and poses of `rigid.fit_rigid`, compiled."""
+"""The alternation between shape and poses of `procrustes.fit_rigid`, compiled."""
 
 from typing import no_type_check
 
@@ -11,48 +11,50 @@ from marey.numerics.median_kernel import median
 
 KEPT, MEDIANS, MEANS = range(3)
 
-# The median of a squared length in three dimensions is 0.79 of its mean.
-MEDIAN = 0.79
+# Median of a squared distance over its mean, for normal errors in three dimensions
+# (that of chi-square with three degrees of freedom, 2.366 / 3).
+MEDIAN_OVER_MEAN = 0.79
 
-# Squared, of the largest coordinate of a shape: rounding.
+# Smallest variance of a marker, as a share of the squared size of the shape: rounding.
 ROUNDING = 1e-24
 
-# Share of its weight that a position keeps however far off it is: where all but one
-# are, those still tell how the body is turned.
-LEAST = 1e-12
+# Smallest weight of an outlier: where all positions but one are outliers, they still
+# determine the rotation.
+MIN_WEIGHT = 1e-12
 
 
 @no_type_check
 @njit(cache=True)
-def settle(points, own, shape, weight, T, turns, outlier):
-    """Fit shape (marker, 3) and poses T (frame, 4, 4) in turn, in place.
+def alternate(points, marker_weight, shape, weight, T, estimators, outlier_sd):
+    """Fit shape (marker, 3) and poses T (frame, 4, 4) alternately, in place.
 
-    Each of the turns says how the shape comes from the poses: KEPT as it is, MEDIANS,
-    or MEANS by weight. Weights (frame, marker) are those that belong to T.
+    One iteration per entry of `estimators`, which says how the shape is estimated from
+    the poses: KEPT as it is, by MEDIANS, or by weighted MEANS. The weights (frame,
+    marker) belong to T.
     """
     local = np.empty(points.shape)
-    off = np.empty((points.shape[1], points.shape[0]))
-    room = np.empty(points.shape[0])
-    typical = np.empty(points.shape[1])
+    square = np.empty((points.shape[1], points.shape[0]))
+    buffer = np.empty(points.shape[0])
+    variance = np.empty(points.shape[1])
     work = scratch()
-    for turn in turns:
-        carry_back(T, points, local)
-        if turn == MEDIANS:
-            take_medians(local, room, shape)
-        elif turn == MEANS:
-            _take_means(local, weight, shape)
-        _measure(local, shape, off)
-        for i in range(len(typical)):
-            typical[i] = median(off[i], room) / MEDIAN
-        _weigh(off, typical, own, outlier, shape, weight)
+    for estimator in estimators:
+        to_body(T, points, local)
+        if estimator == MEDIANS:
+            fill_medians(local, buffer, shape)
+        elif estimator == MEANS:
+            _fill_means(local, weight, shape)
+        _fill_squares(local, shape, square)
+        for i in range(len(variance)):
+            variance[i] = median(square[i], buffer) / MEDIAN_OVER_MEAN
+        _fill_weights(square, variance, marker_weight, outlier_sd, shape, weight)
         for n in range(len(T)):
             fit_pose(shape, points[n], weight[n], work, T[n])
 
 
 @no_type_check
 @njit(cache=True)
-def carry_back(T, points, out):
-    """Fill out (n, m, 3) with R^T (p - t): point sets as seen from the poses T."""
+def to_body(T, points, out):
+    """Fill out (n, m, 3) with R^T (p - t): points in the coordinates of the body."""
     for n in range(points.shape[0]):
         for i in range(points.shape[1]):
             x = points[n, i, 0] - T[n, 0, 3]
@@ -64,17 +66,17 @@ def carry_back(T, points, out):
 
 @no_type_check
 @njit(cache=True)
-def take_medians(local, room, shape):
-    """Fill the places (marker, 3) with the medians of where they were seen."""
+def fill_medians(local, buffer, shape):
+    """Fill the shape (marker, 3) with the median positions."""
     for i in range(shape.shape[0]):
         for k in range(3):
-            shape[i, k] = median(local[:, i, k], room)
+            shape[i, k] = median(local[:, i, k], buffer)
 
 
 @no_type_check
 @lean
-def _take_means(local, weight, shape):
-    """Fill the places with the means, by weight, of where they were seen."""
+def _fill_means(local, weight, shape):
+    """Fill the shape with the weighted mean positions."""
     for i in range(shape.shape[0]):
         total = x = y = z = 0.0
         for n in range(local.shape[0]):
@@ -90,39 +92,39 @@ def _take_means(local, weight, shape):
 
 @no_type_check
 @lean
-def _measure(local, shape, off):
-    """Fill off (marker, frame) with the squared distances from the places."""
+def _fill_squares(local, shape, square):
+    """Fill square (marker, frame) with the squared residuals."""
     for n in range(local.shape[0]):
         for i in range(shape.shape[0]):
             x = local[n, i, 0] - shape[i, 0]
             y = local[n, i, 1] - shape[i, 1]
             z = local[n, i, 2] - shape[i, 2]
-            off[i, n] = x * x + y * y + z * z
+            square[i, n] = x * x + y * y + z * z
 
 
 @no_type_check
 @lean
-def _weigh(off, typical, own, outlier, shape, weight):
-    """Fill the weight of each position by its squared distance from its place.
+def _fill_weights(square, variance, marker_weight, outlier_sd, shape, weight):
+    """Fill the weight of each position: inverse variance times Geman-McClure weight.
 
-    Markers count by how well they keep their places, and single positions far off
-    (Geman-McClure) hardly count.
+    w = (mean variance / variance_i) / (1 + r^2 / (outlier_sd^2 variance_i))^2.
     """
     largest, total, count = 0.0, 0.0, 0
-    for i in range(len(typical)):
+    for i in range(len(variance)):
         for k in range(3):
             if abs(shape[i, k]) > largest:
                 largest = abs(shape[i, k])
-        if np.isfinite(typical[i]):
-            total, count = total + typical[i], count + 1
-    usual = ROUNDING * largest * largest + np.finfo(np.float64).tiny
-    if count > 0 and total / count > usual:
-        usual = total / count
-    for i in range(len(typical)):
-        # Half the usual: with few markers the fit flatters some at the others' expense.
-        variance = 0.5 * (typical[i] + usual)
-        scale, far = own[i] * usual / variance, 1.0 / (outlier * outlier * variance)
-        for n in range(off.shape[1]):
-            slack = 1.0 + off[i, n] * far
-            trust = max(1.0 / (slack * slack), LEAST)
-            weight[n, i] = scale * trust if np.isfinite(slack) else 0.0
+        if np.isfinite(variance[i]):
+            total, count = total + variance[i], count + 1
+    mean = ROUNDING * largest * largest + np.finfo(np.float64).tiny
+    if count > 0 and total / count > mean:
+        mean = total / count
+    for i in range(len(variance)):
+        # Shrunk halfway to the mean: with few markers the fit passes too close to some.
+        shrunk = 0.5 * (variance[i] + mean)
+        scale = marker_weight[i] * mean / shrunk
+        inverse = 1.0 / (outlier_sd * outlier_sd * shrunk)
+        for n in range(square.shape[1]):
+            ratio = 1.0 + square[i, n] * inverse
+            robust = max(1.0 / (ratio * ratio), MIN_WEIGHT)
+            weight[n, i] = scale * robust if np.isfinite(ratio) else 0.0

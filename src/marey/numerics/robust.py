@@ -1,4 +1,4 @@
-"""Location and scale that wild values do not move, and which values are wild."""
+"""Robust estimates: M-estimators of location, and outliers of a series."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -10,35 +10,41 @@ from marey.errors import OptionError
 
 Array = np.ndarray
 
-NORMAL = 1.483
-"""Standard deviations of a normal distribution in its median deviation."""
+MAD_TO_SD = 1.483
+"""Standard deviation of a normal distribution over its median absolute deviation, as
+printed in Bodenheimer1997, Sec. 3.1."""
 
-HUBER = 2.0
-"""Scales beyond which a value counts as one at that distance."""
+HUBER_CUTOFF = 2.0
+"""Cutoff of Huber's psi, in scales: "typically twice the median deviation", published
+in Bodenheimer1997, Sec. 3.1."""
 
-TUKEY = 4.685
-"""Scales beyond which a value does not count at all."""
+TUKEY_CUTOFF = 4.685
+"""Cutoff of Tukey's biweight, in scales: 95 % efficient at the normal distribution
+(published, Holland and Welsch 1977)."""
 
-WILD = 3.5
-"""Scales beyond which a value is wild: one in two thousand good ones."""
+OUTLIER_SCALES = 3.5
+"""Distance from the location, in scales, beyond which a value is an outlier; of normal
+values one in two thousand. Raised, small outliers are missed. Chosen by hand."""
 
-DOUBTFUL = 2.5
-"""Scales beyond which a value next to a wild one is wild as well."""
+SUSPECT_SCALES = 2.5
+"""Distance, in scales, beyond which a frame next to an outlier is one too. Raised, the
+frames in which an error begins and ends are missed. Chosen by hand."""
 
-ALIBI = 0.5
-"""Links that are off which one that is not weighs up, when one is to blame."""
+GOOD_LINK_WEIGHT = 0.5
+"""Outlying links that one good link of the same item outweighs when outliers are
+attributed. Raised, fewer items are held responsible. Chosen by hand."""
 
-ROUNDS, SETTLED = 50, 1e-12
+MAX_ITERATIONS, TOLERANCE = 50, 1e-12
 
 
 def location(x: Float[Array, " value"], method: str = "tukey") -> float:
-    """Return where the values are on the whole; NaN values say nothing.
+    """Return a robust location of the values; NaN values are ignored.
 
     Args:
         x: The values, in any unit.
-        method: "tukey": the biweight, which redescends: far values do not move it at
-            all, as Bodenheimer1997, Sec. 4, hopes; "huber": the one-step M-estimator
-            printed there; "median"; "mean".
+        method: "tukey": Tukey's biweight, which gives gross errors no weight at all,
+            the future work of Bodenheimer1997, Sec. 4; "huber": the one-step
+            M-estimator of Sec. 3.1; "median"; "mean".
 
     Returns:
         NaN if there are no values.
@@ -54,27 +60,31 @@ def location(x: Float[Array, " value"], method: str = "tukey") -> float:
 
 
 def median_and_scale(x: Float[Array, " value"]) -> tuple[float, float]:
-    """Return the median, and 1.483 times the median distance from it.
+    """Return the median, and 1.483 times the median absolute deviation (MAD).
 
-    Implements Bodenheimer1997, Sec. 3.1: the first guesses of location and scale.
-    Departure: where more than half of the values are all but alike, the scale would
-    be rounding, and is zero.
+    Implements Bodenheimer1997, Sec. 3.1: the initial location T0 and scale S0.
+    Departure: if more than half of the values are equal up to rounding, the scale is
+    zero.
     """
     middle = float(np.median(x))
-    scale = NORMAL * float(np.median(np.abs(x - middle)))
-    return middle, scale if scale > SETTLED * abs(middle) else 0.0
+    scale = MAD_TO_SD * float(np.median(np.abs(x - middle)))
+    return middle, scale if scale > TOLERANCE * abs(middle) else 0.0
 
 
-def huber(x: Float[Array, " value"], cutoff: float = HUBER) -> float:
-    """Return the location one step from the median, as printed.
+def huber(x: Float[Array, " value"], cutoff: float = HUBER_CUTOFF) -> float:
+    r"""Return Huber's one-step M-estimate of location, starting at the median.
 
-    Implements Bodenheimer1997, Sec. 3.1: T = T0 + S0 sum psi(z) / sum psi'(z), with
-    Huber's psi, which keeps z within the cutoff. Any error, however gross, has the
-    same small share. Without a scale it is the median.
+    Implements Bodenheimer1997, Sec. 3.1:
+
+    .. math:: T = T_0 + S_0 \frac{\sum \psi(z_i)}{\sum \psi'(z_i)}, \quad
+        z_i = (x_i - T_0) / S_0
+
+    where psi clips z at the cutoff, so a gross error has the same small influence
+    however large it is. If the scale is zero, the median is returned.
 
     Args:
-        x: The values, all known.
-        cutoff: In scales; the paper's b is "typically twice the median deviation".
+        x: The values, all finite.
+        cutoff: The b of the paper, in scales.
     """
     middle, scale = median_and_scale(x)
     if scale == 0.0:
@@ -84,20 +94,25 @@ def huber(x: Float[Array, " value"], cutoff: float = HUBER) -> float:
     return float(middle + scale * np.clip(z, -cutoff, cutoff).sum() / inside)
 
 
-def tukey(x: Float[Array, " value"], cutoff: float = TUKEY) -> float:
-    """Return the location of Tukey's biweight, iterated until it stands still.
+def tukey(x: Float[Array, " value"], cutoff: float = TUKEY_CUTOFF) -> float:
+    r"""Return the location by Tukey's biweight, iterated to convergence.
 
-    Values beyond the cutoff have no share at all, so that gross errors leave nothing
-    behind; at normally distributed values it needs 5 % more of them than the mean.
+    Iteratively reweighted least squares with the weights
+
+    .. math:: w_i = (1 - z_i^2)^2 \text{ for } |z_i| < 1, \text{ else } 0, \quad
+        z_i = (x_i - T) / (c \, S_0) .
+
+    Values beyond the cutoff have zero weight, so gross errors have no influence. Its
+    efficiency at the normal distribution is 95 %.
     """
     middle, scale = median_and_scale(x)
     if scale == 0.0:
         return middle
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ITERATIONS):
         z = (x - middle) / (cutoff * scale)
         weight = np.where(np.abs(z) < 1.0, (1.0 - z**2) ** 2, 0.0)
         before, middle = middle, float(weight @ x / weight.sum())
-        if abs(middle - before) <= SETTLED * scale:
+        if abs(middle - before) <= TOLERANCE * scale:
             break
     return middle
 
@@ -121,107 +136,109 @@ LOCATIONS: Mapping[str, Callable[[Array], float]] = {
 def tag_outliers(
     x: Float[Array, "frame *item"],
     *,
-    wild: float = WILD,
-    doubtful: float = DOUBTFUL,
+    outlier: float = OUTLIER_SCALES,
+    suspect: float = SUSPECT_SCALES,
     method: str = "tukey",
-    least: float = 0.0,
+    min_scale: float = 0.0,
 ) -> Bool[Array, "frame *item"]:
-    """Return which values of each series are wild.
+    """Return which values of each series are outliers.
 
     After Bodenheimer1997, Sec. 3.1, where a value is an outlier beyond twice the
-    scale; that tags one good value in 22, and misses the frames in which an error
-    comes and goes. Departure: tagging begins further out, and from there spreads to
-    neighbouring frames that are only doubtful. `wild=2, doubtful=2, method="median"`
-    is the rule as printed.
+    scale. That rule flags one normal value in 22, and it misses the frames in which an
+    error begins and ends. Departure: a value is an outlier further out (`outlier`), and
+    a run of frames that are only suspect is flagged if it contains an outlier
+    (hysteresis thresholding). `outlier=2, suspect=2, method="median"` is the rule as
+    published.
 
     Args:
-        x: Series over frames; NaN where unknown, which is never tagged.
-        wild: Scales beyond which a value is tagged.
-        doubtful: Scales beyond which a run of frames is tagged that touches a wild
-            one.
-        method: Location to measure from; see `location`.
-        least: Least scale to believe, in the unit of `x`. A series that is constant
-            but for rounding has none of its own: there whatever differs by more than
-            rounding is wild.
+        x: Series over frames; NaN where unknown, which is never flagged.
+        outlier: Distance from the location beyond which a value is an outlier, in
+            scales.
+        suspect: Distance beyond which a frame is suspect, in scales.
+        method: Estimator of the location; see `location`.
+        min_scale: Lower bound of the scale, in the unit of `x`. A series that is
+            constant up to rounding has no scale of its own: every value that differs by
+            more than rounding is then an outlier.
 
     Raises:
-        OptionError: If the thresholds are not 0 < doubtful <= wild, or the method is
+        OptionError: If the thresholds are not 0 < suspect <= outlier, or the method is
             not known.
     """
-    if not 0.0 < doubtful <= wild:
+    if not 0.0 < suspect <= outlier:
         raise OptionError(
-            "doubtful", found=doubtful, needed=f"above 0, at most wild = {wild:g}"
+            "suspect", found=suspect, needed=f"above 0, at most outlier = {outlier:g}"
         )
     series = x.reshape(len(x), math.prod(x.shape[1:]))
     tags = np.zeros(series.shape, dtype=bool)
     for k, values in enumerate(series.T):
         known = np.isfinite(values)
         if known.any():
-            off = _in_scales(values, known, method, least)
-            tags[:, k] = _spread(off > wild, off > doubtful)
+            score = _scores(values, known, method, min_scale)
+            tags[:, k] = _runs_with_seed(score > outlier, score > suspect)
     return tags.reshape(x.shape)
 
 
-def _in_scales(
+def _scores(
     values: Float[Array, " frame"],
     known: Bool[Array, " frame"],
     method: str,
-    least: float,
+    min_scale: float,
 ) -> Float[Array, " frame"]:
-    """Return how many scales each value is away; zero where it is not known."""
-    middle = location(values[known], method)
+    """Return the distance of each value from the location, in scales; 0 if unknown."""
+    center = location(values[known], method)
     scale = median_and_scale(values[known])[1]
-    rounding = SETTLED * abs(middle) + np.finfo(float).tiny
-    away = np.where(known, np.abs(values - middle), 0.0)
-    return np.asarray(away / max(scale, least, rounding))
+    rounding = TOLERANCE * abs(center) + np.finfo(float).tiny
+    distance = np.where(known, np.abs(values - center), 0.0)
+    return np.asarray(distance / max(scale, min_scale, rounding))
 
 
-def _spread(
-    seeds: Bool[Array, " frame"], around: Bool[Array, " frame"]
+def _runs_with_seed(
+    seeds: Bool[Array, " frame"], flags: Bool[Array, " frame"]
 ) -> Bool[Array, " frame"]:
-    """Return the runs of `around` that hold a seed."""
-    tags = np.zeros_like(around)
-    for first, last in runs(around):
+    """Return the runs of flags that contain a seed."""
+    tags = np.zeros_like(flags)
+    for first, last in runs(flags):
         tags[first : last + 1] = seeds[first : last + 1].any()
     return tags
 
 
 def runs(flags: Bool[Array, " frame"]) -> list[tuple[int, int]]:
-    """Return the first and last frame of every run of flags."""
+    """Return the first and last frame of every run of set flags."""
     edge = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
     return [(first, end - 1) for first, end in edge.reshape(-1, 2).tolist()]
 
 
 def attribute_outliers(
-    off: Bool[Array, "frame link"], ends: Int[Array, "link item"]
+    is_outlier: Bool[Array, "frame link"], members: Int[Array, "link item"]
 ) -> Bool[Array, "frame item"]:
-    """Return the items that explain the links that are off, frame by frame.
+    """Return the items that explain the outlying links, frame by frame.
 
-    A length, or a gap, is between two items, or among several, and does not say which
-    of them is wrong. The one is blamed that explains the most links, each of its links
-    that is not off speaking for it; then those left are explained in the same way.
-    Where that does not tell, all that are alike are blamed. A link in which no item has
-    part accuses nobody.
+    A length, or a residual, belongs to two or more items and does not show which of
+    them is wrong. Greedy set cover: the item with the best score (outlying links it
+    explains, less half its good links) is chosen, then the links that are left are
+    explained in the same way. Items with equal scores are chosen together. A link
+    without members is ignored.
 
     Args:
-        off: Which links are off in each frame.
-        ends: 1 where an item has part in a link, else 0.
+        is_outlier: Which links are outliers in each frame.
+        members: 1 where an item is part of a link, else 0.
     """
-    patterns, which = np.unique(off, axis=0, return_inverse=True)
-    found = np.array([_explained(pattern, ends) for pattern in patterns], dtype=bool)
-    return np.asarray(found.reshape(-1, ends.shape[1])[which.reshape(-1)])
+    patterns, which = np.unique(is_outlier, axis=0, return_inverse=True)
+    chosen = np.array([_cover(pattern, members) for pattern in patterns], dtype=bool)
+    return np.asarray(chosen.reshape(-1, members.shape[1])[which.reshape(-1)])
 
 
-def _explained(
-    off: Bool[Array, " link"], ends: Int[Array, "link item"]
+def _cover(
+    is_outlier: Bool[Array, " link"], members: Int[Array, "link item"]
 ) -> Bool[Array, " item"]:
-    guilty = np.zeros(ends.shape[1], dtype=bool)
-    alibi = ALIBI * ends[~off].sum(axis=0)
-    left = off & ends.any(axis=1)
+    """Return the items chosen by the greedy set cover of one frame's outliers."""
+    cover = np.zeros(members.shape[1], dtype=bool)
+    good = GOOD_LINK_WEIGHT * members[~is_outlier].sum(axis=0)
+    left = is_outlier & members.any(axis=1)
     while left.any():
-        count = ends[left].sum(axis=0)
-        guilt = np.where(count > 0, count - alibi, -np.inf)
-        chosen = guilt == guilt.max()
-        guilty |= chosen
-        left &= ends[:, chosen].sum(axis=1) == 0
-    return guilty
+        explained = members[left].sum(axis=0)
+        score = np.where(explained > 0, explained - good, -np.inf)
+        best = score == score.max()
+        cover |= best
+        left &= members[:, best].sum(axis=1) == 0
+    return cover

@@ -112,8 +112,8 @@ def wild_joints(
     positions: Positions,
     parent: Int[Array, " joint"],
     *,
-    wild: float = robust.WILD,
-    doubtful: float = robust.DOUBTFUL,
+    wild: float = robust.OUTLIER_SCALES,
+    doubtful: float = robust.SUSPECT_SCALES,
 ) -> Bool[Array, "frame joint"]:
     """Return in which frames a joint is not where its bones allow it to be.
 
@@ -137,7 +137,7 @@ def wild_joints(
     distance = np.linalg.norm(
         positions[:, joints] - positions[:, parent[joints]], axis=-1
     )
-    off = robust.tag_outliers(distance, wild=wild, doubtful=doubtful, least=RESOLUTION)
+    off = robust.tag_outliers(distance, outlier=wild, suspect=doubtful, min_scale=RESOLUTION)
     ends = np.zeros((len(joints), len(parent)), dtype=np.int64)
     ends[np.arange(len(joints)), joints] = 1
     ends[np.arange(len(joints)), parent[joints]] = 1

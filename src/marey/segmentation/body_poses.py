@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.numerics import geometry
-from marey.numerics.procrustes import RigidFit, fit_rigid, fitted, mean_points_in_body
+from marey.numerics.procrustes import RigidFit, evaluate_fit, fit_rigid, median_in_body
 from marey.report import Finding, mark_name
 from marey.segmentation.clusters.cross_validation import OUTSIDERS, soft_poses
 from marey.segmentation.clusters.pair_log_odds import (
@@ -69,7 +69,7 @@ def assembled(
         offset[own] = (
             fit.offset
             if whole
-            else mean_points_in_body(fit.T_world_body, take.points[:, own])
+            else median_in_body(fit.T_world_body, take.points[:, own])
         )
     certain = np.where(owner >= 0, 1.0, 0.0)
     notes = (_note(name, fit) for name, fit in zip(names, fits, strict=True))
@@ -107,7 +107,7 @@ def _fit(
     weight[inside] = 1.0
     T = soft_poses(take.points, weight)
     # What the body's own markers do tell, they alone decide.
-    places = mean_points_in_body(T, take.points)
+    places = median_in_body(T, take.points)
     T = geometry.kabsch(places, take.points, np.where(inside, 1.0, SLIGHT * weight))
     known = np.isfinite(take.points[:, inside]).all(axis=-1).any(axis=1)
     T[~known] = np.nan
@@ -119,10 +119,10 @@ def _fit(
 
 def _with_poses(points: Array, T: Array) -> RigidFit:
     """Return markers with these poses, the origin in their middle."""
-    places = mean_points_in_body(T, points)
+    places = median_in_body(T, points)
     middle = np.nanmean(places, axis=0) if np.isfinite(places).any() else np.zeros(3)
     T = T @ geometry.transform(np.eye(3), middle)
-    return fitted(points, places - middle, T, determined=False)
+    return evaluate_fit(points, places - middle, T, determined=False)
 
 
 def _note(name: str, fit: RigidFit) -> Finding | None:

@@ -74,7 +74,7 @@ class VirtualMotion:
         )
 
     def wild_joints(
-        self, *, wild: float = robust.WILD, doubtful: float = robust.DOUBTFUL
+        self, *, wild: float = robust.OUTLIER_SCALES, doubtful: float = robust.SUSPECT_SCALES
     ) -> Bool[Array, "frame joint"]:
         """Return the joints that are wildly off, frame by frame, for `solve_pose`.
 

@@ -16,7 +16,7 @@ from marey.cleaning.slips.sensor_search import FEWEST, MARGIN, log_exceedance
 from marey.cleaning.slips.sensors import LEVEL
 from marey.errors import OptionError
 from marey.numerics import geometry
-from marey.numerics.procrustes import mean_points_in_body
+from marey.numerics.procrustes import median_in_body
 from marey.report import Finding, mark_name
 from marey.take import Take
 
@@ -173,7 +173,7 @@ def _likeliest(
         return None
     own = np.flatnonzero(bodies.shared[:, body])
     sample = slice(None, None, max(len(points) // SAMPLE, 1))
-    shape = mean_points_in_body(bodies.T_world_body[sample, body], points[sample, own])
+    shape = median_in_body(bodies.T_world_body[sample, body], points[sample, own])
     count = log(max((bodies.marker_body >= 0).sum(), 1))
     tried = []
     for marker, some in jumps.items():

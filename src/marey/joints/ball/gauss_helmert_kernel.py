@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from marey.numerics.jit import FAST, lean
-from marey.numerics.median_kernel import middle
+from marey.numerics.median_kernel import median_of_five
 
 # Squared angle below which the series of a rotation, cut off, are exact.
 SMALL = 2.5e-3
@@ -273,7 +273,7 @@ def deviate(gap, out):
     for k in range(n):
         x = min(max(k - 2, 0), n - 5)
         for i in range(3):
-            out[k, i] = gap[k, i] - middle(
+            out[k, i] = gap[k, i] - median_of_five(
                 gap[x, i], gap[x + 1, i], gap[x + 2, i], gap[x + 3, i], gap[x + 4, i]
             )
 

@@ -8,7 +8,7 @@ from marey.articulated.kinematics_kernel import copy, fill, place
 from marey.articulated.limits_kernel import hinge_turn
 from marey.articulated.targets_kernel import reduce, weigh
 from marey.numerics.jit import lean
-from marey.numerics.kabsch_kernel import _horn, _is_tied, _jacobi
+from marey.numerics.kabsch_kernel import diagonalise_4x4, fill_horn_matrix, is_tied
 
 # A body of markers counts as an anchor when it knows its own turn better than this,
 # in 1 / rad^2; the root is taken unless another is this many times better.
@@ -21,13 +21,13 @@ BETTER = 10.0
 def _best_turn(work, near):
     """Write the rotation that carries best, from cross moments; return if unique."""
     N, V, q = work.N, work.V, work.turn
-    _horn(work.cross, N)
-    _jacobi(N, V)
+    fill_horn_matrix(work.cross, N)
+    diagonalise_4x4(N, V)
     best = 0
     for k in range(1, 4):
         if N[k, k] > N[best, best]:
             best = k
-    if _is_tied(N, best):
+    if is_tied(N, best):
         return False
     sign, n = 0.0, 0.0
     for k in range(4):
