@@ -1,0 +1,135 @@
+"""Options of the stages: what a field may hold stands beside it and is checked once.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmoothOptions(Options):
+    cutoff: float = number(6.0, above=0.0)
+    order: int = number(4, low=1, high=8)
+    edges: str = choice("keep", "drop")
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from math import inf, isfinite
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+from marey.errors import OptionError
+
+Kind = TypeVar("Kind")
+
+ALLOWED = "allowed"
+"""Key of a field's metadata under which its range or its choices stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """An interval of numbers."""
+
+    low: float
+    high: float
+    above: bool
+    """Whether `low` itself is excluded."""
+
+    infinite: bool
+    """Whether infinity is allowed."""
+
+    whole: bool
+    """Whether only whole numbers are allowed."""
+
+    def allows(self, value: object) -> bool:
+        """Return whether a value is a number of the interval."""
+        if isinstance(value, bool) or not isinstance(
+            value, Integral if self.whole else Real
+        ):
+            return False
+        number = float(value)
+        inside = self.low < number if self.above else self.low <= number
+        return inside and number <= self.high and (self.infinite or isfinite(number))
+
+    def __str__(self) -> str:
+        noun = "a whole number" if self.whole else "a number"
+        if self.high < inf:
+            return f"{noun} from {self.low:g} to {self.high:g}"
+        if self.low == -inf:
+            return noun
+        return f"{noun} above {self.low:g}" if self.above else f"{self.low:g} or more"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """A list of words."""
+
+    words: tuple[str, ...]
+
+    def allows(self, value: object) -> bool:
+        """Return whether a value is one of the words."""
+        return isinstance(value, str) and value in self.words
+
+    def __str__(self) -> str:
+        return " or ".join(self.words)
+
+
+def number(
+    default: float,
+    *,
+    low: float = -inf,
+    high: float = inf,
+    above: float | None = None,
+    infinite: bool = False,
+) -> Any:
+    """Return a field that holds a number; a whole one if the default is an int.
+
+    Args:
+        default: The value when the option is left out.
+        low: The smallest value allowed.
+        high: The largest value allowed.
+        above: The value that must be exceeded, instead of `low`.
+        infinite: Whether infinity is allowed.
+    """
+    whole = isinstance(default, int)
+    bound = low if above is None else above
+    allowed = Range(bound, high, above is not None, infinite, whole)
+    return field(default=default, metadata={ALLOWED: allowed})
+
+
+def choice(default: str, *others: str) -> Any:
+    """Return a field that holds one of several words, the first being the default."""
+    return field(default=default, metadata={ALLOWED: Choices((default, *others))})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Base of all options: every field is checked when an object is made.
+
+    Raises:
+        OptionError: If a field is not a number of its range or not one of its choices.
+    """
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            allowed = one.metadata.get(ALLOWED)
+            if allowed is not None and not allowed.allows(getattr(self, one.name)):
+                self.check(one.name, str(allowed), good=False)
+
+    def check(self, name: str, needed: str, *, good: bool) -> None:
+        """Raise an error about an option unless it is good.
+
+        Raises:
+            OptionError: If it is not.
+        """
+        if not good:
+            raise OptionError(name, found=getattr(self, name), needed=needed)
+
+
+def options_from(kind: type[Kind], given: Mapping[str, Any]) -> Kind:
+    """Return options of a kind from keyword arguments.
+
+    Raises:
+        OptionError: If a name is not a field of the kind, or a value is not allowed.
+    """
+    known = [one.name for one in fields(kind)]  # type: ignore[arg-type]
+    for name, value in given.items():
+        if name not in known:
+            needed = f"one of {', '.join(known)}" if known else "no option at all"
+            raise OptionError(name, found=value, needed=needed)
+    return kind(**given)
