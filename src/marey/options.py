@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from marey.errors import OptionError
 
 Kind = TypeVar("Kind")
+Number = float | int
 
 ALLOWED = "allowed"
 """Key of a field's metadata under which its range or its choices stand."""
@@ -25,8 +26,8 @@ ALLOWED = "allowed"
 class Range:
     """An interval of numbers."""
 
-    low: float
-    high: float
+    low: Number
+    high: Number
     above: bool
     """Whether `low` itself is excluded."""
 
@@ -70,11 +71,11 @@ class Choices:
 
 
 def number(
-    default: float,
+    default: Number,
     *,
-    low: float = -inf,
-    high: float = inf,
-    above: float | None = None,
+    low: Number = -inf,
+    high: Number = inf,
+    above: Number | None = None,
     infinite: bool = False,
 ) -> Any:
     """Return a field that holds a number; a whole one if the default is an int.
