@@ -1,0 +1,71 @@
+"""The glossary: one word for one idea in every public name."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import marey
+
+SOURCE = Path(marey.__file__).parent
+GLOSSARY = SOURCE.parents[1] / "docs" / "glossary.md"
+WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+def table():
+    """Word and words not used for it, of every row."""
+    rows = re.findall(r"^\| (.+?) \| .+? \| ?(.*?) ?\|$", GLOSSARY.read_text(), re.M)
+    return [
+        (word, {w.strip() for w in unused.split(",") if w.strip()})
+        for word, unused in rows
+        if word not in ("word", "---")
+    ]
+
+
+UNUSED = {word for _, unused in table() for word in unused if word != "not"}
+
+
+def public_names(path):
+    """Modules, functions, classes, methods, fields and constants without underscore."""
+    yield path.parent.name if path.stem == "__init__" else path.stem
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        if isinstance(node, ast.Module | ast.ClassDef):
+            for one in node.body:
+                if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+                    yield one.target.id
+                elif isinstance(one, ast.Assign):
+                    yield from (t.id for t in one.targets if isinstance(t, ast.Name))
+
+
+def words(name):
+    return {word.lower() for word in WORD.findall(name)}
+
+
+def test_the_glossary_has_rows():
+    assert len(table()) > 40
+    assert {"told", "mate", "wild", "settled"} <= UNUSED
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("find_mates", {"mates"}), ("swap", set())]
+)
+def test_words_of_names(name, found):
+    assert words(name) & UNUSED == found
+
+
+def test_no_word_is_used_and_unused():
+    used = {w.strip() for word, _ in table() for w in word.split(",")}
+    assert not used & UNUSED
+
+
+def test_public_names_are_words_of_the_field():
+    found = {
+        f"{path.relative_to(SOURCE)}: {name}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for name in public_names(path)
+        if not name.startswith("_") and words(name) & UNUSED
+    }
+    assert sorted(found) == []
