@@ -120,6 +120,7 @@ class Constant(NamedTuple):
 
     path: str
     line: int
+    column: int
     value: float
     name: str
     """The name it is assigned to, empty without one."""
@@ -296,7 +297,9 @@ def describe_constant(
         text = f"{name} {prose_of(module, literal, assigned)}"
         status = "published" if SOURCE.search(text) else "tuned"
     path = module.path.as_posix()
-    return Constant(path, literal.lineno, value, name, place, status)
+    return Constant(
+        path, literal.lineno, literal.col_offset, value, name, place, status
+    )
 
 
 def place_of(chain: Sequence[ast.AST]) -> tuple[str, str, ast.stmt | None]:
