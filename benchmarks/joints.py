@@ -1,6 +1,6 @@
-"""All joints of 16 bodies against one pair at a time, and joints of a stream.
+"""Time and accuracy of all joints of 16 bodies, and of joints of a stream.
 
-Processor time, so that a busy machine does not blur the ratios; for one thread run
+Processor time, so that a busy machine does not change the ratios. For one thread run
 OPENBLAS_NUM_THREADS=1 python benchmarks/joints.py
 """
 
@@ -36,8 +36,8 @@ def recording(n_frames: int = FRAMES) -> marey.Bodies:
     return marey.segment(marey.Take(rate=120.0, T_world_sensor=T, sensor_names=names))
 
 
-def one_by_one(bodies: marey.Bodies) -> np.ndarray:
-    """Return the centres of all pairs, each stacked and solved on its own."""
+def solve_pair_by_pair(bodies: marey.Bodies) -> np.ndarray:
+    """Return the centres of all pairs, each stacked and solved separately."""
     T = bodies.T_world_body
     found = []
     for a, b in zip(*np.triu_indices(T.shape[1], k=1), strict=True):
@@ -47,8 +47,8 @@ def one_by_one(bodies: marey.Bodies) -> np.ndarray:
     return np.array(found)
 
 
-def best(call: Callable[[], Any], runs: int = 3) -> tuple[float, Any]:
-    """Return the least processor time of some runs, in seconds, and the last result."""
+def best_time(call: Callable[[], Any], runs: int = 3) -> tuple[float, Any]:
+    """Return the smallest processor time of some runs, in seconds, and a result."""
     seconds = []
     for _ in range(runs):
         begin = time.process_time()
@@ -57,10 +57,11 @@ def best(call: Callable[[], Any], runs: int = 3) -> tuple[float, Any]:
     return min(seconds), result
 
 
-def all_pairs(bodies: marey.Bodies) -> None:
-    slow, centers = best(lambda: one_by_one(bodies))
-    print(f"{BODIES} bodies, 120 pairs, {FRAMES} frames      ms   ratio  off lstsq, m")
-    print(f"{'lstsq, pair by pair':<34} {1e3 * slow:>9.1f}")
+def time_all_pairs(bodies: marey.Bodies) -> None:
+    """Print the time of all pairs at once and its ratio to pair by pair."""
+    reference, centers = best_time(lambda: solve_pair_by_pair(bodies))
+    print(f"{BODIES} bodies, 120 pairs, {FRAMES} frames      ms   ratio  difference, m")
+    print(f"{'lstsq, pair by pair':<34} {1e3 * reference:>9.1f}")
     bare = {"refine": 0, "mediation": False, "noise": 2e-3, "turn_noise": 0.01}
     for name, options in (
         ("least_squares, centres only", {"estimator": "least_squares", **bare}),
@@ -70,22 +71,23 @@ def all_pairs(bodies: marey.Bodies) -> None:
         ("likelihood, every pair", {"estimator": "likelihood"}),
     ):
         marey.fit_joints(bodies, **options)  # compiled kernels load once
-        seconds, fits = best(lambda o=options: marey.fit_joints(bodies, **o))
-        ends = np.concatenate([fits.center_a, fits.center_b], axis=1)
+        seconds, fits = best_time(lambda o=options: marey.fit_joints(bodies, **o))
+        found = np.concatenate([fits.center_a, fits.center_b], axis=1)
         ball = np.array([kind not in ("hinge", "fixed") for kind in fits.kind])
-        off = np.abs(ends - centers)[ball].max()
-        ratio = slow / seconds
-        print(f"{name:<34} {1e3 * seconds:>9.1f} {ratio:>7.1f} {off:>13.1e}")
+        difference = np.abs(found - centers)[ball].max()
+        ratio = reference / seconds
+        print(f"{name:<34} {1e3 * seconds:>9.1f} {ratio:>7.1f} {difference:>13.1e}")
 
 
-def accuracy(bodies: marey.Bodies) -> None:
+def measure_accuracy(bodies: marey.Bodies) -> None:
+    """Print the error of the centres of each estimator."""
     take = marey.synth.human(seed=0).record(
         "exercise", sensors=True, markers="none", seconds=FRAMES / 120.0, rate=120.0
     )
     T = take.T_world_sensor
     exact = marey.fit_joints(marey.segment(take))
     row = {tuple(pair): k for k, pair in enumerate(exact.pair.tolist())}
-    worn = marey.Take(
+    noisy = marey.Take(
         rate=120.0,
         T_world_sensor=bodies.T_world_body[:, : T.shape[1]],
         sensor_names=take.sensor_names,
@@ -94,22 +96,23 @@ def accuracy(bodies: marey.Bodies) -> None:
     print("Centres of the 14 joints, 2 mm and 0.01 rad of noise      rms, mm")
     edges = [tuple(sorted(edge[:2])) for edge in take.truth.edges.tolist()]
     for estimator in ("least_squares", "corrected", "auto"):
-        fits = marey.fit_joints(marey.segment(worn), estimator=estimator)
-        off = [fits.center_a[row[e]] - exact.center_a[row[e]] for e in edges]
-        rms = np.sqrt(np.mean(np.sum(np.square(off), axis=1)))
+        fits = marey.fit_joints(marey.segment(noisy), estimator=estimator)
+        error = [fits.center_a[row[e]] - exact.center_a[row[e]] for e in edges]
+        rms = np.sqrt(np.mean(np.sum(np.square(error), axis=1)))
         print(f"{estimator:<55} {1e3 * rms:>9.3f}")
 
 
-def stream(bodies: marey.Bodies) -> None:
+def time_stream(bodies: marey.Bodies) -> None:
+    """Print time per frame and memory of a stream."""
     T = bodies.T_world_body
     print()
     print("Stream of 16 bodies                                 us per frame")
-    gapped = T.copy()
-    gapped[::2, 3] = np.nan
+    occluded = T.copy()
+    occluded[::2, 3] = np.nan
     for name, frames, forgetting in (
         ("all seen", T, 1.0),
         ("all seen, forgetting", T, 0.999),
-        ("every other frame with a gap", gapped, 0.999),
+        ("every other frame with an occlusion", occluded, 0.999),
     ):
         accumulator = marey.JointAccumulator(BODIES, forgetting=forgetting)
         begin = time.process_time()
@@ -117,7 +120,7 @@ def stream(bodies: marey.Bodies) -> None:
             accumulator.update(frame)
         each = (time.process_time() - begin) / len(frames)
         print(f"{name:<52} {1e6 * each:>11.1f}")
-    seconds, _ = best(accumulator.fits)
+    seconds, _ = best_time(accumulator.fits)
     print(f"{'all 120 joints from the sums':<52} {1e6 * seconds:>11.1f}")
     tracemalloc.start()
     sizes = []
@@ -132,9 +135,9 @@ def stream(bodies: marey.Bodies) -> None:
 
 def main() -> int:
     bodies = recording()
-    all_pairs(bodies)
-    accuracy(bodies)
-    stream(bodies)
+    time_all_pairs(bodies)
+    measure_accuracy(bodies)
+    time_stream(bodies)
     return 0
 
 

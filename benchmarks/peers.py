@@ -1,10 +1,11 @@
 """Inverse kinematics beside OpenSim's and MuJoCo's: speed and accuracy on one model.
 
 One figure for all: 16 segments, 44 degrees of freedom, 53 markers, 100 Hz, 2 mm noise.
-What is timed is CPU time of one thread from the first frame's pose to the last's.
-Building models, reading files, the first frame (found from nowhere) and compiling are
-not: each tool runs twice, through a few frames and through many, and the difference
-counts. Run: OMP_NUM_THREADS=1 python benchmarks/peers.py (pip install 'marey[bench]').
+The time is CPU time of one thread from the pose of the first frame to that of the
+last. Building models, reading files, the first frame (solved from scratch) and
+compiling do not count: each tool runs twice, through a few frames and through many, and
+the difference is taken.
+Run: OMP_NUM_THREADS=1 python benchmarks/peers.py (pip install 'marey[bench]').
 """
 
 import contextlib
@@ -20,11 +21,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from pose import RATE, figure, recorded
+from pose import RATE, make_skeleton, record
 
 import marey
 from marey.numerics import geometry
-from marey.pose.gauss_newton.driver import Follower, Names
+from marey.pose.gauss_newton.driver import GaussNewtonSolver, TargetNames
 from marey.pose.options import GaussNewtonOptions
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -34,7 +35,7 @@ PLAIN = {"outlier": 0.0, "limits": False}
 
 
 def seconds_per_frame(run: Callable[[int], Any], frames: int) -> float:
-    """Return the median time of a frame, beginnings taken out."""
+    """Return the median time of a frame, without that of the first frames."""
     run(FEW)
     spent: list[float] = []
     begin = time.process_time()
@@ -48,18 +49,20 @@ def seconds_per_frame(run: Callable[[int], Any], frames: int) -> float:
     return float(np.median(spent))
 
 
-def ours(
+def marey_solver(
     skeleton: Skeleton, take: Take, **options: Any
 ) -> tuple[Callable[[int], Any], Callable[[int], np.ndarray]]:
-    """Return how to run the engine, and the distances that it leaves."""
-    fit = Follower(skeleton, Names.of(take), RATE, GaussNewtonOptions(**options))
+    """Return functions that run the solver and give its marker residuals."""
+    fit = GaussNewtonSolver(
+        skeleton, TargetNames.of(take), RATE, GaussNewtonOptions(**options)
+    )
 
     def run(count: int) -> Any:
-        fit.rest()
+        fit.reset()
         none = np.zeros((count, 0, 4, 4))
-        return fit.follow(take.points[:count], none, np.arange(count))
+        return fit.track(take.points[:count], none, np.arange(count))
 
-    return run, lambda count: fit.away(take.points[:count], run(count))
+    return run, lambda count: fit.marker_residuals(take.points[:count], run(count))
 
 
 # --- MuJoCo ---------------------------------------------------------------------------
@@ -68,7 +71,7 @@ def ours(
 def mujoco(
     skeleton: Skeleton, take: Take, steps: int = 2
 ) -> tuple[Callable[[int], Any], Callable[[int], np.ndarray]]:
-    """Return how to run Gauss-Newton on MuJoCo's Jacobians of sites."""
+    """Return functions that run Gauss-Newton on MuJoCo's Jacobians of sites."""
     import mujoco as mj
 
     model = mj.MjModel.from_xml_string(mjcf(skeleton, 0))
@@ -89,19 +92,19 @@ def mujoco(
         H[diagonal] += 1e-9
         mj.mj_integratePos(model, data.qpos, np.linalg.solve(H, J.T @ r), 1.0)
 
-    def run(count: int, away: np.ndarray | None = None) -> None:
+    def run(count: int, residual: np.ndarray | None = None) -> None:
         data.qpos[:] = start
         for f in range(count):
             for _ in range(60 if f == 0 else steps):
                 step(take.points[f])
-            if away is not None:
+            if residual is not None:
                 mj.mj_kinematics(model, data)
-                away[f] = np.linalg.norm(take.points[f] - data.site_xpos, axis=-1)
+                residual[f] = np.linalg.norm(take.points[f] - data.site_xpos, axis=-1)
 
     def distances(count: int) -> np.ndarray:
-        away = np.empty((count, sites))
-        run(count, away)
-        return away
+        residual = np.empty((count, sites))
+        run(count, residual)
+        return residual
 
     return run, distances
 
@@ -131,7 +134,7 @@ def mjcf(skeleton: Skeleton, i: int, /) -> str:
 def opensim(
     skeleton: Skeleton, take: Take, folder: Path, *, custom: bool
 ) -> tuple[Callable[[int], Any], Callable[[int], np.ndarray]]:
-    """Return how to run OpenSim's tool on a model and a TRC written here.
+    """Return functions that run OpenSim's tool on a model and a TRC written here.
 
     Args:
         skeleton: The model.
@@ -195,7 +198,7 @@ def write_osim(osim: Any, skeleton: Skeleton, path: Path, *, custom: bool) -> No
         body = osim.Body(name, 1.0, zero, osim.Inertia(0.1, 0.1, 0.1, 0, 0, 0))
         model.addBody(body)
         above = bodies[skeleton.parent[i]] if i else model.getGround()
-        place = osim.Vec3(*map(float, skeleton.offset[i])) if i else zero
+        position = osim.Vec3(*map(float, skeleton.offset[i])) if i else zero
         kind = skeleton.kind[i] if i == 0 or not custom else "custom"
         make = {
             "root": osim.FreeJoint,
@@ -204,10 +207,12 @@ def write_osim(osim: Any, skeleton: Skeleton, path: Path, *, custom: bool) -> No
             "hinge": osim.PinJoint,
             "custom": osim.CustomJoint,
         }[kind]
-        turn = joint_frame(osim, skeleton, i) if kind != "custom" else zero
+        rotation = joint_frame(osim, skeleton, i) if kind != "custom" else zero
         more = (spatial(osim, skeleton, i),) if kind == "custom" else ()
         model.addJoint(
-            make(f"{name}_joint", above, place, turn, body, zero, turn, *more)
+            make(
+                f"{name}_joint", above, position, rotation, body, zero, rotation, *more
+            )
         )
         bodies.append(body)
     for k, label in enumerate(skeleton.marker_labels):
@@ -220,7 +225,7 @@ def write_osim(osim: Any, skeleton: Skeleton, path: Path, *, custom: bool) -> No
 def joint_frame(osim: Any, skeleton: Skeleton, i: int) -> Any:
     """Return the XYZ angles of the frame in which OpenSim has a joint's axes.
 
-    Its pins turn about z, its universal joints about x, then y.
+    Its pins rotation about z, its universal joints about x, then y.
     """
     if skeleton.kind[i] not in ("hinge", "universal"):
         return osim.Vec3(0)
@@ -238,15 +243,15 @@ def spatial(osim: Any, skeleton: Skeleton, i: int) -> Any:
     x, y = skeleton.axes[i]
     transform = osim.SpatialTransform()
     for k, axis in enumerate((x, y, np.cross(x, y))):
-        turn = getattr(transform, f"upd_rotation{k + 1}")()
-        turn.setAxis(osim.Vec3(*map(float, axis)))
+        rotation = getattr(transform, f"upd_rotation{k + 1}")()
+        rotation.setAxis(osim.Vec3(*map(float, axis)))
         if k < free:
             names = osim.ArrayStr()
             names.append(f"{skeleton.names[i]}_{k}")
-            turn.setCoordinateNames(names)
-            turn.set_function(osim.LinearFunction(1.0, 0.0))
+            rotation.setCoordinateNames(names)
+            rotation.set_function(osim.LinearFunction(1.0, 0.0))
         else:
-            turn.set_function(osim.Constant(0.0))
+            rotation.set_function(osim.Constant(0.0))
     return transform
 
 
@@ -254,8 +259,8 @@ def spatial(osim: Any, skeleton: Skeleton, i: int) -> Any:
 
 
 def main() -> int:
-    skeleton = figure()
-    take = recorded(skeleton)
+    skeleton = make_skeleton()
+    take = record(skeleton)
     rows: dict[str, tuple[float, float, float]] = {}
 
     def measure(
@@ -264,21 +269,21 @@ def main() -> int:
         run, distances = pair
         speed = 1.0 / seconds_per_frame(run, frames)
         rms, least = (
-            1e3 * np.sqrt(np.mean(away[:frames] ** 2))
-            for away in (distances(frames), best)
+            1e3 * np.sqrt(np.mean(residual[:frames] ** 2))
+            for residual in (distances(frames), best)
         )
         rows[name] = (speed, rms, rms / least - 1.0)
         print(f"{name:<44} {speed:>9.0f} fps  rms {rms:.4f} mm, {rows[name][2]:+.3%}")
 
     print("16 segments, 44 degrees of freedom, 53 markers, one core")
     print("frames per second; marker error; how far above the least possible")
-    best = ours(skeleton, take, tolerance=1e-13, **PLAIN)[1](take.n_frames)
-    robust = ours(skeleton, take, tolerance=1e-13)[1](take.n_frames)
-    measure("marey, plain squares", ours(skeleton, take, **PLAIN), 4000, best)
-    measure("marey, limits and outliers", ours(skeleton, take), 4000, best)
-    settled = 1e3 * np.sqrt(np.mean(robust**2))
-    print(f"{'':<44} of these converged: {settled:.4f} mm,", end="")
-    print(f" {rows['marey, limits and outliers'][1] / settled - 1.0:+.3%}")
+    best = marey_solver(skeleton, take, tolerance=1e-13, **PLAIN)[1](take.n_frames)
+    robust = marey_solver(skeleton, take, tolerance=1e-13)[1](take.n_frames)
+    measure("marey, least squares", marey_solver(skeleton, take, **PLAIN), 4000, best)
+    measure("marey, limits and outliers", marey_solver(skeleton, take), 4000, best)
+    converged = 1e3 * np.sqrt(np.mean(robust**2))
+    print(f"{'':<44} of these converged: {converged:.4f} mm,", end="")
+    print(f" {rows['marey, limits and outliers'][1] / converged - 1.0:+.3%}")
     try:
         measure("MuJoCo from Python, 2 steps", mujoco(skeleton, take), 500, best)
     except ImportError:
@@ -291,7 +296,7 @@ def main() -> int:
     except ImportError:
         print("OpenSim: SKIPPED, it is not installed (pip install opensim)")
     for name, (speed, *_) in list(rows.items())[2:]:
-        both = [rows[mine][0] / speed for mine in list(rows)[:2]]
+        both = [rows[ours][0] / speed for ours in list(rows)[:2]]
         print(f"marey / {name:<36} {both[1]:>9.1f} x, plain {both[0]:.1f} x")
     return 0
 

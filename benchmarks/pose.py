@@ -14,7 +14,7 @@ from scipy.optimize import least_squares
 
 import marey
 from marey.numerics import geometry
-from marey.pose.gauss_newton.driver import Follower, Names
+from marey.pose.gauss_newton.driver import GaussNewtonSolver, TargetNames
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.pose.options import GaussNewtonOptions
 from marey.skeleton import Skeleton
@@ -23,7 +23,7 @@ from marey.take import Take
 FRAMES, RATE, NOISE = 4000, 100.0, 2e-3
 REPEATS = 5
 
-# name, parent, kind, place in the parent, half sizes of the box of its markers, number
+# name, parent, kind, offset in the parent, half sizes of the box of its markers, number
 SEGMENTS: tuple[
     tuple[str, int, Any, tuple[float, ...], tuple[float, ...], int], ...
 ] = (
@@ -48,7 +48,7 @@ AXES = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 LIMIT = np.radians(100.0)
 
 
-def figure() -> Skeleton:
+def make_skeleton() -> Skeleton:
     rng = np.random.default_rng(7)
     joint = np.repeat(np.arange(16), [s[5] for s in SEGMENTS])
     size = np.array([s[4] for s in SEGMENTS])[joint]
@@ -65,7 +65,7 @@ def figure() -> Skeleton:
     )
 
 
-def performed(skeleton: Skeleton) -> marey.Motion:
+def perform(skeleton: Skeleton) -> marey.Motion:
     """Return slow sums of sines at every joint, as people move."""
     rng = np.random.default_rng(3)
     t = np.arange(FRAMES) / RATE
@@ -81,14 +81,14 @@ def performed(skeleton: Skeleton) -> marey.Motion:
         if kind == "universal":
             second = geometry.quat_exp(angles[:, i, 1:2] * AXES[1])
             wxyz[:, i] = geometry.quat_multiply(wxyz[:, i], second)
-    place = skeleton.offset[0] + 0.5 * angles[:, 1]
-    T = geometry.transform(geometry.matrix_from_quat(wxyz[:, 0]), place)
+    position = skeleton.offset[0] + 0.5 * angles[:, 1]
+    T = geometry.transform(geometry.matrix_from_quat(wxyz[:, 0]), position)
     return marey.Motion(skeleton=skeleton, T_world_root=T, wxyz=wxyz, rate=RATE)
 
 
-def recorded(skeleton: Skeleton) -> Take:
-    """Return the performance as cameras see it."""
-    clean = performed(skeleton).marker_points()
+def record(skeleton: Skeleton) -> Take:
+    """Return the take of the performance, with noise."""
+    clean = perform(skeleton).marker_points()
     noise = np.random.default_rng(5).normal(scale=NOISE, size=clean.shape)
     return Take(rate=RATE, points=clean + noise, labels=skeleton.marker_labels)
 
@@ -103,17 +103,19 @@ def median_time(work: Callable[[], Any]) -> float:
     return float(np.median(spent))
 
 
-def engine(skeleton: Skeleton, take: Take, **options: Any) -> float:
-    """Print frames per second of the compiled engine alone, and its accuracy."""
-    fit = Follower(skeleton, Names.of(take), RATE, GaussNewtonOptions(**options))
+def solver_speed(skeleton: Skeleton, take: Take, **options: Any) -> float:
+    """Print frames per second of the compiled solver alone, and its accuracy."""
+    fit = GaussNewtonSolver(
+        skeleton, TargetNames.of(take), RATE, GaussNewtonOptions(**options)
+    )
     none, order = np.zeros((FRAMES, 0, 4, 4)), np.arange(FRAMES)
 
-    def follow() -> Any:
-        fit.rest()
-        return fit.follow(take.points, none, order)
+    def track() -> Any:
+        fit.reset()
+        return fit.track(take.points, none, order)
 
-    seconds, trace = median_time(follow), follow()
-    rms = 1e3 * np.sqrt(np.mean(fit.away(take.points, trace) ** 2))
+    seconds, trace = median_time(track), track()
+    rms = 1e3 * np.sqrt(np.mean(fit.marker_residuals(take.points, trace) ** 2))
     steps = trace.info[1:, 3].mean()
     name = ", ".join(f"{k}={v:g}" for k, v in options.items()) or "limits and outliers"
     speed = FRAMES / seconds
@@ -121,7 +123,7 @@ def engine(skeleton: Skeleton, take: Take, **options: Any) -> float:
     return speed
 
 
-def whole(skeleton: Skeleton, take: Take, **options: Any) -> None:
+def take_speed(skeleton: Skeleton, take: Take, **options: Any) -> None:
     method = "gauss_newton"
     seconds = median_time(
         lambda: marey.solve_pose(skeleton, take, method=method, **options)
@@ -169,8 +171,8 @@ def reference(skeleton: Skeleton, take: Take, frames: int = 20) -> None:
                     second = geometry.quat_exp(own[1:] * AXES[1])
                     q[i] = geometry.quat_multiply(q[i], second)
                 at += n
-            place = motion.T_world_root[f, :3, 3] + x[:3]
-            T = geometry.transform(geometry.matrix_from_quat(q[0]), place)
+            position = motion.T_world_root[f, :3, 3] + x[:3]
+            T = geometry.transform(geometry.matrix_from_quat(q[0]), position)
             joints = skeleton.forward(T[None], q[None])[0][skeleton.marker_joint]
             return (
                 geometry.apply(joints, skeleton.marker_offset) - take.points[f]
@@ -187,13 +189,13 @@ def reference(skeleton: Skeleton, take: Take, frames: int = 20) -> None:
 
 
 def main() -> int:
-    skeleton = figure()
-    take = recorded(skeleton)
+    skeleton = make_skeleton()
+    take = record(skeleton)
     print(f"{FRAMES} frames, 16 segments, 44 degrees of freedom, 53 markers, one core")
-    engine(skeleton, take, outlier=0.0, limits=False)
-    engine(skeleton, take)
-    whole(skeleton, take)
-    whole(skeleton, take, smooth=100.0)
+    solver_speed(skeleton, take, outlier=0.0, limits=False)
+    solver_speed(skeleton, take)
+    take_speed(skeleton, take)
+    take_speed(skeleton, take, smooth=100.0)
     print("one frame at a time")
     latency(skeleton, take, outlier=0.0, limits=False)
     latency(skeleton, take)

@@ -1,4 +1,4 @@
-"""Bodies of markers: distances against NumPy, and a whole solve by stage."""
+"""Times of pair statistics against NumPy, and of a whole solve by stage."""
 
 import time
 
@@ -11,11 +11,11 @@ MARKERS, FRAMES, CHUNK = 300, 4000, 100
 
 
 def main() -> None:
-    distances()
-    stages()
+    time_distances()
+    time_stages()
 
 
-def best(call, repeats=3):
+def shortest(call, repeats=3):
     seconds = []
     for _ in range(repeats):
         begin = time.perf_counter()
@@ -24,33 +24,34 @@ def best(call, repeats=3):
     return min(seconds)
 
 
-def distances():
+def time_distances():
     points = np.random.default_rng(0).normal(size=(FRAMES, MARKERS, 3))
     pair_deviations(points[:, :4])
     pair_statistics([points[:, :4]])
-    slow = best(lambda: in_chunks(points), repeats=1)
+    slow = shortest(lambda: numpy_deviations(points), repeats=1)
     print(f"distances of {MARKERS} markers, {FRAMES} frames        s   ratio")
     print(f"{'NumPy, chunk by chunk':<40} {slow:6.3f}")
     for name, call in (
         ("mean and deviation, all frames", lambda: pair_deviations(points)),
         ("robust spread, 600 frames", lambda: pair_statistics([points])),
     ):
-        seconds = best(call)
+        seconds = shortest(call)
         print(f"{name:<40} {seconds:6.3f} {slow / seconds:7.1f}")
 
 
-def in_chunks(points):
+def numpy_deviations(points):
+    """Standard deviation of all distances, chunk by chunk."""
     count, total, square = np.zeros((3, MARKERS, MARKERS))
     for first in range(0, FRAMES, CHUNK):
         part = points[first : first + CHUNK]
-        away = np.linalg.norm(part[:, :, None] - part[:, None], axis=-1)
-        count += np.isfinite(away).sum(axis=0)
-        total += np.nansum(away, axis=0)
-        square += np.nansum(away**2, axis=0)
+        distance = np.linalg.norm(part[:, :, None] - part[:, None], axis=-1)
+        count += np.isfinite(distance).sum(axis=0)
+        total += np.nansum(distance, axis=0)
+        square += np.nansum(distance**2, axis=0)
     return np.sqrt(square / count - (total / count) ** 2)
 
 
-def stages():
+def time_stages():
     performer = marey.synth.human(seed=0)
     print("\nwhole solve, warm: s (by stage)")
     for markers, frames, method in (
@@ -68,11 +69,11 @@ def stages():
         )
         options = marey.SolveOptions(segment=method)
         marey.solve(take, options=options)
-        total, stages = min(spent(take, options) for _ in range(3))
+        total, stages = min(time_solve(take, options) for _ in range(3))
         print(f"{len(take.labels)} x {frames}, {method}: {total:.2f} ({stages})")
 
 
-def spent(take, options):
+def time_solve(take, options):
     """Seconds in all, and by stage."""
     begin = time.perf_counter()
     seconds = marey.solve(take, options=options).report.seconds

@@ -1,4 +1,4 @@
-"""Bodies with a known joint, moving smoothly, seen by markers or sensors."""
+"""Bodies with a known joint and smooth motion, recorded by markers or sensors."""
 
 from dataclasses import replace
 
@@ -9,8 +9,8 @@ from marey.numerics import geometry
 from marey.papers import pairs
 
 CENTER_A, CENTER_B, TILT = pairs.CENTER_A, pairs.CENTER_B, pairs.TILT
-waves, pair_poses, shaken = pairs.smooth, pairs.joined, pairs.shaken
-sensor_bodies, bound = pairs.as_sensors, pairs.bound_of_sensors
+smooth_signals, pair_poses, add_noise = pairs.smooth, pairs.joined, pairs.shaken
+sensor_bodies, cramer_rao_bound = pairs.as_sensors, pairs.bound_of_sensors
 
 # Five markers on each body, none of them at its origin.
 MARKERS = 0.07 * np.array(
@@ -18,11 +18,11 @@ MARKERS = 0.07 * np.array(
 )
 
 
-def turns(rng, n_frames, swing, kind="ball"):
-    """R_b_a of a joint that swings by some radians rms; also its axis in b."""
+def relative_rotations(rng, n_frames, swing, kind="ball"):
+    """R_b_a of a joint that rotates by `swing` radians rms, and its axis in b."""
     if kind == "still":
         return np.tile(geometry.rotation_exp(TILT), (n_frames, 1, 1)), None
-    angles = swing * waves(rng, n_frames, 3)
+    angles = swing * smooth_signals(rng, n_frames, 3)
     axis = rng.normal(size=3)
     axis /= np.linalg.norm(axis)
     if kind == "hinge":
@@ -30,20 +30,20 @@ def turns(rng, n_frames, swing, kind="ball"):
     return geometry.rotation_exp(angles) @ geometry.rotation_exp(TILT), axis
 
 
-def jointed(rng, n_frames=240, swing=0.4, kind="ball"):
-    """Poses of a joined pair."""
-    return pair_poses(rng, turns(rng, n_frames, swing, kind)[0])
+def joined_poses(rng, n_frames=240, swing=0.4, kind="ball"):
+    """Poses of two bodies with a joint between them."""
+    return pair_poses(rng, relative_rotations(rng, n_frames, swing, kind)[0])
 
 
 def marker_bodies(T_world_body, rng=None, noise=0.0, rate=60.0):
-    """Bodies of five markers each, their poses fitted to the markers."""
+    """Bodies of five markers each, with poses fitted to the markers."""
     n_frames, n_bodies = T_world_body.shape[:2]
     points = geometry.apply(T_world_body[:, :, None], MARKERS)
     if noise:
         points = points + noise * rng.normal(size=points.shape)
         T_world_body = geometry.kabsch(MARKERS, points)
     count = n_bodies * len(MARKERS)
-    off = np.linalg.norm(
+    error = np.linalg.norm(
         geometry.apply(T_world_body[:, :, None], MARKERS) - points, axis=-1
     )
     body = np.repeat(np.arange(n_bodies), len(MARKERS))
@@ -62,12 +62,12 @@ def marker_bodies(T_world_body, rng=None, noise=0.0, rate=60.0):
         marker_confidence=np.ones(count),
         body_confidence=np.ones(n_bodies),
         marker_offset=np.tile(MARKERS, (n_bodies, 1)),
-        rms=np.sqrt(np.nanmean(off**2, axis=(0, 2))),
+        rms=np.sqrt(np.nanmean(error**2, axis=(0, 2))),
     )
 
 
-def with_frames(bodies, frames):
-    """The same bodies in some frames, in the order given."""
+def select_frames(bodies, frames):
+    """The same bodies in some frames, in the given order."""
     take = bodies.take
     part = replace(
         take,
@@ -78,24 +78,24 @@ def with_frames(bodies, frames):
     return replace(bodies, take=part, T_world_body=bodies.T_world_body[frames])
 
 
-def hidden(bodies, lost):
-    """The same bodies, unseen where `lost` (frame, body) says so."""
+def occlude(bodies, occluded):
+    """The same bodies, NaN where `occluded` (frame, body) is True."""
     points = bodies.take.points.copy()
-    worn = lost[:, bodies.marker_body] if points.shape[1] else lost[:, :0]
-    points[worn] = np.nan
+    markers = occluded[:, bodies.marker_body] if points.shape[1] else occluded[:, :0]
+    points[markers] = np.nan
     T = bodies.T_world_body.copy()
-    T[lost] = np.nan
+    T[occluded] = np.nan
     take = replace(bodies.take, points=points)
     return replace(bodies, take=take, T_world_body=T)
 
 
-def moved(bodies, T_new_world):
-    """The same bodies in another world."""
+def move_world(bodies, T_new_world):
+    """The same bodies in another world frame."""
     take = replace(bodies.take, points=geometry.apply(T_new_world, bodies.take.points))
     return replace(bodies, take=take, T_world_body=T_new_world @ bodies.T_world_body)
 
 
-def swapped(bodies):
+def reverse_bodies(bodies):
     """The same bodies in the opposite order."""
     n = len(bodies.names)
     return replace(

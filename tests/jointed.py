@@ -1,4 +1,4 @@
-"""Candidate joints of recorded sensors, by the slow and obvious way."""
+"""Candidate joints of recorded sensors by plain least squares, pair by pair."""
 
 from itertools import combinations
 
@@ -8,7 +8,7 @@ import marey
 from marey.segmentation import segment
 
 
-def sensed(figure, motion="", **options):
+def record_sensors(figure, motion="", **options):
     """A recording of 6-DoF sensors, and its bodies."""
     take = figure.record(motion, markers="none", sensors=True, rate=60.0, **options)
     return take, segment(take)
@@ -24,13 +24,13 @@ def ball_joint(T_world_a, T_world_b):
     return u[:3], u[3:], np.sqrt(np.sum((Q @ u - d) ** 2) / len(A))
 
 
-def fits(bodies):
+def fit_all_pairs(bodies):
     """Plain least-squares joints of all pairs, without mediation."""
     T = bodies.T_world_body
     pairs = list(combinations(range(T.shape[1]), 2))
     found = [ball_joint(T[:, a], T[:, b]) for a, b in pairs]
     n = len(pairs)
-    near = np.nanmean(
+    distance = np.nanmean(
         [np.linalg.norm(T[:, a, :3, 3] - T[:, b, :3, 3], axis=-1) for a, b in pairs],
         axis=1,
     )
@@ -43,7 +43,7 @@ def fits(bodies):
         axis_b=unknown,
         residual=np.array([e for _, _, e in found]),
         noise=np.zeros(n),
-        distance=0.5 * near,
+        distance=0.5 * distance,
         mediated=np.ones(n),
         spread=np.zeros((n, 6)),
         covariance=np.zeros((n, 6, 6)),

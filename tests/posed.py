@@ -1,4 +1,4 @@
-"""Recordings whose skeleton knows its markers and sensors, for tests of poses."""
+"""Recordings with their true skeletons, and errors of poses, for tests."""
 
 from dataclasses import replace
 
@@ -9,15 +9,16 @@ from marey.numerics import geometry
 from marey.skeleton import Skeleton
 
 
-def recorded(figure=None, motion="", **options):
-    """A recording, and the true skeleton with its markers and sensors on it."""
+def record(figure=None, motion="", **options):
+    """The true skeleton with the offsets of its markers and sensors, and a take."""
     figure = figure or synth.human()
     options = {"rate": 100.0, "seconds": 1.0, "markers": "set53", **options}
     take = figure.record(motion or figure.motions[0], **options)
-    return worn(figure.skeleton, take), take
+    return attach_targets(figure.skeleton, take), take
 
 
-def worn(skeleton, take):
+def attach_targets(skeleton, take):
+    """The skeleton with the true offsets of a take's markers and sensors."""
     truth = take.truth
     return replace(
         skeleton,
@@ -30,34 +31,34 @@ def worn(skeleton, take):
     )
 
 
-def off(motion, take):
-    """Distance of every joint from the truth, in metres."""
+def joint_errors(motion, take):
+    """Distance of every joint from its true position, in metres."""
     true = take.truth.motion.T_world_joint()
     return np.linalg.norm((motion.T_world_joint() - true)[..., :3, 3], axis=-1)
 
 
-def turns(motion):
-    """Angle of every joint between neighbouring frames, in radians."""
+def rotation_steps(motion):
+    """Rotation angle of every joint from frame to frame, in radians."""
     q = motion.wxyz
     step = geometry.quat_multiply(geometry.quat_conjugate(q[:-1]), q[1:])
     return np.linalg.norm(geometry.quat_log(step), axis=-1)
 
 
-def without(take, frames, markers):
+def hide_markers(take, frames, markers):
     """The take with some markers unseen in some frames."""
     points = take.points.copy()
     points[frames, markers] = np.nan
     return replace(take, points=points)
 
 
-def on(take, skeleton, *joints):
-    """Numbers of the markers that sit on some joints."""
-    mine = [skeleton.index(name) for name in joints]
-    return np.flatnonzero(np.isin(take.truth.marker_joint, mine))
+def markers_on(take, skeleton, *joints):
+    """Indices of the markers on the bones of some joints."""
+    index = [skeleton.index(name) for name in joints]
+    return np.flatnonzero(np.isin(take.truth.marker_joint, index))
 
 
-def moved(take, T_new_world):
-    """The take in another world."""
+def move_world(take, T_new_world):
+    """The take in another world frame."""
     return replace(
         take,
         points=geometry.apply(T_new_world, take.points),
@@ -65,7 +66,7 @@ def moved(take, T_new_world):
     )
 
 
-def every_kind(rng):
+def skeleton_of_every_kind(rng):
     """A small skeleton with joints of every kind, markers and two sensors."""
     names = ("root", "ball", "hinge", "universal", "fixed", "leaf", "other")
     kind = ("root", "ball", "hinge", "universal", "fixed", "ball", "hinge")
@@ -87,8 +88,8 @@ def every_kind(rng):
     )
 
 
-def any_pose(skeleton, rng, size=0.5):
-    """A pose that every joint's kind allows: the root's place and quaternions."""
+def random_pose(skeleton, rng, size=0.5):
+    """A random pose that every joint's kind allows: root position, quaternions."""
     wxyz = np.tile([1.0, 0.0, 0.0, 0.0], (skeleton.n_joints, 1))
     for joint, kind in enumerate(skeleton.kind):
         x, y = skeleton.axes[joint]

@@ -1,4 +1,4 @@
-"""Poses by BFGS: the fitness and its slope, then the process around it."""
+"""Poses by BFGS: the fitness and its gradient, then whole takes."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -12,52 +12,58 @@ from marey import synth
 from marey.numerics import geometry
 from marey.pose import fit_pose
 from marey.pose.bfgs.fit import BfgsOptions, fit
-from marey.pose.bfgs.fitness_kernel import Wishes, fitness_of, slopes_of
-from marey.pose.gauss_newton.driver import Names, dressed
-from marey.rig.lengths import resized
+from marey.pose.bfgs.fitness_kernel import (
+    FitnessTerms,
+    evaluate_fitness,
+    make_fitness_scratch,
+)
+from marey.pose.gauss_newton.driver import TargetNames, prepare_targets
+from marey.rig.lengths import with_bone_lengths
 from marey.synth.performance.angles import joint_angles
 
-SDS = {"marker_sd": 2e-3, "sensor_sd": 3e-3, "turn_sd": 0.01, "limit_sd": 0.01}
+SDS = {"marker_sd": 2e-3, "sensor_sd": 3e-3, "rotation_sd": 0.01, "limit_sd": 0.01}
 
 
 class Frame:
     """One frame with every kind of joint, far from its targets and beyond limits."""
 
     def __init__(self, rng, *, euler, prior):
-        skeleton = posed.every_kind(rng)
+        skeleton = posed.skeleton_of_every_kind(rng)
         n = skeleton.n_joints
         self.skeleton = replace(skeleton, limits=np.tile([-0.1, 0.2], (n, 3, 1)))
         self.points = rng.normal(size=(len(skeleton.marker_labels), 3))
         self.points[4] = np.nan
         self.sensors = geometry.transform_exp(rng.normal(size=(2, 6)))
         labels = skeleton.marker_labels
-        names = Names(labels, labels, skeleton.sensor_names)
-        self.nodes, _, self.targets = dressed(self.skeleton, names, BfgsOptions(**SDS))
-        self.slopes = slopes_of(self.nodes.tree)
+        names = TargetNames(labels, labels, skeleton.sensor_names)
+        self.nodes, _, self.targets = prepare_targets(
+            self.skeleton, names, BfgsOptions(**SDS)
+        )
+        self.scratch = make_fitness_scratch(self.nodes.tree)
         m = len(self.nodes.tree.parent)
-        self.base = self.turned(rng, m)
-        self.given = self.turned(rng, m)
-        self.wishes = Wishes(euler, SDS["limit_sd"] ** -2, np.full(m, prior))
+        self.base = self.random_rotations(rng, m)
+        self.reference_q = self.random_rotations(rng, m)
+        self.terms = FitnessTerms(euler, SDS["limit_sd"] ** -2, np.full(m, prior))
 
-    def turned(self, rng, m):
+    def random_rotations(self, rng, m):
         """Rotations of nodes that each can make."""
         q = geometry.quat_exp(0.5 * rng.normal(size=(m, 3)))
-        for i in np.flatnonzero(self.nodes.tree.hinge):
+        for i in np.flatnonzero(self.nodes.tree.is_hinge):
             q[i] = geometry.quat_exp(0.5 * rng.normal() * self.nodes.tree.axis[i])
         return q
 
     def unknowns(self, rng):
-        return 0.4 * rng.normal(size=int(self.slopes.start[-1]))
+        return 0.4 * rng.normal(size=int(self.scratch.start[-1]))
 
     def fitness(self, x):
-        return fitness_of(
+        return evaluate_fitness(
             self.nodes.tree,
             self.targets,
-            self.wishes,
-            self.slopes,
+            self.terms,
+            self.scratch,
             self.points,
             self.sensors,
-            self.given,
+            self.reference_q,
             x,
             self.base,
         )
@@ -65,10 +71,10 @@ class Frame:
     def rotations(self, x):
         """Rotations of the nodes, written out with the geometry of the project."""
         tree, q = self.nodes.tree, []
-        for i, (a, b) in enumerate(pairwise(self.slopes.start)):
-            if tree.hinge[i]:
+        for i, (a, b) in enumerate(pairwise(self.scratch.start)):
+            if tree.is_hinge[i]:
                 q.append(geometry.quat_exp(x[a] * tree.axis[i]))
-            elif self.wishes.euler:
+            elif self.terms.euler:
                 q.append(geometry.quat_from_euler(x[a:b], "XYZ"))
             else:
                 turn = np.concatenate([[1.0], 0.5 * x[a:b]])
@@ -76,10 +82,10 @@ class Frame:
                 q.append(geometry.quat_multiply(turn, self.base[i]))
         return np.array(q)
 
-    def naive(self, x):
+    def naive_fitness(self, x):
         """The fitness as the paper prints it, term after term."""
         skeleton, q = self.skeleton, self.rotations(x)
-        wxyz = self.nodes.rotations(q[None])
+        wxyz = self.nodes.joint_rotations(q[None])
         root = geometry.transform(geometry.matrix_from_quat(q[:1]), x[None, :3])
         T = skeleton.forward(root, wxyz)[0]
         there = geometry.apply(T[skeleton.marker_joint], skeleton.marker_offset)
@@ -87,7 +93,7 @@ class Frame:
         sensors = T[skeleton.sensor_joint] @ skeleton.T_joint_sensor
         away = sensors - self.sensors
         total += np.sum(away[:, :3, 3] ** 2) / SDS["sensor_sd"] ** 2
-        total += np.sum(away[:, :3, :2] ** 2) / SDS["turn_sd"] ** 2
+        total += np.sum(away[:, :3, :2] ** 2) / SDS["rotation_sd"] ** 2
         angles = joint_angles(skeleton, wxyz)[0]
         low, high = skeleton.limits[..., 0], skeleton.limits[..., 1]
         beyond = np.maximum(angles - high, 0.0) + np.minimum(angles - low, 0.0)
@@ -95,8 +101,8 @@ class Frame:
         for joint, kind in enumerate(skeleton.kind):
             over = beyond[joint, : uses.get(kind, 0)]
             total += np.sum(over**2) / SDS["limit_sd"] ** 2
-        turn = geometry.quat_multiply(q, geometry.quat_conjugate(self.given))
-        return total + 4.0 * np.sum(self.wishes.prior[:, None] * turn[:, 1:] ** 2)
+        turn = geometry.quat_multiply(q, geometry.quat_conjugate(self.reference_q))
+        return total + 4.0 * np.sum(self.terms.prior[:, None] * turn[:, 1:] ** 2)
 
 
 @pytest.fixture(params=["quaternion", "euler"])
@@ -107,18 +113,18 @@ def frame(request, rng):
 def test_the_fitness_is_the_papers(frame, rng):
     for _ in range(3):
         x = frame.unknowns(rng)
-        assert frame.fitness(x)[0] == pytest.approx(frame.naive(x), rel=1e-12)
+        assert frame.fitness(x)[0] == pytest.approx(frame.naive_fitness(x), rel=1e-12)
 
 
 def test_the_slope_is_the_finite_difference(frame, rng):
     """The corrected gradient: along the joint's own axis, limits included."""
     x, h = frame.unknowns(rng), 1e-6
-    slope = frame.fitness(x)[1]
+    gradient = frame.fitness(x)[1]
     steps = h * np.eye(len(x))
     numeric = [
         (frame.fitness(x + s)[0] - frame.fitness(x - s)[0]) / (2 * h) for s in steps
     ]
-    np.testing.assert_allclose(slope, numeric, atol=1e-7 * np.abs(slope).max())
+    np.testing.assert_allclose(gradient, numeric, atol=1e-7 * np.abs(gradient).max())
 
 
 # --- whole takes ----------------------------------------------------------------------
@@ -126,7 +132,7 @@ def test_the_slope_is_the_finite_difference(frame, rng):
 
 @pytest.fixture(scope="module")
 def walk():
-    return posed.recorded(
+    return posed.record(
         synth.human(seed=2),
         "walk",
         markers="none",
@@ -140,7 +146,7 @@ def walk():
 
 def test_it_finds_the_least_squares_of_gauss_newton():
     """With plain squares of markers both minimise the same."""
-    skeleton, take = posed.recorded(
+    skeleton, take = posed.record(
         synth.human(seed=2), "walk", markers=6, rate=30.0, noise=3e-3
     )
     plain = {"limits": False, "tolerance": 1e-13}
@@ -168,7 +174,7 @@ def test_frames_begin_where_the_last_one_ended(walk):
 def test_through_gimbal_lock_quaternions_go_on(rng):
     """An arm that swings through 90 degrees about the middle axis."""
     skeleton = replace(
-        posed.every_kind(rng),
+        posed.skeleton_of_every_kind(rng),
         kind=("root", "ball", "fixed", "fixed", "fixed", "fixed", "fixed"),
     )
     n = 41
@@ -207,8 +213,8 @@ def test_what_is_ignored_does_not_count(walk):
         clean = marey.solve_pose(skeleton, take, method=method, ignore=ignore)
         found = marey.solve_pose(skeleton, spoilt, method=method, ignore=ignore)
         np.testing.assert_array_equal(found.wxyz, clean.wxyz)
-    wrong = posed.off(marey.solve_pose(skeleton, spoilt, method="bfgs"), take)
-    right = posed.off(
+    wrong = posed.joint_errors(marey.solve_pose(skeleton, spoilt, method="bfgs"), take)
+    right = posed.joint_errors(
         marey.solve_pose(skeleton, spoilt, method="bfgs", ignore=ignore), take
     )
     assert wrong[20:23].max() > 0.1
@@ -230,7 +236,7 @@ def test_frames_without_anything_keep_the_pose_and_are_named(walk):
     np.testing.assert_allclose(motion.wxyz[0], motion.wxyz[3], atol=1e-12)
 
 
-def test_a_stranger_in_the_data_is_named(walk):
+def test_frames_that_do_not_fit_are_reported(walk):
     skeleton, take = walk
     T = take.T_world_sensor.copy()
     T[10:12, :, :3, 3] *= 2.0
@@ -243,9 +249,9 @@ def test_a_stranger_in_the_data_is_named(walk):
 
 @pytest.mark.parametrize("method", ["bfgs", "gauss_newton"])
 def test_a_weight_of_a_joint_is_that_of_all_it_carries(method):
-    skeleton, take = posed.recorded(sensors=True, noise=5e-3, seconds=0.3)
-    mine = posed.on(take, skeleton, "LeftLowerArm")
-    each = {take.labels[i]: 9.0 for i in mine} | {"LeftLowerArm": 9.0}
+    skeleton, take = posed.record(sensors=True, noise=5e-3, seconds=0.3)
+    markers = posed.markers_on(take, skeleton, "LeftLowerArm")
+    each = {take.labels[i]: 9.0 for i in markers} | {"LeftLowerArm": 9.0}
     one, two, plain = (
         marey.solve_pose(skeleton, take, method=method, weights=w)
         for w in ({"LeftLowerArm": 9.0}, each, {})
@@ -269,7 +275,7 @@ def test_a_hand_stays_on_its_prop(method):
     short = np.full(skeleton.n_joints, np.nan)
     short[arm] = 0.96 * skeleton.lengths[arm]
     skeleton = replace(
-        resized(skeleton, short),
+        with_bone_lengths(skeleton, short),
         sensor_names=tuple(n for n in take.sensor_names if n.startswith("A:")),
         sensor_joint=truth.sensor_joint[mine],
         T_joint_sensor=truth.T_body_sensor[mine],

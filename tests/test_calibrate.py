@@ -1,11 +1,17 @@
-"""Calibration: exact data give exact bones, doubts are honest, nothing breaks it."""
+"""Calibration: exact data give exact bones; standard deviations are consistent."""
 
 from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 import pytest
-from calibrated import distances, filmed, linkage, off_by, swung
+from calibrated import (
+    linkage,
+    perturb,
+    random_rotations,
+    record_take,
+    rigid_distances,
+)
 
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import DataError, OptionError
@@ -23,7 +29,7 @@ def codes(calibration):
 
 
 def bones(skeleton):
-    """Lengths that do not hang on where the root stands in its body."""
+    """Lengths that do not depend on the position of the root in its segment."""
     return skeleton.lengths[skeleton.parent > 0]
 
 
@@ -31,17 +37,17 @@ def bones(skeleton):
 
 
 @pytest.mark.parametrize("parent", [(-1, 0), (-1, 0, 1), BRANCHED])
-def test_exact_data_give_the_exact_figure(rng, parent):
+def test_exact_data_give_the_exact_skeleton(rng, parent):
     true = linkage(rng, parent)
-    take = filmed(true, swung(rng, len(parent), 60, 0.6), rng)
-    found = calibrate(off_by(true, rng, 0.02), take)
-    assert np.abs(distances(found.skeleton) - distances(true)).max() < 1e-7
+    take = record_take(true, random_rotations(rng, len(parent), 60, 0.6), rng)
+    found = calibrate(perturb(true, rng, 0.02), take)
+    assert np.abs(rigid_distances(found.skeleton) - rigid_distances(true)).max() < 1e-7
     assert found.rms < 1e-7
     assert found.skeleton.names == true.names
     assert found.skeleton.kind == true.kind
 
 
-def test_a_segment_of_two_markers_is_exact_too(rng):
+def test_a_segment_with_two_markers_is_exact(rng):
     true = linkage(rng, (-1, 0, 1))
     keep = [0, 1, 2, 3, 4, 5, 8, 9, 10]
     true = replace(
@@ -50,12 +56,12 @@ def test_a_segment_of_two_markers_is_exact_too(rng):
         marker_joint=true.marker_joint[keep],
         marker_offset=true.marker_offset[keep],
     )
-    take = filmed(true, swung(rng, 3, 80, 0.6), rng)
-    found = calibrate(off_by(true, rng, 0.01), take)
+    take = record_take(true, random_rotations(rng, 3, 80, 0.6), rng)
+    found = calibrate(perturb(true, rng, 0.01), take)
     assert bones(found.skeleton) == pytest.approx(bones(true), abs=1e-6)
 
 
-def test_sensors_are_exact_too(rng):
+def test_exact_sensors_give_the_exact_skeleton(rng):
     bare = linkage(rng, BRANCHED, markers=0)
     n = bare.n_joints
     R = geometry.rotation_exp(rng.normal(size=(n, 3)))
@@ -65,7 +71,7 @@ def test_sensors_are_exact_too(rng):
         sensor_joint=np.arange(n),
         T_joint_sensor=geometry.transform(R, 0.1 * rng.normal(size=(n, 3))),
     )
-    wxyz = swung(rng, n, 60, 0.6)
+    wxyz = random_rotations(rng, n, 60, 0.6)
     T_root = geometry.transform(geometry.matrix_from_quat(wxyz[:, 0]), np.zeros(3))
     T = true.forward(T_root, wxyz) @ true.T_joint_sensor
     take = Take(rate=100.0, T_world_sensor=T, sensor_names=true.sensor_names)
@@ -73,49 +79,49 @@ def test_sensors_are_exact_too(rng):
     found = calibrate(start, take).skeleton
     assert bones(found) == pytest.approx(bones(true), abs=1e-6)
     for i in range(1, n):
-        # The sensor on its bone, whatever axes the bone was given.
-        at, wanted = found.T_joint_sensor[i, :3, 3], true.T_joint_sensor[i, :3, 3]
-        assert np.linalg.norm(at) == pytest.approx(np.linalg.norm(wanted), abs=1e-6)
+        # Distance of sensor and joint, which does not depend on the segment's axes.
+        offset, wanted = found.T_joint_sensor[i, :3, 3], true.T_joint_sensor[i, :3, 3]
+        assert np.linalg.norm(offset) == pytest.approx(np.linalg.norm(wanted), abs=1e-6)
 
 
-def test_a_fixed_joint_goes_with_its_bone(rng):
+def test_a_fixed_joint_moves_with_its_segment(rng):
     true = linkage(rng, (-1, 0, 1, 2))
     true = replace(true, kind=("root", "ball", "fixed", "ball"))
-    wxyz = swung(rng, 4, 60, 0.6)
+    wxyz = random_rotations(rng, 4, 60, 0.6)
     wxyz[:, 2] = [1.0, 0.0, 0.0, 0.0]
-    take = filmed(true, wxyz, rng)
+    take = record_take(true, wxyz, rng)
     start = replace(true, offset=true.offset + 0.01 * rng.normal(size=(4, 3)))
     found = calibrate(start, take).skeleton
     T, wanted = found.rest(), true.rest()
-    far = np.linalg.norm(T[3, :3, 3] - T[1, :3, 3])
-    assert far == pytest.approx(
+    distance = np.linalg.norm(T[3, :3, 3] - T[1, :3, 3])
+    assert distance == pytest.approx(
         np.linalg.norm((wanted[3] - wanted[1])[:3, 3]), abs=1e-6
     )
 
 
-def test_gaps_do_not_matter(rng):
+def test_occlusions_do_not_matter(rng):
     true = linkage(rng, BRANCHED)
-    take = filmed(true, swung(rng, 6, 80, 0.6), rng)
+    take = record_take(true, random_rotations(rng, 6, 80, 0.6), rng)
     points = take.points.copy()
     points[rng.random(points.shape[:2]) < 0.2] = np.nan
-    found = calibrate(off_by(true, rng, 0.01), replace(take, points=points))
-    assert np.abs(distances(found.skeleton) - distances(true)).max() < 1e-6
+    found = calibrate(perturb(true, rng, 0.01), replace(take, points=points))
+    assert np.abs(rigid_distances(found.skeleton) - rigid_distances(true)).max() < 1e-6
 
 
 # --- invariance -----------------------------------------------------------------------
 
 
-def test_where_the_world_is_does_not_matter(rng):
+def test_a_motion_of_the_world_does_not_matter(rng):
     true = linkage(rng, BRANCHED)
-    take = filmed(true, swung(rng, 6, 60, 0.5), rng, noise=MILLIMETRE)
+    take = record_take(true, random_rotations(rng, 6, 60, 0.5), rng, noise=MILLIMETRE)
     R = geometry.rotation_exp(np.array([2.0, -0.7, 0.4]))
     T = geometry.transform(R, np.array([30.0, -20.0, 5.0]))
     moved = replace(take, points=geometry.apply(T, take.points))
-    start = off_by(true, rng, 0.01)
+    start = perturb(true, rng, 0.01)
     one, two = calibrate(start, take), calibrate(start, moved)
-    # Steps end when they are a small part of the noise.
-    off = np.abs(two.skeleton.offset[1:] - one.skeleton.offset[1:])
-    assert off.max() < 0.01 * MILLIMETRE
+    # The steps end when they are a small part of the noise.
+    difference = np.abs(two.skeleton.offset[1:] - one.skeleton.offset[1:])
+    assert difference.max() < 0.01 * MILLIMETRE
     assert two.skeleton.length_sd == pytest.approx(
         one.skeleton.length_sd, rel=1e-3, nan_ok=True
     )
@@ -123,18 +129,18 @@ def test_where_the_world_is_does_not_matter(rng):
 
 def test_the_order_of_markers_does_not_matter(rng):
     true = linkage(rng, BRANCHED)
-    take = filmed(true, swung(rng, 6, 60, 0.5), rng, noise=MILLIMETRE)
-    start = off_by(true, rng, 0.01)
+    take = record_take(true, random_rotations(rng, 6, 60, 0.5), rng, noise=MILLIMETRE)
+    start = perturb(true, rng, 0.01)
     order = rng.permutation(len(true.marker_labels))
     one = calibrate(start, take)
     two = calibrate(start, take.select(order))
     assert two.skeleton.offset == pytest.approx(one.skeleton.offset, abs=1e-12)
 
 
-def test_the_same_twice_is_the_same_to_the_bit(rng):
+def test_repetition_gives_the_same_bits(rng):
     true = linkage(rng, BRANCHED)
-    take = filmed(true, swung(rng, 6, 60, 0.5), rng, noise=MILLIMETRE)
-    start = off_by(true, rng, 0.01)
+    take = record_take(true, random_rotations(rng, 6, 60, 0.5), rng, noise=MILLIMETRE)
+    start = perturb(true, rng, 0.01)
     one, two = calibrate(start, take), calibrate(start, take)
     assert (one.skeleton.offset == two.skeleton.offset).all()
     assert (one.skeleton.covariance[1:] == two.skeleton.covariance[1:]).all()
@@ -143,101 +149,106 @@ def test_the_same_twice_is_the_same_to_the_bit(rng):
 # --- sessions -------------------------------------------------------------------------
 
 
-def put_on_again(skeleton, rng, far):
-    shift = far * rng.normal(size=skeleton.marker_offset.shape)
-    return replace(skeleton, marker_offset=skeleton.marker_offset + shift)
+def reattach_markers(skeleton, rng, sd):
+    displacement = sd * rng.normal(size=skeleton.marker_offset.shape)
+    return replace(skeleton, marker_offset=skeleton.marker_offset + displacement)
 
 
-def test_sessions_share_bones_but_not_markers(rng):
+def test_sessions_share_bones_but_not_marker_offsets(rng):
     days = [linkage(rng, BRANCHED)]
-    days.append(put_on_again(days[0], rng, 0.01))
-    takes = [filmed(day, swung(rng, 6, 60, 0.6), rng) for day in days]
-    found = calibrate(off_by(days[0], rng, 0.01), takes)
+    days.append(reattach_markers(days[0], rng, 0.01))
+    takes = [record_take(day, random_rotations(rng, 6, 60, 0.6), rng) for day in days]
+    found = calibrate(perturb(days[0], rng, 0.01), takes)
     for day, skeleton in zip(days, found.skeletons, strict=True):
-        assert np.abs(distances(skeleton) - distances(day)).max() < 1e-5
+        assert np.abs(rigid_distances(skeleton) - rigid_distances(day)).max() < 1e-5
         assert (skeleton.offset == found.skeleton.offset).all()
     assert found.rms < 1e-6
 
 
-def test_takes_of_one_session_share_markers_too(rng):
+def test_takes_of_one_session_share_marker_offsets(rng):
     true = linkage(rng, BRANCHED)
-    takes = [filmed(true, swung(rng, 6, 40, 0.5), rng, noise=1e-3) for _ in range(2)]
+    takes = [
+        record_take(true, random_rotations(rng, 6, 40, 0.5), rng, noise=1e-3)
+        for _ in range(2)
+    ]
     options = CalibrateOptions(sessions=(7, 7))
-    found = calibrate(off_by(true, rng, 0.01), takes, options=options)
+    found = calibrate(perturb(true, rng, 0.01), takes, options=options)
     one, two = found.skeletons
     assert (one.marker_offset == two.marker_offset).all()
     assert found.marker_noise.shape == (1, len(true.marker_labels))
 
 
-def test_known_bones_are_kept_and_markers_put_in_their_places(rng):
+def test_known_bones_are_kept_and_marker_offsets_estimated(rng):
     true = linkage(rng, BRANCHED)
-    today = put_on_again(true, rng, 0.015)
-    take = filmed(today, swung(rng, 6, 60, 0.6), rng)
+    today = reattach_markers(true, rng, 0.015)
+    take = record_take(today, random_rotations(rng, 6, 60, 0.6), rng)
     found = calibrate(true, take, options=CalibrateOptions(keep_bones=True))
     assert (found.skeleton.offset == true.offset).all()
     assert found.rms < 1e-5
     wanted = np.linalg.norm(today.marker_offset, axis=1)[4:]
-    got = np.linalg.norm(found.skeleton.marker_offset, axis=1)[4:]
-    assert got == pytest.approx(wanted, abs=1e-4)
+    offset = np.linalg.norm(found.skeleton.marker_offset, axis=1)[4:]
+    assert offset == pytest.approx(wanted, abs=1e-4)
 
 
-def test_a_take_that_shows_nothing_is_left_out(rng):
+def test_a_take_without_markers_is_ignored(rng):
     true = linkage(rng)
-    take = filmed(true, swung(rng, 3, 60, 0.6), rng)
+    take = record_take(true, random_rotations(rng, 3, 60, 0.6), rng)
     empty = replace(take, points=np.full_like(take.points, np.nan))
-    found = calibrate(off_by(true, rng, 0.01), [take, empty])
+    found = calibrate(perturb(true, rng, 0.01), [take, empty])
     assert bones(found.skeleton) == pytest.approx(bones(true), abs=1e-6)
     assert len(found.skeletons) == 2
 
 
-# --- doubt ----------------------------------------------------------------------------
+# --- uncertainty ----------------------------------------------------------------------
 
 
-def test_an_exact_take_beside_one_at_rest_leaves_a_doubt(rng):
-    """Markers that fit to the last digit do not make joints known to it."""
+def test_exact_data_leave_a_standard_deviation(rng):
+    """Markers that fit to the last digit do not determine joints to the last digit."""
     true = linkage(rng, (-1, 0, 1))
     takes = [
-        filmed(true, swung(rng, 3, 60, 0.6, axes=own), rng)
-        for own in ((None, None, None), (None, 0.0 * Z, 0.0 * Z))
+        record_take(true, random_rotations(rng, 3, 60, 0.6, axes=axes), rng)
+        for axes in ((None, None, None), (None, 0.0 * Z, 0.0 * Z))
     ]
-    found = calibrate(off_by(true, rng, 0.01), takes)
+    found = calibrate(perturb(true, rng, 0.01), takes)
     assert found.skeleton.lengths[2] == pytest.approx(true.lengths[2], abs=1e-6)
     assert 1e-7 < found.skeleton.length_sd[2] < 1e-3
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_doubts_are_honest_where_noise_is_white():
+def test_standard_deviations_are_consistent_with_white_noise():
     z = []
     for seed in range(200):
         rng = np.random.default_rng(seed)
         true = linkage(rng)
         size = rng.uniform(0.3, 0.7)
-        take = filmed(true, swung(rng, 3, 40, size), rng, noise=MILLIMETRE)
-        found = calibrate(off_by(true, rng, 0.005), take).skeleton
+        take = record_take(
+            true, random_rotations(rng, 3, 40, size), rng, noise=MILLIMETRE
+        )
+        found = calibrate(perturb(true, rng, 0.005), take).skeleton
         z.append((found.lengths[2] - true.lengths[2]) / found.length_sd[2])
     assert 0.9 < np.sqrt(np.mean(np.square(z))) < 1.1
 
 
-def test_noise_is_told_from_what_moves_with_the_pose(rng):
+def test_white_noise_is_distinguished_from_soft_tissue(rng):
     true = linkage(rng, BRANCHED)
-    wxyz = swung(rng, 6, 300, 0.5)
-    noisy = filmed(true, wxyz, rng, noise=MILLIMETRE)
-    start = off_by(true, rng, 0.005)
-    slow = filmed(true, wxyz, rng)
+    wxyz = random_rotations(rng, 6, 300, 0.5)
+    noisy = record_take(true, wxyz, rng, noise=MILLIMETRE)
+    start = perturb(true, rng, 0.005)
+    slow = record_take(true, wxyz, rng)
     skin = np.sin(np.linspace(0, 9, 300)[:, None, None] + rng.normal(size=(1, 24, 3)))
     slow = replace(slow, points=slow.points + 2.0 * MILLIMETRE * skin)
     white, drifting = calibrate(start, noisy), calibrate(start, slow)
     assert white.white_share == 1.0
-    assert white.temper == 1.0
+    assert white.prior_weight == 1.0
     assert drifting.white_share < 0.05
-    assert drifting.temper > 70.0
+    assert drifting.prior_weight > 70.0
     assert "markers-drift" in codes(drifting)
     assert "markers-drift" not in codes(white)
 
 
-def test_each_marker_has_its_own_noise(rng):
+def test_the_noise_of_each_marker_is_estimated(rng):
     true = linkage(rng, (-1, 0, 1), markers=6)
-    take = filmed(true, swung(rng, 3, 80, 0.6), rng)
+    take = record_take(true, random_rotations(rng, 3, 80, 0.6), rng)
     sd = np.where(np.arange(18) % 6 == 0, 3e-3, 1e-3)
     noise = rng.normal(size=take.points.shape) * sd[:, None]
     found = calibrate(true, replace(take, points=take.points + noise))
@@ -248,10 +259,10 @@ def test_each_marker_has_its_own_noise(rng):
 
 def test_outliers_lose_their_weight(rng):
     true = linkage(rng, BRANCHED)
-    take = filmed(true, swung(rng, 6, 80, 0.6), rng, noise=MILLIMETRE)
+    take = record_take(true, random_rotations(rng, 6, 80, 0.6), rng, noise=MILLIMETRE)
     points = take.points.copy()
-    wild = rng.random(points.shape[:2]) < 0.02
-    points[wild] += rng.normal(size=(int(wild.sum()), 3)) * 0.3
+    outlier = rng.random(points.shape[:2]) < 0.02
+    points[outlier] += rng.normal(size=(int(outlier.sum()), 3)) * 0.3
     clean = calibrate(true, take).skeleton
     found = calibrate(true, replace(take, points=points)).skeleton
     assert np.abs(found.lengths - clean.lengths).max() < 1.0 * MILLIMETRE
@@ -268,29 +279,31 @@ def flat_linkage(rng):
     return replace(true, offset=flat)
 
 
-def slid(true, along):
-    """The same linkage, its joints elsewhere along their hinges."""
+def slide_joints(true, along):
+    """The same linkage with its joints moved along their hinge axes."""
     start = replace(true, offset=true.offset + np.outer([0.0, *along], Z))
-    shift = np.cumsum([0.0, *along])[true.marker_joint]
-    return replace(start, marker_offset=true.marker_offset - np.outer(shift, Z))
+    displacement = np.cumsum([0.0, *along])[true.marker_joint]
+    return replace(start, marker_offset=true.marker_offset - np.outer(displacement, Z))
 
 
-def test_a_joint_that_turns_about_one_axis_is_a_hinge(rng):
+def test_a_joint_that_rotates_about_one_axis_is_a_hinge(rng):
     true = flat_linkage(rng)
-    wxyz = swung(rng, 3, 60, 0.8, axes=(None, Z, Z))
-    take = filmed(true, wxyz, rng, noise=0.2 * MILLIMETRE)
-    # A start anywhere along the axes: the bone comes out as long as they are apart.
-    found = calibrate(slid(true, (0.1, -0.2)), take).skeleton
+    wxyz = random_rotations(rng, 3, 60, 0.8, axes=(None, Z, Z))
+    take = record_take(true, wxyz, rng, noise=0.2 * MILLIMETRE)
+    # Wherever the joints are along the axes, the bone is the distance of the axes.
+    found = calibrate(slide_joints(true, (0.1, -0.2)), take).skeleton
     assert found.lengths[2] == pytest.approx(0.3, abs=0.5 * MILLIMETRE)
 
 
-def test_a_hinge_is_one_after_its_markers_were_put_on_anew(rng):
+def test_a_hinge_is_detected_after_its_markers_were_reattached(rng):
     true = flat_linkage(rng)
     takes = [
-        filmed(day, swung(rng, 3, 60, 0.8, axes=(None, Z, Z)), rng, noise=2e-4)
-        for day in (true, put_on_again(true, rng, 0.005))
+        record_take(
+            day, random_rotations(rng, 3, 60, 0.8, axes=(None, Z, Z)), rng, noise=2e-4
+        )
+        for day in (true, reattach_markers(true, rng, 0.005))
     ]
-    found = calibrate(slid(true, (0.1, -0.2)), takes)
+    found = calibrate(slide_joints(true, (0.1, -0.2)), takes)
     assert codes(found).count("joint-open") == 2
     sd = float(found.skeleton.length_sd[2])
     assert sd < 0.5 * MILLIMETRE
@@ -298,38 +311,41 @@ def test_a_hinge_is_one_after_its_markers_were_put_on_anew(rng):
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_about_one_axis_today_and_another_tomorrow_is_a_ball(rng, order):
+def test_different_axes_in_different_sessions_are_a_ball(rng, order):
     true = linkage(rng, (-1, 0, 1))
     takes = [
-        filmed(true, swung(rng, 3, 60, 0.8, axes=(None, None, axis)), rng)
+        record_take(
+            true, random_rotations(rng, 3, 60, 0.8, axes=(None, None, axis)), rng
+        )
         for axis in np.eye(3)[:2]
     ]
-    found = calibrate(off_by(true, rng, 0.01), [takes[k] for k in order])
+    found = calibrate(perturb(true, rng, 0.01), [takes[k] for k in order])
     assert found.rms < 1e-6
     assert codes(found) == ["calibrated"]
 
 
 def test_the_order_of_takes_does_not_matter(rng):
-    """Neither for what a joint is nor for where: still, a hinge or a ball at first."""
+    """Whether a joint is immobile, a hinge or a ball in the first take."""
     true = linkage(rng, (-1, 0, 1))
     axes = [(None, 0.0 * Z, 0.0 * Z), (None, Z, Z), (None, None, None)]
     takes = [
-        filmed(true, swung(rng, 3, 60, 0.6, axes=own), rng, noise=2e-4) for own in axes
+        record_take(true, random_rotations(rng, 3, 60, 0.6, axes=axis), rng, noise=2e-4)
+        for axis in axes
     ]
-    start = off_by(true, rng, 0.01)
-    usual = calibrate(start, takes)
-    assert usual.skeleton.lengths[2] == pytest.approx(true.lengths[2], abs=1e-3)
-    assert "joint-open" not in codes(usual)
+    start = perturb(true, rng, 0.01)
+    expected = calibrate(start, takes)
+    assert expected.skeleton.lengths[2] == pytest.approx(true.lengths[2], abs=1e-3)
+    assert "joint-open" not in codes(expected)
     for order in permutations(range(3)):
         found = calibrate(start, [takes[k] for k in order])
-        assert (found.skeleton.offset == usual.skeleton.offset).all()
-        assert (found.marker_noise == usual.marker_noise[list(order)]).all()
+        assert (found.skeleton.offset == expected.skeleton.offset).all()
+        assert (found.marker_noise == expected.marker_noise[list(order)]).all()
         for skeleton, k in zip(found.skeletons, order, strict=True):
-            assert (skeleton.marker_offset == usual.skeletons[k].marker_offset).all()
-        assert found.findings == usual.findings
+            assert (skeleton.marker_offset == expected.skeletons[k].marker_offset).all()
+        assert found.findings == expected.findings
 
 
-def test_the_axis_of_a_known_hinge_is_refined(rng):
+def test_the_axis_of_a_known_hinge_is_estimated(rng):
     axis = np.array([0.0, 0.6, 0.8])
     true = linkage(rng, (-1, 0))
     true = replace(
@@ -337,12 +353,12 @@ def test_the_axis_of_a_known_hinge_is_refined(rng):
         kind=("root", "hinge"),
         axes=np.array([np.full((2, 3), np.nan), [axis, [np.nan] * 3]]),
     )
-    wxyz = swung(rng, 2, 60, 0.8, axes=(None, axis))
-    take = filmed(true, wxyz, rng)
+    wxyz = random_rotations(rng, 2, 60, 0.8, axes=(None, axis))
+    take = record_take(true, wxyz, rng)
     bent = geometry.rotation_exp(np.array([0.05, -0.04, 0.03])) @ axis
     start = replace(true, axes=np.array([true.axes[0], [bent, [np.nan] * 3]]))
     found = calibrate(start, take).skeleton
-    # At rest the axis is the same in parent and child: it turns neither.
+    # At rest the axis is the same in parent and child.
     T = found.rest()
     root = found.marker_offset[:4]
     fitted = geometry.kabsch(true.marker_offset[:4], root)[:3, :3] @ axis
@@ -354,19 +370,19 @@ def test_the_axis_of_a_known_hinge_is_refined(rng):
 # --- what cannot be calibrated --------------------------------------------------------
 
 
-def test_a_single_body_stays_as_it_was(rng):
+def test_a_single_body_is_not_calibrated(rng):
     true = linkage(rng, (-1,))
-    take = filmed(true, swung(rng, 1, 30, 0.5), rng)
+    take = record_take(true, random_rotations(rng, 1, 30, 0.5), rng)
     found = calibrate(true, take)
     assert found.skeleton is true
     assert codes(found) == ["not-calibrated"]
 
 
-def test_a_figure_that_never_moves_keeps_its_bones(rng):
+def test_an_immobile_skeleton_keeps_its_bones(rng):
     true = linkage(rng, BRANCHED)
     still = np.zeros((60, 6, 4))
     still[..., 0] = 1.0
-    take = filmed(true, still, rng, noise=0.1 * MILLIMETRE)
+    take = record_take(true, still, rng, noise=0.1 * MILLIMETRE)
     found = calibrate(true, take)
     assert np.isfinite(found.skeleton.offset).all()
     assert found.skeleton.lengths == pytest.approx(true.lengths, abs=2e-3)
@@ -374,7 +390,7 @@ def test_a_figure_that_never_moves_keeps_its_bones(rng):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_finite_in_is_finite_out(seed):
+def test_finite_data_give_finite_results(seed):
     rng = np.random.default_rng(seed)
     true = linkage(rng, BRANCHED, markers=int(rng.integers(1, 4)))
     take = Take(
@@ -387,35 +403,35 @@ def test_finite_in_is_finite_out(seed):
     assert np.isfinite(found.skeleton.marker_offset).all()
 
 
-def test_takes_are_needed(rng):
+def test_no_takes_are_an_error(rng):
     with pytest.raises(DataError, match="no takes"):
         calibrate(linkage(rng), [])
 
 
-def test_takes_of_something_else_are_refused(rng):
+def test_takes_of_other_markers_are_an_error(rng):
     other = Take(rate=50.0, points=np.zeros((20, 2, 3)), labels=("x", "y"))
     with pytest.raises(DataError, match="m0"):
         calibrate(linkage(rng), other)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"frames": 3}, {"independent": 0.0}, {"shoulders": "loose"}]
+    "wrong", [{"frames": 3}, {"effective_samples": 0.0}, {"shoulders": "loose"}]
 )
 def test_options_are_checked(wrong):
     with pytest.raises(OptionError, match=next(iter(wrong))):
         CalibrateOptions(**wrong)
 
 
-def test_one_session_per_take(rng):
+def test_sessions_must_name_one_per_take(rng):
     true = linkage(rng)
-    take = filmed(true, swung(rng, 3, 30, 0.5), rng)
+    take = record_take(true, random_rotations(rng, 3, 30, 0.5), rng)
     with pytest.raises(OptionError, match="sessions"):
         calibrate(true, take, options=CalibrateOptions(sessions=(0, 1)))
 
 
-def test_markers_that_are_never_seen_stay_where_they_were(rng):
+def test_markers_that_are_never_seen_keep_their_offsets(rng):
     true = linkage(rng)
-    take = filmed(true, swung(rng, 3, 60, 0.6), rng)
+    take = record_take(true, random_rotations(rng, 3, 60, 0.6), rng)
     points = take.points.copy()
     points[:, 5] = np.nan
     found = calibrate(true, replace(take, points=points))

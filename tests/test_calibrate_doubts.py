@@ -1,29 +1,29 @@
-"""Doubts of a person's bones are honest where skin moves, whatever the person does."""
+"""Standard deviations of a person's bones are consistent where soft tissue moves."""
 
 import numpy as np
 import pytest
 
 from marey import build_skeleton, fit_joints, segment, synth
 from marey.calibration import calibrate
-from marey.topology import named_tree
+from marey.topology import tree_from_parents
 
-# Not upper arms: those of `synth.human` are 15 % longer than people's, three standard
-# deviations of what is known of people beforehand.
+# Not upper arms: those of `synth.human` are 15 % longer than people's, which is three
+# standard deviations of the prior.
 BONES = [
     side + bone for bone in ("LowerLeg", "Foot", "Hand") for side in ("Left", "Right")
 ]
 MOTIONS = ("walk", "kick_punch", "exercise", "circle", "swing")
 
 
-def started(take):
+def initial_skeleton(take):
     bodies = segment(take)
     joints = fit_joints(bodies)
-    tree = named_tree(bodies.parents, bodies.names, joints)
+    tree = tree_from_parents(bodies.parents, bodies.names, joints)
     return build_skeleton(bodies, joints, tree)
 
 
-def drawn(seed, motion, skin):
-    """A person of some stature in a short take, and how its bones come out."""
+def calibrate_random_person(seed, motion, soft_tissue):
+    """The true skeleton of a person in a short take, and its calibration."""
     rng = np.random.default_rng(seed)
     figure = synth.human(rng.uniform(1.5, 2.0), seed=seed)
     take = figure.record(
@@ -32,14 +32,14 @@ def drawn(seed, motion, skin):
         rate=60.0,
         markers=("sparse41", "set53")[seed % 2],
         noise=5e-4,
-        soft_tissue=skin,
+        soft_tissue=soft_tissue,
         seed=seed,
     )
-    return figure.skeleton, calibrate(started(take), take)
+    return figure.skeleton, calibrate(initial_skeleton(take), take)
 
 
-def scores(found, true):
-    """Errors of bones over the standard deviations told for them."""
+def z_scores(found, true):
+    """Errors of bones over their standard deviations."""
     return [
         (found.lengths[found.index(name)] - true.lengths[true.index(name)])
         / found.length_sd[found.index(name)]
@@ -48,20 +48,22 @@ def scores(found, true):
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("skin", [0.003, 0.010])
-def test_doubts_are_honest_where_skin_moves(skin):
-    """As those of 200 draws are, see `benchmarks/calibrate.py`."""
+@pytest.mark.parametrize("soft_tissue", [0.003, 0.010])
+def test_standard_deviations_are_consistent_with_soft_tissue(soft_tissue):
+    """`benchmarks/calibrate.py` does the same with 200 people."""
     z = []
     for seed in range(10):
-        true, found = drawn(seed, MOTIONS[seed % len(MOTIONS)], skin)
-        z += scores(found.skeleton, true)
+        true, found = calibrate_random_person(
+            seed, MOTIONS[seed % len(MOTIONS)], soft_tissue
+        )
+        z += z_scores(found.skeleton, true)
     assert 0.8 < np.sqrt(np.mean(np.square(z))) < 1.5
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_skin_is_told_from_noise_where_one_joint_moves_at_a_time():
-    """Most markers show noise most of the time; those that move tell the joints."""
-    _, moving = drawn(2, "exercise", 0.010)
-    _, firm = drawn(2, "exercise", 0.0)
-    assert moving.white_share < 0.6
-    assert firm.white_share == 1.0
+def test_soft_tissue_is_distinguished_from_noise_if_one_joint_moves_at_a_time():
+    """Most markers show only noise; those that move determine the joints."""
+    _, soft = calibrate_random_person(2, "exercise", 0.010)
+    _, rigid = calibrate_random_person(2, "exercise", 0.0)
+    assert soft.white_share < 0.6
+    assert rigid.white_share == 1.0

@@ -1,21 +1,29 @@
-"""The parts of calibration: kernels against plain loops, rows, landmarks, frames."""
+"""Parts of the calibration: kernels against plain loops, priors, landmarks, frames."""
 
 import time
+from dataclasses import replace
 
 import naive
 import numpy as np
 import pytest
 
-from marey.calibration.init.poses import chosen_frames
-from marey.calibration.init.reference_frame import without_gaps
-from marey.calibration.landmarks import landmarks_of
-from marey.calibration.noise_model import pairs_of
-from marey.calibration.parallel import side_by_side
-from marey.calibration.priors import Lengths, Prior, Rows
-from marey.calibration.solver.cholesky_kernel import eliminate, restore
-from marey.calibration.solver.pose_kernel import costs
-from marey.calibration.solver.schur_kernel import followed, reduced
-from marey.calibration.unknowns import HINGE, SQUARE, Axis, Figure, Shape, figure_of
+from marey.anatomy.landmarks import find_landmarks
+from marey.calibration.init.poses import sample_frames
+from marey.calibration.init.reference_frame import fill_occlusions
+from marey.calibration.model import (
+    AxisConstraint,
+    Estimate,
+    FramePoses,
+    KinematicModel,
+    ModelParameters,
+    model_from_names,
+)
+from marey.calibration.noise_model import sample_frame_pairs
+from marey.calibration.parallel import map_in_threads
+from marey.calibration.priors import LengthPrior, Prior
+from marey.calibration.solver.cholesky_kernel import back_substitute, eliminate
+from marey.calibration.solver.levenberg_marquardt import residuals
+from marey.calibration.solver.schur_kernel import eliminate_poses, step_poses
 from marey.numerics import geometry
 
 PARENT = np.array([-1, 0, 1, 2, 1, 0, 5])
@@ -23,171 +31,174 @@ SEGMENT = np.sort([*np.repeat(np.arange(7), 2), 0, 3])
 N, FRAMES = len(PARENT), 3
 
 
-class Case:
-    """A figure in any shape and pose, some markers unseen."""
+class RandomModel:
+    """A model with random parameters and poses, some markers occluded."""
 
     def __init__(self, rng):
         n_markers = len(SEGMENT)
-        self.figure = Figure(
+        self.model = KinematicModel(
             tuple("abcdefg"),
             PARENT,
             tuple(map(str, range(n_markers))),
             SEGMENT,
-            (Axis(2, HINGE, 0.1), Axis(6, SQUARE, 0.2)),
+            (AxisConstraint(2, "hinge", 0.1), AxisConstraint(6, "universal", 0.2)),
         )
-        self.shape = Shape(
-            o=rng.normal(size=(N, 3)),
-            m=rng.normal(size=(1, n_markers, 3)),
-            a=rng.normal(size=(2, 3)),
-            b=rng.normal(size=(2, 3)),
-            noise=rng.uniform(0.3, 0.6, size=(1, n_markers)),
-            usual=geometry.rotation_exp(rng.normal(size=(N, 3))),
+        self.columns = self.model.columns
+        self.parameters = ModelParameters(
+            model=self.model,
+            joint_offset=rng.normal(size=(N, 3)),
+            marker_offset=rng.normal(size=(1, n_markers, 3)),
+            axis_in_parent=rng.normal(size=(2, 3)),
+            axis_in_child=rng.normal(size=(2, 3)),
+            marker_noise=rng.uniform(0.3, 0.6, size=(1, n_markers)),
+            mean_rotation=geometry.rotation_exp(rng.normal(size=(N, 3))),
         )
         self.t = rng.normal(size=(FRAMES, 3))
         self.R = geometry.rotation_exp(rng.normal(size=(FRAMES, N, 3)))
-        self.y = rng.normal(size=(FRAMES, n_markers, 3))
-        self.y[1, [2, 7]] = np.nan
+        self.points = rng.normal(size=(FRAMES, n_markers, 3))
+        self.points[1, [2, 7]] = np.nan
 
-    def places(self):
-        """Where the markers are."""
-        rows = [self.rests(f, np.zeros(3 + 3 * N), self.still) for f in range(FRAMES)]
-        left = np.array([frame[: len(SEGMENT)] for frame in rows])
-        return np.nan_to_num(self.y) - left
-
-    @property
-    def still(self):
-        return np.zeros(self.figure.columns.count)
+    def predicted_points(self):
+        """Positions of the markers according to the model."""
+        rows = [self.naive_residuals(f, np.zeros(3 + 3 * N)) for f in range(FRAMES)]
+        residual = np.array([frame[: len(SEGMENT)] for frame in rows])
+        return np.nan_to_num(self.points) - residual
 
     @property
-    def problem(self):
-        return self.figure.tree, self.shape.of(0), self.y, self.t, self.R
+    def kernel_arguments(self):
+        parameters = self.parameters.for_kernel(0)
+        return self.model.tables, parameters, self.points, self.t, self.R
 
-    def equations(self):
-        n = self.figure.columns.count
-        A, b, leverage = np.empty((n, n)), np.empty(n), np.empty(self.y.shape[:2])
-        cost = reduced(*self.problem, 0.0, A, b, leverage)
+    def residuals(self, t=None, R=None):
+        poses = FramePoses(
+            self.points, self.t if t is None else t, self.R if R is None else R
+        )
+        return residuals(Estimate(self.parameters, (poses,)))[0]
+
+    def reduced_equations(self):
+        n = self.columns.count
+        A, b, leverage = np.empty((n, n)), np.empty(n), np.empty(self.points.shape[:2])
+        cost = eliminate_poses(*self.kernel_arguments, 0.0, A, b, leverage)
         return np.tril(A) + np.tril(A, -1).T, b, leverage, cost
 
-    def rests(self, frame, dq, dp):
-        moved = self.shape.moved(self.figure.columns, dp[None], 0.0)
-        turn = [naive.rotation(w) for w in dq[3:].reshape(N, 3)]
-        R = [w @ R for w, R in zip(turn, self.R[frame], strict=True)]
-        axes = [(x.child, x.kind == HINGE, x.sd**-2) for x in self.figure.axes]
-        shape = (moved.o, moved.m[0], moved.a, moved.b)
-        pose = (self.t[frame] + dq[:3], R)
-        y = np.nan_to_num(self.y[frame])
-        return naive.bundle_rests(PARENT, SEGMENT, axes, y, pose, shape)
+    def naive_residuals(self, frame, pose_step, parameter_step=None):
+        if parameter_step is None:
+            parameter_step = np.zeros(self.columns.count)
+        moved = self.parameters.add_step(parameter_step[None], 0.0)
+        step = [naive.rotation(w) for w in pose_step[3:].reshape(N, 3)]
+        R = [w @ R for w, R in zip(step, self.R[frame], strict=True)]
+        axes = [(x.child, x.kind == "hinge", x.sd**-2) for x in self.model.axes]
+        parameters = (
+            moved.joint_offset,
+            moved.marker_offset[0],
+            moved.axis_in_parent,
+            moved.axis_in_child,
+        )
+        pose = (self.t[frame] + pose_step[:3], R)
+        points = np.nan_to_num(self.points[frame])
+        return naive.bundle_rests(PARENT, SEGMENT, axes, points, pose, parameters)
 
-    def weights(self):
-        rest, weight = np.empty_like(self.y), np.empty(self.y.shape[:2])
-        costs(*self.problem, rest, weight)
-        ones = np.ones(3 + 1)
-        return [np.r_[np.repeat(np.sqrt(w), 3), ones] for w in weight]
-
-    def naive(self):
+    def naive_equations(self):
+        weights = [
+            np.r_[np.repeat(np.sqrt(w), 3), np.ones(3 + 1)]
+            for w in self.residuals().weight
+        ]
+        mean = self.parameters.mean_rotation
         return naive.bundle_equations(
             range(FRAMES),
-            self.rests,
-            self.weights(),
-            lambda f: naive.calm_equations(PARENT, self.R[f], self.shape.usual, 1.0),
+            self.naive_residuals,
+            weights,
+            lambda f: naive.calm_equations(PARENT, self.R[f], mean, 1.0),
             3 + 3 * N,
-            self.figure.columns.count,
+            self.columns.count,
         )
 
 
-def test_equations_are_those_of_plain_loops(rng):
-    case = Case(rng)
-    A, b, _, _ = case.equations()
-    wanted_A, wanted_b = case.naive()
+def test_schur_complement_is_that_of_plain_loops(rng):
+    case = RandomModel(rng)
+    A, b, _, _ = case.reduced_equations()
+    wanted_A, wanted_b = case.naive_equations()
     assert pytest.approx(wanted_A, abs=1e-6) == A
     assert b == pytest.approx(wanted_b, abs=1e-5)
 
 
-def test_a_step_of_the_poses_is_the_slope_of_the_cost(rng):
-    """Poses that follow no step of the shape go straight downhill, all of the way."""
-    case = Case(rng)
+def test_a_damped_step_of_the_poses_lowers_the_cost(rng):
+    case = RandomModel(rng)
     t, R = np.empty_like(case.t), np.empty_like(case.R)
-    room = np.empty_like(case.y), np.empty(case.y.shape[:2])
-    before = costs(*case.problem, *room)
-    followed(*case.problem, 1e3, case.still, t, R)
-    tree, shape, y, _, _ = case.problem
-    assert costs(tree, shape, y, t, R, *room) < before
+    step_poses(*case.kernel_arguments, 1e3, np.zeros(case.columns.count), t, R)
+    assert case.residuals(t, R).cost < case.residuals().cost
 
 
-def test_leverages_add_up_to_the_freedoms_of_the_poses(rng):
-    case = Case(rng)
-    # Markers this exact leave axes and usual turns nothing to say.
-    case.shape.noise[:] = 1e-4
-    case.y = case.places()
-    free = case.equations()[2].sum(axis=1)
-    assert free == pytest.approx(np.full(FRAMES, 3 + 3 * N), abs=1e-3)
+def test_leverages_add_up_to_the_degrees_of_freedom_of_the_poses(rng):
+    case = RandomModel(rng)
+    # Markers this accurate leave axis constraints and mean rotations no influence.
+    case.parameters.marker_noise[:] = 1e-4
+    case.points = case.predicted_points()
+    total = case.reduced_equations()[2].sum(axis=1)
+    assert total == pytest.approx(np.full(FRAMES, 3 + 3 * N), abs=1e-3)
 
 
-def test_unseen_markers_cost_nothing(rng):
-    case = Case(rng)
-    leverage = case.equations()[2]
+def test_occluded_markers_cost_nothing(rng):
+    case = RandomModel(rng)
+    _, _, leverage, cost = case.reduced_equations()
     assert (leverage[1, [2, 7]] == 0.0).all()
-    assert np.isfinite(case.equations()[3])
+    assert np.isfinite(cost)
 
 
-# --- what is known beforehand ---------------------------------------------------------
+# --- priors ---------------------------------------------------------------------------
 
 
-def test_slopes_of_bent_rows_are_their_differences(rng):
-    case = Case(rng)
-    rows = Rows(case.figure)
-    rows.lengths += [
-        Lengths(2, 3, 0.0, 0.1),
-        Lengths(4, -1, 0.3, 0.2),
-        Lengths(1, 5, 0.1, 0.05, apart=True),
+def test_the_jacobian_of_nonlinear_priors_is_their_finite_difference(rng):
+    case = RandomModel(rng)
+    prior = Prior(case.model)
+    prior.lengths += [
+        LengthPrior(2, 3, 0.0, 0.1),
+        LengthPrior(4, -1, 0.3, 0.2),
+        LengthPrior(1, 5, 0.1, 0.05, is_distance=True),
     ]
-    prior = Prior.of(rows, 1)
-    columns = case.figure.columns
-    left, slope = prior.bent(case.shape)
-    for x in range(columns.count + 1):
-        step = np.zeros((1, columns.count + 1))
+    residual, jacobian = prior.nonlinear_rows(case.parameters)
+    for x in range(case.columns.count + 1):
+        step = np.zeros((1, case.columns.count + 1))
         step[0, x] = 1e-6
-        more = case.shape.moved(columns, step[:, :-1], step[0, -1])
-        less = case.shape.moved(columns, -step[:, :-1], -step[0, -1])
-        found = (prior.bent(less)[0] - prior.bent(more)[0]) / 2e-6
-        assert slope[:, x] == pytest.approx(found, abs=1e-6)
-    assert len(left) == 3 + 4 + 1
+        more, less = (
+            case.parameters.add_step(sign * step[:, :-1], sign * step[0, -1])
+            for sign in (1.0, -1.0)
+        )
+        difference = prior.nonlinear_rows(less)[0] - prior.nonlinear_rows(more)[0]
+        assert jacobian[:, x] == pytest.approx(difference / 2e-6, abs=1e-6)
+    assert len(residual) == 3 + 4 + 1
 
 
-def test_the_cost_of_rows_is_that_of_their_equations(rng):
-    case = Case(rng)
-    rows = Rows(case.figure)
-    rows.hold_axes(case.shape.m[0])
-    rows.mirrored(1, 5, 0.1)
-    rows.joint_near(2, [3, 4], np.array([0.1, 0.2, 0.3]), 0.05)
-    rows.marker_at(2, np.zeros(3), 0.3)
-    rows.axis_along(0, np.eye(3)[0], np.eye(3)[1], 0.5)
-    prior = Prior.of(rows, 1)
-    A, b, cost = prior.equations(case.shape, 0, 7.0)
-    bent = 7.0 * np.sum(prior.bent(case.shape)[0] ** 2)
-    assert prior.cost(case.shape, 7.0) == pytest.approx(cost + bent)
+def test_the_cost_of_priors_is_that_of_their_equations(rng):
+    case = RandomModel(rng)
+    prior = Prior(case.model)
+    prior.add_gauge_constraints(case.parameters.marker_offset[0])
+    prior.add_mirror_prior(1, 5, 0.1)
+    prior.add_landmark_prior(2, [3, 4], np.array([0.1, 0.2, 0.3]), 0.05)
+    prior.add_marker_priors(rng.normal(size=(len(SEGMENT), 3)), 0.3)
+    prior.add_axis_prior(0, case.parameters, 0.5)
+    A, b, cost = prior.linear_equations(case.parameters, 0, 7.0)
+    nonlinear = 7.0 * np.sum(prior.nonlinear_rows(case.parameters)[0] ** 2)
+    assert prior.cost(case.parameters, 7.0) == pytest.approx(cost + nonlinear)
     step = 1e-3 * rng.normal(size=(1, len(b)))
-    moved = case.shape.moved(case.figure.columns, step, 0.0)
-    # Linear rows: the cost after a step is known exactly.
+    moved = case.parameters.add_step(step, 0.0)
+    # For linear rows the cost after a step is known exactly.
     after = cost - 2.0 * step[0] @ b + step[0] @ A @ step[0]
-    assert prior.equations(moved, 0, 7.0)[2] == pytest.approx(after)
+    assert prior.linear_equations(moved, 0, 7.0)[2] == pytest.approx(after)
 
 
-def test_turning_a_segment_against_its_axes_is_held(rng):
-    case = Case(rng)
-    rows = Rows(case.figure)
-    rows.hold_axes(case.shape.m[0])
-    prior = Prior.of(rows, 1)
-    assert prior.equations(case.shape, 0, 1.0)[2] == pytest.approx(0.0, abs=1e-12)
+def test_gauge_constraints_forbid_the_rotation_of_a_segment_in_its_axes(rng):
+    case = RandomModel(rng)
+    prior = Prior(case.model)
+    m = case.parameters.marker_offset
+    prior.add_gauge_constraints(m[0])
+    _, _, cost = prior.linear_equations(case.parameters, 0, 1.0)
+    assert cost == pytest.approx(0.0, abs=1e-12)
     R = geometry.rotation_exp(np.array([0.0, 0.1, 0.0]))
-    m = case.shape.m.copy()
-    m[0, SEGMENT == 3] = m[0, SEGMENT == 3] @ R.T
-    turned = Shape(*(getattr(case.shape, f) for f in ("o",)), m, *_rest(case.shape))
-    assert prior.equations(turned, 0, 1.0)[2] > 1.0
-
-
-def _rest(shape):
-    return shape.a, shape.b, shape.noise, shape.usual
+    rotated = m.copy()
+    rotated[0, SEGMENT == 3] = m[0, SEGMENT == 3] @ R.T
+    parameters = replace(case.parameters, marker_offset=rotated)
+    assert prior.linear_equations(parameters, 0, 1.0)[2] > 1.0
 
 
 # --- landmarks ------------------------------------------------------------------------
@@ -208,9 +219,8 @@ def _rest(shape):
         ("RFAradius", "RightLowerArm", ("Right", "wrist_outer")),
     ],
 )
-def test_labels_mark_landmarks(label, segment, meaning):
-    figure = figure_of({"Hips": "", segment: "Hips"} | {"Hips": ""}, [(label, segment)])
-    assert dict(landmarks_of(figure).of) == {meaning: (0,)}
+def test_labels_name_landmarks(label, segment, meaning):
+    assert find_landmarks([label], [segment]).markers == {meaning: (0,)}
 
 
 @pytest.mark.parametrize(
@@ -222,86 +232,100 @@ def test_labels_mark_landmarks(label, segment, meaning):
         ("", "Hips"),
     ],
 )
-def test_other_labels_do_not(label, segment):
-    figure = figure_of({"Hips": "", segment: "Hips"} | {"Hips": ""}, [(label, segment)])
-    assert not landmarks_of(figure).of
+def test_labels_of_other_markers_name_no_landmark(label, segment):
+    assert not find_landmarks([label], [segment]).markers
+
+
+def test_a_model_from_names_is_sorted_depth_first():
+    parents = {"a": "", "c": "a", "b": "a", "d": "c"}
+    model = model_from_names(parents, [("p", "b"), ("q", "d"), ("r", "a")])
+    assert model.names == ("a", "c", "d", "b")
+    assert model.parent.tolist() == [-1, 0, 1, 0]
+    assert model.labels == ("r", "q", "p")
+    assert model.marker_segment_names == ["a", "d", "b"]
 
 
 # --- frames ---------------------------------------------------------------------------
 
 
-def test_frames_are_chosen_evenly_among_those_well_seen():
+def test_frames_are_sampled_evenly_among_those_well_seen():
     points = np.zeros((100, 4, 3))
     points[:50, 1:] = np.nan
-    frames = chosen_frames(points, 10)
+    frames = sample_frames(points, 10)
     assert frames[0] == 50
     assert frames[-1] == 99
     assert len(frames) == 10
     assert np.ptp(np.diff(frames)) <= 1
 
 
-def test_few_frames_are_all_taken():
-    assert chosen_frames(np.zeros((7, 2, 3)), 80).tolist() == list(range(7))
+def test_few_frames_are_all_sampled():
+    assert sample_frames(np.zeros((7, 2, 3)), 80).tolist() == list(range(7))
 
 
-def test_pairs_are_neighbouring_frames_from_all_of_a_take():
+def test_frame_pairs_are_consecutive_and_from_the_whole_take():
     points = np.arange(200.0)[:, None, None] * np.ones((1, 2, 3))
-    frames = pairs_of(points)[:, :, 0, 0]
+    frames = sample_frame_pairs(points)[:, :, 0, 0]
     assert (np.diff(frames, axis=1) == 1.0).all()
     assert frames[0, 0] == 0.0
     assert frames[-1, 1] == 199.0
     assert np.ptp(np.diff(frames[:, 0])) <= 1.0
 
 
-def test_pairs_show_half_of_the_markers():
+def test_frame_pairs_show_half_of_the_markers():
     points = np.zeros((50, 4, 3))
     points[10:, :3] = np.nan
-    assert len(pairs_of(points)) == 9
-    assert pairs_of(points[11:]).shape == (0, 2, 4, 3)
-    assert pairs_of(points[:1]).shape == (0, 2, 4, 3)
+    assert len(sample_frame_pairs(points)) == 9
+    assert sample_frame_pairs(points[11:]).shape == (0, 2, 4, 3)
+    assert sample_frame_pairs(points[:1]).shape == (0, 2, 4, 3)
 
 
-def test_a_marker_unseen_in_a_frame_is_carried_by_its_neighbours(rng):
-    figure = Figure(("a",), np.array([-1]), tuple("pqrst"), np.zeros(5, dtype=int))
-    shape = rng.normal(size=(5, 3))
+def test_an_occluded_marker_is_predicted_from_its_neighbours(rng):
+    model = KinematicModel(
+        ("a",), np.array([-1]), tuple("pqrst"), np.zeros(5, dtype=int)
+    )
+    offsets = rng.normal(size=(5, 3))
     T = geometry.transform(
         geometry.rotation_exp(rng.normal(size=(9, 3))), rng.normal(size=(9, 3))
     )
-    points = geometry.apply(T[:, None], shape[None])
-    hidden = points.copy()
-    hidden[4, 2] = np.nan
-    assert without_gaps(figure, hidden, 4) == pytest.approx(points[4])
-    hidden[:, 2] = np.nan
-    assert np.isnan(without_gaps(figure, hidden, 4)[2]).all()
+    points = geometry.apply(T[:, None], offsets[None])
+    occluded = points.copy()
+    occluded[4, 2] = np.nan
+    assert fill_occlusions(model, occluded, 4) == pytest.approx(points[4])
+    occluded[:, 2] = np.nan
+    assert np.isnan(fill_occlusions(model, occluded, 4)[2]).all()
+
+
+# --- linear algebra -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("count", "more"), [(1, 0), (0, 3), (7, 4), (60, 25)])
-def test_unknowns_that_are_eliminated_and_restored_solve_the_whole(rng, count, more):
+def test_elimination_and_back_substitution_solve_the_whole_system(rng, count, more):
     square = rng.normal(size=(count + more, count + more + 3))
     A, b = square @ square.T, rng.normal(size=count + more)
     H, g = A.copy(), b.copy()
     assert eliminate(H, g, count)
     L = np.linalg.cholesky(A)[:count, :count]
     np.testing.assert_allclose(np.tril(H[:count, :count]), L, atol=1e-9)
-    tie = A[:count, count:]
-    left = A[count:, count:] - tie.T @ np.linalg.solve(A[:count, :count], tie)
-    np.testing.assert_allclose(H[count:, count:], left, atol=1e-9)
-    rest = np.linalg.solve(H[count:, count:], g[count:])
-    x = np.concatenate([restore(H, g, rest, count), rest])
+    coupling = A[:count, count:]
+    solved = np.linalg.solve(A[:count, :count], coupling)
+    schur_complement = A[count:, count:] - coupling.T @ solved
+    np.testing.assert_allclose(H[count:, count:], schur_complement, atol=1e-9)
+    y = np.linalg.solve(H[count:, count:], g[count:])
+    x = np.concatenate([back_substitute(H, g, y, count), y])
     np.testing.assert_allclose(A @ x, b, atol=1e-7)
 
 
-def test_what_is_not_positive_is_not_eliminated():
+def test_a_block_that_is_not_positive_definite_is_not_eliminated():
     assert not eliminate(np.diag([1.0, 0.0]), np.ones(2), 2)
     assert not eliminate(np.diag([1.0, np.nan]), np.ones(2), 2)
 
 
-def test_jobs_side_by_side_come_back_in_their_order():
+def test_results_of_threads_come_in_the_order_of_the_items():
     def slow(k):
         time.sleep(0.02 * (5 - k))
         return k
 
-    assert side_by_side(slow, range(5)) == (0, 1, 2, 3, 4)
-    assert side_by_side(str, [7]) == ("7",)
+    assert map_in_threads(slow, range(5)) == (0, 1, 2, 3, 4)
+    assert map_in_threads(str, [7]) == ("7",)
     with pytest.raises(ZeroDivisionError):
-        side_by_side(lambda k: 1 // k, [1, 0])
+        map_in_threads(lambda k: 1 // k, [1, 0])

@@ -1,4 +1,4 @@
-"""Calibration of people: landmarks, shoulders, sets, and bones nearer to the truth."""
+"""Calibration of people: landmarks, shoulders, and the errors of bones."""
 
 from dataclasses import replace
 
@@ -10,32 +10,32 @@ from marey import build_skeleton, fit_joints, segment, synth
 from marey.calibration import CalibrateOptions, calibrate
 from marey.numerics import geometry
 from marey.take import Take
-from marey.topology import named_tree
+from marey.topology import tree_from_parents
 
 BONES = ("LowerLeg", "Foot", "LowerArm", "Hand")
 MILLIMETRE = 1e-3
 
 
-def started(take):
-    """The skeleton that the stages before give."""
+def initial_skeleton(take):
+    """The skeleton of the stages before the calibration."""
     bodies = segment(take)
     joints = fit_joints(bodies)
     return build_skeleton(
-        bodies, joints, named_tree(bodies.parents, bodies.names, joints)
+        bodies, joints, tree_from_parents(bodies.parents, bodies.names, joints)
     )
 
 
 def errors(found, true, names=BONES):
-    """Differences of bone lengths and of the distance of the hips, in metres."""
+    """Errors of bone lengths and of the distance of the hips, in metres."""
     sides = [side + name for name in names for side in ("Left", "Right")]
     bones = [found.lengths[found.index(n)] - true.lengths[true.index(n)] for n in sides]
-    return np.array([*bones, _hips(found) - _hips(true)])
+    return np.array([*bones, hip_distance(found) - hip_distance(true)])
 
 
-def _hips(skeleton):
-    place = skeleton.rest()[:, :3, 3]
+def hip_distance(skeleton):
+    position = skeleton.rest()[:, :3, 3]
     left, right = (skeleton.index(f"{side}UpperLeg") for side in ("Left", "Right"))
-    return np.linalg.norm(place[left] - place[right])
+    return np.linalg.norm(position[left] - position[right])
 
 
 def rms(values):
@@ -44,17 +44,17 @@ def rms(values):
 
 @pytest.fixture(scope="module")
 def walker():
-    """A person walking, a millimetre of noise, nothing else."""
+    """A person walking, with white noise only."""
     figure = synth.human(1.8, seed=3)
     take = figure.record(
         "walk", seconds=4.0, rate=60.0, markers="sparse41", noise=5e-4, seed=3
     )
-    return figure, take, started(take)
+    return figure, take, initial_skeleton(take)
 
 
 @pytest.fixture(scope="module")
-def fleshy():
-    """The same with skin that slides by a centimetre."""
+def soft_walker():
+    """A person walking, with soft-tissue artefact of a centimetre."""
     figure = synth.human(1.7, seed=4)
     take = figure.record(
         "walk",
@@ -65,75 +65,79 @@ def fleshy():
         soft_tissue=0.010,
         seed=4,
     )
-    start = started(take)
+    start = initial_skeleton(take)
     return figure, take, start, calibrate(start, take)
 
 
-def test_bones_are_known_to_millimetres_where_skin_does_not_move(walker):
+def test_bones_are_exact_to_millimetres_without_soft_tissue(walker):
     figure, take, start = walker
     found = calibrate(start, take)
     assert rms(errors(found.skeleton, figure.skeleton)) < 3.0 * MILLIMETRE
     assert found.white_share == 1.0
 
 
-def test_bones_come_nearer_to_the_truth_where_it_does(fleshy):
-    figure, _, start, found = fleshy
+def test_calibration_halves_the_errors_of_bones_with_soft_tissue(soft_walker):
+    figure, _, start, found = soft_walker
     before = rms(errors(start, figure.skeleton))
     after = rms(errors(found.skeleton, figure.skeleton))
     assert after < 0.5 * before
     assert found.white_share < 0.3
 
 
-def test_legs_lie_within_their_doubts(fleshy):
-    figure, found = fleshy[0], fleshy[-1].skeleton
+def test_leg_lengths_are_within_three_standard_deviations(soft_walker):
+    figure, found = soft_walker[0], soft_walker[-1].skeleton
     for name in ("LeftLowerLeg", "RightLowerLeg", "LeftFoot", "RightFoot"):
-        off = found.lengths[found.index(name)]
-        off -= figure.skeleton.lengths[figure.skeleton.index(name)]
-        assert abs(off) < 3.0 * found.length_sd[found.index(name)]
+        error = found.lengths[found.index(name)]
+        error -= figure.skeleton.lengths[figure.skeleton.index(name)]
+        assert abs(error) < 3.0 * found.length_sd[found.index(name)]
 
 
-def test_a_person_stands_in_a_t_pose_on_the_ground(fleshy):
-    found = fleshy[-1].skeleton
-    place = found.rest()[:, :3, 3]
+def test_a_person_rests_in_a_t_pose_on_the_ground(soft_walker):
+    found = soft_walker[-1].skeleton
+    position = found.rest()[:, :3, 3]
 
-    def way(name):
+    def direction(name):
         return found.offset[found.index(name)] / found.lengths[found.index(name)]
 
-    assert way("LeftLowerArm") == pytest.approx([0, 1, 0], abs=1e-9)
-    assert way("RightHand") == pytest.approx([0, -1, 0], abs=1e-9)
-    assert way("LeftFoot") == pytest.approx([0, 0, -1], abs=1e-9)
-    markers = place[found.marker_joint] + found.marker_offset
-    assert min(place[:, 2].min(), markers[:, 2].min()) == pytest.approx(0.0, abs=1e-9)
+    assert direction("LeftLowerArm") == pytest.approx([0, 1, 0], abs=1e-9)
+    assert direction("RightHand") == pytest.approx([0, -1, 0], abs=1e-9)
+    assert direction("LeftFoot") == pytest.approx([0, 0, -1], abs=1e-9)
+    markers = position[found.marker_joint] + found.marker_offset
+    assert min(position[:, 2].min(), markers[:, 2].min()) == pytest.approx(
+        0.0, abs=1e-9
+    )
     assert found.offset[0, :2] == pytest.approx([0.0, 0.0], abs=1e-12)
-    hung = found.offset[found.parent == 0]
-    assert hung.mean(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
+    children = found.offset[found.parent == 0]
+    assert children.mean(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
 
 
-@pytest.mark.parametrize("turn", [[0, 0, 2.0], [1.5707963, 0, 0], [0, 3.14159265, 0]])
-def test_which_way_is_up_does_not_matter(fleshy, turn):
-    _, take, start, found = fleshy
-    R = geometry.rotation_exp(np.array(turn, dtype=float))
+@pytest.mark.parametrize(
+    "rotation", [[0, 0, 2.0], [1.5707963, 0, 0], [0, 3.14159265, 0]]
+)
+def test_the_vertical_direction_does_not_matter(soft_walker, rotation):
+    _, take, start, found = soft_walker
+    R = geometry.rotation_exp(np.array(rotation, dtype=float))
     T = geometry.transform(R, np.array([3.0, -2.0, 1.0]))
     moved = replace(take, points=geometry.apply(T, take.points))
     one, two = found.skeleton, calibrate(start, moved).skeleton
     assert two.lengths == pytest.approx(one.lengths, abs=1e-4)
 
 
-def test_the_start_hardly_matters(fleshy):
-    _, take, start, found = fleshy
+def test_the_initial_skeleton_hardly_matters(soft_walker):
+    _, take, start, found = soft_walker
     rng = np.random.default_rng(1)
-    spoilt = replace(
+    perturbed = replace(
         start,
         offset=start.offset + 0.05 * rng.normal(size=start.offset.shape),
         marker_offset=start.marker_offset
         + 0.02 * rng.normal(size=start.marker_offset.shape),
     )
-    one, two = found.skeleton, calibrate(spoilt, take).skeleton
+    one, two = found.skeleton, calibrate(perturbed, take).skeleton
     assert rms(errors(two, one)) < 0.5 * MILLIMETRE
 
 
-def test_shoulders_are_as_asked(fleshy):
-    _, take, start, _ = fleshy
+def test_shoulders_follow_the_option(soft_walker):
+    _, take, start, _ = soft_walker
     moving = calibrate(start, take, options=CalibrateOptions(shoulders="move"))
     fixed = calibrate(start, take, options=CalibrateOptions(shoulders="fixed"))
     found = moving.skeleton
@@ -146,12 +150,12 @@ def test_shoulders_are_as_asked(fleshy):
     assert (found.parent < np.arange(found.n_joints)).all()
 
 
-def test_shoulders_that_shrug_are_found():
+def test_shoulders_that_shrug_are_detected():
     figure = synth.human(1.75, seed=5)
     take = figure.record(
         "kick_punch", seconds=4.0, rate=60.0, markers="sparse41", noise=5e-4, seed=5
     )
-    start = started(take)
+    start = initial_skeleton(take)
     shrug = 0.03 * np.sin(np.linspace(0.0, 12.0, take.n_frames))
     up = np.zeros_like(take.points)
     arms = ("SHO", "UPA", "ELB", "FRM", "WRA", "WRB", "FIN")
@@ -169,9 +173,9 @@ def test_a_lower_body_alone_is_calibrated(walker):
     legs = ("FWT", "BWT", "THI", "KNE", "SHN", "ANK", "HEE", "TOE", "MT5")
     keep = [k for k, label in enumerate(take.labels) if label[1:] in legs]
     take = take.select(keep)
-    found = calibrate(started(take), take).skeleton
-    off = errors(found, figure.skeleton, names=("LowerLeg", "Foot"))
-    assert rms(off) < 3.0 * MILLIMETRE
+    found = calibrate(initial_skeleton(take), take).skeleton
+    error = errors(found, figure.skeleton, names=("LowerLeg", "Foot"))
+    assert rms(error) < 3.0 * MILLIMETRE
     assert "Chest" not in found.names
 
 
@@ -180,7 +184,7 @@ def test_a_person_without_an_upright_frame_is_calibrated():
     take = figure.record(
         "exercise", seconds=4.0, rate=60.0, markers="sparse41", noise=5e-4, seed=6
     )
-    start = started(take)
+    start = initial_skeleton(take)
     # Only frames with a bent knee are left.
     hip, knee, ankle = (
         take.points[:, take.labels.index(label)] for label in ("LFWT", "LKNE", "LANK")
@@ -194,29 +198,31 @@ def test_a_person_without_an_upright_frame_is_calibrated():
     assert rms(errors(found, figure.skeleton)) < 8.0 * MILLIMETRE
 
 
-def test_labels_that_mean_nothing_still_give_a_person(walker):
+def test_a_person_with_unknown_labels_is_calibrated(walker):
     figure, take, start = walker
     names = {label: f"x{k}" for k, label in enumerate(start.marker_labels)}
     start = replace(start, marker_labels=tuple(names.values()))
     take = replace(take, labels=tuple(names.get(x, x) for x in take.full_labels))
     found = calibrate(start, take)
     assert np.isfinite(found.skeleton.offset).all()
-    off = errors(found.skeleton, figure.skeleton, names=("LowerLeg",))
-    assert rms(off) < 30.0 * MILLIMETRE
+    error = errors(found.skeleton, figure.skeleton, names=("LowerLeg",))
+    assert rms(error) < 30.0 * MILLIMETRE
 
 
-def test_bones_are_kept_on_another_day(fleshy):
-    _, take, _, found = fleshy
-    shift = 0.01 * np.random.default_rng(7).normal(
+def test_known_bones_are_kept_in_another_session(soft_walker):
+    _, take, _, found = soft_walker
+    displacement = 0.01 * np.random.default_rng(7).normal(
         size=found.skeleton.marker_offset.shape
     )
-    moved = replace(found.skeleton, marker_offset=found.skeleton.marker_offset + shift)
+    moved = replace(
+        found.skeleton, marker_offset=found.skeleton.marker_offset + displacement
+    )
     kept = calibrate(moved, take, options=CalibrateOptions(keep_bones=True))
     assert (kept.skeleton.offset == found.skeleton.offset).all()
     assert kept.rms < 1.01 * found.rms
 
 
-def test_landmarks_in_one_place_do_no_harm(walker):
+def test_coincident_landmarks_give_a_finite_skeleton(walker):
     _, take, start = walker
     points = take.points.copy()
     for label in ("LFWT", "RFWT", "LBWT", "RBWT"):
@@ -225,7 +231,7 @@ def test_landmarks_in_one_place_do_no_harm(walker):
     assert np.isfinite(found.skeleton.offset).all()
 
 
-def test_an_animal_is_no_person():
+def test_an_animal_is_not_calibrated_as_a_person():
     figure = synth.quadruped()
     take = figure.record(seconds=3.0, rate=60.0, markers=6, noise=2e-4)
     start = worn(figure.skeleton, take)

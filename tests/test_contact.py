@@ -1,4 +1,4 @@
-"""Contact with the ground: plants that are known are found, and feet held on them."""
+"""Ground contact: known foot plants are found, and footskate is removed."""
 
 import json
 from dataclasses import replace
@@ -15,28 +15,42 @@ from marey.cli import main
 from marey.numerics import geometry
 from marey.pipeline import SolveOptions
 from marey.pose import fit_pose
-from marey.pose.contact.footing import find_footing, hold, with_contacts
-from marey.pose.contact.goals import floor_of, settled
-from marey.pose.contact.ground import Ground, ground_of, on_ground
-from marey.pose.contact.hmm import likeliest, noise_of
-from marey.pose.contact.inverse_kinematics import Wishes, held
-from marey.pose.contact.points import Spots, spots_of
-from marey.pose.contact.stance import Plant, plants_of
+from marey.pose.contact.foot_plants import FootPlant, find_foot_plants
+from marey.pose.contact.goals import PointGoals, project_anchors
+from marey.pose.contact.ground import (
+    ContactPlanes,
+    GroundContacts,
+    fit_contact_planes,
+    select_ground_plants,
+)
+from marey.pose.contact.ground_contacts import (
+    add_contacts,
+    enforce_contacts,
+    find_ground_contacts,
+)
+from marey.pose.contact.hmm import estimate_noise, viterbi_states
+from marey.pose.contact.inverse_kinematics import reach_goals
+from marey.pose.contact.points import (
+    ContactPoints,
+    PointTracks,
+    find_contact_points,
+)
 
 FEET = ("LeftHeel", "LeftToes", "RightHeel", "RightToes")
 UP = np.array([0.0, 0.0, 1.0])
+LEVEL = ContactPlanes(np.zeros(2), np.zeros(2))
 SKIN = {"noise": 2e-3, "soft_tissue": 5e-3, "gaps": 0.1}
 CASES = {"1 mm": {"noise": 1e-3}, "2 mm": {"noise": 2e-3}, "skin and gaps": SKIN}
 SEEDS = (0, 1, 2)
 
 
 @cache
-def walked(case="", seed=0, motion="walk"):
-    """A recording, its motion as markers alone give it, and where that stands."""
+def solved(case="", seed=0, motion="walk"):
+    """A recording, its motion by Gauss-Newton, and the ground contacts of that."""
     options = CASES.get(case, {})
-    skeleton, take = posed.recorded(motion=motion, seconds=6.0, seed=seed, **options)
+    skeleton, take = posed.record(motion=motion, seconds=6.0, seed=seed, **options)
     motion = marey.solve_pose(skeleton, take, method="gauss_newton")
-    return take, motion, find_footing(motion, take)
+    return take, motion, find_ground_contacts(motion, take)
 
 
 def true_flags(take, names):
@@ -49,10 +63,10 @@ def true_flags(take, names):
     return flags
 
 
-def found_flags(footing, n_frames, names):
+def found_flags(contacts, n_frames, names):
     flags = np.zeros((n_frames, len(names)), dtype=bool)
-    for plant in footing.plants:
-        flags[plant.frames, names.index(footing.spots.names[plant.spot])] = True
+    for plant in contacts.plants:
+        flags[plant.frames, names.index(contacts.points.names[plant.point])] = True
     return flags
 
 
@@ -64,73 +78,73 @@ def scores(pairs):
     )
 
 
-def bends(motion):
-    """How much every joint's way changes from frame to frame, in metres."""
-    place = motion.T_world_joint()[..., :3, 3]
-    return np.linalg.norm(np.diff(place, n=2, axis=0), axis=-1)
+def accelerations(motion):
+    """Second differences of every joint's position between frames, in metres."""
+    positions = motion.T_world_joint()[..., :3, 3]
+    return np.linalg.norm(np.diff(positions, n=2, axis=0), axis=-1)
 
 
 def rms(values):
     return np.sqrt(np.mean(values**2))
 
 
-# --- the parts ------------------------------------------------------------------------
+# --- the steps ------------------------------------------------------------------------
 
 
-def test_the_likeliest_states_are_the_best_of_all_ways(rng):
-    gain, cost = rng.normal(scale=2.0, size=(9, 5)), 1.7
-    ways = np.array(list(product([False, True], repeat=9)))
-    changes = (ways[:, 1:] != ways[:, :-1]).sum(axis=1)
-    worth = ways @ gain - cost * changes[:, None]
-    best = ways[worth.argmax(axis=0)].T
-    np.testing.assert_array_equal(likeliest(gain, cost), best)
+def test_viterbi_states_are_the_best_of_all_paths(rng):
+    log_odds, cost = rng.normal(scale=2.0, size=(9, 5)), 1.7
+    paths = np.array(list(product([False, True], repeat=9)))
+    changes = (paths[:, 1:] != paths[:, :-1]).sum(axis=1)
+    score = paths @ log_odds - cost * changes[:, None]
+    best = paths[score.argmax(axis=0)].T
+    np.testing.assert_array_equal(viterbi_states(log_odds, cost), best)
 
 
 def test_noise_is_measured_on_points_that_stand_and_move(rng):
     time = np.arange(1000) / 100.0
     path = 0.5 * np.clip(np.sin(3.0 * time), 0.0, None) ** 3
-    paths = np.repeat(path[:, None, None], 3, axis=-1)
-    noisy = paths + rng.normal(scale=2e-3, size=paths.shape)
-    assert noise_of(paths)[0] < 1e-5
-    assert noise_of(noisy)[0] == pytest.approx(2e-3, rel=0.1)
+    positions = np.repeat(path[:, None, None], 3, axis=-1)
+    noisy = positions + rng.normal(scale=2e-3, size=positions.shape)
+    assert estimate_noise(positions)[0] < 1e-5
+    assert estimate_noise(noisy)[0] == pytest.approx(2e-3, rel=0.1)
 
 
-def plants_on(slope, heights, places):
-    """Plants of each point at each place of a plane."""
+def plants_on(slope, heights, positions):
+    """Foot plants of each point at each position on a plane."""
     return [
-        Plant(spot, 10.0 * k, 10.0 * k + 9.0, np.array([x, y, high + x * slope]))
-        for k, (x, y) in enumerate(places)
-        for spot, high in enumerate(heights)
+        FootPlant(point, 10.0 * k, 10.0 * k + 9.0, np.array([x, y, high + x * slope]))
+        for k, (x, y) in enumerate(positions)
+        for point, high in enumerate(heights)
     ]
 
 
 def test_the_ground_is_the_plane_of_the_plants_whatever_stands_on_a_box(rng):
-    places = rng.uniform(-3.0, 3.0, (12, 2))
-    plants = plants_on(0.1, (0.03, 0.07), places)
+    positions = rng.uniform(-3.0, 3.0, (12, 2))
+    plants = plants_on(0.1, (0.03, 0.07), positions)
     box = replace(plants[5], anchor=plants[5].anchor + 0.4 * UP)
-    ground = ground_of([*plants[:5], box, *plants[6:]], 2)
+    ground = fit_contact_planes([*plants[:5], box, *plants[6:]], 2)
     np.testing.assert_allclose(ground.slope, [0.1, 0.0], atol=1e-3)
     np.testing.assert_allclose(ground.height, [0.03, 0.07], atol=1e-3)
-    assert ground.off(box) == pytest.approx(0.4, abs=2e-3)
+    assert ground.plant_height(box) == pytest.approx(0.4, abs=2e-3)
 
 
 def test_feet_in_a_line_are_on_level_ground():
-    """Across the line nothing tells, so the ground is level there."""
-    places = [(0.7 * k, 0.05 * (-1) ** k + 0.002 * k) for k in range(6)]
-    plants = plants_on(0.0, (0.03,), places)
+    """No plant determines the slope across the line, so the prior does."""
+    positions = [(0.7 * k, 0.05 * (-1) ** k + 0.002 * k) for k in range(6)]
+    plants = plants_on(0.0, (0.03,), positions)
     crooked = [
         replace(p, anchor=p.anchor + 0.002 * (-1) ** k * UP)
         for k, p in enumerate(plants)
     ]
-    assert ground_of(crooked, 1).angle < np.radians(0.5)
+    assert fit_contact_planes(crooked, 1).angle < np.radians(0.5)
 
 
 def test_a_box_and_the_floor_beside_it_are_no_slope():
     floor = plants_on(0.0, (0.03, 0.05), [(0.0, 0.0), (0.1, 0.3)])
     box = plants_on(0.0, (0.33, 0.35), [(-1.0, 0.0), (-1.0, 0.3)])
-    ground = ground_of([*floor, *box, *floor], 2)
+    ground = fit_contact_planes([*floor, *box, *floor], 2)
     assert ground.angle < np.radians(0.5)
-    assert ground.off(box[0]) == pytest.approx(0.3, abs=3e-3)
+    assert ground.plant_height(box[0]) == pytest.approx(0.3, abs=3e-3)
 
 
 def test_a_foot_held_in_the_air_is_no_plant_but_one_on_a_step_is():
@@ -142,54 +156,63 @@ def test_a_foot_held_in_the_air_is_no_plant_but_one_on_a_step_is():
     left[70:] += step
     right[80:] += step
     plants = [
-        Plant(0, 0.0, 65.0, left[0]),
-        Plant(1, 0.0, 35.0, right[0]),
-        Plant(1, 42.0, 58.0, right[50]),
-        Plant(0, 72.0, 99.0, left[-1]),
-        Plant(1, 82.0, 99.0, right[-1]),
+        FootPlant(0, 0.0, 65.0, left[0]),
+        FootPlant(1, 0.0, 35.0, right[0]),
+        FootPlant(1, 42.0, 58.0, right[50]),
+        FootPlant(0, 72.0, 99.0, left[-1]),
+        FootPlant(1, 82.0, 99.0, right[-1]),
     ]
-    paths = np.stack([left, right], axis=1)
-    kept, _ = on_ground(plants, paths, paths[..., 2].min(axis=1), tall=1.7)
+    positions = np.stack([left, right], axis=1)
+    tracks = PointTracks(positions, np.ones((100, 2)), 100.0, 1.7)
+    kept, _ = select_ground_plants(plants, tracks, positions[..., 2].min(axis=1))
     assert [plant.start for plant in kept] == [0.0, 0.0, 72.0, 82.0]
 
 
 def test_anchors_of_one_foot_are_as_far_apart_as_it_is_long_and_on_the_ground():
-    """Each gives way by half of what is too much; a third, on a step, stays up."""
+    """Each anchor moves by half of the excess; a third one, on a step, stays up."""
     joint = np.zeros(2, dtype=np.int64)
-    spots = Spots(joint, np.zeros((2, 3)), ("heel", "toe"), joint, joint == 0)
+    points = ContactPoints(joint, np.zeros((2, 3)), ("heel", "toe"), joint, joint == 0)
     heel, toe = np.array([0.0, 0.0, 0.002]), np.array([0.212, 0.0, -0.002])
     plants = [
-        Plant(0, 0.0, 40.0, heel),
-        Plant(1, 10.0, 60.0, toe),
-        Plant(0, 100.0, 140.0, heel + 0.2 * UP),
+        FootPlant(0, 0.0, 40.0, heel),
+        FootPlant(1, 10.0, 60.0, toe),
+        FootPlant(0, 100.0, 140.0, heel + 0.2 * UP),
     ]
-    apart = np.array([[0.0, 0.2], [0.2, 0.0]])
-    ground = Ground(np.zeros(2), np.zeros(2))
-    one, two, step = (p.anchor for p in settled(spots, plants, ground, apart))
+    distance_m = np.array([[0.0, 0.2], [0.2, 0.0]])
+    contacts = GroundContacts(points, tuple(plants), LEVEL)
+    projected = project_anchors(contacts, distance_m)
+    one, two, step = (plant.anchor for plant in projected.plants)
     np.testing.assert_allclose(one, [0.006, 0.0, 0.0], atol=1e-4)
     np.testing.assert_allclose(two, [0.206, 0.0, 0.0], atol=1e-4)
     np.testing.assert_array_equal(step, plants[2].anchor)
 
 
-def test_the_floor_is_lower_on_the_way_to_a_step_down():
+def test_the_ground_is_lower_between_plants_of_which_one_is_a_step_down():
     joint = np.zeros(2, dtype=np.int64)
     soles = np.array([True, False])
-    spots = Spots(joint, np.zeros((2, 3)), ("toe", "marker"), joint, soles)
-    plants = [Plant(0, 0.0, 10.0, np.zeros(3)), Plant(0, 30.0, 40.0, np.zeros(3))]
-    plants += [Plant(0, 60.0, 70.0, -0.2 * UP), Plant(1, 0.0, 70.0, np.zeros(3))]
-    floor = floor_of(spots, plants, Ground(np.zeros(2), np.zeros(2)), 80)
-    np.testing.assert_array_equal(floor[:30, 0], 0.0)
-    np.testing.assert_array_equal(floor[30:, 0], -0.2)
-    assert (floor[:, 1] == -np.inf).all()
+    points = ContactPoints(joint, np.zeros((2, 3)), ("toe", "marker"), joint, soles)
+    plants = [
+        FootPlant(0, 0.0, 10.0, np.zeros(3)),
+        FootPlant(0, 30.0, 40.0, np.zeros(3)),
+    ]
+    plants += [
+        FootPlant(0, 60.0, 70.0, -0.2 * UP),
+        FootPlant(1, 0.0, 70.0, np.zeros(3)),
+    ]
+    height = GroundContacts(points, tuple(plants), LEVEL).ground_heights(80)
+    np.testing.assert_array_equal(height[:30, 0], 0.0)
+    np.testing.assert_array_equal(height[30:, 0], -0.2)
+    assert (height[:, 1] == -np.inf).all()
 
 
 def test_a_plant_ends_where_the_point_creeps_away():
-    """It stands for a second, then creeps on at 4 cm/s, too slow to be told moving."""
+    """It stands for a second, then creeps at 4 cm/s, too slowly to be moving."""
     time = np.arange(200) / 100.0
-    path = np.zeros((200, 1, 3))
-    path[:, 0, 0] = 0.04 * np.clip(time - 1.0, 0.0, None)
-    state = np.ones((200, 1), dtype=bool)
-    (plant,) = plants_of(state, path, np.ones((200, 1)), 100.0, 1.7)
+    positions = np.zeros((200, 1, 3))
+    positions[:, 0, 0] = 0.04 * np.clip(time - 1.0, 0.0, None)
+    stands = np.ones((200, 1), dtype=bool)
+    tracks = PointTracks(positions, np.ones((200, 1)), 100.0, 1.7)
+    (plant,) = find_foot_plants(stands, tracks)
     assert plant.start == 0.0
     assert 95.0 < plant.end < 115.0
     assert np.linalg.norm(plant.anchor) < 1e-4
@@ -198,27 +221,27 @@ def test_a_plant_ends_where_the_point_creeps_away():
 @pytest.fixture
 def jointed(rng):
     """A figure with joints of every kind, and two points on it."""
-    skeleton = posed.every_kind(rng)
-    root, wxyz = posed.any_pose(skeleton, rng)
+    skeleton = posed.skeleton_of_every_kind(rng)
+    root, wxyz = posed.random_pose(skeleton, rng)
     T = geometry.transform(geometry.matrix_from_quat(wxyz[0]), root)
     motion = marey.Motion(
         skeleton=skeleton, T_world_root=T[None], wxyz=wxyz[None], rate=100.0
     )
-    joint, place = np.array([5, 6]), rng.normal(scale=0.1, size=(2, 3))
-    sole = np.ones(2, dtype=bool)
-    spots = Spots(joint, place, ("leaf", "other"), joint, sole)
-    return motion, spots, spots.paths(motion.T_world_joint())
+    joint, offset = np.array([5, 6]), rng.normal(scale=0.1, size=(2, 3))
+    is_sole = np.ones(2, dtype=bool)
+    points = ContactPoints(joint, offset, ("leaf", "other"), joint, is_sole)
+    return motion, points, points.positions(motion.T_world_joint())
 
 
-def wish(goal, share, floor=-np.inf):
-    return Wishes(np.eye(3), goal, np.array([share]), np.full((1, 2), floor))
+def goals_at(position, share, ground=-np.inf):
+    return PointGoals(np.eye(3), position, np.array([share]), np.full((1, 2), ground))
 
 
 def test_points_reach_their_goals_and_joints_keep_their_kind(jointed, rng):
-    motion, spots, paths = jointed
-    goal = paths + rng.normal(scale=5e-3, size=paths.shape)
-    done = held(motion, spots, wish(goal, [1.0, 1.0]))
-    np.testing.assert_allclose(spots.paths(done.T_world_joint()), goal, atol=1e-6)
+    motion, points, positions = jointed
+    goal = positions + rng.normal(scale=5e-3, size=positions.shape)
+    done = reach_goals(motion, points, goals_at(goal, [1.0, 1.0]))
+    np.testing.assert_allclose(points.positions(done.T_world_joint()), goal, atol=1e-6)
     back = geometry.quat_conjugate(motion.wxyz[0, 2])
     turn = geometry.quat_log(geometry.quat_multiply(back, done.wxyz[0, 2]))
     axis = motion.skeleton.axes[2, 0]
@@ -226,19 +249,19 @@ def test_points_reach_their_goals_and_joints_keep_their_kind(jointed, rng):
     np.testing.assert_allclose(done.wxyz[0, 4], motion.wxyz[0, 4], atol=1e-12)
 
 
-def test_a_share_is_that_part_of_the_way(jointed):
-    motion, spots, paths = jointed
-    goal = paths + np.array([0.004, 0.0, 0.0])
-    done = held(motion, spots, wish(goal, [0.25, 0.0]))
-    moved = spots.paths(done.T_world_joint())[0, 0] - paths[0, 0]
+def test_a_share_is_that_part_of_the_distance(jointed):
+    motion, points, positions = jointed
+    goal = positions + np.array([0.004, 0.0, 0.0])
+    done = reach_goals(motion, points, goals_at(goal, [0.25, 0.0]))
+    moved = points.positions(done.T_world_joint())[0, 0] - positions[0, 0]
     np.testing.assert_allclose(moved, [1e-3, 0.0, 0.0], atol=2e-5)
 
 
-def test_no_other_way_to_the_goal_moves_the_joints_less(jointed, rng):
+def test_no_other_pose_at_the_goal_moves_the_joints_less(jointed, rng):
     """Every pose that is near and has the point at its goal has moved further."""
-    motion, spots, paths = jointed
-    goal = paths + np.array([0.004, -0.003, 0.002])
-    done = held(motion, spots, wish(goal, [1.0, 0.0]))
+    motion, points, positions = jointed
+    goal = positions + np.array([0.004, -0.003, 0.002])
+    done = reach_goals(motion, points, goals_at(goal, [1.0, 0.0]))
 
     def cost(other):
         a, b = motion.T_world_joint()[0], other.T_world_joint()[0]
@@ -247,24 +270,24 @@ def test_no_other_way_to_the_goal_moves_the_joints_less(jointed, rng):
 
     least = cost(done)
     for _ in range(20):
-        _, wxyz = posed.any_pose(motion.skeleton, rng, size=2e-3)
+        _, wxyz = posed.random_pose(motion.skeleton, rng, size=2e-3)
         moved = geometry.quat_multiply(done.wxyz[0], wxyz)
         moved[[2, 3, 6]] = done.wxyz[0, [2, 3, 6]]
         R = geometry.matrix_from_quat(moved[0])
         T = geometry.transform(R, done.T_world_root[0, :3, 3])
         other = replace(done, wxyz=moved[None], T_world_root=T[None])
-        T[:3, 3] += (goal - spots.paths(other.T_world_joint()))[0, 0]
+        T[:3, 3] += (goal - points.positions(other.T_world_joint()))[0, 0]
         other = replace(other, T_world_root=T[None])
         assert cost(other) > least
 
 
 def test_points_underground_are_lifted_and_no_others(jointed):
-    motion, spots, paths = jointed
-    floor = paths[0, :, 2].min() + 0.01
-    done = held(motion, spots, wish(paths, [0.0, 0.0], floor))
-    after = spots.paths(done.T_world_joint())[0, :, 2]
-    assert after.min() == pytest.approx(floor, abs=1e-6)
-    same = held(motion, spots, wish(paths, [0.0, 0.0], floor - 0.02))
+    motion, points, positions = jointed
+    ground = positions[0, :, 2].min() + 0.01
+    done = reach_goals(motion, points, goals_at(positions, [0.0, 0.0], ground))
+    after = points.positions(done.T_world_joint())[0, :, 2]
+    assert after.min() == pytest.approx(ground, abs=1e-6)
+    same = reach_goals(motion, points, goals_at(positions, [0.0, 0.0], ground - 0.02))
     np.testing.assert_array_equal(same.wxyz, motion.wxyz)
 
 
@@ -272,24 +295,24 @@ def test_points_underground_are_lifted_and_no_others(jointed):
 
 
 def test_plants_of_an_exact_walk_are_its_true_ones():
-    take, motion, footing = walked()
-    assert set(footing.spots.names) == set(FEET)
-    found = found_flags(footing, motion.n_frames, FEET)
+    take, motion, contacts = solved()
+    assert set(contacts.points.names) == set(FEET)
+    found = found_flags(contacts, motion.n_frames, FEET)
     assert min(scores([(found, true_flags(take, FEET))])) > 0.98
-    assert np.abs(footing.ground.height).max() < 1e-6
+    assert np.abs(contacts.ground.height).max() < 1e-6
     true = {c.joint: [] for c in take.truth.motion.contacts}
     for contact in take.truth.motion.contacts:
         true[contact.joint].append(contact.anchor)
-    for plant in footing.plants:
-        anchors = np.array(true[footing.spots.names[plant.spot]])
+    for plant in contacts.plants:
+        anchors = np.array(true[contacts.points.names[plant.point]])
         assert np.linalg.norm(anchors - plant.anchor, axis=-1).min() < 1e-5
 
 
 @pytest.mark.parametrize("seed", [0, 2])
 def test_an_exact_walk_is_left_alone(seed):
     """In the second a heel has begun to rise when the recording ends."""
-    _, motion, footing = walked(seed=seed)
-    done, _ = hold(motion, footing)
+    _, motion, contacts = solved(seed=seed)
+    done, _ = enforce_contacts(motion, contacts)
     away = (done.T_world_joint() - motion.T_world_joint())[..., :3, 3]
     assert np.linalg.norm(away, axis=-1).max() < 5e-5
 
@@ -298,9 +321,9 @@ def test_an_exact_walk_is_left_alone(seed):
 def test_frames_of_contact_are_found(case):
     pairs = []
     for seed in SEEDS:
-        take, motion, footing = walked(case, seed)
-        assert set(footing.spots.names) == set(FEET)
-        found = found_flags(footing, motion.n_frames, FEET)
+        take, motion, contacts = solved(case, seed)
+        assert set(contacts.points.names) == set(FEET)
+        found = found_flags(contacts, motion.n_frames, FEET)
         pairs.append((found, true_flags(take, FEET)))
         assert min(scores(pairs[-1:])) > 0.95
     precision, recall = scores(pairs)
@@ -311,13 +334,13 @@ def test_frames_of_contact_are_found(case):
 @pytest.mark.parametrize("case", list(CASES))
 @pytest.mark.parametrize("seed", SEEDS[:2])
 def test_feet_neither_slide_nor_sink_and_joints_are_no_worse(case, seed):
-    take, motion, footing = walked(case, seed)
-    done, firm = hold(motion, footing)
-    assert footing.skate(motion) > 0.1
-    assert firm.skate(done) < 5e-4
-    assert firm.depth(motion) > 1e-3
-    assert firm.depth(done) < 1e-4
-    before, after = posed.off(motion, take), posed.off(done, take)
+    take, motion, contacts = solved(case, seed)
+    done, enforced = enforce_contacts(motion, contacts)
+    assert contacts.skate(motion) > 0.1
+    assert enforced.skate(done) < 5e-4
+    assert enforced.penetration(motion) > 1e-3
+    assert enforced.penetration(done) < 1e-4
+    before, after = posed.joint_errors(motion, take), posed.joint_errors(done, take)
     assert rms(after) < rms(before)
     worse = np.sqrt((after**2).mean(axis=0)) - np.sqrt((before**2).mean(axis=0))
     assert worse.max() < 5e-4
@@ -326,31 +349,33 @@ def test_feet_neither_slide_nor_sink_and_joints_are_no_worse(case, seed):
 
 
 @pytest.mark.parametrize("case", list(CASES))
-def test_nothing_pops_where_plants_begin_and_end(case):
-    _, motion, footing = walked(case)
-    done, _ = hold(motion, footing)
-    assert bends(done).max() < 1.01 * bends(motion).max()
+def test_accelerations_do_not_grow_where_plants_begin_and_end(case):
+    _, motion, contacts = solved(case)
+    done, _ = enforce_contacts(motion, contacts)
+    assert accelerations(done).max() < 1.01 * accelerations(motion).max()
     feet = [motion.skeleton.index(name) for name in FEET]
-    assert bends(done)[:, feet].max() < 1.1 * bends(motion)[:, feet].max()
+    assert (
+        accelerations(done)[:, feet].max() < 1.1 * accelerations(motion)[:, feet].max()
+    )
 
 
-def test_a_correction_comes_and_goes_little_by_little():
-    """Every other plant is asked 2 cm aside of where it is."""
-    _, motion, footing = walked()
+def test_a_correction_fades_in_and_out():
+    """The anchor of every other plant is moved aside by 2 cm."""
+    _, motion, contacts = solved()
     aside = np.array([0.0, 0.02, 0.0])
     plants = [
         replace(plant, anchor=plant.anchor + aside * (plant.start % 200.0 > 100.0))
-        for plant in footing.plants
+        for plant in contacts.plants
     ]
-    done, _ = hold(motion, replace(footing, plants=tuple(plants)))
+    done, _ = enforce_contacts(motion, replace(contacts, plants=tuple(plants)))
     added = (done.T_world_joint() - motion.T_world_joint())[..., :3, 3]
     assert np.linalg.norm(added, axis=-1).max() > 0.019
     assert np.linalg.norm(np.diff(added, axis=0), axis=-1).max() < 0.006
 
 
-def test_what_a_foot_does_unseen_breaks_no_plant():
-    take, motion, _ = walked()
-    joint, spot = motion.skeleton.index("LeftFoot"), motion.skeleton.index("LeftToes")
+def test_motion_of_an_unseen_foot_does_not_end_its_plant():
+    take, motion, _ = solved()
+    joint, point = motion.skeleton.index("LeftFoot"), motion.skeleton.index("LeftToes")
     (plant, *_) = [
         c for c in take.truth.motion.contacts if c.joint == "LeftToes" and c.start > 0.2
     ]
@@ -360,24 +385,26 @@ def test_what_a_foot_does_unseen_breaks_no_plant():
     lift = np.sin(np.pi * np.linspace(0.0, 1.0, len(gap)))
     kick = geometry.quat_exp(lift[:, None] * np.array([0.0, -0.6, 0.0]))
     wxyz[gap, joint] = geometry.quat_multiply(wxyz[gap, joint], kick)
-    wild = replace(motion, wxyz=wxyz)
-    mine = np.flatnonzero(take.truth.marker_joint == joint)
+    kicked = replace(motion, wxyz=wxyz)
+    markers = np.flatnonzero(take.truth.marker_joint == joint)
     points = take.points.copy()
-    points[gap[0] : gap[-1] + 1, mine] = np.nan
+    points[gap[0] : gap[-1] + 1, markers] = np.nan
     blind = replace(take, points=points)
-    name = motion.skeleton.names[spot]
-    inside, told = (
-        found_flags(find_footing(wild, t), motion.n_frames, FEET)[:, FEET.index(name)]
+    name = motion.skeleton.names[point]
+    seen, unseen = (
+        found_flags(find_ground_contacts(kicked, t), motion.n_frames, FEET)[
+            :, FEET.index(name)
+        ]
         for t in (take, blind)
     )
-    assert not inside[gap].all()
-    assert told[gap].all()
+    assert not seen[gap].all()
+    assert unseen[gap].all()
 
 
 def test_contacts_are_on_the_clock_of_the_take():
-    take, _, _ = walked("1 mm")
+    take, _, _ = solved("1 mm")
     late = replace(take, start=7.5)
-    skeleton = posed.worn(take.truth.skeleton, take)
+    skeleton = posed.attach_targets(take.truth.skeleton, take)
     options = {"method": "gauss_newton", "contacts": True}
     one, two = (marey.solve_pose(skeleton, t, **options) for t in (take, late))
     assert {contact.joint for contact in one.contacts} == set(FEET)
@@ -390,86 +417,93 @@ def test_contacts_are_on_the_clock_of_the_take():
         assert a.anchor[2] == pytest.approx(0.0, abs=1e-3)
 
 
-def test_turning_and_moving_the_world_turns_and_moves_the_plants():
-    take, _, footing = walked("2 mm")
+def test_plants_are_equivariant_to_rotation_and_translation_of_the_world():
+    take, _, contacts = solved("2 mm")
     R = geometry.rotation_exp(np.array([0.0, 0.0, 2.1]))
     T = geometry.transform(R, np.array([8.0, -5.0, 0.7]))
-    skeleton = posed.worn(take.truth.skeleton, take)
-    motion = marey.solve_pose(skeleton, posed.moved(take, T), method="gauss_newton")
-    there = find_footing(motion, take)
-    done, _ = hold(motion, there)
-    here, _ = hold(walked("2 mm")[1], footing)
-    for a, b in zip(footing.plants, there.plants, strict=True):
-        assert (a.spot, a.start, a.end) == (b.spot, b.start, b.end)
+    skeleton = posed.attach_targets(take.truth.skeleton, take)
+    motion = marey.solve_pose(
+        skeleton, posed.move_world(take, T), method="gauss_newton"
+    )
+    there = find_ground_contacts(motion, take)
+    done, _ = enforce_contacts(motion, there)
+    here, _ = enforce_contacts(solved("2 mm")[1], contacts)
+    for a, b in zip(contacts.plants, there.plants, strict=True):
+        assert (a.point, a.start, a.end) == (b.point, b.start, b.end)
         np.testing.assert_allclose(geometry.apply(T, a.anchor), b.anchor, atol=1e-6)
     np.testing.assert_allclose(done.wxyz[:, 1:], here.wxyz[:, 1:], atol=1e-5)
 
 
 def test_a_walk_up_a_slope():
-    take, _, _ = walked("2 mm")
+    take, _, _ = solved("2 mm")
     tilt = geometry.rotation_exp(np.array([0.03, -np.radians(8.0), 0.0]))
     T = geometry.transform(tilt, np.array([1.0, 2.0, 0.4]))
-    skeleton = posed.worn(take.truth.skeleton, take)
-    motion = marey.solve_pose(skeleton, posed.moved(take, T), method="gauss_newton")
-    footing = find_footing(motion, take)
-    found = found_flags(footing, motion.n_frames, FEET)
+    skeleton = posed.attach_targets(take.truth.skeleton, take)
+    motion = marey.solve_pose(
+        skeleton, posed.move_world(take, T), method="gauss_newton"
+    )
+    contacts = find_ground_contacts(motion, take)
+    found = found_flags(contacts, motion.n_frames, FEET)
     assert min(scores([(found, true_flags(take, FEET))])) > 0.95
-    assert np.degrees(footing.ground.angle) == pytest.approx(8.0, abs=0.3)
-    done, firm = hold(motion, footing)
-    assert firm.skate(done) < 5e-4
-    assert firm.depth(done) < 1e-4
+    assert np.degrees(contacts.ground.angle) == pytest.approx(8.0, abs=0.3)
+    done, enforced = enforce_contacts(motion, contacts)
+    assert enforced.skate(done) < 5e-4
+    assert enforced.penetration(done) < 1e-4
 
 
 @pytest.mark.parametrize("motion", ["kick_punch", "jump", "exercise", "circle"])
 def test_other_motions(motion):
-    take, solved, footing = walked("1 mm", motion=motion)
-    assert set(footing.spots.names) == set(FEET)
-    found = found_flags(footing, solved.n_frames, FEET)
+    take, fitted, contacts = solved("1 mm", motion=motion)
+    assert set(contacts.points.names) == set(FEET)
+    found = found_flags(contacts, fitted.n_frames, FEET)
     assert min(scores([(found, true_flags(take, FEET))])) > 0.97
 
 
 def test_paws_and_their_plants():
-    skeleton, take = posed.recorded(
+    skeleton, take = posed.record(
         synth.quadruped(), motion="walk", markers=5, seconds=4.0, noise=1e-3
     )
     motion = marey.solve_pose(skeleton, take, method="gauss_newton")
-    footing = find_footing(motion, take)
+    contacts = find_ground_contacts(motion, take)
     paws = tuple(f"{s}{p}" for s in ("Left", "Right") for p in ("Fingers", "Toes"))
-    assert set(footing.spots.names) == set(paws)
-    found = found_flags(footing, motion.n_frames, paws)
+    assert set(contacts.points.names) == set(paws)
+    found = found_flags(contacts, motion.n_frames, paws)
     assert min(scores([(found, true_flags(take, paws))])) > 0.97
 
 
 @pytest.mark.parametrize("rate", [30.0, 240.0])
 def test_rates(rate):
-    skeleton, take = posed.recorded(motion="walk", seconds=4.0, rate=rate, noise=1e-3)
+    skeleton, take = posed.record(motion="walk", seconds=4.0, rate=rate, noise=1e-3)
     motion = marey.solve_pose(skeleton, take, method="gauss_newton")
-    footing = find_footing(motion, take)
-    found = found_flags(footing, motion.n_frames, FEET)
+    contacts = find_ground_contacts(motion, take)
+    found = found_flags(contacts, motion.n_frames, FEET)
     assert min(scores([(found, true_flags(take, FEET))])) > 0.95
 
 
-# --- what is asked for, and what is told ----------------------------------------------
+# --- options and findings -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["gauss_newton", "bfgs", "playback"])
 def test_every_method_can_hold_the_feet(method):
     sensors = {"sensors": True, "turn_noise": 2e-3, "noise": 1e-3}
-    skeleton, take = posed.recorded(motion="walk", seconds=2.0, **sensors)
+    skeleton, take = posed.record(motion="walk", seconds=2.0, **sensors)
     loose = marey.solve_pose(skeleton, take, method=method)
     motion, findings = fit_pose(skeleton, take, method=method, contacts=True)
     assert not loose.contacts
     assert {contact.joint for contact in motion.contacts} == set(FEET)
-    told = {finding.code: finding for finding in findings}
-    assert told["contact-plants"].value == len(motion.contacts)
-    assert told["contact-skate"].value < 5e-4
-    assert told["contact-depth"].value < 1e-4
-    assert rms(posed.off(motion, take)) < rms(posed.off(loose, take)) + 1e-4
+    reported = {finding.code: finding for finding in findings}
+    assert reported["contact-plants"].value == len(motion.contacts)
+    assert reported["contact-skate"].value < 5e-4
+    assert reported["contact-depth"].value < 1e-4
+    assert (
+        rms(posed.joint_errors(motion, take))
+        < rms(posed.joint_errors(loose, take)) + 1e-4
+    )
 
 
-def test_a_figure_that_stands_on_nothing_is_told_so():
-    take, motion, _ = walked(motion="swing")
-    done, findings = with_contacts(motion, take)
+def test_a_figure_that_stands_on_nothing_is_reported():
+    take, motion, _ = solved(motion="swing")
+    done, findings = add_contacts(motion, take)
     assert [finding.code for finding in findings] == ["contact-none"]
     assert done.contacts == ()
     np.testing.assert_array_equal(done.wxyz, motion.wxyz)
@@ -477,25 +511,25 @@ def test_a_figure_that_stands_on_nothing_is_told_so():
 
 def test_feet_without_soles_stand_by_their_markers():
     """Ends of bones that are above the markers do not touch the ground."""
-    skeleton, take = posed.recorded(motion="walk", seconds=4.0, noise=1e-3)
+    skeleton, take = posed.record(motion="walk", seconds=4.0, noise=1e-3)
     offset = skeleton.offset.copy()
     offset[[skeleton.index(name) for name in FEET], 2] = 0.0
     skeleton = replace(skeleton, offset=offset)
     motion = marey.solve_pose(skeleton, take, method="gauss_newton")
-    footing = find_footing(motion, take)
-    assert set(footing.spots.names) == {"LeftFoot", "RightFoot"}
-    assert not footing.spots.sole.any()
-    done, findings = with_contacts(motion, take)
+    contacts = find_ground_contacts(motion, take)
+    assert set(contacts.points.names) == {"LeftFoot", "RightFoot"}
+    assert not contacts.points.is_sole.any()
+    done, findings = add_contacts(motion, take)
     codes = {finding.code: finding.value for finding in findings}
     assert "contact-depth" not in codes
     assert codes["contact-skate"] < 2e-3
-    before, after = posed.off(motion, take), posed.off(done, take)
+    before, after = posed.joint_errors(motion, take), posed.joint_errors(done, take)
     skip = np.isin(skeleton.names, FEET)
     assert rms(after[:, ~skip]) < rms(before[:, ~skip]) + 1e-4
 
 
 def test_frames_without_a_pose_stay_without(unchecked):
-    skeleton, take = posed.recorded(
+    skeleton, take = posed.record(
         motion="walk", seconds=2.0, markers="none", sensors=True, noise=1e-3
     )
     T = take.T_world_sensor.copy()
@@ -509,7 +543,7 @@ def test_frames_without_a_pose_stay_without(unchecked):
 
 @pytest.mark.parametrize("frames", [1, 2, 3, 7])
 def test_a_few_frames_are_no_trouble(frames):
-    skeleton, take = posed.recorded(motion="still", seconds=1.0)
+    skeleton, take = posed.record(motion="still", seconds=1.0)
     motion = marey.solve_pose(
         skeleton, take.cut(0, frames), method="gauss_newton", contacts=True
     )
@@ -517,28 +551,28 @@ def test_a_few_frames_are_no_trouble(frames):
 
 
 def test_unevenly_spaced_frames_are_refused():
-    _, motion, _ = walked()
+    _, motion, _ = solved()
     with pytest.raises(marey.DataError, match="one rate"):
-        find_footing(motion.at(np.array([0.1, 0.5, 0.6])))
+        find_ground_contacts(motion.at(np.array([0.1, 0.5, 0.6])))
 
 
 def test_points_are_ends_or_markers_of_the_outermost_bodies():
-    _, motion, _ = walked()
-    names = set(spots_of(motion).names)
+    _, motion, _ = solved()
+    names = set(find_contact_points(motion).names)
     assert set(FEET) <= names
     assert not names & {"Hips", "Spine", "LeftUpperLeg", "LeftLowerLeg"}
 
 
 def test_a_solution_has_its_contacts_when_asked(tmp_path, capsys):
-    """Here and on the command line; sensors sit on top of feet, and tell no floor."""
+    """In Python and on the command line; sensors on top of feet have no sole."""
     take = synth.human().record(
         "walk", seconds=3.0, rate=60.0, sensors=True, markers="none", noise=1e-3
     )
     solution = marey.solve(take, options=SolveOptions(contacts=True))
-    told = {finding.code: finding.value for finding in solution.report.findings}
-    assert told["contact-plants"] == len(solution.motion.contacts) > 3
-    assert told["contact-skate"] < 2e-3
-    assert "contact-depth" not in told
+    reported = {finding.code: finding.value for finding in solution.report.findings}
+    assert reported["contact-plants"] == len(solution.motion.contacts) > 3
+    assert reported["contact-skate"] < 2e-3
+    assert "contact-depth" not in reported
     marey.write(take, tmp_path / "walk.npz")
     with pytest.raises(SystemExit) as stop:
         main(["solve", str(tmp_path / "walk.npz"), "--contacts", "--json"])

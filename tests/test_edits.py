@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import marey
 from marey.edits import (
-    NEEDED,
-    OPTIONAL,
+    OPTIONAL_FIELDS,
+    REQUIRED_FIELDS,
     Edit,
-    edit_of,
-    edits_of,
+    parse_edit,
+    parse_edits,
     read_edits,
     write_edits,
 )
@@ -39,15 +39,15 @@ EACH = (
 
 
 def test_there_is_one_of_each_here():
-    assert {edit.do for edit in EACH} == set(NEEDED)
+    assert {edit.do for edit in EACH} == set(REQUIRED_FIELDS)
 
 
 @pytest.mark.parametrize("edit", EACH, ids=str)
 def test_a_record_is_plain_and_gives_the_edit_back(edit):
     record = json.loads(json.dumps(edit.record()))
     assert record == edit.record()
-    assert edit_of(record) == edit
-    assert set(record) >= {"do", *NEEDED[edit.do]}
+    assert parse_edit(record) == edit
+    assert set(record) >= {"do", *REQUIRED_FIELDS[edit.do]}
 
 
 def test_a_file_gives_the_edits_back(tmp_path):
@@ -124,14 +124,14 @@ def test_a_file_is_not_replaced_unasked(tmp_path):
 )
 def test_an_odd_record_is_refused_in_words(record, words):
     with pytest.raises(marey.OptionError, match=re.escape(words)):
-        edit_of(record)
+        parse_edit(record)
     with pytest.raises(marey.OptionError, match=r"edit 2: "):
-        edits_of([EACH[0], record])
+        parse_edits([EACH[0], record])
 
 
 def test_what_is_no_record_is_refused():
     with pytest.raises(marey.OptionError, match="such as"):
-        edit_of(["reroot"])
+        parse_edit(["reroot"])
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_file_that_is_not_there_or_far_too_large_is_refused(tmp_path):
 
 def test_words_are_safe_to_print():
     assert all(str(edit).isprintable() for edit in EACH)
-    assert str(EACH[0]) == "hung from Chest"
+    assert str(EACH[0]) == "rooted at Chest"
     many = Edit(do="split", body="Chest", markers=tuple("ABCDE"))
     assert str(many) == "A, B, C and 2 more split from Chest"
 
@@ -170,7 +170,10 @@ def test_the_page_on_edits_has_them_all():
     text = (Path(__file__).parent.parent / "docs" / "edits.md").read_text()
     rows = re.findall(r"^\| `([\w-]+)` \| ([^|]+) \|", text, re.MULTILINE)
     told = {do: re.findall(r"`(\w+)`", cells) for do, cells in rows}
-    assert told == {do: [*NEEDED[do], *OPTIONAL.get(do, ())] for do in NEEDED}
+    assert told == {
+        do: [*REQUIRED_FIELDS[do], *OPTIONAL_FIELDS.get(do, ())]
+        for do in REQUIRED_FIELDS
+    }
 
 
 @pytest.mark.parametrize("size", [0.5, 1.0, 2.0, 1e3])
@@ -195,9 +198,9 @@ def test_the_ground_is_told_where_the_plane_is(size):
 def test_a_subject_alone_is_no_name(record, name):
     record = {key: name if value is ... else value for key, value in record.items()}
     with pytest.raises(marey.OptionError, match="need a name, not only a subject's"):
-        edit_of(record)
+        parse_edit(record)
 
 
 def test_a_table_is_no_list_of_names():
     with pytest.raises(marey.OptionError, match="a list of names"):
-        edit_of({"do": "merge", "bodies": {"a": 1, "b": 2}})
+        parse_edit({"do": "merge", "bodies": {"a": 1, "b": 2}})

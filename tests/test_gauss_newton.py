@@ -1,4 +1,4 @@
-"""Inverse kinematics on the tree: laws first, then what people meet in recordings."""
+"""Inverse kinematics by Gauss-Newton: laws first, then faults of recordings."""
 
 from dataclasses import replace
 
@@ -11,12 +11,17 @@ from scipy.optimize import least_squares
 
 import marey
 from marey import synth
-from marey.articulated.kinematics_kernel import curve, gather, place, slope
-from marey.articulated.limits_kernel import write_axes
-from marey.articulated.targets_kernel import reduce, weigh
+from marey.articulated.kinematics_kernel import (
+    forward_kinematics,
+    sum_subtrees,
+    write_gradient,
+    write_hessian,
+)
+from marey.articulated.limits_kernel import write_rotation_axes
+from marey.articulated.targets_kernel import sum_targets, weight_targets
 from marey.numerics import geometry
 from marey.pose import fit_pose
-from marey.pose.gauss_newton.driver import Follower, Names
+from marey.pose.gauss_newton.driver import GaussNewtonSolver, TargetNames
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.pose.options import GaussNewtonOptions
 from marey.synth.performance.angles import joint_angles, within
@@ -49,8 +54,8 @@ def marker_rms(motion, take):
 @pytest.fixture
 def scattered(rng):
     """A skeleton with joints of every kind, a pose, and targets near it."""
-    skeleton = posed.every_kind(rng)
-    root, wxyz = posed.any_pose(skeleton, rng)
+    skeleton = posed.skeleton_of_every_kind(rng)
+    root, wxyz = posed.random_pose(skeleton, rng)
     T = geometry.transform(matrices(wxyz[0]), root)
     T_joint = skeleton.forward(T[None], wxyz[None])[0]
     points = geometry.apply(T_joint[skeleton.marker_joint], skeleton.marker_offset)
@@ -77,13 +82,13 @@ def test_the_naive_jacobian_is_the_finite_difference(scattered):
 
 @njit
 def linearised(tree, targets, work, points, sensors, root, q):
-    place(tree, root, q, work.R, work.c)
-    weigh(targets, points, sensors, np.zeros(3), work, 0.0)
-    reduce(targets, points, sensors, np.zeros(3), work)
-    gather(tree, work)
-    write_axes(tree, work)
-    slope(work)
-    curve(tree, work)
+    forward_kinematics(tree, root, q, work.R, work.c)
+    weight_targets(targets, points, sensors, np.zeros(3), work, 0.0)
+    sum_targets(targets, points, sensors, np.zeros(3), work)
+    sum_subtrees(tree, work)
+    write_rotation_axes(tree, work)
+    write_gradient(work)
+    write_hessian(tree, work)
 
 
 def node_rotations(skeleton, wxyz, n):
@@ -106,22 +111,22 @@ def node_rotations(skeleton, wxyz, n):
 
 def test_the_kernels_equations_are_the_naive_ones(scattered):
     skeleton, root, wxyz, points, sensors = scattered
-    names = Names(skeleton.marker_labels, skeleton.marker_labels, ("S0", "S1"))
-    fit = Follower(skeleton, names, 100.0, GaussNewtonOptions(**PLAIN))
+    names = TargetNames(skeleton.marker_labels, skeleton.marker_labels, ("S0", "S1"))
+    fit = GaussNewtonSolver(skeleton, names, 100.0, GaussNewtonOptions(**PLAIN))
     tree, work = fit.nodes.tree, fit.work
     q = node_rotations(skeleton, wxyz, len(tree.parent))
     linearised(tree, fit.targets, work, points, sensors, root, q)
     given = (skeleton, root, matrices(wxyz), points, sensors, SDS)
     J, r = naive.target_jacobian(*given), naive.target_residuals(*given)
     used = [(0, 0), (0, 1), (0, 2)]
-    for i, hinge in enumerate(tree.hinge):
+    for i, hinge in enumerate(tree.is_hinge):
         used += [(i + 1, 0)] if hinge else [(i + 1, k) for k in range(3)]
     H, row = J.T @ J, {block_k: at for at, block_k in enumerate(used)}
     np.testing.assert_allclose([work.g[b, k] for b, k in used], -J.T @ r, rtol=1e-8)
     seen = np.zeros_like(H, dtype=bool)
     for (b, k), at in row.items():
-        for step in range(tree.before[b] + k + 1):
-            column = row[divmod(int(tree.way[b, step]), 3)]
+        for step in range(tree.n_ancestor_unknowns[b] + k + 1):
+            column = row[divmod(int(tree.ancestor_unknowns[b, step]), 3)]
             value = work.H[3 * b + k, step]
             size = np.sqrt(H[at, at] * H[column, column])
             assert abs(value - H[at, column]) < 1e-9 * size
@@ -131,7 +136,7 @@ def test_the_kernels_equations_are_the_naive_ones(scattered):
 
 
 def test_it_reaches_the_least_squares_optimum():
-    skeleton, take = posed.recorded(motion="walk", noise=2e-3, seconds=1.0)
+    skeleton, take = posed.record(motion="walk", noise=2e-3, seconds=1.0)
     motion = solve(skeleton, take, **PLAIN)
     tight = solve(skeleton, take, tolerance=1e-13, **PLAIN)
     none = np.zeros((0, 4, 4))
@@ -165,33 +170,33 @@ FIGURES = (
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.__name__)
 def test_exact_markers_give_the_exact_pose(figure):
-    skeleton, take = posed.recorded(figure(), markers=5, seconds=1.0)
-    assert posed.off(solve(skeleton, take), take).max() < 1e-9
+    skeleton, take = posed.record(figure(), markers=5, seconds=1.0)
+    assert posed.joint_errors(solve(skeleton, take), take).max() < 1e-9
 
 
 def test_markers_and_sensors_work_together():
     """Hands without markers wear sensors."""
-    skeleton, take = posed.recorded(sensors=("LeftHand", "RightHand"))
-    hands = posed.on(take, skeleton, "LeftHand", "RightHand")
-    take = posed.without(take, slice(None), hands)
-    motion, doubts = fit_pose(skeleton, take, method="gauss_newton")
-    assert posed.off(motion, take).max() < 1e-9
-    assert doubts == ()
+    skeleton, take = posed.record(sensors=("LeftHand", "RightHand"))
+    hands = posed.markers_on(take, skeleton, "LeftHand", "RightHand")
+    take = posed.hide_markers(take, slice(None), hands)
+    motion, found = fit_pose(skeleton, take, method="gauss_newton")
+    assert posed.joint_errors(motion, take).max() < 1e-9
+    assert found == ()
 
 
-def test_moving_the_world_does_not_matter_with_gaps_either(rng):
-    skeleton, take = posed.recorded(motion="walk", noise=2e-3)
+def test_poses_are_invariant_to_the_world_frame_with_gaps(rng):
+    skeleton, take = posed.record(motion="walk", noise=2e-3)
     gone = rng.random(take.points.shape[:2]) < 0.3
-    take = posed.without(take, *np.nonzero(gone))
+    take = posed.hide_markers(take, *np.nonzero(gone))
     T = geometry.transform(geometry.rotation_exp(rng.normal(size=3)), np.ones(3))
     before = solve(skeleton, take)
-    after = solve(skeleton, posed.moved(take, T))
+    after = solve(skeleton, posed.move_world(take, T))
     np.testing.assert_allclose(after.wxyz[:, 1:], before.wxyz[:, 1:], atol=1e-6)
 
 
 @pytest.mark.parametrize("figure", [synth.hinge_pair, synth.universal_pair])
 def test_hinges_stay_on_their_axes(figure):
-    skeleton, take = posed.recorded(figure(), markers=5, noise=5e-3)
+    skeleton, take = posed.record(figure(), markers=5, noise=5e-3)
     wxyz = solve(skeleton, take).wxyz
     angles = joint_angles(skeleton, wxyz)
     again = synth.performance.angles.rotations(skeleton, angles)
@@ -199,13 +204,13 @@ def test_hinges_stay_on_their_axes(figure):
     assert off.max() < 1e-12
 
 
-def test_any_heading_is_found_at_once(rng):
-    skeleton, take = posed.recorded(motion="chicken_walk", noise=2e-3, seconds=4.0)
+def test_any_heading_is_found_in_one_frame(rng):
+    skeleton, take = posed.record(motion="chicken_walk", noise=2e-3, seconds=4.0)
     tracker = PoseTracker(skeleton, take.labels, rate=take.rate)
     place = take.truth.motion.T_world_joint()[..., :3, 3]
     for frame in range(0, 400, 10):
         R = geometry.rotation_exp(2.0 * rng.normal(size=3))
-        tracker.rest()
+        tracker.reset()
         root, wxyz = tracker.update(take.points[frame] @ R.T)
         T = geometry.transform(matrices(wxyz[0]), root)
         found = skeleton.forward(T[None], wxyz[None])[0, :, :3, 3]
@@ -223,7 +228,7 @@ def tightened(skeleton, share):
 
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_limits_are_kept(share):
-    skeleton, take = posed.recorded(motion="exercise", noise=3e-3, seconds=4.0)
+    skeleton, take = posed.record(motion="exercise", noise=3e-3, seconds=4.0)
     skeleton = tightened(skeleton, share)
     angles = joint_angles(skeleton, solve(skeleton, take).wxyz)
     assert within(skeleton, angles, slack=1e-7)
@@ -233,7 +238,7 @@ def test_limits_are_kept(share):
 
 def test_at_its_limit_the_pose_is_the_best_there():
     """Agreement with bounded least squares in angles, on a snowman bent too far."""
-    skeleton, take = posed.recorded(synth.snowman(), "swing", markers=5, noise=2e-3)
+    skeleton, take = posed.record(synth.snowman(), "swing", markers=5, noise=2e-3)
     skeleton = tightened(skeleton, 0.15)
     motion = solve(skeleton, take, outlier=0.0, tolerance=1e-12)
     held = 0
@@ -269,97 +274,98 @@ def test_at_its_limit_the_pose_is_the_best_there():
 
 
 def test_gross_errors_hardly_matter(rng):
-    skeleton, take = posed.recorded(motion="walk", noise=2e-3, seconds=4.0)
-    clean = posed.off(solve(skeleton, take), take)
+    skeleton, take = posed.record(motion="walk", noise=2e-3, seconds=4.0)
+    clean = posed.joint_errors(solve(skeleton, take), take)
     bad = rng.random(take.points.shape[:2]) < 0.02
     points = take.points.copy()
     points[bad] += rng.normal(scale=0.3, size=(bad.sum(), 3))
-    spoiled = posed.off(solve(skeleton, replace(take, points=points)), take)
+    spoiled = posed.joint_errors(solve(skeleton, replace(take, points=points)), take)
     assert np.sqrt((spoiled**2).mean()) < 1.1 * np.sqrt((clean**2).mean())
 
 
 def test_a_marker_without_weight_is_as_good_as_absent():
-    skeleton, take = posed.recorded(motion="walk", noise=2e-3)
-    gone = posed.without(take, slice(None), [7])
+    skeleton, take = posed.record(motion="walk", noise=2e-3)
+    gone = posed.hide_markers(take, slice(None), [7])
     one = solve(skeleton, take, weights={take.labels[7]: 0.0})
     two = solve(skeleton, gone)
     np.testing.assert_allclose(one.wxyz, two.wxyz, atol=1e-12)
 
 
 def test_a_marker_on_the_wrong_bone_is_named():
-    skeleton, take = posed.recorded(motion="walk", noise=1e-3, seconds=2.0)
+    skeleton, take = posed.record(motion="walk", noise=1e-3, seconds=2.0)
     offset = skeleton.marker_offset.copy()
     offset[20] += [0.05, 0.05, 0.0]
-    doubts = findings(replace(skeleton, marker_offset=offset), take)
-    assert [(d.code, d.subject) for d in doubts] == [("marker-stray", take.labels[20])]
+    found = findings(replace(skeleton, marker_offset=offset), take)
+    assert [(d.code, d.subject) for d in found] == [("marker-stray", take.labels[20])]
 
 
 @pytest.mark.parametrize("seed", [3, 5])
-def test_outliers_do_not_lead_the_first_frame_astray(seed):
+def test_outliers_do_not_mislead_the_first_frame(seed):
     """A seventh of its markers are elsewhere, and a twentieth of all others."""
-    skeleton, take = posed.recorded(motion="kick_punch", seconds=0.6, noise=2e-3)
+    skeleton, take = posed.record(motion="kick_punch", seconds=0.6, noise=2e-3)
     rng = np.random.default_rng(seed)
     points = take.points.copy()
     hit = rng.random(points.shape[:2]) < 0.05
     hit[0] |= rng.random(points.shape[1]) < 0.1
-    way = rng.normal(size=(hit.sum(), 3))
-    way *= rng.uniform(0.5, 3.0, (len(way), 1)) / np.linalg.norm(way, axis=1)[:, None]
-    points[hit] += way
+    error = rng.normal(size=(hit.sum(), 3))
+    length = rng.uniform(0.5, 3.0, (len(error), 1))
+    error *= length / np.linalg.norm(error, axis=1)[:, None]
+    points[hit] += error
     clean, spoilt = (
-        posed.off(solve(skeleton, replace(take, points=p)), take)
+        posed.joint_errors(solve(skeleton, replace(take, points=p)), take)
         for p in (take.points, points)
     )
     assert spoilt.max() < 2.0 * clean.max()
 
 
-# --- what is not seen -----------------------------------------------------------------
+# --- occlusions -----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def walk():
-    return posed.recorded(motion="walk", noise=2e-3, seconds=6.0)
+    return posed.record(motion="walk", noise=2e-3, seconds=6.0)
 
 
 def test_a_third_of_the_markers_may_be_missing(walk, rng):
     skeleton, take = walk
     gone = rng.random(take.points.shape[:2]) < 0.3
-    take = posed.without(take, *np.nonzero(gone))
+    take = posed.hide_markers(take, *np.nonzero(gone))
     causal, smooth = solve(skeleton, take), solve(skeleton, take, smooth=100.0)
-    assert posed.off(causal, take).max() < 0.08
-    assert posed.turns(causal).max() < 0.6
-    assert posed.off(smooth, take).max() < 0.04
-    assert posed.turns(smooth).max() < 0.15
+    assert posed.joint_errors(causal, take).max() < 0.08
+    assert posed.rotation_steps(causal).max() < 0.6
+    assert posed.joint_errors(smooth, take).max() < 0.04
+    assert posed.rotation_steps(smooth).max() < 0.15
 
 
-def test_an_unseen_forearm_stays_and_comes_back(walk):
+def test_an_occluded_forearm_stays_and_reappears(walk):
     skeleton, take = walk
-    arm = posed.on(take, skeleton, "LeftLowerArm", "LeftHand")
-    gone = posed.without(take, np.arange(200, 400)[:, None], arm)
-    motion, doubts = fit_pose(skeleton, gone, method="gauss_newton")
+    arm = posed.markers_on(take, skeleton, "LeftLowerArm", "LeftHand")
+    gone = posed.hide_markers(take, np.arange(200, 400)[:, None], arm)
+    motion, found = fit_pose(skeleton, gone, method="gauss_newton")
     elsewhere = np.r_[0:200, 400:600]
-    assert posed.off(motion, take)[elsewhere].max() < 0.02
-    assert posed.off(motion, take)[200:400].max() < 0.3
-    assert posed.turns(motion).max() < 0.6
-    named = {doubt.subject: doubt for doubt in doubts}
+    assert posed.joint_errors(motion, take)[elsewhere].max() < 0.02
+    assert posed.joint_errors(motion, take)[200:400].max() < 0.3
+    assert posed.rotation_steps(motion).max() < 0.6
+    named = {finding.subject: finding for finding in found}
     assert set(named) == {"LeftLowerArm", "LeftHand"}
     assert named["LeftHand"].frames == (200, 399)
     smooth = solve(skeleton, gone, smooth=100.0)
-    true = posed.turns(take.truth.motion).max()
-    assert posed.turns(smooth).max() < 1.5 * true
-    assert posed.off(smooth, take)[200:400].max() < 0.2
+    true = posed.rotation_steps(take.truth.motion).max()
+    assert posed.rotation_steps(smooth).max() < 1.5 * true
+    assert posed.joint_errors(smooth, take)[200:400].max() < 0.2
 
 
 def test_frames_without_anything_keep_a_pose(walk):
     skeleton, take = walk
-    gone = posed.without(take, np.r_[0:20, 300:360, 590:600], slice(None))
+    gone = posed.hide_markers(take, np.r_[0:20, 300:360, 590:600], slice(None))
     for options in ({}, {"smooth": 100.0}):
-        motion, doubts = fit_pose(skeleton, gone, method="gauss_newton", **options)
+        motion, found = fit_pose(skeleton, gone, method="gauss_newton", **options)
         assert np.isfinite(motion.wxyz).all()
         assert np.isfinite(motion.T_world_root).all()
-        unseen = [d.frames for d in doubts if d.code == "pose-unseen"]
+        unseen = [d.frames for d in found if d.code == "pose-unseen"]
         assert unseen == [(0, 19), (300, 359), (590, 599)]
         seen = np.r_[20:300, 360:590]
-        assert posed.off(motion, take)[seen].max() < 0.03
+        assert posed.joint_errors(motion, take)[seen].max() < 0.03
     bridged = motion.T_world_root[300:360, :3, 3]
     true = take.truth.motion.T_world_root[300:360, :3, 3]
     assert np.linalg.norm(bridged - true, axis=-1).max() < 0.1
@@ -368,7 +374,7 @@ def test_frames_without_anything_keep_a_pose(walk):
 def test_smoothing_takes_noise_away(walk):
     skeleton, take = walk
     plain, smooth = solve(skeleton, take), solve(skeleton, take, smooth=300.0)
-    rms = [np.sqrt((posed.off(m, take) ** 2).mean()) for m in (plain, smooth)]
+    rms = [np.sqrt((posed.joint_errors(m, take) ** 2).mean()) for m in (plain, smooth)]
     assert rms[1] < 0.85 * rms[0]
     assert marker_rms(smooth, take) < 1.1 * marker_rms(plain, take)
 
@@ -392,13 +398,13 @@ def test_few_rounds_of_smoothing_are_enough(walk, smooth, monkeypatch):
         return paths + np.sum(away**2)
 
     few = cost()
-    monkeypatch.setattr("marey.pose.gauss_newton.smoothing.ROUNDS", 60)
+    monkeypatch.setattr("marey.pose.gauss_newton.smoothing.ADMM_ROUNDS", 60)
     assert few < 1.01 * cost()
 
 
 def test_exact_data_survive_weak_smoothing():
-    skeleton, take = posed.recorded(motion="walk", seconds=2.0)
-    assert posed.off(solve(skeleton, take, smooth=1e5), take).max() < 1e-4
+    skeleton, take = posed.record(motion="walk", seconds=2.0)
+    assert posed.joint_errors(solve(skeleton, take, smooth=1e5), take).max() < 1e-4
 
 
 # --- one frame at a time --------------------------------------------------------------
@@ -420,13 +426,13 @@ def test_a_tracker_gives_what_the_whole_take_gives(walk):
 
 
 def test_a_take_that_never_sees_the_skeleton_is_refused():
-    skeleton, take = posed.recorded()
+    skeleton, take = posed.record()
     with pytest.raises(marey.DataError, match="no frame"):
-        solve(skeleton, posed.without(take, slice(None), slice(None)))
+        solve(skeleton, posed.hide_markers(take, slice(None), slice(None)))
 
 
 def test_labels_must_say_whose_marker_it_is():
-    skeleton, take = posed.recorded(seconds=0.2)
+    skeleton, take = posed.record(seconds=0.2)
     both = Take(
         rate=take.rate,
         points=np.concatenate([take.points, take.points + 1.0], axis=1),
@@ -435,8 +441,8 @@ def test_labels_must_say_whose_marker_it_is():
     )
     with pytest.raises(marey.DataError, match="ANN:"):
         solve(skeleton, both)
-    mine = tuple(f"JOE:{label}" for label in skeleton.marker_labels)
-    motion = solve(replace(skeleton, marker_labels=mine), both)
+    labels = tuple(f"JOE:{label}" for label in skeleton.marker_labels)
+    motion = solve(replace(skeleton, marker_labels=labels), both)
     np.testing.assert_allclose(motion.marker_points(), take.points + 1.0, atol=1e-9)
 
 
@@ -444,24 +450,24 @@ def test_labels_must_say_whose_marker_it_is():
     ("option", "value"),
     [
         ("marker_sd", 0.0),
-        ("turn_sd", np.nan),
+        ("rotation_sd", np.nan),
         ("drift", -1.0),
         ("outlier", -1.0),
         ("smooth", np.inf),
         ("steps", 0),
-        ("weights", {"stranger": 1.0}),
+        ("weights", {"unknown": 1.0}),
         ("weights", {"LFHD": -1.0}),
         ("magic", 1),
     ],
 )
 def test_bad_options_are_named(option, value):
-    skeleton, take = posed.recorded(seconds=0.1)
+    skeleton, take = posed.record(seconds=0.1)
     with pytest.raises(marey.OptionError, match=option):
         solve(skeleton, take, **{option: value})
 
 
 def test_joints_need_their_axes():
-    skeleton, take = posed.recorded(synth.hinge_pair(), markers=5)
+    skeleton, take = posed.record(synth.hinge_pair(), markers=5)
     with pytest.raises(marey.DataError, match="axes of Arm"):
         solve(replace(skeleton, axes=np.full((3, 2, 3), np.nan)), take)
     crossed = np.array([[[0.0, 0.0]] * 3, [[1.0, -1.0]] * 3, [[0.0, 0.0]] * 3])
@@ -469,7 +475,7 @@ def test_joints_need_their_axes():
         solve(replace(skeleton, limits=crossed), take)
 
 
-# --- back into sight ------------------------------------------------------------------
+# --- reappearance ---------------------------------------------------------------------
 
 
 def tracked(skeleton, take):
@@ -481,35 +487,37 @@ def tracked(skeleton, take):
     return marey.Motion(skeleton=skeleton, T_world_root=T, wxyz=wxyz, rate=take.rate)
 
 
-@pytest.mark.parametrize("way", [solve, tracked])
-def test_a_forearm_comes_back_without_a_jump(walk, way):
+@pytest.mark.parametrize("solver", [solve, tracked])
+def test_a_forearm_reappears_without_a_jump(walk, solver):
     """Two seconds unseen: no step is larger than those that noise makes anyway."""
     skeleton, take = walk
-    arm = posed.on(take, skeleton, "LeftLowerArm", "LeftHand")
-    motion = way(skeleton, posed.without(take, np.arange(200, 400)[:, None], arm))
-    usual = posed.turns(solve(skeleton, take)).max()
-    assert posed.turns(motion).max() <= 1.05 * usual
-    assert posed.off(motion, take).max() < 0.2
+    arm = posed.markers_on(take, skeleton, "LeftLowerArm", "LeftHand")
+    motion = solver(
+        skeleton, posed.hide_markers(take, np.arange(200, 400)[:, None], arm)
+    )
+    usual = posed.rotation_steps(solve(skeleton, take)).max()
+    assert posed.rotation_steps(motion).max() <= 1.05 * usual
+    assert posed.joint_errors(motion, take).max() < 0.2
 
 
 def test_a_stream_is_back_within_a_quarter_of_a_second(walk):
     skeleton, take = walk
-    arm = posed.on(take, skeleton, "LeftLowerArm", "LeftHand")
-    gone = posed.without(take, np.arange(200, 400)[:, None], arm)
+    arm = posed.markers_on(take, skeleton, "LeftLowerArm", "LeftHand")
+    gone = posed.hide_markers(take, np.arange(200, 400)[:, None], arm)
     motion, plain = tracked(skeleton, gone), solve(skeleton, gone, adapt=False)
     seen = np.r_[0:200, 425:600]
     np.testing.assert_array_equal(motion.wxyz[seen], plain.wxyz[seen])
-    back = posed.off(motion, take)[400:425].max(axis=1)
+    back = posed.joint_errors(motion, take)[400:425].max(axis=1)
     assert back[0] > 0.05
     assert back[-1] < 0.02
     assert np.diff(back).max() < 0.01
 
 
-def test_a_stream_stands_elsewhere_at_once_when_found_afresh(walk):
+def test_a_stream_that_restarts_shows_the_new_pose_at_once(walk):
     skeleton, take = walk
-    gone = posed.without(take, np.arange(200, 400), slice(None))
+    gone = posed.hide_markers(take, np.arange(200, 400), slice(None))
     motion = tracked(skeleton, gone)
-    assert posed.off(motion, take)[400:].max() < 0.03
+    assert posed.joint_errors(motion, take)[400:].max() < 0.03
 
 
 # --- fewer frames ---------------------------------------------------------------------
@@ -524,7 +532,7 @@ def test_frames_between_are_as_good_as_the_frames(walk, rate):
     skeleton, take = walk
     motion, truth = solve(skeleton, take), take.truth.motion
     times = np.arange(0.0, take.n_frames / take.rate - 0.01, 1.0 / rate)
-    noise = posed.off(motion, take).max()
+    noise = posed.joint_errors(motion, take).max()
 
     def places(some):
         return some.at(times).T_world_joint()[..., :3, 3]
@@ -543,7 +551,7 @@ def test_no_exported_angle_jumps(walk, name, tmp_path):
     """
     skeleton, take = walk
     gone = np.random.default_rng(2).random(take.points.shape[:2]) < 0.3
-    motion = solve(skeleton, posed.without(take, *np.nonzero(gone)))
+    motion = solve(skeleton, posed.hide_markers(take, *np.nonzero(gone)))
     for rate in (100.0, 10.0):
         path = tmp_path / f"{rate:.0f}" / name
         path.parent.mkdir()
@@ -576,85 +584,85 @@ def written_angles(path):
     return np.array(frames, float)
 
 
-# --- what people do to recordings -----------------------------------------------------
+# --- faults of recordings -------------------------------------------------------------
 
 
 def whole(skeleton, take, **options):
     """The motion and its findings by code; finite, within limits, of unit length."""
-    motion, doubts = fit_pose(skeleton, take, method="gauss_newton", **options)
+    motion, found = fit_pose(skeleton, take, method="gauss_newton", **options)
     assert np.isfinite(motion.wxyz).all()
     assert np.isfinite(motion.T_world_root).all()
     np.testing.assert_allclose(np.linalg.norm(motion.wxyz, axis=-1), 1.0, atol=1e-12)
     assert within(skeleton, joint_angles(skeleton, motion.wxyz), slack=1e-6)
-    return motion, {doubt.code: doubt for doubt in doubts}
+    return motion, {finding.code: finding for finding in found}
 
 
 def test_one_marker_left_on_a_foot_is_kept_and_named(walk):
     skeleton, take = walk
-    foot = posed.on(take, skeleton, "LeftFoot")
-    gone = posed.without(take, np.arange(200, 400)[:, None], foot[1:])
-    motion, doubts = whole(skeleton, gone)
+    foot = posed.markers_on(take, skeleton, "LeftFoot")
+    gone = posed.hide_markers(take, np.arange(200, 400)[:, None], foot[1:])
+    motion, found = whole(skeleton, gone)
     away = motion.marker_points()[200:400, foot[0]] - take.points[200:400, foot[0]]
     assert np.linalg.norm(away, axis=-1).max() < 0.02
-    assert doubts["joint-unseen"].subject == "LeftFoot"
-    assert posed.off(motion, take).max() < 0.05
+    assert found["joint-unseen"].subject == "LeftFoot"
+    assert posed.joint_errors(motion, take).max() < 0.05
 
 
-def test_mirrored_data_are_told(walk):
+def test_mirrored_data_are_reported(walk):
     skeleton, take = walk
-    motion, doubts = whole(skeleton, replace(take, points=take.points * [1, -1, 1]))
-    assert doubts["pose-lost"].frames == (0, 599)
+    motion, found = whole(skeleton, replace(take, points=take.points * [1, -1, 1]))
+    assert found["pose-lost"].frames == (0, 599)
     away = np.linalg.norm(motion.marker_points() - take.points * [1, -1, 1], axis=-1)
     assert away.max() < 0.5
 
 
-def test_limits_that_exclude_the_data_are_told(walk):
+def test_limits_that_exclude_the_data_are_reported(walk):
     """A knee that may not stretch, on somebody who walks."""
     skeleton, take = walk
     limits, knee = skeleton.limits.copy(), skeleton.index("LeftLowerLeg")
     limits[knee, 0] = [1.2, 2.3]
-    motion, doubts = fit_pose(
+    motion, found = fit_pose(
         replace(skeleton, limits=limits), take, method="gauss_newton"
     )
     angles = joint_angles(motion.skeleton, motion.wxyz)
     assert within(motion.skeleton, angles, slack=1e-6)
-    assert "LeftLowerLeg" in {d.subject for d in doubts if d.code == "joint-held"}
-    assert posed.off(motion, take).max() < 0.6
+    assert "LeftLowerLeg" in {d.subject for d in found if d.code == "joint-held"}
+    assert posed.joint_errors(motion, take).max() < 0.6
 
 
-def test_a_hinge_bent_backwards_stops_and_is_told():
-    skeleton, take = posed.recorded(synth.hinge_pair(), markers=5, noise=1e-3)
+def test_a_hinge_bent_backwards_stops_and_is_reported():
+    skeleton, take = posed.record(synth.hinge_pair(), markers=5, noise=1e-3)
     true = joint_angles(skeleton, take.truth.motion.wxyz)[:, 1, 0]
     assert true.min() < -0.5
     limits = skeleton.limits.copy()
     limits[1, 0] = [0.0, 2.0]
-    motion, doubts = whole(replace(skeleton, limits=limits), take)
-    assert doubts["joint-held"].subject == "Arm"
+    motion, found = whole(replace(skeleton, limits=limits), take)
+    assert found["joint-held"].subject == "Arm"
     bent = joint_angles(skeleton, motion.wxyz)[:, 1, 0]
     np.testing.assert_array_equal(bent[true < -0.1], 0.0)
 
 
 @pytest.mark.parametrize("rate", [1.0, 1000.0])
 def test_any_rate_will_do(rate):
-    skeleton, take = posed.recorded(
+    skeleton, take = posed.record(
         motion="walk", noise=2e-3, rate=rate, seconds=max(1.0, 20.0 / rate)
     )
     motion, _ = whole(skeleton, take)
-    assert posed.off(motion, take).max() < 0.02
+    assert posed.joint_errors(motion, take).max() < 0.02
 
 
 @pytest.mark.parametrize("height", [1.5, 2.1])
-def test_a_skeleton_of_someone_else_is_told(walk, height):
-    other, _ = posed.recorded(synth.human(height=height, seed=3), motion="walk")
-    motion, doubts = whole(other, walk[1])
-    assert "pose-lost" in doubts
+def test_a_skeleton_of_someone_else_is_reported(walk, height):
+    other, _ = posed.record(synth.human(height=height, seed=3), motion="walk")
+    motion, found = whole(other, walk[1])
+    assert "pose-lost" in found
     away = np.linalg.norm(motion.marker_points() - walk[1].points, axis=-1)
     assert away.max() < 0.5
 
 
 def test_a_single_frame_among_nothing_is_held(walk):
     skeleton, take = walk
-    alone = posed.without(take, np.r_[0:300, 301:600], slice(None))
-    motion, doubts = whole(skeleton, alone)
-    assert doubts["pose-unseen"].frames == (301, 599)
-    assert posed.turns(motion).max() < 1e-9
+    alone = posed.hide_markers(take, np.r_[0:300, 301:600], slice(None))
+    motion, found = whole(skeleton, alone)
+    assert found["pose-unseen"].frames == (301, 599)
+    assert posed.rotation_steps(motion).max() < 1e-9

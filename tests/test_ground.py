@@ -10,14 +10,14 @@ import marey
 from marey.errors import OptionError
 from marey.numerics import geometry
 from marey.pose import fit_pose
-from marey.pose.contact.footing import find_footing, firmed
+from marey.pose.contact.ground_contacts import find_ground_contacts, reconcile_anchors
 from marey.pose.physics import fit
-from marey.pose.physics.equilibrium import HARD
-from marey.pose.physics.fit import Floor, Hold
-from marey.pose.physics.ground import nothing_under
+from marey.pose.physics.equilibrium import GROUND_STIFFNESS_RATIO
+from marey.pose.physics.fit import GroundPlane, Hold
 from marey.pose.physics.options import PhysicsOptions
-from marey.pose.physics.scene import scene_of
-from marey.pose.physics.simulation import Run
+from marey.pose.physics.simulation import Simulation
+from marey.pose.physics.soles import no_soles
+from marey.pose.physics.springs import build_spring_system
 from marey.skeleton import Skeleton
 
 K = PhysicsOptions().stiffness
@@ -27,7 +27,7 @@ UP = np.array([0.0, 0.0, 1.0])
 
 @pytest.fixture(scope="module")
 def walk():
-    return posed.recorded(motion="walk", seconds=1.2, noise=2e-3)
+    return posed.record(motion="walk", seconds=1.2, noise=2e-3)
 
 
 def apart(one, two):
@@ -38,13 +38,13 @@ def apart(one, two):
 
 def soles_of(skeleton, take, motion, **options):
     """Heights above the ground of all points under the feet."""
-    scene = scene_of(skeleton, take, PhysicsOptions(**options))
+    scene = build_spring_system(skeleton, take, PhysicsOptions(**options))
     soles = scene.soles
-    node = scene.nodes.of_joint
+    node = scene.nodes.node_of_joint
     joint = [int(np.flatnonzero(node == n)[0]) for n in soles.node]
-    place = soles.place - scene.nodes.place[joint]
+    place = soles.offset - scene.nodes.joint_position[joint]
     at = geometry.apply(motion.T_world_joint()[:, joint], place)
-    return at @ soles.normal - soles.floor
+    return at @ soles.normal - soles.ground_height
 
 
 def box(frames=30, low=0.01, rate=100.0):
@@ -71,30 +71,36 @@ def box(frames=30, low=0.01, rate=100.0):
 @pytest.mark.parametrize("settle", BOTH)
 def test_a_figure_pushed_into_the_ground_rises_to_it(walk, settle):
     skeleton, take = walk
-    take = posed.moved(take.cut(0, 12), geometry.transform(np.eye(3), -0.02 * UP))
-    free = fit.fit(skeleton, take, settle=settle)
-    borne = fit.fit(skeleton, take, settle=settle, ground=Floor(), friction=0.0)
-    assert soles_of(skeleton, take, free.motion, ground=Floor()).min() < -0.018
-    assert soles_of(skeleton, take, borne.motion, ground=Floor()).min() > -2e-4
-    assert not borne.restless.any()
+    take = posed.move_world(take.cut(0, 12), geometry.transform(np.eye(3), -0.02 * UP))
+    free = fit.fit_physics(skeleton, take, settle=settle)
+    borne = fit.fit_physics(
+        skeleton, take, settle=settle, ground=GroundPlane(), friction=0.0
+    )
+    assert soles_of(skeleton, take, free.motion, ground=GroundPlane()).min() < -0.018
+    assert soles_of(skeleton, take, borne.motion, ground=GroundPlane()).min() > -2e-4
+    assert not borne.not_converged.any()
 
 
 @pytest.mark.parametrize("settle", BOTH)
 def test_the_ground_never_draws_down(walk, settle):
     """Above it, nothing changes at all."""
     skeleton, take = walk
-    take = posed.moved(take.cut(0, 12), geometry.transform(np.eye(3), 0.05 * UP))
-    free = fit.fit(skeleton, take, settle=settle)
-    there = fit.fit(skeleton, take, settle=settle, ground=Floor(), friction=0.0)
+    take = posed.move_world(take.cut(0, 12), geometry.transform(np.eye(3), 0.05 * UP))
+    free = fit.fit_physics(skeleton, take, settle=settle)
+    there = fit.fit_physics(
+        skeleton, take, settle=settle, ground=GroundPlane(), friction=0.0
+    )
     assert apart(free.motion, there.motion) < 2e-6
 
 
 def test_a_slope_bears_along_its_normal():
     """Without friction a box slides down to where its markers draw it along."""
     skeleton, take = box(low=0.0)
-    floor = Floor(height=0.01, slope=(0.1, 0.0))
+    floor = GroundPlane(height=0.01, slope=(0.1, 0.0))
     normal = np.array([-0.1, 0.0, 1.0]) / np.sqrt(1.01)
-    found = fit.fit(skeleton, take, settle="simulation", friction=0.0, ground=floor)
+    found = fit.fit_physics(
+        skeleton, take, settle="simulation", friction=0.0, ground=floor
+    )
     corners = found.motion.T_world_joint()[-1, 1:, :3, 3]
     high = corners @ normal - 0.01 * normal[2]
     np.testing.assert_allclose(high, 0.0, atol=1e-4)
@@ -115,20 +121,20 @@ def turned(motion, joint, vector):
 def test_no_small_turn_lowers_the_energy_of_springs_ground_and_holds(walk):
     """Term by term as it is written: feet pressed into the ground, hand beside hip."""
     skeleton, take = walk
-    take = posed.moved(take.cut(0, 4), geometry.transform(np.eye(3), -0.015 * UP))
+    take = posed.move_world(take.cut(0, 4), geometry.transform(np.eye(3), -0.015 * UP))
     hand, T = skeleton.index("LeftHand"), take.truth.motion.T_world_joint()
     there = geometry.apply(geometry.inverse(T[2, 0]), T[2, hand, :3, 3]) + 0.02
-    hold = Hold(joint="LeftHand", to=there, other="Hips", strength=200.0)
-    options = {"ground": Floor(), "friction": 0.0, "limits": False}
-    found = fit.fit(skeleton, take, holds=(hold,), **options).motion
+    hold = Hold(joint="LeftHand", target=there, target_joint="Hips", strength=200.0)
+    options = {"ground": GroundPlane(), "friction": 0.0, "limits": False}
+    found = fit.fit_physics(skeleton, take, holds=(hold,), **options).motion
 
     def energy(motion):
         T = motion.T_world_joint()
-        gap = T[:, hand, :3, 3] - geometry.apply(T[:, 0], hold.to)
+        gap = T[:, hand, :3, 3] - geometry.apply(T[:, 0], hold.target)
         deep = np.minimum(soles_of(skeleton, take, motion, **options), 0.0)
         springs = np.sum((motion.marker_points() - take.points) ** 2, axis=(1, 2))
         springs += hold.strength * np.sum(gap**2, axis=1)
-        return 0.5 * K * (springs + HARD * np.sum(deep**2, axis=1))
+        return 0.5 * K * (springs + GROUND_STIFFNESS_RATIO * np.sum(deep**2, axis=1))
 
     least, high = energy(found), soles_of(skeleton, take, found, **options)
     assert (high < -1e-6).any(axis=1).all()
@@ -149,33 +155,35 @@ def test_both_ways_agree_on_ground_and_plants(walk):
     skeleton, take = walk
     take = take.cut(0, 40)
     direct, simulated = (
-        fit.fit(skeleton, take, settle=settle, ground="found") for settle in BOTH
+        fit.fit_physics(skeleton, take, settle=settle, ground="found")
+        for settle in BOTH
     )
     assert apart(direct.motion, simulated.motion) < 5e-5
     assert direct.steps.max() < 20
-    assert not simulated.restless.any()
+    assert not simulated.not_converged.any()
 
 
 def test_feet_stand_still_and_on_the_ground(walk):
     skeleton, take = walk
     free, held = (
-        fit.fit(skeleton, take, ground=ground).motion for ground in ("none", "found")
+        fit.fit_physics(skeleton, take, ground=ground).motion
+        for ground in ("none", "found")
     )
-    footing = firmed(free, find_footing(free, take))
+    footing = reconcile_anchors(free, find_ground_contacts(free, take))
     assert footing.skate(free) > 0.2
     assert footing.skate(held) < 0.01
-    assert footing.depth(free) > 2e-3
-    assert footing.depth(held) < 1e-4
-    rms = [np.sqrt(np.mean(posed.off(m, take) ** 2)) for m in (free, held)]
+    assert footing.penetration(free) > 2e-3
+    assert footing.penetration(held) < 1e-4
+    rms = [np.sqrt(np.mean(posed.joint_errors(m, take) ** 2)) for m in (free, held)]
     assert rms[1] < rms[0]
 
 
 def test_points_are_spread_along_and_across_a_sole(walk):
     """Of a foot from heel to toe: as long as it is, and two fifths as broad."""
     skeleton, take = walk
-    scene = scene_of(skeleton, take, PhysicsOptions(ground="found"))
-    foot = scene.soles.node == scene.nodes.of_joint[skeleton.index("LeftFoot")]
-    place = scene.soles.place[foot]
+    scene = build_spring_system(skeleton, take, PhysicsOptions(ground="found"))
+    foot = scene.soles.node == scene.nodes.node_of_joint[skeleton.index("LeftFoot")]
+    place = scene.soles.offset[foot]
     heel, toes = (skeleton.offset[skeleton.index(f"Left{n}")] for n in ("Heel", "Toes"))
     size = np.linalg.norm(toes - heel)
     spread = np.linalg.svd(place - place.mean(axis=0))[1]
@@ -202,19 +210,21 @@ def drawn(newtons):
     ropes = [
         Hold(
             joint="box",
-            to=np.array([min(frame / 40.0, 1.0) * newtons / (STRENGTH * K), 0.0, 0.0]),
+            target=np.array(
+                [min(frame / 40.0, 1.0) * newtons / (STRENGTH * K), 0.0, 0.0]
+            ),
             start=(frame - 0.5) / take.rate,
             end=(frame + 0.5) / take.rate,
             strength=STRENGTH,
         )
         for frame in range(45)
     ]
-    found = fit.fit(
+    found = fit.fit_physics(
         skeleton,
         take,
         settle="simulation",
         friction=MU,
-        ground=Floor(),
+        ground=GroundPlane(),
         holds=tuple(ropes),
     )
     return found.motion.T_world_root[:, :3, 3]
@@ -235,10 +245,10 @@ def test_it_slides_above_as_far_as_the_excess_draws_it():
 
 def test_what_is_not_planted_is_not_held():
     """A foot in the air, or one that slides in the recording, feels no friction."""
-    skeleton, take = posed.recorded(motion="walk", seconds=1.2)
-    scene = scene_of(skeleton, take, PhysicsOptions(ground="found"))
-    left = scene.soles.node == scene.nodes.of_joint[skeleton.index("LeftFoot")]
-    planted = scene.soles.planted[:, left].any(axis=1)
+    skeleton, take = posed.record(motion="walk", seconds=1.2)
+    scene = build_spring_system(skeleton, take, PhysicsOptions(ground="found"))
+    left = scene.soles.node == scene.nodes.node_of_joint[skeleton.index("LeftFoot")]
+    planted = scene.soles.is_planted[:, left].any(axis=1)
     true = np.zeros(take.n_frames, dtype=bool)
     for contact in take.truth.motion.contacts:
         if contact.joint.startswith("Left"):
@@ -249,21 +259,21 @@ def test_what_is_not_planted_is_not_held():
 def test_nothing_chatters_at_rest():
     """A box pressed on the ground turns back a few times at most, then not at all."""
     skeleton, take = box()
-    options = PhysicsOptions(settle="simulation", ground=Floor(), friction=MU)
-    scene = scene_of(skeleton, take, options)
-    run, speeds = Run(scene), []
-    apply = run._apply
+    options = PhysicsOptions(settle="simulation", ground=GroundPlane(), friction=MU)
+    scene = build_spring_system(skeleton, take, options)
+    run, speeds = Simulation(scene), []
+    apply = run.apply_forces
 
     def noted(frame, damping):
-        speeds.append(run.figure.data.qvel[:3].copy())
+        speeds.append(run.body.data.qvel[:3].copy())
         return apply(frame, damping)
 
-    run._apply = noted
-    run.stand(scene.trace.root[0], scene.trace.q[0])
+    run.apply_forces = noted
+    run.set_pose(scene.initial.root[0], scene.initial.q[0])
     turns = []
     for frame in range(3):
         speeds.clear()
-        run.settle(frame)
+        run.run_frame(frame)
         moving = np.array(speeds)[:, 2]
         moving = moving[np.abs(moving) > options.rest_speed]
         turns.append(int((np.diff(np.sign(moving)) != 0).sum()))
@@ -277,7 +287,7 @@ def test_under_its_weight_a_walker_keeps_its_feet_by_friction_alone(walk):
     take = take.cut(0, 60)
     slide = []
     for friction in (0.0, 0.8):
-        found = fit.fit(
+        found = fit.fit_physics(
             skeleton,
             take,
             settle="simulation",
@@ -285,7 +295,7 @@ def test_under_its_weight_a_walker_keeps_its_feet_by_friction_alone(walk):
             ground="found",
             friction=friction,
         )
-        slide.append(find_footing(found.motion, take).skate(found.motion))
+        slide.append(find_ground_contacts(found.motion, take).skate(found.motion))
     assert slide[1] < 0.3 * slide[0]
 
 
@@ -294,25 +304,25 @@ def test_under_its_weight_a_walker_keeps_its_feet_by_friction_alone(walk):
 
 def test_friction_needs_time(walk):
     with pytest.raises(OptionError, match="friction"):
-        fit.fit(*walk, ground="found", friction=0.5)
+        fit.fit_physics(*walk, ground="found", friction=0.5)
 
 
 @pytest.mark.parametrize("option", [{"ground": "lava"}, {"friction": -0.1}])
 def test_options_out_of_range_are_refused(walk, option):
     (name,) = option
     with pytest.raises(OptionError, match=name):
-        fit.fit(*walk, settle="simulation", **option)
+        fit.fit_physics(*walk, settle="simulation", **option)
 
 
 def test_a_floor_is_finite():
-    with pytest.raises(OptionError, match="floor"):
-        Floor(height=np.nan)
+    with pytest.raises(OptionError, match="ground plane"):
+        GroundPlane(height=np.nan)
 
 
 def test_a_figure_that_stands_on_nothing_is_told_so():
-    skeleton, take = posed.recorded(motion="swing", seconds=1.0)
+    skeleton, take = posed.record(motion="swing", seconds=1.0)
     motion, findings = fit_pose(skeleton, take, method="physics", ground="found")
     assert "contact-none" in {finding.code for finding in findings}
     free = marey.solve_pose(skeleton, take, method="physics")
     assert apart(motion, free) == 0.0
-    assert not len(nothing_under(3).node)
+    assert not len(no_soles(3).node)

@@ -10,21 +10,20 @@ import marey
 from marey import synth
 from marey.numerics import geometry
 from marey.pose.contact.holds import find_holds
-from marey.pose.physics import fit
-from marey.pose.physics.fit import Hold
+from marey.pose.physics import Hold, fit_physics
 
 RAIL = np.array([0.1, 0.1, 0.1])
 
 
 @pytest.fixture(scope="module")
 def walk():
-    return posed.recorded(motion="walk", seconds=3.0)
+    return posed.record(motion="walk", seconds=3.0)
 
 
 def recorded(walk, hold, noise=1e-3):
-    """The motion of a walk in which something is held, as its markers tell it."""
+    """The motion of a walk with a hold, fitted to its noisy markers."""
     skeleton, take = walk
-    true = fit.fit(skeleton, take, holds=(hold,)).motion
+    true = fit_physics(skeleton, take, holds=(hold,)).motion
     rng = np.random.default_rng(0)
     points = true.marker_points()
     points += rng.normal(scale=noise, size=points.shape)
@@ -34,7 +33,7 @@ def recorded(walk, hold, noise=1e-3):
 
 
 def rail_of(walk):
-    """A place in the world near the left hand at half time."""
+    """A position in the world near the left hand at half time."""
     skeleton, take = walk
     T = take.truth.motion.T_world_joint()
     return T[130, skeleton.index("LeftHand"), :3, 3] + RAIL
@@ -42,11 +41,11 @@ def rail_of(walk):
 
 def test_a_hand_on_a_rail(walk):
     rail = rail_of(walk)
-    given = Hold(joint="LeftHand", to=rail, start=1.0, end=1.7, strength=1e4)
+    given = Hold(joint="LeftHand", target=rail, start=1.0, end=1.7, strength=1e4)
     (found,) = find_holds(recorded(walk, given))
-    assert (found.joint, found.other) == ("LeftHand", "")
+    assert (found.joint, found.target_joint) == ("LeftHand", "")
     assert (found.start, found.end) == pytest.approx((1.0, 1.7), abs=0.03)
-    np.testing.assert_allclose(found.to, rail, atol=1e-3)
+    np.testing.assert_allclose(found.target, rail, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -55,26 +54,33 @@ def test_a_hand_on_a_rail(walk):
 def test_a_hand_on_a_hip_and_on_the_other_hand(walk, other, at):
     point = "LeftHand" if other == "Hips" else "LeftHandEnd"
     given = Hold(
-        joint=point, to=np.array(at), other=other, start=0.8, end=2.2, strength=1e4
+        joint=point,
+        target=np.array(at),
+        target_joint=other,
+        start=0.8,
+        end=2.2,
+        strength=1e4,
     )
     (found,) = find_holds(recorded(walk, given), strength=30.0)
-    assert (found.joint, found.other) == ("LeftHand", other)
+    assert (found.joint, found.target_joint) == ("LeftHand", other)
     assert (found.start, found.end) == pytest.approx((0.8, 2.2), abs=0.05)
-    np.testing.assert_allclose(found.to, at, atol=2e-3)
+    np.testing.assert_allclose(found.target, at, atol=2e-3)
     assert found.strength == 30.0
 
 
 def test_holds_that_are_found_can_be_kept(walk):
-    """The hand then moves less on its rail than its markers say."""
+    """The hand then moves less on its rail than its markers do."""
     skeleton, take = walk
-    given = Hold(joint="LeftHand", to=rail_of(walk), start=1.0, end=1.7, strength=1e4)
+    given = Hold(
+        joint="LeftHand", target=rail_of(walk), start=1.0, end=1.7, strength=1e4
+    )
     motion = recorded(walk, given, noise=2e-3)
     rng = np.random.default_rng(1)
     points = motion.marker_points()
     again = replace(take, points=points + rng.normal(scale=2e-3, size=points.shape))
     hand, spread = skeleton.index("LeftHand"), []
     for holds in ((), find_holds(motion, strength=100.0)):
-        kept = fit.fit(skeleton, again, holds=holds).motion
+        kept = fit_physics(skeleton, again, holds=holds).motion
         spread.append(kept.T_world_joint()[105:165, hand, :3, 3].std(axis=0).max())
     assert spread[1] < 0.2 * spread[0]
 
@@ -93,17 +99,17 @@ def test_hands_on_a_prop_and_in_the_hand_of_someone_else(scene):
         assert (found.start, found.end) == pytest.approx(
             (link.start, link.end), abs=0.05
         )
-        assert found.to.shape == (motion.n_frames, 3)
+        assert found.target.shape == (motion.n_frames, 3)
         hand = motion.T_world_joint()[:, motion.skeleton.index(found.joint)]
         during = (motion.times > link.start + 0.1) & (motion.times < link.end - 0.1)
-        away = geometry.apply(hand, found.point) - found.to
+        away = geometry.apply(hand, found.point) - found.target
         assert np.linalg.norm(away[during], axis=-1).max() < 1e-3
 
 
 @pytest.mark.parametrize("motion", ["walk", "kick_punch", "jump", "still", "swing"])
 def test_nothing_is_held_where_nothing_holds(motion):
-    """Feet stand, arms hang and rest; none of that is a hold."""
-    skeleton, take = posed.recorded(motion=motion, seconds=3.0, noise=1e-3)
+    """Feet stand and arms are at rest; none of that is a hold."""
+    skeleton, take = posed.record(motion=motion, seconds=3.0, noise=1e-3)
     assert find_holds(marey.solve_pose(skeleton, take, method="gauss_newton")) == ()
 
 
@@ -116,7 +122,7 @@ def test_a_prop_has_the_same_frames(walk):
 def test_a_hold_by_frame_has_all_frames(walk):
     skeleton, take = walk
     path = np.zeros((7, 3))
-    with pytest.raises(marey.DataError, match="7 places"):
-        fit.fit(skeleton, take, holds=(Hold(joint="LeftHand", to=path),))
-    with pytest.raises(marey.OptionError, match="one place"):
-        Hold(joint="LeftHand", to=path, other="Hips")
+    with pytest.raises(marey.DataError, match="7 positions"):
+        fit_physics(skeleton, take, holds=(Hold(joint="LeftHand", target=path),))
+    with pytest.raises(marey.OptionError, match="one position"):
+        Hold(joint="LeftHand", target=path, target_joint="Hips")

@@ -1,5 +1,6 @@
-"""Ball and hinge joints of 6-DoF bodies: exact, unbiased, honest about doubt."""
+"""Ball and hinge joints of 6-DoF bodies: exact, unbiased, calibrated covariance."""
 
+import re
 from dataclasses import replace
 
 import joint_samples as samples
@@ -12,22 +13,22 @@ from joint_samples import CENTER_A, CENTER_B
 
 import marey
 from marey.joints import (
-    differing_takes,
-    findings,
+    find_differing_takes,
     homogeneity,
-    residuals,
+    joint_findings,
+    joint_residuals,
     rigid_pair,
 )
-from marey.joints.ball.closed_form import FREE
-from marey.joints.ball.gauss_helmert import most_likely
+from marey.joints.ball.closed_form import FREE_SD_M
+from marey.joints.ball.gauss_helmert import fit_gauss_helmert
 from marey.joints.ball.hinge import universal_axes
-from marey.joints.noise import measure_noise
+from marey.joints.noise import estimate_pose_noise
 from marey.numerics import geometry
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 quick = settings(deadline=None, max_examples=15)
 TRUE = np.concatenate([CENTER_A, CENTER_B])
-PLAIN = {"estimator": "least_squares"}
+LEAST_SQUARES = {"estimator": "least_squares"}
 
 
 def centers(fits, row=0):
@@ -35,22 +36,22 @@ def centers(fits, row=0):
 
 
 def three_bodies(rng, n_frames=150):
-    """A chain of three noisy bodies, with gaps."""
-    T = samples.jointed(rng, n_frames)
-    R = geometry.rotation_exp(0.5 * samples.waves(rng, n_frames, 3))
+    """A chain of three noisy bodies."""
+    T = samples.joined_poses(rng, n_frames)
+    R = geometry.rotation_exp(0.5 * samples.smooth_signals(rng, n_frames, 3))
     third = T[:, 1] @ geometry.transform(R, np.array([0.1, 0.2, -0.1]))
-    return samples.shaken(rng, np.concatenate([T, third[:, None]], axis=1))
+    return samples.add_noise(rng, np.concatenate([T, third[:, None]], axis=1))
 
 
 # --- the paper's least squares -------------------------------------------------------
 
 
-@given(rng=seeds, gaps=st.sampled_from([0.0, 0.3]))
+@given(rng=seeds, occluded=st.sampled_from([0.0, 0.3]))
 @quick
-def test_all_pairs_at_once_agree_with_one_at_a_time(rng, gaps):
+def test_all_pairs_at_once_agree_with_one_at_a_time(rng, occluded):
     T = three_bodies(rng)
-    T[rng.random(T.shape[:2]) < gaps] = np.nan
-    fits = marey.fit_joints(samples.sensor_bodies(T), **PLAIN)
+    T[rng.random(T.shape[:2]) < occluded] = np.nan
+    fits = marey.fit_joints(samples.sensor_bodies(T), **LEAST_SQUARES)
     for row, (a, b) in enumerate(fits.pair):
         center_a, center_b, residual, spread = naive.ball_joint(T[:, a], T[:, b])
         np.testing.assert_allclose(fits.center_a[row], center_a, atol=1e-10)
@@ -62,7 +63,7 @@ def test_all_pairs_at_once_agree_with_one_at_a_time(rng, gaps):
 @given(rng=seeds)
 @quick
 def test_poses_may_scale_and_shear(rng):
-    T = samples.jointed(rng)
+    T = samples.joined_poses(rng)
     shear = np.eye(3) + 0.3 * rng.normal(size=(2, 3, 3))
     T[..., :3, :3] = T[..., :3, :3] @ shear
     fits = marey.fit_joints(samples.sensor_bodies(T))
@@ -73,19 +74,19 @@ def test_poses_may_scale_and_shear(rng):
 
 @given(rng=seeds)
 @quick
-def test_the_spread_is_one_plus_and_minus_what_the_relative_turns_average_to(rng):
-    T = samples.jointed(rng)
+def test_singular_values_are_one_plus_and_minus_those_of_the_mean_rotation(rng):
+    T = samples.joined_poses(rng)
     M = np.mean(T[:, 0, :3, :3].mT @ T[:, 1, :3, :3], axis=0)
     s = np.linalg.svd(M)[1]
-    fits = marey.fit_joints(samples.sensor_bodies(T), **PLAIN)
+    fits = marey.fit_joints(samples.sensor_bodies(T), **LEAST_SQUARES)
     expected = np.sqrt(np.sort(np.concatenate([1.0 - s, 1.0 + s])))
     np.testing.assert_allclose(fits.spread[0], expected, atol=1e-7)
 
 
 def test_residuals_of_exact_data_are_not_lost_in_the_sums(rng):
-    T = samples.jointed(rng)
+    T = samples.joined_poses(rng)
     T[..., :3, 3] += [10.0, -10.0, 10.0]
-    fits = marey.fit_joints(samples.sensor_bodies(T), **PLAIN)
+    fits = marey.fit_joints(samples.sensor_bodies(T), **LEAST_SQUARES)
     assert fits.residual[0] < 1e-13
 
 
@@ -95,53 +96,57 @@ def test_residuals_of_exact_data_are_not_lost_in_the_sums(rng):
 @given(rng=seeds)
 @quick
 def test_of_a_hinge_the_point_nearest_to_both_origins_is_given(rng):
-    T = samples.pair_poses(rng, samples.turns(rng, 200, 0.4, "hinge")[0])
+    T = samples.pair_poses(rng, samples.relative_rotations(rng, 200, 0.4, "hinge")[0])
     fits = marey.fit_joints(samples.sensor_bodies(T))
     along = np.concatenate([fits.axis_a[0], fits.axis_b[0]])
     assert abs(centers(fits) @ along) < 1e-9
-    off = centers(fits) - TRUE
-    assert np.linalg.norm(off - off @ along * along / 2.0) < 1e-8
-    way = along / np.sqrt(2.0)
-    assert way @ fits.covariance[0] @ way == pytest.approx(2.0 * FREE**2)
+    error = centers(fits) - TRUE
+    assert np.linalg.norm(error - error @ along * along / 2.0) < 1e-8
+    unit = along / np.sqrt(2.0)
+    assert unit @ fits.covariance[0] @ unit == pytest.approx(2.0 * FREE_SD_M**2)
 
 
-def test_hinge_axes_are_as_good_as_their_covariance_says(rng):
+def test_covariance_of_hinge_axes_is_calibrated(rng):
     square = []
     for _ in range(40):
-        R_b_a, axis_b = samples.turns(rng, 500, 0.4, "hinge")
-        T = samples.shaken(rng, samples.pair_poses(rng, R_b_a))
+        R_b_a, axis_b = samples.relative_rotations(rng, 500, 0.4, "hinge")
+        T = samples.add_noise(rng, samples.pair_poses(rng, R_b_a))
         fits = marey.fit_joints(samples.sensor_bodies(T))
         assert fits.kind == ("hinge",)
         sign = np.sign(fits.axis_b[0] @ axis_b)
-        off = np.concatenate(
+        error = np.concatenate(
             [
                 sign * fits.axis_a[0] - R_b_a[0].T @ axis_b,
                 sign * fits.axis_b[0] - axis_b,
             ]
         )
-        square.append(off @ np.linalg.pinv(fits.axis_covariance[0], rcond=1e-6) @ off)
+        square.append(
+            error @ np.linalg.pinv(fits.axis_covariance[0], rcond=1e-6) @ error
+        )
     assert 2.8 < np.mean(square) < 5.4  # four degrees of freedom
 
 
-def test_a_swing_out_of_a_hinge_counts_when_it_places_the_centre(rng):
+def test_twist_makes_a_hinge_a_ball_once_it_determines_the_centre(rng):
     axis = np.array([0.6, 0.0, 0.8])
-    bend = 0.5 * samples.waves(rng, 900, 1) * axis
+    bend = 0.5 * samples.smooth_signals(rng, 900, 1) * axis
     for twist, kind in ((0.0, "hinge"), (0.002, "hinge"), (0.1, "ball")):
-        turn = geometry.rotation_exp(bend + twist * samples.waves(rng, 900, 3))
-        T = samples.shaken(rng, samples.pair_poses(rng, turn))
+        rotation = geometry.rotation_exp(
+            bend + twist * samples.smooth_signals(rng, 900, 3)
+        )
+        T = samples.add_noise(rng, samples.pair_poses(rng, rotation))
         fits = marey.fit_joints(samples.sensor_bodies(T))
         assert (twist, fits.kind) == (twist, (kind,))
 
 
 def test_the_limit_of_a_hinge_is_the_predicted_error_of_its_centre(rng):
-    turn = geometry.rotation_exp(0.02 * samples.waves(rng, 60, 3))
-    T = samples.shaken(rng, samples.pair_poses(rng, turn), turn_noise=0.001)
+    rotation = geometry.rotation_exp(0.02 * samples.smooth_signals(rng, 60, 3))
+    T = samples.add_noise(rng, samples.pair_poses(rng, rotation), turn_noise=0.001)
     bodies = samples.sensor_bodies(T)
-    fits = marey.fit_joints(bodies, **PLAIN)
+    fits = marey.fit_joints(bodies, **LEAST_SQUARES)
     weakest = np.linalg.eigh(fits.covariance[0])[1][:, -1]
     sd = np.sqrt(0.5 * weakest @ fits.covariance[0] @ weakest)
     below, above = (
-        marey.fit_joints(bodies, max_sd=k * sd, **PLAIN) for k in (0.9, 1.1)
+        marey.fit_joints(bodies, max_sd=k * sd, **LEAST_SQUARES) for k in (0.9, 1.1)
     )
     assert (below.kind, above.kind) == (("hinge",), ("ball",))
 
@@ -155,20 +160,20 @@ def test_universal_joints_have_two_axes(seed, noise):
     fits = marey.fit_joints(marey.segment(take))
     assert fits.kind == ("universal",)
     axes = take.truth.skeleton.axes[1]
-    turns = take.truth.T_body_sensor[:, :3, :3]
-    for found, axis, R in zip((fits.axis_a, fits.axis_b), axes, turns, strict=True):
-        off = np.linalg.norm(np.cross(found[0], R.T @ axis))
-        assert off < (0.01 if noise else 1e-6)
+    rotations = take.truth.T_body_sensor[:, :3, :3]
+    for found, axis, R in zip((fits.axis_a, fits.axis_b), axes, rotations, strict=True):
+        error = np.linalg.norm(np.cross(found[0], R.T @ axis))
+        assert error < (0.01 if noise else 1e-6)
 
 
 def test_a_ball_joint_is_no_universal_joint(rng):
-    R_a_b = geometry.rotation_exp(0.3 * samples.waves(rng, 300, 3))
+    R_a_b = geometry.rotation_exp(0.3 * samples.smooth_signals(rng, 300, 3))
     third = universal_axes(R_a_b[None])[2]
     assert third[0] > 0.1
 
 
 @pytest.mark.parametrize("figure", [marey.synth.hinge_pair(), marey.synth.pendulum()])
-def test_mechanisms_with_hinges_are_found_to_the_last_digit(figure):
+def test_hinges_of_exact_mechanisms_are_exact(figure):
     take = figure.record(sensors=True, markers="none", seconds=5.0)
     bodies = marey.segment(take)
     score = marey.metrics.compare(marey.fit_joints(bodies), take, bodies=bodies)
@@ -180,36 +185,43 @@ def test_mechanisms_with_hinges_are_found_to_the_last_digit(figure):
 # --- noise ---------------------------------------------------------------------------
 
 
-def test_the_noise_of_sensors_is_measured(rng):
-    T = samples.shaken(rng, samples.jointed(rng, 3000), noise=2e-3, turn_noise=0.01)
+def test_the_noise_of_sensors_is_estimated(rng):
+    T = samples.add_noise(
+        rng, samples.joined_poses(rng, 3000), noise=2e-3, turn_noise=0.01
+    )
     T[::100, 0, :3, 3] += 0.5
-    measured = measure_noise([samples.sensor_bodies(T)], noise=None, turn_noise=None)
-    np.testing.assert_allclose(np.sqrt(measured.shift), 2e-3, rtol=0.08)
-    sd = np.sqrt(measured.turn[:, [0, 1, 2], [0, 1, 2]])
+    measured = estimate_pose_noise(
+        [samples.sensor_bodies(T)], noise=None, turn_noise=None
+    )
+    np.testing.assert_allclose(np.sqrt(measured.position_variance), 2e-3, rtol=0.08)
+    sd = np.sqrt(measured.rotation_covariance[:, [0, 1, 2], [0, 1, 2]])
     np.testing.assert_allclose(sd, 0.01, rtol=0.08)
 
 
 def test_the_noise_of_marker_bodies_is_that_of_a_rigid_fit(rng):
-    T = samples.jointed(rng, 4000)
+    T = samples.joined_poses(rng, 4000)
     bodies = samples.marker_bodies(T, rng, noise=1e-3)
-    noise = measure_noise([bodies], noise=None, turn_noise=None)
+    noise = estimate_pose_noise([bodies], noise=None, turn_noise=None)
     T_true_found = geometry.inverse(T) @ bodies.T_world_body
-    turn = geometry.rotation_log(T_true_found[..., :3, :3])
+    rotation = geometry.rotation_log(T_true_found[..., :3, :3])
     anchor = samples.MARKERS.mean(axis=0)
-    shift = geometry.apply(T_true_found, anchor) - anchor
+    displacement = geometry.apply(T_true_found, anchor) - anchor
     np.testing.assert_allclose(noise.anchor, [anchor, anchor])
     for body in range(2):
         np.testing.assert_allclose(
-            noise.turn[body],
-            np.cov(turn[:, body].T),
-            atol=0.06 * noise.turn[body].max(),
+            noise.rotation_covariance[body],
+            np.cov(rotation[:, body].T),
+            atol=0.06 * noise.rotation_covariance[body].max(),
         )
-        assert noise.shift[body] == pytest.approx(shift[:, body].var(), rel=0.06)
+        assert noise.position_variance[body] == pytest.approx(
+            displacement[:, body].var(), rel=0.06
+        )
 
 
 def test_fast_motion_is_not_taken_for_noise(rng):
     T = samples.pair_poses(
-        rng, geometry.rotation_exp(0.5 * samples.waves(rng, 300, 3, hertz=10.0))
+        rng,
+        geometry.rotation_exp(0.5 * samples.smooth_signals(rng, 300, 3, hertz=10.0)),
     )
     fits = marey.fit_joints(samples.sensor_bodies(T[rng.permutation(300)]))
     np.testing.assert_allclose(centers(fits), TRUE, atol=1e-9)
@@ -222,32 +234,34 @@ def sweep(degrees, noise_degrees, runs, n_frames=1000, **options):
     turn_noise, noise = np.radians(noise_degrees), 1e-3
     for run in range(runs):
         rng = np.random.default_rng([degrees, int(10 * noise_degrees), run])
-        T = samples.jointed(rng, n_frames, np.radians(degrees))
-        bodies = samples.sensor_bodies(samples.shaken(rng, T, noise, turn_noise))
+        T = samples.joined_poses(rng, n_frames, np.radians(degrees))
+        bodies = samples.sensor_bodies(samples.add_noise(rng, T, noise, turn_noise))
         fits = marey.fit_joints(bodies, **options)
-        off = fits.center_a[0] - CENTER_A
-        square.append(off @ off)
-        nees.append(off @ np.linalg.solve(fits.covariance[0, :3, :3], off))
-        least.append(np.trace(samples.bound(T, noise, turn_noise)[:3, :3]))
+        error = fits.center_a[0] - CENTER_A
+        square.append(error @ error)
+        nees.append(error @ np.linalg.solve(fits.covariance[0, :3, :3], error))
+        least.append(np.trace(samples.cramer_rao_bound(T, noise, turn_noise)[:3, :3]))
     return np.sqrt(np.mean(square) / np.mean(least)), np.mean(nees)
 
 
 @pytest.mark.parametrize(
     ("degrees", "noise"), [(5, 0.5), (10, 1.0), (20, 2.0), (45, 1)]
 )
-def test_centres_are_as_good_as_can_be_and_their_covariance_is_honest(degrees, noise):
+def test_centres_reach_the_cramer_rao_bound_and_their_covariance_is_calibrated(
+    degrees, noise
+):
     ratio, nees = sweep(degrees, noise, runs=24)
     assert ratio < 1.2
     assert 1.8 < nees < 4.4  # three, give or take 2.5 standard errors of 24 runs
 
 
-def test_least_squares_is_biased_by_noisy_orientations_and_the_others_are_not():
-    biased, _ = sweep(10, 1.0, runs=12, **PLAIN)
+def test_only_least_squares_is_biased_by_noisy_orientations():
+    biased, _ = sweep(10, 1.0, runs=12, **LEAST_SQUARES)
     corrected, _ = sweep(10, 1.0, runs=12, estimator="corrected")
-    likely, _ = sweep(10, 1.0, runs=12, estimator="likelihood")
+    likelihood, _ = sweep(10, 1.0, runs=12, estimator="likelihood")
     assert biased > 2.5
     assert corrected < 1.4
-    assert likely < 1.2
+    assert likelihood < 1.2
 
 
 def test_the_error_falls_with_the_root_of_the_frames():
@@ -256,56 +270,56 @@ def test_the_error_falls_with_the_root_of_the_frames():
         square = []
         for run in range(24):
             rng = np.random.default_rng(run)
-            T = samples.shaken(rng, samples.jointed(rng, n_frames, 0.35))
-            off = centers(marey.fit_joints(samples.sensor_bodies(T))) - TRUE
-            square.append(off @ off)
+            T = samples.add_noise(rng, samples.joined_poses(rng, n_frames, 0.35))
+            error = centers(marey.fit_joints(samples.sensor_bodies(T))) - TRUE
+            square.append(error @ error)
         errors.append(np.sqrt(np.mean(square)))
     assert 2.2 < errors[0] / errors[1] < 4.2
 
 
-def likely(T, noise, turn_noise):
+def gauss_helmert(T, noise, turn_noise):
     R_a, C = T[:, 0, :3, :3], turn_noise**2 * np.eye(3)
-    return most_likely(
+    return fit_gauss_helmert(
         R_a.mT @ T[:, 1, :3, :3],
         np.einsum("fji,fj->fi", R_a, T[:, 1, :3, 3] - T[:, 0, :3, 3]),
         TRUE.copy(),
-        turn_a=C,
-        turn_b=C,
-        shift=2 * noise**2,
+        C_a=C,
+        C_b=C,
+        position_variance=2 * noise**2,
         free=np.zeros((6, 0)),
         robust=False,
     )
 
 
-def test_the_likely_centres_close_every_gap_at_least_cost(rng):
+def test_gauss_helmert_agrees_with_the_closest_exact_poses(rng):
     noise, turn_noise = 1e-4, 1e-3
-    T = samples.shaken(rng, samples.jointed(rng, 300)[::50], noise, turn_noise)
-    found = likely(T, noise, turn_noise)
+    T = samples.add_noise(rng, samples.joined_poses(rng, 300)[::50], noise, turn_noise)
+    found = gauss_helmert(T, noise, turn_noise)
     u = naive.closest_poses(T[:, 0], T[:, 1], turn_noise, noise, TRUE)
     sd = np.sqrt(np.diag(np.linalg.inv(found.information)))
     np.testing.assert_allclose(found.u, u, atol=0.02 * sd.min())
-    plain = np.concatenate(naive.ball_joint(T[:, 0], T[:, 1])[:2])
-    assert np.abs(plain - u).max() > 0.2 * sd.max()
+    least_squares = np.concatenate(naive.ball_joint(T[:, 0], T[:, 1])[:2])
+    assert np.abs(least_squares - u).max() > 0.2 * sd.max()
 
 
 def test_noise_across_an_arm_does_not_lengthen_it():
-    longer = []
+    lengths = []
     for run in range(30):
         rng = np.random.default_rng(run)
-        T = samples.jointed(rng, 1000, np.radians(45.0))
-        T = samples.shaken(rng, T, 1e-3, np.radians(4.0))
-        u = likely(T, 1e-3, np.radians(4.0)).u
-        longer.append([np.linalg.norm(u[:3]), np.linalg.norm(u[3:])])
+        T = samples.joined_poses(rng, 1000, np.radians(45.0))
+        T = samples.add_noise(rng, T, 1e-3, np.radians(4.0))
+        u = gauss_helmert(T, 1e-3, np.radians(4.0)).u
+        lengths.append([np.linalg.norm(u[:3]), np.linalg.norm(u[3:])])
     true = [np.linalg.norm(CENTER_A), np.linalg.norm(CENTER_B)]
-    error = np.std(longer, axis=0) / np.sqrt(30)
-    assert (np.abs(np.mean(longer, axis=0) - true) < 2.5 * error).all()
+    error = np.std(lengths, axis=0) / np.sqrt(30)
+    assert (np.abs(np.mean(lengths, axis=0) - true) < 2.5 * error).all()
 
 
-# --- frames that stand out -----------------------------------------------------------
+# --- outlier frames ------------------------------------------------------------------
 
 
-def test_gross_errors_do_no_harm(rng):
-    T = samples.shaken(rng, samples.jointed(rng, 508))
+def test_outlier_frames_do_not_move_the_centre(rng):
+    T = samples.add_noise(rng, samples.joined_poses(rng, 508))
     clean = marey.fit_joints(samples.sensor_bodies(T))
     bad = rng.choice(508, 6, replace=False)
     T[bad, 0, :3, 3] += rng.exponential(0.677, (6, 1)) * rng.normal(size=(6, 3))
@@ -313,18 +327,16 @@ def test_gross_errors_do_no_harm(rng):
     sd = np.sqrt(np.diag(clean.covariance[0]))
     assert (np.abs(centers(fits) - centers(clean)) < 0.5 * sd).all()
     assert fits.residual[0] == pytest.approx(clean.residual[0], rel=0.05)
-    hurt = marey.fit_joints(samples.sensor_bodies(T), robust=False)
-    assert np.abs(centers(hurt) - centers(clean)).max() > 5.0 * sd.max()
+    not_robust = marey.fit_joints(samples.sensor_bodies(T), robust=False)
+    assert np.abs(centers(not_robust) - centers(clean)).max() > 5.0 * sd.max()
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-3])
 def test_bodies_that_rarely_move_apart_are_not_made_rigid(noise, rng):
-    turn = np.zeros((600, 3))
-    turn[200:260] = 0.5 * samples.waves(rng, 60, 3)
-    T = samples.jointed(rng, 600)
-    apart = 0.1 * np.sin(np.linspace(0.0, 2 * np.pi, 60))
-    T[200:260, 1, :3, 3] += apart[:, None]
-    T = samples.shaken(rng, T, noise, noise)
+    T = samples.joined_poses(rng, 600)
+    separation = 0.1 * np.sin(np.linspace(0.0, 2 * np.pi, 60))
+    T[200:260, 1, :3, 3] += separation[:, None]
+    T = samples.add_noise(rng, T, noise, noise)
     fits = marey.fit_joints(samples.sensor_bodies(T), estimator="corrected")
     assert fits.residual[0] == pytest.approx(
         naive.ball_joint(T[:, 0], T[:, 1])[2], rel=0.01
@@ -334,10 +346,10 @@ def test_bodies_that_rarely_move_apart_are_not_made_rigid(noise, rng):
 # --- third bodies --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gaps", [0.0, 0.2])
-def test_mediation_agrees_with_nine_unknowns_one_pair_at_a_time(gaps, rng):
+@pytest.mark.parametrize("occluded", [0.0, 0.2])
+def test_mediation_agrees_with_nine_unknowns_one_pair_at_a_time(occluded, rng):
     T = three_bodies(rng)
-    T[rng.random(T.shape[:2]) < gaps] = np.nan
+    T[rng.random(T.shape[:2]) < occluded] = np.nan
     fits = marey.fit_joints(samples.sensor_bodies(T))
     for row, (a, b) in enumerate(fits.pair):
         expected = naive.mediation(T, a, b)
@@ -348,7 +360,7 @@ def test_mediation_agrees_with_nine_unknowns_one_pair_at_a_time(gaps, rng):
 # --- figures -------------------------------------------------------------------------
 
 
-def test_a_human_is_found_to_the_last_digit():
+def test_joints_of_an_exact_human_are_exact():
     take = marey.synth.human(seed=1).record(
         "exercise", sensors=True, markers="none", seconds=20.0, rate=60.0
     )
@@ -361,26 +373,26 @@ def test_a_human_is_found_to_the_last_digit():
 # --- streams -------------------------------------------------------------------------
 
 
-@given(rng=seeds, gaps=st.sampled_from([0.0, 0.2]))
+@given(rng=seeds, occluded=st.sampled_from([0.0, 0.2]))
 @quick
-def test_a_stream_gives_the_closed_form_of_the_take(rng, gaps):
+def test_a_stream_gives_the_closed_form_of_the_take(rng, occluded):
     T = three_bodies(rng)
-    T[rng.random(T.shape[:2]) < gaps] = np.nan
+    T[rng.random(T.shape[:2]) < occluded] = np.nan
     stream = marey.JointAccumulator(3)
     for frame in T:
         stream.update(frame)
     fits = stream.fits()
-    whole = marey.fit_joints(samples.sensor_bodies(T), refine=0, **PLAIN)
+    whole = marey.fit_joints(samples.sensor_bodies(T), refine=0, **LEAST_SQUARES)
     assert stream.n_frames == len(T)
     assert fits.kind == whole.kind
     for name in ("center_a", "center_b", "residual", "spread", "covariance"):
         np.testing.assert_allclose(getattr(fits, name), getattr(whole, name), atol=1e-9)
-    if not gaps:
+    if not occluded:
         np.testing.assert_allclose(fits.mediated, whole.mediated, rtol=1e-6)
 
 
 def test_a_stream_forgets(rng):
-    before, after = samples.jointed(rng, 400), samples.jointed(rng, 400)
+    before, after = samples.joined_poses(rng, 400), samples.joined_poses(rng, 400)
     after[:, 0] = after[:, 0] @ geometry.transform(np.eye(3), np.array([0.03, 0, 0]))
     stream = marey.JointAccumulator(2, forgetting=0.9)
     for frame in np.concatenate([before, after]):
@@ -389,20 +401,22 @@ def test_a_stream_forgets(rng):
     np.testing.assert_allclose(found, CENTER_A - [0.03, 0.0, 0.0], atol=1e-6)
 
 
-def test_a_stream_takes_out_the_noise_it_is_told_of():
-    off = np.zeros((2, 6))
+def test_a_stream_corrects_for_given_noise():
+    bias = np.zeros((2, 6))
     for run in range(10):
         rng = np.random.default_rng(run)
-        T = samples.shaken(rng, samples.jointed(rng, 600, 0.15), turn_noise=0.02)
-        for row, told in enumerate((0.0, 0.02)):
-            stream = marey.JointAccumulator(2, noise=1e-3, turn_noise=told)
+        T = samples.add_noise(
+            rng, samples.joined_poses(rng, 600, 0.15), turn_noise=0.02
+        )
+        for row, given_noise in enumerate((0.0, 0.02)):
+            stream = marey.JointAccumulator(2, noise=1e-3, turn_noise=given_noise)
             for frame in T:
                 stream.update(frame)
-            off[row] += (centers(stream.fits()) - TRUE) / 10
-    assert np.linalg.norm(off[1]) < 0.4 * np.linalg.norm(off[0])
+            bias[row] += (centers(stream.fits()) - TRUE) / 10
+    assert np.linalg.norm(bias[1]) < 0.4 * np.linalg.norm(bias[0])
 
 
-def test_a_stream_knows_what_it_has_not_seen(rng):
+def test_a_stream_has_no_fit_for_occluded_bodies(rng):
     stream = marey.JointAccumulator(3)
     assert not stream.fits().fitted.any()
     for frame in three_bodies(rng):
@@ -430,54 +444,54 @@ def test_a_stream_needs_two_bodies_and_always_the_same_number(unchecked):
 # --- residuals, takes that differ, scale ---------------------------------------------
 
 
-def test_residuals_are_the_gaps_in_the_world(rng):
+def test_residuals_are_differences_of_the_centres_in_the_world(rng):
     T = three_bodies(rng)
     T[3, 0] = np.nan
     bodies = samples.sensor_bodies(T)
-    fits = marey.fit_joints(bodies, **PLAIN)
-    gaps = residuals(bodies, fits, (0, 1))
-    assert np.isnan(gaps[3]).all()
+    fits = marey.fit_joints(bodies, **LEAST_SQUARES)
+    vectors = joint_residuals(bodies, fits, (0, 1))
+    assert np.isnan(vectors[3]).all()
     expected = geometry.apply(T[:, 0], fits.center_a[0]) - geometry.apply(
         T[:, 1], fits.center_b[0]
     )
-    np.testing.assert_allclose(gaps, expected, atol=1e-12)
-    np.testing.assert_array_equal(residuals(bodies, fits, (1, 0)), -gaps)
-    rms = np.sqrt(np.nanmean(np.sum(gaps**2, axis=1)))
+    np.testing.assert_allclose(vectors, expected, atol=1e-12)
+    np.testing.assert_array_equal(joint_residuals(bodies, fits, (1, 0)), -vectors)
+    rms = np.sqrt(np.nanmean(np.sum(vectors**2, axis=1)))
     assert rms == pytest.approx(fits.residual[0], rel=1e-9)
     with pytest.raises(marey.DataError, match="two bodies"):
-        residuals(bodies, fits, (0, 7))
+        joint_residuals(bodies, fits, (0, 7))
 
 
-def test_a_sensor_moved_between_takes_is_told():
+def test_a_sensor_moved_between_takes_is_reported():
     rng = np.random.default_rng(3)
-    takes = [samples.shaken(rng, samples.jointed(rng, 300)) for _ in range(4)]
+    takes = [samples.add_noise(rng, samples.joined_poses(rng, 300)) for _ in range(4)]
     same = [samples.sensor_bodies(T) for T in takes]
     test = homogeneity(same)
     assert test.p_value.shape == (4, 1)
     assert (test.p_value > 1e-3).all()
-    assert differing_takes(same, marey.fit_joints(same), test) == ()
-    shift = geometry.transform(np.eye(3), np.array([0.02, 0.0, 0.0]))
-    takes[2][:, 0] = takes[2][:, 0] @ shift
+    assert find_differing_takes(same, marey.fit_joints(same), test) == ()
+    slip = geometry.transform(np.eye(3), np.array([0.02, 0.0, 0.0]))
+    takes[2][:, 0] = takes[2][:, 0] @ slip
     moved = [samples.sensor_bodies(T) for T in takes]
     test = homogeneity(moved)
     assert np.argmin(test.p_value[:, 0]) == 2
-    assert test.shift[2, 0] == pytest.approx(0.02, abs=2e-3)
-    told = differing_takes(moved, marey.fit_joints(moved), test)
-    assert {f.code for f in told} == {"take-differs"}
-    assert any("take 3" in f.message for f in told)
+    assert test.displacement[2, 0] == pytest.approx(0.02, abs=2e-3)
+    reported = find_differing_takes(moved, marey.fit_joints(moved), test)
+    assert {f.code for f in reported} == {"take-differs"}
+    assert any("take 3" in f.message for f in reported)
 
 
 def test_one_take_cannot_differ(rng):
     with pytest.raises(marey.DataError, match="at least 2"):
-        homogeneity([samples.sensor_bodies(samples.jointed(rng))])
+        homogeneity([samples.sensor_bodies(samples.joined_poses(rng))])
 
 
 def test_two_sensors_on_a_stick_give_the_scale_of_the_volume(rng):
-    T = samples.jointed(rng, 2000, kind="still")
-    away = np.linalg.norm(T[0, 0, :3, 3] - T[0, 1, :3, 3])
+    T = samples.joined_poses(rng, 2000, kind="still")
+    distance = np.linalg.norm(T[0, 0, :3, 3] - T[0, 1, :3, 3])
     T[..., :3, 3] *= 1.0 / 0.94
-    T = samples.shaken(rng, T, noise=5e-3)
-    found = rigid_pair(samples.sensor_bodies(T), (0, 1), distance=away)
+    T = samples.add_noise(rng, T, noise=5e-3)
+    found = rigid_pair(samples.sensor_bodies(T), (0, 1), distance=distance)
     assert found.scale == pytest.approx(0.94, rel=2e-3)
     assert found.sd == pytest.approx(0.94 * 5e-3 * np.sqrt(2.0), rel=0.06)
 
@@ -486,36 +500,36 @@ def test_two_sensors_on_a_stick_give_the_scale_of_the_volume(rng):
 
 
 @pytest.mark.parametrize("n_frames", [0, 1, 2, 3, 7])
-def test_few_frames_give_an_answer_that_claims_little(n_frames, rng):
-    T = samples.shaken(rng, samples.jointed(rng))[:n_frames]
+def test_few_frames_give_a_large_covariance(n_frames, rng):
+    T = samples.add_noise(rng, samples.joined_poses(rng))[:n_frames]
     fits = marey.fit_joints(samples.sensor_bodies(T))
     assert fits.fitted[0] == (n_frames > 0)
     if 0 < n_frames < 3:
-        assert np.linalg.eigvalsh(fits.covariance[0])[-1] > FREE**2
+        assert np.linalg.eigvalsh(fits.covariance[0])[-1] > FREE_SD_M**2
 
 
 def found_codes(T):
     bodies = samples.sensor_bodies(T)
-    return {f.code for f in findings(bodies, marey.fit_joints(bodies))}
+    return {f.code for f in joint_findings(bodies, marey.fit_joints(bodies))}
 
 
-def test_good_data_raise_no_doubts(rng):
+def test_good_data_have_no_findings(rng):
     assert found_codes(three_bodies(rng)) == set()
 
 
-def test_doubts_are_put_into_words(rng):
+def test_faulty_bodies_are_reported(rng):
     T = three_bodies(rng)
-    still, mirrored, bent, lost, twins = (T.copy() for _ in range(5))
+    still, mirrored, scaled, unseen, duplicate = (T.copy() for _ in range(5))
     still[:, 2] = still[0, 2]
     mirrored[:, 1, :3, 2] *= -1.0
-    bent[:, 1, :3, :3] *= 1.1
-    lost[:, 2] = np.nan
-    twins[:, 2] = twins[:, 1]
+    scaled[:, 1, :3, :3] *= 1.1
+    unseen[:, 2] = np.nan
+    duplicate[:, 2] = duplicate[:, 1]
     assert "body-still" in found_codes(still)
     assert found_codes(mirrored) == {"body-mirrored"}
-    assert found_codes(bent) == {"body-bent"}
-    assert found_codes(lost) == {"body-unseen", "pair-unseen"}
-    assert "joint-still" in found_codes(twins)
+    assert found_codes(scaled) == {"body-bent"}
+    assert found_codes(unseen) == {"body-unseen", "pair-unseen"}
+    assert "joint-still" in found_codes(duplicate)
 
 
 @pytest.mark.parametrize("roll", [1, -1])
@@ -524,40 +538,40 @@ def test_a_quaternion_in_the_wrong_order_is_recognised(roll, rng):
     wxyz = np.roll(geometry.quat_from_matrix(T[..., :3, :3]), roll, axis=-1)
     T[..., :3, :3] = geometry.matrix_from_quat(wxyz)
     bodies = samples.sensor_bodies(T)
-    told = findings(bodies, marey.fit_joints(bodies))
-    assert any("xyzw" in f.message for f in told if f.code == "orientations-odd")
+    reported = joint_findings(bodies, marey.fit_joints(bodies))
+    assert any("xyzw" in f.message for f in reported if f.code == "orientations-odd")
 
 
-def test_a_hinge_is_described_as_a_coach_would(rng):
-    T = samples.pair_poses(rng, samples.turns(rng, 600, 0.2, "hinge")[0])
-    bodies = samples.sensor_bodies(samples.shaken(rng, T))
-    (told,) = findings(bodies, marey.fit_joints(bodies))
-    assert (told.code, told.subject) == ("joint-free", "body0-body1")
-    assert "axis known, centre free along it altogether: bend and twist" in told.message
-    assert "11 deg seen" in told.message or "12 deg seen" in told.message
+def test_a_hinge_is_reported_with_its_range(rng):
+    T = samples.pair_poses(rng, samples.relative_rotations(rng, 600, 0.2, "hinge")[0])
+    bodies = samples.sensor_bodies(samples.add_noise(rng, T))
+    (reported,) = joint_findings(bodies, marey.fit_joints(bodies))
+    assert (reported.code, reported.subject) == ("joint-free", "body0-body1")
+    assert re.search("centre .*along .*: bend and twist", reported.message)
+    assert re.search("1[12] deg seen", reported.message)
 
 
-def test_a_weak_joint_says_which_motion_is_missing(rng):
-    T = samples.shaken(rng, samples.jointed(rng, 60, 0.03), turn_noise=0.003)
+def test_a_weak_joint_is_reported_with_its_standard_deviation(rng):
+    T = samples.add_noise(rng, samples.joined_poses(rng, 60, 0.03), turn_noise=0.003)
     bodies = samples.sensor_bodies(T)
     fits = marey.fit_joints(bodies, noise=1e-3, turn_noise=0.003)
-    (told,) = findings(bodies, fits)
-    assert told.code == "joint-weak"
-    assert told.value**2 == pytest.approx(
+    (reported,) = joint_findings(bodies, fits)
+    assert reported.code == "joint-weak"
+    assert reported.value**2 == pytest.approx(
         np.linalg.eigvalsh(fits.covariance[0, :3, :3])[-1]
     )
 
 
-def test_a_body_that_stays_with_no_other_is_named(rng):
+def test_an_unattached_body_is_reported(rng):
     T = three_bodies(rng)
-    T[:, 2, :3, 3] = samples.waves(rng, len(T), 3)
+    T[:, 2, :3, 3] = samples.smooth_signals(rng, len(T), 3)
     bodies = samples.sensor_bodies(T)
-    told = findings(bodies, marey.fit_joints(bodies))
-    assert [f.subject for f in told if f.code == "body-loose"] == ["body2"]
+    reported = joint_findings(bodies, marey.fit_joints(bodies))
+    assert [f.subject for f in reported if f.code == "body-loose"] == ["body2"]
 
 
 def test_long_takes_are_summed_in_pieces(rng):
-    T = np.tile(samples.jointed(rng, 2000), (10, 1, 1, 1))
+    T = np.tile(samples.joined_poses(rng, 2000), (10, 1, 1, 1))
     fits = marey.fit_joints(samples.sensor_bodies(T), refine=0)
     np.testing.assert_allclose(centers(fits), TRUE, atol=1e-10)
 
@@ -573,13 +587,13 @@ def test_long_takes_are_summed_in_pieces(rng):
     ],
 )
 def test_options_out_of_range_are_refused(name, value, rng, unchecked):
-    bodies = samples.sensor_bodies(samples.jointed(rng))
+    bodies = samples.sensor_bodies(samples.joined_poses(rng))
     with pytest.raises(marey.OptionError, match=name):
         marey.fit_joints(bodies, **{name: value})
 
 
-def test_soft_bodies_are_fitted_too(rng):
-    bodies = samples.marker_bodies(samples.jointed(rng), rng, noise=1e-3)
-    soft = replace(bodies, determined=np.array([True, False]))
-    fits = marey.fit_joints(soft)
+def test_undetermined_bodies_are_fitted_too(rng):
+    bodies = samples.marker_bodies(samples.joined_poses(rng), rng, noise=1e-3)
+    undetermined = replace(bodies, determined=np.array([True, False]))
+    fits = marey.fit_joints(undetermined)
     np.testing.assert_allclose(centers(fits), TRUE, atol=5e-3)

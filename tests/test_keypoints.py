@@ -1,4 +1,4 @@
-"""Points that are joints: bones between them, joints in them, names by their looks."""
+"""Points that are joints: the bones between them and the joints in them."""
 
 from dataclasses import replace
 
@@ -11,11 +11,11 @@ from marey.joints import fit_joints
 from marey.numerics import geometry
 from marey.segmentation import segment
 from marey.segmentation.clusters.pair_statistics import pair_statistics
-from marey.segmentation.keypoints import are_keypoints, owners_of
+from marey.segmentation.methods.keypoints import are_keypoints, owning_bones
 from marey.topology import infer_tree
 
 
-def keypoints(figure, motion, *, noise=0.0, names=False, seconds=8.0):
+def record_keypoints(figure, motion, *, noise=0.0, names=False, seconds=8.0):
     """The joint centres of a figure as the points of a take, and its bones."""
     take = figure.record(motion, seconds=seconds, rate=50.0)
     skeleton, motion = take.truth.skeleton, take.truth.motion
@@ -47,17 +47,17 @@ def sets_of(shared):
 
 @pytest.fixture(scope="module")
 def person():
-    return keypoints(synth.human(), "exercise")
+    return record_keypoints(synth.human(), "exercise")
 
 
-def test_exact_joint_centres_are_known_by_their_motion(person):
+def test_exact_joint_centres_are_recognised_by_their_motion(person):
     take, bones = person
     bodies = segment(take)
     assert bodies.keypoints
     assert bones <= pairs_inside(bodies)
 
 
-def test_markers_are_no_joints():
+def test_markers_are_not_keypoints():
     for markers in ("dense110", 53, 3):
         take = synth.human(seed=1).record(
             "exercise", seconds=6.0, rate=50.0, markers=markers, noise=1e-3
@@ -71,8 +71,8 @@ def test_bodies_of_exact_joints_are_rigid_and_share_their_joints(person):
     bodies = segment(take)
     for body in bodies.shared.T:
         inside = take.points[:, body]
-        apart = np.linalg.norm(inside[:, :, None] - inside[:, None], axis=-1)
-        assert np.ptp(apart, axis=0).max() < 5e-3
+        distance = np.linalg.norm(inside[:, :, None] - inside[:, None], axis=-1)
+        assert np.ptp(distance, axis=0).max() < 5e-3
     joints = fit_joints(bodies)
     tree = infer_tree(joints)
     assert len(tree.roots) == 1
@@ -93,12 +93,12 @@ def test_the_order_of_the_points_does_not_matter(person, rng):
     assert sets_of(mixed.shared[np.argsort(order)]) == sets_of(segment(take).shared)
 
 
-def test_size_and_place_do_not_matter(person):
+def test_size_and_position_do_not_matter(person):
     take, _ = person
-    turn = geometry.transform(
+    T = geometry.transform(
         geometry.rotation_exp(np.array([0.0, 0.0, 1.0])), np.array([1.0, 2.0, 0.0])
     )
-    moved = replace(take, points=0.05 * geometry.apply(turn, take.points))
+    moved = replace(take, points=0.05 * geometry.apply(T, take.points))
     assert sets_of(segment(moved).shared) == sets_of(segment(take).shared)
 
 
@@ -121,7 +121,7 @@ COCO = [*FACE, *(f"{side}_{joint}" for joint in PARTS for side in ("left", "righ
 
 
 def coco(labels=tuple(COCO)):
-    """A person seen by a program for video: joints with an error of a centimetre."""
+    """A person as pose estimation gives it, with an error of a centimetre."""
     human = synth.human()
     take = human.record("walk", seconds=6.0, rate=50.0)
     names, T = take.truth.skeleton.names, take.truth.motion.T_world_joint()
@@ -139,7 +139,7 @@ def coco(labels=tuple(COCO)):
     return marey.Take(rate=50.0, points=stacked, labels=labels)
 
 
-def test_noisy_joints_are_known_by_their_names():
+def test_noisy_joints_are_recognised_by_their_names():
     """Limbs go from joint to joint, left on the left."""
     bodies = segment(coco())
     inside = pairs_inside(bodies)
@@ -150,13 +150,13 @@ def test_noisy_joints_are_known_by_their_names():
     assert infer_tree(fit_joints(bodies)).roots.size == 1
 
 
-def test_all_ways_to_write_a_side_are_one():
-    spelled = (
+def test_all_spellings_of_a_side_are_equal():
+    spellings = (
         COCO,
         [f"{n.split('_')[-1].title()}{n[0].upper() if '_' in n else ''}" for n in COCO],
         [n.replace("left_", "L ").replace("right_", "R ") for n in COCO],
     )
-    members = [segment(coco(tuple(labels))).shared for labels in spelled]
+    members = [segment(coco(tuple(labels))).shared for labels in spellings]
     assert (members[0] == members[1]).all()
     assert (members[0] == members[2]).all()
 
@@ -176,7 +176,7 @@ def test_a_spine_that_ends_in_l_is_not_on_the_left():
 
 def test_every_point_has_one_owner_and_every_bone_its_far_end(person):
     bodies = segment(person[0])
-    owner = owners_of(bodies.shared.T)
+    owner = owning_bones(bodies.shared.T)
     assert (owner >= 0).all()
     assert (np.bincount(owner, minlength=len(bodies.names)) >= 1).all()
     assert all(bodies.shared[point, body] for point, body in enumerate(owner))
@@ -186,8 +186,8 @@ def test_a_solved_person_of_keypoints_has_the_true_bones(person):
     """One picture: joint centres in, the same skeleton out."""
     take, bones = person
     solution = marey.solve(take)
-    places = solution.motion.T_world_joint()[..., :3, 3]
-    away = np.linalg.norm(take.points[:, :, None] - places[:, None], axis=-1)
+    positions = solution.motion.T_world_joint()[..., :3, 3]
+    distance = np.linalg.norm(take.points[:, :, None] - positions[:, None], axis=-1)
     inner = [i for i in range(len(take.labels)) if sum(i in b for b in bones) > 1]
-    assert np.median(away.min(axis=2)[:, inner]) < 1e-3
+    assert np.median(distance.min(axis=2)[:, inner]) < 1e-3
     assert any(f.code == "points-are-joints" for f in solution.report.findings)

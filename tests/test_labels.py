@@ -1,4 +1,4 @@
-"""Known marker sets: labels in any spelling, the set's tree, and labels that lie."""
+"""Known marker sets: labels in any spelling, the set's tree, and wrong labels."""
 
 import itertools
 from dataclasses import replace
@@ -8,12 +8,24 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import marey
-from marey.errors import DataError
-from marey.segmentation.clusters.pair_log_odds import log_odds, marker_noise, scales_of
+from marey.anatomy.names import mirror_name, side_of
+from marey.errors import DataError, FormatError
+from marey.segmentation import segment
+from marey.segmentation.clusters.pair_log_odds import (
+    estimate_scales,
+    log_odds,
+    marker_noise,
+)
 from marey.segmentation.clusters.pair_statistics import pair_statistics
 from marey.segmentation.labels.check import check_labels, swap_gains
-from marey.segmentation.labels.match import bodies_of_labels, known_sets, recognised
-from marey.segmentation.labels.spelling import is_named, spelled
+from marey.segmentation.labels.marker_sets import (
+    ENTRY_POINTS,
+    known_marker_sets,
+    read_marker_set,
+)
+from marey.segmentation.labels.match import recognise_marker_set
+from marey.segmentation.labels.spelling import is_name, normalise_label
+from marey.segmentation.methods.labels import bodies_from_labels
 
 HUMAN = {
     "Chest": "Hips",
@@ -36,13 +48,13 @@ def walk():
     return replace(take, points=take.points + noise)
 
 
-def plain(take):
+def without_truth(take):
     """A take without the source and the truth behind it."""
     return marey.Take(rate=take.rate, points=take.points, labels=take.labels)
 
 
-def relabelled(take, labels):
-    return replace(plain(take), labels=tuple(labels))
+def with_labels(take, labels):
+    return replace(without_truth(take), labels=tuple(labels))
 
 
 def codes(match):
@@ -52,7 +64,8 @@ def codes(match):
 def bodies_by_label(take, match):
     """The labels of each body."""
     return {
-        body: {take.labels[i] for i in mine} for body, mine in match.members.items()
+        body: {take.labels[i] for i in markers}
+        for body, markers in match.members.items()
     }
 
 
@@ -60,7 +73,7 @@ def bodies_by_label(take, match):
 
 
 @pytest.mark.parametrize(
-    ("same", "ways"),
+    ("normal", "spellings"),
     [
         ("rknee", "RKnee rknee r_knee R.Knee R-KNEE Right_Knee RightKnee knee.R"),
         ("lwristradius", "L_wrist_radius LeftWristRadius wrist_radius_left"),
@@ -70,15 +83,15 @@ def bodies_by_label(take, match):
         ("right", "Right"),
     ],
 )
-def test_all_ways_to_write_a_label_are_one(same, ways):
-    assert {spelled(way) for way in ways.split()} == {same}
+def test_all_spellings_of_a_label_are_normalised(normal, spellings):
+    assert {normalise_label(label) for label in spellings.split()} == {normal}
 
 
 @pytest.mark.parametrize(
     "label", ["C7", "T10", "RTHI", "LFT3", "HV", "Hip1", "r_5meta"]
 )
 def test_names_are_names(label):
-    assert is_named(label)
+    assert is_name(label)
 
 
 @pytest.mark.parametrize(
@@ -90,13 +103,13 @@ def test_names_are_names(label):
     ],
 )
 def test_numbers_and_ghosts_are_no_names(label):
-    assert not is_named(label)
+    assert not is_name(label)
 
 
 # --- the sets -------------------------------------------------------------------------
 
 
-@pytest.fixture(params=known_sets(), ids=lambda known: known.name)
+@pytest.fixture(params=known_marker_sets(), ids=lambda known: known.name)
 def known(request):
     return request.param
 
@@ -104,24 +117,18 @@ def known(request):
 def test_a_set_is_a_human(known):
     tree = known.template.parent
     assert set(known.template.markers) == {"Hips", *tree}
-    for body, above in tree.items():
+    for body, parent in tree.items():
         while body not in HUMAN or HUMAN[body] not in known.template.markers:
             body = HUMAN[body]
-        assert above == HUMAN[body]
+        assert parent == HUMAN[body]
 
 
 def test_a_set_has_two_equal_sides(known):
     sides = {"l": "r", "r": "l"}
-    flipped = {"Left": "Right", "Right": "Left"}
-
-    def mirrored(body):
-        side = next((side for side in flipped if body.startswith(side)), None)
-        return flipped[side] + body.removeprefix(side) if side else body
-
     for label, bodies in known.bodies_of.items():
-        if any(body.startswith(tuple(flipped)) for body in bodies):
+        if any(side_of(body) for body in bodies):
             other = sides[label[0]] + label[1:]
-            assert known.bodies_of[other] == tuple(mirrored(body) for body in bodies)
+            assert known.bodies_of[other] == tuple(map(mirror_name, bodies))
 
 
 def test_a_marker_is_on_one_body_or_on_both_sides_of_a_joint(known):
@@ -135,22 +142,88 @@ def test_the_complete_set_is_recognised_as_itself(known):
     labels = list(dict.fromkeys(itertools.chain(*known.template.markers.values())))
     points = np.random.default_rng(3).normal(size=(3, len(labels), 3))
     take = marey.Take(rate=1.0, points=points, labels=tuple(labels))
-    match = recognised(take)
+    match = recognise_marker_set(take)
     assert match.name == known.name
     assert match.present == match.explained == 1.0
     assert match.parents == known.template.parent
 
 
+# --- sets of other packages -----------------------------------------------------------
+
+ROBOT = """
+name = "{name}"
+[bodies]
+{prefix}base = ["{prefix}b1", "{prefix}b2", "{prefix}b3"]
+{prefix}arm = {{ markers = ["{prefix}a1", "{prefix}a2"], parent = "{prefix}base" }}
+{prefix}tool = {{ markers = ["{prefix}t1", "{prefix}t2"], parent = "{prefix}arm" }}
+"""
+
+
+@pytest.fixture
+def installed_package(tmp_path, monkeypatch):
+    """A package with a folder of marker sets, and one at a path of its own."""
+    folder = tmp_path / "my_lab" / "marker_sets"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / "first.toml").write_text(ROBOT.format(name="First", prefix="one"))
+    (folder.parent / "second.toml").write_text(
+        ROBOT.format(name="Second", prefix="two")
+    )
+    (folder.parent / "__init__.py").write_text(
+        "from pathlib import Path\nSECOND = Path(__file__).parent / 'second.toml'\n"
+    )
+    info = tmp_path / "my_lab-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my_lab\nVersion: 1.0")
+    (info / "entry_points.txt").write_text(
+        f"[{ENTRY_POINTS}]\nall = my_lab.marker_sets\nsecond = my_lab:SECOND\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    known_marker_sets.cache_clear()
+    yield
+    known_marker_sets.cache_clear()
+
+
+@pytest.mark.parametrize(("name", "prefix"), [("First", "one"), ("Second", "two")])
+@pytest.mark.usefixtures("installed_package")
+def test_another_package_adds_marker_sets_by_entry_points(name, prefix):
+    labels = tuple(
+        prefix + label for label in ["b1", "b2", "b3", "a1", "a2", "t1", "t2"]
+    )
+    points = np.random.default_rng(3).normal(size=(3, len(labels), 3))
+    match = recognise_marker_set(marey.Take(rate=1.0, points=points, labels=labels))
+    assert match.name == name
+    assert match.parents == {
+        f"{prefix}arm": f"{prefix}base",
+        f"{prefix}tool": f"{prefix}arm",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("name = [", FormatError, "expected TOML"),
+        ("[bodies]\na = ['A']", DataError, "need name ="),
+        ("name = 'x'", DataError, "need name ="),
+    ],
+)
+def test_a_bad_marker_set_is_refused(tmp_path, text, error, words):
+    path = tmp_path / "set.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(error, match=words):
+        read_marker_set(path)
+
+
 # --- recognising ----------------------------------------------------------------------
 
 
-def test_a_walk_is_known_with_its_tree(walk):
-    match = recognised(walk)
+def test_a_walk_is_recognised_with_its_tree(walk):
+    match = recognise_marker_set(walk)
     assert match.name == "Plug-in Gait"
     assert match.parents == HUMAN
     assert (match.present, match.explained) == (1.0, 1.0)
     assert match.trusted
-    assert match.doubts == {}
+    assert match.label_probability == {}
     assert match.unused == ()
     assert codes(match) == ["labels-recognised"]
     bodies = bodies_by_label(walk, match)
@@ -161,7 +234,7 @@ def test_a_walk_is_known_with_its_tree(walk):
 
 
 def test_bodies_of_a_walk(walk):
-    bodies = bodies_of_labels(walk)
+    bodies = segment(walk, method="labels")
     assert set(bodies.names) == {"Hips", *HUMAN}
     of = {label: i for i, label in enumerate(walk.labels)}
     names = [bodies.names[body] for body in bodies.marker_body]
@@ -184,34 +257,34 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
-def test_spelling_makes_no_difference(walk, spelling):
-    match = recognised(relabelled(walk, map(spelling, walk.labels)))
-    same = recognised(walk)
+def test_spelling_changes_nothing(walk, spelling):
+    match = recognise_marker_set(with_labels(walk, map(spelling, walk.labels)))
+    same = recognise_marker_set(walk)
     assert (match.members, match.parents) == (same.members, same.parents)
 
 
-def test_the_order_of_the_markers_makes_no_difference(walk, rng):
+def test_the_order_of_the_markers_changes_nothing(walk, rng):
     order = rng.permutation(len(walk.labels))
-    other = plain(walk).select(order)
-    here, there = recognised(walk), recognised(other)
+    other = without_truth(walk).select(order)
+    here, there = recognise_marker_set(walk), recognise_marker_set(other)
     assert bodies_by_label(other, there) == bodies_by_label(walk, here)
     assert there.parents == here.parents
 
 
-def test_a_lower_body_is_known(walk):
+def test_a_lower_body_is_recognised(walk):
     legs = ("WT", "THI", "KNE", "SHN", "ANK", "HEE", "TOE", "MT5")
-    mine = [i for i, label in enumerate(walk.labels) if label.endswith(legs)]
-    match = recognised(walk.select(mine))
+    indices = [i for i, label in enumerate(walk.labels) if label.endswith(legs)]
+    match = recognise_marker_set(walk.select(indices))
     assert set(match.members) == LEGS
     assert match.parents == {b: p for b, p in HUMAN.items() if b in LEGS}
     assert match.explained == 1.0
     assert match.present == pytest.approx(7 / 15)
 
 
-def test_bodies_without_markers_are_shrunk_away(walk):
+def test_bodies_without_markers_are_contracted(walk):
     gone = ("WT", "FRM", "WRA", "WRB")
-    mine = [i for i, label in enumerate(walk.labels) if not label.endswith(gone)]
-    match = recognised(walk.select(mine))
+    indices = [i for i, label in enumerate(walk.labels) if not label.endswith(gone)]
+    match = recognise_marker_set(walk.select(indices))
     assert "LeftLowerArm" not in match.members
     assert match.parents["LeftHand"] == "LeftUpperArm"
     assert "Hips" not in match.members
@@ -219,28 +292,28 @@ def test_bodies_without_markers_are_shrunk_away(walk):
     assert match.parents["LeftUpperLeg"] == match.parents["RightUpperLeg"] == "Chest"
 
 
-def test_points_that_a_program_added_do_no_harm(walk, rng):
+def test_points_that_a_program_added_are_ignored(walk, rng):
     n_frames, n_markers = walk.points.shape[:2]
     extra = rng.normal(size=(n_frames, 300, 3))
     labels = (*walk.labels, *(f"LFEM{i}" for i in range(300)))
     take = marey.Take(
         rate=walk.rate, points=np.concatenate([walk.points, extra], 1), labels=labels
     )
-    match = recognised(take)
-    assert match.members == recognised(walk).members
+    match = recognise_marker_set(take)
+    assert match.members == recognise_marker_set(walk).members
     assert match.unused == labels[n_markers:]
     assert match.trusted
     message = match.findings[0].message
     assert message.startswith(
         "41 labels are of the marker set Plug-in Gait and make 15"
     )
-    assert "not of it: LFEM0, LFEM1" in message
+    assert "unused: LFEM0, LFEM1" in message
 
 
 @pytest.mark.parametrize("ghost", ["RKNE-1", "*3", "M012", "Unlabeled 4"])
-def test_ghosts_and_numbers_belong_nowhere(walk, ghost):
+def test_ghosts_and_numbers_are_unused(walk, ghost):
     labels = [ghost if label == "RKNE" else label for label in walk.labels]
-    match = recognised(relabelled(walk, labels))
+    match = recognise_marker_set(with_labels(walk, labels))
     assert match.unused == (ghost,)
     assert match.explained == 1.0
 
@@ -249,9 +322,10 @@ def test_of_equal_labels_the_first_that_was_seen_counts(walk):
     points = np.concatenate([walk.points, walk.points[:, :2]], axis=1)
     points[:, 0] = np.nan
     labels = (*walk.labels, *walk.labels[:2])
-    match = recognised(marey.Take(rate=walk.rate, points=points, labels=labels))
-    used = {i for mine in match.members.values() for i in mine}
-    assert used == set(range(1, 42))
+    match = recognise_marker_set(
+        marey.Take(rate=walk.rate, points=points, labels=labels)
+    )
+    assert set(match.used) == set(range(1, 42))
 
 
 @pytest.mark.parametrize(
@@ -272,9 +346,9 @@ def test_other_labels_are_of_no_set(labels):
     labels = tuple(labels.split())
     points = np.random.default_rng(0).normal(size=(30, len(labels), 3))
     take = marey.Take(rate=30.0, points=points, labels=labels)
-    assert recognised(take) is None
+    assert recognise_marker_set(take) is None
     with pytest.raises(DataError, match=r"labels: found .*need markers of a known set"):
-        bodies_of_labels(take)
+        segment(take, method="labels")
 
 
 @pytest.mark.parametrize("style", ["subjects", "prefixes"])
@@ -286,11 +360,11 @@ def test_each_subject_has_bodies_of_its_own(walk, style):
         names = {
             "labels": tuple(f"{who}_{x}" for who in ("JOE", "ANN") for x in walk.labels)
         }
-    match = recognised(marey.Take(rate=walk.rate, points=points, **names))
-    one = recognised(walk)
+    match = recognise_marker_set(marey.Take(rate=walk.rate, points=points, **names))
+    one = recognise_marker_set(walk)
     assert match.name == "Plug-in Gait"
     assert match.members == {
-        **{f"JOE:{body}": mine for body, mine in one.members.items()},
+        **{f"JOE:{body}": markers for body, markers in one.members.items()},
         **{f"ANN:{b}": tuple(i + 41 for i in mine) for b, mine in one.members.items()},
     }
     assert match.parents == {
@@ -298,10 +372,10 @@ def test_each_subject_has_bodies_of_its_own(walk, style):
         for who in ("JOE", "ANN")
         for body, above in HUMAN.items()
     }
-    assert match.doubts == {}
+    assert match.label_probability == {}
 
 
-def test_who_has_no_known_labels_is_left_out(walk):
+def test_a_subject_without_known_labels_is_left_out(walk):
     points = np.concatenate([walk.points, walk.points[:, :9] + 1.0], axis=1)
     take = marey.Take(
         rate=walk.rate,
@@ -309,28 +383,28 @@ def test_who_has_no_known_labels_is_left_out(walk):
         labels=(*walk.labels, *(f"shaft{i}" for i in range(9))),
         subjects=("JOE",) * 41 + ("Stick",) * 9,
     )
-    match = recognised(take)
-    assert match.members == recognised(walk).members
+    match = recognise_marker_set(take)
+    assert match.members == recognise_marker_set(walk).members
     assert match.unused == tuple(f"Stick:shaft{i}" for i in range(9))
 
 
-# --- labels that lie ------------------------------------------------------------------
+# --- wrong labels ---------------------------------------------------------------------
 
 
-def exchanged(take, one, other):
-    """The take with the trajectories of two labels exchanged."""
+def swap_labels(take, one, other):
+    """The take with the trajectories of two labels swapped."""
     order = list(range(len(take.labels)))
     i, j = take.labels.index(one), take.labels.index(other)
     order[i], order[j] = j, i
-    return replace(plain(take), points=take.points[:, order])
+    return replace(without_truth(take), points=take.points[:, order])
 
 
 @pytest.mark.parametrize("kind", ["walk", "exercise", "kick_punch"])
 @pytest.mark.parametrize("skin", [0.0, 0.003])
-def test_right_labels_raise_no_doubt(kind, skin, rng):
+def test_right_labels_are_not_doubted(kind, skin, rng):
     take = marey.synth.human(seed=1).record(kind, seconds=4.0)
     noise = rng.normal(scale=skin, size=take.points.shape)
-    match = recognised(replace(take, points=take.points + noise))
+    match = recognise_marker_set(replace(take, points=take.points + noise))
     assert codes(match) == ["labels-recognised"]
 
 
@@ -344,27 +418,27 @@ def test_right_labels_raise_no_doubt(kind, skin, rng):
         ("LFIN", "RTOE"),
     ],
 )
-def test_two_swapped_labels_are_named(walk, one, other):
-    take = exchanged(walk, one, other)
-    match = recognised(take)
+def test_two_swapped_labels_are_reported(walk, one, other):
+    take = swap_labels(walk, one, other)
+    match = recognise_marker_set(take)
     assert match.trusted
     assert codes(match) == ["labels-recognised", "labels-swapped"]
     finding = match.findings[1]
     assert set(finding.subject.split(", ")) == {one, other}
     assert finding.value > 3.0
-    bodies = bodies_of_labels(take, match)
+    bodies = bodies_from_labels(take, match)
     low = {take.labels[i] for i in np.flatnonzero(bodies.marker_confidence < 0.1)}
     assert low >= {one, other}
 
 
-def test_a_swap_between_two_people_is_named(walk):
+def test_a_swap_between_two_people_is_reported(walk):
     points = np.concatenate([walk.points, walk.points[::-1] + 2.0], axis=1)
     subjects = ("JOE",) * 41 + ("ANN",) * 41
     take = marey.Take(
         rate=walk.rate, points=points, labels=walk.labels * 2, subjects=subjects
     )
     points[:, [5, 46]] = points[:, [46, 5]]
-    match = recognised(replace(take, points=points))
+    match = recognise_marker_set(replace(take, points=points))
     label = walk.labels[5]
     assert match.findings[1].subject == f"JOE:{label}, ANN:{label}"
 
@@ -373,65 +447,65 @@ def test_a_label_on_something_else_is_doubtful(walk):
     points = walk.points.copy()
     wrong = walk.labels.index("LTOE")
     points[:, wrong] = np.array([1.0, 2.0, 3.0])
-    match = recognised(replace(plain(walk), points=points))
+    match = recognise_marker_set(replace(without_truth(walk), points=points))
     assert codes(match) == ["labels-recognised", "label-doubtful"]
     finding = match.findings[1]
     assert finding.subject == "LTOE"
     assert "no other marker of LeftFoot" in finding.message
     assert finding.value < 0.0
-    assert match.doubts[wrong] < 0.5
+    assert match.label_probability[wrong] < 0.5
 
 
 @pytest.mark.parametrize("disorder", ["shuffled", "shifted"])
-def test_labels_in_disorder_are_not_believed(walk, disorder, rng):
+def test_shuffled_labels_are_ignored(walk, disorder, rng):
     n_markers = len(walk.labels)
     order = rng.permutation(n_markers)
     if disorder == "shifted":
         order = np.roll(np.arange(n_markers), 3)
-    take = replace(plain(walk), points=walk.points[:, order])
-    match = recognised(take)
+    take = replace(without_truth(walk), points=walk.points[:, order])
+    match = recognise_marker_set(take)
     assert not match.trusted
     assert codes(match) == ["labels-recognised", "labels-contradicted"]
-    with pytest.raises(DataError, match="the labels are not believed"):
-        bodies_of_labels(take, match)
+    with pytest.raises(DataError, match="the labels are ignored"):
+        bodies_from_labels(take, match)
 
 
-def test_what_was_hardly_seen_is_not_judged(walk):
-    take = plain(walk).cut(0, 15)
-    match = recognised(replace(take, points=np.roll(take.points, 3, axis=1)))
+def test_markers_seen_in_few_frames_are_not_checked(walk):
+    take = without_truth(walk).cut(0, 15)
+    match = recognise_marker_set(replace(take, points=np.roll(take.points, 3, axis=1)))
     assert match.trusted
-    assert match.doubts == {}
+    assert match.label_probability == {}
 
 
-# --- evidence -------------------------------------------------------------------------
+# --- gains of swaps -------------------------------------------------------------------
 
 
 def naive_gain(odds, known, members, i, j):
-    """What two markers gain by trading places, mate by mate."""
+    """Log odds that two markers gain by swapping bodies, pair by pair."""
 
-    def mates(marker):
+    def others(marker):
         bodies = [body for body in members if body[marker]]
         return {k for body in bodies for k in np.flatnonzero(body)} - {marker}
 
-    def mean(marker, company):
-        return np.mean([odds[marker, k] for k in company if known[marker, k]])
+    def mean(marker, neighbours):
+        return np.mean([odds[marker, k] for k in neighbours if known[marker, k]])
 
     # A pair that is not known with the one does not count with the other either.
-    mine = {k for k in mates(i) if known[i, k]}
-    theirs = {k for k in mates(j) if known[j, k]}
-    before = mean(i, mine) + mean(j, theirs)
-    return mean(i, theirs) + mean(j, mine) - before
+    others_i = {k for k in others(i) if known[i, k]}
+    others_j = {k for k in others(j) if known[j, k]}
+    before = mean(i, others_i) + mean(j, others_j)
+    return mean(i, others_j) + mean(j, others_i) - before
 
 
-def test_gains_agree_with_the_naive_ones(walk):
+def test_swap_gains_agree_with_naive_loops(walk):
     points = walk.points.copy()
     points[: len(points) - 10, 3] = np.nan
-    match = recognised(walk)
+    match = recognise_marker_set(walk)
     members = np.array(
-        [np.isin(np.arange(41), mine) for mine in match.members.values()]
+        [np.isin(np.arange(41), markers) for markers in match.members.values()]
     )
     stats = pair_statistics([points])
-    scales = scales_of(stats)
+    scales = estimate_scales(stats)
     odds = log_odds(stats, scales, marker_noise(stats, scales, members))
     gain = swap_gains(stats, odds, members)
     together = (members.T.astype(int) @ members) > 0
@@ -442,15 +516,15 @@ def test_gains_agree_with_the_naive_ones(walk):
     ]
     for i, j in free:
         if 3 not in (i, j):
-            naive = naive_gain(odds, stats.known, members, i, j)
+            naive = naive_gain(odds, stats.is_known, members, i, j)
             assert gain[i, j] == pytest.approx(naive)
             assert gain[j, i] == pytest.approx(naive)
 
 
 def test_swaps_are_found_surest_first_and_undone(walk):
-    match = recognised(walk)
+    match = recognise_marker_set(walk)
     members = np.array(
-        [np.isin(np.arange(41), mine) for mine in match.members.values()]
+        [np.isin(np.arange(41), markers) for markers in match.members.values()]
     )
     of = {label: i for i, label in enumerate(walk.labels)}
     wrong = walk.points.copy()
@@ -465,7 +539,7 @@ def test_swaps_are_found_surest_first_and_undone(walk):
     assert check_labels(walk.points, members).swaps == ()
 
 
-def test_a_stick_beside_the_performer_is_a_thing_of_its_own():
+def test_a_stick_beside_the_performer_is_a_separate_body():
     performer = marey.synth.human(seed=2).record(
         "walk", seconds=2.0, rate=50.0, markers="set53", seed=2
     )
@@ -479,18 +553,18 @@ def test_a_stick_beside_the_performer_is_a_thing_of_its_own():
     bodies = marey.segment(take)
     assert "Stick" in bodies.names
     assert "Hips" in bodies.names
-    worn = bodies.marker_body[-5:].tolist()
-    assert worn == [bodies.names.index("Stick")] * 4 + [-1]
+    prop_bodies = bodies.marker_body[-5:].tolist()
+    assert prop_bodies == [bodies.names.index("Stick")] * 4 + [-1]
     assert bodies.rms[bodies.names.index("Stick")] < 1e-9
     solution = marey.solve(take)
     assert [subject.name for subject in solution.subjects] == ["Reed", "Stick"]
 
 
 def stick_and_puck(n_frames):
-    """A stick of four markers that turns and wanders, and a puck of one."""
+    """A stick of four markers that rotates and moves, and a puck of one marker."""
     rng = np.random.default_rng(0)
     R = Rotation.from_rotvec(np.linspace(0.0, 2.0, n_frames)[:, None] * [0.0, 0.6, 0.8])
     shape = rng.normal(size=(4, 3)) * 0.3
-    way = np.linspace(0.0, 1.0, n_frames)[:, None] * [1.0, 2.0, 0.0]
-    stick = np.einsum("fij,mj->fmi", R.as_matrix(), shape) + way[:, None]
-    return np.concatenate([stick, (3.0 * way)[:, None]], axis=1)
+    path = np.linspace(0.0, 1.0, n_frames)[:, None] * [1.0, 2.0, 0.0]
+    stick = np.einsum("fij,mj->fmi", R.as_matrix(), shape) + path[:, None]
+    return np.concatenate([stick, (3.0 * path)[:, None]], axis=1)

@@ -1,4 +1,4 @@
-"""Limits of people from the literature: on the right axes, wide enough, and kept."""
+"""Joint limits of people from the literature: axes, ranges, and solvers that obey."""
 
 from dataclasses import replace
 
@@ -8,11 +8,11 @@ import pytest
 
 import marey
 from marey import synth
-from marey.anatomy.limits import SLACK, human_ranges, with_human_limits
+from marey.anatomy.limits import LIMIT_SLACK_RAD, human_ranges, with_human_limits
 from marey.synth.performance.angles import joint_angles, within
 
 
-def bare(skeleton):
+def without_limits(skeleton):
     """The skeleton without limits; balls without axes too."""
     ball = np.array(skeleton.kind) == "ball"
     return replace(
@@ -25,17 +25,17 @@ def bare(skeleton):
 def test_what_people_do_is_within_their_limits():
     for seed in range(2):
         figure = synth.human(seed=seed)
-        skeleton = with_human_limits(bare(figure.skeleton))
+        skeleton = with_human_limits(without_limits(figure.skeleton))
         for name in ("walk", "kick_punch", "exercise", "jump"):
             motion = figure.perform(name, seconds=6.0, rate=20.0, seed=seed)
             assert within(skeleton, joint_angles(skeleton, motion.wxyz))
 
 
-def test_every_joint_of_a_person_has_limits_on_both_sides_alike():
+def test_every_joint_of_a_person_has_equal_limits_on_both_sides():
     figure = synth.human()
-    skeleton = with_human_limits(bare(figure.skeleton))
-    turning = [kind == "ball" for kind in skeleton.kind]
-    assert np.isfinite(skeleton.limits[turning]).all()
+    skeleton = with_human_limits(without_limits(figure.skeleton))
+    balls = [kind == "ball" for kind in skeleton.kind]
+    assert np.isfinite(skeleton.limits[balls]).all()
     np.testing.assert_array_equal(skeleton.axes, figure.skeleton.axes)
     for name in ("UpperArm", "LowerArm", "Hand", "UpperLeg", "LowerLeg", "Foot"):
         left, right = (skeleton.index(side + name) for side in ("Left", "Right"))
@@ -47,30 +47,32 @@ def test_figures_are_the_published_ones_and_slack_is_added():
     known = human_ranges()
     for name in ("LeftLowerLeg", "RightLowerArm"):
         assert np.degrees(known[name].limits[0, 1]) == pytest.approx(143.0)
-    skeleton = with_human_limits(bare(synth.human().skeleton), slack=0.0)
+    skeleton = with_human_limits(without_limits(synth.human().skeleton), slack=0.0)
     knee = skeleton.index("RightLowerLeg")
     np.testing.assert_array_equal(skeleton.limits[knee], known["RightLowerLeg"].limits)
-    wide = with_human_limits(bare(synth.human().skeleton)).limits[knee]
-    np.testing.assert_allclose(wide - skeleton.limits[knee], [[-SLACK, SLACK]] * 3)
+    wide = with_human_limits(without_limits(synth.human().skeleton)).limits[knee]
+    np.testing.assert_allclose(
+        wide - skeleton.limits[knee], [[-LIMIT_SLACK_RAD, LIMIT_SLACK_RAD]] * 3
+    )
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_a_hinge_gets_the_range_of_its_axis_whichever_way_it_points(sign):
+def test_a_hinge_gets_the_range_of_its_axis_in_either_direction(sign):
     robot = synth.robot().skeleton
     knee = robot.index("LeftLowerLeg")
     axes = robot.axes.copy()
     axes[knee, 0] *= sign
-    skeleton = with_human_limits(replace(bare(robot), axes=axes), slack=0.0)
+    skeleton = with_human_limits(replace(without_limits(robot), axes=axes), slack=0.0)
     low, high = np.degrees(skeleton.limits[knee, 0])
     assert (low, high) == pytest.approx((0.0, 143.0) if sign > 0 else (-143.0, 0.0))
 
 
-def test_an_axis_of_no_known_motion_and_limits_that_are_there_stay_free():
+def test_unknown_axes_stay_free_and_given_limits_stay():
     robot = synth.robot().skeleton
     knee = robot.index("LeftLowerLeg")
     axes = robot.axes.copy()
     axes[knee, 0] = np.array([1.0, 1.0, 1.0]) / np.sqrt(3.0)
-    odd = with_human_limits(replace(bare(robot), axes=axes))
+    odd = with_human_limits(replace(without_limits(robot), axes=axes))
     assert np.isnan(odd.limits[knee]).all()
     own = synth.human().skeleton
     np.testing.assert_array_equal(with_human_limits(own).limits, own.limits)
@@ -79,8 +81,8 @@ def test_an_axis_of_no_known_motion_and_limits_that_are_there_stay_free():
 @pytest.mark.parametrize("method", ["gauss_newton", "bfgs"])
 def test_both_solvers_keep_to_them(method):
     """A knee that markers bend the wrong way: one stops it, the other resists."""
-    skeleton, take = posed.recorded(synth.human(), "still", seconds=0.2)
-    limited = with_human_limits(bare(skeleton), slack=0.0)
+    skeleton, take = posed.record(synth.human(), "still", seconds=0.2)
+    limited = with_human_limits(without_limits(skeleton), slack=0.0)
     knee = skeleton.index("LeftLowerLeg")
     motion = take.truth.motion
     wxyz = motion.wxyz.copy()
@@ -95,10 +97,10 @@ def test_both_solvers_keep_to_them(method):
     assert angles[0] - angles[1] > 0.05
 
 
-def test_what_is_no_person_in_a_t_pose_is_refused():
+def test_other_figures_and_other_rest_poses_are_refused():
     with pytest.raises(marey.DataError, match="LeftUpperArm"):
         with_human_limits(synth.pendulum().skeleton)
-    skeleton = bare(synth.human().skeleton)
+    skeleton = without_limits(synth.human().skeleton)
     offset = skeleton.offset.copy()
     offset[skeleton.index("LeftLowerArm")] = [0.0, 0.05, -0.3]
     with pytest.raises(marey.DataError, match="T-pose"):

@@ -8,8 +8,8 @@ import scenes
 
 import marey
 from marey import metrics, synth
+from marey.editing import EditSession
 from marey.io.formats.html import scene_of
-from marey.pipeline import EditSession
 from marey.skeleton import marker_columns
 from marey.take import Take, match_labels
 

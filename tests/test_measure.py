@@ -1,4 +1,4 @@
-"""How well a motion fits its recording, and how it stands."""
+"""Quality of a motion: marker residuals, contacts, foot skate and penetration."""
 
 from dataclasses import replace
 
@@ -10,18 +10,22 @@ import marey
 from marey import synth
 from marey.motion import Contact
 from marey.pipeline import SolveOptions
-from marey.pose.contact.footing import find_footing, footing_of, hold
-from marey.pose.measure import marker_distances, measured
+from marey.pose.contact.ground_contacts import (
+    enforce_contacts,
+    find_ground_contacts,
+    ground_contacts_of,
+)
+from marey.pose.measure import marker_distances, measure_motion
 
 
 @pytest.fixture(scope="module")
 def walk():
-    skeleton, take = posed.recorded(motion="walk", seconds=2.0, noise=1e-3)
+    skeleton, take = posed.record(motion="walk", seconds=2.0, noise=1e-3)
     return take, marey.solve_pose(skeleton, take, method="gauss_newton")
 
 
 def test_markers_are_as_far_off_as_they_were_moved(rng):
-    skeleton, take = posed.recorded(motion="walk", seconds=0.2)
+    skeleton, take = posed.record(motion="walk", seconds=0.2)
     motion = replace(take.truth.motion, skeleton=skeleton)
     points = take.points.copy()
     points[3, 7] += [0.0, 0.03, 0.04]
@@ -29,27 +33,27 @@ def test_markers_are_as_far_off_as_they_were_moved(rng):
     filled = np.zeros(points.shape[:2], dtype=bool)
     points[6, 1] += 1.0
     filled[6, 1] = True
-    found = measured(motion, replace(take, points=points, filled=filled))
+    found = measure_motion(motion, replace(take, points=points, filled=filled))
     assert found.worst == pytest.approx(0.05, rel=1e-9)
     assert (found.worst_marker, found.worst_frame) == (take.labels[7], 3)
     assert found.mean == pytest.approx(0.05 / (points.shape[0] * 53 - 2), rel=1e-6)
 
 
-def test_contacts_tell_the_same_footing_as_they_came_from(walk):
+def test_contacts_give_back_the_footing_they_came_from(walk):
     take, motion = walk
-    done, firm = hold(motion, find_footing(motion, take))
-    again = footing_of(done)
+    done, firm = enforce_contacts(motion, find_ground_contacts(motion, take))
+    again = ground_contacts_of(done)
     assert len(again.plants) == len(firm.plants)
     assert again.skate(done) == pytest.approx(firm.skate(done), rel=1e-6, abs=1e-9)
     assert again.skate(motion) == pytest.approx(firm.skate(motion), rel=1e-6)
-    found = measured(done, take)
+    found = measure_motion(done, take)
     assert found.plants == len(done.contacts)
     assert found.skate < 5e-4
     assert found.depth < 1e-3
 
 
 def test_a_motion_without_contacts_says_nothing_of_them(walk):
-    found = measured(walk[1], walk[0])
+    found = measure_motion(walk[1], walk[0])
     assert found.plants == 0
     assert np.isnan([found.skate, found.depth]).all()
 
@@ -57,31 +61,31 @@ def test_a_motion_without_contacts_says_nothing_of_them(walk):
 def test_contacts_without_frames_are_left_out(walk):
     _, motion = walk
     late = Contact("LeftHeel", 100.0, 101.0, np.zeros(3))
-    assert not footing_of(replace(motion, contacts=(late,))).plants
+    assert not ground_contacts_of(replace(motion, contacts=(late,))).plants
 
 
 def test_a_take_without_markers_has_no_distances():
     take = synth.human().record("walk", seconds=0.2, sensors=True, markers="none")
-    skeleton = posed.worn(take.truth.skeleton, take)
+    skeleton = posed.attach_targets(take.truth.skeleton, take)
     motion = marey.solve_pose(skeleton, take, method="playback")
     away, labels = marker_distances(motion, take)
     assert (away.shape[1], labels) == (0, ())
-    assert np.isnan(measured(motion, take).mean)
+    assert np.isnan(measure_motion(motion, take).mean)
 
 
 def test_a_report_has_it(walk):
     take, _ = walk
-    skeleton = posed.worn(take.truth.skeleton, take)
+    skeleton = posed.attach_targets(take.truth.skeleton, take)
     options = SolveOptions(skeleton=skeleton, pose="physics", contacts=True)
     solution = marey.solve(take, options=options)
     table = solution.report.tables["pose"]
     ((_, number, mean, worst, plants, skate, deep),) = table.rows
-    found = measured(solution.motion, solution.take)
+    found = measure_motion(solution.motion, solution.take)
     assert number == 1
     assert (mean, worst) == pytest.approx((1e3 * found.mean, 1e3 * found.worst))
     assert plants == len(solution.motion.contacts) > 3
     assert skate < 0.5
     assert deep < 1.0
-    told = {finding.code: finding for finding in solution.report.findings}
-    assert "neutral posture" in told["pose-energy"].message
-    assert told["pose-energy"].value > 0.0
+    findings = {finding.code: finding for finding in solution.report.findings}
+    assert "neutral posture" in findings["pose-energy"].message
+    assert findings["pose-energy"].value > 0.0

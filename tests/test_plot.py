@@ -334,7 +334,7 @@ def test_series_and_histograms_are_the_gaps(solution):
     for body, (left, right) in zip(moving, panels(figure), strict=True):
         pair = (int(tree.parent[body]), int(body))
         gap = 1e3 * np.linalg.norm(
-            joints.residuals(bodies, solution.joints, pair), axis=1
+            joints.joint_residuals(bodies, solution.joints, pair), axis=1
         )
         series = left.lines[0]
         np.testing.assert_array_equal(series.get_xdata(), solution.take.times)

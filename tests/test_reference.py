@@ -1,4 +1,4 @@
-"""Reference motions: matched in time, drawn to a little, compared by joint use."""
+"""Reference motions: matched in time, used as a prior, compared by joint use."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ import pytest
 import marey
 from marey import synth
 from marey.numerics import geometry
-from marey.pose.reference import joint_use, warped, warped_times
+from marey.pose.reference import compare_joint_use, match_times, warp_time
 
 ARM = ("LeftUpperArm", "RightUpperArm")
 FITTERS = ("gauss_newton", "bfgs")
@@ -34,15 +34,15 @@ KEYS = ((0.0, 0.0), (1.0, 2.0), (2.5, 3.0), (3.9, 5.0))
 
 
 def test_a_motion_matches_itself_frame_for_frame(walk):
-    np.testing.assert_allclose(warped_times(walk, walk), walk.times, atol=1e-12)
+    np.testing.assert_allclose(match_times(walk, walk), walk.times, atol=1e-12)
 
 
 def test_key_times_are_met_and_time_runs_evenly_between(walk):
     other = replace(slowed(walk, KEYS), start=7.0)
     keys = [(a, b + 7.0) for a, b in KEYS]
-    times = warped_times(walk, other, keys)
+    times = match_times(walk, other, keys)
     np.testing.assert_allclose(times, np.interp(other.times, *np.array(keys).T[::-1]))
-    same = warped(walk, other, keys)
+    same = warp_time(walk, other, keys)
     assert (same.n_frames, same.rate, same.start) == (other.n_frames, 30.0, 7.0)
     np.testing.assert_allclose(same.wxyz, other.wxyz, atol=1e-3)
 
@@ -50,8 +50,8 @@ def test_key_times_are_met_and_time_runs_evenly_between(walk):
 def test_without_keys_time_is_found_by_the_poses(walk):
     """Slowed down and hurried: found to a frame or so where anything moves."""
     other = slowed(walk, KEYS)
-    found = warped(walk, other)
-    blind = warped(walk, other, [KEYS[0], KEYS[-1]])
+    found = warp_time(walk, other)
+    blind = warp_time(walk, other, [KEYS[0], KEYS[-1]])
 
     def off(motion):
         return np.linalg.norm(
@@ -69,12 +69,12 @@ def test_where_the_figure_stands_and_how_large_it_is_does_not_matter(walk):
     T = geometry.transform(geometry.rotation_exp(np.array([0.0, 0.0, 2.0])), np.ones(3))
     moved = replace(other, T_world_root=T @ other.T_world_root)
     np.testing.assert_allclose(
-        warped_times(walk, moved), warped_times(walk, other), atol=1e-9
+        match_times(walk, moved), match_times(walk, other), atol=1e-9
     )
     large = replace(walk.skeleton, offset=2.0 * walk.skeleton.offset)
     np.testing.assert_allclose(
-        warped_times(replace(walk, skeleton=large), other),
-        warped_times(walk, other),
+        match_times(replace(walk, skeleton=large), other),
+        match_times(walk, other),
         atol=1e-9,
     )
 
@@ -85,35 +85,35 @@ def test_where_the_figure_stands_and_how_large_it_is_does_not_matter(walk):
 )
 def test_keys_that_cannot_be_are_refused(keys, walk):
     with pytest.raises(marey.OptionError, match="keys"):
-        warped_times(walk, walk, keys)
+        match_times(walk, walk, keys)
 
 
-def test_strangers_have_nothing_to_compare(walk):
+def test_motions_without_common_joints_are_refused(walk):
     other = synth.pendulum().perform(seconds=1.0, rate=30.0)
     with pytest.raises(marey.DataError, match="joint"):
-        joint_use(walk, other)
+        compare_joint_use(walk, other)
     with pytest.raises(marey.DataError, match="same joints"):
-        warped_times(walk, other)
+        match_times(walk, other)
 
 
 # --- joint use ------------------------------------------------------------------------
 
 
-def test_the_same_joints_are_used_alike(walk):
-    use = joint_use(slowed(walk, KEYS), walk, KEYS)
-    assert np.degrees(use.angle).max() < 1.0
+def test_the_same_motion_has_the_same_joint_use(walk):
+    use = compare_joint_use(slowed(walk, KEYS), walk, KEYS)
+    assert np.degrees(use.rotation_rms).max() < 1.0
     assert set(ARM) <= set(use.names)
 
 
-def test_a_joint_turned_otherwise_shows_by_its_angle(walk):
+def test_joint_use_is_the_angle_between_rotations(walk):
     arm = walk.skeleton.index(ARM[0])
     wxyz = walk.wxyz.copy()
     turn = geometry.quat_exp(np.array([0.3, 0.0, 0.0]))
     wxyz[:, arm] = geometry.quat_multiply(wxyz[:, arm], turn)
     ends = [(t, t) for t in (walk.times[0], walk.times[-1])]
-    use = joint_use(replace(walk, wxyz=wxyz), walk, ends)
+    use = compare_joint_use(replace(walk, wxyz=wxyz), walk, ends)
     expected = np.where(np.array(use.names) == ARM[0], 0.3, 0.0)
-    np.testing.assert_allclose(use.angle, expected, atol=1e-9)
+    np.testing.assert_allclose(use.rotation_rms, expected, atol=1e-9)
 
 
 # --- fitting --------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def sparse(motion, seed=0, **options):
         seed=seed,
         corruption=synth.Corruption(**options),
     )
-    return posed.worn(figure.skeleton, take), take
+    return posed.attach_targets(figure.skeleton, take), take
 
 
 def straight(swing):
@@ -161,34 +161,39 @@ def test_what_the_data_leave_open_is_used_as_in_the_reference(method):
     skeleton, take = sparse(motion, noise=2e-3, turn_noise=5e-3)
     options = {"method": method}
     alone = marey.solve_pose(skeleton, take, **options)
-    led = marey.solve_pose(skeleton, take, reference=reference, **options)
-    uses = [joint_use(m, reference) for m in (alone, led)]
+    with_reference = marey.solve_pose(skeleton, take, reference=reference, **options)
+    uses = [compare_joint_use(m, reference) for m in (alone, with_reference)]
     own = [uses[0].names.index(name) for name in ARM]
-    assert np.degrees(uses[1].angle[own]).max() < 5.0
-    assert np.degrees(uses[0].angle[own]).max() > 20.0
-    # What the data do tell is told as before.
-    assert np.abs(posed.off(led, take) - posed.off(alone, take)).max() < 5e-3
+    assert np.degrees(uses[1].rotation_rms[own]).max() < 5.0
+    assert np.degrees(uses[0].rotation_rms[own]).max() > 20.0
+    # What the data determine stays as before.
+    assert (
+        np.abs(
+            posed.joint_errors(with_reference, take) - posed.joint_errors(alone, take)
+        ).max()
+        < 5e-3
+    )
 
 
 @pytest.mark.parametrize("method", FITTERS)
-def test_what_the_data_tell_is_not_bent_to_the_reference(method):
+def test_what_the_data_determine_is_not_bent_to_the_reference(method):
     figure = synth.human(seed=1)
-    skeleton, take = posed.recorded(
-        figure, "walk", sensors=True, seconds=1.0, rate=30.0
-    )
+    skeleton, take = posed.record(figure, "walk", sensors=True, seconds=1.0, rate=30.0)
     reference = figure.perform("kick_punch", seconds=1.0, rate=30.0)
-    led = marey.solve_pose(skeleton, take, method=method, reference=reference)
-    assert posed.off(led, take).max() < 1e-3
+    with_reference = marey.solve_pose(
+        skeleton, take, method=method, reference=reference
+    )
+    assert posed.joint_errors(with_reference, take).max() < 1e-3
     start = {"reference": reference, "reference_sd": np.inf}
     begun = marey.solve_pose(skeleton, take, method=method, **start)
-    assert posed.off(begun, take).max() < (1e-6 if method == "bfgs" else 1e-4)
+    assert posed.joint_errors(begun, take).max() < (1e-6 if method == "bfgs" else 1e-4)
 
 
 @pytest.mark.parametrize("method", FITTERS)
 def test_a_reference_carries_a_limb_through_a_gap(method):
     """An arm out of sight for a second, the reference the same kick turned aside."""
     figure = synth.human(seed=1)
-    skeleton, take = posed.recorded(
+    skeleton, take = posed.record(
         figure, "kick_punch", markers="none", sensors=True, seconds=4.0, rate=30.0
     )
     truth = take.truth.motion
@@ -202,22 +207,25 @@ def test_a_reference_carries_a_limb_through_a_gap(method):
     ignore[gap, arm] = True
     options = {"method": method, "ignore": ignore}
     alone = marey.solve_pose(skeleton, take, **options)
-    led = marey.solve_pose(skeleton, take, reference=reference, **options)
-    off = [posed.off(motion, take)[gap][:, arm].max() for motion in (alone, led)]
+    with_reference = marey.solve_pose(skeleton, take, reference=reference, **options)
+    off = [
+        posed.joint_errors(motion, take)[gap][:, arm].max()
+        for motion in (alone, with_reference)
+    ]
     assert off[1] < 0.03
     assert off[1] < 0.2 * off[0]
-    steps = posed.turns(led)[44:75, arm]
-    assert steps.max() < 1.5 * posed.turns(truth)[:, arm].max()
+    steps = posed.rotation_steps(with_reference)[44:75, arm]
+    assert steps.max() < 1.5 * posed.rotation_steps(truth)[:, arm].max()
 
 
-def test_hinges_and_universal_joints_take_their_part_of_the_reference(rng):
+def test_node_rotations_invert_joint_rotations(rng):
     """Node by node the rotations of the joints come back."""
-    from marey.articulated.tables import nodes_of
+    from marey.articulated.tables import make_nodes
 
-    skeleton = posed.every_kind(rng)
-    wxyz = np.array([posed.any_pose(skeleton, rng)[1] for _ in range(5)])
-    nodes = nodes_of(skeleton, limits=False)
-    turned = nodes.rotations(nodes.of_rotations(wxyz))
+    skeleton = posed.skeleton_of_every_kind(rng)
+    wxyz = np.array([posed.random_pose(skeleton, rng)[1] for _ in range(5)])
+    nodes = make_nodes(skeleton, limits=False)
+    turned = nodes.joint_rotations(nodes.node_rotations(wxyz))
     fixed = np.array(skeleton.kind) == "fixed"
     np.testing.assert_allclose(
         geometry.matrix_from_quat(turned[:, ~fixed]),

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import marey
+from marey.editing import EditSession
 from marey.io.formats.html.arrays import Arrays
 from marey.io.formats.html.scene import Beside, scene_of
 from marey.io.formats.html.subjects import states
-from marey.pipeline import EditSession
 
 HALF = 0.5000001e-5
 
@@ -164,7 +164,7 @@ def test_gaps_are_the_residuals_of_the_joints(scene, solution):
         assert bodies.names[joint["body"]] == joint["name"]
         above = int(solution.tree.parent[joint["body"]])
         pair = (joint["body"], above)
-        vectors = marey.joints.residuals(bodies, solution.joints, pair)
+        vectors = marey.joints.joint_residuals(bodies, solution.joints, pair)
         wanted = np.linalg.norm(vectors, axis=-1)
         seen = np.isfinite(wanted)
         assert (known[:, i] == seen).all()

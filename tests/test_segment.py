@@ -1,7 +1,10 @@
-"""Bodies of markers without a map: laws of the evidence, the cover and the choice."""
+"""Bodies of unlabelled markers: laws of pair statistics, log odds and clustering."""
 
+import sys
 from dataclasses import replace
+from importlib import import_module
 from itertools import combinations
+from types import SimpleNamespace
 
 import naive
 import numpy as np
@@ -10,14 +13,18 @@ import pytest
 import marey
 from marey import DataError, OptionError, synth
 from marey.numerics import geometry
-from marey.segmentation import segment
-from marey.segmentation.clusters.model_selection import grouped
-from marey.segmentation.clusters.overlap import PRICE, overlapping_bodies, owners
+from marey.segmentation import REGISTRY, segment
+from marey.segmentation.clusters.model_selection import cluster_markers
+from marey.segmentation.clusters.overlap import (
+    MEMBERSHIP_PRICE,
+    overlapping_bodies,
+    owning_bodies,
+)
 from marey.segmentation.clusters.pair_log_odds import (
+    estimate_scales,
     log_odds,
     marker_noise,
-    nearest_company,
-    scales_of,
+    nearest_neighbour_bodies,
 )
 from marey.segmentation.clusters.pair_statistics import (
     PairStats,
@@ -25,9 +32,12 @@ from marey.segmentation.clusters.pair_statistics import (
     pair_statistics,
 )
 from marey.segmentation.clusters.spectral import eigengap, spectral_labels
+from marey.segmentation.contract import SegmentationTask, Suitability
+
+TASK = SegmentationTask((synth.human().record("walk", seconds=0.5, rate=50.0),))
 
 
-def performed(motion="swing", markers="dense110", seed=0, seconds=8.0, **corruption):
+def record(motion="swing", markers="dense110", seed=0, seconds=8.0, **corruption):
     return synth.human(seed=seed).record(
         motion, markers=markers, seconds=seconds, rate=50.0, seed=seed, **corruption
     )
@@ -35,19 +45,19 @@ def performed(motion="swing", markers="dense110", seed=0, seconds=8.0, **corrupt
 
 @pytest.fixture(scope="module")
 def dancer():
-    return performed(noise=5e-4)
+    return record(noise=5e-4)
 
 
 def same_partition(one, two):
-    """Whether two labellings group alike, whatever the numbers."""
-    alike = np.equal.outer(one, one)
-    return (alike == np.equal.outer(two, two)).all()
+    """Whether two labellings have the same groups, whatever their numbers."""
+    grouped = np.equal.outer(one, one)
+    return (grouped == np.equal.outer(two, two)).all()
 
 
 # --- distances ------------------------------------------------------------------------
 
 
-def test_statistics_agree_with_the_slow_way(rng):
+def test_pair_statistics_agree_with_naive_loops(rng):
     points = rng.normal(size=(120, 7, 3))
     points[rng.random((120, 7)) < 0.2] = np.nan
     stats = pair_statistics([points])
@@ -56,19 +66,19 @@ def test_statistics_agree_with_the_slow_way(rng):
     np.testing.assert_allclose(stats.distance, distance, atol=1e-12)
 
 
-def test_plain_deviations_agree_with_the_slow_way(rng):
+def test_pair_deviations_agree_with_naive_loops(rng):
     points = rng.normal(size=(300, 6, 3))
     points[rng.random((300, 6)) < 0.2] = np.nan
     stats = pair_deviations(points)
     for i, j in combinations(range(6), 2):
-        away = np.linalg.norm(points[:, i] - points[:, j], axis=-1)
-        assert stats.spread[i, j] == pytest.approx(np.nanstd(away), rel=1e-5)
-        assert stats.distance[i, j] == pytest.approx(np.nanmean(away), rel=1e-6)
+        distance = np.linalg.norm(points[:, i] - points[:, j], axis=-1)
+        assert stats.spread[i, j] == pytest.approx(np.nanstd(distance), rel=1e-5)
+        assert stats.distance[i, j] == pytest.approx(np.nanmean(distance), rel=1e-6)
 
 
-def test_statistics_do_not_see_the_world(dancer, rng):
-    turn = geometry.transform_exp(rng.normal(size=6))
-    moved = geometry.apply(turn, dancer.points)
+def test_pair_statistics_are_invariant_to_motion_of_the_world(dancer, rng):
+    T = geometry.transform_exp(rng.normal(size=6))
+    moved = geometry.apply(T, dancer.points)
     here, there = pair_statistics([dancer.points]), pair_statistics([moved])
     np.testing.assert_allclose(here.spread, there.spread, atol=1e-12)
 
@@ -81,15 +91,15 @@ def test_a_joint_that_moves_for_a_moment_does_not_pass_for_noise():
     assert pair_statistics([points]).spread[0, 1] > 0.02
 
 
-def test_single_wild_frames_do_not_count(rng):
+def test_single_outlier_frames_do_not_count(rng):
     points = np.zeros((600, 2, 3))
     points[:, 1, 0] = 0.3
-    wild = points.copy()
-    wild[rng.permutation(600)[:12], 1] += 1.0
-    assert pair_statistics([wild]).spread[0, 1] < 1e-12
+    outliers = points.copy()
+    outliers[rng.permutation(600)[:12], 1] += 1.0
+    assert pair_statistics([outliers]).spread[0, 1] < 1e-12
 
 
-def test_markers_put_on_elsewhere_in_the_next_take_change_nothing(dancer, rng):
+def test_markers_attached_elsewhere_in_the_next_take_change_nothing(dancer, rng):
     moved = dancer.points.copy()
     moved[:, 3] += 0.02 * rng.normal(size=3)
     once = pair_statistics([dancer.points])
@@ -97,44 +107,46 @@ def test_markers_put_on_elsewhere_in_the_next_take_change_nothing(dancer, rng):
     np.testing.assert_allclose(once.spread, twice.spread, atol=1e-12)
 
 
-def test_markers_never_seen_together_say_nothing():
+def test_markers_never_seen_together_have_zero_log_odds():
     points = np.random.default_rng(0).normal(size=(100, 3, 3))
     points[:50, 0] = np.nan
     points[50:, 1] = np.nan
     stats = pair_statistics([points])
     assert np.isnan(stats.spread[0, 1])
-    assert not stats.known[0, 1]
-    scales = scales_of(stats)
-    noise = marker_noise(stats, scales, nearest_company(stats))
+    assert not stats.is_known[0, 1]
+    scales = estimate_scales(stats)
+    noise = marker_noise(stats, scales, nearest_neighbour_bodies(stats))
     assert log_odds(stats, scales, noise)[0, 1] == 0.0
 
 
-# --- evidence and cover ---------------------------------------------------------------
+# --- log odds and cover ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("unit", [1e-3, 39.37, 1e3])
-def test_evidence_has_no_unit(dancer, unit):
-    here, there = (grouped([s * dancer.points]) for s in (1.0, unit))
-    np.testing.assert_allclose(here.odds, there.odds, atol=1e-6)
+def test_log_odds_have_no_unit(dancer, unit):
+    here, there = (cluster_markers([s * dancer.points]) for s in (1.0, unit))
+    np.testing.assert_allclose(here.log_odds, there.log_odds, atol=1e-6)
     assert same_partition(here.owner, there.owner)
 
 
-def cover_of(odds):
-    from marey.segmentation.clusters.correlation_clustering_kernel import covered
+def find_cover(odds):
+    from marey.segmentation.clusters.correlation_clustering_kernel import (
+        cluster_overlapping,
+    )
 
     start = np.eye(len(odds), dtype=bool)
-    found = covered(odds, start, PRICE, 3, 1000)
-    return found[found.any(axis=1)]
+    cover = cluster_overlapping(odds, start, MEMBERSHIP_PRICE, 3, 1000)
+    return cover[cover.any(axis=1)]
 
 
-def test_no_single_change_betters_a_cover(rng):
+def test_no_single_change_improves_a_cover(rng):
     for _ in range(10):
         odds = rng.normal(0.0, 4.0, size=(8, 8))
         odds = np.triu(odds, 1) + np.triu(odds, 1).T
-        cover = cover_of(odds)
-        worth = naive.cover_worth(odds, cover, PRICE)
+        cover = find_cover(odds)
+        value = naive.cover_worth(odds, cover, MEMBERSHIP_PRICE)
         for other in naive.cover_neighbours(cover, 3):
-            assert naive.cover_worth(odds, other, PRICE) <= worth + 1e-6
+            assert naive.cover_worth(odds, other, MEMBERSHIP_PRICE) <= value + 1e-6
 
 
 def test_a_marker_on_a_joint_line_belongs_to_both():
@@ -142,7 +154,7 @@ def test_a_marker_on_a_joint_line_belongs_to_both():
     odds = np.full((5, 5), 4.0)
     odds[:2, 3:] = odds[3:, :2] = -8.0
     np.fill_diagonal(odds, 0.0)
-    cover = cover_of(odds)
+    cover = find_cover(odds)
     assert sorted(map(tuple, cover.astype(int).tolist())) == [
         (0, 0, 1, 1, 1),
         (1, 1, 1, 0, 0),
@@ -151,15 +163,15 @@ def test_a_marker_on_a_joint_line_belongs_to_both():
 
 def test_owners_are_members(dancer):
     stats = pair_statistics([dancer.points])
-    members, odds = overlapping_bodies(stats, scales_of(stats))
-    owner = owners(members, odds)
+    members, odds = overlapping_bodies(stats, estimate_scales(stats))
+    owner = owning_bodies(members, odds)
     assert members[owner, np.arange(len(owner))].all()
 
 
 # --- spectral -------------------------------------------------------------------------
 
 
-def test_the_eigengap_counts_what_stands_apart():
+def test_the_eigengap_is_the_number_of_large_eigenvalues():
     assert eigengap(np.array([1.0, 0.99, 0.98, 0.2, 0.1, 0.05, 0.0, 0.0])) == 3
 
 
@@ -175,17 +187,41 @@ def test_self_tuning_has_no_unit_and_the_printed_affinity_has(dancer):
     assert not same_partition(one, two)
 
 
-def test_a_wrong_affinity_is_named(dancer, unchecked):
+def test_an_unknown_affinity_is_refused(dancer, unchecked):
     stats = pair_statistics([dancer.points])
     with pytest.raises(OptionError, match="one of self_tuning, printed"):
         spectral_labels(stats, affinity="rbf")
+
+
+# --- the registry of methods ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", REGISTRY)
+def test_every_method_meets_the_contract(method):
+    module = import_module(REGISTRY[method])
+    assert callable(module.find_bodies)
+    assert isinstance(module.check_suitability(TASK), Suitability)
+
+
+def test_auto_is_the_first_method_that_suits(dancer, monkeypatch):
+    """A method that is added in front of all others is asked first."""
+    added = SimpleNamespace(
+        check_suitability=lambda task: Suitability(suits=True),
+        find_bodies=lambda task: (segment(task.takes[0], method="overlap"),),
+    )
+    monkeypatch.setitem(sys.modules, "added_method", added)
+    monkeypatch.setattr(
+        "marey.segmentation.REGISTRY", {"added": "added_method", **REGISTRY}
+    )
+    chosen, named = segment(dancer), segment(dancer, method="added")
+    assert (chosen.marker_body == named.marker_body).all()
 
 
 # --- bodies ---------------------------------------------------------------------------
 
 
 def test_exact_markers_give_exact_bodies():
-    take = performed()
+    take = record()
     bodies = segment(take, method="overlap")
     assert same_partition(bodies.marker_body, take.truth.marker_body)
     assert bodies.determined.all()
@@ -201,7 +237,7 @@ def test_exact_markers_give_exact_bodies():
     ],
 )
 def test_dense_markers_under_skin_motion(motion, skin, gaps, least):
-    take = performed(motion, seconds=16.0, noise=5e-4, soft_tissue=skin, gaps=gaps)
+    take = record(motion, seconds=16.0, noise=5e-4, soft_tissue=skin, gaps=gaps)
     bodies = segment(take, method="overlap")
     assert len(bodies.names) == 15
     assert naive.adjusted_rand(take.truth.marker_body, bodies.marker_body) >= least
@@ -226,9 +262,9 @@ def test_the_number_of_bodies_can_be_given(dancer, count):
 
 
 def test_takes_are_pooled():
-    """Legs move in one take, arms in the other; only both tell all bodies."""
-    walk = performed("walk", seed=1)
-    swing = replace(performed("swing", seed=1), labels=walk.labels)
+    """Legs move in one take, arms in the other; only both show all bodies."""
+    walk = record("walk", seed=1)
+    swing = replace(record("swing", seed=1), labels=walk.labels)
     both = segment([walk, swing])
     assert both[0].names == both[1].names
     assert (both[0].marker_body == both[1].marker_body).all()
@@ -242,15 +278,15 @@ def test_takes_without_common_markers_are_refused(dancer):
 
 
 def test_confidence_is_a_probability_and_falls_with_skin_motion(dancer):
-    soft = segment(performed("walk", noise=5e-4, soft_tissue=0.02), method="overlap")
+    soft = segment(record("walk", noise=5e-4, soft_tissue=0.02), method="overlap")
     hard = segment(dancer, method="overlap")
     for bodies in (soft, hard):
         assert ((bodies.marker_confidence >= 0) & (bodies.marker_confidence <= 1)).all()
     assert soft.marker_confidence.mean() < hard.marker_confidence.mean()
 
 
-def test_bodies_of_two_markers_have_a_soft_pose():
-    take = performed(markers=2)
+def test_bodies_of_two_markers_have_a_pose():
+    take = record(markers=2)
     truth = take.truth.marker_body
     members = {
         f"b{k}": [take.labels[i] for i in np.flatnonzero(truth == k)]
@@ -259,19 +295,19 @@ def test_bodies_of_two_markers_have_a_soft_pose():
     bodies = segment(take, template={"bodies": members})
     assert not bodies.determined.any()
     assert np.isfinite(bodies.T_world_body).all()
-    places = geometry.apply(
+    positions = geometry.apply(
         bodies.T_world_body[:, bodies.marker_body], bodies.marker_offset
     )
-    assert np.abs(places - take.points).max() < 1e-5
+    assert np.abs(positions - take.points).max() < 1e-5
 
 
-def test_labels_that_lie_are_told_and_not_used(rng):
+def test_wrong_labels_are_reported_and_not_used(rng):
     take = synth.human(seed=1).record(
         "chicken_walk", markers="sparse41", seconds=8.0, rate=50.0, noise=5e-4
     )
     order = rng.permutation(len(take.labels))
-    lying = replace(take, labels=tuple(take.labels[i] for i in order))
-    bodies = segment(lying)
+    shuffled = replace(take, labels=tuple(take.labels[i] for i in order))
+    bodies = segment(shuffled)
     assert "labels-contradicted" in [finding.code for finding in bodies.findings]
     assert bodies.parents == {}
 
@@ -279,32 +315,32 @@ def test_labels_that_lie_are_told_and_not_used(rng):
 # --- bad input ------------------------------------------------------------------------
 
 
-def plain(points):
+def unlabelled(points):
     labels = tuple(f"m{i}" for i in range(points.shape[1]))
     return marey.Take(rate=50.0, points=points, labels=labels)
 
 
 def test_two_markers_are_too_few(rng):
     with pytest.raises(DataError, match="at least 3"):
-        segment(plain(rng.normal(size=(100, 2, 3))))
+        segment(unlabelled(rng.normal(size=(100, 2, 3))))
 
 
 def test_one_rigid_body_is_one_body(rng):
     T = geometry.transform_exp(np.cumsum(0.02 * rng.normal(size=(200, 6)), axis=0))
     points = geometry.apply(T[:, None], rng.normal(size=(6, 3)))
-    bodies = segment(plain(points + 1e-4 * rng.normal(size=points.shape)))
+    bodies = segment(unlabelled(points + 1e-4 * rng.normal(size=points.shape)))
     assert len(bodies.names) == 1
 
 
 def test_markers_on_a_line_are_a_finding(rng):
     T = geometry.transform_exp(np.cumsum(0.02 * rng.normal(size=(200, 6)), axis=0))
     line = np.linspace(0, 1, 5)[:, None] * [1.0, 0.0, 0.0]
-    bodies = segment(plain(geometry.apply(T[:, None], line)))
+    bodies = segment(unlabelled(geometry.apply(T[:, None], line)))
     assert [finding.code for finding in bodies.findings] == ["markers-on-a-line"]
     assert np.isfinite(bodies.T_world_body).all()
 
 
-def test_markers_hardly_seen_and_markers_twice_are_left_out_and_named(dancer):
+def test_rarely_seen_and_duplicate_markers_are_left_out_and_reported(dancer):
     points = np.concatenate([dancer.points, dancer.points[:, :1]], axis=1)
     points[5:, 1] = np.nan
     take = marey.Take(rate=50.0, points=points, labels=(*dancer.labels, "again"))
@@ -315,7 +351,7 @@ def test_markers_hardly_seen_and_markers_twice_are_left_out_and_named(dancer):
     assert bodies.marker_body[1] == bodies.marker_body[-1] == -1
 
 
-def test_all_markers_missing_for_a_while(dancer):
+def test_frames_without_markers_have_no_pose(dancer):
     points = dancer.points.copy()
     points[100:150] = np.nan
     bodies = segment(replace(dancer, points=points), method="overlap")
@@ -323,13 +359,13 @@ def test_all_markers_missing_for_a_while(dancer):
     assert np.isfinite(bodies.T_world_body[:100]).all()
 
 
-def test_points_that_were_computed_stand_aside(rng):
+def test_computed_points_are_left_out(rng):
     """A cloud of exactly rigid points on every bone, among markers on moving skin."""
-    take = performed(markers="set53", noise=1e-3, soft_tissue=0.005)
+    take = record(markers="set53", noise=1e-3, soft_tissue=0.005)
     joint = take.truth.motions[0].T_world_joint()[:, take.truth.figures[0].bodies]
     cloud = geometry.apply(joint[:, :, None], 0.05 * rng.normal(size=(6, 3)))
     points = np.concatenate([take.points, cloud.reshape(len(cloud), -1, 3)], axis=1)
-    bodies = segment(plain(points), method="overlap")
+    bodies = segment(unlabelled(points), method="overlap")
     assert "points-computed" in [finding.code for finding in bodies.findings]
     assert (bodies.marker_body[: len(take.labels)] >= 0).all()
     assert (bodies.marker_body[len(take.labels) :] == -1).all()

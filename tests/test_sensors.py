@@ -3,7 +3,7 @@
 import numpy as np
 
 import marey
-from marey.segmentation.sensors import _trees, known_tree
+from marey.segmentation.methods.sensors import recognise_program, sensor_trees
 
 XSENS = (
     "Pelvis",
@@ -30,32 +30,32 @@ XSENS = (
 )
 
 
-def test_known_trees_have_one_root_and_no_circle():
-    for parents in _trees().values():
+def test_known_trees_have_one_root_and_no_cycle():
+    for parents in sensor_trees().values():
         assert list(parents.values()).count("") == 1
         for segment in parents:
-            above, steps = segment, 0
-            while above:
-                above, steps = parents[above], steps + 1
+            ancestor, steps = segment, 0
+            while ancestor:
+                ancestor, steps = parents[ancestor], steps + 1
                 assert steps <= len(parents)
 
 
-def test_segments_of_a_program_bring_its_tree_however_they_are_spelled():
+def test_segments_of_a_program_have_its_tree_in_any_spelling():
     names = tuple(name.upper() for name in XSENS)
-    program, parents = known_tree(names)
+    program, parents = recognise_program(names)
     assert program == "Xsens MVN"
     assert parents["LEFTFOOT"] == "LEFTLOWERLEG"
     assert "PELVIS" not in parents
 
 
-def test_a_segment_that_is_missing_is_stepped_over():
-    program, parents = known_tree(tuple(n for n in XSENS if n != "L3"))
+def test_a_missing_segment_is_contracted():
+    program, parents = recognise_program(tuple(n for n in XSENS if n != "L3"))
     assert program == "Xsens MVN"
     assert parents["T12"] == "L5"
 
 
-def test_other_names_bring_nothing():
-    assert known_tree(("wand", "hip", "Head")) == ("", {})
+def test_other_names_are_of_no_program():
+    assert recognise_program(("wand", "hip", "Head")) == ("", {})
     take = marey.Take(
         rate=60.0,
         T_world_sensor=np.tile(np.eye(4), (9, 2, 1, 1)),
@@ -64,10 +64,12 @@ def test_other_names_bring_nothing():
     assert marey.segment(take).parents == {}
 
 
-def test_the_tree_of_a_program_is_used_and_said(rng):
-    from joint_samples import jointed
+def test_the_tree_of_a_program_is_used_and_reported(rng):
+    from joint_samples import joined_poses
 
-    T = np.concatenate([jointed(rng, 60) for _ in range(11)], axis=1)[:, : len(XSENS)]
+    T = np.concatenate([joined_poses(rng, 60) for _ in range(11)], axis=1)[
+        :, : len(XSENS)
+    ]
     take = marey.Take(rate=60.0, T_world_sensor=T, sensor_names=XSENS)
     solution = marey.solve(take)
     codes = [finding.code for finding in solution.report.findings]

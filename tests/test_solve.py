@@ -1,4 +1,4 @@
-"""The whole way, from a file of 6-DoF sensors to a skeleton and its motion."""
+"""The whole pipeline, from a file of 6-DoF sensors to a skeleton and its motion."""
 
 import json
 from dataclasses import replace
@@ -8,10 +8,10 @@ import pytest
 from numba import njit
 
 import marey
-from marey import metrics, synth
+from marey import metrics, pipeline, synth
 from marey.cli import main
 from marey.numerics import geometry
-from marey.pipeline.progress import FIRST_TIME, Clock
+from marey.pipeline.progress import COMPILING_NOTE, Clock
 from marey.pipeline.report import loop_findings
 from marey.tree import Loop
 
@@ -23,7 +23,7 @@ def recording():
     return synth.human().record("exercise", seed=1, **OPTIONS)
 
 
-def test_exact_data_gives_the_exact_figure(recording):
+def test_exact_data_give_the_exact_skeleton(recording):
     solution = marey.solve(recording)
     score = metrics.compare(solution, recording)
     assert (score.tree.wrong, score.tree.missing) == (0, 0)
@@ -35,6 +35,8 @@ def test_exact_data_gives_the_exact_figure(recording):
         "segment",
         "joints",
         "tree",
+        "repair",
+        "name",
         "skeleton",
         "calibrate",
         "pose",
@@ -62,21 +64,21 @@ def test_several_takes_are_one_skeleton():
     assert metrics.compare(solution.skeleton, takes[0]).rms < 3e-3
 
 
-def test_a_known_tree_and_root_are_kept(recording):
+def test_a_given_tree_and_root_are_kept(recording):
     free = marey.solve(recording)
     names = free.bodies[0].names
     parents = {names[i]: names[p] for i, p in enumerate(free.tree.parent) if p >= 0}
     known = marey.solve(recording, options=marey.SolveOptions(tree=parents))
     assert known.tree.parent.tolist() == free.tree.parent.tolist()
-    hung = marey.solve(recording, options=marey.SolveOptions(root="LeftHand"))
-    assert hung.skeleton.names[0] == "LeftHand"
+    rerooted = marey.solve(recording, options=marey.SolveOptions(root="LeftHand"))
+    assert rerooted.skeleton.names[0] == "LeftHand"
     both = marey.SolveOptions(tree=parents, root="LeftHand")
     assert marey.solve(recording, options=both).skeleton.names[0] == "LeftHand"
     with pytest.raises(marey.OptionError, match="root: found 'Tail"):
         marey.solve(recording, options=marey.SolveOptions(root="Tail"))
 
 
-def test_a_solution_is_kept_whole(recording, tmp_path):
+def test_a_saved_solution_loads_unchanged(recording, tmp_path):
     solution = marey.solve(recording)
     marey.write(solution, tmp_path / "s.marey")
     again = marey.load(tmp_path / "s.marey")
@@ -84,16 +86,23 @@ def test_a_solution_is_kept_whole(recording, tmp_path):
     assert again.skeleton.names == solution.skeleton.names
 
 
+def test_the_pipeline_alone_refuses_edits(recording):
+    options = marey.SolveOptions(edits=(marey.Edit(do="reroot", body="LeftHand"),))
+    with pytest.raises(marey.OptionError, match="which applies them"):
+        pipeline.solve(recording, options=options)
+    assert marey.solve(recording, options=options).skeleton.names[0] == "LeftHand"
+
+
 @pytest.mark.parametrize(
     ("recordings", "complaint"),
     [([], "no recordings"), ("gone.csv", "nothing at this path")],
 )
-def test_nothing_to_solve_is_said(recordings, complaint):
+def test_nothing_to_solve_is_an_error(recordings, complaint):
     with pytest.raises(marey.MareyError, match=complaint):
         marey.solve(recordings)
 
 
-# --- what may come in -----------------------------------------------------------------
+# --- unusual input -------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +120,7 @@ def codes(solution):
     return {finding.code for finding in solution.report.findings}
 
 
-def test_one_body_is_a_root_alone_and_said_so():
+def test_one_body_is_a_root_and_reported():
     take = marey.Take(
         rate=60.0, T_world_sensor=np.tile(np.eye(4), (9, 1, 1, 1)), sensor_names=("a",)
     )
@@ -120,13 +129,13 @@ def test_one_body_is_a_root_alone_and_said_so():
     assert "one-body" in [finding.code for finding in solution.report.findings]
 
 
-def test_two_frames_are_solved_with_doubt(noisy):
+def test_two_frames_are_solved_with_a_warning(noisy):
     solution = marey.solve(noisy.cut(0, 2))
     assert solution.report.worst in ("warning", "error")
     assert sum(m.n_frames for s in solution.subjects for m in s.motions) >= 2
 
 
-def test_bodies_never_seen_together_are_apart_and_said_so(noisy):
+def test_bodies_never_seen_together_are_separate_and_reported(noisy):
     def hide(T):
         T[::2, 0] = np.nan
         T[1::2, 1:] = np.nan
@@ -138,7 +147,7 @@ def test_bodies_never_seen_together_are_apart_and_said_so(noisy):
     assert all("Torso" in name for name in named)
 
 
-def test_rows_without_values_cost_nothing(noisy):
+def test_missing_frames_cost_no_accuracy(noisy):
     def lose(T):
         T[100:140] = np.nan
         T[300:320, 2] = np.nan
@@ -149,7 +158,7 @@ def test_rows_without_values_cost_nothing(noisy):
     assert score.skeletons[0].rms < 2e-3
 
 
-def test_a_sensor_that_never_moves_is_named(noisy):
+def test_a_sensor_that_never_moves_is_reported(noisy):
     def hold(T):
         T[:, 5] = T[0, 5]
 
@@ -158,7 +167,7 @@ def test_a_sensor_that_never_moves_is_named(noisy):
     assert finding.subject == noisy.sensor_names[5]
 
 
-def test_two_sensors_alike_move_as_one(noisy):
+def test_two_sensors_on_one_body_are_reported(noisy):
     def follow(T):
         T[:, 1] = T[:, 0]
         T[:, 1, :3, 3] += 0.1 * T[:, 0, :3, 2]
@@ -172,7 +181,7 @@ def test_two_sensors_alike_move_as_one(noisy):
     [(2.0 * np.eye(3), "body-bent"), (np.diag([1.0, 1.0, -1.0]), "body-mirrored")],
     ids=["scaled", "mirrored"],
 )
-def test_orientations_that_are_no_rotations_are_named(noisy, R, code):
+def test_orientations_that_are_no_rotations_are_reported(noisy, R, code):
     def bend(T):
         T[:, 3, :3, :3] = T[:, 3, :3, :3] @ R
 
@@ -192,17 +201,17 @@ def test_quaternions_in_the_wrong_order_are_reported(noisy):
     assert "quaternions" in finding.message
 
 
-def test_where_the_volume_lies_does_not_matter(noisy):
-    def away(T):
+def test_lengths_do_not_depend_on_the_origin(noisy):
+    def translate(T):
         T[..., :3, 3] += [10.0, -10.0, 10.0]
 
-    here, there = marey.solve(noisy), marey.solve(with_poses(noisy, away))
+    here, there = marey.solve(noisy), marey.solve(with_poses(noisy, translate))
     np.testing.assert_allclose(
         there.skeleton.lengths[1:], here.skeleton.lengths[1:], atol=1e-6
     )
 
 
-def test_of_pairs_only_those_of_the_tree_are_doubted(noisy):
+def test_only_joints_of_the_tree_are_reported(noisy):
     solution = marey.solve(noisy)
     names, tree = solution.bodies[0].names, solution.tree
     joined = {frozenset((names[i], names[p])) for i, p in enumerate(tree.parent)}
@@ -215,15 +224,15 @@ def test_of_pairs_only_those_of_the_tree_are_doubted(noisy):
             assert frozenset(finding.subject.split("-")) in joined | closed
 
 
-def test_a_loop_is_reported_with_its_place(noisy):
+def test_a_loop_is_reported_with_its_position(noisy):
     solution = marey.solve(noisy)
     row = int(np.setdiff1d(np.arange(15), solution.tree.edge)[0])
     tree = replace(solution.tree, loops=(Loop(pair=row),))
     (finding,) = loop_findings(solution.joints, tree, solution.bodies)
     a, b = (solution.bodies[0].names[k] for k in solution.joints.pair[row])
     assert (finding.code, finding.subject) == ("loop", f"{a}-{b}")
-    far = 1e3 * np.linalg.norm(solution.joints.center_a[row])
-    assert f"{far:.0f} mm from {a} at" in finding.message
+    distance = 1e3 * np.linalg.norm(solution.joints.center_a[row])
+    assert f"{distance:.0f} mm from {a} at" in finding.message
 
 
 # --- scale ----------------------------------------------------------------------------
@@ -239,9 +248,9 @@ def test_two_sensors_on_a_stick_set_the_scale(noisy):
         sensor_names=(*small.sensor_names, "near", "far"),
     )
     options = marey.SolveOptions(rigid_pair=("near", "far", 0.565))
-    place = marey.solve(take, options=options).take.T_world_sensor[..., :3, 3]
+    position = marey.solve(take, options=options).take.T_world_sensor[..., :3, 3]
     np.testing.assert_allclose(
-        place[:, :6], noisy.T_world_sensor[..., :3, 3], atol=1e-9
+        position[:, :6], noisy.T_world_sensor[..., :3, 3], atol=1e-9
     )
     wrong = marey.SolveOptions(rigid_pair=("near", "Tail", 0.565))
     with pytest.raises(marey.OptionError, match="Tail"):
@@ -272,7 +281,7 @@ def test_the_command_line_solves_prints_and_writes(recording, tmp_path, capsys):
     assert marey.read_motion(tmp_path / "s01.bvh").n_frames == recording.n_frames
 
 
-def test_the_command_line_takes_a_stick(noisy, tmp_path, capsys):
+def test_the_command_line_scales_by_a_rigid_pair(noisy, tmp_path, capsys):
     marey.write(noisy, tmp_path / "s01.csv")
     names = noisy.sensor_names[:2]
     arguments = ("solve", tmp_path / "s01.csv", "--rigid-pair", *names, "0.5", "--json")
@@ -282,23 +291,23 @@ def test_the_command_line_takes_a_stick(noisy, tmp_path, capsys):
     assert "take-scaled" in [finding["code"] for finding in found]
 
 
-def test_the_command_line_speaks_json_and_refuses_early(recording, tmp_path, capsys):
+def test_the_command_line_prints_json_and_never_overwrites(recording, tmp_path, capsys):
     marey.write(recording, tmp_path / "s01.csv")
     code, printed = run(capsys, "solve", tmp_path / "s01.csv", "--json")
     report = json.loads(printed.out)
     assert code == 0
     assert len(report["tables"]["joints"]["rows"]) == 14
-    taken = tmp_path / "taken.bvh"
-    taken.write_text("mine")
-    assert run(capsys, "solve", tmp_path / "s01.csv", "-o", taken)[0] == 2
-    assert taken.read_text() == "mine"
+    existing = tmp_path / "existing.bvh"
+    existing.write_text("kept")
+    assert run(capsys, "solve", tmp_path / "s01.csv", "-o", existing)[0] == 2
+    assert existing.read_text() == "kept"
 
 
-def test_a_stage_that_is_compiled_first_is_told_so():
-    told = []
-    clock, kernel = Clock(told.append), njit(lambda x: x + 1)
+def test_compilation_of_a_stage_is_reported_once():
+    messages = []
+    clock, kernel = Clock(messages.append), njit(lambda x: x + 1)
     for _ in range(2):
         with clock.stage("pose"):
             kernel(1)
-    assert told == ["pose", f"pose, {FIRST_TIME}", "pose"]
+    assert messages == ["pose", f"pose, {COMPILING_NOTE}", "pose"]
     assert list(clock.seconds) == ["pose"]

@@ -25,17 +25,17 @@ def test_exact_markers_without_names_give_the_exact_skeleton(exact):
     assert solution.skeleton.names[0] == "Hips"
 
 
-def test_the_motion_carries_the_markers(exact):
+def test_the_motion_reproduces_the_markers(exact):
     take, solution = exact
     skeleton, motion = solution.skeleton, solution.motion
     T = motion.T_world_joint()[:, skeleton.marker_joint]
-    places = np.einsum("fmij,mj->fmi", T[..., :3, :3], skeleton.marker_offset)
-    places = places + T[..., :3, 3]
+    positions = np.einsum("fmij,mj->fmi", T[..., :3, :3], skeleton.marker_offset)
+    positions = positions + T[..., :3, 3]
     order = [take.labels.index(label) for label in skeleton.marker_labels]
-    np.testing.assert_allclose(places, take.points[:, order], atol=1e-6)
+    np.testing.assert_allclose(positions, take.points[:, order], atol=1e-6)
 
 
-def test_known_labels_bring_their_tree():
+def test_known_labels_determine_the_tree():
     take = synth.human(seed=1).record(
         "walk", markers="sparse41", seconds=4.0, rate=50.0, noise=1e-3
     )
@@ -48,7 +48,7 @@ def test_known_labels_bring_their_tree():
     assert names[parent[names.index("LeftFoot")]] == "LeftLowerLeg"
 
 
-def test_two_performers_fall_apart():
+def test_two_performers_are_two_subjects():
     take = synth.scene("together", markers="dense110", rate=50.0, noise=3e-4)
     solution = marey.solve(
         take, options=marey.SolveOptions(segment="overlap", pose="gauss_newton")
@@ -59,7 +59,7 @@ def test_two_performers_fall_apart():
         _ = solution.skeleton
 
 
-def test_one_rigid_thing_is_a_root_alone():
+def test_one_rigid_body_is_a_skeleton_with_only_a_root():
     take = synth.prop().record(markers=6, seconds=3.0, noise=1e-4)
     solution = marey.solve(take)
     assert len(solution.bodies[0].names) == 1
@@ -74,7 +74,7 @@ def test_the_subject_can_be_named():
 
 
 def test_of_several_subjects_one_can_be_chosen():
-    """Without a choice, markers that belong to nobody do not crowd out the others."""
+    """Without a choice, markers of no subject are solved with the others."""
     take = record(seconds=3.0)
     half = len(take.labels) // 2
     mixed = marey.Take(

@@ -1,4 +1,4 @@
-"""Several takes, whatever their order and their sensors: all of them are evidence."""
+"""Several takes: their order and their sensors do not matter, all are used."""
 
 from dataclasses import replace
 
@@ -7,9 +7,9 @@ import pytest
 
 import marey
 from marey import synth
-from marey.cleaning import without_idle
+from marey.cleaning import drop_unused_sensors
+from marey.editing import EditSession
 from marey.numerics import geometry
-from marey.pipeline import EditSession
 from marey.take import Take
 
 OPTIONS = {"markers": "none", "sensors": True, "rate": 50.0, "seconds": 4.0}
@@ -17,8 +17,8 @@ UNCLEANED = marey.SolveOptions(clean=False)
 SCENE = {"markers": "none", "sensors": True, "rate": 40.0, "seconds": 5.0, "seed": 0}
 
 
-def worn(recording, columns=None, names=None):
-    """The sensors of a recording, some or in another order, by these names."""
+def select_sensors(recording, columns=None, names=None):
+    """Some sensors of a recording, in this order and with these names."""
     every = names or recording.sensor_names
     some = range(len(every)) if columns is None else columns
     return Take(
@@ -50,7 +50,7 @@ def case(recordings, request):
     """Names of sensors, and the skeleton of two takes of them all."""
     names = recordings[0].sensor_names
     names = names if request.param == "named" else numbered(len(names))
-    return names, marey.solve([worn(one, names=names) for one in recordings])
+    return names, marey.solve([select_sensors(one, names=names) for one in recordings])
 
 
 def without(*lost):
@@ -69,7 +69,8 @@ SENSORS = {
 def test_order_and_number_of_sensors_do_not_matter(recordings, case, columns):
     names, whole = case
     takes = [
-        worn(one, some, names) for one, some in zip(recordings, columns, strict=True)
+        select_sensors(one, some, names)
+        for one, some in zip(recordings, columns, strict=True)
     ]
     solution = marey.solve(takes)
     found, wanted = solution.skeleton, whole.skeleton
@@ -80,16 +81,16 @@ def test_order_and_number_of_sensors_do_not_matter(recordings, case, columns):
     assert joint == dict(zip(wanted.sensor_names, wanted.names, strict=False))
     for motion, take in zip(solution.subjects[0].motions, solution.takes, strict=True):
         T = motion.T_world_joint()[:, found.sensor_joint] @ found.T_joint_sensor
-        mine = found.sensor_names
-        here = [k for k, name in enumerate(mine) if name in take.sensor_names]
-        there = [take.sensor_names.index(mine[k]) for k in here]
-        seen = take.sensor_seen[:, there]
-        off = np.abs(T[:, here] - take.T_world_sensor[:, there])[seen]
-        assert off.max() < 1e-9
+        names = found.sensor_names
+        rows = [k for k, name in enumerate(names) if name in take.sensor_names]
+        columns = [take.sensor_names.index(names[k]) for k in rows]
+        seen = take.sensor_seen[:, columns]
+        error = np.abs(T[:, rows] - take.T_world_sensor[:, columns])[seen]
+        assert error.max() < 1e-9
 
 
-def test_a_sensor_without_a_name_that_slips_is_put_back(recordings):
-    take = worn(recordings[0], names=numbered(15))
+def test_the_slip_of_an_anonymous_sensor_is_undone(recordings):
+    take = select_sensors(recordings[0], names=numbered(15))
     T = take.T_world_sensor.copy()
     half = len(T) // 2
     T[half:, 7] = T[half:, 7] @ geometry.transform(np.eye(3), np.array([0.03, 0, 0.02]))
@@ -97,12 +98,12 @@ def test_a_sensor_without_a_name_that_slips_is_put_back(recordings):
     (slip,) = (f for f in solution.report.findings if f.code == "sensor-slipped")
     assert slip.subject == "body8"
     assert "LeftLowerLeg" in solution.bodies[0].names
-    back = solution.take.T_world_sensor[half:, 7]
-    np.testing.assert_allclose(back, take.T_world_sensor[half:, 7], atol=1e-6)
+    restored = solution.take.T_world_sensor[half:, 7]
+    np.testing.assert_allclose(restored, take.T_world_sensor[half:, 7], atol=1e-6)
 
 
-def test_a_stick_is_found_by_name_in_every_take(recordings):
-    one = worn(recordings[0])
+def test_a_rigid_pair_is_found_by_name_in_every_take(recordings):
+    one = select_sensors(recordings[0])
     time = np.arange(one.n_frames)[:, None] / one.rate
     R = geometry.rotation_exp(np.sin(time * [1.0, 2.0, 3.0]))
     stick = np.stack([geometry.transform(R, x * R[..., 0]) for x in (1.0, 1.5)], axis=1)
@@ -122,10 +123,10 @@ def test_a_stick_is_found_by_name_in_every_take(recordings):
     options = marey.SolveOptions(rigid_pair=("near", "far", 0.5))
     for take in marey.solve(takes, options=options).takes:
         near, far = (take.sensor_names.index(name) for name in ("near", "far"))
-        place = take.T_world_sensor[..., :3, 3]
-        away = np.linalg.norm(place[:, near] - place[:, far], axis=-1)
-        np.testing.assert_allclose(away, 0.5, atol=1e-9)
-    lacking = worn(recordings[0])
+        position = take.T_world_sensor[..., :3, 3]
+        distance = np.linalg.norm(position[:, near] - position[:, far], axis=-1)
+        np.testing.assert_allclose(distance, 0.5, atol=1e-9)
+    lacking = select_sensors(recordings[0])
     with pytest.raises(marey.OptionError, match="near"):
         marey.solve([takes[0], lacking], options=options)
 
@@ -134,10 +135,10 @@ def test_a_stick_is_found_by_name_in_every_take(recordings):
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_a_body_is_doubted_only_if_no_take_shows_it(recordings, order):
+def test_a_body_is_reported_only_if_no_take_shows_it(recordings, order):
     doubts = "body-still", "body-unseen"
     names = recordings[0].sensor_names
-    still, other = (worn(one) for one in recordings)
+    still, other = (select_sensors(one) for one in recordings)
     T = still.T_world_sensor.copy()
     hand, foot = names.index("LeftHand"), names.index("RightFoot")
     T[:, hand] = T[:1, hand]
@@ -149,12 +150,12 @@ def test_a_body_is_doubted_only_if_no_take_shows_it(recordings, order):
     assert codes(both, *doubts) == []
 
 
-def test_a_body_that_rests_in_every_take_is_not_worn(recordings):
+def test_a_body_that_rests_in_every_take_is_reported(recordings):
     takes = []
     for k, one in enumerate(recordings):
         T = one.T_world_sensor.copy()
         T[:, 14] = geometry.transform(np.eye(3), np.array([2.0, float(k), 0.5]))
-        takes.append(replace(worn(one), T_world_sensor=T))
+        takes.append(replace(select_sensors(one), T_world_sensor=T))
     solution = marey.solve(takes, options=UNCLEANED)
     found = [f.subject for f in solution.report.findings if f.code == "body-still"]
     assert found == [recordings[0].sensor_names[14]]
@@ -165,11 +166,14 @@ def test_a_body_that_rests_in_every_take_is_not_worn(recordings):
 
 @pytest.fixture(scope="module")
 def scenes():
-    return {name: worn(synth.scene(name, **SCENE)) for name in ("together", "clasp")}
+    return {
+        name: select_sensors(synth.scene(name, **SCENE))
+        for name in ("together", "clasp")
+    }
 
 
 def links(solution):
-    """What holds together and when, by the number of the take."""
+    """Temporary joints: bodies and seconds, by the number of the take."""
     names, pair = solution.bodies[0].names, solution.joints.pair
     return {
         loop.take: (*(names[k] for k in pair[loop.pair]), loop.first, loop.last)
@@ -177,15 +181,17 @@ def links(solution):
     }
 
 
-def test_a_link_is_found_in_whichever_take_it_is(scenes, tmp_path):
+def test_a_temporary_joint_is_found_in_any_take(scenes, tmp_path):
     apart, held = scenes["together"], scenes["clasp"]
     one, two = marey.solve([held, apart]), marey.solve([apart, held])
     assert list(links(one)) == [0]
     assert links(two) == {1: links(one)[0]}
     assert links(one)[0] == ("A:RightHand", "B:RightHand", 1.2, 3.8)
     for solution, number in ((one, 1), (two, 2)):
-        (told,) = (f for f in solution.report.findings if f.code == "loop")
-        assert told.message.startswith(f"linked from 1.20 to 3.80 s of take {number} ")
+        (finding,) = (f for f in solution.report.findings if f.code == "loop")
+        assert finding.message.startswith(
+            f"linked from 1.20 to 3.80 s of take {number} "
+        )
     marey.write(two, tmp_path / "two.marey")
     assert marey.load(tmp_path / "two.marey").tree.loops == two.tree.loops
 
@@ -194,46 +200,48 @@ def test_a_link_is_found_in_whichever_take_it_is(scenes, tmp_path):
 
 
 def test_two_people_hand_in_hand_keep_their_names(scenes):
-    """They hold hands for most of the take, and are taken for one tree."""
+    """They hold hands for most of the take, so their bodies make one tree."""
     take = scenes["clasp"]
     (subject,) = marey.solve(take).subjects
     skeleton = subject.skeleton
     assert set(skeleton.sensor_names) == set(take.sensor_names)
     assert {"A:Hips", "B:Hips"} <= set(skeleton.names)
-    worn_by = [skeleton.names[k] for k in skeleton.sensor_joint]
-    assert worn_by == list(skeleton.sensor_names)
+    joint_of_sensor = [skeleton.names[k] for k in skeleton.sensor_joint]
+    assert joint_of_sensor == list(skeleton.sensor_names)
 
 
 def test_people_joined_by_hand_can_be_edited_further():
-    desk = EditSession(
-        worn(synth.scene("together", **SCENE | {"rate": 20.0, "seconds": 4.0}))
+    session = EditSession(
+        select_sensors(
+            synth.scene("together", **SCENE | {"rate": 20.0, "seconds": 4.0})
+        )
     )
     for edit in (
         {"do": "join", "bodies": ["A:RightHand", "B:RightHand"]},
         {"do": "reroot", "body": "B:Hips"},
         {"do": "rename", "name": "B:LeftHand", "to": "B:Paw"},
     ):
-        solution = desk.keep(desk.attempt(edit))
+        solution = session.keep(session.attempt(edit))
     (subject,) = solution.subjects
     assert subject.skeleton.names[0] == "B:Hips"
     assert {"A:LeftHand", "B:Paw", "B:Paw_end"} <= set(subject.skeleton.names)
 
 
-# --- sensors that tell nothing --------------------------------------------------------
+# --- sensors without information ------------------------------------------------------
 
 
-def test_a_dead_sensor_is_left_out_and_told(recordings):
-    """The answer is that of a recording which never had it."""
-    dead = worn(recordings[0])
+def test_a_dead_sensor_is_left_out_and_reported(recordings):
+    """The solution is that of a recording without it."""
+    dead = select_sensors(recordings[0])
     dead.T_world_sensor[:, 14] = np.nan
     found = marey.solve(dead)
     assert codes(found, "sensor-unseen") == ["sensor-unseen"]
-    less = marey.solve(worn(recordings[0], without(14)))
+    less = marey.solve(select_sensors(recordings[0], without(14)))
     assert (found.skeleton.offset == less.skeleton.offset).all()
 
 
 def test_a_stream_under_two_names_is_one_sensor(recordings):
-    twice = worn(recordings[0])
+    twice = select_sensors(recordings[0])
     twice.T_world_sensor[:, 14] = twice.T_world_sensor[:, 11]
     found = marey.solve(twice)
     (finding,) = (f for f in found.report.findings if f.code == "sensor-repeated")
@@ -241,10 +249,10 @@ def test_a_stream_under_two_names_is_one_sensor(recordings):
     assert twice.sensor_names[11] in finding.message
 
 
-def test_a_sensor_that_one_take_shows_stays(recordings):
-    first, second = (worn(one) for one in recordings)
+def test_a_sensor_seen_in_one_take_is_kept(recordings):
+    first, second = (select_sensors(one) for one in recordings)
     first.T_world_sensor[:, 14] = np.nan
-    kept = without_idle([first, second])
+    kept = drop_unused_sensors([first, second])
     assert kept == (first, second)
     nothing = replace(first, T_world_sensor=np.full_like(first.T_world_sensor, np.nan))
-    assert without_idle([nothing]) == (nothing,)
+    assert drop_unused_sensors([nothing]) == (nothing,)

@@ -1,4 +1,4 @@
-"""Whose markers are solved: one of several by name, or a name for the only one."""
+"""The option `subject`: one of several by name, or a name for the only one."""
 
 from dataclasses import replace
 
@@ -7,8 +7,8 @@ import pytest
 
 import marey
 from marey import synth
-from marey.pipeline import EditSession
-from marey.pipeline.inputs import taken
+from marey.editing import EditSession
+from marey.pipeline.stages_takes import read_takes
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +28,14 @@ def together(take, *names):
     )
 
 
-def asked(takes, subject):
+def solve_subject(takes, subject):
     return marey.solve(takes, options=marey.SolveOptions(subject=subject))
 
 
-def test_each_of_several_is_solved_as_if_alone(walk):
+def test_each_of_several_subjects_is_solved_alone(walk):
     both = together(walk, "JOE", "JIM")
     for who in ("JOE", "JIM"):
-        solution = asked(both, who)
+        solution = solve_subject(both, who)
         assert [subject.name for subject in solution.subjects] == [who]
         assert set(solution.take.subjects) == {who}
 
@@ -43,35 +43,35 @@ def test_each_of_several_is_solved_as_if_alone(walk):
 @pytest.mark.parametrize(
     "opened",
     [
-        asked,
+        solve_subject,
         lambda take, who: EditSession(take, options=marey.SolveOptions(subject=who)),
     ],
-    ids=["solve", "desk"],
+    ids=["solve", "session"],
 )
-def test_a_misspelt_name_is_refused_with_those_there_are(walk, opened):
+def test_a_misspelt_name_is_refused_with_the_known_names(walk, opened):
     with pytest.raises(marey.OptionError, match=r"JON.*need one of JOE, JIM"):
         opened(together(walk, "JOE", "JIM"), "JON")
 
 
 @pytest.mark.parametrize("names", [("",), ("JOE",)])
-def test_the_only_one_may_be_called_anything(walk, names):
+def test_the_only_subject_may_have_any_name(walk, names):
     """The file may have none, or not the one that is wanted."""
-    assert asked(together(walk, *names), "S01").subjects[0].name == "S01"
+    assert solve_subject(together(walk, *names), "S01").subjects[0].name == "S01"
 
 
-def test_every_take_must_show_who_is_asked_for(walk):
+def test_every_take_must_name_the_subject(walk):
     both, jim = together(walk, "JOE", "JIM"), together(walk, "JIM")
     with pytest.raises(marey.OptionError, match=r"JOE.*need one of JIM"):
-        taken([both, jim], "JOE")
-    assert [len(take.labels) for take in taken([both, jim], "JIM")] == [53, 53]
+        read_takes([both, jim], "JOE")
+    assert [len(take.labels) for take in read_takes([both, jim], "JIM")] == [53, 53]
     # A take without names may be of anybody.
-    assert taken([both, walk], "JOE")[1] is walk
+    assert read_takes([both, walk], "JOE")[1] is walk
     # Takes of one person each, by whatever names, are of whom they are said to be.
     joe = replace(jim, subjects=("JOE",) * 53)
-    assert taken([joe, jim], "S01") == (joe, jim)
+    assert read_takes([joe, jim], "S01") == (joe, jim)
 
 
-def test_markers_of_nobody_are_no_subject(walk):
+def test_markers_without_a_subject_are_no_subject(walk):
     mixed = replace(walk, subjects=("JOE",) * 50 + ("",) * 3)
-    assert taken(mixed, "S01") == (mixed,)
-    assert len(taken(mixed, "JOE")[0].labels) == 50
+    assert read_takes(mixed, "S01") == (mixed,)
+    assert len(read_takes(mixed, "JOE")[0].labels) == 50

@@ -1,4 +1,4 @@
-"""Labels that trade their markers: found, and traded back to the bit."""
+"""Label swaps within a take: found to the frame and undone without rounding."""
 
 from dataclasses import replace
 
@@ -8,23 +8,19 @@ from naive import swap_history
 
 import marey
 from marey import synth
-from marey.cleaning import find_swaps, unswapped
+from marey.cleaning import find_swaps, undo_swaps
 from marey.numerics import geometry
 
 SHORT = {"seconds": 5.0, "rate": 60.0}
 REAL = {"noise": 1e-3, "soft_tissue": 0.01}
 
 
-def traded(take, ring, first, last):
-    """The take with each label of a ring on the next one's marker."""
+def swap_labels(take, cycle, first, last):
+    """Return the take with each label of a cycle on the next one's marker."""
     points = take.points.copy()
-    owners = [*ring[1:], ring[0]]
-    points[first : last + 1, ring] = take.points[first : last + 1, owners]
+    owners = [*cycle[1:], cycle[0]]
+    points[first : last + 1, cycle] = take.points[first : last + 1, owners]
     return replace(take, points=points)
-
-
-def told(swaps):
-    return {(frozenset(s.columns), s.first, s.last) for s in swaps}
 
 
 def columns(take, *labels):
@@ -37,10 +33,10 @@ def walker():
 
 
 @pytest.mark.parametrize("motion", synth.human().motions)
-@pytest.mark.parametrize("spoilt", [{}, REAL | {"gaps": 0.05}], ids=["exact", "real"])
-def test_labels_that_are_right_are_left_alone(motion, spoilt):
+@pytest.mark.parametrize("errors", [{}, REAL | {"gaps": 0.05}], ids=["exact", "real"])
+def test_right_labels_have_no_swaps(motion, errors):
     take = synth.human(seed=1).record(
-        motion, markers="set53", seed=1, **SHORT, **spoilt
+        motion, markers="set53", seed=1, **SHORT, **errors
     )
     assert find_swaps(take) == ()
 
@@ -59,17 +55,17 @@ def test_labels_that_are_right_are_left_alone(motion, spoilt):
     ],
     ids=["pair", "frame", "bodies", "sides", "end", "start", "three", "four"],
 )
-def test_a_swap_is_found_to_the_frame_and_undone_to_the_bit(
+def test_a_swap_is_found_to_the_frame_and_undone_without_rounding(
     walker, labels, first, last
 ):
-    ring = columns(walker, *labels)
-    spoilt = traded(walker, ring, first, last)
-    (swap,) = find_swaps(spoilt)
-    assert (set(swap.columns), swap.first, swap.last) == (set(ring), first, last)
-    assert swap.after < 0.5 * swap.before
-    back = unswapped(spoilt, [swap])
-    np.testing.assert_array_equal(back.points, walker.points)
-    (finding,) = back.source.findings
+    cycle = columns(walker, *labels)
+    corrupted = swap_labels(walker, cycle, first, last)
+    (swap,) = find_swaps(corrupted)
+    assert (set(swap.columns), swap.first, swap.last) == (set(cycle), first, last)
+    assert swap.misfit_after < 0.5 * swap.misfit_before
+    repaired = undo_swaps(corrupted, [swap])
+    np.testing.assert_array_equal(repaired.points, walker.points)
+    (finding,) = repaired.source.findings
     assert finding.code == "labels-swapped"
     assert finding.frames == (first, last)
     assert all(label in finding.message for label in labels)
@@ -77,41 +73,43 @@ def test_a_swap_is_found_to_the_frame_and_undone_to_the_bit(
 
 def test_a_swap_that_begins_in_a_gap_of_one_label_is_undone(walker):
     a, b = columns(walker, "RKNE", "RKNI")
-    points = traded(walker, [a, b], 100, 170).points.copy()
+    points = swap_labels(walker, [a, b], 100, 170).points.copy()
     points[90:115, b] = np.nan
-    spoilt = replace(walker, points=points)
-    back = unswapped(spoilt, find_swaps(spoilt))
+    corrupted = replace(walker, points=points)
+    repaired = undo_swaps(corrupted, find_swaps(corrupted))
     expected = walker.points.copy()
     expected[90:100, b] = np.nan
     expected[100:115, a] = np.nan
-    np.testing.assert_array_equal(back.points, expected)
+    np.testing.assert_array_equal(repaired.points, expected)
 
 
-def test_filled_values_go_with_their_positions(walker):
+def test_filled_flags_move_with_their_positions(walker):
     a, b = columns(walker, "RKNE", "RKNI")
     filled = np.zeros(walker.points.shape[:2], dtype=bool)
     filled[120, a] = True
-    spoilt = replace(traded(walker, [a, b], 100, 150), filled=filled)
-    back = unswapped(spoilt, find_swaps(spoilt))
-    assert np.argwhere(back.filled).tolist() == [[120, b]]
+    corrupted = replace(swap_labels(walker, [a, b], 100, 150), filled=filled)
+    repaired = undo_swaps(corrupted, find_swaps(corrupted))
+    assert np.argwhere(repaired.filled).tolist() == [[120, b]]
 
 
 @pytest.mark.parametrize("change", ["order", "world", "time"])
-def test_neither_order_nor_world_nor_time_matter(walker, change, rng):
+def test_swaps_do_not_depend_on_marker_order_world_axes_or_time_direction(
+    walker, change, rng
+):
     pairs = [("RKNE", "RKNI", 60, 90), ("LANK", "LHEE", 150, 200)]
-    spoilt = walker
+    corrupted = walker
     for one, other, first, last in pairs:
-        spoilt = traded(spoilt, columns(walker, one, other), first, last)
-    plain = {(frozenset(s.labels), s.first, s.last) for s in find_swaps(spoilt)}
+        corrupted = swap_labels(corrupted, columns(walker, one, other), first, last)
+    plain = {(frozenset(s.labels), s.first, s.last) for s in find_swaps(corrupted)}
     assert plain == {(frozenset(p[:2]), *p[2:]) for p in pairs}
-    n = spoilt.n_frames
+    n = corrupted.n_frames
     if change == "order":
-        other = spoilt.select(rng.permutation(len(spoilt.labels)))
+        other = corrupted.select(rng.permutation(len(corrupted.labels)))
     elif change == "world":
         T = geometry.transform(geometry.rotation_exp(rng.normal(size=3)), np.ones(3))
-        other = replace(spoilt, points=geometry.apply(T, spoilt.points))
+        other = replace(corrupted, points=geometry.apply(T, corrupted.points))
     else:
-        other = replace(spoilt, points=spoilt.points[::-1].copy())
+        other = replace(corrupted, points=corrupted.points[::-1].copy())
     found = {(frozenset(s.labels), s.first, s.last) for s in find_swaps(other)}
     if change == "time":
         found = {(labels, n - 1 - last, n - 1 - first) for labels, first, last in found}
@@ -138,8 +136,8 @@ def test_nearly_all_swapped_frames_are_found_and_hardly_any_other(markers, skin,
         truth = swap_history(take, take.truth.changes("swaps"))
         spans = [(s.columns, s.first, s.last) for s in find_swaps(take)]
         found = np.tile(np.arange(len(take.labels)), (take.n_frames, 1))
-        for ring, first, last in spans:
-            found[first : last + 1, list(ring)] = np.roll(ring, -1)
+        for cycle, first, last in spans:
+            found[first : last + 1, list(cycle)] = np.roll(cycle, -1)
         swapped = (truth != np.arange(len(take.labels))) & take.seen
         called = (found != np.arange(len(take.labels))) & take.seen
         hit = swapped & (found == truth)
@@ -150,7 +148,7 @@ def test_nearly_all_swapped_frames_are_found_and_hardly_any_other(markers, skin,
     assert false <= 0.005 * wrong
 
 
-def test_two_markers_of_a_joint_traded_for_40_percent_of_the_take_are_told_apart():
+def test_a_swap_of_near_markers_for_40_percent_of_the_take_is_found():
     take = synth.human(seed=31).record(
         "exercise",
         markers="dense110",
@@ -199,20 +197,20 @@ def test_bodies_are_the_same_with_and_without_swaps():
     options = {"markers": "set53", "seed": 6, **SHORT, **REAL}
     figure = synth.human(seed=6)
     plain = figure.record("walk", **options)
-    spoilt = marey.clean(figure.record("walk", swaps=8, **options))
-    assert len(spoilt.source.findings) >= 6
-    np.testing.assert_array_equal(spoilt.points, plain.points)
-    expected, found = (marey.segment(t, method="overlap") for t in (plain, spoilt))
+    corrupted = marey.clean(figure.record("walk", swaps=8, **options))
+    assert len(corrupted.source.findings) >= 6
+    np.testing.assert_array_equal(corrupted.points, plain.points)
+    expected, found = (marey.segment(t, method="overlap") for t in (plain, corrupted))
     np.testing.assert_array_equal(found.marker_body, expected.marker_body)
 
 
-def test_swaps_can_be_left_as_they_are(walker):
-    spoilt = traded(walker, columns(walker, "RKNE", "RKNI"), 100, 160)
-    assert marey.clean(spoilt, swaps=False) is spoilt
-    assert marey.clean(spoilt) is not spoilt
+def test_undoing_swaps_is_an_option(walker):
+    corrupted = swap_labels(walker, columns(walker, "RKNE", "RKNI"), 100, 160)
+    assert marey.clean(corrupted, undo_swaps=False) is corrupted
+    assert marey.clean(corrupted) is not corrupted
 
 
-def test_too_few_markers_say_nothing():
+def test_too_few_markers_have_no_swaps():
     points = np.random.default_rng(1).normal(size=(50, 4, 3))
     take = marey.Take(rate=60.0, points=points, labels=("a", "b", "c", "d"))
     assert find_swaps(take) == ()

@@ -1,4 +1,4 @@
-"""Bodies from a marker map: names, patterns, subjects, poses, and what is missing."""
+"""Bodies of a template: names, patterns, subjects, poses and missing markers."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import marey
 from marey.errors import DataError, FormatError, OptionError
 from marey.numerics import geometry
 from marey.segmentation import Template, read_template, segment
-from marey.segmentation.template import contracted
+from marey.segmentation.template import contract_tree
 
 MAP = """
 [bodies]
@@ -29,7 +29,7 @@ def toml(tmp_path):
     return path
 
 
-def test_a_file_and_a_mapping_say_the_same(toml):
+def test_a_file_and_a_mapping_are_equal(toml):
     mapping = {
         "pelvis": ["LFWT", "RFWT", "LBWT", "RBWT"],
         "thigh": {"markers": ["LTHI", "LKNE"], "parent": "pelvis"},
@@ -60,15 +60,15 @@ def test_a_map_is_enough_for_auto(walk, toml):
     assert segment(walk, template=toml).names == ("pelvis", "thigh", "shank")
 
 
-def test_poses_carry_the_markers_of_a_rigid_figure(walk):
+def test_poses_reproduce_the_markers_of_a_rigid_figure(walk):
     template = {"pelvis": ["LFWT", "RFWT", "LBWT", "RBWT"], "head": ["?FHD", "?BHD"]}
     bodies = segment(walk, method="template", template=template)
     for body, rms in enumerate(bodies.rms):
-        mine = bodies.marker_body == body
-        carried = geometry.apply(
-            bodies.T_world_body[:, None, body], bodies.marker_offset[mine]
+        markers = bodies.marker_body == body
+        positions = geometry.apply(
+            bodies.T_world_body[:, None, body], bodies.marker_offset[markers]
         )
-        np.testing.assert_allclose(carried, walk.points[:, mine], atol=1e-9)
+        np.testing.assert_allclose(positions, walk.points[:, markers], atol=1e-9)
         assert rms < 1e-9
 
 
@@ -94,8 +94,8 @@ def test_each_subject_gets_bodies_of_its_own():
     )
     both = segment(take, method="template", template={"pelvis": ["*WT"], "T": ["T10"]})
     assert both.names == ("JOE:pelvis", "JOE:T", "ANN:pelvis", "ANN:T")
-    apart = both.T_world_body[:, 2, :3, 3] - both.T_world_body[:, 0, :3, 3]
-    np.testing.assert_allclose(apart, 1.0, atol=1e-9)
+    distance = both.T_world_body[:, 2, :3, 3] - both.T_world_body[:, 0, :3, 3]
+    np.testing.assert_allclose(distance, 1.0, atol=1e-9)
     joe = segment(take, method="template", template={"pelvis": ["JOE:*WT"]})
     assert joe.names == ("pelvis",)
 
@@ -105,7 +105,7 @@ def test_a_missing_marker_is_a_finding(walk):
     bodies = segment(walk, method="template", template=template)
     (finding,) = bodies.findings
     assert (finding.code, finding.subject) == ("marker-missing", "SACR")
-    assert "pelvis does without" in finding.message
+    assert "pelvis is found without it" in finding.message
     assert bodies.determined.all()
 
 
@@ -139,9 +139,9 @@ def test_a_body_without_any_marker_is_refused_by_name(walk):
             "[bodies]\na = {markers = ['A'], parent = 'b'}\n"
             "b = {markers = ['B'], parent = 'a'}",
             DataError,
-            "a circle a - b",
+            "a cycle a - b",
         ),
-        ("[bodies]\na = {markers = ['A'], parent = 'a'}", DataError, "a circle a"),
+        ("[bodies]\na = {markers = ['A'], parent = 'a'}", DataError, "a cycle a"),
     ],
 )
 def test_a_bad_map_says_what_is_wrong(tmp_path, text, error, words):
@@ -162,7 +162,7 @@ def test_a_template_needs_a_map(walk):
     with pytest.raises(OptionError, match="template: found None, need a marker map"):
         segment(walk, method="template")
     with pytest.raises(
-        OptionError, match="one of auto, overlap, spectral, keypoints, labels"
+        OptionError, match="one of auto, template, sensors, labels, keypoints"
     ):
         segment(walk, method="map", template=Template({"a": ("A",)}))
 
@@ -185,13 +185,13 @@ TREE = {"b": "a", "c": "b", "d": "b", "e": "d", "f": "a"}
         ("", {}),
     ],
 )
-def test_bodies_that_are_not_there_are_shrunk_away(present, parents):
-    assert contracted(TREE, list(present)) == parents
+def test_bodies_that_are_not_present_are_contracted(present, parents):
+    assert contract_tree(TREE, list(present)) == parents
 
 
 def test_two_trees_stay_two():
     parent = {"b": "a", "c": "b", "y": "x", "z": "x"}
-    assert contracted(parent, list("bcyz")) == {"c": "b", "z": "y"}
+    assert contract_tree(parent, list("bcyz")) == {"c": "b", "z": "y"}
 
 
 def test_a_skeleton_with_markers_is_a_map(walk):
@@ -219,7 +219,7 @@ def test_a_skeleton_without_markers_is_no_map():
         read_template(bare)
 
 
-def test_a_vsk_by_its_path_says_what_to_give(tmp_path):
+def test_the_path_of_a_vsk_is_refused_with_advice(tmp_path):
     path = tmp_path / "joe.vsk"
     path.write_text("<KinematicModel></KinematicModel>", encoding="utf-8")
     with pytest.raises(FormatError, match=r"marey\.read_skeleton"):

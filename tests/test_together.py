@@ -1,4 +1,4 @@
-"""Several takes of one subject are one problem, whatever each of them shows."""
+"""Several takes of one subject: common bodies, common joints, one skeleton."""
 
 from dataclasses import replace
 
@@ -33,12 +33,12 @@ def without(take, *starts):
 @pytest.mark.parametrize("method", ["labels", "overlap"])
 def test_bodies_have_the_same_axes_in_all_takes(halves, method):
     one, two = segment(halves, method=method)
-    firm = one.determined[one.marker_body]
-    assert firm.any()
-    assert np.abs(one.marker_offset - two.marker_offset)[firm].max() < 1e-9
+    determined = one.determined[one.marker_body]
+    assert determined.any()
+    assert np.abs(one.marker_offset - two.marker_offset)[determined].max() < 1e-9
 
 
-def turned(bodies, rng):
+def with_other_axes(bodies, rng):
     """The same bodies with other axes, as another take might give them."""
     R = Rotation.random(len(bodies.names), rng=rng).as_matrix()
     T = geometry.transform(R, rng.normal(size=(len(R), 3)))
@@ -56,10 +56,10 @@ ARM = {"Chest": ["C7", "T10", "CLAV", "STRN"], "Arm": ["LUPA", "LELB", "LELI"]}
 @pytest.mark.parametrize("method", ["ball", "gdke", "distance"])
 def test_axes_that_differ_from_take_to_take_change_no_joint(halves, method, rng):
     one, two = segment(halves, template={"bodies": ARM})
-    alike = marey.fit_joints([one, two], method=method)
-    other = marey.fit_joints([one, turned(two, rng)], method=method)
-    assert np.allclose(alike.center_a, other.center_a, atol=1e-5)
-    assert np.allclose(alike.center_b, other.center_b, atol=1e-5)
+    same = marey.fit_joints([one, two], method=method)
+    other = marey.fit_joints([one, with_other_axes(two, rng)], method=method)
+    assert np.allclose(same.center_a, other.center_a, atol=1e-5)
+    assert np.allclose(same.center_b, other.center_b, atol=1e-5)
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -68,8 +68,8 @@ def test_a_part_that_one_take_does_not_show_comes_from_the_other(halves, order):
     takes = tuple(takes[i] for i in order)
     solution = marey.solve(takes)
     assert "Head" in solution.skeleton.names
-    lacking = solution.bodies[order.index(1)]
-    assert not lacking.seen[:, lacking.names.index("Head")].any()
+    incomplete = solution.bodies[order.index(1)]
+    assert not incomplete.seen[:, incomplete.names.index("Head")].any()
     assert any(f.code == "body-missing" for f in solution.report.findings)
     (subject,) = solution.subjects
     assert all(np.isfinite(motion.wxyz).all() for motion in subject.motions)
@@ -84,8 +84,8 @@ def test_no_take_needs_to_show_everything(halves):
     assert {"Head", "LeftFoot"} <= set(subject.skeleton.names)
 
 
-def test_markers_put_on_anew_do_not_spoil_the_joints():
-    """Another day, other places: joints come from one day, the bones from both."""
+def test_reattached_markers_do_not_change_the_joints():
+    """Markers at other positions: joints come from one day, bones from both."""
     performer = synth.human(seed=1)
     days = [
         performer.record(

@@ -1,4 +1,4 @@
-"""Trees: the right one from good joints, several for strangers, doubts stated."""
+"""Spanning forests of joints: true trees, separate subjects, honest margins."""
 
 from dataclasses import replace
 from functools import cache
@@ -9,13 +9,13 @@ import pytest
 
 import marey
 from marey import metrics, synth
-from marey.joints import find_links, fit_joints
-from marey.joints.ball.averaged_gap import slow_gaps
-from marey.joints.ball.fit import measure_noise
-from marey.joints.temporary.windows import windows_of
+from marey.joints import find_temporary_joints, fit_joints
+from marey.joints.ball.averaged_residual import averaged_residuals
+from marey.joints.ball.fit import estimate_pose_noise
+from marey.joints.temporary.windows import window_motions
 from marey.segmentation import segment
 from marey.synth.record import capture
-from marey.topology import alternatives, edge_costs, infer_tree, named_tree
+from marey.topology import alternative_trees, edge_costs, infer_tree, tree_from_parents
 
 FIGURES = {
     "human": synth.human(),
@@ -29,25 +29,27 @@ FIGURES = {
 
 @pytest.fixture(scope="module")
 def walker():
-    take, bodies = jointed.sensed(FIGURES["human"], "chicken_walk", seconds=6.0)
-    return take, bodies, jointed.fits(bodies)
+    take, bodies = jointed.record_sensors(FIGURES["human"], "chicken_walk", seconds=6.0)
+    return take, bodies, jointed.fit_all_pairs(bodies)
 
 
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.parametrize("weight", ["auto", "normalised", "residual"])
 def test_exact_joints_give_the_true_tree(name, weight):
-    take, bodies = jointed.sensed(FIGURES[name], seconds=8.0)
-    tree = infer_tree(jointed.fits(bodies), weight=weight)
+    take, bodies = jointed.record_sensors(FIGURES[name], seconds=8.0)
+    tree = infer_tree(jointed.fit_all_pairs(bodies), weight=weight)
     score = metrics.compare(tree, take, bodies=bodies)
     assert (score.wrong, score.missing) == (0, 0)
     assert len(tree.roots) == 1
 
 
 def test_noise_does_not_change_the_tree():
-    take, bodies = jointed.sensed(
+    take, bodies = jointed.record_sensors(
         FIGURES["human"], "chicken_walk", seconds=10.0, noise=5e-3, turn_noise=0.01
     )
-    score = metrics.compare(infer_tree(jointed.fits(bodies)), take, bodies=bodies)
+    score = metrics.compare(
+        infer_tree(jointed.fit_all_pairs(bodies)), take, bodies=bodies
+    )
     assert (score.wrong, score.missing) == (0, 0)
 
 
@@ -70,7 +72,7 @@ def test_the_order_of_the_bodies_does_not_matter(walker, rng):
         }
 
     assert edges(bodies.names, infer_tree(joints)) == edges(
-        mixed.names, infer_tree(jointed.fits(mixed))
+        mixed.names, infer_tree(jointed.fit_all_pairs(mixed))
     )
 
 
@@ -91,15 +93,15 @@ def test_the_root_is_central_when_none_is_given(walker):
 def test_two_performers_are_two_trees():
     take = synth.scene("together", markers="none", sensors=True, rate=60.0)
     bodies = segment(take)
-    tree = infer_tree(jointed.fits(bodies))
+    tree = infer_tree(jointed.fit_all_pairs(bodies))
     assert len(tree.roots) == 2
     score = metrics.compare(tree, take, bodies=bodies)
     assert (score.wrong, score.missing) == (0, 0)
 
 
-def test_a_margin_is_the_price_of_the_next_best_joint():
-    _, bodies = jointed.sensed(FIGURES["linkage"], seconds=10.0, noise=1e-3)
-    joints = jointed.fits(bodies)
+def test_a_margin_is_the_log_cost_ratio_of_the_next_best_edge():
+    _, bodies = jointed.record_sensors(FIGURES["linkage"], seconds=10.0, noise=1e-3)
+    joints = jointed.fit_all_pairs(bodies)
     tree, cost = infer_tree(joints), edge_costs(joints)
     for body in np.flatnonzero(tree.edge >= 0):
         without = replace(
@@ -108,10 +110,10 @@ def test_a_margin_is_the_price_of_the_next_best_joint():
                 np.arange(len(cost)) == tree.edge[body], np.nan, joints.residual
             ),
         )
-        other = infer_tree(without, root=int(tree.roots[0]))
-        added = set(other.edge) - set(tree.edge)
-        if added:
-            (edge,) = added
+        alternative = infer_tree(without, root=int(tree.roots[0]))
+        new_edges = set(alternative.edge) - set(tree.edge)
+        if new_edges:
+            (edge,) = new_edges
             ratio = np.log(cost[edge] / cost[tree.edge[body]])
             assert tree.margin[body] == pytest.approx(ratio)
 
@@ -130,34 +132,34 @@ def test_a_good_joint_too_many_is_a_loop(walker):
     assert len(closed.loops) == 1
 
 
-def test_bodies_never_seen_together_stay_apart(walker):
+def test_bodies_never_seen_together_are_separate_trees(walker):
     joints = walker[2]
-    alone = (joints.pair == 0).any(axis=1)
-    residual = np.where(alone, np.nan, joints.residual)
+    has_first_body = (joints.pair == 0).any(axis=1)
+    residual = np.where(has_first_body, np.nan, joints.residual)
     tree = infer_tree(replace(joints, residual=residual))
     assert 0 in tree.roots
     assert len(tree.roots) == 2
 
 
-def test_a_known_tree_is_taken_as_it_is(walker):
+def test_a_tree_from_parents_has_these_parents(walker):
     _, bodies, joints = walker
     found = infer_tree(joints)
     parents = {
         bodies.names[i]: bodies.names[p] for i, p in enumerate(found.parent) if p >= 0
     }
-    known = named_tree(parents, bodies.names, joints)
-    assert known.parent.tolist() == found.parent.tolist()
-    assert known.edge.tolist() == found.edge.tolist()
+    tree = tree_from_parents(parents, bodies.names, joints)
+    assert tree.parent.tolist() == found.parent.tolist()
+    assert tree.edge.tolist() == found.edge.tolist()
 
 
 @pytest.mark.parametrize(
-    ("parents", "complaint"),
-    [({"Tail": "Hips"}, "Tail"), ({"Hips": "Spine", "Spine": "Hips"}, "circles")],
+    ("parents", "message"),
+    [({"Tail": "Hips"}, "Tail"), ({"Hips": "Spine", "Spine": "Hips"}, "cycle")],
 )
-def test_a_wrong_tree_is_refused(walker, parents, complaint):
+def test_parents_that_are_no_tree_are_refused(walker, parents, message):
     _, bodies, joints = walker
-    with pytest.raises(marey.DataError, match=complaint):
-        named_tree(parents, bodies.names, joints)
+    with pytest.raises(marey.DataError, match=message):
+        tree_from_parents(parents, bodies.names, joints)
 
 
 def test_unknown_weights_and_roots_are_refused(walker):
@@ -168,12 +170,12 @@ def test_unknown_weights_and_roots_are_refused(walker):
         infer_tree(joints, root=99)
 
 
-# --- success rates: sensors that slide, and noise -------------------------------------
+# --- sliding sensors and noise --------------------------------------------------------
 
 
 @cache
-def sliding(motion, seed, size=0.0, noise=5e-3, degrees=0.5):
-    """A performer of 15 sensors; that of the pelvis slides and turns with the hips."""
+def fit_sliding_pelvis(motion, seed, size=0.0, noise=5e-3, degrees=0.5):
+    """A person with 15 sensors; the one on the pelvis slides on the skin."""
     take = synth.human(seed=seed).record(
         motion,
         seconds=20.0,
@@ -191,7 +193,7 @@ def sliding(motion, seed, size=0.0, noise=5e-3, degrees=0.5):
     return take, bodies, fit_joints(bodies)
 
 
-def right(take, bodies, joints, weight="auto"):
+def is_right(take, bodies, joints, weight="auto"):
     score = metrics.compare(infer_tree(joints, weight=weight), take, bodies=bodies)
     return (score.wrong, score.missing) == (0, 0)
 
@@ -206,21 +208,23 @@ def right(take, bodies, joints, weight="auto"):
         ("walk", 0.0, 5e-3, 0.5),
     ],
 )
-def test_the_tree_is_right_in_spite_of_noise_and_sliding(motion, size, noise, degrees):
-    assert right(*sliding(motion, 1, size, noise, degrees))
+def test_noise_and_a_sliding_sensor_do_not_change_the_tree(
+    motion, size, noise, degrees
+):
+    assert is_right(*fit_sliding_pelvis(motion, 1, size, noise, degrees))
 
 
 def test_a_sliding_sensor_misleads_the_plain_residual():
-    cases = [sliding("exercise", seed, 45e-3) for seed in (1, 2)]
-    assert all(right(*case) for case in cases)
-    assert not any(right(*case, weight="residual") for case in cases)
+    cases = [fit_sliding_pelvis("exercise", seed, 45e-3) for seed in (1, 2)]
+    assert all(is_right(*case) for case in cases)
+    assert not any(is_right(*case, weight="residual") for case in cases)
 
 
-def test_clear_margins_are_right_and_doubts_are_where_errors_are():
-    """A natural walk with a sliding pelvis sensor: not all of it can be right."""
-    margins, rights = [], []
+def test_edges_with_large_margins_are_right_and_wrong_edges_have_small_ones():
+    """With a sliding pelvis sensor a walk does not determine every edge."""
+    margins, is_true = [], []
     for seed in (1, 2):
-        take, bodies, joints = sliding("walk", seed, 45e-3)
+        take, bodies, joints = fit_sliding_pelvis("walk", seed, 45e-3)
         tree = infer_tree(joints)
         score = metrics.compare(tree, take, bodies=bodies)
         true = {
@@ -230,11 +234,11 @@ def test_clear_margins_are_right_and_doubts_are_where_errors_are():
         for body in np.flatnonzero(tree.edge >= 0):
             pair = frozenset((bodies.names[body], bodies.names[tree.parent[body]]))
             margins.append(tree.margin[body])
-            rights.append(pair in true)
-        assert sum(rights[-14:]) == score.right
-    margins, rights = np.array(margins), np.array(rights)
-    assert rights[margins > 1.0].all()
-    assert (margins[~rights] < 0.6).all()
+            is_true.append(pair in true)
+        assert sum(is_true[-14:]) == score.right
+    margins, is_true = np.array(margins), np.array(is_true)
+    assert is_true[margins > 1.0].all()
+    assert (margins[~is_true] < 0.6).all()
 
 
 def true_joints(take):
@@ -242,22 +246,22 @@ def true_joints(take):
     return [(rows[a, 1], rows[b, 1]) for a, b, _ in take.truth.edges.tolist()]
 
 
-# --- the slow part of a gap -----------------------------------------------------------
+# --- residuals of averaged poses ------------------------------------------------------
 
 
-def test_joints_are_exact_in_averaged_poses_however_fast_they_turn():
-    _, bodies = jointed.sensed(FIGURES["linkage"], seconds=10.0)
-    noise = measure_noise((bodies,), noise=0.0, turn_noise=0.0)
-    joints = jointed.fits(bodies)
-    slow, _ = slow_gaps((bodies,), noise, joints.pair, max_sd=0.05)
+def test_joints_of_exact_data_have_no_residual_in_averaged_poses():
+    _, bodies = jointed.record_sensors(FIGURES["linkage"], seconds=10.0)
+    noise = estimate_pose_noise((bodies,), noise=0.0, turn_noise=0.0)
+    joints = jointed.fit_all_pairs(bodies)
+    averaged, _ = averaged_residuals((bodies,), noise, joints.pair, max_sd=0.05)
     tree = infer_tree(joints)
     used = tree.edge[tree.edge >= 0]
-    assert slow[used].max() < 1e-7
-    assert np.delete(slow, used).min() > 1e-3
+    assert averaged[used].max() < 1e-7
+    assert np.delete(averaged, used).min() > 1e-3
 
 
-def test_averaging_leaves_of_the_noise_what_is_foretold():
-    _, bodies = jointed.sensed(
+def test_averaging_leaves_the_predicted_noise():
+    _, bodies = jointed.record_sensors(
         FIGURES["human"], "chicken_walk", seconds=20.0, noise=4e-3, turn_noise=0.01
     )
     fits = fit_joints(bodies)
@@ -269,30 +273,32 @@ def test_averaging_leaves_of_the_noise_what_is_foretold():
     assert (fits.averaged_residual[used] < 0.3 * fits.residual[used]).all()
 
 
-# --- bodies that belong to nothing, and points where many meet ------------------------
+# --- unattached bodies, and joints that coincide --------------------------------------
 
 
-def with_poses(bodies, names, T_more):
-    """More bodies beside those of a recording."""
-    T = np.concatenate([bodies.T_world_body, T_more], axis=1)
+def add_sensors(bodies, names, T_world_sensor):
+    """The bodies of a recording and further ones."""
+    T = np.concatenate([bodies.T_world_body, T_world_sensor], axis=1)
     take = replace(bodies.take, T_world_sensor=T, sensor_names=(*bodies.names, *names))
     return segment(take)
 
 
-def test_the_origin_of_the_world_is_no_limb():
-    _, bodies = jointed.sensed(FIGURES["human"], "walk", seconds=8.0)
+def test_the_origin_of_the_world_is_unattached():
+    _, bodies = jointed.record_sensors(FIGURES["human"], "walk", seconds=8.0)
     origin = np.broadcast_to(np.eye(4), (len(bodies.T_world_body), 1, 4, 4))
-    more = with_poses(bodies, ["world"], origin)
+    more = add_sensors(bodies, ["world"], origin)
     tree = infer_tree(fit_joints(more))
     assert len(more.names) - 1 in tree.roots
     assert len(tree.roots) == 2
 
 
-def test_bodies_that_meet_in_one_point_hang_from_the_one_that_leads_on(rng):
-    """Three limbs turn about a joint of a long chain: none hangs from another limb."""
+def test_bodies_that_meet_in_one_point_are_joined_to_the_one_with_the_longest_chain(
+    rng,
+):
+    """Three limbs rotate about the end of a chain; none is the child of another."""
     frames = 400
-    turns = np.cumsum(rng.normal(0.0, 0.05, (frames, 6, 3)), axis=0)
-    R = marey.geometry.rotation_exp(turns)
+    rotvec = np.cumsum(rng.normal(0.0, 0.05, (frames, 6, 3)), axis=0)
+    R = marey.geometry.rotation_exp(rotvec)
     chain = [marey.geometry.transform(R[:, 0], np.zeros((frames, 3)))]
     for k in (1, 2):
         tip = marey.geometry.apply(chain[-1], np.array([0.3, 0.0, 0.0]))
@@ -305,16 +311,16 @@ def test_bodies_that_meet_in_one_point_hang_from_the_one_that_leads_on(rng):
     tree = infer_tree(fit_joints(bodies))
     edges = {frozenset((i, p)) for i, p in enumerate(tree.parent.tolist()) if p >= 0}
     assert edges == {frozenset(e) for e in ((0, 5), (1, 5), (2, 5), (3, 4), (4, 5))}
-    # The motion does not tell, and the margin says so.
+    # The motion does not determine the parent, so the margins are small.
     assert np.abs(tree.margin[[0, 1, 2]]).max() < 0.2
 
 
-# --- links that exist for a part of the time ------------------------------------------
+# --- temporary joints -----------------------------------------------------------------
 
 
 @cache
-def held(name, seed, noise):
-    """A scene, its links as (bodies, start, end), and those that are found."""
+def find_in_scene(name, seed, noise):
+    """A scene, its true temporary joints as (bodies, start, end), and those found."""
     take = synth.scene(
         name,
         markers="none",
@@ -332,21 +338,21 @@ def held(name, seed, noise):
         ends = (link.subject_a, link.joint_a), (link.subject_b, link.joint_b)
         pair = frozenset(sensor_of(take.truth, *end) for end in ends)
         true[pair] = (link.start, link.end)
-    found = find_links(bodies, joints, tree)
-    assert found == find_links(bodies, joints, tree)
+    found = find_temporary_joints(bodies, joints, tree)
+    assert found == find_temporary_joints(bodies, joints, tree)
     return take, bodies, joints, tree, true, found
 
 
 def sensor_of(truth, subject, joint):
     body = truth.figures[subject].body_of[joint]
-    mine = (truth.sensor_subject == subject) & (truth.sensor_joint == body)
-    return int(np.flatnonzero(mine)[0])
+    is_on_body = (truth.sensor_subject == subject) & (truth.sensor_joint == body)
+    return int(np.flatnonzero(is_on_body)[0])
 
 
 @pytest.mark.parametrize("noise", [0.0, 3e-3])
 @pytest.mark.parametrize("name", ["handover", "clasp"])
-def test_links_are_found_with_their_ends(name, noise):
-    take, _, joints, _, true, found = held(name, 1, noise)
+def test_temporary_joints_are_found_with_their_start_and_end(name, noise):
+    take, _, joints, _, true, found = find_in_scene(name, 1, noise)
     end = (take.n_frames - 1) / take.rate
     times = {
         frozenset(joints.pair[loop.pair].tolist()): (
@@ -361,8 +367,8 @@ def test_links_are_found_with_their_ends(name, noise):
         np.testing.assert_allclose(times[pair], wanted, atol=0.07 if not noise else 0.2)
 
 
-def test_a_link_is_where_the_two_hold():
-    _, bodies, joints, _, _, found = held("clasp", 2, 0.0)
+def test_both_bodies_carry_the_centre_of_a_temporary_joint_to_one_point():
+    _, bodies, joints, _, _, found = find_in_scene("clasp", 2, 0.0)
     (link,) = found
     a, b = joints.pair[link.pair]
     frames = slice(int(link.first * 60.0) + 6, int(link.last * 60.0) - 5)
@@ -375,43 +381,48 @@ def test_a_link_is_where_the_two_hold():
 
 
 @pytest.mark.parametrize("noise", [0.0, 3e-3])
-def test_what_is_handed_over_hangs_on_nobody(noise):
-    _, bodies, _, tree, _, _ = held("handover", 1, noise)
+def test_an_object_that_is_handed_over_is_no_part_of_a_tree(noise):
+    _, bodies, _, tree, _, _ = find_in_scene("handover", 1, noise)
     prop = bodies.names.index("PROP:Prop")
     assert tree.parent[prop] == -1
     assert prop not in tree.parent
-    whose = [name.partition(":")[0] for name in bodies.names]
-    assert all(whose[i] == whose[p] for i, p in enumerate(tree.parent) if p >= 0)
+    subject = [name.partition(":")[0] for name in bodies.names]
+    assert all(subject[i] == subject[p] for i, p in enumerate(tree.parent) if p >= 0)
 
 
 @pytest.mark.parametrize("noise", [0.0, 3e-3])
-def test_performers_side_by_side_hold_nothing(noise):
-    assert held("together", 1, noise)[-1] == ()
+def test_performers_side_by_side_have_no_temporary_joint(noise):
+    assert find_in_scene("together", 1, noise)[-1] == ()
 
 
 @pytest.mark.parametrize("motion", ["exercise", "jump", "kick_punch"])
-def test_one_performer_alone_holds_nothing(motion):
-    _, bodies = jointed.sensed(
+def test_one_performer_alone_has_no_temporary_joint(motion):
+    _, bodies = jointed.record_sensors(
         FIGURES["human"], motion, seconds=10.0, noise=3e-3, turn_noise=0.01
     )
     joints = fit_joints(bodies)
-    assert find_links(bodies, joints, infer_tree(joints)) == ()
+    assert find_temporary_joints(bodies, joints, infer_tree(joints)) == ()
 
 
 @pytest.mark.parametrize("name", ["handover", "clasp"])
-def test_a_take_to_warm_up_in_makes_the_trees_of_a_scene_right(name):
-    """Who stands still all the time but for one arm shows no joint but its own."""
+def test_a_second_take_with_more_motion_makes_the_trees_of_a_scene_right(name):
+    """A performer who moves one arm only reveals no other joint."""
     scene = synth.scene(name, markers="none", sensors=True, rate=60.0, seed=3)
     figures = scene.truth.figures
-    warm = [
+    exercises = [
         f.perform("exercise" if i < 2 else "swing", seconds=15.0, rate=60.0, seed=i)
         for i, f in enumerate(figures)
     ]
-    # Each where the other is not.
-    for i, motion in enumerate(warm):
+    # The performers stand apart.
+    for i, motion in enumerate(exercises):
         motion.T_world_root[:, 1, 3] += 2.0 * i
     first = capture(
-        figures, warm, names=scene.truth.names, markers="none", sensors=True, seed=3
+        figures,
+        exercises,
+        names=scene.truth.names,
+        markers="none",
+        sensors=True,
+        seed=3,
     )
     takes = [segment(take) for take in (first, scene)]
     tree = infer_tree(fit_joints(takes))
@@ -419,43 +430,46 @@ def test_a_take_to_warm_up_in_makes_the_trees_of_a_scene_right(name):
     assert (score.wrong, score.missing) == (0, 0)
 
 
-def test_windows_are_those_of_slow_loops(rng):
-    """Sums of blocks say the same as the frames of each window, one after another."""
+def test_window_motions_are_those_of_naive_loops(rng):
+    """Sums of blocks give the same motions as the frames of each window."""
     T = marey.geometry.transform_exp(rng.normal(0.0, 0.3, (40, 3, 6)))
     T[17, 1] = np.nan
     pair = np.array([[0, 1], [0, 2], [1, 2]])
-    (windows,) = windows_of(T, pair, block=5, blocks=3)
+    (windows,) = window_motions(T, pair, block=5, blocks=3)
     assert windows.first.tolist() == [0, 5, 10, 15, 20, 25]
     for w, start in enumerate(windows.first):
         part = T[start : start + 15]
         for k, (a, b) in enumerate(pair):
             T_a_b = marey.geometry.inverse(part[:, a]) @ part[:, b]
-            place = T_a_b[:, :3, 3]
-            moved = np.sqrt(np.sum((place - place.mean(axis=0)) ** 2, axis=1).mean())
+            position = T_a_b[:, :3, 3]
+            deviation = position - position.mean(axis=0)
+            translation = np.sqrt(np.sum(deviation**2, axis=1).mean())
             mean = T_a_b[:, :3, :3].mean(axis=0)
-            turned = np.sqrt(max(3.0 - np.sum(mean**2), 0.0) / 2.0)
-            np.testing.assert_allclose(windows.shift[w, k], moved, atol=1e-7)
-            np.testing.assert_allclose(windows.turn[w, k], turned, atol=1e-7)
+            rotation = np.sqrt(max(3.0 - np.sum(mean**2), 0.0) / 2.0)
+            np.testing.assert_allclose(
+                windows.translation[w, k], translation, atol=1e-7
+            )
+            np.testing.assert_allclose(windows.rotation[w, k], rotation, atol=1e-7)
 
 
-def test_a_tree_hung_from_another_body_has_the_same_joints():
+def test_a_rerooted_tree_has_the_same_joints():
     tree = marey.Tree(
         parent=np.array([-1, 0, 1, 1, -1]),
         edge=np.array([-1, 0, 1, 2, -1]),
         margin=np.array([np.inf, 0.5, 1.0, 2.0, np.inf]),
     )
-    hung = tree.reroot(2)
-    assert hung.parent.tolist() == [1, 2, -1, 1, -1]
-    assert hung.edge.tolist() == [0, 1, -1, 2, -1]
-    assert hung.margin.tolist() == [0.5, 1.0, np.inf, 2.0, np.inf]
-    assert hung.reroot(0).parent.tolist() == tree.parent.tolist()
+    rerooted = tree.reroot(2)
+    assert rerooted.parent.tolist() == [1, 2, -1, 1, -1]
+    assert rerooted.edge.tolist() == [0, 1, -1, 2, -1]
+    assert rerooted.margin.tolist() == [0.5, 1.0, np.inf, 2.0, np.inf]
+    assert rerooted.reroot(0).parent.tolist() == tree.parent.tolist()
 
 
-# --- trees that are almost as good ----------------------------------------------------
+# --- alternative trees ----------------------------------------------------------------
 
 
-def square(costs):
-    """Four bodies in a ring; the residual of each side, the diagonals hopeless."""
+def ring_of_four(costs):
+    """Four bodies in a ring with given residuals; diagonals have huge residuals."""
     sides = {(0, 1): costs[0], (1, 2): costs[1], (2, 3): costs[2], (0, 3): costs[3]}
     pair = np.array([(a, b) for a in range(4) for b in range(a + 1, 4)])
     residual = np.array([sides.get((a, b), 1e3) for a, b in pair.tolist()])
@@ -478,23 +492,23 @@ def edges_of(tree):
     return {frozenset((i, int(p))) for i, p in enumerate(tree.parent) if p >= 0}
 
 
-def test_alternatives_exchange_one_doubtful_joint():
-    joints = square([1.0, 1.0, 1.0, 1.1])
+def test_alternative_trees_replace_one_doubtful_joint():
+    joints = ring_of_four([1.0, 1.0, 1.0, 1.1])
     tree = infer_tree(joints)
-    others = list(alternatives(joints, tree))
-    assert len(others) == 3
-    for other in others:
+    alternatives = list(alternative_trees(joints, tree))
+    assert len(alternatives) == 3
+    for other in alternatives:
         assert len(edges_of(tree) - edges_of(other)) == 1
         assert frozenset((0, 3)) in edges_of(other)
 
 
-def test_a_tree_without_doubt_has_no_alternatives():
-    joints = square([1.0, 1.0, 1.0, 5.0])
-    assert list(alternatives(joints, infer_tree(joints))) == []
+def test_a_tree_of_clear_margins_has_no_alternatives():
+    joints = ring_of_four([1.0, 1.0, 1.0, 5.0])
+    assert list(alternative_trees(joints, infer_tree(joints))) == []
 
 
 @pytest.mark.parametrize(
-    ("slack", "gap", "residual", "roots"),
+    ("looseness", "spacing", "residual", "n_roots"),
     [
         (10.0, 1.0, 0.9, 1),
         (30.0, 1.0, 0.1, 1),
@@ -502,14 +516,16 @@ def test_a_tree_without_doubt_has_no_alternatives():
         (30.0, 3.0, 0.1, 2),
     ],
 )
-def test_stiff_clusters_on_soft_shoulders_are_no_strangers(slack, gap, residual, roots):
-    """A costly joint is one if it hardly gapes for its distance, and is near."""
-    joints = square([1.0, 1.0, 1e6, 1e6])
-    link = (joints.pair == [2, 3]).all(axis=1)
+def test_doubtful_joints_are_kept_if_near_and_nearly_closed(
+    looseness, spacing, residual, n_roots
+):
+    """Stiff marker clusters on soft shoulders are such joints."""
+    joints = ring_of_four([1.0, 1.0, 1e6, 1e6])
+    is_link = (joints.pair == [2, 3]).all(axis=1)
     joints = replace(
         joints,
-        looseness=np.where(link, slack, joints.looseness),
-        marker_spacing=np.where(link, gap, 1.0),
-        residual=np.where(link, residual, joints.residual),
+        looseness=np.where(is_link, looseness, joints.looseness),
+        marker_spacing=np.where(is_link, spacing, 1.0),
+        residual=np.where(is_link, residual, joints.residual),
     )
-    assert len(infer_tree(joints).roots) == roots
+    assert len(infer_tree(joints).roots) == n_roots

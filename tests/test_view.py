@@ -18,10 +18,10 @@ from viewing import PAGE, Browser, in_a_loop, served
 
 import marey
 from marey.cli import main
-from marey.edits import edit_of, read_edits, write_edits
+from marey.edits import parse_edit, read_edits, write_edits
 from marey.io.formats import html
 from marey.io.formats.html.page import page_of
-from marey.pipeline.progress import FIRST_TIME
+from marey.pipeline.progress import COMPILING_NOTE
 from marey.viewer import Limits
 from marey.viewer.server import server
 from marey.viewer.server.files import plain_name
@@ -76,7 +76,7 @@ def test_a_recording_is_shown_while_it_is_solved(session, recorded, tmp_path):
     state, blob = opened(session, tmp_path / "swing.csv")
     stages = [message["stage"] for message, _ in session.told if "stage" in message]
     assert stages[:2] == ["read", "clean"]
-    assert stages[-1].removesuffix(f", {FIRST_TIME}") == "pose"
+    assert stages[-1].removesuffix(f", {COMPILING_NOTE}") == "pose"
     ((_, early),) = (told for told in session.told if "scene" in told[0])
     assert scenes.header(early)["unsolved"] == "being solved"
     assert len(scenes.header(early)["takes"][0]["sensors"]) == 4
@@ -129,14 +129,14 @@ def test_an_edit_is_tried_kept_undone_and_made_again(session, kept, tmp_path):
     assert (state["can_undo"], state["can_redo"]) == (True, False)
     assert state["saved"] == file.name
     assert "Bob" in joints_of(blob)
-    assert read_edits(file) == (edit_of(RENAME),)
+    assert read_edits(file) == (parse_edit(RENAME),)
     state, blob = session.do({"do": "undo"})
     assert blob == first
     assert read_edits(file) == ()
     assert (state["can_undo"], state["can_redo"]) == (False, True)
     state, blob = session.do({"do": "redo"})
     assert "Bob" in joints_of(blob)
-    assert read_edits(file) == (edit_of(RENAME),)
+    assert read_edits(file) == (parse_edit(RENAME),)
 
 
 def test_an_edit_that_is_dropped_was_never_there(session, kept, tmp_path):
@@ -170,7 +170,7 @@ def test_an_edit_that_cannot_be_is_refused_and_nothing_is_lost(session, kept, ed
 
 def test_edits_beside_a_recording_are_read_again(session, kept, tmp_path):
     file = tmp_path / "swing.edits.toml"
-    write_edits([edit_of(RENAME)], file)
+    write_edits([parse_edit(RENAME)], file)
     state, blob = opened(session, kept, file)
     assert "Bob" in joints_of(blob)
     assert (state["can_undo"], state["note"]) == (True, "")
@@ -194,7 +194,7 @@ def test_edits_after_some_that_no_longer_fit_are_found_again(
     session.do({"do": "try", "edit": RENAME})
     state, _ = session.do({"do": "keep"})
     assert "they are in swing.edits.toml.2 now" in state["note"]
-    assert read_edits(file) == (edit_of(RENAME),)
+    assert read_edits(file) == (parse_edit(RENAME),)
     assert file.with_name("swing.edits.toml.1").read_text() == "from long ago"
     assert file.with_name("swing.edits.toml.2").read_text() == misfit
     state, blob = opened(session, kept, file)
@@ -209,11 +209,11 @@ def test_edits_that_somebody_else_wrote_meanwhile_are_kept_beside(
 ):
     file = tmp_path / "swing.edits.toml"
     opened(session, kept, file)
-    others = (edit_of({**RENAME, "to": "Tip"}),)
+    others = (parse_edit({**RENAME, "to": "Tip"}),)
     write_edits(others, file)
     session.do({"do": "try", "edit": RENAME})
     session.do({"do": "keep"})
-    assert read_edits(file) == (edit_of(RENAME),)
+    assert read_edits(file) == (parse_edit(RENAME),)
     assert read_edits(tmp_path / "swing.edits.toml.1") == others
 
 
@@ -237,7 +237,7 @@ def test_edits_go_on_from_an_answer_that_was_edited_before(session, solution, tm
         marey.EditSession(solution, edits=[bad]).solution, tmp_path / "swing.marey"
     )
     file = tmp_path / "swing.edits.toml"
-    write_edits([edit_of(RENAME)], file)
+    write_edits([parse_edit(RENAME)], file)
     state, blob = opened(session, tmp_path / "swing.marey", file)
     assert [edit["do"] for edit in state["edits"]] == ["bad", "rename"]
     assert "Bob" in joints_of(blob)
@@ -273,7 +273,7 @@ def test_what_cannot_be_written_is_not_done(session, kept, tmp_path):
     refused("redo")
     _, blob = session.do({"do": "redo"})
     assert "Bob" in joints_of(blob)
-    assert read_edits(file) == (edit_of(RENAME),)
+    assert read_edits(file) == (parse_edit(RENAME),)
 
 
 def test_what_was_put_aside_for_nothing_is_not_left(session, kept, tmp_path):
@@ -326,7 +326,9 @@ def test_series_are_exact_at_every_frame():
     np.testing.assert_allclose(found["points"], centre, atol=1e-6)
     body = bodies.names.index(skeleton.names[joint])
     pair = body, int(solution.tree.parent[body])
-    gap = np.linalg.norm(marey.joints.residuals(bodies, solution.joints, pair), axis=-1)
+    gap = np.linalg.norm(
+        marey.joints.joint_residuals(bodies, solution.joints, pair), axis=-1
+    )
     np.testing.assert_allclose(found["gap"], gap, atol=1e-7)
     for odd in ({"take": 1, "marker": 0}, {"take": 0, "marker": 99}, {"take": 0}):
         with pytest.raises(marey.OptionError, match="a number from 0"):
@@ -349,7 +351,7 @@ def test_a_solution_in_memory_is_edited_in_the_browser(solution, monkeypatch, tm
         assert "Bob" in joints_of(browser.get("/api/scene?trial=1").content)
         assert "Lower" in joints_of(browser.get("/api/scene").content)
         assert browser.post("/api/keep").json()["can_undo"]
-        assert read_edits(edits) == (edit_of(RENAME),)
+        assert read_edits(edits) == (parse_edit(RENAME),)
         refused = browser.post(
             "/api/try", {"do": "rename", "name": "Nobody", "to": "A"}
         )
@@ -450,7 +452,7 @@ def test_a_bad_file_of_edits_outlives_the_worker_too(kept, monkeypatch, tmp_path
         lose(viewer)
         browser.post("/api/try", RENAME)
         assert browser.post("/api/keep").status_code == 200
-    assert read_edits(file) == (edit_of(RENAME),)
+    assert read_edits(file) == (parse_edit(RENAME),)
     assert (tmp_path / "swing.marey.edits.toml.1").read_text() == "not toml"
 
 
@@ -605,7 +607,7 @@ def test_what_is_shown_can_be_edited_after_another_file_failed(
         assert browser.get("/api/scene").content == scene
         assert browser.post("/api/try", RENAME).status_code == 200
         assert browser.post("/api/keep").json()["edits"][0]["to"] == "Bob"
-    assert read_edits(tmp_path / "swing.csv.edits.toml") == (edit_of(RENAME),)
+    assert read_edits(tmp_path / "swing.csv.edits.toml") == (parse_edit(RENAME),)
 
 
 def test_without_its_packages_the_pip_line_is_told(monkeypatch):

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from marey.calibration import calibrate as calibrate
     from marey.cleaning import CleanOptions as CleanOptions
     from marey.cleaning import clean as clean
-    from marey.cleaning import find_slips as find_slips
+    from marey.cleaning import find_sensor_slips as find_sensor_slips
     from marey.cleaning import rescale as rescale
+    from marey.editing import EditSession as EditSession
+    from marey.editing import solve as solve
     from marey.edits import Edit as Edit
     from marey.edits import read_edits as read_edits
     from marey.edits import write_edits as write_edits
@@ -42,9 +44,7 @@ if TYPE_CHECKING:
     from marey.motion import Contact as Contact
     from marey.motion import Motion as Motion
     from marey.numerics import geometry as geometry
-    from marey.pipeline import EditSession as EditSession
     from marey.pipeline import SolveOptions as SolveOptions
-    from marey.pipeline import solve as solve
     from marey.pose import solve_pose as solve_pose
     from marey.report import Finding as Finding
     from marey.report import Report as Report
@@ -65,7 +65,8 @@ if TYPE_CHECKING:
 _HOME = {
     "marey.bodies": ("Bodies",),
     "marey.calibration": ("CalibrateOptions", "Calibration", "calibrate"),
-    "marey.cleaning": ("CleanOptions", "clean", "find_slips", "rescale"),
+    "marey.cleaning": ("CleanOptions", "clean", "find_sensor_slips", "rescale"),
+    "marey.editing": ("EditSession", "solve"),
     "marey.edits": ("Edit", "read_edits", "write_edits"),
     "marey.errors": (
         "ConvergenceError",
@@ -87,7 +88,7 @@ _HOME = {
     "marey.segmentation": ("segment",),
     "marey.skeleton": ("Skeleton",),
     "marey.solution": ("Solution", "Subject"),
-    "marey.pipeline": ("EditSession", "SolveOptions", "solve"),
+    "marey.pipeline": ("SolveOptions",),
     "marey.take": ("Analog", "Event", "Source", "Take"),
     "marey.topology": ("infer_tree",),
     "marey.tree": ("Tree",),

@@ -1,15 +1,16 @@
-"""Edits: what a user puts right by hand, and the small file that keeps it.
+"""Edits: corrections by hand, and the small file that keeps them.
 
 An edit is a flat record, the same in Python, in JSON and in a file such as
-`walk.c3d.edits.toml`. Edits are told in order, and each names things as they are called
-after the edits before it. `marey.solve` replays them (`SolveOptions.edits`).
+`walk.c3d.edits.toml`. The order of edits matters: each uses the names that bodies and
+joints have after the edits before it. `marey.solve` applies them
+(`SolveOptions.edits`).
 """
 
 import json
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -31,10 +32,10 @@ Do = Literal[
     "bad",
     "ground",
 ]
-KINDS = ("ball", "universal", "hinge", "fixed")
-"""What a joint may be made; a root is none of these."""
+JOINT_KINDS = ("ball", "universal", "hinge", "fixed")
+"""Kinds that an edit can give to a joint."""
 
-NEEDED: Mapping[str, tuple[str, ...]] = {
+REQUIRED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "reroot": ("body",),
     "move-marker": ("marker", "to"),
     "merge": ("bodies",),
@@ -48,22 +49,25 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "bad": ("first", "last"),
     "ground": ("normal", "height"),
 }
-"""What each edit must tell."""
+"""Fields that each kind of edit needs."""
 
-OPTIONAL: Mapping[str, tuple[str, ...]] = {
+OPTIONAL_FIELDS: Mapping[str, tuple[str, ...]] = {
     "merge": ("name",),
     "split": ("name",),
     "bad": ("take", "markers"),
 }
-"""What each edit may tell besides."""
+"""Fields that each kind of edit may have besides."""
 
-LARGEST_FILE = 2**22
-"""Bytes of edits beyond which a file is refused."""
+MAX_FILE_BYTES = 2**22
+"""Largest size of a file of edits, in bytes. Higher reads larger files into memory.
+Chosen by hand."""
 
 VERSION = 1
+"""Version of the file format."""
 
-MOST_NAMED = 3
-"""Markers that the words for an edit name one by one."""
+MAX_LISTED_MARKERS = 3
+"""Largest number of markers that the sentence of an edit lists. Higher makes longer
+sentences. Chosen by hand."""
 
 Names = tuple[str, ...]
 Triple = tuple[float, ...]
@@ -71,25 +75,25 @@ Triple = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """One thing put right by hand.
+    """One correction by hand.
 
-    - reroot (body): its tree hangs from this body
-    - move-marker (marker, to): the marker sits on another body; "" = on none
-    - merge (bodies, name): two bodies are one, called as the first or by a new name
+    - reroot (body): the body is the root of its tree
+    - move-marker (marker, to): the marker is attached to another body; "" = to none
+    - merge (bodies, name): two bodies are one, with the first name or a new one
     - split (body, markers, name): these markers leave the body and make a new one
-    - cut (bodies): the two are not joined: what hung by the joint is on its own
-    - join (bodies): the two are joined; what closes a circle then gives way
-    - kind (joint, kind): the joint is a ball, universal, hinge or fixed
-    - rename (name, to): a body, and the joint it hangs by, is called otherwise
-    - place-marker (marker, offset): where it sits in its joint's frame, in metres
-    - place-joint (joint, offset): where it is in its parent's frame, in metres
-    - bad (first, last, take, markers): frames, both inclusive, as if unseen
+    - cut (bodies): the two are not joined; each is in a tree of its own
+    - join (bodies): the two are joined; the worst joint of a cycle is removed
+    - kind (joint, kind): the joint is a ball, universal, hinge or fixed joint
+    - rename (name, to): another name of a body and of its joint
+    - place-marker (marker, offset): position in its joint's frame, in metres
+    - place-joint (joint, offset): position in its parent's frame, in metres
+    - bad (first, last, take, markers): frames, both inclusive, that are masked
     - ground (normal, height): the plane of points x with normal . x = height
 
-    A joint has the name of the body that hangs by it.
+    A joint has the name of its child body.
 
     Raises:
-        OptionError: If a field is missing, odd or not of this edit.
+        OptionError: If a field is missing, has a wrong value or is not of this edit.
     """
 
     do: Do
@@ -109,91 +113,89 @@ class Edit:
     height: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.do not in NEEDED:
-            needed = f"one of {', '.join(NEEDED)}"
+        if self.do not in REQUIRED_FIELDS:
+            needed = f"one of {', '.join(REQUIRED_FIELDS)}"
             raise OptionError("edit", found=self.do, needed=needed)
-        mine = (*NEEDED[self.do], *OPTIONAL.get(self.do, ()))
+        allowed = _fields_of(self.do)
         for f in fields(self)[1:]:
-            value = _plain(self.do, f.name, getattr(self, f.name))
+            value = _parse_value(self.do, f.name, getattr(self, f.name))
             object.__setattr__(self, f.name, value)
-            if f.name not in mine and value != f.default:
-                raise _wrong(self.do, f.name, value, f"only {', '.join(mine)}")
-        for name in NEEDED[self.do]:
+            if f.name not in allowed and value != f.default:
+                raise _wrong(self.do, f.name, value, f"only {', '.join(allowed)}")
+        for name in REQUIRED_FIELDS[self.do]:
             _check(self, name)
         _check_new_name(self)
-        if self.do == "bad" and self.take < 0:
-            raise _wrong(self.do, "take", self.take, "the number of a take, from 0")
+        if self.do == "bad":
+            _check_frames(self)
 
     def __str__(self) -> str:
         return _sentence(self)
 
     def record(self) -> dict[str, Any]:
-        """Return the edit as plain values, only the fields that say something."""
-        known = {"do": self.do}
-        known |= {name: _listed(getattr(self, name)) for name in NEEDED[self.do]}
-        rest = {f.name: f.default for f in fields(self)}
-        for name in OPTIONAL.get(self.do, ()):
-            value = getattr(self, name)
-            if value != rest[name]:
-                known[name] = _listed(value)
-        return known
+        """Return the edit as plain values, without optional fields left at default."""
+        defaults = {f.name: f.default for f in fields(self)}
+        values = {name: getattr(self, name) for name in _fields_of(self.do)}
+        return {"do": self.do} | {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+            if name in REQUIRED_FIELDS[self.do] or value != defaults[name]
+        }
 
 
-def edit_of(record: Any) -> Edit:
-    """Return the edit of a record, a mapping as JSON and TOML have it.
+def _fields_of(do: str) -> tuple[str, ...]:
+    return (*REQUIRED_FIELDS[do], *OPTIONAL_FIELDS.get(do, ()))
+
+
+def parse_edit(record: Any) -> Edit:
+    """Return the edit of a record: a mapping of fields, as in JSON and TOML.
 
     Raises:
-        OptionError: If it is none, with what is odd about it.
+        OptionError: If it is no edit, with the reason.
     """
     if not isinstance(record, Mapping):
         raise OptionError("edit", found=record, needed='such as {"do": "reroot", ...}')
-    odd = sorted(set(map(str, record)) - {f.name for f in fields(Edit)})
-    do = record.get("do", MISSING)
-    if do is MISSING or not isinstance(do, str) or do not in NEEDED:
-        found = "no do" if do is MISSING else do
-        raise OptionError("edit", found=found, needed=f"do = {', '.join(NEEDED)}")
-    missing = [name for name in NEEDED[do] if name not in record]
-    if missing or odd:
-        wanted = (*NEEDED[do], *OPTIONAL.get(do, ()))
+    unknown = sorted(set(map(str, record)) - {f.name for f in fields(Edit)})
+    do = record.get("do", "no do")
+    if not isinstance(do, str) or do not in REQUIRED_FIELDS:
+        needed = f"do = {', '.join(REQUIRED_FIELDS)}"
+        raise OptionError("edit", found=do, needed=needed)
+    missing = [name for name in REQUIRED_FIELDS[do] if name not in record]
+    if missing or unknown:
         raise OptionError(
             f"edit {do}",
-            found=f"no {missing[0]}" if missing else f"{', '.join(odd)}",
-            needed=", ".join(wanted),
+            found=f"no {missing[0]}" if missing else f"{', '.join(unknown)}",
+            needed=", ".join(_fields_of(do)),
         )
-    told = {k: _plain(do, k, value) for k, value in record.items() if k != "do"}
-    return Edit(do=do, **told)  # type: ignore[arg-type]
+    values = {k: _parse_value(do, k, value) for k, value in record.items() if k != "do"}
+    return Edit(do=do, **values)  # type: ignore[arg-type]
 
 
-def edits_of(records: Iterable[Any]) -> tuple[Edit, ...]:
-    """Return edits, some of which may still be records.
+def parse_edits(records: Iterable[Any]) -> tuple[Edit, ...]:
+    """Return the edits of records; edits among them are returned as they are.
 
     Raises:
-        OptionError: If one is no edit, with its number.
+        OptionError: If one is no edit, with its number, counted from 1.
     """
-    done = []
+    edits = []
     for number, record in enumerate(records, start=1):
         try:
-            done.append(record if isinstance(record, Edit) else edit_of(record))
+            edits.append(record if isinstance(record, Edit) else parse_edit(record))
         except OptionError as error:
-            raise about(number, error) from None
-    return tuple(done)
+            what = f"edit {number}: {error.option.removeprefix('edit ')}"
+            found, needed = error.found, error.needed
+            raise OptionError(what, found=found, needed=needed) from None
+    return tuple(edits)
 
 
-def about(number: int, error: OptionError) -> OptionError:
-    """Return the error with the number of the edit it is about, counted from 1."""
-    what = error.option.removeprefix("edit ")
-    return OptionError(f"edit {number}: {what}", found=error.found, needed=error.needed)
-
-
-def _plain(do: str, name: str, value: Any) -> Any:
-    """Return a field's value in its own type.
+def _parse_value(do: str, name: str, value: Any) -> Any:
+    """Return a field's value in the type of the field.
 
     Raises:
         OptionError: If it is of another type.
     """
-    of_type, needed = TYPES.get(name, (_text, "a name"))
+    parse, needed = FIELD_PARSERS.get(name, (_text, "a name"))
     try:
-        return of_type(value)
+        return parse(value)
     except (TypeError, ValueError, OverflowError):
         raise _wrong(do, name, value, needed) from None
 
@@ -201,7 +203,7 @@ def _plain(do: str, name: str, value: Any) -> Any:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
-    value.encode()  # what a file cannot hold is no name
+    value.encode()  # a name that a file cannot hold is refused
     return value
 
 
@@ -227,7 +229,7 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-TYPES: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+FIELD_PARSERS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "bodies": (_texts, "a list of names"),
     "markers": (_texts, "a list of names"),
     "offset": (_numbers, "three numbers"),
@@ -237,81 +239,89 @@ TYPES: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "take": (_whole, "a whole number"),
     "height": (_number, "a number of metres"),
 }
+"""Parser of each field that is not a name, and what it needs."""
+
+
+def _is_pair(names: Names) -> bool:
+    return len(set(names)) == len(names) == 2 and all(names)
+
+
+def _is_list(labels: Names) -> bool:
+    return len(set(labels)) == len(labels) > 0
+
+
+CONDITIONS: Sequence[tuple[Names, Callable[[Any], object], str]] = (
+    (("bodies",), _is_pair, "the names of two different bodies"),
+    (("markers",), _is_list, "one marker or more, each once"),
+    (("offset", "normal"), lambda vector: len(vector) == 3, "three numbers"),
+    (
+        ("normal",),
+        lambda normal: normal[2] > 0.0,
+        "a direction out of the ground, +z up",
+    ),
+    (("kind",), JOINT_KINDS.__contains__, f"one of {', '.join(JOINT_KINDS)}"),
+    (("body", "marker", "joint", "name", "to"), str.strip, "a name"),
+)
+"""Conditions of required fields: the fields, the condition, and what is needed."""
 
 
 def _check(edit: Edit, name: str) -> None:
-    """Raise unless a field that is needed says something."""
+    """Raise an OptionError if a required field has no valid value."""
+    if name == "to" and edit.do == "move-marker":
+        return  # a marker may be on no body
     value = getattr(edit, name)
-    shown = list(value) if isinstance(value, tuple) else value
-    if name == "bodies" and not (len(set(value)) == len(value) == 2 and all(value)):
-        raise _wrong(edit.do, name, shown, "the names of two different bodies")
-    if name == "markers" and not (value and len(set(value)) == len(value)):
-        raise _wrong(edit.do, name, shown, "one marker or more, each once")
-    if name in ("offset", "normal") and len(value) != 3:
-        raise _wrong(edit.do, name, shown, "three numbers")
-    if name == "normal" and not value[2] > 0.0:
-        raise _wrong(edit.do, name, shown, "a direction out of the ground, +z up")
-    if name == "kind" and value not in KINDS:
-        raise _wrong(edit.do, name, shown, f"one of {', '.join(KINDS)}")
-    if name == "last" and not 0 <= edit.first <= edit.last:
+    for names, is_valid, needed in CONDITIONS:
+        if name in names and not is_valid(value):
+            shown = list(value) if isinstance(value, tuple) else value
+            raise _wrong(edit.do, name, shown, needed)
+
+
+def _check_frames(edit: Edit) -> None:
+    """Raise an OptionError if masked frames or their take are out of range."""
+    if not 0 <= edit.first <= edit.last:
         found = f"{edit.first} to {edit.last}"
         raise _wrong(edit.do, "frames", found, "0 <= first <= last")
-    _check_name(edit, name)
-
-
-def _check_name(edit: Edit, name: str) -> None:
-    """Raise where a name is needed and there is none; a marker may be on no body."""
-    may_be_none = name == "to" and edit.do == "move-marker"
-    is_name = name in ("body", "marker", "joint", "name", "to")
-    if is_name and not may_be_none and not getattr(edit, name).strip():
-        raise _wrong(edit.do, name, getattr(edit, name), "a name")
+    if edit.take < 0:
+        raise _wrong(edit.do, "take", edit.take, "the number of a take, from 0")
 
 
 def _check_new_name(edit: Edit) -> None:
-    """Raise where a body would get a subject's name, "JOE:", and none of its own."""
+    """Raise an OptionError if a new name is only a subject's, such as "JOE:"."""
     field = {"rename": "to", "merge": "name", "split": "name"}.get(edit.do, "")
-    given = getattr(edit, field, "")
-    if given and not given.rpartition(":")[2].strip():
-        raise _wrong(edit.do, field, given, "a name, not only a subject's")
+    new_name = getattr(edit, field, "")
+    if new_name and not new_name.rpartition(":")[2].strip():
+        raise _wrong(edit.do, field, new_name, "a name, not only a subject's")
 
 
 def _wrong(do: str, name: str, found: Any, needed: str) -> OptionError:
     return OptionError(f"edit {do}, {name}", found=found, needed=needed)
 
 
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _ground_height(edit: Edit) -> float:
-    """Return how far the plane is from the origin, in metres, up being positive."""
-    return edit.height / (math.hypot(*edit.normal) or 1.0)
-
-
 def _sentence(edit: Edit) -> str:
     """Return the edit in plain words."""
     a, b = edit.bodies if edit.bodies else ("", "")
-    at = "({})".format(", ".join(f"{1e3 * v:.1f}" for v in edit.offset or edit.normal))
+    at = "({})".format(", ".join(f"{1e3 * v:.1f}" for v in edit.offset))
     called = f", called {edit.name}" if edit.name else ""
-    some = ", ".join(edit.markers[:MOST_NAMED])
-    if len(edit.markers) > MOST_NAMED:
-        some += f" and {len(edit.markers) - MOST_NAMED} more"
-    who = f"{some} in " if edit.markers else ""
+    markers = ", ".join(edit.markers[:MAX_LISTED_MARKERS])
+    if len(edit.markers) > MAX_LISTED_MARKERS:
+        markers += f" and {len(edit.markers) - MAX_LISTED_MARKERS} more"
+    of_markers = f"{markers} in " if edit.markers else ""
     a_kind = f"a {edit.kind}" if edit.kind in ("ball", "hinge") else edit.kind
-    where = f" of take {edit.take}" if edit.take else ""
+    of_take = f" of take {edit.take}" if edit.take else ""
+    ground_height = edit.height / (math.hypot(*edit.normal) or 1.0)
     sentences = {
-        "reroot": f"hung from {edit.body}",
+        "reroot": f"rooted at {edit.body}",
         "move-marker": f"{edit.marker} put on {edit.to or 'no body'}",
         "merge": f"{a} and {b} made one{called}",
-        "split": f"{some} split from {edit.body}{called}",
+        "split": f"{markers} split from {edit.body}{called}",
         "cut": f"{a} cut from {b}",
         "join": f"{a} joined to {b}",
         "kind": f"{edit.joint} made {a_kind}",
         "rename": f"{edit.name} renamed {edit.to}",
         "place-marker": f"{edit.marker} placed at {at} mm",
         "place-joint": f"{edit.joint} placed at {at} mm",
-        "bad": f"{who}frames {edit.first} to {edit.last}{where} marked as bad",
-        "ground": f"ground set at {1e3 * _ground_height(edit):.0f} mm",
+        "bad": f"{of_markers}frames {edit.first} to {edit.last}{of_take} marked as bad",
+        "ground": f"ground set at {1e3 * ground_height:.0f} mm",
     }
     return printable(sentences[edit.do])
 
@@ -324,11 +334,11 @@ def read_edits(path: str | PathLike[str]) -> tuple[Edit, ...]:
 
     Raises:
         FormatError: If there is no such file or it is not TOML.
-        OptionError: If an edit in it is odd, with its number.
+        OptionError: If a record in it is no edit, with its number.
     """
     path = Path(path)
     try:
-        if path.stat().st_size > LARGEST_FILE:
+        if path.stat().st_size > MAX_FILE_BYTES:
             found = f"{path.stat().st_size} bytes"
             raise FormatError(path, expected="a small file of edits", found=found)
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -336,12 +346,16 @@ def read_edits(path: str | PathLike[str]) -> tuple[Edit, ...]:
         expected = "edits in TOML"
         raise FormatError(path, expected=expected, found=str(error)) from None
     records = content.get("edit", [])
-    odd = sorted(set(content) - {"version", "edit"})
-    if odd or content.get("version", VERSION) != VERSION or type(records) is not list:
-        found = f"{', '.join(odd) or content}"
+    unknown = sorted(set(content) - {"version", "edit"})
+    if (
+        unknown
+        or content.get("version", VERSION) != VERSION
+        or type(records) is not list
+    ):
+        found = f"{', '.join(unknown) or content}"
         expected = f"version = {VERSION} and tables [[edit]]"
         raise FormatError(path, expected=expected, found=found)
-    return edits_of(records)
+    return parse_edits(records)
 
 
 def write_edits(
@@ -349,7 +363,7 @@ def write_edits(
 ) -> None:
     """Write edits as a small file that people can read and change.
 
-    The file is whole or not there at all, and read back it gives the same edits.
+    The file is complete or does not exist, and reading it gives the same edits.
 
     Raises:
         OptionError: If the file exists and `overwrite` is False.
@@ -357,12 +371,12 @@ def write_edits(
     """
     target = Path(path)
     check_target(target, overwrite=overwrite)
-    blocks = ["# What was put right by hand, in order. Names are those after the edits"]
-    blocks += ["# before. `marey solve --edits` replays them.", f"version = {VERSION}"]
+    lines = ["# Corrections by hand, in order. Names are those after the edits before."]
+    lines += ["# `marey solve --edits` applies them.", f"version = {VERSION}"]
     for edit in edits:
-        blocks += ["", f"# {edit}", "[[edit]]"]
-        blocks += [f"{key} = {_toml(value)}" for key, value in edit.record().items()]
-    text = "\n".join([*blocks, ""])
+        lines += ["", f"# {edit}", "[[edit]]"]
+        lines += [f"{key} = {_toml(value)}" for key, value in edit.record().items()]
+    text = "\n".join([*lines, ""])
     write_atomic({target: [text.encode()]})
 
 

@@ -11,7 +11,7 @@ from marey.papers.bodenheimer1997 import lengths as lengths
 from marey.papers.bodenheimer1997 import poses as poses
 from marey.papers.bodenheimer1997 import takes as takes
 from marey.papers.bodenheimer1997 import virtual as layouts
-from marey.pose.reference import joint_use
+from marey.pose.reference import compare_joint_use
 
 QUICK = Effort(quick=True)
 
@@ -92,8 +92,8 @@ def test_figures_7_to_9_a_reference_makes_shoulders_alike():
     led = poses.by_bfgs(low, reference=other, **options).motion
     angle = {}
     for name, motion in (("alone", alone), ("led", led)):
-        use = joint_use(motion, other)
-        angle[name] = np.degrees(use.angle[use.names.index(poses.SHOULDER)])
+        use = compare_joint_use(motion, other)
+        angle[name] = np.degrees(use.rotation_rms[use.names.index(poses.SHOULDER)])
     assert angle["led"] < 12.0
     assert angle["led"] < 0.5 * angle["alone"]
     # End effectors do not pay for it.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import marey
-from marey.joints import residuals, rigid_pair
+from marey.joints import joint_residuals, rigid_pair
 from marey.papers import Effort
 from marey.papers.obrien2000 import accuracy as accuracy
 from marey.papers.obrien2000 import exact as exact
@@ -126,7 +126,7 @@ def test_figure_6_residuals_are_of_the_order_of_the_sensors_resolution():
     bodies = marey.segment(take)
     fits = marey.fit_joints(bodies)
     shoulder = tuple(bodies.names.index(name) for name in ("Torso", "RightUpperArm"))
-    norm = np.linalg.norm(residuals(bodies, fits, shoulder), axis=1)
+    norm = np.linalg.norm(joint_residuals(bodies, fits, shoulder), axis=1)
     # A Maxwell distribution: the length of three axes of sqrt(2) times 2 mm.
     assert norm.mean() == pytest.approx(
         0.002 * np.sqrt(2) * np.sqrt(8 / np.pi), rel=0.05

@@ -1,7 +1,7 @@
-"""Optical recordings whose bodies are known, and how well bodies that were found agree.
+"""Optical recordings with known bodies, and the agreement of bodies that were found.
 
 A marker on a joint line may belong to either neighbour: it lists every body that may
-have it, the first being the strict one. Bodies without markers are contracted away.
+own it; the first one is the strict one. Bodies without markers are contracted away.
 """
 
 import json
@@ -15,7 +15,8 @@ from scipy.optimize import linear_sum_assignment
 
 import marey
 
-SEEN_ENOUGH = 0.3
+MIN_SEEN_FRACTION = 0.3
+"""Fraction of the frames that must show a marker."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def marker_set(takes, bodies_of, edges):
         take.select([one[label] for label in common])
         for take, one in zip(takes, wanted, strict=True)
     )
-    return MarkerSet(cut, allowed, contracted(edges, {a[0] for a in allowed}))
+    return MarkerSet(cut, allowed, contract_edges(edges, {a[0] for a in allowed}))
 
 
 def _usable(take, bodies_of):
@@ -160,18 +161,20 @@ def _usable(take, bodies_of):
     share = take.seen.mean(axis=0)
     found = {}
     for i, label in enumerate(take.labels):
-        if label in bodies_of and share[i] > SEEN_ENOUGH:
+        if label in bodies_of and share[i] > MIN_SEEN_FRACTION:
             found.setdefault(label, i)
     return found
 
 
-def contracted(edges, present):
-    """The edges between bodies that are present when the others are shrunk away."""
+def contract_edges(edges, present):
+    """The edges between present bodies after the others are contracted."""
     edges = {frozenset(edge) for edge in edges}
     for gone in sorted({body for edge in edges for body in edge} - present):
-        near = sorted({b for edge in edges if gone in edge for b in edge} - {gone})
+        neighbours = sorted(
+            {b for edge in edges if gone in edge for b in edge} - {gone}
+        )
         edges = {edge for edge in edges if gone not in edge}
-        edges |= {frozenset((near[0], other)) for other in near[1:]}
+        edges |= {frozenset((neighbours[0], other)) for other in neighbours[1:]}
     return frozenset(edges)
 
 
@@ -225,14 +228,14 @@ def _either(label, body):
 
 def _vsk(folder):
     text = (folder / "Nick01.vsk").read_text(errors="replace")
-    edges, above = set(), []
+    edges, ancestors = set(), []
     for tag in re.finditer(r'<Segment NAME="([^"]+)"|</Segment>', text):
         if tag[1] is None:
-            above.pop()
+            ancestors.pop()
             continue
-        if above:
-            edges.add((above[-1], tag[1]))
-        above.append(tag[1])
+        if ancestors:
+            edges.add((ancestors[-1], tag[1]))
+        ancestors.append(tag[1])
     pattern = r'<Marker NAME="([^"]+)" SEGMENT="([^"]+)"'
     bodies_of = {m: _vsk_bodies(m, s) for m, s in re.findall(pattern, text)}
     take = marey.read(folder / "nick_freeform_001.c3d")
@@ -262,14 +265,14 @@ def _pendulum(path):
 
 def _two_players(path):
     take = marey.read(path)
-    own = by_marker(PLUG_IN_GAIT)
-    worn = zip(take.subjects, take.labels, strict=True)
-    players = sorted({player for player, label in worn if player and label in own})
+    known = by_marker(PLUG_IN_GAIT)
+    named = zip(take.subjects, take.labels, strict=True)
+    players = sorted({player for player, label in named if player and label in known})
     full = marey.Take(rate=take.rate, points=take.points, labels=take.full_labels)
     bodies_of = {
         f"{player}:{label}": tuple(f"{player}.{body}" for body in bodies)
         for player in players
-        for label, bodies in own.items()
+        for label, bodies in known.items()
     }
     edges = {(f"{p}.{a}", f"{p}.{b}") for p in players for a, b in HUMAN_EDGES}
     return marker_set([full], bodies_of, edges)
@@ -332,8 +335,8 @@ SETS = {
 # --- scores ---------------------------------------------------------------------------
 
 
-def tolerant(known, found):
-    """The allowed labelling nearest to what was found, and its agreement."""
+def tolerant_score(known, found):
+    """The adjusted Rand index of the best allowed labelling, and that labelling."""
     best = (adjusted_rand(known.strict, found), list(known.strict))
     for start in (known.strict, _likeliest(known, found)):
         labels = list(start)
@@ -352,17 +355,17 @@ def tolerant(known, found):
 
 
 def _likeliest(known, found):
-    """Of each marker's bodies the one that most of its company surely belong to."""
+    """Of each marker's bodies the one of most unambiguous markers in its cluster."""
     sure = [bodies[0] if len(bodies) == 1 else None for bodies in known.allowed]
-    company = [np.flatnonzero(np.asarray(found) == f) for f in found]
+    clusters = [np.flatnonzero(np.asarray(found) == f) for f in found]
     return [
-        max(bodies, key=lambda b, mates=mates: sum(sure[j] == b for j in mates))
-        for bodies, mates in zip(known.allowed, company, strict=True)
+        max(bodies, key=lambda b, cluster=cluster: sum(sure[j] == b for j in cluster))
+        for bodies, cluster in zip(known.allowed, clusters, strict=True)
     ]
 
 
-def matched(found, labels):
-    """The true body that each found one is, one to one, by most markers in common."""
+def match_bodies(found, labels):
+    """The true body of each found one, one to one, with most markers in common."""
     names = sorted(set(labels))
     bodies = sorted(set(found))
     count = np.zeros((len(bodies), len(names)))

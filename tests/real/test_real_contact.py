@@ -1,4 +1,4 @@
-"""Feet of real walks: plants found by markers on shoes, and held."""
+"""Real walks: foot plants found by markers on shoes, and footskate removed."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import marey
-from marey.pose.contact.footing import find_footing, with_contacts
+from marey.pose.contact.ground_contacts import add_contacts, find_ground_contacts
 
 # Steps in each walk, of both feet, begun and cut ones included.
 WALKS = {
@@ -32,11 +32,11 @@ def solved(recordings):
     return solve
 
 
-def stands(footing, side):
-    """Times of each step of a foot: first and last moment at which any of it stands."""
+def stance_intervals(contacts, side):
+    """Intervals of frames in which any point of a foot stands."""
     spans = []
-    for plant in footing.plants:
-        if not footing.spots.names[plant.spot].startswith(side):
+    for plant in contacts.plants:
+        if not contacts.points.names[plant.point].startswith(side):
             continue
         if spans and plant.start - spans[-1][1] < 20.0:
             spans[-1][1] = max(spans[-1][1], plant.end)
@@ -49,37 +49,39 @@ def stands(footing, side):
 def test_every_step_is_found_and_held(solved, name):
     solution = solved(name)
     motion, take = solution.motion, solution.take
-    footing = find_footing(motion, take)
-    assert {name[-4:] for name in footing.spots.names} == {"Foot"}
-    steps = [span for side in ("Left", "Right") for span in stands(footing, side)]
+    contacts = find_ground_contacts(motion, take)
+    assert {name[-4:] for name in contacts.points.names} == {"Foot"}
+    steps = [
+        span for side in ("Left", "Right") for span in stance_intervals(contacts, side)
+    ]
     assert len(steps) == WALKS[name]
-    done, findings = with_contacts(motion, take)
-    told = {finding.code: finding for finding in findings}
-    assert told["contact-skate"].value < 2e-3
-    assert told["contact-skate"].value < 0.1 * footing.skate(motion)
-    assert "contact-uneven" not in told
+    done, findings = add_contacts(motion, take)
+    reported = {finding.code: finding for finding in findings}
+    assert reported["contact-skate"].value < 2e-3
+    assert reported["contact-skate"].value < 0.1 * contacts.skate(motion)
+    assert "contact-uneven" not in reported
     moved = (done.T_world_joint() - motion.T_world_joint())[..., :3, 3]
     assert np.linalg.norm(moved, axis=-1).max() < 0.03
-    assert bends(done).max() < 1.05 * bends(motion).max()
+    assert accelerations(done).max() < 1.05 * accelerations(motion).max()
 
 
-def bends(motion):
-    place = motion.T_world_joint()[..., :3, 3]
-    return np.linalg.norm(np.diff(place, n=2, axis=0), axis=-1)
+def accelerations(motion):
+    positions = motion.T_world_joint()[..., :3, 3]
+    return np.linalg.norm(np.diff(positions, n=2, axis=0), axis=-1)
 
 
 def test_plants_lie_between_foot_strike_and_foot_off(solved):
     """Markers on top of a foot come to rest after it strikes, and leave before it."""
     solution = solved("btk_plugingait/PiG_Motion-FlatFoot-Full.c3d")
     motion, take = solution.motion, solution.take
-    footing = find_footing(motion, take)
+    contacts = find_ground_contacts(motion, take)
     for side in ("Left", "Right"):
-        mine = [event for event in take.events if event.context == side]
-        strikes = [event.time for event in mine if event.label == "Foot Strike"]
-        offs = [event.time for event in mine if event.label == "Foot Off"]
+        events = [event for event in take.events if event.context == side]
+        strikes = [event.time for event in events if event.label == "Foot Strike"]
+        offs = [event.time for event in events if event.label == "Foot Off"]
         spans = [
             [motion.start + frame / motion.rate for frame in span]
-            for span in stands(footing, side)
+            for span in stance_intervals(contacts, side)
         ]
         for strike in sorted(strikes):
             if strike > motion.times[-1] - 0.1:
@@ -90,12 +92,12 @@ def test_plants_lie_between_foot_strike_and_foot_off(solved):
             assert span[1] < off + FRAME
 
 
-def test_the_floor_of_the_laboratory_leans_alike_in_different_walks(solved):
-    """Nothing but the plants tells; three walks of two people agree."""
+def test_the_ground_of_the_laboratory_has_the_same_slope_in_different_walks(solved):
+    """Only the plants determine the slope; three walks of two people agree."""
     slopes = []
     for name in ("cmu/02_01.c3d", "cmu/07_01.c3d", "cmu/07_12.c3d"):
         solution = solved(name)
-        ground = find_footing(solution.motion, solution.take).ground
+        ground = find_ground_contacts(solution.motion, solution.take).ground
         slopes.append(np.degrees(np.arctan(ground.slope[0])))
     assert np.ptp(slopes) < 0.3
     assert np.mean(slopes) == pytest.approx(1.05, abs=0.2)
@@ -103,22 +105,22 @@ def test_the_floor_of_the_laboratory_leans_alike_in_different_walks(solved):
 
 def test_a_jump_off_a_box_has_plants_on_it_and_on_the_floor(solved):
     solution = solved("addbio_uhlrich_s2/DJ1.trc")
-    done, findings = with_contacts(solution.motion, solution.take)
-    told = {finding.code: finding for finding in findings}
-    assert told["contact-uneven"].value == pytest.approx(0.305, abs=0.01)
+    done, findings = add_contacts(solution.motion, solution.take)
+    reported = {finding.code: finding for finding in findings}
+    assert reported["contact-uneven"].value == pytest.approx(0.305, abs=0.01)
     high = np.array([contact.anchor[2] > 0.3 for contact in done.contacts])
     early = np.array([contact.start < 1.0 for contact in done.contacts])
     np.testing.assert_array_equal(high, early)
-    assert told["contact-skate"].value < 2e-3
+    assert reported["contact-skate"].value < 2e-3
 
 
-def test_a_turned_recording_has_its_plants_turned(solved):
+def test_plants_rotate_with_the_recording(solved):
     solution = solved("btk_plugingait/PiG_Motion-FlatFoot-Full.c3d")
     motion = solution.motion
-    shift = np.eye(4)
-    shift[:2, :2] = [[0.0, -1.0], [1.0, 0.0]]
-    turned = replace(motion, T_world_root=shift @ motion.T_world_root)
-    here, there = (find_footing(m, solution.take) for m in (motion, turned))
+    rotation = np.eye(4)
+    rotation[:2, :2] = [[0.0, -1.0], [1.0, 0.0]]
+    rotated = replace(motion, T_world_root=rotation @ motion.T_world_root)
+    here, there = (find_ground_contacts(m, solution.take) for m in (motion, rotated))
     for a, b in zip(here.plants, there.plants, strict=True):
-        assert (a.spot, a.start, a.end) == (b.spot, b.start, b.end)
-        np.testing.assert_allclose(shift[:3, :3] @ a.anchor, b.anchor, atol=1e-9)
+        assert (a.point, a.start, a.end) == (b.point, b.start, b.end)
+        np.testing.assert_allclose(rotation[:3, :3] @ a.anchor, b.anchor, atol=1e-9)

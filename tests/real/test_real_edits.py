@@ -1,4 +1,4 @@
-"""Edits replayed on a recorded take, from the command line."""
+"""Edits applied to a recorded take, from the command line."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from marey.cli import main
 from marey.edits import Edit, write_edits
 
 
-def test_a_recorded_walk_is_put_right_and_written(recordings, tmp_path):
-    """A thigh marker of a recorded walk is taken for one of the hips, and put back."""
+def test_a_recorded_walk_is_corrected_and_written(recordings, tmp_path):
+    """A thigh marker is moved to the hips and back: the skeleton is the same."""
     walk = recordings / "cmu" / "07_01.c3d"
     wrong = Edit(do="move-marker", marker="LTHI", to="Hips")
     right = Edit(do="move-marker", marker="LTHI", to="LeftUpperLeg")
@@ -18,11 +18,11 @@ def test_a_recorded_walk_is_put_right_and_written(recordings, tmp_path):
     with pytest.raises(SystemExit) as stop:
         main(["solve", str(walk), "--edits", str(edits), "-o", str(out), "--quiet"])
     assert stop.value.code == 0
-    desk = marey.EditSession(walk)
-    put_right, found = marey.read_skeleton(out), desk.solution.skeleton
-    lengths = dict(zip(put_right.names, put_right.lengths, strict=True))
-    assert put_right.names[0] == "pelvis"
+    session = marey.EditSession(walk)
+    corrected, found = marey.read_skeleton(out), session.solution.skeleton
+    lengths = dict(zip(corrected.names, corrected.lengths, strict=True))
+    assert corrected.names[0] == "pelvis"
     for name, length in zip(found.names[1:], found.lengths[1:], strict=True):
         assert lengths[name] == pytest.approx(length, abs=1e-5)
-    trial = desk.attempt(wrong)
+    trial = session.attempt(wrong)
     assert trial.after.marker_rms > 1.2 * trial.before.marker_rms

@@ -1,4 +1,4 @@
-"""Figures of every kind: animals, a rider and his chair, two players; and the floor."""
+"""Figures of many kinds: animals, a rider and a wheelchair, two players; the floor."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from real import loaders, optical
 
 import marey
 from marey.joints import fit_joints
-from marey.rig.ground import ground_of
+from marey.rig.ground import estimate_ground
 from marey.segmentation import segment
 from marey.topology import infer_tree
 
@@ -42,17 +42,17 @@ def test_an_animal_is_one_figure_with_the_names_of_one(animal, request):
 
 
 def test_the_bones_of_the_rat_are_those_that_its_file_draws(rat, recordings):
-    """All but one: snout and ears are drawn as a triangle, a tree has no circles."""
+    """All but one: snout and ears are drawn as a triangle, a tree has no cycles."""
     shared = rat.bodies[0].shared
     pairs = loaders.rat_pairs(recordings / "animal_rat")
     labels = rat.take.labels
-    lacking = [
+    missing = [
         {labels[i] for i in pair}
         for pair in pairs
         if not shared[pair].all(axis=0).any()
     ]
-    assert len(lacking) <= 1
-    assert set().union(*lacking) <= {"Snout", "EarL", "EarR"}
+    assert len(missing) <= 1
+    assert set().union(*missing) <= {"Snout", "EarL", "EarR"}
 
 
 def test_the_left_of_the_rat_is_left(rat):
@@ -63,29 +63,29 @@ def test_the_left_of_the_rat_is_left(rat):
             assert ("Left" if label.endswith("L") else "Right") in name, (label, name)
 
 
-def test_bones_of_the_dog_are_as_long_in_every_frame(dog):
+def test_bones_of_the_dog_have_constant_lengths(dog):
     """Its joints were solved with constant bones; ours are the same to 0.1 mm."""
     bodies = dog.bodies[0]
     for body in bodies.shared.T:
         points = dog.take.points[:, body]
-        apart = np.linalg.norm(points[:, :, None] - points[:, None], axis=-1)
-        assert np.ptp(apart, axis=0).max() < 1e-4
+        distance = np.linalg.norm(points[:, :, None] - points[:, None], axis=-1)
+        assert np.ptp(distance, axis=0).max() < 1e-4
 
 
-@pytest.mark.parametrize(("animal", "most"), [("rat", 3e-3), ("dog", 1e-4)])
-def test_the_skeleton_of_an_animal_follows_its_points(animal, most, request):
+@pytest.mark.parametrize(("animal", "max_residual"), [("rat", 3e-3), ("dog", 1e-4)])
+def test_the_skeleton_of_an_animal_follows_its_points(animal, max_residual, request):
     solution = request.getfixturevalue(animal)
     skeleton = solution.skeleton
     T = solution.motion.T_world_joint()[:, skeleton.marker_joint]
-    places = T[..., :3, 3] + np.einsum(
+    positions = T[..., :3, 3] + np.einsum(
         "fmij,mj->fmi", T[..., :3, :3], skeleton.marker_offset
     )
     index = [solution.take.full_labels.index(name) for name in skeleton.marker_labels]
-    away = np.linalg.norm(places - solution.take.points[:, index], axis=-1)
-    assert np.nanmedian(away) < most
+    residual = np.linalg.norm(positions - solution.take.points[:, index], axis=-1)
+    assert np.nanmedian(residual) < max_residual
 
 
-# --- strangers, ground and up ---------------------------------------------------------
+# --- separate figures, and the ground -------------------------------------------------
 
 
 def test_a_wheelchair_and_its_rider_are_two(recordings):
@@ -94,7 +94,7 @@ def test_a_wheelchair_and_its_rider_are_two(recordings):
     tree = infer_tree(fit_joints(bodies))
     assert len(tree.roots) == 2
     chair = [i for i, names in enumerate(known.allowed) if names == ("chair",)]
-    other = [i for i in range(len(known.allowed)) if i not in chair]
+    rider = [i for i in range(len(known.allowed)) if i not in chair]
     trees = [len(tree.path(int(root), int(tree.roots[0]))) > 0 for root in tree.roots]
     assert trees == [True, False]
 
@@ -103,7 +103,7 @@ def test_a_wheelchair_and_its_rider_are_two(recordings):
         return next(int(r) for r in tree.roots if tree.path(body, int(r)))
 
     assert len({root_of(marker) for marker in chair}) == 1
-    assert len({root_of(marker) for marker in other}) == 1
+    assert len({root_of(marker) for marker in rider}) == 1
 
 
 def test_two_players_are_two(recordings):
@@ -124,4 +124,4 @@ FLOORS = {
 @pytest.mark.parametrize("file", FLOORS)
 def test_the_floor_is_just_below_the_feet(file, recordings):
     low, high = FLOORS[file]
-    assert low <= ground_of(marey.read(recordings / file)).height <= high
+    assert low <= estimate_ground(marey.read(recordings / file)).height <= high

@@ -31,14 +31,14 @@ def pendulum(recordings):
     }
 
 
-def links(fits):
+def link_lengths(fits):
     """Distances of the hinges along the two middle bodies, across their axes."""
     row = {tuple(pair): i for i, pair in enumerate(fits.pair.tolist())}
     lengths = []
     for body in (1, 2):
         above, below = row[body - 1, body], row[body, body + 1]
-        way = fits.center_b[above] - fits.center_a[below]
-        lengths.append(np.linalg.norm(np.cross(way, fits.axis_a[below])))
+        link = fits.center_b[above] - fits.center_a[below]
+        lengths.append(np.linalg.norm(np.cross(link, fits.axis_a[below])))
     return np.array(lengths)
 
 
@@ -55,10 +55,10 @@ def test_the_map_makes_four_rigid_bodies(pendulum):
 def test_the_pendulum_has_three_hinges_and_its_links(pendulum, trials):
     """Nominal 520.7 mm; least squares on all poses measures 518.7 to 519.4 mm.
 
-    In trial 01 the lower joints swing by ten degrees rms. There the radii alone put
-    one link at 517.1 mm: markers are off by 0.2 mm, more on some sides than on others,
-    and an arc of ten degrees is only 1.5 % of its radius deep. The gap between the two
-    bodies' centres, which counts too, is six times as sensitive.
+    In trial 01 the lower joints rotate by ten degrees rms. The radii alone would give
+    517.1 mm for one link: marker errors are 0.2 mm, larger on some sides than on
+    others, and an arc of ten degrees is only 1.5 % of its radius deep. The joint
+    residual, which counts too, is six times as sensitive.
     """
     fits = fit_joints([pendulum[trial] for trial in trials], method="gdke")
     joined = np.array([b - a == 1 for a, b in fits.pair])
@@ -67,12 +67,12 @@ def test_the_pendulum_has_three_hinges_and_its_links(pendulum, trials):
     ] * 3
     assert fits.residual[joined].max() < 0.7e-3
     assert fits.residual[~joined].min() > 50.0 * fits.residual[joined].max()
-    assert ((links(fits) > 0.518) & (links(fits) < 0.520)).all()
+    assert ((link_lengths(fits) > 0.518) & (link_lengths(fits) < 0.520)).all()
     assert infer_tree(fits, root=0).parent.tolist() == [-1, 0, 1, 2]
-    # Pins that play by a third of a degree, seen over a dozen swings: the axis is known
-    # to half a degree, better where both ends swing far.
-    turn = np.trace(fits.axis_covariance[joined][:, :3, :3], axis1=1, axis2=2)
-    assert (np.degrees(np.sqrt(turn)) < 0.5).all()
+    # The pins have a third of a degree of play; over a dozen swings the axis has a
+    # standard deviation below half a degree.
+    variance = np.trace(fits.axis_covariance[joined][:, :3, :3], axis1=1, axis2=2)
+    assert (np.degrees(np.sqrt(variance)) < 0.5).all()
 
 
 def test_the_axes_of_the_pendulum_are_parallel(pendulum):
@@ -87,7 +87,7 @@ def test_the_axes_of_the_pendulum_are_parallel(pendulum):
 
 
 def test_the_hinges_lie_where_the_pins_were_calibrated(pendulum, recordings):
-    """Against the pins of the model, known in the same markers' frame."""
+    """The reference are the pins of the model, in the frame of the same markers."""
     truth = json.loads((recordings / "mech_pendulum" / "truth.json").read_text())
     fits = fit_joints(list(pendulum.values()), method="gdke")
     bodies = pendulum["01"]
@@ -103,16 +103,16 @@ def test_the_hinges_lie_where_the_pins_were_calibrated(pendulum, recordings):
         ends = [truth["markers"][f"{pin}J{i}"]["xyz_mm"] for i in (1, 2)]
         ends = geometry.apply(T_body_model, 1e-3 * np.array(ends))
         fit = row[body, body + 1]
-        off = np.cross(fits.center_a[fit] - ends.mean(axis=0), fits.axis_a[fit])
-        assert np.linalg.norm(off) < 4e-3
+        error = np.cross(fits.center_a[fit] - ends.mean(axis=0), fits.axis_a[fit])
+        assert np.linalg.norm(error) < 4e-3
 
 
 @pytest.mark.parametrize("marker", "OXY45")
 def test_one_marker_per_link_is_enough_for_the_pendulum(recordings, marker):
     """Knight2007's first construction: a marker, a joint and a null vector.
 
-    Pins play by a third of a degree, which one marker does not show: what hangs below
-    strays by millimetres. That is expected, and the hinges are still told.
+    The pins have a third of a degree of play, which one marker does not show: the
+    links below deviate by millimetres. The hinges are still found.
     """
     take = marey.read(recordings / "mech_pendulum" / "pendulum_03.trc")
     template = {"static": ["Static*"]} | {
@@ -121,12 +121,12 @@ def test_one_marker_per_link_is_enough_for_the_pendulum(recordings, marker):
     bodies = segment(take, method="template", template=template)
     hierarchy = estimate_hierarchy((bodies,), PARENT)
     assert hierarchy.skeleton.kind == ("root", "hinge", "hinge", "hinge")
-    # One marker a link, errors handed down: a per cent of the links.
+    # One marker per link, and errors propagate: one per cent of the length.
     np.testing.assert_allclose(hierarchy.skeleton.lengths[2:], 0.519, atol=6e-3)
     motion = hierarchy.pose(bodies)
     labels = [take.labels.index(label) for label in hierarchy.skeleton.marker_labels]
-    off = np.linalg.norm(motion.marker_points() - take.points[:, labels], axis=-1)
-    assert np.sqrt(np.nanmean(off**2)) < 1.5e-3
+    error = np.linalg.norm(motion.marker_points() - take.points[:, labels], axis=-1)
+    assert np.sqrt(np.nanmean(error**2)) < 1.5e-3
 
 
 # --- people ---------------------------------------------------------------------------
@@ -140,19 +140,19 @@ LEGS = {
 
 
 def hips(recordings, trials):
-    """Hips of a subject in the pelvis, and how far they are from the reference."""
+    """Hips of a subject in the pelvis, and their distance from the reference."""
     takes = [marey.read(recordings / "cmu" / f"{trial}.c3d") for trial in trials]
     bodies = [segment(take, method="template", template=LEGS) for take in takes]
     fits = fit_joints(bodies, method="gdke")
-    off = []
+    error = []
     for row, name in ((0, "l_hip"), (1, "r_hip")):
         assert fits.pair[row].tolist() == [0, row + 1]
         reference = np.load(recordings / "cmu" / f"{trials[0]}_ref_joints.npz")
         joint = list(reference["joint"]).index(name)
         true = 1e-3 * reference["pos_mm"][:, joint]
         found = geometry.apply(bodies[0].T_world_body[:, 0], fits.center_a[row])
-        off.append(np.nanmedian(np.linalg.norm(found - true, axis=-1)))
-    return fits, np.array(off)
+        error.append(np.nanmedian(np.linalg.norm(found - true, axis=-1)))
+    return fits, np.array(error)
 
 
 @pytest.mark.parametrize(
@@ -167,14 +167,14 @@ def hips(recordings, trials):
 def test_hips_against_the_commercial_fit(recordings, trials, bound, scatter):
     """Two thigh markers, and skin: the pelvis is rigid to 3.3 mm, a thigh to 1.6 mm.
 
-    A walk of 12 x 3 x 1 degrees leaves the hip 100 mm off, and the stated error, that
-    of the noise, does not know of the skin. Punches turn the thigh further: 30 mm.
-    Pooled, the radii scatter by 6.2 mm, more than in either take, because the skin
-    slides differently; the 17 to 20 cm between hips is what 30 mm compares with.
+    A walk of 12 x 3 x 1 degrees gives an error of 100 mm at the hip, and the
+    covariance, that of the noise, does not include the skin. Punches rotate the thigh
+    farther: 30 mm, against 17 to 20 cm between the hips. Pooled, the radii scatter by
+    6.2 mm, more than in either take, because the skin slides differently.
     """
-    fits, off = hips(recordings, trials)
+    fits, error = hips(recordings, trials)
     assert fits.kind[:2] == ("ball", "ball")
     assert fits.residual[:2].max() < scatter
-    assert off.max() < bound
+    assert error.max() < bound
     assert np.isnan(fits.center_b[:2]).all()
     assert not fits.fitted[2]

@@ -1,15 +1,22 @@
-"""Known marker sets in real recordings: bodies, trees, and labels that lie."""
+"""Known marker sets in real recordings: bodies, trees, and wrong labels."""
 
 import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from real.optical import SETS, adjusted_rand, contracted, matched, tolerant
+from real.optical import (
+    SETS,
+    adjusted_rand,
+    contract_edges,
+    match_bodies,
+    tolerant_score,
+)
 
 import marey
 from marey.segmentation import read_template, segment
-from marey.segmentation.labels.match import bodies_of_labels, recognised
+from marey.segmentation.labels.match import recognise_marker_set
+from marey.segmentation.methods.labels import bodies_from_labels
 
 KNOWN = {
     **dict.fromkeys([name for name in SETS if name.startswith("cmu")], "Plug-in Gait"),
@@ -51,8 +58,8 @@ JUMPING = {"hockey": {"LFHD", "RPSI"}}
 SLIDING = {"hockey": {"LPSI"}}
 
 
-def of_subjects(take):
-    """The take with subjects apart from their labels again."""
+def split_subjects(take):
+    """The take with the subjects separated from its labels."""
     split = [label.rpartition(":") for label in take.labels]
     return replace(
         take,
@@ -63,22 +70,23 @@ def of_subjects(take):
 
 @pytest.fixture(scope="module", params=sorted(KNOWN))
 def case(request, recordings):
-    """A set of markers, its first take, and what the labels say of it."""
+    """A set of markers, the match of its first take, and the bodies of the match."""
     known = SETS[request.param](recordings)
     take = known.takes[0]
     if not any(take.subjects):
-        take = of_subjects(take)
-    match = recognised(take)
-    return request.param, known, match, bodies_of_labels(take, match)
+        take = split_subjects(take)
+    match = recognise_marker_set(take)
+    return request.param, known, match, bodies_from_labels(take, match)
 
 
 def true_names(known, bodies):
     """How far the bodies agree with the true ones, and which each of them is."""
-    mine = np.flatnonzero(bodies.marker_body >= 0)
-    cut = replace(known, allowed=tuple(known.allowed[i] for i in mine))
-    found = bodies.marker_body[mine]
-    score, labels = tolerant(cut, found)
-    return score, {bodies.names[f]: name for f, name in matched(found, labels).items()}
+    used = np.flatnonzero(bodies.marker_body >= 0)
+    cut = replace(known, allowed=tuple(known.allowed[i] for i in used))
+    found = bodies.marker_body[used]
+    score, labels = tolerant_score(cut, found)
+    true = match_bodies(found, labels)
+    return score, {bodies.names[body]: name for body, name in true.items()}
 
 
 def test_bodies_are_the_true_ones(case):
@@ -87,8 +95,8 @@ def test_bodies_are_the_true_ones(case):
     score, true = true_names(known, bodies)
     assert score == 1.0
     assert set(true) == set(bodies.names)
-    for marker, on in enumerate(bodies.shared):
-        names = {true[bodies.names[body]] for body in np.flatnonzero(on)}
+    for marker, members in enumerate(bodies.shared):
+        names = {true[bodies.names[body]] for body in np.flatnonzero(members)}
         assert names <= set(known.allowed[marker])
 
 
@@ -96,14 +104,14 @@ def test_the_tree_is_the_true_one(case):
     _, known, match, bodies = case
     _, true = true_names(known, bodies)
     edges = {frozenset((true[a], true[b])) for a, b in match.parents.items()}
-    worn = {true[body] for body in match.members}  # A stick is a thing of its own.
-    assert edges == contracted(known.edges, worn)
+    present = {true[body] for body in match.members}  # Without the stick, a prop.
+    assert edges == contract_edges(known.edges, present)
 
 
-def test_right_labels_raise_no_alarm(case):
+def test_right_labels_are_trusted(case):
     name, _, match, bodies = case
     assert match.trusted
-    doubted = {bodies.take.labels[i] for i in match.doubts}
+    doubted = {bodies.take.labels[i] for i in match.label_probability}
     jumping = JUMPING.get(name, set())
     assert jumping <= doubted <= jumping | SLIDING.get(name, set())
     assert not any(f.code == "labels-swapped" for f in match.findings)
@@ -111,20 +119,21 @@ def test_right_labels_raise_no_alarm(case):
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_other_markers_are_of_no_set(name, recordings):
-    assert all(recognised(take) is None for take in SETS[name](recordings).takes)
+    assert all(
+        recognise_marker_set(take) is None for take in SETS[name](recordings).takes
+    )
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_whole_files(file, recordings):
     take = marey.read(recordings / file)
-    match = recognised(take)
+    match = recognise_marker_set(take)
     if FILES[file] is None:
         assert match is None
         return
     name, n_bodies, n_markers = FILES[file]
     assert (match.name, len(match.members)) == (name, n_bodies)
-    used = {i for mine in match.members.values() for i in mine}
-    assert len(used) == n_markers
+    assert len(match.used) == n_markers
     assert match.trusted
     assert [f.code for f in match.findings] == ["labels-recognised"]
 
@@ -140,23 +149,23 @@ def test_the_rat_is_of_no_set(recordings):
         points=1e-3 * points.transpose(0, 2, 1).astype(float),
         labels=tuple(str(np.ravel(name)[0]) for name in names),
     )
-    assert recognised(take) is None
+    assert recognise_marker_set(take) is None
 
 
-# --- labels that lie ------------------------------------------------------------------
+# --- wrong labels ---------------------------------------------------------------------
 
 SWAPPED = ["cmu 01_01", "cmu 07_01", "cmu 16_07", "hdm05 dg", "plug-in gait"]
 
 
 @pytest.mark.parametrize("name", SWAPPED)
-def test_nearly_all_swaps_of_two_labels_are_named(name, recordings):
-    """Whole takes with two labels of different bodies exchanged, drawn at random."""
+def test_nearly_all_swaps_of_two_labels_are_reported(name, recordings):
+    """Whole takes with two labels of different bodies swapped, drawn at random."""
     take = SETS[name](recordings).takes[0]
-    right = recognised(take)
+    right = recognise_marker_set(take)
     together = {
         frozenset(pair)
-        for mine in right.members.values()
-        for pair in itertools.combinations(mine, 2)
+        for markers in right.members.values()
+        for pair in itertools.combinations(markers, 2)
     }
     pairs = [
         pair
@@ -164,34 +173,34 @@ def test_nearly_all_swaps_of_two_labels_are_named(name, recordings):
         if frozenset(pair) not in together
     ]
     drawn = np.random.default_rng(0).permutation(len(pairs))[:40]
-    named = 0
+    n_reported = 0
     for one, other in (pairs[i] for i in drawn):
         points = take.points.copy()
         points[:, [one, other]] = points[:, [other, one]]
-        match = recognised(replace(take, points=points))
+        match = recognise_marker_set(replace(take, points=points))
         swaps = [f for f in match.findings if f.code == "labels-swapped"]
         full = {take.full_labels[one], take.full_labels[other]}
-        named += [set(f.subject.split(", ")) for f in swaps] == [full]
-    assert named >= 0.97 * len(drawn)
+        n_reported += [set(f.subject.split(", ")) for f in swaps] == [full]
+    assert n_reported >= 0.97 * len(drawn)
 
 
-DISORDERED = [*SWAPPED, "gatech", "opencap walk", "hamner run"]
+SHUFFLED = [*SWAPPED, "gatech", "opencap walk", "hamner run"]
 
 
-@pytest.mark.parametrize("name", DISORDERED)
-def test_labels_in_disorder_are_not_believed(name, recordings):
+@pytest.mark.parametrize("name", SHUFFLED)
+def test_shuffled_labels_are_ignored(name, recordings):
     take = SETS[name](recordings).takes[0]
     order = np.random.default_rng(1).permutation(len(take.labels))
-    match = recognised(replace(take, points=take.points[:, order]))
+    match = recognise_marker_set(replace(take, points=take.points[:, order]))
     assert not match.trusted
 
 
-@pytest.mark.parametrize("name", DISORDERED)
-def test_labels_moved_up_by_one_do_not_pass_in_silence(name, recordings):
-    """Most neighbours in a file are on one body, so most markers still have mates."""
+@pytest.mark.parametrize("name", SHUFFLED)
+def test_labels_moved_up_by_one_are_reported(name, recordings):
+    """Most neighbours in a file are on one body, so most labels still agree."""
     take = SETS[name](recordings).takes[0]
-    match = recognised(replace(take, points=np.roll(take.points, 1, axis=1)))
-    assert len(match.doubts) >= 3
+    match = recognise_marker_set(replace(take, points=np.roll(take.points, 1, axis=1)))
+    assert len(match.label_probability) >= 3
     assert any(finding.severity == "warning" for finding in match.findings)
 
 

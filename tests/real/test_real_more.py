@@ -1,4 +1,4 @@
-"""TRB, HTR, MVNX and VSK recordings: stated facts and what bodies cannot do."""
+"""TRB, HTR, MVNX and VSK recordings: stated facts, and limits of human bodies."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import marey
 from marey.io.formats import trb, vsk
 
-# A joint of the BVH by the segment of the MVNX that it turns.
+# Joint of the BVH for each segment of the MVNX.
 BVH_JOINTS = {
     "Pelvis": "Hips",
     "L5": "Chest",
@@ -35,10 +35,10 @@ def codes(findings):
     return [finding.code for finding in findings]
 
 
-def spread(points, a, b):
+def distance_mean_sd(points, a, b):
     """Mean and standard deviation of a distance over time."""
-    away = np.linalg.norm(points[:, a] - points[:, b], axis=-1)
-    return np.nanmean(away), np.nanstd(away)
+    distance = np.linalg.norm(points[:, a] - points[:, b], axis=-1)
+    return np.nanmean(distance), np.nanstd(distance)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_helen_hayes_markers(name, frames, seen, recordings):
 
 
 @pytest.mark.parametrize("name", ["HHMotion", "HHStatic"])
-def test_helen_hayes_markers_sit_on_a_person(name, recordings):
+def test_helen_hayes_markers_are_on_a_person(name, recordings):
     take = marey.read(recordings / "formats_trc" / f"{name}.trb")
     number = {label: i for i, label in enumerate(take.labels)}
     height = take.points[..., 2]
@@ -72,7 +72,7 @@ def test_helen_hayes_markers_sit_on_a_person(name, recordings):
     heights = [np.nanmean(height[:, number[label]]) for label in order]
     assert heights == sorted(heights, reverse=True)
     for pair in [("Top.Head", "Front.Head"), ("R.ASIS", "L.ASIS")]:
-        mean, sd = spread(take.points, *(number[label] for label in pair))
+        mean, sd = distance_mean_sd(take.points, *(number[label] for label in pair))
         assert 0.1 < mean < 0.3
         assert sd < 0.002
     # A step of one frame is short.
@@ -127,7 +127,7 @@ def test_a_body_of_inertial_sensors(xsens):
     )
 
 
-def test_the_bones_of_inertial_sensors_hold_together(xsens):
+def test_the_bones_of_inertial_sensors_are_joined(xsens):
     take, motion = (
         read(xsens / "test_mocap.mvnx") for read in (marey.read, marey.read_motion)
     )
@@ -151,22 +151,20 @@ def test_mvnx_and_bvh_of_one_take_agree(xsens):
     bvh = marey.read_motion(xsens / "test_mocap.bvh", unit="cm")
     assert bvh.n_frames == mvnx.n_frames == 112
     assert bvh.rate == pytest.approx(60.0, rel=1e-4)
-    ours = [mvnx.skeleton.index(name) for name in BVH_JOINTS]
-    theirs = [bvh.skeleton.index(name) for name in BVH_JOINTS.values()]
+    mvnx_joints = [mvnx.skeleton.index(name) for name in BVH_JOINTS]
+    bvh_joints = [bvh.skeleton.index(name) for name in BVH_JOINTS.values()]
     # MVN faces along X in the one file and along Z, which becomes -Y, in the other.
-    turn = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    R = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     np.testing.assert_allclose(
-        mvnx.skeleton.offset[ours][1:] @ turn.T,
-        bvh.skeleton.offset[theirs][1:],
+        mvnx.skeleton.offset[mvnx_joints][1:] @ R.T,
+        bvh.skeleton.offset[bvh_joints][1:],
         atol=2e-6,
     )
     # The BVH has a T-pose in place of the first frame.
-    a, b = mvnx.T_world_joint()[1:, ours], bvh.T_world_joint()[1:, theirs]
-    np.testing.assert_allclose(a[:, 0, :3, 3] @ turn.T, b[:, 0, :3, 3], atol=2e-6)
-    np.testing.assert_allclose(
-        turn @ a[..., :3, :3] @ turn.T, b[..., :3, :3], atol=1e-4
-    )
-    np.testing.assert_allclose(a[..., :3, 3] @ turn.T, b[..., :3, 3], atol=1e-4)
+    a, b = mvnx.T_world_joint()[1:, mvnx_joints], bvh.T_world_joint()[1:, bvh_joints]
+    np.testing.assert_allclose(a[:, 0, :3, 3] @ R.T, b[:, 0, :3, 3], atol=2e-6)
+    np.testing.assert_allclose(R @ a[..., :3, :3] @ R.T, b[..., :3, :3], atol=1e-4)
+    np.testing.assert_allclose(a[..., :3, 3] @ R.T, b[..., :3, 3], atol=1e-4)
 
 
 def test_a_vicon_subject(recordings):
@@ -185,9 +183,9 @@ def test_a_vicon_subject(recordings):
 def test_a_vicon_subject_stands_upright_with_its_markers_on_it(recordings):
     skeleton = marey.read_skeleton(recordings / "gatech_vsk" / "Nick01.vsk")
     rest = skeleton.rest()
-    place = dict(zip(skeleton.names, rest[:, :3, 3], strict=True))
-    assert place["Head_End"][2] > 0.7
-    assert place["L_Toe_End"][2] < -0.8
+    position = dict(zip(skeleton.names, rest[:, :3, 3], strict=True))
+    assert position["Head_End"][2] > 0.7
+    assert position["L_Toe_End"][2] < -0.8
     world = rest[skeleton.marker_joint, :3, 3] + skeleton.marker_offset
     for label, where in zip(skeleton.marker_labels, world, strict=True):
         if label[0] in "LR":
@@ -209,5 +207,5 @@ def test_the_markers_of_a_subject_are_those_of_its_take(recordings):
         i, j = (skeleton.marker_labels.index(label) for label in (a, b))
         assert skeleton.marker_joint[i] == skeleton.marker_joint[j]
         wanted = np.linalg.norm(skeleton.marker_offset[i] - skeleton.marker_offset[j])
-        mean, _ = spread(take.points, number[a], number[b])
+        mean, _ = distance_mean_sd(take.points, number[a], number[b])
         assert mean == pytest.approx(wanted, abs=0.03), (a, b)

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from real import called, optical
+from real import expected_names, optical
 
 from marey import fit_joints, infer_tree
-from marey.pipeline.tree_choice import likelier
-from marey.rig import renamed
+from marey.pipeline.tree_choice import prefer_nameable_tree
+from marey.rig import name_bodies
 from marey.segmentation import segment
-from marey.segmentation.body_poses import assembled
+from marey.segmentation.body_poses import make_bodies
+from marey.segmentation.methods.overlap import default_names
 
 FULL_BODY = [
     name
@@ -52,11 +53,11 @@ LEAST = {
 
 @pytest.fixture(scope="module")
 def solved(recordings):
-    """Every set with the bodies and tree found in it, and the tree of its own."""
-    return {name: Solved(make(recordings)) for name, make in optical.SETS.items()}
+    """Every set with the bodies and the tree found in it."""
+    return {name: SolvedSet(make(recordings)) for name, make in optical.SETS.items()}
 
 
-class Solved:
+class SolvedSet:
     def __init__(self, known):
         self.known = known
         found = segment(known.takes, method="overlap")
@@ -64,17 +65,14 @@ class Solved:
         owner = self.bodies.marker_body
         self.labels = np.where(owner >= 0, owner, owner.max() + 1)
         self.strict = optical.adjusted_rand(known.strict, self.labels)
-        self.tolerant, self.truth = optical.tolerant(known, self.labels)
-        self.match = optical.matched(self.labels.tolist(), self.truth)
-        self.possible = optical.contracted(known.edges, set(self.match.values()))
+        self.tolerant, self.truth = optical.tolerant_score(known, self.labels)
+        self.match = optical.match_bodies(self.labels.tolist(), self.truth)
+        self.possible = optical.contract_edges(known.edges, set(self.match.values()))
         joints = fit_joints(found)
-        nameless = replace(
-            self.bodies,
-            names=tuple(f"body{i + 1}" for i in range(len(self.bodies.names))),
-        )
-        self.tree = likelier(nameless, joints, infer_tree(joints))
+        nameless = replace(self.bodies, names=default_names(len(self.bodies.names)))
+        self.tree = prefer_nameable_tree(nameless, joints, infer_tree(joints))
         self.right = self.edges(self.tree) & self.possible
-        self.names = renamed(nameless, joints, self.tree)[0].names
+        self.names = name_bodies(nameless, joints, self.tree)[0].names
 
     def edges(self, tree):
         """The tree's edges between bodies that are a true body each."""
@@ -85,11 +83,11 @@ class Solved:
             if a in self.match and b in self.match
         }
 
-    def shrunk(self):
-        """The tree's edges when pieces that are no true body go with a neighbour.
+    def contracted_edges(self):
+        """The tree's edges when pieces that are no true body join a neighbour.
 
-        A collar bone, or half of a pelvis by itself, does not make the joints beside it
-        wrong. A piece goes with the neighbour that its markers may belong to.
+        A separate collar bone, or half of a pelvis, does not make the joints beside it
+        wrong. A piece joins the neighbour that its markers may belong to.
         """
         anatomy = {body for edge in self.known.edges for body in edge}
         edges = {
@@ -97,19 +95,20 @@ class Solved:
         }
         pieces = {b for edge in edges for b in edge if self.match.get(b) not in anatomy}
         for piece in sorted(pieces):
-            near = sorted(
+            neighbours = sorted(
                 {b for edge in edges if piece in edge for b in edge} - {piece}
             )
-            mine = np.flatnonzero(self.labels == piece)
-            kin = {body for m in mine for body in self.known.allowed[m]}
-            into = next(
-                (b for b in near if self.match.get(b) in kin), min(near, default=-1)
+            markers = np.flatnonzero(self.labels == piece)
+            allowed = {body for m in markers for body in self.known.allowed[m]}
+            target = next(
+                (b for b in neighbours if self.match.get(b) in allowed),
+                min(neighbours, default=-1),
             )
             edges = {edge for edge in edges if piece not in edge}
-            edges |= {frozenset((into, other)) for other in near if other != into}
+            edges |= {frozenset((target, b)) for b in neighbours if b != target}
         return {frozenset(self.match[b] for b in edge) for edge in edges}
 
-    def merged(self):
+    def merged_pairs(self):
         """Pairs of true bodies that one found body holds most of both of."""
         truth = np.array(self.truth)
         pairs = set()
@@ -135,12 +134,12 @@ def test_bodies_of_all_recordings(solved):
 
 def test_bodies_that_are_no_neighbours_are_not_merged(solved):
     """One at most, over all recordings of whole bodies."""
-    strange = [
+    wrong = [
         (name, sorted(pair))
         for name in FULL_BODY
-        for pair in solved[name].merged() - solved[name].known.edges
+        for pair in solved[name].merged_pairs() - solved[name].known.edges
     ]
-    assert len(strange) <= 1, strange
+    assert len(wrong) <= 1, wrong
 
 
 def test_trees_of_the_bodies_found(solved):
@@ -149,10 +148,10 @@ def test_trees_of_the_bodies_found(solved):
     assert right / possible >= 0.91, f"{right} of {possible}"
 
 
-def test_trees_of_the_bodies_found_when_pieces_go_with_their_neighbours(solved):
+def test_trees_of_the_bodies_found_when_pieces_join_their_neighbours(solved):
     right, possible = 0, 0
     for one in solved.values():
-        right += len(one.shrunk() & one.possible)
+        right += len(one.contracted_edges() & one.possible)
         possible += len(one.possible)
     assert right / possible >= 0.95, f"{right} of {possible}"
 
@@ -160,46 +159,47 @@ def test_trees_of_the_bodies_found_when_pieces_go_with_their_neighbours(solved):
 def test_names_of_the_bodies_found(solved):
     """A wrong name is worse than none."""
     rows = {
-        name: called.scored(
+        name: expected_names.count_names(
             solved[name].known,
             solved[name].names,
             solved[name].bodies.marker_body,
             solved[name].match,
         )
-        for name in called.PEOPLE
+        for name in expected_names.PEOPLE
     }
-    total = called.total(rows)
+    total = expected_names.total(rows)
     assert total["right"] >= 0.88 * sum(total.values()), rows
     assert total["wrong"] <= 0.03 * sum(total.values()), rows
 
 
 def test_trees_and_names_of_the_true_bodies(recordings):
-    right, wanted, rows = 0, 0, {}
+    n_right, n_edges, rows = 0, 0, {}
     for name, make in optical.SETS.items():
         known = make(recordings)
         names = sorted(set(known.strict))
         owner = np.array([names.index(name) for name in known.strict])
         members = np.arange(len(names))[:, None] == owner
-        bodies = [assembled(take, names, members, owner) for take in known.takes]
+        bodies = [make_bodies(take, names, members, owner) for take in known.takes]
         joints = fit_joints(bodies)
-        nameless = tuple(f"body{i + 1}" for i in range(len(names)))
-        own = replace(bodies[0], names=nameless)
-        tree = likelier(own, joints, infer_tree(joints))
-        given = renamed(own, joints, tree)[0].names
-        if name in called.PEOPLE:
-            rows[name] = called.scored(known, given, owner, dict(enumerate(names)))
+        nameless = replace(bodies[0], names=default_names(len(names)))
+        tree = prefer_nameable_tree(nameless, joints, infer_tree(joints))
+        given = name_bodies(nameless, joints, tree)[0].names
+        if name in expected_names.PEOPLE:
+            rows[name] = expected_names.count_names(
+                known, given, owner, dict(enumerate(names))
+            )
         edges = {
             frozenset((names[i], names[p])) for i, p in enumerate(tree.parent) if p >= 0
         }
-        right += len(edges & known.edges)
-        wanted += len(known.edges)
-    assert right / wanted >= 0.97, f"{right} of {wanted}"
-    total = called.total(rows)
+        n_right += len(edges & known.edges)
+        n_edges += len(known.edges)
+    assert n_right / n_edges >= 0.97, f"{n_right} of {n_edges}"
+    total = expected_names.total(rows)
     assert total["right"] >= 0.96 * sum(total.values()), rows
     assert total["wrong"] == 0, rows
 
 
-def test_edges_called_good_are_right(solved):
+def test_edges_of_large_margin_are_right(solved):
     """Edges between bodies that were found right, by the margin of their choice."""
     good, unsure = [], []
     for one in solved.values():

@@ -1,4 +1,4 @@
-"""Motive and Qualisys exports: the facts that came with the recordings."""
+"""Motive and Qualisys exports: facts published with the recordings."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def marker(take, name):
     return take.points[:, take.labels.index(name)]
 
 
-def gap(a, b):
+def distance_between(a, b):
     """Distance of two points in every frame."""
     return np.linalg.norm(a - b, axis=-1)
 
@@ -47,14 +47,14 @@ def test_the_facts_of_the_rigid_body(rigid_body):
 
 
 def test_the_rigid_body_is_rigid_and_lies_flat(rigid_body):
-    places = np.stack([marker(rigid_body, f"Marker{k}") for k in (1, 2, 3)], axis=1)
+    positions = np.stack([marker(rigid_body, f"Marker{k}") for k in (1, 2, 3)], axis=1)
     for (a, b), length in {(0, 1): 0.200, (1, 2): 0.250, (2, 0): 0.150}.items():
-        distance = gap(places[:, a], places[:, b])
+        distance = distance_between(positions[:, a], positions[:, b])
         assert distance == pytest.approx(length, abs=1e-3)
         assert np.ptp(distance) < 1e-4
     # The square lies on the floor with its markers 19 mm up.
-    np.testing.assert_allclose(places[..., 2], 0.0192, atol=1e-4)
-    in_body = apply(inverse(rigid_body.T_world_sensor), places)
+    np.testing.assert_allclose(positions[..., 2], 0.0192, atol=1e-4)
+    in_body = apply(inverse(rigid_body.T_world_sensor), positions)
     assert in_body.std(axis=0).max() < 2e-5
     assert np.abs(in_body.mean(axis=(0, 1))).max() < 6e-3
 
@@ -83,28 +83,39 @@ def test_the_facts_of_the_skeleton(skeleton):
     assert source.findings[0].message == "frames declared 17263, present 32"
 
 
-def test_bones_keep_their_place_in_their_parents(skeleton):
+def test_bones_keep_their_position_in_their_parents(skeleton):
     parents = skeleton.source.parameters["Parents"]
     assert len(parents) == 50
     for child, parent in parents.items():
         joint = bone(skeleton, child)[:, :3, 3]
         in_parent = apply(inverse(bone(skeleton, parent)), joint)
         assert in_parent.std(axis=0).max() < 1e-4, child
-    thigh = gap(*(bone(skeleton, n)[:, :3, 3] for n in ("LThigh", "LShin")))
+    thigh = distance_between(
+        *(bone(skeleton, n)[:, :3, 3] for n in ("LThigh", "LShin"))
+    )
     assert 0.3 < thigh.mean() < 0.6
 
 
-def test_the_figure_stands_upright_with_its_left_on_the_left(skeleton):
-    place = {n: bone(skeleton, n)[:, :3, 3].mean(axis=0) for n in skeleton.sensor_names}
-    assert 1.3 < place["Head"][2] - place["LFoot"][2] < 1.6
-    assert place["Head"][2] > place["Chest"][2] > place["763"][2] > place["LShin"][2]
-    assert 0.0 < place["RToe"][2] < place["RFoot"][2] < 0.2
-    ahead = place["LToe"] - place["LFoot"] + place["RToe"] - place["RFoot"]
-    left = place["LThigh"] - place["RThigh"]
-    assert np.cross(ahead, left)[2] > 0.0
+def test_the_skeleton_stands_upright_with_its_left_on_the_left(skeleton):
+    position = {
+        n: bone(skeleton, n)[:, :3, 3].mean(axis=0) for n in skeleton.sensor_names
+    }
+    assert 1.3 < position["Head"][2] - position["LFoot"][2] < 1.6
+    assert (
+        position["Head"][2]
+        > position["Chest"][2]
+        > position["763"][2]
+        > position["LShin"][2]
+    )
+    assert 0.0 < position["RToe"][2] < position["RFoot"][2] < 0.2
+    forward = (
+        position["LToe"] - position["LFoot"] + position["RToe"] - position["RFoot"]
+    )
+    left = position["LThigh"] - position["RThigh"]
+    assert np.cross(forward, left)[2] > 0.0
 
 
-def test_markers_ride_on_their_bones(skeleton):
+def test_markers_move_with_their_bones(skeleton):
     for name in ("HeadTop", "HeadLeft", "HeadRight", "HeadFront"):
         on_head = apply(inverse(bone(skeleton, "Head")), marker(skeleton, name))
         assert on_head.std(axis=0).max() < 1e-3
@@ -120,7 +131,7 @@ def test_solved_markers_repeat_or_replace_the_measured_ones(recordings, rigid_bo
     every = marey.read(recordings / RIGID_BODY, computed=True)
     for k in (1, 2, 3):
         solved = marker(every, f"Rigid Body 1_{k}")
-        distance = gap(solved, marker(rigid_body, f"Marker{k}"))
+        distance = distance_between(solved, marker(rigid_body, f"Marker{k}"))
         assert 0.0 < distance.max() < 1e-3
 
 
@@ -149,13 +160,15 @@ def test_the_facts_of_the_hand(hand):
 
 def test_the_hand_is_as_large_as_a_hand(hand):
     for finger in ("thumb", "index", "middle", "ring", "little"):
-        length = gap(marker(hand, f"{finger}_tip"), marker(hand, f"{finger}_middle"))
+        length = distance_between(
+            marker(hand, f"{finger}_tip"), marker(hand, f"{finger}_middle")
+        )
         assert np.nanmin(length) > 0.02
         assert np.nanmax(length) < 0.08
     back = [marker(hand, f"hand_{side}") for side in ("top", "left", "right")]
     for a, b in ((0, 1), (1, 2), (2, 0)):
-        assert gap(back[a], back[b]).std() < 2e-4
-        assert 0.03 < gap(back[a], back[b]).mean() < 0.06
+        assert distance_between(back[a], back[b]).std() < 2e-4
+        assert 0.03 < distance_between(back[a], back[b]).mean() < 0.06
 
 
 def test_the_shoulder_is_above_the_elbow_and_all_above_the_floor(hand):

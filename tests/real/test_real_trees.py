@@ -1,4 +1,4 @@
-"""Trees of real 6-DoF recordings: one table of what is found, and of what cannot be.
+"""Trees of real 6-DoF recordings, compared with reference trees.
 
 A reference tree comes from the file itself where it states one (the joints of an MVNX,
 the parents of Motive's bones), else from anatomy, as the names of the bodies give it.
@@ -15,15 +15,15 @@ import marey
 from marey.joints import fit_joints
 from marey.numerics import geometry
 from marey.segmentation import segment
-from marey.topology import infer_tree, named_tree
+from marey.topology import infer_tree, tree_from_parents
 
 
-def edges(words):
-    return {frozenset(edge.split()) for edge in words.split(", ")}
+def edges(text):
+    return {frozenset(edge.split()) for edge in text.split(", ")}
 
 
-def both_sides(words):
-    return ", ".join(words.format(side=side) for side in "lr")
+def both_sides(text):
+    return ", ".join(text.format(side=side) for side in "lr")
 
 
 ART = edges(
@@ -93,27 +93,27 @@ def read_hinge(folder):
 
 @dataclass(frozen=True)
 class Case:
-    """A recording and what is found in it."""
+    """A recording and the expected result."""
 
     read: object
     bodies: int
     edges: int
-    """In the reference."""
+    """Number of edges in the reference tree."""
 
     right: int
     wrong: int = 0
-    apart: tuple[str, ...] = ()
-    """Bodies that hang on nothing and that nothing hangs on."""
+    unattached: tuple[str, ...] = ()
+    """Bodies without any joint."""
 
     bones: dict = field(default_factory=dict)
-    """Length in metres from the joint with one body to that with another, by
-    (body, one, another)."""
+    """Distance in metres between the joints with parent and child, by (body, parent,
+    child)."""
 
     one_axis: bool = False
-    """Whether every joint turns about one axis, as the rig is known to be built."""
+    """Whether every joint of the rig is known to be a hinge."""
 
-    why: str = ""
-    """Why not all of the tree can be had from the motion."""
+    reason: str = ""
+    """Why the motion does not determine the whole tree."""
 
 
 CASES = {
@@ -164,13 +164,13 @@ CASES = {
     "Theia": Case(
         read_theia,
         *(21, 19, 16, 3),
-        apart=("worldbody",),
+        unattached=("worldbody",),
         bones={
             ("l_thigh", "pelvis", "l_shank"): 0.418,
             ("r_thigh", "pelvis", "r_shank"): 0.420,
             ("r_uarm", "r_clavicle", "r_larm"): 0.293,
         },
-        why="torso, neck and both clavicles turn about one common point, so that any "
+        reason="torso, neck and both clavicles rotate about one common point, so any "
         "of them may be the one that the others, and the pelvis, are joined to",
     ),
     "Xsens": Case(
@@ -180,14 +180,14 @@ CASES = {
             ("LeftUpperArm", "LeftShoulder", "LeftForeArm"): 0.264,
             ("LeftForeArm", "LeftUpperArm", "LeftHand"): 0.218,
         },
-        why="the legs move as one stiff piece in these two seconds, and the shoulders "
+        reason="the legs move as one stiff piece in these two seconds; the shoulders "
         "are no fixed points of T8 in this solution",
     ),
 }
 
 
 @cache
-def solved(name, folder):
+def fit_tree(name, folder):
     """Bodies, reference, joints and tree of a recording."""
     bodies, reference = CASES[name].read(folder)
     joints = fit_joints(bodies)
@@ -207,30 +207,30 @@ def row_of(joints, one, other):
     return int(np.flatnonzero((joints.pair == sorted((one, other))).all(axis=1))[0])
 
 
-def center_in(joints, body, other):
+def center_in_body(joints, body, other):
     row = row_of(joints, body, other)
-    first = joints.pair[row, 0] == body
-    return joints.center_a[row] if first else joints.center_b[row]
+    is_first = joints.pair[row, 0] == body
+    return joints.center_a[row] if is_first else joints.center_b[row]
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_tree_is_the_reference_as_far_as_the_motion_tells(name, recordings):
+def test_the_tree_is_the_reference_as_far_as_the_motion_determines_it(name, recordings):
     case = CASES[name]
-    bodies, reference, _, tree = solved(name, recordings)
+    bodies, reference, _, tree = fit_tree(name, recordings)
     assert (len(bodies.names), len(reference)) == (case.bodies, case.edges)
     found = found_edges(bodies, tree)
     right, wrong = set(found) & reference, set(found) - reference
-    assert (len(right), len(wrong)) == (case.right, case.wrong), case.why
-    alone = [n for n in bodies.names if not any(n in edge for edge in found)]
-    assert tuple(alone) == case.apart
-    assert len(tree.roots) == 1 + len(case.apart)
-    # A joint too many in a solved skeleton would be one that the tree explains.
+    assert (len(right), len(wrong)) == (case.right, case.wrong), case.reason
+    unattached = [n for n in bodies.names if not any(n in edge for edge in found)]
+    assert tuple(unattached) == case.unattached
+    assert len(tree.roots) == 1 + len(case.unattached)
+    # Solved skeletons have no closed loops.
     assert tree.loops == ()
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_wrong_edges_are_doubtful(name, recordings):
-    bodies, reference, _, tree = solved(name, recordings)
+def test_wrong_edges_have_small_margins(name, recordings):
+    bodies, reference, _, tree = fit_tree(name, recordings)
     wrong = [
         margin
         for edge, margin in found_edges(bodies, tree).items()
@@ -239,43 +239,43 @@ def test_wrong_edges_are_doubtful(name, recordings):
     assert max(wrong, default=0.0) < 0.6
 
 
-def test_clear_edges_are_right(recordings):
-    """Over all recordings; what lies between 0.3 and 1 is too little to tell."""
-    margins, rights = [], []
+def test_edges_with_large_margins_are_right(recordings):
+    """Over all recordings; too few margins are between 0.3 and 1 to test these."""
+    margins, is_true = [], []
     for name in CASES:
-        bodies, reference, _, tree = solved(name, recordings)
+        bodies, reference, _, tree = fit_tree(name, recordings)
         for edge, margin in found_edges(bodies, tree).items():
             margins.append(margin)
-            rights.append(edge in reference)
-    margins, rights = np.array(margins), np.array(rights)
-    assert rights[margins > 1.0].all()
-    assert rights[margins > 0.3].mean() > 0.95
+            is_true.append(edge in reference)
+    margins, is_true = np.array(margins), np.array(is_true)
+    assert is_true[margins > 1.0].all()
+    assert is_true[margins > 0.3].mean() > 0.95
     assert (margins > 1.0).mean() > 0.3
 
 
 @pytest.mark.parametrize("name", [n for n, case in CASES.items() if case.bones])
-def test_bones_have_their_lengths(name, recordings):
-    bodies, _, joints, _ = solved(name, recordings)
-    for (body, one, other), length in CASES[name].bones.items():
-        i, up, down = (bodies.names.index(n) for n in (body, one, other))
-        ends = center_in(joints, i, up), center_in(joints, i, down)
+def test_bone_lengths_are_those_of_the_rig(name, recordings):
+    bodies, _, joints, _ = fit_tree(name, recordings)
+    for (body, *ends), length in CASES[name].bones.items():
+        i, parent, child = (bodies.names.index(n) for n in (body, *ends))
+        ends = center_in_body(joints, i, parent), center_in_body(joints, i, child)
         found = np.linalg.norm(ends[0] - ends[1])
         assert found == pytest.approx(length, abs=1e-3), body
 
 
 @pytest.mark.parametrize("name", [n for n, case in CASES.items() if case.one_axis])
-def test_joints_of_one_axis_show_it(name, recordings):
-    """The motion excites two directions alike and leaves the third, the axis."""
-    _, _, joints, tree = solved(name, recordings)
+def test_hinges_leave_one_direction_without_motion(name, recordings):
+    """The motion excites two directions equally, and not the axis."""
+    _, _, joints, tree = fit_tree(name, recordings)
     least, second, third = joints.spread[tree.edge[tree.edge >= 0], :3].T
     assert (least < 0.1 * second).all()
     assert (third < 1.02 * second).all()
 
 
-def test_the_thighs_of_theia_hang_from_the_pelvis_and_the_rest_from_one_point(
+def test_the_tree_of_theia_is_right_up_to_the_bodies_that_meet_in_one_point(
     recordings,
 ):
-    bodies, reference, _, tree = solved("Theia", recordings)
+    bodies, reference, _, tree = fit_tree("Theia", recordings)
     meeting = {"torso", "neck", "l_clavicle", "r_clavicle"}
 
     def merged(pairs):
@@ -287,22 +287,23 @@ def test_the_thighs_of_theia_hang_from_the_pelvis_and_the_rest_from_one_point(
     assert all(abs(m) < 0.1 for edge, m in found.items() if edge <= meeting)
 
 
-def test_the_axis_of_the_hinge_rig_is_where_it_is_known_to_be(recordings):
-    _, _, joints, _ = solved("hinge", recordings)
+def test_the_axis_of_the_hinge_rig_is_the_measured_one(recordings):
+    _, _, joints, _ = fit_tree("hinge", recordings)
     axis, point = loaders.hinge_axis(recordings / "mech_hinge")
     axis = axis / np.linalg.norm(axis)
-    away = joints.center_a[0] - point
-    assert np.linalg.norm(away - (away @ axis) * axis) < 1e-3
+    offset = joints.center_a[0] - point
+    assert np.linalg.norm(offset - (offset @ axis) * axis) < 1e-3
     assert joints.residual[0] < 0.5e-3
 
 
 def test_joints_of_solved_skeletons_lie_in_the_origins_of_their_children(recordings):
-    """ART's software puts a segment's origin where it hangs."""
-    bodies, _, joints, tree = solved("ART", recordings)
+    """ART's software puts the origin of a segment into the joint with its parent."""
+    bodies, _, joints, tree = fit_tree("ART", recordings)
     for body in np.flatnonzero(tree.edge >= 0):
         parent = int(tree.parent[body])
-        places = [center_in(joints, x, y) for x, y in ((body, parent), (parent, body))]
-        assert min(np.linalg.norm(place) for place in places) < 1e-4
+        links = ((body, parent), (parent, body))
+        centers = [center_in_body(joints, *link) for link in links]
+        assert min(np.linalg.norm(center) for center in centers) < 1e-4
     T = bodies.T_world_body
     thigh, shank = (T[:, bodies.names.index(n)] for n in ("LULE", "LLLE"))
     length = np.linalg.norm(
@@ -312,8 +313,8 @@ def test_joints_of_solved_skeletons_lie_in_the_origins_of_their_children(recordi
 
 
 @pytest.mark.parametrize("name", ["ART", "Theia", "Xsens"])
-def test_segments_that_a_program_named_have_its_whole_tree(name, recordings):
-    """Where names tell, motion need not."""
-    bodies, reference, joints, _ = solved(name, recordings)
-    tree = named_tree(bodies.parents, bodies.names, joints)
+def test_names_of_segments_give_the_reference_tree(name, recordings):
+    """Where names determine the tree, the motion need not."""
+    bodies, reference, joints, _ = fit_tree(name, recordings)
+    tree = tree_from_parents(bodies.parents, bodies.names, joints)
     assert set(found_edges(bodies, tree)) == reference

@@ -1,43 +1,51 @@
-"""What people call joints, and what to do to show them."""
+"""Everyday names of the joints of a person, and an exercise that shows each."""
 
-SIDES = ("Left", "Right")
+from marey.anatomy import names as vrm
 
 JOINTS = {
-    ("Hips", "UpperLeg"): ("hip", "swing the leg forward, sideways and about itself"),
-    ("UpperLeg", "LowerLeg"): ("knee", "bend it"),
-    ("LowerLeg", "Foot"): ("ankle", "flex it"),
-    ("Foot", "Toes"): ("ball of the foot", "rise on the toes"),
-    ("Chest", "UpperArm"): ("shoulder", "circle the arm"),
-    ("Chest", "Shoulder"): ("collar bone", "shrug"),
-    ("Shoulder", "UpperArm"): ("shoulder", "circle the arm"),
-    ("UpperArm", "LowerArm"): ("elbow", "bend it"),
-    ("LowerArm", "Hand"): ("wrist", "flex it and wave"),
-    ("Hips", "Spine"): ("waist", "bend and twist the trunk"),
-    ("Hips", "Chest"): ("waist", "bend and twist the trunk"),
-    ("Spine", "Chest"): ("back", "bend and twist the trunk"),
-    ("Chest", "Neck"): ("neck", "nod and look around"),
-    ("Chest", "Head"): ("neck", "nod and look around"),
-    ("Neck", "Head"): ("neck", "nod and look around"),
+    (vrm.HIPS, vrm.UPPER_LEG): (
+        "hip",
+        "swing the leg forward, sideways and about itself",
+    ),
+    (vrm.UPPER_LEG, vrm.LOWER_LEG): ("knee", "bend it"),
+    (vrm.LOWER_LEG, vrm.FOOT): ("ankle", "flex it"),
+    (vrm.FOOT, vrm.TOES): ("ball of the foot", "rise on the toes"),
+    (vrm.CHEST, vrm.UPPER_ARM): ("shoulder", "circle the arm"),
+    (vrm.CHEST, vrm.SHOULDER): ("collar bone", "shrug"),
+    (vrm.SHOULDER, vrm.UPPER_ARM): ("shoulder", "circle the arm"),
+    (vrm.UPPER_ARM, vrm.LOWER_ARM): ("elbow", "bend it"),
+    (vrm.LOWER_ARM, vrm.HAND): ("wrist", "flex it and wave"),
+    (vrm.HIPS, vrm.SPINE): ("waist", "bend and twist the trunk"),
+    (vrm.HIPS, vrm.CHEST): ("waist", "bend and twist the trunk"),
+    (vrm.SPINE, vrm.CHEST): ("back", "bend and twist the trunk"),
+    (vrm.CHEST, vrm.NECK): ("neck", "nod and look around"),
+    (vrm.CHEST, vrm.HEAD): ("neck", "nod and look around"),
+    (vrm.NECK, vrm.HEAD): ("neck", "nod and look around"),
 }
-"""By the names of the two bodies without their side: the joint, and what to do."""
+"""Name of each joint and its exercise, by the two bodies without their sides."""
 
 
-def spoken(a: str, b: str) -> tuple[str, str] | None:
-    """Return what a joint between named bodies is called, and what would show it.
+def joint_name_and_exercise(a: str, b: str) -> tuple[str, str] | None:
+    """Return the everyday name of the joint of two bodies, and an exercise for it.
 
-    None for bodies that have no name of a person's.
+    For example "left knee" and "bend it". None for bodies that are not a person's.
+
+    Args:
+        a: Name of one body, with or without its subject.
+        b: Name of the other body.
     """
-    one, other = (name.rpartition(":")[2] for name in (a, b))
-    side = next((s for s in SIDES for n in (one, other) if n.startswith(s)), "")
-    near, far = _bare(one), _bare(other)
-    found = JOINTS.get((near, far)) or JOINTS.get((far, near))
-    if found is None:
+    bodies = vrm.without_subject(a), vrm.without_subject(b)
+    sides = [vrm.side_of(body) for body in bodies]
+    side = next((side for side in vrm.SIDES if side in sides), "")
+    first, second = (_without_side(body) for body in bodies)
+    entry = JOINTS.get((first, second)) or JOINTS.get((second, first))
+    if entry is None:
         return None
-    joint, motion = found
-    return f"{side.lower()} {joint}".strip(), motion
+    joint, exercise = entry
+    return f"{side.lower()} {joint}".strip(), exercise
 
 
-def _bare(name: str) -> str:
-    for side in SIDES:
-        name = name.removeprefix(side)
-    return "Chest" if name == "UpperChest" else name
+def _without_side(name: str) -> str:
+    """Return the name without its side; the upper chest is the chest here."""
+    part = vrm.without_side(name)
+    return vrm.CHEST if part == vrm.UPPER_CHEST else part

@@ -1,1 +1,1 @@
-"""Compiled kinematics of a tree of joints: tables, targets, limits, sparse factor."""
+"""Kinematic trees: tables, targets, forward kinematics, limits, sparse factor."""

@@ -1,93 +1,134 @@
-"""The normal equations of a tree, solved without fill, compiled; see `solve`."""
+r"""Tree-sparse factor of the normal equations of a kinematic tree, compiled.
+
+The Gauss-Newton Hessian :math:`H = J^T W J` of a kinematic tree couples an unknown only
+with its ancestors and its descendants. Eliminated from the leaves to the root,
+
+.. math:: H = L^T D L,
+
+the factor L has non-zeros only where H has them (no fill): the LTL factorisation of
+Featherstone, Rigid Body Dynamics Algorithms (2008), Sec. 6.5, here by blocks of one
+unknown (hinge) or three (ball joint, position of the root).
+
+Row r of `work.H` holds the entries of unknown r with its ancestors, in the order of
+`tree.ancestor_unknowns`, then with its own block. Rows of a descendant begin like the
+row of its ancestor, so that a row is subtracted from its beginning on, four entries at
+a time; entries beyond the diagonal are filled with meaningless numbers and never read.
+"""
 
 from typing import no_type_check
 
 from marey.numerics.jit import lean
 
-# An unknown that the targets leave open by more than about 30 rad, or 30 m, stays.
-SINGULAR = 1e-3
+MIN_INFORMATION = 1e-3
+"""Information added to every diagonal entry, in 1 / rad^2 or 1 / m^2.
+
+It keeps blocks invertible: an unknown that the targets determine no better than to
+about 30 rad or 30 m does not move. Higher slows poorly determined unknowns. Chosen by
+hand.
+"""
 
 
 @no_type_check
 @lean
-def solve(tree, work, prior, gated, damping):
-    """Turn the slope into the step: a tree-sparse factor, leaves first, without fill.
+def solve_normal_equations(tree, work, prior, gated, damping):
+    r"""Turn the gradient in `work.g` into the step; return the predicted decrease.
 
-    An unknown's row begins like those of all that it carries, so that rows are
-    subtracted from their beginnings on, in fours; what this leaves beyond the diagonal
-    is not read. A block that is eliminated leaves its inverse on the diagonal, for
-    `again`. Before a block is eliminated it holds what the targets know of it,
-    whatever the nodes it carries do. Where that is less than the prior knows, or always
-    if not `gated`, the prior joins.
+    Solves :math:`(H + P + \lambda D) x = g + P e` by the factor that the module
+    describes: P is the weight of the prior, e its residual, D the mean diagonal of each
+    block (Levenberg-Marquardt damping). An eliminated block leaves its inverse on the
+    diagonal and :math:`D^{-1} L` in its row, for `solve_with_factor`.
+
+    Before its elimination a block is the Schur complement over its descendants: the
+    information of the targets on the block, whatever its descendants do. The share of
+    the prior falls from 1 to 0 while that information grows from one to two times the
+    prior's, so that a well-determined joint is free of the prior.
+
+    Args:
+        tree: The kinematic tree.
+        work: Holds H and g; gets the step in `g`, `prior_share` and `information`.
+        prior: Information of the prior on each block, in 1 / m^2 and 1 / rad^2.
+        gated: Whether the share of the prior depends on the information; else it is 1.
+        damping: The factor :math:`\lambda`.
 
     Returns:
-        By how much the step lowers the cost if the cost is as curved as it looks.
+        The decrease of the cost if the quadratic model holds.
     """
-    g, H, A, way, before = work.flat, work.H, work.A, tree.way, tree.before
-    fall = 0.0
-    for b in range(len(before) - 1, -1, -1):
-        n, hinge = before[b], b > 0 and tree.hinge[b - 1]
-        known = _known(work.held[b], H, 3 * b, n, hinge, prior[b])
-        gate = min(max(2.0 - known / prior[b], 0.0), 1.0) if gated else 1.0
-        work.gate[b], work.known[b] = gate, known
-        weight = gate * prior[b]
+    g, H, A, ancestors = work.flat, work.H, work.A, tree.ancestor_unknowns
+    n_ancestors = tree.n_ancestor_unknowns
+    decrease = 0.0
+    for b in range(len(n_ancestors) - 1, -1, -1):
+        n, hinge = n_ancestors[b], b > 0 and tree.is_hinge[b - 1]
+        information = _least_information(work.is_fixed[b], H, 3 * b, n, hinge, prior[b])
+        share = min(max(2.0 - information / prior[b], 0.0), 1.0) if gated else 1.0
+        work.prior_share[b], work.information[b] = share, information
+        weight, residual = share * prior[b], work.prior_residual
         if hinge:
-            fall += _eliminate_hinge(H, g, A, work.pull, way, n, b, weight, damping)
+            decrease += _eliminate_hinge(
+                H, g, A, residual, ancestors, n, b, weight, damping
+            )
         else:
-            fall += _eliminate(H, g, A, work.pull, way, n, b, weight, damping)
-    _spread(tree, H, g)
-    return fall
+            decrease += _eliminate_ball(
+                H, g, A, residual, ancestors, n, b, weight, damping
+            )
+    _substitute(tree, H, g)
+    return decrease
 
 
 @no_type_check
 @lean
-def _spread(tree, H, g):
-    """Take from every unknown what those on the way to it have done, root first."""
-    way, before = tree.way, tree.before
-    for b in range(1, len(before)):
-        for k in range(1 if tree.hinge[b - 1] else 3):
+def _substitute(tree, H, g):
+    """Subtract the steps of its ancestors from every unknown, from the root outward."""
+    ancestors, n_ancestors = tree.ancestor_unknowns, tree.n_ancestor_unknowns
+    for b in range(1, len(n_ancestors)):
+        for k in range(1 if tree.is_hinge[b - 1] else 3):
             total = 0.0
-            for p in range(before[b]):
-                total += H[3 * b + k, p] * g[way[b, p]]
+            for p in range(n_ancestors[b]):
+                total += H[3 * b + k, p] * g[ancestors[b, p]]
             g[3 * b + k] -= total
 
 
 @no_type_check
 @lean
-def again(tree, work, g):
-    """Turn another slope into its step, by the factor that `solve` has left."""
-    H, way, before = work.H, tree.way, tree.before
-    for b in range(len(before) - 1, -1, -1):
-        n, r = before[b], 3 * b
-        if b > 0 and tree.hinge[b - 1]:
-            own = g[r]
+def solve_with_factor(tree, work, g):
+    """Turn another right-hand side g into its solution, by the factor in `work.H`.
+
+    `solve_normal_equations` has left the factor: one forward and one backward
+    substitution are enough.
+    """
+    H, ancestors, n_ancestors = work.H, tree.ancestor_unknowns, tree.n_ancestor_unknowns
+    for b in range(len(n_ancestors) - 1, -1, -1):
+        n, r = n_ancestors[b], 3 * b
+        if b > 0 and tree.is_hinge[b - 1]:
+            x = g[r]
             for p in range(n):
-                g[way[b, p]] -= H[r, p] * own
-            g[r] = H[r, n] * own
+                g[ancestors[b, p]] -= H[r, p] * x
+            g[r] = H[r, n] * x
             continue
         x, y, z = g[r], g[r + 1], g[r + 2]
         for p in range(n):
-            g[way[b, p]] -= H[r, p] * x + H[r + 1, p] * y + H[r + 2, p] * z
+            g[ancestors[b, p]] -= H[r, p] * x + H[r + 1, p] * y + H[r + 2, p] * z
         d, e, f = H[r + 1, n], H[r + 2, n], H[r + 2, n + 1]
         g[r] = H[r, n] * x + d * y + e * z
         g[r + 1] = d * x + H[r + 1, n + 1] * y + f * z
         g[r + 2] = e * x + f * y + H[r + 2, n + 2] * z
-    _spread(tree, H, g)
+    _substitute(tree, H, g)
 
 
 @no_type_check
 @lean
-def _eliminate_hinge(H, g, A, pull, way, n, b, weight, damping):
+def _eliminate_hinge(H, g, A, residual, ancestors, n, b, weight, damping):
+    """Eliminate the one unknown of a hinge; return its predicted decrease."""
     r, a0, a1, a2 = 3 * b, A[b, 0, 0], A[b, 0, 1], A[b, 0, 2]
-    own = g[r] + weight * (a0 * pull[b, 0] + a1 * pull[b, 1] + a2 * pull[b, 2])
+    e0, e1, e2 = residual[b, 0], residual[b, 1], residual[b, 2]
+    gradient = g[r] + weight * (a0 * e0 + a1 * e1 + a2 * e2)
     extra = weight + damping * H[r, n] / 3.0
     size = a0 * a0 + a1 * a1 + a2 * a2
-    inverse = 1.0 / (H[r, n] + extra * size + SINGULAR)
-    step = inverse * own
+    inverse = 1.0 / (H[r, n] + extra * size + MIN_INFORMATION)
+    step = inverse * gradient
     g[r] = step
-    # The later unknowns of the way first: their rows still need the earlier ones.
+    # Later ancestors first: their rows still need the entries of the earlier ones.
     for p in range(n - 1, -1, -1):
-        to, u = way[b, p], H[r, p]
+        to, u = ancestors[b, p], H[r, p]
         y = inverse * u
         g[to] -= u * step
         for o in range(0, p + 1, 4):
@@ -97,27 +138,28 @@ def _eliminate_hinge(H, g, A, pull, way, n, b, weight, damping):
             H[to, o + 2], H[to, o + 3] = h2 - y * w2, h3 - y * w3
         H[r, p] = y
     H[r, n] = inverse
-    return own * step
+    return gradient * step
 
 
 @no_type_check
 @lean
-def _eliminate(H, g, A, pull, way, n, i, weight, damping):
+def _eliminate_ball(H, g, A, residual, ancestors, n, i, weight, damping):
+    """Eliminate the three unknowns of a block; return their predicted decrease."""
     r0, r1, r2 = 3 * i, 3 * i + 1, 3 * i + 2
     a, b, c = H[r0, n], H[r1, n + 1], H[r2, n + 2]
     d, e, f = H[r1, n], H[r2, n], H[r2, n + 1]
     extra = weight + damping * (a + b + c) / 3.0
-    p0, p1, p2 = pull[i, 0], pull[i, 1], pull[i, 2]
+    p0, p1, p2 = residual[i, 0], residual[i, 1], residual[i, 2]
     x0, x1, x2 = A[i, 0, 0], A[i, 0, 1], A[i, 0, 2]
     y0, y1, y2 = A[i, 1, 0], A[i, 1, 1], A[i, 1, 2]
     z0, z1, z2 = A[i, 2, 0], A[i, 2, 1], A[i, 2, 2]
     g0 = g[r0] + weight * (x0 * p0 + x1 * p1 + x2 * p2)
     g1 = g[r1] + weight * (y0 * p0 + y1 * p1 + y2 * p2)
     g2 = g[r2] + weight * (z0 * p0 + z1 * p1 + z2 * p2)
-    # What is held has a row of zeros; the small number keeps the block invertible.
-    a += extra * (x0 * x0 + x1 * x1 + x2 * x2) + SINGULAR
-    b += extra * (y0 * y0 + y1 * y1 + y2 * y2) + SINGULAR
-    c += extra * (z0 * z0 + z1 * z1 + z2 * z2) + SINGULAR
+    # A fixed unknown has a row of zeros: MIN_INFORMATION keeps the block invertible.
+    a += extra * (x0 * x0 + x1 * x1 + x2 * x2) + MIN_INFORMATION
+    b += extra * (y0 * y0 + y1 * y1 + y2 * y2) + MIN_INFORMATION
+    c += extra * (z0 * z0 + z1 * z1 + z2 * z2) + MIN_INFORMATION
     d += extra * (x0 * y0 + x1 * y1 + x2 * y2)
     e += extra * (x0 * z0 + x1 * z1 + x2 * z2)
     f += extra * (y0 * z0 + y1 * z1 + y2 * z2)
@@ -131,7 +173,7 @@ def _eliminate(H, g, A, pull, way, n, i, weight, damping):
     v2 = i02 * g0 + i12 * g1 + i22 * g2
     g[r0], g[r1], g[r2] = v0, v1, v2
     for k in range(n - 1, -1, -1):
-        to, u0, u1, u2 = way[i, k], H[r0, k], H[r1, k], H[r2, k]
+        to, u0, u1, u2 = ancestors[i, k], H[r0, k], H[r1, k], H[r2, k]
         g[to] -= u0 * v0 + u1 * v1 + u2 * v2
         y0 = i00 * u0 + i01 * u1 + i02 * u2
         y1 = i01 * u0 + i11 * u1 + i12 * u2
@@ -153,19 +195,32 @@ def _eliminate(H, g, A, pull, way, n, i, weight, damping):
 
 @no_type_check
 @lean
-def _known(held, H, r, n, hinge, prior):
-    """Return the information on the least known unknown of a block, roughly."""
-    sure = 1e6 * prior
-    a = sure if held[0] else H[r, n]
+def least_eigenvalue_bound(a, b, c, d, e, f):
+    """Return a lower bound of the least eigenvalue of a symmetric 3 x 3 matrix.
+
+    One over the trace of its inverse, by cofactors; 0 if it is singular. The diagonal
+    is a, b, c; the entries (1, 0), (2, 0), (2, 1) are d, e, f.
+    """
+    minors = a * b - d * d + a * c - e * e + b * c - f * f
+    det = a * (b * c - f * f) - d * (d * c - e * f) + e * (d * f - b * e)
+    return det / minors if det > 0.0 and minors > 0.0 else 0.0
+
+
+@no_type_check
+@lean
+def _least_information(is_fixed, H, r, n, hinge, prior):
+    """Return a lower bound of the least eigenvalue of a diagonal block.
+
+    A fixed unknown counts as determined.
+    """
+    determined = 1e6 * prior
+    a = determined if is_fixed[0] else H[r, n]
     if hinge:
         return a
     b, c = H[r + 1, n + 1], H[r + 2, n + 2]
     d, e, f = H[r + 1, n], H[r + 2, n], H[r + 2, n + 1]
-    if held[1]:
-        b = sure
-    if held[2]:
-        c = sure
-    minors = a * b - d * d + a * c - e * e + b * c - f * f
-    det = a * (b * c - f * f) - d * (d * c - e * f) + e * (d * f - b * e)
-    # One over the trace of the inverse: at most the least eigenvalue.
-    return det / minors if det > 0.0 and minors > 0.0 else 0.0
+    if is_fixed[1]:
+        b = determined
+    if is_fixed[2]:
+        c = determined
+    return least_eigenvalue_bound(a, b, c, d, e, f)

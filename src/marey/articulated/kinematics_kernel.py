@@ -1,7 +1,18 @@
-"""One Gauss-Newton step on a tree, compiled; `fit.py` explains it.
+r"""Forward kinematics, gradient and Hessian of a kinematic tree, compiled.
 
-Everything in the world is measured from a point near the figure, so that nothing is
-lost to large coordinates. A `Tree` is what stays, a `Work` is scratch.
+A target k on node n has position m_k in its node and was seen at y_k with weight w_k.
+The cost is
+
+.. math:: E = \sum_k w_k |r_k|^2, \qquad r_k = y_k - (c_n + R_n m_k).
+
+The targets enter only through sums over each node (`targets_kernel.sum_targets`), and a
+joint moves the targets of its whole subtree. The sums of all subtrees come from one
+pass from leaves to root, as in the composite-rigid-body algorithm (Featherstone,
+Rigid Body Dynamics Algorithms, 2008, Sec. 6.2), so that a Gauss-Newton step costs the
+same for any number of targets.
+
+World positions are relative to an origin near the figure, so that large coordinates
+cost no precision. `KinematicTree` holds constants, `PoseWorkspace` is scratch.
 """
 
 from typing import NamedTuple, no_type_check
@@ -12,59 +23,61 @@ from numba import njit
 from marey.numerics.jit import lean
 
 
-class Tree(NamedTuple):
-    """Nodes that turn, parents first; node 0 is free, the others ball or hinge.
+class KinematicTree(NamedTuple):
+    """Rotating nodes, parents first: node 0 is free, the others are balls or hinges.
 
-    The unknowns come in blocks of three: block 0 is the root's place, block i + 1 the
-    turns of node i. A hinge has one; its other two axes are zero.
+    The unknowns come in blocks of three: block 0 is the position of the root, block
+    i + 1 the rotation of node i. Unknown 3 b + k is the k-th of block b. A hinge uses
+    only the first; its other two axes are zero. Lengths are in metres, angles in
+    radians.
     """
 
-    parent: np.ndarray
-    offset: np.ndarray
-    hinge: np.ndarray
-    axis: np.ndarray
-    chain: np.ndarray  # blocks on the way from the root's place to each block
-    depth: np.ndarray  # how many, without the block itself
-    way: np.ndarray  # unknowns on the way to each block, then its own: 3 block + turn
-    before: np.ndarray  # how many, without its own
-    limited: np.ndarray
-    frame: np.ndarray  # rows: swing axes x and y, and the bone
-    low: np.ndarray
-    high: np.ndarray
-    low_sine: np.ndarray  # of half the turn of a hinge, or half the twist of a ball:
-    high_sine: np.ndarray  # between these, it is within its limits
+    parent: np.ndarray  # (node); -1 for the root
+    offset: np.ndarray  # (node, 3): in the parent node
+    is_hinge: np.ndarray  # (node)
+    axis: np.ndarray  # (node, 3): of a hinge, in the parent node
+    chain: np.ndarray  # (block, step): blocks from the root to each block, itself last
+    depth: np.ndarray  # (block): number of ancestors in `chain`
+    ancestor_unknowns: np.ndarray  # (block, step): the same by unknowns, own ones last
+    n_ancestor_unknowns: np.ndarray  # (block): without the own unknowns
+    has_limits: np.ndarray  # (node)
+    swing_frame: np.ndarray  # (node, 3, 3): rows are swing axes x and y, and the bone
+    low: np.ndarray  # (node, 3): least angles
+    high: np.ndarray  # (node, 3): greatest angles
+    low_half_sine: np.ndarray  # (node): limits of the sine of half the hinge angle
+    high_half_sine: np.ndarray  # or half the twist; see `limits_kernel`
 
 
-class Work(NamedTuple):
+class PoseWorkspace(NamedTuple):
     """Scratch of one frame."""
 
-    R: np.ndarray
-    c: np.ndarray
-    marker_weight: np.ndarray
-    sensor_weight: np.ndarray
-    local: np.ndarray  # w, S (3), Q (6), Y (3), C (9)
-    world: np.ndarray  # w, s (3), P (6), force (3), torque (3)
-    A: np.ndarray  # by block: the axes of its turns in the world; zero where held
-    H: np.ndarray  # by unknown (3 block + turn), by those on the way to it
-    g: np.ndarray  # by block: the slope, then the step
-    flat: np.ndarray  # the same by unknown
-    pull: np.ndarray  # by block: what leads to the expected pose
-    gate: np.ndarray  # by block: share of the prior at work
-    known: np.ndarray  # by block: what the targets tell of it
-    angles: np.ndarray
-    at: np.ndarray  # by block: -1 at the lower limit, 1 at the upper
-    held: np.ndarray
-    sums: np.ndarray  # of a body, as `local`, while the figure is looked for
-    cross: np.ndarray  # their cross moment
-    N: np.ndarray  # Horn's matrix of it
-    V: np.ndarray  # and its eigenvectors
-    turn: np.ndarray
+    R: np.ndarray  # (node, 3, 3): R_world_node
+    c: np.ndarray  # (node, 3): position of the node in the world
+    marker_weight: np.ndarray  # (marker): with the robust factor; 0 where unseen
+    sensor_weight: np.ndarray  # (sensor, 2): of position and rotation, as above
+    node_sums: np.ndarray  # (node, 22): w, w m (3), w m m^T (6), w y (3), w m y^T (9)
+    subtree_sums: np.ndarray  # (node, 16): w, w p (3), w p p^T (6), force, torque
+    A: np.ndarray  # (block, 3, 3): rows are axes in the world; zero where fixed
+    H: np.ndarray  # (unknown, step): Hessian by `ancestor_unknowns`, then the factor
+    g: np.ndarray  # (block, 3): the negative half gradient, then the step
+    flat: np.ndarray  # (unknown): a view of g
+    prior_residual: np.ndarray  # (block, 3): from the pose to the expected one
+    prior_share: np.ndarray  # (block): share of the prior that counts, 0 to 1
+    information: np.ndarray  # (block): of the targets, 1 / m^2 or 1 / rad^2
+    angles: np.ndarray  # (node, 3): hinge angle, or two swings and the twist
+    limit_side: np.ndarray  # (block, 3): -1 at the lower limit, 1 at the upper, else 0
+    is_fixed: np.ndarray  # (block, 3): unknowns held at a limit or unused (active set)
+    body_sums: np.ndarray  # (22): as `node_sums`, of one body, for the initial pose
+    cross_moment: np.ndarray  # (3, 3): of model and seen positions
+    horn_matrix: np.ndarray  # (4, 4): of the cross moment
+    eigenvectors: np.ndarray  # (4, 4): of Horn's matrix
+    rotation: np.ndarray  # (4): the quaternion of the largest eigenvalue
 
 
 @no_type_check
 @lean
 def dot(a, b):
-    """Return the sum of products."""
+    """Return the dot product of two vectors."""
     total = 0.0
     for k in range(len(a)):
         total += a[k] * b[k]
@@ -74,7 +87,7 @@ def dot(a, b):
 @no_type_check
 @lean
 def copy(values, out):
-    """Write a vector into another; slices would take long to compile."""
+    """Copy a vector into another; a slice would take long to compile."""
     for k in range(len(values)):
         out[k] = values[k]
 
@@ -82,7 +95,7 @@ def copy(values, out):
 @no_type_check
 @lean
 def copy_rows(values, out):
-    """Write rows into others."""
+    """Copy the rows of a matrix into another."""
     for i in range(values.shape[0]):
         for k in range(values.shape[1]):
             out[i, k] = values[i, k]
@@ -90,16 +103,29 @@ def copy_rows(values, out):
 
 @no_type_check
 @lean
+def copy_pose(pose, out):
+    """Copy the position of the root and the quaternions of a pose into another."""
+    copy(pose[0], out[0])
+    copy_rows(pose[1], out[1])
+
+
+@no_type_check
+@lean
 def fill(out, value):
-    """Write one value all over a vector."""
+    """Set all elements of a vector to one value."""
     for k in range(len(out)):
         out[k] = value
 
 
 @no_type_check
 @lean
-def place(tree, root, q, R, c):
-    """Write the pose of every node: forward kinematics."""
+def forward_kinematics(tree, root, q, R, c):
+    r"""Write rotation R and position c of every node in the world.
+
+    .. math:: R_i = R_p R(q_i), \qquad c_i = c_p + R_p o_i
+
+    with parent p, quaternion q_i (wxyz) and offset o_i of the node in its parent.
+    """
     for i in range(len(q)):
         w, x, y, z = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
         a00, a11 = 1 - 2 * (y * y + z * z), 1 - 2 * (x * x + z * z)
@@ -126,10 +152,18 @@ def place(tree, root, q, R, c):
 
 @no_type_check
 @lean
-def gather(tree, work):
-    """Write every node's sums in the world, with those of all nodes it carries."""
+def sum_subtrees(tree, work):
+    r"""Write the sums of every node's subtree in the world, from leaves to root.
+
+    With p = c + R m the position of a target in the world:
+
+    .. math:: \sum w, \; \sum w p, \; \sum w p p^T, \; f = \sum w r, \;
+        \tau = \sum w \, p \times y,
+
+    the last two being force and torque of the residuals about the origin.
+    """
     for i in range(len(work.c)):
-        R, sums, out = work.R[i], work.local[i], work.world[i]
+        R, sums, out = work.R[i], work.node_sums[i], work.subtree_sums[i]
         c0, c1, c2 = work.c[i, 0], work.c[i, 1], work.c[i, 2]
         r00, r01, r02 = R[0, 0], R[0, 1], R[0, 2]
         r10, r11, r12 = R[1, 0], R[1, 1], R[1, 2]
@@ -165,18 +199,22 @@ def gather(tree, work):
     for i in range(len(work.c) - 1, 0, -1):
         p = tree.parent[i]
         for k in range(16):
-            work.world[p, k] += work.world[i, k]
+            work.subtree_sums[p, k] += work.subtree_sums[i, k]
 
 
 @no_type_check
 @lean
-def slope(work):
-    """Write the downhill slope of the cost along every unknown."""
+def write_gradient(work):
+    r"""Write the negative half gradient :math:`g = J^T W r` along every unknown.
+
+    The force on the whole tree for the position of the root; for axis a of node i the
+    torque of its subtree about the node: :math:`a \cdot (\tau_i - c_i \times f_i)`.
+    """
     g, A = work.g, work.A
     for k in range(3):
-        g[0, k] = work.world[0, 10 + k]
+        g[0, k] = work.subtree_sums[0, 10 + k]
     for i in range(len(work.c)):
-        c, u = work.c[i], work.world[i]
+        c, u = work.c[i], work.subtree_sums[i]
         t0 = u[13] - (c[1] * u[12] - c[2] * u[11])
         t1 = u[14] - (c[2] * u[10] - c[0] * u[12])
         t2 = u[15] - (c[0] * u[11] - c[1] * u[10])
@@ -187,44 +225,56 @@ def slope(work):
 
 @no_type_check
 @lean
-def curve(tree, work):
-    """Write J^T W J: of every unknown those on the way to it, itself last."""
+def write_hessian(tree, work):
+    r"""Write the Gauss-Newton Hessian :math:`H = J^T W J` along all ancestors.
+
+    A unit rotation about axis a of node i moves its subtree with the weighted sum of
+    velocities v and angular momentum x about the origin; the entry with axis b of the
+    ancestor at c_j is :math:`b \cdot (x - c_j \times v)`.
+    """
     A, c, H = work.A, work.c, work.H
     for i in range(len(c)):
-        u, chain = work.world[i], tree.chain[i + 1]
+        u, chain = work.subtree_sums[i], tree.chain[i + 1]
         w, s0, s1, s2 = u[0], u[1], u[2], u[3]
         c0, c1, c2 = c[i, 0], c[i, 1], c[i, 2]
         trace = u[4] + u[7] + u[9] - (s0 * c0 + s1 * c1 + s2 * c2)
         f0, f1, f2 = s0 - w * c0, s1 - w * c1, s2 - w * c2
-        for k in range(1 if tree.hinge[i] else 3):
+        for k in range(1 if tree.is_hinge[i] else 3):
             a0, a1, a2 = A[i + 1, k, 0], A[i + 1, k, 1], A[i + 1, k, 2]
-            # Of a unit turn: the weighted motion of all targets, and its moment.
             v0, v1, v2 = a1 * f2 - a2 * f1, a2 * f0 - a0 * f2, a0 * f1 - a1 * f0
             along = s0 * a0 + s1 * a1 + s2 * a2
             x0 = trace * a0 - (u[4] * a0 + u[5] * a1 + u[6] * a2) + c0 * along
             x1 = trace * a1 - (u[5] * a0 + u[7] * a1 + u[8] * a2) + c1 * along
             x2 = trace * a2 - (u[6] * a0 + u[8] * a1 + u[9] * a2) + c2 * along
-            r, at = 3 * i + 3 + k, 3
+            r, column = 3 * i + 3 + k, 3
             H[r, 0], H[r, 1], H[r, 2] = v0, v1, v2
             for step in range(1, tree.depth[i + 1] + 1):
                 b = chain[step]
                 d0, d1, d2 = c[b - 1, 0], c[b - 1, 1], c[b - 1, 2]
                 z0, z1 = x0 - (d1 * v2 - d2 * v1), x1 - (d2 * v0 - d0 * v2)
                 z2 = x2 - (d0 * v1 - d1 * v0)
-                for x in range(1 if tree.hinge[b - 1] else 3):
-                    H[r, at] = A[b, x, 0] * z0 + A[b, x, 1] * z1 + A[b, x, 2] * z2
-                    at += 1
+                for x in range(1 if tree.is_hinge[b - 1] else 3):
+                    H[r, column] = A[b, x, 0] * z0 + A[b, x, 1] * z1 + A[b, x, 2] * z2
+                    column += 1
     for k in range(3):
         for x in range(3):
-            H[k, x] = work.world[0, 0] if k == x else 0.0
+            H[k, x] = work.subtree_sums[0, 0] if k == x else 0.0
 
 
 @no_type_check
 @njit(cache=True)
-def joint_rotations(turning, first, last, q, out):
-    """Write the rotations of joints: a node's, or the product of its two hinges'."""
+def write_joint_rotations(moving, first, last, q, out):
+    """Write the quaternion of every joint: its node's, or the product of two hinges'.
+
+    Args:
+        moving: Numbers of the joints that rotate.
+        first: The first node of each joint.
+        last: The last node of each joint; the same as `first` but for universal joints.
+        q: Quaternions of the nodes, by frame.
+        out: Gets the quaternions of the joints, by frame.
+    """
     for f in range(len(q)):
-        for j in turning:
+        for j in moving:
             a, b, to = q[f, first[j]], q[f, last[j]], out[f, j]
             if first[j] == last[j]:
                 copy(b, to)
@@ -236,13 +286,13 @@ def joint_rotations(turning, first, last, q, out):
 
 
 @no_type_check
-def workspace(tree, n_markers, n_sensors):
-    """Return scratch for a tree and so many targets."""
+def make_workspace(tree, n_markers, n_sensors):
+    """Return scratch for a tree and a number of markers and sensors."""
     n = len(tree.parent)
     G = np.zeros((n + 1, 3))
     A = np.zeros((n + 1, 3, 3))
     A[0] = np.eye(3)
-    return Work(
+    return PoseWorkspace(
         np.zeros((n, 3, 3)),
         np.zeros((n, 3)),
         np.zeros(n_markers),
@@ -250,7 +300,7 @@ def workspace(tree, n_markers, n_sensors):
         np.zeros((n, 22)),
         np.zeros((n, 16)),
         A,
-        np.zeros((3 * n + 3, tree.way.shape[1])),
+        np.zeros((3 * n + 3, tree.ancestor_unknowns.shape[1])),
         G,
         G.reshape(-1),
         np.zeros((n + 1, 3)),

@@ -1,9 +1,14 @@
-"""Axes, limits and steps of joints, compiled.
+r"""Rotations, swing-twist limits and steps of joints, compiled.
 
-A hinge that has limits is bounded in its angle. A ball's rotation is
-exp(a x + b y) exp(c bone); where one of a, b, c stands at its limit, these three are
-the joint's unknowns instead of turns about the axes of the world, so that holding one
-of them holds the limit exactly.
+The rotation of a ball joint is split into swing and twist,
+
+.. math:: R = \exp(a x + b y) \exp(t z),
+
+with swing axes x and y and the bone z. Limits bound a, b and t; those of a hinge bound
+its angle. They are kept exactly by an active-set method: an angle at its limit that the
+gradient would push beyond is fixed, and released when the gradient points back. While
+any of a, b, t is at its limit, these three are the unknowns of the joint instead of
+rotations about the axes of the world, so that fixing one of them keeps the limit.
 """
 
 from typing import no_type_check
@@ -13,15 +18,22 @@ from numba import njit
 
 from marey.numerics.jit import lean
 
-# Limits closer than this (radians) leave no freedom.
-CLOSED = 1e-9
-ALWAYS = 2
+MIN_LIMIT_RANGE_RAD = 1e-9
+"""Range between two limits, in radians, below which the angle is locked; also the
+distance from a limit at which an angle counts as there. Higher locks more. Chosen by
+hand, above rounding."""
+
+LOCKED = 2
+"""Value of `limit_side` for an angle whose two limits are equal."""
 
 
 @no_type_check
 @lean
 def retract(q, x, y, z, out):
-    """Write q turned by a small rotation vector: (1, d / 2) normalised, times q."""
+    r"""Write the retraction of a rotation vector d = (x, y, z) at the quaternion q.
+
+    :math:`(1, d / 2) / |(1, d / 2)| \otimes q`, which equals exp(d) q to second order.
+    """
     x, y, z = 0.5 * x, 0.5 * y, 0.5 * z
     a, b, c, d = q[0], q[1], q[2], q[3]
     w = a - x * b - y * c - z * d
@@ -34,8 +46,12 @@ def retract(q, x, y, z, out):
 
 @no_type_check
 @lean
-def difference(q, p, out):
-    """Write the rotation vector, nearly, that leads from p to q: 2 sin(angle / 2)."""
+def rotation_difference(q, p, out):
+    r"""Write the difference of two quaternions, :math:`2 \, \mathrm{vec}(q p^{-1})`.
+
+    It is the rotation vector from p to q to second order; its length is
+    2 sin(angle / 2). The sign is that of the shorter rotation.
+    """
     dot = q[0] * p[0] + q[1] * p[1] + q[2] * p[2] + q[3] * p[3]
     s = 2.0 if dot >= 0.0 else -2.0
     out[0] = s * (-q[0] * p[1] + q[1] * p[0] - q[2] * p[3] + q[3] * p[2])
@@ -45,23 +61,23 @@ def difference(q, p, out):
 
 @no_type_check
 @lean
-def wrapped(angle):
-    """Return an angle within +-pi."""
+def wrap_angle(angle):
+    """Return an angle wrapped into [-pi, pi)."""
     return angle - 2.0 * np.pi * np.floor((angle + np.pi) / (2.0 * np.pi))
 
 
 @no_type_check
 @lean
 def hinge_angle(axis, q):
-    """Return the turn about an axis, within +-pi."""
+    """Return the rotation angle of q about an axis, in [-pi, pi)."""
     along = axis[0] * q[1] + axis[1] * q[2] + axis[2] * q[3]
-    return wrapped(2.0 * np.arctan2(along, q[0]))
+    return wrap_angle(2.0 * np.arctan2(along, q[0]))
 
 
 @no_type_check
 @lean
-def hinge_turn(axis, angle, q):
-    """Write the quaternion of a turn about an axis."""
+def hinge_quaternion(axis, angle, q):
+    """Write the quaternion of a rotation by an angle about a unit axis."""
     s = np.sin(0.5 * angle)
     q[0] = np.cos(0.5 * angle)
     q[1], q[2], q[3] = s * axis[0], s * axis[1], s * axis[2]
@@ -69,8 +85,12 @@ def hinge_turn(axis, angle, q):
 
 @no_type_check
 @lean
-def ball_angles(frame, q, out):
-    """Write swing about x, swing about y and twist about the bone."""
+def swing_twist_angles(frame, q, out):
+    """Write the swings about x and y and the twist about the bone, in radians.
+
+    The twist is the part of q about the bone z; what is left is the swing, written as
+    a rotation vector in the plane of x and y.
+    """
     w = q[0]
     x = frame[0, 0] * q[1] + frame[0, 1] * q[2] + frame[0, 2] * q[3]
     y = frame[1, 0] * q[1] + frame[1, 1] * q[2] + frame[1, 2] * q[3]
@@ -81,13 +101,13 @@ def ball_angles(frame, q, out):
     sine = np.sqrt(a * a + b * b)
     scale = 2.0 * np.arctan2(sine, n) / sine if sine > 1e-12 else 2.0
     out[0], out[1] = scale * a, scale * b
-    out[2] = wrapped(2.0 * np.arctan2(z, w))
+    out[2] = wrap_angle(2.0 * np.arctan2(z, w))
 
 
 @no_type_check
 @lean
-def ball_turn(frame, angles, q):
-    """Write the quaternion of two swings and a twist: the inverse of `ball_angles`."""
+def swing_twist_quaternion(frame, angles, q):
+    """Write the quaternion of two swings and a twist; inverts `swing_twist_angles`."""
     swing = np.sqrt(angles[0] ** 2 + angles[1] ** 2)
     scale = np.sin(0.5 * swing) / swing if swing > 1e-12 else 0.5
     n, a, b = np.cos(0.5 * swing), scale * angles[0], scale * angles[1]
@@ -100,11 +120,22 @@ def ball_turn(frame, angles, q):
 
 @no_type_check
 @lean
-def ball_axes(frame, angles, R, A):
-    """Write the world axes about which growing angles turn a ball.
+def swing_twist_axes(frame, angles, R, A):
+    r"""Write the world axes of infinitesimal changes of swings and twist.
 
-    The swings move through the left Jacobian of the rotation vector (a, b, 0), the
-    twist about the bone as swung.
+    For the swings these are columns of the left Jacobian of the rotation vector
+    v = (a, b, 0) with angle t,
+
+    .. math:: J = I + \frac{1 - \cos t}{t^2} [v]_\times
+        + \frac{t - \sin t}{t^3} [v]_\times^2,
+
+    for the twist the bone after the swing.
+
+    Args:
+        frame: Swing axes and bone, as rows, in the parent.
+        angles: Two swings and the twist.
+        R: R_world_parent.
+        A: Gets the three axes as rows.
     """
     a, b = angles[0], angles[1]
     square = a * a + b * b
@@ -114,13 +145,13 @@ def ball_axes(frame, angles, R, A):
     else:
         first, sine = (1.0 - np.cos(t)) / square, np.sin(t) / t
         second = (t - np.sin(t)) / (square * t)
-    turned = (
+    columns = (
         (1.0 - second * b * b, second * a * b, -first * b),
         (second * a * b, 1.0 - second * a * a, first * a),
         (sine * b, -sine * a, np.cos(t)),
     )
     for i in range(3):
-        x, y, z = turned[i]
+        x, y, z = columns[i]
         p0 = x * frame[0, 0] + y * frame[1, 0] + z * frame[2, 0]
         p1 = x * frame[0, 1] + y * frame[1, 1] + z * frame[2, 1]
         p2 = x * frame[0, 2] + y * frame[1, 2] + z * frame[2, 2]
@@ -130,27 +161,31 @@ def ball_axes(frame, angles, R, A):
 
 @no_type_check
 @lean
-def at_limit(work, i):
-    """Return whether any angle of a node stands at a limit."""
-    at = work.at[i + 1]
-    return at[0] != 0 or at[1] != 0 or at[2] != 0
+def is_at_limit(work, i):
+    """Return whether any angle of node i is at a limit."""
+    side = work.limit_side[i + 1]
+    return side[0] != 0 or side[1] != 0 or side[2] != 0
 
 
 @no_type_check
 @lean
-def write_axes(tree, work):
-    """Write the axis of every turn in the world; nothing is held but what is none."""
+def write_rotation_axes(tree, work):
+    """Write the world axes of all rotational unknowns and release all active limits.
+
+    The axes of a ball are those of the world, or those of swing and twist at a limit.
+    The two unused unknowns of a hinge stay fixed.
+    """
     for i in range(len(work.c)):
-        A, held, p = work.A[i + 1], work.held[i + 1], tree.parent[i]
-        hinge = tree.hinge[i]
-        held[0], held[1], held[2] = False, hinge, hinge
+        A, is_fixed, p = work.A[i + 1], work.is_fixed[i + 1], tree.parent[i]
+        hinge = tree.is_hinge[i]
+        is_fixed[0], is_fixed[1], is_fixed[2] = False, hinge, hinge
         if hinge:
             axis = tree.axis[i]
             for x in range(3):
                 R = work.R[p, x]
                 A[0, x] = R[0] * axis[0] + R[1] * axis[1] + R[2] * axis[2]
-        elif tree.limited[i] and at_limit(work, i):
-            ball_axes(tree.frame[i], work.angles[i], work.R[p], A)
+        elif tree.has_limits[i] and is_at_limit(work, i):
+            swing_twist_axes(tree.swing_frame[i], work.angles[i], work.R[p], A)
         else:
             for x in range(3):
                 for y in range(3):
@@ -159,18 +194,20 @@ def write_axes(tree, work):
 
 @no_type_check
 @lean
-def _clear(tree, i, q):
-    """Return whether a joint is surely within its limits, told without arcs.
+def _is_clear_of_limits(tree, i, q):
+    """Return whether a joint is certainly within its limits; uses no arc functions.
 
-    A swing of sine s has an arc between 2 s and 2 s (1 + (pi / 2 - 1) s^2).
+    Conservative test: with s the sine of half the swing, the angle of the swing lies
+    between 2 s and 2 s (1 + (pi / 2 - 1) s^2). A joint that fails is looked at by
+    `swing_twist_angles`.
     """
     sign = 1.0 if q[0] >= 0.0 else -1.0
-    low, high = tree.low_sine[i], tree.high_sine[i]
-    if tree.hinge[i]:
+    low, high = tree.low_half_sine[i], tree.high_half_sine[i]
+    if tree.is_hinge[i]:
         axis = tree.axis[i]
         along = sign * (axis[0] * q[1] + axis[1] * q[2] + axis[2] * q[3])
         return low < along < high
-    frame, w = tree.frame[i], q[0]
+    frame, w = tree.swing_frame[i], q[0]
     x = frame[0, 0] * q[1] + frame[0, 1] * q[2] + frame[0, 2] * q[3]
     y = frame[1, 0] * q[1] + frame[1, 1] * q[2] + frame[1, 2] * q[3]
     z = frame[2, 0] * q[1] + frame[2, 1] * q[2] + frame[2, 2] * q[3]
@@ -179,95 +216,104 @@ def _clear(tree, i, q):
     if not low * n < sign * z < high * n:
         return False
     most = 2.0 + (np.pi - 2.0) * (x * x + y * y)
-    # Swings times n: the twist is taken out without dividing by it.
+    # Sines of half the swings, times n: the twist is removed without a division.
     for k in range(2):
-        arc = w * x - z * y if k == 0 else w * y + z * x
-        if arc > 0.0:
-            near, far = 2.0 * arc, most * arc
+        sine = w * x - z * y if k == 0 else w * y + z * x
+        if sine > 0.0:
+            least, greatest = 2.0 * sine, most * sine
         else:
-            near, far = most * arc, 2.0 * arc
-        if not (tree.low[i, k] + CLOSED) * n < near:
+            least, greatest = most * sine, 2.0 * sine
+        if not (tree.low[i, k] + MIN_LIMIT_RANGE_RAD) * n < least:
             return False
-        if not far < (tree.high[i, k] - CLOSED) * n:
+        if not greatest < (tree.high[i, k] - MIN_LIMIT_RANGE_RAD) * n:
             return False
     return True
 
 
 @no_type_check
 @lean
-def confine(tree, work, q):
-    """Bring every joint within its limits; note which are reached, and its angles.
+def clamp_to_limits(tree, work, q):
+    """Clamp every joint to its limits, in place; return whether the active set changed.
 
-    Returns whether a limit was reached or left since the last time.
+    `work.limit_side` gets the limits that are reached, `work.angles` the angles of
+    joints near a limit.
     """
     changed = False
     for i in range(1, len(q)):
-        if not tree.limited[i]:
+        if not tree.has_limits[i]:
             continue
-        angles, at = work.angles[i], work.at[i + 1]
-        if _clear(tree, i, q[i]):
-            changed = changed or at_limit(work, i)
-            at[0] = at[1] = at[2] = 0
+        angles, side = work.angles[i], work.limit_side[i + 1]
+        if _is_clear_of_limits(tree, i, q[i]):
+            changed = changed or is_at_limit(work, i)
+            side[0] = side[1] = side[2] = 0
             continue
-        if tree.hinge[i]:
+        if tree.is_hinge[i]:
             angles[0] = hinge_angle(tree.axis[i], q[i])
         else:
-            ball_angles(tree.frame[i], q[i], angles)
+            swing_twist_angles(tree.swing_frame[i], q[i], angles)
         beyond = False
-        for x in range(1 if tree.hinge[i] else 3):
+        for x in range(1 if tree.is_hinge[i] else 3):
             low, high = tree.low[i, x], tree.high[i, x]
-            now = 0
-            if angles[x] <= low + CLOSED:
+            new_side = 0
+            if angles[x] <= low + MIN_LIMIT_RANGE_RAD:
                 beyond = beyond or angles[x] < low
-                now = -1
+                new_side = -1
                 angles[x] = low
-            elif angles[x] >= high - CLOSED:
+            elif angles[x] >= high - MIN_LIMIT_RANGE_RAD:
                 beyond = beyond or angles[x] > high
-                now = 1
+                new_side = 1
                 angles[x] = high
-            if high - low < CLOSED:
-                now = ALWAYS
-            changed = changed or now != at[x]
-            at[x] = now
-        if beyond and tree.hinge[i]:
-            hinge_turn(tree.axis[i], angles[0], q[i])
+            if high - low < MIN_LIMIT_RANGE_RAD:
+                new_side = LOCKED
+            changed = changed or new_side != side[x]
+            side[x] = new_side
+        if beyond and tree.is_hinge[i]:
+            hinge_quaternion(tree.axis[i], angles[0], q[i])
         elif beyond:
-            ball_turn(tree.frame[i], angles, q[i])
+            swing_twist_quaternion(tree.swing_frame[i], angles, q[i])
     return changed
 
 
 @no_type_check
 @njit(cache=True)
-def at_limits(tree, work, q, held):
-    """Write for all frames whether any angle of a node stands at a limit."""
+def mark_reached_limits(tree, work, q, reached):
+    """Write for all frames and nodes whether any angle is at a limit; clamps q."""
     for f in range(len(q)):
-        confine(tree, work, q[f])
+        clamp_to_limits(tree, work, q[f])
         for i in range(len(tree.parent)):
-            held[f, i] = tree.limited[i] and at_limit(work, i)
+            reached[f, i] = tree.has_limits[i] and is_at_limit(work, i)
 
 
 @no_type_check
 @lean
-def hold(tree, work):
-    """Hold what slope or step would lead beyond its limit; return whether any was."""
-    some = False
+def activate_limits(tree, work):
+    """Fix unknowns at a limit that `work.g` would push beyond; return whether any was.
+
+    `work.g` is the negative gradient or a step. The axis of a fixed unknown becomes
+    zero, and with it its row of the normal equations.
+    """
+    any_fixed = False
     for i in range(1, len(work.c)):
-        if not tree.limited[i]:
+        if not tree.has_limits[i]:
             continue
-        at, held, A = work.at[i + 1], work.held[i + 1], work.A[i + 1]
+        side, is_fixed, A = work.limit_side[i + 1], work.is_fixed[i + 1], work.A[i + 1]
         for x in range(3):
-            if at[x] == 0 or held[x]:
+            if side[x] == 0 or is_fixed[x]:
                 continue
-            if at[x] == ALWAYS or work.g[i + 1, x] * at[x] > 0.0:
-                held[x] = some = True
+            if side[x] == LOCKED or work.g[i + 1, x] * side[x] > 0.0:
+                is_fixed[x] = any_fixed = True
                 A[x, 0] = A[x, 1] = A[x, 2] = 0.0
-    return some
+    return any_fixed
 
 
 @no_type_check
 @lean
-def advance(tree, work, root, q, new_root, new_q):
-    """Write the pose one step on; return the largest change, in radians or metres."""
+def apply_step(tree, work, root, q, new_root, new_q):
+    """Write the pose after the step in `work.g`; return its largest component.
+
+    The step is a rotation about the axes of the world, about a hinge's axis, or a
+    change of swings and twist for a ball at a limit. In radians and metres.
+    """
     largest = 0.0
     for k in range(3):
         new_root[k] = root[k] + work.g[0, k]
@@ -276,16 +322,16 @@ def advance(tree, work, root, q, new_root, new_q):
             largest = max(largest, abs(work.g[i, k]))
     for i in range(len(q)):
         d = work.g[i + 1]
-        if tree.hinge[i]:
+        if tree.is_hinge[i]:
             a = tree.axis[i]
             retract(q[i], d[0] * a[0], d[0] * a[1], d[0] * a[2], new_q[i])
         elif i == 0:
             retract(q[i], d[0], d[1], d[2], new_q[i])
-        elif tree.limited[i] and at_limit(work, i):
+        elif tree.has_limits[i] and is_at_limit(work, i):
             angles = work.angles[i]
             for x in range(3):
                 angles[x] += d[x]
-            ball_turn(tree.frame[i], angles, new_q[i])
+            swing_twist_quaternion(tree.swing_frame[i], angles, new_q[i])
         else:
             R = work.R[tree.parent[i]]
             retract(

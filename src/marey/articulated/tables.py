@@ -1,4 +1,4 @@
-"""A skeleton and what is seen of it, as the tables that the kernels read."""
+"""A skeleton as a kinematic tree of rotating nodes, in the tables of the kernels."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,175 +11,186 @@ from marey.numerics import geometry
 from marey.skeleton import Skeleton
 
 if TYPE_CHECKING:
-    from marey.articulated.kinematics_kernel import Tree
+    from marey.articulated.kinematics_kernel import KinematicTree
 
-IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
+Array = np.ndarray
 
-# Sines this close to a limit's are looked at more closely.
-MARGIN = 1e-9
+IDENTITY_QUATERNION = np.array([1.0, 0.0, 0.0, 0.0])
 
-# How far the axes of a joint may be from unit length and from square.
-SQUARE = 1e-6
+HALF_SINE_MARGIN = 1e-9
+"""Distance of the sine of half an angle from that of its limit below which the angle
+itself is compared. Higher compares more angles. Chosen by hand, above rounding."""
+
+MAX_AXIS_ERROR = 1e-6
+"""Largest deviation of a joint's axes from unit length and from a right angle. Higher
+accepts axes that were rounded more. Chosen by hand."""
+
+NODES_OF_KIND = {"fixed": 0, "universal": 2}
+"""Number of nodes of a joint by its kind; 1 for all others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nodes:
-    """The turning parts of a skeleton: the root, balls and hinges.
+    """The rotating parts of a skeleton: the root, balls and hinges.
 
-    A universal joint is two hinges in one place, the first of which carries nothing.
-    Fixed joints belong to the node that moves them.
+    A universal joint is two hinges at one position; the first of them has no targets
+    of its own. A fixed joint belongs to the node that moves it.
     """
 
-    tree: "Tree"
-    of_joint: Int[np.ndarray, " joint"]
+    tree: "KinematicTree"
+    node_of_joint: Int[Array, " joint"]
     """The node that moves each joint."""
 
-    first_of_joint: Int[np.ndarray, " joint"]
-    """The first hinge of a universal joint; else as `of_joint`."""
+    first_node_of_joint: Int[Array, " joint"]
+    """The first hinge of a universal joint; otherwise as `node_of_joint`."""
 
-    place: Float[np.ndarray, "joint 3"]
-    """Each joint in its node, in metres."""
+    joint_position: Float[Array, "joint 3"]
+    """Position of each joint in its node, in metres; zero unless the joint is fixed."""
 
-    turning: Int[np.ndarray, " turning"]
+    moving_joints: Int[Array, " moving"]
     """The joints that are not fixed."""
 
-    def rotations(
-        self, q: Float[np.ndarray, "frame node 4"]
-    ) -> Float[np.ndarray, "frame joint 4"]:
-        """Return R_parent_joint of every joint as quaternions."""
-        from marey.articulated.kinematics_kernel import joint_rotations  # numba is slow
+    def joint_rotations(
+        self, q: Float[Array, "frame node 4"]
+    ) -> Float[Array, "frame joint 4"]:
+        """Return R_parent_joint of every joint as quaternions (wxyz)."""
+        # numba is slow to import
+        from marey.articulated.kinematics_kernel import write_joint_rotations
 
-        wxyz = np.zeros((len(q), len(self.of_joint), 4))
-        wxyz[..., 0] = 1.0
-        joint_rotations(self.turning, self.first_of_joint, self.of_joint, q, wxyz)
+        wxyz = np.tile(IDENTITY_QUATERNION, (len(q), len(self.node_of_joint), 1))
+        write_joint_rotations(
+            self.moving_joints, self.first_node_of_joint, self.node_of_joint, q, wxyz
+        )
         return wxyz
 
-    def of_rotations(
-        self, wxyz: Float[np.ndarray, "frame joint 4"]
-    ) -> Float[np.ndarray, "frame node 4"]:
-        """Return the rotations of the nodes: the inverse of `rotations`.
+    def node_rotations(
+        self, wxyz: Float[Array, "frame joint 4"]
+    ) -> Float[Array, "frame node 4"]:
+        """Return the rotations of the nodes: the inverse of `joint_rotations`.
 
-        Of a rotation that a hinge or a universal joint cannot make, the turns about
-        its axes are taken.
+        A hinge takes the twist of the rotation about its axis (swing-twist
+        decomposition); the second hinge of a universal joint takes that of the rest.
         """
-        q = np.tile(IDENTITY, (len(wxyz), len(self.tree.parent), 1))
-        for joint in self.turning:
-            first, last = self.first_of_joint[joint], self.of_joint[joint]
-            if not self.tree.hinge[last]:
-                q[:, last] = wxyz[:, joint]
+        q = np.tile(IDENTITY_QUATERNION, (len(wxyz), len(self.tree.parent), 1))
+        for joint in self.moving_joints:
+            first, last = self.first_node_of_joint[joint], self.node_of_joint[joint]
+            remainder = wxyz[:, joint]
+            if not self.tree.is_hinge[last]:
+                q[:, last] = remainder
                 continue
-            rest = wxyz[:, joint]
             for node in range(first, last + 1):
-                q[:, node] = _twist(rest, self.tree.axis[node])
-                rest = geometry.quat_multiply(geometry.quat_conjugate(q[:, node]), rest)
+                q[:, node] = _twist(remainder, self.tree.axis[node])
+                inverse = geometry.quat_conjugate(q[:, node])
+                remainder = geometry.quat_multiply(inverse, remainder)
         return geometry.quat_continuous(q)
 
 
 def _twist(
-    wxyz: Float[np.ndarray, "frame 4"], axis: Float[np.ndarray, " 3"]
-) -> Float[np.ndarray, "frame 4"]:
-    """Return the turns about an axis that are in rotations."""
+    wxyz: Float[Array, "frame 4"], axis: Float[Array, " 3"]
+) -> Float[Array, "frame 4"]:
+    """Return the part of rotations about an axis: their twist."""
     half = np.arctan2(wxyz[:, 1:] @ axis, wxyz[:, 0])
     return np.concatenate([np.cos(half)[:, None], np.sin(half)[:, None] * axis], axis=1)
 
 
-def nodes_of(skeleton: Skeleton, *, limits: bool) -> Nodes:
+def make_nodes(skeleton: Skeleton, *, limits: bool) -> Nodes:
     """Return the nodes of a skeleton.
 
     Args:
         skeleton: The joints.
-        limits: Whether their limits count.
+        limits: Whether the limits of the joints apply.
 
     Raises:
-        DataError: If a joint's kind or limits need axes that it does not have.
+        DataError: If the kind or the limits of a joint need axes that are missing.
     """
     parent: list[int] = []
-    offset: list[np.ndarray] = []
-    joint_of: list[int] = []
-    turn_of: list[int] = []
+    offset: list[Array] = []
+    joint_and_axis: list[tuple[int, int]] = []
     n = skeleton.n_joints
-    of_joint, first = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    place = np.zeros((n, 3))
+    node_of_joint, first_node = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    joint_position = np.zeros((n, 3))
     for joint, kind in enumerate(skeleton.kind):
         above = int(skeleton.parent[joint])
-        node = int(of_joint[above]) if above >= 0 else -1
-        at = place[above] + skeleton.offset[joint] if above >= 0 else np.zeros(3)
-        turns = {"fixed": 0, "universal": 2}.get(kind, 1)
-        for turn in range(turns):
+        node, position = -1, np.zeros(3)
+        if above >= 0:
+            node = int(node_of_joint[above])
+            position = joint_position[above] + skeleton.offset[joint]
+        n_nodes = NODES_OF_KIND.get(kind, 1)
+        for axis in range(n_nodes):
             parent.append(node)
-            offset.append(at if turn == 0 else np.zeros(3))
-            joint_of.append(joint)
-            turn_of.append(turn)
+            offset.append(position if axis == 0 else np.zeros(3))
+            joint_and_axis.append((joint, axis))
             node = len(parent) - 1
-        of_joint[joint] = node
-        first[joint] = node - max(turns - 1, 0)
-        place[joint] = at if turns == 0 else np.zeros(3)
-    tree = _tree(skeleton, parent, np.array(offset), joint_of, turn_of, limits=limits)
-    turning = np.flatnonzero(np.array(skeleton.kind) != "fixed")
-    return Nodes(tree, of_joint, first, place, turning)
+        node_of_joint[joint] = node
+        first_node[joint] = node - max(n_nodes - 1, 0)
+        if n_nodes == 0:
+            joint_position[joint] = position
+    tree = _make_tree(skeleton, parent, np.array(offset), joint_and_axis, limits=limits)
+    moving = np.flatnonzero(np.array(skeleton.kind) != "fixed")
+    return Nodes(tree, node_of_joint, first_node, joint_position, moving)
 
 
-def _tree(
+def _make_tree(
     skeleton: Skeleton,
     parent: list[int],
-    offset: Float[np.ndarray, "node 3"],
-    joint_of: list[int],
-    turn_of: list[int],
+    offset: Float[Array, "node 3"],
+    joint_and_axis: list[tuple[int, int]],
     *,
     limits: bool,
-) -> "Tree":
-    from marey.articulated.kinematics_kernel import Tree  # numba is slow to import
+) -> "KinematicTree":
+    """Return the tables of the nodes, each the axis-th rotation of a joint."""
+    # numba is slow to import
+    from marey.articulated.kinematics_kernel import KinematicTree
 
     n = len(parent)
-    hinge = np.array([skeleton.kind[j] in ("hinge", "universal") for j in joint_of])
-    axis, frame = np.zeros((n, 3)), np.zeros((n, 3, 3))
+    is_hinge = np.array(
+        [skeleton.kind[joint] in ("hinge", "universal") for joint, _ in joint_and_axis]
+    )
+    axis, swing_frame = np.zeros((n, 3)), np.zeros((n, 3, 3))
     low, high = np.full((n, 3), -np.inf), np.full((n, 3), np.inf)
-    for i, (joint, turn) in enumerate(zip(joint_of, turn_of, strict=True)):
-        if hinge[i]:
-            axis[i] = _unit_axis(skeleton, joint, turn)
+    for i, (joint, k) in enumerate(joint_and_axis):
+        if is_hinge[i]:
+            axis[i] = _unit_axis(skeleton, joint, k)
         if limits and i > 0:
-            mine = slice(turn, turn + 1) if hinge[i] else slice(0, 3)
-            _bound(skeleton, joint, mine, low[i], high[i])
-    limited = np.isfinite(low).any(axis=1) | np.isfinite(high).any(axis=1)
-    for ball in np.flatnonzero(limited & ~hinge):
-        frame[ball] = _swing_frame(skeleton, joint_of[ball])
-    turn_low, turn_high = _last_limits(low, high, hinge)
-    chain, depth = _chains(parent)
-    way, before = _ways(chain, np.concatenate([[False], hinge]))
-    return Tree(
+            rows = slice(k, k + 1) if is_hinge[i] else slice(0, 3)
+            _set_limits(skeleton, joint, rows, low[i], high[i])
+    has_limits = np.isfinite(low).any(axis=1) | np.isfinite(high).any(axis=1)
+    for ball in np.flatnonzero(has_limits & ~is_hinge):
+        swing_frame[ball] = _swing_frame(skeleton, joint_and_axis[ball][0])
+    # The angle about the node's own line: the hinge angle, or the twist of a ball.
+    line = np.arange(n), np.where(is_hinge, 0, 2)
+    chain, depth = _ancestor_blocks(parent)
+    unknowns, n_unknowns = _ancestor_unknowns(
+        chain, np.concatenate([[False], is_hinge])
+    )
+    return KinematicTree(
         parent=np.array(parent, dtype=np.int64),
         offset=offset,
-        hinge=hinge,
+        is_hinge=is_hinge,
         axis=axis,
         chain=chain,
         depth=depth,
-        way=way,
-        before=before,
-        limited=limited,
-        frame=frame,
+        ancestor_unknowns=unknowns,
+        n_ancestor_unknowns=n_unknowns,
+        has_limits=has_limits,
+        swing_frame=swing_frame,
         low=low,
         high=high,
-        low_sine=_half_sine(turn_low) + MARGIN,
-        high_sine=_half_sine(turn_high) - MARGIN,
+        low_half_sine=_half_sine(low[line]) + HALF_SINE_MARGIN,
+        high_half_sine=_half_sine(high[line]) - HALF_SINE_MARGIN,
     )
 
 
-def _last_limits(low: np.ndarray, high: np.ndarray, hinge: np.ndarray) -> np.ndarray:
-    """Return the limits of each node's turn about its own line: axis or bone."""
-    last = [[low[:, 0], high[:, 0]], [low[:, 2], high[:, 2]]]
-    return np.asarray(np.where(hinge, *last), dtype=float)
-
-
-def _half_sine(angle: Float[np.ndarray, " node"]) -> Float[np.ndarray, " node"]:
-    """Return the sine of half an angle; out of reach beyond half a turn."""
+def _half_sine(angle: Float[Array, " node"]) -> Float[Array, " node"]:
+    """Return the sine of half an angle; 2 or -2, out of reach, from half a turn on."""
     sine = np.sin(0.5 * np.clip(angle, -np.pi, np.pi))
     return np.asarray(np.where(np.abs(angle) < np.pi, sine, 2.0 * np.sign(angle)))
 
 
-def _unit_axis(skeleton: Skeleton, joint: int, turn: int) -> np.ndarray:
-    axis = skeleton.axes[joint, turn]
+def _unit_axis(skeleton: Skeleton, joint: int, k: int) -> Float[Array, " 3"]:
+    axis = skeleton.axes[joint, k]
     length = np.linalg.norm(axis)
-    if not abs(length - 1.0) < SQUARE:
+    if not abs(length - 1.0) < MAX_AXIS_ERROR:
         raise DataError(
             f"axes of {skeleton.names[joint]}",
             found=axis.tolist(),
@@ -188,24 +199,24 @@ def _unit_axis(skeleton: Skeleton, joint: int, turn: int) -> np.ndarray:
     return np.asarray(axis / length)
 
 
-def _swing_frame(skeleton: Skeleton, joint: int) -> Float[np.ndarray, "3 3"]:
-    """Return swing axes x and y and the bone of a ball that has limits, as rows."""
+def _swing_frame(skeleton: Skeleton, joint: int) -> Float[Array, "3 3"]:
+    """Return the swing axes x and y and the bone of a ball with limits, as rows."""
     x, y = skeleton.axes[joint]
     frame = np.stack([x, y, np.cross(x, y)])
-    if not np.abs(frame @ frame.T - np.eye(3)).max() < SQUARE:
+    if not np.abs(frame @ frame.T - np.eye(3)).max() < MAX_AXIS_ERROR:
         raise DataError(
             f"axes of {skeleton.names[joint]}",
             found=[x.tolist(), y.tolist()],
-            needed="two unit vectors square to each other, for the limits of a ball",
+            needed="two perpendicular unit vectors, for the limits of a ball",
         )
     return frame
 
 
-def _bound(
-    skeleton: Skeleton, joint: int, mine: slice, low: np.ndarray, high: np.ndarray
+def _set_limits(
+    skeleton: Skeleton, joint: int, rows: slice, low: Array, high: Array
 ) -> None:
-    """Fill the limits of a node; those that are NaN do not bind."""
-    limits = skeleton.limits[joint, mine]
+    """Write the limits of a node, in radians; a NaN means no limit."""
+    limits = skeleton.limits[joint, rows]
     count = len(limits)
     low[:count] = np.where(np.isnan(limits[:, 0]), -np.inf, limits[:, 0])
     high[:count] = np.where(np.isnan(limits[:, 1]), np.inf, limits[:, 1])
@@ -217,10 +228,11 @@ def _bound(
         )
 
 
-def _chains(parent: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the blocks on the way to every block, itself last, and how many before.
+def _ancestor_blocks(parent: list[int]) -> tuple[Array, Array]:
+    """Return the blocks from the root to every block, itself last, and their number.
 
-    Block 0 is the root's place, block i + 1 belongs to node i.
+    Block 0 is the position of the root, block i + 1 belongs to node i. The number
+    counts the ancestors only.
     """
     chains = [[0]]
     for i, p in enumerate(parent):
@@ -229,26 +241,28 @@ def _chains(parent: list[int]) -> tuple[np.ndarray, np.ndarray]:
     return _padded(chains), depth
 
 
-def _ways(
-    chain: Int[np.ndarray, "block step"], hinge: Bool[np.ndarray, " block"]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the unknowns on the way to every block, its own last, and how many before.
+def _ancestor_unknowns(
+    chain: Int[Array, "block step"], is_hinge: Bool[Array, " block"]
+) -> tuple[Array, Array]:
+    """Return the unknowns of all ancestors of every block, its own last.
 
     Unknown 3 b + k is the k-th of block b; a hinge has only the first. Rows are padded
-    to whole fours, because the kernel works on four at a time.
+    to a multiple of four, because the kernel works on four entries at a time. The
+    second table counts the unknowns of the ancestors only.
     """
-    ways = [
-        [3 * b + k for b in row if b >= 0 for k in range(1 if hinge[b] else 3)]
+    size = np.where(is_hinge, 1, 3)
+    unknowns = [
+        [3 * b + k for b in row if b >= 0 for k in range(size[b])]
         for row in chain.tolist()
     ]
-    own = np.where(hinge, 1, 3)
-    before = np.array([len(way) for way in ways], dtype=np.int64) - own
-    table = _padded(ways)
-    spare = -table.shape[1] % 4
-    return np.pad(table, ((0, 0), (0, spare)), constant_values=-1), before
+    n_ancestors = np.array([len(row) for row in unknowns], dtype=np.int64) - size
+    table = _padded(unknowns)
+    padding = -table.shape[1] % 4
+    return np.pad(table, ((0, 0), (0, padding)), constant_values=-1), n_ancestors
 
 
-def _padded(lists: list[list[int]]) -> Int[np.ndarray, "row column"]:
+def _padded(lists: list[list[int]]) -> Int[Array, "row column"]:
+    """Return lists of different length as rows of a table, padded with -1."""
     table = np.full((len(lists), max(map(len, lists))), -1, dtype=np.int64)
     for i, values in enumerate(lists):
         table[i, : len(values)] = values

@@ -1,4 +1,4 @@
-"""Which markers and sensors of a take belong to a skeleton, and where they sit."""
+"""Targets of a kinematic tree: the markers and sensors that skeleton and take share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,180 +13,198 @@ from marey.skeleton import Skeleton
 from marey.take import match_labels
 
 if TYPE_CHECKING:
-    from marey.articulated.kinematics_kernel import Tree
+    from marey.articulated.kinematics_kernel import KinematicTree
     from marey.articulated.targets_kernel import Targets
+
+Array = np.ndarray
+
+MIN_VISIBLE_SHARE = 0.9
+"""Share of the largest number of visible targets from which on a frame is good enough
+to start from. Higher may start late in the take. Chosen by hand."""
+
+MARKERS_PER_SENSOR = 3
+"""Number of markers that determine as much as one 6-DoF sensor: a full pose."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Worn:
-    """The skeleton's markers and sensors that a take has, node after node."""
+class TargetMatches:
+    """The markers and sensors of a skeleton that a take has, sorted by node."""
 
-    marker: Int[np.ndarray, " marker"]
-    """Number among the skeleton's markers."""
+    marker: Int[Array, " marker"]
+    """Index among the markers of the skeleton."""
 
-    column: Int[np.ndarray, " marker"]
-    """Number among the take's."""
+    column: Int[Array, " marker"]
+    """Index of the same marker in the take."""
 
-    sensor: Int[np.ndarray, " sensor"]
-    sensor_column: Int[np.ndarray, " sensor"]
+    sensor: Int[Array, " sensor"]
+    """Index among the sensors of the skeleton."""
+
+    sensor_column: Int[Array, " sensor"]
+    """Index of the same sensor in the take."""
 
 
-def worn(
+def match_targets(
     skeleton: Skeleton,
     nodes: Nodes,
     labels: Sequence[str],
     full_labels: Sequence[str],
     sensor_names: Sequence[str],
-) -> Worn:
-    """Return what a take has of a skeleton, matched by label (`match_labels`).
+) -> TargetMatches:
+    """Return the targets that skeleton and take share, by label (`match_labels`).
 
     Raises:
         DataError: If nothing matches, or a label matches several markers.
     """
     marker_column = match_labels(skeleton.marker_labels, full_labels, labels)
     sensor_column = match_labels(skeleton.sensor_names, sensor_names)
-    marker = _by_node(marker_column, nodes.of_joint[skeleton.marker_joint])
-    sensor = _by_node(sensor_column, nodes.of_joint[skeleton.sensor_joint])
+    marker = _matched_by_node(marker_column, nodes.node_of_joint[skeleton.marker_joint])
+    sensor = _matched_by_node(sensor_column, nodes.node_of_joint[skeleton.sensor_joint])
     if not len(marker) and not len(sensor):
-        mine = (*skeleton.marker_labels, *skeleton.sensor_names)
+        expected = (*skeleton.marker_labels, *skeleton.sensor_names)
         raise DataError(
             "pose",
             found=", ".join((*labels, *sensor_names)) or "no markers or sensors",
-            needed=f"some of {', '.join(mine) or 'the markers of a skeleton'}",
+            needed=f"some of {', '.join(expected) or 'the markers of a skeleton'}",
         )
-    return Worn(marker, marker_column[marker], sensor, sensor_column[sensor])
+    return TargetMatches(marker, marker_column[marker], sensor, sensor_column[sensor])
 
 
-def _by_node(
-    column: Int[np.ndarray, " item"], node: Int[np.ndarray, " item"]
-) -> Int[np.ndarray, " worn"]:
-    """Return the items that a take has, node after node."""
+def _matched_by_node(
+    column: Int[Array, " item"], node: Int[Array, " item"]
+) -> Int[Array, " matched"]:
+    """Return the items that a take has, sorted by node."""
     order = np.argsort(node, kind="stable")
     return order[column[order] >= 0]
 
 
-def targets_of(
+def make_targets(
     skeleton: Skeleton,
     nodes: Nodes,
-    worn: Worn,
-    weight: Float[np.ndarray, " marker"],
-    sensor_weight: Float[np.ndarray, "sensor 2"],
+    matches: TargetMatches,
+    weight: Float[Array, " marker"],
+    sensor_weight: Float[Array, "sensor 2"],
 ) -> "Targets":
-    """Return the table of targets that the kernels read, without robust scales."""
+    """Return the table of targets that the kernels read, for plain least squares."""
     from marey.articulated.targets_kernel import Targets  # numba is slow to import
 
-    joint = skeleton.marker_joint[worn.marker]
-    sensor_joint = skeleton.sensor_joint[worn.sensor]
-    T = skeleton.T_joint_sensor[worn.sensor]
+    joint = skeleton.marker_joint[matches.marker]
+    sensor_joint = skeleton.sensor_joint[matches.sensor]
+    T_joint_sensor = skeleton.T_joint_sensor[matches.sensor]
     n = len(nodes.tree.parent)
     return Targets(
-        start=_starts(nodes.of_joint[joint], n),
-        column=worn.column,
-        place=nodes.place[joint] + skeleton.marker_offset[worn.marker],
+        start=start_of_nodes(nodes.node_of_joint[joint], n),
+        column=matches.column,
+        position=nodes.joint_position[joint] + skeleton.marker_offset[matches.marker],
         weight=weight,
-        soft=np.zeros(len(joint)),
-        sensor_start=_starts(nodes.of_joint[sensor_joint], n),
-        sensor_column=worn.sensor_column,
-        sensor_place=nodes.place[sensor_joint] + T[:, :3, 3],
-        sensor_turn=np.ascontiguousarray(T[:, :3, :3]),
+        softness=np.zeros(len(joint)),
+        sensor_start=start_of_nodes(nodes.node_of_joint[sensor_joint], n),
+        sensor_column=matches.sensor_column,
+        sensor_position=nodes.joint_position[sensor_joint] + T_joint_sensor[:, :3, 3],
+        sensor_rotation=np.ascontiguousarray(T_joint_sensor[:, :3, :3]),
         sensor_weight=sensor_weight,
-        sensor_soft=np.zeros((len(sensor_joint), 2)),
+        sensor_softness=np.zeros((len(sensor_joint), 2)),
     )
 
 
-def _starts(node: Int[np.ndarray, " item"], n: int) -> Int[np.ndarray, " start"]:
+def start_of_nodes(node: Int[Array, " item"], n: int) -> Int[Array, " start"]:
+    """Return where the items of each of n nodes begin, for items sorted by node."""
     count = np.bincount(node, minlength=n)
     return np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
 
 
-def owners(start: Int[np.ndarray, " start"]) -> Int[np.ndarray, " item"]:
-    """Return the node of every target, from where those of each node begin."""
+def node_of_target(start: Int[Array, " start"]) -> Int[Array, " item"]:
+    """Return the node of every target; the inverse of `start_of_nodes`."""
     return np.repeat(np.arange(len(start) - 1), np.diff(start))
 
 
-def given_weights(
-    weights: Mapping[str, float], skeleton: Skeleton, worn: Worn
-) -> tuple[Float[np.ndarray, " marker"], Float[np.ndarray, " sensor"]]:
-    """Return the caller's weight of every marker and sensor, 1 where none is given.
+def target_weights(
+    weights: Mapping[str, float], skeleton: Skeleton, matches: TargetMatches
+) -> tuple[Float[Array, " marker"], Float[Array, " sensor"]]:
+    """Return the caller's weight of every marker and sensor; 1 where none is given.
+
+    The weight of a label comes before that of its joint.
 
     Raises:
-        OptionError: If a weight is below zero, or names nothing of the skeleton.
+        OptionError: If a weight is negative, or names nothing of the skeleton.
     """
-    known = {*skeleton.marker_labels, *skeleton.sensor_names, *skeleton.names}
-    strange = [name for name in weights if name not in known]
-    bad = [name for name, w in weights.items() if not 0.0 <= w < np.inf]
-    if strange or bad:
+    names = {*skeleton.marker_labels, *skeleton.sensor_names, *skeleton.names}
+    unknown = [name for name in weights if name not in names]
+    bad = [name for name, weight in weights.items() if not 0.0 <= weight < np.inf]
+    if unknown or bad:
         raise OptionError(
             "weights",
-            found={name: weights[name] for name in strange or bad},
+            found={name: weights[name] for name in unknown or bad},
             needed="weights of 0 or more, of the skeleton's markers, sensors or joints",
         )
-    own = [(skeleton.marker_labels[i], skeleton.marker_joint[i]) for i in worn.marker]
-    mine = [(skeleton.sensor_names[i], skeleton.sensor_joint[i]) for i in worn.sensor]
-    marker, sensor = (
-        np.array(
-            [
-                float(weights.get(label, weights.get(skeleton.names[joint], 1.0)))
-                for label, joint in some
-            ]
-        ).reshape(-1)
-        for some in (own, mine)
+
+    def weights_of(
+        items: Array, item_names: Sequence[str], joints: Array
+    ) -> Float[Array, " item"]:
+        labels = [(item_names[i], skeleton.names[joints[i]]) for i in items]
+        given = [weights.get(name, weights.get(joint, 1.0)) for name, joint in labels]
+        return np.array(given, dtype=float)
+
+    return (
+        weights_of(matches.marker, skeleton.marker_labels, skeleton.marker_joint),
+        weights_of(matches.sensor, skeleton.sensor_names, skeleton.sensor_joint),
     )
-    return marker, sensor
 
 
 def frame_order(
-    worn: Worn,
-    points: Float[np.ndarray, "frame column 3"],
-    sensors: Float[np.ndarray, "frame sensor 4 4"],
-) -> Int[np.ndarray, " frame"]:
-    """Return the frames from the first good one onward, then those before, back.
+    matches: TargetMatches,
+    points: Float[Array, "frame column 3"],
+    sensors: Float[Array, "frame sensor 4 4"],
+) -> Int[Array, " frame"]:
+    """Return all frames: from the first good one to the end, then back to the start.
 
     Raises:
-        DataError: If nothing of the skeleton is ever seen.
+        DataError: If no target of the skeleton is visible in any frame.
     """
-    count = _count_seen(worn, points, sensors)
+    count = _count_visible(matches, points, sensors)
     if not count.any():
         raise DataError(
             "pose",
             found="no frame in which a marker or sensor of the skeleton is seen",
             needed="at least one",
         )
-    # Most of what is ever seen is enough; the very best may come late.
-    first = int(np.argmax(count >= 0.9 * count.max()))
+    first = int(np.argmax(count >= MIN_VISIBLE_SHARE * count.max()))
     frames = np.arange(len(count))
     return np.concatenate([frames[first:], frames[:first][::-1]])
 
 
-def frames_seen(
-    worn: Worn,
-    points: Float[np.ndarray, "frame column 3"],
-    sensors: Float[np.ndarray, "frame sensor 4 4"],
-) -> Int[np.ndarray, " seen"]:
-    """Return the frames in which anything of the skeleton is seen."""
-    return np.flatnonzero(_count_seen(worn, points, sensors))
+def visible_frames(
+    matches: TargetMatches,
+    points: Float[Array, "frame column 3"],
+    sensors: Float[Array, "frame sensor 4 4"],
+) -> Int[Array, " visible"]:
+    """Return the frames in which any target of the skeleton is visible."""
+    return np.flatnonzero(_count_visible(matches, points, sensors))
 
 
-def _count_seen(
-    worn: Worn, points: np.ndarray, sensors: np.ndarray
-) -> Int[np.ndarray, " frame"]:
-    """Return how much every frame sees; a sensor is worth three markers."""
-    seen = np.isfinite(points[:, worn.column, 0]).sum(axis=1)
-    posed = np.isfinite(sensors[:, worn.sensor_column, 0, 0]).sum(axis=1)
-    return np.asarray(seen + 3 * posed)
+def _count_visible(
+    matches: TargetMatches, points: Array, sensors: Array
+) -> Int[Array, " frame"]:
+    """Return the number of visible targets of every frame, in markers."""
+    n_markers = np.isfinite(points[:, matches.column, 0]).sum(axis=1)
+    n_sensors = np.isfinite(sensors[:, matches.sensor_column, 0, 0]).sum(axis=1)
+    return np.asarray(n_markers + MARKERS_PER_SENSOR * n_sensors)
 
 
-def residuals(
+def marker_residuals(
     targets: "Targets",
-    tree: "Tree",
-    points: Float[np.ndarray, "frame column 3"],
-    root: Float[np.ndarray, "frame 3"],
-    q: Float[np.ndarray, "frame node 4"],
-) -> Float[np.ndarray, "frame marker"]:
-    """Return how far every marker is from its place, in metres; NaN where unseen."""
-    from marey.articulated.targets_kernel import distances  # numba is slow to import
+    tree: "KinematicTree",
+    points: Float[Array, "frame column 3"],
+    root: Float[Array, "frame 3"],
+    q: Float[Array, "frame node 4"],
+) -> Float[Array, "frame marker"]:
+    """Return the distance of every marker from its model position, in metres.
 
-    away = np.empty((len(q), len(targets.column)))
-    plain = np.require(points, dtype=float, requirements=["C", "W"])
-    distances(tree, targets, plain, root, q, away)
-    return away
+    NaN where the marker is not seen.
+    """
+    # numba is slow to import
+    from marey.articulated.targets_kernel import write_marker_residuals
+
+    residual_m = np.empty((len(q), len(targets.column)))
+    contiguous = np.require(points, dtype=float, requirements=["C", "W"])
+    write_marker_residuals(tree, targets, contiguous, root, q, residual_m)
+    return residual_m

@@ -1,4 +1,4 @@
-"""One skeleton per subject: bones, markers and poses fitted together over all takes."""
+"""Calibration: one skeleton per subject by bundle adjustment over all its takes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,60 +6,69 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.calibration.covariance import doubt_of
-from marey.calibration.findings import failed, verdicts
-from marey.calibration.hinges import most_telling_first, with_hinges
-from marey.calibration.init.generic import kept_start, plain_start
-from marey.calibration.init.landmarks import Start
-from marey.calibration.init.poses import chosen_frames
-from marey.calibration.init.select import person_fit
-from marey.calibration.landmarks import landmarks_of
+from marey.anatomy.landmarks import find_landmarks
+from marey.calibration.covariance import estimate_joint_covariance
+from marey.calibration.findings import calibration_findings, not_calibrated
+from marey.calibration.hinges import detect_hinges, order_sessions_by_information
+from marey.calibration.init.generic import init_from_known_skeleton, init_generic
+from marey.calibration.init.initialisation import Initialisation
+from marey.calibration.init.poses import sample_frames
+from marey.calibration.init.select import init_person
 from marey.calibration.options import CalibrateOptions as CalibrateOptions
-from marey.calibration.problem import FEWEST_FRAMES, Problem, problem_of
-from marey.calibration.solver.loop import ROUNDS, Fit, fitted
-from marey.calibration.to_skeleton import dressed, reseated
+from marey.calibration.problem import (
+    MIN_SESSION_FRAMES,
+    CalibrationProblem,
+    build_problem,
+)
+from marey.calibration.solver.bundle_adjustment import (
+    MAX_ROUNDS,
+    CalibrationFit,
+    bundle_adjust,
+)
+from marey.calibration.to_skeleton import to_skeletons, update_marker_offsets
 from marey.errors import OptionError
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
 
-WORSE = 2.0
-"""Times the distances of markers before that no calibration may leave: positions that
-lose their weight with distance can let go of a whole limb."""
+MAX_RMS_INCREASE = 2.0
+"""A calibration whose marker rms exceeds this multiple of the rms before it is
+rejected. The robust loss can otherwise treat all markers of a limb as outliers. Higher
+rejects fewer. Chosen by hand."""
 
 PERSON = {"Hips", "LeftUpperLeg", "RightUpperLeg"}
-"""Names by which a person is known."""
+"""Names of segments that every person has."""
 
-
-KEPT_ROUNDS = 30
-"""Most turns of steps and noise where markers may be far from where they were."""
+KNOWN_SKELETON_MAX_ROUNDS = 30
+"""Most rounds of the bundle adjustment with known bones, whose markers may be far from
+their initial offsets. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Calibration:
-    """What `calibrate` returns."""
+    """The result of `calibrate`."""
 
     skeleton: Skeleton
-    """The subject's bones, with the covariance of offsets and the doubt of lengths;
-    markers where they sit on average."""
+    """The subject's bones, with the covariance of offsets and the standard deviation of
+    lengths, and with each marker's mean offset over the sessions."""
 
     skeletons: tuple[Skeleton, ...]
-    """One per take: the same bones, with that session's markers."""
+    """By take: the same bones with the marker offsets of its session."""
 
     rms: float
-    """Root mean square distance of markers from their places in the frames used, in
-    metres."""
+    """Root mean square distance of measured and predicted markers in the sampled
+    frames, in metres."""
 
     marker_noise: Float[np.ndarray, "session marker"]
-    """How far each of the skeleton's markers strays along each axis, in metres; NaN
-    where it was not seen."""
+    """Noise of each of the skeleton's markers along each axis, in metres; NaN if it was
+    not seen."""
 
     white_share: float
-    """Share of that which is new in every frame, 0 to 1; the rest moves with the pose,
-    as skin does."""
+    """Share of the residual variance that is white noise, 0 to 1. The rest changes with
+    the pose, as soft tissue does."""
 
-    temper: float
-    """How many times what is known beforehand counts against a single frame."""
+    prior_weight: float
+    """Weight of the priors relative to one frame."""
 
     findings: tuple[Finding, ...] = ()
 
@@ -70,150 +79,166 @@ def calibrate(
     *,
     options: CalibrateOptions | None = None,
 ) -> Calibration:
-    """Return the subject's skeleton, refined over all its takes at once.
+    """Return the subject's skeleton, estimated from all its takes together.
 
-    Joint offsets, hinge axes, marker offsets and the poses of some frames are fitted
-    together: Levenberg-Marquardt, with the poses eliminated frame by frame, and
-    positions that lie far off losing their weight (Student's t). Bones belong to the
-    subject, marker offsets to each session.
+    Bundle adjustment: joint offsets, hinge axes, marker offsets and the poses of
+    sampled frames are estimated together. Levenberg-Marquardt minimises the cost, with
+    the poses eliminated frame by frame (Schur complement). Marker residuals have
+    Student's t distribution, so outliers lose their weight (iteratively reweighted
+    least squares). Bones belong to the subject, marker offsets to each session.
 
-    The order of the takes does not matter: the markers of the session that tells most
-    of the joints carry the axes of the segments.
+    Soft tissue moves with the pose, and equally in every stride of a walk: more frames
+    of the same motion do not determine joints better. The white share of the residuals
+    separates noise from soft tissue, and sets the weight of the priors.
 
-    Skin moves with the pose, and the same way in every step of a walk: more frames of
-    the same do not make joints better known. How much of the markers' straying is new
-    in every frame tells noise from skin, and what is known beforehand is weighed by it.
+    A person with the labels of a known marker set has Gaussian priors from joint
+    regression, symmetry and proportions. Whether its shoulders move relative to the
+    chest is decided by the prediction of hidden markers. Other skeletons have only weak
+    priors, and a joint that rotated about one axis only becomes a hinge.
 
-    Of a person with the labels of a known marker set this is where the landmarks put
-    the joints, that left and right are alike, and the usual proportions; whether the
-    shoulders move against the chest is decided by which predicts hidden markers better.
-    Of other figures next to nothing is known, and a joint that turned about one axis
-    only becomes a hinge.
+    The order of the takes does not matter: the axes of the segments are defined by the
+    markers of the session with most information about the joints.
 
     Args:
         skeleton: A skeleton with markers or sensors, as `build_skeleton` returns it.
         takes: All takes of the subject; markers and sensors are matched by label.
-        options: How to calibrate.
+        options: Options of the calibration.
 
     Raises:
         DataError: If there are no takes, or none shows the skeleton's markers.
         OptionError: If `sessions` does not name one session per take.
     """
-    chosen = options or CalibrateOptions()
-    several = (takes,) if isinstance(takes, Take) else tuple(takes)
-    several = tuple(take.measured for take in several)
-    sessions = chosen.sessions or tuple(range(len(several)))
-    if len(sessions) != len(several):
+    options = options or CalibrateOptions()
+    takes = (takes,) if isinstance(takes, Take) else tuple(takes)
+    take_session = options.sessions or tuple(range(len(takes)))
+    if len(take_session) != len(takes):
         raise OptionError(
-            "sessions", found=chosen.sessions, needed=f"{len(several)} numbers"
+            "sessions", found=options.sessions, needed=f"{len(takes)} numbers"
         )
-    problem = problem_of(skeleton, several, sessions)
+    problem = build_problem(skeleton, [take.measured for take in takes], take_session)
     if not problem.sessions:
-        return _as_it_was(problem, f"fewer than {FEWEST_FRAMES} frames show it")
-    if len(problem.figure.names) < 2:
-        return _as_it_was(problem, "it has no joints")
-    order = most_telling_first(problem.figure, problem.shape, _some(problem, chosen))
-    problem = _in_order(problem, order)
+        return _keep_skeleton(
+            problem, f"fewer than {MIN_SESSION_FRAMES} frames show it"
+        )
+    if len(problem.model.names) < 2:
+        return _keep_skeleton(problem, "it has no joints")
+    sampled = _sample_sessions(problem, options)
+    order = order_sessions_by_information(problem.parameters, sampled)
+    problem = _reorder_sessions(problem, order)
+    undetermined = "too few frames show it, or nothing of it moves"
     try:
-        fit = _calibrated(problem, chosen)
+        fit = fit_problem(problem, options)
     except np.linalg.LinAlgError:
-        fit = None
-    if fit is None or not np.isfinite(fit.shape.o).all():
-        return _as_it_was(problem, "too few frames show it, or nothing of it moves")
-    if fit.rms() > WORSE * fit.rms_before:
-        return _as_it_was(problem, "it would fit the markers worse than before")
-    person = _is_person(skeleton.names)
-    if chosen.keep_bones:
-        worn = reseated(problem, fit)
+        return _keep_skeleton(problem, undetermined)
+    if not np.isfinite(fit.estimate.parameters.joint_offset).all():
+        return _keep_skeleton(problem, undetermined)
+    if fit.rms() > MAX_RMS_INCREASE * fit.rms_before:
+        return _keep_skeleton(problem, "the markers would fit worse than before")
+    is_person = _is_person(skeleton.names)
+    if options.keep_bones:
+        calibrated = update_marker_offsets(problem, fit)
     else:
-        worn = dressed(problem, fit, doubt_of(fit), person=person)
+        covariance = estimate_joint_covariance(fit)
+        calibrated = to_skeletons(problem, fit, covariance, is_person=is_person)
     return Calibration(
-        skeleton=worn.skeleton,
-        skeletons=worn.skeletons,
+        skeleton=calibrated.skeleton,
+        skeletons=calibrated.skeletons,
         rms=fit.rms(),
-        marker_noise=_noise(problem, fit)[np.argsort(order)],
-        white_share=fit.white,
-        temper=fit.temper,
-        findings=tuple(verdicts(worn.skeleton, fit, person=person)),
+        marker_noise=_skeleton_marker_noise(problem, fit)[np.argsort(order)],
+        white_share=fit.white_share,
+        prior_weight=fit.prior_weight,
+        findings=tuple(
+            calibration_findings(calibrated.skeleton, fit, is_person=is_person)
+        ),
     )
 
 
 def _is_person(names: tuple[str, ...]) -> bool:
-    """Return whether a figure has the names of a person; animals have a tail."""
+    """Return whether segments have the names of a person; animals have a tail."""
     tail = any(name.startswith("Tail") for name in names)
     return set(names) >= PERSON and not tail
 
 
-def _calibrated(problem: Problem, chosen: CalibrateOptions) -> Fit | None:
-    """Return the calibrated figure; None if there is nothing to fit."""
-    figure, shape = problem.figure, problem.shape
-    if chosen.keep_bones:
-        start = kept_start(figure, shape)
-        return _fitted(start, problem, chosen, rounds=KEPT_ROUNDS)
-    person = _is_person(figure.names)
-    if person:
-        figure = replace(figure, axes=())
-        shape = replace(shape, a=np.zeros((0, 3)), b=np.zeros((0, 3)))
-        marks = landmarks_of(figure)
-        if marks.has_hips:
-            fit = person_fit(figure, shape, marks, problem.sessions, options=chosen)
-            if fit is not None:
-                return fit
-        return _fitted(plain_start(figure, shape, person=True), problem, chosen)
-    figure, shape, still = with_hinges(figure, shape, _some(problem, chosen))
-    start = plain_start(figure, shape, person=False, still=still)
-    return _fitted(start, problem, chosen)
+def fit_problem(
+    problem: CalibrationProblem, options: CalibrateOptions
+) -> CalibrationFit:
+    """Return the bundle adjustment from the initialisation that suits the problem."""
+    return bundle_adjust(
+        _initialise(problem, options),
+        problem.sessions,
+        max_frames=options.frames_per_session(len(problem.sessions)),
+        effective_samples=options.effective_samples,
+        max_rounds=KNOWN_SKELETON_MAX_ROUNDS if options.keep_bones else MAX_ROUNDS,
+    )
 
 
-def _in_order(problem: Problem, order: Int[np.ndarray, " session"]) -> Problem:
-    """Return the problem with its sessions, which begin all alike, in this order."""
-    place = [*np.argsort(order).tolist(), -1]
+def _initialise(
+    problem: CalibrationProblem, options: CalibrateOptions
+) -> Initialisation:
+    model, parameters = problem.model, problem.parameters
+    if options.keep_bones:
+        return init_from_known_skeleton(parameters)
+    if not _is_person(model.names):
+        sampled = _sample_sessions(problem, options)
+        parameters, immobile = detect_hinges(parameters, sampled)
+        return init_generic(parameters, is_person=False, immobile=immobile)
+    model, none = replace(model, axes=()), np.zeros((0, 3))
+    parameters = replace(
+        parameters, model=model, axis_in_parent=none, axis_in_child=none
+    )
+    landmarks = find_landmarks(model.labels, model.marker_segment_names)
+    initial = None
+    if landmarks.has_pelvis:
+        initial = init_person(parameters, landmarks, problem.sessions, options)
+    return initial or init_generic(parameters, is_person=True)
+
+
+def _reorder_sessions(
+    problem: CalibrationProblem, order: Int[np.ndarray, " session"]
+) -> CalibrationProblem:
+    """Return the problem with its sessions in this order.
+
+    Initial parameters are equal in all sessions and need no reordering.
+    """
+    new_number = [*np.argsort(order).tolist(), -1]
     return replace(
         problem,
         sessions=tuple(problem.sessions[k] for k in order),
-        session_of=tuple(place[k] for k in problem.session_of),
+        take_session=tuple(new_number[k] for k in problem.take_session),
     )
 
 
-def _some(
-    problem: Problem, chosen: CalibrateOptions
+def _sample_sessions(
+    problem: CalibrationProblem, options: CalibrateOptions
 ) -> list[Float[np.ndarray, "_ marker 3"]]:
-    """Return the frames of every session that are looked at."""
-    most = chosen.per_session(len(problem.sessions))
-    return [points[chosen_frames(points, most)] for points in problem.sessions]
+    """Return the sampled frames of every session."""
+    n = options.frames_per_session(len(problem.sessions))
+    return [points[sample_frames(points, n)] for points in problem.sessions]
 
 
-def _fitted(
-    start: Start, problem: Problem, chosen: CalibrateOptions, rounds: int = ROUNDS
-) -> Fit:
-    return fitted(
-        start,
-        problem.sessions,
-        most=chosen.per_session(len(problem.sessions)),
-        independent=chosen.independent,
-        rounds=rounds,
-    )
+def _skeleton_marker_noise(
+    problem: CalibrationProblem, fit: CalibrationFit
+) -> Float[np.ndarray, "session marker"]:
+    """Return the noise of the skeleton's markers; NaN for markers not in the model."""
+    noise = fit.estimate.parameters.marker_noise
+    result = np.full((len(noise), len(problem.skeleton.marker_labels)), np.nan)
+    for k, number in enumerate(fit.order.tolist()):
+        source = problem.marker_source[number]
+        if source.kind == "marker":
+            result[:, source.number] = noise[:, k]
+    return result
 
 
-def _noise(problem: Problem, fit: Fit) -> Float[np.ndarray, "session marker"]:
-    """Return each marker's scale in the order of the skeleton."""
-    out = np.full((len(fit.poses), len(problem.skeleton.marker_labels)), np.nan)
-    for k, at in enumerate(fit.order):
-        what, number = problem.source[int(at)]
-        if what == "marker":
-            out[:, number] = fit.shape.noise[:, k]
-    return out
-
-
-def _as_it_was(problem: Problem, why: str) -> Calibration:
+def _keep_skeleton(problem: CalibrationProblem, reason: str) -> Calibration:
+    """Return the skeleton as it is, with the reason as a finding."""
     skeleton = problem.skeleton
-    count = len(problem.sessions)
+    n_sessions = len(problem.sessions)
     return Calibration(
         skeleton=skeleton,
-        skeletons=(skeleton,) * len(problem.session_of),
+        skeletons=(skeleton,) * len(problem.take_session),
         rms=float("nan"),
-        marker_noise=np.full((count, len(skeleton.marker_labels)), np.nan),
+        marker_noise=np.full((n_sessions, len(skeleton.marker_labels)), np.nan),
         white_share=float("nan"),
-        temper=1.0,
-        findings=(failed(why),),
+        prior_weight=1.0,
+        findings=(not_calibrated(reason),),
     )

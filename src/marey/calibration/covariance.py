@@ -1,66 +1,57 @@
-"""How well joints are known after a calibration."""
-
-from dataclasses import dataclass
+"""Covariance of the calibrated joint offsets."""
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.calibration.noise_model import efficiency
-from marey.calibration.solver.levenberg_marquardt import equations, rests
-from marey.calibration.solver.loop import Fit
+from marey.calibration.noise_model import robust_covariance_factor
+from marey.calibration.solver.bundle_adjustment import CalibrationFit
+from marey.calibration.solver.levenberg_marquardt import reduced_equations, residuals
 
 Array = np.ndarray
 
-SKIN = 1.5
-"""Factor on standard deviations where skin moves, found on recordings made with known
-skin motion: a walk is worth a little less than one sample."""
+SOFT_TISSUE_SD_FACTOR = 1.5
+"""Factor of standard deviations where soft tissue moves. Higher gives larger standard
+deviations. Found on walks (CMU 02) with synthetic soft-tissue artefact of known size:
+all frames together are worth a little less than one sample."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Doubt:
-    """Covariance of all joints together."""
+def estimate_joint_covariance(
+    fit: CalibrationFit,
+) -> Float[Array, "segment segment 3 3"]:
+    r"""Return the covariance of all pairs of joint offsets, in square metres.
 
-    matrix: Float[Array, "shared shared"]
-    first: dict[int, int]
-    """Where the three rows of each segment's joint begin."""
+    That of the root is zero.
 
-    def between(self, i: int, j: int) -> Float[Array, "3 3"]:
-        """Return the covariance of two segments' joints; the root's is zero."""
-        if i not in self.first or j not in self.first:
-            return np.zeros((3, 3))
-        a, b = self.first[i], self.first[j]
-        return np.asarray(self.matrix[a : a + 3, b : b + 3])
+    .. math:: \Sigma = c^2 \left(\frac{A_\mathrm{data}}{T\,\kappa}
+                       + A_\mathrm{prior}\right)^{-1}
 
-
-def doubt_of(fit: Fit) -> Doubt:
-    """Return the covariance of the joints in square metres.
-
-    The inverse of the frames' own equations, shrunk to the samples that they are worth,
-    and of what is known beforehand: (A / T + A_prior)^-1.
+    The information A of the frames is divided by the weight T of the prior, so that all
+    frames count as the samples they are worth, and by the factor :math:`\kappa` of the
+    robust fit. The factor c goes from 1 (white noise) to `SOFT_TISSUE_SD_FACTOR`.
     """
-    e, free = [], []
-    for session in range(len(fit.poses)):
-        rest, weight, _ = rests(fit.figure, fit.shape, fit.poses, session)
-        far = np.sum(rest**2, axis=-1) / fit.shape.noise[session] ** 2
-        e.append(far[weight > 0.0])
-        free.append(3.0 - fit.leverage[session][weight > 0.0])
-    spent = fit.figure.columns.count
-    loss = efficiency(np.concatenate(e), np.concatenate(free), spent)
-    system = equations(
-        fit.figure,
-        fit.shape,
-        fit.poses,
-        fit.prior,
-        1.0,
-        0.0,
-        data=1.0 / (fit.temper * loss),
+    model, scale = fit.estimate.model, fit.estimate.parameters.marker_noise
+    square, freedom = [], []
+    for n, session in enumerate(residuals(fit.estimate)):
+        relative = np.sum(session.vector**2, axis=-1) / scale[n] ** 2
+        square.append(relative[session.seen])
+        freedom.append(3.0 - fit.leverage[n][session.seen])
+    factor = robust_covariance_factor(
+        np.concatenate(square), np.concatenate(freedom), model.columns.count
     )
-    matrix = np.linalg.inv(system.A)
-    matrix *= fit.white + (1.0 - fit.white) * SKIN**2
-    columns = fit.figure.columns
-    at = {int(c): n for n, c in enumerate(columns.shared)}
-    first = {i: at[int(columns.o[i])] for i in range(1, len(fit.figure.names))}
-    for i, more in fit.start.unknown.items():
-        mine = slice(first[i], first[i] + 3)
-        matrix[mine, mine] += more
-    return Doubt(0.5 * (matrix + matrix.T), first)
+    equations = reduced_equations(
+        fit.estimate,
+        fit.initial.prior,
+        prior_weight=1.0,
+        damping=0.0,
+        data_weight=1.0 / (fit.prior_weight * factor),
+    )
+    matrix = np.linalg.inv(equations.A)
+    matrix *= fit.white_share + (1.0 - fit.white_share) * SOFT_TISSUE_SD_FACTOR**2
+    matrix = 0.5 * (matrix + matrix.T)
+    start = np.searchsorted(model.columns.shared, model.columns.joint_offset[1:])
+    row = start[:, None] + np.arange(3)
+    covariance = np.zeros((len(model.names), len(model.names), 3, 3))
+    covariance[1:, 1:] = matrix[row[:, None, :, None], row[None, :, None, :]]
+    for i, undetermined in fit.initial.undetermined.items():
+        covariance[i, i] += undetermined
+    return covariance

@@ -1,109 +1,114 @@
-"""What a calibration says of its answer: what is known, what is left open."""
+"""Findings of a calibration: what it determined, and what is left uncertain."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from marey.calibration.solver.loop import Fit
+from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton
 
-Array = np.ndarray
+MAX_JOINT_SD_M = 0.03
+"""A joint whose standard deviation along some direction is larger is reported, in
+metres. Higher reports fewer. Chosen by hand."""
 
-OPEN = 0.03
-"""A joint known worse than this along some direction is told, in metres."""
+MAX_NOISE_RATIO, MIN_REPORTED_NOISE_M = 4.0, 0.01
+"""A marker is reported if its noise exceeds this multiple of the median noise, and this
+length in metres. Higher reports fewer. Chosen by hand."""
 
-STRAYS = 4.0
-"""A marker that strays so many times as far as usual is told."""
-
-STRAYS_LEAST = 0.01
-"""And by this at least, in metres."""
-
-WHITE = 0.5
-"""Below this share of white noise, skin or slack moves the markers."""
+MAX_DRIFT_WHITE_SHARE = 0.5
+"""Below this white share of the residuals, soft tissue or loose markers are reported.
+Higher reports more. Chosen by hand."""
 
 
-def verdicts(skeleton: Skeleton, fit: Fit, *, person: bool) -> Iterator[Finding]:
-    """Return what is worth telling of a calibration."""
-    n_frames = sum(len(some.points) for some in fit.poses)
+def calibration_findings(
+    skeleton: Skeleton, fit: CalibrationFit, *, is_person: bool
+) -> Iterator[Finding]:
+    """Yield the findings of a calibration."""
+    model, n_sessions = fit.estimate.model, len(fit.estimate.poses)
     yield Finding(
         "calibrated",
         "calibrate",
         "info",
-        f"{len(fit.figure.names)} segments fitted to {n_frames} frames of "
-        f"{len(fit.poses)} session{'s' if len(fit.poses) > 1 else ''}: markers are "
-        f"{1e3 * fit.rms():.1f} mm off (rms)",
+        f"{len(model.names)} segments fitted to {fit.estimate.n_frames} frames of "
+        f"{n_sessions} session{'s' if n_sessions > 1 else ''}: residual of the markers "
+        f"{1e3 * fit.rms():.1f} mm (rms)",
         value=fit.rms(),
     )
-    if fit.white < WHITE:
+    if fit.white_share < MAX_DRIFT_WHITE_SHARE:
         yield Finding(
             "markers-drift",
             "calibrate",
             "info",
-            "markers stray with the pose rather than at random, as skin does: all "
-            "frames together count as one sample, and doubts are as wide",
-            value=fit.white,
+            "the markers move with the pose, as on skin: all frames together count as "
+            "one sample, and standard deviations are larger",
+            value=fit.white_share,
         )
-    if person and "LeftShoulder" in fit.figure.names:
+    if is_person and "LeftShoulder" in model.names:
         yield Finding(
             "shoulders-move",
             "calibrate",
             "info",
-            "the shoulders move against the chest: each has a joint of its own",
+            "the shoulders move relative to the chest: each has a joint of its own",
             subject="LeftShoulder, RightShoulder",
         )
-    yield from _open_joints(skeleton, fit, person=person)
-    yield from _strays(fit)
+    yield from _uncertain_joints(skeleton, fit, is_person=is_person)
+    yield from _noisy_markers(fit)
 
 
-def _open_joints(skeleton: Skeleton, fit: Fit, *, person: bool) -> Iterator[Finding]:
-    hinges = {fit.figure.names[axis.child] for axis in fit.figure.axes}
+def _uncertain_joints(
+    skeleton: Skeleton, fit: CalibrationFit, *, is_person: bool
+) -> Iterator[Finding]:
+    model = fit.estimate.model
+    hinges = {model.names[axis.child] for axis in model.axes}
     for joint, name in enumerate(skeleton.names):
-        C = skeleton.covariance[joint]
-        if not np.isfinite(C).all():
+        covariance = skeleton.covariance[joint]
+        if not np.isfinite(covariance).all():
             continue
-        values, ways = np.linalg.eigh(C)
-        sd, way = float(np.sqrt(max(values[-1], 0.0))), ways[:, -1]
-        if sd <= OPEN:
+        values, vectors = np.linalg.eigh(covariance)
+        sd, direction = float(np.sqrt(max(values[-1], 0.0))), vectors[:, -1]
+        if sd <= MAX_JOINT_SD_M:
             continue
-        where = ", ".join(f"{x:.2f}" for x in way * np.sign(way[np.abs(way).argmax()]))
         advice = "bend and twist it more, about two axes"
-        if name in hinges and not person:
-            advice = "it turned about one axis only, along which any place would do"
-        elif fit.figure.index(name) in fit.start.unknown:
-            advice = "it did not turn, and stays where it was: bend and twist it"
+        if name in hinges and not is_person:
+            advice = "it rotated about one axis only, and may be anywhere along it"
+        elif model.index(name) in fit.initial.undetermined:
+            advice = "it did not rotate and keeps its position: bend and twist it"
+        direction = direction * np.sign(direction[np.abs(direction).argmax()])
+        parent = mark_name(skeleton.names[skeleton.parent[joint]])
         yield Finding(
             "joint-open",
             "calibrate",
-            "info" if person or name in hinges else "warning",
-            f"known to ±{1e3 * sd:.0f} mm only along ({where}) of "
-            f"{mark_name(skeleton.names[skeleton.parent[joint]])}: {advice}",
+            "info" if is_person or name in hinges else "warning",
+            f"known only to ±{1e3 * sd:.0f} mm along "
+            f"({', '.join(f'{x:.2f}' for x in direction)}) of {parent}: {advice}",
             subject=name,
             value=sd,
         )
 
 
-def _strays(fit: Fit) -> Iterator[Finding]:
-    usual = float(np.median(fit.shape.noise))
-    worst = fit.shape.noise.max(axis=0)
-    for label, far in zip(fit.figure.labels, worst.tolist(), strict=True):
-        if far > max(STRAYS * usual, STRAYS_LEAST):
+def _noisy_markers(fit: CalibrationFit) -> Iterator[Finding]:
+    noise = fit.estimate.parameters.marker_noise
+    median = float(np.median(noise))
+    largest = noise.max(axis=0).tolist()
+    for label, sd in zip(fit.estimate.model.labels, largest, strict=True):
+        if sd > max(MAX_NOISE_RATIO * median, MIN_REPORTED_NOISE_M):
             yield Finding(
                 "marker-strays",
                 "calibrate",
                 "warning",
-                f"strays by {1e3 * far:.0f} mm, the others by {1e3 * usual:.0f}: look "
-                "whether it slipped, hangs on cloth or has another's label",
+                f"noise of {1e3 * sd:.0f} mm, of others {1e3 * median:.0f} mm: check "
+                "whether it slipped, is on loose clothing or has a wrong label",
                 subject=label,
-                value=far,
+                value=sd,
             )
 
 
-def failed(why: str) -> Finding:
-    """Return that a calibration came to nothing."""
+def not_calibrated(reason: str) -> Finding:
+    """Return the finding that the skeleton was not calibrated."""
     return Finding(
         "not-calibrated",
         "calibrate",
         "warning",
-        f"the skeleton stays as it was: {why}",
+        f"the skeleton stays as it was: {reason}",
     )

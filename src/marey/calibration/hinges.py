@@ -1,4 +1,10 @@
-"""What sessions tell of joints: turns about one axis only, or none, or all ways."""
+r"""Hinges, and the information of each session about the joints, from rotations alone.
+
+Both use the mean rotation of a segment relative to its parent over the frames of a
+session, :math:`M = \mathrm{E}[R_c^T R_p]`. Its singular values are the mean cosines of
+the rotation away from each principal axis: a singular value of 1 belongs to an axis
+that is fixed in both segments.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,166 +12,179 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.calibration.priors import spans
-from marey.calibration.unknowns import HINGE, Axis, Figure, Shape
+from marey.calibration.model import (
+    MECHANICAL_HINGE_SD_RAD,
+    AxisConstraint,
+    ModelParameters,
+)
+from marey.calibration.priors import determine_rotation
 from marey.numerics import geometry
 from marey.numerics.procrustes import fit_rigid
 
 Array = np.ndarray
 
-HARD_HINGE = 0.005
-"""How far a hinge of a mechanism keeps from its axis at least, in radians."""
+MAX_HINGE_DEVIATION_RAD = 0.02
+"""Largest deviation of a hinge from its axis, and largest rotation of a joint that does
+not move, rms in radians. Higher finds more hinges. Chosen by hand."""
 
-STRAIGHT = 0.02
-"""Turns that leave an axis by no more than this (rms, in radians) are a hinge's."""
+MIN_HINGE_SWING = 4.0
+"""Least rotation of a hinge about its axis relative to its deviation from the axis.
+Higher finds fewer hinges. Chosen by hand."""
 
-SWUNG = 4.0
-"""A hinge turns about its axis by so many times what it leaves it."""
-
-PUT_ON = 3.0
-"""Markers that were put on anew turn a segment's axes by up to so many times their
-shifts, told as shares of the segment's size."""
+REPLACEMENT_ROTATION = 3.0
+"""Rotation of a segment's axes between sessions relative to the displacement of its
+markers as a share of its size. Higher tolerates more. Chosen by hand."""
 
 
-def with_hinges(
-    figure: Figure, shape: Shape, sessions: Sequence[Float[Array, "_ marker 3"]]
-) -> tuple[Figure, Shape, frozenset[int]]:
-    """Return the figure with a hinge wherever two segments turned about one axis only.
+def detect_hinges(
+    parameters: ModelParameters, sessions: Sequence[Float[Array, "_ marker 3"]]
+) -> tuple[ModelParameters, frozenset[int]]:
+    """Return the parameters with a hinge wherever a joint rotated about one axis.
 
-    Along such an axis the frames tell nothing of the joint but their own errors; and
-    nothing at all where two segments did not turn against each other: those come too.
-    One session in which a joint turned is enough to know it by, and one that left the
-    axis is enough for a ball, whatever the others show.
+    Along such an axis the frames determine nothing of the joint but noise. They
+    determine nothing at all where two segments did not rotate relative to each other:
+    the last value is the set of these segments. One session in which a joint rotated is
+    enough to determine it, and one that left the axis is enough for a ball joint.
 
     Args:
-        figure: The segments, with the hinges that are known.
-        shape: Their shape, with the markers of all sessions where they are taken to be.
-        sessions: Frames of every session.
+        parameters: Parameters of the model, with the hinges that are known.
+        sessions: Sampled frames of every session.
     """
-    turns = _turns(figure, shape, sessions)
-    known = {axis.child: n for n, axis in enumerate(figure.axes)}
-    axes, a, b, still = [], [], [], set()
-    for i in range(1, len(figure.names)):
-        p = int(figure.parent[i])
+    model, rotations = parameters.model, _segment_rotations(parameters, sessions)
+    known = {hinge.child: n for n, hinge in enumerate(model.axes)}
+    axes, in_parent, in_child, immobile = [], [], [], set()
+    for i in range(1, len(model.names)):
+        p = int(model.parent[i])
         if i in known:
             n = known[i]
-            axes.append(figure.axes[n])
-            a.append(shape.a[n])
-            b.append(shape.b[n])
-        elif i in turns and p in turns:
-            bend = _bend(turns[p], turns[i])
-            if bend.swing < STRAIGHT:
-                still.add(i)
-            elif bend.about_one_axis:
-                axes.append(Axis(i, HINGE, max(bend.off, HARD_HINGE)))
-                a.append(bend.a)
-                b.append(bend.b)
-    hinged = replace(figure, axes=tuple(axes))
-    bent = replace(shape, a=np.array(a).reshape(-1, 3), b=np.array(b).reshape(-1, 3))
-    return hinged, bent, frozenset(still)
+            axes.append(model.axes[n])
+            in_parent.append(parameters.axis_in_parent[n])
+            in_child.append(parameters.axis_in_child[n])
+        elif i in rotations and p in rotations:
+            motion = _joint_motion(rotations[p], rotations[i])
+            if motion.swing < MAX_HINGE_DEVIATION_RAD:
+                immobile.add(i)
+            elif motion.is_hinge:
+                sd = max(motion.deviation, MECHANICAL_HINGE_SD_RAD)
+                axes.append(AxisConstraint(i, "hinge", sd))
+                in_parent.append(motion.axis_in_parent)
+                in_child.append(motion.axis_in_child)
+    with_hinges = replace(
+        parameters,
+        model=replace(model, axes=tuple(axes)),
+        axis_in_parent=np.array(in_parent).reshape(-1, 3),
+        axis_in_child=np.array(in_child).reshape(-1, 3),
+    )
+    return with_hinges, frozenset(immobile)
 
 
-def most_telling_first(
-    figure: Figure, shape: Shape, sessions: Sequence[Float[Array, "_ marker 3"]]
+def order_sessions_by_information(
+    parameters: ModelParameters, sessions: Sequence[Float[Array, "_ marker 3"]]
 ) -> Int[Array, " session"]:
-    """Return the sessions by number, those that tell most of the joints first.
+    r"""Return the sessions, the one with most information about the joints first.
 
-    The first one's markers carry the axes of the segments: a joint that does not turn
-    while they are seen can be anywhere in them. What a session tells of a joint is the
-    determinant of the information on its centre in both segments, rotations alone.
+    The markers of the first session define the axes of the segments: a joint that does
+    not rotate in it could be anywhere in these axes. The information about a joint is
+    the log determinant of the Fisher information on its centre in both segments, which
+    for n frames depends on the singular values s of the mean rotation:
+
+    .. math:: \sum_i \log\left((1 + n)\,(1 - s_i^2 + \epsilon^2)\right)
     """
     if len(sessions) == 1:
         return np.zeros(1, dtype=np.int64)
-    turns = _turns(figure, shape, sessions)
-    told = np.zeros(len(sessions))
-    for i in range(1, len(figure.names)):
-        p = int(figure.parent[i])
-        if i in turns and p in turns:
-            M, count = _means(turns[p], turns[i])
+    model, rotations = parameters.model, _segment_rotations(parameters, sessions)
+    information = np.zeros(len(sessions))
+    for i in range(1, len(model.names)):
+        p = int(model.parent[i])
+        if i in rotations and p in rotations:
+            M, count = _mean_rotations(rotations[p], rotations[i])
             s = np.linalg.svd(M, compute_uv=False)
-            free = np.maximum(1.0 - s**2, 0.0) + STRAIGHT**2
-            told += np.log((1 + count)[:, None] * free).sum(axis=1)
-    return np.argsort(-told, kind="stable")
+            spread = np.maximum(1.0 - s**2, 0.0) + MAX_HINGE_DEVIATION_RAD**2
+            information += np.log((1 + count)[:, None] * spread).sum(axis=1)
+    return np.argsort(-information, kind="stable")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Turns:
-    """How a segment turned."""
+class _SegmentRotations:
+    """Rotations of a segment in the world."""
 
     R: tuple[Float[Array, "_ 3 3"], ...]
-    """Its rotations in the frames of each session; NaN where it was not seen."""
+    """By session and frame; NaN where it was not seen."""
 
-    doubt: float
-    """How far its axes may differ between sessions, in radians."""
+    uncertainty: float
+    """Rotation of its axes between sessions, in radians."""
 
 
-def _turns(
-    figure: Figure, shape: Shape, sessions: Sequence[Array]
-) -> dict[int, _Turns]:
-    """Return the turns of all segments whose markers tell them."""
-    found = {}
-    for i in range(len(figure.names)):
-        mine = list(figure.markers_of(i))
-        places = shape.m[0, mine]
-        if not spans(places):
+def _segment_rotations(
+    parameters: ModelParameters, sessions: Sequence[Array]
+) -> dict[int, _SegmentRotations]:
+    """Return the rotations of all segments that their own markers determine."""
+    model, rotations = parameters.model, {}
+    for i in range(len(model.names)):
+        markers = model.markers_of(i)
+        reference = parameters.marker_offset[0, markers]
+        if not determine_rotation(reference):
             continue
-        R, seated = [], []
+        R, offsets = [], []
         for points in sessions:
-            rigid = fit_rigid(points[:, mine])
-            T = geometry.kabsch(places, rigid.offset)
+            rigid = fit_rigid(points[:, markers])
+            T = geometry.kabsch(reference, rigid.offset)
             R.append(rigid.T_world_body[:, :3, :3] @ T[:3, :3])
-            seated.append(geometry.apply(geometry.inverse(T), rigid.offset))
-        found[i] = _Turns(tuple(R), PUT_ON * _moved(np.array(seated)))
-    return found
+            offsets.append(geometry.apply(geometry.inverse(T), rigid.offset))
+        uncertainty = REPLACEMENT_ROTATION * _relative_displacement(np.array(offsets))
+        rotations[i] = _SegmentRotations(tuple(R), uncertainty)
+    return rotations
 
 
-def _moved(seated: Float[Array, "session marker 3"]) -> float:
-    """Return how far markers sit from where they sit on average, as a share of size."""
-    seen = np.isfinite(seated).all(axis=-1, keepdims=True)
+def _relative_displacement(offsets: Float[Array, "session marker 3"]) -> float:
+    """Return the rms deviation of markers from their mean over the sessions.
+
+    It is a share of the size of the segment.
+    """
+    seen = np.isfinite(offsets).all(axis=-1, keepdims=True)
     count = np.maximum(seen.sum(axis=0), 1)
-    mean = np.where(seen, seated, 0.0).sum(axis=0) / count
-    shift = np.where(seen, seated - mean, 0.0)
+    mean = np.where(seen, offsets, 0.0).sum(axis=0) / count
+    deviation = np.where(seen, offsets - mean, 0.0)
     size = float(np.sum((mean - mean.mean(axis=0)) ** 2)) / len(mean)
-    total = float(np.sum(shift**2)) / max(int(seen.sum()), 1)
+    total = float(np.sum(deviation**2)) / max(int(seen.sum()), 1)
     return float(np.sqrt(total / size)) if size > 0.0 else 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Bend:
-    """How two segments turned against each other."""
+class _JointMotion:
+    """Rotation of a segment relative to its parent over all sessions."""
 
-    a: Float[Array, "3"]
-    """The axis that suits all sessions best, in the first segment."""
+    axis_in_parent: Float[Array, "3"]
+    """The axis that fits all sessions best."""
 
-    b: Float[Array, "3"]
-    """The same in the second."""
-
-    off: float
-    """How far they left the best axis of a session, rms in radians; the most of all
+    axis_in_child: Float[Array, "3"]
+    deviation: float
+    """Rotation away from the best axis of a session, rms in radians; the largest of all
     sessions, like `swing`."""
 
     swing: float
-    """How far they turned about it."""
+    """Rotation about that axis."""
 
-    apart: float
-    """How far a session leaves the axis of all, beyond what the axes of the segments
-    may differ, rms in radians."""
+    disagreement: float
+    """Deviation of a session from the axis of all sessions, less the uncertainty of the
+    segments' axes, rms in radians."""
 
     @property
-    def about_one_axis(self) -> bool:
-        straight = max(self.off, self.apart) < STRAIGHT
-        return straight and self.swing > SWUNG * self.off
+    def is_hinge(self) -> bool:
+        """Whether the joint rotated about one axis only."""
+        straight = max(self.deviation, self.disagreement) < MAX_HINGE_DEVIATION_RAD
+        return straight and self.swing > MIN_HINGE_SWING * self.deviation
 
 
-def _means(
-    above: _Turns, own: _Turns
+def _mean_rotations(
+    parent: _SegmentRotations, child: _SegmentRotations
 ) -> tuple[Float[Array, "session 3 3"], Int[Array, " session"]]:
-    """Return the mean turn of one segment as seen from another, and of how many frames.
+    """Return the mean rotation from parent to child by session, and its frames.
 
-    The unit matrix, and none, for sessions that never show both.
+    The identity, and no frames, for sessions that never show both.
     """
     M, count = [], []
-    for P, Q in zip(above.R, own.R, strict=True):
+    for P, Q in zip(parent.R, child.R, strict=True):
         both = np.isfinite(P).all(axis=(1, 2)) & np.isfinite(Q).all(axis=(1, 2))
         total = np.einsum("fji,fjk->ik", Q[both], P[both])
         count.append(int(both.sum()))
@@ -173,24 +192,25 @@ def _means(
     return np.array(M), np.array(count)
 
 
-def _bend(above: _Turns, own: _Turns) -> _Bend:
-    """Return how a segment turned against the one above it, in all sessions."""
-    M, count = _means(above, own)
+def _joint_motion(parent: _SegmentRotations, child: _SegmentRotations) -> _JointMotion:
+    """Return the rotation of a segment relative to its parent."""
+    M, count = _mean_rotations(parent, child)
     if not count.any():
-        return _Bend(np.zeros(3), np.zeros(3), np.inf, np.inf, np.inf)
+        return _JointMotion(np.zeros(3), np.zeros(3), np.inf, np.inf, np.inf)
     M, count = M[count > 0], count[count > 0]
     U, _, Vt = np.linalg.svd(np.einsum("s,sij->ij", count, M))
     a, b = Vt[0], U[:, 0]
     s = np.linalg.svd(M, compute_uv=False)
-    return _Bend(
-        a,
-        b,
-        off=_angle(s[:, 0]),
-        swing=_angle(s[:, 1]),
-        apart=_angle(np.einsum("i,sij,j->s", b, M, a)) - above.doubt - own.doubt,
+    off_axis = _largest_angle(np.einsum("i,sij,j->s", b, M, a))
+    return _JointMotion(
+        axis_in_parent=a,
+        axis_in_child=b,
+        deviation=_largest_angle(s[:, 0]),
+        swing=_largest_angle(s[:, 1]),
+        disagreement=off_axis - parent.uncertainty - child.uncertainty,
     )
 
 
-def _angle(cosine: Float[Array, " session"]) -> float:
-    """Return the largest angle by mean cosines, rms in radians."""
-    return float(np.sqrt(2.0 * max(1.0 - cosine.min(), 0.0)))
+def _largest_angle(mean_cosine: Float[Array, " session"]) -> float:
+    """Return the largest rms angle of all sessions, in radians."""
+    return float(np.sqrt(2.0 * max(1.0 - mean_cosine.min(), 0.0)))

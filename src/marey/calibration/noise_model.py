@@ -1,155 +1,163 @@
-"""How far markers stray, and how much of that is new in every frame."""
+"""Noise of every marker, and the share of it that is white."""
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.calibration.init.poses import first_poses
-from marey.calibration.solver.levenberg_marquardt import Poses, rests, settled
-from marey.calibration.unknowns import TAIL, Figure, Shape
+from marey.calibration.init.poses import initial_poses
+from marey.calibration.model import STUDENT_T_DOF, Estimate, ModelParameters
+from marey.calibration.solver.levenberg_marquardt import fit_poses, residuals
 from marey.numerics import geometry
 
 Array = np.ndarray
 
-ALL_WHITE = 0.75
-"""From this share on all is noise: a few hundred steps do not tell it better, and what
-would be left over would still make each frame count less."""
+MIN_ALL_WHITE_SHARE = 0.75
+"""An estimated white share from this on is taken for 1. A few hundred pairs of frames
+do not estimate it better, and the rest would still reduce the weight of each frame.
+Higher reduces it more often. Chosen by hand."""
 
-EXACT = 1e-6
-"""What is off by less than this, in metres, is no noise but rounding."""
+MAX_ROUNDING_M = 1e-6
+"""Residuals with a median below this, in metres, are rounding and count as white.
+Chosen by hand."""
 
-LIKE_OTHERS = 0.3
-"""How much a marker is taken for like the others, as a share of its own positions."""
+POOLING = 0.3
+"""Weight of the median variance of all markers, as a share of the marker's own number
+of coordinates. Higher makes markers more equal. Chosen by hand."""
 
-PAIRS = 45
-"""Neighbouring frames, evenly in time, that tell what is new in every frame."""
+N_FRAME_PAIRS = 45
+"""Pairs of consecutive frames, evenly in time, from which the white share is estimated.
+More take longer. Chosen by hand."""
 
-WELL_SEEN = 0.5
-"""Share of the markers that both frames of a pair must show."""
+MIN_PAIR_VISIBILITY = 0.5
+"""Share of the markers that both frames of a pair must show. Higher leaves fewer pairs.
+Chosen by hand."""
 
-BELIEVED = 1e-2
-"""Errors are taken for at least so large a share of the scale that is given for them,
-both squared: a tenth of what the best cameras reach."""
+MIN_VARIANCE_RATIO = 1e-2
+"""Least ratio of residual variance to assumed variance. The assumed scale is at least
+that of the best cameras; residuals are taken for at least a tenth of it. Higher gives
+larger standard deviations on exact data. Chosen by hand."""
 
 
-def noise_of(
-    figure: Figure,
-    shape: Shape,
-    poses: tuple[Poses, ...],
-    leverage: tuple[Float[Array, "_ marker"], ...],
-    least: float,
+def estimate_marker_noise(
+    estimate: Estimate, leverage: tuple[Float[Array, "_ marker"], ...], min_noise: float
 ) -> Float[Array, "session marker"]:
-    """Return the scale of every marker in metres.
+    r"""Return the scale of every marker in every session, in metres.
 
-    Poses take up a part of every deviation, more where a segment has few markers: what
-    is left is divided by what they leave free (3 - leverage), or the few would seem
-    ever more exact.
+    .. math:: \sigma_k^2 = \frac{\sum_f w_{fk}\,|r_{fk}|^2 + a\,n_k\,\sigma_0^2}
+                                {\sum_f (3 - h_{fk}) + a\,n_k}
+
+    with robust weights w, n coordinates, and a share a = `POOLING` of the median
+    variance :math:`\sigma_0^2` of all markers. The pose absorbs the leverage h of every
+    residual. Without that correction the markers of segments that have few would seem
+    more accurate in every round.
 
     Args:
-        figure: The segments.
-        shape: Their shape, with the scales so far.
-        poses: Frames of all sessions.
-        leverage: How much of each position its pose takes up.
-        least: Smallest scale of a marker, in metres.
+        estimate: Parameters and poses, with the present scales.
+        leverage: Leverage of every marker in every frame, 0 to 3.
+        min_noise: Smallest scale of a marker, in metres.
     """
-    total, free, count = (np.zeros(shape.noise.shape) for _ in range(3))
-    for session in range(len(poses)):
-        rest, weight, _ = rests(figure, shape, poses, session)
+    scale = estimate.parameters.marker_noise
+    squares, freedom, count = (np.zeros(scale.shape) for _ in range(3))
+    for session, (vector, weight, _) in enumerate(residuals(estimate)):
         seen = weight > 0.0
-        scaled = weight * shape.noise[session] ** 2
-        total[session] = np.sum(scaled * np.sum(rest**2, axis=-1), axis=0)
-        free[session] = np.sum(np.where(seen, 3.0 - leverage[session], 0.0), axis=0)
+        relative_weight = weight * scale[session] ** 2
+        squares[session] = np.sum(relative_weight * np.sum(vector**2, axis=-1), axis=0)
+        freedom[session] = np.sum(np.where(seen, 3.0 - leverage[session], 0.0), axis=0)
         count[session] = 3.0 * seen.sum(axis=0)
-    own = total / np.maximum(free, 1e-9)
-    # The usual marker, not the mean: one that sits elsewhere altogether says nothing.
-    pooled = float(np.median(own[count > 0.0]))
-    others = LIKE_OTHERS * count
-    variance = (total + others * pooled) / np.maximum(free + others, 1e-9)
+    variance = squares / np.maximum(freedom, 1e-9)
+    # The median, because one marker with a wrong label must not change the others.
+    pooled = float(np.median(variance[count > 0.0]))
+    prior = POOLING * count
+    variance = (squares + prior * pooled) / np.maximum(freedom + prior, 1e-9)
     variance = np.where(count > 0.0, variance, pooled)
-    return np.asarray(np.sqrt(np.maximum(variance, least**2)))
+    return np.asarray(np.sqrt(np.maximum(variance, min_noise**2)))
 
 
 def white_share(
-    figure: Figure,
-    shape: Shape,
-    pairs: tuple[Float[Array, "_ 2 marker 3"], ...],
+    parameters: ModelParameters, pairs: Sequence[Float[Array, "_ 2 marker 3"]]
 ) -> float:
-    """Return the share of the markers' deviations that is new in every frame, 0 to 1.
+    r"""Return the share of the residual variance that is white noise, 0 to 1.
 
-    Cameras err anew in every frame; skin moves with the pose, and repeats with it. Of
-    noise alone the square of a step from frame to frame is twice that of a deviation.
-    Means and not medians: where one limb moves at a time most markers show noise, and
-    the few that move are those that tell the joints. What lies far off has lost its
-    weight as it has in the fit.
+    .. math:: \phi = \frac{\mathrm{E}\,|r_{f+1} - r_f|^2 / 2}{\mathrm{E}\,|r_f|^2}
+
+    Camera noise is independent in consecutive frames; soft-tissue artefact hardly
+    changes between them. Residuals are in the frame of the segment. Means are used and
+    not medians: where one limb moves at a time, most markers show only noise, and the
+    few that move are those that determine the joints. Outliers have the same weight as
+    in the fit.
 
     Args:
-        figure: The segments.
-        shape: Their shape.
-        pairs: Per session, neighbouring frames.
+        parameters: The parameters of the model.
+        pairs: Per session, pairs of consecutive frames.
     """
     step, size, weights = 0.0, 0.0, np.zeros(2)
-    off: list[Array] = []
+    magnitudes: list[Array] = []
     for session, points in enumerate(pairs):
-        alone = replace(
-            shape, m=shape.m[session][None], noise=shape.noise[session][None]
-        )
-        flat = points.reshape(-1, *points.shape[2:])
-        poses = settled(figure, alone, (first_poses(figure, alone, 0, flat),))
-        rest, weight, _ = rests(figure, alone, poses, 0)
-        rest = np.where(weight[..., None] > 0.0, rest, 0.0)
-        local = np.einsum("fkji,fkj->fki", poses[0].R[:, figure.segment], rest)
-        local, weight = local.reshape(points.shape), weight.reshape(points.shape[:3])
-        both = weight.prod(axis=1) * alone.noise**2
-        step += float(np.sum(both * np.sum(np.diff(local, axis=1)[:, 0] ** 2, axis=-1)))
+        session_parameters = parameters.of_session(session)
+        poses = initial_poses(session_parameters, points.reshape(-1, *points.shape[2:]))
+        estimate = fit_poses(Estimate(session_parameters, (poses,)))
+        ((vector, weight, _),) = residuals(estimate)
+        R = estimate.poses[0].R_world_segment[:, parameters.model.marker_segment]
+        vector = np.where(weight[..., None] > 0.0, vector, 0.0)
+        local = np.einsum("fkji,fkj->fki", R, vector).reshape(points.shape)
+        weight = weight.reshape(points.shape[:3])
+        pair_weight = weight.prod(axis=1) * session_parameters.marker_noise**2
+        change = np.diff(local, axis=1)[:, 0]
+        step += float(np.sum(pair_weight * np.sum(change**2, axis=-1)))
         size += float(np.sum(weight * np.sum(local**2, axis=-1)))
-        weights += both.sum(), weight.sum()
-        off.append(np.abs(local[weight > 0.0]).ravel())
-    far = np.concatenate([np.zeros(0), *off])
-    if not weights[0] or np.median(far) < EXACT:
+        weights += pair_weight.sum(), weight.sum()
+        magnitudes.append(np.abs(local[weight > 0.0]).ravel())
+    if not weights[0] or np.median(np.concatenate(magnitudes)) < MAX_ROUNDING_M:
         return 1.0
     share = 0.5 * step / weights[0] / (size / weights[1])
-    return float(min(share / ALL_WHITE, 1.0))
+    return float(min(share / MIN_ALL_WHITE_SHARE, 1.0))
 
 
-def pairs_of(points: Float[Array, "frame marker 3"]) -> Float[Array, "_ 2 marker 3"]:
-    """Return frames and the ones after them, evenly in time, of those well seen."""
+def sample_frame_pairs(
+    points: Float[Array, "frame marker 3"],
+) -> Float[Array, "_ 2 marker 3"]:
+    """Return pairs of consecutive frames, evenly in time among those well seen."""
     seen = np.isfinite(points).all(axis=-1)
-    both = np.flatnonzero((seen[:-1] & seen[1:]).mean(axis=1) >= WELL_SEEN)
-    chosen = np.unique(np.linspace(0, max(len(both) - 1, 0), PAIRS).round().astype(int))
-    first = both[chosen[: len(both)]]
+    both_seen = (seen[:-1] & seen[1:]).mean(axis=1)
+    pairs = np.flatnonzero(both_seen >= MIN_PAIR_VISIBILITY)
+    sample = np.linspace(0, max(len(pairs) - 1, 0), N_FRAME_PAIRS).round().astype(int)
+    first = pairs[np.unique(sample)[: len(pairs)]]
     return np.stack([points[first], points[first + 1]], axis=1)
 
 
-def usual_turns(
-    figure: Figure, poses: tuple[Poses, ...]
-) -> Float[Array, "segment 3 3"]:
-    """Return the mean turn of every segment against its parent."""
-    R = np.concatenate([some.R for some in poses])
-    parent = np.maximum(figure.parent, 0)
+def mean_relative_rotations(estimate: Estimate) -> Float[Array, "segment 3 3"]:
+    """Return the mean rotation of every segment relative to its parent.
+
+    The mean is the rotation nearest to the arithmetic mean of the matrices.
+    """
+    R = np.concatenate([session.R_world_segment for session in estimate.poses])
+    parent = np.maximum(estimate.model.parent, 0)
     total = np.einsum("fsji,fsjk->sik", R[:, parent], R)
     return geometry.nearest_rotation(total)
 
 
-def efficiency(
-    e: Float[Array, " position"], free: Float[Array, " position"], spent: int
+def robust_covariance_factor(
+    square: Float[Array, " position"], freedom: Float[Array, " position"], n_shared: int
 ) -> float:
-    """Return by how much the covariance of a robust fit exceeds that of its weights.
+    r"""Return the ratio of the covariance of a robust fit to that of its weights.
 
-    The usual factor of M-estimators, E[psi^2] / E[psi']^2, over what the weights alone
-    would say, for Student's t in three dimensions. Never below `BELIEVED`: markers that
-    fit to the last digit do not make joints known to it.
+    This is the asymptotic variance of an M-estimator,
+    :math:`\mathrm{E}[\psi^2] / \mathrm{E}[\psi']^2`, for Student's t in three
+    dimensions, relative to the inverse of the weighted normal matrix. It is at least
+    `MIN_VARIANCE_RATIO`: markers that fit to the last digit do not determine joints to
+    the last digit.
 
     Args:
-        e: Squared deviations over the squared scale.
-        free: What poses left free of each position, 0 to 3.
-        spent: Unknowns that all frames share.
+        square: Squared residuals over the squared scale.
+        freedom: Degrees of freedom of each position that the pose leaves, 0 to 3.
+        n_shared: Parameters that all frames share.
     """
-    w = (TAIL + 3.0) / (TAIL + e)
-    left = float(w @ free)
-    left *= max(1.0 - spent / max(float(free.sum()), 1.0), 0.1)
-    bend = w * (1.0 - 2.0 / 3.0 * e / (TAIL + e))
-    if not left > 0.0:
+    w = (STUDENT_T_DOF + 3.0) / (STUDENT_T_DOF + square)
+    total = float(w @ freedom)
+    total *= max(1.0 - n_shared / max(float(freedom.sum()), 1.0), 0.1)
+    slope = w * (1.0 - 2.0 / 3.0 * square / (STUDENT_T_DOF + square))
+    if not total > 0.0:
         return 1.0
-    factor = float(w**2 @ e) / left * float(w.mean() / bend.mean()) ** 2
-    return max(factor, BELIEVED)
+    ratio = float(w**2 @ square) / total * float(w.mean() / slope.mean()) ** 2
+    return max(ratio, MIN_VARIANCE_RATIO)

@@ -1,4 +1,4 @@
-"""How to calibrate."""
+"""Options of the calibration."""
 
 from dataclasses import dataclass
 
@@ -6,49 +6,53 @@ import numpy as np
 
 from marey.errors import OptionError
 
-FEWEST_FRAMES = 10
+MIN_FRAMES = 10
+"""Fewest frames of a session that may be asked for. Chosen by hand."""
 
 SHOULDERS = ("auto", "move", "fixed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrateOptions:
-    """How to calibrate."""
+    """Options of `calibrate`."""
 
     frames: int = 80
-    """Most frames of a session that are used, evenly in time; 10 or more. Of many
-    sessions each gives fewer, `most_frames` together."""
+    """Most frames of a session that are sampled, evenly in time; 10 or more. With many
+    sessions each gives fewer, `max_frames` together."""
 
-    most_frames: int = 320
-    """Most frames of all sessions, though at least 10 of each."""
+    max_frames: int = 320
+    """Most frames of all sessions together, though at least 10 of each."""
 
     sessions: tuple[int, ...] = ()
-    """Number of the session of each take: markers are put on anew in each; every take
-    is a session of its own when left out."""
+    """Session number of each take. Markers are attached again in each session. If
+    empty, every take is a session of its own."""
 
     keep_bones: bool = False
-    """Whether the bones are known, from another day's takes, and only the markers were
-    put on anew."""
+    """Whether the bones are known from another day's takes. Only the marker offsets are
+    then estimated."""
 
     shoulders: str = "auto"
-    """Whether a person's shoulders "move" against the chest or are "fixed" to it; of
-    people without labels they stay as they are."""
+    """Whether a person's shoulders "move" relative to the chest or are "fixed" to it.
+    Without known labels the shoulders stay as they are."""
 
-    independent: float = 1.0
-    """Samples that all frames of a subject together are worth where skin moves with the
-    pose; above 0."""
-
-    def per_session(self, sessions: int) -> int:
-        """Return how many frames each of so many sessions gives at most."""
-        return min(self.frames, max(self.most_frames // sessions, FEWEST_FRAMES))
+    effective_samples: float = 1.0
+    """Independent samples that all frames of a subject together are worth where soft
+    tissue moves with the pose; above 0. Higher trusts the frames more and the priors
+    less."""
 
     def __post_init__(self) -> None:
-        for name in ("frames", "most_frames"):
-            if getattr(self, name) < FEWEST_FRAMES:
-                needed = f"{FEWEST_FRAMES} or more"
+        for name in ("frames", "max_frames"):
+            if getattr(self, name) < MIN_FRAMES:
+                needed = f"{MIN_FRAMES} or more"
                 raise OptionError(name, found=getattr(self, name), needed=needed)
         if self.shoulders not in SHOULDERS:
             needed = " or ".join(SHOULDERS)
             raise OptionError("shoulders", found=self.shoulders, needed=needed)
-        if not 0.0 < self.independent < np.inf:
-            raise OptionError("independent", found=self.independent, needed="above 0")
+        if not 0.0 < self.effective_samples < np.inf:
+            raise OptionError(
+                "effective_samples", found=self.effective_samples, needed="above 0"
+            )
+
+    def frames_per_session(self, n_sessions: int) -> int:
+        """Return the most frames that each session gives."""
+        return min(self.frames, max(self.max_frames // n_sessions, MIN_FRAMES))

@@ -1,4 +1,4 @@
-"""Jobs side by side, where compiled code lets go of the interpreter."""
+"""A map over threads, for compiled code that releases the interpreter lock."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -10,19 +10,20 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def side_by_side(
-    job: Callable[[Item], Result], items: Sequence[Item]
+def map_in_threads(
+    function: Callable[[Item], Result], items: Sequence[Item]
 ) -> tuple[Result, ...]:
-    """Return what a job makes of each item, in their order whatever the threads.
+    """Return the function of each item, in the order of the items.
 
-    Worth it for jobs of a millisecond or more that do next to nothing in Python.
+    Threads save time only if a call takes a millisecond or more, nearly all of it
+    outside of Python.
     """
     if len(items) < 2:
-        return tuple(map(job, items))
-    return tuple(_threads(os.getpid()).map(job, items))
+        return tuple(map(function, items))
+    return tuple(_thread_pool(os.getpid()).map(function, items))
 
 
 @cache
-def _threads(process: int) -> ThreadPoolExecutor:
-    """Return the threads of a process; a forked one has none of its parent's."""
+def _thread_pool(process: int) -> ThreadPoolExecutor:
+    """Return the threads of a process; a fork does not inherit its parent's threads."""
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix=f"marey-{process}")

@@ -1,261 +1,276 @@
-"""What is known of a figure before its frames are looked at, as rows of equations."""
+r"""Gaussian priors and constraints on the parameters, as rows of equations.
 
+Each linear row states :math:`\sum_c f_c\, p_c = y \pm \sigma` and adds its squared
+residual to the cost. Priors (landmark regression, symmetry, proportions) have the
+weight T of `prior_weight` in `bundle_adjustment` ("tempered"). Constraints, such as the
+choice of each segment's axes (the gauge), have the weight 1.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from marey.calibration.unknowns import Columns, Figure, Shape
+from marey.calibration.model import MEAN_STATURE_M, KinematicModel, ModelParameters
 from marey.numerics import geometry
 
 Array = np.ndarray
 
-GAUGE_SD = 5e-4
-"""How well the free choice of each segment's axes is held, in metres."""
+GAUGE_SD_M = 5e-4
+"""Standard deviation of the constraints that choose each segment's axes, in metres. The
+choice changes no bone; lower only worsens the conditioning. Chosen by hand."""
 
-NARROW = 0.1
-"""A segment whose markers are this much narrower than long is a line."""
+MAX_LINE_WIDTH = 0.1
+"""Markers whose second singular value is at most this share of the first are on a line,
+and do not determine the rotation of their segment. Higher finds more lines. Chosen by
+hand."""
 
-PLACED = 0.010
-"""How far the markers of a segment may sit turned from those of the first session, in
-metres."""
+REPLACEMENT_SD_M = 0.010
+"""Standard deviation of the rotation of a segment's markers between sessions, as an arc
+in metres. Higher lets sessions differ more. Chosen by hand."""
 
-UNIT_SD = 0.02
-"""How well the square of an axis's length is held to one."""
+UNIT_AXIS_SD = 0.02
+"""Standard deviation of the squared length of an axis from one. It changes no direction
+of an axis. Chosen by hand."""
 
-USUAL_STATURE, STATURE_SD = 1.74, 0.3
-"""Height of people, in metres."""
+STATURE_SD_M = 0.3
+"""Standard deviation of the height of people, in metres, children included. Lower pulls
+all bones towards those of an average person. Chosen by hand."""
 
 
-def spans(markers: Float[Array, "marker 3"]) -> bool:
-    """Return whether markers fix the turn of their segment: three, not on a line."""
+def determine_rotation(markers: Float[Array, "marker 3"]) -> bool:
+    """Return whether markers determine a rotation: three or more, not on a line."""
     if len(markers) < 3:
         return False
-    size = np.linalg.svd(markers - markers.mean(axis=0), compute_uv=False)
-    return bool(size[1] > NARROW * size[0])
+    extent = np.linalg.svd(markers - markers.mean(axis=0), compute_uv=False)
+    return bool(extent[1] > MAX_LINE_WIDTH * extent[0])
 
 
 @dataclass(frozen=True, slots=True)
-class Lengths:
-    """Bones of equal or known length, of a person of unknown stature."""
+class LengthPrior:
+    """A Gaussian prior on bone lengths: a proportion of the stature, or symmetry."""
 
     first: int
     """A segment: the bone from its parent's joint to its own."""
 
     second: int
-    """Another, or -1."""
+    """Another segment, whose bone is subtracted; -1 for none."""
 
     ratio: float
-    """Share of the stature that the bone is long; 0 for two bones of equal length."""
+    """Length as a share of the stature; 0 for two bones of equal length."""
 
     sd: float
-    apart: bool = False
-    """Whether the distance between the two joints is meant, on one parent."""
+    """Standard deviation, in metres."""
+
+    is_distance: bool = False
+    """Whether the length is the distance of the two joints, on one parent."""
 
 
-@dataclass(slots=True, eq=False)
-class Rows:
-    """Rows that hold in every session, and rows between lengths."""
+@dataclass(eq=False)
+class Prior:
+    """Linear rows and length priors of one person, for all its sessions.
 
-    figure: Figure
-    matrix: list[Array] = field(default_factory=list)
-    target: list[float] = field(default_factory=list)
-    firm: list[bool] = field(default_factory=list)
-    """Whether a row is no guess, but a choice that nothing depends on."""
+    Initialisations add all rows before the first equations are asked for.
+    """
 
-    lengths: list[Lengths] = field(default_factory=list)
+    model: KinematicModel
+    rows: list[Float[Array, " column"]] = field(default_factory=list)
+    targets: list[float] = field(default_factory=list)
+    is_constraint: list[bool] = field(default_factory=list)
+    """Whether a row has weight 1 rather than the weight of a prior."""
+
+    lengths: list[LengthPrior] = field(default_factory=list)
 
     def add(
         self,
-        parts: list[tuple[int, float]],
+        terms: Sequence[tuple[int, float]],
         target: float,
         sd: float,
         *,
-        firm: bool = False,
+        constraint: bool = False,
     ) -> None:
-        """Add the row: sum of factor times unknown is `target`, give or take `sd`."""
-        row = np.zeros(self.figure.columns.count)
-        for column, factor in parts:
+        """Add the row: the sum of factor times parameter is `target`, within `sd`.
+
+        Args:
+            terms: Column and factor of each parameter.
+            target: Value of the sum.
+            sd: Its standard deviation.
+            constraint: Whether the row has weight 1.
+        """
+        row = np.zeros(self.model.columns.count)
+        for column, factor in terms:
             row[column] += factor / sd
-        self.matrix.append(row)
-        self.target.append(target / sd)
-        self.firm.append(firm)
+        self.rows.append(row)
+        self.targets.append(target / sd)
+        self.is_constraint.append(constraint)
 
-    def joint_near(
-        self, segment: int, markers: list[int], away: Float[Array, " 3"], sd: float
+    def add_vector(
+        self,
+        terms: Sequence[tuple[int | np.integer, float]],
+        target: Float[Array, " x"],
+        sd: float,
+        *,
+        constraint: bool = False,
     ) -> None:
-        """Add: a joint stands so far away from the middle of markers on its parent."""
-        columns = self.figure.columns
-        for x in range(3):
-            parts = [(int(columns.m[k]) + x, -1.0 / len(markers)) for k in markers]
-            parts.append((int(columns.o[segment]) + x, 1.0))
-            self.add(parts, float(away[x]), sd)
+        """Add one row per component; terms name the first column of each vector."""
+        for x, value in enumerate(target):
+            row = [(int(column) + x, factor) for column, factor in terms]
+            self.add(row, float(value), sd, constraint=constraint)
 
-    def mirrored(self, left: int, right: int, sd: float) -> None:
-        """Add: two joints of one parent mirror each other from left (y) to right."""
-        o = self.figure.columns.o
+    def add_landmark_prior(
+        self, segment: int, markers: list[int], offset: Float[Array, " 3"], sd: float
+    ) -> None:
+        """Add: a joint has this offset from the mean of markers on its parent."""
+        columns = self.model.columns
+        terms = [(columns.marker_offset[k], -1.0 / len(markers)) for k in markers]
+        self.add_vector([*terms, (columns.joint_offset[segment], 1.0)], offset, sd)
+
+    def add_mirror_prior(self, left: int, right: int, sd: float) -> None:
+        """Add: two joints of one parent are mirror images; y points to the left."""
+        column = self.model.columns.joint_offset
         for x, sign in enumerate((-1.0, 1.0, -1.0)):
-            parts = [(int(o[left]) + x, 1.0), (int(o[right]) + x, sign)]
-            self.add(parts, 0.0, sd)
+            terms = [(int(column[left]) + x, 1.0), (int(column[right]) + x, sign)]
+            self.add(terms, 0.0, sd)
 
-    def joint_at(
-        self, segment: int, place: Float[Array, " 3"], sd: float, *, firm: bool = False
+    def add_joint_prior(
+        self,
+        segment: int,
+        offset: Float[Array, " 3"],
+        sd: float,
+        *,
+        constraint: bool = False,
     ) -> None:
-        """Add: a joint stands there in its parent."""
-        for x in range(3):
-            column = int(self.figure.columns.o[segment]) + x
-            self.add([(column, 1.0)], float(place[x]), sd, firm=firm)
+        """Add: a joint has this offset in its parent."""
+        column = self.model.columns.joint_offset[segment]
+        self.add_vector([(column, 1.0)], offset, sd, constraint=constraint)
 
-    def marker_at(self, marker: int, place: Float[Array, " 3"], sd: float) -> None:
-        """Add: a marker sits there on its segment."""
-        for x in range(3):
-            column = int(self.figure.columns.m[marker]) + x
-            self.add([(column, 1.0)], float(place[x]), sd)
+    def add_marker_priors(self, offsets: Float[Array, "marker 3"], sd: float) -> None:
+        """Add: every marker has its offset in its segment."""
+        for column, offset in zip(
+            self.model.columns.marker_offset, offsets, strict=True
+        ):
+            self.add_vector([(column, 1.0)], offset, sd)
 
-    def axis_along(
-        self, axis: int, a: Float[Array, " 3"], b: Float[Array, " 3"], sd: float
+    def add_axis_prior(self, axis: int, parameters: ModelParameters, sd: float) -> None:
+        """Add: an axis has its present directions in parent and child."""
+        in_parent, in_child = parameters.axis_in_parent, parameters.axis_in_child
+        directions = np.concatenate([in_parent[axis], in_child[axis]])
+        self.add_vector([(self.model.columns.axis[axis], 1.0)], directions, sd)
+
+    def add_gauge_constraints(self, offsets: Float[Array, "marker 3"]) -> None:
+        r"""Add the constraints that choose the axes of all segments.
+
+        A rotation of a segment's axes together with its markers changes no distance.
+        The markers of a segment must therefore not rotate about their mean as a whole,
+        or about the joint where they are too few. The root has no joint: the mean of
+        its markers stays too. For offsets m near the given m0:
+
+        .. math:: \sum_k m_{0k} \times (m_k - m_{0k}) = 0
+        """
+        for i in range(len(self.model.names)):
+            if markers := self.model.markers_of(i):
+                self._add_segment_gauge(markers, offsets[markers], is_root=i == 0)
+
+    def _add_segment_gauge(
+        self, markers: list[int], offsets: Float[Array, "marker 3"], *, is_root: bool
     ) -> None:
-        """Add: the axis has these directions in the parent and in the child."""
-        first = int(self.figure.columns.axis[axis])
-        for x, value in enumerate((*a, *b)):
-            self.add([(first + x, 1.0)], float(value), sd)
+        about_mean = is_root or determine_rotation(offsets)
+        lever = offsets - offsets.mean(axis=0) if about_mean else offsets
+        size = np.sqrt(np.mean(np.sum(lever**2, axis=1))) + 1e-9
+        cross = geometry.hat(lever) / (size * len(markers))
+        column = [int(c) for c in self.model.columns.marker_offset[markers]]
+        for x in range(3):
+            rotation = [
+                (start + z, float(cross[n, x, z]))
+                for n, start in enumerate(column)
+                for z in range(3)
+            ]
+            target = float(np.einsum("nz,nz->", cross[:, x], offsets))
+            self.add(rotation, target, GAUGE_SD_M, constraint=True)
+            if is_root:
+                mean = [(start + x, 1.0 / len(markers)) for start in column]
+                target = float(offsets[:, x].mean())
+                self.add(mean, target, GAUGE_SD_M, constraint=True)
 
-    def hold_axes(self, places: Float[Array, "marker 3"]) -> None:
-        """Add what keeps the axes of all segments where they were chosen.
+    @cached_property
+    def _matrices(self) -> tuple[Array, Array, Array, Array, Array]:
+        """Matrix, target and kind of all rows; normal matrix of either kind."""
+        firm = np.array(self.is_constraint, dtype=bool)
+        matrix = np.array(self.rows).reshape(len(firm), self.model.columns.count)
+        normal = matrix[~firm].T @ matrix[~firm]
+        firm_normal = matrix[firm].T @ matrix[firm]
+        return matrix, np.array(self.targets), firm, normal, firm_normal
 
-        A segment turned against its own axes is the same figure: its markers must not
-        turn about their middle as a whole, or about the joint where they are too few.
-        The root has no joint: its middle stays too.
-        """
-        columns = self.figure.columns
-        for i in range(len(self.figure.names)):
-            mine = list(self.figure.markers_of(i))
-            if not mine:
-                continue
-            at = places[mine]
-            arm = at - at.mean(axis=0) if i == 0 or spans(at) else at
-            size = np.sqrt(np.mean(np.sum(arm**2, axis=1))) + 1e-9
-            turn = geometry.hat(arm) / (size * len(mine))
-            for x in range(3):
-                parts = [
-                    (int(columns.m[k]) + z, float(turn[n, x, z]))
-                    for n, k in enumerate(mine)
-                    for z in range(3)
-                ]
-                goal = float(np.einsum("nz,nz->", turn[:, x], at))
-                self.add(parts, goal, GAUGE_SD, firm=True)
-                if i == 0:
-                    middle = [(int(columns.m[k]) + x, 1.0 / len(mine)) for k in mine]
-                    goal = float(at[:, x].mean())
-                    self.add(middle, goal, GAUGE_SD, firm=True)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Prior:
-    """Rows ready for use in so many sessions."""
-
-    columns: Columns
-    matrix: Float[Array, "row column"]
-    target: Float[Array, " row"]
-    firm: Bool[Array, " row"]
-    normal: tuple[Float[Array, "column column"], Float[Array, "column column"]]
-    """Normal matrix of the guesses, and of the choices."""
-
-    lengths: tuple[Lengths, ...]
-    sessions: int
-
-    @staticmethod
-    def of(rows: Rows, sessions: int) -> "Prior":
-        """Return the rows for so many sessions."""
-        firm = np.array(rows.firm, dtype=bool)
-        matrix = np.array(rows.matrix).reshape(len(firm), rows.figure.columns.count)
-        return Prior(
-            rows.figure.columns,
-            matrix,
-            np.array(rows.target),
-            firm,
-            (matrix[~firm].T @ matrix[~firm], matrix[firm].T @ matrix[firm]),
-            tuple(rows.lengths),
-            sessions,
-        )
-
-    def _weights(self, session: int, temper: float) -> tuple[float, float]:
-        """Return how much guesses and choices count.
-
-        A guess is made of one person, and shared out among the sessions. Axes are
-        chosen in the first session; in others markers may sit a little elsewhere.
-        """
-        guess = temper / self.sessions
-        return guess, 1.0 if session == 0 else guess * (GAUGE_SD / PLACED) ** 2
-
-    def equations(
-        self, shape: Shape, session: int, temper: float
+    def linear_equations(
+        self, parameters: ModelParameters, session: int, weight: float
     ) -> tuple[Array, Array, float]:
-        """Return normal matrix, slope and cost of one session's rows."""
-        guess, choice = self._weights(session, temper)
-        left = self._left(shape, session)
-        weight = np.where(self.firm, choice, guess)
-        normal = guess * self.normal[0] + choice * self.normal[1]
-        push = np.einsum("rc,r->c", self.matrix, weight * left)
-        return normal, push, float(weight @ left**2)
+        """Return normal matrix, gradient and cost of the linear rows of a session.
 
-    def _left(self, shape: Shape, session: int) -> Float[Array, " row"]:
-        """Return what is left of one session's rows."""
-        # Without the linear-algebra library, whose threads would be in the way.
-        there = np.einsum("rc,c->r", self.matrix, shape.vector(self.columns, session))
-        return np.asarray(self.target - there)
+        A prior belongs to the person, so its weight is divided among the sessions. The
+        axes of segments are chosen in session 0; in others the markers may have been
+        replaced a little differently, which weakens the constraints.
+        """
+        matrix, target, is_constraint, prior_normal, constraint_normal = self._matrices
+        prior = weight / len(parameters.marker_offset)
+        replaced = prior * (GAUGE_SD_M / REPLACEMENT_SD_M) ** 2
+        constraint = 1.0 if session == 0 else replaced
+        # einsum, because the threads of the linear-algebra library would compete.
+        values = parameters.vector(session)
+        residual = target - np.einsum("rc,c->r", matrix, values)
+        row_weight = np.where(is_constraint, constraint, prior)
+        normal = prior * prior_normal + constraint * constraint_normal
+        gradient = np.einsum("rc,r->c", matrix, row_weight * residual)
+        return normal, gradient, float(row_weight @ residual**2)
 
-    def cost(self, shape: Shape, temper: float) -> float:
-        """Return the cost of all rows."""
-        total = temper * float(np.sum(self.bent(shape)[0] ** 2))
-        for session in range(self.sessions):
-            weight = np.where(self.firm, *self._weights(session, temper)[::-1])
-            total += float(weight @ self._left(shape, session) ** 2)
+    def cost(self, parameters: ModelParameters, weight: float) -> float:
+        """Return the cost of all rows in all sessions."""
+        total = weight * float(np.sum(self.nonlinear_rows(parameters)[0] ** 2))
+        for session in range(len(parameters.marker_offset)):
+            total += self.linear_equations(parameters, session, weight)[2]
         return total
 
-    def bent(self, shape: Shape) -> tuple[Float[Array, " row"], Float[Array, "row x"]]:
-        """Return what is left of the rows that are not linear, and their slopes.
+    def nonlinear_rows(
+        self, parameters: ModelParameters
+    ) -> tuple[Float[Array, " row"], Float[Array, "row x"]]:
+        """Return residual and Jacobian of the rows that are not linear.
 
-        Columns are those of a session, and the stature as one more.
+        These are the length priors, the unit length of all axes, and the stature. The
+        columns are those of a session, and the stature as one more.
         """
-        count = self.columns.count
-        axes = np.concatenate([shape.a, shape.b])
-        start = np.concatenate([self.columns.axis, self.columns.axis + 3])
-        left = np.zeros(len(self.lengths) + len(axes) + 1)
-        slope = np.zeros((len(left), count + 1))
-        for n, row in enumerate(self.lengths):
-            left[n] = _length_row(row, shape, self.columns, slope[n])
-        for n, (axis, column) in enumerate(
-            zip(axes, start, strict=True), start=len(self.lengths)
-        ):
-            left[n] = (1.0 - axis @ axis) / UNIT_SD
-            slope[n, column : column + 3] = 2.0 * axis / UNIT_SD
-        left[-1] = (USUAL_STATURE - shape.stature) / STATURE_SD
-        slope[-1, -1] = 1.0 / STATURE_SD
-        return left, slope
+        columns = self.model.columns
+        axes = np.concatenate([parameters.axis_in_parent, parameters.axis_in_child])
+        axis_columns = np.concatenate([columns.axis, columns.axis + 3])
+        residual = np.zeros(len(self.lengths) + len(axes) + 1)
+        jacobian = np.zeros((len(residual), columns.count + 1))
+        for n, length in enumerate(self.lengths):
+            residual[n] = _length_row(length, parameters, jacobian[n])
+        for n, axis, column in zip(count(len(self.lengths)), axes, axis_columns):
+            residual[n] = (1.0 - axis @ axis) / UNIT_AXIS_SD
+            jacobian[n, column : column + 3] = 2.0 * axis / UNIT_AXIS_SD
+        residual[-1] = (MEAN_STATURE_M - parameters.stature) / STATURE_SD_M
+        jacobian[-1, -1] = 1.0 / STATURE_SD_M
+        return residual, jacobian
 
 
-def _length_row(row: Lengths, shape: Shape, columns: Columns, slope: Array) -> float:
-    """Return what is left of a row between lengths; fill its slope."""
-    if row.apart:
-        way = shape.o[row.first] - shape.o[row.second]
-        length = float(np.linalg.norm(way))
-        _fill(slope, columns.o[row.first], way, length, 1.0 / row.sd)
-        _fill(slope, columns.o[row.second], way, length, -1.0 / row.sd)
-    else:
-        way = shape.o[row.first]
-        length = float(np.linalg.norm(way))
-        _fill(slope, columns.o[row.first], way, length, 1.0 / row.sd)
-        if row.second >= 0:
-            other = shape.o[row.second]
-            far = float(np.linalg.norm(other))
-            _fill(slope, columns.o[row.second], other, far, -1.0 / row.sd)
-            length -= far
-    slope[-1] = -row.ratio / row.sd
-    return (row.ratio * shape.stature - length) / row.sd
-
-
-def _fill(
-    slope: Array, column: int | np.integer, way: Array, length: float, factor: float
-) -> None:
-    slope[column : column + 3] += factor * way / max(length, 1e-9)
+def _length_row(
+    prior: LengthPrior, parameters: ModelParameters, jacobian: Float[Array, " x"]
+) -> float:
+    """Return the residual of a length prior and write its row of the Jacobian."""
+    offset = parameters.joint_offset
+    first, second = offset[prior.first], offset[prior.second]
+    if prior.is_distance:
+        first = second = first - second
+    length = float(np.linalg.norm(first))
+    terms = [(prior.first, first, length, 1.0)]
+    if prior.second >= 0:
+        other = float(np.linalg.norm(second))
+        terms.append((prior.second, second, other, -1.0))
+        length -= 0.0 if prior.is_distance else other
+    for segment, vector, norm, sign in terms:
+        column = parameters.model.columns.joint_offset[segment]
+        jacobian[column : column + 3] += sign / prior.sd * vector / max(norm, 1e-9)
+    jacobian[-1] = -prior.ratio / prior.sd
+    return (prior.ratio * parameters.stature - length) / prior.sd

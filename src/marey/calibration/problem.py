@@ -1,12 +1,18 @@
-"""A skeleton and takes as a calibration sees them: segments, markers, sessions."""
+"""A skeleton and takes as a calibration problem: segments, markers, sessions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.calibration.unknowns import HINGE, Axis, Figure, Shape
+from marey.calibration.model import (
+    MECHANICAL_HINGE_SD_RAD,
+    AxisConstraint,
+    KinematicModel,
+    ModelParameters,
+)
 from marey.errors import DataError
 from marey.numerics import geometry
 from marey.numerics.procrustes import points_seen
@@ -15,53 +21,67 @@ from marey.take import Take, match_labels
 
 Array = np.ndarray
 
-FIRST_NOISE = 3e-3
-"""Scale of a marker before it is known, in metres."""
+FIRST_NOISE_M = 3e-3
+"""Scale of a marker before it is estimated, in metres. Chosen by hand."""
 
-ARM = 0.2
-"""A sensor stands for four points: its origin, and one so far along each axis, in
-metres. Noise of 1 mm and of 0.4 degrees then weigh alike."""
+SENSOR_LEVER_M = 0.2
+"""A 6-DoF sensor is represented by four points: its origin and one at this distance
+along each axis, in metres. Higher gives its orientation more weight; at 0.2, noise of
+1 mm and of 0.4 degrees have equal weights. Chosen by hand."""
 
-HARD_HINGE = 0.005
-"""How far a mechanical hinge keeps from its axis, in radians."""
+MIN_SESSION_FRAMES = 5
+"""Sessions that show the skeleton in fewer frames are ignored. Chosen by hand."""
 
-FEWEST_FRAMES = 5
-"""Frames without which a session is left out."""
+SENSOR_POINTS = np.concatenate([np.zeros((1, 3)), SENSOR_LEVER_M * np.eye(3)])
 
-SENSOR_POINTS = np.concatenate([np.zeros((1, 3)), ARM * np.eye(3)])
+
+class MarkerSource(NamedTuple):
+    """The part of the skeleton that a marker of the model represents."""
+
+    kind: Literal["marker", "sensor"]
+    number: int
+    """Number of the marker or sensor in the skeleton."""
+
+    point: int = 0
+    """Which of the four points of a sensor."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
-    """What is to be calibrated, and where it came from in the skeleton."""
+class CalibrationProblem:
+    """The kinematic model of a skeleton, and the markers of all sessions."""
 
     skeleton: Skeleton
-    figure: Figure
-    shape: Shape
+    parameters: ModelParameters
     sessions: tuple[Float[Array, "_ marker 3"], ...]
-    """Markers of each session, in the order of the figure, in metres."""
+    """Markers of each session in the order of the model, in metres."""
 
-    session_of: tuple[int, ...]
-    """The session of each take; -1 where too little was seen to use it."""
+    take_session: tuple[int, ...]
+    """The session of each take; -1 if it shows the skeleton in too few frames."""
 
-    segment_of: Int[Array, " joint"]
-    """The segment that moves each joint."""
+    joint_segment: Int[Array, " joint"]
+    """The segment of the model that moves each joint of the skeleton."""
 
-    joint_of: Int[Array, " segment"]
-    place: Float[Array, "joint 3"]
-    """Each joint in its segment; zero where the segment is its own."""
+    segment_joint: Int[Array, " segment"]
+    """The joint of the skeleton at the origin of each segment."""
 
-    source: tuple[tuple[str, int], ...]
-    """Of each marker of the figure: "marker" and its number in the skeleton, or
-    "sensor" and four times its number, plus which of its four points it is."""
+    joint_in_segment: Float[Array, "joint 3"]
+    """Position of each joint in its segment, in metres; zero at the origin."""
+
+    marker_source: tuple[MarkerSource, ...]
+
+    @property
+    def model(self) -> KinematicModel:
+        """The kinematic model."""
+        return self.parameters.model
 
 
-def problem_of(
-    skeleton: Skeleton, takes: Sequence[Take], session_of: Sequence[int]
-) -> Problem:
-    """Return the problem; markers that were never seen are left out.
+def build_problem(
+    skeleton: Skeleton, takes: Sequence[Take], take_session: Sequence[int]
+) -> CalibrationProblem:
+    """Return the calibration problem of a skeleton and its takes.
 
-    So are sessions of fewer than `FEWEST_FRAMES` frames; there may be none left.
+    Markers that are never seen are left out, and sessions of fewer than
+    `MIN_SESSION_FRAMES` frames; there may be no session left.
 
     Raises:
         DataError: If there are no takes, or the skeleton's markers and sensors are
@@ -69,133 +89,130 @@ def problem_of(
     """
     if not takes:
         raise DataError("calibrate", found="no takes", needed="at least one")
-    joined = _sessions(skeleton, takes, session_of)
-    names = list(joined)
-    segment_of, joint_of, place = _segments(skeleton)
-    joint, at, labels, source = _worn(skeleton)
-    seen = np.zeros(len(joint), dtype=bool)
-    for x in joined.values():
-        seen |= points_seen(x).any(axis=0)
-    order = np.argsort(segment_of[joint], kind="stable")
+    sessions = _concatenate_sessions(skeleton, takes, take_session)
+    numbers = list(sessions)
+    joint_segment, segment_joint, joint_in_segment = _find_segments(skeleton)
+    markers = _skeleton_markers(skeleton)
+    seen = np.zeros(len(markers.joint), dtype=bool)
+    for points in sessions.values():
+        seen |= points_seen(points).any(axis=0)
+    order = np.argsort(joint_segment[markers.joint], kind="stable")
     order = order[seen[order]]
-    owner = segment_of[joint[order]]
-    figure, axis = _figure(skeleton, joint_of, segment_of, owner)
-    shape = Shape(
-        o=_joints(skeleton, joint_of, place),
-        m=np.repeat((place[joint] + at)[None, order], len(names), axis=0),
-        a=axis,
-        b=axis.copy(),
-        noise=np.full((len(names), len(order)), FIRST_NOISE),
-        usual=np.repeat(np.eye(3)[None], len(joint_of), axis=0),
+    hinges = _known_hinges(skeleton, segment_joint)
+    parent = skeleton.parent[segment_joint]
+    model = KinematicModel(
+        names=tuple(skeleton.names[j] for j in segment_joint),
+        parent=np.where(parent >= 0, joint_segment[parent], -1),
+        labels=tuple(markers.labels[k] for k in order),
+        marker_segment=joint_segment[markers.joint[order]],
+        axes=tuple(AxisConstraint(i, "hinge", MECHANICAL_HINGE_SD_RAD) for i in hinges),
     )
-    return Problem(
+    joint_offset = joint_in_segment[parent] + skeleton.offset[segment_joint]
+    joint_offset[0] = 0.0
+    marker_offset = (joint_in_segment[markers.joint] + markers.offset)[order]
+    axis = skeleton.axes[segment_joint[hinges], 0].reshape(-1, 3)
+    parameters = ModelParameters.initial(
+        model, joint_offset, marker_offset, (axis, axis), len(numbers), FIRST_NOISE_M
+    )
+    return CalibrationProblem(
         skeleton,
-        replace(figure, labels=tuple(labels[k] for k in order)),
-        shape,
-        tuple(x[:, order] for x in joined.values()),
-        tuple(names.index(mine) if mine in joined else -1 for mine in session_of),
-        segment_of,
-        joint_of,
-        place,
-        tuple(source[k] for k in order),
+        parameters,
+        tuple(points[:, order] for points in sessions.values()),
+        tuple(numbers.index(s) if s in sessions else -1 for s in take_session),
+        joint_segment,
+        segment_joint,
+        joint_in_segment,
+        tuple(markers.sources[k] for k in order),
     )
 
 
-def _sessions(
-    skeleton: Skeleton, takes: Sequence[Take], session_of: Sequence[int]
+def _concatenate_sessions(
+    skeleton: Skeleton, takes: Sequence[Take], take_session: Sequence[int]
 ) -> dict[int, Float[Array, "_ marker 3"]]:
     """Return the frames of each session that shows the skeleton often enough."""
-    takes_of: dict[int, list[Array]] = {name: [] for name in sorted(set(session_of))}
-    for take, name in zip(takes, session_of, strict=True):
-        takes_of[name].append(_columns(skeleton, take))
-    joined = {name: np.concatenate(parts) for name, parts in takes_of.items()}
-    if not any(map(_n_seen, joined.values())):
+    parts: dict[int, list[Array]] = {number: [] for number in sorted(set(take_session))}
+    for take, number in zip(takes, take_session, strict=True):
+        parts[number].append(_skeleton_points(skeleton, take))
+    sessions = {number: np.concatenate(points) for number, points in parts.items()}
+    n_seen = {
+        number: int(points_seen(points).any(axis=1).sum())
+        for number, points in sessions.items()
+    }
+    if not any(n_seen.values()):
         wanted = (*skeleton.marker_labels, *skeleton.sensor_names)
         raise DataError(
             "calibrate",
             found="no frame that shows a marker or sensor of the skeleton",
             needed=f"some of {', '.join(wanted) or 'the markers of a skeleton'}",
         )
-    return {name: x for name, x in joined.items() if _n_seen(x) >= FEWEST_FRAMES}
+    return {k: x for k, x in sessions.items() if n_seen[k] >= MIN_SESSION_FRAMES}
 
 
-def _n_seen(points: Float[Array, "frame marker 3"]) -> int:
-    return int(points_seen(points).any(axis=1).sum())
+def _find_segments(
+    skeleton: Skeleton,
+) -> tuple[Int[Array, " joint"], Int[Array, " segment"], Float[Array, "joint 3"]]:
+    """Return the segment of each joint, its origin, and the joint's position in it.
 
-
-def _joints(
-    skeleton: Skeleton, joint_of: Int[Array, " segment"], place: Float[Array, "joint 3"]
-) -> Float[Array, "segment 3"]:
-    """Return each segment's joint in its parent; zero for the root."""
-    o = np.zeros((len(joint_of), 3))
-    o[1:] = place[skeleton.parent[joint_of[1:]]] + skeleton.offset[joint_of[1:]]
-    return o
-
-
-def _segments(skeleton: Skeleton) -> tuple[Array, Array, Array]:
-    """Return each joint's segment, each segment's joint, and joints in segments.
-
-    Depth first; fixed joints belong to the segment that moves them.
+    Segments are sorted depth first. Fixed joints belong to the segment of their parent.
     """
     n = skeleton.n_joints
-    segment, place = np.zeros(n, dtype=np.int64), np.zeros((n, 3))
-    order: list[int] = []
+    segment, position = np.zeros(n, dtype=np.int64), np.zeros((n, 3))
+    origins: list[int] = []
     stack = [0]
     while stack:
         j = stack.pop()
         p = int(skeleton.parent[j])
         if skeleton.kind[j] == "fixed":
             segment[j] = segment[p]
-            place[j] = place[p] + skeleton.offset[j]
+            position[j] = position[p] + skeleton.offset[j]
         else:
-            segment[j] = len(order)
-            order.append(j)
+            segment[j] = len(origins)
+            origins.append(j)
         stack += [int(c) for c in np.flatnonzero(skeleton.parent == j)[::-1]]
-    return segment, np.array(order, dtype=np.int64), place
+    return segment, np.array(origins, dtype=np.int64), position
 
 
-def _figure(
-    skeleton: Skeleton, joint_of: Array, segment_of: Array, owner: Array
-) -> tuple[Figure, Float[Array, "axis 3"]]:
-    """Return the segments and the hinges that the skeleton knows."""
-    above = [int(skeleton.parent[j]) for j in joint_of]
-    hinges = [
+def _known_hinges(
+    skeleton: Skeleton, segment_joint: Int[Array, " segment"]
+) -> list[int]:
+    """Return the segments below hinges of the skeleton whose axes are known."""
+    return [
         i
-        for i, j in enumerate(joint_of.tolist())
+        for i, j in enumerate(segment_joint.tolist())
         if skeleton.kind[j] == "hinge" and np.isfinite(skeleton.axes[j, 0]).all()
     ]
-    figure = Figure(
-        names=tuple(skeleton.names[j] for j in joint_of),
-        parent=np.array(
-            [segment_of[p] if p >= 0 else -1 for p in above], dtype=np.int64
-        ),
-        labels=(),
-        segment=owner,
-        axes=tuple(Axis(i, HINGE, HARD_HINGE) for i in hinges),
-    )
-    axis = np.array([skeleton.axes[joint_of[i], 0] for i in hinges]).reshape(-1, 3)
-    return figure, axis
 
 
-def _worn(
-    skeleton: Skeleton,
-) -> tuple[Array, Array, list[str], list[tuple[str, int]]]:
-    """Return joint, place, label and source of all markers, sensors as four each."""
-    n = len(skeleton.sensor_names)
-    corners = geometry.apply(skeleton.T_joint_sensor[:, None], SENSOR_POINTS[None])
-    joint = np.concatenate([skeleton.marker_joint, np.repeat(skeleton.sensor_joint, 4)])
-    at = np.concatenate([skeleton.marker_offset, corners.reshape(-1, 3)])
+class _SkeletonMarkers(NamedTuple):
+    """Markers of a skeleton, then its sensors as four points each."""
+
+    joint: Int[Array, " marker"]
+    offset: Float[Array, "marker 3"]
+    labels: list[str]
+    sources: list[MarkerSource]
+
+
+def _skeleton_markers(skeleton: Skeleton) -> _SkeletonMarkers:
+    n_points = len(SENSOR_POINTS)
+    points = geometry.apply(skeleton.T_joint_sensor[:, None], SENSOR_POINTS[None])
+    sensor_joint = np.repeat(skeleton.sensor_joint, n_points)
+    sources = [MarkerSource("marker", k) for k in range(len(skeleton.marker_labels))]
     labels = [*skeleton.marker_labels]
-    labels += [f"{name} {x}" for name in skeleton.sensor_names for x in "oxyz"]
-    source = [("marker", k) for k in range(len(skeleton.marker_labels))]
-    source += [("sensor", k) for k in range(4 * n)]
-    return joint.astype(np.int64), at, labels, source
+    for k, name in enumerate(skeleton.sensor_names):
+        sources += [MarkerSource("sensor", k, point) for point in range(n_points)]
+        labels += [f"{name} {point}" for point in "oxyz"]
+    return _SkeletonMarkers(
+        np.concatenate([skeleton.marker_joint, sensor_joint]).astype(np.int64),
+        np.concatenate([skeleton.marker_offset, points.reshape(-1, 3)]),
+        labels,
+        sources,
+    )
 
 
-def _columns(skeleton: Skeleton, take: Take) -> Float[Array, "frame marker 3"]:
-    """Return the skeleton's markers in a take, sensors as four points; NaN if unseen.
+def _skeleton_points(skeleton: Skeleton, take: Take) -> Float[Array, "frame marker 3"]:
+    """Return the skeleton's markers in a take, then its sensors as four points each.
 
-    Labels are matched by `match_labels`.
+    Labels are matched by `match_labels`; markers that the take does not have are NaN.
     """
     marker = marker_columns(skeleton, take)
     sensor = match_labels(skeleton.sensor_names, take.sensor_names)

@@ -1,13 +1,16 @@
-"""What went wrong in a recording, found and, where it can be, put right.
+"""Detection and repair of errors in recordings of markers and sensors.
 
-A sensor's own motion shows jumps, flips and frozen values; the markers that keep a
-marker company show spikes and labels that were traded (`clean`), in several takes also
-labels exchanged between them (`find_exchanges`), and sensors that tell nothing in any
-(`without_idle`). Once bodies and joints are known they
-show more: markers that slipped (`find_marker_slips`), smaller jumps of
-sensors (`find_gaping`), sensors that slipped (`find_slips`), a volume that is bent
-(`fit_field`). `marey.solve` does all but the last by itself. Nothing is done silently:
-every repair is a finding in the take's source and a line of its history.
+From the recording alone, `clean` masks outliers (jumps, flips and frozen values of
+sensors, spikes of markers) and undoes label swaps within a take. Several takes also
+show labels that are swapped between takes (`find_swaps_between_takes`) and sensors
+without data of their own (`drop_unused_sensors`).
+
+With bodies and joints more can be found: smaller sensor outliers
+(`find_joint_outliers`), slips of sensors and markers (`find_sensor_slips`,
+`find_marker_slips`) and a distorted magnetic field (`fit_field`).
+
+`marey.solve` does all of this, the magnetic field on request. No repair is silent: each
+is a finding in `Take.source` and a line in `Take.history`.
 """
 
 from dataclasses import fields
@@ -15,41 +18,43 @@ from typing import Any
 
 from marey.cleaning.field import Field as Field
 from marey.cleaning.field import fit_field as fit_field
-from marey.cleaning.field import straightened as straightened
+from marey.cleaning.field import undistort as undistort
 from marey.cleaning.gaps import fill_gaps as fill_gaps
-from marey.cleaning.joint_outliers import find_gaping as find_gaping
-from marey.cleaning.outliers import CleanOptions as CleanOptions
-from marey.cleaning.outliers import Outlier as Outlier
-from marey.cleaning.outliers import blanked as blanked
-from marey.cleaning.outliers import find_outliers as find_outliers
+from marey.cleaning.options import CleanOptions as CleanOptions
+from marey.cleaning.outliers.joints import find_joint_outliers as find_joint_outliers
+from marey.cleaning.outliers.mask import Outlier as Outlier
+from marey.cleaning.outliers.mask import mask_outliers as mask_outliers
+from marey.cleaning.outliers.sensors import find_sensor_outliers as find_sensor_outliers
+from marey.cleaning.outliers.spikes import find_spikes as find_spikes
 from marey.cleaning.scale import rescale as rescale
 from marey.cleaning.slips.markers import MarkerSlip as MarkerSlip
 from marey.cleaning.slips.markers import find_marker_slips as find_marker_slips
-from marey.cleaning.slips.markers import put_back as put_back
-from marey.cleaning.slips.sensors import find_slips as find_slips
-from marey.cleaning.slips.sensors import repaired as repaired
-from marey.cleaning.slips.slip import Slip as Slip
-from marey.cleaning.spikes import find_spikes as find_spikes
-from marey.cleaning.swaps.between_takes import Exchange as Exchange
-from marey.cleaning.swaps.between_takes import find_exchanges as find_exchanges
-from marey.cleaning.swaps.between_takes import unexchanged as unexchanged
+from marey.cleaning.slips.markers import undo_marker_slips as undo_marker_slips
+from marey.cleaning.slips.sensor_slip import SensorSlip as SensorSlip
+from marey.cleaning.slips.sensors import find_sensor_slips as find_sensor_slips
+from marey.cleaning.slips.sensors import undo_sensor_slips as undo_sensor_slips
+from marey.cleaning.swaps.between_takes import SwapBetweenTakes as SwapBetweenTakes
+from marey.cleaning.swaps.between_takes import (
+    find_swaps_between_takes as find_swaps_between_takes,
+)
+from marey.cleaning.swaps.between_takes import (
+    undo_swaps_between_takes as undo_swaps_between_takes,
+)
 from marey.cleaning.swaps.within_take import Swap as Swap
 from marey.cleaning.swaps.within_take import find_swaps as find_swaps
-from marey.cleaning.swaps.within_take import unswapped as unswapped
-from marey.cleaning.unused_sensors import without_idle as without_idle
+from marey.cleaning.swaps.within_take import undo_swaps as undo_swaps
+from marey.cleaning.unused_sensors import drop_unused_sensors as drop_unused_sensors
 from marey.errors import OptionError
 from marey.take import Take
 
 
 def clean(take: Take, **options: Any) -> Take:
-    """Return the recording without the errors of the instrument and its software.
+    """Return the recording with outliers masked and label swaps undone.
 
-    Sensors that jump away and back, turn over and back, or repeat their last value
-    while they move are blanked in those frames: NaN, as anything that was not seen. So
-    are markers that jump away and back. Labels that traded their markers for a while
-    are traded back. Nothing is filled in, unless `max_gap` says how long a gap of a
-    marker may be for that. Every repair is a finding in `take.source.findings`; a
-    recording without errors is returned as it is.
+    Outliers of sensors and spikes of markers are set to NaN, like any other missing
+    value. Swapped labels get their own positions back. Gaps are filled only if
+    `max_gap` is above 0. Every repair is a finding in `take.source.findings`. A
+    recording without errors is returned unchanged.
 
     Args:
         take: The recording.
@@ -63,10 +68,11 @@ def clean(take: Take, **options: Any) -> Take:
         if name not in known:
             raise OptionError(name, found=value, needed=f"one of {', '.join(known)}")
     chosen = CleanOptions(**options)
-    take = blanked(take, find_outliers(take, chosen))
-    take = blanked(take, find_spikes(take, chosen))
-    swaps = find_swaps(take) if chosen.swaps else ()
+    take = mask_outliers(take, find_sensor_outliers(take, chosen))
+    take = mask_outliers(take, find_spikes(take, chosen))
+    swaps = find_swaps(take) if chosen.undo_swaps else ()
     if swaps:
-        take = unswapped(take, swaps)
-        take = blanked(take, find_spikes(take, chosen))
+        take = undo_swaps(take, swaps)
+        # A swap hides the spikes at its ends, so search for spikes again.
+        take = mask_outliers(take, find_spikes(take, chosen))
     return fill_gaps(take, chosen.max_gap)

@@ -1,9 +1,9 @@
-"""A distorted magnetic field, found from joints that gape by where they are.
+"""Distortion of a magnetic field, estimated from joint residuals and removed.
 
 OBrien2000 (Sec. 4) measures a rigid pair of sensors whose distance varies by 7 mm when
-it is carried about, and by much less when it is not: the volume is bent. A bent volume
-opens joints by where they are, whoever passes there, and so all joints together show
-the bend.
+it is carried through the volume, and by much less when it is not: the volume is
+distorted. A distorted volume opens each joint as a function of its position, so all
+joints together determine the distortion.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
+from marey.cleaning.repairs import record_repair
 from marey.errors import DataError
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
@@ -23,75 +24,85 @@ from marey.tree import Tree
 
 Array = np.ndarray
 
-HIGHEST = 4
-"""Largest degree of the polynomial that is tried."""
+MAX_DEGREE = 4
+"""Largest degree of the polynomial. Higher needs more motion in the volume. Chosen by
+hand."""
 
-# Parts of the recording, each of which is predicted from the others.
-PARTS = 5
+FOLDS = 5
+"""Parts of the recording for cross-validation. Chosen by hand."""
 
-# Frames looked at: enough for the few hundred unknowns of the field.
-MOST_FRAMES = 4000
+MAX_FRAMES = 4000
+"""Frames that are used; enough for the few hundred unknowns. Chosen by hand."""
 
-# Gaps this many times the median of their joint have no say.
-FAR = 5.0
+MAX_RESIDUAL_RATIO = 5.0
+"""Joint residual relative to the median of its joint above which a frame is left out.
+Chosen by hand."""
 
-WORTH = 0.9
-"""Share of the gaps, in parts of the recording that were not used, up to which a field
-is worth correcting."""
+MAX_SIGNIFICANT_RATIO = 0.9
+"""Cross-validated residual with the field, relative to that without it, below which the
+field is significant. Lower corrects fewer recordings. Chosen by hand."""
 
-# Degrees are added while each lowers the predicted gaps by this share at least.
-STEP = 0.995
+MIN_DEGREE_GAIN = 0.995
+"""Factor on the cross-validated residual that each added degree must reach. Lower keeps
+lower degrees. Chosen by hand."""
+
+FIT_ITERATIONS = 2
+"""Linear fits, each about the joint centres of the one before. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Field:
-    """A smooth distortion of position over the volume, with its turns.
+    """A smooth distortion of the positions and orientations in a volume.
 
-    A polynomial of the recorded place. A move, a turn and a change of scale of the
-    whole volume open no joint; the field has none of them over the places recorded.
+    A polynomial of the recorded position. Translation, rotation and scale of the whole
+    volume open no joint, so the field has none of them on average over the recorded
+    positions.
     """
 
-    middle: Float[Array, "3"]
-    """Middle of the places recorded, in metres."""
+    center: Float[Array, "3"]
+    """Mean of the recorded positions, in metres."""
 
-    reach: float
-    """Their root mean square distance from it, in metres."""
+    rms_radius: float
+    """Root mean square distance of the recorded positions from the centre, in
+    metres."""
 
-    powers: Int[Array, "term 3"]
-    """Exponents of x, y and z of each term."""
+    exponents: Int[Array, "term 3"]
+    """Exponents of x, y and z in each term."""
 
     coefficient: Float[Array, "term 3"]
-    """Displacement of each term at one reach, in metres."""
+    """Displacement by each term at a distance of `rms_radius`, in metres."""
 
-    before: float
-    """Root mean square gap of the joints without the field, in metres; like `after`
-    in parts of the recording that the fit did not see."""
+    residual_before: float
+    """Root mean square residual of the joints without the field, in metres, in frames
+    that the fit did not use (cross-validation)."""
 
-    after: float
-    """The same with the field taken out, in metres."""
+    residual_after: float
+    """The same with the field removed, in metres."""
 
-    size: float
-    """Root mean square displacement at the places recorded, in metres."""
+    rms: float
+    """Root mean square displacement at the recorded positions, in metres."""
 
     @property
     def degree(self) -> int:
         """Degree of the polynomial; 0 = no field was found."""
-        return int(self.powers.sum(axis=1).max(initial=0))
+        return int(self.exponents.sum(axis=1).max(initial=0))
 
     @property
     def significant(self) -> bool:
-        """Whether taking it out closes joints that the fit did not see."""
-        return self.after < WORTH * self.before
+        """Whether the field reduces residuals of frames that the fit did not use."""
+        return self.residual_after < MAX_SIGNIFICANT_RATIO * self.residual_before
 
-    def at(self, points: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-        """Return how far things seem displaced at recorded places, in metres."""
-        value, _ = _terms((points - self.middle) / self.reach, self.powers)
+    def displacement(
+        self, points: Float[Array, "*batch 3"]
+    ) -> Float[Array, "*batch 3"]:
+        """Return the apparent displacement at recorded positions, in metres."""
+        value, _ = monomials((points - self.center) / self.rms_radius, self.exponents)
         return np.asarray(value @ self.coefficient)
 
-    def turn(self, points: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-        """Return how far they seem turned, half the curl, in radians."""
-        _, slope = _terms((points - self.middle) / self.reach, self.powers)
-        J = np.einsum("...td,tk->...kd", slope, self.coefficient) / self.reach
+    def rotation(self, points: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
+        """Return the apparent rotation vector, half the curl, in radians."""
+        _, slope = monomials((points - self.center) / self.rms_radius, self.exponents)
+        J = np.einsum("...td,tk->...kd", slope, self.coefficient) / self.rms_radius
         curl = [J[..., i, j] - J[..., j, i] for i, j in ((2, 1), (0, 2), (1, 0))]
         return 0.5 * np.stack(curl, axis=-1)
 
@@ -99,13 +110,19 @@ class Field:
 def fit_field(
     bodies: Bodies | Sequence[Bodies], joints: JointFits, tree: Tree
 ) -> Field:
-    """Return the distortion of the volume that closes the joints best.
+    r"""Return the distortion of the volume that reduces the joint residuals most.
 
-    Every gap is the difference of the field at two places, with the turns there acting
-    on the arms to the joint. All joints and the field are one linear fit, repeated with
-    the better joints. The degree is the one that best predicts parts of the recording
-    from the others; a field of degree 0 is none. Two sensors on one stick are a joint
-    like any other.
+    With the displacement :math:`u(p)` of the field at the sensors :math:`a` and
+    :math:`b` of a joint, and the rotation :math:`\omega = \tfrac12 \nabla \times u`
+    acting on the lever arms :math:`r_a, r_b` to the joint centre, the residual is
+
+    .. math:: (p_a + r_a) - (p_b + r_b)
+        - (u(p_a) + \omega(p_a) \times r_a) + (u(p_b) + \omega(p_b) \times r_b).
+
+    Field and joint centres are one linear least-squares problem, solved again about the
+    better centres. Cross-validation over parts of the recording chooses the degree of
+    the polynomial; degree 0 is no field. Two sensors on one stick are a joint like any
+    other.
 
     Args:
         bodies: The moving bodies, in one or several takes of the same volume.
@@ -117,129 +134,151 @@ def fit_field(
     """
     takes = (bodies,) if isinstance(bodies, Bodies) else tuple(bodies)
     T = np.concatenate([take.T_world_body for take in takes])
-    T = T[np.linspace(0, len(T) - 1, min(len(T), MOST_FRAMES)).astype(np.int64)]
+    T = T[np.linspace(0, len(T) - 1, min(len(T), MAX_FRAMES)).astype(np.int64)]
     rows = tree.edge[tree.edge >= 0]
     rows = rows[joints.fitted[rows]]
     if not len(rows):
         raise DataError("field", found="no joints", needed="a tree with joints")
-    places = T[..., :3, 3].reshape(-1, 3)
-    places = places[np.isfinite(places).all(axis=1)]
-    middle = places.mean(axis=0)
-    reach = float(np.sqrt(np.mean(np.sum((places - middle) ** 2, axis=1))))
-    volume = _Volume(T, joints.pair[rows], middle, max(reach, 1e-9))
+    problem = _FieldProblem(T, joints.pair[rows])
     centers = np.concatenate([joints.center_a[rows], joints.center_b[rows]], axis=1)
-    for _ in range(2):
-        sums = volume.equations(centers)
-        degree, before, after = _best_degree(sums, volume)
-        unknown = _solved(sums.A.sum(axis=0), sums.g.sum(axis=0), volume, degree)
-        centers = unknown[volume.n_terms :].reshape(-1, 6)
-    kept = volume.powers.sum(axis=1) <= (degree if degree else -1)
-    coefficient = unknown[: volume.n_terms].reshape(-1, 3)[kept]
+    for _ in range(FIT_ITERATIONS):
+        equations = problem.linearise(centers)
+        degree, before, after = _choose_degree(equations, problem)
+        A, g = equations.A.sum(axis=0), equations.g.sum(axis=0)
+        unknown = problem.solve(A, g, degree)
+        centers = unknown[problem.n_coefficients :].reshape(-1, 6)
+    used = problem.exponents.sum(axis=1) <= (degree if degree else -1)
     field = Field(
-        middle=middle,
-        reach=volume.reach,
-        powers=volume.powers[kept],
-        coefficient=coefficient,
-        before=before,
-        after=after,
-        size=0.0,
+        center=problem.center,
+        rms_radius=problem.rms_radius,
+        exponents=problem.exponents[used],
+        coefficient=unknown[: problem.n_coefficients].reshape(-1, 3)[used],
+        residual_before=before,
+        residual_after=after,
+        rms=0.0,
     )
-    size = float(np.sqrt(np.mean(np.sum(field.at(places) ** 2, axis=1))))
-    return replace(field, size=size)
+    square = np.sum(field.displacement(problem.positions) ** 2, axis=1)
+    return replace(field, rms=float(np.sqrt(np.mean(square))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Sums:
-    """Normal equations of field and joints in every part of the recording."""
+class _FieldEquations:
+    """Normal equations of field and joint centres in every part of the recording."""
 
     A: Float[Array, "part unknown unknown"]
     g: Float[Array, "part unknown"]
     square: Float[Array, " part"]
     count: Float[Array, " part"]
 
-    def gap(self, part: int, unknown: Float[Array, " unknown"]) -> float:
-        """Return the sum of squared gaps of one part."""
+    def square_residual(self, part: int, unknown: Float[Array, " unknown"]) -> float:
+        """Return the sum of squared residuals of one part."""
         A, g = self.A[part], self.g[part]
         return float(self.square[part] - 2.0 * unknown @ g + unknown @ A @ unknown)
 
 
-class _Volume:
-    """Where the joints are seen, and what a field does to them there."""
+class _FieldProblem:
+    """The least-squares problem of the field and the joint centres.
+
+    The unknowns are three coefficients per term, then six coordinates per joint.
+    """
 
     def __init__(
-        self,
-        T: Float[Array, "frame body 4 4"],
-        pair: Int[Array, "joint 2"],
-        middle: Float[Array, "3"],
-        reach: float,
+        self, T: Float[Array, "frame body 4 4"], pair: Int[Array, "joint 2"]
     ) -> None:
-        self.T, self.pair, self.middle, self.reach = T, pair, middle, reach
-        self.powers = powers_up_to(HIGHEST)
-        self.n_terms = 3 * len(self.powers)
-        self.part = np.arange(len(T)) * PARTS // len(T)
+        self.T, self.pair = T, pair
+        positions = T[..., :3, 3].reshape(-1, 3)
+        self.positions = positions[np.isfinite(positions).all(axis=1)]
+        self.center = self.positions.mean(axis=0)
+        square = np.sum((self.positions - self.center) ** 2, axis=1)
+        self.rms_radius = max(float(np.sqrt(np.mean(square))), 1e-9)
+        self.exponents = exponents_up_to(MAX_DEGREE)
+        self.n_coefficients = 3 * len(self.exponents)
+        self.part = np.arange(len(T)) * FOLDS // len(T)
         self.gauge = self._gauge()
 
     def _gauge(self) -> Float[Array, "7 term"]:
-        """Return the sums that are zero for fields without move, turn and scale."""
-        places = self.T[..., :3, 3].reshape(-1, 3)
-        places = places[np.isfinite(places).all(axis=1)]
-        z = (places - self.middle) / self.reach
-        whole = np.concatenate(
-            [np.broadcast_to(np.eye(3), (len(z), 3, 3)), geometry.hat(z), z[:, None]], 1
-        )
-        value, _ = _terms(z, self.powers)
-        sums = np.einsum("pgk,pt->gtk", whole, value) / len(z)
+        """Return the sums that are zero without translation, rotation and scale."""
+        z = (self.positions - self.center) / self.rms_radius
+        translations = np.broadcast_to(np.eye(3), (len(z), 3, 3))
+        similarity = np.concatenate([translations, geometry.hat(z), z[:, None]], 1)
+        value, _ = monomials(z, self.exponents)
+        sums = np.einsum("pgk,pt->gtk", similarity, value) / len(z)
         return np.asarray(sums.reshape(7, -1))
 
-    def equations(self, centers: Float[Array, "joint 6"]) -> _Sums:
-        """Return the sums of all joints, linear about the centres given."""
-        n = self.n_terms + centers.size
-        A, g = np.zeros((PARTS, n, n)), np.zeros((PARTS, n))
-        square, count = np.zeros(PARTS), np.zeros(PARTS)
+    def linearise(self, centers: Float[Array, "joint 6"]) -> _FieldEquations:
+        """Return the normal equations of all joints about the given centres."""
+        n = self.n_coefficients + centers.size
+        A, g = np.zeros((FOLDS, n, n)), np.zeros((FOLDS, n))
+        square, count = np.zeros(FOLDS), np.zeros(FOLDS)
         for k, center in enumerate(centers):
-            rows, known, right = self._joint(k, center)
-            own = self.n_terms + 6 * k
-            index = np.r_[: self.n_terms, own : own + 6]
-            for part in range(PARTS):
-                mine = known == part
-                X = rows[mine].reshape(-1, len(index))
-                y = right[mine].reshape(-1)
+            rows, part_of_row, right = self._joint_equations(k, center)
+            first = self.n_coefficients + 6 * k
+            index = np.r_[: self.n_coefficients, first : first + 6]
+            for part in range(FOLDS):
+                in_part = part_of_row == part
+                X = rows[in_part].reshape(-1, len(index))
+                y = right[in_part].reshape(-1)
                 A[part][np.ix_(index, index)] += X.T @ X
                 g[part, index] += X.T @ y
                 square[part] += y @ y
-                count[part] += mine.sum()
-        return _Sums(A, g, square, count)
+                count[part] += in_part.sum()
+        return _FieldEquations(A, g, square, count)
 
-    def _joint(self, k: int, center: Float[Array, "6"]) -> tuple[Array, Array, Array]:
-        """Return the equations of one joint, the part of each frame, right sides."""
+    def _joint_equations(
+        self, k: int, center: Float[Array, "6"]
+    ) -> tuple[Array, Array, Array]:
+        """Return the equations of one joint, the part of each, and right sides."""
         A, B = (self.T[:, body, :3] for body in self.pair[k])
-        both = np.isfinite(A + B).all(axis=(1, 2))
-        A, B, part = A[both], B[both], self.part[both]
+        seen = np.isfinite(A + B).all(axis=(1, 2))
+        A, B, part = A[seen], B[seen], self.part[seen]
         right = B[..., 3] - A[..., 3]
         arm_a, arm_b = A[..., :3] @ center[:3], B[..., :3] @ center[3:]
-        gap = np.sum((arm_a - arm_b - right) ** 2, axis=1)
-        kept = (
-            gap <= FAR**2 * max(float(np.median(gap)), 1e-18) if len(gap) else both[:0]
-        )
+        square = np.sum((arm_a - arm_b - right) ** 2, axis=1)
+        median = float(np.median(square)) if len(square) else 0.0
+        kept = square <= MAX_RESIDUAL_RATIO**2 * max(median, 1e-18)
         A, B = A[kept], B[kept]
-        field = self._seen(A[..., 3], arm_a[kept]) - self._seen(B[..., 3], arm_b[kept])
-        rows = np.concatenate([-field, A[..., :3], -B[..., :3]], axis=2)
+        of_a = self._term_displacements(A[..., 3], arm_a[kept])
+        of_b = self._term_displacements(B[..., 3], arm_b[kept])
+        rows = np.concatenate([-(of_a - of_b), A[..., :3], -B[..., :3]], axis=2)
         return rows, part[kept], right[kept]
 
-    def _seen(
-        self, place: Float[Array, "seen 3"], arm: Float[Array, "seen 3"]
+    def _term_displacements(
+        self, position: Float[Array, "seen 3"], arm: Float[Array, "seen 3"]
     ) -> Float[Array, "seen 3 term"]:
-        """Return what each term of the field does to the end of an arm."""
-        value, slope = _terms((place - self.middle) / self.reach, self.powers)
-        # The turn of the term v e_k is grad v x e_k / 2, and it swings the arm.
-        swing = np.cross(slope[:, :, None] / (2.0 * self.reach), np.eye(3))
-        swing = np.cross(swing, arm[:, None, None])
-        both = value[:, :, None, None] * np.eye(3) + swing
-        return np.asarray(both.transpose(0, 3, 1, 2).reshape(len(place), 3, -1))
+        """Return the displacement of the end of a lever arm by each term."""
+        z = (position - self.center) / self.rms_radius
+        value, slope = monomials(z, self.exponents)
+        # The rotation by the term v e_k is grad v x e_k / 2.
+        rotation = np.cross(slope[:, :, None] / (2.0 * self.rms_radius), np.eye(3))
+        swing = np.cross(rotation, arm[:, None, None])
+        total = value[:, :, None, None] * np.eye(3) + swing
+        return np.asarray(total.transpose(0, 3, 1, 2).reshape(len(position), 3, -1))
+
+    def solve(
+        self,
+        A: Float[Array, "unknown unknown"],
+        g: Float[Array, " unknown"],
+        degree: int,
+    ) -> Float[Array, " unknown"]:
+        """Return the least-squares field of a degree, and the joint centres.
+
+        The solution is restricted to the null space of the gauge.
+        """
+        used = np.repeat(self.exponents.sum(axis=1) <= degree, 3) & (degree > 0)
+        index = np.r_[np.flatnonzero(used), self.n_coefficients : len(g)]
+        constraints = np.zeros((7, len(index)))
+        constraints[:, : used.sum()] = self.gauge[:, used]
+        _, _, V = np.linalg.svd(constraints)
+        null_space = V[7 if degree else 0 :].T
+        reduced = null_space.T @ A[np.ix_(index, index)] @ null_space
+        pseudoinverse = np.linalg.pinv(reduced, rcond=1e-10, hermitian=True)
+        unknown = np.zeros(len(g))
+        unknown[index] = null_space @ (pseudoinverse @ (null_space.T @ g[index]))
+        return unknown
 
 
-def powers_up_to(degree: int) -> Int[Array, "term 3"]:
-    """Return the exponents of all terms up to a degree, low degrees first."""
+def exponents_up_to(degree: int) -> Int[Array, "term 3"]:
+    """Return the exponents of all monomials up to a degree, low degrees first."""
     axes = [
         combinations_with_replacement(range(3), total) for total in range(degree + 1)
     ]
@@ -248,83 +287,64 @@ def powers_up_to(degree: int) -> Int[Array, "term 3"]:
     )
 
 
-def _terms(
-    z: Float[Array, "*batch 3"], powers: Int[Array, "term 3"]
+def monomials(
+    z: Float[Array, "*batch 3"], exponents: Int[Array, "term 3"]
 ) -> tuple[Float[Array, "*batch term"], Float[Array, "*batch term 3"]]:
-    """Return all terms of a polynomial and their slopes."""
-    raised = np.stack([z**k for k in range(HIGHEST + 1)])
-    factor = np.stack([raised[powers[:, axis], ..., axis] for axis in range(3)])
+    """Return the values and gradients of monomials up to `MAX_DEGREE`."""
+    powers = np.stack([z**k for k in range(MAX_DEGREE + 1)])
+    factor = np.stack([powers[exponents[:, axis], ..., axis] for axis in range(3)])
     lower = np.stack(
-        [raised[np.maximum(powers[:, axis] - 1, 0), ..., axis] for axis in range(3)]
+        [powers[np.maximum(exponents[:, axis] - 1, 0), ..., axis] for axis in range(3)]
     )
     value = np.moveaxis(factor.prod(axis=0), 0, -1)
     slope = np.empty((*value.shape, 3))
     for axis in range(3):
         others = factor[[i for i in range(3) if i != axis]].prod(axis=0)
-        slope[..., axis] = powers[:, axis] * np.moveaxis(others * lower[axis], 0, -1)
+        slope[..., axis] = exponents[:, axis] * np.moveaxis(others * lower[axis], 0, -1)
     return value, slope
 
 
-def _best_degree(sums: _Sums, volume: _Volume) -> tuple[int, float, float]:
-    """Return the degree that predicts best, and the gaps without and with it."""
-    gaps = []
-    for degree in range(HIGHEST + 1):
+def _choose_degree(
+    equations: _FieldEquations, problem: _FieldProblem
+) -> tuple[int, float, float]:
+    """Return the degree that predicts best, and the residuals without and with it.
+
+    Cross-validation: each part is predicted from the others. Root mean square residuals
+    in metres.
+    """
+    A, g = equations.A.sum(axis=0), equations.g.sum(axis=0)
+    n = max(equations.count.sum(), 1.0)
+    residuals = []
+    for degree in range(MAX_DEGREE + 1):
         square = 0.0
-        for part in range(PARTS):
-            A = sums.A.sum(axis=0) - sums.A[part]
-            g = sums.g.sum(axis=0) - sums.g[part]
-            square += sums.gap(part, _solved(A, g, volume, degree))
-        gaps.append(float(np.sqrt(max(square, 0.0) / max(sums.count.sum(), 1.0))))
+        for part in range(FOLDS):
+            others = problem.solve(A - equations.A[part], g - equations.g[part], degree)
+            square += equations.square_residual(part, others)
+        residuals.append(float(np.sqrt(max(square, 0.0) / n)))
     best = 0
-    for degree in range(1, HIGHEST + 1):
-        if gaps[degree] < STEP ** (degree - best) * gaps[best]:
+    for degree in range(1, MAX_DEGREE + 1):
+        if residuals[degree] < MIN_DEGREE_GAIN ** (degree - best) * residuals[best]:
             best = degree
-    return best, gaps[0], gaps[best]
+    return best, residuals[0], residuals[best]
 
 
-def _solved(
-    A: Float[Array, "unknown unknown"],
-    g: Float[Array, " unknown"],
-    volume: _Volume,
-    degree: int,
-) -> Float[Array, " unknown"]:
-    """Return field and centres that solve the equations, without any gauge freedom."""
-    used = np.repeat(volume.powers.sum(axis=1) <= degree, 3) & (degree > 0)
-    index = np.r_[np.flatnonzero(used), volume.n_terms : len(g)]
-    held = np.zeros((7, len(index)))
-    held[:, : used.sum()] = volume.gauge[:, used]
-    _, _, V = np.linalg.svd(held)
-    free = V[7 if degree else 0 :].T
-    inner = free.T @ A[np.ix_(index, index)] @ free
-    step = np.linalg.pinv(inner, rcond=1e-10, hermitian=True) @ (free.T @ g[index])
-    unknown = np.zeros(len(g))
-    unknown[index] = free @ step
-    return unknown
-
-
-def straightened(take: Take, field: Field) -> Take:
-    """Return the take with the field's distortion taken out of its sensors.
+def undistort(take: Take, field: Field) -> Take:
+    """Return the take with the distortion of a field removed from its sensors.
 
     Args:
-        take: A recording in the volume that the field was found in.
+        take: A recording in the volume in which the field was estimated.
         field: From `fit_field`.
     """
     T = take.T_world_sensor.copy()
-    place = take.T_world_sensor[..., :3, 3]
-    T[..., :3, 3] = place - field.at(place)
-    T[..., :3, :3] = geometry.rotation_exp(-field.turn(place)) @ T[..., :3, :3]
+    position = take.T_world_sensor[..., :3, 3]
+    T[..., :3, 3] = position - field.displacement(position)
+    T[..., :3, :3] = geometry.rotation_exp(-field.rotation(position)) @ T[..., :3, :3]
+    rms = f"{1e3 * field.rms:.1f} mm rms"
     message = (
-        f"the volume is bent by {1e3 * field.size:.1f} mm rms; taking that out closes "
-        f"the joints from {1e3 * field.before:.1f} to {1e3 * field.after:.1f} mm in "
-        "frames that the fit did not see"
+        f"the magnetic field is distorted by {rms}; its correction reduces joint "
+        f"residuals from {1e3 * field.residual_before:.1f} to "
+        f"{1e3 * field.residual_after:.1f} mm"
     )
-    found = Finding("field-bent", "clean", "info", message, value=field.size)
-    note = (
-        f"straightened: field of degree {field.degree}, {1e3 * field.size:.1f} mm rms"
-    )
-    return replace(
-        take,
-        T_world_sensor=T,
-        source=replace(take.source, findings=(*take.source.findings, found)),
-        history=(*take.history, note),
-    )
+    finding = Finding("field-bent", "clean", "info", message, value=field.rms)
+    note = f"undistorted: field of degree {field.degree}, {rms}"
+    return record_repair(take, [finding], [note], T_world_sensor=T)

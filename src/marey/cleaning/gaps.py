@@ -1,13 +1,14 @@
-"""Gaps of markers, filled from the markers that go along with them."""
+"""Gap filling: short gaps of markers are filled from points that move with them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
-from marey.cleaning.neighbours import company_of
+from marey.cleaning.neighbours import find_neighbours
+from marey.cleaning.repairs import record_repair
 from marey.errors import OptionError
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
@@ -17,43 +18,52 @@ from marey.tree import Tree
 
 Array = np.ndarray
 
-# How much the distance of two markers may vary for them to count as one body where no
-# bodies are known: times the steadiest distance of either, and times what is usual.
-STEADY = 2.0
+MAX_DEVIATION_RATIO = 2.0
+"""Deviation of the distance of two markers of one body, relative to that of the
+steadiest neighbour and to the usual one. Used without bodies. Higher fills more gaps,
+less accurately. Chosen by hand."""
 
-# Share of a distance by which it varies from rounding alone.
 ROUNDING = 1e-9
+"""Relative rounding error of a distance."""
 
-# Share of a marker's distance from the line through its mates that they must be wide.
-WIDE = 0.2
+MIN_WIDTH_RATIO = 0.2
+"""Width of the supporting points relative to the marker's distance from the line
+through them. Higher leaves more gaps open. Chosen by hand."""
 
-# How far off mates may carry a marker across its gap, as a share of their distance.
-CLOSES = 0.1
+MAX_END_ERROR_RATIO = 0.1
+"""Prediction error at the end of a gap relative to the distance of the supporting
+points. Higher fills more gaps, less accurately. Chosen by hand."""
 
-# Gaps made in frames that do show the marker, to learn how well it is foretold.
-TRIALS = 60
+MAX_TRIALS = 60
+"""Artificial gaps from which the error of filled values is estimated. Chosen by
+hand."""
+
+Gap = tuple[int, int, int]
+"""A marker, and the first and last frame in which it was not seen."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Support:
-    """What may foretell a marker: others that go along with it rigidly."""
+class GapSupport:
+    """The points that move rigidly with each marker."""
 
     points: Float[Array, "frame point 3"]
-    """Markers, and joints as their neighbours see them."""
+    """Markers, then joint centres as their neighbouring bodies see them, in metres."""
 
-    mates: tuple[tuple[Int[Array, " _"], ...], ...]
-    """For each marker of the take the points that go along with it; where these are too
-    few, a larger choice."""
+    supporting: tuple[tuple[Int[Array, " _"], ...], ...]
+    """For each marker one or more choices of points that move with it; the next choice
+    is used if the points of the one before are not enough."""
 
-    def carry(self, marker: int, first: int, last: int) -> Float[Array, "gap 3"] | None:
-        """Return a marker's way through frames; None where too little goes along."""
-        for mates in self.mates[marker]:
-            around = self.points[first - 1 : last + 2, mates]
+    def predict(
+        self, marker: int, first: int, last: int
+    ) -> Float[Array, "gap 3"] | None:
+        """Return a marker's predicted path in some frames; None if not determined."""
+        for chosen in self.supporting[marker]:
+            around = self.points[first - 1 : last + 2, chosen]
             around = around[:, np.isfinite(around).all(axis=(0, 2))]
             track = self.points[first - 1 : last + 2, marker]
-            way = _blended(around, track[0], track[-1])
-            if way is not None:
-                return way
+            path = _blend_predictions(around, track[0], track[-1])
+            if path is not None:
+                return path
         return None
 
 
@@ -65,25 +75,26 @@ def fill_gaps(
     joints: JointFits | None = None,
     tree: Tree | None = None,
 ) -> Take:
-    """Return the take with short gaps of markers filled, each value marked.
+    """Return the take with short gaps of markers filled.
 
-    The markers that go along with a marker, seen all through the gap, carry it into the
-    gap from the frame before and, backwards, from the frame after; between the two it
-    is blended, so that it leaves and meets its own track without a step. With bodies
-    the mates are those of its body; where joints are known too, a joint as the
-    neighbour sees it counts as one mate more, so that a body of which little is seen
-    is held by its neighbours. Without bodies the mates are markers that keep their
-    distances to it and to each other throughout the take.
+    The rigid motion of points that are seen throughout the gap predicts the marker from
+    the frame before the gap and, backwards, from the frame after it. The two
+    predictions are blended linearly, so the filled path has no step at its ends.
 
-    Gaps longer than `max_gap`, at either end of the take, or with fewer than three
-    mates off one line stay NaN. What is filled is marked in `Take.filled`, told in a
-    finding with the error that gaps made for trial show, and counts as a measurement
-    nowhere.
+    The supporting points are the other markers of the body. If joints are given and
+    those markers are not enough, joint centres as seen from the neighbouring bodies are
+    added. Without bodies they are markers whose distances to the marker and to each
+    other stay constant over the take.
+
+    Gaps that are longer than `max_gap`, at either end of the take, or with fewer than
+    three supporting points off one line stay NaN. Filled values are marked in
+    `Take.filled`; no later stage uses them as measurements. The finding reports the
+    error of artificial gaps.
 
     Args:
         take: The recording.
         max_gap: Longest gap that is filled, in seconds.
-        bodies: The bodies of its markers, where they are known.
+        bodies: The bodies of its markers, if known.
         joints: Their joints.
         tree: Which of the joints are real.
 
@@ -92,179 +103,185 @@ def fill_gaps(
     """
     if not max_gap >= 0.0:
         raise OptionError("max_gap", found=max_gap, needed="0 s or more")
-    longest = int(max_gap * take.rate + 1e-6)
-    if longest == 0 or take.seen.all():
+    max_frames = int(max_gap * take.rate + 1e-6)
+    if max_frames == 0 or take.seen.all():
         return take
-    support = _support(take, bodies, joints, tree)
+    support = _find_support(take, bodies, joints, tree)
     points = take.points.copy()
     gaps = [
         (marker, *gap)
         for marker in np.flatnonzero(~take.seen.all(axis=0)).tolist()
-        for gap in _gaps(take.seen[:, marker], longest)
+        for gap in _short_gaps(take.seen[:, marker], max_frames)
     ]
-    done = []
+    filled_gaps = []
     for gap in gaps:
-        way = support.carry(*gap)
-        if way is not None:
-            points[gap[1] : gap[2] + 1, gap[0]] = way
-            done.append(gap)
-    if not done:
+        path = support.predict(*gap)
+        if path is not None:
+            points[gap[1] : gap[2] + 1, gap[0]] = path
+            filled_gaps.append(gap)
+    if not filled_gaps:
         return take
-    filled = take.filled | (np.isfinite(points).all(axis=-1) & ~take.seen)
-    found = _finding(take, support, done, len(gaps))
-    return replace(
+    return record_repair(
         take,
+        [_finding(support, filled_gaps, len(gaps) - len(filled_gaps))],
+        [f"filled {_count_frames(filled_gaps)} positions of markers"],
         points=points,
-        filled=filled,
-        source=replace(take.source, findings=(*take.source.findings, found)),
-        history=(*take.history, f"filled {_count(done)} positions of markers"),
+        filled=take.filled | (np.isfinite(points).all(axis=-1) & ~take.seen),
     )
 
 
-Gap = tuple[int, int, int]
-"""A marker, and the first and last frame in which it was not seen."""
-
-
-def _gaps(seen: Bool[Array, " frame"], longest: int) -> Iterator[tuple[int, int]]:
-    """Return first and last frames of gaps that are short and have two ends."""
-    shown = np.flatnonzero(seen)
-    for k in np.flatnonzero(np.diff(shown) > 1).tolist():
-        first, last = int(shown[k]) + 1, int(shown[k + 1]) - 1
-        if last - first < longest:
+def _short_gaps(
+    seen: Bool[Array, " frame"], max_frames: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the first and last frame of gaps that are short and have two ends."""
+    frames = np.flatnonzero(seen)
+    for k in np.flatnonzero(np.diff(frames) > 1).tolist():
+        first, last = int(frames[k]) + 1, int(frames[k + 1]) - 1
+        if last - first < max_frames:
             yield first, last
 
 
-def _count(gaps: Sequence[Gap]) -> int:
+def _count_frames(gaps: Sequence[Gap]) -> int:
     return sum(last - first + 1 for _, first, last in gaps)
 
 
-def _blended(
-    mates: Float[Array, "frame mate 3"],
+def _blend_predictions(
+    supporting: Float[Array, "frame point 3"],
     start: Float[Array, "3"],
     end: Float[Array, "3"],
 ) -> Float[Array, "gap 3"] | None:
-    """Return the way from start to end as the mates go.
+    """Return the path from start to end that the supporting points predict.
 
-    None where they are too few, or where they do not arrive at the end: then they do
-    not go along.
+    None if they do not determine a rotation, or if their prediction of the end is far
+    from the end: then they do not move with the marker.
     """
-    if not (_is_wide(mates[0], start) and _is_wide(mates[-1], end)):
+    first, last = supporting[0], supporting[-1]
+    if not (_determines_rotation(first, start) and _determines_rotation(last, end)):
         return None
-    ahead = geometry.apply(geometry.kabsch(mates[0], mates), start)
-    behind = geometry.apply(geometry.kabsch(mates[-1], mates), end)
-    reach = np.linalg.norm(start - mates[0], axis=1).mean()
-    if not np.linalg.norm(ahead[-1] - end) <= CLOSES * reach:
+    forward = geometry.apply(geometry.kabsch(first, supporting), start)
+    backward = geometry.apply(geometry.kabsch(last, supporting), end)
+    distance = np.linalg.norm(start - first, axis=1).mean()
+    if not np.linalg.norm(forward[-1] - end) <= MAX_END_ERROR_RATIO * distance:
         return None
-    share = np.linspace(0.0, 1.0, len(mates))[1:-1, None]
-    way = (1.0 - share) * ahead[1:-1] + share * behind[1:-1]
-    return np.asarray(way) if np.isfinite(way).all() else None
+    share = np.linspace(0.0, 1.0, len(supporting))[1:-1, None]
+    path = (1.0 - share) * forward[1:-1] + share * backward[1:-1]
+    return np.asarray(path) if np.isfinite(path).all() else None
 
 
-def _is_wide(mates: Float[Array, "mate 3"], place: Float[Array, "3"]) -> bool:
-    """Return whether three mates or more fix the turn about their line well enough."""
-    if len(mates) < 3 or not np.isfinite(place).all():
+def _determines_rotation(
+    supporting: Float[Array, "point 3"], position: Float[Array, "3"]
+) -> bool:
+    """Return whether three points or more determine the rotation about their line."""
+    if len(supporting) < 3 or not np.isfinite(position).all():
         return False
-    off = mates - mates.mean(axis=0)
-    _, size, axes = np.linalg.svd(off, full_matrices=False)
-    arm = place - mates.mean(axis=0)
+    mean = supporting.mean(axis=0)
+    _, size, axes = np.linalg.svd(supporting - mean, full_matrices=False)
+    arm = position - mean
     lever = np.linalg.norm(arm - (arm @ axes[0]) * axes[0])
-    return bool(size[1] > max(WIDE * lever, 1e-6 * size[0]))
+    return bool(size[1] > max(MIN_WIDTH_RATIO * lever, 1e-6 * size[0]))
 
 
-def _finding(take: Take, support: Support, done: Sequence[Gap], count: int) -> Finding:
-    errors = [
-        e for gap in done[:: max(len(done) // TRIALS, 1)] for e in _trial(support, gap)
-    ]
+def _finding(support: GapSupport, filled: Sequence[Gap], n_open: int) -> Finding:
+    sample = filled[:: max(len(filled) // MAX_TRIALS, 1)]
+    errors = [error for gap in sample for error in _trial_errors(support, gap)]
     rms = float(np.sqrt(np.mean(np.square(errors)))) if errors else float("nan")
-    markers = {marker for marker, _, _ in done}
-    known = f", {1e3 * rms:.1f} mm off as gaps made for trial show" if errors else ""
-    left = f"; {count - len(done)} gaps with too little around stay open"
+    markers = {marker for marker, _, _ in filled}
+    message = (
+        f"{_count_frames(filled)} positions of {len(markers)} markers filled in "
+        f"{len(filled)} gaps from the markers around"
+    )
+    if errors:
+        message += f", error about {1e3 * rms:.1f} mm"
+    if n_open:
+        message += f"; {n_open} gaps stay open"
     return Finding(
         "gaps-filled",
         "clean",
         "info",
-        f"{_count(done)} positions of {len(markers)} markers filled in {len(done)} "
-        f"gaps from the markers around{known}{left if count > len(done) else ''}",
-        frames=(min(g[1] for g in done), max(g[2] for g in done)),
+        message,
+        frames=(min(g[1] for g in filled), max(g[2] for g in filled)),
         value=rms,
     )
 
 
-def _trial(support: Support, gap: Gap) -> Iterator[float]:
-    """Return how far off the way through a like gap is, next to a real one.
-
-    The frames just before the gap, where they show the marker.
-    """
+def _trial_errors(support: GapSupport, gap: Gap) -> Iterator[float]:
+    """Yield the errors of an equally long artificial gap just before a real one."""
     marker, first, last = gap
     length = last - first + 1
     start = first - 1 - length
     if start < 1:
         return
-    way = support.carry(marker, start, start + length - 1)
-    if way is not None:
-        seen = support.points[start : start + length, marker]
-        yield from np.linalg.norm(way - seen, axis=1)[np.isfinite(seen[:, 0])].tolist()
+    path = support.predict(marker, start, start + length - 1)
+    if path is not None:
+        true = support.points[start : start + length, marker]
+        yield from np.linalg.norm(path - true, axis=1)[np.isfinite(true[:, 0])].tolist()
 
 
-# --- who goes along with whom ---------------------------------------------------------
+# --- supporting points ----------------------------------------------------------------
 
 
-def _support(
+def _find_support(
     take: Take, bodies: Bodies | None, joints: JointFits | None, tree: Tree | None
-) -> Support:
-    measured = take.measured.points
+) -> GapSupport:
+    """Return the points that move with each marker, by bodies if they are known."""
+    points = take.measured.points
     if bodies is None:
-        return Support(measured, tuple((m,) for m in _companions(measured, take.rate)))
+        rigid = _rigid_neighbours(points, take.rate)
+        return GapSupport(points, tuple((chosen,) for chosen in rigid))
     body = bodies.marker_body
-    own = [np.flatnonzero((body == b) & (b >= 0)) for b in body]
-    own = [mates[mates != marker] for marker, mates in enumerate(own)]
+    same_body = [np.flatnonzero((body == b) & (b >= 0)) for b in body]
+    same_body = [others[others != marker] for marker, others in enumerate(same_body)]
     if joints is None or tree is None:
-        return Support(measured, tuple((mates,) for mates in own))
-    held, places = _joints_seen(bodies, joints, tree)
-    far = [len(body) + np.flatnonzero(held == b) for b in body]
-    both = [(a, np.concatenate([a, b])) for a, b in zip(own, far, strict=True)]
-    return Support(np.concatenate([measured, places], axis=1), tuple(both))
+        return GapSupport(points, tuple((chosen,) for chosen in same_body))
+    center_body, centers = _joint_centers(bodies, joints, tree)
+    of_joints = [len(body) + np.flatnonzero(center_body == b) for b in body]
+    choices = [
+        (markers, np.concatenate([markers, ends]))
+        for markers, ends in zip(same_body, of_joints, strict=True)
+    ]
+    return GapSupport(np.concatenate([points, centers], axis=1), tuple(choices))
 
 
-def _joints_seen(
+def _joint_centers(
     bodies: Bodies, joints: JointFits, tree: Tree
 ) -> tuple[Int[Array, " end"], Float[Array, "frame end 3"]]:
-    """Return the joints of each body as the body at their other end sees them."""
-    held, places = [], [np.zeros((bodies.take.n_frames, 0, 3))]
+    """Return the body of each joint end, and the centre seen from the other body."""
+    body_of_end, centers = [], [np.zeros((bodies.take.n_frames, 0, 3))]
     for row in tree.edge[tree.edge >= 0].tolist():
         a, b = joints.pair[row].tolist()
         ends = ((a, b, joints.center_b[row]), (b, a, joints.center_a[row]))
         for body, other, center in ends:
-            held.append(body)
-            seen = geometry.apply(bodies.T_world_body[:, other], center)
-            places.append(seen[:, None])
-    return np.array(held, dtype=np.int64), np.concatenate(places, axis=1)
+            body_of_end.append(body)
+            centers.append(
+                geometry.apply(bodies.T_world_body[:, other], center)[:, None]
+            )
+    return np.array(body_of_end, dtype=np.int64), np.concatenate(centers, axis=1)
 
 
-def _companions(
+def _rigid_neighbours(
     points: Float[Array, "frame marker 3"], rate: float
 ) -> Iterator[Int[Array, " _"]]:
-    """Return for each marker others that keep distances to it and to each other."""
-    company = company_of(points, rate)
-    best = company.spread[:, 0] if company.spread.shape[1] else np.zeros(0)
-    known = best[np.isfinite(best)]
-    usual = float(np.median(known)) if len(known) else 0.0
-    spread = {
-        (marker, int(mate)): float(wide)
-        for marker, row in enumerate(company.mates)
-        for mate, wide in zip(row, company.spread[marker], strict=True)
-    }
-    size = company.distance[:, 0] if company.spread.shape[1] else np.zeros(0)
-    limit = np.maximum(STEADY * np.maximum(best, usual), ROUNDING * size)
-    for marker, row in enumerate(company.mates.tolist()):
+    """Yield for each marker the neighbours at constant distances to it and each other.
+
+    Neighbours are added one by one, the steadiest first, if their distances to the
+    marker and to all neighbours added before are steady.
+    """
+    neighbours = find_neighbours(points, rate)
+    if not neighbours.index.shape[1]:
+        yield from [np.zeros(0, dtype=np.int64)] * len(neighbours.index)
+        return
+    best_sd, nearest = neighbours.distance_sd[:, 0], neighbours.distance[:, 0]
+    finite = best_sd[np.isfinite(best_sd)]
+    usual_sd = float(np.median(finite)) if len(finite) else 0.0
+    limit = np.maximum(
+        MAX_DEVIATION_RATIO * np.maximum(best_sd, usual_sd), ROUNDING * nearest
+    )
+    sd = np.full((len(limit), len(limit)), np.inf)
+    np.put_along_axis(sd, neighbours.index, neighbours.distance_sd, axis=1)
+    sd = np.minimum(sd, sd.T)
+    for marker, candidates in enumerate(neighbours.index.tolist()):
         chosen: list[int] = []
-        for mate in row:
-            widest = max(
-                (
-                    spread.get((a, mate), spread.get((mate, a), np.inf))
-                    for a in (marker, *chosen)
-                ),
-            )
-            if widest <= limit[marker]:
-                chosen.append(mate)
+        for candidate in candidates:
+            if sd[[marker, *chosen], candidate].max() <= limit[marker]:
+                chosen.append(candidate)
         yield np.array(chosen, dtype=np.int64)

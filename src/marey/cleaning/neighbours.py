@@ -1,6 +1,11 @@
-"""Where a marker must be, by the markers that keep it company."""
+"""Neighbours of a marker: the markers whose distance to it varies least.
+
+The rigid motion of the neighbours predicts where the marker is in another frame. No
+bodies are needed, so this works before markers are assigned to bodies.
+"""
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -9,210 +14,245 @@ from marey.numerics import geometry
 
 Array = np.ndarray
 
-MOST_FRAMES = 300
-"""Frames from which it is learnt who keeps whose distance."""
+MAX_FRAMES = 300
+"""Frames from which distances between markers are measured. More frames cost time.
+Chosen by hand."""
 
-FEWEST_FRAMES = 20
-"""Frames in common below which two markers say nothing of each other."""
+MIN_COMMON_FRAMES = 20
+"""Frames with both markers below which their distance is unknown. Higher leaves rarely
+seen markers without neighbours. Chosen by hand."""
 
-MATES = 12
-"""Markers that a marker is held to: those that keep their distance to it best."""
+MAX_NEIGHBOURS = 12
+"""Neighbours per marker. More of them tolerate more errors but include markers of other
+bodies. Chosen by hand."""
 
-ROUNDS = 4
-"""Times that mates are weighed, each time more strictly by SHARPER."""
+WEIGHT_ITERATIONS = 4
+"""Iterations of the reweighted fit, each with a smaller Geman-McClure scale. Chosen by
+hand."""
 
-SHARPER = 4.0
+SCALE_REDUCTION = 4.0
+"""Factor by which each iteration reduces the Geman-McClure scale. Higher rejects
+outliers earlier, at the risk of rejecting the wrong ones. Chosen by hand."""
 
-MEMORY = 0.25
-"""Seconds in which the distance of two markers changes as much as it ever does."""
+DISTANCE_CORRELATION_S = 0.25
+"""Time in seconds after which the distance of two markers is independent of its
+present value. Higher trusts predictions across longer gaps. Chosen by hand."""
 
-MOMENT = 0.125
-"""Seconds within which the distances of mates hardly change."""
+SHORT_LAG_S = 0.125
+"""Lag in seconds within which the distances of neighbours hardly change. Chosen by
+hand."""
 
-# The middle eight tenths of a normal distribution are so many standard deviations wide,
-# and nine tenths lie this near its middle.
-EIGHT_TENTHS, NINE_TENTHS = 2.563, 1.645
+Q10_Q90_SD = round(2.0 * NormalDist().inv_cdf(0.9), 3)
+"""Width of the central 80 % of a normal distribution, in standard deviations."""
 
-# Share of the distance to the mates that counts as noise at least.
-FLOOR = 1e-3
+ABS_Q90_SD = round(NormalDist().inv_cdf(0.95), 3)
+"""90 % quantile of the absolute value of a normal variable, in standard deviations."""
 
-# Widths of a set of points, as shares of its length, below which it is a line.
-NARROW = 0.05
+MIN_RELATIVE_SD = 1e-3
+"""Smallest standard deviation of a distance, relative to the distance. Higher weights
+neighbours more equally. Chosen by hand."""
+
+MIN_RELATIVE_WIDTH = 0.05
+"""Width of a set of points relative to its length below which the points are
+collinear. Higher rejects more predictions. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Company:
-    """The markers that keep each marker company."""
+class Neighbours:
+    """The neighbours of each marker, those with the steadiest distance first."""
 
-    mates: Int[Array, "marker mate"]
-    """By index, the steadiest first."""
+    index: Int[Array, "marker neighbour"]
+    """Column of each neighbour."""
 
-    spread: Float[Array, "marker mate"]
-    """Robust standard deviation of the distance to each, in metres; infinite where
-    too little is known."""
+    distance_sd: Float[Array, "marker neighbour"]
+    """Robust standard deviation of the distance in metres; infinite if unknown."""
 
-    distance: Float[Array, "marker mate"]
-    """Median distance, in metres."""
+    distance: Float[Array, "marker neighbour"]
+    """Median distance in metres."""
 
-    memory: float
-    """Frames in which distances change as much as they ever do."""
+    correlation_frames: float
+    """Frames after which a distance is independent of its present value."""
 
 
-def company_of(
-    points: Float[Array, "frame marker 3"], rate: float, *, doubtful: bool = False
-) -> Company:
-    """Return for every marker those that keep their distance to it best.
+def find_neighbours(
+    points: Float[Array, "frame marker 3"],
+    rate: float,
+    *,
+    labels_doubtful: bool = False,
+) -> Neighbours:
+    """Return for each marker the markers whose distance to it varies least.
 
-    How far a distance varies over the whole take tells it. Of labels that are in doubt
-    it is how much it changes within a moment: those that stood on each other's markers
-    for half the take changed their distances twice only, but vary as much as any.
+    Neighbours are ranked by the standard deviation of their distance over the take. If
+    labels may be swapped for long stretches, they are ranked by the change over 0.125 s
+    instead: a swap alters the distance only at its two ends but inflates the overall
+    deviation.
 
     Args:
         points: Positions in metres, NaN where a marker was not seen.
         rate: Frames per second.
-        doubtful: Whether labels may have stood on other markers for long.
+        labels_doubtful: Whether labels may be swapped for long stretches.
     """
-    change, spread, distance = _distances(points, max(round(MOMENT * rate), 1))
-    key = change.copy() if doubtful else spread.copy()
-    np.fill_diagonal(key, np.nan)  # sorts behind all others
-    count = min(MATES, max(points.shape[1] - 1, 0))
-    mates = np.argsort(key, axis=1, kind="stable")[:, :count]
-    if doubtful:
-        spread = np.maximum(change, spread)
-    return Company(
-        mates,
-        np.take_along_axis(spread, mates, axis=1),
-        np.take_along_axis(distance, mates, axis=1),
-        max(MEMORY * rate, 1.0),
+    change_sd, distance_sd, distance = _distance_statistics(
+        points, max(round(SHORT_LAG_S * rate), 1)
+    )
+    rank = change_sd.copy() if labels_doubtful else distance_sd.copy()
+    np.fill_diagonal(rank, np.nan)  # sorts behind all others
+    count = min(MAX_NEIGHBOURS, max(points.shape[1] - 1, 0))
+    index = np.argsort(rank, axis=1, kind="stable")[:, :count]
+    if labels_doubtful:
+        distance_sd = np.maximum(change_sd, distance_sd)
+    return Neighbours(
+        index,
+        np.take_along_axis(distance_sd, index, axis=1),
+        np.take_along_axis(distance, index, axis=1),
+        max(DISTANCE_CORRELATION_S * rate, 1.0),
     )
 
 
-def _distances(
+def _distance_statistics(
     points: Float[Array, "frame marker 3"], lag: int
 ) -> tuple[Array, Array, Array]:
-    """Return change within a lag, spread and median of the distances of all pairs.
+    """Return deviation of change, deviation and median of all pairwise distances.
 
-    The first two are robust standard deviations; all are infinite where too little is
-    known.
+    The first is the robust standard deviation of the change within `lag` frames, the
+    second that over the take; all are in metres and infinite where unknown.
     """
     lag = min(lag, len(points) // 2)
-    first = np.arange(0, len(points) - lag, max(-(-len(points) // MOST_FRAMES), 1))
+    frames = np.arange(0, len(points) - lag, max(-(-len(points) // MAX_FRAMES), 1))
     n = points.shape[1]
-    change, spread, middle = (np.full((n, n), np.inf) for _ in range(3))
-    now, then = (
-        points[some].transpose(1, 2, 0).copy() for some in (first, first + lag)
+    change_sd, distance_sd, median = (np.full((n, n), np.inf) for _ in range(3))
+    now, later = (
+        points[sample].transpose(1, 2, 0).copy() for sample in (frames, frames + lag)
     )
     for k in range(n - 1):
-        away, later = (
-            np.sqrt(np.sum((place[k + 1 :] - place[k]) ** 2, axis=1))
-            for place in (now, then)
+        distance, later_distance = (
+            np.sqrt(np.sum((position[k + 1 :] - position[k]) ** 2, axis=1))
+            for position in (now, later)
         )
-        (moved,) = quantiles(np.abs(later - away), (0.9,))
-        low, usual, high = quantiles(away, (0.1, 0.5, 0.9))
-        change[k, k + 1 :] = change[k + 1 :, k] = moved / NINE_TENTHS
-        spread[k, k + 1 :] = spread[k + 1 :, k] = (high - low) / EIGHT_TENTHS
-        middle[k, k + 1 :] = middle[k + 1 :, k] = usual
-    unknown = ~(np.isfinite(change) & np.isfinite(spread))
-    for value in (change, spread, middle):
+        (change,) = row_quantiles(np.abs(later_distance - distance), (0.9,))
+        q10, q50, q90 = row_quantiles(distance, (0.1, 0.5, 0.9))
+        change_sd[k, k + 1 :] = change_sd[k + 1 :, k] = change / ABS_Q90_SD
+        distance_sd[k, k + 1 :] = distance_sd[k + 1 :, k] = (q90 - q10) / Q10_Q90_SD
+        median[k, k + 1 :] = median[k + 1 :, k] = q50
+    unknown = ~(np.isfinite(change_sd) & np.isfinite(distance_sd))
+    for value in (change_sd, distance_sd, median):
         value[unknown] = np.inf
-    return change, spread, middle
+    return change_sd, distance_sd, median
 
 
-def spreads_to(
-    points: Float[Array, "frame marker 3"], some: Int[Array, " some"]
-) -> Float[Array, "some marker"]:
-    """Return how far the distances of some markers to all vary over the take.
+def distance_deviation(
+    points: Float[Array, "frame marker 3"], markers: Int[Array, " chosen"]
+) -> Float[Array, "chosen marker"]:
+    """Return the deviation of the distances from some markers to all markers.
 
-    Robust standard deviations in metres; infinite where too little is known.
+    Robust standard deviations in metres; infinite where unknown.
     """
-    place = points[:: max(-(-len(points) // MOST_FRAMES), 1)].transpose(1, 2, 0)
-    away = (np.sqrt(np.sum((place - place[k]) ** 2, axis=1)) for k in some.tolist())
-    low, high = np.stack([quantiles(a, (0.1, 0.9)) for a in away], axis=1)
-    return np.asarray(np.nan_to_num((high - low) / EIGHT_TENTHS, nan=np.inf))
+    position = points[:: max(-(-len(points) // MAX_FRAMES), 1)].transpose(1, 2, 0)
+    distances = (
+        np.sqrt(np.sum((position - position[k]) ** 2, axis=1)) for k in markers.tolist()
+    )
+    q10, q90 = np.stack([row_quantiles(d, (0.1, 0.9)) for d in distances], axis=1)
+    return np.asarray(np.nan_to_num((q90 - q10) / Q10_Q90_SD, nan=np.inf))
 
 
-def quantiles(rows: Float[Array, "row value"], shares: tuple[float, ...]) -> Array:
-    """Return quantiles of every row; NaN where too little is known."""
-    known = np.isfinite(rows).sum(axis=1)
-    ordered = np.sort(rows, axis=1)  # NaN stands last
-    at = np.rint(np.outer(shares, np.maximum(known - 1, 0))).astype(int)
-    found = ordered[np.arange(len(rows)), at]
-    found[:, known < min(FEWEST_FRAMES, rows.shape[1])] = np.nan
-    return np.asarray(found)
+def row_quantiles(
+    rows: Float[Array, "row value"], levels: tuple[float, ...]
+) -> Float[Array, "level row"]:
+    """Return quantiles of the finite values of each row; NaN where there are too few.
+
+    The quantile is the nearest value in the order, which is much faster than
+    `np.nanquantile`.
+    """
+    count = np.isfinite(rows).sum(axis=1)
+    ordered = np.sort(rows, axis=1)  # NaN sorts to the end
+    rank = np.rint(np.outer(levels, np.maximum(count - 1, 0))).astype(int)
+    quantiles = ordered[np.arange(len(rows)), rank]
+    quantiles[:, count < min(MIN_COMMON_FRAMES, rows.shape[1])] = np.nan
+    return np.asarray(quantiles)
 
 
-def carried(
+def predict_from_neighbours(
     points: Float[Array, "frame marker 3"],
-    company: Company,
-    marker: Int[Array, " link"],
-    place: Float[Array, "link 3"],
-    start: Int[Array, " link"],
-    end: Int[Array, " link"],
+    neighbours: Neighbours,
+    marker: Int[Array, " query"],
+    position: Float[Array, "query 3"],
+    start: Int[Array, " query"],
+    end: Int[Array, " query"],
     *,
-    without: Int[Array, " doubtful"] | None = None,
-) -> Float[Array, "link 3"]:
-    """Return where markers must be in one frame, from where they were in another.
+    excluded: Int[Array, " excluded"] | None = None,
+) -> Float[Array, "query 3"]:
+    r"""Return the predicted positions of markers in one frame from another frame.
 
-    A marker goes with its mates: the rigid motion of these between the two frames takes
-    it along. Mates that went another way, be it that they bent away or that their
-    labels are wrong, lose their say by and by (Geman-McClure, ever stricter): to drop
-    them at once by a fixed limit drops the wrong ones, as one bad mate spoils the
-    misfit of all.
+    The rigid motion :math:`T` of the neighbours between the two frames (weighted Kabsch
+    fit) is applied to the marker's old position. The weights come from iteratively
+    reweighted least squares with the Geman-McClure loss,
 
-    NaN where fewer than three mates were seen in both frames.
+    .. math:: w_i = \frac{\sigma_i^{-2}}{(1 + \lVert T x_i - y_i \rVert^2 / s^2)^2},
+
+    where :math:`\sigma_i` is the expected change of the distance to neighbour
+    :math:`i`. The scale :math:`s` decreases with each iteration (graduated
+    non-convexity), because one outlier spoils the residuals of all neighbours in the
+    first fit and a fixed limit would then reject the wrong ones.
+
+    The prediction is NaN if fewer than three neighbours are seen in both frames, or if
+    they are collinear.
 
     Args:
         points: Positions in metres, NaN where a marker was not seen.
-        company: From `company_of`.
-        marker: Which marker, for each link.
-        place: Where it was.
-        start: The frame that it was seen there.
-        end: The frame that is asked about.
-        without: Markers that have no say.
+        neighbours: From `find_neighbours`.
+        marker: The marker of each prediction.
+        position: Its position in the first frame, in metres.
+        start: The first frame.
+        end: The frame of the prediction.
+        excluded: Markers that are not used as neighbours.
     """
-    mates = company.mates[marker]
-    old, new = points[start[:, None], mates], points[end[:, None], mates]
-    noise = _noise(company, marker, end - start)
-    both = np.isfinite(old).all(axis=-1) & np.isfinite(new).all(axis=-1)
-    if without is not None:
-        both &= ~np.isin(mates, without)
-    trust = both / noise**2
-    trust /= np.maximum(trust.max(axis=1, keepdims=True), 1e-300)
-    size = np.where(np.isfinite(company.distance), company.distance, 0.0)[marker]
-    usual = size.max(axis=1, keepdims=True)
-    weight = trust
-    for turn in range(ROUNDS):
+    index = neighbours.index[marker]
+    old, new = points[start[:, None], index], points[end[:, None], index]
+    sigma = _expected_change(neighbours, marker, end - start)
+    is_used = np.isfinite(old).all(axis=-1) & np.isfinite(new).all(axis=-1)
+    if excluded is not None:
+        is_used &= ~np.isin(index, excluded)
+    prior_weight = is_used / sigma**2
+    prior_weight /= np.maximum(prior_weight.max(axis=1, keepdims=True), 1e-300)
+    distance = np.where(np.isfinite(neighbours.distance), neighbours.distance, 0.0)
+    largest = distance[marker].max(axis=1, keepdims=True)
+    weight = prior_weight
+    for iteration in range(WEIGHT_ITERATIONS):
         T = geometry.kabsch(old, new, weight)
-        off = np.sum((geometry.apply(T[:, None], old) - new) ** 2, axis=-1)
-        limit = np.maximum(usual / SHARPER**turn, 3.0 * noise)
-        weight = np.where(both, trust / (1.0 + off / limit**2) ** 2, 0.0)
+        residual2 = np.sum((geometry.apply(T[:, None], old) - new) ** 2, axis=-1)
+        scale = np.maximum(largest / SCALE_REDUCTION**iteration, 3.0 * sigma)
+        robust_weight = prior_weight / (1.0 + residual2 / scale**2) ** 2
+        weight = np.where(is_used, robust_weight, 0.0)
     T = geometry.kabsch(old, new, weight)
-    T[~_is_wide(old, both)] = np.nan
-    return np.asarray(geometry.apply(T, place))
+    T[~_spans_a_plane(old, is_used)] = np.nan
+    return np.asarray(geometry.apply(T, position))
 
 
-def _noise(
-    company: Company, marker: Int[Array, " link"], length: Int[Array, " link"]
-) -> Float[Array, "link mate"]:
-    """Return how far mates may stray within so many frames.
+def _expected_change(
+    neighbours: Neighbours, marker: Int[Array, " query"], n_frames: Int[Array, " query"]
+) -> Float[Array, "query neighbour"]:
+    """Return the expected change of the distance to neighbours within some frames.
 
-    From one frame to the next all of them stay as well as the best.
+    In metres. It grows with the number of frames up to the deviation over the take; its
+    minimum is the deviation of the steadiest neighbour.
     """
-    spread = np.maximum(company.spread, FLOOR * company.distance)[marker]
-    spread = np.where(np.isfinite(spread), spread, 1e9).clip(
-        np.finfo(float).tiny ** 0.25
-    )
-    share = np.minimum(np.abs(length) / company.memory, 1.0)[:, None]
-    return np.asarray(np.hypot(spread[:, :1], share * spread))
+    sd = np.maximum(neighbours.distance_sd, MIN_RELATIVE_SD * neighbours.distance)[
+        marker
+    ]
+    sd = np.where(np.isfinite(sd), sd, 1e9).clip(np.finfo(float).tiny ** 0.25)
+    share = np.minimum(np.abs(n_frames) / neighbours.correlation_frames, 1.0)[:, None]
+    return np.asarray(np.hypot(sd[:, :1], share * sd))
 
 
-def _is_wide(
-    places: Float[Array, "link mate 3"], both: Bool[Array, "link mate"]
-) -> Bool[Array, " link"]:
-    """Return where there are three mates or more, and not on a line."""
-    count = np.maximum(both.sum(axis=1), 1)
-    known = np.where(both[..., None], places, 0.0)
-    middle = known.sum(axis=1) / count[:, None]
-    off = np.where(both[..., None], places - middle[:, None], 0.0)
-    wide = np.linalg.eigvalsh(np.einsum("lmi,lmj->lij", off, off))
-    return np.asarray((both.sum(axis=1) >= 3) & (wide[:, 1] > NARROW**2 * wide[:, 2]))
+def _spans_a_plane(
+    positions: Float[Array, "query neighbour 3"],
+    is_used: Bool[Array, "query neighbour"],
+) -> Bool[Array, " query"]:
+    """Return where there are three neighbours or more that are not collinear."""
+    count = np.maximum(is_used.sum(axis=1), 1)
+    used = np.where(is_used[..., None], positions, 0.0)
+    mean = used.sum(axis=1) / count[:, None]
+    centered = np.where(is_used[..., None], positions - mean[:, None], 0.0)
+    spread = np.linalg.eigvalsh(np.einsum("lmi,lmj->lij", centered, centered))
+    is_wide = spread[:, 1] > MIN_RELATIVE_WIDTH**2 * spread[:, 2]
+    return np.asarray((is_used.sum(axis=1) >= 3) & is_wide)

@@ -1,4 +1,4 @@
-"""Steps of markers from one frame they are seen in to the next, and the odd ones."""
+"""Prediction error of marker steps, and the steps that neighbours do not predict."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -6,132 +6,138 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.cleaning.neighbours import Company, carried
+from marey.cleaning.neighbours import Neighbours, predict_from_neighbours
 from marey.numerics.procrustes import points_seen
 
 Array = np.ndarray
 
-# A step is looked at closely when it bends so many times more than is usual.
-BENDS = 3.0
+MIN_ACCELERATION_RATIO = 3.0
+"""Second difference of a marker's positions, relative to its median, above which a step
+is compared with its prediction. Higher is faster but misses small errors. Chosen by
+hand."""
 
-# A marker is off its way when its mates foretell it worse than so many times the usual.
-TIMES = 4.0
+MAX_ERROR_RATIO = 4.0
+"""Prediction error relative to its usual value above which a step is unpredicted.
+Higher misses small errors, lower gives false alarms. Chosen by hand."""
 
-# Steps per marker from which it is learnt how well its mates foretell it.
-SAMPLE = 40
+SAMPLE_STEPS = 40
+"""Steps per marker from which the usual prediction error is estimated. Chosen by
+hand."""
 
-# The mates that keep their distance best, which tell how far a marker strays at all.
-CLOSEST = 3
+STEADIEST_NEIGHBOURS = 3
+"""Neighbours whose distances bound the prediction error of long steps. Chosen by
+hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Steps:
-    """Steps of markers, each from a frame they are seen in to the next such frame."""
+class MarkerSteps:
+    """Steps of markers, each from a frame with the marker to the next such frame."""
 
     marker: Int[Array, " step"]
     start: Int[Array, " step"]
     end: Int[Array, " step"]
 
-    def of(self, some: Array) -> "Steps":
-        """Return some of the steps."""
-        return Steps(self.marker[some], self.start[some], self.end[some])
+    def select(self, chosen: Array) -> "MarkerSteps":
+        """Return some of the steps, by mask or index."""
+        return MarkerSteps(self.marker[chosen], self.start[chosen], self.end[chosen])
 
     @property
-    def length(self) -> Int[Array, " step"]:
+    def n_frames(self) -> Int[Array, " step"]:
         """Frames from start to end."""
         return np.asarray(self.end - self.start)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reach:
-    """How far markers end from where their mates carry them, as a rule."""
+class MarkerPredictor:
+    """Predictions of marker positions by neighbours, with their usual error."""
 
-    step: Float[Array, " marker"]
-    """From one frame to the next, median, in metres."""
+    def __init__(
+        self, points: Float[Array, "frame marker 3"], neighbours: Neighbours
+    ) -> None:
+        self.points, self.neighbours = points, neighbours
+        self.steps = _all_steps(points)
+        sample = _sample_steps(self.steps, points.shape[1])
+        # Median error of steps of one frame, and a bound for steps of any length.
+        self.one_frame_error = self._marker_medians(self._errors(sample), sample)
+        sd = neighbours.distance_sd[:, :STEADIEST_NEIGHBOURS]
+        largest_sd = np.where(np.isfinite(sd), sd, 0.0).max(axis=1, initial=0.0)
+        self.largest_error = np.maximum(2.0 * largest_sd, self.one_frame_error)
 
-    most: Float[Array, " marker"]
-    """However long the step."""
+    def predict(
+        self, marker: Int[Array, " step"], start: Array, end: Array
+    ) -> Float[Array, "step 3"]:
+        """Return predicted positions in the frames `end`, from those in `start`."""
+        position = self.points[start, marker]
+        return predict_from_neighbours(
+            self.points, self.neighbours, marker, position, start, end
+        )
 
     def limit(
-        self, marker: Int[Array, " step"], length: Int[Array, " step"]
+        self, marker: Int[Array, " step"], n_frames: Int[Array, " step"]
     ) -> Float[Array, " step"]:
-        """Return how far off a step of some frames may end."""
-        grown = self.step[marker] * np.maximum(length, 1)
-        return np.asarray(TIMES * np.minimum(grown, self.most[marker]))
+        """Return the largest acceptable prediction error of steps, in metres."""
+        error = self.one_frame_error[marker] * np.maximum(n_frames, 1)
+        error = np.minimum(error, self.largest_error[marker])
+        return np.asarray(MAX_ERROR_RATIO * error)
+
+    def find_unpredicted_steps(
+        self, max_error_ratio: float = MAX_ERROR_RATIO
+    ) -> MarkerSteps:
+        """Return the steps that the neighbours fail to predict, sorted by time.
+
+        Only steps with a large second difference, and steps across missing frames, are
+        compared with their prediction, because predictions are slow.
+        """
+        acceleration = _second_differences(self.points, self.steps)
+        usual = self._marker_medians(acceleration, self.steps)[self.steps.marker]
+        is_sudden = acceleration > MIN_ACCELERATION_RATIO * usual
+        candidates = self.steps.select(is_sudden | (self.steps.n_frames > 1))
+        limit = self.limit(candidates.marker, candidates.n_frames)
+        limit = max_error_ratio / MAX_ERROR_RATIO * limit
+        steps = candidates.select(self._errors(candidates) > limit)
+        return steps.select(np.lexsort((steps.marker, steps.end)))
+
+    def _errors(self, steps: MarkerSteps) -> Float[Array, " step"]:
+        """Return the distance of each end from its prediction; NaN if unknown."""
+        predicted = self.predict(steps.marker, steps.start, steps.end)
+        error = self.points[steps.end, steps.marker] - predicted
+        return np.asarray(np.linalg.norm(error, axis=1))
+
+    def _marker_medians(
+        self, values: Float[Array, " step"], steps: MarkerSteps
+    ) -> Float[Array, " marker"]:
+        """Return the median over the steps of each marker; zero without steps."""
+        # Numba is slow to import.
+        from marey.cleaning.prediction_error_kernel import write_marker_medians
+
+        out = np.empty(self.points.shape[1])
+        write_marker_medians(values, steps.marker, out)
+        return out
 
 
-def steps_of(points: Float[Array, "frame marker 3"]) -> Steps:
-    """Return the steps of all markers, marker after marker."""
+def _all_steps(points: Float[Array, "frame marker 3"]) -> MarkerSteps:
+    """Return the steps of all markers, sorted by marker, then by time."""
     marker, frame = np.nonzero(points_seen(points).T)
     same = marker[1:] == marker[:-1]
-    return Steps(marker[1:][same], frame[:-1][same], frame[1:][same])
+    return MarkerSteps(marker[1:][same], frame[:-1][same], frame[1:][same])
 
 
-def reach_of(
-    points: Float[Array, "frame marker 3"], company: Company, steps: Steps
-) -> Reach:
-    """Return how well mates foretell each marker, from a sample of its steps."""
-    plain = np.flatnonzero(steps.length == 1)
-    edge = np.searchsorted(steps.marker[plain], np.arange(points.shape[1] + 1))
-    picked = [
-        plain[np.linspace(a, b - 1, min(SAMPLE, b - a)).astype(int)]
-        for a, b in pairwise(edge.tolist())
+def _sample_steps(steps: MarkerSteps, n_markers: int) -> MarkerSteps:
+    """Return some steps of one frame of each marker, equally spaced in time."""
+    single = np.flatnonzero(steps.n_frames == 1)
+    bounds = np.searchsorted(steps.marker[single], np.arange(n_markers + 1))
+    sample = [
+        single[np.linspace(a, b - 1, min(SAMPLE_STEPS, b - a)).astype(int)]
+        for a, b in pairwise(bounds.tolist())
         if b > a
     ]
-    some = steps.of(np.concatenate([plain[:0], *picked]))
-    step = _medians(steps_off(points, company, some), some.marker, points.shape[1])
-    known = company.spread[:, :CLOSEST]
-    widest = np.where(np.isfinite(known), known, 0.0).max(axis=1, initial=0.0)
-    return Reach(step, np.maximum(2.0 * widest, step))
+    return steps.select(np.concatenate([single[:0], *sample]))
 
 
-def odd_steps(
-    points: Float[Array, "frame marker 3"],
-    company: Company,
-    steps: Steps,
-    reach: Reach,
-    *,
-    times: float = TIMES,
-) -> Steps:
-    """Return the steps that end where no mate foretold, in the order of time.
-
-    Only steps that bend, or that lead across frames in which the marker was not seen,
-    are held against the mates.
-    """
-    bend = _bends(points, steps)
-    usual = _medians(bend, steps.marker, points.shape[1])
-    close = (bend > BENDS * usual[steps.marker]) | (steps.length > 1)
-    asked = steps.of(close)
-    off = steps_off(points, company, asked)
-    limit = reach.limit(asked.marker, asked.length)
-    odd = asked.of(off > times / TIMES * limit)
-    return odd.of(np.lexsort((odd.marker, odd.end)))
-
-
-def steps_off(
-    points: Float[Array, "frame marker 3"], company: Company, steps: Steps
-) -> Float[Array, " step"]:
-    """Return how far steps end from where the mates carry them; NaN if unknown."""
-    place = points[steps.start, steps.marker]
-    there = carried(points, company, steps.marker, place, steps.start, steps.end)
-    return np.asarray(np.linalg.norm(points[steps.end, steps.marker] - there, axis=1))
-
-
-def _bends(points: Array, steps: Steps) -> Float[Array, " step"]:
-    """Return how much each step differs from the one before; infinite if unknown."""
-    from marey.cleaning.prediction_error_kernel import bends  # numba is slow to import
+def _second_differences(points: Array, steps: MarkerSteps) -> Float[Array, " step"]:
+    """Return the difference of each step from the one before; infinite if unknown."""
+    # Numba is slow to import.
+    from marey.cleaning.prediction_error_kernel import write_second_differences
 
     out = np.empty(len(steps.marker))
-    bends(points, steps.marker, steps.start, steps.end, out)
-    return out
-
-
-def _medians(values: Array, marker: Array, count: int) -> Float[Array, " marker"]:
-    """Return the median of each marker's values; zero where it has none."""
-    from marey.cleaning.prediction_error_kernel import (
-        medians,  # numba is slow to import
-    )
-
-    out = np.empty(count)
-    medians(values, marker, out)
+    write_second_differences(points, steps.marker, steps.start, steps.end, out)
     return out

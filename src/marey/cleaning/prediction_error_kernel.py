@@ -1,4 +1,4 @@
-"""Steps of markers, compiled: how sudden they are, and what is usual."""
+"""Deviations and medians of marker steps, compiled."""
 
 from typing import no_type_check
 
@@ -10,8 +10,8 @@ from marey.numerics.median_kernel import median, median_of_five
 
 @no_type_check
 @njit(cache=True)
-def sudden(step, out):
-    """Write how far each step is from the median of the five around it.
+def write_step_deviations(step, out):
+    """Write the distance of each step from the median of the five steps around it.
 
     Beyond the ends steps are mirrored.
     """
@@ -21,16 +21,21 @@ def sudden(step, out):
         d, e = max(last - abs(last - k - 1), 0), max(last - abs(last - k - 2), 0)
         square = 0.0
         for i in range(step.shape[1]):
-            here = step[k, i]
-            off = here - median_of_five(step[a, i], step[b, i], here, step[d, i], step[e, i])
-            square += off * off
+            c = step[k, i]
+            difference = c - median_of_five(
+                step[a, i], step[b, i], c, step[d, i], step[e, i]
+            )
+            square += difference * difference
         out[k] = np.sqrt(square)
 
 
 @no_type_check
 @njit(cache=True)
-def bends(points, marker, start, end, out):
-    """Write how much each step differs from the one before; infinite if unknown."""
+def write_second_differences(points, marker, start, end, out):
+    """Write the length of each second difference of positions; infinite if unknown.
+
+    It is known for a step of one frame that follows a step of one frame.
+    """
     for k in range(len(out)):
         out[k] = np.inf
         i, now, then, before = marker[k], end[k], start[k], start[k - 1]
@@ -38,20 +43,23 @@ def bends(points, marker, start, end, out):
             continue
         square = 0.0
         for x in range(3):
-            bend = points[now, i, x] - 2.0 * points[then, i, x] + points[before, i, x]
-            square += bend * bend
+            second = points[now, i, x] - 2.0 * points[then, i, x] + points[before, i, x]
+            square += second * second
         out[k] = np.sqrt(square)
 
 
 @no_type_check
 @njit(cache=True)
-def medians(values, marker, out):
-    """Write the median of each marker's finite values; zero where it has none."""
-    room = np.empty(len(values))
+def write_marker_medians(values, marker, out):
+    """Write the median of each marker's finite values; zero where it has none.
+
+    The values are sorted by marker.
+    """
+    scratch = np.empty(len(values))
     last = 0
     for i in range(len(out)):
         first = last
         while last < len(marker) and marker[last] == i:
             last += 1
-        found = median(values[first:last], room)
-        out[i] = found if np.isfinite(found) else 0.0
+        value = median(values[first:last], scratch)
+        out[i] = value if np.isfinite(value) else 0.0

@@ -1,9 +1,8 @@
-"""The true scale of a volume."""
-
-from dataclasses import replace
+"""Correction of the scale of the measuring volume."""
 
 import numpy as np
 
+from marey.cleaning.repairs import record_repair
 from marey.errors import OptionError
 from marey.report import Finding
 from marey.take import Take
@@ -12,12 +11,12 @@ from marey.take import Take
 def rescale(take: Take, factor: float) -> Take:
     """Return the take with all lengths multiplied by a factor.
 
-    The instrument of OBrien2000 (Sec. 4) measured lengths 0.94 times the true ones;
-    `marey.joints.rigid_pair` finds the factor from two sensors on one stick.
+    The instrument of OBrien2000 (Sec. 4) measured lengths 0.94 times the true ones.
+    `marey.joints.rigid_pair` estimates the factor from two sensors on one stick.
 
     Args:
         take: The recording.
-        factor: What takes recorded to true lengths, above 0.
+        factor: True length divided by recorded length, above 0.
 
     Raises:
         OptionError: If the factor is not above 0.
@@ -27,11 +26,6 @@ def rescale(take: Take, factor: float) -> Take:
     T = take.T_world_sensor.copy()
     T[..., :3, 3] *= factor
     note = f"lengths multiplied by {factor:.6g}"
-    found = Finding("take-scaled", "clean", "info", note, value=factor)
-    return replace(
-        take,
-        points=take.points * factor,
-        T_world_sensor=T,
-        source=replace(take.source, findings=(*take.source.findings, found)),
-        history=(*take.history, note),
-    )
+    finding = Finding("take-scaled", "clean", "info", note, value=factor)
+    points = take.points * factor
+    return record_repair(take, [finding], [note], points=points, T_world_sensor=T)

@@ -1,50 +1,51 @@
-"""Sensors that tell nothing: never seen, or always where another one is."""
+"""Removal of sensors without data of their own: never seen, or copies of another."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from marey.cleaning.repairs import record_repair, repair_warning
 from marey.report import Finding, mark_name
 from marey.take import Take
 
 
-def without_idle(takes: Sequence[Take]) -> tuple[Take, ...]:
-    """Return recordings without the sensors that tell nothing in any of them.
+def drop_unused_sensors(takes: Sequence[Take]) -> tuple[Take, ...]:
+    """Return the recordings without sensors that have no data of their own.
 
-    One that no take shows has no pose to hang a bone from. One whose poses are another
-    one's, to the bit and in every take, is the same stream under a second name. Each is
-    a finding in the takes that name it. Takes that show no sensor are returned as they
-    are.
+    A sensor that no take shows has no pose to fit a bone to. A sensor whose poses equal
+    those of another one bit by bit, in every take, is a second name of the same data.
+    Each removed sensor is a finding in the takes that list it. If no take shows any
+    sensor, the takes are returned unchanged.
 
     Args:
         takes: All recordings of one subject.
     """
-    idle = dict(_idle(takes))
-    return tuple(_without(take, idle) for take in takes) if idle else tuple(takes)
+    unused = _find_unused_sensors(takes)
+    return tuple(_drop(take, unused) for take in takes)
 
 
-def _idle(takes: Sequence[Take]) -> list[tuple[str, Finding]]:
-    """Return the sensors that tell nothing, and why."""
+def _find_unused_sensors(takes: Sequence[Take]) -> dict[str, Finding]:
+    """Return a finding for each sensor without data of its own, by its name."""
     names = dict.fromkeys(name for take in takes for name in take.sensor_names)
-    streams = {name: tuple(_stream(take, name) for take in takes) for name in names}
-    shown = [name for name, stream in streams.items() if any(stream)]
-    if not shown:
-        return []
-    first = {streams[name]: name for name in reversed(shown)}
-    unseen = [
-        (name, _finding("sensor-unseen", "never seen", name))
+    poses = {name: tuple(_pose_bytes(take, name) for take in takes) for name in names}
+    seen = [name for name in names if any(poses[name])]
+    if not seen:
+        return {}
+    first_with_poses = {poses[name]: name for name in reversed(seen)}
+    unseen = {
+        name: repair_warning("sensor-unseen", "never seen: left out", name)
         for name in names
-        if name not in shown
-    ]
-    repeated = [
-        (name, _finding("sensor-repeated", f"always where {mark_name(other)} is", name))
-        for name in shown
-        if (other := first[streams[name]]) != name
-    ]
-    return unseen + repeated
+        if name not in seen
+    }
+    repeated = {}
+    for name in seen:
+        original = first_with_poses[poses[name]]
+        if original != name:
+            message = f"always at the pose of {mark_name(original)}: left out"
+            repeated[name] = repair_warning("sensor-repeated", message, name)
+    return unseen | repeated
 
 
-def _stream(take: Take, name: str) -> bytes:
-    """Return the poses of a sensor; nothing where it is never seen."""
+def _pose_bytes(take: Take, name: str) -> bytes:
+    """Return the poses of a sensor as bytes; empty if it is never seen."""
     if name not in take.sensor_names:
         return b""
     column = take.sensor_names.index(name)
@@ -52,20 +53,16 @@ def _stream(take: Take, name: str) -> bytes:
     return take.T_world_sensor[:, column].tobytes() if seen.any() else b""
 
 
-def _finding(code: str, why: str, name: str) -> Finding:
-    return Finding(code, "clean", "warning", f"{why}: left out", name)
-
-
-def _without(take: Take, idle: Mapping[str, Finding]) -> Take:
-    gone = [name for name in take.sensor_names if name in idle]
-    if not gone:
+def _drop(take: Take, unused: Mapping[str, Finding]) -> Take:
+    """Return the take without the sensors in `unused`."""
+    dropped = [name for name in take.sensor_names if name in unused]
+    if not dropped:
         return take
-    kept = [i for i, name in enumerate(take.sensor_names) if name not in idle]
-    found = tuple(idle[name] for name in gone)
-    return replace(
+    kept = [i for i, name in enumerate(take.sensor_names) if name not in unused]
+    return record_repair(
         take,
+        [unused[name] for name in dropped],
+        [f"left out sensors {', '.join(dropped)}"],
         T_world_sensor=take.T_world_sensor[:, kept],
         sensor_names=tuple(take.sensor_names[i] for i in kept),
-        source=replace(take.source, findings=(*take.source.findings, *found)),
-        history=(*take.history, f"left out sensors {', '.join(gone)}"),
     )

@@ -47,6 +47,7 @@ Json = Annotated[bool, Parameter(name="--json", help="Print JSON.", negative="")
 
 
 def print_findings(findings: "Sequence[Finding]") -> None:
+    """Print findings on standard error, coloured by their severity."""
     for finding in findings:
         err.print(f"[{COLOURS[finding.severity]}]{escape(str(finding))}[/]")
 

@@ -1,255 +1,273 @@
-"""Which markers make which body, as found and as changed by hand."""
+"""Assignment of markers to bodies, as segmented and as changed by edits."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
-from marey.segmentation.body_poses import assembled
-from marey.segmentation.common_bodies import alike
+from marey.segmentation.body_poses import make_bodies
+from marey.segmentation.common_bodies import with_common_bodies
 from marey.take import Take
 
 Array = np.ndarray
 
-LINE = "markers-on-a-line"
-"""A finding that every assembly makes anew."""
+LINE_FINDING = "markers-on-a-line"
+"""Code of a finding that is made again whenever bodies are assembled."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Worn:
-    """The markers of one take and the bodies they make."""
+class TakeAssignment:
+    """The markers of one take and the bodies they are attached to."""
 
     labels: tuple[str, ...]
     """Full labels."""
 
     shared: Bool[Array, "marker body"]
-    owner: Int[Array, " marker"]
-    sure: Array
-    """`Bodies.marker_confidence`."""
+    """As `Bodies.shared`."""
+
+    marker_body: Int[Array, " marker"]
+    """As `Bodies.marker_body`."""
+
+    confidence: Float[Array, " marker"]
+    """As `Bodies.marker_confidence`."""
+
+    def move(self, labels: Sequence[str], body: int) -> "TakeAssignment":
+        """Return the assignment with markers on one body only; -1 = on none."""
+        moved = [i for i, label in enumerate(self.labels) if label in labels]
+        shared, marker_body = self.shared.copy(), self.marker_body.copy()
+        confidence = self.confidence.copy()
+        shared[moved] = False
+        marker_body[moved] = body
+        # An assignment by hand is taken to be certain.
+        confidence[moved] = 1.0 if body >= 0 else 0.0
+        if body >= 0:
+            shared[moved, body] = True
+        return replace(
+            self, shared=shared, marker_body=marker_body, confidence=confidence
+        )
+
+    def merge(self, a: int, b: int) -> "TakeAssignment":
+        """Return the assignment with the markers of body b on body a."""
+        shared, marker_body = self.shared.copy(), self.marker_body.copy()
+        shared[:, a] |= shared[:, b]
+        marker_body[marker_body == b] = a
+        marker_body[marker_body > b] -= 1
+        shared = np.delete(shared, b, axis=1)
+        return replace(self, shared=shared, marker_body=marker_body)
+
+    def add_body(self) -> "TakeAssignment":
+        """Return the assignment with one more body, which has no markers yet."""
+        column = np.zeros((len(self.shared), 1), dtype=bool)
+        return replace(self, shared=np.concatenate([self.shared, column], axis=1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class MarkerAssignment:
     """Bodies by name, and the markers of each in every take."""
 
     names: tuple[str, ...]
-    worn: tuple[Worn, ...]
+    takes: tuple[TakeAssignment, ...]
     parents: Mapping[str, str]
-    """Parent of each body by name, where that is known beforehand."""
+    """Parent of each body by name, where the tree is known."""
 
-    parts: tuple[tuple[str, str], ...] = ()
-    """Bodies that were split, each with what left it."""
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What two layouts of the same bodies have in common."""
-        bits = tuple((w.shared.tobytes(), w.owner.tobytes()) for w in self.worn)
-        return self.names, bits, tuple(sorted(self.parents.items())), self.parts
+    splits: tuple[tuple[str, str], ...] = ()
+    """Each body that was split, with the new body that its markers make."""
 
     @property
-    def members(self) -> tuple[object, ...]:
-        """The same without names and tree: what bodies and joints follow from."""
+    def markers_key(self) -> Hashable:
+        """Which markers make which body: what poses and joints follow from."""
         return tuple(
-            (w.shared.shape, w.shared.tobytes(), w.owner.tobytes()) for w in self.worn
+            (take.shared.shape, take.shared.tobytes(), take.marker_body.tobytes())
+            for take in self.takes
         )
+
+    @property
+    def key(self) -> Hashable:
+        """The same with names and tree: what all stages up to the tree follow from."""
+        parents = tuple(sorted(self.parents.items()))
+        return self.names, self.markers_key, parents, self.splits
 
     def markers_of(self, body: str) -> list[str]:
-        """Return the labels of a body's own markers over all takes."""
-        at = self.names.index(body)
-        mine = (
-            label
-            for worn in self.worn
-            for label, owner in zip(worn.labels, worn.owner.tolist(), strict=True)
-            if owner == at
+        """Return the labels of a body's markers over all takes."""
+        number = self.names.index(body)
+        return list(
+            dict.fromkeys(
+                label
+                for take in self.takes
+                for label, owner in zip(take.labels, take.marker_body, strict=True)
+                if owner == number
+            )
         )
-        return list(dict.fromkeys(mine))
 
     def body_of(self, label: str) -> str:
         """Return the body of a marker, "" if it has none."""
-        for worn in self.worn:
-            if label in worn.labels:
-                at = int(worn.owner[worn.labels.index(label)])
-                if at >= 0:
-                    return self.names[at]
+        for take in self.takes:
+            if label in take.labels:
+                body = int(take.marker_body[take.labels.index(label)])
+                if body >= 0:
+                    return self.names[body]
         return ""
 
-    def moved(self, labels: Sequence[str], to: str) -> "Layout":
-        """Return the layout with markers on another body only; "" = on none."""
-        at = self.names.index(to) if to else -1
-        return replace(self, worn=tuple(_moved(w, labels, at) for w in self.worn))
+    def move(self, labels: Sequence[str], to: str) -> "MarkerAssignment":
+        """Return the assignment with markers on another body only; "" = on none."""
+        body = self.names.index(to) if to else -1
+        return replace(
+            self, takes=tuple(take.move(labels, body) for take in self.takes)
+        )
 
-    def with_body(self, name: str, labels: Sequence[str], left: str) -> "Layout":
-        """Return the layout with a new body of markers that leave another."""
+    def split(
+        self, body: str, labels: Sequence[str], new_name: str
+    ) -> "MarkerAssignment":
+        """Return the assignment with a new body of markers that leave another."""
         wider = replace(
             self,
-            names=(*self.names, name),
-            worn=tuple(replace(w, shared=_wider(w.shared)) for w in self.worn),
-            parts=(*self.parts, (left, name)),
+            names=(*self.names, new_name),
+            takes=tuple(take.add_body() for take in self.takes),
+            splits=(*self.splits, (body, new_name)),
         )
-        return wider.moved(labels, name)
+        return wider.move(labels, new_name)
 
-    def merged(self, a: str, b: str) -> "Layout":
-        """Return the layout with all markers of the second body on the first."""
-        one, other = self.names.index(a), self.names.index(b)
+    def merge(self, a: str, b: str) -> "MarkerAssignment":
+        """Return the assignment with all markers of body b on body a."""
+        first, second = self.names.index(a), self.names.index(b)
+        splits = (
+            tuple(a if name == b else name for name in pair) for pair in self.splits
+        )
         return replace(
             self,
             names=tuple(name for name in self.names if name != b),
-            worn=tuple(_merged(w, one, other) for w in self.worn),
-            parents=_joined(self.parents, a, b),
-            parts=tuple(
-                (old, new)
-                for old, new in (
-                    (a if x == b else x, a if y == b else y) for x, y in self.parts
-                )
-                if old != new
-            ),
+            takes=tuple(take.merge(first, second) for take in self.takes),
+            parents=_merge_parents(self.parents, a, b),
+            splits=tuple((old, new) for old, new in splits if old != new),
         )
 
-    def beside(self, found: "Layout") -> "Layout":
-        """Return the layout in the order of another, new bodies behind.
+    def reorder(self, found: "MarkerAssignment") -> "MarkerAssignment":
+        """Return the assignment with bodies in the order found, new bodies last.
 
-        Markers that are on the body they were found on are on a joint line, and so on
-        the next body too, if they were then.
+        A marker that is back on the body it was found on is shared with the other
+        bodies that it was shared with then.
         """
-        known = [name for name in found.names if name in self.names]
-        order = (*known, *(name for name in self.names if name not in known))
-        place = [self.names.index(name) for name in order]
-        back = np.array([*np.argsort(place), -1])
-        before = [found.names.index(name) for name in known]
-        worn = []
-        for w, old in zip(self.worn, found.worn, strict=True):
-            shared, owner = w.shared[:, place].copy(), back[w.owner]
-            same = owner == np.array([*_numbers(found.names, order), -1])[old.owner]
-            also = old.shared[np.ix_(same & (owner >= 0), before)]
-            shared[same & (owner >= 0), : len(known)] |= also
-            worn.append(replace(w, shared=shared, owner=owner))
-        return replace(self, names=order, worn=tuple(worn))
+        kept = [name for name in found.names if name in self.names]
+        order = (*kept, *(name for name in self.names if name not in kept))
+        column = [self.names.index(name) for name in order]
+        new_number = np.array([*np.argsort(column), -1])
+        old_column = [found.names.index(name) for name in kept]
+        # Of each body found: its number now, -2 if it is gone; -1 for no body.
+        now = [order.index(name) if name in order else -2 for name in found.names]
+        takes = []
+        for take, old in zip(self.takes, found.takes, strict=True):
+            shared = take.shared[:, column].copy()
+            marker_body = new_number[take.marker_body]
+            is_same = marker_body == np.array([*now, -1])[old.marker_body]
+            is_same &= marker_body >= 0
+            shared[is_same, : len(kept)] |= old.shared[np.ix_(is_same, old_column)]
+            takes.append(replace(take, shared=shared, marker_body=marker_body))
+        return replace(self, names=order, takes=tuple(takes))
 
 
-def layout_of(takes: Sequence[Bodies], parents: Mapping[str, str]) -> Layout:
-    """Return the layout of bodies as they were found."""
-    worn = tuple(
-        Worn(
-            one.take.full_labels,
-            one.shared,
-            one.marker_body.astype(np.int64),
-            one.marker_confidence,
+def assignment_of(
+    takes: Sequence[Bodies], parents: Mapping[str, str]
+) -> MarkerAssignment:
+    """Return the assignment of bodies as they were segmented."""
+    assignments = tuple(
+        TakeAssignment(
+            bodies.take.full_labels,
+            bodies.shared,
+            bodies.marker_body.astype(np.int64),
+            bodies.marker_confidence,
         )
-        for one in takes
+        for bodies in takes
     )
-    return Layout(takes[0].names, worn, dict(parents))
+    return MarkerAssignment(takes[0].names, assignments, dict(parents))
 
 
-def _numbers(names: Sequence[str], order: Sequence[str]) -> list[int]:
-    """Return the place of each name in an order, -2 if it has none."""
-    return [order.index(name) if name in order else -2 for name in names]
+def _merge_parents(parents: Mapping[str, str], a: str, b: str) -> dict[str, str]:
+    """Return parents after b became a part of a.
 
-
-def _moved(worn: Worn, labels: Sequence[str], at: int) -> Worn:
-    mine = [i for i, label in enumerate(worn.labels) if label in labels]
-    shared, owner, sure = worn.shared.copy(), worn.owner.copy(), worn.sure.copy()
-    shared[mine] = False
-    owner[mine] = at
-    # Who says so by hand is taken to be right.
-    sure[mine] = 1.0 if at >= 0 else 0.0
-    if at >= 0:
-        shared[mine, at] = True
-    return replace(worn, shared=shared, owner=owner, sure=sure)
-
-
-def _wider(shared: Array) -> Array:
-    return np.concatenate([shared, np.zeros((len(shared), 1), dtype=bool)], axis=1)
-
-
-def _merged(worn: Worn, a: int, b: int) -> Worn:
-    shared, owner = worn.shared.copy(), worn.owner.copy()
-    shared[:, a] |= shared[:, b]
-    owner[owner == b] = a
-    owner[owner > b] -= 1
-    return replace(worn, shared=np.delete(shared, b, axis=1), owner=owner)
-
-
-def _joined(parents: Mapping[str, str], a: str, b: str) -> dict[str, str]:
-    """Return parents when b is a part of a: it hangs where the upper of them did."""
-    above = _line(parents, a)
-    top = parents.get(b if b in above else a, "")
-    joined = {
-        child: a if parent == b else parent
-        for child, parent in parents.items()
+    Its parent is that of whichever of the two is nearer to the root.
+    """
+    parent = parents.get(b if b in _ancestors(parents, a) else a, "")
+    merged = {
+        child: a if name == b else name
+        for child, name in parents.items()
         if child not in (a, b)
     }
-    return joined | ({a: top} if top else {})
+    return merged | ({a: parent} if parent else {})
 
 
-def _line(parents: Mapping[str, str], body: str) -> list[str]:
-    line: list[str] = []
+def _ancestors(parents: Mapping[str, str], body: str) -> list[str]:
+    ancestors: list[str] = []
     while parents.get(body):
         body = parents[body]
-        line.append(body)
-    return line
+        ancestors.append(body)
+    return ancestors
 
 
 # --- bodies ---------------------------------------------------------------------------
 
 
-def formed(
-    layout: Layout, takes: Sequence[Take], found: Sequence[Bodies]
+def form_bodies(
+    assignment: MarkerAssignment, takes: Sequence[Take], found: Sequence[Bodies]
 ) -> tuple[Bodies, ...]:
-    """Return the bodies of a layout, each with its pose in every frame.
+    """Return the bodies of an assignment, each with its pose in every frame.
 
-    Bodies that are as they were found, in the very same takes, keep their poses; those
-    that changed get theirs as `marey.segment` does it.
+    Unchanged bodies in unchanged takes keep their poses; the others get theirs as
+    `marey.segment` computes them.
 
     Args:
-        layout: Which markers make which body.
+        assignment: Which markers make which body.
         takes: The recordings.
-        found: Bodies as they were found, with the names of the layout.
+        found: Bodies as they were segmented.
     """
-    made = [
-        _formed(layout, worn, take.measured, old)
-        for worn, take, old in zip(layout.worn, takes, found, strict=True)
+    bodies = [
+        _form_take(assignment, attached, take.measured, old)
+        for attached, take, old in zip(assignment.takes, takes, found, strict=True)
     ]
-    return alike(made)
+    return with_common_bodies(bodies)
 
 
-def _formed(layout: Layout, worn: Worn, take: Take, old: Bodies) -> Bodies:
-    told = tuple(f for f in old.findings if f.code != LINE)
-    sure = np.ones(len(layout.names))
-    same = dict(_unchanged(layout, worn, old))
-    for body, before in same.items():
-        sure[body] = old.body_confidence[before]
-    made = assembled(
+def _form_take(
+    assignment: MarkerAssignment, attached: TakeAssignment, take: Take, old: Bodies
+) -> Bodies:
+    body_confidence = np.ones(len(assignment.names))
+    unchanged = dict(_unchanged_bodies(assignment, attached, old))
+    for body, before in unchanged.items():
+        body_confidence[body] = old.body_confidence[before]
+    bodies = make_bodies(
         take,
-        layout.names,
-        worn.shared.T,
-        worn.owner,
-        marker_confidence=worn.sure,
-        body_confidence=sure,
-        parents=layout.parents,
-        findings=told,
+        assignment.names,
+        attached.shared.T,
+        attached.marker_body,
+        marker_confidence=attached.confidence,
+        body_confidence=body_confidence,
+        parents=assignment.parents,
+        findings=tuple(f for f in old.findings if f.code != LINE_FINDING),
     )
     if take is not old.take:
-        return made
-    T, offset = made.T_world_body.copy(), made.marker_offset.copy()
-    determined, rms = made.determined.copy(), made.rms.copy()
-    for body, before in same.items():
+        return bodies
+    T, offset = bodies.T_world_body.copy(), bodies.marker_offset.copy()
+    determined, rms = bodies.determined.copy(), bodies.rms.copy()
+    for body, before in unchanged.items():
         T[:, body] = old.T_world_body[:, before]
         determined[body], rms[body] = old.determined[before], old.rms[before]
-        mine = worn.owner == body
-        offset[mine] = old.marker_offset[mine]
+        markers = attached.marker_body == body
+        offset[markers] = old.marker_offset[markers]
     return replace(
-        made, T_world_body=T, marker_offset=offset, determined=determined, rms=rms
+        bodies, T_world_body=T, marker_offset=offset, determined=determined, rms=rms
     )
 
 
-def _unchanged(layout: Layout, worn: Worn, old: Bodies) -> Iterator[tuple[int, int]]:
-    """Return the bodies with the very markers they were found with, old ones beside."""
-    for body, name in enumerate(layout.names):
+def _unchanged_bodies(
+    assignment: MarkerAssignment, attached: TakeAssignment, old: Bodies
+) -> Iterator[tuple[int, int]]:
+    """Return the bodies with the same markers as before: number now, number before."""
+    for body, name in enumerate(assignment.names):
         if name not in old.names:
             continue
         before = old.names.index(name)
-        same = np.array_equal(worn.shared[:, body], old.shared[:, before])
-        if same and np.array_equal(worn.owner == body, old.marker_body == before):
+        is_same = np.array_equal(attached.shared[:, body], old.shared[:, before])
+        owned, owned_before = attached.marker_body == body, old.marker_body == before
+        if is_same and np.array_equal(owned, owned_before):
             yield body, before

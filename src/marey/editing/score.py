@@ -1,4 +1,4 @@
-"""How good an answer is, and how two differ."""
+"""Scores of a solution, and the difference between two solutions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,88 +16,99 @@ from marey.take import Take, match_labels
 
 Array = np.ndarray
 
-CHANGED = 1e-4
-"""Metres by which the length of a bone must change to be worth a word."""
+MIN_LENGTH_CHANGE_M = 1e-4
+"""Smallest change of a bone's length, in metres, that is listed. Higher lists fewer
+bones. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How good an answer is."""
+    """How well a solution fits its takes."""
 
     marker_rms: float
-    """Root mean square distance of the markers that were seen from their places on the
-    figures, in metres; of figures without markers, of their sensors."""
+    """Root mean square distance of the markers seen from their positions on the
+    skeletons, in metres; of skeletons without markers, the same of their sensors."""
 
     gap_rms: float
-    """Root mean square gap between the two bodies of a joint where they meet, over the
-    joints of the tree, in metres; NaN without joints."""
+    """Root mean square residual of the joints of the tree, in metres; NaN without
+    joints."""
 
     bodies: int
+    """Number of bodies."""
+
     joints: int
-    """Joints of the tree."""
+    """Number of joints of the tree."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """Something that is other than it was."""
+class EditChange:
+    """A value that an edit changes."""
 
     what: str
     """Such as "LeftFoot length"."""
 
     before: float | None
-    """None where it was not there."""
+    """None where it did not exist."""
 
     after: float | None
+    """None where it does not exist any more."""
+
     unit: str
 
 
 def score_of(solution: Solution) -> Score:
-    """Return how good an answer is."""
-    off = [
-        _away(motion, bodies.take)
+    """Return the score of a solution."""
+    residuals = [
+        _residuals(motion, bodies.take)
         for subject in solution.subjects
         for motion, bodies in zip(subject.motions, solution.bodies, strict=True)
     ]
-    away = np.concatenate([np.zeros(0), *off])
     edge = solution.tree.edge
     gaps = solution.joints.residual[edge[edge >= 0]]
-    return Score(_rms(away), _rms(gaps), len(edge), int((edge >= 0).sum()))
+    return Score(
+        marker_rms=_rms(np.concatenate([np.zeros(0), *residuals])),
+        gap_rms=_rms(gaps),
+        bodies=len(edge),
+        joints=int((edge >= 0).sum()),
+    )
 
 
 def _rms(values: Array) -> float:
-    known = values[np.isfinite(values)]
-    return float(np.sqrt(np.mean(known**2))) if len(known) else float("nan")
+    finite = values[np.isfinite(values)]
+    return float(np.sqrt(np.mean(finite**2))) if len(finite) else float("nan")
 
 
-def _away(motion: Motion, take: Take) -> Float[Array, " seen"]:
-    """Return how far all markers that were seen, or else sensors, are from places."""
+def _residuals(motion: Motion, take: Take) -> Float[Array, " seen"]:
+    """Return the distance of every marker seen, or else sensor, from the skeleton's."""
     skeleton = motion.skeleton
     T = motion.T_world_joint()
     if skeleton.marker_labels:
         column = marker_columns(skeleton, take)
-        recorded, joint = take.points, skeleton.marker_joint
-        local = skeleton.marker_offset
+        measured, joint = take.points, skeleton.marker_joint
+        offset = skeleton.marker_offset
     else:
         column = match_labels(skeleton.sensor_names, take.sensor_names)
-        recorded, joint = take.T_world_sensor[..., :3, 3], skeleton.sensor_joint
-        local = skeleton.T_joint_sensor[:, :3, 3]
-    mine = column >= 0
-    there = geometry.apply(T[:, joint[mine]], local[mine])
-    off = np.linalg.norm(there - recorded[:, column[mine]], axis=-1)
-    return np.asarray(off[np.isfinite(off)])
+        measured, joint = take.T_world_sensor[..., :3, 3], skeleton.sensor_joint
+        offset = skeleton.T_joint_sensor[:, :3, 3]
+    present = column >= 0
+    predicted = geometry.apply(T[:, joint[present]], offset[present])
+    distance = np.linalg.norm(predicted - measured[:, column[present]], axis=-1)
+    return np.asarray(distance[np.isfinite(distance)])
 
 
-def changes_of(before: Solution, after: Solution, edit: Edit) -> tuple[Change, ...]:
-    """Return the bones that changed, and joints that came or went.
+def list_changes(
+    before: Solution, after: Solution, edit: Edit
+) -> tuple[EditChange, ...]:
+    """Return the bones whose length changes, and joints that appear or disappear.
 
     Args:
-        before: The answer without the edit.
-        after: The answer with it.
+        before: The solution without the edit.
+        after: The solution with it.
         edit: The edit; another name changes nothing else.
     """
     if edit.do == "rename":
         return ()
-    return tuple(_changes(_lengths(before), _lengths(after)))
+    return tuple(_length_changes(_lengths(before), _lengths(after)))
 
 
 def _lengths(solution: Solution) -> dict[str, float]:
@@ -110,20 +121,22 @@ def _lengths(solution: Solution) -> dict[str, float]:
     return lengths
 
 
-def _changes(was: Mapping[str, float], now: Mapping[str, float]) -> Iterator[Change]:
-    for name in dict.fromkeys((*was, *now)):
-        old, new = was.get(name), now.get(name)
-        if old is None or new is None or abs(old - new) > CHANGED:
-            yield Change(f"{name} length", old, new, "m")
+def _length_changes(
+    before: Mapping[str, float], after: Mapping[str, float]
+) -> Iterator[EditChange]:
+    for name in dict.fromkeys((*before, *after)):
+        old, new = before.get(name), after.get(name)
+        if old is None or new is None or abs(old - new) > MIN_LENGTH_CHANGE_M:
+            yield EditChange(f"{name} length", old, new, "m")
 
 
 def new_findings(before: Solution, after: Solution, edit: Edit) -> tuple[Finding, ...]:
-    """Return what is found only now: of a kind, a place or a time that was not.
+    """Return the findings with a code, subject or frames that were not found before.
 
     Args:
-        before: The answer without the edit.
-        after: The answer with it.
-        edit: The edit; what it renames is not found anew.
+        before: The solution without the edit.
+        after: The solution with it.
+        edit: The edit; a subject that only changes its name is not new.
     """
     if edit.do == "rename":
         return ()
@@ -133,14 +146,13 @@ def new_findings(before: Solution, after: Solution, edit: Edit) -> tuple[Finding
     )
 
 
-def in_words(edit: Edit, before: Score, after: Score) -> str:
-    """Return what an edit does, in one line."""
-    what = "marker error" if np.isfinite(after.marker_rms) else "gap"
-    was, now = before.marker_rms, after.marker_rms
-    if what == "gap":
-        was, now = before.gap_rms, after.gap_rms
-    was, now = 1e3 * was, 1e3 * now
-    digits = 1 if max(was, now) >= 1.0 and abs(was - now) >= 0.1 else 2
-    if f"{was:.{digits}f}" == f"{now:.{digits}f}":
-        return f"{edit}: {what} stays {now:.{digits}f} mm"
-    return f"{edit}: {what} {was:.{digits}f} -> {now:.{digits}f} mm"
+def summarise(edit: Edit, before: Score, after: Score) -> str:
+    """Return the effect of an edit on the score in one line."""
+    what, old, new = "marker error", before.marker_rms, after.marker_rms
+    if not np.isfinite(new):
+        what, old, new = "gap", before.gap_rms, after.gap_rms
+    old_mm, new_mm = 1e3 * old, 1e3 * new
+    digits = 1 if max(old_mm, new_mm) >= 1.0 and abs(old_mm - new_mm) >= 0.1 else 2
+    if f"{old_mm:.{digits}f}" == f"{new_mm:.{digits}f}":
+        return f"{edit}: {what} stays {new_mm:.{digits}f} mm"
+    return f"{edit}: {what} {old_mm:.{digits}f} -> {new_mm:.{digits}f} mm"

@@ -1,4 +1,4 @@
-"""A desk to put an answer right at: try an edit, keep it, take it back."""
+"""Editing sessions: try an edit, keep it, undo it, redo it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -6,17 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from marey.editing.mask_frames import unsettled
-from marey.editing.score import Change as Change
-from marey.editing.score import Score as Score
-from marey.editing.score import changes_of, in_words, new_findings, score_of
-from marey.edits import Edit, edit_of, edits_of
+from marey.editing.kinds.mask_frames import pending_edits
+from marey.editing.score import (
+    EditChange,
+    Score,
+    list_changes,
+    new_findings,
+    score_of,
+    summarise,
+)
+from marey.editing.solver import EditSolver
+from marey.edits import Edit, parse_edit, parse_edits
 from marey.errors import DataError, OptionError
-from marey.pipeline.inputs import Recorded, taken
-from marey.pipeline.options import SolveOptions
+from marey.pipeline import SolveOptions
 from marey.pipeline.progress import Clock
-from marey.pipeline.run import Bench
-from marey.pipeline.subjects import with_known
+from marey.pipeline.stages_takes import Recording, read_takes
 from marey.report import Finding
 from marey.segmentation import Template
 from marey.skeleton import Skeleton
@@ -29,83 +33,81 @@ class Trial:
 
     edit: Edit
     solution: Solution
-    """The answer with the edit."""
+    """The solution with the edit."""
 
     before: Score
     after: Score
-    changes: tuple[Change, ...]
-    """Bones that would have another length, joints that would come or go."""
+    changes: tuple[EditChange, ...]
+    """Bones whose length would change, joints that would appear or disappear."""
 
     findings: tuple[Finding, ...]
-    """What is found only with the edit."""
+    """Findings that exist only with the edit."""
 
     text: str
-    """All of it in one line."""
+    """The effect in one line."""
 
 
 class EditSession:
-    """An answer and the edits made to it by hand.
+    """A solution and the edits made to it by hand.
 
-    What an edit does not concern is not worked out again. On a desk with recordings the
-    answer is the same, to the bit, as `marey.solve` gives with these edits. A desk with
-    an answer goes on from the takes in it, which were cleaned and mended with the
-    bodies of that time: `marey.solve` of the recordings may mend them otherwise.
+    An edit costs only what depends on it. In a session of recordings the solution
+    equals, to the bit, that of `marey.solve` with the same edits. A session of a
+    solution goes on from the takes in it, which were cleaned and repaired with the
+    bodies of that time: `marey.solve` of the recordings may repair them otherwise.
 
-    Nor do the takes of an answer hold what had been marked as bad. Those edits stay in
-    `edits`, as they are part of what was done, but cannot be undone.
+    The takes of a solution do not contain the frames that had been masked ("bad").
+    Those edits stay in `edits`, but they cannot be undone.
+
+    Args:
+        solved: A solution, edited from the takes in it; or recordings, which are solved
+            first.
+        options: How to solve; those of the solution when left out.
+        edits: Edits made before; those of the solution when left out. Masks that the
+            solution had are among them in any case.
+        progress: Called with the name of each stage as it begins, and once more, with a
+            note, if the stage has to be compiled first.
+
+    Raises:
+        DataError: If there is nothing to solve.
+        OptionError: If an edit does not fit.
     """
 
     def __init__(
         self,
-        solved: Solution | Recorded | Sequence[Recorded],
+        solved: Solution | Recording | Sequence[Recording],
         *,
         options: SolveOptions | None = None,
         edits: Iterable[Edit | Mapping[str, Any]] = (),
         progress: Callable[[str], None] | None = None,
     ) -> None:
-        """Lay an answer, or recordings, on the desk.
-
-        Args:
-            solved: An answer, which is edited from the takes in it, cleaned as they
-                are; or recordings, which are solved first.
-            options: How to solve; those of the answer when left out.
-            edits: What was done before; the edits of the answer when left out. What
-                the answer had marked as bad is among them in any case.
-            progress: Called with the name of each stage as it begins, and once more,
-                with a word on it, if it has to be compiled first.
-
-        Raises:
-            DataError: If there is nothing to solve.
-            OptionError: If an edit does not fit.
-        """
         self._progress = progress
-        own = edits_of(edits)
-        whole = isinstance(solved, Solution)
+        given = parse_edits(edits)
+        is_solution = isinstance(solved, Solution)
         before: tuple[Edit, ...] = ()
         if isinstance(solved, Solution):
-            chosen = options or options_of(solved.options)
+            chosen = options or parse_options(solved.options)
             takes = tuple(bodies.take for bodies in solved.bodies)
-            before = edits_of(solved.options.get("edits", ()))
+            before = parse_edits(solved.options.get("edits", ()))
         else:
             chosen = options or SolveOptions()
-            takes = taken(solved, chosen.subject)
-        self._settled = tuple(edit for edit in before if edit.do == "bad")
-        own = own or (before if whole else edits_of(chosen.edits))
-        missing = unsettled(self._settled, own)
-        self._edits = (*(self._settled[place] for place in missing), *own)
-        self._bench = Bench(
-            takes, with_known(chosen), cleaned=whole, settled=self._settled
+            takes = read_takes(solved, chosen.subject)
+        self._masked = tuple(edit for edit in before if edit.do == "bad")
+        given = given or (before if is_solution else parse_edits(chosen.edits))
+        missing = pending_edits(self._masked, given)
+        self._edits = (*(self._masked[index] for index in missing), *given)
+        self._solver = EditSolver(
+            takes, chosen, cleaned=is_solution, masked=self._masked
         )
         self._undone: tuple[tuple[Edit, ...], ...] = ()
-        self._answers: dict[tuple[Edit, ...], Solution] = {}
+        self._solutions: dict[tuple[Edit, ...], Solution] = {}
         if isinstance(solved, Solution) and self._edits == before:
-            self._answers[before] = solved
-        self._score = score_of(self._answer(self._edits))
+            self._solutions[before] = solved
+        self._score = score_of(self._solution_with(self._edits))
 
     @property
     def solution(self) -> Solution:
-        """The answer with all edits that were kept."""
-        return self._answers[self._edits]
+        """The solution with all edits that were kept."""
+        return self._solutions[self._edits]
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -114,81 +116,83 @@ class EditSession:
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is an edit to take back."""
-        return bool(unsettled(self._edits, self._settled))
+        """Whether there is an edit to undo."""
+        return bool(pending_edits(self._edits, self._masked))
 
     @property
     def can_redo(self) -> bool:
-        """Whether an edit was taken back that can be made again."""
+        """Whether there is an undone edit to make again."""
         return bool(self._undone)
 
     @property
     def score(self) -> Score:
-        """How good the answer is."""
+        """The score of the solution."""
         return self._score
 
     def attempt(self, edit: Edit | Mapping[str, Any]) -> Trial:
-        """Return what an edit would change; nothing changes yet.
+        """Return what an edit would change; the session stays as it is.
 
         Raises:
             OptionError: If the edit does not fit, with what was found and is needed.
-            DataError: If with it there is no answer, with the reason.
+            DataError: If there is no solution with it, with the reason.
         """
-        wanted = edit if isinstance(edit, Edit) else edit_of(edit)
-        answer = self._solved((*self._edits, wanted))
-        before, after = self._score, score_of(answer)
+        tried = edit if isinstance(edit, Edit) else parse_edit(edit)
+        solution = self._solve((*self._edits, tried))
+        before, after = self._score, score_of(solution)
         return Trial(
-            edit=wanted,
-            solution=answer,
+            edit=tried,
+            solution=solution,
             before=before,
             after=after,
-            changes=changes_of(self.solution, answer, wanted),
-            findings=new_findings(self.solution, answer, wanted),
-            text=in_words(wanted, before, after),
+            changes=list_changes(self.solution, solution, tried),
+            findings=new_findings(self.solution, solution, tried),
+            text=summarise(tried, before, after),
         )
 
     def keep(self, trial: Trial) -> Solution:
-        """Return the answer with an edit that was tried, which is kept from now on.
+        """Return the solution with an edit that was tried, which is kept from now on.
 
         Raises:
-            OptionError: If other edits were kept or taken back since it was tried.
+            OptionError: If other edits were kept or undone since it was tried.
         """
-        edits = edits_of(trial.solution.options["edits"])
+        edits = parse_edits(trial.solution.options["edits"])
         if edits != (*self._edits, trial.edit):
             raise OptionError(
                 "trial",
                 found=f"{trial.edit}, tried on another answer",
                 needed="it tried again",
             )
-        on_the_way = {
-            edits[:n]: self._answers.get(edits[:n]) for n in range(len(edits))
+        prefixes = [edits[:n] for n in range(len(edits))]
+        self._solutions = {
+            prefix: self._solutions[prefix]
+            for prefix in prefixes
+            if prefix in self._solutions
         }
-        self._answers = {k: v for k, v in on_the_way.items() if v is not None}
-        self._answers[edits] = trial.solution
+        self._solutions[edits] = trial.solution
         self._undone = ()
         self._go_to(edits)
         return self.solution
 
     def undo(self) -> Solution:
-        """Return the answer without the last edit, which can be made again.
+        """Return the solution without the last edit, which can be made again.
 
         Raises:
-            OptionError: If there is none, or only frames marked as bad in an answer
-                that was laid on the desk so.
+            OptionError: If there is none, or only masks that the solution of this
+                session had from the beginning.
         """
-        places = unsettled(self._edits, self._settled)
-        if not places:
+        pending = pending_edits(self._edits, self._masked)
+        if not pending:
             found = "no edits"
-            if self._settled:
+            if self._masked:
                 found = "only frames marked as bad before, which the answer lacks"
             raise OptionError("undo", found=found, needed="one to take back")
-        edits = self._edits
-        self._go_to((*edits[: places[-1]], *edits[places[-1] + 1 :]))
+        edits, last = self._edits, pending[-1]
+        self._go_to((*edits[:last], *edits[last + 1 :]))
         self._undone = (*self._undone, edits)
         return self.solution
 
     def redo(self) -> Solution:
-        """Return the answer with the edit again that was taken back last.
+        """Return the solution with the last undone edit made again.
 
         Raises:
             OptionError: If there is none.
@@ -200,35 +204,35 @@ class EditSession:
         return self.solution
 
     def _go_to(self, edits: tuple[Edit, ...]) -> None:
-        self._score = score_of(self._answer(edits))
+        self._score = score_of(self._solution_with(edits))
         self._edits = edits
 
-    def _answer(self, edits: tuple[Edit, ...]) -> Solution:
-        if edits not in self._answers:
-            self._answers[edits] = self._solved(edits)
-        return self._answers[edits]
+    def _solution_with(self, edits: tuple[Edit, ...]) -> Solution:
+        if edits not in self._solutions:
+            self._solutions[edits] = self._solve(edits)
+        return self._solutions[edits]
 
-    def _solved(self, edits: tuple[Edit, ...]) -> Solution:
+    def _solve(self, edits: tuple[Edit, ...]) -> Solution:
         try:
-            return self._bench.solved(edits, Clock(self._progress))
+            return self._solver.solve(edits, Clock(self._progress))
         except np.linalg.LinAlgError as error:
             what = str(edits[-1]) if edits else "solve"
             needed = "bodies and joints that the markers determine"
             raise DataError(what, found=str(error), needed=needed) from error
 
 
-def options_of(options: Mapping[str, Any]) -> SolveOptions:
-    """Return the options of an answer, as `Solution.options` tells them."""
+def parse_options(options: Mapping[str, Any]) -> SolveOptions:
+    """Return the options of a solution from the mapping `Solution.options`."""
     known = {f.name for f in fields(SolveOptions)}
     values = {name: value for name, value in options.items() if name in known}
     for name in ("skeleton", "template"):
-        values[name] = _noun(values.get(name))
-    values["edits"] = edits_of(values.get("edits", ()))
+        values[name] = _parse_noun(values.get(name))
+    values["edits"] = parse_edits(values.get("edits", ()))
     return SolveOptions(**values)
 
 
-def _noun(value: Any) -> Any:
-    """Return what a mapping of fields was: a skeleton, a marker map, or itself."""
+def _parse_noun(value: Any) -> Any:
+    """Return the skeleton or marker map of a mapping with its fields, or the value."""
     for noun in (Skeleton, Template):
         names = {f.name for f in fields(noun)}
         if isinstance(value, Mapping) and set(value) == names:

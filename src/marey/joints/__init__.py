@@ -1,7 +1,7 @@
 """Joint centres and axes between pairs of rigid bodies.
 
 Every method takes the same bodies and returns the same `JointFits`. A new method is one
-file in this folder with a function `fit`, and one line below.
+module with a function `fit(takes, **options)` and one line in `REGISTRY`.
 """
 
 from collections.abc import Sequence
@@ -9,28 +9,32 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from marey.anatomy.joint_names import spoken as spoken
+from marey.anatomy.joint_names import joint_name_and_exercise as joint_name_and_exercise
 from marey.bodies import Bodies
-from marey.errors import DataError, OptionError
+from marey.errors import DataError
 from marey.joint_fits import JointFits as JointFits
-from marey.joints.common_markers import levelled as levelled
-from marey.joints.findings import differing_takes as differing_takes
-from marey.joints.findings import findings as findings
-from marey.joints.keypoint_joints import pinned
-from marey.joints.marker_looseness import slack_of
+from marey.joints.common_markers import with_common_markers as with_common_markers
+from marey.joints.findings import find_differing_takes as find_differing_takes
+from marey.joints.findings import joint_findings as joint_findings
+from marey.joints.keypoint_joints import set_keypoint_joints
+from marey.joints.marker_looseness import measure_looseness
+from marey.joints.options import check_choice
 from marey.joints.residuals import Homogeneity as Homogeneity
 from marey.joints.residuals import RigidPair as RigidPair
 from marey.joints.residuals import homogeneity as homogeneity
-from marey.joints.residuals import residuals as residuals
+from marey.joints.residuals import joint_residuals as joint_residuals
 from marey.joints.residuals import rigid_pair as rigid_pair
-from marey.joints.temporary.fit import find_links as find_links
-from marey.joints.underdetermined import firmed as firmed
+from marey.joints.temporary.find import find_temporary_joints as find_temporary_joints
+from marey.joints.underdetermined import (
+    pose_underdetermined_bodies as pose_underdetermined_bodies,
+)
 
 REGISTRY = {
     "ball": "marey.joints.ball.fit",
     "gdke": "marey.joints.sphere.gdke",
     "distance": "marey.joints.distance.fit",
 }
+"""Module of each method by its name."""
 
 
 def fit_joints(
@@ -49,21 +53,19 @@ def fit_joints(
         OptionError: If the method or an option is not known.
     """
     takes = (bodies,) if isinstance(bodies, Bodies) else tuple(bodies)
-    if method not in REGISTRY:
-        raise OptionError(
-            "method", found=method, needed=f"one of {', '.join(REGISTRY)}"
-        )
-    if not takes or len(takes[0].names) < 2:
-        count = len(takes[0].names) if takes else 0
+    check_choice("method", method, REGISTRY)
+    count = len(takes[0].names) if takes else 0
+    if count < 2:
         raise DataError("joints", found=f"{count} bodies", needed="at least 2")
-    odd = [take.names for take in takes if take.names != takes[0].names]
-    if odd:
-        raise DataError("joints", found=odd[0], needed=f"bodies {takes[0].names}")
-    takes = levelled(takes)
+    for take in takes:
+        if take.names != takes[0].names:
+            needed = f"bodies {takes[0].names}"
+            raise DataError("joints", found=take.names, needed=needed)
+    takes = with_common_markers(takes)
     fits: JointFits = import_module(REGISTRY[method]).fit(takes, **options)
     if not takes[0].shared.any():
         return fits
     if takes[0].keypoints:
-        fits = pinned(takes, fits)
-    slack, gap = slack_of(takes, fits.pair)
-    return replace(fits, looseness=slack, marker_spacing=gap)
+        fits = set_keypoint_joints(takes, fits)
+    looseness, spacing = measure_looseness(takes, fits.pair)
+    return replace(fits, looseness=looseness, marker_spacing=spacing)

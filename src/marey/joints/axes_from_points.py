@@ -1,4 +1,4 @@
-"""Body axes in every frame from few markers, a joint and perhaps its axis."""
+"""Body axes in every frame from few markers, a joint centre and a hinge axis."""
 
 import numpy as np
 from jaxtyping import Float
@@ -10,53 +10,67 @@ Array = np.ndarray
 Path = Float[Array, "frame 3"]
 
 
-def constructed(
+def construct_poses(
     markers: Float[Array, "frame marker 3"], joint: Path, axis: Path
 ) -> Float[Array, "frame 4 4"]:
-    """Return body poses built from one, two or three markers, as in Knight2007.
+    r"""Return body poses constructed from one, two or three markers (Knight2007).
 
-    The three cases of its Sec. 2.3, whose formulas the text leaves to be rebuilt: the
-    first column is the hinge's axis (one marker), the direction from the joint to the
-    second marker (two), or from the second to the third (three or more). The second is
-    square to that and to the way to the first marker, from the joint or, with three,
-    from the second marker; the third completes the axes. The origin is the first
-    marker. No marker beyond the third is used.
+    Implements the three cases of Sec. 2.3, whose formulas are lost in the text and
+    reconstructed here, with markers :math:`x_i`, joint centre :math:`c` and hinge axis
+    :math:`n`:
+
+    .. math::
+
+       a_1 \parallel n,\ x_2 - c,\ \text{or } x_3 - x_2, \qquad
+       a_2 \parallel a_1 \times (x_1 - o), \qquad a_3 = a_1 \times a_2
+
+    for one, two, or three markers and more; :math:`o = c`, or :math:`o = x_2` with
+    three markers. The columns :math:`a_i` are unit vectors, the origin is :math:`x_1`,
+    and markers beyond the third are not used.
+
+    Args:
+        markers: Marker positions in the world, in metres.
+        joint: Joint centre in the world, in metres; not used with three markers.
+        axis: Hinge axis in the world; used with one marker only.
     """
     count = markers.shape[1]
     first = markers[:, 0]
     if count == 1:
-        one, base = axis, joint
+        a1, origin = axis, joint
     elif count == 2:
-        one, base = markers[:, 1] - joint, joint
+        a1, origin = markers[:, 1] - joint, joint
     else:
-        one, base = markers[:, 2] - markers[:, 1], markers[:, 1]
-    one = unit(one)
-    two = unit(np.cross(one, first - base))
-    R = np.stack([one, two, np.cross(one, two)], axis=-1)
+        a1, origin = markers[:, 2] - markers[:, 1], markers[:, 1]
+    a1 = unit_vectors(a1)
+    a2 = unit_vectors(np.cross(a1, first - origin))
+    R = np.stack([a1, a2, np.cross(a1, a2)], axis=-1)
     return geometry.transform(R, first)
 
 
-def swung(
+def poses_without_twist(
     T_world_parent: Float[Array, "frame 4 4"],
     direction: Path,
     rest: Float[Array, " 3"],
     origin: Path,
 ) -> Float[Array, "frame 4 4"]:
-    """Return poses that turn from the parent's by the shortest way, without twist.
+    """Return poses that swing a body from its rest direction without twist.
+
+    The rotation relative to the parent is the shortest one from the rest direction to
+    the given direction (swing-twist decomposition with zero twist).
 
     Args:
-        T_world_parent: The parent body.
-        direction: Where the body points, in the world.
-        rest: Where it points in the parent's axes when it is not turned at all.
-        origin: The body's origin in the world.
+        T_world_parent: Poses of the parent body.
+        direction: Direction of the body in the world, of any length.
+        rest: Unit direction in the parent's axes where the rotation is zero.
+        origin: Origin of the body in the world, in metres.
     """
     R = T_world_parent[:, :3, :3]
-    seen = np.einsum("fji,fj->fi", R, unit(direction))
-    turn = geometry.matrix_from_quat(shortest_rotations(rest, seen))
-    return geometry.transform(R @ turn, origin)
+    in_parent = np.einsum("fji,fj->fi", R, unit_vectors(direction))
+    swing = geometry.matrix_from_quat(shortest_rotations(rest, in_parent))
+    return geometry.transform(R @ swing, origin)
 
 
-def unit(v: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-    """Return vectors of length one; NaN where there is no direction."""
+def unit_vectors(v: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
+    """Return vectors of length one; NaN for vectors of length zero."""
     length = np.linalg.norm(v, axis=-1, keepdims=True)
     return np.asarray(v / np.where(length > 0.0, length, np.nan))

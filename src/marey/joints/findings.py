@@ -1,44 +1,67 @@
-"""Doubts about bodies and joints, in words."""
+"""Findings about bodies and joints: what is doubtful, and which motion would help."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from marey.anatomy.joint_names import spoken
+from marey.anatomy.joint_names import joint_name_and_exercise
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
-from marey.joints.ball.closed_form import FREE, plain_system, solve
-from marey.joints.ball.fit import FAR, RIGID, best_of
-from marey.joints.ball.normal_equations import equations, pairs_of, seen_in, sum_pairs
+from marey.joints.ball.closed_form import FREE_SD_M, solve_centers, uncorrected_system
+from marey.joints.ball.fit import (
+    MAX_NON_ROTATION,
+    MAX_RESIDUAL_RATIO,
+    best_residual_of_bodies,
+)
+from marey.joints.ball.normal_equations import (
+    all_pairs,
+    form_normal_equations,
+    poses_seen,
+    sum_pairs,
+)
 from marey.joints.residuals import Homogeneity
 from marey.numerics import geometry
-from marey.report import Finding, mark_name
+from marey.report import Finding, Severity, mark_name
 
 Array = np.ndarray
 
-# A centre known worse than this, in metres, is worth a word.
-WEAK = 0.01
+MAX_CENTER_SD_M = 0.01
+"""Largest standard deviation of a joint centre, in metres, that is not reported. Higher
+reports fewer joints. Chosen by hand."""
 
-# A gap above this, in metres, and that many times the noise is no joint.
-LOOSE, TIMES = 0.05, 5.0
+MIN_LOOSE_RESIDUAL_M = 0.05
+"""Smallest residual, in metres, of a body that fits no other. Higher reports fewer
+bodies. Chosen by hand."""
 
-# Positions and orientations that vary less than this (metres) do not move at all.
-STILL = 1e-6
+MIN_LOOSE_NOISE_RATIO = 5.0
+"""Smallest residual of a body that fits no other, as a multiple of its noise. Higher
+reports fewer bodies. Chosen by hand."""
 
-# Orientations that fit this many times better when read another way were misread.
-BETTER = 2.0
+MAX_STILL_RANGE = 1e-6
+"""Range of the elements of a pose, in metres or without unit, up to which a body does
+not move at all. Higher reports more bodies. Chosen by hand."""
 
-# How sure it must be that a take differs, over all joints of all takes together, and
-# by how much in metres.
-SURE, APART = 1e-3, 0.005
+MIN_IMPROVEMENT = 2.0
+"""Factor by which the residual must fall for another reading of the orientations to be
+reported. Higher reports fewer files. Chosen by hand."""
+
+FALSE_ALARM_PROBABILITY = 1e-3
+"""Probability of one false report of a differing take, over all joints of all takes
+(Bonferroni). Higher reports more takes. Chosen by hand."""
+
+MIN_DISPLACEMENT_M = 0.005
+"""Smallest displacement of a joint in one take, in metres, that is reported. Higher
+reports fewer takes. Chosen by hand."""
 
 
-def findings(bodies: Bodies | Sequence[Bodies], fits: JointFits) -> tuple[Finding, ...]:
+def joint_findings(
+    bodies: Bodies | Sequence[Bodies], fits: JointFits
+) -> tuple[Finding, ...]:
     """Return what is doubtful about bodies and their joints, and what would help.
 
-    Only pairs that may be joints are named: those whose gap is not far above the best
-    of both bodies.
+    Only pairs that may be joints are named: their residual is not far above the best
+    residuals of both bodies.
 
     Args:
         bodies: The moving bodies, in one take or in all that were fitted.
@@ -46,154 +69,195 @@ def findings(bodies: Bodies | Sequence[Bodies], fits: JointFits) -> tuple[Findin
     """
     takes = (bodies,) if isinstance(bodies, Bodies) else tuple(bodies)
     names = takes[0].names
-    found = [f for body in range(len(names)) for f in _of_body(takes, body)]
-    best = np.full(len(names), np.nan)
-    for column in fits.pair.T:
-        np.fmin.at(best, column, fits.residual)
-    near = fits.residual <= FAR * best_of(fits.pair, fits.residual)
+    best = _smallest_per_body(fits.pair, fits.residual, len(names))
+    return (
+        *(f for body in range(len(names)) for f in _body_findings(takes, body)),
+        *_pair_findings(names, fits),
+        *_loose_bodies(names, fits, best),
+        *_misread_orientations(takes, best),
+    )
+
+
+def _pair_findings(names: tuple[str, ...], fits: JointFits) -> Iterator[Finding]:
+    """Yield the pairs that are never seen together, and the doubtful joints."""
+    is_candidate = _is_candidate(fits)
     for row, (a, b) in enumerate(fits.pair.tolist()):
-        name = f"{names[a]}-{names[b]}"
         if not fits.fitted[row]:
-            message = "never seen together: no joint between them can be found"
-            found.append(Finding("pair-unseen", "joints", "warning", message, name))
-        elif near[row]:
-            found += _of_joint(fits, row, (names[a], names[b]))
-    for body, name in enumerate(names):
-        rows = (fits.pair == body).any(axis=1) & fits.fitted
-        noise = float(np.max(fits.noise[rows], initial=0.0))
-        if best[body] > max(LOOSE, TIMES * noise):
+            message = "never seen in the same frame, so no joint is found; record both"
+            yield _finding("pair-unseen", f"{names[a]}-{names[b]}", message)
+        elif is_candidate[row]:
+            yield from _joint_findings(fits, row, (names[a], names[b]))
+
+
+def _loose_bodies(
+    names: tuple[str, ...], fits: JointFits, best: Float[Array, " body"]
+) -> Iterator[Finding]:
+    """Yield the bodies that fit no other body, by their best residual."""
+    for body in np.flatnonzero(np.isfinite(best)):
+        is_of_body = (fits.pair == body).any(axis=1) & fits.fitted
+        noise = float(np.max(fits.noise[is_of_body], initial=0.0))
+        if best[body] > max(MIN_LOOSE_RESIDUAL_M, MIN_LOOSE_NOISE_RATIO * noise):
             message = (
-                f"stays with no other body (best gap {1e3 * best[body]:.0f} mm): check "
-                "the order of its quaternion or angles, its axes, and its unit"
+                f"fits no other body: the best residual is {1e3 * best[body]:.0f} mm; "
+                "check the order of its quaternion or angles, its axes and its unit"
             )
-            value = float(best[body])
-            found.append(
-                Finding("body-loose", "joints", "error", message, name, value=value)
-            )
-    return (*found, *_other_reading(takes, best))
+            yield _finding("body-loose", names[body], message, "error", best[body])
 
 
-def _other_reading(takes: Sequence[Bodies], best: Array) -> list[Finding]:
-    """Return whether the orientations make sense when they are read another way.
+def _finding(
+    code: str,
+    subject: str,
+    message: str,
+    severity: Severity = "warning",
+    value: float = np.nan,
+) -> Finding:
+    return Finding(code, "joints", severity, message, subject, value=float(value))
 
-    Those of markers were not read, but found.
+
+def _is_candidate(fits: JointFits) -> Array:
+    """Return which pairs may be joints, as their residual is near the best ones."""
+    return np.asarray(
+        fits.residual
+        <= MAX_RESIDUAL_RATIO * best_residual_of_bodies(fits.pair, fits.residual)
+    )
+
+
+def _smallest_per_body(
+    pair: Int[Array, "pair 2"], residual: Float[Array, " pair"], n_bodies: int
+) -> Float[Array, " body"]:
+    """Return the smallest residual of each body; NaN where there is none."""
+    smallest = np.full(n_bodies, np.nan)
+    for column in pair.T:
+        np.fmin.at(smallest, column, residual)
+    return smallest
+
+
+def _median_or(values: Float[Array, " body"], default: float) -> float:
+    """Return the median of the values that are not NaN, or a default without any."""
+    return float(np.nanmedian(values)) if np.isfinite(values).any() else default
+
+
+def _misread_orientations(
+    takes: Sequence[Bodies], best: Float[Array, " body"]
+) -> list[Finding]:
+    """Return whether joints fit much better when the orientations are read otherwise.
+
+    Bodies of markers are not concerned: their orientations are estimated, not read.
     """
     if np.any([take.shared.any(axis=0) for take in takes], axis=0).all():
         return []
     T = np.concatenate([take.T_world_body for take in takes])
-    wxyz = geometry.quat_from_matrix(T[..., :3, :3])
+    R = T[..., :3, :3]
+    wxyz = geometry.quat_from_matrix(R)
+    rolled = (geometry.matrix_from_quat(np.roll(wxyz, k, axis=-1)) for k in (1, -1))
     readings = {
-        "with the scalar of their quaternions at the other end (xyzw for wxyz)": (
-            geometry.matrix_from_quat(np.roll(wxyz, 1, axis=-1)),
-            geometry.matrix_from_quat(np.roll(wxyz, -1, axis=-1)),
-        ),
-        "inverted (from world to body)": (np.swapaxes(T[..., :3, :3], -1, -2),),
+        "with the scalar of quaternions at the other end (xyzw for wxyz)": rolled,
+        "with inverted orientations (from world to body)": (np.swapaxes(R, -1, -2),),
     }
-    now = float(np.nanmedian(best)) if np.isfinite(best).any() else 0.0
-    for words, turns in readings.items():
-        gap = min(_usual_gap(T, R) for R in turns)
-        if 0.0 < gap < now / BETTER:
+    before = _median_or(best, 0.0)
+    for reading, rotations in readings.items():
+        after = min(_median_best_residual(T, rotation) for rotation in rotations)
+        if 0.0 < after < before / MIN_IMPROVEMENT:
             message = (
-                f"orientations fit {now / gap:.0f} times better {words}: gaps of "
-                f"{1e3 * gap:.1f} instead of {1e3 * now:.1f} mm; read the file so"
+                f"joints fit {before / after:.0f} times better ({1e3 * after:.1f} mm) "
+                f"{reading}; read the file that way"
             )
-            return [Finding("orientations-odd", "joints", "error", message, value=gap)]
+            return [_finding("orientations-odd", "", message, "error", after)]
     return []
 
 
-def _usual_gap(
+def _median_best_residual(
     T: Float[Array, "frame body 4 4"], R: Float[Array, "frame body 3 3"]
 ) -> float:
-    """Return the median over bodies of their smallest gap, with other orientations."""
-    other = geometry.transform(R, T[..., :3, 3])
-    pair = pairs_of(T.shape[1])
-    sums = sum_pairs(other, seen_in(other))
-    gap = solve(plain_system(equations(sums, pair)), max_sd=np.inf).residual
-    best = np.full(T.shape[1], np.nan)
-    for column in pair.T:
-        np.fmin.at(best, column, gap)
-    return float(np.nanmedian(best)) if np.isfinite(best).any() else np.inf
+    """Return the median over bodies of their best residual, with other orientations."""
+    T = geometry.transform(R, T[..., :3, 3])
+    pair = all_pairs(T.shape[1])
+    system = uncorrected_system(
+        form_normal_equations(sum_pairs(T, poses_seen(T)), pair)
+    )
+    residual = solve_centers(system, max_sd=np.inf).residual
+    return _median_or(_smallest_per_body(pair, residual, T.shape[1]), np.inf)
 
 
-def _of_body(takes: Sequence[Bodies], body: int) -> list[Finding]:
-    """Return what is odd about one body's poses."""
+def _body_findings(takes: Sequence[Bodies], body: int) -> Iterator[Finding]:
+    """Yield what is wrong with the poses of one body."""
     name = takes[0].names[body]
-    each = [take.T_world_body[take.seen[:, body], body] for take in takes]
-    moved = [np.ptp(T[:, :3], axis=0).max() for T in each if len(T) > 1]
-    T = np.concatenate(each)
+    poses = [take.T_world_body[take.seen[:, body], body] for take in takes]
+    T = np.concatenate(poses)
     if not len(T):
-        message = "never seen: it has no joints"
-        return [Finding("body-unseen", "joints", "warning", message, name)]
-    found = []
-    # Put elsewhere between two takes it is still not worn.
-    if moved and max(moved) < STILL:
-        message = "never moves: is it worn?"
-        found.append(Finding("body-still", "joints", "warning", message, name))
-    made = any(take.shared[:, body].any() for take in takes)
-    return found if made else [*_of_turns(T, name), *found]
+        message = "is never seen, so it has no joints; record it, or leave it out"
+        yield _finding("body-unseen", name, message)
+        return
+    if not any(take.shared[:, body].any() for take in takes):
+        yield from _orientation_findings(T[:, :3, :3], name)
+    # A body that is put elsewhere between two takes still does not move.
+    ranges = [np.ptp(T[:, :3], axis=0).max() for T in poses if len(T) > 1]
+    if ranges and max(ranges) < MAX_STILL_RANGE:
+        message = "never moves; check that it is attached to the subject"
+        yield _finding("body-still", name, message)
 
 
-def _of_turns(T: Float[Array, "frame 4 4"], name: str) -> list[Finding]:
-    """Return what is odd about orientations that were read."""
-    found = []
-    R = T[:, :3, :3]
-    off = float(np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max())
-    if off > RIGID:
+def _orientation_findings(R: Float[Array, "frame 3 3"], name: str) -> Iterator[Finding]:
+    """Yield what is wrong with orientations that were read from a file."""
+    deviation = np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max()
+    if deviation > MAX_NON_ROTATION:
         message = (
-            "orientations scale or shear: fitted by least squares only, without a "
-            "correction for noise"
+            "orientations contain scale or shear; its joints are fitted by plain least "
+            "squares, without a correction for noise"
         )
-        found.append(
-            Finding("body-bent", "joints", "warning", message, name, value=off)
-        )
+        yield _finding("body-bent", name, message, value=deviation)
     if np.linalg.det(R).min() < 0.0:
-        message = "orientations are mirrored: check the handedness of the axes"
-        found.append(Finding("body-mirrored", "joints", "warning", message, name))
-    return found
+        message = "orientations are mirrored; check the handedness of the axes"
+        yield _finding("body-mirrored", name, message)
 
 
-def _never(a: str, b: str) -> str:
-    """Return that two bodies never moved against each other, and what to record."""
-    known = spoken(a, b)
+def _no_motion_message(a: str, b: str, seen: str) -> str:
+    """Return that two bodies have no relative motion, and what to record."""
+    known = joint_name_and_exercise(a, b)
     if known is None:
-        return "the two move as one; bend the joint, or join them"
+        return f"the two bodies move as one ({seen}); bend the joint, or merge them"
     joint, motion = known
     return (
-        f"the {joint} never moved: {mark_name(a)} and {mark_name(b)} were recorded as one; "
-        f"{motion} to get the joint"
+        f"the {joint} never moved ({seen}): {mark_name(a)} and {mark_name(b)} were "
+        f"recorded as one; {motion}"
     )
 
 
-def _of_joint(fits: JointFits, row: int, names: tuple[str, str]) -> list[Finding]:
-    """Return how well one joint is known, and which motion would help."""
+def _joint_findings(
+    fits: JointFits, row: int, names: tuple[str, str]
+) -> Iterator[Finding]:
+    """Yield how uncertain one joint is, and which motion would help."""
     kind, name = fits.kind[row], "-".join(names)
-    # A body of one or two markers has no axes, and no centre in them.
-    known = slice(0, 3) if np.isfinite(fits.center_a[row]).all() else slice(3, 6)
-    value, vector = np.linalg.eigh(fits.covariance[row, known, known])
-    sd = float(np.sqrt(max(value[-1], 0.0)))
-    half = 0.5 * fits.spread[row, :3] ** 2
-    # The middle eigenvalue is 1 - mean cosine of a hinge's angle.
-    angle = np.degrees(2.0 * np.arcsin(min(np.sqrt(half[1]), 1.0)))
+    # A body of one or two markers has no axes, and so no centre in them.
+    has_first = np.isfinite(fits.center_a[row]).all()
+    part = slice(0, 3) if has_first else slice(3, 6)
+    variances, directions = np.linalg.eigh(fits.covariance[row, part, part])
+    sd = float(np.sqrt(max(variances[-1], 0.0)))
+    # The middle eigenvalue is 1 - mean cosine of the angle of a hinge.
+    half = 0.5 * fits.spread[row, 1] ** 2
+    angle = np.degrees(2.0 * np.arcsin(min(np.sqrt(half), 1.0)))
     seen = f"{angle:.0f} deg seen" if np.isfinite(angle) else "one body has no axes"
     if kind == "fixed":
-        message = f"{seen}, no axis: {_never(*names)}"
-        return [Finding("joint-still", "joints", "warning", message, name, value=sd)]
-    if kind == "hinge":
-        by = f"by ±{1e3 * sd:.0f} mm" if sd < FREE / 2 else "altogether"
-        message = f"{seen}, axis known, centre free along it {by}: bend and twist it"
-        return [Finding("joint-free", "joints", "info", message, name, value=sd)]
-    if sd > WEAK:
-        way = ", ".join(f"{x:.2f}" for x in vector[:, -1])
+        message = _no_motion_message(*names, seen)
+        yield _finding("joint-still", name, message, value=sd)
+    elif kind == "hinge":
+        known = f"known to ±{1e3 * sd:.0f} mm" if sd < FREE_SD_M / 2 else "unknown"
         message = (
-            f"{seen}, centre known to ±{1e3 * sd:.0f} mm along ({way}) of the "
-            f"{'second' if known.start else 'first'} body: turn it about the other two "
-            "directions"
+            f"rotates about one axis only ({seen}); its centre along the axis is "
+            f"{known}: bend and twist it"
         )
-        return [Finding("joint-weak", "joints", "warning", message, name, value=sd)]
-    return []
+        yield _finding("joint-free", name, message, "info", sd)
+    elif sd > MAX_CENTER_SD_M:
+        direction = ", ".join(f"{x:.2f}" for x in directions[:, -1])
+        message = (
+            f"centre known only to ±{1e3 * sd:.0f} mm along ({direction}) of the "
+            f"{'first' if has_first else 'second'} body ({seen}); rotate it about the "
+            "other two directions"
+        )
+        yield _finding("joint-weak", name, message, value=sd)
 
 
-def differing_takes(
+def find_differing_takes(
     takes: Sequence[Bodies], fits: JointFits, test: Homogeneity
 ) -> tuple[Finding, ...]:
     """Return which joints of which takes are elsewhere than in the other takes.
@@ -201,22 +265,17 @@ def differing_takes(
     Args:
         takes: The takes that were compared.
         fits: The joints of all takes together.
-        test: What `homogeneity` says.
+        test: Result of `homogeneity`.
     """
     found = []
-    near = fits.residual <= FAR * best_of(fits.pair, fits.residual)
-    level = SURE / max(test.p_value.size, 1)
-    odd = (test.p_value < level) & (test.shift > APART) & near
-    for take, row in np.argwhere(odd).tolist():
-        a, b = (takes[take].names[i] for i in test.pair[row])
-        shift = float(test.shift[take, row])
+    level = FALSE_ALARM_PROBABILITY / max(test.p_value.size, 1)
+    differs = (test.p_value < level) & (test.displacement > MIN_DISPLACEMENT_M)
+    for take, row in np.argwhere(differs & _is_candidate(fits)).tolist():
+        a, b = (takes[take].names[body] for body in test.pair[row])
+        displacement = float(test.displacement[take, row])
         message = (
-            f"in take {take + 1} the joint is {1e3 * shift:.0f} mm from where the "
-            "others have it: a sensor slipped or was moved; fit that take apart"
+            f"in take {take + 1} the joint is {1e3 * displacement:.0f} mm away from "
+            "the other takes: a sensor slipped or was moved; solve that take separately"
         )
-        found.append(
-            Finding(
-                "take-differs", "joints", "warning", message, f"{a}-{b}", value=shift
-            )
-        )
+        found.append(_finding("take-differs", f"{a}-{b}", message, value=displacement))
     return tuple(found)

@@ -4,33 +4,36 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
+from marey.numerics.procrustes import median_in_body
 
 Array = np.ndarray
 
 
-def pinned(takes: Sequence[Bodies], fits: JointFits) -> JointFits:
-    """Return the joints with those of bones that share a point put in that point.
+def set_keypoint_joints(takes: Sequence[Bodies], fits: JointFits) -> JointFits:
+    r"""Return the joints, with the shared keypoint of two bones as their centre.
 
-    Each centre is as doubtful as the two stray from each other: a keypoint is wrong in
-    one way for long, and its error does not average out.
+    The covariance of the two centres is :math:`\varepsilon^2 I` with their root mean
+    square residual :math:`\varepsilon`: the error of a keypoint stays the same for
+    long, so it does not average out over the frames.
     """
+    T = np.concatenate([take.T_world_body for take in takes])
+    points = np.concatenate([take.take.points for take in takes])
     center = np.stack([fits.center_a, fits.center_b], axis=1)
     residual, covariance = fits.residual.copy(), fits.covariance.copy()
-    shared = takes[0].shared
     for row, pair in enumerate(fits.pair.tolist()):
-        both = np.flatnonzero(shared[:, pair].all(axis=1))
-        if len(both) != 1 or not fits.fitted[row]:
+        shared = np.flatnonzero(takes[0].shared[:, pair].all(axis=1))
+        if len(shared) != 1 or not fits.fitted[row]:
             continue
-        places = [_place(takes, body, int(both[0])) for body in pair]
-        if not np.isfinite(places).all():
+        a, b = (median_in_body(T[:, body], points[:, shared])[0] for body in pair)
+        if not np.isfinite([a, b]).all():
             continue
-        center[row] = places
-        residual[row] = _gap(takes, pair, *places)
+        center[row] = a, b
+        gap = geometry.apply(T[:, pair[0]], a) - geometry.apply(T[:, pair[1]], b)
+        residual[row] = np.sqrt(np.nanmean(np.sum(gap**2, axis=1)))
         covariance[row] = residual[row] ** 2 * np.eye(6)
     return replace(
         fits,
@@ -39,32 +42,3 @@ def pinned(takes: Sequence[Bodies], fits: JointFits) -> JointFits:
         residual=residual,
         covariance=covariance,
     )
-
-
-def _place(takes: Sequence[Bodies], body: int, point: int) -> Float[Array, " 3"]:
-    """Return where a point sits in a body: the median over all takes."""
-    local = np.concatenate(
-        [
-            geometry.apply(
-                geometry.inverse(take.T_world_body[:, body]), take.take.points[:, point]
-            )
-            for take in takes
-        ]
-    )
-    known = local[np.isfinite(local).all(axis=1)]
-    return np.median(known, axis=0) if len(known) else np.full(3, np.nan)
-
-
-def _gap(takes: Sequence[Bodies], pair: Sequence[int], *places: Array) -> float:
-    away = np.concatenate(
-        [
-            np.subtract(
-                *(
-                    geometry.apply(take.T_world_body[:, body], place)
-                    for body, place in zip(pair, places, strict=True)
-                )
-            )
-            for take in takes
-        ]
-    )
-    return float(np.sqrt(np.nanmean(np.sum(away**2, axis=1))))

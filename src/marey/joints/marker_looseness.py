@@ -1,8 +1,8 @@
-"""How well bodies of markers hang together, whatever their poses are worth.
+"""Looseness of joints between bodies of markers, without the pose of the second body.
 
-A joint shows in one body's frame alone: some point there keeps its distance to every
-marker of the other body. That needs the pose of one body only, so it holds for bodies
-of one or two markers as well, whose own pose is soft.
+A joint shows in the axes of one body alone: some point there keeps its distance to
+every marker of the other body. That needs the pose of one body only, so it also holds
+for bodies of one or two markers, whose own pose is underdetermined.
 """
 
 from collections.abc import Sequence
@@ -16,207 +16,254 @@ from marey.numerics.procrustes import points_seen
 
 Array = np.ndarray
 
-MOST_FRAMES = 150
+MAX_FRAMES = 150
+"""Frames of each take that are used, evenly spaced. Higher is slower and smoother.
+Chosen by hand."""
 
-FEWEST_FRAMES = 10
-"""Frames in common below which a marker says nothing of a body."""
+MIN_FRAMES = 10
+"""Frames that a marker and a body must share. Higher leaves more pairs without
+looseness. Chosen by hand."""
 
-NEAREST = 4
-"""How many of a marker's nearest its usual distance is taken from."""
+SPACING_RANK = 4
+"""Rank of the neighbour whose distance counts as the spacing of a marker: the fourth
+nearest. Higher makes the usual spacing larger. Chosen by hand."""
 
-SHORTEST = 5.0
-"""Times the noise that a marker's distance from the joint counts at least."""
+MIN_RADIUS_SIGMAS = 5.0
+"""Smallest distance of a marker from the joint that its weight is computed with, in
+standard deviations of the noise. Higher gives near markers less weight. Chosen by
+hand."""
 
-SMALLEST = 1e-3
-"""Share of the usual distance that noise is never below."""
+MIN_NOISE_SPACINGS = 1e-3
+"""Smallest noise of a marker, in usual spacings: exact data have none. Higher makes
+exact data looser. Chosen by hand."""
 
-LOOSE = 0.3
-"""Share of the usual distance that the joint may be off its first guess at least."""
+MIN_PRIOR_SD_SPACINGS = 0.3
+"""Smallest standard deviation of the prior of the joint centre, in usual spacings.
+Higher ties the centre less to the first guess. Chosen by hand."""
 
 
-def slack_of(
+def measure_looseness(
     takes: Sequence[Bodies], pair: Int[Array, "pair 2"]
 ) -> tuple[Float[Array, " pair"], Float[Array, " pair"]]:
-    """Return slack and gap of each pair of bodies, both without unit.
+    r"""Return looseness and marker spacing of each pair of bodies, both without unit.
 
-    The slack is how far the markers of one body stray from a constant distance to the
-    best point of the other, over their noise: the geometric mean of both ways. The
-    point is found by Knight2007's algebraic sphere of all markers at once, held to a
-    first guess, midway between the two nearest markers, as much as noise allows: a
-    hinge or a single marker then has an answer too. The gap is the smallest distance
-    between their markers, over the usual distance of neighbouring markers.
+    The looseness compares how much the distances of one body's markers :math:`x` from
+    the best point :math:`c` of the other body vary with their noise. It is the
+    geometric mean over both directions:
+
+    .. math:: \ell_{ab} = \sqrt{\ell_{a \to b}\, \ell_{b \to a}}, \qquad
+              \ell_{a \to b}^2 = \frac{\operatorname{mean}_{x \in b}
+              \operatorname{var}_t |x - c|}{\sigma_a^2 + \sigma_b^2}
+
+    The point :math:`c` is the algebraic (Kåsa) sphere fit of Knight2007 to all markers
+    at once, with a Gaussian prior midway between the two nearest markers, so that a
+    hinge or a single marker has an answer, too. The marker spacing is the smallest
+    distance between markers of the two bodies, over the usual distance of neighbouring
+    markers.
     """
-    scene = _Scene(takes)
-    bodies = range(len(takes[0].names))
-    slack = np.stack([scene.slack(_moments(takes, body), body) for body in bodies])
+    markers = _MarkerStatistics(takes)
+    looseness = np.stack(
+        [
+            markers.looseness(_moments_in_body(takes, body), body)
+            for body in range(len(takes[0].names))
+        ]
+    )
     a, b = pair.T
-    gap = np.array([scene.gap(int(i), int(j)) for i, j in pair])
-    return np.sqrt(slack[a, b] * slack[b, a]), gap
+    spacing = np.array([markers.spacing(int(i), int(j)) for i, j in pair])
+    return np.sqrt(looseness[a, b] * looseness[b, a]), spacing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Moments:
-    """All markers seen from one body, take by take."""
+class _MarkerMoments:
+    """Positions of all markers in the axes of one body, take by take, with moments."""
 
     count: Float[Array, "take marker"]
     mean: Float[Array, "take marker 3"]
     second: Float[Array, "take marker 3 3"]
+    """Mean of y y^T, with y = x - mean."""
+
     third: Float[Array, "take marker 3"]
-    local: tuple[Float[Array, "_ marker 3"], ...]
+    """Mean of y |y|^2."""
+
+    in_body: tuple[Float[Array, "_ marker 3"], ...]
 
 
-class _Scene:
-    """What is usual among the markers of some takes."""
+class _MarkerStatistics:
+    """Distances, usual spacing and noise of the markers of some takes."""
 
     def __init__(self, takes: Sequence[Bodies]) -> None:
         bodies = takes[0]
         self._members = bodies.shared.T
-        self._distance = _distances(takes)
-        off = np.where(np.eye(len(self._distance), dtype=bool), np.inf, self._distance)
-        off = np.where(np.isfinite(off), off, np.inf)
-        rank = min(NEAREST, len(off) - 1) - 1
-        density = np.sort(off, axis=1)[:, max(rank, 0)]
-        worn = self._members.any(axis=0) & np.isfinite(density)
-        usual = float(np.median(density[worn])) if worn.any() else 1.0
-        self._usual = max(usual, np.finfo(float).tiny)
-        self._variance = self._variances(bodies)
-        self._noise = (
-            float(np.sqrt(np.median(self._variance[worn]))) if worn.any() else 1.0
-        )
+        self._distance = _mean_distances(takes)
+        others = np.where(np.isfinite(self._distance), self._distance, np.inf)
+        np.fill_diagonal(others, np.inf)
+        rank = max(min(SPACING_RANK, len(others) - 1) - 1, 0)
+        spacing = np.sort(others, axis=1)[:, rank]
+        is_used = self._members.any(axis=0) & np.isfinite(spacing)
+        usual = float(np.median(spacing[is_used])) if is_used.any() else 1.0
+        self._usual_spacing = max(usual, np.finfo(float).tiny)
+        self._variance = self._noise_variances(bodies)
+        variance = float(np.median(self._variance[is_used])) if is_used.any() else 1.0
+        self._noise = np.sqrt(variance)
 
-    def _variances(self, bodies: Bodies) -> Float[Array, " marker"]:
-        """Return each marker's noise, squared; never nothing, as exact data have."""
+    def _noise_variances(self, bodies: Bodies) -> Float[Array, " marker"]:
+        """Return the noise variance of each marker, in square metres; above zero."""
         noise = bodies.marker_noise
         if len(noise) == 0:
-            noise = np.where(
-                bodies.marker_body >= 0, bodies.rms[bodies.marker_body], 0.0
-            )
-        least = SMALLEST * self._usual
-        return np.asarray(np.maximum(np.nan_to_num(noise), least) ** 2)
+            rms = bodies.rms[bodies.marker_body]
+            noise = np.where(bodies.marker_body >= 0, rms, 0.0)
+        smallest = MIN_NOISE_SPACINGS * self._usual_spacing
+        return np.asarray(np.maximum(np.nan_to_num(noise), smallest) ** 2)
 
-    def gap(self, a: int, b: int) -> float:
-        near = self._between(self._members[a], self._members[b])
-        known = near[np.isfinite(near)]
-        return float(known.min()) / self._usual if len(known) else np.nan
+    def spacing(self, a: int, b: int) -> float:
+        """Return the smallest distance between markers of two bodies, in spacings."""
+        distance = self._distance[np.ix_(self._members[a], self._members[b])]
+        distance = distance[np.isfinite(distance)]
+        return float(distance.min()) / self._usual_spacing if len(distance) else np.nan
 
-    def _between(self, one: Array, two: Array) -> Array:
-        return np.asarray(self._distance[np.ix_(one, two)])
+    def looseness(self, moments: _MarkerMoments, body: int) -> Float[Array, " body"]:
+        """Return the looseness of every other body in the axes of one; NaN of itself.
 
-    def slack(self, seen: _Moments, body: int) -> Float[Array, " body"]:
-        """Return the slack of every other body, seen from one; NaN of itself."""
-        own = self._members[body]
-        apart = self._members & ~own
-        apart = np.where(apart.any(axis=1, keepdims=True), apart, self._members)
-        used = apart & (seen.count >= FEWEST_FRAMES).any(axis=0)
-        away = np.where(np.isfinite(self._distance), self._distance, np.inf)[own]
-        near = np.where(used, away.min(axis=0, initial=np.inf), np.inf)
-        slack = np.full(len(used), np.nan)
-        others = np.isfinite(near.min(axis=1, initial=np.inf))
-        others[body] = False
-        if not others.any():
-            return slack
-        used, last = used[others], near[others].argmin(axis=1)
-        first = np.flatnonzero(own)[away[:, last].argmin(axis=0)]
-        guess, known = _midway(seen.mean[:, first], seen.mean[:, last])
-        reach = np.maximum(self._distance[first, last], LOOSE * self._usual)
-        center = self._centers(seen, used, guess, reach)
+        Markers that both bodies share are left out, unless the other has no more.
+        """
+        on_body = self._members[body]
+        used = self._members & ~on_body
+        used = np.where(used.any(axis=1, keepdims=True), used, self._members)
+        used &= (moments.count >= MIN_FRAMES).any(axis=0)
+        distance = np.where(np.isfinite(self._distance), self._distance, np.inf)[
+            on_body
+        ]
+        nearest = np.where(used, distance.min(axis=0, initial=np.inf), np.inf)
+        has_markers = np.isfinite(nearest.min(axis=1, initial=np.inf))
+        has_markers[body] = False
+        looseness = np.full(len(used), np.nan)
+        if not has_markers.any():
+            return looseness
+        used = used[has_markers]
+        near_marker = nearest[has_markers].argmin(axis=1)
+        own_marker = np.flatnonzero(on_body)[distance[:, near_marker].argmin(axis=0)]
+        guess, is_known = _midpoints(
+            moments.mean[:, own_marker], moments.mean[:, near_marker]
+        )
+        prior_sd = np.maximum(
+            self._distance[own_marker, near_marker],
+            MIN_PRIOR_SD_SPACINGS * self._usual_spacing,
+        )
+        center = self._centers(moments, used, guess, prior_sd)
         noise = used @ self._variance / used.sum(axis=1)
-        scale = self._variance[own].mean() + noise
-        found = np.sqrt(_strays(seen, used, center) / scale)
-        slack[others] = np.where(known, found, np.nan)
-        return slack
+        noise = self._variance[on_body].mean() + noise
+        ratio = np.sqrt(_radius_variances(moments, used, center) / noise)
+        looseness[has_markers] = np.where(is_known, ratio, np.nan)
+        return looseness
 
     def _centers(
         self,
-        seen: _Moments,
+        moments: _MarkerMoments,
         used: Bool[Array, "other marker"],
         guess: Float[Array, "other 3"],
-        reach: Float[Array, " other"],
+        prior_sd: Float[Array, " other"],
     ) -> Float[Array, "other 3"]:
-        """Return the points that keep distances best (Knight2007, all markers)."""
-        known = seen.count >= FEWEST_FRAMES
-        mean, C, S = (values[known] for values in (seen.mean, seen.second, seen.third))
-        square = np.sum((mean - guess[:, None]) ** 2, axis=-1)
-        far = np.trace(C, axis1=1, axis2=2) + square
-        weight = 1.0 / np.maximum(far, (SHORTEST * self._noise) ** 2)
+        r"""Return the points that keep the most constant distance to all markers.
+
+        Algebraic sphere fit of Knight2007, Eqs. 1-6, over markers m and takes, with
+        weights :math:`w_m` of one over the squared radius and a Gaussian prior:
+
+        .. math:: \Big(\sum_m 4 w_m C_m + \frac{\sigma^2}{s^2} I\Big) c =
+                  \sum_m w_m (2 S_m + 4 C_m \bar x_m) + \frac{\sigma^2}{s^2} c_0
+
+        :math:`C` and :math:`S` are the second and third moments, :math:`c_0` is the
+        guess, :math:`s` its standard deviation and :math:`\sigma` the marker noise.
+        """
+        known = moments.count >= MIN_FRAMES
+        mean, C, S = moments.mean[known], moments.second[known], moments.third[known]
+        squared_radius = np.trace(C, axis1=1, axis2=2) + np.sum(
+            (mean - guess[:, None]) ** 2, axis=-1
+        )
+        smallest = (MIN_RADIUS_SIGMAS * self._noise) ** 2
+        weight = 1.0 / np.maximum(squared_radius, smallest)
         weight = np.where(used[:, np.nonzero(known)[1]], weight, 0.0)
-        pull = 2.0 * S + 4.0 * np.einsum("mij,mj->mi", C, mean)
+        right = 2.0 * S + 4.0 * np.einsum("mij,mj->mi", C, mean)
+        prior = (self._noise / prior_sd[:, None]) ** 2
         A = 4.0 * (weight @ C.reshape(-1, 9)).reshape(-1, 3, 3)
-        hold = (self._noise / reach[:, None]) ** 2
-        A += hold[..., None] * np.eye(3)
-        return np.linalg.solve(A, (weight @ pull + hold * guess)[..., None])[..., 0]
+        A += prior[..., None] * np.eye(3)
+        return np.linalg.solve(A, (weight @ right + prior * guess)[..., None])[..., 0]
 
 
-def _midway(
-    one: Float[Array, "take other 3"], two: Float[Array, "take other 3"]
+def _midpoints(
+    a: Float[Array, "take other 3"], b: Float[Array, "take other 3"]
 ) -> tuple[Float[Array, "other 3"], Bool[Array, " other"]]:
-    """Return the points midway between two over all takes, and which are known."""
-    middle = 0.5 * (one + two)
-    known = np.isfinite(middle).all(axis=-1)
-    count = known.sum(axis=0)
-    total = np.where(known[..., None], middle, 0.0).sum(axis=0)
+    """Return the mean midpoints of two markers over all takes, and which are known."""
+    middle = 0.5 * (a + b)
+    is_known = points_seen(middle)
+    count = is_known.sum(axis=0)
+    total = np.where(is_known[..., None], middle, 0.0).sum(axis=0)
     return total / np.maximum(count, 1)[:, None], count > 0
 
 
-def _strays(
-    seen: _Moments, used: Bool[Array, "other marker"], center: Float[Array, "other 3"]
+def _radius_variances(
+    moments: _MarkerMoments,
+    used: Bool[Array, "other marker"],
+    center: Float[Array, "other 3"],
 ) -> Float[Array, " other"]:
     """Return the mean variance of the markers' distances from each body's point."""
     total, count = np.zeros((2, len(used)))
-    for local, enough in zip(seen.local, seen.count >= FEWEST_FRAMES, strict=True):
-        other, marker = np.nonzero(used & enough)
-        away = np.linalg.norm(local[:, marker] - center[other], axis=-1)
-        known = np.isfinite(away)
-        n = known.sum(axis=0)
-        away = np.where(known, away, 0.0)
-        off = np.where(known, away - away.sum(axis=0) / n, 0.0)
-        variance = np.sum(off**2, axis=0) / n
+    for in_body, has_frames in zip(
+        moments.in_body, moments.count >= MIN_FRAMES, strict=True
+    ):
+        other, marker = np.nonzero(used & has_frames)
+        radius = np.linalg.norm(in_body[:, marker] - center[other], axis=-1)
+        is_known = np.isfinite(radius)
+        n = is_known.sum(axis=0)
+        radius = np.where(is_known, radius, 0.0)
+        deviation = np.where(is_known, radius - radius.sum(axis=0) / n, 0.0)
+        variance = np.sum(deviation**2, axis=0) / n
         total += np.bincount(other, variance, minlength=len(used))
         count += np.bincount(other, minlength=len(used))
     return np.asarray(total / count)
 
 
 def _sample(bodies: Bodies) -> slice:
-    return slice(None, None, max(-(-len(bodies.T_world_body) // MOST_FRAMES), 1))
+    """Return evenly spaced frames, at most `MAX_FRAMES`."""
+    return slice(None, None, max(-(-len(bodies.T_world_body) // MAX_FRAMES), 1))
 
 
-def _distances(takes: Sequence[Bodies]) -> Float[Array, "marker marker"]:
+def _mean_distances(takes: Sequence[Bodies]) -> Float[Array, "marker marker"]:
     """Return the mean distance of every two markers over a sample of all takes."""
     n = takes[0].take.points.shape[1]
     total, count = np.zeros((n, n)), np.zeros((n, n))
     for bodies in takes:
         square = np.zeros((1, 1, 1))
+        # One coordinate at a time needs a third of the memory.
         for x in np.moveaxis(bodies.take.points[_sample(bodies)], -1, 0):
             square = square + (x[:, :, None] - x[:, None]) ** 2
-        away = np.sqrt(square)
-        known = np.isfinite(away)
-        total += np.where(known, away, 0.0).sum(axis=0)
-        count += known.sum(axis=0)
+        distance = np.sqrt(square)
+        is_known = np.isfinite(distance)
+        total += np.where(is_known, distance, 0.0).sum(axis=0)
+        count += is_known.sum(axis=0)
     mean = np.full((n, n), np.nan)
     np.divide(total, count, out=mean, where=count > 0)
     return mean
 
 
-def _moments(takes: Sequence[Bodies], body: int) -> _Moments:
+def _moments_in_body(takes: Sequence[Bodies], body: int) -> _MarkerMoments:
+    """Return positions and moments of all markers in the axes of one body."""
     from marey.numerics.procrustes_kernel import to_body  # numba is slow to import
 
     parts = []
     for bodies in takes:
-        some = _sample(bodies)
-        points = bodies.take.points[some]
-        local = np.empty(points.shape)
-        to_body(bodies.T_world_body[some, body], points, local)
-        known = points_seen(local)
-        count = known.sum(axis=0)
+        frames = _sample(bodies)
+        points = bodies.take.points[frames]
+        in_body = np.empty(points.shape)
+        to_body(bodies.T_world_body[frames, body], points, in_body)
+        is_known = points_seen(in_body)[..., None]
+        count = is_known.sum(axis=0)
         n = np.maximum(count, 1)
-        filled = np.where(known[..., None], local, 0.0)
-        mean = filled.sum(axis=0) / n[:, None]
-        off = np.where(known[..., None], local - mean, 0.0)
-        second = np.einsum("fmi,fmj->mij", off, off) / n[:, None, None]
-        third = np.einsum("fmi,fm->mi", off, np.sum(off**2, axis=-1)) / n[:, None]
-        mean = np.where((count > 0)[:, None], mean, np.nan)
-        parts.append((count.astype(float), mean, second, third, local))
-    count, mean, second, third = (
-        np.stack([part[k] for part in parts]) for k in range(4)
-    )
-    return _Moments(count, mean, second, third, tuple(part[4] for part in parts))
+        mean = np.where(is_known, in_body, 0.0).sum(axis=0) / n
+        y = np.where(is_known, in_body - mean, 0.0)
+        second = np.einsum("fmi,fmj->mij", y, y) / n[..., None]
+        third = np.einsum("fmi,fm->mi", y, np.sum(y**2, axis=-1)) / n
+        mean = np.where(count > 0, mean, np.nan)
+        parts.append((count[:, 0].astype(float), mean, second, third, in_body))
+    *moments, positions = zip(*parts, strict=True)
+    count, mean, second, third = (np.stack(values) for values in moments)
+    return _MarkerMoments(count, mean, second, third, positions)

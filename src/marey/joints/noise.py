@@ -1,4 +1,4 @@
-"""How well the pose of each body is known."""
+"""Measurement noise of the pose of each body."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,158 +10,209 @@ from marey.bodies import Bodies
 
 Array = np.ndarray
 
-# A smooth motion all but vanishes in its fourth difference; white noise stays, its
-# variance multiplied by the sum of squares.
-FOURTH = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
+FOURTH_DIFFERENCE = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
+"""Coefficients of the fourth difference. Smooth motion nearly vanishes in it; white
+noise remains, with its variance multiplied by the sum of the squared coefficients."""
 
-# Windows of five frames looked at: enough to know a variance to about two per cent.
-MOST_WINDOWS = 8192
-FEWEST_WINDOWS = 8
+MAX_WINDOWS = 8192
+"""Largest number of five-frame windows used for one estimate. A higher number costs
+time; this one gives a variance to about two per cent. Chosen by hand."""
 
-# Of a chi-square with three degrees of freedom: its median, the place where the sums
-# are cut off to keep out bursts and spikes, and the share of its mean left below.
-MEDIAN = 2.36597
-CUT = 12.0
-SHARE = 0.97239
+MIN_WINDOWS = 8
+"""Smallest number of windows that give an estimate; with fewer the noise is taken as
+zero. Chosen by hand."""
+
+CHI2_3_MEDIAN = 2.36597
+"""Median of the chi-square distribution with three degrees of freedom."""
+
+CUTOFF_VARIANCES = 12.0
+"""Squared lengths above this many variances are outliers and are left out. Higher lets
+more spikes into the noise. Chosen by hand."""
+
+CHI2_3_MEAN_BELOW_CUTOFF = 0.97239
+"""Mean of a chi-square variable (three degrees of freedom) truncated at
+`CUTOFF_VARIANCES`, over its untruncated mean: F_5(12) / F_3(12), where F_k is the
+distribution function with k degrees of freedom."""
+
+MIN_INERTIA_SHARE = 1e-9
+"""Smallest eigenvalue of the inertia of a body's markers over its trace. Below it the
+markers are on a line and leave one rotation undetermined. Chosen by hand."""
+
+MIN_INFORMATION_SHARE = 0.05
+"""Smallest share of the apparent information about a joint centre that is taken as
+real; noise of the orientations may have produced the rest. A higher share gives
+smaller covariances where a joint hardly moves. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoseNoise:
     """Noise of every body's pose, independent from frame to frame."""
 
-    turn: Float[Array, "body 3 3"]
+    rotation_covariance: Float[Array, "body 3 3"]
     """Covariance of the rotation vector w in R exp(w), body axes, in square radians."""
 
-    shift: Float[Array, " body"]
+    position_variance: Float[Array, " body"]
     """Variance per axis of the position of `anchor`, in square metres."""
 
     anchor: Float[Array, "body 3"]
-    """The point of the body where turn and shift are independent, in metres."""
+    """The point of the body, in its own axes, at which the noise of the position and
+    that of the rotation are independent; in metres. For a marker body it is the
+    centroid of the markers, for a sensor the origin."""
 
-    def scaled(self, factor: Float[Array, " body"]) -> "PoseNoise":
+    def scale(self, factor: Float[Array, " body"]) -> "PoseNoise":
         """Return the noise with each body's variances multiplied by a factor."""
-        turn = self.turn * factor[:, None, None]
-        return replace(self, turn=turn, shift=self.shift * factor)
+        return replace(
+            self,
+            rotation_covariance=self.rotation_covariance * factor[:, None, None],
+            position_variance=self.position_variance * factor,
+        )
 
-    def only(self, body: int) -> "PoseNoise":
+    def select(self, body: int) -> "PoseNoise":
         """Return the noise of one body."""
         one = [body]
-        return PoseNoise(self.turn[one], self.shift[one], self.anchor[one])
+        return PoseNoise(
+            self.rotation_covariance[one], self.position_variance[one], self.anchor[one]
+        )
 
-    def shrinkage(self) -> Float[Array, "body 3 3"]:
-        """Return how much each body's mean orientation is shortened by the noise."""
-        return shrinkage(self.turn)
-
-    def gap(
+    def mean_square_residual(
         self, pair: Int[Array, "pair 2"], u: Float[Array, "pair 6"]
     ) -> Float[Array, " pair"]:
-        """Return the mean square gap that the noise leaves between two points.
+        r"""Return the expected squared residual of joints between noisy bodies.
+
+        For centres x at the anchors' distance the sum over both bodies of
+
+        .. math:: \mathrm{tr}([x]_\times C [x]_\times^T) + 3 \sigma^2,
+
+        with the rotation covariance C and the position variance of each body; in
+        square metres.
 
         Args:
             pair: Bodies (a, b).
-            u: The points in the two bodies, seen from their anchors.
+            u: Joint centres (center_a, center_b) relative to the bodies' anchors.
         """
         square = np.zeros(len(pair))
         for body, point in zip(pair.T, (u[:, :3], u[:, 3:]), strict=True):
-            C = self.turn[body]
+            C = self.rotation_covariance[body]
             trace = np.trace(C, axis1=1, axis2=2)
             along = np.einsum("pi,pij,pj->p", point, C, point)
-            # The trace of [x] C [x]^T.
+            # tr([x] C [x]^T) = tr(C) |x|^2 - x^T C x.
             square += trace * np.sum(point**2, axis=1) - along
-            square += 3.0 * self.shift[body]
+            square += 3.0 * self.position_variance[body]
         return square
 
 
-def shrinkage(turn: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 3 3"]:
-    """Return K of E[R exp(w)] = R K, to second order, for the covariance of w."""
-    trace = np.trace(turn, axis1=-2, axis2=-1)[..., None, None]
-    return np.asarray(np.eye(3) - 0.5 * (trace * np.eye(3) - turn))
+def rotation_shrinkage(
+    rotation_covariance: Float[Array, "*batch 3 3"],
+) -> Float[Array, "*batch 3 3"]:
+    r"""Return the factor K by which noise shrinks a mean rotation.
+
+    To second order in the noise w, a rotation vector with covariance C,
+
+    .. math:: E[R \exp(w)] = R K, \quad K = I - (\mathrm{tr}(C) I - C) / 2.
+
+    (METHODS.md, Sec. 2.2.)
+    """
+    trace = np.trace(rotation_covariance, axis1=-2, axis2=-1)[..., None, None]
+    return np.asarray(np.eye(3) - 0.5 * (trace * np.eye(3) - rotation_covariance))
 
 
-def no_noise(n_bodies: int) -> PoseNoise:
+def zero_noise(n_bodies: int) -> PoseNoise:
     """Return the noise of bodies whose poses are exact."""
     zero = np.zeros(n_bodies)
     return PoseNoise(np.zeros((n_bodies, 3, 3)), zero, np.zeros((n_bodies, 3)))
 
 
-def measure_noise(
-    takes: Sequence[Bodies], *, noise: float | None, turn_noise: float | None
+def estimate_pose_noise(
+    takes: Sequence[Bodies],
+    *,
+    noise: float | None = None,
+    turn_noise: float | None = None,
 ) -> PoseNoise:
     """Return the noise of every body's pose.
 
-    For a body of three or more markers it follows from how far they are from rigid:
-    the covariance of a rigid fit about their centroid. For any other body it is taken
-    from what is left of the poses after four differences, spikes kept out.
+    For a body of three or more markers the noise follows from the residual of its
+    rigid fit: with the marker variance s^2, the covariance of the rotation is s^2
+    times the inverse inertia of the markers about their centroid, and the variance of
+    the centroid is s^2 over their number. For any other body the noise is what remains
+    of its poses in the fourth difference over time, without spikes.
 
     Args:
         takes: The bodies, in one or several takes.
         noise: Standard deviation per axis of a sensor's position or of a marker, in
-            metres; None = measured.
+            metres; None = estimated.
         turn_noise: Standard deviation per axis of a sensor's orientation, in radians;
-            None = measured.
+            None = estimated.
     """
     n = len(takes[0].names)
-    clusters = [_cluster(takes, body, noise) for body in range(n)]
-    turn, shift, anchor = np.zeros((n, 3, 3)), np.zeros(n), np.zeros((n, 3))
-    measured = np.zeros((2, n))
-    open_ = [body for body, cluster in enumerate(clusters) if cluster is None]
-    if open_ and (noise is None or turn_noise is None):
-        measured[:, open_] = _left_after_differences(takes, open_)
-    for body, cluster in enumerate(clusters):
-        if cluster is not None:
-            turn[body], shift[body], anchor[body] = cluster
+    from_markers = [_marker_body_noise(takes, body, noise) for body in range(n)]
+    rotation, position, anchor = np.zeros((n, 3, 3)), np.zeros(n), np.zeros((n, 3))
+    estimated = np.zeros((2, n))
+    sensors = [body for body, found in enumerate(from_markers) if found is None]
+    if sensors and (noise is None or turn_noise is None):
+        estimated[:, sensors] = _fourth_difference_variances(takes, sensors)
+    for body, found in enumerate(from_markers):
+        if found is not None:
+            rotation[body], position[body], anchor[body] = found
             continue
-        tilt = measured[0, body] if turn_noise is None else turn_noise**2
-        turn[body] = tilt * np.eye(3)
-        shift[body] = measured[1, body] if noise is None else noise**2
-    return PoseNoise(turn, shift, anchor)
+        variance = estimated[0, body] if turn_noise is None else turn_noise**2
+        rotation[body] = variance * np.eye(3)
+        position[body] = estimated[1, body] if noise is None else noise**2
+    return PoseNoise(rotation, position, anchor)
 
 
-def _cluster(
+def _marker_body_noise(
     takes: Sequence[Bodies], body: int, noise: float | None
 ) -> tuple[Array, float, Array] | None:
-    """Return turn covariance, shift variance and centroid of a body of markers."""
+    """Return rotation covariance, position variance and centroid of a marker body.
+
+    None for a body of fewer than three markers, or of markers on a line.
+    """
     first = takes[0]
-    mine = (first.marker_body == body) & np.isfinite(first.marker_offset).all(axis=1)
-    places = first.marker_offset[mine]
-    count = len(places)
+    on_body = (first.marker_body == body) & np.isfinite(first.marker_offset).all(axis=1)
+    offsets = first.marker_offset[on_body]
+    count = len(offsets)
     if count < 3 or not first.determined[body]:
         return None
-    off = np.array([take.rms[body] for take in takes])
-    square = float(np.mean(off[np.isfinite(off)] ** 2)) if np.isfinite(off).any() else 0
-    # Six of the 3 count coordinates go into the pose and leave no residual.
+    rms = np.array([take.rms[body] for take in takes])
+    square = float(np.mean(rms[np.isfinite(rms)] ** 2)) if np.isfinite(rms).any() else 0
+    # The pose uses up six of the 3 count degrees of freedom.
     variance = square * count / (3 * count - 6) if noise is None else noise**2
-    centroid = places.mean(axis=0)
-    arm = places - centroid
+    centroid = offsets.mean(axis=0)
+    arm = offsets - centroid
     inertia = np.sum(arm**2) * np.eye(3) - arm.T @ arm
-    if np.linalg.eigvalsh(inertia)[0] < 1e-9 * np.trace(inertia):
+    if np.linalg.eigvalsh(inertia)[0] < MIN_INERTIA_SHARE * np.trace(inertia):
         return None
     return variance * np.linalg.inv(inertia), variance / count, centroid
 
 
-def _left_after_differences(
+def _fourth_difference_variances(
     takes: Sequence[Bodies], bodies: list[int]
 ) -> Float[Array, "2 body"]:
-    """Return the variances per axis of orientation and position of some bodies."""
-    turns, shifts = [], []
-    budget = MOST_WINDOWS // len(takes)
+    """Return the variances per axis of the orientations and positions of some bodies.
+
+    In square radians and square metres.
+    """
+    rotations, positions = [], []
+    windows_per_take = MAX_WINDOWS // len(takes)
     for take in takes:
         T = take.T_world_body[:, bodies]
-        last = len(T) - len(FOURTH) + 1
+        last = len(T) - len(FOURTH_DIFFERENCE) + 1
         if last < 1:
             continue
-        step = -(-last // budget)
+        step = -(-last // windows_per_take)
         D = np.zeros_like(T[:last:step, :, :3])
-        for k, c in enumerate(FOURTH / np.sqrt(np.sum(FOURTH**2))):
+        for k, c in enumerate(
+            FOURTH_DIFFERENCE / np.sqrt(np.sum(FOURTH_DIFFERENCE**2))
+        ):
             D += c * T[k : k + last : step, :, :3]
-        shifts.append(np.sum(D[..., 3] ** 2, axis=-1))
-        turns.append(_turn_square(T[2 : 2 + last : step, :, :3, :3], D[..., :3]))
+        positions.append(np.sum(D[..., 3] ** 2, axis=-1))
+        rotations.append(_squared_angle(T[2 : 2 + last : step, :, :3, :3], D[..., :3]))
     n = len(bodies)
-    return np.stack([_variance(turns, n), _variance(shifts, n)])
+    return np.stack([_trimmed_variance(rotations, n), _trimmed_variance(positions, n)])
 
 
-def _turn_square(R: Array, D: Array) -> Float[Array, "frame body"]:
-    """Return |w|^2 of D = R [w], the part of a difference that is a turn."""
+def _squared_angle(R: Array, D: Array) -> Float[Array, "frame body"]:
+    """Return |w|^2 of the rotation vector w in D = R [w]."""
     square = np.zeros(R.shape[:2])
     for i, j in ((1, 2), (2, 0), (0, 1)):
         upper = np.sum(R[..., i] * D[..., j], axis=-1)
@@ -170,15 +221,21 @@ def _turn_square(R: Array, D: Array) -> Float[Array, "frame body"]:
     return square
 
 
-def _variance(squares: list[Array], n_bodies: int) -> Float[Array, " body"]:
-    """Return the variance per axis behind squared lengths, without the largest."""
+def _trimmed_variance(squares: list[Array], n_bodies: int) -> Float[Array, " body"]:
+    """Return the variance per axis of 3-vectors from their squared lengths.
+
+    A trimmed mean: lengths far above the median are left out, and the mean of the rest
+    is corrected for that.
+    """
     variance = np.zeros(n_bodies)
     rows = np.concatenate(squares) if squares else np.zeros((0, n_bodies))
     for body in range(n_bodies):
         column = rows[:, body][np.isfinite(rows[:, body])]
-        if len(column) < FEWEST_WINDOWS:
+        if len(column) < MIN_WINDOWS:
             continue
-        rough = float(np.median(column)) / MEDIAN
-        kept = column[column <= CUT * rough]
-        variance[body] = kept.mean() / (3.0 * SHARE) if len(kept) else rough
+        rough = float(np.median(column)) / CHI2_3_MEDIAN
+        inliers = column[column <= CUTOFF_VARIANCES * rough]
+        variance[body] = (
+            inliers.mean() / (3.0 * CHI2_3_MEAN_BELOW_CUTOFF) if len(inliers) else rough
+        )
     return variance

@@ -1,4 +1,4 @@
-"""What joints leave over: gaps frame by frame, takes that differ, scale."""
+"""Residuals of joints: frame by frame, between takes, and of a rigid pair."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,13 +15,14 @@ from marey.joints.ball.fit import fit
 Array = np.ndarray
 
 
-def residuals(
+def joint_residuals(
     bodies: Bodies, fits: JointFits, pair: tuple[int, int]
 ) -> Float[Array, "frame 3"]:
-    """Return the gap between the two centres of one joint, frame by frame, in metres.
+    """Return the residual vectors of one joint, frame by frame, in metres.
 
-    The residual vectors of OBrien2000, Figs. 6-8, in the world: the centre carried by
-    the first body less the centre carried by the second. NaN where either was not seen.
+    The residuals of OBrien2000, Figs. 6-8, in the world: the centre carried by the
+    first body minus the centre carried by the second (Eq. 8). NaN where either body is
+    occluded.
 
     Args:
         bodies: The moving bodies.
@@ -36,33 +37,34 @@ def residuals(
         raise DataError("pair", found=pair, needed="two bodies of the fits")
     (a, b), row = fits.pair[rows[0]], rows[0]
     A, B = bodies.T_world_body[:, a, :3], bodies.T_world_body[:, b, :3]
-    turned = A[..., :3] @ fits.center_a[row] - B[..., :3] @ fits.center_b[row]
-    gap = np.asarray(turned + (A[..., 3] - B[..., 3]))  # Eq. 8
-    return gap if pair[0] < pair[1] else -gap
+    rotated = A[..., :3] @ fits.center_a[row] - B[..., :3] @ fits.center_b[row]
+    residual = np.asarray(rotated + (A[..., 3] - B[..., 3]))  # Eq. 8
+    return residual if pair[0] < pair[1] else -residual
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Homogeneity:
-    """Whether several takes have the same joints."""
+    """Result of the test that several takes have the same joints."""
 
     pair: Int[Array, "pair 2"]
-    shift: Float[Array, "take pair"]
-    """How far the joint of one take is from that of the others, the larger of the two
+    displacement: Float[Array, "take pair"]
+    """Distance of the joint of one take from that of all others, the larger of the two
     bodies, in metres."""
 
     statistic: Float[Array, "take pair"]
-    """Twice the log likelihood ratio of a joint of its own for the take."""
+    """Twice the log likelihood ratio of a separate joint for the take."""
 
     p_value: Float[Array, "take pair"]
     """Probability of a larger statistic if all takes have the same joints."""
 
 
 def homogeneity(takes: Sequence[Bodies], **options: Any) -> Homogeneity:
-    """Return which takes have joints of their own: sensors slipped or were moved.
+    """Return which takes have different joints: sensors slipped or were moved.
 
-    Each take's centres are compared with those of all other takes, in the metric of
-    their covariances: a likelihood ratio, to second order. A direction that either
-    leaves free counts as known to some metres and so says nothing.
+    A likelihood ratio test to second order: the squared Mahalanobis distance between
+    the centres of each take and those of all other takes, chi-square with six degrees
+    of freedom. A direction that either fit leaves free has a standard deviation of
+    metres and hardly counts.
 
     Args:
         takes: The same bodies in two or more takes.
@@ -76,40 +78,41 @@ def homogeneity(takes: Sequence[Bodies], **options: Any) -> Homogeneity:
     if len(takes) < 2:
         raise DataError("takes", found=len(takes), needed="at least 2")
     options = {"mediation": False, **options}
-    shifts, statistics = [], []
+    displacements, statistics = [], []
     for k, take in enumerate(takes):
-        own = fit((take,), **options)
+        one = fit((take,), **options)
         rest = fit(tuple(t for i, t in enumerate(takes) if i != k), **options)
-        ends = np.concatenate(
-            [own.center_a - rest.center_a, own.center_b - rest.center_b], axis=1
+        difference = np.concatenate(
+            [one.center_a - rest.center_a, one.center_b - rest.center_b], axis=1
         )
-        shifts.append(np.linalg.norm(ends.reshape(-1, 2, 3), axis=-1).max(axis=1))
-        both = own.covariance + rest.covariance
-        statistics.append(_mahalanobis(ends, both))
+        distance = np.linalg.norm(difference.reshape(-1, 2, 3), axis=-1)
+        displacements.append(distance.max(axis=1))
+        statistics.append(_mahalanobis(difference, one.covariance + rest.covariance))
     statistic = np.stack(statistics)
     return Homogeneity(
-        pair=own.pair,
-        shift=np.stack(shifts),
+        pair=one.pair,
+        displacement=np.stack(displacements),
         statistic=statistic,
         p_value=np.asarray(chi2.sf(statistic, 6)),
     )
 
 
 def _mahalanobis(
-    d: Float[Array, "pair 6"], covariance: Float[Array, "pair 6 6"]
+    difference: Float[Array, "pair 6"], covariance: Float[Array, "pair 6 6"]
 ) -> Float[Array, " pair"]:
-    known = np.isfinite(d).all(axis=1) & np.isfinite(covariance).all(axis=(1, 2))
-    statistic = np.full(len(d), np.nan)
-    # Rounding, of exact takes that agree, must not read as a difference.
-    C = covariance[known] + 1e-18 * np.eye(6)
-    weighted = np.linalg.solve(C, d[known][..., None])[..., 0]
-    statistic[known] = np.sum(d[known] * weighted, axis=1)
+    """Return squared Mahalanobis distances; NaN where an input is."""
+    known = np.isfinite(difference).all(axis=1)
+    known &= np.isfinite(covariance).all(axis=(1, 2))
+    statistic = np.full(len(difference), np.nan)
+    # Rounding must not look like a difference where exact takes agree.
+    C, d = covariance[known] + 1e-18 * np.eye(6), difference[known]
+    statistic[known] = np.sum(d * np.linalg.solve(C, d[..., None])[..., 0], axis=1)
     return statistic
 
 
 @dataclass(frozen=True, slots=True)
 class RigidPair:
-    """Two sensors on one stick: what the instrument says of their distance."""
+    """Distance of two sensors on one rigid stick, as recorded."""
 
     distance: float
     """Mean distance as recorded, in metres."""
@@ -136,12 +139,12 @@ def rigid_pair(bodies: Bodies, pair: tuple[int, int], *, distance: float) -> Rig
     """
     if not distance > 0.0:
         raise DataError("distance", found=distance, needed="above 0 m")
-    place = bodies.T_world_body[..., :3, 3][:, list(pair)]
-    away = np.linalg.norm(place[:, 0] - place[:, 1], axis=1)
-    away = away[np.isfinite(away)]
-    if not len(away):
+    position = bodies.T_world_body[..., :3, 3][:, list(pair)]
+    recorded = np.linalg.norm(position[:, 0] - position[:, 1], axis=1)
+    recorded = recorded[np.isfinite(recorded)]
+    if not len(recorded):
         a, b = (bodies.names[i] for i in pair)
         raise DataError(f"{a}-{b}", found="no frame with both", needed="at least one")
-    mean = float(away.mean())
+    mean = float(recorded.mean())
     scale = distance / mean if mean > 0.0 else float("nan")
-    return RigidPair(mean, float(scale * away.std()), scale)
+    return RigidPair(mean, float(scale * recorded.std()), scale)

@@ -1,218 +1,188 @@
-"""Poses for bodies of one or two markers, from the joints that hold them.
+"""Poses of bodies of one or two markers, from the joints that connect them.
 
-Markers too few to show how a body is turned show it together with the joint it hangs
-by: two markers and a joint are three points. The joint is where the markers turn about
-in the axes of a neighbour that has a pose, so poses spread from the bodies that have
-them along the tree to those that have none.
+One or two markers do not determine the rotation of a body; two markers and a joint do,
+because they are three points. The joint is the point about which the markers rotate in
+the axes of a neighbour that has a pose. So poses spread along the tree, from the bodies
+that have one to those that have none.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
-from marey.joints.axes_from_points import unit
-from marey.joints.hierarchy.posed_bodies import Constants
-from marey.joints.hierarchy.root_to_leaf import learnt, noise_in, passed_on, posed
-from marey.joints.noise import measure_noise
-from marey.joints.stacked_takes import Crowd
-from marey.numerics import geometry
-from marey.numerics.procrustes import evaluate_fit
+from marey.joints.axes_from_points import unit_vectors
+from marey.joints.hierarchy.propagation import PosePropagation, mean_relative_rotation
+from marey.joints.hierarchy.root_to_leaf import BodyConstants, Poses
+from marey.numerics.procrustes import evaluate_fit, median_in_body
 from marey.tree import Tree
 
 Array = np.ndarray
 
+KEPT_COLUMNS = {"pair", "kind", "looseness", "marker_spacing"}
+"""Fields of `JointFits` that do not depend on the poses of underdetermined bodies, and
+the kind, which is no array."""
 
-def firmed(
+
+def pose_underdetermined_bodies(
     takes: tuple[Bodies, ...],
     joints: JointFits,
     tree: Tree,
     *,
     fit: Callable[[Sequence[Bodies]], JointFits],
 ) -> tuple[tuple[Bodies, ...], JointFits]:
-    """Return the bodies with soft ones posed by their joints, and joints to match.
+    """Return the bodies with poses for underdetermined ones, and joints to match.
 
-    A body stays as it is where no neighbour in the tree has a pose, or where its
-    markers do not turn about a point of that neighbour.
+    A body stays as it is if no neighbour in the tree has a pose, or if its markers do
+    not rotate about a point of that neighbour.
 
     Args:
         takes: The same bodies in one or several takes.
         joints: A joint for every pair.
-        tree: How the bodies hang together.
-        fit: The method that found the joints; asked again for pairs of new poses.
+        tree: Parents of the bodies.
+        fit: Method that found the joints; it is called for pairs with new poses.
     """
-    crowd = Crowd(takes)
-    # Points that are joints have pinned the bodies already.
-    if takes[0].keypoints or crowd.determined.all() or not crowd.determined.any():
+    determined = np.all([take.determined for take in takes], axis=0)
+    # The bones between keypoints already have the joints that the keypoints are.
+    if takes[0].keypoints or determined.all() or not determined.any():
         return takes, joints
-    T = crowd.T.copy()
-    found = list(_hung(takes, crowd, tree, T))
-    if not found:
+    T, constants = _pose_from_neighbours(takes, tree, determined)
+    if not constants:
         return takes, joints
     ends = np.cumsum([len(take.T_world_body) for take in takes])[:-1]
     takes = tuple(
-        _with_poses(take, T_take, found)
+        _with_poses(take, T_take, constants)
         for take, T_take in zip(takes, np.split(T, ends), strict=True)
     )
-    joints = _asked_again(takes, joints, tree, found, fit)
-    for constant in found:
-        joints = _with_joint(joints, constant, T)
-    return takes, joints
+    return takes, _update_joints(takes, joints, tree, constants, T, fit)
 
 
-def _hung(
-    takes: tuple[Bodies, ...], crowd: Crowd, tree: Tree, T: Array
-) -> Iterator[Constants]:
-    """Pose one soft body after the other in T, and return what was learnt of each."""
-    own = measure_noise(takes, noise=None, turn_noise=None)
-    noise = {int(b): own.only(int(b)) for b in np.flatnonzero(crowd.determined)}
-    waiting = list(_edges(tree))
-    while True:
-        ready = [
-            (body, beside)
-            for body, beside in waiting
-            if beside in noise and body not in noise
-        ]
-        if not ready:
-            return
-        body, beside = ready[0]
-        waiting.remove(ready[0])
-        expected = noise_in(crowd, body, T[:, beside], noise[beside], own)
-        constant = learnt(crowd, body, beside, T, "weighted", "geometric", expected)
-        if constant.how != "carried":
-            T[:, body] = posed(crowd, constant, T)
-            noise[body] = passed_on(crowd, constant, T, noise, own)
-            yield constant
+def _pose_from_neighbours(
+    takes: tuple[Bodies, ...], tree: Tree, determined: Bool[Array, " body"]
+) -> tuple[Poses, list[BodyConstants]]:
+    """Return the poses of all bodies, and the constants of underdetermined ones.
+
+    The bodies are posed one after the other, each from a neighbour in the tree that has
+    a pose already. Bodies without such a neighbour keep their recorded poses.
+    """
+    propagation = PosePropagation(takes)
+    for body in np.flatnonzero(determined):
+        propagation.use_recorded_pose(int(body))
+    constants = []
+    untried = [
+        link
+        for body, parent in enumerate(tree.parent.tolist())
+        if parent >= 0
+        for link in ((body, parent), (parent, body))
+    ]
+    has_pose = propagation.has_pose
+    while ready := [(a, b) for a, b in untried if has_pose(b) and not has_pose(a)]:
+        untried.remove(ready[0])
+        part = propagation.estimate_child(*ready[0], "weighted", "geometric")
+        if part.pose_source != "parent":
+            propagation.pose(part)
+            constants.append(part)
+    is_posed = np.array([has_pose(body) for body in range(len(determined))])
+    is_posed = is_posed[:, None, None]
+    return np.where(is_posed, propagation.T, propagation.stacked.T), constants
 
 
-def _edges(tree: Tree) -> Iterator[tuple[int, int]]:
-    """Return every joint of the tree from both its ends."""
-    for body, above in enumerate(tree.parent.tolist()):
-        if above >= 0:
-            yield body, above
-            yield above, body
-
-
-def _with_poses(
-    take: Bodies, T: Float[Array, "frame body 4 4"], found: list[Constants]
-) -> Bodies:
-    """Return the bodies of a take with the poses of those that were found."""
+def _with_poses(take: Bodies, T: Poses, constants: Sequence[BodyConstants]) -> Bodies:
+    """Return the bodies of a take with the new poses of some of them."""
     poses, offset = take.T_world_body.copy(), take.marker_offset.copy()
     determined, rms = take.determined.copy(), take.rms.copy()
-    for constant in found:
-        body = constant.body
+    for part in constants:
+        body = part.body
         poses[:, body] = T[:, body]
-        determined[body] = constant.how == "points"
-        mine = take.marker_body == body
-        local = geometry.apply(
-            geometry.inverse(T[:, body])[:, None], take.take.points[:, mine]
-        )
-        offset[mine] = [_median(path) for path in np.swapaxes(local, 0, 1)]
-        strays = evaluate_fit(
-            take.take.points[:, mine], offset[mine], T[:, body], determined=True
-        )
-        rms[body] = strays.rms
+        determined[body] = part.pose_source == "points"
+        is_on_body = take.marker_body == body
+        markers = take.take.points[:, is_on_body]
+        shape = median_in_body(T[:, body], markers)
+        offset[is_on_body] = shape
+        rms[body] = evaluate_fit(markers, shape, T[:, body], determined=True).rms
     return replace(
-        take,
-        T_world_body=poses,
-        marker_offset=offset,
-        determined=determined,
-        rms=rms,
+        take, T_world_body=poses, marker_offset=offset, determined=determined, rms=rms
     )
 
 
-def _median(path: Float[Array, "frame 3"]) -> Float[Array, " 3"]:
-    known = path[np.isfinite(path).all(axis=1)]
-    return np.asarray(np.median(known, axis=0)) if len(known) else np.full(3, np.nan)
-
-
-def _asked_again(
+def _update_joints(
     takes: tuple[Bodies, ...],
     joints: JointFits,
     tree: Tree,
-    found: list[Constants],
+    constants: Sequence[BodyConstants],
+    T: Poses,
     fit: Callable[[Sequence[Bodies]], JointFits],
 ) -> JointFits:
-    """Return the joints with those of the tree refitted where a body has a new pose.
+    """Return the joints with new ones wherever a body of the pair has a new pose.
 
-    Pairs of such a body that the tree does not use are no longer known.
+    Joints by which bodies were posed come from the constants of these bodies. Other
+    joints of the tree are fitted again. Pairs that the tree does not use become NaN.
     """
-    changed = [constant.body for constant in found]
-    done = {frozenset((constant.body, constant.parent)) for constant in found}
-    stale = np.asarray(np.isin(joints.pair, changed).any(axis=1))
-    wanted = [
-        row
-        for row in sorted(set(tree.edge[tree.edge >= 0].tolist()))
-        if stale[row] and frozenset(joints.pair[row].tolist()) not in done
-    ]
-    columns = {name: getattr(joints, name).copy() for name in _COLUMNS}
-    for column in columns.values():
-        column[stale] = np.nan
+    posed = {frozenset((part.body, part.parent)): part for part in constants}
+    bodies = [part.body for part in constants]
+    is_stale = np.asarray(np.isin(joints.pair, bodies).any(axis=1))
     kind = np.array(joints.kind, dtype=object)
-    kind[stale] = "ball"
-    for row in wanted:
+    columns = {
+        column.name: getattr(joints, column.name).copy()
+        for column in fields(JointFits)
+        if column.name not in KEPT_COLUMNS
+    }
+    for values in columns.values():
+        values[is_stale] = np.nan
+    kind[is_stale] = "ball"
+    for row in tree.edge[tree.edge >= 0]:
         pair = joints.pair[row].tolist()
-        new = fit([_only(take, pair) for take in takes])
-        for name, column in columns.items():
-            column[row] = getattr(new, name)[0]
-        kind[row] = new.kind[0]
+        if not is_stale[row]:
+            continue
+        if frozenset(pair) in posed:
+            part = posed[frozenset(pair)]
+            kind[row], joint = part.kind, _joint_columns(part, T)
+        else:
+            refit = fit([_select_bodies(take, pair) for take in takes])
+            kind[row] = refit.kind[0]
+            joint = {name: getattr(refit, name)[0] for name in columns}
+        for name, value in joint.items():
+            columns[name][row] = value
     return replace(joints, kind=tuple(kind.tolist()), **columns)
 
 
-_COLUMNS = (
-    *("center_a", "center_b", "axis_a", "axis_b", "residual", "noise", "distance"),
-    *(
-        "mediated",
-        "spread",
-        "covariance",
-        "axis_covariance",
-        "averaged_residual",
-        "averaged_noise",
-    ),
-)
+def _joint_columns(constants: BodyConstants, T: Poses) -> dict[str, Array | float]:
+    """Return the columns of `JointFits` that the constants of a body determine."""
+    body, neighbour = constants.body, constants.parent
+    R = mean_relative_rotation(T, body, neighbour)
+    axis = constants.axis_in_parent
+    sides = [
+        (neighbour, constants.center_in_parent, axis, np.eye(3)),
+        (body, constants.center_in_body, unit_vectors(R @ axis), R),
+    ]
+    first, second = sorted(sides, key=lambda side: side[0])
+    jacobian = np.concatenate([first[3], second[3]])
+    return {
+        "center_a": first[1],
+        "center_b": second[1],
+        "axis_a": first[2],
+        "axis_b": second[2],
+        "residual": constants.radial_noise,
+        "covariance": jacobian @ constants.covariance @ jacobian.T,
+    }
 
 
-def _only(take: Bodies, bodies: list[int]) -> Bodies:
+def _select_bodies(take: Bodies, bodies: list[int]) -> Bodies:
     """Return a take with some of its bodies."""
-    place = np.full(len(take.names) + 1, -1)
-    place[bodies] = np.arange(len(bodies))
+    # The last entry is that of markers without a body, whose number is -1.
+    new_index = np.full(len(take.names) + 1, -1)
+    new_index[bodies] = np.arange(len(bodies))
     return replace(
         take,
         names=tuple(take.names[body] for body in bodies),
         T_world_body=take.T_world_body[:, bodies],
         determined=take.determined[bodies],
-        marker_body=place[take.marker_body],
+        marker_body=new_index[take.marker_body],
         shared=take.shared[:, bodies],
         body_confidence=take.body_confidence[bodies],
         rms=take.rms[bodies],
         parents={},
     )
-
-
-def _with_joint(joints: JointFits, constant: Constants, T: Array) -> JointFits:
-    """Return the joints with that by which a soft body got its pose."""
-    body, beside = constant.body, constant.parent
-    low, high = min(body, beside), max(body, beside)
-    row = int(np.flatnonzero((joints.pair == (low, high)).all(axis=1))[0])
-    R = np.swapaxes(T[:, body, :3, :3], 1, 2) @ T[:, beside, :3, :3]
-    R = R[np.isfinite(R).all(axis=(1, 2))].mean(axis=0)
-    sides = {beside: constant.center_parent, body: constant.center}
-    axes = {beside: constant.axis_parent, body: unit(R @ constant.axis_parent)}
-    turns = np.concatenate([np.eye(3), R] if low == beside else [R, np.eye(3)])
-    new = {
-        "center_a": sides[low],
-        "center_b": sides[high],
-        "axis_a": axes[low],
-        "axis_b": axes[high],
-        "residual": constant.noise,
-        "covariance": turns @ constant.covariance @ turns.T,
-    }
-    columns = {}
-    for name, value in new.items():
-        columns[name] = getattr(joints, name).copy()
-        columns[name][row] = value
-    kind = (*joints.kind[:row], constant.kind, *joints.kind[row + 1 :])
-    return replace(joints, kind=kind, **columns)

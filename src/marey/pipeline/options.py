@@ -1,70 +1,113 @@
-"""How to solve."""
+"""Options of `marey.solve`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from marey.edits import Edit
-from marey.segmentation import Map
+from marey.errors import OptionError
+from marey.segmentation import TemplateSource
 from marey.skeleton import Skeleton
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolveOptions:
-    """How to solve."""
+    """Options of `marey.solve`."""
 
     joints: str = "ball"
     """Joint method, see `marey.fit_joints`."""
 
     weight: str = "auto"
-    """What a joint costs the tree, see `marey.infer_tree`."""
+    """Edge cost of a joint in the tree, see `marey.infer_tree`."""
 
     subject: str = ""
-    """Who is recorded: of takes with markers of several subjects only this one's are
-    used, and this one must be among them; else it is the name that the answer gets."""
+    """Name of the subject. If a take has markers of several subjects, only this one's
+    are used, and it must be among them; otherwise it is the name of the answer."""
 
     segment: str = "auto"
-    """How bodies are found, see `marey.segment`."""
+    """Segmentation method, see `marey.segment`."""
 
-    template: Map | None = None
+    template: TemplateSource | None = None
     """Marker map, see `marey.segment`."""
 
     skeleton: Skeleton | None = None
-    """A known performer, see `marey.read_skeleton`: its markers or sensors say which
-    bodies there are, its bones are kept, and only the motion is found."""
+    """Skeleton of a known performer, see `marey.read_skeleton`: its markers or sensors
+    determine the bodies, its bones are kept, and only the motion is estimated."""
 
     n_bodies: int = 0
-    """How many bodies unlabelled markers are to make; 0 = found."""
+    """Number of bodies of unlabelled markers; 0 = estimated."""
 
     calibrate: bool = True
-    """Whether bones and places of markers are fitted together over all takes, see
-    `marey.calibrate`; sensors stay as their joints have them."""
+    """Whether bones and marker offsets are fitted together over all takes, see
+    `marey.calibrate`; skeletons of sensors are not calibrated."""
 
     pose: str = "auto"
     """Pose method, see `marey.solve_pose`; "auto": playback for sensors, else
     gauss_newton."""
 
     contacts: bool = False
-    """Whether feet are held where they are planted, see `marey.solve_pose`."""
+    """Whether planted feet are held in place, see `marey.solve_pose`."""
 
     root: str = ""
-    """Body to hang the tree from; the most central one when empty."""
+    """Root body of its tree; the most central body when empty."""
 
     tree: Mapping[str, str] = field(default_factory=dict)
     """Parent of each body by name, when the hierarchy is known."""
 
     clean: bool = True
-    """Whether errors of sensors and markers are blanked, swapped labels traded back and
-    slips taken back."""
+    """Whether outliers of sensors and markers are masked, and swapped labels and slips
+    are undone."""
 
     max_gap: float = 0.0
-    """Longest gap of a marker that is filled in the takes of the solution, in seconds;
-    what is filled is never fitted to."""
+    """Longest gap of a marker that is filled in the takes of the solution, in seconds.
+    Filled positions are never fitted to."""
 
     field: bool = False
-    """Whether to take out a distortion of the magnetic field, if one shows."""
+    """Whether a distortion of the magnetic field is removed, if it is significant."""
 
     rigid_pair: tuple[str, str, float] | None = None
     """Two sensors on one stick and their true distance in metres, to set the scale."""
 
     edits: tuple[Edit, ...] = ()
-    """What was put right by hand, in order, see `marey.edits.read_edits`."""
+    """Corrections by hand, in order, see `marey.edits.read_edits`."""
+
+
+def use_known_performer(options: SolveOptions) -> SolveOptions:
+    """Return options by which segmentation finds the bodies of a known performer.
+
+    Raises:
+        OptionError: If the skeleton has neither markers nor sensors, or another root is
+            asked for.
+    """
+    skeleton = options.skeleton
+    if skeleton is None:
+        return options
+    if options.root:
+        raise OptionError(
+            "root",
+            found="a performer that is known",
+            needed="no other root: change the skeleton that was given",
+        )
+    if skeleton.marker_labels:
+        return replace(options, segment="template", template=skeleton)
+    if skeleton.sensor_names:
+        return replace(options, tree=_sensor_parents(skeleton))
+    raise OptionError(
+        "skeleton",
+        found="no markers and no sensors on it",
+        needed="a performer with markers, as `marey solve -o s01.skel.json` writes it",
+    )
+
+
+def _sensor_parents(skeleton: Skeleton) -> dict[str, str]:
+    """Return the parent of each sensor: the next sensor towards the root."""
+    sensor_of = dict(
+        zip(skeleton.sensor_joint.tolist(), skeleton.sensor_names, strict=True)
+    )
+    parents = {}
+    for joint, name in sensor_of.items():
+        ancestor = int(skeleton.parent[joint])
+        while ancestor >= 0 and ancestor not in sensor_of:
+            ancestor = int(skeleton.parent[ancestor])
+        if ancestor >= 0:
+            parents[name] = sensor_of[ancestor]
+    return parents

@@ -1,84 +1,157 @@
-"""What a solve says of its answer."""
+"""The report of a solve: findings, and tables of joints and motions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 
 import numpy as np
 
 from marey.anatomy.naming import Naming
 from marey.bodies import Bodies
-from marey.editing.plan import Step
-from marey.edits import Edit
-from marey.joints import JointFits, spoken
-from marey.pose.measure import measured
-from marey.report import Finding, Table, mark_name
-from marey.rig.ground import Ground, ground_of, other_up
-from marey.solution import Subject
+from marey.joints import JointFits, joint_name_and_exercise
+from marey.pipeline.options import SolveOptions
+from marey.pipeline.stages_bodies import BodyFit
+from marey.pose.measure import measure_motion
+from marey.report import Finding, Report, Table, mark_name
+from marey.rig.ground import GroundEstimate, estimate_ground, find_other_up_axis
+from marey.solution import Solution, Subject
 from marey.take import Take
-from marey.topology import STRANGE, edge_costs
+from marey.topology import DOUBTFUL_EDGE_COST, edge_costs
 from marey.tree import Loop, Tree
 
-UNSURE = 0.3
-"""Margin (log ratio) below which a joint of the tree may well be another."""
+MIN_TREE_MARGIN = 0.3
+"""Margin of a joint of the tree (log ratio of costs, see `Tree.margin`) below which
+another joint may be the right one. Higher warns about more joints. Chosen by hand."""
 
-OUTWARD = {
+MIN_SIDE_AGREEMENT = 0.3
+"""Agreement of the cues on left and right (`Naming.side_confidence`, 0 to 1) below
+which the side is doubtful. Higher warns more often. Chosen by hand."""
+
+NEXT_OUTWARD = {
     "UpperArm": "LowerArm",
     "LowerArm": "Hand",
     "UpperLeg": "LowerLeg",
     "LowerLeg": "Foot",
 }
-"""What comes next along a person's limbs."""
+"""The next part outward along a person's limbs."""
+
+
+def assemble_solution(
+    fit: BodyFit,
+    subjects: tuple[Subject, ...],
+    pose_findings: tuple[Finding, ...],
+    options: SolveOptions,
+    seconds: Mapping[str, float],
+) -> Solution:
+    """Return the solution with its findings, in the order of the stages."""
+    findings = (
+        *(finding for take in fit.takes for finding in take.source.findings),
+        *fit_findings(fit),
+        *pose_findings,
+    )
+    return Solution(
+        takes=fit.takes,
+        bodies=fit.bodies,
+        joints=fit.joints,
+        tree=fit.tree,
+        subjects=subjects,
+        report=Report(findings=findings, seconds=seconds),
+        options=asdict(options),
+    )
+
+
+def add_tables(solution: Solution) -> Solution:
+    """Return the solution with the tables of its joints and motions in the report."""
+    joints = joint_table(solution.joints, solution.tree, solution.bodies[0])
+    poses = pose_table(solution.subjects, solution.takes)
+    report = replace(solution.report, tables={"joints": joints, "pose": poses})
+    return replace(solution, report=report)
+
+
+# --- findings -------------------------------------------------------------------------
+
+
+def fit_findings(fit: BodyFit) -> Iterator[Finding]:
+    """Return the findings about bodies, names, ground, joints and tree.
+
+    Of the joints of all pairs only those matter that the tree uses or could use.
+    """
+    bodies = fit.bodies[0]
+    yield from dict.fromkeys(f for one in fit.bodies for f in one.findings)
+    yield from map(naming_finding, fit.namings)
+    if fit.namings:
+        yield from part_findings(fit.tree, bodies)
+    yield from ground_findings(fit.takes)
+    irrelevant = _irrelevant_pairs(fit)
+    yield from (f for f in fit.joint_findings if f.subject not in irrelevant)
+    if not fit.candidates.tree_known:
+        yield from tree_findings(fit.joints, fit.tree, bodies)
+    yield from loop_findings(fit.joints, fit.tree, fit.bodies)
+
+
+def _irrelevant_pairs(fit: BodyFit) -> set[str]:
+    """Return the pairs ("a-b") that are no joint of the tree and no loop.
+
+    A body without parent and children may lack any joint: all its pairs matter.
+    """
+    tree, pair = fit.tree, fit.joints.pair
+    is_used = np.zeros(len(pair), dtype=bool)
+    is_used[tree.edge[tree.edge >= 0]] = True
+    is_used[[loop.pair for loop in tree.loops]] = True
+    is_single = (tree.parent < 0) & ~np.isin(np.arange(len(tree.parent)), tree.parent)
+    names = fit.bodies[0].names
+    unused = pair[~(is_used | is_single[pair].any(axis=1))]
+    return {f"{names[a]}-{names[b]}" for a, b in unused.tolist()}
 
 
 def naming_finding(naming: Naming) -> Finding:
-    """Return what a figure looks like, and which doubts there are."""
-    unsure = naming.sure < UNSURE
+    """Return the finding about an anatomy after which bodies were named."""
+    is_unsure = naming.side_confidence < MIN_SIDE_AGREEMENT
     axis = "xyz"[int(np.abs(naming.up).argmax())]
     sign = "-" if naming.up.sum() < 0 else ""
     lies = "" if naming.up[2] > 0 else f" lying along {sign}{axis}: check the up axis"
-    doubt = "; which side is left is not certain" if unsure else ""
+    doubt = "; which side is left is not certain" if is_unsure else ""
     return Finding(
         "named-by-looks",
         "skeleton",
-        "warning" if unsure or lies else "info",
-        f"looks like a {naming.kind}{lies}; its bodies are named so{doubt}",
-        value=naming.sure,
+        "warning" if is_unsure or lies else "info",
+        f"recognised as a {naming.kind}{lies}; its bodies are named so{doubt}",
+        value=naming.side_confidence,
     )
 
 
 def part_findings(tree: Tree, bodies: Bodies) -> Iterator[Finding]:
-    """Return the limbs that end early: what is beyond never moved, or has no markers.
+    """Return the limbs that end early: the next part never moved or has no markers.
 
     Args:
-        tree: How the bodies hang together, a person's from the hips.
-        bodies: Named by their looks.
+        tree: Tree of the bodies, a person's rooted at the hips.
+        bodies: Bodies named by anatomy.
     """
-    ends = np.setdiff1d(np.flatnonzero(tree.parent >= 0), tree.parent)
-    for beside in sorted(bodies.names[body] for body in ends):
-        bare = beside.rpartition(":")[2]
+    leaves = np.setdiff1d(np.flatnonzero(tree.parent >= 0), tree.parent)
+    for last in sorted(bodies.names[body] for body in leaves):
+        bare = last.rpartition(":")[2]
         side = next((side for side in ("Left", "Right") if bare.startswith(side)), "")
-        part = side + OUTWARD.get(bare.removeprefix(side), "")
-        joint = spoken(bare, part)
+        part = side + NEXT_OUTWARD.get(bare.removeprefix(side), "")
+        joint = joint_name_and_exercise(bare, part)
         if joint is not None:
             yield Finding(
                 "part-missing",
                 "skeleton",
                 "info",
-                f"nothing hangs from it: {part} has no markers, or the {joint[0]} "
-                "never moved and the two were recorded as one; "
-                f"{joint[1]} to get the joint",
-                subject=beside,
+                f"the limb ends here: {part} has no markers, or the {joint[0]} never "
+                f"moved; {joint[1]} to get the joint",
+                subject=last,
             )
 
 
 def ground_findings(takes: Sequence[Take]) -> Iterator[Finding]:
-    """Return where the ground is in each take, and whether that is doubtful."""
+    """Return the height of the ground in each take, and whether it is doubtful."""
     for number, take in enumerate(takes, start=1):
         subject = f"take {number}" if len(takes) > 1 else ""
-        ground = ground_of(take)
+        ground = estimate_ground(take)
         if ground is None:
             message = (
-                "no low point ever holds still: where the ground is cannot be told, "
-                f"and z = 0 is taken for it{_up_doubt(take, doubtful=True)}"
+                "no low point ever holds still: the ground is unknown and z = 0 is "
+                f"assumed{_up_doubt(take, doubtful=True)}"
             )
             yield Finding("ground-unknown", "skeleton", "info", message, subject)
             continue
@@ -95,136 +168,107 @@ def ground_findings(takes: Sequence[Take]) -> Iterator[Finding]:
         )
 
 
+def _ground_doubts(ground: GroundEstimate) -> str:
+    doubts = ""
+    if ground.is_far_from_zero:
+        doubts += ": the ground is not at z = 0, or another axis is up"
+    if ground.is_uneven:
+        spread = 1e3 * ground.spread
+        doubts += f"; they differ by {spread:.0f} mm: not all stand on one floor"
+    return doubts
+
+
 def _up_doubt(take: Take, *, doubtful: bool) -> str:
     """Return that the up axis is not certain, and which other one fits, if any."""
     how = take.source.up.how
     if how in ("stated", "given"):
         return ""
-    other = other_up(take) if doubtful else ""
+    other = find_other_up_axis(take) if doubtful else ""
     better = f", and {other} fits: read it with up={other}" if other else ""
     return f"; that z is up is {how}{better}"
 
 
-def ground_by_hand(findings: Sequence[Finding], edit: Edit) -> tuple[Finding, ...]:
-    """Return what was found with the user's word on the ground instead of a guess."""
-    rest = (f for f in findings if f.code not in ("ground", "ground-unknown"))
-    size = float(np.linalg.norm(edit.normal))
-    slope = np.degrees(np.arccos(np.clip(edit.normal[2] / size, -1.0, 1.0)))
-    height = edit.height / size
-    told = Finding(
-        "ground",
-        "edit",
-        "info",
-        f"the ground was set by hand, {1e3 * height:.0f} mm from the origin and "
-        f"{slope:.1f}° off level",
-        value=height,
-    )
-    return (*rest, told)
-
-
-def early_findings(steps: Sequence[Step]) -> Iterator[Finding]:
-    """Return what was placed before bodies or takes changed, which moves frames."""
-    for step in steps:
-        if step.edit.do in ("place-joint", "place-marker") and not step.firm:
-            yield Finding(
-                "placed-early",
-                "edit",
-                "warning",
-                "was placed before bodies or frames were changed, by which its frame "
-                "may have turned: look whether it is where it should be",
-                subject=step.edit.joint or step.edit.marker,
-            )
-
-
-def _ground_doubts(ground: Ground) -> str:
-    doubts = ""
-    if ground.astray:
-        doubts += ": the ground is not at z = 0, or another axis is up"
-    if ground.uneven:
-        apart = 1e3 * ground.spread
-        doubts += f"; they differ by {apart:.0f} mm: not all stand on one floor"
-    return doubts
-
-
 def tree_findings(joints: JointFits, tree: Tree, bodies: Bodies) -> Iterator[Finding]:
-    """Return the joints of the tree that may well be others, or none."""
-    for body in np.flatnonzero(tree.margin < UNSURE):
-        yield Finding(
-            "tree-unsure",
-            "tree",
-            "warning",
-            f"hangs from {mark_name(bodies.names[tree.parent[body]])}, but another body "
-            "fits almost as well: look at it, or give the tree",
-            subject=bodies.names[body],
-            value=float(tree.margin[body]),
+    """Return the joints of the tree that may be wrong."""
+
+    def finding(code: str, body: int, message: str, value: float) -> Finding:
+        parent = mark_name(bodies.names[tree.parent[body]])
+        text = message.format(parent=parent)
+        name = bodies.names[body]
+        return Finding(code, "tree", "warning", text, subject=name, value=value)
+
+    for body in np.flatnonzero(tree.margin < MIN_TREE_MARGIN).tolist():
+        message = (
+            "its parent is {parent}, but another body fits almost as well: check it, "
+            "or give the tree"
         )
+        yield finding("tree-unsure", body, message, float(tree.margin[body]))
     if not np.isfinite(joints.looseness).any():
         return
     cost = edge_costs(joints)
-    for body in np.flatnonzero(tree.edge >= 0):
-        price = float(cost[tree.edge[body]])
-        if price > STRANGE:
-            yield Finding(
-                "tree-loose",
-                "tree",
-                "warning",
-                f"hangs loosely from {mark_name(bodies.names[tree.parent[body]])}: its "
-                "markers stray far more than their noise; a body between the two may "
-                "have no markers",
-                subject=bodies.names[body],
-                value=price,
+    for body in np.flatnonzero(tree.edge >= 0).tolist():
+        edge_cost = float(cost[tree.edge[body]])
+        if edge_cost > DOUBTFUL_EDGE_COST:
+            message = (
+                "its joint to {parent} is loose, far above the noise of its markers: a "
+                "body between the two may have no markers"
             )
+            yield finding("tree-loose", body, message, edge_cost)
 
 
 def loop_findings(
     joints: JointFits, tree: Tree, takes: Sequence[Bodies]
 ) -> Iterator[Finding]:
-    """Return the joints that the tree leaves out, with their place."""
+    """Return the joints that close loops, which the tree leaves out."""
     for loop in tree.loops:
         a, b = (takes[0].names[body] for body in joints.pair[loop.pair])
-        ends = joints.center_a[loop.pair], joints.center_b[loop.pair]
+        centers = joints.center_a[loop.pair], joints.center_b[loop.pair]
         if loop.center_a is not None and loop.center_b is not None:
-            ends = np.array(loop.center_a), np.array(loop.center_b)
+            centers = np.array(loop.center_a), np.array(loop.center_b)
         where = " and ".join(
-            f"{1e3 * np.linalg.norm(x):.0f} mm from {mark_name(name)} at "
-            f"({', '.join(f'{1e3 * v:.0f}' for v in x)})"
-            for name, x in zip((a, b), ends, strict=True)
+            f"{1e3 * np.linalg.norm(center):.0f} mm from {mark_name(name)} at "
+            f"({', '.join(f'{1e3 * v:.0f}' for v in center)})"
+            for name, center in zip((a, b), centers, strict=True)
         )
-        gap = float(joints.residual[loop.pair])
+        residual = float(joints.residual[loop.pair])
         message = (
             f"closes a loop that the tree leaves open: a joint {where}, with a gap of "
-            f"{1e3 * gap:.1f} mm"
+            f"{1e3 * residual:.1f} mm"
         )
-        when = _when(loop, several=len(takes) > 1)
-        if when:
-            message = f"linked {when} only: a {loop.kind or 'joint'} link {where}"
-        yield Finding("loop", "tree", "info", message, subject=f"{a}-{b}", value=gap)
+        period = _loop_period(loop, several_takes=len(takes) > 1)
+        if period:
+            message = f"linked {period} only: a {loop.kind or 'joint'} link {where}"
+        subject = f"{a}-{b}"
+        yield Finding("loop", "tree", "info", message, subject=subject, value=residual)
 
 
-def _when(loop: Loop, *, several: bool) -> str:
-    """Return the time for which a link lasts; nothing if it always does."""
-    begun, ended = np.isfinite(loop.first), np.isfinite(loop.last)
-    there = f"take {loop.take + 1}" if several and loop.take >= 0 else ""
-    if not (begun or ended):
-        return there and f"in {there}"
-    first = f"{loop.first:.2f}" if begun else "the start"
-    last = f"{loop.last:.2f} s" if ended else "the end"
-    return f"from {first} to {last}{there and f' of {there}'}"
+def _loop_period(loop: Loop, *, several_takes: bool) -> str:
+    """Return the time for which a loop is closed; "" if it always is."""
+    begins, ends = np.isfinite(loop.first), np.isfinite(loop.last)
+    take = f"take {loop.take + 1}" if several_takes and loop.take >= 0 else ""
+    if not (begins or ends):
+        return take and f"in {take}"
+    first = f"{loop.first:.2f}" if begins else "the start"
+    last = f"{loop.last:.2f} s" if ends else "the end"
+    return f"from {first} to {last}{take and f' of {take}'}"
+
+
+# --- tables ---------------------------------------------------------------------------
 
 
 def joint_table(joints: JointFits, tree: Tree, bodies: Bodies) -> Table:
-    """Return the joints of the tree: kinds, gaps, doubts and margins."""
+    """Return the joints of the tree: kind, residual, sd of the centre and margin."""
     rows = []
     for body in np.flatnonzero(tree.edge >= 0):
         edge = int(tree.edge[body])
-        spread = np.sqrt(np.trace(joints.covariance[edge, :3, :3]))
+        center_sd = np.sqrt(np.trace(joints.covariance[edge, :3, :3]))
         rows.append(
             (
                 bodies.names[body],
                 bodies.names[tree.parent[body]],
                 joints.kind[edge],
                 float(1e3 * joints.residual[edge]),
-                float(1e3 * spread),
+                float(1e3 * center_sd),
                 float(tree.margin[body]),
             )
         )
@@ -233,13 +277,13 @@ def joint_table(joints: JointFits, tree: Tree, bodies: Bodies) -> Table:
 
 
 def pose_table(subjects: Sequence[Subject], takes: Sequence[Take]) -> Table:
-    """Return how well every motion meets its markers, and how it stands."""
+    """Return the marker residuals of every motion, and its contacts with the ground."""
     rows = []
     for subject in subjects:
         for number, (motion, take) in enumerate(
             zip(subject.motions, takes, strict=True), start=1
         ):
-            found = measured(motion, take)
+            found = measure_motion(motion, take)
             row = (found.mean, found.worst, found.skate, found.depth)
             mean, worst, skate, depth = ("" if np.isnan(x) else 1e3 * x for x in row)
             rows.append((subject.name, number, mean, worst, found.plants, skate, depth))

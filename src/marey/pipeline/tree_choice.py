@@ -1,28 +1,30 @@
-"""Of trees that fit almost alike, the one that looks like something."""
+"""The choice among almost equal trees: one that matches a person's anatomy."""
 
 from marey.bodies import Bodies
 from marey.joints import JointFits
-from marey.rig import is_nameless, renamed
-from marey.topology import alternatives
+from marey.rig import has_default_name, name_bodies
+from marey.topology import alternative_trees
 from marey.tree import Tree
 
-LIKE = 0.4
-"""How well bodies must be where their names have them, see `Naming.fit`."""
+MIN_NAMING_FIT = 0.4
+"""Smallest `Naming.fit` of a person for which another tree is preferred. Higher keeps
+the cheapest tree more often. Chosen by hand."""
 
 
-def likelier(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:
-    """Return the tree, or one that is almost as good and looks like a person.
+def prefer_nameable_tree(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:
+    """Return the tree, or an almost equal one whose bodies can be named as a person's.
 
-    Feet that keep their distance for a while, and thighs that swing alike, fit each
-    other as well as a leg fits the hips. Where one joint of the tree is in doubt and
-    its next best makes a person of what looks like nothing, that one is taken.
+    Feet that keep their distance for a while, and thighs that swing together, fit each
+    other as well as a leg fits the hips. If no tree of anonymous bodies matches a known
+    anatomy, the trees that differ in one doubtful joint are tried
+    (`marey.topology.alternative_trees`); the one that fits a person best is returned.
     """
-    nameless = any(map(is_nameless, bodies.names))
-    if not nameless or renamed(bodies, joints, tree)[1]:
+    anonymous = any(map(has_default_name, bodies.names))
+    if not anonymous or name_bodies(bodies, joints, tree)[1]:
         return tree
-    best, like = tree, LIKE
-    for other in alternatives(joints, tree):
-        for naming in renamed(bodies, joints, other)[1]:
-            if naming.kind == "human" and naming.fit > like:
-                best, like = other, naming.fit
+    best, best_fit = tree, MIN_NAMING_FIT
+    for other in alternative_trees(joints, tree):
+        for naming in name_bodies(bodies, joints, other)[1]:
+            if naming.kind == "human" and naming.fit > best_fit:
+                best, best_fit = other, naming.fit
     return best

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.errors import DataError, OptionError
-from marey.joints import residuals as gaps_of
+from marey.joints import joint_residuals as gaps_of
 from marey.plot.arguments import take_number
 from marey.plot.style import (
     BLUE,

@@ -1,8 +1,8 @@
-"""The motion of a known skeleton in a recording.
+"""Pose solvers: the motion of a known skeleton in a recording.
 
-Every method takes the same skeleton and take and returns a `Motion` and what was found
-about it; what can be chosen are the fields of its options. A new method is one file in
-this folder with a function `solve`, and one line below.
+Every method takes a skeleton and a take and returns a `Motion` and findings about it;
+the fields of its options are its keyword arguments. A new method is one file or folder
+here with a function `solve`, and one line in `REGISTRY`.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from jaxtyping import Bool
 
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
-from marey.pose.contact.footing import Floor, with_contacts
+from marey.pose.contact.ground_contacts import GroundPlane, add_contacts
 from marey.report import Finding
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take, match_labels
@@ -36,23 +36,20 @@ def solve_pose(
     contacts: bool = False,
     **options: Any,
 ) -> Motion:
-    """Return the motion of a skeleton that a recording shows.
+    """Return the motion of a skeleton in a recording.
 
     Args:
-        skeleton: A skeleton that knows where the recording's markers or sensors sit on
-            it.
+        skeleton: A skeleton with the offsets of the recording's markers or sensors.
         take: The recording.
-        method: "gauss_newton": the motion that brings all markers and sensors nearest
-            to where they were seen, within the joints' limits; "bfgs"
-            (Bodenheimer1997, Sec. 3.2): the same in plain squares, limits by a
-            penalty; "physics" (Zordan2003): where a figure hung on springs from its
-            markers comes to rest; "playback" (OBrien2000, Sec. 3.4): the sensors'
-            rotations, played through the skeleton.
+        method: "gauss_newton": robust least squares of all markers and sensors within
+            the joints' limits; "bfgs" (Bodenheimer1997, Sec. 3.2): plain least
+            squares, limits by a penalty; "physics" (Zordan2003): the equilibrium of a
+            figure that springs attach to its markers; "playback" (OBrien2000, Sec.
+            3.4): the sensors' rotations, played through the skeleton.
         ignore: Frames and joints whose markers and sensors are left out, such as those
-            that `marey.rig.lengths.wild_joints` tags.
-        contacts: Whether feet, and all else that stands on something, are found and
-            held where they stand; `Motion.contacts` then has the plants. See
-            `marey.pose.contact.footing`.
+            that `marey.rig.lengths.find_outlier_joints` tags.
+        contacts: Whether contacts of feet and other points are found and kept;
+            `Motion.contacts` then has them. See `marey.pose.contact.ground_contacts`.
         **options: Fields of the method's options.
 
     Raises:
@@ -72,44 +69,46 @@ def fit_pose(
     method: str = "playback",
     ignore: Bool[np.ndarray, "frame joint"] | None = None,
     contacts: bool = False,
-    floor: Floor | None = None,
+    floor: GroundPlane | None = None,
     **options: Any,
 ) -> tuple[Motion, tuple[Finding, ...]]:
-    """Return the motion as `solve_pose` does, and what was found about it.
+    """Return the motion as `solve_pose` does, and the findings about it.
 
-    Findings name frames in which nothing was seen, joints out of sight, and markers
-    that do not keep their place; with `contacts`, plants, skate and penetration too,
-    on the floor if it is known.
+    Findings name frames without targets, unseen joints and markers that do not fit;
+    with `contacts` also contacts, foot skate and penetration, on `floor` if given.
     """
     if method not in REGISTRY:
         raise OptionError(
             "method", found=method, needed=f"one of {', '.join(REGISTRY)}"
         )
-    seen = take.measured
-    seen = seen if ignore is None else without(skeleton, seen, ignore)
-    found: tuple[Motion, tuple[Finding, ...]] = import_module(REGISTRY[method]).solve(
-        skeleton, seen, **options
-    )
+    measured = take.measured
+    if ignore is not None:
+        measured = mask_joints(skeleton, measured, ignore)
+    motion: Motion
+    findings: tuple[Finding, ...]
+    solve = import_module(REGISTRY[method]).solve
+    motion, findings = solve(skeleton, measured, **options)
     if not contacts:
-        return found
-    motion, told = with_contacts(found[0], seen, floor)
-    return motion, (*found[1], *told)
+        return motion, findings
+    motion, contact_findings = add_contacts(motion, measured, floor)
+    return motion, (*findings, *contact_findings)
 
 
-def without(
+def mask_joints(
     skeleton: Skeleton, take: Take, ignore: Bool[np.ndarray, "frame joint"]
 ) -> Take:
-    """Return the take with what some joints carry unseen in some frames."""
+    """Return the take without the markers and sensors of some joints in some frames."""
     needed = (take.n_frames, skeleton.n_joints)
     if ignore.shape != needed:
         raise DataError("ignore", found=ignore.shape, needed=needed)
     points, T_world_sensor = take.points.copy(), take.T_world_sensor.copy()
-    worn = marker_columns(skeleton, take)
-    for column, joint in zip(worn, skeleton.marker_joint, strict=True):
-        if column >= 0:
-            points[ignore[:, joint], column] = np.nan
-    worn = match_labels(skeleton.sensor_names, take.sensor_names)
-    for column, joint in zip(worn, skeleton.sensor_joint, strict=True):
-        if column >= 0:
-            T_world_sensor[ignore[:, joint], column] = np.nan
+    marker_column = marker_columns(skeleton, take)
+    sensor_column = match_labels(skeleton.sensor_names, take.sensor_names)
+    for values, columns, joints in (
+        (points, marker_column, skeleton.marker_joint),
+        (T_world_sensor, sensor_column, skeleton.sensor_joint),
+    ):
+        for column, joint in zip(columns, joints, strict=True):
+            if column >= 0:
+                values[ignore[:, joint], column] = np.nan
     return replace(take, points=points, T_world_sensor=T_world_sensor)

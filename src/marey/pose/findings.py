@@ -1,4 +1,4 @@
-"""What is worth knowing about a fitted motion."""
+"""Findings about a solved motion: lost frames, unseen joints, outlier markers."""
 
 from collections.abc import Iterator
 
@@ -6,149 +6,165 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.numerics.robust import runs
-from marey.pose.gauss_newton.driver import LOST, Follower, Trace
+from marey.pose.gauss_newton.driver import GaussNewtonSolver, PoseTrace
+from marey.pose.options import MAX_RMS_RESIDUAL_M
 from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton
 from marey.take import Take
 
-# A joint out of sight for less than this, in seconds, is not worth a word.
-SHORT = 0.25
+Array = np.ndarray
 
-# A joint out of sight in more than this share of the frames is never seen.
-NEVER = 0.9
+MIN_UNSEEN_S = 0.25
+"""Shortest occlusion of a joint that is reported, in seconds. Higher reports fewer.
+Chosen by hand."""
 
-# A marker out of its place in more than this share of its frames is misplaced.
-OFTEN = 0.2
+LONG_UNSEEN_S = 1.0
+"""Occlusion of a joint, in seconds, from which on it is a warning. Chosen by hand."""
 
-# Markers of a joint at its limit are off by what the limit costs when their mean
-# distance is more than so many of their standard deviations.
-STRAINED = 5.0
+MIN_NEVER_SEEN_SHARE = 0.9
+"""Share of the frames beyond which an unseen joint counts as never seen. Higher reports
+more single occlusions. Chosen by hand."""
 
-UNSEEN = "nothing is seen in {frames}: the pose there is a guess"
-ASTRAY = (
+MIN_MISFIT_SHARE = 0.2
+"""Share of the frames beyond which a marker or a joint at its limit is reported. Higher
+reports fewer. Chosen by hand."""
+
+MIN_WEIGHT_SHARE = 0.5
+"""Share of the weight that must remain after robust weighting; below it the frame is
+lost. Higher reports more frames. Chosen by hand."""
+
+MAX_LIMIT_RESIDUAL_SDS = 5.0
+"""Mean residual of a joint's markers at its limit, in standard deviations, beyond which
+the limit contradicts the markers. Higher reports fewer joints. Chosen by hand."""
+
+UNSEEN_MESSAGE = "nothing is seen in {frames}: the pose there is extrapolated"
+LOST_MESSAGE = (
     "most markers do not fit the skeleton in {frames}: "
     "look for swapped labels, or a skeleton of someone else"
 )
 
 
-def doubts(
-    skeleton: Skeleton, take: Take, fit: Follower, trace: Trace
+def pose_findings(
+    skeleton: Skeleton, take: Take, fit: GaussNewtonSolver, trace: PoseTrace
 ) -> tuple[Finding, ...]:
-    """Return frames without anything seen, joints out of sight, markers that stray."""
-    away = fit.away(take.points, trace)
-    cost, seen, left = trace.info[:, :3].T
-    lost = (cost > LOST**2 * seen) | (left < 0.5 * seen)
+    """Return frames without targets or fit, unseen joints, and misfits of markers."""
+    residual_m = fit.marker_residuals(take.points, trace)
+    cost, weight, robust_weight = trace.info[:, :3].T
+    lost = cost > MAX_RMS_RESIDUAL_M**2 * weight
+    lost |= robust_weight < MIN_WEIGHT_SHARE * weight
     return (
-        *stretches("pose-unseen", seen == 0.0, UNSEEN),
-        *stretches("pose-lost", lost, ASTRAY),
+        *warn_of_runs("pose-unseen", weight == 0.0, UNSEEN_MESSAGE),
+        *warn_of_runs("pose-lost", lost, LOST_MESSAGE),
         *_unseen_joints(skeleton, take, fit, trace),
-        *_held_joints(skeleton, fit, trace, away),
-        *_strays(skeleton, fit, away),
+        *_joints_at_limits(skeleton, fit, trace, residual_m),
+        *_outlier_markers(skeleton, fit, residual_m),
     )
 
 
-def stretches(
-    code: str, flags: Bool[np.ndarray, " frame"], words: str
+def warn_of_runs(
+    code: str, flags: Bool[Array, " frame"], message: str
 ) -> Iterator[Finding]:
-    """Return a warning for every run of flagged frames, which `words` name."""
+    """Return a warning for every run of flagged frames; `message` has "{frames}"."""
     for first, last in runs(flags):
         yield Finding(
             code,
             "pose",
             "warning",
-            words.format(frames=f"frames {first} to {last}"),
+            message.format(frames=f"frames {first} to {last}"),
             frames=(first, last),
             value=float(last - first + 1),
         )
 
 
 def _unseen_joints(
-    skeleton: Skeleton, take: Take, fit: Follower, trace: Trace
+    skeleton: Skeleton, take: Take, fit: GaussNewtonSolver, trace: PoseTrace
 ) -> Iterator[Finding]:
-    some = trace.info[:, 1] > 0.0
+    """Return joints on which targets give less information than the prior does."""
+    has_targets = trace.info[:, 1] > 0.0
     never = []
-    for joint, kind in enumerate(skeleton.kind):
-        if kind in ("root", "fixed"):
+    for joint in fit.nodes.moving_joints[1:]:
+        name, block = skeleton.names[joint], fit.nodes.node_of_joint[joint] + 1
+        unseen = has_targets & (trace.information[:, block] < fit.settings.prior[block])
+        if unseen.sum() > MIN_NEVER_SEEN_SHARE * has_targets.sum():
+            never.append(name)
             continue
-        block = fit.nodes.of_joint[joint] + 1
-        guessed = some & (trace.known[:, block] < fit.habits.prior[block])
-        if guessed.sum() > NEVER * some.sum():
-            never.append(skeleton.names[joint])
-            continue
-        for first, last in runs(guessed):
+        for first, last in runs(unseen):
             seconds = (last - first + 1) / take.rate
-            if seconds < SHORT:
-                continue
-            yield Finding(
-                "joint-unseen",
-                "pose",
-                "info" if seconds < 1.0 else "warning",
-                f"too little is seen of it for {seconds:.2g} s: "
-                "its rotation there is a guess",
-                subject=skeleton.names[joint],
-                frames=(first, last),
-                value=seconds,
-            )
+            if seconds >= MIN_UNSEEN_S:
+                yield Finding(
+                    "joint-unseen",
+                    "pose",
+                    "info" if seconds < LONG_UNSEEN_S else "warning",
+                    f"too few markers are seen for {seconds:.2g} s: "
+                    "its rotation there is a guess",
+                    subject=name,
+                    frames=(first, last),
+                    value=seconds,
+                )
     if never:
         yield Finding(
             "joint-never-seen",
             "pose",
             "warning",
-            f"too few markers to see a rotation of {', '.join(map(mark_name, never))}: "
-            "what is not seen of it is a guess in all frames",
+            f"too few markers to determine the rotation of "
+            f"{', '.join(map(mark_name, never))}: part of it is a guess in all frames",
             value=float(len(never)),
         )
 
 
-def _held_joints(
+def _joints_at_limits(
     skeleton: Skeleton,
-    fit: Follower,
-    trace: Trace,
-    away: Float[np.ndarray, "frame marker"],
+    fit: GaussNewtonSolver,
+    trace: PoseTrace,
+    residual_m: Float[Array, "frame marker"],
 ) -> Iterator[Finding]:
-    if not fit.nodes.tree.limited.any():
+    """Return joints whose limits keep them away from their markers."""
+    if not fit.nodes.tree.has_limits.any():
         return
-    held = fit.held(trace)
-    for joint, name in enumerate(skeleton.names):
-        first, last = fit.nodes.first_of_joint[joint], fit.nodes.of_joint[joint]
-        mine = slice(*fit.targets.start[last : last + 2])
-        at = np.flatnonzero(held[:, first : last + 1].any(axis=1))
-        if skeleton.kind[joint] == "fixed" or not len(at) or mine.start == mine.stop:
+    at_limits = fit.at_limits(trace)
+    for joint in fit.nodes.moving_joints:
+        first = fit.nodes.first_node_of_joint[joint]
+        last = fit.nodes.node_of_joint[joint]
+        markers = slice(*fit.targets.start[last : last + 2])
+        frames = np.flatnonzero(at_limits[:, first : last + 1].any(axis=1))
+        if not len(frames) or markers.start == markers.stop:
             continue
-        seen = np.isfinite(away[at, mine])
-        off = np.where(seen, away[at, mine], 0.0).sum(axis=1)
-        off = off / np.maximum(seen.sum(axis=1), 1)
-        strained = off > STRAINED * fit.options.marker_sd
-        share = strained.sum() / len(away)
-        if share > OFTEN:
+        residual = residual_m[frames, markers]
+        seen = np.isfinite(residual)
+        mean = np.where(seen, residual, 0.0).sum(axis=1)
+        mean = mean / np.maximum(seen.sum(axis=1), 1)
+        misfit = mean > MAX_LIMIT_RESIDUAL_SDS * fit.options.marker_sd
+        share = misfit.sum() / len(residual_m)
+        if share > MIN_MISFIT_SHARE:
             yield Finding(
                 "joint-held",
                 "pose",
                 "warning",
-                f"is held by its limits in {share:.0%} of the frames with its markers "
-                f"{1e3 * np.median(off[strained]):.0f} mm off: it bends the other "
-                "way, or its limits are too narrow",
-                subject=name,
-                frames=(int(at[strained][0]), int(at[strained][-1])),
+                f"is at its limits in {share:.0%} of the frames with its markers "
+                f"{1e3 * np.median(mean[misfit]):.0f} mm off: check the sign of its "
+                "axis, or widen its limits",
+                subject=skeleton.names[joint],
+                frames=(int(frames[misfit][0]), int(frames[misfit][-1])),
                 value=float(share),
             )
 
 
-def _strays(
-    skeleton: Skeleton, fit: Follower, away: Float[np.ndarray, "frame marker"]
+def _outlier_markers(
+    skeleton: Skeleton, fit: GaussNewtonSolver, residual_m: Float[Array, "frame marker"]
 ) -> Iterator[Finding]:
-    if fit.options.outlier == 0.0 or not len(fit.worn.marker):
+    """Return markers that are outliers in many of their frames."""
+    if fit.options.outlier == 0.0 or not len(fit.matches.marker):
         return
-    off = away**2 * fit.targets.soft > 1.0
-    seen = np.isfinite(away).sum(axis=0)
-    for k in np.flatnonzero(off.sum(axis=0) > OFTEN * np.maximum(seen, 1)):
-        share = off[:, k].sum() / seen[k]
+    is_outlier = residual_m**2 * fit.targets.softness > 1.0
+    n_seen = np.maximum(np.isfinite(residual_m).sum(axis=0), 1)
+    shares = is_outlier.sum(axis=0) / n_seen
+    for k in np.flatnonzero(is_outlier.sum(axis=0) > MIN_MISFIT_SHARE * n_seen):
         yield Finding(
             "marker-stray",
             "pose",
             "warning",
-            f"is out of its place in {share:.0%} of its frames: it may have slipped, "
-            "or its label belongs to another",
-            subject=skeleton.marker_labels[fit.worn.marker[k]],
-            value=float(share),
+            f"is an outlier in {shares[k]:.0%} of its frames: it may have slipped, or "
+            "its label is swapped",
+            subject=skeleton.marker_labels[fit.matches.marker[k]],
+            value=float(shares[k]),
         )

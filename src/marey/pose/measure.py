@@ -1,89 +1,92 @@
-"""How well a motion fits its recording, and how it stands."""
+"""Quality of a motion: marker residuals, contacts, foot skate and penetration."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.articulated.tables import nodes_of
-from marey.articulated.targets import worn
+from marey.articulated.tables import make_nodes
+from marey.articulated.targets import match_targets
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.pose.contact.footing import footing_of
+from marey.pose.contact.ground_contacts import ground_contacts_of
 from marey.take import Take
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measures:
+class MotionMeasures:
     """Numbers of one motion; NaN where there is nothing to measure."""
 
     mean: float
-    """Distance of markers from their places on the body, in metres."""
+    """Mean distance of markers from their model positions, in metres."""
 
     worst: float
-    """The largest, in metres."""
+    """Largest distance of a marker from its model position, in metres."""
 
     worst_marker: str
+    """Label of that marker; empty if there is none."""
+
     worst_frame: int
-    """Where that is; -1 when there is none."""
+    """Its frame; -1 if there is none."""
 
     plants: int
-    """Contacts that the motion has."""
+    """Number of contacts of the motion."""
 
     skate: float
-    """Mean speed of planted points, in m/s."""
+    """Mean speed of points in contact (foot skate), in m/s."""
 
     depth: float
-    """How far the end of a bone is below the ground at worst, in metres."""
+    """Largest depth of a bone's end below the ground (penetration), in metres."""
 
 
-def measured(motion: Motion, take: Take) -> Measures:
-    """Return how well a motion fits its recording, and how it stands.
+def measure_motion(motion: Motion, take: Take) -> MotionMeasures:
+    """Return how well a motion fits its recording, and how its contacts hold.
 
     Args:
-        motion: A motion of any method; its contacts say where it stands.
-        take: The recording that it is from. Markers that were filled do not count.
+        motion: A motion of any method, with its contacts.
+        take: The recording that it is from. Filled markers do not count.
     """
-    away, labels = marker_distances(motion, take)
-    known = away[np.isfinite(away)]
-    frame, marker = -1, -1
-    if len(known):
-        frame, marker = map(int, np.unravel_index(np.nanargmax(away), away.shape))
-    footing = footing_of(motion)
-    return Measures(
-        mean=float(known.mean()) if len(known) else np.nan,
-        worst=float(known.max()) if len(known) else np.nan,
-        worst_marker=labels[marker] if len(known) else "",
+    residual_m, labels = marker_distances(motion, take)
+    seen = residual_m[np.isfinite(residual_m)]
+    frame, marker = -1, ""
+    if len(seen):
+        index = np.unravel_index(np.nanargmax(residual_m), residual_m.shape)
+        frame, marker = int(index[0]), labels[index[1]]
+    footing = ground_contacts_of(motion)
+    return MotionMeasures(
+        mean=float(seen.mean()) if len(seen) else np.nan,
+        worst=float(seen.max()) if len(seen) else np.nan,
+        worst_marker=marker,
         worst_frame=frame,
         plants=len(footing.plants),
         skate=footing.skate(motion),
-        depth=footing.depth(motion) if footing.spots.sole.any() else np.nan,
+        depth=footing.penetration(motion) if footing.points.is_sole.any() else np.nan,
     )
 
 
 def marker_distances(
     motion: Motion, take: Take
 ) -> tuple[Float[Array, "frame marker"], tuple[str, ...]]:
-    """Return how far markers are from their places on the body, and their labels.
+    """Return distances of markers from their model positions, and the labels.
 
     In metres, NaN where unseen; of the markers that skeleton and take both have.
     """
     skeleton = motion.skeleton
     if not skeleton.marker_labels or not take.labels:
         return np.zeros((motion.n_frames, 0)), ()
-    have = worn(
+    matches = match_targets(
         skeleton,
-        nodes_of(skeleton, limits=False),
+        make_nodes(skeleton, limits=False),
         take.labels,
         take.full_labels,
         take.sensor_names,
     )
-    joint = skeleton.marker_joint[have.marker]
-    on_body = geometry.apply(
-        motion.T_world_joint()[:, joint], skeleton.marker_offset[have.marker]
+    joint = skeleton.marker_joint[matches.marker]
+    model = geometry.apply(
+        motion.T_world_joint()[:, joint], skeleton.marker_offset[matches.marker]
     )
-    seen = take.measured.points[:, have.column]
-    labels = tuple(skeleton.marker_labels[m] for m in have.marker)
-    return np.asarray(np.linalg.norm(on_body - seen, axis=-1)), labels
+    measured = take.measured.points[:, matches.column]
+    labels = tuple(skeleton.marker_labels[m] for m in matches.marker)
+    return np.asarray(np.linalg.norm(model - measured, axis=-1)), labels

@@ -1,4 +1,4 @@
-"""What can be chosen about fitting poses."""
+"""Options of the methods that solve poses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -12,48 +12,54 @@ from marey.motion import Motion
 
 Options = TypeVar("Options")
 
-NUMBERS: Mapping[Any, tuple[type, str]] = {
+MAX_RMS_RESIDUAL_M = 0.05
+"""Largest weighted root mean square residual of a frame that fits, in metres. Beyond
+it, the frame is solved again from scratch and reported as lost. Higher accepts worse
+poses. Chosen by hand."""
+
+NUMBER_TYPES: Mapping[Any, tuple[type, str]] = {
     float: (Real, "a number"),
     int: (Integral, "a whole number"),
 }
-"""What fields of numbers may hold: those of NumPy as well."""
+"""Types that a field of numbers accepts, NumPy's included, and their description."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseOptions:
-    """What all methods that fit have in common."""
+    """Options of all methods that fit poses to markers and sensors."""
 
     marker_sd: float = 2e-3
     """Standard deviation of a marker's position along each axis, in metres; above 0."""
 
     sensor_sd: float = 3e-3
-    """The same of a sensor's position."""
+    """Standard deviation of a sensor's position along each axis, in metres; above 0."""
 
-    turn_sd: float = 0.01
-    """Standard deviation of a sensor's rotation about each axis, in radians."""
+    rotation_sd: float = 0.01
+    """Standard deviation of a sensor's rotation about each axis, in rad; above 0."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
-    """How much markers and sensors count, by label, or by joint for all that sit on
-    its bone; 1 when not named, 0 leaves out. Of two that fit, the label's own holds."""
+    """Factors of the weights of markers and sensors, by label, or by joint for all
+    that are attached to its bone. 1 if not named, 0 leaves out. A label's own factor
+    comes before that of its joint."""
 
     limits: bool = True
-    """Whether joints keep to the skeleton's limits."""
+    """Whether the limits of the skeleton's joints apply."""
 
     reference: Motion | None = None
-    """A motion much like this one, of joints of the same names, whose use of its
-    joints is taken as a start and a weak wish; see `marey.pose.reference`."""
+    """A similar motion with joints of the same names. Its rotations are the start and
+    a weak prior; see `marey.pose.reference`."""
 
     keys: Sequence[tuple[float, float]] = ()
-    """Times that belong together, (in the reference, in the take), in seconds on the
-    clock of each; found by comparing poses when empty."""
+    """Pairs of corresponding times (in the reference, in the take), in seconds on the
+    clock of each. Without pairs, dynamic time warping finds them."""
 
     reference_sd: float = 0.5
-    """How far joints are expected from the reference, in radians; above 0, infinite
-    to have it as a start only."""
+    """Standard deviation of joints from the reference, in radians; above 0. Infinite
+    uses the reference as a start only."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            kind, needed = NUMBERS.get(one.type, (object, ""))
+            kind, needed = NUMBER_TYPES.get(one.type, (object, ""))
             self._check(one.name, needed, isinstance(getattr(self, one.name), kind))
         for name in self._positive():
             self._check(name, "a number above 0", 0.0 < getattr(self, name) < np.inf)
@@ -61,12 +67,11 @@ class PoseOptions:
             self._check(name, "0 or more", 0.0 <= getattr(self, name) < np.inf)
         self._check("reference_sd", "above 0", self.reference_sd > 0.0)
         self._check("keys", "a reference", self.reference is not None or not self.keys)
-        steps = getattr(self, "steps", 1)
-        if not steps >= 1:
-            raise OptionError("steps", found=steps, needed="1 or more")
+        if hasattr(self, "steps"):
+            self._check("steps", "1 or more", self.steps >= 1)
 
     def _positive(self) -> tuple[str, ...]:
-        return ("marker_sd", "sensor_sd", "turn_sd")
+        return ("marker_sd", "sensor_sd", "rotation_sd")
 
     def _not_negative(self) -> tuple[str, ...]:
         return ("tolerance",)
@@ -78,32 +83,33 @@ class PoseOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussNewtonOptions(PoseOptions):
-    """How poses are fitted."""
+    """Options of `gauss_newton`."""
 
     outlier: float = 6.0
-    """Residuals beyond so many standard deviations hardly count (Geman-McClure, which
-    redescends); 0 for plain least squares."""
+    """Scale of the Geman-McClure loss, in standard deviations: larger residuals lose
+    their weight. 0 for least squares."""
 
     adapt: bool = True
-    """Whether outliers are told by how far each marker usually strays, where that is
-    more than its standard deviation."""
+    """Whether the scale of a marker is estimated from its residuals, where these are
+    larger than its standard deviation."""
 
     drift: float = 1.0
-    """How far a joint that is not seen may come from where it was expected in a
-    second, in radians (its variance grows with time); the root in metres. Above 0."""
+    """Standard deviation of an unseen joint from its predicted rotation after one
+    second, in radians, and of the root in metres; the variance grows with time. Above
+    0."""
 
     smooth: float = 0.0
-    """Standard deviation of the joints' angular acceleration, in rad/s^2, for poses
-    drawn towards smooth paths over the whole take; 0: every frame on its own."""
+    """Standard deviation of the joints' angular acceleration, in rad/s^2, for smooth
+    paths over the whole take; 0 solves every frame on its own."""
 
     tolerance: float = 1e-2
-    """A step that promises to lower the cost by less than this share is the last."""
+    """Relative decrease of the cost below which a step is the last."""
 
     steps: int = 30
-    """Most steps per frame; 1 or more."""
+    """Largest number of steps per frame; 1 or more."""
 
     def _positive(self) -> tuple[str, ...]:
-        return ("marker_sd", "sensor_sd", "turn_sd", "drift")
+        return ("marker_sd", "sensor_sd", "rotation_sd", "drift")
 
     def _not_negative(self) -> tuple[str, ...]:
         return ("outlier", "smooth", "tolerance")
@@ -111,22 +117,23 @@ class GaussNewtonOptions(PoseOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BfgsOptions(PoseOptions):
-    """How poses are fitted by BFGS."""
+    """Options of `bfgs`."""
 
     rotation: str = "quaternion"
-    """The unknowns of a ball: "quaternion": turns away from that of the last frame,
-    which have no singularity; "euler": XYZ Euler angles, as the paper has them."""
+    """Unknowns of a ball joint. "quaternion": rotation vectors from the quaternion of
+    the last frame, which have no singularity; "euler": XYZ Euler angles, as in the
+    paper."""
 
     limit_sd: float = 0.01
-    """How far a joint goes beyond its limits where markers draw it as far as their
-    standard deviation, in radians; above 0."""
+    """Standard deviation of the penalty for angles beyond their limits, in radians;
+    above 0. Lower keeps limits more strictly."""
 
     tolerance: float = 1e-14
-    """A step is the last that promises to lower the fitness, in squared standard
-    deviations, by less than half of this."""
+    """Predicted decrease of the fitness, in squared standard deviations, below half of
+    which a step is the last."""
 
     steps: int = 500
-    """Most steps per frame; 1 or more."""
+    """Largest number of steps per frame; 1 or more."""
 
     def __post_init__(self) -> None:
         # Not super(): a class with slots is made twice, and the first is forgotten.
@@ -135,16 +142,16 @@ class BfgsOptions(PoseOptions):
         self._check("rotation", " or ".join(known), self.rotation in known)
 
     def _positive(self) -> tuple[str, ...]:
-        return ("marker_sd", "sensor_sd", "turn_sd", "limit_sd")
+        return ("marker_sd", "sensor_sd", "rotation_sd", "limit_sd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaybackOptions:
-    """Nothing: rotations are played as they are."""
+    """Options of `playback`: there are none."""
 
 
-def options_of(kind: type[Options], given: Mapping[str, Any]) -> Options:
-    """Return options by name.
+def make_options(kind: type[Options], given: Mapping[str, Any]) -> Options:
+    """Return the options of a method from keyword arguments.
 
     Raises:
         OptionError: If one is not known or out of range.

@@ -1,4 +1,4 @@
-"""The sensors' rotations, played through the fitted skeleton."""
+"""Poses by playback of the sensors' rotations through the fitted skeleton."""
 
 from typing import Any
 
@@ -9,26 +9,26 @@ from marey.errors import DataError
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.pose.options import PlaybackOptions as PlaybackOptions
-from marey.pose.options import options_of
+from marey.pose.options import make_options
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
 
-IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
+Array = np.ndarray
 
 
 def solve(
     skeleton: Skeleton, take: Take, **options: Any
 ) -> tuple[Motion, tuple[Finding, ...]]:
-    """Return the motion in which every bone turns as its sensor did.
+    """Return the motion in which every bone rotates as its sensor did.
 
-    Implements OBrien2000, Sec. 3.4: only rotations are taken from the sensors, places
-    follow from the skeleton, so that joints stay together. Departure: the root stands
-    where it brings all sensors nearest to where they were measured, rather than where
-    the root's own sensor alone puts it; the error of one sensor is then spread.
+    Implements OBrien2000, Sec. 3.4: only rotations are taken from the sensors,
+    positions follow from the skeleton, so that joints stay together. Departure: the
+    root is where the sensors' positions agree best in the least-squares sense, not
+    where its own sensor alone puts it; the error of one sensor is then spread.
 
-    A joint without a sensor, or whose sensor was not seen, holds its last rotation; a
-    frame in which no sensor was seen is NaN.
+    A joint without a visible sensor keeps its last rotation. A frame without any
+    visible sensor is NaN.
 
     Args:
         skeleton: A skeleton with sensors.
@@ -39,24 +39,24 @@ def solve(
         DataError: If the take holds none of the skeleton's sensors.
         OptionError: If an option is given.
     """
-    options_of(PlaybackOptions, options)
-    mine = [i for i, n in enumerate(skeleton.sensor_names) if n in take.sensor_names]
-    if not mine:
+    make_options(PlaybackOptions, options)
+    sensors = [i for i, n in enumerate(skeleton.sensor_names) if n in take.sensor_names]
+    if not sensors:
         raise DataError(
             "playback",
             found=f"sensors {', '.join(take.sensor_names) or 'none'}",
             needed=f"some of {', '.join(skeleton.sensor_names) or 'the skeleton'}",
         )
-    theirs = [take.sensor_names.index(skeleton.sensor_names[i]) for i in mine]
-    T_world_sensor = take.T_world_sensor[:, theirs]
-    joint = skeleton.sensor_joint[mine]
-    T_joint_sensor = skeleton.T_joint_sensor[mine]
+    columns = [take.sensor_names.index(skeleton.sensor_names[i]) for i in sensors]
+    T_world_sensor = take.T_world_sensor[:, columns]
+    joint = skeleton.sensor_joint[sensors]
+    T_joint_sensor = skeleton.T_joint_sensor[sensors]
     R_world_joint = _joint_rotations(skeleton, T_world_sensor, joint, T_joint_sensor)
-    wxyz = _relative(skeleton, R_world_joint)
+    wxyz = _relative_rotations(skeleton, R_world_joint)
     T_world_root = geometry.transform(R_world_joint[:, 0], np.zeros(3))
     T = skeleton.forward(T_world_root, wxyz)
-    away = T_world_sensor[..., :3, 3] - (T[:, joint] @ T_joint_sensor)[..., :3, 3]
-    T_world_root[:, :3, 3] = _mean_seen(away)
+    residual = T_world_sensor[..., :3, 3] - (T[:, joint] @ T_joint_sensor)[..., :3, 3]
+    T_world_root[:, :3, 3] = _mean_of_visible(residual)
     T_world_root[~np.isfinite(T_world_root).all(axis=(-1, -2))] = np.nan
     motion = Motion(
         skeleton=skeleton,
@@ -68,13 +68,13 @@ def solve(
     return motion, ()
 
 
-def _mean_seen(
-    away: Float[np.ndarray, "frame sensor 3"],
-) -> Float[np.ndarray, "frame 3"]:
-    """Return the mean over the sensors seen in each frame, NaN where none was."""
-    seen = np.isfinite(away).all(axis=-1)[..., None]
-    total = np.where(seen, away, 0.0).sum(axis=1)
-    count = seen.sum(axis=1)
+def _mean_of_visible(
+    residual: Float[Array, "frame sensor 3"],
+) -> Float[Array, "frame 3"]:
+    """Return the mean over the visible sensors of each frame; NaN without any."""
+    visible = np.isfinite(residual).all(axis=-1)[..., None]
+    total = np.where(visible, residual, 0.0).sum(axis=1)
+    count = visible.sum(axis=1)
     mean = np.full_like(total, np.nan)
     np.divide(total, count, out=mean, where=count > 0)
     return np.asarray(mean)
@@ -82,24 +82,25 @@ def _mean_seen(
 
 def _joint_rotations(
     skeleton: Skeleton,
-    T_world_sensor: Float[np.ndarray, "frame sensor 4 4"],
-    joint: np.ndarray,
-    T_joint_sensor: Float[np.ndarray, "sensor 4 4"],
-) -> Float[np.ndarray, "frame joint 3 3"]:
-    """Return R_world_joint; a joint without a sensor turns with its parent."""
+    T_world_sensor: Float[Array, "frame sensor 4 4"],
+    joint: Array,
+    T_joint_sensor: Float[Array, "sensor 4 4"],
+) -> Float[Array, "frame joint 3 3"]:
+    """Return R_world_joint; a joint without a sensor rotates with its parent."""
     R = np.empty((len(T_world_sensor), skeleton.n_joints, 3, 3))
-    carried = dict(zip(joint.tolist(), range(len(joint)), strict=True))
+    sensor_of_joint = {int(j): k for k, j in enumerate(joint)}
     for j, parent in enumerate(skeleton.parent):
-        if j in carried:
-            k = carried[j]
-            own = T_world_sensor[:, k, :3, :3] @ T_joint_sensor[k, :3, :3].T
-            R[:, j] = _held(own)
+        if j in sensor_of_joint:
+            k = sensor_of_joint[j]
+            R[:, j] = _fill_unseen(
+                T_world_sensor[:, k, :3, :3] @ T_joint_sensor[k, :3, :3].T
+            )
         else:
             R[:, j] = R[:, parent] if parent >= 0 else np.eye(3)
     return R
 
 
-def _held(R: Float[np.ndarray, "frame 3 3"]) -> Float[np.ndarray, "frame 3 3"]:
+def _fill_unseen(R: Float[Array, "frame 3 3"]) -> Float[Array, "frame 3 3"]:
     """Return rotations with unseen frames filled by the last one seen, or the first."""
     seen = np.flatnonzero(np.isfinite(R).all(axis=(-1, -2)))
     if len(seen) == 0:
@@ -108,10 +109,10 @@ def _held(R: Float[np.ndarray, "frame 3 3"]) -> Float[np.ndarray, "frame 3 3"]:
     return np.asarray(R[seen[np.maximum(last, 0)]])
 
 
-def _relative(
-    skeleton: Skeleton, R_world_joint: Float[np.ndarray, "frame joint 3 3"]
-) -> Float[np.ndarray, "frame joint 4"]:
-    """Return R_parent_joint as quaternions."""
+def _relative_rotations(
+    skeleton: Skeleton, R_world_joint: Float[Array, "frame joint 3 3"]
+) -> Float[Array, "frame joint 4"]:
+    """Return R_parent_joint as sign-continuous quaternions."""
     R = R_world_joint.copy()
     R[:, 1:] = (
         R_world_joint[:, skeleton.parent[1:]].swapaxes(-1, -2) @ R_world_joint[:, 1:]

@@ -1,5 +1,6 @@
-"""Between a take, a reference and the tables of the kernels."""
+"""A reference motion as the start of frames and as a prior of rotations."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,8 @@ from marey.motion import Motion
 from marey.numerics import geometry
 from marey.numerics.robust import runs
 from marey.pose.options import PoseOptions
-from marey.pose.reference import common_joints, warped
+from marey.pose.reference import common_joints, warp_time
+from marey.pose.trace import PoseTrace
 from marey.skeleton import Skeleton
 from marey.take import Take
 
@@ -19,111 +21,141 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
+MAX_COST_RATIO = 1.2
+"""Largest ratio of a frame's cost to that of another solution; see
+`frames_worse_than`. Higher suspects fewer frames. Chosen by hand."""
 
-# A frame that the reference leaves this much worse than it was without, as a share and
-# in squared standard deviations, may have been led astray.
-WORSE, MUCH = 1.2, 10.0
-
-
-def astray(
-    led: Float[Array, " frame"], alone: Float[Array, " frame"]
-) -> Int[Array, " some"]:
-    """Return the frames whose cost is suspiciously above that without a reference."""
-    return np.flatnonzero(led > WORSE * alone + MUCH)
+MAX_COST_INCREASE = 10.0
+"""Increase of a frame's cost, in squared standard deviations, that is allowed beside
+`MAX_COST_RATIO`. Higher suspects fewer frames. Chosen by hand."""
 
 
-def plain(values: Array) -> Array:
-    """Return values as the kernels were compiled for; a copy only if need be."""
+def frames_worse_than(
+    cost: Float[Array, " frame"], other: Float[Array, " frame"]
+) -> Int[Array, " worse"]:
+    """Return the frames whose cost is clearly above that of another solution."""
+    return np.flatnonzero(cost > MAX_COST_RATIO * other + MAX_COST_INCREASE)
+
+
+def as_c_float64(values: Array) -> Array:
+    """Return values in the layout of the compiled kernels; a copy only if needed."""
     return np.require(values, dtype=float, requirements=["C", "W"])
 
 
-def motion_of(
+def make_motion(
     skeleton: Skeleton,
     take: Take,
     nodes: Nodes,
     root: Float[Array, "frame 3"],
     q: Float[Array, "frame node 4"],
 ) -> Motion:
-    """Return the motion of places of the root and rotations of the nodes."""
+    """Return the motion of positions of the root and rotations of the nodes."""
     return Motion(
         skeleton=skeleton,
         T_world_root=geometry.transform(geometry.matrix_from_quat(q[:, 0]), root),
-        wxyz=nodes.rotations(q),
+        wxyz=nodes.joint_rotations(q),
         rate=take.rate,
         start=take.start,
     )
 
 
-def lead(
+def reference_rotations(
     motion: Motion, nodes: Nodes, options: PoseOptions
 ) -> tuple[Float[Array, "frame node 4"], Float[Array, " node"]]:
-    """Return the rotations that the reference asks for, and what they are worth.
+    """Return the rotations of the reference at every frame, and their information.
 
     Args:
-        motion: The motion found without the reference: it tells the time, and the
-            rotations of the root and of joints that the reference does not have.
-        nodes: Of the motion's skeleton.
+        motion: The motion solved without the reference. The reference is matched to it
+            in time, and joints that the reference does not have keep its rotations.
+        nodes: The nodes of the motion's skeleton.
         options: The reference, its keys and its standard deviation.
 
     Returns:
-        Rotations of all nodes in every frame, and their weight in 1 / rad^2.
+        Rotations of all nodes, and one over their variance, in 1 / rad^2; 0 for joints
+        that the reference does not have.
     """
     assert options.reference is not None
-    mine, theirs = common_joints(motion, options.reference)
-    asked = warped(options.reference, motion, options.keys).wxyz
+    joints, reference_joints = common_joints(motion, options.reference)
+    reference = warp_time(options.reference, motion, options.keys)
     wxyz = motion.wxyz.copy()
-    wxyz[:, mine] = asked[:, theirs]
-    worth = np.zeros(len(nodes.tree.parent))
-    for joint in mine:
-        worth[nodes.first_of_joint[joint] : nodes.of_joint[joint] + 1] = (
-            options.reference_sd**-2
-        )
-    return nodes.of_rotations(wxyz), worth
+    wxyz[:, joints] = reference.wxyz[:, reference_joints]
+    information = np.zeros(len(nodes.tree.parent))
+    for ends in (nodes.first_node_of_joint, nodes.node_of_joint):
+        information[ends[joints]] = options.reference_sd**-2
+    return nodes.node_rotations(wxyz), information
 
 
-def bridged(
+def refine_with_reference(
+    run: Callable[[Int[Array, " some"], PoseTrace], None],
+    alone: PoseTrace,
+    reference_q: Float[Array, "frame node 4"],
+) -> tuple[PoseTrace, Float[Array, "frame number"]]:
+    """Return poses that start at the rotations of a reference, where this is better.
+
+    A frame that the reference makes worse starts at its pose without it instead.
+
+    Args:
+        run: Solves some frames of a trace in place, each started where it is.
+        alone: The poses without the reference.
+        reference_q: Rotations of the reference.
+
+    Returns:
+        The better poses, and the sum of the statistics of both attempts.
+    """
+    nothing = np.zeros_like(alone.info)
+    best = PoseTrace(reference_q, alone.root, nothing).copy()
+    again = PoseTrace(alone.q, alone.root, nothing).copy()
+    run(np.arange(len(reference_q)), best)
+    worse = frames_worse_than(best.info[:, 0], alone.info[:, 0])
+    run(worse, again)
+    spent = best.info + again.info
+    best.replace_frames(worse[again.info[worse, 0] < best.info[worse, 0]], again)
+    return best, spent
+
+
+def blend_reference_across_gaps(
     nodes: Nodes,
     targets: "Targets",
     points: Float[Array, "frame column 3"],
     sensors: Float[Array, "frame sensor 4 4"],
     q: Float[Array, "frame node 4"],
-    asked: Float[Array, "frame node 4"],
+    reference_q: Float[Array, "frame node 4"],
 ) -> Float[Array, "frame node 4"]:
-    """Return rotations led by a reference, tied to the data at both ends of gaps.
+    """Return the rotations with those of the reference inside gaps, joined at the ends.
 
-    A limb of which nothing is seen is where the reference has it. That need not be
-    where the data leave it before, and find it after: what the reference is off there
-    is spread over the gap.
+    An unseen limb has the rotations of the reference. These may differ from the data
+    before and after the gap: the differences at both ends are interpolated over the gap
+    (slerp) and applied to the reference.
     """
     filled = q.copy()
-    blind = _blind(nodes, targets, points, sensors)
+    is_unseen = _unseen_nodes(nodes, targets, points, sensors)
     for node in range(1, q.shape[1]):
-        for first, last in runs(blind[:, node]):
+        for first, last in runs(is_unseen[:, node]):
             ends = [f for f in (first - 1, last + 1) if 0 <= f < len(q)]
             if not ends:
                 continue
-            back = geometry.quat_conjugate(asked[ends, node])
-            off = geometry.quat_multiply(q[ends, node], back)
-            off = geometry.quat_continuous(off[:, None])[:, 0]
+            inverse = geometry.quat_conjugate(reference_q[ends, node])
+            offset = geometry.quat_multiply(q[ends, node], inverse)
+            offset = geometry.quat_continuous(offset[:, None])[:, 0]
             gap = np.arange(first, last + 1)
             share = (gap - first + 1) / (last - first + 2)
-            turn = geometry.quat_slerp(off[:1], off[-1:], share)
-            filled[gap, node] = geometry.quat_multiply(turn, asked[gap, node])
+            offset = geometry.quat_slerp(offset[:1], offset[-1:], share)
+            filled[gap, node] = geometry.quat_multiply(offset, reference_q[gap, node])
     return geometry.quat_continuous(filled)
 
 
-def _blind(
+def _unseen_nodes(
     nodes: Nodes, targets: "Targets", points: Array, sensors: Array
 ) -> Bool[Array, "frame node"]:
-    """Return in which frames nothing is seen of a node and of all that it carries."""
+    """Return the frames in which no target of a node's whole subtree is seen."""
     n = len(nodes.tree.parent)
-    seen = np.zeros((len(points), n), dtype=bool)
-    shown = np.isfinite(points[:, targets.column, 0]) & (targets.weight > 0.0)
-    posed = np.isfinite(sensors[:, targets.sensor_column, 0, 0])
-    posed &= (targets.sensor_weight > 0.0).any(axis=1)
-    for start, known in ((targets.start, shown), (targets.sensor_start, posed)):
+    is_seen = np.zeros((len(points), n), dtype=bool)
+    markers = np.isfinite(points[:, targets.column, 0]) & (targets.weight > 0.0)
+    has_weight = (targets.sensor_weight > 0.0).any(axis=1)
+    posed = np.isfinite(sensors[:, targets.sensor_column, 0, 0]) & has_weight
+    for start, seen in ((targets.start, markers), (targets.sensor_start, posed)):
         for node in range(n):
-            seen[:, node] |= known[:, start[node] : start[node + 1]].any(axis=1)
+            is_seen[:, node] |= seen[:, start[node] : start[node + 1]].any(axis=1)
     for node in range(n - 1, 0, -1):
-        seen[:, nodes.tree.parent[node]] |= seen[:, node]
-    return ~seen
+        is_seen[:, nodes.tree.parent[node]] |= is_seen[:, node]
+    return ~is_seen

@@ -1,4 +1,4 @@
-"""Where the ground is, from the lowest points that hold still."""
+"""The height of a level ground, from the lowest points that hold still."""
 
 from dataclasses import dataclass, replace
 
@@ -9,106 +9,118 @@ from marey.take import Take
 
 Array = np.ndarray
 
-SLOW = 0.2
-"""Share of the recording's height per second below which a point holds still."""
+MAX_STILL_SPEED = 0.2
+"""Largest speed of a point that holds still, in extents of the recording per second.
+Higher counts swinging feet as standing. Chosen by hand."""
 
-LOWEST = 10.0
-"""Per cent of the lowest still points that may be below the ground, as noise is."""
+GROUND_PERCENTILE = 10.0
+"""Percentile of the heights of still points that is the ground; the points below are
+taken for noise. Higher raises the ground. Chosen by hand."""
 
-FEWEST = 0.02
-"""Share of the frames that must have a still point, to tell."""
+MIN_STILL_FRACTION = 0.02
+"""Fraction of the frames that must have a still point. Higher finds a ground in fewer
+recordings. Chosen by hand."""
 
-# Shares of the recording's height: how far from zero the ground may be, how uneven.
-ASTRAY, UNEVEN = 0.1, 0.1
+MAX_HEIGHT_ERROR = 0.1
+"""Largest distance of the ground from z = 0, as a fraction of the recording's extent.
+Higher warns less often. Chosen by hand."""
 
-# The other axes that may be up, each with the world's axes as it has them.
-OTHERS = {
+MAX_UNEVENNESS = 0.1
+"""Largest interquartile range of the heights of still points, as a fraction of the
+recording's extent. Higher warns less often. Chosen by hand."""
+
+OTHER_UP_AXES = {
     "y": [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]],
     "-y": [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]],
     "x": [[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]],
     "-x": [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]],
     "-z": [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, -1.0]],
 }
+"""Axes other than z that may be up, each with the rotation that brings it to z."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """A level ground."""
+class GroundEstimate:
+    """A level ground as a recording shows it."""
 
     height: float
-    """Metres above z = 0. Markers sit on top of shoes: the floor is a little lower."""
+    """Height above z = 0, in metres. The floor is a little lower: markers sit on top of
+    shoes."""
 
     spread: float
-    """How far the lowest still points of different frames are apart, in metres: the
-    middle half of them."""
+    """Interquartile range of the heights of the still points, in metres."""
 
-    share: float
-    """Share of the frames in which the lowest point held still, 0 to 1."""
+    still_fraction: float
+    """Fraction of the frames in which the lowest point held still, 0 to 1."""
 
-    tall: float
-    """Metres from the lowest to the highest point, usually."""
-
-    @property
-    def astray(self) -> bool:
-        """Whether it is far from z = 0."""
-        return abs(self.height) > ASTRAY * self.tall
+    extent: float
+    """Median over frames of the height from the lowest to the highest point, in
+    metres."""
 
     @property
-    def uneven(self) -> bool:
-        """Whether not all that stands can stand on it."""
-        return self.spread > UNEVEN * self.tall
+    def is_far_from_zero(self) -> bool:
+        """Whether the ground is far from z = 0."""
+        return abs(self.height) > MAX_HEIGHT_ERROR * self.extent
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether the still points are at heights too different for one floor."""
+        return self.spread > MAX_UNEVENNESS * self.extent
 
 
-def ground_of(take: Take) -> Ground | None:
-    """Return where the ground is, None when no low point ever holds still.
+def estimate_ground(take: Take) -> GroundEstimate | None:
+    """Return the ground of a recording, None if its lowest points never hold still.
 
-    Feet stand still on the ground in most frames of most recordings: the height of the
-    lowest point in each frame in which it hardly moves.
+    In most frames of most recordings a foot stands still on the ground. So the heights
+    of the lowest point are collected over the frames in which that point is slow.
     """
-    points = _places(take)
+    points = _tracked_points(take)
+    points = points[np.isfinite(points[..., 2]).any(axis=1)]
+    if len(points) < 3:
+        return None
     height = points[..., 2]
     seen = np.isfinite(height)
-    frames = seen.any(axis=1)
-    if frames.sum() < 3:
-        return None
-    points, height, seen = points[frames], height[frames], seen[frames]
-    low = np.where(seen, height, np.inf).min(axis=1)
-    high = np.where(seen, height, -np.inf).max(axis=1)
-    tall = float(np.median(high - low))
-    which = np.where(seen, height, np.inf).argmin(axis=1)
+    above = np.where(seen, height, np.inf)
+    lowest = above.min(axis=1)
+    highest = np.where(seen, height, -np.inf).max(axis=1)
+    extent = float(np.median(highest - lowest))
     speed = np.linalg.norm(np.gradient(points, axis=0), axis=-1) * take.rate
-    own = speed[np.arange(len(which)), which]
+    lowest_speed = speed[np.arange(len(speed)), above.argmin(axis=1)]
     with np.errstate(invalid="ignore"):
-        still = low[own <= SLOW * tall]
-    if len(still) < max(FEWEST * len(take.times), 1.0):
+        still = lowest[lowest_speed <= MAX_STILL_SPEED * extent]
+    if len(still) < max(MIN_STILL_FRACTION * len(take.times), 1.0):
         return None
-    quarter, most = np.percentile(still, [25.0, 75.0])
-    return Ground(
-        height=float(np.percentile(still, LOWEST)),
-        spread=float(most - quarter),
-        share=len(still) / len(take.times),
-        tall=tall,
+    first_quartile, third_quartile = np.percentile(still, [25.0, 75.0])
+    return GroundEstimate(
+        height=float(np.percentile(still, GROUND_PERCENTILE)),
+        spread=float(third_quartile - first_quartile),
+        still_fraction=len(still) / len(take.times),
+        extent=extent,
     )
 
 
-def other_up(take: Take) -> str:
-    """Return another axis along which all stand on a ground at zero; "" = none.
+def find_other_up_axis(take: Take) -> str:
+    """Return an axis other than z along which the ground is level and at zero.
 
-    Of several, the one along which the recording is tallest.
+    Of several the one along which the recording is tallest; "" if there is none.
     """
-    found = {}
-    for axis, R in OTHERS.items():
+    extents = {}
+    for axis, R in OTHER_UP_AXES.items():
         T = np.eye(4)
         T[:3, :3] = R
-        sensors = T @ take.T_world_sensor
-        points = take.points @ np.transpose(R)
-        ground = ground_of(replace(take, points=points, T_world_sensor=sensors))
-        if ground is not None and not (ground.astray or ground.uneven):
-            found[axis] = ground.tall
-    return max(found, key=lambda axis: found[axis], default="")
+        rotated = replace(
+            take,
+            points=take.points @ np.transpose(R),
+            T_world_sensor=T @ take.T_world_sensor,
+        )
+        ground = estimate_ground(rotated)
+        if ground is not None and not (ground.is_far_from_zero or ground.is_uneven):
+            extents[axis] = ground.extent
+    return max(extents, key=lambda axis: extents[axis], default="")
 
 
-def _places(take: Take) -> Float[Array, "frame item 3"]:
+def _tracked_points(take: Take) -> Float[Array, "frame item 3"]:
+    """Return the positions of all markers and sensors."""
     sensors = take.T_world_sensor[..., :3, 3]
     if not take.labels:
         return np.asarray(sensors)

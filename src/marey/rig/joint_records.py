@@ -1,5 +1,6 @@
-"""Bodies of one tree on their way to being joints."""
+"""The joints of one tree in the order of a skeleton, each seen from both its bodies."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,59 +13,70 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """One body on its way to a joint: where it is hinged, in its own coordinates."""
+class JointRecord:
+    """A body and the joint to its parent."""
 
     body: int
     parent: int
-    """Position of the parent among the parts; -1 = root."""
+    """Index of the parent among the records; -1 = root."""
 
-    own: Float[Array, " 3"]
-    """The joint to its parent, in its own coordinates."""
+    in_body: Float[Array, " 3"]
+    """Centre of the joint in the body's frame, in metres."""
 
-    above: Float[Array, " 3"]
-    """The same joint in the parent's coordinates."""
+    in_parent: Float[Array, " 3"]
+    """The same centre in the parent's frame, in metres."""
 
-    own_covariance: Float[Array, "3 3"]
-    above_covariance: Float[Array, "3 3"]
+    body_covariance: Float[Array, "3 3"]
+    """Covariance of `in_body`, in m^2."""
+
+    parent_covariance: Float[Array, "3 3"]
+    """Covariance of `in_parent`, in m^2."""
 
 
-def ordered(parent: Int[Array, " body"], root: int) -> list[int]:
-    """Return the bodies of one tree, every parent before its children."""
-    order = [root]
-    for body in order:
-        order += [int(child) for child in np.flatnonzero(parent == body)]
+def breadth_first_order(parent: Int[Array, " item"], roots: Sequence[int]) -> list[int]:
+    """Return some roots and all their descendants, every parent before its children."""
+    order = list(roots)
+    for item in order:
+        order += np.flatnonzero(parent == item).tolist()
     return order
 
 
-def parts_of(joints: JointFits, tree: Tree, order: list[int]) -> list[Part]:
-    """Return the bodies with the joints they hang by; the root hangs by its middle."""
-    place = {body: i for i, body in enumerate(order)}
-    parts = []
+def make_joint_records(
+    joints: JointFits, tree: Tree, order: list[int]
+) -> list[JointRecord]:
+    """Return one record per body; the joint of the root is the mean of its children's.
+
+    Args:
+        joints: The fitted joints.
+        tree: The parent of every body.
+        order: The bodies of one tree, parents first.
+    """
+    index = {body: i for i, body in enumerate(order)}
+    records = []
     for body in order[1:]:
         edge = int(tree.edge[body])
-        own, above = (slice(3), slice(3, 6))
-        ends = np.concatenate([joints.center_a[edge], joints.center_b[edge]])
+        body_part, parent_part = slice(3), slice(3, 6)
         if joints.pair[edge, 0] != body:
-            own, above = above, own
+            body_part, parent_part = parent_part, body_part
+        centers = np.concatenate([joints.center_a[edge], joints.center_b[edge]])
         covariance = joints.covariance[edge]
-        parts.append(
-            Part(
+        records.append(
+            JointRecord(
                 body,
-                place[int(tree.parent[body])],
-                ends[own],
-                ends[above],
-                covariance[own, own],
-                covariance[above, above],
+                index[int(tree.parent[body])],
+                centers[body_part],
+                centers[parent_part],
+                covariance[body_part, body_part],
+                covariance[parent_part, parent_part],
             )
         )
-    hinges = [part.above for part in parts if part.parent == 0]
-    middle = np.mean(hinges, axis=0) if hinges else np.zeros(3)
-    none = np.zeros((3, 3))
-    return [Part(order[0], -1, middle, middle, none, none), *parts]
+    at_root = [record.in_parent for record in records if record.parent == 0]
+    middle = np.mean(at_root, axis=0) if at_root else np.zeros(3)
+    zero = np.zeros((3, 3))
+    return [JointRecord(order[0], -1, middle, middle, zero, zero), *records]
 
 
-def leaves_of(parts: list[Part]) -> list[int]:
-    """Return the positions of the parts that nothing hangs on."""
-    used = {part.parent for part in parts}
-    return [i for i in range(len(parts)) if i not in used]
+def find_leaves(records: Sequence[JointRecord]) -> list[int]:
+    """Return the indices of the records that are nobody's parent."""
+    parents = {record.parent for record in records}
+    return [i for i in range(len(records)) if i not in parents]

@@ -1,11 +1,11 @@
-"""Constant bone lengths out of joint positions that were found frame by frame.
+"""Constant bone lengths from joint positions that were estimated frame by frame.
 
 Implements DeAguiar2006, Eqs. 5-6 and Sec. 5. From the root to the leaves, every bone
-gets one length, and its joint moves to that distance along the way from its parent.
-Departure: the parent is the one that was moved already. The paper prints the old one in
-both equations, and bones between old parents and new joints would vary again.
+gets one length, and its joint moves to that distance along the line from its parent.
+Departure: the parent is the one that was already moved. The paper prints the old parent
+in both equations, and bones between old parents and new joints would vary again.
 
-Which joints are wild in which frames is told by the same distances, after
+Outliers among the same lengths show which joints are wrong in which frames, after
 Bodenheimer1997, Sec. 3.1.
 """
 
@@ -18,41 +18,46 @@ from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
 from marey.numerics import robust
+from marey.rig.joint_records import breadth_first_order
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
 Positions = Float[Array, "frame joint 3"]
 
-RESOLUTION = 1e-3
-"""Scatter of a distance, in metres, below which its outliers are not looked for."""
+MIN_LENGTH_SCALE_M = 1e-3
+"""Smallest robust scale of a bone's length, in metres. Higher finds fewer outliers in
+precise recordings. Chosen by hand."""
 
 
 def bone_lengths(
     positions: Positions, parent: Int[Array, " joint"], method: str = "median"
 ) -> Float[Array, " joint"]:
-    """Return the length of the bone from each joint's parent to it, in metres.
+    r"""Return the length of the bone from each joint's parent to the joint, in metres.
 
-    With the best direction in every frame, Eq. 6 is the sum over frames of how far a
-    distance is from the length, not squared as it is printed: the median makes it
-    least. Eq. 5, or Eq. 6 squared, is least for the mean. A joint that is there in some
-    frames only has its length from those.
+    With the best direction in every frame, Eq. 6 becomes a location problem in the
+    distances :math:`d_t` of the joint from its parent:
+
+    .. math:: \min_l \sum_t |d_t - l|
+
+    as printed, which the median solves; squared, or as Eq. 5, the mean solves it. Only
+    frames that show both joints count.
 
     Args:
         positions: Joints in every frame, in metres; NaN where unknown.
         parent: Parent of each joint; -1 = root.
-        method: An estimator of `marey.numerics.robust.location`: "median"; "mean"; "huber":
-            the one-step M-estimator of Bodenheimer1997, Sec. 3.1, which a wrong length
-            moves by no more than a slightly wrong one; "tukey": the biweight, which
-            far lengths do not move at all.
+        method: An estimator of `marey.numerics.robust.location`: "median"; "mean";
+            "huber": the one-step M-estimator of Bodenheimer1997, Sec. 3.1, in which the
+            influence of an outlier is bounded; "tukey": the biweight, in which far
+            outliers have no influence.
 
     Returns:
         NaN for roots, and for joints never seen together with their parents.
 
     Raises:
-        DataError: If the parents go in a circle, or are no joints.
+        DataError: If the parents form a cycle, or are no joints.
         OptionError: If the method is not known.
     """
-    return _walked(positions, parent, partial(robust.location, method=method))[1]
+    return _walk_bones(positions, parent, partial(robust.location, method=method))[1]
 
 
 def with_constant_lengths(
@@ -62,10 +67,10 @@ def with_constant_lengths(
 ) -> Positions:
     """Return the joints at constant distances from their parents.
 
-    Every joint keeps its direction from its parent as that now stands, so it moves as
-    little as the length allows. Roots stay where they are, and so does a joint whose
-    parent is not known in a frame, or whose length is NaN. A joint that lies in its
-    parent has no direction: it is NaN, unless its length is zero.
+    Every joint keeps its direction from its moved parent, so it moves as little as the
+    length permits. A root stays where it is; so does a joint whose parent is unknown in
+    a frame or whose length is NaN. A joint that coincides with its parent has no
+    direction: it becomes NaN, unless its length is zero.
 
     Args:
         positions: Joints in every frame, in metres; NaN where unknown.
@@ -73,128 +78,132 @@ def with_constant_lengths(
         lengths: From `bone_lengths`, in metres.
 
     Raises:
-        DataError: If the parents go in a circle, or are no joints, or if a length is
+        DataError: If the parents form a cycle, or are no joints, or if a length is
             negative.
     """
     if (lengths < 0.0).any():
         found = f"{float(np.nanmin(lengths)):g} m"
         raise DataError("lengths", found=found, needed="0 or more")
-    given = iter([float(lengths[joint]) for joint in _root_to_leaf(parent)])
-    return _walked(positions, parent, lambda _: next(given))[0]
+    in_order = iter(lengths[_root_to_leaf(parent)].tolist())
+    return _walk_bones(positions, parent, lambda _: next(in_order))[0]
 
 
-def resized(skeleton: Skeleton, lengths: Float[Array, " joint"]) -> Skeleton:
-    """Return the skeleton with other bone lengths; bones point as they did at rest.
+def with_bone_lengths(skeleton: Skeleton, lengths: Float[Array, " joint"]) -> Skeleton:
+    """Return the skeleton with other bone lengths and the same directions at rest.
 
     Args:
         skeleton: The joints.
         lengths: From `bone_lengths`, in metres; a bone whose length is NaN keeps its
-            own.
+            length.
 
     Raises:
-        DataError: If a length is negative, or a bone without one is to get one.
+        DataError: If a length is negative, or positive for a bone without direction.
     """
-    own = skeleton.lengths
-    bad = (lengths < 0.0) | ((own == 0.0) & (lengths > 0.0) & (skeleton.parent >= 0))
-    if bad.any():
-        joint = int(np.argmax(bad))
+    old = skeleton.lengths
+    pointless = (old == 0.0) & (lengths > 0.0) & (skeleton.parent >= 0)
+    wrong = (lengths < 0.0) | pointless
+    if wrong.any():
+        joint = int(np.argmax(wrong))
         raise DataError(
             f"length of {skeleton.names[joint]}",
             found=f"{lengths[joint]:g} m",
-            needed="0 or more, and a bone that points somewhere at rest",
+            needed="0 or more, and a bone that has a direction at rest",
         )
-    kept = ~np.isfinite(lengths) | (own == 0.0)
-    share = np.where(kept, 1.0, lengths) / np.where(kept, 1.0, own)
-    return replace(skeleton, offset=share[:, None] * skeleton.offset)
+    kept = ~np.isfinite(lengths) | (old == 0.0)
+    scale = np.where(kept, 1.0, lengths) / np.where(kept, 1.0, old)
+    return replace(skeleton, offset=scale[:, None] * skeleton.offset)
 
 
-def wild_joints(
+def find_outlier_joints(
     positions: Positions,
     parent: Int[Array, " joint"],
     *,
-    wild: float = robust.OUTLIER_SCALES,
-    doubtful: float = robust.SUSPECT_SCALES,
+    outlier_scales: float = robust.OUTLIER_SCALES,
+    suspect_scales: float = robust.SUSPECT_SCALES,
 ) -> Bool[Array, "frame joint"]:
-    """Return in which frames a joint is not where its bones allow it to be.
+    """Return the frames in which a joint is not where its bones permit.
 
     After Bodenheimer1997, Sec. 3.1: where a length is an outlier, the frame is tagged
-    for those joints, and poses are found without them (`ignore` of `solve_pose`). A
-    length has two ends. Departure: of the two, the joint is blamed that explains more
-    of the bones that are off; both, where that does not tell.
+    for those joints, and poses are estimated without them (`ignore` of `solve_pose`). A
+    length has two ends. Departure: of the two, the joint that explains more of the
+    outlying bones is tagged; both, if that does not decide.
 
     Args:
         positions: Joints in every frame, in metres; NaN where unknown.
         parent: Parent of each joint; -1 = root.
-        wild: Scales of a length beyond which it is an outlier; see
-            `marey.numerics.robust.tag_outliers`.
-        doubtful: The same next to an outlier.
+        outlier_scales: Distance of a length from its centre, in robust scales, beyond
+            which it is an outlier; see `marey.numerics.robust.tag_outliers`.
+        suspect_scales: The same for frames next to an outlier, not larger.
 
     Raises:
-        DataError: If the parents go in a circle, or are no joints.
-        OptionError: If the thresholds are not 0 < doubtful <= wild.
+        DataError: If the parents form a cycle, or are no joints.
+        OptionError: If a threshold is not positive, or the second exceeds the first.
     """
     joints = np.array(_root_to_leaf(parent), dtype=np.int64)
     distance = np.linalg.norm(
         positions[:, joints] - positions[:, parent[joints]], axis=-1
     )
-    off = robust.tag_outliers(distance, outlier=wild, suspect=doubtful, min_scale=RESOLUTION)
+    outliers = robust.tag_outliers(
+        distance,
+        outlier=outlier_scales,
+        suspect=suspect_scales,
+        min_scale=MIN_LENGTH_SCALE_M,
+    )
+    bone = np.arange(len(joints))
     ends = np.zeros((len(joints), len(parent)), dtype=np.int64)
-    ends[np.arange(len(joints)), joints] = 1
-    ends[np.arange(len(joints)), parent[joints]] = 1
-    return robust.attribute_outliers(off, ends)
+    ends[bone, joints] = ends[bone, parent[joints]] = 1
+    return robust.attribute_outliers(outliers, ends)
 
 
-def _walked(
+def _walk_bones(
     positions: Positions,
     parent: Int[Array, " joint"],
-    length_of: Callable[[Float[Array, " frame"]], float],
+    find_length: Callable[[Float[Array, " frame"]], float],
 ) -> tuple[Positions, Float[Array, " joint"]]:
-    """Return new positions and lengths, each bone's from its distances."""
-    order = _root_to_leaf(parent)
+    """Return moved positions and lengths; each length is a function of distances."""
     moved = positions.copy()
     lengths = np.full(len(parent), np.nan)
-    for joint in order:
+    for joint in _root_to_leaf(parent):
         above = moved[:, parent[joint]]
-        way = positions[:, joint] - above
-        distance = np.linalg.norm(way, axis=1)
-        lengths[joint] = length_of(distance)
-        moved[:, joint] = _placed(positions[:, joint], above, distance, lengths[joint])
+        distance = np.linalg.norm(positions[:, joint] - above, axis=1)
+        lengths[joint] = find_length(distance)
+        moved[:, joint] = _at_length(
+            positions[:, joint], above, distance, lengths[joint]
+        )
     return moved, lengths
 
 
-def _placed(
-    old: Float[Array, "frame 3"],
-    above: Float[Array, "frame 3"],
+def _at_length(
+    joint: Float[Array, "frame 3"],
+    parent: Float[Array, "frame 3"],
     distance: Float[Array, " frame"],
     length: float,
 ) -> Float[Array, "frame 3"]:
     """Return a joint at a constant distance from its parent."""
     if np.isnan(length):
-        return old
-    share = np.full(len(distance), 0.0 if length == 0.0 else np.nan)
-    np.divide(length, distance, out=share, where=distance > 0.0)
-    at_length = above + share[:, None] * (old - above)  # Eq. 6
-    alone = ~np.isfinite(above).all(axis=1)
-    return np.where(alone[:, None], old, at_length)
+        return joint
+    scale = np.full(len(distance), 0.0 if length == 0.0 else np.nan)
+    np.divide(length, distance, out=scale, where=distance > 0.0)
+    moved = parent + scale[:, None] * (joint - parent)  # Eq. 6
+    parent_seen = np.isfinite(parent).all(axis=1)
+    return np.where(parent_seen[:, None], moved, joint)
 
 
 def _root_to_leaf(parent: Int[Array, " joint"]) -> list[int]:
     """Return the joints below the roots, parents before their children.
 
     Raises:
-        DataError: If a parent is no joint, or joints go in a circle.
+        DataError: If a parent is no joint, or joints form a cycle.
     """
     n_joints = len(parent)
     if n_joints and not (parent.min() >= -1 and parent.max() < n_joints):
         found = f"{int(parent.min())} to {int(parent.max())}"
         raise DataError("parents", found=found, needed=f"-1 to {n_joints - 1}")
     roots = np.flatnonzero(parent < 0).tolist()
-    order = list(roots)
-    for joint in order:
-        order += np.flatnonzero(parent == joint).tolist()
+    order = breadth_first_order(parent, roots)
     if len(order) < n_joints:
-        round_about = sorted(set(range(n_joints)) - set(order))
+        cycle = sorted(set(range(n_joints)) - set(order))
         raise DataError(
-            "parents", found=f"joints {round_about} in a circle", needed="a root above"
+            "parents", found=f"joints {cycle} in a cycle", needed="a root above them"
         )
     return order[len(roots) :]

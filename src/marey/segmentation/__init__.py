@@ -1,39 +1,44 @@
-"""Rigid bodies out of a recording.
+"""Rigid bodies of a recording.
 
-A 6-DoF sensor is a body already. Markers become bodies by a map, by labels that many
-laboratories share, or by the distances they keep.
+A 6-DoF sensor is a body already. Markers are grouped into bodies by a template, by the
+labels of a known marker set, or by the distances that they keep. A new method is one
+file in `methods` (see `marey.segmentation.contract`) and one line in `REGISTRY`; a new
+marker set is one TOML file in `marker_sets`.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import overload
 
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
-from marey.segmentation.common_bodies import alike
-from marey.segmentation.labels.match import Match, bodies_of_labels, recognised
-from marey.segmentation.markers import bodies_of_markers
-from marey.segmentation.sensors import bodies_of_sensors
-from marey.segmentation.template import Map as Map
+from marey.report import Finding
+from marey.segmentation.common_bodies import with_common_bodies
+from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.template import Template as Template
-from marey.segmentation.template import bodies_of_template
+from marey.segmentation.template import TemplateSource as TemplateSource
 from marey.segmentation.template import read_template as read_template
 from marey.take import Take
 
-METHODS = (
-    "auto",
-    "overlap",
-    "spectral",
-    "keypoints",
-    "labels",
-    "template",
-    "sensors",
-)
+REGISTRY = {
+    "template": "marey.segmentation.methods.template",
+    "sensors": "marey.segmentation.methods.sensors",
+    "labels": "marey.segmentation.methods.labels",
+    "keypoints": "marey.segmentation.methods.keypoints",
+    "overlap": "marey.segmentation.methods.overlap",
+    "spectral": "marey.segmentation.methods.spectral",
+}
+"""Module of each method, in the order in which "auto" asks them."""
 
 
 @overload
 def segment(
-    takes: Take, *, method: str = ..., template: Map | None = ..., n_bodies: int = ...
+    takes: Take,
+    *,
+    method: str = ...,
+    template: TemplateSource | None = ...,
+    n_bodies: int = ...,
 ) -> Bodies: ...
 
 
@@ -42,7 +47,7 @@ def segment(
     takes: Sequence[Take],
     *,
     method: str = ...,
-    template: Map | None = ...,
+    template: TemplateSource | None = ...,
     n_bodies: int = ...,
 ) -> tuple[Bodies, ...]: ...
 
@@ -51,68 +56,62 @@ def segment(
     takes: Take | Sequence[Take],
     *,
     method: str = "auto",
-    template: Map | None = None,
+    template: TemplateSource | None = None,
     n_bodies: int = 0,
 ) -> Bodies | tuple[Bodies, ...]:
     """Return the rigid bodies of a recording, or of several of the same subject.
 
     Args:
-        takes: The recording; several have the same bodies, found from all together. A
-            body of which one of them shows nothing has no pose there.
-        method: "sensors": every 6-DoF sensor is a body. "template": the bodies of a
-            marker map. "labels": of a marker set known by its labels. "keypoints": of
-            points that are joints, the bones between them. "overlap": of markers that
-            keep their distances, whatever their names. "spectral": the same by the way
-            of DeAguiar2006. "auto": the first of these that the recording allows, in
-            this order.
+        takes: The recording. Several recordings have the same bodies, found from all of
+            them together; a body that one of them does not show has no pose there.
+        method: "template": the bodies of a marker map. "sensors": every 6-DoF sensor is
+            a body. "labels": the bodies of a marker set recognised by its labels.
+            "keypoints": the bones between points that are joints. "overlap": markers
+            that keep their distances, whatever their labels. "spectral": the same by
+            spectral clustering (DeAguiar2006). "auto": the first of these that suits
+            the recording.
         template: The marker map, see `read_template`.
-        n_bodies: How many bodies "overlap" and "spectral" are to find; 0 = as many
-            as there are.
+        n_bodies: Number of bodies for "overlap" and "spectral"; 0 = found.
 
     Raises:
         OptionError: If the method is not known or its options do not go together.
-        DataError: If the recording holds nothing the method can use.
+        DataError: If the recording holds nothing that the method can use.
     """
-    given = (takes,) if isinstance(takes, Take) else tuple(takes)
-    several = tuple(take.measured for take in given)
-    _check(several, method, template, n_bodies)
-    if method == "auto" and template is not None:
-        method = "template"
-    if method == "auto" and all(take.sensor_names for take in several):
-        method = "sensors"
-    matches: list[Match | None] = []
-    if method == "labels" or (method == "auto" and n_bodies == 0):
-        matches = [recognised(take) for take in several]
-    if method == "labels" or (
-        matches and all(match and match.trusted for match in matches)
-    ):
-        found = tuple(map(bodies_of_labels, several, matches))
-    elif method == "sensors":
-        found = tuple(bodies_of_sensors(take) for take in several)
-    elif template is not None and method == "template":
-        found = tuple(bodies_of_template(take, template) for take in several)
-    else:
-        found = bodies_of_markers(several, method=method, n_bodies=n_bodies)
-        found = tuple(map(_with_doubts, found, matches or [None] * len(found)))
-    return found[0] if isinstance(takes, Take) else alike(found)
+    recordings = (takes,) if isinstance(takes, Take) else tuple(takes)
+    task = SegmentationTask(
+        tuple(take.measured for take in recordings), template, n_bodies
+    )
+    _check_options(task, method)
+    rejections: list[tuple[Finding, ...]] = [()] * len(recordings)
+    if method == "auto":
+        method, rejections = _choose_method(task)
+    found: tuple[Bodies, ...] = import_module(REGISTRY[method]).find_bodies(task)
+    found = tuple(
+        replace(bodies, findings=(*reasons, *bodies.findings)) if reasons else bodies
+        for bodies, reasons in zip(found, rejections, strict=True)
+    )
+    return found[0] if isinstance(takes, Take) else with_common_bodies(found)
 
 
-def _with_doubts(bodies: Bodies, match: Match | None) -> Bodies:
-    """Return the bodies with word of labels that the motion contradicts."""
-    if match is None or match.trusted:
-        return bodies
-    return replace(bodies, findings=(*match.findings, *bodies.findings))
+def _choose_method(task: SegmentationTask) -> tuple[str, list[tuple[Finding, ...]]]:
+    """Return the first method that suits, and each take's findings of those before."""
+    rejections: list[tuple[Finding, ...]] = [()] * len(task.takes)
+    for name, module in REGISTRY.items():
+        suitability: Suitability = import_module(module).check_suitability(task)
+        if suitability.suits:
+            return name, rejections
+        if suitability.findings:
+            pairs = zip(rejections, suitability.findings, strict=True)
+            rejections = [(*before, *more) for before, more in pairs]
+    raise OptionError("method", found="auto", needed="a method that suits all takes")
 
 
-def _check(
-    takes: tuple[Take, ...], method: str, template: Map | None, n_bodies: int
-) -> None:
-    if method not in METHODS:
-        raise OptionError("method", found=method, needed=f"one of {', '.join(METHODS)}")
-    if not takes:
+def _check_options(task: SegmentationTask, method: str) -> None:
+    methods = ("auto", *REGISTRY)
+    if method not in methods:
+        raise OptionError("method", found=method, needed=f"one of {', '.join(methods)}")
+    if not task.takes:
         raise DataError("segment", found="no takes", needed="at least one")
-    if method == "template" and template is None:
-        raise OptionError("template", found=None, needed="a marker map")
-    most = max(len(take.labels) for take in takes)
-    if n_bodies < 0 or n_bodies > most > 0:
-        raise OptionError("n_bodies", found=n_bodies, needed=f"0 to {most}")
+    n_markers = max(len(take.labels) for take in task.takes)
+    if task.n_bodies < 0 or task.n_bodies > n_markers > 0:
+        raise OptionError("n_bodies", found=task.n_bodies, needed=f"0 to {n_markers}")

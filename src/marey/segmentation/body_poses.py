@@ -1,31 +1,74 @@
-"""Sets of markers to bodies with a pose in every frame."""
+"""Poses of bodies whose markers are known."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
 from marey.numerics import geometry
 from marey.numerics.procrustes import RigidFit, evaluate_fit, fit_rigid, median_in_body
 from marey.report import Finding, mark_name
-from marey.segmentation.clusters.cross_validation import OUTSIDERS, soft_poses
+from marey.segmentation.clusters.cross_validation import (
+    outside_weights,
+    weighted_poses,
+)
 from marey.segmentation.clusters.pair_log_odds import (
     Members,
     Scales,
+    estimate_scales,
     marker_noise,
-    scales_of,
 )
 from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
 from marey.take import Take
 
 Array = np.ndarray
 
-SLIGHT = 1e-4
-"""Share of their weight that markers around a body have in its final pose."""
+MIN_RIGID_MARKERS = 3
+"""Number of markers, not on a line, that determine a pose."""
+
+FINAL_OUTSIDE_WEIGHT = 1e-4
+"""Factor on the weights of markers around a body in its final pose, so that they decide
+only the rotation that the body's markers leave open. Chosen by hand."""
 
 
-def assembled(
+def bodies_from_members(
+    take: Take,
+    members: Mapping[str, Sequence[int]],
+    *,
+    parents: Mapping[str, str] | None = None,
+    label_probability: Mapping[int, float] | None = None,
+    findings: tuple[Finding, ...] = (),
+) -> Bodies:
+    """Return bodies of given markers; the first body that lists a marker owns it.
+
+    Args:
+        take: The recording.
+        members: Markers of each body by index, at least one, by the body's name.
+        parents: Parent of each body that has one, by name.
+        label_probability: Probability that a marker is on its body, by index; 1 for
+            all others.
+        findings: Findings of the segmentation so far.
+    """
+    inside = np.zeros((len(members), len(take.labels)), dtype=bool)
+    for body, markers in enumerate(members.values()):
+        inside[body, list(markers)] = True
+    owner = np.where(inside.any(axis=0), inside.argmax(axis=0), -1)
+    confidence = np.where(owner >= 0, 1.0, 0.0)
+    for marker, probability in (label_probability or {}).items():
+        confidence[marker] = probability
+    return make_bodies(
+        take,
+        tuple(members),
+        inside,
+        owner,
+        marker_confidence=confidence,
+        parents=parents,
+        findings=findings,
+    )
+
+
+def make_bodies(
     take: Take,
     names: Sequence[str],
     members: Members,
@@ -37,42 +80,47 @@ def assembled(
     findings: tuple[Finding, ...] = (),
     stats: PairStats | None = None,
 ) -> Bodies:
-    """Return bodies made of these markers, each with its pose in every frame.
+    """Return bodies of given markers, each with its pose in every frame.
 
-    Three markers or more of its own, not on a line: a robust fit of these over all
-    frames (`marey.numerics.procrustes.fit_rigid`); markers shared with a neighbour would draw the
-    joint towards themselves. Fewer count with the shared ones. A turn that is open even
-    then is taken from the markers around, which count little, and the less the more
-    they move against the body's own.
+    A body that owns three markers or more, not on a line, has the robust rigid fit of
+    these (`marey.numerics.procrustes.fit_rigid`): shared markers would pull the joint
+    towards themselves. A body with fewer uses its shared markers too. A rotation that
+    is undetermined even then is taken from the markers around the body, with small
+    weights that fall with their motion relative to the body.
 
     Args:
         take: The recording.
         names: One per body.
-        members: Every marker of every body.
-        owner: The one body of each marker; -1 = none.
-        marker_confidence: See `Bodies`; certain when left out.
-        body_confidence: Likewise.
-        parents: Parent of each body that has one, by name, where it is known.
-        findings: What was met so far.
-        stats: Distances of the take's markers, where they are known already.
+        members: All markers of every body.
+        owner: The one body that owns each marker; -1 = none.
+        marker_confidence: See `Bodies`; 1 for owned markers if left out.
+        body_confidence: See `Bodies`; 1 if left out.
+        parents: Parent of each body that has one, by name, if known.
+        findings: Findings of the segmentation so far.
+        stats: Distances of the take's markers, if known already.
     """
     stats = pair_statistics([take.points]) if stats is None else stats
-    scales = scales_of(stats)
-    alone = members & (owner == np.arange(len(members))[:, None])
+    scales = estimate_scales(stats)
+    owned = members & (owner == np.arange(len(members))[:, None])
     fits = [
-        _fit(take, own, inside, stats, scales)
-        for own, inside in zip(alone, members, strict=True)
+        _fit_body(take, *markers, stats, scales)
+        for markers in zip(owned, members, strict=True)
     ]
     offset = np.full((len(owner), 3), np.nan)
-    for own, fit in zip(alone, fits, strict=True):
-        whole = len(fit.offset) == own.sum()
-        offset[own] = (
-            fit.offset
-            if whole
-            else median_in_body(fit.T_world_body, take.points[:, own])
-        )
-    certain = np.where(owner >= 0, 1.0, 0.0)
-    notes = (_note(name, fit) for name, fit in zip(names, fits, strict=True))
+    for markers, fit in zip(owned, fits, strict=True):
+        positions = fit.offset
+        if len(positions) != markers.sum():
+            positions = median_in_body(fit.T_world_body, take.points[:, markers])
+        offset[markers] = positions
+    if marker_confidence is None:
+        marker_confidence = np.where(owner >= 0, 1.0, 0.0)
+    if body_confidence is None:
+        body_confidence = np.ones(len(fits))
+    undetermined = (
+        _line_finding(name, len(fit.offset))
+        for name, fit in zip(names, fits, strict=True)
+        if not fit.determined and len(fit.offset) >= MIN_RIGID_MARKERS
+    )
     return Bodies(
         take=take,
         names=tuple(names),
@@ -80,59 +128,71 @@ def assembled(
         determined=np.array([fit.determined for fit in fits]),
         marker_body=owner,
         shared=members.T.copy(),
-        marker_confidence=certain if marker_confidence is None else marker_confidence,
-        body_confidence=np.ones(len(fits))
-        if body_confidence is None
-        else body_confidence,
+        marker_confidence=marker_confidence,
+        body_confidence=body_confidence,
         marker_offset=offset,
         rms=np.array([fit.rms for fit in fits]),
         parents=dict(parents or {}),
         marker_noise=marker_noise(stats, scales, members),
-        findings=(*findings, *(note for note in notes if note is not None)),
+        findings=(*findings, *undetermined),
     )
 
 
-def _fit(
-    take: Take, own: Array, inside: Array, stats: PairStats, scales: Scales
+def _fit_body(
+    take: Take,
+    owned: Bool[Array, " marker"],
+    inside: Bool[Array, " marker"],
+    stats: PairStats,
+    scales: Scales,
 ) -> RigidFit:
-    if own.sum() >= 3:
-        fit = fit_rigid(take.points[:, own])
+    """Return the rigid fit of a body, see `make_bodies`.
+
+    Args:
+        take: The recording.
+        owned: Markers that the body owns.
+        inside: All its markers.
+        stats: Distances of all markers.
+        scales: Usual noise and distances.
+    """
+    if owned.sum() >= MIN_RIGID_MARKERS:
+        fit = fit_rigid(take.points[:, owned])
         if fit.determined:
             return fit
     fit = fit_rigid(take.points[:, inside])
     if fit.determined:
         return fit
     spread = np.where(np.isfinite(stats.spread), stats.spread, np.inf)[inside]
-    weight = OUTSIDERS / (1.0 + (spread.min(axis=0) / scales.noise) ** 2)
+    weight = outside_weights(spread.min(axis=0), scales)
     weight[inside] = 1.0
-    T = soft_poses(take.points, weight)
-    # What the body's own markers do tell, they alone decide.
-    places = median_in_body(T, take.points)
-    T = geometry.kabsch(places, take.points, np.where(inside, 1.0, SLIGHT * weight))
-    known = np.isfinite(take.points[:, inside]).all(axis=-1).any(axis=1)
-    T[~known] = np.nan
-    # Where hardly anything else is seen, the pose of least turning must do.
-    lost = known & ~np.isfinite(T).all(axis=(-1, -2))
+    T = weighted_poses(take.points, weight)
+    # Whatever the body's own markers determine, they alone decide.
+    shape = median_in_body(T, take.points)
+    weight = np.where(inside, 1.0, FINAL_OUTSIDE_WEIGHT * weight)
+    T = geometry.kabsch(shape, take.points, weight)
+    seen = np.isfinite(take.points[:, inside]).all(axis=-1).any(axis=1)
+    T[~seen] = np.nan
+    # Frames that show hardly any other marker keep the pose of least rotation.
+    lost = seen & ~np.isfinite(T).all(axis=(-1, -2))
     T[lost] = fit.T_world_body[lost]
-    return _with_poses(take.points[:, inside], T)
+    return _center_fit(take.points[:, inside], T)
 
 
-def _with_poses(points: Array, T: Array) -> RigidFit:
-    """Return markers with these poses, the origin in their middle."""
-    places = median_in_body(T, points)
-    middle = np.nanmean(places, axis=0) if np.isfinite(places).any() else np.zeros(3)
-    T = T @ geometry.transform(np.eye(3), middle)
-    return evaluate_fit(points, places - middle, T, determined=False)
+def _center_fit(
+    points: Float[Array, "frame marker 3"], T: Float[Array, "frame 4 4"]
+) -> RigidFit:
+    """Return the fit of given poses, with the origin at the mean of the markers."""
+    shape = median_in_body(T, points)
+    center = np.nanmean(shape, axis=0) if np.isfinite(shape).any() else np.zeros(3)
+    T = T @ geometry.transform(np.eye(3), center)
+    return evaluate_fit(points, shape - center, T, determined=False)
 
 
-def _note(name: str, fit: RigidFit) -> Finding | None:
-    if fit.determined or len(fit.offset) < 3:
-        return None
+def _line_finding(name: str, n_markers: int) -> Finding:
     return Finding(
         code="markers-on-a-line",
         stage="segment",
         severity="warning",
-        message=f"the {len(fit.offset)} markers of {mark_name(name)} are on a line or "
-        "never seen together: its turn about itself is not known well",
+        message=f"the {n_markers} markers of {mark_name(name)} are on a line or never "
+        "seen together: its rotation about itself is uncertain",
         subject=name,
     )

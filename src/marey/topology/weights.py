@@ -1,4 +1,9 @@
-"""What a joint costs the tree."""
+"""Edge costs of the spanning forest: one number per candidate joint, less is better.
+
+OBrien2000, Sec. 3.3, weights the edge between two bodies by the residual of their
+joint. That is the weight "residual". The other weights relate the residual to the noise
+of the two bodies, or replace it by quantities that bodies of few markers have, too.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -10,68 +15,115 @@ from marey.joint_fits import JointFits
 
 Array = np.ndarray
 
-# Of joints that fit alike the nearer one is taken: metres of residual per metre of
-# distance from the bodies. Far below any noise that is seen in practice.
-TIE = 1e-3
+PairValues = Float[Array, " pair"]
+"""One number for each candidate joint."""
 
-# Gaps below this share of a joint's distance from its bodies, and below a nanometre,
-# are rounding.
-ROUNDING, SMALLEST = 1e-7, 1e-9
+TIE_BREAKING_SLOPE = 1e-3
+"""Metres of residual that are added, as the root of a sum of squares, per metre of
+distance between a joint and its bodies. It decides between joints that fit equally
+well; higher prefers near joints more. Chosen by hand, far below any noise."""
 
-# The noise is taken for no less than this share of what the best joint of a typical
-# body leaves: skin and play are in no sensor's noise.
-SHARE = 0.5
+RELATIVE_ROUNDING = 1e-7
+"""Rounding error of a residual, as a fraction of the distance between a joint and its
+bodies. Higher hides small residuals. Chosen by hand."""
 
-# A gap's square up to so many times the noise's is noise.
-SURE = 1.1
+MIN_LENGTH_M = 1e-9
+"""Rounding error of a residual, and smallest scale of distances, in metres. Higher
+hides small residuals. Chosen by hand."""
 
-# How many times its own unrest a body may show at its other joints, as a variance, and
-# how many times the noise's variance an unrest may be.
-ROOM, MOST = 1.25, 900.0
+MIN_NOISE_SHARE = 0.5
+"""Smallest noise of a pair, as a fraction of the best residual of a typical body. Skin
+motion and play in the joints are no part of a sensor's noise. Higher makes residuals
+count less. Chosen by hand."""
 
-# Powers of the distance in the cost: where motion decides; added where two bodies never
-# moved against each other; added where a body's own unrest hides what the motion says;
-# and added where a gap is far above the noise, so that its exact size says little.
-# Distances are shares of the median one, a part of it added, since a joint may lie in
-# a sensor.
-NEAR, NEAR_STILL, NEAR_UNREST, NEAR_GAPING, WITHIN = 0.05, 0.3, 0.6, 1.0, 0.2
+NOISE_TOLERANCE = 1.1
+"""Squared residuals up to this multiple of the noise variance are taken for noise, and
+give a body no excess variance. Higher finds fewer loose bodies. Chosen by hand."""
 
-# A gap's square this many times the noise's is far above it.
-GAPING = 10.0
+EXCESS_TOLERANCE = 1.25
+"""Variance that a pair may show, as a multiple of the excess variances of its two
+bodies. Higher tolerates looser bodies. Chosen by hand."""
 
-# Power of the plain gap in the cost: of joints that unrest explains alike, the one that
-# needs less of it; up to so many times the noise's variance.
-PLAIN, MOST_PLAIN = 0.08, 100.0
+MAX_EXCESS_RATIO = 900.0
+"""Largest variance that the excess variances of two bodies explain, as a multiple of
+the median noise variance. Higher tolerates looser bodies. Chosen by hand."""
 
-# No joint fits better than this share of the noise: it might be luck.
-LUCK = 0.1
+MIN_PAIR_NOISE_SHARE = 0.25
+"""Fraction of a pair's own noise variance that its residual is compared with at least,
+where the pair is noisier than the median. Higher tolerates noisier pairs. Chosen by
+hand."""
 
-MOST_JOINTS = 75.0
-"""Per cent of the joints whose distance from their bodies is usual."""
+BASE_DISTANCE_EXPONENT = 0.05
+"""Exponent of the distance in every cost. Higher prefers near joints more. Chosen by
+hand."""
 
-# Slack and gap that make no difference, in units of the noise and of the usual distance
-# of neighbouring markers.
-TIGHT, CLOSE = 0.1, 0.2
+STILL_DISTANCE_EXPONENT = 0.3
+"""Exponent of the distance that is added for a pair without relative motion, whose
+residual is small wherever the joint is. Chosen by hand."""
 
-# Rounds in which unrest is handed out: each halves what is left.
-ROUNDS = 50
+LOOSE_DISTANCE_EXPONENT = 0.6
+"""Exponent of the distance that is added in proportion to the part of the variance that
+the excess variances of loose bodies explain: there the residual says little. Chosen by
+hand."""
+
+OPEN_DISTANCE_EXPONENT = 1.0
+"""Exponent of the distance that is added for a residual far above the noise, whose
+exact size says little. Chosen by hand."""
+
+DISTANCE_OFFSET = 0.2
+"""Number added to the distance, which is counted in median distances, because a joint
+may lie inside a sensor. Higher makes distances count less. Chosen by hand."""
+
+OPEN_RESIDUAL_START = 0.5
+"""Excess of the squared residual, in median noise variances, above which a residual
+counts as open. Chosen by hand."""
+
+OPEN_RESIDUAL_SCALE = 10.0
+"""Open squared residual, in median noise variances, at which half of
+`OPEN_DISTANCE_EXPONENT` is reached. Chosen by hand."""
+
+PLAIN_RESIDUAL_EXPONENT = 0.08
+"""Exponent of the residual itself for pairs of loose bodies: of joints that the excess
+variances explain equally well, it prefers the one that needs less of them. Chosen by
+hand."""
+
+MAX_PLAIN_RATIO = 100.0
+"""Squared residual, in median noise variances, above which `PLAIN_RESIDUAL_EXPONENT`
+does not raise the cost further. Chosen by hand."""
+
+MIN_VARIANCE_RATIO = 0.1
+"""Smallest ratio of squared residual to variance: a better fit may be chance. Higher
+lets the distance decide between more joints. Chosen by hand."""
+
+LOOSENESS_OFFSET = 0.1
+"""Number added to the looseness, which is counted in standard deviations of the noise,
+so that smaller differences do not matter. Chosen by hand."""
+
+SPACING_OFFSET = 0.2
+"""Number added to the marker spacing, which is counted in usual distances of
+neighbouring markers, so that smaller differences do not matter. Chosen by hand."""
+
+EXCESS_ITERATIONS = 50
+"""Iterations that find the excess variances; each halves what is left to distribute."""
 
 
-def edge_costs(joints: JointFits, weight: str = "auto") -> Float[Array, " pair"]:
-    """Return what each joint costs a tree; inf where the pair shares no frames.
+def edge_costs(joints: JointFits, weight: str = "auto") -> PairValues:
+    """Return the cost of each joint as an edge of the tree.
+
+    The cost is infinite where the pair shares no frames.
 
     Raises:
         OptionError: If the weight is not known.
     """
-    name = resolved(joints, weight)
+    name = resolve_weight(joints, weight)
     if not joints.fitted.any():
         return np.full(len(joints.pair), np.inf)
     cost = WEIGHTS[name](joints)
     return np.where(joints.fitted & np.isfinite(cost), cost, np.inf)
 
 
-def resolved(joints: JointFits, weight: str) -> str:
-    """Return the weight by its own name: "auto" asks whether bodies have markers.
+def resolve_weight(joints: JointFits, weight: str) -> str:
+    """Return the name of a weight, where "auto" depends on whether bodies have markers.
 
     Raises:
         OptionError: If the weight is not known.
@@ -85,52 +137,107 @@ def resolved(joints: JointFits, weight: str) -> str:
 
 
 def _compact(joints: JointFits) -> Array:
-    """Return how loose joints are times how far apart their bodies' markers are."""
-    return np.asarray((joints.looseness + TIGHT) * (joints.marker_spacing + CLOSE))
+    r"""Return looseness times marker spacing, both without unit.
+
+    .. math:: w_{ab} = (\ell_{ab} + 0.1)\,(s_{ab} + 0.2)
+
+    :math:`\ell` is `JointFits.looseness` and :math:`s` is `JointFits.marker_spacing`.
+    """
+    looseness = joints.looseness + LOOSENESS_OFFSET
+    return np.asarray(looseness * (joints.marker_spacing + SPACING_OFFSET))
 
 
 def _residual(joints: JointFits) -> Array:
-    return np.asarray(np.hypot(joints.residual, TIE * np.nan_to_num(joints.distance)))
+    r"""Return the residual, in metres, with a small part of the distance to break ties.
+
+    .. math:: w_{ab} = \sqrt{\varepsilon_{ab}^2 + (10^{-3} d_{ab})^2}
+
+    :math:`\varepsilon` is the weight of OBrien2000, Sec. 3.3, and :math:`d` is
+    `JointFits.distance`. The second term is not in the paper: exact data have many
+    zeros.
+    """
+    tie_breaker = TIE_BREAKING_SLOPE * np.nan_to_num(joints.distance)
+    return np.asarray(np.hypot(joints.residual, tie_breaker))
 
 
 def _normalised(joints: JointFits) -> Array:
-    """Return residuals over the noise of their two bodies.
+    r"""Return residuals over the noise of their two bodies.
 
-    A body's own noise shows in its best joint: half of that residual's square.
+    .. math:: w_{ab} = \frac{\varepsilon_{ab}}{\sqrt{\sigma_a^2 + \sigma_b^2}}, \qquad
+              \sigma_b^2 = \tfrac{1}{2} \min_j \varepsilon_{bj}^2
+
+    The best joint of a body shows the noise of two bodies, one of which is the body
+    itself. :math:`\varepsilon` is the cost of `_residual`.
     """
     residual = _residual(joints)
-    own = 0.5 * least(joints, residual) ** 2
-    return np.asarray(residual / np.sqrt(own[joints.pair].sum(axis=1)))
+    variance = 0.5 * smallest_per_body(joints, residual) ** 2
+    return np.asarray(residual / np.sqrt(variance[joints.pair].sum(axis=1)))
 
 
 def _mediated(joints: JointFits) -> Array:
+    r"""Return normalised residuals times how much a third body explains of them.
+
+    .. math:: w_{ab} = \max(m_{ab}, 1)\, \frac{\varepsilon_{ab}}
+              {\sqrt{\sigma_a^2 + \sigma_b^2}}
+
+    :math:`m` is `JointFits.mediated`; it is 1 where the fits do not have it.
+    """
     factor = np.where(np.isfinite(joints.mediated), joints.mediated, 1.0)
     return np.asarray(_normalised(joints) * np.maximum(factor, 1.0))
 
 
 def _excess(joints: JointFits) -> Array:
-    """Return slow gaps over what the noise and the bodies' own unrest allow.
+    r"""Return residuals of averaged poses over the noise and excess variance of bodies.
 
-    A sensor that slides shows the same unrest at all its joints. A gap between two
-    bodies that sit still at other joints is another matter: there is no joint, and
-    something stands between them.
+    A sensor that slides on the skin has the same excess variance :math:`e` at all its
+    joints; it does not count against them. A residual between two bodies that fit well
+    at other joints is not: no joint is there, and another body stands between the two.
+
+    .. math::
+
+       w_{ab} &= \sqrt{\max\!\left(
+           \frac{n + x_{ab}}{\max(n, n_{ab}/4) + v_{ab}}, 0.1\right)}
+           \left(\frac{d_{ab}}{d} + 0.2\right)^{k_{ab}}
+           \left(\frac{r_{ab}}{n}\right)^{0.04\,[v_{ab} > n]} \\
+       v_{ab} &= \min(1.25\,(e_a + e_b),\ 900\,n) \\
+       k_{ab} &= 0.05 + 0.3\,[\text{no relative motion}]
+           + 0.6\,\frac{v_{ab}}{n + v_{ab}} + \frac{o_{ab}}{o_{ab} + 10\,n + v_{ab}}
+
+    :math:`r_{ab}` is the squared residual, in the last factor between :math:`n` and
+    :math:`100\,n`; :math:`n_{ab}` the noise variance and :math:`n` its median over the
+    pairs; :math:`x_{ab} = r_{ab} - n_{ab}`; :math:`o_{ab} = \max(x_{ab} - n/2, 0)`;
+    :math:`d_{ab}` is `JointFits.distance` and :math:`d` its median. The residual is
+    compared with the median noise, not with the pair's own: a residual that no noise
+    explains is not smaller because the noise is larger.
     """
-    square, noise = gaps_and_noise(joints)
-    usual = float(np.nanmedian(noise))
-    own = _unrest(joints, np.maximum(square - SURE * noise, 0.0))
-    room = np.minimum(ROOM * own[joints.pair].sum(axis=1), MOST * usual)
-    # Against the usual noise, not each pair's own: a gap that no noise explains is not
-    # smaller because the noise is larger.
-    excess = square - noise
-    fit = (usual + excess) / (np.maximum(usual, 0.25 * noise) + room)
-    gaping = np.maximum(excess - 0.5 * usual, 0.0)
-    still = np.array([kind == "fixed" for kind in joints.kind], dtype=float)
-    power = NEAR + NEAR_STILL * still + NEAR_UNREST * room / (usual + room)
-    power = power + NEAR_GAPING * gaping / (gaping + GAPING * usual + room)
-    away = joints.distance / max(float(np.nanmedian(joints.distance)), SMALLEST)
-    near = (np.nan_to_num(away) + WITHIN) ** power
-    plain = np.clip(square / usual, 1.0, MOST_PLAIN) ** (0.5 * PLAIN * (room > usual))
-    return np.asarray(np.sqrt(np.maximum(fit, LUCK)) * near * plain)
+    squared_residual, noise = squared_residual_and_noise(joints)
+    median_noise = float(np.nanmedian(noise))
+    body_excess = _excess_variances(
+        joints, np.maximum(squared_residual - NOISE_TOLERANCE * noise, 0.0)
+    )
+    explained = np.minimum(
+        EXCESS_TOLERANCE * body_excess[joints.pair].sum(axis=1),
+        MAX_EXCESS_RATIO * median_noise,
+    )
+    excess = squared_residual - noise
+    variance = np.maximum(median_noise, MIN_PAIR_NOISE_SHARE * noise) + explained
+    ratio = (median_noise + excess) / variance
+    open_part = np.maximum(excess - OPEN_RESIDUAL_START * median_noise, 0.0)
+    is_still = np.array([kind == "fixed" for kind in joints.kind], dtype=float)
+    exponent = (
+        BASE_DISTANCE_EXPONENT
+        + STILL_DISTANCE_EXPONENT * is_still
+        + LOOSE_DISTANCE_EXPONENT * explained / (median_noise + explained)
+    )
+    exponent = exponent + OPEN_DISTANCE_EXPONENT * open_part / (
+        open_part + OPEN_RESIDUAL_SCALE * median_noise + explained
+    )
+    median_distance = max(float(np.nanmedian(joints.distance)), MIN_LENGTH_M)
+    distance = np.nan_to_num(joints.distance / median_distance) + DISTANCE_OFFSET
+    plain = np.clip(squared_residual / median_noise, 1.0, MAX_PLAIN_RATIO)
+    plain = plain ** (0.5 * PLAIN_RESIDUAL_EXPONENT * (explained > median_noise))
+    fit = np.sqrt(np.maximum(ratio, MIN_VARIANCE_RATIO))
+    return np.asarray(fit * distance**exponent * plain)
 
 
 WEIGHTS: Mapping[str, Callable[[JointFits], Array]] = {
@@ -142,69 +249,60 @@ WEIGHTS: Mapping[str, Callable[[JointFits], Array]] = {
 }
 
 
-def gaps_and_noise(
-    joints: JointFits,
-) -> tuple[Float[Array, " pair"], Float[Array, " pair"]]:
-    """Return the square of each pair's gap, and what the noise would leave of it.
+def squared_residual_and_noise(joints: JointFits) -> tuple[PairValues, PairValues]:
+    """Return the squared residual of each pair, and the part that noise alone leaves.
 
-    Of averaged poses where the fits tell, else of single frames.
+    Both are in square metres, and belong to time-averaged poses where the fits have
+    them, else to single frames. Both are never below rounding error; the noise is also
+    never below a fraction of the best residual of a typical body.
     """
-    slow = np.isfinite(joints.averaged_residual) & np.isfinite(joints.averaged_noise)
-    gap = np.where(slow, joints.averaged_residual, joints.residual)
-    noise = np.where(slow, joints.averaged_noise, np.nan_to_num(joints.noise))
-    rounding = np.hypot(ROUNDING * np.nan_to_num(joints.distance), SMALLEST)
-    best = least(joints, gap)
-    typical = SHARE * float(np.median(best[np.isfinite(best)]))
+    is_averaged = np.isfinite(joints.averaged_residual) & np.isfinite(
+        joints.averaged_noise
+    )
+    residual = np.where(is_averaged, joints.averaged_residual, joints.residual)
+    noise = np.where(is_averaged, joints.averaged_noise, np.nan_to_num(joints.noise))
+    rounding = np.hypot(
+        RELATIVE_ROUNDING * np.nan_to_num(joints.distance), MIN_LENGTH_M
+    )
+    best = smallest_per_body(joints, residual)
+    typical = MIN_NOISE_SHARE * float(np.median(best[np.isfinite(best)]))
     floor = np.maximum(rounding, typical)
-    return gap**2 + rounding**2, np.maximum(noise, floor) ** 2
+    return residual**2 + rounding**2, np.maximum(noise, floor) ** 2
 
 
-def least(joints: JointFits, gap: Float[Array, " pair"]) -> Float[Array, " body"]:
-    """Return the smallest gap of each body; inf where it has none."""
-    smallest = np.full(int(joints.pair.max()) + 1, np.inf)
+def is_within_noise(joints: JointFits, max_ratio: float) -> Bool[Array, " pair"]:
+    """Return which residuals are at most a multiple of the noise."""
+    squared_residual, noise = squared_residual_and_noise(joints)
+    return np.asarray(squared_residual <= max_ratio**2 * noise)
+
+
+def smallest_per_body(joints: JointFits, values: PairValues) -> Float[Array, " body"]:
+    """Return the smallest value over the pairs of each body; inf if it has none."""
+    smallest = np.full(count_bodies(joints), np.inf)
     for column in joints.pair.T:
-        np.fmin.at(smallest, column, gap)
+        np.fmin.at(smallest, column, values)
     return smallest
 
 
-def _unrest(joints: JointFits, excess: Float[Array, " pair"]) -> Float[Array, " body"]:
-    """Return the largest variance of each body that explains no gap twice.
+def count_bodies(joints: JointFits) -> int:
+    """Return the number of bodies that the pairs are made of; 1 if there is no pair."""
+    return int(joints.pair.max(initial=0)) + 1
 
-    The variances of two bodies never add up to more than their excess. All grow
-    together by half of what is left to them, so that their order does not matter.
+
+def _excess_variances(joints: JointFits, excess: PairValues) -> Float[Array, " body"]:
+    r"""Return a variance per body whose sums explain residuals above the noise.
+
+    The variances, in square metres, are the largest that satisfy :math:`e_a + e_b \le
+    x_{ab}` for all pairs when all bodies grow together. Each iteration adds half of the
+    smallest slack,
+
+    .. math:: e_b \leftarrow e_b + \tfrac{1}{2} \min_j (x_{bj} - e_b - e_j),
+
+    so the answer does not depend on the order of the bodies.
     """
     excess = np.where(np.isfinite(excess), excess, np.inf)
-    own = np.zeros(int(joints.pair.max()) + 1)
-    for _ in range(ROUNDS):
-        left = least(joints, excess - own[joints.pair].sum(axis=1))
-        own += 0.5 * np.where(np.isfinite(left), left, 0.0)
-    return own
-
-
-def strangers(
-    joints: JointFits, cost: Float[Array, " pair"], *, torn: float, far: float
-) -> Bool[Array, " body"]:
-    """Return the bodies whose joints all gape, and the best far from where they are.
-
-    The origin of the laboratory, written into a file among the bodies, is one; the
-    frame that a pendulum swings from is not.
-
-    Args:
-        joints: Candidate joints of all pairs.
-        cost: What each costs.
-        torn: Times the noise from which a gap is no joint's.
-        far: Times the distance that most bodies keep from their best joints.
-    """
-    n_bodies = int(joints.pair.max()) + 1
-    square, noise = gaps_and_noise(joints)
-    best = np.full(n_bodies, -1)
-    for pair in np.argsort(-cost, kind="stable"):
-        if np.isfinite(cost[pair]):
-            best[joints.pair[pair]] = pair
-    known = best >= 0
-    distance = joints.distance[best[known]]
-    apart = np.zeros(n_bodies, dtype=bool)
-    apart[known] = distance > far * np.percentile(distance, MOST_JOINTS)
-    # One joint that holds is enough to belong.
-    apart[joints.pair[square <= torn**2 * noise]] = False
-    return apart
+    variance = np.zeros(count_bodies(joints))
+    for _ in range(EXCESS_ITERATIONS):
+        slack = smallest_per_body(joints, excess - variance[joints.pair].sum(axis=1))
+        variance += 0.5 * np.where(np.isfinite(slack), slack, 0.0)
+    return variance

@@ -1,6 +1,6 @@
-"""Which limbs follow their sensors, and which are inferred from their neighbours."""
+"""Rules for the pose of every limb: measured by a sensor or inferred from others."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,16 +11,11 @@ from marey.errors import DataError, OptionError
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
-How = Literal["measured", "hung", "pointed", "carried"]
-
-_SIDES = ("UpperArm", "LowerArm", "Hand", "UpperLeg", "LowerLeg", "Foot", "Shoulder")
-_LEFT, _RIGHT = (
-    {part: f"{side}{part}" for part in _SIDES} for side in ("Left", "Right")
-)
+Constraint = Literal["measured", "oriented", "aimed", "rigid"]
 
 
-def _both(*parts: str) -> tuple[str, ...]:
-    return tuple(side[part] for part in parts for side in (_LEFT, _RIGHT))
+def _both_sides(*parts: str) -> tuple[str, ...]:
+    return tuple(f"{side}{part}" for part in parts for side in ("Left", "Right"))
 
 
 LAYOUTS = {
@@ -28,27 +23,27 @@ LAYOUTS = {
         "Hips",
         "Chest",
         "Head",
-        *_both("Shoulder", "LowerArm", "Hand", "LowerLeg", "Foot"),
+        *_both_sides("Shoulder", "LowerArm", "Hand", "LowerLeg", "Foot"),
     ),
     "18": (
         "Hips",
         "Spine",
         "Chest",
         "Head",
-        *_both(
+        *_both_sides(
             "Shoulder", "UpperArm", "LowerArm", "Hand", "UpperLeg", "LowerLeg", "Foot"
         ),
     ),
 }
-"""Bones that wear a sensor, by layout. Bodenheimer1997, Fig. 1, shows 13 and 18 of
-them without names; these are those of its Sec. 2.1, the thighs, upper arms and belly
+"""Bones with a sensor, by layout. Bodenheimer1997, Fig. 1, shows 13 and 18 of them
+without names; these are those of its Sec. 2.1, with the thighs, upper arms and belly
 added for 18."""
 
-HUNG = ("Hand", "Foot", "Toes")
-POINTED = ("Spine", "Chest", "UpperChest", "Shoulder", "UpperArm", "UpperLeg")
-FAR = ("UpperArm",)
+ORIENTED_BONES = ("Hand", "Foot", "Toes")
+AIMED_BONES = ("Spine", "Chest", "UpperChest", "Shoulder", "UpperArm", "UpperLeg")
+BONES_ANCHORED_AT_END = ("UpperArm",)
 
-BENDS = {
+BEND_AXES = {
     "LeftLowerLeg": (0.0, 1.0, 0.0),
     "RightLowerLeg": (0.0, 1.0, 0.0),
     "LeftLowerArm": (0.0, 0.0, -1.0),
@@ -56,60 +51,69 @@ BENDS = {
 }
 """Axes about which knees and elbows bend in a T-pose that faces +x."""
 
-STEADY = {"UpperLeg": 0.35}
-"""How far aside of a limb's line its up point lies, as a share of how far behind: a
-knee hardly twists, so that the thigh's twist is known even when the leg is straight."""
+UP_OFFSETS = {"UpperLeg": 0.35}
+"""Distance of a limb's up point from its line, as a share of the distance behind its
+end. A knee hardly twists, so this determines the thigh's twist even when the leg is
+straight. Higher trusts the shin more. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limb:
-    """How one bone is placed in every frame."""
+class VirtualLimb:
+    """The rule that gives one bone its pose in every frame."""
 
     joint: str
     """The joint whose bone it is."""
 
-    how: How
-    """"measured": its sensor tells its pose, as primary data; "hung": its sensor tells
-    its rotation, its parent its place; "pointed": it points from its joint to that of
-    another limb; "carried": it keeps its rotation in its parent."""
+    constraint: Constraint
+    """"measured": its sensor gives its pose, as primary data; "oriented": its sensor
+    gives its rotation, its parent the position; "aimed": it points from its joint to
+    that of another limb; "rigid": it keeps its rotation in its parent."""
 
     sensor: str = ""
-    """The sensor that it wears, if any."""
+    """The sensor attached to it, if any."""
 
-    to: str = ""
-    """The joint that a pointed limb points to."""
+    aim_joint: str = ""
+    """The joint that an aimed limb points to."""
 
-    far: bool = False
-    """Whether a pointed limb is rooted at its far end, so that what its length is off
-    shows at its own joint: the direction of a shoulder from the elbow is better known
+    anchored_at_end: bool = False
+    """Whether an aimed limb is positioned by its end, so that an error of its length
+    shows at its own joint: the direction of the shoulder from the elbow is better known
     than its distance."""
 
-    aside: float = 0.0
-    """How far aside its up point lies, as a share of how far behind `to`."""
+    up_offset: float = 0.0
+    """Distance of its up point from its line, as a share of that behind `aim_joint`."""
 
 
-def limbs_of(
+def make_limbs(
     skeleton: Skeleton, sensor_names: Sequence[str], layout: str | Sequence[str] = ""
-) -> tuple[Limb, ...]:
-    """Return how the bones of a skeleton are placed by the sensors of a layout.
+) -> tuple[VirtualLimb, ...]:
+    """Return the rules of all bones of a skeleton for the sensors of a layout.
 
     After Bodenheimer1997, Sec. 2.1: pelvis, head, forearms and lower legs are primary
-    data; hands and feet hang from wrists and ankles; what lies between points from one
-    to the other. Bones of other names are measured if they wear a sensor.
+    data; hands and feet start at wrists and ankles; bones between them point from one
+    to the other. Bones of other names are measured if they have a sensor.
 
     Args:
         skeleton: With its sensors.
-        sensor_names: The sensors that there are.
+        sensor_names: The sensors of the recording.
         layout: A key of `LAYOUTS`, or names of bones whose sensors are used; all of
             them when empty.
 
     Raises:
         OptionError: If the layout is not known, or names a bone that is not there.
-        DataError: If the root wears no sensor.
+        DataError: If the root has no sensor.
     """
-    worn = _worn(skeleton, sensor_names, _chosen(skeleton, layout))
-    limbs = tuple(_limb(skeleton, joint, worn) for joint in _placed(skeleton, worn))
-    if limbs[0].how != "measured":
+    used = _joints_of_layout(skeleton, layout)
+    sensor_of: dict[int, str] = {}
+    for name, joint in zip(skeleton.sensor_names, skeleton.sensor_joint, strict=True):
+        if name in sensor_names and int(joint) in used:
+            sensor_of.setdefault(int(joint), name)
+    limbs = tuple(
+        _make_limb(skeleton, joint, sensor_of)
+        for joint, kind in enumerate(skeleton.kind)
+        if kind != "fixed" or joint in sensor_of
+    )
+    if limbs[0].constraint != "measured":
         found = ", ".join(limb.joint for limb in limbs if limb.sensor)
         raise DataError(
             "virtual skeleton",
@@ -119,8 +123,8 @@ def limbs_of(
     return limbs
 
 
-def _chosen(skeleton: Skeleton, layout: str | Sequence[str]) -> set[int]:
-    """Return the joints whose sensors are used: those named and what carries them."""
+def _joints_of_layout(skeleton: Skeleton, layout: str | Sequence[str]) -> set[int]:
+    """Return the joints whose sensors are used: those named, and what moves them."""
     if not layout:
         return set(range(skeleton.n_joints))
     if isinstance(layout, str) and layout not in LAYOUTS:
@@ -135,114 +139,105 @@ def _chosen(skeleton: Skeleton, layout: str | Sequence[str]) -> set[int]:
             found=", ".join(absent),
             needed=f"some of {', '.join(skeleton.names)}",
         )
-    mine = {skeleton.names.index(name) for name in names if name in skeleton.names}
-    for joint in sorted(mine, reverse=True):
+    joints = {skeleton.names.index(name) for name in names if name in skeleton.names}
+    for joint in sorted(joints, reverse=True):
         while skeleton.kind[joint] == "fixed":
             joint = int(skeleton.parent[joint])
-            mine.add(joint)
-    return mine
+            joints.add(joint)
+    return joints
 
 
 def check_limbs(
-    limbs: Sequence[Limb], skeleton: Skeleton, sensor_names: Sequence[str]
+    limbs: Sequence[VirtualLimb], skeleton: Skeleton, sensor_names: Sequence[str]
 ) -> None:
-    """Make sure that all that limbs name is there.
+    """Check that all joints and sensors that limbs name exist.
 
     Raises:
-        OptionError: If a joint is not the skeleton's, a pointed limb points to none,
-            or a sensor is not both the skeleton's and the stream's.
+        OptionError: If a joint is not the skeleton's, an aimed limb has no joint to
+            point to, or a sensor is not both the skeleton's and the stream's.
     """
     sensors = [name for name in skeleton.sensor_names if name in sensor_names]
     for limb in limbs:
-        _check_known(limb, "joint", limb.joint, skeleton.names)
-        if limb.how == "pointed" or limb.to:
-            _check_known(limb, "to", limb.to, skeleton.names)
+        checks = [("joint", limb.joint, skeleton.names)]
+        if limb.constraint == "aimed" or limb.aim_joint:
+            checks.append(("aim_joint", limb.aim_joint, skeleton.names))
         if limb.sensor:
-            _check_known(limb, "sensor", limb.sensor, sensors)
+            checks.append(("sensor", limb.sensor, tuple(sensors)))
+        for field, name, known in checks:
+            if name not in known:
+                raise OptionError(
+                    f"{field} of limb {limb.joint}",
+                    found=name,
+                    needed=f"one of {', '.join(known)}",
+                )
 
 
-def _check_known(limb: Limb, what: str, name: str, known: Sequence[str]) -> None:
-    if name not in known:
-        raise OptionError(
-            f"{what} of limb {limb.joint}",
-            found=name,
-            needed=f"one of {', '.join(known)}",
-        )
-
-
-def _worn(
-    skeleton: Skeleton, sensor_names: Sequence[str], chosen: set[int]
-) -> dict[int, str]:
-    """Return the sensor of each joint that has one."""
-    worn: dict[int, str] = {}
-    for name, joint in zip(skeleton.sensor_names, skeleton.sensor_joint, strict=True):
-        if name in sensor_names and int(joint) in chosen:
-            worn.setdefault(int(joint), name)
-    return worn
-
-
-def _placed(skeleton: Skeleton, worn: dict[int, str]) -> Iterator[int]:
-    """Return the joints that turn or wear a sensor, parents first."""
-    for joint, kind in enumerate(skeleton.kind):
-        if kind != "fixed" or joint in worn:
-            yield joint
-
-
-def _limb(skeleton: Skeleton, joint: int, worn: dict[int, str]) -> Limb:
-    name, sensor = skeleton.names[joint], worn.get(joint, "")
-    bare = name.removeprefix("Left").removeprefix("Right")
-    to = _next(skeleton, joint, worn)
-    if joint > 0 and bare in HUNG and sensor:
-        return Limb(joint=name, how="hung", sensor=sensor)
-    if joint > 0 and to and (not sensor or bare in POINTED):
-        return Limb(
+def _make_limb(
+    skeleton: Skeleton, joint: int, sensor_of: dict[int, str]
+) -> VirtualLimb:
+    """Return the rule of one bone."""
+    name, sensor = skeleton.names[joint], sensor_of.get(joint, "")
+    bone = name.removeprefix("Left").removeprefix("Right")
+    aim_joint = _next_joint(skeleton, joint, sensor_of)
+    if joint > 0 and bone in ORIENTED_BONES and sensor:
+        return VirtualLimb(joint=name, constraint="oriented", sensor=sensor)
+    if joint > 0 and aim_joint and (not sensor or bone in AIMED_BONES):
+        return VirtualLimb(
             joint=name,
-            how="pointed",
+            constraint="aimed",
             sensor=sensor,
-            to=to,
-            far=bare in FAR,
-            aside=STEADY.get(bare, 0.0),
+            aim_joint=aim_joint,
+            anchored_at_end=bone in BONES_ANCHORED_AT_END,
+            up_offset=UP_OFFSETS.get(bone, 0.0),
         )
-    return Limb(joint=name, how="measured" if sensor else "carried", sensor=sensor)
+    constraint: Constraint = "measured" if sensor else "rigid"
+    return VirtualLimb(joint=name, constraint=constraint, sensor=sensor)
 
 
-def _next(skeleton: Skeleton, joint: int, worn: dict[int, str]) -> str:
-    """Return the joint that a bone points to: the next one out, in the middle if any.
+def _next_joint(skeleton: Skeleton, joint: int, sensor_of: dict[int, str]) -> str:
+    """Return the joint that a bone points to: its moving child, a central one if any.
 
-    It must be seen, by its own sensor or by the bone's.
+    The joint must be measured, by its own sensor or by the bone's. Empty if none is.
     """
-    turning = [j for j, kind in enumerate(skeleton.kind) if kind != "fixed"]
-    out = [j for j in turning if j > 0 and _base(skeleton, j, turning) == joint]
-    middle = [j for j in out if not skeleton.names[j].startswith(("Left", "Right"))]
-    for j in middle or (out if len(out) == 1 else []):
-        if j in worn or joint in worn:
+    children = [
+        j
+        for j, kind in enumerate(skeleton.kind)
+        if j > 0 and kind != "fixed" and _moving_parent(skeleton, j) == joint
+    ]
+    central = [
+        j for j in children if not skeleton.names[j].startswith(("Left", "Right"))
+    ]
+    for j in central or (children if len(children) == 1 else []):
+        if j in sensor_of or joint in sensor_of:
             return skeleton.names[j]
     return ""
 
 
-def _base(skeleton: Skeleton, joint: int, turning: Sequence[int]) -> int:
-    """Return the turning joint that carries a joint."""
-    above = int(skeleton.parent[joint])
-    while above not in turning:
-        above = int(skeleton.parent[above])
-    return above
+def _moving_parent(skeleton: Skeleton, joint: int) -> int:
+    """Return the nearest ancestor of a joint that is not fixed."""
+    parent = int(skeleton.parent[joint])
+    while skeleton.kind[parent] == "fixed":
+        parent = int(skeleton.parent[parent])
+    return parent
 
 
-def drivers(skeleton: Skeleton, limbs: Sequence[Limb]) -> Bool[Array, "joint joint"]:
-    """Return which limbs' sensors have part in the pose of each joint."""
-    by_joint = {skeleton.index(limb.joint): limb for limb in limbs}
-    driven = np.zeros((skeleton.n_joints, skeleton.n_joints), dtype=bool)
+def driving_sensors(
+    skeleton: Skeleton, limbs: Sequence[VirtualLimb]
+) -> Bool[Array, "joint joint"]:
+    """Return whether the pose of joint i depends on the sensor of joint j's limb."""
+    limb_of = {skeleton.index(limb.joint): limb for limb in limbs}
+    depends = np.zeros((skeleton.n_joints, skeleton.n_joints), dtype=bool)
     for joint, parent in enumerate(skeleton.parent):
-        limb = by_joint.get(joint)
-        if limb is None or limb.how != "measured":
-            driven[joint] = driven[parent]
+        limb = limb_of.get(joint)
+        if limb is None or limb.constraint != "measured":
+            depends[joint] = depends[parent]
         if limb is None:
             continue
-        driven[joint, joint] |= bool(limb.sensor)
-        to = by_joint.get(skeleton.index(limb.to)) if limb.to else None
-        if to is not None and to.sensor:
-            driven[joint, skeleton.index(to.joint)] = True
-    return driven
+        depends[joint, joint] |= bool(limb.sensor)
+        aim = limb_of.get(skeleton.index(limb.aim_joint)) if limb.aim_joint else None
+        if aim is not None and aim.sensor:
+            depends[joint, skeleton.index(aim.joint)] = True
+    return depends
 
 
 def bend_axis(skeleton: Skeleton, joint: int) -> Float[Array, " 3"]:
@@ -250,4 +245,4 @@ def bend_axis(skeleton: Skeleton, joint: int) -> Float[Array, " 3"]:
     axis = skeleton.axes[joint, 0]
     if np.isfinite(axis).all():
         return np.asarray(axis)
-    return np.array(BENDS.get(skeleton.names[joint], (np.nan,) * 3))
+    return np.array(BEND_AXES.get(skeleton.names[joint], (np.nan,) * 3))

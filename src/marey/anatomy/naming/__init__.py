@@ -1,21 +1,26 @@
-"""Names for the bodies of a figure that looks like a person, an animal or a hand.
+"""Names for the bodies of a figure that has the shape of a person, an animal or a hand.
 
-Which side is left follows from where toes, knees and elbows point. Names of people and
-hands are those of the VRM humanoid: Hips, Spine, Chest, Neck, Head, LeftUpperArm, ...
+Names of people and hands are those of the VRM humanoid, see `marey.anatomy.names`. The
+left side follows from the direction of toes, knees, elbows and steps. A new kind of
+figure is one file in this folder with a function from `NamingInput` to `Naming | None`,
+and one line in `RECOGNISERS`.
 """
 
-from marey.anatomy.naming.hand import hand
-from marey.anatomy.naming.human import person
-from marey.anatomy.naming.naming_input import Figure as Figure
+from marey.anatomy.naming.hand import name_hand
+from marey.anatomy.naming.human import name_person
 from marey.anatomy.naming.naming_input import Naming as Naming
-from marey.anatomy.naming.naming_input import path as path
-from marey.anatomy.naming.quadruped import animal
+from marey.anatomy.naming.naming_input import NamingInput as NamingInput
+from marey.anatomy.naming.naming_input import find_path as find_path
+from marey.anatomy.naming.quadruped import name_quadruped
 
-KINDS = (animal, person, hand)
-"""What a figure may look like, the strictest first."""
+RECOGNISERS = (name_quadruped, name_person, name_hand)
+"""Functions that recognise one kind of figure each; the strictest comes first."""
 
 
-def named(figure: Figure) -> Naming | None:
-    """Return names for the bodies, None when the figure looks like nothing known."""
-    found = (look(figure) for look in KINDS)
-    return next((naming for naming in found if naming is not None), None)
+def find_names(figure: NamingInput) -> Naming | None:
+    """Return the names of the bodies by the first recogniser that accepts the figure.
+
+    None if the figure is of no known kind.
+    """
+    namings = (recogniser(figure) for recogniser in RECOGNISERS)
+    return next((naming for naming in namings if naming is not None), None)

@@ -1,105 +1,127 @@
-"""Hands: five short limbs on one body, four of them side by side."""
+"""Recognition of a hand: five short limbs on one body, four of them side by side."""
 
 from itertools import permutations
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.anatomy.naming.naming_input import UP, Figure, Naming, agreement, path
+from marey.anatomy import names as vrm
+from marey.anatomy.naming.naming_input import UP, Naming, NamingInput, mean_cosine
 
 Array = np.ndarray
 
 FINGERS = ("Thumb", "Index", "Middle", "Ring", "Little")
 PHALANXES = ("Proximal", "Intermediate", "Distal")
 
-# Longest finger over the shortest.
-ALIKE = 3.0
+MAX_FINGER_RATIO = 3.0
+"""Length of the longest finger over the shortest. Higher accepts stars of unequal
+limbs as hands. Chosen by hand."""
 
-# How much farther the thumb is from the index than fingers are from each other.
-APART = 1.2
+MIN_THUMB_SPACING = 1.2
+"""Distance from thumb to index over the mean spacing of the fingers. Higher demands a
+thumb that stands further apart. Chosen by hand."""
 
-# How straight the row of fingers is, way over distance, and how far they point alike.
-STRAIGHT, ALONG = 1.3, 0.8
+MAX_ROW_DETOUR = 1.3
+"""Length of the row of four fingers over the distance of its ends. Higher accepts rows
+that are less straight. Chosen by hand."""
 
-# How well bending must tell left from right.
-CLEAR = 0.2
+MIN_FINGER_ALIGNMENT = 0.8
+"""Length of the mean of the fingers' unit vectors, 0 to 1. Higher demands fingers that
+are more parallel. Chosen by hand."""
+
+MIN_SIDE_COSINE = 0.2
+"""Mean cosine between bending and palm from which a side is named. Higher leaves more
+hands without a side. Chosen by hand."""
 
 
-def hand(figure: Figure) -> Naming | None:
-    """Return the names of a hand's bodies, None when it does not look like one.
+def name_hand(figure: NamingInput) -> Naming | None:
+    """Return the names of a hand's bodies, None if the figure is no hand.
 
-    Five limbs of one to three bodies hang on the palm; a sixth may be the arm. The row
-    of four that takes the least way is index to little finger, and the thumb is beside
-    the index. Fingers bend to the palm, which tells the left hand from the right; names
-    of fingers that never bent have no side.
+    The palm carries five limbs of one to three bodies; a sixth limb may be the arm. The
+    shortest open path through four of their bases, and the fifth beside its end, are
+    little to index finger and the thumb. Fingers bend towards the palm, which
+    determines the side; names of fingers that never bent have no side.
     """
-    palm = max(figure.near, key=lambda body: len(figure.near[body]))
-    limbs = [way[1:] for way in _ways(figure, palm)]
+    palm = max(figure.neighbours, key=lambda body: len(figure.neighbours[body]))
+    if len(figure.neighbours[palm]) not in (5, 6):
+        return None
+    limbs = _limbs_of(figure, palm)
     fingers = [limb for limb in limbs if len(limb) <= len(PHALANXES)]
-    rest = sum(map(len, limbs)) - sum(map(len, fingers))
-    if len(figure.near[palm]) not in (5, 6) or rest > len(figure.near) // 2:
+    arm_size = sum(map(len, limbs)) - sum(map(len, fingers))
+    if arm_size > len(figure.neighbours) // 2:
         return None
-    long = {tuple(f): figure.steps([palm, *f])[-1] for f in fingers}
-    fingers = sorted(fingers, key=lambda f: long[tuple(f)])[:5]
-    lengths = [long[tuple(f)] for f in fingers]
-    if len(fingers) < 5 or lengths[-1] > ALIKE * lengths[0]:
+
+    def length(finger: list[int]) -> float:
+        return float(figure.arc_lengths([palm, *finger])[-1])
+
+    fingers = sorted(fingers, key=length)[:5]
+    if len(fingers) < 5 or length(fingers[-1]) > MAX_FINGER_RATIO * length(fingers[0]):
         return None
-    row = _in_a_row(figure, fingers)
-    if row is None or not _along(figure, palm, row[1:]):
+    row = _order_fingers(figure, fingers)
+    if row is None or not _are_parallel(figure, palm, row[1:]):
         return None
-    side, sure = _side(figure, palm, row)
-    names = {palm: f"{side}Hand"}
+    side, confidence = _find_side(figure, palm, row)
+    names = {palm: f"{side}{vrm.HAND}"}
     for finger, bodies in zip(FINGERS, row, strict=True):
         parts = zip(bodies, PHALANXES, strict=False)
         names |= {body: f"{side}{finger}{part}" for body, part in parts}
-    return Naming("hand", names, UP, sure)
+    return Naming("hand", names, UP, confidence)
 
 
-def _ways(figure: Figure, palm: int) -> list[list[int]]:
-    """Return the limbs that hang on the palm; of one that forks, none."""
-    ways = [path(figure.near, palm, leaf) for leaf in figure.leaves if leaf != palm]
-    starts = [way[1] for way in ways]
-    return [way for way in ways if starts.count(way[1]) == 1]
+def _limbs_of(figure: NamingInput, palm: int) -> list[list[int]]:
+    """Return the limbs on the palm from the inside out, without those that fork."""
+    limbs = [figure.path(palm, leaf)[1:] for leaf in figure.leaves if leaf != palm]
+    bases = [limb[0] for limb in limbs]
+    return [limb for limb in limbs if bases.count(limb[0]) == 1]
 
 
-def _in_a_row(figure: Figure, fingers: list[list[int]]) -> list[list[int]] | None:
-    """Return thumb, index, middle, ring and little finger; None if no row is clear."""
-    base = np.nanmedian(figure.place[:, [f[0] for f in fingers]], axis=0)
+def _order_fingers(
+    figure: NamingInput, fingers: list[list[int]]
+) -> list[list[int]] | None:
+    """Return thumb, index, middle, ring and little finger; None without a clear row."""
+    bases = np.nanmedian(figure.position[:, [f[0] for f in fingers]], axis=0)
 
-    def way(order: tuple[int, ...]) -> float:
-        return float(np.linalg.norm(np.diff(base[list(order)], axis=0), axis=1).sum())
+    def length(order: tuple[int, ...]) -> float:
+        steps = np.diff(bases[list(order)], axis=0)
+        return float(np.linalg.norm(steps, axis=1).sum())
 
-    orders = [o for o in permutations(range(5)) if way(o[:2]) > way(o[-2:])]
-    best = min(orders, key=way, default=None)
-    if best is None or way(best[:2]) < APART * way(best[1:]) / 3.0:
+    orders = [o for o in permutations(range(5)) if length(o[:2]) > length(o[-2:])]
+    best = min(orders, key=length, default=None)
+    if best is None:
         return None
-    if way(best[1:]) > STRAIGHT * way((best[1], best[4])):
+    row_length = length(best[1:])
+    if length(best[:2]) < MIN_THUMB_SPACING * row_length / 3.0:
+        return None
+    if row_length > MAX_ROW_DETOUR * length((best[1], best[4])):
         return None
     return [fingers[i] for i in best]
 
 
-def _along(figure: Figure, palm: int, fingers: list[list[int]]) -> bool:
-    """Return whether fingers point the same way from the palm."""
-    base = figure.place[:, [f[0] for f in fingers]] - figure.place[:, [palm]]
-    mean = np.nanmean(_unit(base), axis=1)
-    return bool(np.nanmedian(np.linalg.norm(mean, axis=-1)) > ALONG)
+def _are_parallel(figure: NamingInput, palm: int, fingers: list[list[int]]) -> bool:
+    """Return whether fingers leave the palm in about the same direction."""
+    bases = figure.position[:, [f[0] for f in fingers]] - figure.position[:, [palm]]
+    mean = np.nanmean(_unit(bases), axis=1)
+    return bool(np.nanmedian(np.linalg.norm(mean, axis=-1)) > MIN_FINGER_ALIGNMENT)
 
 
-def _side(figure: Figure, palm: int, row: list[list[int]]) -> tuple[str, float]:
-    """Return which hand it is, "" when that does not show, and how sure that is."""
-    others = row[1:]
-    middle = figure.place[:, palm]
-    ends = np.nanmean(figure.place[:, [f[-1] for f in others]], axis=1)
-    ahead = np.nanmean(figure.place[:, [f[0] for f in others]], axis=1) - middle
-    across = figure.place[:, row[1][0]] - figure.place[:, row[4][0]]
-    # With the palm down and fingers ahead a right hand's thumb is at the left.
-    bend = _unit(np.cross(np.cross(ahead, ends - middle), ahead))
-    score = agreement(bend, _unit(np.cross(ahead, across)))
-    if abs(score) < CLEAR:
+def _find_side(
+    figure: NamingInput, palm: int, row: list[list[int]]
+) -> tuple[str, float]:
+    """Return the side of a hand, "" if it is unclear, and how clear it is."""
+    fingers = row[1:]
+    origin = figure.position[:, palm]
+    tips = np.nanmean(figure.position[:, [f[-1] for f in fingers]], axis=1)
+    bases = np.nanmean(figure.position[:, [f[0] for f in fingers]], axis=1)
+    forward = bases - origin
+    across = figure.position[:, row[1][0]] - figure.position[:, row[4][0]]
+    # With the palm down and fingers ahead, the thumb of a right hand is at the left.
+    bend = _unit(np.cross(np.cross(forward, tips - origin), forward))
+    score = mean_cosine(bend, _unit(np.cross(forward, across)))
+    if abs(score) < MIN_SIDE_COSINE:
         return "", abs(score)
-    return ("Left" if score > 0 else "Right"), min(abs(score), 1.0)
+    return (vrm.LEFT if score > 0 else vrm.RIGHT), min(abs(score), 1.0)
 
 
-def _unit(way: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-    length = np.linalg.norm(way, axis=-1, keepdims=True)
-    return np.asarray(way / np.maximum(length, 1e-12))
+def _unit(vectors: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.maximum(length, 1e-12))

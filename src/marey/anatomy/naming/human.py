@@ -1,247 +1,258 @@
-"""People: a head above, two feet below, and hands on the way between.
+"""Recognition of a person: a head above, two feet below, and arms in between.
 
-Bodies are named by where they are along a limb, as a share of the figure's length, and
-not by their number from the trunk: a thigh that went with the hips, a collar bone or a
-piece of the pelvis by itself must not shift all names below.
+A body is named by its position along a limb, as a fraction of the figure's length, and
+not by its number from the trunk. So a thigh that moved with the hips, a separate collar
+bone or a separate piece of the pelvis does not change the names further out.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
+from marey.anatomy import names as vrm
 from marey.anatomy.naming.limbs import (
     ARM,
     LEG,
     LEG_WITH_TOES,
-    NAMELESS,
-    OFF,
-    Placed,
-    placed,
+    UNNAMED_BODY_COST,
+    Assignment,
+    LimbBodies,
+    PersonLimbs,
+    assign_names,
+    squared_errors,
 )
-from marey.anatomy.naming.naming_input import Figure, Naming, head_names, meeting, path
-from marey.anatomy.naming.sides import arms_by_side, legs_left_first
+from marey.anatomy.naming.naming_input import Naming, NamingInput, head_names
+from marey.anatomy.naming.sides import arms_by_side, order_legs
 
 Array = np.ndarray
 
-# Where the chest is above the hips, and the head above the chest, as shares of the way
-# from a foot to the head.
-CHEST, HEAD = 0.24, 0.16
+CHEST_POSITION, HEAD_POSITION = 0.24, 0.16
+"""Expected distance of the chest from the hips, and of the head from the chest, as
+fractions of the path from a foot to the head. Chosen by hand."""
 
-# How far apart in height the two feet may be, as a share of the figure's height.
-LEVEL = 0.25
+MAX_FOOT_HEIGHT_DIFFERENCE = 0.25
+"""Largest difference in height of the two feet, as a fraction of the figure's height.
+Higher accepts more pairs of leaves as feet. Chosen by hand."""
 
-# The ground may be so far below the feet, as a share of the height.
-ABOVE = 0.15
+MAX_GROUND_CLEARANCE = 0.15
+"""Largest height of the lowest body above z = 0, as a fraction of the figure's length,
+for z = 0 to be the ground. Chosen by hand."""
 
-# Per cent of the time for which a foot is on the ground at least.
-STANDING = 10.0
+STANCE_PERCENTILE = 10.0
+"""Percentile of a foot's height that counts as standing: a foot is on the ground at
+least that part of the time. Chosen by hand."""
 
-# Leaves that may be feet: the lowest.
-MOST_FEET = 4
+MAX_FOOT_CANDIDATES = 4
+"""Number of the lowest leaves that may be feet. Higher is slower. Chosen by hand."""
 
-# Share of the bodies that must get names.
-MOST_NAMED = 0.6
+MIN_NAMED_FRACTION = 0.6
+"""Fraction of the bodies that must have a name. Higher rejects people who hold things.
+Chosen by hand."""
 
-# How well cues on left and right must agree for a person who lies on another axis.
-CLEAR = 0.3
+MIN_HIP_HEIGHT, MAX_HIP_HEIGHT = 0.35, 0.8
+"""Height of the hips above the lowest body of a leg, as a fraction of the figure's
+height. Chosen by hand."""
 
-# How much bodies may be off, on average: of somebody upright, of somebody who lies, and
-# of one who lies and of whom the sides are not clear.
-ALIKE, LIKE, EXACT = 3.0, 1.0, 0.5
+MIN_SIDE_CONFIDENCE = 0.3
+"""Agreement of the cues on left and right that makes up for missing arms, or for lying
+along another axis. Higher rejects more figures. Chosen by hand."""
 
-AXES = tuple(sign * axis for sign in (1.0, -1.0) for axis in np.eye(3)[[2, 1, 0]])
+MAX_COST_UPRIGHT, MAX_COST_LYING, MAX_COST_LYING_UNCLEAR = 3.0, 1.0, 0.5
+"""Largest mean cost per body of a person who is upright, who lies along another axis,
+and who lies there with unclear sides. Higher accepts other figures as people. Chosen by
+hand."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Limbs:
-    """The parts of a person, each by its name without the side."""
-
-    hips: int
-    legs: list[dict[str, int]]
-    arms: list[dict[str, int]]
-    trunk: list[int]
-    """From above the hips up to and with the chest."""
-
-    head: list[int]
-    """From above the chest up to and with the head."""
-
-    cost: float
-    """How far bodies are from where their names have them, and what is missing."""
-
-    @property
-    def chest(self) -> int:
-        """The body that arms hang from."""
-        return self.trunk[-1] if self.trunk else self.hips
-
-    @property
-    def has_feet(self) -> bool:
-        """Whether both legs have a thigh, a shank and a foot."""
-        return all({"UpperLeg", "LowerLeg", "Foot"} <= set(leg) for leg in self.legs)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether there are a head, two arms and two legs with knees."""
-        knees = all({"UpperLeg", "LowerLeg"} <= set(leg) for leg in self.legs)
-        return bool(self.head and len(self.arms) == 2 and knees)
-
-    @property
-    def count(self) -> int:
-        """How many bodies have a name."""
-        limbs = sum(map(len, (*self.legs, *self.arms)))
-        return 1 + limbs + len(self.trunk) + len(self.head)
+UP_AXES = tuple(sign * axis for sign in (1.0, -1.0) for axis in np.eye(3)[[2, 1, 0]])
+"""Directions that a person may stand along; +z is tried first."""
 
 
-def person(figure: Figure) -> Naming | None:
-    """Return the names of a person's bodies, None when it does not look like one.
+def name_person(figure: NamingInput) -> Naming | None:
+    """Return the names of a person's bodies, None if the figure is no person.
 
-    A person may lie along any axis of the world, as files may be wrong about which is
-    up; but then it must have all limbs, and know its left from its right or be very
-    much like a person. Legs without arms must have feet that point somewhere.
+    All pairs of low leaves are tried as feet, and the interpretation of least cost is
+    taken. A person may stand along any axis of the world, because files may be wrong
+    about the up axis. Along another axis than +z it must have all limbs, and either
+    clear sides or positions very near to those of a person. A person without arms must
+    have feet, and clear sides.
     """
-    for up in AXES:
-        found = min(_readings(figure, up), key=lambda limbs: limbs.cost, default=None)
-        if found is None:
+    for up in UP_AXES:
+        interpretations = _interpretations(figure, up)
+        limbs = min(interpretations, key=lambda one: one.cost, default=None)
+        if limbs is None:
             continue
-        legs, sure = legs_left_first(figure, found.hips, found.legs, found.arms, up)
-        arms = arms_by_side(figure, found.chest, legs, found.arms, up)
-        upright = up is AXES[0] and arms
-        legs_alone = up is AXES[0] and found.has_feet and sure > CLEAR
-        off = found.cost / len(figure.near)
-        lying = found.is_whole and off < (LIKE if sure > CLEAR else EXACT)
-        if (off < ALIKE and (upright or legs_alone)) or lying:
-            fit = float(1.0 / (1.0 + off))
-            limbs = [("Left", legs[0]), ("Right", legs[1]), *arms.items()]
-            return Naming("human", _names(found, limbs), up, sure, fit)
+        legs, confidence = order_legs(figure, limbs, up)
+        arms = arms_by_side(figure, limbs, legs, up)
+        cost = limbs.cost / len(figure.neighbours)
+        clear = confidence > MIN_SIDE_CONFIDENCE
+        upright = up is UP_AXES[0] and bool(arms or (limbs.has_feet and clear))
+        max_lying = MAX_COST_LYING if clear else MAX_COST_LYING_UNCLEAR
+        if (upright and cost < MAX_COST_UPRIGHT) or (
+            limbs.is_complete and cost < max_lying
+        ):
+            sided = [*zip(vrm.SIDES, legs, strict=True), *arms.items()]
+            fit = float(1.0 / (1.0 + cost))
+            return Naming("human", _find_names(limbs, sided), up, confidence, fit)
     return None
 
 
-def _readings(figure: Figure, up: Array) -> Iterator[_Limbs]:
-    """Return the ways to see a person in the figure, whichever ends are its feet."""
+def _extent(figure: NamingInput, height: Array) -> float:
+    """Return the height of the figure from its lowest to its highest body."""
+    return float(np.ptp(height[list(figure.neighbours)]))
+
+
+def _interpretations(figure: NamingInput, up: Array) -> Iterator[PersonLimbs]:
+    """Return the plausible interpretations of the figure, for all pairs of feet."""
     height = figure.heights(up)
     leaves = sorted(figure.leaves, key=lambda body: float(height[body]))
-    tall = float(np.ptp(height[list(figure.near)]))
-    for feet in combinations(leaves[:MOST_FEET], 2):
-        rest = [leaf for leaf in leaves if leaf not in feet]
-        if not rest or abs(height[feet[1]] - height[feet[0]]) > LEVEL * tall:
+    max_difference = MAX_FOOT_HEIGHT_DIFFERENCE * _extent(figure, height)
+    for feet in combinations(leaves[:MAX_FOOT_CANDIDATES], 2):
+        others = [leaf for leaf in leaves if leaf not in feet]
+        if not others or abs(height[feet[1]] - height[feet[0]]) > max_difference:
             continue
-        for top in (rest[-1], _shoulders(figure, feet, rest)):
-            limbs = _limbs(figure, feet, rest, top, up)
-            if limbs is not None and _plausible(limbs, figure, height, tall):
+        for top in (others[-1], _shoulder_junction(figure, feet, others)):
+            limbs = _find_limbs(figure, feet, others, top, up)
+            if limbs is not None and _is_plausible(limbs, figure, height):
                 yield limbs
 
 
-def _shoulders(figure: Figure, feet: Sequence[int], rest: list[int]) -> int:
-    """Return where the ways from the other leaves meet, for figures without a head."""
-    between = path(figure.near, rest[0], rest[-1])
-    return next(b for b in path(figure.near, feet[0], rest[0]) if b in between)
+def _is_plausible(limbs: PersonLimbs, figure: NamingInput, height: Array) -> bool:
+    """Return whether most bodies have names and the hips are above two legs."""
+    if not all({vrm.UPPER_LEG, vrm.LOWER_LEG} & set(leg) for leg in limbs.legs):
+        return False
+    extent = _extent(figure, height)
+    lowest = min(float(height[b]) for leg in limbs.legs for b in leg.values())
+    hip_height = height[limbs.hips] - lowest
+    return bool(
+        limbs.n_named >= MIN_NAMED_FRACTION * len(figure.neighbours)
+        and MIN_HIP_HEIGHT * extent < hip_height < MAX_HIP_HEIGHT * extent
+    )
 
 
-def _limbs(
-    figure: Figure, feet: Sequence[int], rest: list[int], top: int, up: Array
-) -> _Limbs | None:
-    """Return the limbs of a figure whose trunk ends in `top`, a head or shoulders."""
+def _shoulder_junction(
+    figure: NamingInput, feet: Sequence[int], others: list[int]
+) -> int:
+    """Return the body where the paths to the other leaves part."""
+    between = figure.path(others[0], others[-1])
+    return next(body for body in figure.path(feet[0], others[0]) if body in between)
+
+
+def _find_limbs(
+    figure: NamingInput, feet: Sequence[int], others: list[int], top: int, up: Array
+) -> PersonLimbs | None:
+    """Return the limbs of a figure whose trunk ends in a head or in the shoulders.
+
+    Args:
+        figure: The bodies.
+        feet: Two leaves.
+        others: The other leaves, the lowest first.
+        top: End of the trunk: a leaf if it is the head.
+        up: The direction that the figure stands along.
+    """
     height = figure.heights(up)
-    hips = meeting(figure, feet, top)
+    hips = figure.junction(feet, top)
     if top == hips or hips in feet:
         return None
-    upward = path(figure.near, hips, top)
-    legs = [path(figure.near, hips, foot) for foot in feet]
-    headless = top not in rest
-    leg = float(np.mean([figure.steps(way)[-1] for way in legs]))
-    long = (figure.steps(upward)[-1] + leg) / (1.0 - HEAD * headless)
-    if long <= 0.0:
+    trunk = figure.path(hips, top)
+    legs = [figure.path(hips, foot) for foot in feet]
+    headless = top not in others
+    leg_length = float(np.mean([figure.arc_lengths(leg)[-1] for leg in legs]))
+    length = figure.arc_lengths(trunk)[-1] + leg_length
+    length = length / (1.0 - HEAD_POSITION * headless)
+    if length <= 0.0:
         return None
-    arms = _arm_ways(figure, upward, [leaf for leaf in rest if leaf != top])
-    chest = len(upward) - 1 if headless else _chest(upward, arms)
-    if not headless and height[top] <= height[upward[chest]]:
+    arms = _find_arms(figure, trunk, [leaf for leaf in others if leaf != top])
+    chest = len(trunk) - 1 if headless else _chest_index(trunk, arms)
+    if not headless and height[top] <= height[trunk[chest]]:
         return None
-    ground = _ground(float(height[list(figure.near)].min()), long)
-    stand = [float(np.nanpercentile(figure.place[:, f] @ up, STANDING)) for f in feet]
-    raised = [max(low - ground, 0.0) / long for low in stand]
+    clearance = _foot_clearance(figure, feet, length, up)
     named_legs = [
-        _leg(figure, way, above, long) for way, above in zip(legs, raised, strict=True)
+        _name_leg(figure, leg, raised, length)
+        for leg, raised in zip(legs, clearance, strict=True)
     ]
-    named_arms = [placed(w[1:], figure.steps(w)[1:] / long, ARM) for w in arms]
+    named_arms = [
+        assign_names(arm[1:], figure.arc_lengths(arm)[1:] / length, ARM) for arm in arms
+    ]
     named_arms = [(names, cost) for names, cost in named_arms if names]
-    ends = [*named_legs, *named_arms]
-    off = [*_trunk_off(figure.steps(upward) / long, chest, headless), *raised]
-    lost = len(figure.near) - len(upward) - sum(map(len, (*legs, *arms))) + len(ends)
-    return _Limbs(
+    limbs = [*named_legs, *named_arms]
+    errors = _trunk_errors(figure.arc_lengths(trunk) / length, chest, headless)
+    n_limb_bodies = sum(map(len, (*legs, *arms))) - len(limbs)
+    n_lost = len(figure.neighbours) - len(trunk) - n_limb_bodies
+    return PersonLimbs(
         hips=hips,
         legs=[names for names, _ in named_legs],
         arms=[names for names, _ in named_arms],
-        trunk=upward[1 : chest + 1],
-        head=[] if headless else upward[chest + 1 :],
-        cost=sum(cost for _, cost in ends)
-        + sum((x / OFF) ** 2 for x in off)
-        + NAMELESS * (lost + headless + 2 - len(named_arms)),
+        trunk=trunk[1 : chest + 1],
+        head=[] if headless else trunk[chest + 1 :],
+        cost=sum(cost for _, cost in limbs)
+        + squared_errors([*errors, *clearance])
+        + UNNAMED_BODY_COST * (n_lost + headless + 2 - len(named_arms)),
     )
 
 
-def _trunk_off(up: Array, chest: int, headless: bool) -> list[float]:
-    """Return how far chest and head are from where they should be, as shares."""
-    off = [float(up[chest]) - CHEST]
-    return off if headless else [*off, float(up[-1] - up[chest]) - HEAD]
+def _trunk_errors(position: Array, chest: int, headless: bool) -> list[float]:
+    """Return the errors of chest and head, as fractions of the figure's length."""
+    errors = [float(position[chest]) - CHEST_POSITION]
+    if headless:
+        return errors
+    return [*errors, float(position[-1] - position[chest]) - HEAD_POSITION]
 
 
-def _ground(lowest: float, long: float) -> float:
-    """Return the height of the ground: 0 where that is just below all bodies."""
-    return 0.0 if 0.0 <= lowest < ABOVE * long else lowest
+def _foot_clearance(
+    figure: NamingInput, feet: Sequence[int], length: float, up: Array
+) -> list[float]:
+    """Return the height of standing feet above the ground, as fractions of the length.
+
+    The ground is z = 0 if that is just below all bodies, else the lowest body.
+    """
+    lowest = float(figure.heights(up)[list(figure.neighbours)].min())
+    ground = 0.0 if 0.0 <= lowest < MAX_GROUND_CLEARANCE * length else lowest
+    heights = (figure.position[:, foot] @ up for foot in feet)
+    standing = [float(np.nanpercentile(h, STANCE_PERCENTILE)) for h in heights]
+    return [max(height - ground, 0.0) / length for height in standing]
 
 
-def _leg(figure: Figure, way: list[int], end: float, long: float) -> Placed:
-    """Return the names of a leg whose end is somewhat above the ground."""
-    steps = figure.steps(way)
-    above = (steps[-1] - steps[1:]) / long + end
-    plain, long_foot = (placed(way[1:], above, n) for n in (LEG, LEG_WITH_TOES))
-    toes = "Toes" in long_foot[0] and long_foot[1] < plain[1]
-    return long_foot if toes else plain
+def _name_leg(
+    figure: NamingInput, leg: list[int], clearance: float, length: float
+) -> Assignment:
+    """Return the names of a leg, with toes if that costs less."""
+    distance = figure.arc_lengths(leg)
+    height = (distance[-1] - distance[1:]) / length + clearance
+    plain, with_toes = (assign_names(leg[1:], height, n) for n in (LEG, LEG_WITH_TOES))
+    return with_toes if vrm.TOES in with_toes[0] and with_toes[1] < plain[1] else plain
 
 
-def _arm_ways(figure: Figure, upward: list[int], leaves: list[int]) -> list[list[int]]:
-    """Return the two longest limbs that leave the trunk, the body they leave first."""
-    found = []
+def _find_arms(
+    figure: NamingInput, trunk: list[int], leaves: list[int]
+) -> list[list[int]]:
+    """Return the two longest limbs that leave the trunk, each with its body there."""
+    limbs = []
     for leaf in leaves:
-        way = path(figure.near, upward[0], leaf)
-        on_trunk = [body for body in way if body in upward]
-        found.append(way[len(on_trunk) - 1 :])
-    found = [way for way in found if way[0] != upward[0] or len(upward) < 3]
-    # Of limbs that share bodies, fingers, the longest stands for all.
-    found.sort(key=lambda way: (len(way), figure.steps(way)[-1]), reverse=True)
-    apart: list[list[int]] = []
-    for way in found:
-        if all(way[1] != other[1] for other in apart):
-            apart.append(way)
-    return apart[:2]
+        path = figure.path(trunk[0], leaf)
+        n_trunk = sum(body in trunk for body in path)
+        limbs.append(path[n_trunk - 1 :])
+    limbs = [limb for limb in limbs if limb[0] != trunk[0] or len(trunk) < 3]
+    limbs.sort(key=lambda limb: (len(limb), figure.arc_lengths(limb)[-1]), reverse=True)
+    # Fingers share the bodies of their arm: the longest path stands for all of them.
+    arms: list[list[int]] = []
+    for limb in limbs:
+        if all(limb[1] != arm[1] for arm in arms):
+            arms.append(limb)
+    return arms[:2]
 
 
-def _chest(upward: list[int], arms: list[list[int]]) -> int:
-    """Return how far up the body is that arms hang from."""
-    starts = [upward.index(arm[0]) for arm in arms]
-    chest = max(starts) if starts else max(len(upward) - 2, 0)
-    return max(chest, min(1, len(upward) - 2))
+def _chest_index(trunk: list[int], arms: list[list[int]]) -> int:
+    """Return the index in the trunk of the body that carries the arms."""
+    junctions = [trunk.index(arm[0]) for arm in arms]
+    chest = max(junctions) if junctions else max(len(trunk) - 2, 0)
+    return max(chest, min(1, len(trunk) - 2))
 
 
-def _plausible(limbs: _Limbs, figure: Figure, height: Array, tall: float) -> bool:
-    """Return whether most bodies have a name, and hips are above legs with knees."""
-    if not all({"UpperLeg", "LowerLeg"} & set(leg) for leg in limbs.legs):
-        return False
-    lowest = min(float(height[b]) for leg in limbs.legs for b in leg.values())
-    return bool(
-        limbs.count >= MOST_NAMED * len(figure.near)
-        and 0.35 * tall < height[limbs.hips] - lowest < 0.8 * tall
-    )
-
-
-# --- names ----------------------------------------------------------------------------
-
-
-def _names(
-    limbs: _Limbs, sided: Sequence[tuple[str, dict[str, int]]]
+def _find_names(
+    limbs: PersonLimbs, sided: Sequence[tuple[str, LimbBodies]]
 ) -> dict[int, str]:
-    names = {limbs.hips: "Hips"}
+    """Return the name of every recognised body."""
+    names = {limbs.hips: vrm.HIPS}
     names |= dict(zip(limbs.trunk, _trunk_names(len(limbs.trunk)), strict=True))
     names |= dict(zip(limbs.head, head_names(len(limbs.head)), strict=True))
     for side, limb in sided:
@@ -250,8 +261,8 @@ def _names(
 
 
 def _trunk_names(count: int) -> list[str]:
-    known = {0: [], 1: ["Chest"], 2: ["Spine", "Chest"]}
-    if count in known:
-        return known[count]
-    more = [f"Spine{i}" for i in range(2, count - 1)]
-    return ["Spine", *more, "Chest", "UpperChest"]
+    """Return the names of the bodies from above the hips up to the chest."""
+    if count < 3:
+        return [vrm.SPINE, vrm.CHEST][2 - count :]
+    more = [f"{vrm.SPINE}{i}" for i in range(2, count - 1)]
+    return [vrm.SPINE, *more, vrm.CHEST, vrm.UPPER_CHEST]

@@ -1,89 +1,180 @@
-"""Names along a limb, by where its bodies are."""
+"""Limbs of a person, and the names of their bodies by the positions along a limb.
+
+An exhaustive search over all assignments of names to bodies that keep the order from
+the trunk outward. The cost of an assignment is a sum of squared position errors, in
+units of `POSITION_SD`, and of penalties for names and bodies that stay alone.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from jaxtyping import Float
 
-# Where the middles of bodies are, as shares of the way from a foot over the hips to the
-# head: of a leg above the ground, of an arm from the chest. Means over 20 recordings of
-# people whose markers are known.
-LEG = {"UpperLeg": 0.37, "LowerLeg": 0.14, "Foot": 0.03}
-LEG_WITH_TOES = {"UpperLeg": 0.44, "LowerLeg": 0.21, "Foot": 0.1, "Toes": 0.02}
-ARM = {"Shoulder": 0.1, "UpperArm": 0.2, "LowerArm": 0.36, "Hand": 0.43}
+from marey.anatomy import names as vrm
 
-# A body that is off by this much counts one; and how much one may be off at most.
-OFF, WIDEST = 0.05, 0.125
+LEG = {vrm.UPPER_LEG: 0.37, vrm.LOWER_LEG: 0.14, vrm.FOOT: 0.03}
+LEG_WITH_TOES = {
+    vrm.UPPER_LEG: 0.44,
+    vrm.LOWER_LEG: 0.21,
+    vrm.FOOT: 0.1,
+    vrm.TOES: 0.02,
+}
+"""Expected positions of the bodies of a leg: height above the ground as a fraction of
+the path from a foot over the hips to the head. Means over 20 recordings of people whose
+markers are known."""
 
-# What is paid for a body without a name; for a name without a body at the end of a
-# limb, as hands often move with their forearms; and for one in the middle.
-NAMELESS, ENDLESS, SKIPPED = 4.0, 1.0, 3.0
-SPARE = {"Shoulder": "UpperArm", "Toes": "Foot"}
-"""Names that not everybody has a body for, and the name that they go beside."""
+ARM = {vrm.SHOULDER: 0.1, vrm.UPPER_ARM: 0.2, vrm.LOWER_ARM: 0.36, vrm.HAND: 0.43}
+"""Expected positions of the bodies of an arm: distance from the chest, as the same
+fraction and from the same recordings."""
 
-# How much worse the next best name of a body must be.
-CLEAR = 1.0
+POSITION_SD = 0.05
+"""Position error that costs one, as a fraction of the figure's length. Higher makes
+positions count less than missing names. Chosen by hand."""
 
-Placed = tuple[dict[str, int], float]
+MAX_POSITION_ERROR = 0.125
+"""Largest position error of a named body, as a fraction of the figure's length. Higher
+gives names to bodies far from where they are expected. Chosen by hand."""
+
+UNNAMED_BODY_COST = 4.0
+"""Cost of a body without a name. Higher names more bodies. Chosen by hand."""
+
+MISSING_END_COST = 1.0
+"""Cost of a name without a body at the end of a limb, which is common: hands often move
+with their forearms. Chosen by hand."""
+
+MISSING_MIDDLE_COST = 3.0
+"""Cost of a name without a body between two named ones. Chosen by hand."""
+
+OPTIONAL_NAMES = {vrm.SHOULDER: vrm.UPPER_ARM, vrm.TOES: vrm.FOOT}
+"""Names that cost nothing if no body has them, and the name that each requires."""
+
+MIN_COST_MARGIN = 1.0
+"""Cost by which the next best name of a body must be worse. Higher leaves more bodies
+without a name. Chosen by hand."""
+
+LimbBodies = dict[str, int]
+"""Bodies of a limb by their names without the side, from the trunk outward."""
+
+Assignment = tuple[LimbBodies, float]
+"""The body of each name, and the cost."""
 
 
-def placed(
-    bodies: Sequence[int], at: Float[np.ndarray, " _"], names: Mapping[str, float]
-) -> Placed:
-    """Return the names of a limb's bodies by where they are, and what is off.
+@dataclass(frozen=True, slots=True)
+class PersonLimbs:
+    """One interpretation of a figure as a person."""
 
-    Of all ways to give names in their order the one whose bodies are nearest to where
-    names have them. A body too far from all is left without a name, and one that might
-    as well have another. A body between two names that are both free is two parts in
-    one, and has the name of the part nearer to the trunk.
+    hips: int
+    legs: list[LimbBodies]
+    arms: list[LimbBodies]
+    trunk: list[int]
+    """From above the hips up to the chest, which is included."""
+
+    head: list[int]
+    """From above the chest up to the head, which is included."""
+
+    cost: float
+    """Squared position errors, and penalties for missing names and bodies."""
+
+    @property
+    def chest(self) -> int:
+        """The body that carries the arms."""
+        return self.trunk[-1] if self.trunk else self.hips
+
+    @property
+    def has_feet(self) -> bool:
+        """Whether both legs have a thigh, a shank and a foot."""
+        return all(
+            {vrm.UPPER_LEG, vrm.LOWER_LEG, vrm.FOOT} <= set(leg) for leg in self.legs
+        )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there are a head, two arms and two legs with knees."""
+        knees = all({vrm.UPPER_LEG, vrm.LOWER_LEG} <= set(leg) for leg in self.legs)
+        return bool(self.head and len(self.arms) == 2 and knees)
+
+    @property
+    def n_named(self) -> int:
+        """Number of bodies with a name."""
+        limbs = sum(map(len, (*self.legs, *self.arms)))
+        return 1 + limbs + len(self.trunk) + len(self.head)
+
+
+def assign_names(
+    bodies: Sequence[int],
+    positions: Float[np.ndarray, " _"],
+    expected: Mapping[str, float],
+) -> Assignment:
+    """Return the names of a limb's bodies of least cost, and the cost.
+
+    A body too far from all expected positions has no name. Neither has a body that
+    could as well have another name, with one exception: if the other name is free, the
+    body is two parts in one, and has the name of the part nearer to the trunk.
 
     Args:
         bodies: The limb from the trunk outward.
-        at: Where they are, as shares of the figure's length.
-        names: Where each name has its body, in the same order.
+        positions: Of the bodies, as fractions of the figure's length.
+        expected: Positions of the names, in the same order.
     """
-    ways = sorted(_assignments(bodies, at.tolist(), names), key=lambda way: way[1])
-    best, cost = ways[0]
-    order = list(names)
-    clear = {}
+    assignments = sorted(
+        _assignments(bodies, positions.tolist(), expected), key=lambda one: one[1]
+    )
+    best, cost = assignments[0]
+    rivals = [names for names, value in assignments if value <= cost + MIN_COST_MARGIN]
+    order = list(expected)
+    certain = {}
     for name, body in best.items():
-        other = _rival(ways, name, body, cost)
+        other = _rival_name(rivals, name, body)
         if other == name:
-            clear[name] = body
+            certain[name] = body
         elif other and other not in best:
-            clear[min(name, other, key=lambda n: (n in SPARE, order.index(n)))] = body
-    return clear, cost
+            nearer = min(
+                name, other, key=lambda n: (n in OPTIONAL_NAMES, order.index(n))
+            )
+            certain[nearer] = body
+    return certain, cost
 
 
-def _rival(ways: Sequence[Placed], name: str, body: int, cost: float) -> str:
-    """Return what else a body might as well be called: "" for nothing at all.
+def _rival_name(rivals: Sequence[Mapping[str, int]], name: str, body: int) -> str:
+    """Return another name of a body among assignments of almost the same cost.
 
-    Its own name if there is no doubt.
+    "" if the body has no name in one of them, its own name if all agree.
     """
-    near = (names for names, value in ways if value <= cost + CLEAR)
-    others = (next((n for n, b in names.items() if b == body), "") for names in near)
-    return next((other for other in others if other != name), name)
+    names = (next((n for n, b in one.items() if b == body), "") for one in rivals)
+    return next((other for other in names if other != name), name)
 
 
 def _assignments(
-    bodies: Sequence[int], at: Sequence[float], names: Mapping[str, float]
-) -> Iterator[Placed]:
-    """Return every way to give names in their order, with what it costs."""
-    for count in range(min(len(names), len(bodies)) + 1):
-        for some in combinations(names, count):
-            if any(name in SPARE and SPARE[name] not in some for name in some):
+    bodies: Sequence[int], positions: Sequence[float], expected: Mapping[str, float]
+) -> Iterator[Assignment]:
+    """Return every assignment that keeps the order, with its cost."""
+    for count in range(min(len(expected), len(bodies)) + 1):
+        for names in combinations(expected, count):
+            if any(OPTIONAL_NAMES.get(name, name) not in names for name in names):
                 continue
-            unpaid = _lacking(some, list(names)) + NAMELESS * (len(bodies) - count)
-            for which in combinations(range(len(bodies)), count):
-                off = [at[i] - names[n] for i, n in zip(which, some, strict=True)]
-                if all(abs(x) < WIDEST for x in off):
-                    cost = unpaid + sum((x / OFF) ** 2 for x in off)
-                    yield {n: bodies[i] for i, n in zip(which, some, strict=True)}, cost
+            penalty = _missing_cost(names, list(expected))
+            penalty += UNNAMED_BODY_COST * (len(bodies) - count)
+            for indices in combinations(range(len(bodies)), count):
+                pairs = list(zip(indices, names, strict=True))
+                errors = [positions[i] - expected[name] for i, name in pairs]
+                if all(abs(error) < MAX_POSITION_ERROR for error in errors):
+                    cost = penalty + squared_errors(errors)
+                    yield {name: bodies[i] for i, name in pairs}, cost
 
 
-def _lacking(some: Sequence[str], names: Sequence[str]) -> float:
-    """Return what is paid for the names that no body has."""
-    last = names.index(some[-1]) if some else len(names)
-    missing = [i for i, n in enumerate(names) if n not in some and n not in SPARE]
-    return float(sum(SKIPPED if i < last else ENDLESS for i in missing))
+def squared_errors(errors: Sequence[float]) -> float:
+    """Return the cost of position errors, given as fractions of the figure's length."""
+    return float(sum((error / POSITION_SD) ** 2 for error in errors))
+
+
+def _missing_cost(names: Sequence[str], expected: Sequence[str]) -> float:
+    """Return the cost of the expected names that no body has."""
+    last = expected.index(names[-1]) if names else len(expected)
+    missing = (
+        MISSING_MIDDLE_COST if i < last else MISSING_END_COST
+        for i, name in enumerate(expected)
+        if name not in names and name not in OPTIONAL_NAMES
+    )
+    return float(sum(missing))

@@ -1,4 +1,4 @@
-"""What naming looks at, and what it says."""
+"""What the naming of bodies starts from, what it returns, and helpers of all kinds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,107 +6,119 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from marey.anatomy.names import HEAD, NECK
+
 Array = np.ndarray
 Graph = Mapping[int, Sequence[int]]
+"""Neighbours of each body in the tree."""
 
 UP = np.array([0.0, 0.0, 1.0])
 
+MIN_HORIZONTAL_M = 1e-9
+"""Horizontal length below which a vector has no heading, in metres. Guards a
+division."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Figure:
-    """Bodies over time and how they hang together."""
+class NamingInput:
+    """Positions of bodies and joints over time, and the tree that connects them."""
 
-    place: Float[Array, "frame body 3"]
-    """Middle of every body, in metres; a sample of frames will do."""
+    position: Float[Array, "frame body 3"]
+    """Origin of every body, in metres; a sample of the frames is enough."""
 
     joint: Mapping[tuple[int, int], Float[Array, "frame 3"]]
-    """Centre of the joint of two neighbours, smaller number first."""
+    """Centre of the joint of two neighbours, in metres; the smaller index first."""
 
-    near: Graph
-    """Neighbours of each body."""
+    neighbours: Graph
 
     @property
     def leaves(self) -> list[int]:
         """The bodies with one neighbour."""
-        return [body for body, near in self.near.items() if len(near) == 1]
+        return [body for body, others in self.neighbours.items() if len(others) == 1]
 
-    def joint_of(self, a: int, b: int) -> Float[Array, "frame 3"]:
-        """Return the joint of two neighbours over time."""
-        return self.joint[min(a, b), max(a, b)]
+    def heights(self, up: Float[Array, " 3"]) -> Float[Array, " body"]:
+        """Return the median height of every body along a direction, in metres."""
+        return np.asarray(np.nanmedian(self.position @ up, axis=0))
 
-    def heights(self, up: Array) -> Float[Array, " body"]:
-        """Return how far up every body usually is."""
-        return np.asarray(np.nanmedian(self.place @ up, axis=0))
+    def arc_lengths(self, path: Sequence[int]) -> Float[Array, " _"]:
+        """Return the distance of each body from the first one along a path, in metres.
 
-    def steps(self, way: Sequence[int]) -> Float[Array, " _"]:
-        """Return how far along a way each of its bodies is, in metres."""
-        places = self.place[:, list(way)]
-        lengths = np.linalg.norm(np.diff(places, axis=1), axis=-1)
-        usual = np.nan_to_num(np.nanmedian(lengths, axis=0))
-        return np.concatenate([[0.0], np.cumsum(usual)])
+        The sum of the median distances from body to body.
+        """
+        steps = np.diff(self.position[:, list(path)], axis=1)
+        median = np.nanmedian(np.linalg.norm(steps, axis=-1), axis=0)
+        return np.concatenate([[0.0], np.cumsum(np.nan_to_num(median))])
+
+    def path(self, start: int, end: int) -> list[int]:
+        """Return the bodies from one to another along the tree, both included."""
+        return find_path(self.neighbours, start, end)
+
+    def junction(self, pair: Sequence[int], outside: int) -> int:
+        """Return the body where the paths of two bodies to a third one join."""
+        between = self.path(pair[0], pair[1])
+        return [body for body in self.path(pair[0], outside) if body in between][-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Naming:
-    """Names found, and which way is up and ahead."""
+    """Names of the bodies of a figure, and how certain they are."""
 
     kind: str
     """"human", "quadruped" or "hand"."""
 
     names: Mapping[int, str]
-    """Name of each body that has a part to play; others keep their own."""
+    """Name of each body that was recognised; other bodies keep their names."""
 
     up: Float[Array, " 3"]
-    """The direction that the figure stands along, in the world."""
+    """Direction in the world that the figure stands along."""
 
-    sure: float
-    """How well the cues on left and right agree, 0 to 1."""
+    side_confidence: float
+    """Agreement of the cues on left and right, 0 to 1."""
 
     fit: float = 1.0
-    """How well the bodies are where the names have them, 0 to 1."""
+    """Agreement of the bodies' positions with those expected of their names, 0 to 1."""
 
 
-def path(near: Graph, start: int, end: int) -> list[int]:
-    """Return the bodies from one to another along the tree, both among them."""
-    before = {start: -1}
+def find_path(neighbours: Graph, start: int, end: int) -> list[int]:
+    """Return the bodies from one to another along the tree, by breadth-first search."""
+    previous = {start: -1}
     queue = [start]
     for body in queue:
-        for other in near[body]:
-            if other not in before:
-                before[other] = body
+        for other in neighbours[body]:
+            if other not in previous:
+                previous[other] = body
                 queue.append(other)
-    way = [end]
-    while before[way[-1]] >= 0:
-        way.append(before[way[-1]])
-    return way[::-1]
+    path = [end]
+    while previous[path[-1]] >= 0:
+        path.append(previous[path[-1]])
+    return path[::-1]
 
 
-def meeting(figure: Figure, pair: Sequence[int], outside: int) -> int:
-    """Return where the ways from two bodies to one outside come together."""
-    between = path(figure.near, pair[0], pair[1])
-    return [b for b in path(figure.near, pair[0], outside) if b in between][-1]
-
-
-def level(way: Float[Array, "frame 3"], up: Array) -> Float[Array, "frame 3"]:
-    """Return unit vectors along the ground; zero where there is no direction."""
-    flat = way - np.outer(way @ up, up)
-    length = np.linalg.norm(flat, axis=-1, keepdims=True)
-    unit = np.divide(flat, length, out=np.zeros_like(flat), where=length > 1e-9)
+def heading(vectors: Float[Array, "frame 3"], up: Array) -> Float[Array, "frame 3"]:
+    """Return the horizontal unit vectors; zero where a vector has no heading."""
+    horizontal = vectors - np.outer(vectors @ up, up)
+    length = np.linalg.norm(horizontal, axis=-1, keepdims=True)
+    unit = np.divide(
+        horizontal,
+        length,
+        out=np.zeros_like(horizontal),
+        where=length > MIN_HORIZONTAL_M,
+    )
     return np.asarray(np.nan_to_num(unit))
 
 
-def agreement(a: Float[Array, "frame 3"], b: Float[Array, "frame 3"]) -> float:
-    """Return the mean over time of how far two vectors point the same way."""
+def mean_cosine(a: Float[Array, "frame 3"], b: Float[Array, "frame 3"]) -> float:
+    """Return the mean over time of the dot product of two (unit) vectors."""
     return float(np.nanmean(np.sum(a * b, axis=-1)))
 
 
-def counted(name: str, count: int) -> list[str]:
+def numbered(name: str, count: int) -> list[str]:
     """Return one name for several bodies in a row: Tail, Tail2, Tail3."""
     return [name if i == 0 else f"{name}{i + 1}" for i in range(count)]
 
 
 def head_names(count: int) -> list[str]:
-    """Return the names from above the chest up to the head."""
+    """Return the names of the bodies above the chest, up to the head."""
     if count < 2:
-        return ["Head"][:count]
-    return [*counted("Neck", count - 1), "Head"]
+        return [HEAD][:count]
+    return [*numbered(NECK, count - 1), HEAD]

@@ -1,112 +1,112 @@
-"""Animals on four legs: two pairs of feet below, a level trunk between."""
+"""Recognition of an animal on four legs: two pairs of feet and a level trunk."""
 
 import numpy as np
 
+from marey.anatomy import names as vrm
 from marey.anatomy.naming.naming_input import (
     UP,
-    Figure,
     Naming,
-    agreement,
-    counted,
+    NamingInput,
     head_names,
-    level,
-    meeting,
-    path,
+    heading,
+    mean_cosine,
+    numbered,
 )
 
-Array = np.ndarray
 Pair = tuple[int, int]
 
-LEG = ("UpperLeg", "LowerLeg", "Foot", "Toes")
+MAX_FOOT_HEIGHT_RANGE = 0.3
+"""Largest difference in height of the four feet, as a fraction of the figure's height.
+Higher accepts people on hands and feet more often. Chosen by hand."""
 
-# How far apart in height the four feet may be, as a share of the figure's height.
-LEVEL = 0.3
+MAX_OTHER_LEAVES = 4
+"""Leaves beside the feet: head, tail, ears. Higher accepts figures of more limbs.
+Chosen by hand."""
 
-# Leaves beside the feet that a four-legged animal may have: head, tail, ears.
-MOST_ENDS = 4
-
-# How steep the trunk may be: its rise over its length.
-STEEP = 0.7
+MAX_TRUNK_SLOPE = 0.7
+"""Rise of the trunk over its length. Higher accepts people who bend down. Chosen by
+hand."""
 
 
-def animal(figure: Figure) -> Naming | None:
-    """Return the names of an animal on four legs, None when it does not look like one.
+def name_quadruped(figure: NamingInput) -> Naming | None:
+    """Return the names of an animal on four legs, None if the figure is none.
 
-    The trunk is level, which keeps a person who bends down a person, and the head is
-    what rises highest beyond one pair of legs.
+    The four lowest leaves are the feet. The trunk must be level, so that a person who
+    bends down stays a person. The head is the highest other leaf, and the front legs
+    are the pair nearer to the head.
     """
     height = figure.heights(UP)
     leaves = sorted(figure.leaves, key=lambda body: float(height[body]))
-    if not 5 <= len(leaves) <= 4 + MOST_ENDS:
+    if not 5 <= len(leaves) <= 4 + MAX_OTHER_LEAVES:
         return None
-    feet, rest = leaves[:4], leaves[4:]
-    tall = float(np.ptp(height[list(figure.near)]))
-    pairs = _two_pairs(figure, feet)
-    if height[feet[3]] - height[feet[0]] > LEVEL * tall or pairs is None:
+    feet, others = leaves[:4], leaves[4:]
+    extent = float(np.ptp(height[list(figure.neighbours)]))
+    pairs = _pair_feet(figure, feet)
+    height_range = height[feet[3]] - height[feet[0]]
+    if height_range > MAX_FOOT_HEIGHT_RANGE * extent or pairs is None:
         return None
-    head = max(rest, key=lambda body: float(height[body]))
-    ends = [meeting(figure, pair, head) for pair in pairs]
-    legs = [
-        len(path(figure.near, end, foot)) - 1
-        for end, pair in zip(ends, pairs, strict=True)
+    head = max(others, key=lambda body: float(height[body]))
+    junctions = [figure.junction(pair, head) for pair in pairs]
+    sizes = [
+        len(figure.path(junction, foot)) - 1
+        for junction, pair in zip(junctions, pairs, strict=True)
         for foot in pair
     ]
-    if min(legs) < 2 or abs(legs[0] - legs[1]) > 1 or abs(legs[2] - legs[3]) > 1:
+    if min(sizes) < 2 or abs(sizes[0] - sizes[1]) > 1 or abs(sizes[2] - sizes[3]) > 1:
         return None
-    steps = [len(path(figure.near, end, head)) for end in ends]
-    front, hind = (0, 1) if steps[0] < steps[1] else (1, 0)
-    if _steepness(figure, ends[hind], ends[front]) > STEEP:
+    to_head = [len(figure.path(junction, head)) for junction in junctions]
+    front, hind = (0, 1) if to_head[0] < to_head[1] else (1, 0)
+    if _trunk_slope(figure, junctions[hind], junctions[front]) > MAX_TRUNK_SLOPE:
         return None
-    names, sure = _names(figure, pairs[front], pairs[hind], head)
-    return Naming("quadruped", names, UP, sure)
+    names, confidence = _find_names(figure, pairs[front], pairs[hind], head)
+    return Naming("quadruped", names, UP, confidence)
 
 
-def _steepness(figure: Figure, hips: int, chest: int) -> float:
-    trunk = figure.place[:, chest] - figure.place[:, hips]
-    long = np.linalg.norm(trunk, axis=-1)
-    return float(np.nanmedian(np.abs(trunk @ UP) / np.maximum(long, 1e-9)))
+def _trunk_slope(figure: NamingInput, hips: int, chest: int) -> float:
+    trunk = figure.position[:, chest] - figure.position[:, hips]
+    length = np.linalg.norm(trunk, axis=-1)
+    return float(np.nanmedian(np.abs(trunk @ UP) / np.maximum(length, 1e-9)))
 
 
-def _two_pairs(figure: Figure, feet: list[int]) -> tuple[Pair, Pair] | None:
-    """Return the feet in two pairs, each meeting before it meets the other."""
+def _pair_feet(figure: NamingInput, feet: list[int]) -> tuple[Pair, Pair] | None:
+    """Return two pairs of feet whose connecting paths do not touch; None if none do."""
     first, *others = feet
     for other in others:
-        rest = [foot for foot in others if foot != other]
-        one = set(path(figure.near, first, other))
-        two = set(path(figure.near, *rest))
-        if not one & two:
-            return (first, other), (rest[0], rest[1])
+        third, fourth = (foot for foot in others if foot != other)
+        if set(figure.path(first, other)).isdisjoint(figure.path(third, fourth)):
+            return (first, other), (third, fourth)
     return None
 
 
-def _names(
-    figure: Figure, front: Pair, hind: Pair, head: int
+def _find_names(
+    figure: NamingInput, front: Pair, hind: Pair, head: int
 ) -> tuple[dict[int, str], float]:
-    chest, hips = (meeting(figure, pair, head) for pair in (front, hind))
-    left = np.cross(UP, level(figure.place[:, chest] - figure.place[:, hips], UP))
-    names = {chest: "Chest", hips: "Hips"}
-    sure = []
-    for where, pair, end in (("Front", front, chest), ("Hind", hind, hips)):
-        legs = [path(figure.near, end, foot)[1:] for foot in pair]
-        across = figure.place[:, legs[0][0]] - figure.place[:, legs[1][0]]
-        lean = agreement(left, level(across, UP))
-        sure.append(abs(lean))
-        for whose, leg in zip(
-            ("Left", "Right"), legs if lean > 0 else legs[::-1], strict=True
+    """Return the names of all bodies, and the agreement on left and right, 0 to 1."""
+    chest, hips = (figure.junction(pair, head) for pair in (front, hind))
+    trunk = figure.position[:, chest] - figure.position[:, hips]
+    left = np.cross(UP, heading(trunk, UP))
+    names = {chest: vrm.CHEST, hips: vrm.HIPS}
+    cosines = []
+    for end, pair, junction in (("Front", front, chest), ("Hind", hind, hips)):
+        legs = [figure.path(junction, foot)[1:] for foot in pair]
+        across = figure.position[:, legs[0][0]] - figure.position[:, legs[1][0]]
+        cosine = mean_cosine(left, heading(across, UP))
+        cosines.append(abs(cosine))
+        for side, leg in zip(
+            vrm.SIDES, legs if cosine > 0 else legs[::-1], strict=True
         ):
-            parts = zip(leg, LEG, strict=False)
-            names |= {body: f"{where}{whose}{part}" for body, part in parts}
-    spine = path(figure.near, hips, chest)[1:-1]
-    names |= dict(zip(spine, counted("Spine", len(spine)), strict=True))
-    neck = path(figure.near, chest, head)[1:]
+            parts = zip(leg, vrm.LEG, strict=False)
+            names |= {body: f"{end}{side}{part}" for body, part in parts}
+    spine = figure.path(hips, chest)[1:-1]
+    names |= dict(zip(spine, numbered(vrm.SPINE, len(spine)), strict=True))
+    neck = figure.path(chest, head)[1:]
     names |= dict(zip(neck, head_names(len(neck)), strict=True))
-    tail = _tail(figure, hips, set(names))
-    names |= dict(zip(tail, counted("Tail", len(tail)), strict=True))
-    return names, min(1.0, *sure)
+    tail = _find_tail(figure, hips, set(names))
+    names |= dict(zip(tail, numbered(vrm.TAIL, len(tail)), strict=True))
+    return names, min(1.0, *cosines)
 
 
-def _tail(figure: Figure, hips: int, named: set[int]) -> list[int]:
-    """Return the longest way from the hips to an end that has no name yet."""
-    ways = [path(figure.near, hips, leaf)[1:] for leaf in figure.leaves]
-    free = [way for way in ways if not named & set(way)]
-    return max(free, key=len, default=[])
+def _find_tail(figure: NamingInput, hips: int, named: set[int]) -> list[int]:
+    """Return the longest path from the hips to a leaf through bodies without names."""
+    paths = [figure.path(hips, leaf)[1:] for leaf in figure.leaves]
+    return max((path for path in paths if not named & set(path)), key=len, default=[])

@@ -1,129 +1,151 @@
-"""Which side of a person is left: where toes, knees, elbows and steps point."""
+"""The left side of a person: from the direction of toes, knees, elbows and steps."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.anatomy.naming.naming_input import Figure, agreement, level
+from marey.anatomy import names as vrm
+from marey.anatomy.naming.limbs import LimbBodies, PersonLimbs
+from marey.anatomy.naming.naming_input import NamingInput, heading, mean_cosine
 
 Array = np.ndarray
-Limb = dict[str, int]
+TOE_WEIGHT, KNEE_WEIGHT, ELBOW_WEIGHT, STEP_WEIGHT = 2.0, 1.0, 1.0, 1.0
+"""Weights of the four cues on the facing direction. Chosen by hand."""
 
-# Cues on which way the figure faces count so much.
-TOES, KNEES, ELBOWS, STEPS = 2.0, 1.0, 1.0, 1.0
+MIN_STEP = 0.02
+"""Shortest horizontal step of the hips between two samples that has a direction, as a
+fraction of the distance from hips to foot. Higher ignores slow walks. Chosen by
+hand."""
 
-# Steps from one sample to the next that are shorter than this, in shares of the
-# distance of the hips from a foot, lead nowhere.
-SHORT = 0.02
+MAX_JOINT_DETOUR = 1.5
+"""Path between two bodies over their joint, divided by their distance, up to which the
+joint is between them. Higher accepts joints that are badly located. Chosen by hand."""
 
-# How much longer the way from body to body may be by their joint.
-DETOUR = 1.5
+MIN_ARM_COSINE = 0.2
+"""Mean cosine between an arm and the left direction from which the arm has a side.
+Higher leaves more arms without a side. Chosen by hand."""
 
-# How clearly an arm must be on one side; of two arms each at least a little.
-ASIDE, MIDDLE = 0.2, 0.05
+MIN_PAIR_COSINE = 0.05
+"""The same of each of two arms, for the difference of both to decide. Chosen by
+hand."""
 
 
-def legs_left_first(
-    figure: Figure, hips: int, legs: Sequence[Limb], arms: Sequence[Limb], up: Array
-) -> tuple[list[Limb], float]:
-    """Return the legs with the left one first, and how well the cues agree."""
-    first, second = (figure.place[:, next(iter(leg.values()))] for leg in legs)
-    left = np.cross(up, _ahead(figure, hips, legs, arms, up))
-    score = agreement(left, level(first - second, up))
-    ordered = list(legs) if score > 0 else list(legs[::-1])
+def order_legs(
+    figure: NamingInput, limbs: PersonLimbs, up: Array
+) -> tuple[list[LimbBodies], float]:
+    """Return the left and the right leg, and the agreement of the cues, 0 to 1."""
+    first, second = (_base(figure, leg) for leg in limbs.legs)
+    left = np.cross(up, _facing_direction(figure, limbs, up))
+    score = mean_cosine(left, heading(first - second, up))
+    ordered = limbs.legs if score > 0 else limbs.legs[::-1]
     return ordered, min(abs(score), 1.0)
 
 
 def arms_by_side(
-    figure: Figure, chest: int, legs: Sequence[Limb], arms: Sequence[Limb], up: Array
-) -> dict[str, Limb]:
-    """Return the arms by their side; none that is in the middle, or on either.
+    figure: NamingInput, limbs: PersonLimbs, legs: Sequence[LimbBodies], up: Array
+) -> dict[str, LimbBodies]:
+    """Return the arms by their side, without those in the middle.
 
     Args:
         figure: The bodies.
-        chest: The body that arms hang from.
-        legs: The left and the right one.
-        arms: Some arms.
-        up: Which way is up.
+        limbs: The limbs, with at most two arms.
+        legs: The left and the right leg.
+        up: The direction that the figure stands along.
     """
-    ends = [figure.place[:, next(iter(leg.values()))] for leg in legs]
-    left = level(ends[0] - ends[1], up)
-    roots = [figure.place[:, next(iter(arm.values()))] for arm in arms]
-    middle = figure.place[:, chest]
-    leans = [agreement(level(root - middle, up), left) for root in roots]
-    if len(roots) == 2 and min(map(abs, leans)) > MIDDLE:
-        lean = agreement(level(roots[0] - roots[1], up), left)
-        leans = [lean, -lean]
+    left = heading(_base(figure, legs[0]) - _base(figure, legs[1]), up)
+    bases = [_base(figure, arm) for arm in limbs.arms]
+    origin = figure.position[:, limbs.chest]
+    cosines = [mean_cosine(heading(base - origin, up), left) for base in bases]
+    if len(bases) == 2 and min(map(abs, cosines)) > MIN_PAIR_COSINE:
+        cosine = mean_cosine(heading(bases[0] - bases[1], up), left)
+        cosines = [cosine, -cosine]
     return {
-        "Left" if lean > 0 else "Right": arm
-        for lean, arm in zip(leans, arms, strict=True)
-        if abs(lean) > ASIDE
+        vrm.LEFT if cosine > 0 else vrm.RIGHT: arm
+        for cosine, arm in zip(cosines, limbs.arms, strict=True)
+        if abs(cosine) > MIN_ARM_COSINE
     }
 
 
-def _ahead(
-    figure: Figure, hips: int, legs: Sequence[Limb], arms: Sequence[Limb], up: Array
+def _base(figure: NamingInput, limb: LimbBodies) -> Float[Array, "frame 3"]:
+    """Return the position of the body of a limb that is nearest to the trunk."""
+    return figure.position[:, next(iter(limb.values()))]
+
+
+def _facing_direction(
+    figure: NamingInput, limbs: PersonLimbs, up: Array
 ) -> Float[Array, "frame 3"]:
-    """Return which way the figure faces, level, of length one when all cues agree."""
-    cues = [cue for leg in legs for cue in _leg_cues(figure, hips, leg)]
-    cues += [cue for arm in arms for cue in _arm_cues(figure, arm)]
+    """Return the horizontal direction that the figure faces.
+
+    The weighted mean of all cues: of length one where all agree.
+    """
+    cues = [cue for leg in limbs.legs for cue in _leg_cues(figure, limbs.hips, leg)]
+    cues += [cue for arm in limbs.arms for cue in _arm_cues(figure, arm)]
     total = sum(
-        (weight * level(way, up) for weight, way in cues),
-        np.zeros((len(figure.place), 3)),
+        (weight * heading(vectors, up) for weight, vectors in cues),
+        np.zeros((len(figure.position), 3)),
     )
-    steps = _steps(figure, hips, legs, up)
-    # Who stands still has no steps: they count by how often there are any.
+    steps = _step_directions(figure, limbs, up)
+    # A person who stands still makes no steps: their weight is their frequency.
     stepping = np.mean(np.any(steps != 0.0, axis=1))
-    weight = sum(weight for weight, _ in cues) + STEPS * stepping
-    return np.asarray((total + STEPS * steps) / max(float(weight), 1.0))
+    weight = sum(weight for weight, _ in cues) + STEP_WEIGHT * stepping
+    return np.asarray((total + STEP_WEIGHT * steps) / max(float(weight), 1.0))
 
 
-def _leg_cues(figure: Figure, hips: int, leg: Limb) -> list[tuple[float, Array]]:
+def _leg_cues(
+    figure: NamingInput, hips: int, leg: LimbBodies
+) -> list[tuple[float, Array]]:
+    """Return weight and direction of the cues of a leg: foot and knee point forward."""
     cues = []
-    if {"LowerLeg", "Foot"} <= set(leg):
-        ankle = _between(figure, leg["LowerLeg"], leg["Foot"])
-        # Feet are ahead of their shanks too, on average, where no ankle shows.
-        ankle = figure.place[:, leg["LowerLeg"]] if ankle is None else ankle
-        cues.append((TOES, figure.place[:, leg.get("Toes", leg["Foot"])] - ankle))
-    if {"UpperLeg", "LowerLeg"} <= set(leg):
-        hip = _between(figure, hips, leg["UpperLeg"])
-        knee = _between(figure, leg["UpperLeg"], leg["LowerLeg"])
-        end = figure.place[:, leg["LowerLeg"]]
+    if {vrm.LOWER_LEG, vrm.FOOT} <= set(leg):
+        ankle = _joint_between(figure, leg[vrm.LOWER_LEG], leg[vrm.FOOT])
+        # On average the foot is ahead of the shank too.
+        ankle = figure.position[:, leg[vrm.LOWER_LEG]] if ankle is None else ankle
+        toes = figure.position[:, leg.get(vrm.TOES, leg[vrm.FOOT])]
+        cues.append((TOE_WEIGHT, toes - ankle))
+    if {vrm.UPPER_LEG, vrm.LOWER_LEG} <= set(leg):
+        hip = _joint_between(figure, hips, leg[vrm.UPPER_LEG])
+        knee = _joint_between(figure, leg[vrm.UPPER_LEG], leg[vrm.LOWER_LEG])
+        shank = figure.position[:, leg[vrm.LOWER_LEG]]
         if hip is not None and knee is not None:
-            cues.append((KNEES, knee - 0.5 * (hip + end)))
+            cues.append((KNEE_WEIGHT, knee - 0.5 * (hip + shank)))
     return cues
 
 
-def _arm_cues(figure: Figure, arm: Limb) -> list[tuple[float, Array]]:
-    if not {"UpperArm", "LowerArm"} <= set(arm):
+def _arm_cues(figure: NamingInput, arm: LimbBodies) -> list[tuple[float, Array]]:
+    """Return weight and direction of the cue of an arm: the elbow points backward."""
+    if not {vrm.UPPER_ARM, vrm.LOWER_ARM} <= set(arm):
         return []
-    elbow = _between(figure, arm["UpperArm"], arm["LowerArm"])
+    elbow = _joint_between(figure, arm[vrm.UPPER_ARM], arm[vrm.LOWER_ARM])
     if elbow is None:
         return []
-    end = figure.place[:, arm.get("Hand", arm["LowerArm"])]
-    return [(ELBOWS, 0.5 * (end + figure.place[:, arm["UpperArm"]]) - elbow)]
+    hand = figure.position[:, arm.get(vrm.HAND, arm[vrm.LOWER_ARM])]
+    middle = 0.5 * (hand + figure.position[:, arm[vrm.UPPER_ARM]])
+    return [(ELBOW_WEIGHT, middle - elbow)]
 
 
-def _steps(
-    figure: Figure, hips: int, legs: Sequence[Limb], up: Array
+def _step_directions(
+    figure: NamingInput, limbs: PersonLimbs, up: Array
 ) -> Float[Array, "frame 3"]:
-    """Return which way the hips move, where they move along the ground."""
-    place = figure.place[:, hips]
-    moved = np.gradient(place, axis=0) if len(place) > 1 else np.zeros_like(place)
-    flat = moved - np.outer(moved @ up, up)
-    foot = figure.place[:, list(legs[0].values())[-1]]
-    scale = np.nanmedian(np.linalg.norm(place - foot, axis=-1))
-    far = np.linalg.norm(flat, axis=-1) > SHORT * scale
-    return level(np.where(far[:, None], flat, 0.0), up)
+    """Return the heading of the hips' motion; zero where the hips hardly move."""
+    position = figure.position[:, limbs.hips]
+    moving = len(position) > 1
+    velocity = np.gradient(position, axis=0) if moving else np.zeros_like(position)
+    horizontal = velocity - np.outer(velocity @ up, up)
+    foot = figure.position[:, list(limbs.legs[0].values())[-1]]
+    leg_length = np.nanmedian(np.linalg.norm(position - foot, axis=-1))
+    is_step = np.linalg.norm(horizontal, axis=-1) > MIN_STEP * leg_length
+    return heading(np.where(is_step[:, None], horizontal, 0.0), up)
 
 
-def _between(figure: Figure, a: int, b: int) -> Float[Array, "frame 3"] | None:
-    """Return the joint of two bodies; None where it is not known to be between them."""
-    if (min(a, b), max(a, b)) not in figure.joint:
+def _joint_between(
+    figure: NamingInput, a: int, b: int
+) -> Float[Array, "frame 3"] | None:
+    """Return the joint of two bodies; None if there is none, or not between them."""
+    joint = figure.joint.get((min(a, b), max(a, b)))
+    if joint is None:
         return None
-    joint = figure.joint_of(a, b)
-    ends = figure.place[:, [a, b]]
-    away = np.nanmedian(np.linalg.norm(ends - joint[:, None], axis=-1), axis=0)
-    apart = np.nanmedian(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=-1))
-    return joint if away.sum() < DETOUR * apart else None
+    ends = figure.position[:, [a, b]]
+    to_joint = np.nanmedian(np.linalg.norm(ends - joint[:, None], axis=-1), axis=0)
+    distance = np.nanmedian(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=-1))
+    return joint if to_joint.sum() < MAX_JOINT_DETOUR * distance else None

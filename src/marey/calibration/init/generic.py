@@ -1,100 +1,109 @@
-"""The start of figures without landmarks: mechanisms, animals, unlabelled people."""
+"""Initialisations without landmarks: generic, and from a known skeleton.
+
+Generic models are mechanisms, animals, and people whose markers have unknown labels.
+"""
 
 import numpy as np
 
-from marey.calibration.init.landmarks import Start, likeness_rows
-from marey.calibration.priors import GAUGE_SD, Rows
-from marey.calibration.unknowns import Figure, Shape
+from marey.calibration.init.initialisation import Initialisation
+from marey.calibration.init.person_priors import add_symmetry_and_proportions
+from marey.calibration.model import ModelParameters
+from marey.calibration.priors import GAUGE_SD_M, Prior
 
-LEAST_NOISE = 1e-5
-"""No camera sees better than this, in metres."""
+MIN_CAMERA_NOISE_M = 1e-5
+"""Smallest scale of a marker on a rigid body, in metres: no camera is more accurate.
+Chosen by hand."""
 
-STARTED = 0.1
-"""How well the start knows a joint, as a share of the figure's size."""
+JOINT_SD_OF_SIZE = 0.1
+"""Standard deviation of an initial joint position, as a share of the size of the model.
+Lower trusts the initial positions more. Chosen by hand."""
 
-GUESSED = 0.050
-"""How well a person's joint is known from motion alone, in metres."""
+PERSON_JOINT_SD_M = 0.050
+"""Standard deviation of an initial joint position of a person, in metres. Lower trusts
+the initial positions more. Chosen by hand."""
 
-KEPT, KEPT_AXIS = 1e-6, 1e-3
-"""How well known bones, in metres, and axes, in radians, are kept."""
+FIXED_JOINT_SD_M, FIXED_AXIS_SD_RAD = 1e-6, 1e-3
+"""Standard deviations of joints and axes that stay as they are, in metres and radians.
+Chosen by hand."""
 
-RESEATED = 0.050
-"""How far a marker sits from where it was when it was put on before, in metres."""
+REPLACED_MARKER_SD_M = 0.050
+"""Standard deviation of a marker's position when it is attached again, in metres. Lower
+keeps markers nearer to their previous positions. Chosen by hand."""
 
-GIRDLE = ("LeftShoulder", "RightShoulder")
-GIRDLE_SD = 0.015
-"""How well it is known where the shoulder girdle hangs on the chest, in metres."""
+SHOULDER_GIRDLE = ("LeftShoulder", "RightShoulder")
+SHOULDER_GIRDLE_SD_M = 0.015
+"""Standard deviation of the joint between chest and clavicle of a known skeleton, in
+metres. Lower keeps it nearer to its previous position. Chosen by hand."""
 
-FREE_AXIS = 1.0
-"""How well the axis of a hinge is known beforehand, in radians."""
+FREE_AXIS_SD_RAD = 1.0
+"""Standard deviation of the axis of a hinge before the fit, in radians: so wide that
+it decides nothing. Chosen by hand."""
 
 
-def plain_start(
-    figure: Figure,
-    shape: Shape,
+def init_generic(
+    parameters: ModelParameters,
     *,
-    person: bool,
-    still: frozenset[int] = frozenset(),
-) -> Start:
-    """Return a figure as it came, with hardly anything known of it.
+    is_person: bool,
+    immobile: frozenset[int] = frozenset(),
+) -> Initialisation:
+    """Return the given parameters with weak priors around them.
 
-    What frames leave open stays as it was; but along a hinge a joint stands where it
-    is nearest to the joint before, so that its bone is as long as the axes are apart.
-    A person's bones are taken for like on both sides, and of usual proportions.
+    What the frames leave undetermined stays as it is. Along the axis of a hinge a joint
+    is placed nearest to the joint before, so that the bone is as long as the distance
+    of the axes. The bones of a person have symmetry and the usual proportions.
 
     Args:
-        figure: The segments.
-        shape: Their first shape.
-        person: Whether it is one.
-        still: Segments that did not turn against their parents: their joints stay.
+        parameters: Initial parameters of the model.
+        is_person: Whether it is a person.
+        immobile: Segments that did not rotate relative to their parents; their joints
+            stay.
     """
-    rows = Rows(figure)
-    m = shape.m[0]
-    size = size_of(figure, shape)
-    rows.hold_axes(m)
-    for k in range(len(m)):
-        rows.marker_at(k, m[k], size)
-    for i in range(1, len(figure.names)):
-        sd = GUESSED if person else STARTED * size
-        rows.joint_at(i, shape.o[i], KEPT if i in still else sd, firm=i in still)
-    if person:
-        likeness_rows(rows, figure, mirrored=False)
-    unknown = {i: size**2 * np.eye(3) for i in still}
-    for n, axis in enumerate(figure.axes):
-        a = shape.a[n]
-        unknown[axis.child] = size**2 * np.outer(a, a)
-        rows.axis_along(n, a, shape.b[n], FREE_AXIS)
-        column = int(figure.columns.o[axis.child])
-        parts = [(column + x, float(a[x])) for x in range(3)]
-        rows.add(parts, 0.0, GAUGE_SD, firm=True)
-    return Start(figure, shape, rows, np.arange(len(m)), LEAST_NOISE, unknown=unknown)
+    model, m = parameters.model, parameters.marker_offset[0]
+    prior = Prior(model)
+    rest = parameters.rest_markers()
+    deviation = rest - rest.mean(axis=0)
+    size = float(np.sqrt(np.mean(np.sum(deviation**2, axis=1)))) + 1e-3
+    prior.add_gauge_constraints(m)
+    prior.add_marker_priors(m, size)
+    joint_sd = PERSON_JOINT_SD_M if is_person else JOINT_SD_OF_SIZE * size
+    for i in range(1, len(model.names)):
+        fixed = i in immobile
+        sd = FIXED_JOINT_SD_M if fixed else joint_sd
+        prior.add_joint_prior(i, parameters.joint_offset[i], sd, constraint=fixed)
+    if is_person:
+        add_symmetry_and_proportions(prior, mirror=False)
+    undetermined = {i: size**2 * np.eye(3) for i in immobile}
+    for n, hinge in enumerate(model.axes):
+        a = parameters.axis_in_parent[n]
+        undetermined[hinge.child] = size**2 * np.outer(a, a)
+        prior.add_axis_prior(n, parameters, FREE_AXIS_SD_RAD)
+        column = int(model.columns.joint_offset[hinge.child])
+        along_axis = [(column + x, float(a[x])) for x in range(3)]
+        prior.add(along_axis, 0.0, GAUGE_SD_M, constraint=True)
+    return Initialisation(
+        parameters,
+        prior,
+        np.arange(len(m)),
+        MIN_CAMERA_NOISE_M,
+        undetermined=undetermined,
+    )
 
 
-def kept_start(figure: Figure, shape: Shape) -> Start:
-    """Return a figure whose bones are known, and only its markers are not.
+def init_from_known_skeleton(parameters: ModelParameters) -> Initialisation:
+    """Return the given parameters with fixed bones and free markers.
 
-    Where the shoulder blades hang on the chest is no bone's length, and a calm take
-    hardly tells it: it may move a little.
+    Only the joints between chest and clavicles may move a little: they are no bone
+    lengths, and a recording with little arm motion hardly determines them.
     """
-    rows = Rows(figure)
-    m = shape.m[0]
-    for k in range(len(m)):
-        rows.marker_at(k, m[k], RESEATED)
-    for i, name in enumerate(figure.names):
-        if name in GIRDLE:
-            rows.joint_at(i, shape.o[i], GIRDLE_SD)
+    model, m = parameters.model, parameters.marker_offset[0]
+    prior = Prior(model)
+    prior.add_marker_priors(m, REPLACED_MARKER_SD_M)
+    for i, name in enumerate(model.names):
+        offset = parameters.joint_offset[i]
+        if name in SHOULDER_GIRDLE:
+            prior.add_joint_prior(i, offset, SHOULDER_GIRDLE_SD_M)
         elif i > 0:
-            rows.joint_at(i, shape.o[i], KEPT, firm=True)
-    for n in range(len(figure.axes)):
-        rows.axis_along(n, shape.a[n], shape.b[n], KEPT_AXIS)
-    return Start(figure, shape, rows, np.arange(len(m)), LEAST_NOISE)
-
-
-def size_of(figure: Figure, shape: Shape) -> float:
-    """Return how large a figure is: how far its markers are from their middle, rms."""
-    rest = np.zeros((len(figure.names), 3))
-    for i in range(1, len(rest)):
-        rest[i] = rest[figure.parent[i]] + shape.o[i]
-    at = rest[figure.segment] + shape.m[0]
-    spread = at - at.mean(axis=0)
-    return float(np.sqrt(np.mean(np.sum(spread**2, axis=1)))) + 1e-3
+            prior.add_joint_prior(i, offset, FIXED_JOINT_SD_M, constraint=True)
+    for n in range(len(model.axes)):
+        prior.add_axis_prior(n, parameters, FIXED_AXIS_SD_RAD)
+    return Initialisation(parameters, prior, np.arange(len(m)), MIN_CAMERA_NOISE_M)

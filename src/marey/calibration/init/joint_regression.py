@@ -1,8 +1,9 @@
-"""Where the joints of a person are, by landmarks in one frame.
+"""Joint centres of a person by regression from bony landmarks in one frame.
 
-Hips after Harrington et al. (2007); knees, ankles, elbows and wrists midway between the
-landmarks on either side, or a usual half width inward of the outer one; the others by
-rules of thumb. Nothing is asked of the pose, the frame need not be upright.
+Hips are those of Harrington et al. (2007). Knees, ankles, elbows and wrists are midway
+between the landmarks on both sides, or a usual half width medial of the lateral one.
+Other joints have offsets from their landmarks that were chosen by hand. The pose does
+not matter: the frame need not be upright.
 """
 
 from dataclasses import dataclass
@@ -10,278 +11,368 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from marey.calibration.landmarks import SIDES, Landmarks
-from marey.calibration.unknowns import Figure
+from marey.anatomy.landmarks import SIDES, Landmarks
+from marey.calibration.model import KinematicModel
 
 Array = np.ndarray
 
 LEFTWARD = {"Left": 1.0, "Right": -1.0}
+"""Sign of the lateral direction of each side along the axis to the left."""
 
-HALF_KNEE, HALF_ANKLE, HALF_ELBOW = 0.050, 0.038, 0.038
-"""From the outer landmark, skin and marker included, to the joint, in metres."""
+HALF_KNEE_M, HALF_ANKLE_M, HALF_ELBOW_M = 0.050, 0.038, 0.038
+"""Distance of the joint centre from the marker on the lateral landmark, skin and marker
+included, in metres. Chosen by hand."""
 
-USUAL_LEG = 0.92
-"""From the front of the pelvis to the ankle of a person of usual stature."""
+BOTH_LANDMARKS_SD_M = {"knee": 0.008, "ankle": 0.006, "elbow": 0.008}
+"""Standard deviation of a joint between two landmarks, in metres. Lower trusts it more.
+These and the following were chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and
+Plug-in Gait."""
 
-FLEXED, WELL_FLEXED = np.sin(np.radians(20.0)), np.sin(np.radians(45.0))
-"""Bent by more than this, two bones show the axis between them: over many frames, and
-in a single one."""
+OUTER_LANDMARK_SD_M = {"knee": 0.012, "ankle": 0.010, "elbow": 0.018}
+"""The same with the lateral landmark alone."""
+
+HIP_SD_M, BELT_HIP_SD_M = 0.012, 0.020
+"""Standard deviation of a hip from iliac spines, and from a belt, in metres."""
+
+LUMBAR_SD_M, NECK_SD_M, CLAVICLE_SD_M = 0.030, 0.025, 0.015
+SHOULDER_SD_M, WRIST_SD_M = 0.020, 0.010
+"""Standard deviations of the other joints, in metres."""
+
+USUAL_LEG_M = 0.92
+"""Distance of anterior iliac spine and ankle of a person of usual stature, in metres.
+Lower makes all offsets larger. Chosen by hand."""
+
+MIN_BODY_SCALE, MAX_BODY_SCALE = 0.3, 1.3
+"""Bounds of the size of a person relative to a usual one: a toddler, a giant. Chosen by
+hand."""
+
+LUMBAR_DEPTH, LUMBAR_UP_M = 0.35, 0.025
+"""Lumbar joint: fraction of the line from the back of the pelvis to its front, and
+metres above that point. This and the following offsets are those of a usual person,
+and were chosen by hand."""
+
+CHEST_DEPTH_M, NOTCH_BELOW_C7_M = 0.11, 0.045
+"""Suprasternal notch: metres in front of C7, and below it."""
+
+NECK_NEAR_C7, NECK_UP_M = 0.6, 0.040
+"""Neck: fraction of the line from the notch to C7, and metres above that point."""
+
+CLAVICLE_LATERAL_M, CLAVICLE_BACK_M = 0.025, 0.010
+"""Inner end of the clavicle: metres lateral of the notch, and behind it."""
+
+SHOULDER_LATERAL_M, SHOULDER_DOWN_M = 0.005, 0.050
+"""Shoulder: metres lateral of the acromion, and below it."""
+
+MIN_FLEXION, MIN_CLEAR_FLEXION = np.sin(np.radians(20.0)), np.sin(np.radians(45.0))
+"""Sine of the flexion above which two bones determine the axis between them: averaged
+over many frames, and in a single frame. Higher uses fewer frames. Chosen by hand."""
+
+MIN_AXIS_AGREEMENT = 0.7
+"""Cosine of the largest angle between the axis of a bent knee and the lateral direction
+of the pelvis; a knee that bends about another axis is misread. Chosen by hand."""
+
+MIN_BENT_FRAMES = 5
+"""Fewest frames from which the axis of the elbow is averaged. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Guess:
-    """A joint's place by landmarks, and how well they know it."""
+class JointRegression:
+    """A joint position by regression."""
 
-    place: Float[Array, " 3"]
+    position: Float[Array, " 3"]
+    """In the world, in metres."""
+
     markers: list[int]
-    """The landmarks it is told from."""
+    """The landmarks it was regressed from."""
 
     sd: float
+    """Its standard deviation along each axis, in metres."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stance:
-    """Joints and axes of all segments in one frame."""
+class ReferencePose:
+    """Joints and axes of segments in one frame, by name of the segment."""
 
-    joints: dict[str, Guess]
+    joints: dict[str, JointRegression]
     axes: dict[str, Float[Array, "3 3"]]
-    """x ahead, y left and z up of each segment, as columns."""
+    """Anterior (x), left (y) and up (z) of each segment, as columns."""
 
 
-class Reader:
-    """Reads the joints of a person off one frame, limb after limb."""
+def regress_joints(
+    model: KinematicModel,
+    landmarks: Landmarks,
+    points: Float[Array, "frame marker 3"],
+    frame: int,
+) -> ReferencePose:
+    """Return the joints that landmarks determine; NaN where landmarks coincide.
+
+    Args:
+        model: Segments and markers.
+        landmarks: The landmarks among the markers.
+        points: All frames; the reference frame without occlusions.
+        frame: The reference frame.
+    """
+    regression = _Regression(model, landmarks, points, frame)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        regression.add_pelvis()
+        for side in SIDES:
+            regression.add_leg(side)
+        if model.index("Chest") >= 0 and landmarks.either_side("c7", "sternum"):
+            regression.add_trunk()
+            for side in SIDES:
+                if landmarks(side, "acromion"):
+                    regression.add_arm(side)
+    return ReferencePose(regression.joints, regression.axes)
+
+
+class _Regression:
+    """Joints of a person in one frame, added limb by limb from the pelvis."""
 
     def __init__(
         self,
-        figure: Figure,
-        marks: Landmarks,
+        model: KinematicModel,
+        landmarks: Landmarks,
         points: Float[Array, "frame marker 3"],
         frame: int,
     ) -> None:
-        self.figure, self.marks = figure, marks
-        self.points, self.here = points, points[frame]
-        self.size = self._size()
-        self.joints: dict[str, Guess] = {}
+        self.model, self.landmarks = model, landmarks
+        self.points, self.frame = points, frame
+        self.scale = self._body_scale()
+        self.joints: dict[str, JointRegression] = {}
         self.axes: dict[str, Array] = {}
 
-    def read(self) -> Stance:
-        """Return what the landmarks tell; NaN where they stand in one place."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            self._read()
-        return Stance(self.joints, self.axes)
+    def _mean(self, markers: list[int]) -> Float[Array, " 3"]:
+        """Return the mean of markers in the reference frame."""
+        return np.asarray(self.points[self.frame][markers].mean(axis=0))
 
-    def _read(self) -> None:
-        self._pelvis()
-        for side in SIDES:
-            self._leg(side)
-        if self.figure.index("Chest") >= 0 and self.marks.middle("c7", "sternum"):
-            self._trunk()
-            for side in SIDES:
-                if self.marks(side, "acromion"):
-                    self._arm(side)
+    def _means(self, markers: list[int]) -> Float[Array, "frame 3"]:
+        """Return the mean of markers in all frames."""
+        return np.asarray(self.points[:, markers].mean(axis=1))
 
-    def _at(self, markers: list[int]) -> Array:
-        return np.asarray(self.here[markers].mean(axis=0))
-
-    def _size(self) -> float:
-        """Return how large the person is, of the usual one, by the longest leg seen."""
+    def _body_scale(self) -> float:
+        """Return the size relative to a usual person, by the longest leg ever seen."""
         longest = 0.0
         for side in SIDES:
-            top = self.marks(side, "asis", "waist_front")
-            end = self.marks(side, "ankle_outer")
-            if not end:
-                continue
-            way = self.points[:, top].mean(axis=1) - self.points[:, end].mean(axis=1)
-            length = np.linalg.norm(way, axis=1)
-            seen = length[np.isfinite(length)]
-            if len(seen):
-                longest = max(longest, float(np.quantile(seen, 0.9)))
-        return float(np.clip(longest / USUAL_LEG, 0.3, 1.3)) if longest else 1.0
+            hip = self.landmarks(side, "asis", "waist_front")
+            ankle = self.landmarks(side, "ankle_outer")
+            if ankle:
+                length = np.linalg.norm(self._means(hip) - self._means(ankle), axis=1)
+                seen = length[np.isfinite(length)]
+                if len(seen):
+                    longest = max(longest, float(np.quantile(seen, 0.9)))
+        if not longest:
+            return 1.0
+        scale = longest / USUAL_LEG_M
+        return float(np.clip(scale, MIN_BODY_SCALE, MAX_BODY_SCALE))
 
-    def _pelvis(self) -> None:
-        front = {s: self.marks(s, "asis", "waist_front") for s in SIDES}
-        back = {s: self.marks(s, "psis", "waist_back") for s in SIDES}
-        across = self._at(front["Left"]) - self._at(front["Right"])
-        wide = float(np.linalg.norm(across))
+    def add_pelvis(self) -> None:
+        """Add the pelvis with both hips and the lumbar joint."""
+        marks = self.landmarks
+        front = {side: marks(side, "asis", "waist_front") for side in SIDES}
+        back = {side: marks(side, "psis", "waist_back") for side in SIDES}
+        leftward = self._mean(front["Left"]) - self._mean(front["Right"])
+        width = float(np.linalg.norm(leftward))
         if all(back.values()):
-            across = across + self._at(back["Left"]) - self._at(back["Right"])
-        behind = back["Left"] + back["Right"] or self.marks("", "sacrum")
-        middle = 0.5 * (self._at(front["Left"]) + self._at(front["Right"]))
-        deep_way = middle - self._at(behind)
-        axes = _frame(np.cross(deep_way, across), across)
-        deep = float(np.linalg.norm(deep_way))
-        belt = not self.marks("Left", "asis")
-        marks = [*front["Left"], *front["Right"], *behind]
+            leftward = leftward + self._mean(back["Left"]) - self._mean(back["Right"])
+        behind = back["Left"] + back["Right"] or marks("", "sacrum")
+        middle = 0.5 * (self._mean(front["Left"]) + self._mean(front["Right"]))
+        forward = middle - self._mean(behind)
+        depth = float(np.linalg.norm(forward))
+        axes = _axes_from_up_and_left(np.cross(forward, leftward), leftward)
+        markers = [*front["Left"], *front["Right"], *behind]
+        center = 0.5 * (middle + self._mean(behind))
         self.axes["Hips"] = axes
-        self.joints["Hips"] = Guess(0.5 * (middle + self._at(behind)), marks, 0.0)
+        self.joints["Hips"] = JointRegression(center, markers, 0.0)
+        sd = HIP_SD_M if marks("Left", "asis") else BELT_HIP_SD_M
         for side, left in LEFTWARD.items():
-            way = np.array(
+            # Harrington et al. 2007; the constant terms scale with the person.
+            offset = np.array(
                 [
-                    -0.24 * deep - 0.0099 * self.size,
-                    left * (0.33 * wide + 0.0073 * self.size),
-                    -0.30 * wide - 0.0109 * self.size,
+                    -0.24 * depth - 0.0099 * self.scale,
+                    left * (0.33 * width + 0.0073 * self.scale),
+                    -0.30 * width - 0.0109 * self.scale,
                 ]
             )
-            self.joints[f"{side}UpperLeg"] = Guess(
-                middle + axes @ way, marks, 0.020 if belt else 0.012
-            )
-        low = self._at(behind) + 0.35 * deep_way + 0.025 * self.size * axes[:, 2]
-        self.joints["Chest"] = Guess(low, marks, 0.030)
+            hip = JointRegression(middle + axes @ offset, markers, sd)
+            self.joints[f"{side}UpperLeg"] = hip
+        lumbar = self._mean(behind) + LUMBAR_DEPTH * forward
+        lumbar = lumbar + LUMBAR_UP_M * self.scale * axes[:, 2]
+        self.joints["Chest"] = JointRegression(lumbar, markers, LUMBAR_SD_M)
 
-    def _leg(self, side: str) -> None:
-        hip = self.joints[f"{side}UpperLeg"].place
-        out = LEFTWARD[side] * self.axes["Hips"][:, 1]
-        outer, inner = self.marks(side, "knee_outer"), self.marks(side, "knee_inner")
-        end = self.marks(side, "ankle_outer")
+    def add_leg(self, side: str) -> None:
+        """Add knee and ankle."""
+        marks = self.landmarks
+        hip = self.joints[f"{side}UpperLeg"].position
+        lateral = LEFTWARD[side] * self.axes["Hips"][:, 1]
+        outer, inner = marks(side, "knee_outer"), marks(side, "knee_inner")
+        ankle_outer, ankle_inner = (
+            marks(side, "ankle_outer"),
+            marks(side, "ankle_inner"),
+        )
         if not outer:
             return
         if inner:
-            out = self._at(outer) - self._at(inner)
-        elif end:
-            out = self._bent(hip, outer, end, out)
-        knee = self._between(outer, inner, out, HALF_KNEE, (0.008, 0.012))
+            lateral = self._mean(outer) - self._mean(inner)
+        elif ankle_outer:
+            lateral = self._knee_axis(hip, outer, ankle_outer, lateral)
+        knee = self._between("knee", outer, inner, lateral, HALF_KNEE_M)
         self.joints[f"{side}LowerLeg"] = knee
-        left = LEFTWARD[side] * out
-        self.axes[f"{side}UpperLeg"] = _frame(hip - knee.place, left)
-        if not end:
+        left = LEFTWARD[side] * lateral
+        self.axes[f"{side}UpperLeg"] = _axes_from_up_and_left(hip - knee.position, left)
+        if not ankle_outer:
             return
-        inner = self.marks(side, "ankle_inner")
-        ankle_out = self._at(end) - self._at(inner) if inner else out
-        ankle = self._between(end, inner, ankle_out, HALF_ANKLE, (0.006, 0.010))
+        if ankle_inner:
+            lateral = self._mean(ankle_outer) - self._mean(ankle_inner)
+        ankle = self._between("ankle", ankle_outer, ankle_inner, lateral, HALF_ANKLE_M)
         self.joints[f"{side}Foot"] = ankle
-        self.axes[f"{side}LowerLeg"] = _frame(knee.place - ankle.place, left)
-        self.axes[f"{side}Foot"] = self.axes[f"{side}LowerLeg"]
+        shank = _axes_from_up_and_left(knee.position - ankle.position, left)
+        self.axes[f"{side}LowerLeg"] = self.axes[f"{side}Foot"] = shank
 
     def _between(
         self,
+        joint: str,
         outer: list[int],
         inner: list[int],
-        out: Array,
-        half: float,
-        sds: tuple[float, float],
-    ) -> Guess:
-        """Return a joint midway between its landmarks, or inward of the outer one."""
+        lateral: Float[Array, " 3"],
+        half_width: float,
+    ) -> JointRegression:
+        """Return a joint midway between its landmarks, or medial of the lateral one."""
         if inner:
-            middle = 0.5 * (self._at(outer) + self._at(inner))
-            return Guess(middle, [*outer, *inner], sds[0])
-        way = half * self.size * out / np.linalg.norm(out)
-        return Guess(self._at(outer) - way, outer, sds[1])
+            middle = 0.5 * (self._mean(outer) + self._mean(inner))
+            sd = BOTH_LANDMARKS_SD_M[joint]
+            return JointRegression(middle, [*outer, *inner], sd)
+        offset = half_width * self.scale * lateral / np.linalg.norm(lateral)
+        sd = OUTER_LANDMARK_SD_M[joint]
+        return JointRegression(self._mean(outer) - offset, outer, sd)
 
-    def _bent(self, top: Array, outer: list[int], end: list[int], out: Array) -> Array:
-        """Return which way is outward at a joint, square to a bone as bent as can be.
+    def _knee_axis(
+        self,
+        hip: Float[Array, " 3"],
+        knee: list[int],
+        ankle: list[int],
+        lateral: Float[Array, " 3"],
+    ) -> Float[Array, " 3"]:
+        """Return the lateral direction at the knee.
 
-        Only where the two bones make an angle in this very frame; else as it was.
+        It is normal to thigh and shank if the knee is clearly bent in the reference
+        frame. Otherwise it is that of the pelvis, made perpendicular to the thigh.
         """
-        up, down = top - self._at(outer), self._at(end) - self._at(outer)
+        up, down = hip - self._mean(knee), self._mean(ankle) - self._mean(knee)
         normal = np.cross(up, down)
         size = np.linalg.norm(normal)
-        flexed = size > WELL_FLEXED * np.linalg.norm(up) * np.linalg.norm(down)
-        if flexed and abs(normal @ out) > 0.7 * size * np.linalg.norm(out):
-            return np.asarray(normal * np.sign(normal @ out) / size)
+        bent = size > MIN_CLEAR_FLEXION * np.linalg.norm(up) * np.linalg.norm(down)
+        agreement = abs(normal @ lateral)
+        if bent and agreement > MIN_AXIS_AGREEMENT * size * np.linalg.norm(lateral):
+            return np.asarray(normal * np.sign(normal @ lateral) / size)
         bone = up / np.linalg.norm(up)
-        return np.asarray(out - (out @ bone) * bone)
+        return np.asarray(lateral - (lateral @ bone) * bone)
 
-    def _trunk(self) -> None:
-        marks = self.marks
+    def add_trunk(self) -> None:
+        """Add chest and neck; the suprasternal notch is kept for the clavicles."""
+        marks = self.landmarks
         pelvis = self.axes["Hips"]
-        back, front = marks.middle("c7"), marks.middle("sternum")
-        ahead = pelvis[:, 0]
-        top = self._at(back) if back else self._at(front) - 0.11 * self.size * ahead
-        below = self.size * (0.11 * ahead - 0.045 * pelvis[:, 2])
-        throat = self._at(front) if front else top + below
-        self.throat = throat
-        up = 0.5 * (top + throat) - self.joints["Chest"].place
-        sides = [marks(side, "acromion") for side in SIDES]
-        left = pelvis[:, 1]
-        if all(sides):
-            left = self._at(sides[0]) - self._at(sides[1])
-        axes = _frame(up, left)
-        self.axes["Chest"] = axes
-        neck = 0.6 * top + 0.4 * throat + 0.040 * self.size * axes[:, 2]
-        self.joints["Head"] = Guess(neck, [*back, *front], 0.025)
-        self.axes["Head"] = axes
-
-    def _arm(self, side: str) -> None:
-        chest, left = self.axes["Chest"], LEFTWARD[side]
-        tip, throat = self.marks(side, "acromion"), self.marks.middle("sternum", "c7")
-        ahead, across = chest[:, 0], left * chest[:, 1]
-        inward = self.throat + self.size * (0.025 * across - 0.010 * ahead)
-        self.joints[f"{side}Shoulder"] = Guess(inward, throat, 0.015)
-        self.axes[f"{side}Shoulder"] = chest
-        drop = self.size * (0.005 * across - 0.050 * chest[:, 2])
-        shoulder = Guess(self._at(tip) + drop, tip, 0.020)
-        self.joints[f"{side}UpperArm"] = shoulder
-        outer, inner = self.marks(side, "elbow_outer"), self.marks(side, "elbow_inner")
-        wrist = self.marks(side, "wrist_outer", "wrist_inner")
-        if not outer:
-            return
-        if inner:
-            out = self._at(outer) - self._at(inner)
+        back, front = marks.either_side("c7"), marks.either_side("sternum")
+        forward = pelvis[:, 0]
+        if back:
+            c7 = self._mean(back)
         else:
-            out = self._elbow_axis(side, tip, outer, wrist)
-        elbow = self._between(outer, inner, out, HALF_ELBOW, (0.008, 0.018))
+            c7 = self._mean(front) - CHEST_DEPTH_M * self.scale * forward
+        notch = CHEST_DEPTH_M * forward - NOTCH_BELOW_C7_M * pelvis[:, 2]
+        self.notch = self._mean(front) if front else c7 + self.scale * notch
+        up = 0.5 * (c7 + self.notch) - self.joints["Chest"].position
+        acromia = [marks(side, "acromion") for side in SIDES]
+        left = pelvis[:, 1]
+        if all(acromia):
+            left = self._mean(acromia[0]) - self._mean(acromia[1])
+        axes = _axes_from_up_and_left(up, left)
+        self.axes["Chest"] = self.axes["Head"] = axes
+        neck = NECK_NEAR_C7 * c7 + (1.0 - NECK_NEAR_C7) * self.notch
+        neck = neck + NECK_UP_M * self.scale * axes[:, 2]
+        self.joints["Head"] = JointRegression(neck, [*back, *front], NECK_SD_M)
+
+    def add_arm(self, side: str) -> None:
+        """Add clavicle, shoulder, elbow and wrist."""
+        marks, chest = self.landmarks, self.axes["Chest"]
+        acromion = marks(side, "acromion")
+        forward, lateral = chest[:, 0], LEFTWARD[side] * chest[:, 1]
+        offset = CLAVICLE_LATERAL_M * lateral - CLAVICLE_BACK_M * forward
+        self.joints[f"{side}Shoulder"] = JointRegression(
+            self.notch + self.scale * offset,
+            marks.either_side("sternum", "c7"),
+            CLAVICLE_SD_M,
+        )
+        self.axes[f"{side}Shoulder"] = chest
+        offset = SHOULDER_LATERAL_M * lateral - SHOULDER_DOWN_M * chest[:, 2]
+        shoulder = JointRegression(
+            self._mean(acromion) + self.scale * offset, acromion, SHOULDER_SD_M
+        )
+        self.joints[f"{side}UpperArm"] = shoulder
+        if marks(side, "elbow_outer"):
+            self._add_forearm(side, shoulder.position)
+
+    def _add_forearm(self, side: str, shoulder: Float[Array, " 3"]) -> None:
+        marks = self.landmarks
+        outer, inner = marks(side, "elbow_outer"), marks(side, "elbow_inner")
+        wrist = marks(side, "wrist_outer", "wrist_inner")
+        if inner:
+            lateral = self._mean(outer) - self._mean(inner)
+        else:
+            lateral = self._elbow_axis(side, outer, wrist)
+        elbow = self._between("elbow", outer, inner, lateral, HALF_ELBOW_M)
         self.joints[f"{side}LowerArm"] = elbow
-        axes = _frame(shoulder.place - elbow.place, left * out)
+        left = LEFTWARD[side] * lateral
+        axes = _axes_from_up_and_left(shoulder - elbow.position, left)
         self.axes[f"{side}UpperArm"] = axes
         if wrist:
-            self.joints[f"{side}Hand"] = Guess(self._at(wrist), wrist, 0.010)
-            axes = _frame(elbow.place - self._at(wrist), left * out)
+            position = self._mean(wrist)
+            self.joints[f"{side}Hand"] = JointRegression(position, wrist, WRIST_SD_M)
+            axes = _axes_from_up_and_left(elbow.position - position, left)
         self.axes[f"{side}LowerArm"] = self.axes[f"{side}Hand"] = axes
 
     def _elbow_axis(
-        self, side: str, tip: list[int], outer: list[int], wrist: list[int]
-    ) -> Array:
-        """Return which way is outward at the elbow, by all frames in which it bends.
+        self, side: str, outer: list[int], wrist: list[int]
+    ) -> Float[Array, " 3"]:
+        """Return the lateral direction at the elbow from all frames in which it bends.
 
-        The axis square to both bones, carried in the triangle of shoulder, elbow and
-        another marker of the arm.
+        The normal of upper arm and forearm is averaged in the frame of the triangle of
+        shoulder, elbow and another marker of the arm.
         """
         left = LEFTWARD[side]
         fallback = left * self.axes["Chest"][:, 1]
-        arm = self.figure.markers_of(self.figure.index(f"{side}UpperArm"))
+        arm = self.model.markers_of(self.model.index(f"{side}UpperArm"))
         third = [k for k in arm if k not in outer][:1] or wrist[:1]
         if not wrist or not third:
             return fallback
-        top, bend = self.points[:, tip].mean(axis=1), self.points[:, outer].mean(axis=1)
-        far = self.points[:, wrist].mean(axis=1)
-        up, down = _units(top - bend), _units(far - bend)
-        normal = left * np.cross(up, down)
-        x, beside = up, self.points[:, third].mean(axis=1) - bend
-        z = _units(np.cross(x, beside))
-        triangle = np.stack([x, np.cross(z, x), z], axis=-1)
-        size = np.linalg.norm(normal, axis=1)
-        known = np.isfinite(size) & np.isfinite(triangle).all(axis=(1, 2))
-        here = _frame_here(self.here, tip, outer, third)
-        if known.sum() < 5 or here is None:
+        elbow = self._means(outer)
+        up = _unit(self._means(self.landmarks(side, "acromion")) - elbow)
+        normal = left * np.cross(up, _unit(self._means(wrist) - elbow))
+        z = _unit(np.cross(up, self._means(third) - elbow))
+        triangle = np.stack([up, np.cross(z, up), z], axis=-1)
+        flexion = np.linalg.norm(normal, axis=1)
+        seen = np.isfinite(flexion) & np.isfinite(triangle).all(axis=(1, 2))
+        here = triangle[self.frame]
+        if seen.sum() < MIN_BENT_FRAMES or not np.isfinite(here).all():
             return fallback
-        bent = known & (size > FLEXED)
-        if bent.sum() <= 5:
-            bent = known & (size >= np.quantile(size[known], 0.9))
+        bent = seen & (flexion > MIN_FLEXION)
+        if bent.sum() <= MIN_BENT_FRAMES:
+            bent = seen & (flexion >= np.quantile(flexion[seen], 0.9))
         mean = np.einsum("fji,fj->i", triangle[bent], normal[bent])
-        if np.linalg.norm(mean) == 0.0:
-            return fallback
-        return np.asarray(here @ mean / np.linalg.norm(mean))
+        size = np.linalg.norm(mean)
+        return fallback if size == 0.0 else np.asarray(here @ mean / size)
 
 
-def _frame_here(
-    here: Array, tip: list[int], outer: list[int], third: list[int]
-) -> Array | None:
-    top, bend, beside = (here[k].mean(axis=0) for k in (tip, outer, third))
-    x = _units(top - bend)
-    z = _units(np.cross(x, beside - bend))
-    axes = np.stack([x, np.cross(z, x), z], axis=-1)
-    return axes if np.isfinite(axes).all() else None
+def _unit(vectors: Float[Array, "frame 3"]) -> Float[Array, "frame 3"]:
+    """Return unit vectors; NaN for vectors of no length."""
+    size = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    unit = np.full_like(vectors, np.nan)
+    np.divide(vectors, size, out=unit, where=size > 1e-9)
+    return unit
 
 
-def _units(v: Array) -> Array:
-    size = np.linalg.norm(v, axis=-1, keepdims=True)
-    out = np.full_like(v, np.nan)
-    np.divide(v, size, out=out, where=size > 1e-9)
-    return out
-
-
-def _frame(up: Array, left: Array) -> Float[Array, "3 3"]:
-    """Return axes with z along a bone and y to the left, as columns."""
+def _axes_from_up_and_left(
+    up: Float[Array, " 3"], left: Float[Array, " 3"]
+) -> Float[Array, "3 3"]:
+    """Return axes as columns: z along `up`, y towards `left`, perpendicular to z."""
     z = up / np.linalg.norm(up)
     y = left - (left @ z) * z
     y = y / np.linalg.norm(y)

@@ -1,257 +1,200 @@
-"""The start of a calibration: segments, a first shape, and what is known beforehand."""
+"""Initialisation of a person from the landmarks of one frame."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.calibration.init.joint_regression import Guess, Reader, Stance
-from marey.calibration.landmarks import SIDES, Landmarks
-from marey.calibration.priors import USUAL_STATURE, Lengths, Rows
-from marey.calibration.unknowns import (
-    HINGE,
-    SQUARE,
-    Axis,
-    Figure,
-    Shape,
-    figure_of,
+from marey.anatomy.landmarks import SIDES, Landmarks
+from marey.calibration.init.initialisation import Initialisation
+from marey.calibration.init.joint_regression import ReferencePose, regress_joints
+from marey.calibration.init.person_priors import add_symmetry_and_proportions
+from marey.calibration.model import (
+    AxisConstraint,
+    KinematicModel,
+    ModelParameters,
+    model_from_names,
 )
+from marey.calibration.priors import Prior
 from marey.numerics import geometry
 
 Array = np.ndarray
 
-FIRST_NOISE = 6e-3
-"""Scale of a marker before it is known, in metres."""
+FIRST_NOISE_M = 6e-3
+"""Scale of a marker on skin before it is estimated, in metres. Chosen by hand."""
 
-LEAST_NOISE = 2e-4
-"""No marker on skin keeps its place better than this, in metres."""
+MIN_SKIN_NOISE_M = 2e-4
+"""Smallest scale of a marker on skin, in metres. Chosen by hand."""
 
-SOFT_HINGE, AXIS_SD = 0.1, 0.25
-"""How far knees and elbows keep from hinges, and how well their axes are known, in
-radians."""
+SOFT_HINGE_SD_RAD, AXIS_SD_RAD = 0.1, 0.25
+"""Standard deviations of knees and elbows from a hinge and a universal joint in one
+frame, and of the initial directions of their axes, in radians. Higher gives them more
+freedom. Chosen by hand."""
 
-ANYWHERE = 0.2
-"""How far a marker may sit from where it was in the frame of the start, in metres: so
-wide that it settles only markers that are hardly seen."""
+MARKER_SD_M = 0.2
+"""Standard deviation of a marker from its position in the reference frame, in metres:
+so wide that it decides only markers that are hardly seen. Chosen by hand."""
 
-UNMARKED = 0.040
-"""How well a joint without landmarks is known, in metres."""
-
-SHARE = {"LowerLeg": 0.2425, "Foot": 0.249, "LowerArm": 0.1618, "Hand": 0.1545}
-"""Bones that end in these joints, as a share of the stature (de Leva 1996)."""
-
-SHARE_SD = 0.05
-HIPS_APART, HIPS_APART_SD = 0.100, 0.08
-EQUAL, EQUAL_CLAVICLES = 0.005, 0.010
-MIRRORED_HIPS, MIRRORED_CLAVICLES, MIRRORED_SHOULDERS = 0.008, 0.010, 0.015
-"""How alike the two sides of a person are, in metres."""
+UNMARKED_JOINT_SD_M = 0.040
+"""Standard deviation of an initial joint position without landmarks, in metres. Lower
+trusts it more. Chosen by hand."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Start:
-    """A figure with its first shape, and rows of what is known of it."""
-
-    figure: Figure
-    shape: Shape
-    rows: Rows
-    order: Int[Array, " marker"]
-    """Number of each of its markers among those of the figure it was made from."""
-
-    least_noise: float
-    """Smallest scale of a marker, in metres."""
-
-    anatomical: bool = False
-    """Whether z points along the bones of arms, too, rather than up in a T-pose."""
-
-    unknown: Mapping[int, Float[Array, "3 3"]] = field(default_factory=dict)
-    """Covariance of joints that were put somewhere for want of knowledge, by segment,
-    in square metres."""
-
-
-def person_start(
-    figure: Figure,
-    shape: Shape,
-    marks: Landmarks,
+def init_from_landmarks(
+    parameters: ModelParameters,
+    landmarks: Landmarks,
     points: Float[Array, "frame marker 3"],
     frame: int,
     *,
     clavicles: bool,
-) -> Start:
-    """Return a person as the landmarks of one frame show it.
+) -> Initialisation:
+    """Return the initialisation of a person by joint regression in one frame.
 
     Args:
-        figure: Segments and markers as they came.
-        shape: Their shape, for joints that no landmark tells.
-        marks: The landmarks among the markers.
-        points: Frames of all sessions; the chosen frame without gaps.
-        frame: The frame to read.
-        clavicles: Whether the shoulders move against the chest.
+        parameters: Parameters of the problem, for joints without landmarks.
+        landmarks: The landmarks among the markers.
+        points: Frames of all sessions; the reference frame without occlusions.
+        frame: The reference frame.
+        clavicles: Whether the shoulders move relative to the chest.
     """
-    stance = Reader(figure, marks, points, frame).read()
-    built = _with_clavicles(figure, marks) if clavicles else figure
-    place = {label: k for k, label in enumerate(figure.labels)}
-    order = np.array([place[label] for label in built.labels], dtype=np.int64)
-    here = points[frame]
-    joints, axes = _completed(built, figure, shape, stance, here)
-    o, m = np.zeros((len(built.names), 3)), np.zeros((len(order), 3))
+    model = parameters.model
+    pose = regress_joints(model, landmarks, points, frame)
+    person = _add_clavicles(model, landmarks) if clavicles else model
+    number = {label: k for k, label in enumerate(model.labels)}
+    order = np.array([number[label] for label in person.labels], dtype=np.int64)
+    measured = points[frame]
+    joints, axes = _complete_pose(person, parameters, pose, measured)
+    o, m = np.zeros((len(person.names), 3)), np.zeros((len(order), 3))
     for i in range(1, len(o)):
-        p = int(built.parent[i])
+        p = int(person.parent[i])
         o[i] = axes[p].T @ (joints[i] - joints[p])
-    for k, i in enumerate(built.segment):
-        m[k] = axes[i].T @ (here[order[k]] - joints[i])
-    built = replace(built, axes=_soft_hinges(built))
-    sessions = shape.m.shape[0]
-    a, b = _first_axes(built)
-    first = Shape(
-        o=o,
-        m=np.repeat(m[None], sessions, axis=0),
-        a=a,
-        b=b,
-        noise=np.full((sessions, len(order)), FIRST_NOISE),
-        usual=np.repeat(np.eye(3)[None], len(built.names), axis=0),
-        stature=USUAL_STATURE,
+    for k, i in enumerate(person.marker_segment):
+        m[k] = axes[i].T @ (measured[order[k]] - joints[i])
+    person = replace(person, axes=_soft_axis_constraints(person))
+    n_sessions = len(parameters.marker_offset)
+    initial = ModelParameters.initial(
+        person, o, m, _initial_axes(person), n_sessions, FIRST_NOISE_M
     )
-    rows = Rows(built)
-    rows.hold_axes(m)
-    where = {int(k): n for n, k in enumerate(order)}
-    _landmark_rows(rows, built, o, m, stance, where)
-    likeness_rows(rows, built, mirrored=True)
-    for n in range(len(built.axes)):
-        rows.axis_along(n, a[n], b[n], AXIS_SD)
-    for k in range(len(m)):
-        rows.marker_at(k, m[k], ANYWHERE)
-    return Start(built, first, rows, order, LEAST_NOISE, anatomical=True)
+    prior = Prior(person)
+    prior.add_gauge_constraints(m)
+    _add_landmark_priors(prior, o, m, pose, order)
+    add_symmetry_and_proportions(prior, mirror=True)
+    for n in range(len(person.axes)):
+        prior.add_axis_prior(n, initial, AXIS_SD_RAD)
+    prior.add_marker_priors(m, MARKER_SD_M)
+    return Initialisation(initial, prior, order, MIN_SKIN_NOISE_M, is_anatomical=True)
 
 
-def _with_clavicles(figure: Figure, marks: Landmarks) -> Figure:
-    """Return the figure with a segment from the throat to each shoulder."""
-    parents = {
-        name: figure.names[p] if p >= 0 else ""
-        for name, p in zip(figure.names, figure.parent.tolist(), strict=True)
-    }
-    home = {
-        label: figure.names[i]
-        for label, i in zip(figure.labels, figure.segment.tolist(), strict=True)
-    }
-    for side in SIDES:
-        parents[f"{side}Shoulder"] = parents[f"{side}UpperArm"]
-        parents[f"{side}UpperArm"] = f"{side}Shoulder"
-        for k in marks(side, "acromion"):
-            home[figure.labels[k]] = f"{side}Shoulder"
-    return figure_of(parents, list(home.items()))
-
-
-def can_have_clavicles(figure: Figure, marks: Landmarks) -> bool:
-    """Return whether the shoulders have markers of their own to follow them by."""
+def can_have_clavicles(model: KinematicModel, landmarks: Landmarks) -> bool:
+    """Return whether clavicle segments can be added, with markers of their own."""
     return all(
-        marks(side, "acromion")
-        and figure.index(f"{side}UpperArm") >= 0
-        and figure.index(f"{side}Shoulder") < 0
-        and figure.names[figure.parent[figure.index(f"{side}UpperArm")]] == "Chest"
+        landmarks(side, "acromion")
+        and model.index(f"{side}UpperArm") >= 0
+        and model.index(f"{side}Shoulder") < 0
+        and model.names[model.parent[model.index(f"{side}UpperArm")]] == "Chest"
         for side in SIDES
     )
 
 
-def _completed(
-    built: Figure, figure: Figure, shape: Shape, stance: Stance, here: Array
+def _add_clavicles(model: KinematicModel, landmarks: Landmarks) -> KinematicModel:
+    """Return the model with a segment from the sternum to each shoulder."""
+    parents = {
+        name: model.names[p] if p >= 0 else ""
+        for name, p in zip(model.names, model.parent.tolist(), strict=True)
+    }
+    segment = dict(zip(model.labels, model.marker_segment_names, strict=True))
+    for side in SIDES:
+        parents[f"{side}Shoulder"] = parents[f"{side}UpperArm"]
+        parents[f"{side}UpperArm"] = f"{side}Shoulder"
+        for k in landmarks(side, "acromion"):
+            segment[model.labels[k]] = f"{side}Shoulder"
+    return model_from_names(parents, list(segment.items()))
+
+
+def _complete_pose(
+    person: KinematicModel,
+    parameters: ModelParameters,
+    pose: ReferencePose,
+    measured: Float[Array, "marker 3"],
 ) -> tuple[Float[Array, "segment 3"], Float[Array, "segment 3 3"]]:
-    """Return all joints and axes; what no landmark tells as the first shape has it."""
-    joints = np.zeros((len(built.names), 3))
-    axes = np.zeros((len(built.names), 3, 3))
-    for i, name in enumerate(built.names):
-        p = int(built.parent[i])
-        axes[i] = stance.axes.get(name, axes[p])
-        if name in stance.joints:
-            joints[i] = stance.joints[name].place
+    """Return joints and axes of all segments in the reference frame.
+
+    A joint without landmarks is that of the problem, moved with its parent's markers.
+    A segment without axes has its parent's.
+    """
+    joints = np.zeros((len(person.names), 3))
+    axes = np.zeros((len(person.names), 3, 3))
+    for i, name in enumerate(person.names):
+        p = int(person.parent[i])
+        axes[i] = pose.axes.get(name, axes[p])
+        if name in pose.joints:
+            joints[i] = pose.joints[name].position
         else:
-            joints[i] = _carried(built.names[p], name, figure, shape, here)
+            parent = person.names[p]
+            joints[i] = _move_with_markers(parameters, parent, name, measured)
     return joints, axes
 
 
-def _carried(
-    above: str, name: str, figure: Figure, shape: Shape, here: Array
+def _move_with_markers(
+    parameters: ModelParameters,
+    parent: str,
+    child: str,
+    measured: Float[Array, "marker 3"],
 ) -> Float[Array, " 3"]:
-    """Return a joint of the first shape, carried along by its parent's markers."""
-    p, i = figure.index(above), figure.index(name)
-    mine = list(figure.markers_of(p))
-    if len(mine) >= 3:
-        T = geometry.kabsch(shape.m[0, mine], here[mine])
+    """Return a joint of the problem in the reference frame, by its parent's markers."""
+    model, i = parameters.model, parameters.model.index(child)
+    markers = model.markers_of(model.index(parent))
+    if len(markers) >= 3:
+        T = geometry.kabsch(parameters.marker_offset[0, markers], measured[markers])
         if np.isfinite(T).all():
-            return np.asarray(geometry.apply(T, shape.o[i]))
-    near = [*mine, *figure.markers_of(i)] or list(range(len(here)))
-    return np.asarray(here[near].mean(axis=0))
+            return np.asarray(geometry.apply(T, parameters.joint_offset[i]))
+    near = [*markers, *model.markers_of(i)] or list(range(len(measured)))
+    return np.asarray(measured[near].mean(axis=0))
 
 
-# --- rows -----------------------------------------------------------------------------
-
-
-def _soft_hinges(figure: Figure) -> tuple[Axis, ...]:
-    """Return knees as hinges, and elbows as two axes that stay square."""
-    found = []
-    for name, kind in (("LowerLeg", HINGE), ("LowerArm", SQUARE)):
-        for side in SIDES:
-            i = figure.index(f"{side}{name}")
-            if i > 0:
-                found.append(Axis(i, kind, SOFT_HINGE))
-    return tuple(found)
-
-
-def _first_axes(figure: Figure) -> tuple[Array, Array]:
-    """Return the axes to the left; of forearms along the bone."""
-    a = np.array([[0.0, 1.0, 0.0] for _ in figure.axes]).reshape(-1, 3)
-    b = a.copy()
-    for n, axis in enumerate(figure.axes):
-        if axis.kind == SQUARE:
-            b[n] = [0.0, 0.0, 1.0]
-    return a, b
-
-
-def _landmark_rows(
-    rows: Rows,
-    figure: Figure,
-    o: Array,
-    m: Array,
-    stance: Stance,
-    where: dict[int, int],
-) -> None:
-    for i in range(1, len(figure.names)):
-        p = int(figure.parent[i])
-        guess: Guess | None = stance.joints.get(figure.names[i])
-        near = [where[k] for k in guess.markers] if guess is not None else []
-        near = [k for k in near if figure.segment[k] == p]
-        if guess is not None and near:
-            rows.joint_near(i, near, o[i] - m[near].mean(axis=0), guess.sd)
-        else:
-            rows.joint_at(i, o[i], UNMARKED)
-
-
-def likeness_rows(rows: Rows, figure: Figure, *, mirrored: bool) -> None:
-    """Add that left and right are alike, and that people have proportions."""
-    add = rows.lengths.append
-    for name, share in SHARE.items():
-        left, right = (figure.index(f"{side}{name}") for side in SIDES)
-        if left > 0 and right > 0:
-            add(Lengths(left, right, 0.0, EQUAL))
-        for i in (left, right):
-            if i > 0:
-                add(Lengths(i, -1, share, SHARE_SD * share * USUAL_STATURE))
-    pairs = {
-        name: tuple(figure.index(f"{side}{name}") for side in SIDES)
-        for name in ("UpperLeg", "UpperArm", "Shoulder")
+def _soft_axis_constraints(model: KinematicModel) -> tuple[AxisConstraint, ...]:
+    """Return knees as soft hinges, and elbows as soft universal joints."""
+    kinds: dict[str, Literal["hinge", "universal"]] = {
+        "LeftLowerLeg": "hinge",
+        "RightLowerLeg": "hinge",
+        "LeftLowerArm": "universal",
+        "RightLowerArm": "universal",
     }
-    left, right = pairs["UpperLeg"]
-    sd = HIPS_APART_SD * HIPS_APART * USUAL_STATURE
-    add(Lengths(left, right, HIPS_APART, sd, apart=True))
-    if mirrored:
-        rows.mirrored(left, right, MIRRORED_HIPS)
-    left, right = pairs["Shoulder"]
-    if left > 0 and right > 0:
-        first, second = pairs["UpperArm"]
-        add(Lengths(first, second, 0.0, EQUAL_CLAVICLES))
-    else:
-        left, right = pairs["UpperArm"]
-    if mirrored and left > 0 and right > 0:
-        clavicle = figure.names[left].endswith("Shoulder")
-        sd = MIRRORED_CLAVICLES if clavicle else MIRRORED_SHOULDERS
-        rows.mirrored(left, right, sd)
+    return tuple(
+        AxisConstraint(model.index(name), kind, SOFT_HINGE_SD_RAD)
+        for name, kind in kinds.items()
+        if model.index(name) > 0
+    )
+
+
+def _initial_axes(
+    model: KinematicModel,
+) -> tuple[Float[Array, "axis 3"], Float[Array, "axis 3"]]:
+    """Return all axes in parent and child: to the left; in forearms along the bone."""
+    left, up = np.eye(3)[1], np.eye(3)[2]
+    in_parent = np.array([left for _ in model.axes]).reshape(-1, 3)
+    in_child = np.array([left if axis.kind == "hinge" else up for axis in model.axes])
+    return in_parent, in_child.reshape(-1, 3)
+
+
+def _add_landmark_priors(
+    prior: Prior,
+    o: Float[Array, "segment 3"],
+    m: Float[Array, "marker 3"],
+    pose: ReferencePose,
+    order: Int[Array, " marker"],
+) -> None:
+    """Add that each joint has the regressed offset from its landmarks."""
+    model = prior.model
+    number = {int(k): n for n, k in enumerate(order)}
+    for i in range(1, len(model.names)):
+        joint = pose.joints.get(model.names[i])
+        landmarks = [number[k] for k in joint.markers] if joint is not None else []
+        parent = int(model.parent[i])
+        on_parent = [k for k in landmarks if model.marker_segment[k] == parent]
+        if joint is not None and on_parent:
+            offset = o[i] - m[on_parent].mean(axis=0)
+            prior.add_landmark_prior(i, on_parent, offset, joint.sd)
+        else:
+            prior.add_joint_prior(i, o[i], UNMARKED_JOINT_SD_M)

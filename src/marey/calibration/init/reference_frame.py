@@ -1,111 +1,147 @@
-"""Frames in which a person's landmarks are read, and gaps in them filled."""
+"""Candidate frames for reading a person's landmarks, with occluded markers filled."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from marey.calibration.landmarks import SIDES, Landmarks
-from marey.calibration.unknowns import Figure
+from marey.anatomy.landmarks import SIDES, Landmarks
+from marey.calibration.model import KinematicModel
 from marey.numerics import geometry
 from marey.numerics.procrustes import points_seen
 
 Array = np.ndarray
 
-CANDIDATES = 6
-"""Frames that compete."""
+N_CANDIDATES = 6
+"""Most candidate frames. More take longer. Chosen by hand."""
 
-APART = 40
-"""Candidates are apart by this part of all frames."""
+MIN_SPACING = 40
+"""Candidates are more than 1 / `MIN_SPACING` of all frames apart. Higher allows frames
+that are more similar. Chosen by hand."""
 
-NEIGHBOURS = 4
-"""Markers that carry one that is missing."""
+OCCLUSION_PENALTY, FEET_PENALTY, ARM_PENALTY = 0.02, 0.3, 0.5
+"""Weights in the score of a frame: per occluded landmark, per metre between the feet,
+and per metre of raised arms. The unit is the greatest body height of the recording.
+Chosen by hand."""
+
+UNSEEN_FEET_M, UNSEEN_ARM_M = 2.0, 0.5
+"""Distance of the feet, and height of an arm, where they are occluded, in metres.
+Higher avoids such frames. Chosen by hand."""
+
+N_NEIGHBOURS = 4
+"""Neighbours by which an occluded marker is filled. Chosen by hand."""
+
+N_DISTANCE_FRAMES = 50
+"""About as many frames are used to rank the neighbours. More take longer. Chosen by
+hand."""
 
 
-def candidates(points: Float[Array, "frame marker 3"], marks: Landmarks) -> list[int]:
-    """Return frames that show the landmarks well: seen, stretched out, feet together.
+def candidate_frames(
+    points: Float[Array, "frame marker 3"], landmarks: Landmarks
+) -> list[int]:
+    """Return frames that suit a reference: landmarks seen, upright, feet together.
 
-    Distances only, so that it does not matter which way is up.
+    The score uses distances only, so the vertical direction need not be known.
     """
-    used = sorted({k for some in marks.of.values() for k in some})
-    seen = np.isfinite(points[:, used]).all(axis=-1)
-    missing = (~seen).sum(axis=1)
-    top = marks.middle("c7") or marks.middle("asis", "waist_front")
-    feet = [marks(side, "ankle_outer") or marks(side, "knee_outer") for side in SIDES]
-    score = -0.02 * missing.astype(float)
+    used = sorted({k for markers in landmarks.markers.values() for k in markers})
+    occluded = (~np.isfinite(points[:, used]).all(axis=-1)).sum(axis=1)
+    top = landmarks.either_side("c7") or landmarks.either_side("asis", "waist_front")
+    feet = [
+        landmarks(side, "ankle_outer") or landmarks(side, "knee_outer")
+        for side in SIDES
+    ]
+    score = -OCCLUSION_PENALTY * occluded.astype(float)
     if all(feet):
-        left, right = (_middle(points, some) for some in feet)
-        tall = np.linalg.norm(_middle(points, top) - 0.5 * (left + right), axis=-1)
-        apart = np.linalg.norm(left - right, axis=-1)
-        known = np.isfinite(tall)
-        if known.any():
-            worst = np.where(known, tall, np.nanmin(tall)) / np.nanmax(tall)
-            score = score + worst - 0.3 * np.where(known, apart, 2.0)
-    score = score - 0.5 * _raised(points, marks)
-    best: list[int] = []
-    # Rounded, so that frames that are alike come in order whatever the world is.
+        left, right = (_mean_position(points, markers) for markers in feet)
+        height = _mean_position(points, top) - 0.5 * (left + right)
+        height = np.linalg.norm(height, axis=-1)
+        distance = np.linalg.norm(left - right, axis=-1)
+        seen = np.isfinite(height)
+        if seen.any():
+            height = np.where(seen, height, np.nanmin(height)) / np.nanmax(height)
+            distance = np.where(seen, distance, UNSEEN_FEET_M)
+            score = score + height - FEET_PENALTY * distance
+    score = score - ARM_PENALTY * _arm_elevation(points, landmarks)
+    candidates: list[int] = []
+    # Rounded, so that a rotation of the world does not reorder equal frames.
     for frame in np.argsort(-score.round(6), kind="stable").tolist():
-        if all(abs(frame - other) > len(points) // APART for other in best):
-            best.append(frame)
-        if len(best) == CANDIDATES:
+        if all(abs(frame - k) > len(points) // MIN_SPACING for k in candidates):
+            candidates.append(frame)
+        if len(candidates) == N_CANDIDATES:
             break
-    return best
+    return candidates
 
 
-def _middle(points: Array, markers: list[int]) -> Array:
+def _mean_position(points: Array, markers: list[int]) -> Float[Array, "frame 3"]:
     return np.asarray(points[:, markers].mean(axis=1))
 
 
-def _raised(points: Array, marks: Landmarks) -> Float[Array, " frame"]:
-    """Return how far the elbows are from hanging beside the body, in metres."""
+def _arm_elevation(points: Array, landmarks: Landmarks) -> Float[Array, " frame"]:
+    """Return how much the upper arms deviate from the trunk, in metres.
+
+    For each arm this is its length minus its projection on the line from the acromion
+    to the pelvis.
+    """
     total = np.zeros(len(points))
-    base = marks.middle("asis", "waist_front")
+    pelvis = landmarks.either_side("asis", "waist_front")
     for side in SIDES:
-        tip, elbow = marks(side, "acromion"), marks(side, "elbow_outer")
-        if tip and elbow:
-            down = _middle(points, base) - _middle(points, tip)
-            arm = _middle(points, elbow) - _middle(points, tip)
-            long = np.maximum(np.linalg.norm(down, axis=-1), 1e-9)
-            hangs = np.sum(arm * down, axis=-1) / long
-            short = np.linalg.norm(arm, axis=-1) - hangs
-            total += np.where(np.isfinite(short), short, 0.5)
+        acromion, elbow = landmarks(side, "acromion"), landmarks(side, "elbow_outer")
+        if acromion and elbow:
+            shoulder = _mean_position(points, acromion)
+            down = _mean_position(points, pelvis) - shoulder
+            arm = _mean_position(points, elbow) - shoulder
+            length = np.maximum(np.linalg.norm(down, axis=-1), 1e-9)
+            projection = np.sum(arm * down, axis=-1) / length
+            elevation = np.linalg.norm(arm, axis=-1) - projection
+            total += np.where(np.isfinite(elevation), elevation, UNSEEN_ARM_M)
     return np.asarray(total)
 
 
-def without_gaps(
-    figure: Figure, points: Float[Array, "frame marker 3"], frame: int
+def fill_occlusions(
+    model: KinematicModel, points: Float[Array, "frame marker 3"], frame: int
 ) -> Float[Array, "marker 3"]:
-    """Return the markers of one frame, those unseen carried over from other frames.
+    """Return the markers of one frame, occluded ones predicted from neighbours.
 
-    A marker moves along with others of its segment, or with its nearest neighbours, as
-    in the frame in which these stand most alike. One that is never seen stays NaN.
+    The neighbours are markers of the same segment, or else the nearest ones. The marker
+    is taken from the frame in which the neighbours have the most similar distances, and
+    moved with them (Kabsch). A marker that is never seen stays NaN.
     """
-    here = np.array(points[frame])
-    if np.isfinite(here).all():
-        return here
+    filled = np.array(points[frame])
     seen = points_seen(points)
-    for k in np.flatnonzero(~seen[frame]):
-        frames = np.flatnonzero(seen[:, k])
-        if len(frames):
-            here[k] = _carried(figure, points, seen, frame, int(k), frames)
-    return here
+    for k in np.flatnonzero(~seen[frame]).tolist():
+        if seen[:, k].any():
+            filled[k] = _predict_marker(model, points, seen, frame, k)
+    return filled
 
 
-def _carried(
-    figure: Figure, points: Array, seen: Array, frame: int, k: int, frames: Array
-) -> Array:
-    there = np.flatnonzero(seen[frame])
-    there = there[seen[np.ix_(frames, there)].any(axis=0)]
-    some = frames[:: max(len(frames) // 50, 1)]
-    away = np.linalg.norm(points[np.ix_(some, there)] - points[some, k, None], axis=-1)
-    count = np.isfinite(away).sum(axis=0)
-    mean = np.nansum(away, axis=0) / np.maximum(count, 1)
-    other = figure.segment[there] != figure.segment[k]
-    near = there[np.lexsort((np.where(count > 0, mean, np.inf), other))][:NEIGHBOURS]
-    together = frames[seen[np.ix_(frames, near)].all(axis=1)]
-    if len(near) < 3 or not len(together):
+def _predict_marker(
+    model: KinematicModel,
+    points: Float[Array, "frame marker 3"],
+    seen: Bool[Array, "frame marker"],
+    frame: int,
+    k: int,
+) -> Float[Array, " 3"]:
+    frames = np.flatnonzero(seen[:, k])
+    others = np.flatnonzero(seen[frame])
+    others = others[seen[np.ix_(frames, others)].any(axis=0)]
+    sample = frames[:: max(len(frames) // N_DISTANCE_FRAMES, 1)]
+    difference = points[np.ix_(sample, others)] - points[sample, k, None]
+    distance = np.linalg.norm(difference, axis=-1)
+    count = np.isfinite(distance).sum(axis=0)
+    mean = np.nansum(distance, axis=0) / np.maximum(count, 1)
+    mean = np.where(count > 0, mean, np.inf)
+    elsewhere = model.marker_segment[others] != model.marker_segment[k]
+    neighbours = others[np.lexsort((mean, elsewhere))][:N_NEIGHBOURS]
+    together = frames[seen[np.ix_(frames, neighbours)].all(axis=1)]
+    if len(neighbours) < 3 or not len(together):
         return np.full(3, np.nan)
-    shapes = points[np.ix_(together, near)]
-    spans = np.linalg.norm(shapes[:, :, None] - shapes[:, None], axis=-1)
-    goal = np.linalg.norm(points[frame, near, None] - points[frame, near], axis=-1)
-    best = together[np.abs(spans - goal).sum(axis=(1, 2)).argmin()]
-    T = geometry.kabsch(points[best, near], points[frame, near])
-    return np.asarray(geometry.apply(T, points[best, k]))
+    distances = _pairwise_distances(points[np.ix_(together, neighbours)])
+    change = np.abs(distances - _pairwise_distances(points[frame, neighbours]))
+    most_similar = together[change.sum(axis=(1, 2)).argmin()]
+    T = geometry.kabsch(points[most_similar, neighbours], points[frame, neighbours])
+    return np.asarray(geometry.apply(T, points[most_similar, k]))
+
+
+def _pairwise_distances(
+    points: Float[Array, "*batch marker 3"],
+) -> Float[Array, "*batch marker marker"]:
+    difference = points[..., :, None, :] - points[..., None, :, :]
+    return np.asarray(np.linalg.norm(difference, axis=-1))

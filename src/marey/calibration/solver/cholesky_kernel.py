@@ -1,7 +1,12 @@
-"""Elimination of a part of the unknowns on one core, compiled.
+r"""Block elimination by a partial Cholesky factorisation on one core, compiled.
 
-At some hundred unknowns a library's threads cost more than they save, and how many
-there are would show in the last digits.
+.. math:: \begin{pmatrix} A & C^T \\ C & B \end{pmatrix}
+          \begin{pmatrix} x \\ y \end{pmatrix} =
+          \begin{pmatrix} u \\ v \end{pmatrix}
+          \;\Rightarrow\; (B - C A^{-1} C^T)\, y = v - C A^{-1} u
+
+At a few hundred unknowns the threads of a linear-algebra library take longer than they
+save, and their number would change the last digits of the answer.
 """
 
 from typing import no_type_check
@@ -24,13 +29,14 @@ def _dot(a, b, count):
 @no_type_check
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def eliminate(A, b, count):
-    """Turn A x = b into equations of the unknowns after the first `count`, in place.
+    """Eliminate the first `count` unknowns of A x = b, in place.
 
-    Of the first rows the lower triangle becomes Cholesky's factor L, with L^-1 b beside
-    it; below it stands what ties the others to them, and the rest is what is left.
+    The first rows of A become the lower Cholesky factor L of their block, and those of
+    b become L^-1 b. The last rows and columns become the Schur complement, and those of
+    b its right side. The coupling block becomes C L^-T, which `back_substitute` needs.
 
     Returns:
-        False if the part of the first is not positive.
+        False if the block of the first unknowns is not positive definite.
     """
     for i in range(len(A)):
         for j in range(min(i, count)):
@@ -51,12 +57,12 @@ def eliminate(A, b, count):
 
 @no_type_check
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def restore(A, b, rest, count):
-    """Return the first unknowns of eliminated equations, given the rest of them."""
+def back_substitute(A, b, solution, count):
+    """Return the eliminated unknowns, given the solution for the others."""
     x = b[:count].copy()
-    for r in range(len(rest)):
+    for r in range(len(solution)):
         for i in range(count):
-            x[i] -= A[count + r, i] * rest[r]
+            x[i] -= A[count + r, i] * solution[r]
     for i in range(count - 1, -1, -1):
         x[i] /= A[i, i]
         for k in range(i):

@@ -1,10 +1,27 @@
-"""One frame of the calibration, compiled: its normal equations and their factor.
+r"""Normal equations of the pose of one frame and their Cholesky factor, compiled.
 
-The pose of a frame is the root's place and one rotation of every segment against the
-world. A rotation then moves a marker only through the lever of its own segment, so the
-markers below a joint enter through sums alone. The unknowns of a pose come in blocks
-of three: block 0 is the root's place, block i + 1 turns segment i about the axes of the
-world. The equations keep the shape of the tree: their factor has no fill.
+The unknowns q of a pose are the position of the root and one rotation of every segment
+in the world. A rotation moves a marker only through the bone or the lever of its own
+segment:
+
+.. math:: \frac{\partial x_k}{\partial t} = I, \qquad
+          \frac{\partial x_k}{\partial \omega_a} = -[R_a\,\ell]_\times
+
+where :math:`\ell` is the offset of the next joint on the path to the marker, or of the
+marker itself. Descendants of a joint therefore enter the equations as sums.
+
+The unknowns form blocks of three: block 0 is the root position, block i + 1 the
+rotation of segment i about the axes of the world. A block is coupled only to the blocks
+on its path to the root. Elimination from the leaves to the root creates no fill-in
+(Featherstone 2005, factorisation for branched kinematic trees).
+
+Markers have the loss of Student's t with :math:`\nu` degrees of freedom in three
+dimensions. Each iteration solves a weighted least-squares problem (iteratively
+reweighted least squares):
+
+.. math:: \rho(e) = (\nu + 3) \log(1 + e / \nu), \qquad
+          w(e) = \frac{1}{\sigma^2}\,\frac{\nu + 3}{\nu + e}, \qquad
+          e = \frac{|r|^2}{\sigma^2}
 """
 
 from typing import NamedTuple, no_type_check
@@ -14,68 +31,67 @@ from numba import njit
 
 from marey.numerics.jit import lean
 
-# Keeps a block that nothing is known of from being singular.
-LEAST = 1e-9
+# Added to each diagonal element of a pose, so that blocks without data stay positive
+# definite; far below the weight of any marker. Chosen by hand.
+MIN_DIAGONAL = 1e-9
 
-HINGE = 0
 
-
-class Tree(NamedTuple):
-    """What stays: segments depth first, their markers and the columns of unknowns."""
+class CalibrationTables(NamedTuple):
+    """The kinematic model as the kernels read it."""
 
     parent: np.ndarray
-    chain: np.ndarray  # blocks on the way from the root's place to each block
-    depth: np.ndarray  # how many, without the block itself
-    first: np.ndarray  # first marker of each segment, one more at the end
-    o_column: np.ndarray  # by segment; -1 for the root
-    m_column: np.ndarray  # by marker
-    low: np.ndarray  # by block: columns of the segments that it carries
-    high: np.ndarray
-    start: np.ndarray  # by block: where its square of sums begins
-    axis_child: np.ndarray  # by axis row: the segment that turns
-    axis_kind: np.ndarray  # 0: a hinge; 1: the two axes stay square
+    path: np.ndarray  # by block: the blocks from the root position to it
+    depth: np.ndarray  # by block: length of its path, without itself
+    first_marker: np.ndarray  # by segment, one more at the end
+    joint_column: np.ndarray  # by segment; -1 for the root
+    marker_column: np.ndarray
+    low: np.ndarray  # by block: first column of its subtree
+    high: np.ndarray  # one after the last
+    product_start: np.ndarray  # by block: where its products of columns are stored
+    axis_child: np.ndarray  # by axis constraint: the segment below the joint
+    axis_is_hinge: np.ndarray  # else universal: the two axes stay perpendicular
     axis_weight: np.ndarray
-    axis_column: np.ndarray  # that of the parent's axis; the child's comes after it
-    calm: np.ndarray  # by segment: weight that draws it to its usual turn
-    tail: float  # freedoms of Student's t
+    axis_column: np.ndarray  # of the axis in the parent; that in the child follows
+    rotation_weight: np.ndarray  # by segment: prior towards its mean rotation
+    student_t_dof: float
 
 
-class Shape(NamedTuple):
-    """What is sought beside the poses, in one session."""
+class KernelParameters(NamedTuple):
+    """`ModelParameters` of one session."""
 
-    o: np.ndarray  # each joint in its parent
-    m: np.ndarray  # each marker in its segment
-    a: np.ndarray  # axes in the parent
-    b: np.ndarray  # axes in the child
-    noise: np.ndarray  # scale of each marker
-    usual: np.ndarray  # usual turn of each segment against its parent
+    joint_offset: np.ndarray
+    marker_offset: np.ndarray
+    axis_in_parent: np.ndarray
+    axis_in_child: np.ndarray
+    marker_noise: np.ndarray
+    mean_rotation: np.ndarray
 
 
-class Work(NamedTuple):
-    """Scratch of one frame."""
+class CalibrationScratch(NamedTuple):
+    """Intermediate results of one frame, in the frame of the world."""
 
-    c: np.ndarray  # place of each joint
-    lever: np.ndarray  # each joint from its parent's, in the world
+    joint_position: np.ndarray  # by segment
+    bone: np.ndarray  # by segment: its joint minus its parent's joint
     weight: np.ndarray  # by marker
-    r: np.ndarray  # by marker: what is left
-    arm: np.ndarray  # by marker: from its joint, in the world
-    below: np.ndarray  # by segment: weight, weighted levers (3), weighted rest (3)
-    H: np.ndarray  # by block, by those on the way to it: 3 x 3
-    g: np.ndarray  # by block: the slope, then the step
-    Z: np.ndarray  # by block: 3 x columns
-    ax: np.ndarray  # an axis of the parent, of the child, and across both
-    bx: np.ndarray
-    jx: np.ndarray
-    P: np.ndarray  # where a segment usually is, 3 x 3
+    residual: np.ndarray  # by marker
+    lever: np.ndarray  # by marker: its position minus its segment's joint
+    subtree: np.ndarray  # by segment: sums of weight, weighted lever (3), residual (3)
+    H: np.ndarray  # by block, by the blocks on its path: 3 x 3
+    g: np.ndarray  # by block: the gradient, then the step
+    Z: np.ndarray  # by block: 3 x columns, coupling of pose and parameters
+    parent_axis: np.ndarray
+    child_axis: np.ndarray
+    cross_product: np.ndarray
+    mean_pose: np.ndarray  # rotation of a segment if it had its mean rotation
 
 
 @no_type_check
 @njit(cache=True)
-def scratch(tree, n_markers, n_columns):
-    """Return room for one frame."""
-    n = len(tree.parent)
-    blocks, longest = tree.chain.shape
-    return Work(
+def new_scratch(tables, n_markers, n_columns):
+    """Return scratch arrays for one frame."""
+    n = len(tables.parent)
+    blocks, longest = tables.path.shape
+    return CalibrationScratch(
         np.zeros((n, 3)),
         np.zeros((n, 3)),
         np.zeros(n_markers),
@@ -103,7 +119,7 @@ def cross(a, b, out):
 
 @no_type_check
 @lean
-def turned(R, v, out):
+def rotate(R, v, out):
     """Write R v."""
     for k in range(3):
         out[k] = R[k, 0] * v[0] + R[k, 1] * v[1] + R[k, 2] * v[2]
@@ -111,7 +127,7 @@ def turned(R, v, out):
 
 @no_type_check
 @lean
-def product(A, B, out):
+def _multiply(A, B, out):
     """Write A B."""
     for i in range(3):
         for j in range(3):
@@ -120,7 +136,7 @@ def product(A, B, out):
 
 @no_type_check
 @lean
-def cross_columns(v, M, factor, out, column):
+def add_cross_columns(v, M, factor, out, column):
     """Add factor [v]x M to three columns."""
     for j in range(3):
         x, y, z = factor * M[0, j], factor * M[1, j], factor * M[2, j]
@@ -131,7 +147,7 @@ def cross_columns(v, M, factor, out, column):
 
 @no_type_check
 @lean
-def add_square(v, factor, out):
+def _add_cross_square(v, factor, out):
     """Add factor [v]x^T [v]x."""
     size = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
     for i in range(3):
@@ -142,7 +158,7 @@ def add_square(v, factor, out):
 
 @no_type_check
 @lean
-def add_product(u, v, factor, out):
+def _add_cross_product(u, v, factor, out):
     """Add factor [u]x [v]x = factor (v u^T - (u . v) I)."""
     dot = u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
     for i in range(3):
@@ -153,170 +169,181 @@ def add_product(u, v, factor, out):
 
 @no_type_check
 @lean
-def residuals(tree, shape, y, t, R, work):
-    """Write places, levers, rests and weights of a frame; return its cost."""
-    c, lever = work.c, work.lever
-    for i in range(len(tree.parent)):
-        p = tree.parent[i]
+def frame_residuals(tables, parameters, points, t, R, scratch):
+    """Write joints, levers, residuals and weights of a frame; return its cost."""
+    joint, bone = scratch.joint_position, scratch.bone
+    for i in range(len(tables.parent)):
+        p = tables.parent[i]
         if p < 0:
             for k in range(3):
-                c[i, k] = t[k]
-                lever[i, k] = 0.0
+                joint[i, k] = t[k]
+                bone[i, k] = 0.0
         else:
-            turned(R[p], shape.o[i], lever[i])
+            rotate(R[p], parameters.joint_offset[i], bone[i])
             for k in range(3):
-                c[i, k] = c[p, k] + lever[i, k]
-    return _marker_cost(tree, shape, y, R, work) + _axes_cost(tree, shape, R, work)
+                joint[i, k] = joint[p, k] + bone[i, k]
+    markers = _marker_cost(tables, parameters, points, R, scratch)
+    return markers + _rotation_cost(tables, parameters, R, scratch)
 
 
 @no_type_check
 @lean
-def _marker_cost(tree, shape, y, R, work):
-    # One call for all, and by index: tables and views cost more than the sums.
-    m, arm, r, c, noise = shape.m, work.arm, work.r, work.c, shape.noise
+def _marker_cost(tables, parameters, points, R, scratch):
+    # One function for all markers, and by index: calls and views of arrays take longer
+    # than the arithmetic.
+    m, noise = parameters.marker_offset, parameters.marker_noise
+    lever, r, joint = scratch.lever, scratch.residual, scratch.joint_position
+    dof = tables.student_t_dof
     cost = 0.0
-    for i in range(len(tree.parent)):
-        for k in range(tree.first[i], tree.first[i + 1]):
-            far = 0.0
+    for i in range(len(tables.parent)):
+        for k in range(tables.first_marker[i], tables.first_marker[i + 1]):
+            square = 0.0
             for x in range(3):
-                arm[k, x] = (
+                lever[k, x] = (
                     R[i, x, 0] * m[k, 0] + R[i, x, 1] * m[k, 1] + R[i, x, 2] * m[k, 2]
                 )
-                r[k, x] = y[k, x] - c[i, x] - arm[k, x]
-                far += r[k, x] * r[k, x]
-            if np.isfinite(y[k, 0]):
-                exact = 1.0 / (noise[k] * noise[k])
-                far *= exact
-                work.weight[k] = exact * (tree.tail + 3.0) / (tree.tail + far)
-                cost += (tree.tail + 3.0) * np.log1p(far / tree.tail)
+                r[k, x] = points[k, x] - joint[i, x] - lever[k, x]
+                square += r[k, x] * r[k, x]
+            if np.isfinite(points[k, 0]):
+                precision = 1.0 / (noise[k] * noise[k])
+                square *= precision
+                scratch.weight[k] = precision * (dof + 3.0) / (dof + square)
+                cost += (dof + 3.0) * np.log1p(square / dof)
             else:
-                work.weight[k] = 0.0
+                scratch.weight[k] = 0.0
                 r[k, 0], r[k, 1], r[k, 2] = 0.0, 0.0, 0.0
     return cost
 
 
 @no_type_check
 @lean
-def _axes_cost(tree, shape, R, work):
+def _rotation_cost(tables, parameters, R, scratch):
+    """Return the cost of axis constraints and of rotations away from the mean.
+
+    A hinge costs |R_p a - R_c b|^2, a universal joint (R_p a . R_c b)^2. A rotation by
+    an angle away from the mean costs 3 - trace = 2 (1 - cos angle).
+    """
     cost = 0.0
-    ax, bx, P = work.ax, work.bx, work.P
-    for h in range(len(tree.axis_child)):
-        i = tree.axis_child[h]
-        turned(R[tree.parent[i]], shape.a[h], ax)
-        turned(R[i], shape.b[h], bx)
-        if tree.axis_kind[h] == HINGE:
-            far = (ax[0] - bx[0]) ** 2 + (ax[1] - bx[1]) ** 2 + (ax[2] - bx[2]) ** 2
+    a, b, mean = scratch.parent_axis, scratch.child_axis, scratch.mean_pose
+    for h in range(len(tables.axis_child)):
+        i = tables.axis_child[h]
+        rotate(R[tables.parent[i]], parameters.axis_in_parent[h], a)
+        rotate(R[i], parameters.axis_in_child[h], b)
+        if tables.axis_is_hinge[h]:
+            square = (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 + (a[2] - b[2]) ** 2
         else:
-            far = (ax[0] * bx[0] + ax[1] * bx[1] + ax[2] * bx[2]) ** 2
-        cost += tree.axis_weight[h] * far
-    for i in range(1, len(tree.parent)):
-        product(R[tree.parent[i]], shape.usual[i], P)
-        same = 0.0
+            square = (a[0] * b[0] + a[1] * b[1] + a[2] * b[2]) ** 2
+        cost += tables.axis_weight[h] * square
+    for i in range(1, len(tables.parent)):
+        _multiply(R[tables.parent[i]], parameters.mean_rotation[i], mean)
+        trace = 0.0
         for x in range(3):
             for z in range(3):
-                same += P[x, z] * R[i, x, z]
-        cost += tree.calm[i] * (3.0 - same)
+                trace += mean[x, z] * R[i, x, z]
+        cost += tables.rotation_weight[i] * (3.0 - trace)
     return cost
 
 
 @no_type_check
 @lean
-def pose_equations(tree, shape, R, work):
-    """Write H and g of the pose: sums of what every joint carries."""
-    n = len(tree.parent)
-    below, lever, H, g = work.below, work.lever, work.H, work.g
+def pose_equations(tables, parameters, R, scratch):
+    """Write H and g of the pose: sums over the subtree of each segment."""
+    n = len(tables.parent)
+    subtree, bone, H, g = scratch.subtree, scratch.bone, scratch.H, scratch.g
     H[:] = 0.0
     g[:] = 0.0
-    below[:] = 0.0
-    push = work.jx
+    subtree[:] = 0.0
+    torque = scratch.cross_product
     for i in range(n - 1, -1, -1):
-        own, sums = H[i + 1, tree.depth[i + 1]], below[i]
-        for k in range(tree.first[i], tree.first[i + 1]):
-            w = work.weight[k]
+        diagonal, sums = H[i + 1, tables.depth[i + 1]], subtree[i]
+        for k in range(tables.first_marker[i], tables.first_marker[i + 1]):
+            w = scratch.weight[k]
             sums[0] += w
             for x in range(3):
-                sums[1 + x] += w * work.arm[k, x]
-                sums[4 + x] += w * work.r[k, x]
-            cross(work.arm[k], work.r[k], push)
+                sums[1 + x] += w * scratch.lever[k, x]
+                sums[4 + x] += w * scratch.residual[k, x]
+            cross(scratch.lever[k], scratch.residual[k], torque)
             for x in range(3):
-                g[i + 1, x] += w * push[x]
-            add_square(work.arm[k], w, own)
-        p = tree.parent[i]
+                g[i + 1, x] += w * torque[x]
+            _add_cross_square(scratch.lever[k], w, diagonal)
+        p = tables.parent[i]
         if p < 0:
             continue
-        cross(lever[i], sums[4:], push)
-        below[p, 0] += sums[0]
+        cross(bone[i], sums[4:], torque)
+        subtree[p, 0] += sums[0]
         for x in range(3):
-            below[p, 1 + x] += sums[0] * lever[i, x]
-            below[p, 4 + x] += sums[4 + x]
-            g[p + 1, x] += push[x]
-        add_square(lever[i], sums[0], H[p + 1, tree.depth[p + 1]])
+            subtree[p, 1 + x] += sums[0] * bone[i, x]
+            subtree[p, 4 + x] += sums[4 + x]
+            g[p + 1, x] += torque[x]
+        _add_cross_square(bone[i], sums[0], H[p + 1, tables.depth[p + 1]])
     for x in range(3):
-        H[0, 0, x, x] = below[0, 0]
-        g[0, x] = below[0, 4 + x]
+        H[0, 0, x, x] = subtree[0, 0]
+        g[0, x] = subtree[0, 4 + x]
     for i in range(n):
-        V, row, chain = below[i, 1:4], H[i + 1], tree.chain[i + 1]
+        V, row, path = subtree[i, 1:4], H[i + 1], tables.path[i + 1]
         row[0, 0, 1], row[0, 0, 2], row[0, 1, 2] = -V[2], V[1], -V[0]
         row[0, 1, 0], row[0, 2, 0], row[0, 2, 1] = V[2], -V[1], V[0]
-        for step in range(1, tree.depth[i + 1]):
-            add_product(V, lever[chain[step + 1] - 1], -1.0, row[step])
-    _axes_equations(tree, shape, R, work)
+        for step in range(1, tables.depth[i + 1]):
+            _add_cross_product(V, bone[path[step + 1] - 1], -1.0, row[step])
+    _add_rotation_equations(tables, parameters, R, scratch)
 
 
 @no_type_check
 @lean
-def _axes_equations(tree, shape, R, work):
-    H, g = work.H, work.g
-    ax, bx, j, P = work.ax, work.bx, work.jx, work.P
-    for h in range(len(tree.axis_child)):
-        i, w = tree.axis_child[h], tree.axis_weight[h]
-        p = tree.parent[i]
-        turned(R[p], shape.a[h], ax)
-        turned(R[i], shape.b[h], bx)
-        own, up = H[i + 1, tree.depth[i + 1]], H[p + 1, tree.depth[p + 1]]
-        side = H[i + 1, tree.depth[i + 1] - 1]
-        cross(ax, bx, j)
-        if tree.axis_kind[h] == HINGE:
-            add_square(ax, w, up)
-            add_square(bx, w, own)
-            add_product(bx, ax, w, side)
-            miss = 1.0
+def _add_rotation_equations(tables, parameters, R, scratch):
+    """Add axis constraints and the prior towards the mean rotation to H and g."""
+    H, g = scratch.H, scratch.g
+    a, b, j = scratch.parent_axis, scratch.child_axis, scratch.cross_product
+    mean = scratch.mean_pose
+    for h in range(len(tables.axis_child)):
+        i, w = tables.axis_child[h], tables.axis_weight[h]
+        p = tables.parent[i]
+        rotate(R[p], parameters.axis_in_parent[h], a)
+        rotate(R[i], parameters.axis_in_child[h], b)
+        child, parent = H[i + 1, tables.depth[i + 1]], H[p + 1, tables.depth[p + 1]]
+        coupling = H[i + 1, tables.depth[i + 1] - 1]
+        cross(a, b, j)
+        if tables.axis_is_hinge[h]:
+            _add_cross_square(a, w, parent)
+            _add_cross_square(b, w, child)
+            _add_cross_product(b, a, w, coupling)
+            residual = 1.0
         else:
             for x in range(3):
                 for z in range(3):
-                    up[x, z] += w * j[x] * j[z]
-                    own[x, z] += w * j[x] * j[z]
-                    side[x, z] -= w * j[x] * j[z]
-            miss = -(ax[0] * bx[0] + ax[1] * bx[1] + ax[2] * bx[2])
+                    parent[x, z] += w * j[x] * j[z]
+                    child[x, z] += w * j[x] * j[z]
+                    coupling[x, z] -= w * j[x] * j[z]
+            residual = -(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
         for x in range(3):
-            g[p + 1, x] += w * miss * j[x]
-            g[i + 1, x] -= w * miss * j[x]
-    for i in range(1, len(tree.parent)):
-        p, w = tree.parent[i], tree.calm[i]
+            g[p + 1, x] += w * residual * j[x]
+            g[i + 1, x] -= w * residual * j[x]
+    for i in range(1, len(tables.parent)):
+        p, w = tables.parent[i], tables.rotation_weight[i]
         Q = R[i]
-        product(R[p], shape.usual[i], P)
+        _multiply(R[p], parameters.mean_rotation[i], mean)
         for x in range(3):
             y, z = (x + 1) % 3, (x + 2) % 3
-            twist = 0.0
+            angle = 0.0
             for k in range(3):
-                twist += Q[z, k] * P[y, k] - Q[y, k] * P[z, k]
-            g[i + 1, x] -= 0.5 * w * twist
-            g[p + 1, x] += 0.5 * w * twist
-            H[i + 1, tree.depth[i + 1], x, x] += w
-            H[p + 1, tree.depth[p + 1], x, x] += w
-            H[i + 1, tree.depth[i + 1] - 1, x, x] -= w
+                angle += Q[z, k] * mean[y, k] - Q[y, k] * mean[z, k]
+            g[i + 1, x] -= 0.5 * w * angle
+            g[p + 1, x] += 0.5 * w * angle
+            H[i + 1, tables.depth[i + 1], x, x] += w
+            H[p + 1, tables.depth[p + 1], x, x] += w
+            H[i + 1, tables.depth[i + 1] - 1, x, x] -= w
 
 
 @no_type_check
 @lean
-def _root3(D, damping):
-    """Turn a block into its lower Cholesky factor."""
+def _factorize_block(D, damping):
+    """Replace a damped 3 x 3 block by its lower Cholesky factor."""
     for x in range(3):
-        D[x, x] += damping * D[x, x] + LEAST
+        D[x, x] += damping * D[x, x] + MIN_DIAGONAL
     for j in range(3):
         for k in range(j):
             D[j, j] -= D[j, k] * D[j, k]
-        D[j, j] = np.sqrt(max(D[j, j], LEAST * LEAST))
+        D[j, j] = np.sqrt(max(D[j, j], MIN_DIAGONAL * MIN_DIAGONAL))
         for i in range(j + 1, 3):
             for k in range(j):
                 D[i, j] -= D[i, k] * D[j, k]
@@ -325,11 +352,11 @@ def _root3(D, damping):
 
 @no_type_check
 @lean
-def _halved(D, B, low, high):
-    """Turn columns of B into D^-1 B, D lower triangular."""
+def solve_lower(D, B, n_columns):
+    """Replace the first columns of B by D^-1 B, D lower triangular."""
     d0, d1, d2 = 1.0 / D[0, 0], 1.0 / D[1, 1], 1.0 / D[2, 2]
     l10, l20, l21 = D[1, 0], D[2, 0], D[2, 1]
-    for j in range(low, high):
+    for j in range(n_columns):
         x = d0 * B[0, j]
         y = d1 * (B[1, j] - l10 * x)
         B[0, j], B[1, j] = x, y
@@ -338,58 +365,58 @@ def _halved(D, B, low, high):
 
 @no_type_check
 @lean
-def _passed_on(X, B, low, high, out):
-    """Take X^T B from the columns of another block."""
+def _subtract_product(X, B, out):
+    """Subtract X^T B from a block."""
     for i in range(3):
         x, y, z = X[0, i], X[1, i], X[2, i]
-        for j in range(low, high):
+        for j in range(3):
             out[i, j] -= x * B[0, j] + y * B[1, j] + z * B[2, j]
 
 
 @no_type_check
 @lean
-def factored(tree, work, damping):
-    """Turn H into its factor, leaves first."""
-    H = work.H
-    for b in range(len(tree.depth) - 1, -1, -1):
-        own = tree.depth[b]
-        D = H[b, own]
-        _root3(D, damping)
-        for step in range(own):
-            _halved(D, H[b, step], 0, 3)
-        for step in range(own):
-            u = tree.chain[b, step]
+def factorize(tables, scratch, damping):
+    """Replace H by its block Cholesky factor L, from the leaves to the root."""
+    H = scratch.H
+    for b in range(len(tables.depth) - 1, -1, -1):
+        depth = tables.depth[b]
+        D = H[b, depth]
+        _factorize_block(D, damping)
+        for step in range(depth):
+            solve_lower(D, H[b, step], 3)
+        for step in range(depth):
+            u = tables.path[b, step]
             for other in range(step + 1):
-                _passed_on(H[b, step], H[b, other], 0, 3, H[u, other])
+                _subtract_product(H[b, step], H[b, other], H[u, other])
 
 
 @no_type_check
 @lean
-def forward(tree, work):
-    """Turn the slope g into L^-1 g."""
-    H, g = work.H, work.g
-    for b in range(len(tree.depth) - 1, -1, -1):
-        own = tree.depth[b]
-        D = H[b, own]
+def substitute_forward(tables, scratch):
+    """Replace the gradient g by L^-1 g."""
+    H, g = scratch.H, scratch.g
+    for b in range(len(tables.depth) - 1, -1, -1):
+        depth = tables.depth[b]
+        D = H[b, depth]
         g[b, 0] /= D[0, 0]
         g[b, 1] = (g[b, 1] - D[1, 0] * g[b, 0]) / D[1, 1]
         g[b, 2] = (g[b, 2] - D[2, 0] * g[b, 0] - D[2, 1] * g[b, 1]) / D[2, 2]
-        for step in range(own):
-            u, X = tree.chain[b, step], H[b, step]
+        for step in range(depth):
+            u, X = tables.path[b, step], H[b, step]
             for i in range(3):
                 g[u, i] -= X[0, i] * g[b, 0] + X[1, i] * g[b, 1] + X[2, i] * g[b, 2]
 
 
 @no_type_check
 @lean
-def backward(tree, work):
-    """Turn L^-1 g into the step."""
-    H, g = work.H, work.g
-    for b in range(len(tree.depth)):
-        own = tree.depth[b]
-        D = H[b, own]
-        for step in range(own):
-            u, X = tree.chain[b, step], H[b, step]
+def substitute_backward(tables, scratch):
+    """Replace L^-1 g by the step L^-T L^-1 g."""
+    H, g = scratch.H, scratch.g
+    for b in range(len(tables.depth)):
+        depth = tables.depth[b]
+        D = H[b, depth]
+        for step in range(depth):
+            u, X = tables.path[b, step], H[b, step]
             for i in range(3):
                 g[b, i] -= X[i, 0] * g[u, 0] + X[i, 1] * g[u, 1] + X[i, 2] * g[u, 2]
         g[b, 2] /= D[2, 2]

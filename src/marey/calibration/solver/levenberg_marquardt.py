@@ -1,110 +1,193 @@
-"""The joint adjustment of shape and poses: damped steps to the least cost."""
+r"""Levenberg-Marquardt on parameters and poses together (bundle adjustment).
+
+The cost of all unknowns is
+
+.. math:: C = \sum_f \sum_k \rho\!\left(\frac{|r_{fk}|^2}{\sigma_k^2}\right)
+              + \sum_f c_f + T\,|J_\mathrm{prior}\, p - y|^2
+              + |J_\mathrm{constraint}\, p - z|^2
+
+with the loss :math:`\rho` of Student's t, the cost c of axis constraints and mean
+rotations in each frame, and the weight T of the prior. The poses are eliminated frame
+by frame, then the marker offsets session by session (Schur complements). What remains
+are the equations of joint offsets, axes and stature, which all sessions share.
+"""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from marey.calibration.parallel import side_by_side
+from marey.calibration.model import Estimate, FramePoses
+from marey.calibration.parallel import map_in_threads
 from marey.calibration.priors import Prior
-from marey.calibration.unknowns import Figure, Shape
 
 Array = np.ndarray
 
-# Damping: where it starts, how it falls and rises, and the least and greatest. Below
-# what is felt a step that fails would fail again.
-FIRST, EASED, RAISED, LEAST, MOST = 1e-7, 0.1, 30.0, 1e-13, 1e6
-FELT = 1e-4
+FIRST_DAMPING, MIN_DAMPING, MAX_DAMPING = 1e-7, 1e-13, 1e6
+"""Damping as a share of the diagonal: at first, the least, and where the search ends.
+Higher takes shorter steps. Chosen by hand."""
 
-# Added to every diagonal, so that what nothing is known of stays.
-FLOOR = 1e-9
+DAMPING_DECREASE, DAMPING_INCREASE = 0.1, 30.0
+"""Factors of the damping after a step that lowers the cost, and after one that does
+not. Chosen by hand."""
 
-# Steps are over when the cost falls by less than this, where one is a standard
-# deviation, or when no bone grows by more than this, in metres.
-ENOUGH, STILL = 0.02, 1e-5
+MIN_RETRY_DAMPING = 1e-4
+"""Least damping after a step that did not lower the cost: a smaller one changes the
+step so little that it would fail again. Chosen by hand."""
 
-# Steps of every pose after one of the shape: turns are not linear, and what is not yet
-# settled would hide what the shape has gained.
-SETTLING = 3
+MIN_COST_DECREASE = 0.02
+"""A step that lowers the cost by less than this, times the weight of the prior, is the
+last. The unit is the squared standard deviation. Higher stops earlier. Chosen by hand.
+"""
+
+MIN_LENGTH_CHANGE_M = 1e-5
+"""A step that changes no bone by this length, in metres, is the last. Higher stops
+earlier. Chosen by hand."""
+
+POSE_STEPS = 3
+"""Steps of every pose after a step of the parameters. Rotations are not linear: before
+the poses have adapted, the cost would hide what the parameters have gained. Chosen by
+hand."""
+
+
+class Residuals(NamedTuple):
+    """Residuals of the markers of one session."""
+
+    vector: Float[Array, "frame marker 3"]
+    """Measured minus predicted position in the world, in metres; 0 if occluded."""
+
+    weight: Float[Array, "frame marker"]
+    """Weight of the square in the least-squares problem, in 1/m^2; 0 if occluded."""
+
+    cost: float
+    """Cost of the session: markers, axis constraints and mean rotations."""
+
+    @property
+    def seen(self) -> Bool[Array, "frame marker"]:
+        """Whether each marker is seen."""
+        return self.weight > 0.0
+
+
+def residuals(estimate: Estimate) -> tuple[Residuals, ...]:
+    """Return the residuals of every session."""
+    from marey.calibration.solver.pose_kernel import residuals_of_frames
+
+    result = []
+    for session, poses in enumerate(estimate.poses):
+        vector, weight = np.empty_like(poses.points), np.empty(poses.points.shape[:2])
+        arguments = _kernel_arguments(estimate, session)
+        cost = residuals_of_frames(*arguments, vector, weight)
+        result.append(Residuals(vector, weight, float(cost)))
+    return tuple(result)
+
+
+def fit_poses(
+    estimate: Estimate, max_steps: int = 30, tolerance: float = 1e-4
+) -> Estimate:
+    """Return the estimate with the poses of least cost, the parameters unchanged.
+
+    Args:
+        estimate: Parameters and initial poses.
+        max_steps: Most Levenberg-Marquardt steps of each frame.
+        tolerance: Relative decrease of the cost below which a frame has converged.
+    """
+    from marey.calibration.solver.pose_kernel import minimize_over_poses
+
+    def fit_session(session: int) -> FramePoses:
+        poses = estimate.poses[session]
+        t, R = poses.root_position.copy(), poses.R_world_segment.copy()
+        tables, parameters, points, *_ = _kernel_arguments(estimate, session)
+        minimize_over_poses(tables, parameters, points, t, R, max_steps, tolerance)
+        return FramePoses(points, t, R)
+
+    poses = map_in_threads(fit_session, estimate.sessions)
+    return replace(estimate, poses=poses)
+
+
+def _kernel_arguments(estimate: Estimate, session: int) -> tuple[Any, ...]:
+    """Return model, parameters, points and poses of a session, as kernels take them."""
+    poses = estimate.poses[session]
+    return (
+        estimate.model.tables,
+        estimate.parameters.for_kernel(session),
+        poses.points,
+        poses.root_position,
+        poses.R_world_segment,
+    )
+
+
+# --- normal equations -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Poses:
-    """The chosen frames of one session, and the figure's pose in them."""
-
-    points: Float[Array, "frame marker 3"]
-    """Markers in the order of the figure, in metres; NaN where unseen."""
-
-    t: Float[Array, "frame 3"]
-    """The root's place."""
-
-    R: Float[Array, "frame segment 3 3"]
-    """Rotation of every segment in the world."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Equations:
-    """Normal equations of the shared unknowns, poses and markers eliminated."""
+class ReducedEquations:
+    """Normal equations of the shared parameters, poses and markers eliminated."""
 
     A: Float[Array, "shared shared"]
+    """Unknowns in the order of `ParameterColumns.shared`, then the stature."""
+
     b: Float[Array, " shared"]
-    markers: tuple[tuple[Array, Array], ...]
-    """Per session, its equations with the markers eliminated, which come first."""
+    session_equations: tuple[tuple[Array, Array], ...]
+    """Matrix and right side of each session after elimination of its marker offsets,
+    which come first."""
 
     leverage: tuple[Float[Array, "_ marker"], ...]
+    """Share of each marker's residual that the pose absorbs, 0 to 3."""
+
     cost: float
 
 
-def equations(
-    figure: Figure,
-    shape: Shape,
-    poses: tuple[Poses, ...],
+def reduced_equations(
+    estimate: Estimate,
     prior: Prior,
-    temper: float,
+    prior_weight: float,
     damping: float,
-    data: float = 1.0,
-) -> Equations:
-    """Return the equations of joints, axes and stature at one shape.
+    data_weight: float = 1.0,
+) -> ReducedEquations:
+    """Return the equations of joint offsets, axes and stature.
 
     Args:
-        figure: The segments.
-        shape: Their shape.
-        poses: Frames of all sessions.
-        prior: What is known beforehand.
-        temper: How much the prior counts.
-        damping: Share of every diagonal added to it.
-        data: How much the frames count.
+        estimate: Where the cost is linearised.
+        prior: Priors and constraints.
+        prior_weight: Weight T of the priors.
+        damping: Share of every diagonal element that is added to it.
+        data_weight: Weight of the frames.
+
+    Raises:
+        LinAlgError: If the marker offsets of a session are not determined.
     """
-    from marey.calibration.solver.cholesky_kernel import (
-        eliminate,  # numba is slow to import
-    )
+    from marey.calibration.solver.cholesky_kernel import eliminate
+    from marey.calibration.solver.frame_equations_kernel import MIN_DIAGONAL
 
-    shared, own, n = figure.columns.shared, figure.columns.own, figure.columns.count
-    order = np.concatenate([own, shared])
-    left, slope = prior.bent(shape)
-    bent = slope[:, np.append(shared, n)]
-    A, b = temper * bent.T @ bent, temper * bent.T @ left
-    cost = temper * float(left @ left)
-    markers, leverages = [], []
-    for session, seen in enumerate(_reduced(figure, shape, poses, damping)):
-        known, push, miss = prior.equations(shape, session, temper)
-        H, g, cost = data * seen.H + known, data * seen.g + push, cost + miss
-        cost += data * seen.cost
-        H[np.diag_indices(n)] += damping * H.diagonal() + FLOOR
-        H, g = H[np.ix_(order, order)], g[order]
-        if not eliminate(H, g, len(own)):
-            raise np.linalg.LinAlgError("the places of markers are not determined")
-        A[:-1, :-1] += H[len(own) :, len(own) :]
-        b[:-1] += g[len(own) :]
-        markers.append((H, g))
-        leverages.append(seen.leverage)
-    A[np.diag_indices(len(A))] += FLOOR
-    return Equations(A, b, tuple(markers), tuple(leverages), cost)
+    columns = estimate.model.columns
+    shared, markers, n = columns.shared, columns.per_session, columns.count
+    markers_first = np.concatenate([markers, shared])
+    residual, jacobian = prior.nonlinear_rows(estimate.parameters)
+    J = jacobian[:, np.append(shared, n)]
+    A, b = prior_weight * J.T @ J, prior_weight * J.T @ residual
+    cost = prior_weight * float(residual @ residual)
+    session_equations, leverage = [], []
+    for session, frames in enumerate(_eliminate_poses(estimate, damping)):
+        normal, gradient, prior_cost = prior.linear_equations(
+            estimate.parameters, session, prior_weight
+        )
+        H, g = data_weight * frames.H + normal, data_weight * frames.g + gradient
+        cost = cost + prior_cost + data_weight * frames.cost
+        H[np.diag_indices(n)] += damping * H.diagonal() + MIN_DIAGONAL
+        H, g = H[np.ix_(markers_first, markers_first)], g[markers_first]
+        if not eliminate(H, g, len(markers)):
+            raise np.linalg.LinAlgError("the marker offsets are not determined")
+        A[:-1, :-1] += H[len(markers) :, len(markers) :]
+        b[:-1] += g[len(markers) :]
+        session_equations.append((H, g))
+        leverage.append(frames.leverage)
+    A[np.diag_indices(len(A))] += MIN_DIAGONAL
+    return ReducedEquations(A, b, tuple(session_equations), tuple(leverage), cost)
 
 
-class _Seen(NamedTuple):
-    """What the frames of one session tell of its unknowns, poses eliminated."""
+class _SessionEquations(NamedTuple):
+    """Normal equations of the parameters of one session, poses eliminated."""
 
     H: Float[Array, "column column"]
     g: Float[Array, " column"]
@@ -112,140 +195,91 @@ class _Seen(NamedTuple):
     cost: float
 
 
-def _reduced(
-    figure: Figure, shape: Shape, poses: tuple[Poses, ...], damping: float
-) -> tuple[_Seen, ...]:
-    from marey.calibration.solver.schur_kernel import reduced  # numba is slow to import
+def _eliminate_poses(
+    estimate: Estimate, damping: float
+) -> tuple[_SessionEquations, ...]:
+    from marey.calibration.solver.schur_kernel import eliminate_poses
 
-    def of(session: int) -> _Seen:
-        some, n = poses[session], figure.columns.count
-        H, g, leverage = np.empty((n, n)), np.empty(n), np.empty(some.points.shape[:2])
-        mine = shape.of(session), some.points, some.t, some.R
-        return _Seen(
-            H, g, leverage, reduced(figure.tree, *mine, damping, H, g, leverage)
-        )
+    n = estimate.model.columns.count
 
-    return side_by_side(of, range(len(poses)))
+    def eliminate_session(session: int) -> _SessionEquations:
+        H, g = np.empty((n, n)), np.empty(n)
+        leverage = np.empty(estimate.poses[session].points.shape[:2])
+        arguments = _kernel_arguments(estimate, session)
+        cost = eliminate_poses(*arguments, damping, H, g, leverage)
+        return _SessionEquations(H, g, leverage, cost)
+
+    return map_in_threads(eliminate_session, estimate.sessions)
+
+
+# --- steps ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Adjusted:
-    """Shape and poses after a step."""
+class LevenbergMarquardtStep:
+    """The estimate after a step."""
 
-    shape: Shape
-    poses: tuple[Poses, ...]
+    estimate: Estimate
     leverage: tuple[Float[Array, "_ marker"], ...]
     damping: float
-    """How cautious the next step should be."""
+    """Damping of the next step."""
 
-    done: bool
-    """Whether there is nothing left to gain."""
+    converged: bool
 
 
-def adjusted(
-    figure: Figure,
-    shape: Shape,
-    poses: tuple[Poses, ...],
-    prior: Prior,
-    temper: float,
-    damping: float,
-) -> Adjusted:
-    """Return shape and poses after a damped Gauss-Newton step.
+def levenberg_marquardt_step(
+    estimate: Estimate, prior: Prior, prior_weight: float, damping: float
+) -> LevenbergMarquardtStep:
+    """Return the estimate after one Levenberg-Marquardt step of all unknowns.
 
-    Levenberg-Marquardt on everything at once; a step counts only if it lowers the true
-    cost.
+    The damping rises until a step lowers the robust cost itself, not only its quadratic
+    model.
     """
     while True:
-        system = equations(figure, shape, poses, prior, temper, damping)
-        moved, gone, cost = _step(figure, shape, poses, prior, temper, damping, system)
-        if cost <= system.cost:
+        equations = reduced_equations(estimate, prior, prior_weight, damping)
+        moved = _solve_step(estimate, damping, equations)
+        cost = prior.cost(moved.parameters, prior_weight)
+        for session in residuals(moved):
+            cost += session.cost
+        if cost <= equations.cost:
             break
-        if damping >= MOST:
-            return Adjusted(shape, poses, system.leverage, damping, done=True)
-        damping = max(damping * RAISED, FELT)
-    grown = np.linalg.norm(moved.o, axis=1) - np.linalg.norm(shape.o, axis=1)
-    fall = system.cost - cost
-    done = fall < ENOUGH * temper or bool(np.abs(grown).max() < STILL)
-    easier = max(damping * EASED, LEAST)
-    return Adjusted(moved, gone, system.leverage, easier, done)
-
-
-def _step(
-    figure: Figure,
-    shape: Shape,
-    poses: tuple[Poses, ...],
-    prior: Prior,
-    temper: float,
-    damping: float,
-    system: Equations,
-) -> tuple[Shape, tuple[Poses, ...], float]:
-    from marey.calibration.solver.cholesky_kernel import restore
-    from marey.calibration.solver.schur_kernel import (
-        followed,  # numba is slow to import
+        if damping >= MAX_DAMPING:
+            return LevenbergMarquardtStep(
+                estimate, equations.leverage, damping, converged=True
+            )
+        damping = max(damping * DAMPING_INCREASE, MIN_RETRY_DAMPING)
+    before, after = (
+        np.linalg.norm(one.parameters.joint_offset, axis=1) for one in (estimate, moved)
     )
-
-    columns = figure.columns
-    step = np.linalg.solve(system.A, system.b)
-    steps = np.zeros((len(poses), columns.count))
-    for session, (H, g) in enumerate(system.markers):
-        steps[session, columns.shared] = step[:-1]
-        steps[session, columns.own] = restore(H, g, step[:-1], len(columns.own))
-    moved = shape.moved(columns, steps, float(step[-1]))
-
-    def follow(session: int) -> Poses:
-        some = poses[session]
-        t, R = np.empty_like(some.t), np.empty_like(some.R)
-        mine = shape.of(session), some.points, some.t, some.R
-        followed(figure.tree, *mine, damping, steps[session], t, R)
-        return replace(some, t=t, R=R)
-
-    gone = side_by_side(follow, range(len(poses)))
-    gone = settled(figure, moved, gone, SETTLING)
-    return moved, gone, cost_of(figure, moved, gone, prior, temper)
-
-
-def cost_of(
-    figure: Figure,
-    shape: Shape,
-    poses: tuple[Poses, ...],
-    prior: Prior,
-    temper: float,
-) -> float:
-    """Return the cost of frames and prior together."""
-    total = prior.cost(shape, temper)
-    for session in range(len(poses)):
-        total += rests(figure, shape, poses, session)[2]
-    return total
-
-
-def rests(
-    figure: Figure, shape: Shape, poses: tuple[Poses, ...], session: int
-) -> tuple[Float[Array, "frame marker 3"], Float[Array, "frame marker"], float]:
-    """Return what is left of every marker in metres, its weight, and the cost."""
-    from marey.calibration.solver.pose_kernel import costs  # numba is slow to import
-
-    some = poses[session]
-    rest, weight = np.empty_like(some.points), np.empty(some.points.shape[:2])
-    cost = costs(
-        figure.tree, shape.of(session), some.points, some.t, some.R, rest, weight
+    converged = equations.cost - cost < MIN_COST_DECREASE * prior_weight or bool(
+        np.abs(after - before).max() < MIN_LENGTH_CHANGE_M
     )
-    return rest, weight, float(cost)
+    damping = max(damping * DAMPING_DECREASE, MIN_DAMPING)
+    return LevenbergMarquardtStep(moved, equations.leverage, damping, converged)
 
 
-def settled(
-    figure: Figure,
-    shape: Shape,
-    poses: tuple[Poses, ...],
-    most: int = 30,
-    enough: float = 1e-4,
-) -> tuple[Poses, ...]:
-    """Return the poses of least cost of a given shape."""
-    from marey.calibration.solver.pose_kernel import settled as settle  # numba is slow
+def _solve_step(
+    estimate: Estimate, damping: float, equations: ReducedEquations
+) -> Estimate:
+    """Return the estimate after the step that the equations give."""
+    from marey.calibration.solver.cholesky_kernel import back_substitute
+    from marey.calibration.solver.schur_kernel import step_poses
 
-    def calm(session: int) -> Poses:
-        some = poses[session]
-        t, R = some.t.copy(), some.R.copy()
-        settle(figure.tree, shape.of(session), some.points, t, R, most, enough)
-        return replace(some, t=t, R=R)
+    columns = estimate.model.columns
+    shared_step = np.linalg.solve(equations.A, equations.b)
+    steps = np.zeros((len(estimate.poses), columns.count))
+    n_markers = len(columns.per_session)
+    for step, (H, g) in zip(steps, equations.session_equations, strict=True):
+        step[columns.shared] = shared_step[:-1]
+        step[columns.per_session] = back_substitute(H, g, shared_step[:-1], n_markers)
+    parameters = estimate.parameters.add_step(steps, float(shared_step[-1]))
 
-    return side_by_side(calm, range(len(poses)))
+    def step_session(session: int) -> FramePoses:
+        poses = estimate.poses[session]
+        t, R = np.empty_like(poses.root_position), np.empty_like(poses.R_world_segment)
+        arguments = _kernel_arguments(estimate, session)
+        step_poses(*arguments, damping, steps[session], t, R)
+        return FramePoses(poses.points, t, R)
+
+    poses = map_in_threads(step_session, estimate.sessions)
+    return fit_poses(Estimate(parameters, poses), POSE_STEPS)

@@ -1,8 +1,19 @@
-"""All frames of a session at once, compiled: poses are eliminated frame by frame.
+r"""Normal equations of the parameters of a session, poses eliminated, compiled.
 
-Of the unknowns that all frames share, a block of the pose sees those of the segments
-it carries, which stand side by side as segments come depth first, and the joints on
-the way to it. Their sums are kept by block.
+The normal equations of one frame couple its pose q to the parameters p. Elimination of
+q leaves its Schur complement, which is summed over the frames:
+
+.. math:: \begin{pmatrix} H_{qq} & Z \\ Z^T & H_{pp} \end{pmatrix}
+          \begin{pmatrix} \delta q \\ \delta p \end{pmatrix} =
+          \begin{pmatrix} g_q \\ g_p \end{pmatrix}
+          \;\Rightarrow\;
+          \sum_f (H_{pp} - Z^T H_{qq}^{-1} Z)\, \delta p =
+          \sum_f (g_p - Z^T H_{qq}^{-1} g_q)
+
+With the Cholesky factor :math:`H_{qq} = L L^T` and :math:`Y = L^{-1} Z` the correction
+is :math:`Y^T Y`. A block of the pose is coupled to the parameters of its subtree, which
+are adjacent because segments are sorted depth first, and to the joint offsets on its
+path to the root. The products of these columns are summed block by block.
 """
 
 from typing import no_type_check
@@ -11,27 +22,28 @@ import numpy as np
 from numba import njit
 
 from marey.calibration.solver.frame_equations_kernel import (
-    HINGE,
-    backward,
-    cross_columns,
-    factored,
-    forward,
+    add_cross_columns,
+    cross,
+    factorize,
+    frame_residuals,
+    new_scratch,
     pose_equations,
-    residuals,
-    scratch,
-    turned,
+    rotate,
+    solve_lower,
+    substitute_backward,
+    substitute_forward,
 )
-from marey.calibration.solver.pose_kernel import retracted
+from marey.calibration.solver.pose_kernel import retract
 from marey.numerics.jit import FAST, lean
 
 
 @no_type_check
 @lean
-def _down(chain, depth, lever, R, i, factor, Z, column):
-    """Add the columns of what shifts all that a segment carries, by axes R[i].
+def _add_translation_columns(path, depth, bone, R, i, factor, Z, column):
+    """Add the columns of an offset along the axes R[i] that moves a whole subtree.
 
-    Rows of the blocks on the way to it: factor R for the root's place, and
-    factor [lever]x R for every segment above.
+    The rows of the root position receive factor R, those of every segment on the path
+    factor [bone]x R.
     """
     for j in range(3):
         x, y, z = factor * R[i, 0, j], factor * R[i, 1, j], factor * R[i, 2, j]
@@ -40,70 +52,69 @@ def _down(chain, depth, lever, R, i, factor, Z, column):
         Z[0, 1, to] += y
         Z[0, 2, to] += z
         for step in range(1, depth):
-            a, row = chain[step + 1] - 1, chain[step]
-            Z[row, 0, to] += lever[a, 1] * z - lever[a, 2] * y
-            Z[row, 1, to] += lever[a, 2] * x - lever[a, 0] * z
-            Z[row, 2, to] += lever[a, 0] * y - lever[a, 1] * x
+            a, row = path[step + 1] - 1, path[step]
+            Z[row, 0, to] += bone[a, 1] * z - bone[a, 2] * y
+            Z[row, 1, to] += bone[a, 2] * x - bone[a, 0] * z
+            Z[row, 2, to] += bone[a, 0] * y - bone[a, 1] * x
 
 
 @no_type_check
 @lean
-def columns(tree, shape, R, work):
-    """Write Z: how poses and shared unknowns go together."""
-    Z, arm, lever, below = work.Z, work.arm, work.lever, work.below
+def _coupling(tables, parameters, R, scratch):
+    """Write Z, the coupling of pose and parameters."""
+    Z, lever, bone, subtree = scratch.Z, scratch.lever, scratch.bone, scratch.subtree
     Z[:] = 0.0
-    for i in range(len(tree.parent)):
-        chain, depth, p = tree.chain[i + 1], tree.depth[i + 1], tree.parent[i]
-        own = Z[i + 1]
-        for k in range(tree.first[i], tree.first[i + 1]):
-            w, column = work.weight[k], tree.m_column[k]
-            _down(chain, depth, lever, R, i, w, Z, column)
-            cross_columns(arm[k], R[i], w, own, column)
+    for i in range(len(tables.parent)):
+        path, depth, p = tables.path[i + 1], tables.depth[i + 1], tables.parent[i]
+        rotation_rows = Z[i + 1]
+        for k in range(tables.first_marker[i], tables.first_marker[i + 1]):
+            w, column = scratch.weight[k], tables.marker_column[k]
+            _add_translation_columns(path, depth, bone, R, i, w, Z, column)
+            add_cross_columns(lever[k], R[i], w, rotation_rows, column)
         if p < 0:
             continue
-        _down(chain, depth, lever, R, p, below[i, 0], Z, tree.o_column[i])
-        # A joint on the way to a segment shifts all that the segment carries.
+        w, column = subtree[i, 0], tables.joint_column[i]
+        _add_translation_columns(path, depth, bone, R, p, w, Z, column)
+        # A joint offset on the path to a segment moves the subtree of that segment.
         for step in range(2, depth + 1):
-            a = chain[step] - 1
-            column = tree.o_column[a]
-            cross_columns(below[i, 1:4], R[tree.parent[a]], 1.0, own, column)
-    ax, bx = work.ax, work.bx
-    for h in range(len(tree.axis_child)):
-        i, w, column = tree.axis_child[h], tree.axis_weight[h], tree.axis_column[h]
-        p = tree.parent[i]
-        turned(R[p], shape.a[h], ax)
-        turned(R[i], shape.b[h], bx)
-        if tree.axis_kind[h] == HINGE:
-            cross_columns(ax, R[p], w, work.Z[p + 1], column)
-            cross_columns(bx, R[p], -w, work.Z[i + 1], column)
-            cross_columns(ax, R[i], -w, work.Z[p + 1], column + 3)
-            cross_columns(bx, R[i], w, work.Z[i + 1], column + 3)
+            a = path[step] - 1
+            column = tables.joint_column[a]
+            add_cross_columns(
+                subtree[i, 1:4], R[tables.parent[a]], 1.0, rotation_rows, column
+            )
+    a, b = scratch.parent_axis, scratch.child_axis
+    for h in range(len(tables.axis_child)):
+        i, w = tables.axis_child[h], tables.axis_weight[h]
+        p, column = tables.parent[i], tables.axis_column[h]
+        rotate(R[p], parameters.axis_in_parent[h], a)
+        rotate(R[i], parameters.axis_in_child[h], b)
+        if tables.axis_is_hinge[h]:
+            add_cross_columns(a, R[p], w, Z[p + 1], column)
+            add_cross_columns(b, R[p], -w, Z[i + 1], column)
+            add_cross_columns(a, R[i], -w, Z[p + 1], column + 3)
+            add_cross_columns(b, R[i], w, Z[i + 1], column + 3)
         else:
-            _square_columns(R[p], R[i], ax, bx, w, work.Z[p + 1], column)
-            _square_columns(R[p], R[i], ax, bx, -w, work.Z[i + 1], column)
+            cross(a, b, scratch.cross_product)
+            j = scratch.cross_product
+            _add_universal_columns(R[p], R[i], a, b, j, w, Z[p + 1], column)
+            _add_universal_columns(R[p], R[i], a, b, j, -w, Z[i + 1], column)
 
 
 @no_type_check
 @lean
-def _square_columns(P, Q, ax, bx, w, out, column):
-    """Add the columns of two axes that stay square."""
-    j0 = ax[1] * bx[2] - ax[2] * bx[1]
-    j1 = ax[2] * bx[0] - ax[0] * bx[2]
-    j2 = ax[0] * bx[1] - ax[1] * bx[0]
+def _add_universal_columns(P, Q, a, b, j, w, out, column):
+    """Add the columns of the two axes of a universal joint; j is a x b."""
     for k in range(3):
-        a = w * (P[0, k] * bx[0] + P[1, k] * bx[1] + P[2, k] * bx[2])
-        b = w * (Q[0, k] * ax[0] + Q[1, k] * ax[1] + Q[2, k] * ax[2])
-        out[0, column + k] += j0 * a
-        out[1, column + k] += j1 * a
-        out[2, column + k] += j2 * a
-        out[0, column + 3 + k] += j0 * b
-        out[1, column + 3 + k] += j1 * b
-        out[2, column + 3 + k] += j2 * b
+        in_parent = w * (P[0, k] * b[0] + P[1, k] * b[1] + P[2, k] * b[2])
+        in_child = w * (Q[0, k] * a[0] + Q[1, k] * a[1] + Q[2, k] * a[2])
+        for x in range(3):
+            out[x, column + k] += j[x] * in_parent
+            out[x, column + 3 + k] += j[x] * in_child
 
 
 @no_type_check
 @lean
-def _add_turned(P, Q, factor, A, row, column):
+def _add_rotation_product(P, Q, factor, A, row, column):
     """Add factor P^T Q."""
     for i in range(3):
         for j in range(3):
@@ -113,7 +124,7 @@ def _add_turned(P, Q, factor, A, row, column):
 
 @no_type_check
 @lean
-def _add_back(P, v, factor, b, row):
+def _add_rotated_back(P, v, factor, b, row):
     """Add factor P^T v."""
     for i in range(3):
         b[row + i] += factor * (P[0, i] * v[0] + P[1, i] * v[1] + P[2, i] * v[2])
@@ -121,74 +132,85 @@ def _add_back(P, v, factor, b, row):
 
 @no_type_check
 @lean
-def shared_equations(tree, shape, R, work, A, b):
-    """Add the shared unknowns' own part, the lower triangle."""
-    for i in range(len(tree.parent)):
-        p, chain = tree.parent[i], tree.chain[i + 1]
+def _add_parameter_equations(tables, parameters, R, scratch, A, b):
+    """Add H_pp and g_p of a frame, the lower triangle."""
+    for i in range(len(tables.parent)):
+        p, path = tables.parent[i], tables.path[i + 1]
         if p >= 0:
-            row, W = tree.o_column[i], work.below[i, 0]
-            _add_back(R[p], work.below[i, 4:], 1.0, b, row)
-            for step in range(2, tree.depth[i + 1] + 1):
-                a = chain[step] - 1
-                _add_turned(R[p], R[tree.parent[a]], W, A, row, tree.o_column[a])
-        for k in range(tree.first[i], tree.first[i + 1]):
-            row, w = tree.m_column[k], work.weight[k]
-            _add_back(R[i], work.r[k], w, b, row)
+            row, w = tables.joint_column[i], scratch.subtree[i, 0]
+            _add_rotated_back(R[p], scratch.subtree[i, 4:], 1.0, b, row)
+            for step in range(2, tables.depth[i + 1] + 1):
+                a = path[step] - 1
+                column = tables.joint_column[a]
+                _add_rotation_product(R[p], R[tables.parent[a]], w, A, row, column)
+        for k in range(tables.first_marker[i], tables.first_marker[i + 1]):
+            row, w = tables.marker_column[k], scratch.weight[k]
+            _add_rotated_back(R[i], scratch.residual[k], w, b, row)
             for x in range(3):
                 A[row + x, row + x] += w
-            for step in range(2, tree.depth[i + 1] + 1):
-                a = chain[step] - 1
-                _add_turned(R[i], R[tree.parent[a]], w, A, row, tree.o_column[a])
-    _axis_equations(tree, shape, R, work, A, b)
+            for step in range(2, tables.depth[i + 1] + 1):
+                a = path[step] - 1
+                column = tables.joint_column[a]
+                _add_rotation_product(R[i], R[tables.parent[a]], w, A, row, column)
+    _add_axis_equations(tables, parameters, R, scratch, A, b)
 
 
 @no_type_check
 @lean
-def _axis_equations(tree, shape, R, work, A, b):
-    ax, bx, miss = work.ax, work.bx, work.jx
-    for h in range(len(tree.axis_child)):
-        i, w, row = tree.axis_child[h], tree.axis_weight[h], tree.axis_column[h]
-        P, Q = R[tree.parent[i]], R[i]
-        turned(P, shape.a[h], ax)
-        turned(Q, shape.b[h], bx)
-        if tree.axis_kind[h] == HINGE:
+def _add_axis_equations(tables, parameters, R, scratch, A, b):
+    parent_axis, child_axis = scratch.parent_axis, scratch.child_axis
+    residual = scratch.cross_product
+    for h in range(len(tables.axis_child)):
+        i, w = tables.axis_child[h], tables.axis_weight[h]
+        P, Q, row = R[tables.parent[i]], R[i], tables.axis_column[h]
+        rotate(P, parameters.axis_in_parent[h], parent_axis)
+        rotate(Q, parameters.axis_in_child[h], child_axis)
+        if tables.axis_is_hinge[h]:
             for x in range(3):
-                miss[x] = ax[x] - bx[x]
+                residual[x] = parent_axis[x] - child_axis[x]
                 A[row + x, row + x] += w
                 A[row + 3 + x, row + 3 + x] += w
-            _add_turned(Q, P, -w, A, row + 3, row)
-            _add_back(P, miss, -w, b, row)
-            _add_back(Q, miss, w, b, row + 3)
+            _add_rotation_product(Q, P, -w, A, row + 3, row)
+            _add_rotated_back(P, residual, -w, b, row)
+            _add_rotated_back(Q, residual, w, b, row + 3)
         else:
-            _square_equations(P, Q, ax, bx, w, A, b, row)
+            _add_universal_equations(P, Q, parent_axis, child_axis, w, A, b, row)
 
 
 @no_type_check
 @lean
-def _square_equations(P, Q, ax, bx, w, A, b, row):
-    """Add what two axes that stay square tell of themselves."""
-    off = ax[0] * bx[0] + ax[1] * bx[1] + ax[2] * bx[2]
+def _add_universal_equations(P, Q, parent_axis, child_axis, w, A, b, row):
+    """Add the equations of the two axes of a universal joint."""
+    residual = (
+        parent_axis[0] * child_axis[0]
+        + parent_axis[1] * child_axis[1]
+        + parent_axis[2] * child_axis[2]
+    )
     for x in range(6):
-        M, v, k = (P, bx, x) if x < 3 else (Q, ax, x - 3)
-        one = M[0, k] * v[0] + M[1, k] * v[1] + M[2, k] * v[2]
-        b[row + x] -= w * off * one
+        M, v, k = (P, child_axis, x) if x < 3 else (Q, parent_axis, x - 3)
+        slope_x = M[0, k] * v[0] + M[1, k] * v[1] + M[2, k] * v[2]
+        b[row + x] -= w * residual * slope_x
         for z in range(x + 1):
-            M, v, k = (P, bx, z) if z < 3 else (Q, ax, z - 3)
-            two = M[0, k] * v[0] + M[1, k] * v[1] + M[2, k] * v[2]
-            A[row + x, row + z] += w * one * two
+            M, v, k = (P, child_axis, z) if z < 3 else (Q, parent_axis, z - 3)
+            slope_z = M[0, k] * v[0] + M[1, k] * v[1] + M[2, k] * v[2]
+            A[row + x, row + z] += w * slope_x * slope_z
 
 
 @no_type_check
 @lean
-def _indices(tree, block, index):
-    """Write the columns that a block sees; return how many."""
+def _coupled_columns(tables, block, index):
+    """Write the columns that a block is coupled to; return how many.
+
+    Joint offsets on the path to the root come first, then the adjacent columns of the
+    subtree.
+    """
     count = 0
-    for step in range(2, tree.depth[block]):
-        column = tree.o_column[tree.chain[block, step] - 1]
+    for step in range(2, tables.depth[block]):
+        column = tables.joint_column[tables.path[block, step] - 1]
         for j in range(3):
             index[count] = column + j
             count += 1
-    for j in range(tree.low[block], tree.high[block]):
+    for j in range(tables.low[block], tables.high[block]):
         index[count] = j
         count += 1
     return count
@@ -196,116 +218,106 @@ def _indices(tree, block, index):
 
 @no_type_check
 @lean
-def _packed(tree, work, block, index, count, Y):
-    """Write L^-1 Z of one block, column beside column."""
-    own, mine = work.H[block, tree.depth[block]], work.Z[block]
-    d0, d1, d2 = 1.0 / own[0, 0], 1.0 / own[1, 1], 1.0 / own[2, 2]
-    l10, l20, l21 = own[1, 0], own[2, 0], own[2, 1]
-    for x in range(3):
-        for j in range(count):
-            Y[x, j] = mine[x, index[j]]
-    for j in range(count):
-        x = d0 * Y[0, j]
-        y = d1 * (Y[1, j] - l10 * x)
-        Y[0, j], Y[1, j] = x, y
-        Y[2, j] = d2 * (Y[2, j] - l20 * x - l21 * y)
-
-
-@no_type_check
-@lean
-def _eliminated(tree, work, sums, b, index, Y, size):
-    """Turn Z into L^-1 Z and add its products; `size` gets each column's square."""
-    g = work.g
-    size[:] = 0.0
-    for block in range(len(tree.depth) - 1, -1, -1):
-        count = _indices(tree, block, index)
-        # Joints on the way come first, then columns side by side.
-        low, few = tree.low[block], count - (tree.high[block] - tree.low[block])
-        _packed(tree, work, block, index, count, Y)
-        for step in range(tree.depth[block]):
-            X, out = work.H[block, step], work.Z[tree.chain[block, step]]
+def _eliminate_pose(tables, scratch, products, b, index, Y, square):
+    """Replace Z by Y = L^-1 Z and add Y^T Y; write the squares of its columns."""
+    g = scratch.g
+    square[:] = 0.0
+    for block in range(len(tables.depth) - 1, -1, -1):
+        count = _coupled_columns(tables, block, index)
+        low = tables.low[block]
+        n_path = count - (tables.high[block] - low)
+        rows = scratch.Z[block]
+        for x in range(3):
+            for j in range(count):
+                Y[x, j] = rows[x, index[j]]
+        solve_lower(scratch.H[block, tables.depth[block]], Y, count)
+        for step in range(tables.depth[block]):
+            X, out = scratch.H[block, step], scratch.Z[tables.path[block, step]]
             for i in range(3):
                 x, y, z = X[0, i], X[1, i], X[2, i]
-                for j in range(few):
+                for j in range(n_path):
                     out[i, index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
                 row = out[i, low:]
-                for j in range(few, count):
-                    row[j - few] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
+                for j in range(n_path, count):
+                    row[j - n_path] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
         x, y, z = g[block, 0], g[block, 1], g[block, 2]
         for j in range(count):
-            size[index[j]] += Y[0, j] * Y[0, j] + Y[1, j] * Y[1, j] + Y[2, j] * Y[2, j]
+            square[index[j]] += (
+                Y[0, j] * Y[0, j] + Y[1, j] * Y[1, j] + Y[2, j] * Y[2, j]
+            )
             b[index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
-        _added(Y, count, sums[tree.start[block] :])
+        _add_products(Y, count, products[tables.product_start[block] :])
 
 
 @no_type_check
 @lean
-def _added(Y, count, sums):
-    """Add the products of all columns, row after row of the lower triangle."""
-    at = 0
+def _add_products(Y, count, products):
+    """Add the lower triangle of Y^T Y, row after row."""
+    first = 0
     for i in range(count):
         x, y, z = Y[0, i], Y[1, i], Y[2, i]
-        row = sums[at : at + i + 1]
+        row = products[first : first + i + 1]
         for j in range(i + 1):
             row[j] += x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
-        at += i + 1
+        first += i + 1
 
 
 @no_type_check
 @lean
-def _spread(tree, sums, index, A):
-    """Take the products of every block from the lower triangle."""
-    for block in range(len(tree.depth)):
-        count = _indices(tree, block, index)
-        at = tree.start[block]
+def _subtract_products(tables, products, index, A):
+    """Subtract the products of every block from the lower triangle."""
+    for block in range(len(tables.depth)):
+        count = _coupled_columns(tables, block, index)
+        n = tables.product_start[block]
         for i in range(count):
             for j in range(i + 1):
                 row, column = index[i], index[j]
-                A[max(row, column), min(row, column)] -= sums[at]
-                at += 1
+                A[max(row, column), min(row, column)] -= products[n]
+                n += 1
 
 
 @no_type_check
 @njit(cache=True, fastmath=FAST, nogil=True)
-def reduced(tree, shape, points, t, R, damping, A, b, leverage):
-    """Write the equations of the shared unknowns with the poses eliminated.
+def eliminate_poses(tables, parameters, points, t, R, damping, A, b, leverage):
+    """Write the equations of the parameters with all poses eliminated.
 
     Args:
-        tree: The segments.
-        shape: Their shape.
-        points: Frames x markers x 3.
-        t: The root's place in each frame.
-        R: All rotations in each frame.
-        damping: Share of each pose's diagonal added to it.
-        A: Out: columns x columns.
-        b: Out: the slope.
-        leverage: Out: frames x markers, how much of each position its pose takes up,
-            0 to 3.
+        tables: The kinematic model.
+        parameters: Its parameters.
+        points: Markers, frames x markers x 3.
+        t: Root position in each frame.
+        R: Rotations of all segments in each frame.
+        damping: Share of each pose's diagonal that is added to it.
+        A: Out: Schur complement, columns x columns.
+        b: Out: its right side.
+        leverage: Out: frames x markers; the trace of d(fitted position) / d(measured
+            position), 0 to 3, which is what the pose absorbs of a residual.
 
     Returns:
         The cost of all frames.
     """
-    work = scratch(tree, points.shape[1], len(b))
-    sums = np.zeros(tree.start[len(tree.depth)])
+    scratch = new_scratch(tables, points.shape[1], len(b))
+    products = np.zeros(tables.product_start[len(tables.depth)])
     Y = np.empty((3, len(b)))
-    size, index = np.empty(len(b)), np.empty(len(b), dtype=np.int64)
+    square, index = np.empty(len(b)), np.empty(len(b), dtype=np.int64)
     A[:] = 0.0
     b[:] = 0.0
     cost = 0.0
     for f in range(len(points)):
-        cost += residuals(tree, shape, points[f], t[f], R[f], work)
-        pose_equations(tree, shape, R[f], work)
-        columns(tree, shape, R[f], work)
-        shared_equations(tree, shape, R[f], work, A, b)
-        factored(tree, work, damping)
-        forward(tree, work)
-        _eliminated(tree, work, sums, b, index, Y, size)
+        cost += frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
+        pose_equations(tables, parameters, R[f], scratch)
+        _coupling(tables, parameters, R[f], scratch)
+        _add_parameter_equations(tables, parameters, R[f], scratch, A, b)
+        factorize(tables, scratch, damping)
+        substitute_forward(tables, scratch)
+        _eliminate_pose(tables, scratch, products, b, index, Y, square)
         for k in range(points.shape[1]):
             leverage[f, k] = 0.0
-            if work.weight[k] > 0.0:
-                j = tree.m_column[k]
-                leverage[f, k] = (size[j] + size[j + 1] + size[j + 2]) / work.weight[k]
-    _spread(tree, sums, index, A)
+            w = scratch.weight[k]
+            if w > 0.0:
+                j = tables.marker_column[k]
+                leverage[f, k] = (square[j] + square[j + 1] + square[j + 2]) / w
+    _subtract_products(tables, products, index, A)
     for i in range(len(A)):
         for j in range(i):
             A[j, i] = A[i, j]
@@ -314,18 +326,18 @@ def reduced(tree, shape, points, t, R, damping, A, b, leverage):
 
 @no_type_check
 @njit(cache=True, fastmath=FAST, nogil=True)
-def followed(tree, shape, points, t, R, damping, step, t_out, R_out):
-    """Write the poses that go with a step of the shared unknowns."""
-    work = scratch(tree, points.shape[1], len(step))
+def step_poses(tables, parameters, points, t, R, damping, step, t_out, R_out):
+    """Write the poses after the step dq = H_qq^-1 (g_q - Z dp) of a parameter step."""
+    scratch = new_scratch(tables, points.shape[1], len(step))
     for f in range(len(points)):
-        residuals(tree, shape, points[f], t[f], R[f], work)
-        pose_equations(tree, shape, R[f], work)
-        columns(tree, shape, R[f], work)
-        for block in range(len(tree.depth)):
+        frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
+        pose_equations(tables, parameters, R[f], scratch)
+        _coupling(tables, parameters, R[f], scratch)
+        for block in range(len(tables.depth)):
             for x in range(3):
                 for j in range(len(step)):
-                    work.g[block, x] -= work.Z[block, x, j] * step[j]
-        factored(tree, work, damping)
-        forward(tree, work)
-        backward(tree, work)
-        retracted(t[f], R[f], work.g, t_out[f], R_out[f])
+                    scratch.g[block, x] -= scratch.Z[block, x, j] * step[j]
+        factorize(tables, scratch, damping)
+        substitute_forward(tables, scratch)
+        substitute_backward(tables, scratch)
+        retract(t[f], R[f], scratch.g, t_out[f], R_out[f])

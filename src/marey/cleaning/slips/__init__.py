@@ -1,1 +1,1 @@
-"""Sensors and markers that slip on the body."""
+"""Slips: sensors and markers that move on their body and stay there."""

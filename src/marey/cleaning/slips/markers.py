@@ -1,20 +1,18 @@
-"""Markers that slip on the skin during a recording, found and put back."""
+"""Slips of markers on the skin, found and undone."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
-from marey.cleaning.neighbours import carried, company_of
-from marey.cleaning.prediction_error import odd_steps, reach_of, steps_of
-from marey.cleaning.slips.long_run_variance import long_run_variance
-from marey.cleaning.slips.sensor_likelihood import ROUNDING
-from marey.cleaning.slips.sensor_search import FEWEST, MARGIN, log_exceedance
-from marey.cleaning.slips.sensors import LEVEL
-from marey.errors import OptionError
+from marey.cleaning.neighbours import find_neighbours
+from marey.cleaning.prediction_error import MarkerPredictor
+from marey.cleaning.repairs import record_repair, repair_warning
+from marey.cleaning.slips import change_point
+from marey.cleaning.slips.sensor_search import MAX_SLIPS
 from marey.numerics import geometry
 from marey.numerics.procrustes import median_in_body
 from marey.report import Finding, mark_name
@@ -22,195 +20,198 @@ from marey.take import Take
 
 Array = np.ndarray
 
-SMALLEST = 5e-3
-"""Metres that a marker must shift for a slip: skin moves by less all the time."""
+MIN_SLIP_M = 5e-3
+"""Smallest slip of a marker, in metres. Skin moves by less all the time. Chosen by
+hand."""
 
-LARGEST = 0.1
-"""Metres beyond which a marker has not slipped but is another one, or none."""
+MAX_SLIP_M = 0.1
+"""Largest slip of a marker, in metres. Beyond it the label is on another marker. Chosen
+by hand."""
 
-STAYS = 0.5
-"""Share of a jump by which the lasting shift may differ from it."""
+MAX_CHANGE_RATIO = 0.5
+"""Difference between the jump and the lasting displacement, relative to the jump.
+Higher accepts more motions of the skin as slips. Chosen by hand."""
 
-MOMENT = 0.05
-"""Seconds before and after a jump whose places must be as far apart."""
+JUMP_WINDOW_S = 0.05
+"""Seconds before and after a jump whose mean positions must differ by the jump. Chosen
+by hand."""
 
-LASTS = 1.0
-"""Seconds for which a marker must be seen before and after a slip: skin that a limb
-pulls along stays away for as long as the limb does."""
+MIN_SIDE_S = 1.0
+"""Seconds for which the marker must be seen before and after a slip. Skin that a bent
+limb pulls along stays displaced for as long as the limb is bent. Chosen by hand."""
 
-STANDS_OUT = 2.5
-"""How many times larger than the usual distance of the marker from its place a shift
-must be: skin that moves far comes to rest elsewhere too."""
+MIN_SLIP_TO_NOISE_RATIO = 2.5
+"""Slip relative to the root mean square deviation of the marker from its position on
+the body. Lower accepts large motions of the skin as slips. Chosen by hand."""
 
-# A step is looked at where the mates foretell it worse than so many times the usual.
-TIMES = 2.5
+MAX_ERROR_RATIO = 2.5
+"""Prediction error relative to its usual value above which a step may be a slip. Higher
+misses small slips. Chosen by hand."""
 
-# Frames from which the shape of a body is taken.
-SAMPLE = 600
-
-# Slips per body after which its markers are loose rather than slipped.
-MOST_PER_BODY = 3
+SHAPE_FRAMES = 600
+"""Approximate number of frames from which the shape of a body is estimated. Chosen by
+hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MarkerSlip:
-    """One marker that moved on its body, once, and stayed there."""
+    """One marker that moved on its body once and stayed there."""
 
     label: str
     column: int
     """The marker by index."""
 
     body: str
-    mates: Int[Array, " mate"]
-    """The markers of the body that show it, by index."""
+    neighbours: Int[Array, " neighbour"]
+    """The other markers of the body, by index."""
 
-    places: Float[Array, "mate 3"]
-    """Where these sit in the body, in metres."""
+    neighbour_positions: Float[Array, "neighbour 3"]
+    """Their positions in the axes of the body, in metres."""
 
     frame: int
-    """First frame of the new place."""
+    """First frame after the slip."""
 
-    shift: Float[Array, "3"]
-    """The way that it moved, in the body's axes, in metres."""
+    displacement: Float[Array, "3"]
+    """Displacement of the marker in the axes of the body, in metres."""
 
     p_value: float
-    """Probability of so much evidence without a slip, over all frames and markers."""
+    """Probability of such a likelihood ratio without a slip, over all frames and
+    markers."""
 
     @property
     def size(self) -> float:
-        """Length of the way, in metres."""
-        return float(np.linalg.norm(self.shift))
+        """Length of the displacement, in metres."""
+        return float(np.linalg.norm(self.displacement))
 
     def __str__(self) -> str:
         return f"slipped by {1e3 * self.size:.1f} mm at frame {self.frame}"
 
     @property
     def finding(self) -> Finding:
-        """What to tell the user."""
+        """The finding for the report."""
         message = (
-            f"{self} on {mark_name(self.body)} (p = {self.p_value:.0e}): the frames after "
-            "are put back to its old place; fasten it better, or record again"
+            f"{self} on {mark_name(self.body)}; undone; fasten it better or record "
+            "again"
         )
         frames = (self.frame, self.frame)
-        return Finding(
-            "marker-slipped", "clean", "warning", message, self.label, frames, self.size
-        )
+        return repair_warning("marker-slipped", message, self.label, frames, self.size)
 
 
 def find_marker_slips(
-    bodies: Bodies, *, level: float = LEVEL
+    bodies: Bodies, *, level: float = change_point.FALSE_ALARM_LEVEL
 ) -> tuple[MarkerSlip, ...]:
-    """Return the markers that slipped on their bodies, and when, in the order of time.
+    """Return the slips of markers on their bodies, in the order of time.
 
-    A marker that slips jumps away from where the markers around carry it; and seen
-    from the others of its body it stays where it jumped to, give or take its skin.
-    The likelihood ratio of such a lasting shift is taken against noise with a memory,
-    as skin has. The likeliest slip of a body is put back and the search goes on.
+    A marker that slips jumps away from the prediction of its neighbours and then stays
+    displaced in the axes of its body. The likelihood ratio of this change is compared
+    with noise that is correlated in time, as skin motion is. The most likely slip of a
+    body is undone and the search repeated (greedy search).
 
-    Two other markers on the body show a shift in the plane of the three; what leads
-    out of it is taken from the jump. A marker whose body has fewer than two others is
-    not looked at, nor is a slip found that hides in the noise of one step.
+    Two other markers on the body determine the displacement in the plane of the three;
+    its component out of the plane is taken from the jump. A marker whose body has fewer
+    than two others is not tested. A slip within the noise of one step is not found.
 
     Args:
         bodies: Bodies made of markers.
-        level: Probability of a false alarm that is accepted, above 0 and below 1.
+        level: Accepted probability of a false alarm, above 0 and below 1.
 
     Raises:
         OptionError: If the level is out of range.
     """
-    if not 0.0 < level < 1.0:
-        raise OptionError("level", found=level, needed="above 0 and below 1")
+    change_point.check_level(level)
     points = bodies.take.measured.points.copy()
-    jumps = _jumps(points, bodies.take.rate)
-    found: list[MarkerSlip] = []
+    jumps = _find_jumps(points, bodies.take.rate)
+    slips: list[MarkerSlip] = []
     for body in np.flatnonzero(bodies.determined).tolist():
-        own = np.flatnonzero(bodies.shared[:, body])
-        left = {k: v for k, v in jumps.items() if bodies.marker_body[k] == body}
-        for _ in range(MOST_PER_BODY if len(own) > 2 else 0):
-            slip = _likeliest(bodies, points, body, left, level)
+        n_markers = int(bodies.shared[:, body].sum())
+        of_body = {k: v for k, v in jumps.items() if bodies.marker_body[k] == body}
+        for _ in range(MAX_SLIPS if n_markers > 2 else 0):
+            slip = _find_most_likely(bodies, points, body, of_body, level)
             if slip is None:
                 break
-            found.append(slip)
-            points[:, slip.column] = _put_back(points, slip)
-            del left[slip.column]
-    return tuple(sorted(found, key=lambda slip: (slip.frame, slip.column)))
+            slips.append(slip)
+            points[:, slip.column] = _undo_slip(points, slip)
+            del of_body[slip.column]
+    return tuple(sorted(slips, key=lambda slip: (slip.frame, slip.column)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Jumps:
-    """Steps of one marker that no other foretold."""
+    """Steps of one marker that its neighbours do not predict."""
 
     frame: Int[Array, " jump"]
-    way: Float[Array, "jump 3"]
-    """From where it was foretold to where it is, in the world, in metres."""
+    vector: Float[Array, "jump 3"]
+    """From the prediction to the position, in world axes, in metres."""
 
 
-def _jumps(points: Float[Array, "frame marker 3"], rate: float) -> dict[int, _Jumps]:
-    """Return the steps of each marker that may be slips."""
-    company, steps = company_of(points, rate), steps_of(points)
-    reach = reach_of(points, company, steps)
-    odd = odd_steps(points, company, steps, reach, times=TIMES)
-    start, now = points[odd.start, odd.marker], points[odd.end, odd.marker]
-    way = now - carried(points, company, odd.marker, start, odd.start, odd.end)
-    size = np.linalg.norm(way, axis=1)
-    fits = (size >= SMALLEST) & (size <= LARGEST)
-    return {
-        marker: _Jumps(odd.end[mine], way[mine])
-        for marker in np.unique(odd.marker[fits]).tolist()
-        if (mine := fits & (odd.marker == marker)).any()
-    }
+def _find_jumps(
+    points: Float[Array, "frame marker 3"], rate: float
+) -> dict[int, _Jumps]:
+    """Return the steps of each marker that may be slips, by marker."""
+    predictor = MarkerPredictor(points, find_neighbours(points, rate))
+    steps = predictor.find_unpredicted_steps(MAX_ERROR_RATIO)
+    predicted = predictor.predict(steps.marker, steps.start, steps.end)
+    vector = points[steps.end, steps.marker] - predicted
+    size = np.linalg.norm(vector, axis=1)
+    fits = (size >= MIN_SLIP_M) & (size <= MAX_SLIP_M)
+    jumps = {}
+    for marker in np.unique(steps.marker[fits]).tolist():
+        of_marker = fits & (steps.marker == marker)
+        jumps[marker] = _Jumps(steps.end[of_marker], vector[of_marker])
+    return jumps
 
 
-def _likeliest(
+def _find_most_likely(
     bodies: Bodies,
     points: Array,
     body: int,
     jumps: Mapping[int, _Jumps],
     level: float,
 ) -> MarkerSlip | None:
-    """Return the clearest slip among the jumps of a body's markers, if any is clear."""
+    """Return the most likely slip of a body's markers; None if none is significant."""
     if not jumps:
         return None
-    own = np.flatnonzero(bodies.shared[:, body])
-    sample = slice(None, None, max(len(points) // SAMPLE, 1))
-    shape = median_in_body(bodies.T_world_body[sample, body], points[sample, own])
-    count = log(max((bodies.marker_body >= 0).sum(), 1))
-    tried = []
-    for marker, some in jumps.items():
-        mates = own != marker
-        T = _seen_from(points, own[mates], shape[mates], marker)
-        axes = min(len(own) - 1, 3)
-        lasting = _lasting(T, points[:, marker], some, axes, bodies.take.rate)
-        if lasting is not None and lasting.log_p + count < log(level):
-            tried.append((lasting.log_p + count, marker, lasting))
-    if not tried:
+    markers = np.flatnonzero(bodies.shared[:, body])
+    sample = slice(None, None, max(len(points) // SHAPE_FRAMES, 1))
+    shape = median_in_body(bodies.T_world_body[sample, body], points[sample, markers])
+    log_n_markers = log(max((bodies.marker_body >= 0).sum(), 1))
+    n_axes = min(len(markers) - 1, 3)
+    candidates = []
+    for marker, of_marker in jumps.items():
+        others = markers != marker
+        T = _body_poses(points, markers[others], shape[others], marker)
+        change = _find_change(T, points[:, marker], of_marker, n_axes, bodies.take.rate)
+        if change is not None and change[0] + log_n_markers < log(level):
+            candidates.append((change[0] + log_n_markers, marker, change))
+    if not candidates:
         return None
-    log_p, marker, best = min(tried, key=lambda row: row[:2])
+    log_p, marker, (_, frame, displacement) = min(candidates, key=lambda c: c[:2])
     return MarkerSlip(
         label=bodies.take.full_labels[marker],
         column=marker,
         body=bodies.names[body],
-        mates=own[own != marker],
-        places=shape[own != marker],
-        frame=best.frame,
-        shift=best.shift,
+        neighbours=markers[markers != marker],
+        neighbour_positions=shape[markers != marker],
+        frame=frame,
+        displacement=displacement,
         p_value=float(np.exp(log_p)),
     )
 
 
-def _seen_from(
+def _body_poses(
     points: Float[Array, "frame marker 3"],
-    mates: Int[Array, " mate"],
-    places: Float[Array, "mate 3"],
+    neighbours: Int[Array, " neighbour"],
+    positions: Float[Array, "neighbour 3"],
     marker: int,
 ) -> Float[Array, "frame 4 4"]:
-    """Return the axes in which a marker's mates stand still.
+    """Return the poses of a body by the neighbours of a marker.
 
-    Two mates leave the turn about their line open: there the marker itself shows it.
+    Two neighbours leave the rotation about their line open; it is taken from the marker
+    itself.
     """
-    if len(mates) > 2:
-        return geometry.kabsch(places, points[:, mates])
-    one, two = points[:, mates[0]], points[:, mates[1]]
+    if len(neighbours) > 2:
+        return geometry.kabsch(positions, points[:, neighbours])
+    one, two = points[:, neighbours[0]], points[:, neighbours[1]]
     with np.errstate(invalid="ignore"):
         x = two - one
         x = x / np.linalg.norm(x, axis=1, keepdims=True)
@@ -220,97 +221,101 @@ def _seen_from(
     return geometry.transform(R, 0.5 * (one + two))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Lasting:
-    """A shift that a jump left behind."""
-
-    frame: int
-    shift: Float[Array, "3"]
-    log_p: float
-    """Log probability of so much evidence without a shift, over all frames."""
+Change = tuple[float, int, Float[Array, "3"]]
+"""Log probability without a change over all frames, frame, displacement in metres."""
 
 
-def _lasting(
-    T: Float[Array, "frame 4 4"],
+def _find_change(
+    T_world_body: Float[Array, "frame 4 4"],
     track: Float[Array, "frame 3"],
     jumps: _Jumps,
-    axes: int,
+    n_axes: int,
     rate: float,
-) -> _Lasting | None:
-    """Return the largest shift that a jump left behind; None if none did.
+) -> Change | None:
+    """Return the clearest lasting change that a jump began; None if there is none.
 
-    A jump too near either end of the take has nothing to be compared with.
+    The jump, the change of the mean around it and the change of the mean over the take
+    must agree. Jumps too near either end of the take are left out.
 
     Args:
-        T: Axes in which the marker's mates stand still.
+        T_world_body: Poses of the body by the marker's neighbours.
         track: The marker in the world.
-        jumps: When and how it jumped.
-        axes: How many of the axes show a shift, the first ones.
+        jumps: Its jumps.
+        n_axes: How many axes of the body, the first ones, determine a displacement.
         rate: Frames per second.
     """
-    local = geometry.apply(geometry.inverse(T), track)
-    rows = np.flatnonzero(np.isfinite(local).all(axis=1))
-    n, moment = len(rows), max(round(MOMENT * rate), 3)
-    edge = max(FEWEST, int(MARGIN * n), round(LASTS * rate))
-    first = np.searchsorted(rows, jumps.frame)
-    inner = np.flatnonzero((first >= edge) & (first <= n - edge))
+    local = geometry.apply(geometry.inverse(T_world_body), track)
+    frames = np.flatnonzero(np.isfinite(local).all(axis=1))
+    n, window = len(frames), max(round(JUMP_WINDOW_S * rate), 3)
+    margin = max(change_point.min_side_frames(n), round(MIN_SIDE_S * rate))
+    first = np.searchsorted(frames, jumps.frame)
+    inner = np.flatnonzero((first >= margin) & (first <= n - margin))
     if not len(inner):
         return None
     first = first[inner]
-    y = local[rows] - np.median(local[rows], axis=0)
+    y = local[frames] - np.median(local[frames], axis=0)
     sums = np.concatenate([np.zeros((1, 3)), np.cumsum(y, axis=0)])
-    shift = _mean(sums, first, n) - _mean(sums, 0, first)
-    step = _mean(sums, first, first + moment) - _mean(sums, first - moment, first)
-    way = (T[rows[first], :3, :3].mT @ jumps.way[inner, :, None])[..., 0]
-    size, far, late, early = (
-        np.linalg.norm(v[:, :axes], axis=1)
-        for v in (shift, way, shift - way, step - way)
+    lasting = _mean(sums, first, n) - _mean(sums, 0, first)
+    around = _mean(sums, first, first + window) - _mean(sums, first - window, first)
+    R_body_world = T_world_body[frames[first], :3, :3].mT
+    jump = (R_body_world @ jumps.vector[inner, :, None])[..., 0]
+    size, jump_size, lasting_error, around_error = (
+        np.linalg.norm(v[:, :n_axes], axis=1)
+        for v in (lasting, jump, lasting - jump, around - jump)
     )
-    stays = (np.maximum(late, early) <= STAYS * far) & (size >= SMALLEST)
-    if not stays.any():
+    error = np.maximum(lasting_error, around_error)
+    agrees = (error <= MAX_CHANGE_RATIO * jump_size) & (size >= MIN_SLIP_M)
+    if not agrees.any():
         return None
-    best = int(np.argmax(np.where(stays, first * (n - first) * size**2, 0.0)))
+    best = int(np.argmax(np.where(agrees, first * (n - first) * size**2, 0.0)))
     k = int(first[best])
-    noise = y - shift[best] * (np.arange(n) >= k)[:, None]
+    noise = y - lasting[best] * (np.arange(n) >= k)[:, None]
     noise -= np.median(noise, axis=0)
-    if size[best] < STANDS_OUT * np.sqrt(np.mean(np.sum(noise**2, axis=1))):
+    rms = np.sqrt(np.mean(np.sum(noise**2, axis=1)))
+    if size[best] < MIN_SLIP_TO_NOISE_RATIO * rms:
         return None
-    log_p = _log_p(noise, k, size[best], axes)
-    whole = np.where(np.arange(3) < axes, shift[best], way[best])
-    return _Lasting(int(jumps.frame[inner[best]]), whole, log_p)
+    log_p = _log_p_value(noise, k, size[best], n_axes)
+    displacement = np.where(np.arange(3) < n_axes, lasting[best], jump[best])
+    return log_p, int(jumps.frame[inner[best]]), displacement
 
 
 def _mean(sums: Array, start: Array | int, end: Array | int) -> Float[Array, "jump 3"]:
-    """Return the means from start to before end, from running sums."""
+    """Return the means from start to before end, from cumulative sums."""
     return np.asarray((sums[end] - sums[start]) / np.reshape(end - start, (-1, 1)))
 
 
-def _log_p(noise: Float[Array, "frame 3"], first: int, size: float, axes: int) -> float:
-    """Return the log probability of a shift that large in noise alone, at any frame."""
+def _log_p_value(
+    noise: Float[Array, "frame 3"], first: int, size: float, n_axes: int
+) -> float:
+    """Return the log probability of a change of this size in noise, at any frame.
+
+    The likelihood ratio is that of a t distribution, see `slip_likelihood_ratio`.
+    """
     n = len(noise)
-    variance, freedoms = long_run_variance(noise)
-    variance = max(variance * 3.0 / axes, ROUNDING**2)
+    variance, dof = change_point.long_run_variance(noise)
+    variance = max(variance * 3.0 / n_axes, change_point.MIN_SD_M**2)
     statistic = first * (n - first) / n * size**2 / variance
-    if np.isfinite(freedoms):
-        statistic = freedoms * float(np.log1p(statistic / freedoms))
-    edge = max(FEWEST, int(MARGIN * n)) / n
-    return log_exceedance(statistic, axes, (edge, edge))
+    if np.isfinite(dof):
+        statistic = dof * float(np.log1p(statistic / dof))
+    margin = change_point.min_side_frames(n) / n
+    return change_point.log_exceedance(statistic, n_axes, (margin, margin))
 
 
-def _put_back(points: Array, slip: MarkerSlip) -> Float[Array, "frame 3"]:
+def _undo_slip(points: Array, slip: MarkerSlip) -> Float[Array, "frame 3"]:
     """Return the track of a marker as if it had not slipped."""
     track = points[:, slip.column].copy()
-    T = _seen_from(points[slip.frame :], slip.mates, slip.places, slip.column)
-    track[slip.frame :] -= T[:, :3, :3] @ slip.shift
+    T = _body_poses(
+        points[slip.frame :], slip.neighbours, slip.neighbour_positions, slip.column
+    )
+    track[slip.frame :] -= T[:, :3, :3] @ slip.displacement
     return np.asarray(track)
 
 
-def put_back(take: Take, slips: Sequence[MarkerSlip]) -> Take:
-    """Return the take with markers where they were before they slipped.
+def undo_marker_slips(take: Take, slips: Sequence[MarkerSlip]) -> Take:
+    """Return the take with markers where they were on their bodies before they slipped.
 
-    Positions after a slip are moved back by its shift, in the axes of the body at each
-    moment; where the body is not seen then, they are blanked. Each repair is a line of
-    the history and a finding.
+    Positions after a slip are moved back by its displacement, in the axes of the body
+    in each frame. If the body is not seen in a frame, the position is set to NaN.
 
     Args:
         take: The recording.
@@ -320,13 +325,11 @@ def put_back(take: Take, slips: Sequence[MarkerSlip]) -> Take:
         return take
     points = take.points.copy()
     for slip in slips:
-        points[:, slip.column] = _put_back(points, slip)
-    filled = take.filled & np.isfinite(points).all(axis=-1)
-    found = tuple(slip.finding for slip in slips)
-    return replace(
+        points[:, slip.column] = _undo_slip(points, slip)
+    return record_repair(
         take,
+        [slip.finding for slip in slips],
+        [f"undid slip: {slip.label} {slip}" for slip in slips],
         points=points,
-        filled=filled,
-        source=replace(take.source, findings=(*take.source.findings, *found)),
-        history=(*take.history, *(f"put back: {slip.label} {slip}" for slip in slips)),
+        filled=take.filled & np.isfinite(points).all(axis=-1),
     )

@@ -1,4 +1,4 @@
-"""Joint centres that move once: the likelihood ratio at every frame."""
+"""Likelihood ratio of a slip: all joint centres of a sensor change at one frame."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,276 +6,298 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey.cleaning.slips.long_run_variance import long_run_variance
+from marey.cleaning.slips import change_point
 from marey.numerics import geometry
 
 Array = np.ndarray
 
-# Standard deviation per frame below which gaps are rounding, in metres.
-ROUNDING = 1e-6
+SLIP_ROTATION_SD = 0.2
+"""Prior standard deviation of the rotation of a slip, in radians. It matters where
+joints do not determine the rotation. Chosen by hand."""
 
-USUAL_TURN = 0.2
-"""How far sensors turn when they slip, in radians, where joints do not tell."""
+MAX_SPIKE_SD = 8.0
+"""Deviation of a residual from those around it, in standard deviations, above which it
+is left out. Lower leaves out more frames. Chosen by hand."""
 
-# Gaps this many standard deviations away from those around them have no say.
-SPIKE = 8.0
+MIN_SPIKE_SD_M = 1e-4
+"""Smallest standard deviation to measure spikes by, in metres. Chosen by hand."""
 
-# Frames of a batch, and the fewest batches, from which correlations are taken; and how
-# much of each is put down to chance.
-BATCH, FEWEST_BATCHES, MIX = 8, 20, 0.1
+BATCH_FRAMES = 8
+"""Frames per batch for the correlation of joints. Chosen by hand."""
 
-# Information per frame that is none: rounding.
-EMPTY = 1e-9
+MIN_BATCHES = 20
+"""Batches below which joints are taken as uncorrelated. Chosen by hand."""
 
-# Frames at which the largest step is looked for.
-MOST_TIMES = 400
+SHRINKAGE = 0.1
+"""Weight of the identity in the correlation of joints (shrinkage). Higher gives
+smaller correlations. Chosen by hand."""
 
-# Standard deviation that spikes are measured by at least, in metres.
-HARMLESS = 1e-4
+MIN_INFORMATION = 1e-9
+"""Information per frame that is a rounding error."""
 
-# Median of a chi-square with three degrees of freedom.
-MEDIAN = 2.36597
+STEP_SEARCH_FRAMES = 400
+"""Frames at which the largest step of a residual is searched for. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Side:
-    """One joint seen from one of its bodies, over the frames that show both.
+class JointInSensor:
+    r"""One joint in the axes of one of its sensors, over the frames that show both.
 
-    In the axes of that body the joint stands still, at `center`, unless the body's
-    sensor slips: then it stands at `center` plus a shift from some frame on. The fit of
-    the whole take spreads that over everything it may choose, the other centre too;
-    the likelihood ratio below takes this into account.
+    The joint centre :math:`c_a` is constant there unless the sensor slips; then it is
+    displaced by :math:`d` from some frame on. With the relative pose :math:`R_f, t_f`
+    of the other body, both centres are the least-squares solution of
+    :math:`c_a = R_f c_b + t_f`. That fit distributes a displacement over both centres;
+    the likelihood ratio accounts for it.
     """
 
-    rows: Int[Array, " seen"]
+    frames: Int[Array, " seen"]
     """The frames used, ascending."""
 
     center: Float[Array, "3"]
-    gap: Float[Array, "seen 3"]
-    """What the fit of the whole take leaves, in the axes of the body."""
+    """The joint centre in the axes of the sensor, in metres."""
 
-    turn: Float[Array, "seen 3 3"]
-    """Orientation of the other body, in the axes of this one."""
+    residual: Float[Array, "seen 3"]
+    """Residual of the fit over the whole take in the axes of the sensor, in metres."""
 
-    normal: Float[Array, "6 6"]
-    """Inverse of the normal equations of both centres."""
+    rotation: Float[Array, "seen 3 3"]
+    """Orientation of the other body in the axes of the sensor."""
+
+    inverse_normal: Float[Array, "6 6"]
+    """Inverse of the normal matrix of both centres."""
 
     variance: float
-    """Long-run variance of the gap per axis, in square metres."""
+    """Long-run variance of the residual per axis, in square metres."""
 
-    freedoms: float
-    """How well the variance is known, in degrees of freedom."""
+    dof: float
+    """Degrees of freedom of the variance."""
 
-    def at(
+    def estimate_displacement(
         self, frames: Int[Array, " time"]
     ) -> tuple[Float[Array, "time 3"], Float[Array, "time 3 3"]]:
-        """Return the likeliest shift if it came at each frame, and its information.
+        """Return the displacement of a slip at each frame, and its information.
 
-        The information is per `variance`; zero where one side has too few frames.
+        The displacement is in metres. The information is relative to `variance`, and
+        zero if there are too few frames before or after the slip.
         """
-        n = len(self.rows)
-        first = np.searchsorted(self.rows, frames)
-        gap = _sums_from(self.gap, first)
-        turn = _sums_from(self.turn.reshape(n, 9), first).reshape(-1, 3, 3)
+        n = len(self.frames)
+        first = np.searchsorted(self.frames, frames)
+        residual = _sums_from(self.residual, first)
+        rotation = _sums_from(self.rotation.reshape(n, 9), first).reshape(-1, 3, 3)
         count = (n - first).astype(float)
-        both = np.empty((len(frames), 6, 3))
-        both[:, :3] = count[:, None, None] * np.eye(3)
-        both[:, 3:] = -turn.swapaxes(1, 2)
-        information = both[:, :3] - both.swapaxes(1, 2) @ self.normal @ both
-        # Where the bodies turned once, at that very frame, nothing tells a shift.
-        information += EMPTY * n * np.eye(3)
+        design = np.empty((len(frames), 6, 3))
+        design[:, :3] = count[:, None, None] * np.eye(3)
+        design[:, 3:] = -rotation.swapaxes(1, 2)
+        # Schur complement: the information left when both centres are unknown.
+        explained = design.swapaxes(1, 2) @ self.inverse_normal @ design
+        information = design[:, :3] - explained
+        # If the bodies rotate only at that very frame, nothing determines a slip.
+        information += MIN_INFORMATION * n * np.eye(3)
         enough = np.minimum(count, n - count) >= 2
         information[~enough] = 0.0
-        shift = np.zeros((len(frames), 3))
-        shift[enough] = np.linalg.solve(information[enough], gap[enough][..., None])[
-            ..., 0
-        ]
-        return shift, information
+        displacement = np.zeros((len(frames), 3))
+        displacement[enough] = np.linalg.solve(
+            information[enough], residual[enough][..., None]
+        )[..., 0]
+        return displacement, information
 
-    def ends(self, frame: int) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
-        """Return the joint before and after a shift at this frame."""
-        shift = self.at(np.array([frame]))[0][0]
-        after = self.rows >= frame
-        both = np.concatenate(
-            [after.sum() * np.eye(3), -self.turn[after].sum(axis=0).T]
+    def centers_before_after(
+        self, frame: int
+    ) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+        """Return the joint centre before and after a slip at this frame, in metres."""
+        displacement = self.estimate_displacement(np.array([frame]))[0][0]
+        after = self.frames >= frame
+        design = np.concatenate(
+            [after.sum() * np.eye(3), -self.rotation[after].sum(axis=0).T]
         )
-        before = self.center - (self.normal @ both @ shift)[:3]
-        return before, before + shift
+        before = self.center - (self.inverse_normal @ design @ displacement)[:3]
+        return before, before + displacement
 
-    def statistic(self, frames: Int[Array, " time"]) -> Float[Array, " time"]:
-        """Return twice the log likelihood ratio of any shift at each frame."""
-        shift, information = self.at(frames)
-        square = np.einsum("ti,tij,tj->t", shift, information, shift)
+    def likelihood_ratio(self, frames: Int[Array, " time"]) -> Float[Array, " time"]:
+        """Return twice the log likelihood ratio of any displacement at each frame."""
+        displacement, information = self.estimate_displacement(frames)
+        square = np.einsum("ti,tij,tj->t", displacement, information, displacement)
         return np.asarray(square / self.variance)
 
 
-def evidence(
-    sides: Sequence[Side], together: Float[Array, "side side"], frames: Int[Array, " t"]
-) -> tuple[Float[Array, " t"], Float[Array, " t"]]:
-    """Return twice the log likelihood ratio of a slip at each frame.
+def slip_likelihood_ratio(
+    joints: Sequence[JointInSensor],
+    correlation: Float[Array, "joint joint"],
+    frames: Int[Array, " time"],
+) -> tuple[Float[Array, " time"], Float[Array, " time"]]:
+    r"""Return twice the log likelihood ratio of a slip at each frame.
 
-    A sensor that moves by a small rigid motion shifts all its joints at once, each by
-    where it is.
+    A small rigid motion of the sensor displaces each of its joints, by its position.
+    The second ratio is that of a t distribution, :math:`\nu \log(1 + x / \nu)`, because
+    the variances have only :math:`\nu` degrees of freedom.
 
     Args:
-        sides: All joints of one sensor, seen from it.
-        together: Correlation of their gaps, see `correlation_of`.
-        frames: First frames of the new place.
+        joints: All joints of one sensor.
+        correlation: Correlation of their residuals, see `joint_correlation`.
+        frames: First frames after the slip.
 
     Returns:
-        The ratio as if joints were independent and their variances known, by which
-        sensors compare; and the true one, whose variances are estimates: that of a t
-        distribution.
+        The ratio as if joints were independent and their variances known, to compare
+        sensors; and the ratio for the significance.
     """
-    J, y = (
-        np.empty((len(sides), len(frames), 3, 6)),
-        np.empty((len(sides), len(frames), 3)),
+    J = np.empty((len(joints), len(frames), 3, 6))
+    y = np.empty((len(joints), len(frames), 3))
+    for k, joint in enumerate(joints):
+        displacement, information = joint.estimate_displacement(frames)
+        root = np.linalg.cholesky(information / joint.variance).swapaxes(1, 2)
+        lever = np.concatenate([geometry.hat(joint.center), -np.eye(3)], axis=1)
+        J[k], y[k] = root @ lever, (root @ displacement[..., None])[..., 0]
+    independent, ratio = (
+        _explained_by_motion(J, y, C) for C in (np.eye(len(joints)), correlation)
     )
-    for k, side in enumerate(sides):
-        shift, information = side.at(frames)
-        root = np.linalg.cholesky(information / side.variance).swapaxes(1, 2)
-        arm = np.concatenate([geometry.hat(side.center), -np.eye(3)], axis=1)
-        J[k], y[k] = root @ arm, (root @ shift[..., None])[..., 0]
-    plain, ratio = (_explained(J, y, C) for C in (np.eye(len(sides)), together))
-    own = np.sum(y**2, axis=2) + 1e-12
-    doubt = np.array([1.0 / side.freedoms for side in sides]) @ own + 1e-18
-    freedoms = own.sum(axis=0) / doubt
-    return plain, np.asarray(freedoms * np.log1p(ratio / freedoms))
+    square = np.sum(y**2, axis=2) + 1e-12
+    dof = square.sum(axis=0) / (
+        np.array([1.0 / joint.dof for joint in joints]) @ square + 1e-18
+    )
+    return independent, np.asarray(dof * np.log1p(ratio / dof))
 
 
-def _explained(
-    J: Float[Array, "side t 3 6"],
-    y: Float[Array, "side t 3"],
-    C: Float[Array, "side side"],
-) -> Float[Array, " t"]:
-    """Return how much of whitened shifts a motion of the sensor explains."""
-    known = np.linalg.inv(C)
-    A = np.einsum("jtia,jk,ktib->tab", J, known, J, optimize=True)
-    A[:, :3, :3] += np.eye(3) / USUAL_TURN**2
-    g = np.einsum("jtia,jk,kti->ta", J, known, y, optimize=True)
+def _explained_by_motion(
+    J: Float[Array, "joint time 3 6"],
+    y: Float[Array, "joint time 3"],
+    correlation: Float[Array, "joint joint"],
+) -> Float[Array, " time"]:
+    """Return how much of whitened displacements a motion of the sensor explains.
+
+    Generalised least squares with a normal prior on the rotation.
+    """
+    weight = np.linalg.inv(correlation)
+    A = np.einsum("jtia,jk,ktib->tab", J, weight, J, optimize=True)
+    A[:, :3, :3] += np.eye(3) / SLIP_ROTATION_SD**2
+    g = np.einsum("jtia,jk,kti->ta", J, weight, y, optimize=True)
     return np.asarray(np.sum(g * np.linalg.solve(A, g[..., None])[..., 0], axis=1))
 
 
-def correlation_of(sides: Sequence[Side]) -> Float[Array, "side side"]:
-    """Return how far the gaps of one sensor's joints go together.
+def joint_correlation(
+    joints: Sequence[JointInSensor],
+) -> Float[Array, "joint joint"]:
+    """Return the correlation of the residuals of one sensor's joints.
 
-    They share the noise of the sensor itself, about half of all; without this, a
-    sensor with many joints would seem to slip for nothing.
+    They share the noise of the sensor itself, about half of all. Without the
+    correlation, sensors with many joints would have more false alarms. Steps between
+    batch means are used, large ones shortened (Huber), with shrinkage to the identity.
     """
-    rows = sides[0].rows
-    for side in sides[1:]:
-        rows = np.intersect1d(rows, side.rows, assume_unique=True)
-    count = len(rows) // BATCH
-    if len(sides) < 2 or count < FEWEST_BATCHES:
-        return np.eye(len(sides))
+    frames = joints[0].frames
+    for joint in joints[1:]:
+        frames = np.intersect1d(frames, joint.frames, assume_unique=True)
+    count = len(frames) // BATCH_FRAMES
+    if len(joints) < 2 or count < MIN_BATCHES:
+        return np.eye(len(joints))
     steps = []
-    for side in sides:
-        gap = side.gap[np.searchsorted(side.rows, rows[: count * BATCH])]
-        step = np.diff(gap.reshape(count, BATCH, 3).mean(axis=1), axis=0)
+    for joint in joints:
+        rows = np.searchsorted(joint.frames, frames[: count * BATCH_FRAMES])
+        mean = joint.residual[rows].reshape(count, BATCH_FRAMES, 3).mean(axis=1)
+        step = np.diff(mean, axis=0)
         size = np.linalg.norm(step, axis=1, keepdims=True)
         limit = 2.0 * np.median(size)
         steps.append((step * np.minimum(1.0, limit / np.maximum(size, 1e-300))).ravel())
     C = np.array(steps) @ np.array(steps).T
     scale = np.sqrt(np.maximum(np.diag(C), 1e-300))
-    return np.asarray(
-        MIX * np.eye(len(sides)) + (1.0 - MIX) * C / np.outer(scale, scale)
-    )
-
-
-def freedoms_of(sides: Sequence[Side]) -> int:
-    """Return how many numbers of a sensor's motion its joints can tell."""
-    return {0: 0, 1: 3, 2: 5}.get(len(sides), 6)
+    identity = np.eye(len(joints))
+    correlation = SHRINKAGE * identity + (1.0 - SHRINKAGE) * C / np.outer(scale, scale)
+    return np.asarray(correlation)
 
 
 def _sums_from(values: Float[Array, "seen k"], first: Array) -> Float[Array, "time k"]:
-    """Return the sums of all values from each place on."""
+    """Return the sums of all values from each index on."""
     sums = np.zeros((len(values) + 1, values.shape[1]))
     np.cumsum(values[::-1], axis=0, out=sums[1:])
     return np.asarray(sums[len(values) - first])
 
 
-def sides_of(
+def fit_joint_in_both(
     T_world_a: Float[Array, "frame 4 4"], T_world_b: Float[Array, "frame 4 4"]
-) -> tuple[Side, Side] | None:
-    """Return a joint as either of its bodies sees it; None without frames.
+) -> tuple[JointInSensor, JointInSensor] | None:
+    """Return a joint in the axes of both of its sensors; None without frames.
 
-    Both get the same variance, the smaller: a slip of the one sensor, seen from the
-    other, may look like noise.
+    Both get the smaller of the two variances, because a slip of one sensor looks like
+    noise in the axes of the other.
     """
-    a, b = side_of(T_world_a, T_world_b), side_of(T_world_b, T_world_a)
+    a = fit_joint_in_sensor(T_world_a, T_world_b)
+    b = fit_joint_in_sensor(T_world_b, T_world_a)
     if a is None or b is None:
         return None
-    calm = min(a, b, key=lambda side: side.variance)
+    smaller = min(a, b, key=lambda joint: joint.variance)
     return (
-        replace(a, variance=calm.variance, freedoms=calm.freedoms),
-        replace(b, variance=calm.variance, freedoms=calm.freedoms),
+        replace(a, variance=smaller.variance, dof=smaller.dof),
+        replace(b, variance=smaller.variance, dof=smaller.dof),
     )
 
 
-def side_of(
+def fit_joint_in_sensor(
     T_world_a: Float[Array, "frame 4 4"], T_world_b: Float[Array, "frame 4 4"]
-) -> Side | None:
-    """Return the joint of two bodies as seen from the first; None without frames.
+) -> JointInSensor | None:
+    """Return the joint of two bodies in the axes of the first; None without frames.
+
+    Frames with spikes of the residual are left out.
 
     Args:
-        T_world_a: The body whose sensor may have slipped.
-        T_world_b: The other.
+        T_world_a: Poses of the sensor that may have slipped.
+        T_world_b: Poses of the other.
     """
-    both = np.isfinite(T_world_a).all(axis=(1, 2)) & np.isfinite(T_world_b).all(
-        axis=(1, 2)
-    )
-    rows = np.flatnonzero(both)
-    if len(rows) < 2:
+    frames = np.flatnonzero(np.isfinite(T_world_a + T_world_b).all(axis=(1, 2)))
+    if len(frames) < 2:
         return None
-    A, B = T_world_a[rows, :3], T_world_b[rows, :3]
-    back = A[..., :3].swapaxes(1, 2)
-    turn = back @ B[..., :3]
-    place = (back @ (B[..., 3:] - A[..., 3:]))[..., 0]
-    kept = np.ones(len(rows), dtype=bool)
+    A, B = T_world_a[frames, :3], T_world_b[frames, :3]
+    R_a_world = A[..., :3].swapaxes(1, 2)
+    rotation = R_a_world @ B[..., :3]
+    position = (R_a_world @ (B[..., 3:] - A[..., 3:]))[..., 0]
+    kept = np.ones(len(frames), dtype=bool)
     for _ in range(2):
-        center, normal, gap = _fitted(place[kept], turn[kept])
-        alone = _isolated(gap)
-        if not alone.any():
+        center, inverse_normal, residual = _fit_centers(position[kept], rotation[kept])
+        is_spike = _find_spikes(residual)
+        if not is_spike.any():
             break
-        kept[np.flatnonzero(kept)[alone]] = False
+        kept[np.flatnonzero(kept)[is_spike]] = False
     else:
-        center, normal, gap = _fitted(place[kept], turn[kept])
-    side = Side(rows[kept], center, gap, turn[kept], normal, 1.0, np.inf)
-    variance, freedoms = long_run_variance(_without_step(side))
-    if variance < ROUNDING**2:
-        variance, freedoms = ROUNDING**2, np.inf
-    return replace(side, variance=variance, freedoms=freedoms)
+        center, inverse_normal, residual = _fit_centers(position[kept], rotation[kept])
+    joint = JointInSensor(
+        frames[kept], center, residual, rotation[kept], inverse_normal, 1.0, np.inf
+    )
+    variance, dof = change_point.long_run_variance(_residual_without_step(joint))
+    minimum = change_point.MIN_SD_M**2
+    if variance < minimum:
+        variance, dof = minimum, np.inf
+    return replace(joint, variance=variance, dof=dof)
 
 
-def _without_step(side: Side) -> Float[Array, "seen 3"]:
-    """Return the gaps without their largest step, which is no noise."""
-    n = len(side.rows)
-    times = side.rows[n // 50 : n - n // 50 : max(n // MOST_TIMES, 1)]
-    best = times[side.statistic(times).argmax()]
-    shift = side.at(np.array([best]))[0][0]
-    after = side.rows >= best
-    return np.asarray(side.gap - shift * (after - after.mean())[:, None])
+def _residual_without_step(joint: JointInSensor) -> Float[Array, "seen 3"]:
+    """Return the residual without its largest step, which is not noise."""
+    n = len(joint.frames)
+    margin, stride = n // 50, max(n // STEP_SEARCH_FRAMES, 1)
+    candidates = joint.frames[margin : n - margin : stride]
+    best = candidates[joint.likelihood_ratio(candidates).argmax()]
+    displacement = joint.estimate_displacement(np.array([best]))[0][0]
+    after = joint.frames >= best
+    return np.asarray(joint.residual - displacement * (after - after.mean())[:, None])
 
 
-def _fitted(
-    place: Float[Array, "seen 3"], turn: Float[Array, "seen 3 3"]
+def _fit_centers(
+    position: Float[Array, "seen 3"], rotation: Float[Array, "seen 3 3"]
 ) -> tuple[Array, Array, Array]:
-    """Return the joint in the first body, the inverse normal matrix and the gaps."""
-    n, total = len(place), turn.sum(axis=0)
+    """Return the centre in the first body, the inverse normal matrix, the residuals."""
+    n, total = len(position), rotation.sum(axis=0)
     A = np.empty((6, 6))
     A[:3, :3], A[:3, 3:], A[3:, :3] = n * np.eye(3), -total, -total.T
-    A[3:, 3:] = np.einsum("fji,fjk->ik", turn, turn)
-    right = np.concatenate([place.sum(axis=0), -np.einsum("fji,fj->i", turn, place)])
-    normal = np.linalg.pinv(A, rcond=1e-9, hermitian=True)
-    u = normal @ right
-    gap = place - u[:3] + turn @ u[3:]
-    return u[:3], normal, gap
+    A[3:, 3:] = np.einsum("fji,fjk->ik", rotation, rotation)
+    g = np.concatenate(
+        [position.sum(axis=0), -np.einsum("fji,fj->i", rotation, position)]
+    )
+    inverse_normal = np.linalg.pinv(A, rcond=1e-9, hermitian=True)
+    centers = inverse_normal @ g
+    residual = position - centers[:3] + rotation @ centers[3:]
+    return centers[:3], inverse_normal, residual
 
 
-def _isolated(gap: Float[Array, "seen 3"]) -> Bool[Array, " seen"]:
-    """Return which gaps stand far out from those around them."""
+def _find_spikes(residual: Float[Array, "seen 3"]) -> Bool[Array, " seen"]:
+    """Return which residuals are far from the median of five around them."""
     from scipy.ndimage import median_filter
 
-    away = np.sum((gap - median_filter(gap, size=(5, 1), mode="mirror")) ** 2, axis=1)
-    usual = float(np.median(away)) / MEDIAN
-    return np.asarray(away > SPIKE**2 * max(usual, HARMLESS**2))
+    median = median_filter(residual, size=(5, 1), mode="mirror")
+    square = np.sum((residual - median) ** 2, axis=1)
+    variance = float(np.median(square)) / change_point.CHI2_3_MEDIAN
+    return np.asarray(square > MAX_SPIKE_SD**2 * max(variance, MIN_SPIKE_SD_M**2))

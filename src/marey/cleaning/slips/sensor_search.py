@@ -1,282 +1,293 @@
-"""The search for slips: the likeliest, then the next with that one taken back."""
+"""Greedy search for slips of sensors: find the most likely one, undo it, repeat."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import lgamma, log
+from math import log
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
+from marey.cleaning.slips import change_point
 from marey.cleaning.slips.sensor_likelihood import (
-    Side,
-    correlation_of,
-    evidence,
-    freedoms_of,
-    sides_of,
+    JointInSensor,
+    fit_joint_in_both,
+    joint_correlation,
+    slip_likelihood_ratio,
 )
-from marey.cleaning.slips.slip import Slip
+from marey.cleaning.slips.sensor_slip import SensorSlip
 from marey.numerics import geometry
 
 Array = np.ndarray
 
-SMALLEST = 1e-3
-"""Metres that a joint must shift for a slip: less, however certain, is no slip but the
-arithmetic of the instrument."""
+MIN_DISPLACEMENT_M = 1e-3
+"""Smallest displacement of a joint centre by a slip, in metres. Smaller changes are
+errors of the instrument, even if significant. Chosen by hand."""
 
-# Frames at either end, and share of all, in which no slip is looked for.
-FEWEST, MARGIN = 20, 0.02
+COARSE_FRAMES = 600
+"""Frames of the first, coarse search; the best is then refined frame by frame. Chosen
+by hand."""
 
-# Frames looked at in the first round; the best is then sought frame by frame.
-MOST_TIMES = 600
+MAX_SLIPS = 3
+"""Slips per body after which it is loose and the search ends. Chosen by hand."""
 
-# Slips per sensor after which the sensor is loose rather than slipped.
-MOST_PER_SENSOR = 3
+MAX_RESIDUAL_RATIO = 3.0
+"""Residual of a joint after all slips are undone, relative to the median of all joints,
+above which it is no real joint. Chosen by hand."""
 
-# Times the usual gap, and metres, that a joint may gape when all slips are taken back.
-MENDED, HARMLESS = 3.0, 0.01
+MIN_OPEN_RESIDUAL_M = 0.01
+"""Smallest residual of a joint that is no real joint, in metres. Chosen by hand."""
 
-# R^T R farther from the identity than this is no rotation: scaled or sheared.
-RIGID = 1e-3
+MAX_ROTATION_ERROR = 1e-3
+"""Largest deviation of R^T R from the identity; a larger one is scale or shear. Chosen
+by hand."""
 
-# How often slips are found again with the others taken back, to tell them apart.
-PASSES = 3
+REFINEMENT_PASSES = 3
+"""Repetitions of the estimation of each slip with all others undone. Chosen by hand."""
 
-# How little it takes to keep a sensor from a turn of which its joints tell nothing.
-LITTLE = 1e-10
+ROTATION_DAMPING = 1e-10
+"""Relative damping of rotations that the joints do not determine. It only keeps the
+normal matrix regular."""
 
-# Share of the whole statistic that a joint must have to be named.
-SHOWS = 0.1
+GAUSS_NEWTON_ITERATIONS = 10
+"""Iterations for the pose change of a slip. Chosen by hand."""
+
+MIN_NAMED_SHARE = 0.1
+"""Share of the likelihood ratio from which a joint is named in the finding. Chosen by
+hand."""
 
 
-class Search:
-    """The poses as repaired so far, and what the joints say of them."""
+class Candidate(NamedTuple):
+    """A possible slip. The order compares candidates."""
+
+    log_rank: float
+    """Log probability as if joints were independent, to compare sensors."""
+
+    log_p: float
+    """Log probability without a slip, over all frames and sensors."""
+
+    body: int
+    frame: int
+
+
+class SlipSearch:
+    """The poses with the slips found so far undone, and their joints.
+
+    Frames are counted through all takes, except in `SensorSlip`.
+    """
 
     def __init__(
-        self, takes: tuple[Bodies, ...], pair: Int[Array, "edge 2"], level: float
+        self, takes: tuple[Bodies, ...], pairs: Int[Array, "joint 2"], level: float
     ) -> None:
         self.names, self.level = takes[0].names, level
         self.T = np.concatenate([take.T_world_body for take in takes])
         self.starts = np.cumsum([0] + [len(take.T_world_body) for take in takes[:-1]])
-        self.near: dict[int, list[int]] = {b: [] for b in range(len(self.names))}
-        straight = [_is_rotation(self.T[:, body]) for body in self.near]
-        for a, b in pair.tolist():
-            if not (straight[a] and straight[b]):
-                continue
-            self.near[a].append(b)
-            self.near[b].append(a)
-        self.sides: dict[tuple[int, int], Side] = {}
-        self.done: list[tuple[int, int, Array]] = []
+        self.adjacent: dict[int, list[int]] = {b: [] for b in range(len(self.names))}
+        is_rigid = [_is_rotation(self.T[:, body]) for body in self.adjacent]
+        for a, b in pairs.tolist():
+            if is_rigid[a] and is_rigid[b]:
+                self.adjacent[a].append(b)
+                self.adjacent[b].append(a)
+        self.joints: dict[tuple[int, int], JointInSensor] = {}
+        self.corrections: list[tuple[int, int, Array]] = []
 
-    def sides_of(self, body: int) -> dict[int, Side]:
-        """Return the joints of a body as it sees them, by the other body."""
-        for other in self.near[body]:
-            if (body, other) not in self.sides:
-                both = sides_of(self.T[:, body], self.T[:, other])
+    def joints_of(self, body: int) -> dict[int, JointInSensor]:
+        """Return the joints of a body in its axes, by the other body."""
+        for other in self.adjacent[body]:
+            if (body, other) not in self.joints:
+                both = fit_joint_in_both(self.T[:, body], self.T[:, other])
                 if both is not None:
-                    self.sides[body, other], self.sides[other, body] = both
-        known = [other for other in self.near[body] if (body, other) in self.sides]
-        return {other: self.sides[body, other] for other in known}
+                    self.joints[body, other], self.joints[other, body] = both
+        return {
+            other: self.joints[body, other]
+            for other in self.adjacent[body]
+            if (body, other) in self.joints
+        }
 
-    def all(self) -> list[Slip]:
-        """Return all slips, taken back one after the other."""
-        found: list[Slip] = []
-        while (slip := self.likeliest()) is not None:
-            if sum(s.sensor == slip.sensor for s in found) == MOST_PER_SENSOR:
+    def find_all(self) -> list[SensorSlip]:
+        """Return all significant slips, and undo them."""
+        slips: list[SensorSlip] = []
+        while (slip := self.find_most_likely()) is not None:
+            if sum(s.sensor == slip.sensor for s in slips) == MAX_SLIPS:
                 break
-            found.append(slip)
-            self.take_back(slip)
-        for _ in range(PASSES if len(found) > 1 else 0):
-            found = self.again(found)
-        return found
+            slips.append(slip)
+            self.undo(slip)
+        for _ in range(REFINEMENT_PASSES if len(slips) > 1 else 0):
+            slips = self.refine(slips)
+        return slips
 
-    def loose(self, links: Int[Array, "link 2"]) -> Bool[Array, " link"]:
-        """Return which joints still gape far more than others: they are none.
+    def find_open_joints(self, pairs: Int[Array, "joint 2"]) -> Bool[Array, " joint"]:
+        """Return which joints have large residuals after all slips are undone.
 
-        A slip may have led to a wrong tree, and gaps of bodies that are not joined look
-        like slips without end.
+        A slip can lead to a wrong tree. The residual of bodies that are not really
+        joined looks like many slips.
         """
-        sides = [self.sides_of(int(a)).get(int(b)) for a, b in links]
-        square = [np.mean(s.gap**2) if s is not None else np.nan for s in sides]
-        gap = np.sqrt(3.0 * np.array(square))
-        usual = np.nanmedian(gap) if np.isfinite(gap).any() else 0.0
-        return np.asarray(gap > max(MENDED * usual, HARMLESS))
+        joints = [self.joints_of(a).get(b) for a, b in pairs.tolist()]
+        square = [np.mean(j.residual**2) if j is not None else np.nan for j in joints]
+        residual = np.sqrt(3.0 * np.array(square))
+        usual = np.nanmedian(residual) if np.isfinite(residual).any() else 0.0
+        limit = max(MAX_RESIDUAL_RATIO * usual, MIN_OPEN_RESIDUAL_M)
+        return np.asarray(residual > limit)
 
-    def likeliest(self) -> Slip | None:
-        """Return the clearest slip, if any is clear enough."""
-        tried = [self._best_of(body) for body in range(len(self.names))]
-        found = [t for t in tried if t is not None]
-        if not found:
-            return None
-        _, log_p, body, frame = min(found)
-        return self._slip(body, frame, log_p) if log_p < log(self.level) else None
+    def find_most_likely(self) -> SensorSlip | None:
+        """Return the most likely slip; None if no slip is significant."""
+        found = [self._best_candidate(body) for body in range(len(self.names))]
+        candidates = [candidate for candidate in found if candidate is not None]
+        return self._significant_slip(min(candidates)) if candidates else None
 
-    def _best_of(self, body: int) -> tuple[float, float, int, int] | None:
-        """Return a body's likeliest slip: log probabilities, body and frame.
-
-        The first probability compares bodies; the second, for all bodies together, says
-        whether there is a slip at all.
-        """
-        sides = list(self.sides_of(body).values())
-        times = _times(sides)
-        if not len(times):
+    def _best_candidate(self, body: int) -> Candidate | None:
+        """Return the most likely slip of a body, significant or not."""
+        joints = list(self.joints_of(body).values())
+        coarse = _search_frames(joints)
+        if not len(coarse):
             return None
-        together = correlation_of(sides)
-        best = int(times[evidence(sides, together, times)[0].argmax()])
-        step = int(np.diff(times).max(initial=1))
-        fine = np.arange(max(best - step, times[0]), min(best + step, times[-1]) + 1)
-        plain, ratio = evidence(sides, together, fine)
-        top = int(plain.argmax())
-        at = fine[[top]]
-        if max(np.linalg.norm(side.at(at)[0]) for side in sides) < SMALLEST:
-            return None
-        share = (times[0] / len(self.T), 1.0 - times[-1] / len(self.T))
-        rank, log_p = (
-            log_exceedance(float(x[top]), freedoms_of(sides), share)
-            for x in (plain, ratio)
+        correlation = joint_correlation(joints)
+        best = int(
+            coarse[slip_likelihood_ratio(joints, correlation, coarse)[0].argmax()]
         )
-        return rank, min(log_p + log(len(self.names)), 0.0), body, int(fine[top])
+        step = int(np.diff(coarse).max(initial=1))
+        first, last = max(best - step, coarse[0]), min(best + step, coarse[-1])
+        fine = np.arange(first, last + 1)
+        independent, ratio = slip_likelihood_ratio(joints, correlation, fine)
+        top = int(independent.argmax())
+        displacements = (j.estimate_displacement(fine[[top]])[0] for j in joints)
+        if max(map(np.linalg.norm, displacements)) < MIN_DISPLACEMENT_M:
+            return None
+        margins = (coarse[0] / len(self.T), 1.0 - coarse[-1] / len(self.T))
+        # One joint determines 3 of the 6 degrees of freedom of a slip, two joints 5.
+        dof = {1: 3, 2: 5}.get(len(joints), 6)
+        log_rank, log_p = (
+            change_point.log_exceedance(float(x[top]), dof, margins)
+            for x in (independent, ratio)
+        )
+        log_p = min(log_p + log(len(self.names)), 0.0)
+        return Candidate(log_rank, log_p, body, int(fine[top]))
 
-    def _slip(self, body: int, frame: int, log_p: float) -> Slip:
-        sides = self.sides_of(body)
-        at = np.array([frame])
-        statistic = {other: float(s.statistic(at)[0]) for other, s in sides.items()}
-        clear = sorted(statistic, key=lambda other: -statistic[other])
-        total = sum(statistic.values())
+    def _significant_slip(self, candidate: Candidate) -> SensorSlip | None:
+        """Return the slip of a candidate; None if it is not significant."""
+        if candidate.log_p >= log(self.level):
+            return None
+        body, frame = candidate.body, candidate.frame
+        joints = self.joints_of(body)
+        ratio = {
+            other: float(joint.likelihood_ratio(np.array([frame]))[0])
+            for other, joint in joints.items()
+        }
+        minimum = MIN_NAMED_SHARE * sum(ratio.values())
+        clearest = sorted(ratio, key=lambda other: -ratio[other])
         take = int(np.searchsorted(self.starts, frame, side="right")) - 1
-        return Slip(
+        return SensorSlip(
             sensor=self.names[body],
             frame=frame - int(self.starts[take]),
-            T_before_after=_change(list(sides.values()), frame),
-            p_value=float(np.exp(log_p)),
-            joints=tuple(self.names[o] for o in clear if statistic[o] >= SHOWS * total),
-            turn_known=len(sides) >= 3,
+            T_before_after=_pose_change(list(joints.values()), frame),
+            p_value=float(np.exp(candidate.log_p)),
+            joints=tuple(self.names[o] for o in clearest if ratio[o] >= minimum),
+            rotation_known=len(joints) >= 3,
             take=take,
         )
 
-    def take_back(self, slip: Slip, *, undo: bool = False) -> None:
-        """Bring the frames after a slip into the axes before it, or back."""
-        body, frame = self.names.index(slip.sensor), self._frame(slip)
-        change = slip.T_before_after
-        change = change if undo else geometry.inverse(change)
-        self.T[frame:, body] = self.T[frame:, body] @ change
-        self.done.append((body, frame, change))
-        for other in self.near[body]:
-            self.sides.pop((body, other), None)
-            self.sides.pop((other, body), None)
+    def undo(self, slip: SensorSlip) -> None:
+        """Transform the poses after a slip into the axes before it."""
+        self._correct(slip, geometry.inverse(slip.T_before_after))
 
-    def _frame(self, slip: Slip) -> int:
-        """Return the frame of a slip among those of all takes."""
+    def _correct(self, slip: SensorSlip, change: Float[Array, "4 4"]) -> None:
+        """Multiply the poses after a slip by a change of axes."""
+        body, frame = self.names.index(slip.sensor), self._frame(slip)
+        self.T[frame:, body] = self.T[frame:, body] @ change
+        self.corrections.append((body, frame, change))
+        for other in self.adjacent[body]:
+            self.joints.pop((body, other), None)
+            self.joints.pop((other, body), None)
+
+    def _frame(self, slip: SensorSlip) -> int:
+        """Return the frame of a slip, counted through all takes."""
         return int(self.starts[slip.take]) + slip.frame
 
-    def again(self, found: list[Slip]) -> list[Slip]:
-        """Return the slips, each found once more with all others taken back.
+    def refine(self, slips: list[SensorSlip]) -> list[SensorSlip]:
+        """Return the slips, each estimated again with all others undone.
 
-        Slips of one sensor within a moment are one, found in two steps.
+        Slips of one sensor within a few frames are one slip, found in two steps.
         """
-        better = []
-        left = list(found)
-        while left:
-            same = [s for s in left if self._is_near(s, left[0])]
-            left = [s for s in left if s not in same]
-            for old in reversed(same):
-                self.take_back(old, undo=True)
-            best = self._best_of(self.names.index(same[0].sensor))
-            if best is not None and best[1] < log(self.level):
-                better.append(self._slip(best[2], best[3], best[1]))
-                self.take_back(better[-1])
-        return better
+        refined = []
+        remaining = list(slips)
+        while remaining:
+            same = [s for s in remaining if self._is_same(s, remaining[0])]
+            remaining = [s for s in remaining if s not in same]
+            for slip in reversed(same):
+                self._correct(slip, slip.T_before_after)
+            best = self._best_candidate(self.names.index(same[0].sensor))
+            better = self._significant_slip(best) if best is not None else None
+            if better is not None:
+                refined.append(better)
+                self.undo(better)
+        return refined
 
-    def _is_near(self, slip: Slip, other: Slip) -> bool:
-        apart = abs(self._frame(slip) - self._frame(other))
-        return slip.sensor == other.sensor and apart < FEWEST
+    def _is_same(self, slip: SensorSlip, other: SensorSlip) -> bool:
+        distance = abs(self._frame(slip) - self._frame(other))
+        return slip.sensor == other.sensor and distance < change_point.MIN_SIDE_FRAMES
 
-    def in_order(self, found: list[Slip]) -> tuple[Slip, ...]:
-        """Return the slips by time, each against the place that its sensor had then.
+    def in_time_order(self, slips: list[SensorSlip]) -> tuple[SensorSlip, ...]:
+        """Return the slips by time, each relative to the sensor's pose before it.
 
-        Those of one sensor may have been found in another order.
+        Slips of one sensor may have been found in another order, so each change is
+        computed from the product of all corrections up to its frame.
         """
         ordered = []
-        last: dict[str, Array] = {}
-        for slip in sorted(found, key=self._frame):
-            body, now = self.names.index(slip.sensor), np.eye(4)
-            for other, first, change in self.done:
-                if other == body and first <= self._frame(slip):
-                    now = now @ change
-            now = geometry.inverse(now)
-            before = last.get(slip.sensor, np.eye(4))
-            change = geometry.inverse(before) @ now
-            ordered.append(replace(slip, T_before_after=change))
-            last[slip.sensor] = now
+        T_first_previous: dict[str, Array] = {}
+        for slip in sorted(slips, key=self._frame):
+            body, T_now_first = self.names.index(slip.sensor), np.eye(4)
+            for other, frame, change in self.corrections:
+                if other == body and frame <= self._frame(slip):
+                    T_now_first = T_now_first @ change
+            T_first_now = geometry.inverse(T_now_first)
+            previous = T_first_previous.get(slip.sensor, np.eye(4))
+            T_before_after = geometry.inverse(previous) @ T_first_now
+            ordered.append(replace(slip, T_before_after=T_before_after))
+            T_first_previous[slip.sensor] = T_first_now
         return tuple(ordered)
 
 
 def _is_rotation(T: Float[Array, "frame 4 4"]) -> bool:
-    """Return whether orientations neither scale nor shear: gaps say little if so."""
+    """Return whether orientations neither scale nor shear, which spoils residuals."""
     R = T[np.isfinite(T).all(axis=(1, 2)), :3, :3]
-    return bool(np.abs(R.swapaxes(1, 2) @ R - np.eye(3)).max(initial=0.0) < RIGID)
+    error = np.abs(R.swapaxes(1, 2) @ R - np.eye(3)).max(initial=0.0)
+    return bool(error < MAX_ROTATION_ERROR)
 
 
-def _times(sides: Sequence[Side]) -> Int[Array, " time"]:
-    """Return the frames at which a slip of a sensor is looked for."""
-    fewest = [max(FEWEST, int(MARGIN * len(side.rows))) for side in sides]
-    if not sides or any(
-        len(s.rows) <= 2 * k for s, k in zip(sides, fewest, strict=True)
-    ):
+def _search_frames(joints: Sequence[JointInSensor]) -> Int[Array, " time"]:
+    """Return the frames of the coarse search for a slip of a sensor."""
+    margins = [(j.frames, change_point.min_side_frames(len(j.frames))) for j in joints]
+    if not joints or any(len(frames) <= 2 * margin for frames, margin in margins):
         return np.zeros(0, dtype=np.int64)
-    first = max(int(s.rows[k]) for s, k in zip(sides, fewest, strict=True))
-    last = min(int(s.rows[-k]) for s, k in zip(sides, fewest, strict=True))
-    return np.arange(first, last, max((last - first) // MOST_TIMES, 1))
+    first = max(int(frames[margin]) for frames, margin in margins)
+    last = min(int(frames[-margin]) for frames, margin in margins)
+    return np.arange(first, last, max((last - first) // COARSE_FRAMES, 1))
 
 
-def log_exceedance(
-    statistic: float, freedoms: int, share: tuple[float, float]
-) -> float:
-    """Return the log probability that a likelihood ratio exceeds this anywhere.
+def _pose_change(joints: Sequence[JointInSensor], frame: int) -> Float[Array, "4 4"]:
+    r"""Return the pose of the sensor after a slip in its axes before it.
 
-    The tail of the largest of a squared Bessel process (Csörgő and Horváth 1997,
-    Eq. 1.3.26), here for all frames but a share at either end.
-
-    Args:
-        statistic: Twice the log likelihood ratio.
-        freedoms: How many numbers change at once.
-        share: The shares of the frames left out at the beginning and at the end.
+    Gauss-Newton on :math:`\sum_j \lVert x_j - R y_j - t \rVert^2_{W_j}` with the joint
+    centres :math:`x_j` before and :math:`y_j` after the slip. Rotations that the joints
+    do not determine are damped to zero.
     """
-    if statistic <= freedoms:
-        return 0.0
-    early, late = (max(s, 1e-6) for s in share)
-    span = log((1.0 - early) * (1.0 - late) / (early * late))
-    inner = span * (1.0 - freedoms / statistic) + 4.0 / statistic
-    half = 0.5 * freedoms
-    tail = half * log(0.5 * statistic) - 0.5 * statistic - lgamma(half)
-    return min(tail + log(inner), 0.0)
-
-
-def _change(sides: Sequence[Side], frame: int) -> Float[Array, "4 4"]:
-    """Return the change of a sensor's pose that its joints before and after imply.
-
-    With one joint it is a shift; with several the sensor may have turned too, by as
-    little as they need.
-    """
-    before, after, weights = [], [], []
-    for side in sides:
-        old, new = side.ends(frame)
-        before.append(old)
-        after.append(new)
-        weights.append(side.at(np.array([frame]))[1][0] / side.variance)
-    x, y, W = np.array(before), np.array(after), np.array(weights)
+    centers = np.array([joint.centers_before_after(frame) for joint in joints])
+    x, y = centers[:, 0], centers[:, 1]
+    W = np.array(
+        [j.estimate_displacement(np.array([frame]))[1][0] / j.variance for j in joints]
+    )
     R, t = np.eye(3), (x - y).mean(axis=0)
-    for _ in range(10):
-        turned = y @ R.T
-        J = np.concatenate(
-            [-geometry.hat(turned), np.tile(np.eye(3), (len(y), 1, 1))], 2
-        )
-        off = x - turned - t
+    for _ in range(GAUSS_NEWTON_ITERATIONS):
+        rotated = y @ R.T
+        identity = np.tile(np.eye(3), (len(y), 1, 1))
+        J = np.concatenate([-geometry.hat(rotated), identity], 2)
+        residual = x - rotated - t
         A = np.einsum("jki,jkl,jlm->im", J, W, J)
-        firm = LITTLE * np.trace(A[:3, :3])
-        A[:3, :3] += firm * np.eye(3)
-        g = np.einsum("jki,jkl,jl->i", J, W, off)
-        g[:3] -= firm * geometry.rotation_log(R)
+        damping = ROTATION_DAMPING * np.trace(A[:3, :3])
+        A[:3, :3] += damping * np.eye(3)
+        g = np.einsum("jki,jkl,jl->i", J, W, residual)
+        g[:3] -= damping * geometry.rotation_log(R)
         step = np.linalg.solve(A, g)
         R, t = geometry.rotation_exp(step[:3]) @ R, t + step[3:]
     return geometry.transform(R, t)

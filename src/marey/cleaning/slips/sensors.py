@@ -1,20 +1,20 @@
-"""Sensors that slip on their body during a recording, found and taken back.
+"""Slips of sensors, found and undone.
 
-OBrien2000 (Sec. 5) expects that a sensor that moves on its limb shows as a change of
-the residual and advises to record again. Here the frame, the sensor and the change of
-its mounting are estimated, so that the recording can be kept.
+OBrien2000 (Sec. 5) expects that a sensor that moves on its limb changes the residual,
+and advises to record again. Here the frame, the sensor and the change of its pose are
+estimated, so the recording can be kept.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Int
 
 from marey.bodies import Bodies
-from marey.cleaning.slips.sensor_search import Search
-from marey.cleaning.slips.slip import Slip
-from marey.errors import OptionError
+from marey.cleaning.repairs import record_repair
+from marey.cleaning.slips import change_point
+from marey.cleaning.slips.sensor_search import SlipSearch
+from marey.cleaning.slips.sensor_slip import SensorSlip
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
 from marey.take import Take
@@ -22,97 +22,84 @@ from marey.tree import Tree
 
 Array = np.ndarray
 
-LEVEL = 1e-4
-"""Probability of a slip that is none, over all sensors of a take, as theory has it.
-Slow noise, whose strength is not well known from one take, makes it larger: up to two
-takes in a hundred."""
 
-
-def find_slips(
+def find_sensor_slips(
     bodies: Bodies | Sequence[Bodies],
     joints: JointFits,
     tree: Tree,
     *,
-    level: float = LEVEL,
-) -> tuple[Slip, ...]:
-    """Return the sensors that slipped, and when, in the order of time.
+    level: float = change_point.FALSE_ALARM_LEVEL,
+) -> tuple[SensorSlip, ...]:
+    """Return the slips of sensors, in the order of time.
 
-    Seen from its own sensor a joint stands still. Where a sensor slips, all its joints
-    move at once, in its axes, and stay there: at every frame the likelihood ratio of
-    such a shift is summed over the sensor's joints, each weighed by the long-run
-    variance of its gap, so that slow noise does not pass for a slip. The likeliest slip
-    is taken back and the search goes on, until none is left; then each is found again
-    with all others taken back.
+    In the axes of its own sensor a joint centre is constant. A slip displaces all joint
+    centres of the sensor at once, and they stay there. For every frame the likelihood
+    ratio of such a change is summed over the sensor's joints, relative to the long-run
+    variance of each joint's residual, so that slow noise is no slip. The most likely
+    slip is undone and the search repeated until none is significant (greedy search).
+    Then each slip is estimated again with all others undone.
 
     Args:
-        bodies: The moving bodies, or several takes of them in the order they were
-            recorded: a slip lasts into the takes that follow.
+        bodies: The moving bodies, or several takes of them in the order of recording: a
+            slip lasts into the takes that follow.
         joints: Their joints.
         tree: Which of the joints are real.
-        level: Probability of a false alarm that is accepted, above 0 and below 1.
+        level: Accepted probability of a false alarm, above 0 and below 1.
 
     Raises:
         OptionError: If the level is out of range.
     """
-    if not 0.0 < level < 1.0:
-        raise OptionError("level", found=level, needed="above 0 and below 1")
+    change_point.check_level(level)
     takes = (bodies,) if isinstance(bodies, Bodies) else tuple(bodies)
-    links = _links(joints, tree)
-    search = Search(takes, links, level)
-    found = search.all()
-    loose = search.loose(links)
-    if loose.any():
-        search = Search(takes, links[~loose], level)
-        found = search.all()
-    return search.in_order(found)
+    pairs = _joined_pairs(joints, tree)
+    search = SlipSearch(takes, pairs, level)
+    slips = search.find_all()
+    is_open = search.find_open_joints(pairs)
+    if is_open.any():
+        search = SlipSearch(takes, pairs[~is_open], level)
+        slips = search.find_all()
+    return search.in_time_order(slips)
 
 
-def _links(joints: JointFits, tree: Tree) -> Int[Array, "link 2"]:
+def _joined_pairs(joints: JointFits, tree: Tree) -> Int[Array, "joint 2"]:
     """Return the pairs of bodies that are joined.
 
-    A body that a large slip tore from the tree is joined to the one it fits best.
+    A large slip can separate a body from the tree. A body without joints is therefore
+    joined to the body with the smallest residual.
     """
     rows = tree.edge[tree.edge >= 0].tolist()
     bodies = np.arange(len(tree.parent))
     alone = bodies[(tree.parent < 0) & ~np.isin(bodies, tree.parent)]
     for body in alone.tolist() if rows else []:
-        mine = np.flatnonzero((joints.pair == body).any(axis=1) & joints.fitted)
-        if len(mine):
-            rows.append(int(mine[joints.residual[mine].argmin()]))
+        fits = np.flatnonzero((joints.pair == body).any(axis=1) & joints.fitted)
+        if len(fits):
+            rows.append(int(fits[joints.residual[fits].argmin()]))
     return np.asarray(joints.pair[sorted(set(rows))].reshape(-1, 2))
 
 
-def repaired(takes: Sequence[Take], slips: Sequence[Slip]) -> tuple[Take, ...]:
-    """Return takes whose sensors stay where they were before they slipped.
+def undo_sensor_slips(
+    takes: Sequence[Take], slips: Sequence[SensorSlip]
+) -> tuple[Take, ...]:
+    """Return the takes with sensors in the axes they had before they slipped.
 
-    The frames after each slip, those of later takes too, are brought into the axes that
-    the sensor had before. Each repair is a line of the history and a finding of the
-    take it happened in.
+    Poses after each slip are transformed, also those of later takes. Each slip is a
+    finding of the take in which it happened.
 
     Args:
-        takes: The takes that the slips were found in.
-        slips: From `find_slips`.
+        takes: The takes in which the slips were found.
+        slips: From `find_sensor_slips`.
     """
-    mended = []
+    repaired = []
     for number, take in enumerate(takes):
         T = take.T_world_sensor.copy()
         for slip in reversed(slips):
             if slip.take <= number and slip.sensor in take.sensor_names:
                 sensor = take.sensor_names.index(slip.sensor)
                 first = slip.frame if slip.take == number else 0
-                T[first:, sensor] = T[first:, sensor] @ geometry.inverse(
-                    slip.T_before_after
-                )
-        mine = [slip for slip in slips if slip.take == number]
-        notes = tuple(f"taken back: {slip.sensor} {slip}" for slip in mine)
-        found = tuple(slip.finding for slip in mine)
-        source = replace(take.source, findings=(*take.source.findings, *found))
-        mended.append(
-            replace(
-                take,
-                T_world_sensor=T,
-                source=source,
-                history=(*take.history, *notes),
-            )
-        )
-    return tuple(mended)
+                T_after_before = geometry.inverse(slip.T_before_after)
+                T[first:, sensor] = T[first:, sensor] @ T_after_before
+        of_take = [slip for slip in slips if slip.take == number]
+        notes = [f"undid slip: {slip.sensor} {slip}" for slip in of_take]
+        findings = [slip.finding for slip in of_take]
+        repaired.append(record_repair(take, findings, notes, T_world_sensor=T))
+    return tuple(repaired)

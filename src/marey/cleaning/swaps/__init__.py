@@ -1,1 +1,1 @@
-"""Labels that swap their markers, within a take and between takes."""
+"""Label swaps: labels on each other's markers, within a take or between takes."""

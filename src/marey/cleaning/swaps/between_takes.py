@@ -1,4 +1,7 @@
-"""Labels that stand on each other's markers in one take, and not in another."""
+"""Label swaps between takes: two labels on each other's markers in a whole take.
+
+Within one take such a swap does not show, because no label jumps.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -7,305 +10,312 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.cleaning.neighbours import EIGHT_TENTHS, quantiles, spreads_to
-from marey.cleaning.swaps.within_take import Swap, traded_back
+from marey.cleaning.neighbours import Q10_Q90_SD, distance_deviation, row_quantiles
+from marey.cleaning.repairs import repair_warning
+from marey.cleaning.swaps.within_take import Swap, relabel
 from marey.report import Finding
 from marey.take import Take
 
 Array = np.ndarray
 
-MATES = 8
-"""Markers that two labels are held to: those that keep their distance to both best."""
+MAX_NEIGHBOURS = 8
+"""Markers that two labels are compared by: those with the steadiest distance to both.
+Chosen by hand."""
 
-FEWEST_MATES = 3
+MIN_NEIGHBOURS = 3
+"""Neighbours below which two labels are not compared. Chosen by hand."""
 
-STEADY = 0.02
-"""How far the distance to a mate may vary, in metres."""
+MAX_NEIGHBOUR_SD_M = 0.02
+"""Largest deviation of the distance to a neighbour, in metres. Higher compares markers
+across joints. Chosen by hand."""
 
-PLAY = 0.002
-"""Metres by which distances differ between takes anyway."""
+TAKE_DEVIATION_M = 0.002
+"""Deviation of the same distance between takes, in metres. Chosen by hand."""
 
-FRAMES = 100
-"""Frames of each take that are looked at."""
+MAX_FRAMES = 100
+"""Approximate number of frames of each take that are used. Chosen by hand."""
 
-CLEAR = 0.005
-"""Misfit below which nothing is told, in metres."""
+MIN_SWAP_MISFIT_M = 0.005
+"""Smallest misfit of swapped labels, in metres. Higher misses swaps of near markers.
+Chosen by hand."""
 
-UNUSUAL = 2.0
-"""The same in what is usual between the two takes: markers that were put on anew sit a
-little elsewhere, all of them."""
+MIN_SWAP_MISFIT_RATIO = 2.0
+"""Smallest misfit of swapped labels relative to the median of all pairs of labels. The
+median is large if all markers were attached again. Chosen by hand."""
 
-BETTER, ALIKE = 1.0 / 3.0, 0.01
-"""Share of the misfit that may be left when labels are exchanged, and metres."""
+MAX_REMAINING_MISFIT = 1.0 / 3.0
+"""Misfit after the swap is undone, relative to before. Lower finds fewer swaps. Chosen
+by hand."""
+
+MAX_REMAINING_MISFIT_M = 0.01
+"""Misfit after the swap is undone, in metres. Lower finds fewer swaps. Chosen by
+hand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """Two labels that stand on each other's markers in the whole of one take."""
+class SwapBetweenTakes:
+    """Two labels that are on each other's markers in the whole of one take."""
 
     take: int
-    """The take, by index."""
+    """Index of the take."""
 
     labels: tuple[str, str]
 
     others: tuple[int, ...]
-    """The takes that say so, by index."""
+    """Indices of the takes that it differs from."""
 
     certain: bool
-    """Whether more takes say so than not; else it is only known that they differ."""
+    """Whether most takes agree; if not, it is only known that the takes differ."""
 
-    before: float
-    """How far apart the takes are in how much nearer the one is to the markers around
-    than the other, root mean square in metres."""
+    misfit_before: float
+    """Root mean square difference between the takes as labelled, in metres; compared
+    are the differences of the two labels' distances to each neighbour."""
 
-    after: float
-    """The same when the labels are exchanged."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two labels that stand on each other's markers, going by another take."""
-
-    labels: tuple[str, str]
-    before: float
-    after: float
+    misfit_after: float
+    """The same after the swap is undone, in metres."""
 
 
-def find_exchanges(takes: Sequence[Take]) -> tuple[Exchange, ...]:
-    """Return the labels that were exchanged between takes of one subject.
+Misfits = tuple[float, float]
+"""Misfit of two labels as they are and swapped, in metres."""
 
-    A marker that keeps company with two others is nearer to one of them, by as much in
-    every take; joints in between hardly change that. Two labels that agree with another
-    take far better on each other's places were exchanged. No bodies are needed, and
-    markers that were put on anew, all of them a little elsewhere, do not count. Markers
-    that are as near as each other to all around cannot be told apart.
 
-    All takes are held to the one that shows most. Wrong are the takes that are fewer;
-    of as many on either side, those with fewer frames. Frames in which the very labels
-    were traded within a take (`find_swaps`) speak for the other side.
+def find_swaps_between_takes(takes: Sequence[Take]) -> tuple[SwapBetweenTakes, ...]:
+    """Return the labels that are swapped between takes of one subject.
+
+    A third marker near two others is nearer to one of them by the same difference in
+    every take, even across joints. Two labels are swapped if these differences agree
+    with another take far better after the labels change places. No bodies are needed.
+    If markers were attached again between takes, all pairs differ a little, and the
+    threshold rises with the usual difference. Two markers at equal distances to all
+    neighbours cannot be distinguished.
+
+    All takes are compared with the one that shows most. The takes in the minority are
+    wrong; in a tie, those with fewer frames. Frames in which the same labels were
+    swapped within a take (`find_swaps`) count for the other side.
 
     Args:
-        takes: The recordings, with labels traded back within each.
+        takes: The recordings, after swaps within each take were undone.
     """
     if len(takes) < 2:
         return ()
-    base = int(np.argmax([take.seen.sum() for take in takes]))
-    found: dict[tuple[str, str], dict[int, _Pair]] = {}
+    reference = int(np.argmax([take.seen.sum() for take in takes]))
+    found: dict[tuple[str, str], dict[int, Misfits]] = {}
     for number, take in enumerate(takes):
-        for pair in _compared(takes[base], take) if number != base else ():
-            found.setdefault(pair.labels, {})[number] = pair
-    blamed = [x for labels, of in found.items() for x in _blamed(takes, labels, of)]
-    return tuple(sorted(blamed, key=lambda one: (one.take, one.labels)))
+        if number != reference:
+            for labels, misfits in _compare_takes(takes[reference], take).items():
+                found.setdefault(labels, {})[number] = misfits
+    swaps = [
+        swap
+        for labels, misfits_by_take in found.items()
+        for swap in _choose_wrong_takes(takes, labels, misfits_by_take)
+    ]
+    return tuple(sorted(swaps, key=lambda swap: (swap.take, swap.labels)))
 
 
-def unexchanged(
-    takes: Sequence[Take], exchanges: Sequence[Exchange]
+def undo_swaps_between_takes(
+    takes: Sequence[Take], swaps: Sequence[SwapBetweenTakes]
 ) -> tuple[Take, ...]:
-    """Return the takes with labels back on their markers, and with word of it.
+    """Return the takes with swapped labels back on their own markers.
 
-    Positions move to the label that they belong to, to the bit; nothing else changes.
+    Positions move to their labels unchanged.
 
     Args:
         takes: The recordings.
-        exchanges: From `find_exchanges`.
+        swaps: From `find_swaps_between_takes`.
     """
-    out = []
+    repaired = []
     for number, take in enumerate(takes):
-        mine = [one for one in exchanges if one.take == number]
-        swaps = [_for_all_of(take, one) for one in mine]
-        findings = tuple(_finding(one, take.n_frames) for one in mine)
-        out.append(traded_back(take, swaps, findings) if mine else take)
-    return tuple(out)
+        of_take = [swap for swap in swaps if swap.take == number]
+        in_all_frames = [_over_whole_take(take, swap) for swap in of_take]
+        findings = [_finding(swap, take.n_frames) for swap in of_take]
+        repaired.append(relabel(take, in_all_frames, findings) if of_take else take)
+    return tuple(repaired)
 
 
-def _for_all_of(take: Take, one: Exchange) -> Swap:
-    columns = tuple(take.full_labels.index(label) for label in one.labels)
-    return Swap(one.labels, columns, 0, take.n_frames - 1, one.before, one.after)
+def _over_whole_take(take: Take, swap: SwapBetweenTakes) -> Swap:
+    columns = tuple(take.full_labels.index(label) for label in swap.labels)
+    misfits = swap.misfit_before, swap.misfit_after
+    return Swap(swap.labels, columns, 0, take.n_frames - 1, *misfits)
 
 
-def _blamed(
-    takes: Sequence[Take], labels: tuple[str, str], by_take: dict[int, _Pair]
-) -> Iterator[Exchange]:
-    """Return the takes in which two labels are wrong.
+def _choose_wrong_takes(
+    takes: Sequence[Take],
+    labels: tuple[str, str],
+    misfits_by_take: dict[int, Misfits],
+) -> Iterator[SwapBetweenTakes]:
+    """Yield a swap for each take in which two labels are wrong.
 
     Args:
-        takes: All of them.
-        labels: The two.
-        by_take: The takes that differ from the one that all were held to.
+        takes: All takes.
+        labels: The two labels.
+        misfits_by_take: Misfits of the takes that differ from the reference take.
     """
-    telling = [i for i, take in enumerate(takes) if set(labels) <= set(_labels(take))]
-    odd, plain = sorted(by_take), [i for i in telling if i not in by_take]
-    weight = [
-        (len(side), sum(_frames(takes[number], labels) for number in side))
-        for side in (odd, plain)
+    with_labels = [
+        number
+        for number, take in enumerate(takes)
+        if set(labels) <= set(_unique_labels(take))
     ]
-    if weight[0] > weight[1]:
-        odd, plain = plain, odd
-    before, after = (
-        float(np.mean([getattr(pair, name) for pair in by_take.values()]))
-        for name in ("before", "after")
-    )
-    for number in odd:
-        certain = len(odd) < len(plain)
-        yield Exchange(number, labels, tuple(plain), certain, before, after)
+    wrong = sorted(misfits_by_take)
+    right = [number for number in with_labels if number not in misfits_by_take]
+    votes = [
+        (len(side), sum(_count_votes(takes[number], labels) for number in side))
+        for side in (wrong, right)
+    ]
+    if votes[0] > votes[1]:
+        wrong, right = right, wrong
+    before, after = np.mean(list(misfits_by_take.values()), axis=0).tolist()
+    certain = len(wrong) < len(right)
+    for number in wrong:
+        yield SwapBetweenTakes(number, labels, tuple(right), certain, before, after)
 
 
-def _frames(take: Take, labels: tuple[str, str]) -> int:
-    """Return the frames that speak for labels as they are, less those against."""
+def _count_votes(take: Take, labels: tuple[str, str]) -> int:
+    """Return the frames in which two labels were right, minus those swapped before."""
     columns = [take.full_labels.index(label) for label in labels]
     subjects = {"-".join(labels), "-".join(labels[::-1])}
-    traded = sum(
+    swapped = sum(
         finding.frames[1] - finding.frames[0] + 1
         for finding in take.source.findings
         if finding.code == "labels-swapped" and finding.subject in subjects
     )
-    return int(take.seen[:, columns].all(axis=1).sum()) - 2 * traded
+    return int(take.seen[:, columns].all(axis=1).sum()) - 2 * swapped
 
 
-def _labels(take: Take) -> list[str]:
-    """Return the labels that one marker alone has, of those seen."""
+def _unique_labels(take: Take) -> list[str]:
+    """Return the labels that are seen and occur once."""
     count = Counter(take.full_labels)
-    seen: list[bool] = np.any(take.seen, axis=0).tolist()
-    pairs = zip(take.full_labels, seen, strict=True)
-    return [label for label, there in pairs if there and count[label] == 1]
+    seen = zip(take.full_labels, np.any(take.seen, axis=0).tolist(), strict=True)
+    return [label for label, is_seen in seen if is_seen and count[label] == 1]
 
 
-def _compared(base: Take, take: Take) -> list[_Pair]:
-    """Return the labels of a take that stand elsewhere than in another."""
-    there = set(_labels(take))
-    labels = sorted(label for label in _labels(base) if label in there)
-    if len(labels) < FEWEST_MATES + 2:
-        return []
-    two = _two(base, take, labels)
-    found: dict[tuple[int, int], tuple[float, float]] = {}
+def _compare_takes(reference: Take, take: Take) -> dict[tuple[str, str], Misfits]:
+    """Return the pairs of labels that are swapped between two takes."""
+    labels = sorted(set(_unique_labels(reference)) & set(_unique_labels(take)))
+    if len(labels) < MIN_NEIGHBOURS + 2:
+        return {}
+    comparison = _TakeComparison(reference, take, labels)
+    found: dict[tuple[int, int], Misfits] = {}
     order = np.arange(len(labels))
     for _ in range(len(labels) // 2):
-        # One at a time: labels on each other's places make those around look so too.
-        likeliest = two.likeliest(order)
-        if likeliest is None or likeliest[0] in found:
+        # One swap at a time, because a swap spoils the comparison of labels around it.
+        clearest = comparison.find_clearest_swap(order)
+        if clearest is None or clearest[0] in found:
             break
-        pair, off = likeliest
+        pair, misfits = clearest
         order[list(pair)] = order[list(pair[::-1])]
-        found[pair] = off
-    return [_Pair((labels[a], labels[b]), *off) for (a, b), off in found.items()]
+        found[pair] = misfits
+    return {(labels[a], labels[b]): misfits for (a, b), misfits in found.items()}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Two:
+class _TakeComparison:
     """The same labels in two takes.
 
-    An order says which label of the second take stands on each marker of the first.
+    An order gives for each marker of the first take the label of the second take that
+    is on it.
     """
 
-    first: Float[Array, "frame label 3"]
-    second: Float[Array, "time label 3"]
-    spread: tuple[Float[Array, "label label"], Float[Array, "label label"]]
-    """How far distances vary in each, in metres."""
+    def __init__(self, first: Take, second: Take, labels: list[str]) -> None:
+        self.first, self.second = (
+            take.points[:: max(take.n_frames // MAX_FRAMES, 1)][
+                :, [take.full_labels.index(label) for label in labels]
+            ]
+            for take in (first, second)
+        )
+        # Deviation of all distances in each take, in metres.
+        columns = np.arange(len(labels))
+        self.first_sd = distance_deviation(self.first, columns)
+        self.second_sd = distance_deviation(self.second, columns)
 
-    def likeliest(
+    def find_clearest_swap(
         self, order: Int[Array, " label"]
-    ) -> tuple[tuple[int, int], tuple[float, float]] | None:
-        """Return the two labels that gain most exchanged, with their misfits.
-
-        None where no two fit far better.
-        """
-        known = {pair: self._misfits(order, pair) for pair in self._pairs(order)}
-        usual = float(np.median([x for x, _ in known.values() if np.isfinite(x)] or 0))
-        least = max(CLEAR, UNUSUAL * usual)
-        fits = {
-            pair: (before, after)
-            for pair, (before, after) in known.items()
-            if before > least and after < min(ALIKE, BETTER * before)
-        }
-        by_gain = sorted(fits.items(), key=lambda one: one[1][0] - one[1][1])
+    ) -> tuple[tuple[int, int], Misfits] | None:
+        """Return the pair whose swap reduces the misfit most; None if no pair does."""
+        misfits = {pair: self._misfits(order, pair) for pair in self._near_pairs(order)}
+        finite = [before for before, _ in misfits.values() if np.isfinite(before)]
+        usual = float(np.median(finite or 0))
+        minimum = max(MIN_SWAP_MISFIT_M, MIN_SWAP_MISFIT_RATIO * usual)
+        clear = [
+            (pair, (before, after))
+            for pair, (before, after) in misfits.items()
+            if before > minimum
+            and after < min(MAX_REMAINING_MISFIT_M, MAX_REMAINING_MISFIT * before)
+        ]
+        by_gain = sorted(clear, key=lambda swap: swap[1][0] - swap[1][1])
         return by_gain[-1] if by_gain else None
 
-    def _pairs(self, order: Int[Array, " label"]) -> list[tuple[int, int]]:
-        """Return the labels that keep each other company, in both takes."""
-        spread = np.hypot(self.spread[0], self.spread[1][np.ix_(order, order)])
-        np.fill_diagonal(spread, np.inf)
-        mates = np.argsort(spread, axis=1, kind="stable")[:, :MATES].tolist()
-        near = ((min(a, b), max(a, b)) for a, of in enumerate(mates) for b in of)
-        return sorted(set(near))
+    def _near_pairs(self, order: Int[Array, " label"]) -> list[tuple[int, int]]:
+        """Return the pairs of labels that are neighbours in both takes."""
+        sd = np.hypot(self.first_sd, self.second_sd[np.ix_(order, order)])
+        np.fill_diagonal(sd, np.inf)
+        neighbours = np.argsort(sd, axis=1, kind="stable")[:, :MAX_NEIGHBOURS].tolist()
+        pairs = ((min(a, b), max(a, b)) for a, bs in enumerate(neighbours) for b in bs)
+        return sorted(set(pairs))
 
-    def _misfits(
-        self, order: Int[Array, " label"], pair: tuple[int, int]
-    ) -> tuple[float, float]:
-        """Return by how much two labels differ between the takes, and exchanged.
+    def _misfits(self, order: Int[Array, " label"], pair: tuple[int, int]) -> Misfits:
+        """Return the misfit of two labels between the takes, as they are and swapped.
 
-        In metres, in how much nearer one is to their mates than the other; the root
-        mean square over the mates. NaN where too few tell.
+        Compared is the difference of the two labels' distances to each neighbour. A
+        swap changes its sign. The misfit is the weighted root mean square over
+        neighbours of half the difference between the takes, in metres; NaN if there are
+        too few neighbours.
         """
-        around = self._around(order, pair)
-        here, noise = _nearer(self.first, pair, around)
+        neighbours = self._common_neighbours(order, pair)
+        in_first, first_sd = _distance_differences(self.first, pair, neighbours)
         a, b = order[list(pair)].tolist()
-        there, more = _nearer(self.second, (a, b), order[around])
-        weight = 1.0 / (noise**2 + more**2 + PLAY**2)
-        if np.isfinite(weight).sum() < FEWEST_MATES:
+        in_second, second_sd = _distance_differences(
+            self.second, (a, b), order[neighbours]
+        )
+        weight = 1.0 / (first_sd**2 + second_sd**2 + TAKE_DEVIATION_M**2)
+        if np.isfinite(weight).sum() < MIN_NEIGHBOURS:
             return float("nan"), float("nan")
         weight /= np.nansum(weight)
         before, after = (
-            float(np.sqrt(np.nansum(weight * (0.5 * off) ** 2)))
-            for off in (here - there, here + there)
+            float(np.sqrt(np.nansum(weight * (0.5 * difference) ** 2)))
+            for difference in (in_first - in_second, in_first + in_second)
         )
         return before, after
 
-    def _around(
+    def _common_neighbours(
         self, order: Int[Array, " label"], pair: tuple[int, int]
-    ) -> Int[Array, " mate"]:
-        """Return the mates of two labels: the same, whichever of them is which."""
-        mine = list(pair)
-        there = self.spread[1][order[mine]].max(axis=0)[order]
-        spread = np.hypot(self.spread[0][mine].max(axis=0), there)
-        spread[mine] = np.inf
-        nearest = np.argsort(spread, kind="stable")[:MATES]
-        return np.asarray(nearest[spread[nearest] < STEADY])
+    ) -> Int[Array, " neighbour"]:
+        """Return the steady neighbours of both labels; the same if they are swapped."""
+        columns = list(pair)
+        second_sd = self.second_sd[order[columns]].max(axis=0)[order]
+        sd = np.hypot(self.first_sd[columns].max(axis=0), second_sd)
+        sd[columns] = np.inf
+        nearest = np.argsort(sd, kind="stable")[:MAX_NEIGHBOURS]
+        return np.asarray(nearest[sd[nearest] < MAX_NEIGHBOUR_SD_M])
 
 
-def _two(first: Take, second: Take, labels: list[str]) -> _Two:
-    points = []
-    for take in (first, second):
-        columns = [take.full_labels.index(label) for label in labels]
-        some = slice(None, None, max(take.n_frames // FRAMES, 1))
-        points.append(take.points[some][:, columns])
-    every = np.arange(len(labels))
-    spread = spreads_to(points[0], every), spreads_to(points[1], every)
-    return _Two(points[0], points[1], spread)
-
-
-def _nearer(
+def _distance_differences(
     points: Float[Array, "frame label 3"],
     pair: tuple[int, int],
-    around: Int[Array, " mate"],
-) -> tuple[Float[Array, " mate"], Float[Array, " mate"]]:
-    """Return how much nearer mates are to the second, and how far that varies."""
-    there = points[:, around]
-    one, two = (np.linalg.norm(there - points[:, k, None], axis=-1) for k in pair)
-    low, usual, high = quantiles((one - two).T, (0.1, 0.5, 0.9))
-    return usual, (high - low) / EIGHT_TENTHS
+    neighbours: Int[Array, " neighbour"],
+) -> tuple[Float[Array, " neighbour"], Float[Array, " neighbour"]]:
+    """Return how much nearer neighbours are to the second label, and the deviation.
+
+    Median and robust standard deviation, in metres.
+    """
+    others = points[:, neighbours]
+    to_a, to_b = (np.linalg.norm(others - points[:, k, None], axis=-1) for k in pair)
+    q10, median, q90 = row_quantiles((to_a - to_b).T, (0.1, 0.5, 0.9))
+    return median, (q90 - q10) / Q10_Q90_SD
 
 
-def _finding(one: Exchange, n_frames: int) -> Finding:
-    who = " and ".join(one.labels)
-    others = " and ".join(f"take {number + 1}" for number in one.others)
-    here = f"take {one.take + 1}"
+def _finding(swap: SwapBetweenTakes, n_frames: int) -> Finding:
+    labels = " and ".join(swap.labels)
+    here = f"take {swap.take + 1}"
+    others = " and ".join(f"take {number + 1}" for number in swap.others)
+    misfits = (
+        f"({1e3 * swap.misfit_before:.0f} mm, {1e3 * swap.misfit_after:.0f} after)"
+    )
     message = (
-        f"{who} stand on each other's markers in all of {here}, unlike {others}: "
-        "traded back"
-        if one.certain
-        else f"{who} are exchanged between {here} and {others}, which do not tell who "
-        f"is right: traded in all of {here}, as fewer frames speak for it"
+        f"{labels} are swapped in {here}, compared with {others} {misfits}; undone"
+        if swap.certain
+        else f"{labels} are swapped between {here} and {others} {misfits}; it is "
+        f"unknown which is right; changed in {here}, which has fewer frames"
     )
-    message += (
-        f"; distances to the markers around are then {1e3 * one.after:.1f} mm off "
-        f"instead of {1e3 * one.before:.1f}"
-    )
-    return Finding(
-        "labels-exchanged",
-        "clean",
-        "warning",
-        message,
-        "-".join(one.labels),
-        (0, n_frames - 1),
-        one.before,
+    subject, frames = "-".join(swap.labels), (0, n_frames - 1)
+    return repair_warning(
+        "labels-exchanged", message, subject, frames, swap.misfit_before
     )

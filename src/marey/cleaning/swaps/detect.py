@@ -1,214 +1,234 @@
-"""Which marker each label stands on, from frame to frame."""
+"""Detection of swap events: frames at which labels jump to each other's markers."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.cleaning.neighbours import Company, carried
-from marey.cleaning.prediction_error import Reach, Steps, odd_steps, reach_of, steps_of
+from marey.cleaning.neighbours import Neighbours, predict_from_neighbours
+from marey.cleaning.prediction_error import MarkerPredictor, MarkerSteps
 
 Array = np.ndarray
 
-# How many times nearer to another marker's place than to its own a label must be.
-NEARER = 3.0
+MIN_OWN_TO_OTHER_RATIO = 3.0
+"""Distance of a swapped label from its own marker's prediction, relative to that from
+the other marker's prediction. Higher misses swaps of near markers. Chosen by hand."""
 
-# Where it is this much nearer, and this many times its reach away, it may be.
-LIKELY, LOOSE = 1.5, 3.0
+SUSPECT_RATIO = 1.5
+"""The same ratio for a suspected swap. Chosen by hand."""
 
-LONGEST = 2.0
-"""Seconds after which a marker that is not seen is no longer expected anywhere."""
+SUSPECT_TOLERANCE = 3.0
+"""Factor on the prediction tolerance for a suspected swap. Higher adds more states to
+the Viterbi search. Chosen by hand."""
+
+MAX_HIDDEN_S = 2.0
+"""Seconds for which the position of an unseen marker is predicted. Higher finds swaps
+across longer gaps, with more false alarms. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trade:
-    """A moment from which labels stand on other markers than before."""
+class SwapEvent:
+    """A frame from which labels are on other markers than before."""
 
     frame: int
-    marker: Int[Array, " label"]
-    """The marker that each label stands on from here on."""
+    marker_of_label: Int[Array, " label"]
+    """The marker of each label from this frame on."""
 
     labels: tuple[int, ...]
-    """The labels that changed."""
+    """The labels that changed their marker."""
 
-    apart: float
-    """How far they went from their own markers, in metres, on average."""
+    distance_to_own: float
+    """Mean distance of these labels from the predictions of their own markers, in
+    metres."""
 
-    miss: float
-    """How far they are from the markers that they went to."""
+    distance_to_other: float
+    """Mean distance from the predictions of their new markers, in metres."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Walked:
-    """What a walk through a take met."""
+class SwapCandidates:
+    """What the detection found, for the Viterbi search to decide."""
 
-    trades: tuple[Trade, ...]
+    events: tuple[SwapEvent, ...]
     """In the order of time."""
 
     suspects: tuple[tuple[int, int], ...]
-    """Pairs of labels that may have traded, for all that one of them shows."""
+    """Pairs of labels that may be swapped, by the motion of one of them."""
 
-    odd: Steps
-    """All steps that end where the mates did not foretell, in the order of time."""
+    unpredicted: MarkerSteps
+    """All steps that the neighbours do not predict, in the order of time."""
 
 
-def find_trades(
-    points: Float[Array, "frame marker 3"], company: Company, rate: float
-) -> Walked:
-    """Return the moments at which labels go over to other markers, in order.
+def detect_swap_events(
+    points: Float[Array, "frame marker 3"], neighbours: Neighbours, rate: float
+) -> SwapCandidates:
+    """Return the frames at which labels change their markers, in the order of time.
 
-    A label whose next position is not where the mates of its marker carry it, but where
-    those of another marker carry that one, has gone over. It is believed where the
-    labels make a ring, each on the next one's marker, or where the marker gone to is
-    seen under no other label.
+    A label changes its marker if its next position is far from the prediction of its
+    own marker but near the prediction of another marker. It must be part of a closed
+    cycle, in which each label takes the marker of the next, or the cycle must end at a
+    marker that no label shows.
 
     Args:
         points: Positions in metres, NaN where a label was not seen.
-        company: Who keeps whose distance.
+        neighbours: From `find_neighbours`.
         rate: Frames per second.
     """
-    steps = steps_of(points)
-    reach = reach_of(points, company, steps)
-    odd = odd_steps(points, company, steps, reach)
-    walk = _Walk(points, company, reach, int(LONGEST * rate))
-    trades = [
-        trade
-        for frame in np.unique(odd.end).tolist()
-        if (trade := walk.look(frame, odd.marker[odd.end == frame])) is not None
+    predictor = MarkerPredictor(points, neighbours)
+    unpredicted = predictor.find_unpredicted_steps()
+    tracker = _LabelTracker(predictor, int(MAX_HIDDEN_S * rate))
+    events = [
+        event
+        for frame in np.unique(unpredicted.end).tolist()
+        if (
+            event := tracker.detect(frame, unpredicted.marker[unpredicted.end == frame])
+        )
     ]
-    return Walked(tuple(trades), tuple(sorted(walk.suspects)), odd)
+    return SwapCandidates(tuple(events), tuple(sorted(tracker.suspects)), unpredicted)
 
 
-class _Walk:
-    """Labels and the markers they stand on, as far as the walk through time came."""
+class _LabelTracker:
+    """The marker of each label, updated frame by frame."""
 
-    def __init__(
-        self, points: Array, company: Company, reach: Reach, longest: int
-    ) -> None:
-        self.points, self.company, self.reach = points, company, reach
-        self.longest = longest
+    def __init__(self, predictor: MarkerPredictor, max_hidden: int) -> None:
+        self.predictor = predictor
+        self.points = points = predictor.points
+        self.max_hidden = max_hidden
         self.seen = np.isfinite(points).all(axis=-1)
         frames = np.where(self.seen, np.arange(len(points))[:, None], -1)
-        self.before = np.maximum.accumulate(frames, axis=0)
+        self.last_seen = np.maximum.accumulate(frames, axis=0)
         n = points.shape[1]
-        self.marker = np.arange(n)
-        # When each marker was last given another label, and where it was seen then.
-        self.given = np.zeros(n, dtype=np.int64)
+        self.marker_of_label = np.arange(n)
+        # The frame of each marker's last change of label, and its label and the frame
+        # in which it was last seen at that time.
+        self.change_frame = np.zeros(n, dtype=np.int64)
         self.old_label, self.old_frame = np.arange(n), np.full(n, -1)
         self.suspects: set[tuple[int, int]] = set()
 
-    def last(self, frame: int) -> tuple[Array, Array]:
-        """Return the label and the frame that showed each marker before this frame."""
-        label = np.argsort(self.marker)
-        when = self.before[frame - 1, label]
-        old = when < self.given
+    def _last_observation(self, frame: int) -> tuple[Array, Array]:
+        """Return the label and frame that last showed each marker before a frame."""
+        label = np.argsort(self.marker_of_label)
+        last = self.last_seen[frame - 1, label]
+        is_old = last < self.change_frame
         return (
-            np.where(old, self.old_label, label),
-            np.where(old, self.old_frame, when),
+            np.where(is_old, self.old_label, label),
+            np.where(is_old, self.old_frame, last),
         )
 
-    def look(self, frame: int, odd: Int[Array, " odd"]) -> Trade | None:
-        """Return the trade at this frame, if there is one, and follow it.
+    def detect(self, frame: int, labels: Int[Array, " label"]) -> SwapEvent | None:
+        """Return the swap event of a frame, if any, and update the markers of labels.
 
         Args:
-            frame: Where the walk has come to.
-            odd: The labels that make an odd step to this frame.
+            frame: The frame, later than those of previous calls.
+            labels: The labels with an unpredicted step to this frame.
         """
-        label, when = self.last(frame)
-        now = np.argsort(self.marker)
-        hidden = ~self.seen[frame, now] & (when >= 0) & (frame - when <= self.longest)
-        if len(odd) == 1 and not hidden.any():  # nobody to trade with
-            return None
-        own = self.marker[odd]
-        asked = np.concatenate([own, np.flatnonzero(hidden)])
-        there = carried(
-            self.points,
-            self.company,
-            asked,
-            self.points[when[asked], label[asked]],
-            when[asked],
-            np.full(len(asked), frame),
-            without=odd,
+        observed = self._last_observation(frame)
+        last_label, last_frame = observed
+        label_of_marker = np.argsort(self.marker_of_label)
+        is_hidden = (
+            ~self.seen[frame, label_of_marker]
+            & (last_frame >= 0)
+            & (frame - last_frame <= self.max_hidden)
         )
-        away = np.linalg.norm(self.points[frame, odd, None] - there, axis=-1)
-        limit = self.reach.limit(asked, frame - when[asked])
-        away = np.nan_to_num(away, nan=np.inf)
-        goes = _goals(away, limit)
-        for k, g in _goals(away, LOOSE * limit, LIKELY).items():
-            self.suspects.add(_pair(int(odd[k]), int(now[asked[g]])))
-        to = {int(odd[k]): int(asked[g]) for k, g in goes.items()}
-        rings = self._rings(to, set(asked[len(own) :].tolist()))
-        if not rings:
+        if len(labels) == 1 and not is_hidden.any():  # no other marker to swap with
             return None
-        moved = [int(k) for ring in rings for k in ring if int(k) in to]
-        rows = [np.flatnonzero(odd == k)[0] for k in moved]
-        trade = self._follow(frame, rings, (label, when))
-        far = float(np.mean([away[k, k] for k in rows]))
-        near = float(np.mean([away[k, goes[k]] for k in rows]))
-        return Trade(frame, trade, tuple(k for r in rings for k in r), far, near)
+        hidden = np.flatnonzero(is_hidden)
+        markers = np.concatenate([self.marker_of_label[labels], hidden])
+        start = last_frame[markers]
+        predicted = predict_from_neighbours(
+            self.points,
+            self.predictor.neighbours,
+            markers,
+            self.points[start, last_label[markers]],
+            start,
+            np.full(len(markers), frame),
+            excluded=labels,
+        )
+        distance = np.linalg.norm(self.points[frame, labels, None] - predicted, axis=-1)
+        distance = np.nan_to_num(distance, nan=np.inf)
+        limit = self.predictor.limit(markers, frame - start)
+        for k, m in _match(distance, SUSPECT_TOLERANCE * limit, SUSPECT_RATIO).items():
+            pair = int(labels[k]), int(label_of_marker[markers[m]])
+            self.suspects.add((min(pair), max(pair)))
+        match = _match(distance, limit, MIN_OWN_TO_OTHER_RATIO)
+        following = {
+            int(labels[k]): int(label_of_marker[markers[m]]) for k, m in match.items()
+        }
+        cycles = _find_cycles(following, set(label_of_marker[hidden].tolist()))
+        if not cycles:
+            return None
+        self._apply(frame, cycles, observed)
+        changed = tuple(label for cycle in cycles for label in cycle)
+        row_of = {int(label): k for k, label in enumerate(labels)}
+        rows = [row_of[label] for label in changed if label in following]
+        return SwapEvent(
+            frame,
+            self.marker_of_label,
+            changed,
+            float(np.mean([distance[k, k] for k in rows])),
+            float(np.mean([distance[k, match[k]] for k in rows])),
+        )
 
-    def _rings(self, to: dict[int, int], hidden: set[int]) -> list[list[int]]:
-        """Return rings of labels, each going to the marker of the next.
-
-        The last of a ring may be a label that is not seen in this frame.
-        """
-        now = np.argsort(self.marker)
-        aimed_at = {int(now[goal]) for goal in to.values()}
-        found: list[list[int]] = []
-        for first in sorted(to, key=lambda k: k in aimed_at):
-            ring, goal = [first], to[first]
-            while goal not in hidden and (after := int(now[goal])) in to:
-                if after in ring:
-                    break
-                ring.append(after)
-                goal = to[after]
-            if goal in hidden:
-                ring.append(int(now[goal]))
-            elif int(now[goal]) != first:
-                continue
-            if not any(set(ring) & set(other) for other in found):
-                found.append(ring)
-        return found
-
-    def _follow(
-        self, frame: int, rings: list[list[int]], last: tuple[Array, Array]
-    ) -> Int[Array, " label"]:
-        """Return which marker each label stands on from this frame on."""
-        marker = self.marker.copy()
-        for ring in rings:
-            marker[ring] = self.marker[np.roll(ring, -1)]
-            mine = self.marker[ring]
-            self.given[mine] = frame
-            self.old_label[mine], self.old_frame[mine] = last[0][mine], last[1][mine]
-        self.marker = marker
-        return marker
+    def _apply(
+        self, frame: int, cycles: list[list[int]], observed: tuple[Array, Array]
+    ) -> None:
+        """Update the marker of each label from this frame on."""
+        marker_of_label = self.marker_of_label.copy()
+        for cycle in cycles:
+            marker_of_label[cycle] = self.marker_of_label[np.roll(cycle, -1)]
+            markers = self.marker_of_label[cycle]
+            self.change_frame[markers] = frame
+            self.old_label[markers] = observed[0][markers]
+            self.old_frame[markers] = observed[1][markers]
+        self.marker_of_label = marker_of_label
 
 
-def _pair(a: int, b: int) -> tuple[int, int]:
-    return min(a, b), max(a, b)
+def _find_cycles(following: dict[int, int], hidden: set[int]) -> list[list[int]]:
+    """Return disjoint cycles of labels, each taking the marker of the next.
 
-
-def _goals(
-    away: Float[Array, "odd asked"],
-    limit: Float[Array, " asked"],
-    nearer: float = NEARER,
-) -> dict[int, int]:
-    """Return which of the markers asked about each odd label has gone to, if any.
-
-    The first of the markers asked about are the labels' own. Of two labels that go to
-    the same marker it is the nearer one.
+    Args:
+        following: For each label that left its marker, the label of its new marker.
+        hidden: Labels that are not seen in this frame; a cycle may end with one.
     """
-    count = len(away)
-    own = np.diagonal(away)
-    other = away.copy()
-    np.fill_diagonal(other[:, :count], np.inf)
-    # Of markers that no other label vouches for, only what lies within their reach.
-    other[:, count:][away[:, count:] > limit[count:]] = np.inf
-    best = other.argmin(axis=1)
-    miss = other[np.arange(count), best]
-    gone = (own > limit[:count]) & (nearer * miss < own) & np.isfinite(own)
-    goes: dict[int, int] = {}
-    for k in sorted(np.flatnonzero(gone).tolist(), key=lambda k: float(miss[k])):
-        if best[k] not in goes.values():
-            goes[k] = int(best[k])
-    return goes
+    cycles: list[list[int]] = []
+    followed = set(following.values())
+    for first in sorted(following, key=lambda label: label in followed):
+        cycle, label = [first], following[first]
+        while label in following and label not in cycle:
+            cycle.append(label)
+            label = following[label]
+        if label in hidden:
+            cycle.append(label)
+        is_closed = label in hidden or label == first
+        if is_closed and not any(set(cycle) & set(other) for other in cycles):
+            cycles.append(cycle)
+    return cycles
+
+
+def _match(
+    distance: Float[Array, "label marker"], limit: Float[Array, " marker"], ratio: float
+) -> dict[int, int]:
+    """Return the row of each label that left its marker, with the column it moved to.
+
+    The first columns are the labels' own markers, the others are unseen. Each marker
+    gets at most one label, the nearest.
+
+    Args:
+        distance: From each label to the prediction of each marker, in metres.
+        limit: Prediction tolerance of each marker, in metres.
+        ratio: Distance to the own marker, relative to the other one.
+    """
+    n = len(distance)
+    own = np.diagonal(distance)
+    others = distance.copy()
+    np.fill_diagonal(others[:, :n], np.inf)
+    # No other label confirms an unseen marker, so it must be within the tolerance.
+    others[:, n:][distance[:, n:] > limit[n:]] = np.inf
+    best = others.argmin(axis=1)
+    miss = others[np.arange(n), best]
+    has_left = (own > limit[:n]) & (ratio * miss < own) & np.isfinite(own)
+    match: dict[int, int] = {}
+    for k in sorted(np.flatnonzero(has_left).tolist(), key=lambda k: float(miss[k])):
+        if best[k] not in match.values():
+            match[k] = int(best[k])
+    return match

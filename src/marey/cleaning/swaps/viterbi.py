@@ -1,4 +1,9 @@
-"""Trades of labels held against the distances that markers keep."""
+"""Viterbi search for the marker of each label in every frame.
+
+The detected swap events are uncertain: a swap in a gap may be missed, and one event
+does not show which of its two sides is right. The distances that markers keep to their
+neighbours decide over the whole take.
+"""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -6,185 +11,318 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.cleaning.neighbours import FLOOR, Company
-from marey.cleaning.swaps.detect import NEARER, Walked
+from marey.cleaning.neighbours import (
+    MIN_RELATIVE_SD,
+    Neighbours,
+    distance_deviation,
+    find_neighbours,
+)
+from marey.cleaning.swaps.detect import MIN_OWN_TO_OTHER_RATIO, SwapCandidates
 
 Array = np.ndarray
 
-# Mates whose distances tell one marker from another.
-WITNESSES = 6
+MAX_REFERENCES = 6
+"""Neighbours per marker whose distances identify it. Chosen by hand."""
 
-# Fewest of them without which nothing is decided, and how much their distance may vary.
-FEWEST, STEADY = 2, 0.25
+MIN_REFERENCES = 2
+"""Neighbours below which the labels of a group are left as they are. Higher decides
+fewer swaps. Chosen by hand."""
 
-# How many times the usual a distance may be off before it is simply wrong.
-WRONG = 10.0
+MAX_RELATIVE_SD = 0.25
+"""Largest deviation of the distance to a reference neighbour, relative to the distance.
+Chosen by hand."""
 
-# What it costs to leave out a trade that was seen, and to put in one that was not,
-# against one label on the wrong marker for as long as distances take to change.
-LEFT_OUT, PUT_IN = 5.0, 5.0
+MAX_MISFIT = 10.0
+"""Upper bound of the misfit of one distance, in standard deviations. It limits the
+effect of outliers. Chosen by hand."""
 
-# How many times more it costs at most to leave out a trade that is plain to see.
-CLEAREST = 5.0
+IGNORE_EVENT_COST = 5.0
+"""Transition cost of ignoring a detected swap event. The unit is a misfit of one
+standard deviation of one label for one correlation time. Higher trusts the detection
+more. Chosen by hand."""
 
-# What it costs to put one in where a label made an odd step, but to nobody's place.
-ODD = 2.0
+INSERT_SWAP_COST = 5.0
+"""Transition cost of inserting a swap that was not detected, in the same unit. Higher
+finds fewer swaps in gaps. Chosen by hand."""
 
-# What it costs that labels are wrong at all, for as long as distances take to change:
-# of two histories that fit alike, most labels are right most of the time.
-WRONG_AT_ALL = 0.5
+INSERT_AT_UNPREDICTED_COST = 2.0
+"""Transition cost of inserting a swap at an unpredicted step that does not end at
+another marker, in the same unit. Chosen by hand."""
 
-# Most labels that are looked at together.
-MOST = 8
+MAX_EVENT_CLARITY = 5.0
+"""Upper bound of the factor on `IGNORE_EVENT_COST` for clear events. Chosen by hand."""
 
-State = tuple[int, ...]
+SWAPPED_STATE_COST = 0.5
+"""Cost of any state with swapped labels for one correlation time, in the same unit. It
+is a prior for labels that are right most of the time. Chosen by hand."""
+
+MAX_GROUP_SIZE = 8
+"""Largest group of labels that pairs may form. More states cost time. Chosen by
+hand."""
+
+COMPARED_NEIGHBOURS = 6
+"""Neighbours per marker whose distances compare two label histories. Chosen by hand."""
+
+MAX_REMAINING_DEVIATION = 0.9
+"""Deviation of distances under the second label history, relative to the first, below
+which the second one is used. Lower keeps the first more often. Chosen by hand."""
+
+Permutation = tuple[int, ...]
+"""The marker of each label of a group."""
 
 
-def settled(
-    points: Float[Array, "frame marker 3"],
-    company: Company,
-    walked: Walked,
+def viterbi_labels(
+    points: Float[Array, "frame label 3"],
+    neighbours: Neighbours,
+    candidates: SwapCandidates,
 ) -> Int[Array, "frame label"]:
-    """Return the marker that each label stands on in every frame.
+    r"""Return the most likely marker of each label in every frame (Viterbi search).
 
-    Of all histories of labels the one that fits best: labels change markers where they
-    were seen to trade, and rarely where they come back into sight; and a label keeps
-    the distances of the marker it stands on. So a trade that was missed in a gap does
-    not leave everything after it on the wrong side, and what most frames say is right.
+    The hidden state of a group of labels is a permutation of its markers. Between
+    segment borders the state is constant. The search minimises
+
+    .. math:: \sum_k c_k(s_k) + \sum_k t_k(s_{k-1}, s_k),
+
+    where the state cost :math:`c_k` is the sum over frames and labels of the deviations
+    of distances to reference neighbours from their medians, in standard deviations,
+    divided by the correlation time. The transition cost :math:`t_k` is zero for a
+    detected event, and a constant for ignoring an event or for inserting a swap.
+
+    So a swap that was missed in a gap does not invert all labels after it, and the side
+    of an event that holds for longer is right.
 
     Args:
         points: Positions in metres, NaN where a label was not seen.
-        company: Who keeps whose distance.
-        walked: From `find_trades`.
+        neighbours: From `find_neighbours`.
+        candidates: From `detect_swap_events`.
     """
     n_frames, n = points.shape[:2]
-    marker = np.tile(np.arange(n), (n_frames, 1))
-    for group in groups_of(walked, n):
-        told = [len(witnesses(company, k, np.array(group))[0]) for k in group]
-        if min(told) < FEWEST:
-            continue
-        history = _History(points, company, np.array(group), walked)
-        marker[:, group] = history.best()
-    return marker
+    marker_of_label = np.tile(np.arange(n), (n_frames, 1))
+    for group in swap_groups(candidates, n):
+        columns = np.array(group)
+        n_references = [
+            len(reference_neighbours(neighbours, marker, columns)[0])
+            for marker in group
+        ]
+        if min(n_references) >= MIN_REFERENCES:
+            search = _ViterbiSearch(points, neighbours, columns, candidates)
+            marker_of_label[:, group] = search.best_path()
+    return marker_of_label
 
 
-def groups_of(walked: Walked, n: int) -> Iterator[list[int]]:
-    """Return the labels that trade with each other, directly or not."""
+def swap_groups(candidates: SwapCandidates, n: int) -> Iterator[list[int]]:
+    """Yield the groups of labels that swap with each other, directly or indirectly.
+
+    A pair does not merge groups beyond `MAX_GROUP_SIZE`.
+    """
     root = list(range(n))
-    for ring in (*(trade.labels for trade in walked.trades), *walked.suspects):
-        old = {root[k] for k in ring}
-        if len(ring) > 2 or sum(r in old for r in root) <= MOST:
-            root = [min(old) if r in old else r for r in root]
+    cycles = (*(event.labels for event in candidates.events), *candidates.suspects)
+    for cycle in cycles:
+        merged = {root[label] for label in cycle}
+        if len(cycle) > 2 or sum(r in merged for r in root) <= MAX_GROUP_SIZE:
+            root = [min(merged) if r in merged else r for r in root]
     for first in range(n):
-        group = [k for k in range(n) if root[k] == first]
+        group = [label for label in range(n) if root[label] == first]
         if len(group) > 1:
             yield group
 
 
-class _History:
-    """The labels of one group, and which markers they may stand on when."""
+class _ViterbiSearch:
+    """States and costs of one group of labels."""
 
     def __init__(
-        self, points: Array, company: Company, group: Array, walked: Walked
+        self,
+        points: Array,
+        neighbours: Neighbours,
+        group: Int[Array, " label"],
+        candidates: SwapCandidates,
     ) -> None:
-        self.points, self.company, self.group = points, company, group
-        place = {int(label): k for k, label in enumerate(group)}
-        self.moves: dict[int, Array] = {}
-        self.clear: dict[int, float] = {}
-        self.states: list[State] = [tuple(range(len(group)))]
-        before = np.arange(len(group))
-        trades = [t for t in walked.trades if place.keys() & set(t.labels)]
-        for trade in trades:
-            after = np.array([place[int(m)] for m in trade.marker[group]])
-            # Each label stands on the marker that some label of the group stood on.
-            move = np.argsort(before)[after]
-            self.moves[trade.frame] = move
-            clear = trade.apart / max(NEARER * trade.miss, 1e-12)
-            self.clear[trade.frame] = min(clear, CLEAREST)
-            self.states += [tuple(after.tolist()), tuple(move.tolist())]
-            before = after
-        for a, b in walked.suspects:
-            if a in place and b in place:
-                pair = np.arange(len(group))
-                pair[[place[a], place[b]]] = pair[[place[b], place[a]]]
-                self.states.append(tuple(pair.tolist()))
-        mine = np.isin(walked.odd.marker, group)
-        self.odd = set(walked.odd.end[mine].tolist())
-        self.states = list(dict.fromkeys(self.states))
-
-    def best(self) -> Int[Array, "frame label"]:
-        """Return the marker of each label of the group in every frame."""
-        edges, cost = self._parts()
-        total, back = cost[0], []
-        for k in range(1, len(cost)):
-            price = self._price(int(edges[k])) + total[:, None]
-            back.append(price.argmin(axis=0))
-            total = price.min(axis=0) + cost[k]
-        state = [int(total.argmin())]
-        for came in reversed(back):
-            state.append(int(came[state[-1]]))
-        states = np.array(self.states)[state[::-1]]
-        spans = np.diff(edges)
-        return np.asarray(self.group[np.repeat(states, spans, axis=0)])
-
-    def _price(self, frame: int) -> Float[Array, "old new"]:
-        """Return what it costs to go from each state to each other at a frame."""
-        count = len(self.states)
-        if frame not in self.moves:
-            each = ODD if frame in self.odd else PUT_IN
-            return each * (1.0 - np.eye(count))
-        missed = LEFT_OUT * self.clear[frame]
-        price = np.full((count, count), missed + PUT_IN)
-        np.fill_diagonal(price, missed)
-        for old, state in enumerate(self.states):
-            new = tuple(np.array(state)[self.moves[frame]].tolist())
-            if new in self.states:
-                price[old, self.states.index(new)] = 0.0
-        return price
-
-    def _parts(self) -> tuple[Int[Array, " edge"], Float[Array, "part state"]]:
-        """Return where the parts of the take begin, and how ill each state fits."""
-        seen = np.isfinite(self.points[:, self.group]).all(axis=-1)
-        returns = np.flatnonzero((seen[1:] & ~seen[:-1]).any(axis=1)) + 1
-        inner = sorted({*returns.tolist(), *self.moves, *self.odd} - {0})
-        edges = np.array([0, *inner, len(seen)])
-        misfit = self._misfit() / self.company.memory
-        sums = np.concatenate([np.zeros((1, *misfit.shape[1:])), misfit.cumsum(axis=0)])
-        own = np.stack([sums[b] - sums[a] for a, b in pairwise(edges.tolist())])
-        labels = np.arange(len(self.group))
-        cost = np.stack([own[:, labels, s].sum(axis=1) for s in self.states], axis=1)
+        self.points, self.neighbours, self.group = points, neighbours, group
+        position = {int(label): k for k, label in enumerate(group)}
+        identity = np.arange(len(group))
+        self.event_permutation: dict[int, Array] = {}
+        self.event_clarity: dict[int, float] = {}
         # The first state is that all labels are right.
-        cost[:, 1:] += WRONG_AT_ALL / self.company.memory * np.diff(edges)[:, None]
-        return edges, cost
+        states: list[Permutation] = [tuple(identity.tolist())]
+        before = identity
+        for event in candidates.events:
+            if position.keys().isdisjoint(event.labels):
+                continue
+            after = np.array([position[int(m)] for m in event.marker_of_label[group]])
+            # The label of the group that had each label's new marker before.
+            permutation = np.argsort(before)[after]
+            self.event_permutation[event.frame] = permutation
+            clarity = event.distance_to_own / max(
+                MIN_OWN_TO_OTHER_RATIO * event.distance_to_other, 1e-12
+            )
+            self.event_clarity[event.frame] = min(clarity, MAX_EVENT_CLARITY)
+            states += [tuple(after.tolist()), tuple(permutation.tolist())]
+            before = after
+        for a, b in candidates.suspects:
+            if a in position and b in position:
+                pair = identity.copy()
+                pair[[position[a], position[b]]] = position[b], position[a]
+                states.append(tuple(pair.tolist()))
+        self.states = list(dict.fromkeys(states))
+        unpredicted = candidates.unpredicted
+        in_group = np.isin(unpredicted.marker, group)
+        self.unpredicted_frames = set(unpredicted.end[in_group].tolist())
+
+    def best_path(self) -> Int[Array, "frame label"]:
+        """Return the marker of each label of the group in every frame."""
+        borders, state_cost = self._segments()
+        total, previous = state_cost[0], []
+        for k in range(1, len(state_cost)):
+            cost = self._transition_cost(int(borders[k])) + total[:, None]
+            previous.append(cost.argmin(axis=0))
+            total = cost.min(axis=0) + state_cost[k]
+        path = [int(total.argmin())]
+        for best_previous in reversed(previous):  # backtracking
+            path.append(int(best_previous[path[-1]]))
+        states = np.array(self.states)[path[::-1]]
+        return np.asarray(self.group[np.repeat(states, np.diff(borders), axis=0)])
+
+    def _transition_cost(self, frame: int) -> Float[Array, "old new"]:
+        """Return the cost of each change of state at a frame."""
+        n = len(self.states)
+        if frame not in self.event_permutation:
+            is_unpredicted = frame in self.unpredicted_frames
+            insert = INSERT_AT_UNPREDICTED_COST if is_unpredicted else INSERT_SWAP_COST
+            return insert * (1.0 - np.eye(n))
+        ignore = IGNORE_EVENT_COST * self.event_clarity[frame]
+        cost = np.full((n, n), ignore + INSERT_SWAP_COST)
+        np.fill_diagonal(cost, ignore)
+        for old, state in enumerate(self.states):
+            new = tuple(np.array(state)[self.event_permutation[frame]].tolist())
+            if new in self.states:
+                cost[old, self.states.index(new)] = 0.0
+        return cost
+
+    def _segments(self) -> tuple[Int[Array, " border"], Float[Array, "segment state"]]:
+        """Return the borders of segments and the cost of each state in each segment.
+
+        Labels can change at events, at unpredicted steps and where a label reappears.
+        """
+        seen = np.isfinite(self.points[:, self.group]).all(axis=-1)
+        reappears = np.flatnonzero((seen[1:] & ~seen[:-1]).any(axis=1)) + 1
+        changes = {*reappears.tolist(), *self.event_permutation}
+        inner = sorted((changes | self.unpredicted_frames) - {0})
+        borders = np.array([0, *inner, len(seen)])
+        misfit = self._misfit() / self.neighbours.correlation_frames
+        sums = np.concatenate([np.zeros((1, *misfit.shape[1:])), misfit.cumsum(axis=0)])
+        in_segment = np.stack(
+            [sums[b] - sums[a] for a, b in pairwise(borders.tolist())]
+        )
+        labels = np.arange(len(self.group))
+        cost = np.stack(
+            [in_segment[:, labels, state].sum(axis=1) for state in self.states], axis=1
+        )
+        per_frame = SWAPPED_STATE_COST / self.neighbours.correlation_frames
+        cost[:, 1:] += per_frame * np.diff(borders)[:, None]
+        return borders, cost
 
     def _misfit(self) -> Float[Array, "frame label marker"]:
-        """Return how far each label is from keeping the distances of each marker.
+        """Return how badly each label keeps the reference distances of each marker.
 
-        In units of what is usual, and no more than is plainly wrong; nothing is known
-        of labels that are not seen.
+        Mean deviation from the median distances in standard deviations, each bounded;
+        zero for labels that are not seen.
         """
-        out = np.zeros((len(self.points), len(self.group), len(self.group)))
+        misfit = np.zeros((len(self.points), len(self.group), len(self.group)))
         for k, marker in enumerate(self.group.tolist()):
-            mates, usual, noise = witnesses(self.company, marker, self.group)
-            for label, name in enumerate(self.group.tolist()):
-                gap = self.points[:, mates] - self.points[:, name, None]
-                off = np.abs(np.linalg.norm(gap, axis=-1) - usual) / noise
-                known = np.isfinite(off)
-                wrong = np.where(known, np.minimum(off, WRONG), 0.0).sum(axis=1)
-                out[:, label, k] = wrong / np.maximum(known.sum(axis=1), 1)
-        return out
+            others, median, sd = reference_neighbours(
+                self.neighbours, marker, self.group
+            )
+            for label, column in enumerate(self.group.tolist()):
+                vector = self.points[:, others] - self.points[:, column, None]
+                deviation = np.abs(np.linalg.norm(vector, axis=-1) - median) / sd
+                known = np.isfinite(deviation)
+                bounded = np.where(known, np.minimum(deviation, MAX_MISFIT), 0.0)
+                count = np.maximum(known.sum(axis=1), 1)
+                misfit[:, label, k] = bounded.sum(axis=1) / count
+        return misfit
 
 
-def witnesses(
-    company: Company, marker: int, group: Int[Array, " label"]
+def reference_neighbours(
+    neighbours: Neighbours, marker: int, group: Int[Array, " label"]
 ) -> tuple[Array, Array, Array]:
-    """Return mates outside a group, their usual distances and how these vary."""
-    steady = company.spread[marker] < STEADY * company.distance[marker]
-    steady &= ~np.isin(company.mates[marker], group)
-    best = np.flatnonzero(steady)[:WITNESSES]
-    usual = company.distance[marker, best]
-    return (
-        company.mates[marker, best],
-        usual,
-        np.maximum(company.spread[marker, best], FLOOR * usual),
-    )
+    """Return steady neighbours outside a group, with median and deviation in metres."""
+    index = neighbours.index[marker]
+    distance, sd = neighbours.distance[marker], neighbours.distance_sd[marker]
+    is_reference = (sd < MAX_RELATIVE_SD * distance) & ~np.isin(index, group)
+    best = np.flatnonzero(is_reference)[:MAX_REFERENCES]
+    minimum_sd = MIN_RELATIVE_SD * distance[best]
+    return index[best], distance[best], np.maximum(sd[best], minimum_sd)
+
+
+# --- second search --------------------------------------------------------------------
+
+
+def refine_with_repaired_labels(
+    points: Float[Array, "frame label 3"],
+    rate: float,
+    candidates: SwapCandidates,
+    first: Int[Array, "frame label"],
+) -> Int[Array, "frame label"]:
+    """Return the marker of each label by the better of two Viterbi searches.
+
+    A long swap spoils the distances that are learned from the labels as recorded: if
+    two near markers are swapped for 40 % of the take, the distances fit either order.
+    The second search learns the distances from labels that follow every detected event,
+    which are right if no event was missed. Each group of labels takes the search under
+    which its markers keep their distances better.
+
+    Args:
+        points: Positions in metres, NaN where a label was not seen.
+        rate: Frames per second.
+        candidates: From `detect_swap_events`.
+        first: From `viterbi_labels`, with neighbours from the labels as recorded.
+    """
+    followed = sort_by_marker(points, _follow_events(candidates, first.shape))
+    neighbours = find_neighbours(followed, rate, labels_doubtful=True)
+    second = viterbi_labels(points, neighbours, candidates)
+    best = first.copy()
+    for group in swap_groups(candidates, first.shape[1]):
+        if (first[:, group] == second[:, group]).all():
+            continue
+        of_first, of_second = (
+            _total_deviation(sort_by_marker(points, labels), group)
+            for labels in (first, second)
+        )
+        if of_second < MAX_REMAINING_DEVIATION * of_first:
+            best[:, group] = second[:, group]
+    return best
+
+
+def sort_by_marker(values: Array, marker_of_label: Int[Array, "frame label"]) -> Array:
+    """Return the values of labels in the order of their markers."""
+    label_of_marker = np.argsort(marker_of_label, axis=1)
+    return np.asarray(values[np.arange(len(values))[:, None], label_of_marker])
+
+
+def _follow_events(
+    candidates: SwapCandidates, shape: tuple[int, ...]
+) -> Int[Array, "frame label"]:
+    """Return the marker of each label if all events are right.
+
+    Each marker is named by the label that has it longest (optimal assignment).
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    n_frames, n = shape
+    marker_of_label = np.tile(np.arange(n), (n_frames, 1))
+    for event in candidates.events:
+        marker_of_label[event.frame :] = event.marker_of_label
+    n_shared = np.zeros((n, n))
+    np.add.at(n_shared, (marker_of_label, np.arange(n)), 1.0)
+    name = linear_sum_assignment(n_shared, maximize=True)[1]
+    return np.asarray(name[marker_of_label])
+
+
+def _total_deviation(points: Float[Array, "frame marker 3"], group: list[int]) -> float:
+    """Return the deviation of distances from a group to its steadiest neighbours.
+
+    The sum of standard deviations, in metres.
+    """
+    sd = distance_deviation(points, np.array(group))
+    sd[:, group] = np.inf
+    return float(np.sort(sd, axis=1)[:, :COMPARED_NEIGHBOURS].sum())

@@ -1,215 +1,220 @@
-"""Labels that trade their markers for a while: found, and traded back."""
+"""Label swaps within a take, found and undone."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.cleaning.neighbours import Company, company_of
-from marey.cleaning.swaps.detect import find_trades
-from marey.cleaning.swaps.second_pass import second_opinion, sorted_by
-from marey.cleaning.swaps.viterbi import settled, witnesses
+from marey.cleaning.neighbours import Neighbours, find_neighbours
+from marey.cleaning.repairs import record_repair, repair_warning
+from marey.cleaning.swaps.detect import detect_swap_events
+from marey.cleaning.swaps.viterbi import (
+    reference_neighbours,
+    refine_with_repaired_labels,
+    sort_by_marker,
+    viterbi_labels,
+)
 from marey.report import Finding
 from marey.take import Take
 
 Array = np.ndarray
 
-ROUNDS = 3
-"""Times that labels are traded back and looked at again: each swap that is undone
-makes the others plainer."""
+MAX_ROUNDS = 3
+"""Repetitions of detection and search on the repaired labels. Each undone swap makes
+the others clearer. Chosen by hand."""
 
-GAPPY = 0.15
-"""Share missing from which on there is no second opinion and mates are chosen by the
-whole take: trades in gaps are missed, and to carry a marker across gaps takes mates
-that keep their distance for long. Tried at 5 and 30 %."""
+MIN_MARKERS = 5
+"""Markers below which no swap is searched for: a prediction needs three neighbours
+beside the two swapped markers."""
 
-SOUND = 0.85
-"""Share of the misfit of distances that may be left when a swap is undone."""
+MAX_MISSING_SHARE = 0.15
+"""Share of missing positions from which the second Viterbi search is omitted, and
+neighbours are ranked over the whole take: swaps in gaps are missed, and predictions
+across gaps need neighbours whose distances hold for long. Tried at 5 and 30 %."""
+
+MAX_REMAINING_MISFIT = 0.85
+"""Misfit of distances after a swap is undone, relative to before. Lower undoes fewer
+swaps. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Labels that stood on each other's markers, in some frames."""
+    """Labels that are on each other's markers in some frames."""
 
     labels: tuple[str, ...]
-    """In a ring: the first label stood on the second one's marker, and so on."""
+    """A cycle: the first label is on the second one's marker, and so on."""
 
     columns: tuple[int, ...]
-    """The same by index."""
+    """The same labels by index."""
 
     first: int
     last: int
     """First and last frame, inclusive."""
 
-    before: float
-    """How far distances to other markers are off as labelled, in metres on average."""
+    misfit_before: float
+    """Mean deviation of distances to other markers as labelled, in metres."""
 
-    after: float
-    """The same when the labels are traded back."""
+    misfit_after: float
+    """The same after the swap is undone, in metres."""
 
 
 def find_swaps(take: Take) -> tuple[Swap, ...]:
-    """Return the labels that traded their markers, and when, in the order of time.
+    """Return the label swaps of a take, in the order of time.
 
-    At a trade two labels, or a ring of several, jump to each other's places at once:
-    each is where the mates of the other's marker carry that one, in the frame after or
-    across a gap. Which side of a trade is the right one, and whether one was missed,
-    the distances that the markers keep to others decide, over the whole take.
+    At a swap two labels, or a cycle of several, jump to each other's markers: each is
+    where the neighbours of the other marker predict that one, in the next frame or
+    after a gap (`detect_swap_events`). A Viterbi search then decides which side of each
+    event is right, and whether events were missed, by the distances that markers keep
+    over the whole take (`viterbi_labels`).
 
-    A label that trades with nobody is none: see `find_spikes`. Labels that are wrong in
-    all frames do not show here; `marey.segment` holds names of known sets to the
-    motion.
+    A label that jumps without another one is a spike, see `find_spikes`. Labels that
+    are wrong in all frames cannot be found in one take; `marey.segment` compares the
+    names of known marker sets with the motion.
 
     Args:
         take: The recording.
     """
-    marker = traded(take.points, take.rate)
-    if (marker == np.arange(marker.shape[1])).all():
+    marker_of_label = track_labels(take.points, take.rate)
+    if (marker_of_label == np.arange(marker_of_label.shape[1])).all():
         return ()
-    points = sorted_by(take.points, marker)
-    company = company_of(points, take.rate, doubtful=True)
-    found = [
-        _swap(take, points, company, *span) for span in _spans(marker, take.points)
-    ]
-    sound = (swap for swap in found if swap.after < SOUND * swap.before)
-    return tuple(sorted(sound, key=lambda swap: (swap.first, swap.columns)))
+    points = sort_by_marker(take.points, marker_of_label)
+    neighbours = find_neighbours(points, take.rate, labels_doubtful=True)
+    swaps = []
+    for cycle, first, last in _cycle_spans(marker_of_label, take.points):
+        before, after = (
+            _distance_misfit(values[first : last + 1], neighbours, cycle)
+            for values in (take.points, points)
+        )
+        if after < MAX_REMAINING_MISFIT * before:
+            labels = tuple(take.full_labels[column] for column in cycle)
+            swaps.append(Swap(labels, cycle, first, last, before, after))
+    return tuple(sorted(swaps, key=lambda swap: (swap.first, swap.columns)))
 
 
-def traded(
-    points: Float[Array, "frame marker 3"], rate: float
+def track_labels(
+    points: Float[Array, "frame label 3"], rate: float
 ) -> Int[Array, "frame label"]:
-    """Return the marker that each label stands on in every frame."""
-    total = np.tile(np.arange(points.shape[1]), (len(points), 1))
+    """Return the marker of each label in every frame.
+
+    Args:
+        points: Positions in metres, NaN where a label was not seen.
+        rate: Frames per second.
+    """
+    n_frames, n = points.shape[:2]
+    total = np.tile(np.arange(n), (n_frames, 1))
     missing = np.isnan(points).any(axis=-1)
-    whole = bool(missing.sum() < GAPPY * missing.size)
-    for _ in range(ROUNDS if points.shape[1] > 4 else 0):
-        now = sorted_by(points, total)
-        company = company_of(now, rate, doubtful=whole)
-        walked = find_trades(now, company, rate)
-        marker = settled(now, company, walked)
-        if whole and walked.trades:
-            marker = second_opinion(now, rate, walked, marker)
-        if (marker == np.arange(points.shape[1])).all():
+    is_complete = bool(missing.sum() < MAX_MISSING_SHARE * missing.size)
+    for _ in range(MAX_ROUNDS if n >= MIN_MARKERS else 0):
+        repaired = sort_by_marker(points, total)
+        neighbours = find_neighbours(repaired, rate, labels_doubtful=is_complete)
+        candidates = detect_swap_events(repaired, neighbours, rate)
+        marker_of_label = viterbi_labels(repaired, neighbours, candidates)
+        if is_complete and candidates.events:
+            marker_of_label = refine_with_repaired_labels(
+                repaired, rate, candidates, marker_of_label
+            )
+        if (marker_of_label == np.arange(n)).all():
             break
-        total = np.take_along_axis(marker, total, axis=1)
+        total = np.take_along_axis(marker_of_label, total, axis=1)
     return total
 
 
-def _spans(
-    marker: Int[Array, "frame label"], points: Float[Array, "frame marker 3"]
+def _cycle_spans(
+    marker_of_label: Int[Array, "frame label"], points: Float[Array, "frame label 3"]
 ) -> Iterator[tuple[tuple[int, ...], int, int]]:
-    """Return every ring of labels with the first and last frame that shows it."""
+    """Yield every cycle of labels with the first and last frame that shows it."""
     seen = np.isfinite(points).all(axis=-1)
-    rows = np.flatnonzero(np.diff(marker, axis=0).any(axis=1)) + 1
-    edges = [0, *rows.tolist(), len(marker)]
-    open_: dict[tuple[int, ...], tuple[int, int]] = {}
-    for a, b in pairwise(edges):
-        rings = set(_rings(marker[a]))
-        for ring in [r for r in open_ if r not in rings]:
-            yield ring, *open_.pop(ring)
-        for ring in rings:
-            shown = a + np.flatnonzero(seen[a:b, list(ring)].any(axis=1))
+    changes = np.flatnonzero(np.diff(marker_of_label, axis=0).any(axis=1)) + 1
+    borders = [0, *changes.tolist(), len(marker_of_label)]
+    spans: dict[tuple[int, ...], tuple[int, int]] = {}
+    for a, b in pairwise(borders):
+        cycles = set(_cycles(marker_of_label[a]))
+        for cycle in [old for old in spans if old not in cycles]:
+            yield cycle, *spans.pop(cycle)
+        for cycle in cycles:
+            shown = a + np.flatnonzero(seen[a:b, list(cycle)].any(axis=1))
             if len(shown):
-                first = open_.get(ring, (int(shown[0]), 0))[0]
-                open_[ring] = first, int(shown[-1])
-    yield from ((ring, *span) for ring, span in open_.items())
+                first = spans.get(cycle, (int(shown[0]), 0))[0]
+                spans[cycle] = first, int(shown[-1])
+    yield from ((cycle, *span) for cycle, span in spans.items())
 
 
-def _rings(marker: Int[Array, " label"]) -> Iterator[tuple[int, ...]]:
-    """Return the rings of a permutation, each from its smallest label on."""
+def _cycles(permutation: Int[Array, " label"]) -> Iterator[tuple[int, ...]]:
+    """Yield the cycles of a permutation, each from its smallest label on."""
     done: set[int] = set()
-    for first in np.flatnonzero(marker != np.arange(len(marker))).tolist():
-        ring = []
+    for first in np.flatnonzero(permutation != np.arange(len(permutation))).tolist():
+        cycle = []
         label = first
         while label not in done:
             done.add(label)
-            ring.append(label)
-            label = int(marker[label])
-        if ring:
-            yield tuple(ring)
+            cycle.append(label)
+            label = int(permutation[label])
+        if cycle:
+            yield tuple(cycle)
 
 
-def _swap(
-    take: Take,
+def _distance_misfit(
     points: Float[Array, "frame marker 3"],
-    company: Company,
-    ring: tuple[int, ...],
-    first: int,
-    last: int,
-) -> Swap:
-    labels = tuple(take.full_labels[k] for k in ring)
-    some = slice(first, last + 1)
-    before, after = (
-        _off(values[some], company, ring) for values in (take.points, points)
-    )
-    return Swap(labels, ring, first, last, before, after)
+    neighbours: Neighbours,
+    cycle: tuple[int, ...],
+) -> float:
+    """Return the mean deviation of distances from a cycle to its neighbours, in metres.
 
-
-def _off(points: Array, company: Company, ring: tuple[int, ...]) -> float:
-    """Return by how much distances to markers outside a ring are not as usual.
-
-    The mean in metres; steadier distances count more.
+    Distances are weighted by the inverse of their standard deviation.
     """
-    off, weight = [], []
-    for marker in ring:
-        mates, usual, noise = witnesses(company, marker, np.array(ring))
-        away = np.linalg.norm(points[:, mates] - points[:, marker, None], axis=-1)
-        known = np.isfinite(away)
-        off.append(np.abs(away - usual)[known])
-        weight.append(np.broadcast_to(1.0 / noise, away.shape)[known])
-    total = np.concatenate(weight).sum()
-    return float(np.concatenate(weight) @ np.concatenate(off) / total)
+    deviations, weights = [], []
+    for marker in cycle:
+        others, median, sd = reference_neighbours(neighbours, marker, np.array(cycle))
+        distance = np.linalg.norm(points[:, others] - points[:, marker, None], axis=-1)
+        known = np.isfinite(distance)
+        deviations.append(np.abs(distance - median)[known])
+        weights.append(np.broadcast_to(1.0 / sd, distance.shape)[known])
+    weight = np.concatenate(weights)
+    return float(weight @ np.concatenate(deviations) / weight.sum())
 
 
-def unswapped(take: Take, swaps: Sequence[Swap]) -> Take:
-    """Return the take with labels back on their markers, and with word of it.
+def undo_swaps(take: Take, swaps: Sequence[Swap]) -> Take:
+    """Return the take with swapped labels back on their own markers.
 
-    Positions move to the label that they belong to, to the bit; nothing else changes.
+    Positions move to their labels unchanged.
 
     Args:
         take: The recording.
         swaps: From `find_swaps`.
     """
-    found = tuple(_finding(swap, take.n_frames) for swap in swaps)
-    return traded_back(take, swaps, found) if swaps else take
+    findings = [_finding(swap, take.n_frames) for swap in swaps]
+    return relabel(take, swaps, findings) if swaps else take
 
 
-def traded_back(
-    take: Take, swaps: Sequence[Swap], findings: tuple[Finding, ...]
-) -> Take:
-    """Return the take with labels back on their markers, and with these findings."""
+def relabel(take: Take, swaps: Sequence[Swap], findings: Sequence[Finding]) -> Take:
+    """Return the take with the positions of swapped labels moved to their owners."""
     points, filled = take.points.copy(), take.filled.copy()
     for swap in swaps:
-        some, labels = slice(swap.first, swap.last + 1), list(swap.columns)
+        frames, labels = slice(swap.first, swap.last + 1), list(swap.columns)
         owners = labels[1:] + labels[:1]
-        points[some, owners] = take.points[some, labels]
-        filled[some, owners] = take.filled[some, labels]
-    return replace(
-        take,
-        points=points,
-        filled=filled,
-        source=replace(take.source, findings=(*take.source.findings, *findings)),
-        history=(*take.history, f"traded back labels {len(swaps)} times"),
+        points[frames, owners] = take.points[frames, labels]
+        filled[frames, owners] = take.filled[frames, labels]
+    count = f"{len(swaps)} label swap{'s' if len(swaps) > 1 else ''}"
+    return record_repair(
+        take, findings, [f"undid {count}"], points=points, filled=filled
     )
 
 
 def _finding(swap: Swap, n_frames: int) -> Finding:
-    who = " and ".join(swap.labels) if len(swap.labels) == 2 else ", ".join(swap.labels)
-    lasts = " to the end" if swap.last == n_frames - 1 and swap.first else ""
-    lasts = " from the beginning" if swap.first == 0 else lasts
+    pair = len(swap.labels) == 2
+    labels = (" and " if pair else ", ").join(swap.labels)
+    where = f"in frames {swap.first}-{swap.last}"
+    if swap.first == 0:
+        where += " from the start"
+    elif swap.last == n_frames - 1:
+        where += " to the end"
     message = (
-        f"{who} stand on each other's markers in frames {swap.first}-{swap.last}"
-        f"{lasts}: traded back, which brings distances to the markers around from "
-        f"{1e3 * swap.before:.1f} to {1e3 * swap.after:.1f} mm off"
+        f"{labels} are swapped {where}; undone: distances to other markers deviate by "
+        f"{1e3 * swap.misfit_after:.1f} instead of {1e3 * swap.misfit_before:.1f} mm"
     )
-    return Finding(
-        "labels-swapped",
-        "clean",
-        "warning",
-        message,
-        "-".join(swap.labels),
-        (swap.first, swap.last),
-        swap.before,
+    subject, frames = "-".join(swap.labels), (swap.first, swap.last)
+    return repair_warning(
+        "labels-swapped", message, subject, frames, swap.misfit_before
     )

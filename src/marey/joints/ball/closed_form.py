@@ -1,64 +1,107 @@
-"""The closed-form solution of all pairs: least squares, and freed of its bias."""
+"""Closed-form joint centres of all pairs: least squares without its noise bias.
+
+OBrien2000 solves A u = g (Eq. 13). Noise of the orientations shrinks the mean of
+R_a^T R_b. That has the effect of extra motion and draws the centres towards the
+sensors (errors in variables). Dividing by the expected shrinkage K removes the bias to
+second order (METHODS.md, Sec. 2.2).
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
-from marey.joints.ball.normal_equations import Equations
-from marey.joints.noise import PoseNoise
+from marey.joints.ball.normal_equations import NormalEquations, Pairs, PerPair
+from marey.joints.noise import PoseNoise, rotation_shrinkage
 
 Array = np.ndarray
 
-# Eigenvalues below this are rounding: a swing of about 1e-5 rad.
-RANK = 1e-10
+MIN_EIGENVALUE = 1e-10
+"""Eigenvalues of A (no unit) below this are rounding: a swing of about 1e-5 rad.
+Higher treats more of a small motion as none. Chosen by hand."""
 
-# The noise is known to about a fifth. Motion that stands out of it by less than that,
-# and by less than three times its scatter, is no motion.
-DOUBT, SIGMAS = 0.2, 3.0
+NOISE_DOUBT = 0.2
+"""Relative uncertainty of the estimated noise. Higher calls more directions free.
+Chosen by hand."""
 
-FREE = 10.0
-"""Standard deviation, in metres, given to directions that the motion leaves free."""
+NOISE_SIGMAS = 3.0
+"""Standard deviations by which motion must exceed the sampling error of the noise to
+count as motion. Higher calls more directions free. Chosen by hand."""
+
+FREE_SD_M = 10.0
+"""Standard deviation, in metres, of a centre along a direction that the motion leaves
+free. Any length far above a body's will do. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class System:
-    """Normal equations with the noise of the orientations taken out."""
+class EigenSystem:
+    """Normal equations with the noise of the orientations taken out, decomposed."""
 
-    raw: Equations
+    raw: NormalEquations
+    """The equations before that correction."""
+
     A: Float[Array, "pair 6 6"]
     g: Float[Array, "pair 6"]
-    value: Float[Array, "pair 6"]
+    eigenvalues: Float[Array, "pair 6"]
     """Eigenvalues of A, ascending."""
 
-    vector: Float[Array, "pair 6 6"]
+    eigenvectors: Float[Array, "pair 6 6"]
     """Eigenvectors of A, in columns."""
+
+    def least_squares(
+        self, gain: Float[Array, "pair 6"] | None = None
+    ) -> Float[Array, "pair 6"]:
+        """Return V gain V^T g, with the eigenvectors V.
+
+        Args:
+            gain: Used instead of the inverse eigenvalues; None = their pseudo-inverse.
+        """
+        gain = self.pseudo_inverse() if gain is None else gain
+        along = np.einsum("pij,pi->pj", self.eigenvectors, self.g)
+        return np.asarray(np.einsum("pij,pj->pi", self.eigenvectors, gain * along))
+
+    def pseudo_inverse(self) -> Float[Array, "pair 6"]:
+        """Return the inverse eigenvalues, zero for those that are rounding."""
+        excited = self.eigenvalues > MIN_EIGENVALUE
+        return np.where(excited, 1.0 / np.where(excited, self.eigenvalues, 1.0), 0.0)
+
+    def select(self, rows: Array) -> "EigenSystem":
+        """Return the system of some pairs."""
+        parts = (self.A, self.g, self.eigenvalues, self.eigenvectors)
+        return EigenSystem(self.raw.select(rows), *(part[rows] for part in parts))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Closed:
+class CenterEstimates:
     """Joint centres of pairs, and how well the motion determines them."""
 
     u: Float[Array, "pair 6"]
-    """The centres seen from both bodies' anchors."""
+    """(center_a, center_b) relative to the anchors of the two bodies, in metres."""
 
-    residual: Float[Array, " pair"]
+    residual: PerPair
+    """Root mean square distance of the two centres in the world, in metres."""
+
     free: Bool[Array, "pair 3"]
-    """Which of the three weakest directions the motion leaves free."""
+    """Which of the three weakest eigenvectors the motion leaves free."""
 
     sd: Float[Array, "pair 3"]
     """Predicted standard deviation of the centre along them, in metres."""
 
     covariance: Float[Array, "pair 6 6"]
+    """Of u, in square metres, without the free directions."""
 
 
-def shrunk_back(
-    A: Float[Array, "pair 6 6"], K_a: Float[Array, "pair 3 3"], K_b: Array
+def undo_rotation_shrinkage(
+    A: Float[Array, "pair 6 6"],
+    K_a: Float[Array, "pair 3 3"],
+    K_b: Float[Array, "pair 3 3"],
 ) -> Float[Array, "pair 6 6"]:
-    """Return information about (center_a, center_b) without what noise made up.
+    r"""Return information about (center_a, center_b) without the part due to noise.
 
-    Noise shortens the mean of R_a^T R_b, which reads as motion. Dividing by the
-    expected shrinkage undoes it.
+    Noise shrinks the mean M of R_a^T R_b, the off-diagonal block of A, which
+    has the effect of motion. The corrected block is
+
+    .. math:: M' = K_a^{-T} M K_b^{-1}.
     """
     corrected = A.copy()
     left, right = np.linalg.inv(K_a), np.linalg.inv(K_b)
@@ -67,99 +110,103 @@ def shrunk_back(
     return corrected
 
 
-def system_of(raw: Equations, noise: PoseNoise, pair: Int[Array, "pair 2"]) -> System:
+def bias_corrected_system(
+    raw: NormalEquations, noise: PoseNoise, pair: Pairs
+) -> EigenSystem:
     """Return the equations of pairs corrected for the noise of their orientations."""
-    K_a, K_b = (noise.shrinkage()[body] for body in pair.T)
-    A = shrunk_back(raw.A, K_a, K_b)
+    K_a, K_b = (rotation_shrinkage(noise.rotation_covariance[body]) for body in pair.T)
+    A = undo_rotation_shrinkage(raw.A, K_a, K_b)
     g = raw.g.copy()
     g[:, :3] = np.linalg.solve(np.swapaxes(K_a, 1, 2), g[:, :3, None])[..., 0]
     g[:, 3:] = np.linalg.solve(np.swapaxes(K_b, 1, 2), g[:, 3:, None])[..., 0]
-    return _decomposed(raw, A, g)
+    return _decompose(raw, A, g)
 
 
-def plain_system(raw: Equations) -> System:
-    """Return the equations as they are (OBrien2000)."""
-    return _decomposed(raw, raw.A, raw.g)
+def uncorrected_system(raw: NormalEquations) -> EigenSystem:
+    """Return the equations as OBrien2000 has them."""
+    return _decompose(raw, raw.A, raw.g)
 
 
-def _decomposed(raw: Equations, A: Array, g: Array) -> System:
+def _decompose(raw: NormalEquations, A: Array, g: Array) -> EigenSystem:
     known = np.isfinite(A).all(axis=(1, 2))
     value, vector = np.full((len(A), 6), np.nan), np.full((len(A), 6, 6), np.nan)
     value[known], vector[known] = np.linalg.eigh(A[known])
-    return System(raw, A, g, value, vector)
+    return EigenSystem(raw, A, g, value, vector)
 
 
-def solve(
-    system: System, *, max_sd: float, correlation: Float[Array, " pair"] | float = 1.0
-) -> Closed:
+def solve_centers(
+    system: EigenSystem, *, max_sd: float, correlation: PerPair | float = 1.0
+) -> CenterEstimates:
     """Return the centres of pairs, of minimum norm where the motion leaves them free.
 
-    A direction is free when the centre's predicted standard deviation along it is
-    larger than `max_sd`; the paper asks whether a singular value is near zero, which
-    says nothing about noise or the number of frames.
+    The truncated eigenvalue solution of Eq. 13. A direction is free when the predicted
+    standard deviation of the centre along it exceeds `max_sd`. Departure: OBrien2000
+    asks whether a singular value is near zero, which ignores the noise and the number
+    of frames.
 
     Args:
         system: The equations.
         max_sd: In metres.
         correlation: Frames per independent residual, 1 or more.
     """
-    raw, value, vector = system.raw, system.value, system.vector
-    known = np.where(value > RANK, 1.0 / np.where(value > RANK, value, 1.0), 0.0)
-    along = np.einsum("pij,pi->pj", vector, system.g)
-    residual = raw.rms(np.einsum("pij,pj->pi", vector, known * along))
+    raw, vector = system.raw, system.eigenvectors
+    inverse = system.pseudo_inverse()
+    residual = raw.rms_residual(system.least_squares(inverse))
     count = raw.count
     variance = residual**2 * count / np.maximum(3.0 * count - 6.0, 1.0) * correlation
     sd = predicted_sd(system, variance / np.maximum(count, 1.0))
-    # A pair that is not joined at all has no joint to be unsure of.
-    unsure = (sd > max_sd) & (residual <= max_sd)[:, None]
-    free = unsure | ~np.isfinite(sd)
-    gain = known.copy()
+    # Two bodies that are not joined have no joint whose centre could be free.
+    uncertain = (sd > max_sd) & (residual <= max_sd)[:, None]
+    free = uncertain | ~np.isfinite(sd)
+    gain = inverse.copy()
     gain[:, :3][free] = 0.0
-    u = np.einsum("pij,pj->pi", vector, gain * along)  # Eq. 13
-    spread = np.einsum("pij,pj,pkj->pik", vector, gain, vector)
-    covariance = spread @ raw.A @ spread
+    u = system.least_squares(gain)  # Eq. 13
+    inverse_A = np.einsum("pij,pj,pkj->pik", vector, gain, vector)
+    covariance = inverse_A @ raw.A @ inverse_A
     covariance *= (variance / np.maximum(count, 1.0))[:, None, None]
-    return Closed(u, raw.rms(u), free, sd, covariance)
+    return CenterEstimates(u, raw.rms_residual(u), free, sd, covariance)
 
 
-def predicted_sd(
-    system: System, variance: Float[Array, " pair"]
-) -> Float[Array, "pair 3"]:
-    """Return the centre's predicted standard deviation along the weakest directions.
+def predicted_sd(system: EigenSystem, variance: PerPair) -> Float[Array, "pair 3"]:
+    """Return the predicted standard deviation of a centre in its weakest directions.
 
-    Infinite where the motion seen is no more than noise makes.
+    In metres; infinite where the observed motion is no more than noise produces.
 
     Args:
         system: The equations.
-        variance: Of one axis of the gap, over the number of independent frames.
+        variance: Of one axis of the residual, over the number of independent frames.
     """
-    weak = system.vector[:, :, :3]
-    seen = np.einsum("pik,pij,pjk->pk", weak, system.raw.A, weak)
-    value = system.value[:, :3]
-    made_up = np.maximum(seen - value, 0.0)
-    scatter = SIGMAS / np.sqrt(np.maximum(system.raw.count, 1.0))
-    sure = value - made_up * (DOUBT + scatter[:, None])
-    sure = np.where((sure > 0.0) & (value > RANK), sure, 0.0)
+    weakest = system.eigenvectors[:, :, :3]
+    observed = np.einsum("pik,pij,pjk->pk", weakest, system.raw.A, weakest)
+    value = system.eigenvalues[:, :3]
+    from_noise = np.maximum(observed - value, 0.0)
+    sampling = NOISE_SIGMAS / np.sqrt(np.maximum(system.raw.count, 1.0))
+    certain = value - from_noise * (NOISE_DOUBT + sampling[:, None])
+    certain = np.where((certain > 0.0) & (value > MIN_EIGENVALUE), certain, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Half of a unit step of (center_a, center_b) is a step in each body.
-        sd = np.sqrt(0.5 * variance[:, None] * np.maximum(seen, 0.0)) / sure
-    return np.where(sure > 0.0, sd, np.inf)
+        # A unit step of (center_a, center_b) is a step of 1/sqrt(2) in each body.
+        sd = np.sqrt(0.5 * variance[:, None] * np.maximum(observed, 0.0)) / certain
+    return np.where(certain > 0.0, sd, np.inf)
 
 
-def at_minimum_norm(
+def minimum_norm_centers(
     u: Float[Array, "pair 6"],
     covariance: Float[Array, "pair 6 6"],
-    vector: Float[Array, "pair 6 6"],
+    eigenvectors: Float[Array, "pair 6 6"],
     free: Bool[Array, "pair 3"],
     sd: Float[Array, "pair 3"],
 ) -> tuple[Float[Array, "pair 6"], Float[Array, "pair 6 6"]]:
-    """Return points nearest to both bodies' origins, and their covariance.
+    """Return the centres nearest to both bodies' origins, and their covariance.
 
-    Along a free direction the answer is a choice. Its variance there is what the data
-    say plus the square of the way it was moved, at most `FREE` squared.
+    Along a free direction the answer is a choice (OBrien2000, Sec. 3.2). Its variance
+    there is the predicted one plus the square of the step to that choice, at most
+    `FREE_SD_M` squared.
     """
-    weak = np.where(free[:, None, :], vector[:, :, :3], 0.0)
-    way = np.einsum("pik,pi->pk", weak, u)
-    u = u - np.einsum("pik,pk->pi", weak, way)
-    wide = np.minimum(2.0 * np.where(free, sd, 0.0) ** 2 + way**2, 2.0 * FREE**2)
-    return u, covariance + np.einsum("pik,pk,pjk->pij", weak, wide, weak)
+    directions = np.where(free[:, None, :], eigenvectors[:, :, :3], 0.0)
+    step = np.einsum("pik,pi->pk", directions, u)
+    u = u - np.einsum("pik,pk->pi", directions, step)
+    variance = np.minimum(
+        2.0 * np.where(free, sd, 0.0) ** 2 + step**2, 2.0 * FREE_SD_M**2
+    )
+    along = np.einsum("pik,pk,pjk->pij", directions, variance, directions)
+    return u, covariance + along

@@ -1,48 +1,65 @@
-"""Joints between 6-DoF bodies: the points, one in each, that stay together.
+"""Joints between 6-DoF bodies: the points, one in each body, that stay together.
 
-Implements OBrien2000, Eqs. 7-13 and Secs. 3.1-3.2, for all pairs at once, and goes
-beyond it. Departures: orientations are noisy too, which pulls the centres of the paper
-towards the sensors, so the default takes that noise out and, for the pairs that fit
-best, maximises the likelihood; whether a direction is determined follows from the
-predicted error of the centre, not from a singular value alone; every answer has a
-covariance. `estimator="least_squares"` is the paper as it stands.
+Implements OBrien2000, Eqs. 7-13 and Secs. 3.1-3.2, for all pairs at once. Departures:
+orientations are noisy too, which draws the centres of the paper towards the sensors, so
+the default removes that bias and, for the pairs with the smallest residuals, maximises
+the likelihood; whether a direction is determined follows from the predicted error of
+the centre, not from a singular value alone; every answer has a covariance.
+`estimator="least_squares"` is the method as published.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
-from marey.errors import OptionError
 from marey.joint_fits import JointFits
-from marey.joints.assemble_fits import Draft, centers_of, distances, packed
-from marey.joints.ball.averaged_gap import slow_gaps
+from marey.joints.ball.assemble_fits import (
+    PairEstimates,
+    assemble_joint_fits,
+    centers_from_origins,
+    marker_distances,
+)
+from marey.joints.ball.averaged_residual import averaged_residuals
 from marey.joints.ball.closed_form import (
-    Closed,
-    System,
-    plain_system,
-    shrunk_back,
-    solve,
-    system_of,
+    CenterEstimates,
+    EigenSystem,
+    bias_corrected_system,
+    solve_centers,
+    uncorrected_system,
+    undo_rotation_shrinkage,
 )
-from marey.joints.ball.gauss_helmert import most_likely
+from marey.joints.ball.gauss_helmert import fit_gauss_helmert
 from marey.joints.ball.hinge import is_universal, universal_axes
-from marey.joints.ball.normal_equations import Equations, equations, pairs_of, sum_pairs
-from marey.joints.ball.pair_frames import (
-    Frames,
-    Relative,
-    anchored,
-    correlation_of,
-    nearest_pairs,
-    without_spikes,
+from marey.joints.ball.normal_equations import (
+    NormalEquations,
+    Pairs,
+    PerPair,
+    all_pairs,
+    form_normal_equations,
 )
-from marey.joints.ball.third_body import mediation
-from marey.joints.noise import PoseNoise, measure_noise
+from marey.joints.ball.pair_frames import (
+    RelativePoses,
+    StackedPoses,
+    best_pairs,
+    correlation_length,
+    find_inliers,
+    sum_pairs_at_anchors,
+)
+from marey.joints.ball.third_body import mediation_ratios
+from marey.joints.noise import (
+    MIN_INFORMATION_SHARE,
+    PoseNoise,
+    estimate_pose_noise,
+    rotation_shrinkage,
+)
+from marey.joints.options import check_choice, check_range, parse_options
 
 Array = np.ndarray
-Estimator = Literal["auto", "least_squares", "corrected", "likelihood"]
+Rows = Int[Array, " row"]
+BallEstimator = Literal["auto", "least_squares", "corrected", "likelihood"]
 
 _RANGES: dict[str, tuple[float, float, str]] = {
     "noise": (0.0, 1.0, "m"),
@@ -51,83 +68,76 @@ _RANGES: dict[str, tuple[float, float, str]] = {
     "refine": (0, 10**6, "pairs"),
 }
 
-# Measured noise is taken back to this many times what the best fit of a body leaves:
-# fast motion at a low rate passes for noise, but never fits a joint.
-ROOM = 1.25
+NOISE_HEADROOM = 1.25
+"""Largest noise variance of a body over the mean square residual of its best joint.
+Fast motion at a low frame rate is mistaken for noise, but with that much noise no joint
+would fit so well.
+Higher accepts more motion as noise. Chosen by hand."""
 
-# R^T R farther from the identity than this is no rotation: scaled or sheared.
-RIGID = 1e-3
+MAX_NON_ROTATION = 1e-3
+"""Largest entry of mean(R^T R) - I of an orientation that is a rotation; above it the
+pose scales or shears. Chosen by hand."""
 
-# The sums lose the residual in rounding below this share of the bodies' distance.
-CANCELLED = 1e-4
+CANCELLATION_SHARE = 1e-4
+"""Residual over the distance of the bodies below which the sums have lost it in
+rounding, so that it is computed from the frames. Higher costs time. Chosen by hand."""
 
-# Gaps below this share of the bodies' distance are rounding: nothing to weigh.
-EXACT = 1e-9
+EXACT_SHARE = 1e-9
+"""Residual over the distance of the bodies below which data are exact and the
+likelihood has nothing to weight. Chosen by hand."""
 
-# Gaps this many times the best of both bodies are no joint: nothing to look at.
-FAR = 3.0
+MAX_RESIDUAL_RATIO = 3.0
+"""Residual of a pair over the smallest residual of its bodies above which the two are
+not joined, and are not refined. Higher costs time. Chosen by hand."""
 
-# Share of the seeming information that is taken for true at least.
-LEAST_TOLD = 0.05
+MIN_NOISE_SHARE = 1e-3
+"""Smallest standard deviation of the positions over the residual of the pair. With
+exact poses and a residual all frames then get about the same weight. Chosen by hand."""
 
-# Frames looked at when asking for a universal joint.
-MOST_TURNS = 1000
+MAX_ROTATIONS = 1000
+"""Frames used in the search for the axes of a universal joint. Higher costs time.
+Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BallOptions:
-    """How joints between 6-DoF bodies are found."""
+    """How joints between 6-DoF bodies are estimated."""
 
-    estimator: Estimator = "auto"
+    estimator: BallEstimator = "auto"
     """"least_squares": OBrien2000. "corrected": without its bias from noisy
     orientations. "likelihood": Gauss-Helmert, every pair. "auto": likelihood for the
-    pairs that fit best, corrected for the others."""
+    pairs with the smallest residuals, corrected for the others."""
 
     robust: bool = True
-    """Whether frames that stand far out are left out of the fit and its residual. Only
-    the pairs that fit best are looked at; never for "least_squares"."""
+    """Whether spikes are left out of the fit and its residual. Only the pairs that are
+    refined are searched for spikes; never for "least_squares"."""
 
     noise: float | None = None
     """Standard deviation per axis of a sensor's position, or of a marker, 0 to 1 m;
-    None = measured."""
+    None = estimated."""
 
     turn_noise: float | None = None
     """Standard deviation per axis of a sensor's orientation, 0 to 1 rad; None =
-    measured. Bodies of markers have it from `noise`."""
+    estimated. For bodies of markers it follows from `noise`."""
 
     max_sd: float = 0.05
-    """Predicted standard deviation of the centre, 1e-6 to 100 m, beyond which a
+    """Predicted standard deviation of the centre, 1e-6 to 100 m, above which a
     direction counts as free: one free direction makes a hinge."""
 
     refine: int = 4
-    """How many of each body's best pairs are looked at frame by frame, 0 or more;
-    those whose gap is thrice the best of both bodies are not."""
+    """How many of each body's best pairs are refined frame by frame, 0 or more; pairs
+    whose residual is three times the smallest of both bodies are not."""
 
     mediation: bool = True
-    """Whether to ask which third body explains a pair's gap; NaN when not."""
+    """Whether to compute which part of a pair's residual a third body explains; NaN
+    when not."""
 
     def __post_init__(self) -> None:
-        if self.estimator not in get_args(Estimator):
-            needed = f"one of {', '.join(get_args(Estimator))}"
-            raise OptionError("estimator", found=self.estimator, needed=needed)
+        check_choice("estimator", self.estimator, get_args(BallEstimator))
         for name, (low, high, unit) in _RANGES.items():
             value = getattr(self, name)
-            if value is not None and not low <= value <= high:
-                needed = f"{low:g} to {high:g} {unit}"
-                raise OptionError(name, found=value, needed=needed)
-
-
-def options_of(options: dict[str, Any]) -> BallOptions:
-    """Return checked options.
-
-    Raises:
-        OptionError: If a name is not known or a value is out of range.
-    """
-    known = [f.name for f in fields(BallOptions)]
-    for name, value in options.items():
-        if name not in known:
-            raise OptionError(name, found=value, needed=f"one of {', '.join(known)}")
-    return BallOptions(**options)
+            if value is not None:
+                check_range(name, value, low, high, unit)
 
 
 def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
@@ -140,224 +150,241 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     Raises:
         OptionError: If an option is not known or out of range.
     """
-    chosen = options_of(options)
-    return _Fit(takes, chosen).run()
+    return _BallFit(takes, parse_options(BallOptions, options)).run()
 
 
-class _Fit:
-    """One call of `fit`: the takes, the options and what is found on the way."""
+class _BallFit:
+    """One call of `fit`: the takes, the options and the intermediate results."""
 
     def __init__(self, takes: tuple[Bodies, ...], options: BallOptions) -> None:
         self.takes, self.options = takes, options
-        self.pair = pairs_of(len(takes[0].names))
-        self.noise = measure_noise(
+        self.pair = all_pairs(len(takes[0].names))
+        self.noise = estimate_pose_noise(
             takes, noise=options.noise, turn_noise=options.turn_noise
         )
-        self.frames = Frames(takes, self.noise.anchor)
-        self.kept: dict[int, Array] = {}
+        self.poses = StackedPoses(takes, self.noise.anchor)
+        self.inliers: dict[int, Array] = {}
+        """Inlier frames of the pairs that have outliers, by row."""
 
     def run(self) -> JointFits:
-        sums = sum_pairs(anchored(self.frames.T, self.noise.anchor), self.frames.seen)
-        raw = equations(sums, self.pair)
-        self.plain = plain_system(raw)
-        rough = solve(self.plain, max_sd=self.options.max_sd)
-        self.noise = believable(self.noise, raw, rough, self.pair)
-        rows = self._looked_at(rough)
-        draft = self._draft(self._without_spikes(raw, rough, rows), rows)
-        if self.options.estimator in ("auto", "likelihood"):
-            draft = replace(draft, closed=self._most_likely(draft, rows))
-        draft = replace(draft, closed=self._exact_residuals(draft, rows))
+        options = self.options
+        sums = sum_pairs_at_anchors(self.poses.T, self.noise.anchor)
+        raw = form_normal_equations(sums, self.pair)
+        self.uncorrected = uncorrected_system(raw)
+        rough = solve_centers(self.uncorrected, max_sd=options.max_sd)
+        self.noise = cap_noise_by_residual(self.noise, raw, rough, self.pair)
+        self.is_rotation = np.all(_non_rotation(raw) < MAX_NON_ROTATION, axis=1)
+        rows = self._refined_rows(rough)
+        estimates = self._closed_form(self._without_spikes(raw, rough, rows), rows)
+        if options.estimator in ("auto", "likelihood"):
+            likely = self._maximise_likelihood(estimates, rows)
+            estimates = replace(estimates, centers=likely)
+        estimates = replace(estimates, centers=self._exact_residuals(estimates, rows))
         mediated = np.full(len(self.pair), np.nan)
-        if self.options.mediation:
-            mediated = mediation(self.takes, sums, self.pair)
-        distance = distances(self.takes[0], self.pair, centers_of(draft)[0])
-        fits = packed(draft, distance=distance, mediated=mediated)
-        slow, slow_noise = slow_gaps(
-            self.takes, self.noise, self.pair, max_sd=self.options.max_sd
+        if options.mediation:
+            mediated = mediation_ratios(self.takes, sums, self.pair)
+        u = centers_from_origins(estimates)[0]
+        distance = marker_distances(self.takes[0], self.pair, u)
+        fits = assemble_joint_fits(estimates, distance=distance, mediated=mediated)
+        averaged, averaged_noise = averaged_residuals(
+            self.takes, self.noise, self.pair, max_sd=options.max_sd
         )
-        fits = replace(fits, averaged_residual=slow, averaged_noise=slow_noise)
-        return self._with_universals(fits, draft, rows)
+        fits = replace(fits, averaged_residual=averaged, averaged_noise=averaged_noise)
+        return self._classify_universal(fits, estimates, rows)
 
-    def _looked_at(self, rough: Closed) -> Int[Array, " row"]:
-        """Return the pairs that are looked at frame by frame."""
+    def _refined_rows(self, rough: CenterEstimates) -> Rows:
+        """Return the pairs that are refined frame by frame."""
         if self.options.estimator == "likelihood":
             return np.flatnonzero(np.isfinite(rough.residual))
-        rows = nearest_pairs(self.pair, rough.residual, self.options.refine)
-        near = rough.residual <= FAR * best_of(self.pair, rough.residual)
-        return np.asarray(rows[near[rows]])
-
-    def _draft(self, raw: Equations, rows: Int[Array, " row"]) -> Draft:
-        """Return the closed-form answer, its doubts widened by slow gaps."""
-        system, max_sd = self._system(raw), self.options.max_sd
-        closed = solve(system, max_sd=max_sd)
-        correlation = np.ones(len(self.pair))
-        for row in rows.tolist():
-            if self._rigid(row, raw):
-                gaps = self._relative(row).residual(closed.u[row])
-                correlation[row] = correlation_of(gaps)
-        if len(rows):
-            closed = solve(system, max_sd=max_sd, correlation=correlation)
-        return Draft(self.pair, self.noise, system, closed, correlation)
-
-    def _system(self, raw: Equations) -> System:
-        if self.options.estimator == "least_squares":
-            return self.plain
-        return system_of(raw, self.noise, self.pair)
+        rows = best_pairs(self.pair, rough.residual, self.options.refine)
+        return np.asarray(rows[candidate_pairs(self.pair, rough.residual)[rows]])
 
     def _without_spikes(
-        self, raw: Equations, rough: Closed, rows: Int[Array, " row"]
-    ) -> Equations:
-        """Return the equations of pairs without the frames that stand out."""
+        self, raw: NormalEquations, rough: CenterEstimates, rows: Rows
+    ) -> NormalEquations:
+        """Return the equations without the spikes of the refined pairs."""
         if not self.options.robust or self.options.estimator == "least_squares":
             return raw
-        clean = [x.copy() for x in (raw.count, raw.A, raw.g, raw.square)]
-        for row in rows.tolist():
-            if not self._rigid(row, raw):
-                continue
-            relative = self.frames.pair(*self.pair[row].tolist())
-            kept = without_spikes(relative, rough.u[row])
-            if not kept.all():
-                self.kept[row] = kept
-                part = relative.only(kept).equations()
-                new = (part.count, part.A, part.g, part.square)
-                for values, value in zip(clean, new, strict=True):
-                    values[row] = value[0]
-        return Equations(*clean)
+        count, A = raw.count.copy(), raw.A.copy()
+        g, square = raw.g.copy(), raw.square.copy()
+        for row in rows[self.is_rotation[rows]].tolist():
+            relative = self._relative_poses(row)
+            inlier = find_inliers(relative, rough.u[row])
+            if not inlier.all():
+                self.inliers[row] = inlier
+                part = relative.select(inlier).equations()
+                count[row], A[row] = part.count[0], part.A[0]
+                g[row], square[row] = part.g[0], part.square[0]
+        return NormalEquations(count, A, g, square)
 
-    def _rigid(self, row: int, raw: Equations) -> bool:
-        off = raw.A[row] - np.eye(6)
-        return bool(max(np.abs(off[:3, :3]).max(), np.abs(off[3:, 3:]).max()) < RIGID)
+    def _closed_form(self, raw: NormalEquations, rows: Rows) -> PairEstimates:
+        """Return the closed-form centres, with covariances for correlated residuals."""
+        system, max_sd = self._system(raw), self.options.max_sd
+        centers = solve_centers(system, max_sd=max_sd)
+        correlation = np.ones(len(self.pair))
+        for row in rows[self.is_rotation[rows]].tolist():
+            residual = self._relative_poses(row).residual(centers.u[row])
+            correlation[row] = correlation_length(residual)
+        if len(rows):
+            centers = solve_centers(system, max_sd=max_sd, correlation=correlation)
+        return PairEstimates(self.pair, self.noise, system, centers, correlation)
 
-    def _relative(self, row: int) -> Relative:
-        relative = self.frames.pair(*self.pair[row].tolist())
-        kept = self.kept.get(row)
-        return relative if kept is None else relative.only(kept)
+    def _system(self, raw: NormalEquations) -> EigenSystem:
+        if self.options.estimator == "least_squares":
+            return self.uncorrected
+        return bias_corrected_system(raw, self.noise, self.pair)
 
-    def _most_likely(self, draft: Draft, rows: Int[Array, " row"]) -> Closed:
-        """Return the centres with the likeliest in place of those of some pairs."""
-        closed, raw = draft.closed, draft.system.raw
-        u, covariance = closed.u.copy(), closed.covariance.copy()
-        worth = closed.residual > EXACT * np.sqrt(raw.square)
-        for row in rows.tolist():
-            if worth[row] and self._rigid(row, raw):
-                found = self._likely_pair(draft, row)
-                if found is not None:
-                    u[row], covariance[row] = found
-        return replace(closed, u=u, covariance=covariance)
+    def _relative_poses(self, row: int) -> RelativePoses:
+        """Return the relative poses of a pair in its inlier frames."""
+        relative = self.poses.relative_poses(*self.pair[row].tolist())
+        inlier = self.inliers.get(row)
+        return relative if inlier is None else relative.select(inlier)
 
-    def _likely_pair(self, draft: Draft, row: int) -> tuple[Array, Array] | None:
+    def _maximise_likelihood(
+        self, estimates: PairEstimates, rows: Rows
+    ) -> CenterEstimates:
+        """Return the centres, those of some pairs replaced by the likeliest."""
+        centers = estimates.centers
+        u, covariance = centers.u.copy(), centers.covariance.copy()
+        noisy = centers.residual > EXACT_SHARE * np.sqrt(estimates.system.raw.square)
+        for row in rows[(noisy & self.is_rotation)[rows]].tolist():
+            found = self._likeliest_centers(estimates, row)
+            if found is not None:
+                u[row], covariance[row] = found
+        return replace(centers, u=u, covariance=covariance)
+
+    def _likeliest_centers(
+        self, estimates: PairEstimates, row: int
+    ) -> tuple[Array, Array] | None:
+        """Return the likeliest centres of a pair and their covariance, if any."""
         a, b = self.pair[row]
-        free = draft.system.vector[row, :, :3][:, draft.closed.free[row]]
-        relative = self._relative(row)
-        shift = self.noise.shift[a] + self.noise.shift[b]
-        likely = most_likely(
+        centers, noise = estimates.centers, self.noise
+        free = estimates.system.eigenvectors[row, :, :3][:, centers.free[row]]
+        relative = self._relative_poses(row)
+        variance = noise.position_variance[a] + noise.position_variance[b]
+        smallest = (MIN_NOISE_SHARE * centers.residual[row]) ** 2
+        likely = fit_gauss_helmert(
             relative.R_a_b,
-            relative.gap_a,
-            draft.closed.u[row],
-            turn_a=self.noise.turn[a],
-            turn_b=self.noise.turn[b],
-            # Noise-free poses with a gap: all frames alike then.
-            shift=float(max(shift, (1e-3 * draft.closed.residual[row]) ** 2)),
+            relative.t_a_b,
+            centers.u[row],
+            C_a=noise.rotation_covariance[a],
+            C_b=noise.rotation_covariance[b],
+            position_variance=float(max(variance, smallest)),
             free=free,
             robust=self.options.robust,
         )
         if likely is None:
             return None
         if not likely.used.all():
-            kept = self.kept.get(row, np.ones(len(likely.used), dtype=bool)).copy()
-            kept[kept] = likely.used
-            self.kept[row] = kept
-        scale = float(likely.scale) * draft.correlation[row]
-        K = self.noise.shrinkage()
-        return likely.u, scale * _spread(likely.information, K[a], K[b], free)
+            inlier = np.ones(len(likely.used), dtype=bool)
+            inlier = self.inliers.get(row, inlier).copy()
+            inlier[inlier] = likely.used
+            self.inliers[row] = inlier
+        scale = float(likely.scale) * estimates.correlation[row]
+        K = rotation_shrinkage(noise.rotation_covariance)
+        return likely.u, scale * _covariance(likely.information, K[a], K[b], free)
 
-    def _exact_residuals(self, draft: Draft, rows: Int[Array, " row"]) -> Closed:
-        """Return residuals taken from the frames where sums have lost the digits."""
-        closed, raw = draft.closed, draft.system.raw
-        small = closed.residual < CANCELLED * np.sqrt(raw.square)
-        residual = raw.rms(closed.u)
-        for row in np.union1d(rows, np.flatnonzero(small)).tolist():
+    def _exact_residuals(self, estimates: PairEstimates, rows: Rows) -> CenterEstimates:
+        """Return the centres with residuals from the frames, not from the sums.
+
+        For the refined pairs, and where the sums have lost the digits.
+        """
+        centers, raw = estimates.centers, estimates.system.raw
+        lost = centers.residual < CANCELLATION_SHARE * np.sqrt(raw.square)
+        residual = raw.rms_residual(centers.u)
+        for row in np.union1d(rows, np.flatnonzero(lost)).tolist():
             a, b = self.pair[row].tolist()
-            gaps = self.frames.gaps(a, b, closed.u[row])
-            gaps = gaps[self.kept.get(row, slice(None))]
-            residual[row] = np.sqrt(np.mean(np.sum(gaps**2, axis=1)))
-        return replace(closed, residual=residual)
+            vectors = self.poses.world_residuals(a, b, centers.u[row])
+            vectors = vectors[self.inliers.get(row, slice(None))]
+            residual[row] = np.sqrt(np.mean(np.sum(vectors**2, axis=1)))
+        return replace(centers, residual=residual)
 
-    def _with_universals(self, fits: JointFits, draft: Draft, rows: Array) -> JointFits:
-        """Return the fits with balls that turn about two axes only named so."""
-        raw = draft.system.raw
-        rows = np.array(
-            [
-                row
-                for row in rows.tolist()
-                if fits.kind[row] == "ball" and self._rigid(row, raw)
-                if fits.residual[row] <= self.options.max_sd and raw.count[row] > 2
-            ],
-            dtype=np.int64,
-        )
+    def _classify_universal(
+        self, fits: JointFits, estimates: PairEstimates, rows: Rows
+    ) -> JointFits:
+        """Return the fits with balls that rotate about two axes called universal."""
+        raw = estimates.system.raw
+        ball = np.array([kind == "ball" for kind in fits.kind], dtype=bool)
+        tested = ball & self.is_rotation & (raw.count > 2)
+        rows = rows[(tested & (fits.residual <= self.options.max_sd))[rows]]
         if not len(rows):
             return fits
-        turns = [self._relative(row).R_a_b for row in rows.tolist()]
-        picks = [np.linspace(0, len(R) - 1, MOST_TURNS).astype(np.int64) for R in turns]
-        axis_a, axis_b, third = universal_axes(
-            np.stack([R[pick] for R, pick in zip(turns, picks, strict=True)])
+        rotations = []
+        for row in rows.tolist():
+            R = self._relative_poses(row).R_a_b
+            rotations.append(R[np.linspace(0, len(R) - 1, MAX_ROTATIONS).astype(int)])
+        axis_a, axis_b, third_angle = universal_axes(np.stack(rotations))
+        variance = np.trace(self.noise.rotation_covariance, axis1=1, axis2=2) / 3.0
+        found = is_universal(
+            third_angle,
+            estimates.system.eigenvalues[rows],
+            variance[self.pair[rows]].sum(axis=1),
+            np.minimum(raw.count[rows], MAX_ROTATIONS),
         )
-        spin = np.trace(self.noise.turn, axis1=1, axis2=2) / 3.0
-        count = np.minimum(raw.count[rows], MOST_TURNS)
-        value = draft.system.value[rows]
-        two = is_universal(third, value, spin[self.pair[rows]].sum(axis=1), count)
-        kind = list(fits.kind)
-        for row in rows[two]:
+        kind, all_a, all_b = list(fits.kind), fits.axis_a.copy(), fits.axis_b.copy()
+        for row in rows[found]:
             kind[row] = "universal"
-        all_a, all_b = fits.axis_a.copy(), fits.axis_b.copy()
-        all_a[rows[two]], all_b[rows[two]] = axis_a[two], axis_b[two]
+        all_a[rows[found]], all_b[rows[found]] = axis_a[found], axis_b[found]
         return replace(fits, kind=tuple(kind), axis_a=all_a, axis_b=all_b)
 
 
-def _spread(
+def _covariance(
     information: Float[Array, "6 6"], K_a: Array, K_b: Array, free: Array
 ) -> Float[Array, "6 6"]:
     """Return the covariance of likely centres, zero along the free directions.
 
-    Of what the frames seem to tell, noise may have made up nearly all; a twentieth
-    always counts as told.
+    The inverse of the information without the part that noise of the orientations has
+    produced; in every direction at least `MIN_INFORMATION_SHARE` of it counts.
     """
-    true = shrunk_back(information[None], K_a[None], K_b[None])[0]
+    corrected = undo_rotation_shrinkage(information[None], K_a[None], K_b[None])[0]
     value, vector = np.linalg.eigh(information)
     known = value > 1e-12 * value[-1]
     root = vector[:, known] * np.sqrt(value[known])
-    inverse = vector[:, known] / np.sqrt(value[known])
-    share, turn = np.linalg.eigh(inverse.T @ true @ inverse)
-    true = (root @ turn * np.maximum(share, LEAST_TOLD)) @ (root @ turn).T
+    inverse_root = vector[:, known] / np.sqrt(value[known])
+    share, axes = np.linalg.eigh(inverse_root.T @ corrected @ inverse_root)
+    axes = root @ axes
+    corrected = (axes * np.maximum(share, MIN_INFORMATION_SHARE)) @ axes.T
     across = np.eye(6) - free @ free.T
-    return np.linalg.pinv(across @ true @ across, rcond=1e-12, hermitian=True)
+    return np.linalg.pinv(across @ corrected @ across, rcond=1e-12, hermitian=True)
 
 
-def best_of(
-    pair: Int[Array, "pair 2"], residual: Float[Array, " pair"]
-) -> Float[Array, " pair"]:
-    """Return the smallest residual of each pair's two bodies, the larger of the two."""
+def best_residual_of_bodies(pair: Pairs, residual: PerPair) -> PerPair:
+    """Return the larger of the smallest residuals of each pair's two bodies."""
     best = np.full(pair.max(initial=0) + 1, np.inf)
     for column in pair.T:
         np.fmin.at(best, column, residual)
     return np.asarray(best[pair].max(axis=1))
 
 
-def believable(
-    noise: PoseNoise, raw: Equations, rough: Closed, pair: Int[Array, "pair 2"]
-) -> PoseNoise:
-    """Return the noise, less where a body's joints fit better than it would allow.
+def _non_rotation(raw: NormalEquations) -> Float[Array, "pair 2"]:
+    """Return the largest entry of mean(R^T R) - I of both bodies of each pair."""
+    deviation = np.abs(raw.A - np.eye(6))
+    return np.stack(
+        [deviation[:, :3, :3].max(axis=(1, 2)), deviation[:, 3:, 3:].max(axis=(1, 2))],
+        axis=1,
+    )
 
-    Orientations that are no rotations are left as they are: no noise is taken out.
+
+def cap_noise_by_residual(
+    noise: PoseNoise, raw: NormalEquations, rough: CenterEstimates, pair: Pairs
+) -> PoseNoise:
+    """Return the noise, reduced where a body's joints fit better than it would allow.
+
+    Orientations that are not rotations get no noise, so that none is removed.
     """
-    expected = noise.gap(pair, rough.u)
+    expected = noise.mean_square_residual(pair, rough.u)
     known = np.isfinite(expected) & (expected > 0.0)
-    share = np.where(known, rough.residual**2 / np.where(known, expected, 1.0), np.inf)
-    factor = np.ones(len(noise.shift))
+    ratio = np.where(known, rough.residual**2 / np.where(known, expected, 1.0), np.inf)
+    factor = np.ones(len(noise.position_variance))
     for column in pair.T:
-        np.minimum.at(factor, column, ROOM * np.where(known, share, np.inf))
-    off = np.abs(raw.A - np.eye(6))
-    for body, block in zip(pair.T, (off[:, :3, :3], off[:, 3:, 3:]), strict=True):
-        bent = body[np.nanmax(np.nan_to_num(block), axis=(1, 2)) > RIGID]
-        factor[bent] = 0.0
-    return noise.scaled(np.minimum(factor, 1.0))
+        np.minimum.at(factor, column, NOISE_HEADROOM * ratio)
+    sheared = np.nan_to_num(_non_rotation(raw)) > MAX_NON_ROTATION
+    factor[pair[sheared]] = 0.0
+    return noise.scale(np.minimum(factor, 1.0))
+
+
+def candidate_pairs(pair: Pairs, residual: PerPair) -> Bool[Array, " pair"]:
+    """Return which pairs may be joined: their residual is near the best of a body."""
+    return np.asarray(
+        residual <= MAX_RESIDUAL_RATIO * best_residual_of_bodies(pair, residual)
+    )

@@ -1,9 +1,19 @@
-"""The most likely joint centre when both poses of every frame are noisy.
+r"""Maximum likelihood joint centres when both poses of every frame are noisy.
 
-The gap x_a - R_a_b x_b - gap_a between the two centres would vanish at the true poses.
-The poses that make it vanish, at the least cost in the metric of their noise, are found
-together with the centres: a Gauss-Helmert model, which weighs each frame by what its
-poses can tell and reaches the Cramer-Rao bound where least squares is biased.
+The residual of a frame, x_a - t_a_b - R_a_b x_b, vanishes at the true poses. A
+Gauss-Helmert model finds the centres u = (x_a, x_b) together with the smallest
+adjustments of all poses, in the metric of their noise, that make every residual vanish.
+Linearised at the current adjustments w_a and w_b (rotation vectors), the constraint of
+frame k is A_k du + B_a w_a + B_b w_b + m_k = 0, whose residual has the covariance
+
+.. math:: S_k = B_a C_a B_a^T + B_b C_b B_b^T + \sigma^2 I,
+
+and each iteration solves the normal equations
+
+.. math:: \sum_k A_k^T S_k^{-1} A_k \, du = -\sum_k A_k^T S_k^{-1} m_k
+
+(METHODS.md, Sec. 2.2). The estimate reaches the Cramer-Rao bound where the least
+squares of OBrien2000 are biased. Frames are reweighted by Tukey's biweight.
 """
 
 from dataclasses import dataclass
@@ -11,115 +21,127 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from marey.joints.ball.frame_weights import weights_of
-from marey.joints.noise import shrinkage
+from marey.joints.ball.pair_frames import tukey_weights
+from marey.joints.noise import rotation_shrinkage
 
 Array = np.ndarray
 
-# Rounds in all, and those that weigh the frames anew: weights that never rest keep the
-# iteration from resting.
-MOST_ROUNDS, WEIGHING = 20, 3
+MAX_ITERATIONS = 20
+"""Largest number of Gauss-Newton iterations. Chosen by hand."""
 
-# Steps below this share of the centre's own standard deviation change nothing; an
-# iteration that ends with steps above the second has no answer.
-STEP, ASTRAY = 1e-2, 0.3
+REWEIGHTED_ITERATIONS = 3
+"""Iterations after which the weights of the frames are fixed: weights that keep
+changing would keep the iteration from converging. Chosen by hand."""
+
+CONVERGED_STEP_SD = 1e-2
+"""Step, in standard deviations of the centre, below which the iteration has converged.
+Higher stops earlier. Chosen by hand."""
+
+DIVERGED_STEP_SD = 0.3
+"""Last step, in standard deviations of the centre, above which there is no answer.
+Higher accepts more iterations that did not converge. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Likely:
-    """One joint, as likely as can be."""
+class GaussHelmertFit:
+    """The maximum likelihood estimate of one joint."""
 
     u: Float[Array, "6"]
-    """The centres seen from both bodies' anchors."""
+    """(center_a, center_b) relative to the anchors of the two bodies, in metres."""
 
     information: Float[Array, "6 6"]
-    """Of u, were the noise as stated and the orientations without any."""
+    """Fisher information about u, for the given noise and exact orientations; per
+    square metre."""
 
     scale: Float[Array, ""]
-    """Variance of the gaps against what the noise stated, outliers aside."""
+    """Variance of the residuals over that of the given noise, without outliers."""
 
     used: Bool[Array, " frame"]
-    """Frames that have a say."""
+    """Frames with a weight above zero."""
 
 
-def most_likely(
+def fit_gauss_helmert(
     R_a_b: Float[Array, "frame 3 3"],
-    gap_a: Float[Array, "frame 3"],
+    t_a_b: Float[Array, "frame 3"],
     start: Float[Array, "6"],
     *,
-    turn_a: Float[Array, "3 3"],
-    turn_b: Float[Array, "3 3"],
-    shift: float,
+    C_a: Float[Array, "3 3"],
+    C_b: Float[Array, "3 3"],
+    position_variance: float,
     free: Float[Array, "6 k"],
     robust: bool,
-) -> Likely | None:
-    """Return the most likely centres, or None where the iteration finds no answer.
+) -> GaussHelmertFit | None:
+    """Return the maximum likelihood centres, or None if the iteration diverges.
 
     Args:
         R_a_b: Relative orientation of the two bodies.
-        gap_a: From anchor a to anchor b, in the axes of a, in metres.
+        t_a_b: From anchor a to anchor b, in the axes of a, in metres.
         start: First guess of the two centres.
-        turn_a: Covariance of the orientation of a, in square radians.
-        turn_b: Covariance of the orientation of b.
-        shift: Variance per axis of `gap_a` from both positions, above 0 square metres.
-        free: Orthonormal directions, in columns, along which the centres stay.
-        robust: Whether frames that stand out count less.
+        C_a: Covariance of the orientation of a, in square radians.
+        C_b: Covariance of the orientation of b.
+        position_variance: Variance per axis of `t_a_b` from both positions, above 0
+            square metres.
+        free: Orthonormal directions, in columns, along which the centres are held.
+        robust: Whether frames that deviate get less weight.
     """
     from marey.joints.ball.gauss_helmert_kernel import (
         adjust,
-        gather,
         linearise,
-        squares,
+        squared_norms,
+        sum_normal_equations,
     )
 
     n = len(R_a_b)
     w_a, w_b, m = np.zeros((3, n, 3))
     A, (P, B_a, B_b) = np.empty((n, 3, 6)), np.empty((3, n, 3, 3))
     H, g, u = np.empty((6, 6)), np.empty(6), start.copy()
-    K_a, K_b, told = np.eye(3), np.eye(3), np.empty((2, 3, 3))
+    K_a, K_b, determined = np.eye(3), np.eye(3), np.empty((2, 3, 3))
     weight, square, step = np.ones(n), np.empty(n), np.inf
-    for round_ in range(MOST_ROUNDS):
-        parts = (turn_a, turn_b, K_a, K_b, shift, A, B_a, B_b, P, m, told)
-        if not linearise(R_a_b, gap_a, u, w_a, w_b, *parts):
+    for iteration in range(MAX_ITERATIONS):
+        model = (C_a, C_b, K_a, K_b, position_variance, A, B_a, B_b, P, m, determined)
+        if not linearise(R_a_b, t_a_b, u, w_a, w_b, *model):
             return None
-        K_a, K_b = _stretch(turn_a, told[0]), _stretch(turn_b, told[1])
-        if robust and round_ < WEIGHING:
-            weight = weights_of(m, P)
-        gather(A, P, m, weight, H, g)
-        # Stiffness along the free directions keeps the centres where they are.
+        K_a, K_b = _arm_stretch(C_a, determined[0]), _arm_stretch(C_b, determined[1])
+        if robust and iteration < REWEIGHTED_ITERATIONS:
+            weight = tukey_weights(m, P)
+        sum_normal_equations(A, P, m, weight, H, g)
+        # Stiffness along the free directions holds the centres there.
         stiff = H + np.trace(H) * free @ free.T
         if not np.isfinite(stiff).all():
             return None
         du = np.linalg.lstsq(stiff, g, rcond=1e-13)[0]
-        adjust(A, B_a, B_b, P, m, du, turn_a, turn_b, w_a, w_b)
+        adjust(A, B_a, B_b, P, m, du, C_a, C_b, w_a, w_b)
         u += du
         step = du @ stiff @ du
-        # Gaps beyond what the noise stated make the centre as much less certain.
-        squares(m, P, square)
+        # Residuals above the given noise widen the covariance of the centre.
+        squared_norms(m, P, square)
         scale = max(float(weight @ square) / (3.0 * n), 1.0)
-        if step < min(STEP**2 * scale, ASTRAY**2):
+        if step < min(CONVERGED_STEP_SD**2 * scale, DIVERGED_STEP_SD**2):
             break
-    if not step < ASTRAY**2:
+    if not step < DIVERGED_STEP_SD**2:
         return None
-    linearise(R_a_b, gap_a, u, 0.0 * w_a, 0.0 * w_b, *parts)
+    linearise(R_a_b, t_a_b, u, 0.0 * w_a, 0.0 * w_b, *model)
     used = weight > 0.0
-    squares(m, P, square)
-    gather(A, P, m, used.astype(float), H, g)
+    squared_norms(m, P, square)
+    sum_normal_equations(A, P, m, used.astype(float), H, g)
     scale = float(np.sum(square[used])) / max(3.0 * np.count_nonzero(used) - 6.0, 1.0)
-    return Likely(u, H, np.asarray(scale), used)
+    return GaussHelmertFit(u, H, np.asarray(scale), used)
 
 
-def _stretch(
-    turn: Float[Array, "3 3"], told: Float[Array, "3 3"]
+def _arm_stretch(
+    rotation_covariance: Float[Array, "3 3"], information: Float[Array, "3 3"]
 ) -> Float[Array, "3 3"]:
-    """Return by how much the best poses lengthen a body's arm.
+    """Return the factor by which the adjusted poses lengthen the arm of a body.
 
-    Gaps across an arm lengthen it, whichever way they point, as circles fitted to
-    scattered points are too wide. What counts is the noise of a pose that its gap
-    leaves open.
+    Residuals across an arm lengthen it whatever their sign, as a circle fitted to
+    scattered points is too wide. The factor is the inverse shrinkage of the posterior
+    covariance C - C I C of the rotations.
 
     Args:
-        turn: Covariance of the orientation.
-        told: What the gaps tell of it, on average.
+        rotation_covariance: C, in square radians.
+        information: I, the mean information in the residuals about the rotations.
     """
-    return np.linalg.inv(shrinkage(turn - turn @ told @ turn))
+    posterior = (
+        rotation_covariance - rotation_covariance @ information @ rotation_covariance
+    )
+    return np.linalg.inv(rotation_shrinkage(posterior))

@@ -1,4 +1,8 @@
-"""Compiled Gauss-Helmert fit of one joint; `gauss_helmert.py` explains it."""
+"""Compiled parts of the Gauss-Helmert fit of one joint.
+
+`gauss_helmert.py` explains the method. Matrices of one frame are tuples of rows, which
+stay in registers.
+"""
 
 from typing import no_type_check
 
@@ -8,13 +12,14 @@ from numba import njit
 from marey.numerics.jit import FAST, lean
 from marey.numerics.median_kernel import median_of_five
 
-# Squared angle below which the series of a rotation, cut off, are exact.
-SMALL = 2.5e-3
+SMALL_SQUARED_ANGLE = 2.5e-3
+"""Squared angle, in square radians, below which the truncated series of the exponential
+map are exact in double precision."""
 
 
 @no_type_check
 @njit(cache=True)
-def relative_poses(T, frames, a, b, anchor_a, anchor_b, R_a_b, gap_a):
+def write_relative_poses(T, frames, a, b, anchor_a, anchor_b, R_a_b, t_a_b):
     """Write R_a^T R_b and R_a^T (anchor_b - anchor_a) of some frames."""
     d = np.empty(3)
     for row in range(len(frames)):
@@ -24,14 +29,11 @@ def relative_poses(T, frames, a, b, anchor_a, anchor_b, R_a_b, gap_a):
             for j in range(3):
                 d[i] += B[i, j] * anchor_b[j] - A[i, j] * anchor_a[j]
         for i in range(3):
-            gap_a[row, i] = A[0, i] * d[0] + A[1, i] * d[1] + A[2, i] * d[2]
+            t_a_b[row, i] = A[0, i] * d[0] + A[1, i] * d[1] + A[2, i] * d[2]
             for j in range(3):
                 R_a_b[row, i, j] = (
                     A[0, i] * B[0, j] + A[1, i] * B[1, j] + A[2, i] * B[2, j]
                 )
-
-
-# Matrices of one frame are rows in tuples, which stay in registers.
 
 
 @no_type_check
@@ -46,10 +48,10 @@ def _rows(M):
 
 @no_type_check
 @lean
-def _turned(x, y, z):
-    """Return the rotation matrix of a rotation vector."""
+def _rotation(x, y, z):
+    """Return the rotation matrix of a rotation vector (Rodrigues' formula)."""
     square = x * x + y * y + z * z
-    if square < SMALL:
+    if square < SMALL_SQUARED_ANGLE:
         s = 1.0 - square * (1.0 - square * (1.0 - square / 42.0) / 20.0) / 6.0
         c = 0.5 - square * (1.0 - square * (1.0 - square / 56.0) / 30.0) / 24.0
     else:
@@ -72,7 +74,7 @@ def _hat(x):
 
 @no_type_check
 @lean
-def _combined(r, Y):
+def _row_product(r, Y):
     """Return the row r Y."""
     return (
         r[0] * Y[0][0] + r[1] * Y[1][0] + r[2] * Y[2][0],
@@ -84,7 +86,7 @@ def _combined(r, Y):
 @no_type_check
 @lean
 def _product(X, Y):
-    return _combined(X[0], Y), _combined(X[1], Y), _combined(X[2], Y)
+    return _row_product(X[0], Y), _row_product(X[1], Y), _row_product(X[2], Y)
 
 
 @no_type_check
@@ -95,13 +97,13 @@ def _dot(x, y):
 
 @no_type_check
 @lean
-def _applied(X, v):
+def _times(X, v):
     return _dot(X[0], v), _dot(X[1], v), _dot(X[2], v)
 
 
 @no_type_check
 @lean
-def _spread(B, C):
+def _symmetric_product(B, C):
     """Return B C B^T, symmetric: xx, yy, zz, xy, xz, yz."""
     BC = _product(B, C)
     return (
@@ -116,9 +118,12 @@ def _spread(B, C):
 
 @no_type_check
 @lean
-def _inverse(s, t, shift):
-    """Return the inverse of the symmetric s + t + shift 1, and its determinant."""
-    xx, yy, zz = s[0] + t[0] + shift, s[1] + t[1] + shift, s[2] + t[2] + shift
+def _inverse_of_sum(s, t, variance):
+    """Return the inverse of s + t + variance I, and the determinant of that sum.
+
+    All three matrices are symmetric; s and t are in the order of `_symmetric_product`.
+    """
+    xx, yy, zz = s[0] + t[0] + variance, s[1] + t[1] + variance, s[2] + t[2] + variance
     xy, xz, yz = s[3] + t[3], s[4] + t[4], s[5] + t[5]
     a, b, c = yy * zz - yz * yz, xz * yz - xy * zz, xy * yz - xz * yy
     det = xx * a + xy * b + xz * c
@@ -130,75 +135,73 @@ def _inverse(s, t, shift):
 
 @no_type_check
 @lean
-def _add_told(B, P, told):
-    """Add B^T P B to told."""
+def _add_information(B, P, out):
+    """Add B^T P B to `out`."""
     PB = _product(P, B)
     for i in range(3):
         for j in range(3):
-            told[i, j] += B[0][i] * PB[0][j] + B[1][i] * PB[1][j] + B[2][i] * PB[2][j]
+            out[i, j] += B[0][i] * PB[0][j] + B[1][i] * PB[1][j] + B[2][i] * PB[2][j]
 
 
 @no_type_check
 @lean
-def _write(X, out, column):
+def _write(X, out):
     for j in range(3):
-        out[0, column + j] = X[0][j]
-        out[1, column + j] = X[1][j]
-        out[2, column + j] = X[2][j]
+        out[0, j] = X[0][j]
+        out[1, j] = X[1][j]
+        out[2, j] = X[2][j]
 
 
 @no_type_check
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def linearise(
-    R_a_b, gap_a, u, w_a, w_b, C_a, C_b, K_a, K_b, shift, A, B_a, B_b, P, m, told
+    R_a_b, t_a_b, u, w_a, w_b, C_a, C_b, K_a, K_b, variance, A, B_a, B_b, P, m, info
 ):
-    """Write, for every frame, the constraint linearised at the adjusted poses.
+    """Write the constraint of every frame, linearised at the adjusted poses.
 
-    K_a and K_b stretch the centres. A (3 x 6) is the derivative by the centres, B_a and
-    B_b by the turns of the two poses, P the inverse covariance of the gap, m the gap at
-    zero adjustment. Told gets the means over frames of B^T P B: what the gaps tell of
-    each body's turns.
+    K_a and K_b stretch the centres. The outputs are A (3 x 6), the derivative of the
+    constraint by the centres; B_a and B_b, its derivatives by the rotation vectors of
+    the two poses; P, the inverse covariance of the residual; m, the residual at zero
+    adjustment; and `info`, the means over frames of B_a^T P B_a and B_b^T P B_b:
+    what the residuals determine of each body's rotations.
+
+    Return False if the covariance of a residual is singular.
     """
-    spread_a, spread_b, stretch_a, stretch_b = (
-        _rows(C_a),
-        _rows(C_b),
-        _rows(K_a),
-        _rows(K_b),
-    )
+    cov_a, cov_b = _rows(C_a), _rows(C_b)
+    stretch_a, stretch_b = _rows(K_a), _rows(K_b)
     u_a, u_b = (u[0], u[1], u[2]), (u[3], u[4], u[5])
-    told[:] = 0.0
+    info[:] = 0.0
     for k in range(len(R_a_b)):
         N = _rows(R_a_b[k])
-        v_a, v_b = (
-            (w_a[k, 0], w_a[k, 1], w_a[k, 2]),
-            (w_b[k, 0], w_b[k, 1], w_b[k, 2]),
-        )
-        E_a = _product(_turned(v_a[0], v_a[1], v_a[2]), stretch_a)
-        E_b = _product(_turned(v_b[0], v_b[1], v_b[2]), stretch_b)
-        x_a, x_b = _applied(E_a, u_a), _applied(E_b, u_b)
+        v_a = (w_a[k, 0], w_a[k, 1], w_a[k, 2])
+        v_b = (w_b[k, 0], w_b[k, 1], w_b[k, 2])
+        E_a = _product(_rotation(v_a[0], v_a[1], v_a[2]), stretch_a)
+        E_b = _product(_rotation(v_b[0], v_b[1], v_b[2]), stretch_b)
+        x_a, x_b = _times(E_a, u_a), _times(E_b, u_b)
         hat_a, hat_b = _hat((-x_a[0], -x_a[1], -x_a[2])), _product(N, _hat(x_b))
         NE = _product(N, E_b)
-        Q, det = _inverse(_spread(hat_a, spread_a), _spread(hat_b, spread_b), shift)
+        S_a, S_b = _symmetric_product(hat_a, cov_a), _symmetric_product(hat_b, cov_b)
+        Q, det = _inverse_of_sum(S_a, S_b, variance)
         if not det > 0.0:
             return False
-        _write(E_a, A[k], 0)
-        _write(hat_a, B_a[k], 0)
-        _write(hat_b, B_b[k], 0)
-        _write(Q, P[k], 0)
-        _add_told(hat_a, Q, told[0])
-        _add_told(hat_b, Q, told[1])
-        seen, by_a, by_b = _applied(N, x_b), _applied(hat_a, v_a), _applied(hat_b, v_b)
+        _write(E_a, A[k])
+        _write(hat_a, B_a[k])
+        _write(hat_b, B_b[k])
+        _write(Q, P[k])
+        _add_information(hat_a, Q, info[0])
+        _add_information(hat_b, Q, info[1])
+        in_a, by_a, by_b = _times(N, x_b), _times(hat_a, v_a), _times(hat_b, v_b)
         for i in range(3):
-            m[k, i] = x_a[i] - gap_a[k, i] - seen[i] - by_a[i] - by_b[i]
+            m[k, i] = x_a[i] - t_a_b[k, i] - in_a[i] - by_a[i] - by_b[i]
             for j in range(3):
                 A[k, i, 3 + j] = -NE[i][j]
-    told /= len(R_a_b)
+    info /= len(R_a_b)
     return True
 
 
 @no_type_check
 @njit(cache=True, fastmath=FAST)
-def squares(m, P, out):
+def squared_norms(m, P, out):
     """Write every m^T P m."""
     for k in range(len(m)):
         x, y, z = m[k, 0], m[k, 1], m[k, 2]
@@ -212,8 +215,8 @@ def squares(m, P, out):
 
 @no_type_check
 @njit(cache=True, fastmath=FAST)
-def gather(A, P, m, weight, H, g):
-    """Add up weighted A^T P A and -A^T P m."""
+def sum_normal_equations(A, P, m, weight, H, g):
+    """Write the weighted sums H of A^T P A and g of -A^T P m."""
     H[:] = 0.0
     g[:] = 0.0
     for k in range(len(A)):
@@ -221,15 +224,13 @@ def gather(A, P, m, weight, H, g):
         if w == 0.0:
             continue
         Q, one = _rows(P[k]), A[k]
-        force = _applied(Q, (m[k, 0], m[k, 1], m[k, 2]))
+        Pm = _times(Q, (m[k, 0], m[k, 1], m[k, 2]))
         for i in range(6):
             column = (w * one[0, i], w * one[1, i], w * one[2, i])
-            pull = _applied(Q, column)
-            g[i] -= _dot(column, force)
+            row = _times(Q, column)
+            g[i] -= _dot(column, Pm)
             for j in range(i + 1):
-                H[i, j] += (
-                    pull[0] * one[0, j] + pull[1] * one[1, j] + pull[2] * one[2, j]
-                )
+                H[i, j] += row[0] * one[0, j] + row[1] * one[1, j] + row[2] * one[2, j]
     for i in range(6):
         for j in range(i):
             H[j, i] = H[i, j]
@@ -237,56 +238,55 @@ def gather(A, P, m, weight, H, g):
 
 @no_type_check
 @lean
-def _turn_for(B, C, force):
-    """Return C B^T force: the turn of a pose that follows a force at least cost."""
-    back = (
-        B[0, 0] * force[0] + B[1, 0] * force[1] + B[2, 0] * force[2],
-        B[0, 1] * force[0] + B[1, 1] * force[1] + B[2, 1] * force[2],
-        B[0, 2] * force[0] + B[1, 2] * force[1] + B[2, 2] * force[2],
+def _rotation_step(B, C, multiplier):
+    """Return C B^T times a Lagrange multiplier: the rotation vector of least cost."""
+    gradient = (
+        B[0, 0] * multiplier[0] + B[1, 0] * multiplier[1] + B[2, 0] * multiplier[2],
+        B[0, 1] * multiplier[0] + B[1, 1] * multiplier[1] + B[2, 1] * multiplier[2],
+        B[0, 2] * multiplier[0] + B[1, 2] * multiplier[1] + B[2, 2] * multiplier[2],
     )
-    return _applied(C, back)
+    return _times(C, gradient)
 
 
 @no_type_check
 @njit(cache=True, fastmath=FAST)
 def adjust(A, B_a, B_b, P, m, du, C_a, C_b, w_a, w_b):
-    """Move every frame's two poses to where the constraint holds at least cost."""
-    spread_a, spread_b = _rows(C_a), _rows(C_b)
+    """Rotate the poses of every frame so that its constraint holds at least cost."""
+    cov_a, cov_b = _rows(C_a), _rows(C_b)
     a, b, c, d, e, f = du[0], du[1], du[2], du[3], du[4], du[5]
     for k in range(len(A)):
         x, y, z = A[k, 0], A[k, 1], A[k, 2]
-        back = (
+        misfit = (
             -m[k, 0] - x[0] * a - x[1] * b - x[2] * c - x[3] * d - x[4] * e - x[5] * f,
             -m[k, 1] - y[0] * a - y[1] * b - y[2] * c - y[3] * d - y[4] * e - y[5] * f,
             -m[k, 2] - z[0] * a - z[1] * b - z[2] * c - z[3] * d - z[4] * e - z[5] * f,
         )
-        force = _applied(_rows(P[k]), back)
-        w_a[k, 0], w_a[k, 1], w_a[k, 2] = _turn_for(B_a[k], spread_a, force)
-        w_b[k, 0], w_b[k, 1], w_b[k, 2] = _turn_for(B_b[k], spread_b, force)
+        multiplier = _times(_rows(P[k]), misfit)
+        w_a[k, 0], w_a[k, 1], w_a[k, 2] = _rotation_step(B_a[k], cov_a, multiplier)
+        w_b[k, 0], w_b[k, 1], w_b[k, 2] = _rotation_step(B_b[k], cov_b, multiplier)
 
 
 @no_type_check
 @njit(cache=True)
-def deviate(gap, out):
-    """Write every gap less the median of the five around it, axis by axis."""
-    n = len(gap)
+def subtract_medians(residual, out):
+    """Write every residual minus the median of the five around it, axis by axis."""
+    n = len(residual)
     for k in range(n):
-        x = min(max(k - 2, 0), n - 5)
+        first = min(max(k - 2, 0), n - 5)
         for i in range(3):
-            out[k, i] = gap[k, i] - median_of_five(
-                gap[x, i], gap[x + 1, i], gap[x + 2, i], gap[x + 3, i], gap[x + 4, i]
-            )
+            x = residual[first : first + 5, i]
+            out[k, i] = residual[k, i] - median_of_five(x[0], x[1], x[2], x[3], x[4])
 
 
 @no_type_check
 @njit(cache=True)
-def keep_long_runs(out, longest):
-    """Clear runs of flags that are longer than a spike."""
-    n, first = len(out), 0
+def clear_long_runs(flag, longest):
+    """Set runs of flags that are longer than `longest` to False."""
+    n, first = len(flag), 0
     while first < n:
         last = first
-        while last < n and out[last]:
+        while last < n and flag[last]:
             last += 1
         if last - first > longest:
-            out[first:last] = False
+            flag[first:last] = False
         first = max(last, first + 1)

@@ -1,9 +1,14 @@
-"""Sums over frames from which every pair of bodies can be fitted at once.
+r"""Normal equations of all pairs of bodies at once (OBrien2000, Eqs. 9-13).
+
+A joint between the bodies a and b is the pair of points u = (center_a, center_b) that
+stay together: R_a center_a + t_a = R_b center_b + t_b in every frame (Eq. 8), or
+Q u = d with Q = [R_a, -R_b] and d = t_b - t_a (Eqs. 10-12). Its least squares need only
+sums over frames.
 
 Stack the poses of all bodies as the matrix [R_1 t_1 ... R_m t_m], three rows per frame.
-One product of it with itself holds the normal equations of OBrien2000, Eq. 13, for
-every pair. A body that was not seen is a block of zeros, so a product of two bodies
-sums over just the frames that show both. Sums of windows and takes add.
+The Gram matrix of that matrix (one product with its own transpose) holds Q^T Q and
+Q^T d of every pair. An occluded body is a block of zeros, so the block of two bodies
+sums only over the frames in which both are seen. Sums of windows and of takes add.
 """
 
 from dataclasses import dataclass, fields
@@ -12,9 +17,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 Array = np.ndarray
+Pairs = Int[Array, "pair 2"]
+PerPair = Float[Array, " pair"]
 
-# Frames stacked at a time: bounds the memory of a long take.
-CHUNK = 8192
+FRAMES_PER_CHUNK = 8192
+"""Frames stacked at a time. Higher uses more memory on long takes; the result is the
+same. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,24 +30,24 @@ class PairSums:
     """Sums over the frames in which both bodies of a pair were seen."""
 
     count: Float[Array, "body body"]
-    """Frames, or their weight."""
+    """Number of frames, or their total weight."""
 
-    turn: Float[Array, "body body 3 3"]
+    rotation: Float[Array, "body body 3 3"]
     """Sum of R_a^T R_b."""
 
-    shift: Float[Array, "body body 3"]
+    position: Float[Array, "body body 3"]
     """Sum of R_a^T t_b."""
 
     square: Float[Array, "body body"]
     """Sum of t_a . t_b."""
 
-    own_turn: Float[Array, "body body 3 3"]
+    rotation_a: Float[Array, "body body 3 3"]
     """Sum of R_a^T R_a: the identity times the count unless poses scale or shear."""
 
-    own_shift: Float[Array, "body body 3"]
+    position_a: Float[Array, "body body 3"]
     """Sum of R_a^T t_a."""
 
-    own_square: Float[Array, "body body"]
+    square_a: Float[Array, "body body"]
     """Sum of |t_a|^2."""
 
     def __add__(self, other: "PairSums") -> "PairSums":
@@ -53,11 +61,11 @@ class PairSums:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Equations:
+class NormalEquations:
     """Normal equations A u = g of pairs, u = (center_a, center_b), per frame."""
 
-    count: Float[Array, " pair"]
-    """Shared frames, or their weight."""
+    count: PerPair
+    """Number of shared frames, or their total weight."""
 
     A: Float[Array, "pair 6 6"]
     """Mean of Q^T Q (Eqs. 9-13)."""
@@ -65,41 +73,45 @@ class Equations:
     g: Float[Array, "pair 6"]
     """Mean of Q^T d."""
 
-    square: Float[Array, " pair"]
-    """Mean of |d|^2."""
+    square: PerPair
+    """Mean of |d|^2, in square metres."""
 
-    def rms(self, u: Float[Array, "pair 6"]) -> Float[Array, " pair"]:
-        """Return the root mean square gap; below 1e-8 of |d| only rounding is left."""
-        gap = self.square - 2.0 * _dot(u, self.g) + _dot(u, _apply(self.A, u))
-        return np.asarray(np.sqrt(np.maximum(gap, 0.0)))
+    def rms_residual(self, u: Float[Array, "pair 6"]) -> PerPair:
+        """Return the root mean square of |Q u - d|, in metres.
+
+        Below 1e-8 of |d| only rounding is left.
+        """
+        Au = (self.A @ u[..., None])[..., 0]
+        square = self.square - 2.0 * _dot(u, self.g) + _dot(u, Au)
+        return np.asarray(np.sqrt(np.maximum(square, 0.0)))
+
+    def select(self, rows: Array) -> "NormalEquations":
+        """Return the equations of some pairs."""
+        return NormalEquations(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
 def _dot(x: Array, y: Array) -> Array:
     return np.asarray(np.einsum("...i,...i->...", x, y))
 
 
-def _apply(A: Array, x: Array) -> Array:
-    return np.asarray((A @ x[..., None])[..., 0])
-
-
-def pairs_of(n_bodies: int) -> Int[Array, "pair 2"]:
+def all_pairs(n_bodies: int) -> Pairs:
     """Return every pair of bodies (a, b) with a < b, in order."""
     return np.stack(np.triu_indices(n_bodies, k=1), axis=-1)
 
 
-def seen_in(
+def poses_seen(
     T_world_body: Float[Array, "frame body 4 4"],
 ) -> Bool[Array, "frame body"]:
     """Return whether each body has a pose in each frame."""
-    # One sum per pose is several times faster than asking every number.
+    # One sum per pose is several times faster than a test of every number.
     return np.asarray(np.isfinite(np.einsum("fbij->fb", T_world_body)))
 
 
-def no_sums(n_bodies: int) -> PairSums:
+def zero_sums(n_bodies: int) -> PairSums:
     """Return the sums over no frames."""
     m = n_bodies
-    flat, vector, matrix = (m, m), (m, m, 3), (m, m, 3, 3)
-    shapes = (flat, matrix, vector, flat, matrix, vector, flat)
+    scalar, vector, matrix = (m, m), (m, m, 3), (m, m, 3, 3)
+    shapes = (scalar, matrix, vector, scalar, matrix, vector, scalar)
     return PairSums(*(np.zeros(shape) for shape in shapes))
 
 
@@ -108,84 +120,84 @@ def sum_pairs(
 ) -> PairSums:
     """Return the sums over a take.
 
-    Only differences of positions matter, so every frame is centred on its own bodies
-    first: without that, digits are lost far from the world's origin.
+    Only differences of positions matter, so the mean position of the bodies is
+    subtracted in every frame first: far from the world's origin the sums would
+    otherwise lose digits.
     """
-    total = no_sums(seen.shape[1])
-    for first in range(0, len(seen), CHUNK):
-        part = slice(first, first + CHUNK)
-        total += _sum_chunk(T_world_body[part], seen[part])
+    total = zero_sums(seen.shape[1])
+    for first in range(0, len(seen), FRAMES_PER_CHUNK):
+        chunk = slice(first, first + FRAMES_PER_CHUNK)
+        total += _sum_chunk(T_world_body[chunk], seen[chunk])
     return total
 
 
 def _sum_chunk(T: Float[Array, "frame body 4 4"], seen: Array) -> PairSums:
     n, m = seen.shape
-    whole = bool(seen.all())
+    all_seen = bool(seen.all())
     stack = np.empty((n, 3, m, 4))
     stack[...] = np.swapaxes(T[:, :, :3], 1, 2)
-    if not whole:
+    if not all_seen:
         np.copyto(stack, 0.0, where=~seen[:, None, :, None])
-    shown = np.maximum(seen.sum(axis=1), 1)
-    middle = stack[..., 3].sum(axis=-1) / shown[:, None]
-    stack[..., 3] -= middle[..., None]
-    if not whole:
+    n_seen = np.maximum(seen.sum(axis=1), 1)
+    mean = stack[..., 3].sum(axis=-1) / n_seen[:, None]
+    stack[..., 3] -= mean[..., None]
+    if not all_seen:
         stack[..., 3] *= seen[:, None]
     flat = stack.reshape(3 * n, 4 * m)
     gram = (flat.T @ flat).reshape(m, 4, m, 4).transpose(0, 2, 1, 3)
-    own = _own_of_whole(gram, n) if whole else _own_of_gaps(stack, seen)
+    if all_seen:
+        count = np.full((m, m), float(n))
+        of_a = np.broadcast_to(gram[np.arange(m), np.arange(m)][:, None], gram.shape)
+    else:
+        count, of_a = _sum_occluded(stack, seen)
     return PairSums(
-        count=own[0],
-        turn=gram[..., :3, :3],
-        shift=gram[..., :3, 3],
+        count=count,
+        rotation=gram[..., :3, :3],
+        position=gram[..., :3, 3],
         square=gram[..., 3, 3],
-        own_turn=own[1],
-        own_shift=own[2],
-        own_square=own[3],
+        rotation_a=of_a[..., :3, :3],
+        position_a=of_a[..., :3, 3],
+        square_a=of_a[..., 3, 3],
     )
 
 
-def _own_of_whole(gram: Array, n: int) -> tuple[Array, Array, Array, Array]:
-    """Return count and own sums when every body is seen in every frame."""
-    m = len(gram)
-    own = np.broadcast_to(gram[np.arange(m), np.arange(m)][:, None], (m, m, 4, 4))
-    count = np.full((m, m), float(n))
-    return count, own[..., :3, :3], own[..., :3, 3], own[..., 3, 3]
-
-
-def _own_of_gaps(stack: Array, seen: Array) -> tuple[Array, Array, Array, Array]:
-    """Return count and own sums: over the frames in which the other is seen too."""
+def _sum_occluded(stack: Array, seen: Array) -> tuple[Array, Array]:
+    """Return shared frames, and products of body a's pose with itself over them."""
     m = seen.shape[1]
     mask = seen.astype(float)
     columns = np.ascontiguousarray(stack.transpose(3, 1, 0, 2))
-    own = np.empty((m, m, 4, 4))
+    of_a = np.empty((m, m, 4, 4))
     for i in range(4):
         for j in range(i + 1):
-            own[..., i, j] = (columns[i] * columns[j]).sum(axis=0).T @ mask
-            own[..., j, i] = own[..., i, j]
-    return mask.T @ mask, own[..., :3, :3], own[..., :3, 3], own[..., 3, 3]
+            of_a[..., i, j] = (columns[i] * columns[j]).sum(axis=0).T @ mask
+            of_a[..., j, i] = of_a[..., i, j]
+    return mask.T @ mask, of_a
 
 
-def equations(sums: PairSums, pair: Int[Array, "pair 2"]) -> Equations:
-    """Return the normal equations of some pairs (OBrien2000, Eqs. 9-13)."""
+def form_normal_equations(sums: PairSums, pair: Pairs) -> NormalEquations:
+    """Return the normal equations of some pairs (OBrien2000, Eqs. 9-13).
+
+    NaN for a pair that shares no frame.
+    """
     a, b = pair.T
     count = sums.count[a, b]
-    per = 1.0 / np.where(count > 0.0, count, np.nan)
+    per_frame = 1.0 / np.where(count > 0.0, count, np.nan)
     A = np.empty((len(pair), 6, 6))
-    A[:, :3, :3] = sums.own_turn[a, b]
-    A[:, 3:, 3:] = sums.own_turn[b, a]
-    A[:, :3, 3:] = -sums.turn[a, b]  # Eq. 12
+    A[:, :3, :3] = sums.rotation_a[a, b]
+    A[:, 3:, 3:] = sums.rotation_a[b, a]
+    A[:, :3, 3:] = -sums.rotation[a, b]  # Eq. 12
     A[:, 3:, :3] = np.swapaxes(A[:, :3, 3:], 1, 2)
     g = np.concatenate(
         [
-            sums.shift[a, b] - sums.own_shift[a, b],  # Eq. 10
-            sums.shift[b, a] - sums.own_shift[b, a],
+            sums.position[a, b] - sums.position_a[a, b],  # Eq. 10
+            sums.position[b, a] - sums.position_a[b, a],
         ],
         axis=-1,
     )
-    square = sums.own_square[a, b] + sums.own_square[b, a] - 2.0 * sums.square[a, b]
-    return Equations(
+    square = sums.square_a[a, b] + sums.square_a[b, a] - 2.0 * sums.square[a, b]
+    return NormalEquations(
         count,
-        A * per[:, None, None],
-        g * per[:, None],
-        np.maximum(square * per, 0.0),
+        A * per_frame[:, None, None],
+        g * per_frame[:, None],
+        np.maximum(square * per_frame, 0.0),
     )

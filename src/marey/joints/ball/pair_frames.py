@@ -1,4 +1,4 @@
-"""The frames of one pair of bodies, and what their gaps say."""
+"""Relative poses of one pair of bodies, and their residuals frame by frame."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,131 +7,207 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
-from marey.joints.ball.frame_weights import not_spikes
-from marey.joints.ball.normal_equations import Equations, seen_in
+from marey.joints.ball.normal_equations import (
+    NormalEquations,
+    Pairs,
+    PairSums,
+    PerPair,
+    poses_seen,
+    sum_pairs,
+)
+from marey.joints.noise import CHI2_3_MEDIAN
 
 Array = np.ndarray
 
-# Gaps below this share of the distance of the bodies are never called spikes.
-HARMLESS = 1e-6
+TUKEY_CUTOFF_SIGMAS = 8.0
+"""Standard deviations of a whitened residual at which Tukey's biweight reaches zero.
+Higher keeps more spikes; lower takes weight from good frames. Chosen by hand."""
 
-# Leaving out settles in two or three rounds; where it does not, the last will do.
-ROUNDS = 6
+MAX_SPIKE_FRAMES = 5
+"""Longest run of frames that can be a spike. A longer run is motion of the bodies, not
+an error of the instrument; without it two bodies that rarely move would seem rigid.
+Chosen by hand."""
+
+MAX_SPIKE_SHARE = 0.05
+"""Largest share of frames that can be spikes. Where more deviate, that is how the
+bodies move, in frames that are not in the order of time. Chosen by hand."""
+
+MIN_FRAMES_FOR_SPIKES = 20
+"""Frames below which no frame is called a spike. Chosen by hand."""
+
+MIN_SPIKE_RESIDUAL_SHARE = 1e-6
+"""Residual over the distance of the bodies below which no frame is called a spike.
+Higher keeps more frames of exact data. Chosen by hand."""
+
+MAX_SPIKE_ROUNDS = 6
+"""Rounds of leaving out spikes and fitting again. Two or three usually converge; if
+they do not, the last round counts. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Relative:
-    """One pair of bodies over the frames that show both, in the axes of the first."""
+class RelativePoses:
+    """Poses of body b in body a, over the frames that show both."""
 
     R_a_b: Float[Array, "frame 3 3"]
-    gap_a: Float[Array, "frame 3"]
-    """From the first body's anchor to the second's, in metres."""
+    t_a_b: Float[Array, "frame 3"]
+    """From the anchor of a to that of b, in the axes of a, in metres."""
 
     def residual(self, u: Float[Array, "6"]) -> Float[Array, "frame 3"]:
-        """Return the gaps between the two centres, in the axes of the first body."""
-        turned = np.einsum("fij,j->fi", self.R_a_b, u[3:])
-        return np.asarray(u[:3] - self.gap_a - turned)
+        """Return center_a minus center_b in the axes of a, in metres (Eq. 8).
 
-    def only(self, kept: Bool[Array, " frame"]) -> "Relative":
+        Args:
+            u: (center_a, center_b) relative to the anchors.
+        """
+        center_b = np.einsum("fij,j->fi", self.R_a_b, u[3:])
+        return np.asarray(u[:3] - self.t_a_b - center_b)
+
+    def select(self, frames: Bool[Array, " frame"]) -> "RelativePoses":
         """Return some of the frames."""
-        return Relative(self.R_a_b[kept], self.gap_a[kept])
+        return RelativePoses(self.R_a_b[frames], self.t_a_b[frames])
 
-    def equations(self) -> Equations:
-        """Return the normal equations of this pair of rotations alone."""
-        n = len(self.gap_a)
+    def equations(self) -> NormalEquations:
+        """Return the normal equations of this pair; orientations must be rotations."""
+        n = len(self.t_a_b)
         M = self.R_a_b.mean(axis=0)
         A = np.eye(6)[None].copy()
         A[0, :3, 3:], A[0, 3:, :3] = -M, -M.T
-        back = np.einsum("fji,fj->i", self.R_a_b, self.gap_a) / n
-        g = np.concatenate([self.gap_a.mean(axis=0), -back])[None]
-        square = np.array([np.mean(np.sum(self.gap_a**2, axis=1))])
-        return Equations(np.array([float(n)]), A, g, square)
+        mean_in_b = np.einsum("fji,fj->i", self.R_a_b, self.t_a_b) / n
+        g = np.concatenate([self.t_a_b.mean(axis=0), -mean_in_b])[None]
+        square = np.array([np.mean(np.sum(self.t_a_b**2, axis=1))])
+        return NormalEquations(np.array([float(n)]), A, g, square)
 
 
-class Frames:
-    """All frames of all takes, from which pairs are taken one at a time."""
+class StackedPoses:
+    """Poses of all frames of all takes, from which pairs are taken one at a time."""
 
     def __init__(self, takes: Sequence[Bodies], anchor: Float[Array, "body 3"]) -> None:
         poses = [take.T_world_body for take in takes]
         self.T = poses[0] if len(poses) == 1 else np.concatenate(poses)
-        self.seen = seen_in(self.T)
+        self.seen = poses_seen(self.T)
         self.anchor = anchor
 
-    def pair(self, a: int, b: int) -> Relative:
-        """Return the frames that show both bodies, whose orientations are rotations."""
-        from marey.joints.ball.gauss_helmert_kernel import relative_poses
+    def relative_poses(self, a: int, b: int) -> RelativePoses:
+        """Return the poses of b in a; the orientations must be rotations."""
+        from marey.joints.ball.gauss_helmert_kernel import write_relative_poses
 
-        rows = np.flatnonzero(self.seen[:, a] & self.seen[:, b])
-        R_a_b, gap_a = np.empty((len(rows), 3, 3)), np.empty((len(rows), 3))
-        ends = self.anchor[a], self.anchor[b]
-        relative_poses(self.T, rows, a, b, *ends, R_a_b, gap_a)
-        return Relative(R_a_b, gap_a)
+        frames = np.flatnonzero(self.seen[:, a] & self.seen[:, b])
+        R_a_b, t_a_b = np.empty((len(frames), 3, 3)), np.empty((len(frames), 3))
+        anchors = self.anchor[a], self.anchor[b]
+        write_relative_poses(self.T, frames, a, b, *anchors, R_a_b, t_a_b)
+        return RelativePoses(R_a_b, t_a_b)
 
-    def gaps(self, a: int, b: int, u: Float[Array, "6"]) -> Float[Array, "frame 3"]:
-        """Return the gaps between two centres in the world, of any orientations."""
+    def world_residuals(
+        self, a: int, b: int, u: Float[Array, "6"]
+    ) -> Float[Array, "frame 3"]:
+        """Return center_a minus center_b in the world, in metres (Eq. 8).
+
+        Orientations may be any matrices.
+        """
         A, B = self.T[:, a, :3], self.T[:, b, :3]
-        point_a, point_b = self.anchor[a] + u[:3], self.anchor[b] + u[3:]
-        gaps = A[..., 3] - B[..., 3]
-        gaps += np.einsum("fij,j->fi", A[..., :3], point_a)
-        gaps -= np.einsum("fij,j->fi", B[..., :3], point_b)
-        return np.asarray(gaps[self.seen[:, a] & self.seen[:, b]])
+        center_a, center_b = self.anchor[a] + u[:3], self.anchor[b] + u[3:]
+        residual = A[..., 3] - B[..., 3]
+        residual += np.einsum("fij,j->fi", A[..., :3], center_a)
+        residual -= np.einsum("fij,j->fi", B[..., :3], center_b)
+        return np.asarray(residual[self.seen[:, a] & self.seen[:, b]])
 
 
-def anchored(
+def sum_pairs_at_anchors(
     T_world_body: Float[Array, "frame body 4 4"], anchor: Float[Array, "body 3"]
-) -> Float[Array, "frame body 4 4"]:
-    """Return the poses with each body's origin moved to its anchor."""
-    if not anchor.any():
-        return T_world_body
-    moved = T_world_body.copy()
-    moved[..., :3, 3] += np.einsum("fbij,bj->fbi", T_world_body[..., :3, :3], anchor)
-    return moved
+) -> PairSums:
+    """Return the sums over frames, with each body's origin moved to its anchor."""
+    T = T_world_body
+    if anchor.any():
+        T = T_world_body.copy()
+        T[..., :3, 3] += np.einsum("fbij,bj->fbi", T_world_body[..., :3, :3], anchor)
+    return sum_pairs(T, poses_seen(T))
 
 
-def without_spikes(relative: Relative, u: Float[Array, "6"]) -> Bool[Array, " frame"]:
-    """Return the frames whose gap does not stand out from those around it.
+def tukey_weights(
+    residual: Float[Array, "frame 3"],
+    precision: Float[Array, "#frame 3 3"],
+    min_square: float = 0.0,
+) -> Float[Array, " frame"]:
+    """Return weights of frames, 0 to 1: Tukey's biweight of their deviation.
 
-    Each round leaves spikes out and fits again, until the same frames stay.
+    The deviation is the Mahalanobis distance of a residual from the median of the five
+    frames around it. Its scale is that of the median frame.
+
+    Args:
+        residual: In metres, in the order of time.
+        precision: Inverse covariance of every residual, or of all.
+        min_square: Squared deviation that is never called a spike.
     """
-    distance = np.sqrt(np.mean(np.sum(relative.gap_a**2, axis=1)))
-    floor = float(HARMLESS * distance) ** 2
-    kept = np.ones(len(relative.gap_a), dtype=bool)
-    for _ in range(ROUNDS):
-        before, kept = kept, not_spikes(relative.residual(u), floor)
-        if np.array_equal(before, kept):
+    from marey.joints.ball.gauss_helmert_kernel import (
+        clear_long_runs,
+        squared_norms,
+        subtract_medians,
+    )
+
+    if len(residual) < MIN_FRAMES_FOR_SPIKES:
+        return np.ones(len(residual))
+    deviation = np.empty_like(residual)
+    subtract_medians(residual, deviation)
+    square = np.empty(len(residual))
+    squared_norms(deviation, np.broadcast_to(precision, (len(residual), 3, 3)), square)
+    variance = float(np.median(square)) / CHI2_3_MEDIAN
+    limit = max(TUKEY_CUTOFF_SIGMAS**2 * variance, min_square)
+    if not limit > 0.0:
+        return np.ones(len(residual))
+    weight = np.maximum(1.0 - square / limit, 0.0) ** 2
+    spike = weight == 0.0
+    clear_long_runs(spike, MAX_SPIKE_FRAMES)
+    if spike.mean() > MAX_SPIKE_SHARE:
+        return np.ones(len(residual))
+    weight[(weight == 0.0) & ~spike] = 1.0
+    return np.asarray(weight)
+
+
+def find_inliers(
+    relative: RelativePoses, u: Float[Array, "6"]
+) -> Bool[Array, " frame"]:
+    """Return the frames whose residual is no spike.
+
+    Each round leaves the spikes out and fits again, until the same frames remain.
+    """
+    distance = np.sqrt(np.mean(np.sum(relative.t_a_b**2, axis=1)))
+    min_square = float(MIN_SPIKE_RESIDUAL_SHARE * distance) ** 2
+    inlier = np.ones(len(relative.t_a_b), dtype=bool)
+    for _ in range(MAX_SPIKE_ROUNDS):
+        weight = tukey_weights(relative.residual(u), np.eye(3)[None], min_square)
+        before, inlier = inlier, weight > 0.0
+        if np.array_equal(before, inlier):
             break
-        part = relative.only(kept).equations()
-        u = np.linalg.lstsq(part.A[0], part.g[0], rcond=1e-10)[0]
-    return kept
+        raw = relative.select(inlier).equations()
+        u = np.linalg.lstsq(raw.A[0], raw.g[0], rcond=1e-10)[0]
+    return inlier
 
 
-def correlation_of(residual: Float[Array, "frame 3"]) -> float:
-    """Return how many frames make one independent gap, 1 or more.
+def correlation_length(residual: Float[Array, "frame 3"]) -> float:
+    """Return the number of frames per independent residual, 1 or more.
 
-    One plus twice the sum of the autocorrelations, up to the first that is not
-    distinct from none.
+    The integrated autocorrelation time: one plus twice the sum of the
+    autocorrelations, up to the first one that is not significant (two standard errors
+    of white noise).
     """
     n = len(residual)
     if n < 8:
         return 1.0
     size = 1 << (2 * n - 1).bit_length()
     power = np.abs(np.fft.rfft(residual, size, axis=0)) ** 2
-    auto = np.fft.irfft(power.sum(axis=1), size)[: n // 4]
-    if not auto[0] > 0.0:
+    autocovariance = np.fft.irfft(power.sum(axis=1), size)[: n // 4]
+    if not autocovariance[0] > 0.0:
         return 1.0
-    auto = auto / auto[0]
-    end = int(np.argmax(auto < 2.0 / np.sqrt(n)))
-    last = end if end > 0 else len(auto)
-    return max(1.0, float(1.0 + 2.0 * auto[1:last].sum()))
+    correlation = autocovariance / autocovariance[0]
+    end = int(np.argmax(correlation < 2.0 / np.sqrt(n)))
+    last = end if end > 0 else len(correlation)
+    return max(1.0, float(1.0 + 2.0 * correlation[1:last].sum()))
 
 
-def nearest_pairs(
-    pair: Int[Array, "pair 2"], residual: Float[Array, " pair"], per_body: int
-) -> Int[Array, " row"]:
-    """Return the rows of the pairs that fit best, so many for each body."""
+def best_pairs(pair: Pairs, residual: PerPair, per_body: int) -> Int[Array, " row"]:
+    """Return the rows of the `per_body` pairs of each body with least residual."""
     chosen = set()
     for body in np.unique(pair):
-        mine = np.flatnonzero((pair == body).any(axis=1) & np.isfinite(residual))
-        best = mine[np.argsort(residual[mine], kind="stable")]
+        rows = np.flatnonzero((pair == body).any(axis=1) & np.isfinite(residual))
+        best = rows[np.argsort(residual[rows], kind="stable")]
         chosen |= set(best[:per_body].tolist())
     return np.array(sorted(chosen), dtype=np.int64)

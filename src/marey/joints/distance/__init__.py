@@ -1,1 +1,1 @@
-"""Joints from distances to markers (DeAguiar2006)."""
+"""Joints as points of constant distance to markers (DeAguiar2006)."""

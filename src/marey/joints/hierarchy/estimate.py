@@ -1,34 +1,33 @@
-"""A skeleton straight from a known tree: joints from root to leaf, then every frame.
+"""Skeleton and motion of a known tree, estimated from the root to the leaves.
 
-The root's markers give its pose. Seen from there the markers of a child turn about
-their joint; joint and markers together give the child its pose, even where markers
-alone are too few; and so on to the leaves. What is learnt are constants, with which
-any later frame is posed directly, without inverse kinematics.
+Knight2007, Secs. 2.3-2.6. The markers of the root determine its pose. In the axes of
+the root the markers of a child move on spheres about their joint; joint and markers
+together determine the pose of the child, even if its markers alone are too few; and so
+on to the leaves. The estimate consists of constants, with which any later frame is
+posed directly, without inverse kinematics.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
-from marey.joints.common_markers import levelled
-from marey.joints.hierarchy.posed_bodies import Constants, Figure, skeleton_of
+from marey.joints.common_markers import with_common_markers
+from marey.joints.hierarchy.posed_bodies import motion_from_poses, skeleton_from_poses
+from marey.joints.hierarchy.propagation import PosePropagation
 from marey.joints.hierarchy.root_to_leaf import (
-    Axes,
-    learnt,
-    noise_in,
-    passed_on,
-    posed,
-    root_of,
+    AxesMethod,
+    BodyConstants,
+    pose_body,
+    root_constants,
 )
-from marey.joints.noise import PoseNoise, measure_noise
-from marey.joints.sphere.fit import Estimator
-from marey.joints.stacked_takes import Crowd
+from marey.joints.sphere.fit import SphereEstimator
+from marey.joints.stacked_takes import StackedTakes
 from marey.motion import Motion
-from marey.report import Finding
+from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
@@ -36,11 +35,11 @@ Array = np.ndarray
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Hierarchy:
-    """A tree of bodies with everything needed to pose a frame directly."""
+    """A tree of bodies with all constants that are needed to pose a frame directly."""
 
     names: tuple[str, ...]
-    constants: tuple[Constants, ...]
-    """Parents before children."""
+    constants: tuple[BodyConstants, ...]
+    """Constants of the bodies, parents before children."""
 
     skeleton: Skeleton
     R_rest: Float[Array, "body 3 3"]
@@ -52,32 +51,29 @@ class Hierarchy:
         """Return the motion of the same bodies in any take, frame by frame.
 
         Raises:
-            DataError: If the bodies are not those it was learnt from.
+            DataError: If the bodies are not those of the hierarchy.
         """
         if bodies.names != self.names:
             raise DataError("bodies", found=bodies.names, needed=self.names)
-        crowd = Crowd((bodies,))
-        T = np.full((len(crowd.T), len(self.names), 4, 4), np.nan)
-        for constant in self.constants:
-            T[:, constant.body] = posed(crowd, constant, T)
-        return self._figure().motion(self.skeleton, T, bodies.take)
-
-    def _figure(self) -> Figure:
-        order = [c.body for c in self.constants]
-        centers = np.array([c.center for c in self.constants])
-        return Figure(order, [c.parent for c in self.constants], centers, self.R_rest)
+        stacked = StackedTakes((bodies,))
+        T = np.full((len(stacked.T), len(self.names), 4, 4), np.nan)
+        for part in self.constants:
+            T[:, part.body] = pose_body(stacked, part, T)
+        return motion_from_poses(
+            self.skeleton, self.constants, self.R_rest, T, bodies.take
+        )
 
 
 def estimate_skeleton(
     bodies: Bodies,
     parent: Mapping[str, str],
     *,
-    axes: Axes = "weighted",
-    estimator: Estimator = "geometric",
+    axes: AxesMethod = "weighted",
+    estimator: SphereEstimator = "geometric",
 ) -> tuple[Skeleton, Motion]:
     """Return skeleton and motion of bodies whose tree is known.
 
-    See `estimate_hierarchy`, which keeps the constants for other takes.
+    `estimate_hierarchy` has the method, and keeps the constants for other takes.
     """
     hierarchy = estimate_hierarchy((bodies,), parent, axes=axes, estimator=estimator)
     return hierarchy.skeleton, hierarchy.pose(bodies)
@@ -87,54 +83,52 @@ def estimate_hierarchy(
     takes: Sequence[Bodies],
     parent: Mapping[str, str],
     *,
-    axes: Axes = "weighted",
-    estimator: Estimator = "geometric",
+    axes: AxesMethod = "weighted",
+    estimator: SphereEstimator = "geometric",
 ) -> Hierarchy:
-    """Learn the constants of a tree of bodies, from root to leaf.
+    """Return the constants of a tree of bodies, estimated from root to leaf.
 
-    Implements Knight2007, Secs. 2.3-2.6. A body's pose comes from, by what it has:
+    Implements Knight2007, Secs. 2.3-2.6. `BodyConstants.pose_source` says which data
+    determine the pose of a body:
 
-    "sensor": its 6-DoF sensor. "points" (axes="weighted"): all its markers, its joint
-    and two points of a hinge's axis as one rigid body, each by how well it keeps its
-    place. "constructed" (axes="constructed"): the paper's columns from one, two or
-    three points. "swung": one marker on a ball joint, or markers in line with it: the
-    turn about that line is not seen, so there is none against the parent (the paper
-    leaves this case open). "carried": no motion against the parent shows a joint, so
-    the body goes with it.
+    - "sensor": its 6-DoF sensor. - "points", with axes="weighted": its markers, its
+    joint and, for a single marker on a hinge, a point of the axis, fitted as one rigid
+    body. Each point has a weight by how well it keeps its position. The paper does not
+    weight points. - "constructed", with axes="constructed": one, two or three points,
+    as in the paper. - "direction": one marker on a ball joint, or markers on a line
+    with it. The twist about this line is not observable and is set to zero relative to
+    the parent. The paper does not treat this case. - "parent": no motion relative to
+    the parent reveals a joint, so the body is fixed to its parent.
 
     Args:
         takes: The same bodies in one or several takes; the joints are fitted to all.
         parent: Name of each body's parent; the root has none, or "".
-        axes: "weighted", or "constructed" for the paper's own way.
+        axes: "weighted", or "constructed" for the method of the paper.
         estimator: See `fit_sphere`.
 
     Raises:
         DataError: If there is not exactly one root, a name is unknown, or the root has
-            fewer than three markers off one line and no sensor.
+            no sensor and fewer than three markers that are not on one line.
         OptionError: If `axes` is not known.
     """
     if axes not in ("weighted", "constructed"):
         raise OptionError("axes", found=axes, needed='"weighted" or "constructed"')
-    takes = levelled(takes)
+    takes = with_common_markers(takes)
     names = takes[0].names
-    order, above = _ordered(names, parent)
-    crowd = Crowd(takes)
-    own = measure_noise(takes, noise=None, turn_noise=None)
-    noise: dict[int, PoseNoise] = {}
-    T = np.full((len(crowd.T), len(names), 4, 4), np.nan)
-    constants: list[Constants] = []
-    findings = []
+    order, parents = _root_to_leaf_order(names, parent)
+    propagation = PosePropagation(takes)
+    stacked, T = propagation.stacked, propagation.T
+    constants: list[BodyConstants] = []
+    findings: list[Finding] = []
     for body in order:
-        if above[body] < 0:
-            constant = root_of(crowd, body, names[body], axes)
+        if parents[body] < 0:
+            part = root_constants(stacked, body, names[body], axes)
         else:
-            expected = noise_in(crowd, body, T[:, above[body]], noise[above[body]], own)
-            constant = learnt(crowd, body, above[body], T, axes, estimator, expected)
-        constants.append(constant)
-        T[:, body] = posed(crowd, constant, T)
-        noise[body] = passed_on(crowd, constant, T, noise, own)
-        findings += _notes(names, constant, np.isfinite(T[:, body]).all(axis=(1, 2)))
-    skeleton, R_rest = skeleton_of(takes[0], constants, T, crowd)
+            part = propagation.estimate_child(body, parents[body], axes, estimator)
+        propagation.pose(part)
+        constants.append(part)
+        findings += _findings(names, part, is_seen=bool(np.isfinite(T[:, body]).any()))
+    skeleton, R_rest = skeleton_from_poses(takes[0], constants, T, stacked)
     return Hierarchy(
         names=names,
         constants=tuple(constants),
@@ -144,45 +138,52 @@ def estimate_hierarchy(
     )
 
 
-def _ordered(
+def _root_to_leaf_order(
     names: tuple[str, ...], parent: Mapping[str, str]
 ) -> tuple[list[int], list[int]]:
-    """Return bodies with parents first, and the parent of every body."""
-    unknown = {n for pair in parent.items() for n in pair if n} - set(names)
+    """Return the bodies with parents before children, and the parent of every body.
+
+    Raises:
+        DataError: If the parents are no tree of these bodies.
+    """
+    unknown = {name for pair in parent.items() for name in pair if name} - set(names)
     if unknown:
         raise DataError(
             "parents", found=sorted(unknown), needed=f"bodies of {', '.join(names)}"
         )
-    above = [names.index(parent[n]) if parent.get(n) else -1 for n in names]
-    roots = [names[i] for i, p in enumerate(above) if p < 0]
+    parents = [names.index(parent[n]) if parent.get(n) else -1 for n in names]
+    roots = [names[body] for body, above in enumerate(parents) if above < 0]
     if len(roots) != 1:
         raise DataError("parents", found=f"roots {roots}", needed="exactly one root")
-    order = [above.index(-1)]
+    order = [parents.index(-1)]
     for body in order:
-        order += [child for child, p in enumerate(above) if p == body]
+        order += [child for child, above in enumerate(parents) if above == body]
     if len(order) < len(names):
-        rest = sorted(set(names) - {names[i] for i in order})
-        raise DataError("parents", found=f"a circle of {rest}", needed="a tree")
-    return order, above
+        rest = sorted(set(names) - {names[body] for body in order})
+        raise DataError("parents", found=f"a cycle of {rest}", needed="a tree")
+    return order, parents
 
 
-def _notes(
-    names: tuple[str, ...], constant: Constants, seen: Bool[Array, " frame"]
+def _findings(
+    names: tuple[str, ...], constants: BodyConstants, *, is_seen: bool
 ) -> list[Finding]:
-    body, code = names[constant.body], f"body-{constant.how}"
-    if constant.how == "swung":
-        message = f"the twist of {body} about its own length is not seen; it has none"
-    elif constant.how == "carried" and seen.any():
+    """Return what the data do not determine about one body."""
+    body, source = names[constants.body], constants.pose_source
+    if source not in ("direction", "parent"):
+        return []
+    name, parent = mark_name(body), mark_name(names[constants.parent])
+    if source == "direction":
+        code = "body-swung"
         message = (
-            f"{body} does not move against {names[constant.parent]} enough to show a "
-            "joint; it is carried along"
+            f"the twist of {name} about its length is not visible and set to zero; add "
+            "a marker off that line"
         )
-    elif constant.how == "carried":
-        code = "body-unseen"
+    elif is_seen:
+        code = "body-carried"
         message = (
-            f"{body} is never seen together with {names[constant.parent]}: no joint "
-            "between them can be found"
+            f"{name} hardly moves relative to {parent} and is fixed to it; bend it"
         )
     else:
-        return []
+        code = "body-unseen"
+        message = f"{name} is never seen together with {parent}; record both together"
     return [Finding(code, "joints", "warning", message, body)]

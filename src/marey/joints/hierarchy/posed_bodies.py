@@ -1,172 +1,143 @@
-"""Bodies posed from root to leaf as a skeleton and its motion."""
+"""Skeleton and motion of bodies that were posed from root to leaf."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
 from marey.bodies import Bodies
-from marey.joints.stacked_takes import Crowd
+from marey.joints.axes_from_points import unit_vectors
+from marey.joints.hierarchy.root_to_leaf import BodyConstants, Poses
+from marey.joints.stacked_takes import StackedTakes
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.skeleton import Kind, Skeleton
+from marey.skeleton import Skeleton
 from marey.take import Take
 
 Array = np.ndarray
-How = Literal["sensor", "points", "constructed", "swung", "carried"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Constants:
-    """What stays the same in every frame of one body."""
+def motion_from_poses(
+    skeleton: Skeleton,
+    constants: Sequence[BodyConstants],
+    R_rest: Float[Array, "body 3 3"],
+    T: Poses,
+    take: Take,
+) -> Motion:
+    """Return the motion of posed bodies; below the root only rotations are used.
 
-    body: int
-    parent: int
-    """Parent body; -1 = root."""
-
-    center_parent: Float[Array, " 3"]
-    """The joint in the parent's axes, in metres; NaN for the root."""
-
-    axis_parent: Float[Array, " 3"]
-    """Unit axis of a hinge in the parent's axes; NaN for other kinds."""
-
-    kind: Kind
-    covariance: Float[Array, "3 3"]
-    """Covariance of `center_parent`, in square metres."""
-
-    noise: float
-    """Standard deviation of its markers along their radius, in metres; 0 where there
-    is no sphere."""
-
-    wobble: float
-    """How far a hinge turns across its axis, as its markers show, rms in radians."""
-
-    center: Float[Array, " 3"]
-    """The joint in the body's own axes; zero for the root."""
-
-    places: Float[Array, "point 3"]
-    """Markers, then the joint and points of its axis, in the body's own axes."""
-
-    weights: Float[Array, " point"]
-    how: How
-    """Where the pose comes from: see `estimate_hierarchy`."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Figure:
-    """Which body is which joint: parents first, joint i being body `order[i]`."""
-
-    order: list[int]
-    parent: list[int]
-    """Parent body of each joint; -1 = root."""
-
-    center: Float[Array, "joint 3"]
-    """Each joint in its own body's axes."""
-
-    R_rest: Float[Array, "body 3 3"]
-
-    def motion(
-        self, skeleton: Skeleton, T: Float[Array, "frame body 4 4"], take: Take
-    ) -> Motion:
-        """Return the motion of body poses; only their turns are used below the root."""
-        R = T[..., :3, :3] @ np.swapaxes(self.R_rest, -1, -2)
-        turns = []
-        for body, parent in zip(self.order, self.parent, strict=True):
-            above = R[:, parent] if parent >= 0 else np.eye(3)
-            turns.append(np.swapaxes(above, -1, -2) @ R[:, body])
-        root = self.order[0]
-        place = geometry.apply(T[:, root], self.center[0])
-        return Motion(
-            skeleton=skeleton,
-            T_world_root=geometry.transform(R[:, root], place),
-            wxyz=geometry.quat_from_matrix(np.stack(turns, axis=1)),
-            rate=take.rate,
-            start=take.start,
-            source=take.source,
-        )
-
-
-def skeleton_of(
-    bodies: Bodies,
-    parts: Sequence[Constants],
-    T: Float[Array, "frame body 4 4"],
-    crowd: Crowd,
-) -> tuple[Skeleton, Float[Array, "body 3 3"]]:
-    """Return the skeleton of posed bodies, and their axes in its rest pose.
-
-    At rest the bodies stand as in the first frame that shows most of them.
+    Args:
+        skeleton: Skeleton with one joint per body.
+        constants: Constants of the bodies, in the order of the joints.
+        R_rest: World axes of each body in the rest pose.
+        T: World poses of the bodies.
+        take: Recording that the frames belong to.
     """
-    joint_of = {part.body: i for i, part in enumerate(parts)}
+    R = T[..., :3, :3] @ np.swapaxes(R_rest, -1, -2)
+    rotations = []
+    for part in constants:
+        R_parent = R[:, part.parent] if part.parent >= 0 else np.eye(3)
+        rotations.append(np.swapaxes(R_parent, -1, -2) @ R[:, part.body])
+    root = constants[0]
+    position = geometry.apply(T[:, root.body], root.center_in_body)
+    return Motion(
+        skeleton=skeleton,
+        T_world_root=geometry.transform(R[:, root.body], position),
+        wxyz=geometry.quat_from_matrix(np.stack(rotations, axis=1)),
+        rate=take.rate,
+        start=take.start,
+        source=take.source,
+    )
+
+
+def skeleton_from_poses(
+    bodies: Bodies, constants: Sequence[BodyConstants], T: Poses, stacked: StackedTakes
+) -> tuple[Skeleton, Float[Array, "body 3 3"]]:
+    """Return the skeleton of posed bodies, and their world axes in its rest pose.
+
+    In the rest pose the bodies stand as in the first of the frames that show the most
+    of them. The covariance of an offset is the sum of those of the two joints it joins.
+
+    Args:
+        bodies: The bodies in one take, for names and labels.
+        constants: Constants of the bodies, parents first.
+        T: World poses of the bodies in all takes.
+        stacked: Markers of all takes.
+    """
+    joint_of = {part.body: joint for joint, part in enumerate(constants)}
     frame = int(np.argmax(np.isfinite(T).all(axis=(-1, -2)).sum(axis=1)))
-    R_rest = _rest(parts, T, frame)
-    own = {part.body: part.center for part in parts}
-    upper = {parts[0].body: np.zeros((3, 3))}
-    offset = np.zeros((len(parts), 3))
-    covariance = np.full((len(parts), 3, 3), np.nan)
-    axes = np.full((len(parts), 2, 3), np.nan)
-    for i, part in enumerate(parts):
-        if part.parent < 0:
-            offset[i] = geometry.apply(T[frame, part.body], part.center)
-            continue
+    R_rest = _rest_axes(constants, T, frame)
+    root = constants[0]
+    center = {part.body: part.center_in_body for part in constants}
+    center_covariance = {root.body: np.zeros((3, 3))}
+    offset = np.zeros((len(constants), 3))
+    covariance = np.full((len(constants), 3, 3), np.nan)
+    axes = np.full((len(constants), 2, 3), np.nan)
+    offset[0] = geometry.apply(T[frame, root.body], root.center_in_body)
+    for i, part in enumerate(constants[1:], start=1):
         R = R_rest[part.parent]
-        offset[i] = R @ (part.center_parent - own[part.parent])
-        axes[i, 0] = R @ part.axis_parent
-        covariance[i] = R @ part.covariance @ R.T + upper[part.parent]
-        upper[part.body] = R @ part.covariance @ R.T
-    labels, joint, place = _markers(bodies, parts, T, crowd, R_rest)
+        offset[i] = R @ (part.center_in_parent - center[part.parent])
+        axes[i, 0] = R @ part.axis_in_parent
+        center_covariance[part.body] = R @ part.covariance @ R.T
+        covariance[i] = center_covariance[part.body] + center_covariance[part.parent]
+    labels, marker_joint, marker_offset = _markers(
+        bodies, constants, T, stacked, R_rest
+    )
+    along = unit_vectors(offset)
+    variance = np.einsum("ji,jik,jk->j", along, covariance, along)
     return Skeleton(
-        names=tuple(bodies.names[part.body] for part in parts),
-        parent=np.array([joint_of.get(part.parent, -1) for part in parts]),
+        names=tuple(bodies.names[part.body] for part in constants),
+        parent=np.array([joint_of.get(part.parent, -1) for part in constants]),
         offset=offset,
-        kind=tuple(part.kind for part in parts),
+        kind=tuple(part.kind for part in constants),
         axes=axes,
         marker_labels=labels,
-        marker_joint=joint,
-        marker_offset=place,
+        marker_joint=marker_joint,
+        marker_offset=marker_offset,
         covariance=covariance,
-        length_sd=_length_sd(offset, covariance),
+        length_sd=np.asarray(np.sqrt(variance)),
     ), R_rest
 
 
-def _rest(parts: Sequence[Constants], T: Array, frame: int) -> Array:
-    """Return each body's axes at rest; of one not seen there, as it first stood."""
+def _rest_axes(
+    constants: Sequence[BodyConstants], T: Poses, frame: int
+) -> Float[Array, "body 3 3"]:
+    """Return the world axes of each body at rest.
+
+    A body that is not seen in the frame has the rotation relative to its parent of the
+    first frame that shows both.
+    """
     R_rest = np.broadcast_to(np.eye(3), (T.shape[1], 3, 3)).copy()
-    for part in parts:
+    for part in constants:
         R = T[:, part.body, :3, :3]
         if part.parent >= 0:
             R = np.swapaxes(T[:, part.parent, :3, :3], -1, -2) @ R
-        known = np.flatnonzero(np.isfinite(R).all(axis=(-1, -2)))
-        if not len(known):
+        seen = np.flatnonzero(np.isfinite(R).all(axis=(-1, -2)))
+        if not len(seen):
             continue
-        first = R[frame if frame in known else known[0]]
-        R_rest[part.body] = R_rest[part.parent] @ first if part.parent >= 0 else first
+        R = R[frame if frame in seen else seen[0]]
+        R_rest[part.body] = R_rest[part.parent] @ R if part.parent >= 0 else R
     return R_rest
 
 
 def _markers(
-    bodies: Bodies, parts: Sequence[Constants], T: Array, crowd: Crowd, R_rest: Array
+    bodies: Bodies,
+    constants: Sequence[BodyConstants],
+    T: Poses,
+    stacked: StackedTakes,
+    R_rest: Float[Array, "body 3 3"],
 ) -> tuple[tuple[str, ...], Array, Array]:
-    """Return label, joint and place of every marker that sits on a body."""
-    labels, joints, places = [], [], []
-    for joint, part in enumerate(parts):
-        mine = np.flatnonzero(bodies.marker_body == part.body)
-        back = geometry.inverse(T[:, part.body])
-        for marker in mine:
-            local = geometry.apply(back, crowd.points[:, marker])
-            known = np.isfinite(local).all(axis=-1)
-            if known.any():
+    """Return label, joint and offset of every marker that is attached to a body."""
+    labels, joints, offsets = [], [], []
+    for joint, part in enumerate(constants):
+        T_body_world = geometry.inverse(T[:, part.body])
+        for marker in np.flatnonzero(bodies.marker_body == part.body):
+            in_body = geometry.apply(T_body_world, stacked.points[:, marker])
+            in_body = in_body[np.isfinite(in_body).all(axis=-1)]
+            if len(in_body):
                 labels.append(bodies.take.labels[marker])
                 joints.append(joint)
-                way = local[known].mean(axis=0) - part.center
-                places.append(R_rest[part.body] @ way)
-    index = np.array(joints, dtype=np.int64)
-    return tuple(labels), index, np.array(places).reshape(-1, 3)
-
-
-def _length_sd(offset: Array, covariance: Array) -> Array:
-    length = np.linalg.norm(offset, axis=-1, keepdims=True)
-    along = offset / np.where(length > 0.0, length, np.nan)
-    variance = np.einsum("ji,jik,jk->j", along, covariance, along)
-    return np.asarray(np.sqrt(variance))
+                offset = in_body.mean(axis=0) - part.center_in_body
+                offsets.append(R_rest[part.body] @ offset)
+    marker_joint = np.array(joints, dtype=np.int64)
+    return tuple(labels), marker_joint, np.array(offsets).reshape(-1, 3)

@@ -1,205 +1,268 @@
-"""Bodies that hang from others: what is learnt of them, and how they are posed."""
+"""Constants of a body from the poses of its parent, and its pose from the constants.
 
+One step of the root-to-leaf pass of Knight2007, Sec. 2.3: in the axes of the parent the
+markers of a child move on spheres about their joint; joint and markers together then
+determine the pose of the child.
+"""
+
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Float
 
 from marey.errors import DataError
-from marey.joints.axes_from_points import constructed, swung, unit
-from marey.joints.hierarchy.noise_propagation import hung, turned, unknown_noise
-from marey.joints.hierarchy.posed_bodies import Constants, How
-from marey.joints.noise import PoseNoise
-from marey.joints.sphere.fit import Estimator, Sphere, fit_sphere
-from marey.joints.stacked_takes import Crowd
+from marey.joints.axes_from_points import (
+    construct_poses,
+    poses_without_twist,
+    unit_vectors,
+)
+from marey.joints.sphere.fit import SphereEstimator, fit_sphere
+from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
 from marey.numerics.procrustes import fit_rigid
+from marey.skeleton import Kind
 
 Array = np.ndarray
-Axes = Literal["weighted", "constructed"]
+Path = Float[Array, "frame 3"]
+PosePath = Float[Array, "frame 4 4"]
+Poses = Float[Array, "frame body 4 4"]
+Markers = Float[Array, "frame marker 3"]
+AxesMethod = Literal["weighted", "constructed"]
+PoseSource = Literal["sensor", "points", "constructed", "direction", "parent"]
 
-# How far the ends of a hinge's axis that stand in for markers are from the joint, as a
-# share of the marker's own distance.
-AXIS_ARM = 0.5
-
-
-def root_of(crowd: Crowd, body: int, name: str, axes: Axes) -> Constants:
-    places, weights = np.zeros((0, 3)), np.zeros(0)
-    how: How = "sensor"
-    if crowd.member[:, body].any():
-        fit = fit_rigid(crowd.markers(body))
-        if not fit.determined:
-            raise DataError(
-                f"root {name}",
-                found=f"{crowd.member[:, body].sum()} markers, too few or on one line",
-                needed="3 markers that are not",
-            )
-        places, weights = fit.offset, _weights(fit.sd)
-        how = "points" if axes == "weighted" else "constructed"
-    return _constants(body, -1, None, np.zeros(3), places, weights, how)
+AXIS_POINT_DISTANCE_RATIO = 0.5
+"""Distance from the joint of the point on a hinge axis that stands in for a second
+marker, as a fraction of the mean marker radius. Higher gives the axis more weight
+against the marker. Chosen by hand."""
 
 
-def learnt(
-    crowd: Crowd,
-    body: int,
-    parent: int,
-    T: Array,
-    axes: Axes,
-    estimator: Estimator,
-    noise: Array | None,
-) -> Constants:
-    """Return the constants of a body whose parent is posed."""
-    none = np.zeros((0, 3))
-    back = geometry.inverse(T[:, parent])
-    markers = crowd.markers(body, without=parent)
-    seen = geometry.apply(back[:, None], markers)
-    sphere = fit_sphere(seen, estimator=estimator, noise=noise)
-    if sphere.reason and not crowd.determined[parent]:
-        # What few markers lead to expect is rough: good enough to call a path flat,
-        # not to call it none.
-        sphere = fit_sphere(seen, estimator=estimator)
-    if sphere.reason:
-        middle = _mean(seen.reshape(-1, 3))
-        return _constants(body, parent, None, middle, none, np.zeros(0), "carried")
-    joint = geometry.apply(T[:, parent], sphere.center)
-    if not crowd.member[:, body].any():
-        own = _mean(geometry.apply(geometry.inverse(crowd.T[:, body]), joint))
-        return _constants(body, parent, sphere, own, none, np.zeros(0), "sensor")
-    axis = _axis_path(T[:, parent], sphere)
-    arm = AXIS_ARM * np.nanmean(sphere.radius)
-    points = _points(crowd.markers(body), joint, axis, arm)
-    fit = fit_rigid(points)
-    if not fit.determined:
-        rest = unit(_mean(_pointing(seen, sphere.center)))
-        return _constants(
-            body, parent, sphere, np.zeros(3), rest[None], np.ones(1), "swung"
-        )
-    count = crowd.member[:, body].sum()
-    if axes == "constructed" and (count > 1 or sphere.kind == "hinge"):
-        built = constructed(crowd.markers(body), joint, axis)
-        own = _mean(geometry.apply(geometry.inverse(built), joint))
-        places = _mean_places(built, points)
-        return _constants(
-            body, parent, sphere, own, places, np.ones(len(places)), "constructed"
-        )
-    own = fit.offset[count]
-    return _constants(body, parent, sphere, own, fit.offset, _weights(fit.sd), "points")
+def _nan_vector() -> Array:
+    return np.full(3, np.nan)
 
 
-def noise_in(
-    crowd: Crowd, body: int, T_parent: Array, above: PoseNoise, own: PoseNoise
-) -> Array | None:
-    """Return the noise of a body's markers in the axes of its posed parent."""
-    if not np.isfinite(above.turn).all():
-        return None
-    markers = crowd.markers(body)
-    seen = geometry.apply(geometry.inverse(T_parent)[:, None], markers)
-    both = PoseNoise(
-        np.concatenate([above.turn, own.turn[[body]]]),
-        np.concatenate([above.shift, own.shift[[body]]]),
-        np.concatenate([above.anchor, own.anchor[[body]]]),
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class BodyConstants:
+    """Everything that is constant over time and needed to pose one body."""
+
+    body: int
+    parent: int = -1
+    """Parent body; -1 = root."""
+
+    kind: Kind
+    center_in_parent: Float[Array, " 3"] = field(default_factory=_nan_vector)
+    """Joint centre in the parent's axes, in metres; NaN for the root."""
+
+    axis_in_parent: Float[Array, " 3"] = field(default_factory=_nan_vector)
+    """Unit axis of a hinge in the parent's axes; NaN for other kinds."""
+
+    covariance: Float[Array, "3 3"] = field(
+        default_factory=lambda: np.full((3, 3), np.nan)
     )
-    return crowd.noise(seen, both, 0, 1 if crowd.determined[body] else None)
+    """Covariance of `center_in_parent`, in square metres."""
+
+    radial_noise: float = 0.0
+    """Standard deviation of the markers along their radius, in metres; 0 without a
+    sphere fit."""
+
+    off_axis_rotation: float = 0.0
+    """Root mean square rotation of a hinge across its axis, in radians."""
+
+    center_in_body: Float[Array, " 3"] = field(default_factory=lambda: np.zeros(3))
+    """Joint centre in the body's own axes, in metres; zero for the root."""
+
+    points_in_body: Float[Array, "point 3"] = field(
+        default_factory=lambda: np.zeros((0, 3))
+    )
+    """Markers, then the joint and a point of its axis, in the body's own axes; with the
+    pose source "direction" its rest direction in the parent's axes."""
+
+    weights: Float[Array, " point"] = field(default_factory=lambda: np.zeros(0))
+    """Weight of each of these points in the pose of the body."""
+
+    pose_source: PoseSource
+    """Data that determine the pose: see `estimate_hierarchy`."""
 
 
-def passed_on(
-    crowd: Crowd,
-    constant: Constants,
-    T: Array,
-    noise: dict[int, PoseNoise],
-    own: PoseNoise,
-) -> PoseNoise:
-    """Return the noise of a posed body, which those that hang from it inherit."""
-    body, parent = constant.body, constant.parent
-    if crowd.determined[body] or parent < 0:
-        return turned(own, body, T[:, body], crowd.T[:, body])
-    R = np.swapaxes(T[:, body, :3, :3], 1, 2) @ T[:, parent, :3, :3]
-    R = R[np.isfinite(R).all(axis=(1, 2))]
-    if not len(R):
-        return unknown_noise(1)
-    count = int(crowd.member[:, body].sum())
-    return hung(constant, noise[parent], count, R.mean(axis=0))
+def root_constants(
+    stacked: StackedTakes, body: int, name: str, axes: AxesMethod
+) -> BodyConstants:
+    """Return the constants of the root: its own sensor, or three markers or more.
+
+    Raises:
+        DataError: If the markers do not determine a pose.
+    """
+    if not stacked.member[:, body].any():
+        return BodyConstants(body=body, kind="root", pose_source="sensor")
+    fit = fit_rigid(stacked.markers_in_world(body))
+    if not fit.determined:
+        raise DataError(
+            f"root {name}",
+            found=f"{stacked.member[:, body].sum()} markers, too few or on one line",
+            needed="3 markers that are not",
+        )
+    return BodyConstants(
+        body=body,
+        kind="root",
+        points_in_body=fit.offset,
+        weights=_weights(fit.sd),
+        pose_source="points" if axes == "weighted" else "constructed",
+    )
 
 
-def _constants(
+def estimate_child(
+    stacked: StackedTakes,
     body: int,
     parent: int,
-    sphere: Sphere | None,
-    center: Array,
-    places: Array,
-    weights: Array,
-    how: How,
-) -> Constants:
-    none = np.full(3, np.nan)
-    carried = how == "carried"
-    return Constants(
+    T_world_parent: PosePath,
+    axes: AxesMethod,
+    estimator: SphereEstimator,
+    noise: Float[Array, "3 3"] | None,
+) -> BodyConstants:
+    """Return the constants of a body whose parent is posed.
+
+    Args:
+        stacked: Markers and sensor poses of all takes.
+        body: The child.
+        parent: Its parent.
+        T_world_parent: Poses of the parent.
+        axes: As in `estimate_hierarchy`.
+        estimator: As in `fit_sphere`.
+        noise: Covariance of the markers in the parent's axes, in square metres.
+    """
+    T_parent_world = geometry.inverse(T_world_parent)
+    in_parent = geometry.apply(
+        T_parent_world[:, None], stacked.markers_in_world(body, without=parent)
+    )
+    sphere = fit_sphere(in_parent, estimator=estimator, noise=noise)
+    if sphere.reason and not stacked.determined[parent]:
+        # The noise predicted from few markers is rough: it may classify a hinge, but
+        # it must not reject the joint.
+        sphere = fit_sphere(in_parent, estimator=estimator)
+    if sphere.reason:
+        return BodyConstants(
+            body=body,
+            parent=parent,
+            kind="fixed",
+            center_in_parent=_mean_seen(in_parent.reshape(-1, 3)),
+            pose_source="parent",
+        )
+    constants = BodyConstants(
         body=body,
         parent=parent,
-        center_parent=sphere.center if sphere else (center if carried else none),
-        axis_parent=sphere.axis if sphere else none,
-        kind=sphere.kind if sphere else ("fixed" if carried else "root"),
-        covariance=sphere.covariance if sphere else np.full((3, 3), np.nan),
-        noise=sphere.noise if sphere else 0.0,
-        wobble=sphere.spread[0] / np.nanmax(sphere.radius) if sphere else 0.0,
-        center=np.zeros(3) if carried else center,
-        places=places,
+        kind=sphere.kind,
+        center_in_parent=sphere.center,
+        axis_in_parent=sphere.axis,
+        covariance=sphere.covariance,
+        radial_noise=sphere.noise,
+        off_axis_rotation=sphere.spread[0] / np.nanmax(sphere.radius),
+        pose_source="sensor",
+    )
+    joint, axis = _joint_in_world(constants, T_world_parent)
+    if not stacked.member[:, body].any():
+        center = _mean_seen(geometry.apply(geometry.inverse(stacked.T[:, body]), joint))
+        return replace(constants, center_in_body=center)
+    arm = AXIS_POINT_DISTANCE_RATIO * np.nanmean(sphere.radius)
+    constants = _from_points(
+        constants, stacked.markers_in_world(body), joint, axis, arm, axes
+    )
+    if constants.pose_source != "direction":
+        return constants
+    rest = unit_vectors(_mean_seen(in_parent[:, 0] - sphere.center))
+    return replace(constants, points_in_body=rest[None], weights=np.ones(1))
+
+
+def _from_points(
+    constants: BodyConstants,
+    markers: Markers,
+    joint: Path,
+    axis: Path,
+    arm: float,
+    axes: AxesMethod,
+) -> BodyConstants:
+    """Return the constants with the points of the body: markers, joint, axis point.
+
+    If the points lie on a line, only the direction of the body is known.
+    """
+    points = _with_joint_points(markers, joint, axis, arm)
+    n_markers = markers.shape[1]
+    fit = fit_rigid(points)
+    if not fit.determined:
+        return replace(constants, pose_source="direction")
+    source: PoseSource = "points"
+    if axes == "constructed" and (n_markers > 1 or constants.kind == "hinge"):
+        T_body_world = geometry.inverse(construct_poses(markers, joint, axis))
+        local = geometry.apply(T_body_world[:, None], points)
+        in_body = np.stack([_mean_seen(path) for path in np.swapaxes(local, 0, 1)])
+        weights, source = np.ones(len(in_body)), "constructed"
+    else:
+        in_body, weights = fit.offset, _weights(fit.sd)
+    return replace(
+        constants,
+        center_in_body=in_body[n_markers],
+        points_in_body=in_body,
         weights=weights,
-        how=how,
+        pose_source=source,
     )
 
 
-def posed(crowd: Crowd, constant: Constants, T: Array) -> Array:
-    """Return the pose of a body in every frame, its parent's being known."""
-    body = constant.body
-    if constant.how == "sensor":
-        return np.asarray(crowd.T[:, body])
-    joint, axis = np.full((2, len(T), 3), np.nan)
-    if constant.parent >= 0:
-        above = T[:, constant.parent]
-        joint = geometry.apply(above, constant.center_parent)
-        axis = np.einsum("fij,j->fi", above[:, :3, :3], constant.axis_parent)
-    if constant.how == "carried":
-        return geometry.transform(above[:, :3, :3], joint)
-    if constant.how == "swung":
-        way = _pointing(crowd.markers(body), joint)
-        return swung(above, way, constant.places[0], joint)
-    if constant.how == "constructed":
-        return constructed(crowd.markers(body), joint, axis)
-    points = crowd.markers(body)
-    if constant.parent >= 0:
-        arm = float(np.linalg.norm(constant.places[-1] - constant.center))
-        points = _points(points, joint, axis, arm)
-    return geometry.kabsch(constant.places, points, constant.weights)
+def pose_body(stacked: StackedTakes, constants: BodyConstants, T: Poses) -> PosePath:
+    """Return the pose of a body in every frame, given the pose of its parent.
+
+    The points of a body are fitted by the weighted Kabsch algorithm.
+    """
+    source, parent = constants.pose_source, constants.parent
+    if source == "sensor":
+        return np.asarray(stacked.T[:, constants.body])
+    joint, axis = _joint_in_world(constants, T[:, parent])
+    if source == "parent":
+        return geometry.transform(T[:, parent, :3, :3], joint)
+    points = stacked.markers_in_world(constants.body)
+    if source == "direction":
+        direction, rest = points[:, 0] - joint, constants.points_in_body[0]
+        return poses_without_twist(T[:, parent], direction, rest, joint)
+    if source == "constructed":
+        return construct_poses(points, joint, axis)
+    if parent >= 0:
+        axis_point = constants.points_in_body[-1]
+        arm = float(np.linalg.norm(axis_point - constants.center_in_body))
+        points = _with_joint_points(points, joint, axis, arm)
+    return geometry.kabsch(constants.points_in_body, points, constants.weights)
 
 
-def _points(markers: Array, joint: Array, axis: Array, arm: float) -> Array:
-    """Return markers, the joint and, where one marker needs it, a point of its axis."""
+def _joint_in_world(
+    constants: BodyConstants, T_world_parent: PosePath
+) -> tuple[Path, Path]:
+    """Return the paths of joint centre and axis; NaN for a root, which has none."""
+    R = T_world_parent[:, :3, :3]
+    joint = geometry.apply(T_world_parent, constants.center_in_parent)
+    return joint, np.einsum("fij,j->fi", R, constants.axis_in_parent)
+
+
+def _with_joint_points(
+    markers: Array, joint: Array, axis: Array, arm: float
+) -> Float[Array, "frame point 3"]:
+    """Return markers, joint and, if there is one marker only, a point of the axis."""
     points = [markers, joint[:, None]]
     if markers.shape[1] == 1 and np.isfinite(axis).any():
         points.append((joint + arm * axis)[:, None])
     return np.concatenate(points, axis=1)
 
 
-def _axis_path(T_parent: Array, sphere: Sphere) -> Array:
-    return np.asarray(np.einsum("fij,j->fi", T_parent[:, :3, :3], sphere.axis))
+def _weights(sd: Float[Array, " point"]) -> Float[Array, " point"]:
+    r"""Return weights by how well points keep their position in the body.
 
+    .. math:: w_i = \frac{2 \bar v}{v_i + \bar v}, \qquad v_i = \mathrm{sd}_i^2
 
-def _pointing(markers: Array, joint: Array) -> Array:
-    """Return the way from the joint to the first marker, in every frame."""
-    return np.asarray(markers[:, 0] - joint)
-
-
-def _weights(sd: Array) -> Array:
-    """Return weights by how well points keep their places, never far from equal."""
+    The mean variance :math:`\bar v` keeps the weights between 0 and 2, so that no point
+    decides alone.
+    """
     variance = np.where(np.isfinite(sd), sd, 0.0) ** 2
-    usual = variance.mean()
-    return np.ones(len(sd)) if usual == 0.0 else 2.0 * usual / (variance + usual)
+    mean = variance.mean()
+    return np.ones(len(sd)) if mean == 0.0 else 2.0 * mean / (variance + mean)
 
 
-def _mean(values: Array) -> Array:
-    known = np.isfinite(values).all(axis=-1)
-    return np.asarray(values[known].mean(axis=0)) if known.any() else np.full(3, np.nan)
-
-
-def _mean_places(T: Array, points: Array) -> Array:
-    local = geometry.apply(geometry.inverse(T)[:, None], points)
-    return np.stack([_mean(local[:, i]) for i in range(local.shape[1])])
+def _mean_seen(points: Float[Array, "point 3"]) -> Float[Array, " 3"]:
+    """Return the mean of the points that are not NaN; NaN if all are."""
+    seen = points[np.isfinite(points).all(axis=-1)]
+    return np.asarray(seen.mean(axis=0)) if len(seen) else _nan_vector()

@@ -1,4 +1,15 @@
-"""Centres by least squares of the radii themselves, with all positions at hand."""
+r"""Geometric sphere fits: least squares of the radii themselves.
+
+The centre c minimises the variance of the radii |x - c| of every marker, summed over
+markers (the radius of a marker is the mean of its distances). At the minimum the scores
+of all positions sum to zero:
+
+.. math:: \sum_{f,m} e_{fm} j_{fm} = 0,
+
+with the error e of a radius and its derivative j. The influence of a frame on the
+centre is its score times the inverse Hessian; the sum of the squared influences is the
+sandwich covariance.
+"""
 
 from dataclasses import dataclass
 
@@ -7,224 +18,235 @@ from jaxtyping import Bool, Float
 from scipy.linalg import eigh
 from scipy.special import chdtri
 
-ROUNDING = 1e-14
-MOST_STEPS = 20
+from marey.joints.noise import MIN_INFORMATION_SHARE
+from marey.joints.sphere.algebraic import ROUNDING, Basis, Center
+from marey.joints.sphere.sandwich import sandwich_covariance
 
-# Frames are summed over windows of this part of the take before their scatter is taken.
-WINDOWS = 64
+MAX_STEPS = 20
+"""Largest number of Gauss-Newton steps. Chosen by hand."""
 
-# Standard deviations by which these must scatter more than single frames to count.
-SIGMAS = 2.0
+CONVERGED_STEP = 1e-7
+"""Step over the distance of the farthest marker below which an iteration has converged.
+Higher stops earlier. Chosen by hand."""
 
-# Markers that disagree more than chance would have them, but once in so many times,
-# are held to do so for a reason.
-CHANCE = 0.01
+DISAGREEMENT_LEVEL = 0.01
+"""Significance level of the test that markers disagree on the centre. Higher widens
+the covariance more often. Chosen by hand."""
 
-# Of the slopes seen, noise may have made up all but this share.
-LEAST_LEFT = 0.05
+MAX_STEP_RADII = 0.5
+"""Largest displacement of the centre over the radius; farther away the quadratic model
+does not hold and the start is kept. Chosen by hand."""
 
-# A step of this share of the radius is none that a second order could tell.
-TOO_FAR = 0.5
+DIFFERENCE_STEP = 1e-3
+"""Step of the numerical derivative of the bias over the radius. Chosen by hand."""
 
-# Share of the radius by which a centre is moved to see what the noise does there.
-NUDGE = 1e-3
-
-Basis = Float[np.ndarray, "3 directions"]
-Center = Float[np.ndarray, " 3"]
 Points = Float[np.ndarray, "frame marker 3"]
-Pushes = Float[np.ndarray, "frame marker directions"]
+Scores = Float[np.ndarray, "frame marker directions"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tilt:
-    """Noise of the axes in which positions are seen."""
+class AxisNoise:
+    """Noise of the axes of the body in which positions are given."""
 
-    turn: Float[np.ndarray, "3 3"]
-    """Covariance of their turning as a rotation vector, in square radians."""
+    rotation_covariance: Float[np.ndarray, "3 3"]
+    """Covariance of their rotation vector, in square radians."""
 
     anchor: Float[np.ndarray, " 3"]
-    """The point about which they turn, in metres."""
+    """The point about which they rotate, in metres."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bias:
-    """The mean push of a marker's positions that the noise of the axes makes."""
+class AxisNoiseBias:
+    """Expected score of a marker's position due to the noise of the axes."""
 
     center: Center
-    """Where it was found."""
+    """The centre at which it was computed."""
 
-    push: Float[np.ndarray, "marker directions"]
-    slope: Float[np.ndarray, "marker directions directions"]
-    """How it changes as the centre moves."""
+    score: Float[np.ndarray, "marker directions"]
+    derivative: Float[np.ndarray, "marker directions directions"]
+    """Of the score by the centre."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Equation:
-    """What positions do to a centre: at the best one their pushes sum to zero."""
+class EstimatingEquation:
+    """Scores of all positions at a centre; at the best centre they sum to zero."""
 
-    push: Pushes
-    """Of each marker in each frame; the last may be a tie instead."""
+    score: Scores
+    """Of each marker in each frame; the last may be the residual of two centres."""
 
-    slope: Float[np.ndarray, "marker directions directions"]
-    """How the sum of each marker's pushes falls as the centre moves."""
+    hessian: Float[np.ndarray, "marker directions directions"]
+    """Negative derivative of the sum of each marker's scores by the centre."""
 
-    tied: bool = False
-    """Whether something else than markers holds the centre too, the last one."""
+    has_residual: bool = False
+    """Whether the last "marker" is the residual of two centres."""
 
     @property
     def step(self) -> Float[np.ndarray, " directions"]:
-        """The way to the best centre, to first order."""
-        return np.asarray(self._gain @ self.push.sum(axis=(0, 1)))
+        """The Newton step to the best centre."""
+        return np.asarray(self._inverse_hessian @ self.score.sum(axis=(0, 1)))
 
     @property
-    def moves(self) -> Float[np.ndarray, "frame directions"]:
-        """How far the noise of each frame moved the centre, in metres."""
-        return np.asarray(self.push.sum(axis=1) @ self._gain)
+    def influence(self) -> Float[np.ndarray, "frame directions"]:
+        """Influence of each frame on the centre, in metres."""
+        return np.asarray(self.score.sum(axis=1) @ self._inverse_hessian)
 
     @property
-    def _gain(self) -> np.ndarray:
-        return _inverse(np.asarray(self.slope.sum(axis=0)))
+    def _inverse_hessian(self) -> np.ndarray:
+        return _inverse(np.asarray(self.hessian.sum(axis=0)))
 
     @property
     def disagreement(self) -> Float[np.ndarray, "directions directions"]:
-        """What the markers' disagreement adds to the covariance of the centre.
+        """Covariance of the centre due to the disagreement of markers.
 
-        Markers on skin slide as the limb turns, frame after frame the same way: the
-        frames agree and are wrong together. What shows it is that markers put the
-        centre in different places. If they do so by more than chance, how far the
-        centre goes as each one is left out (the jackknife) is added; else nothing.
+        Markers on skin slide with the motion of the limb, equally in every frame: all
+        frames share one error. Single markers then give different centres. If a
+        chi-square test finds that they disagree, this is the jackknife covariance over
+        markers; otherwise it is zero.
         """
-        n_markers, directions = self.push.shape[1] - self.tied, self.push.shape[2]
-        pull = self.push.sum(axis=0)
-        square, spare = 0.0, 0 if self.tied else -directions
+        n_markers = self.score.shape[1] - self.has_residual
+        directions = self.score.shape[2]
+        total = self.score.sum(axis=0)
+        square, freedom = 0.0, 0 if self.has_residual else -directions
         for m in range(n_markers):
-            own = scatter(self.push[:, m])
-            square += pull[m] @ _inverse(own, 1e-9) @ pull[m]
-            spare += int(np.linalg.matrix_rank(own, hermitian=True))
-        if n_markers < 2 or spare < 1 or square <= chdtri(spare, CHANCE):
+            of_marker = sandwich_covariance(self.score[:, m])
+            square += total[m] @ _inverse(of_marker, 1e-9) @ total[m]
+            freedom += int(np.linalg.matrix_rank(of_marker, hermitian=True))
+        limit = chdtri(max(freedom, 1), DISAGREEMENT_LEVEL)
+        if n_markers < 2 or freedom < 1 or square <= limit:
             return np.zeros((directions, directions))
-        total = self.slope.sum(axis=0)
-        moves = np.stack(
-            [_inverse(total - self.slope[m]) @ pull[m] for m in range(n_markers)]
-        )
-        return np.asarray((1.0 - 1.0 / n_markers) * moves.T @ moves)
+        without = self.hessian.sum(axis=0) - self.hessian[:n_markers]
+        steps = np.stack([_inverse(without[m]) @ total[m] for m in range(n_markers)])
+        return np.asarray((1.0 - 1.0 / n_markers) * steps.T @ steps)
 
     @property
     def covariance(self) -> Float[np.ndarray, "directions directions"]:
-        """Covariance of the centre, in square metres."""
-        return np.asarray(scatter(self.moves) + self.disagreement)
+        """Sandwich covariance of the centre, in square metres."""
+        return np.asarray(sandwich_covariance(self.influence) + self.disagreement)
 
 
-def polish(points: Points, center: Center, basis: Basis) -> Center:
-    """Return the centre nearby whose distances to each marker vary least.
+def refine_center(points: Points, center: Center, basis: Basis) -> Center:
+    """Return the nearby centre whose distances to each marker vary least.
 
-    Gauss-Newton steps; a step that does not help ends them.
+    Gauss-Newton steps, which end when one does not reduce the cost.
     """
-    best, kept = np.inf, center
-    for _ in range(MOST_STEPS):
+    best, best_center = np.inf, center
+    for _ in range(MAX_STEPS):
         radii = _radii(points, center, basis)
         cost = float(np.sum(radii.error**2))
         if not cost < best:
             break
-        best, kept = cost, center
-        push = np.sum(radii.error[..., None] * radii.lean, axis=(0, 1))
-        step = _inverse(_outer(radii.lean, radii.lean).sum(axis=0)) @ push
+        best, best_center = cost, center
+        score = np.sum(radii.error[..., None] * radii.jacobian, axis=(0, 1))
+        step = _inverse(_outer(radii.jacobian, radii.jacobian).sum(axis=0)) @ score
         center = center + basis @ step
         if np.sum(step**2) <= 1e-22 * radii.radius.max() ** 2:
             break
-    return kept
+    return best_center
 
 
-def leveled(points: Points, center: Center, basis: Basis, bias: Bias) -> Center:
-    """Return a polished centre freed from the noise of the axes it is seen in.
+def remove_axis_bias(
+    points: Points, center: Center, basis: Basis, bias: AxisNoiseBias
+) -> Center:
+    """Return a refined centre without the bias from the noise of the axes.
 
-    Axes that turn with noise move markers sideways, further the further they are from
-    the anchor, and along some directions more than along others. That lengthens some
-    radii more than others and goes along with their slopes, so the fit is drawn aside.
-    Here the push that is to be expected is taken off, until the rest vanishes.
+    Noise of the axes moves markers sideways: farther, the farther they are from the
+    anchor, and more in some directions than in others. It lengthens some radii more
+    than others, in correlation with their derivatives, and so biases the fit. Newton
+    steps find the centre at which the scores minus their expectation sum to zero.
     """
     moved = center
-    for _ in range(MOST_STEPS):
-        step = basis @ equation(points, moved, basis, bias).step
+    for _ in range(MAX_STEPS):
+        step = basis @ estimating_equation(points, moved, basis, bias).step
         moved = moved + step
-        reach = np.nanmax(np.linalg.norm(points - moved, axis=-1))
-        if not np.linalg.norm(moved - center) < TOO_FAR * reach:
+        farthest = np.nanmax(np.linalg.norm(points - moved, axis=-1))
+        if not np.linalg.norm(moved - center) < MAX_STEP_RADII * farthest:
             return center
-        if np.linalg.norm(step) <= 1e-7 * reach:
+        if np.linalg.norm(step) <= CONVERGED_STEP * farthest:
             break
     return moved
 
 
-def radial(
+def radial_errors(
     points: Points, center: Center, basis: Basis
-) -> tuple[Float[np.ndarray, "frame marker"], Pushes, Float[np.ndarray, " marker"]]:
-    """Return what each radius is off, its slope as the centre moves, the mean radii.
+) -> tuple[Float[np.ndarray, "frame marker"], Float[np.ndarray, " marker"]]:
+    """Return the error of each radius, and the mean radius of each marker, in metres.
 
-    Zero where a marker was not seen; the radius of one never seen is NaN.
+    The error of an occluded marker is zero; the radius of one never seen is NaN.
     """
     radii = _radii(points, center, basis)
-    return radii.error, radii.lean, np.where(radii.count > 0, radii.radius, np.nan)
+    return radii.error, np.where(radii.count > 0, radii.radius, np.nan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Radii:
-    """Radii of markers about a centre; zero where a marker was not seen."""
+    """Radii of markers about a centre; zero where a marker is occluded."""
 
     known: Bool[np.ndarray, "frame marker"]
     count: Float[np.ndarray, " marker"]
-    unit: Pushes
+    direction: Scores
     length: Float[np.ndarray, "frame marker"]
     radius: Float[np.ndarray, " marker"]
     error: Float[np.ndarray, "frame marker"]
-    lean: Pushes
+    jacobian: Scores
+    """Negative derivative of the error by the centre."""
 
 
 def _radii(points: np.ndarray, center: np.ndarray, basis: np.ndarray) -> _Radii:
     known = np.isfinite(points).all(axis=-1)
-    way = points - center
+    arm = points - center
     if not known.all():
-        way[~known] = 0.0
-    way = way @ basis
-    length = np.sqrt(np.einsum("fmi,fmi->fm", way, way))
-    unit = way / np.where(length > 0.0, length, 1.0)[..., None]
+        arm[~known] = 0.0
+    arm = arm @ basis
+    length = np.sqrt(np.einsum("fmi,fmi->fm", arm, arm))
+    direction = arm / np.where(length > 0.0, length, 1.0)[..., None]
     count = known.sum(axis=0).astype(float)
-    per = 1.0 / np.maximum(count, 1.0)
-    radius = length.sum(axis=0) * per
+    per_frame = 1.0 / np.maximum(count, 1.0)
+    radius = length.sum(axis=0) * per_frame
     error = (length - radius) * known
-    lean = (unit - unit.sum(axis=0) * per[:, None]) * known[..., None]
-    return _Radii(known, count, unit, length, radius, error, lean)
+    mean_direction = direction.sum(axis=0) * per_frame[:, None]
+    jacobian = (direction - mean_direction) * known[..., None]
+    return _Radii(known, count, direction, length, radius, error, jacobian)
 
 
-def equation(
-    points: Points, center: Center, basis: Basis, bias: Bias | None = None
-) -> Equation:
-    """Return how each marker pushes the centre, the noise of the axes taken off.
+def estimating_equation(
+    points: Points, center: Center, basis: Basis, bias: AxisNoiseBias | None = None
+) -> EstimatingEquation:
+    """Return the scores of all positions, without the bias from noisy axes.
 
-    The first term of the slope is that of Gauss and Newton. Noise makes it larger than
-    it is, for it turns the radii; the second term takes that off again.
+    The first term of the Hessian is that of Gauss and Newton. Noise makes it too large,
+    because it rotates the radii; the second-order term corrects that.
     """
     radii = _radii(points, center, basis)
-    bend = radii.error / np.where(radii.length > 0.0, radii.length, np.inf)
-    seen = _outer(radii.lean, radii.lean)
-    slope = seen + bend.sum(axis=0)[:, None, None] * np.eye(basis.shape[1])
-    slope -= _outer(bend[..., None] * radii.unit, radii.unit)
-    push = radii.error[..., None] * radii.lean
+    curvature = radii.error / np.where(radii.length > 0.0, radii.length, np.inf)
+    gauss_newton = _outer(radii.jacobian, radii.jacobian)
+    identity = np.eye(basis.shape[1])
+    hessian = gauss_newton + curvature.sum(axis=0)[:, None, None] * identity
+    hessian -= _outer(curvature[..., None] * radii.direction, radii.direction)
+    score = radii.error[..., None] * radii.jacobian
     if bias is not None:
-        here = bias.push + bias.slope @ (basis.T @ (center - bias.center))
-        push -= radii.known[..., None] * here
-        slope += radii.count[:, None, None] * bias.slope
-    return Equation(push, trusted(slope, seen))
+        moved = basis.T @ (center - bias.center)
+        score -= radii.known[..., None] * (bias.score + bias.derivative @ moved)
+        hessian += radii.count[:, None, None] * bias.derivative
+    return EstimatingEquation(score, limit_noise_share(hessian, gauss_newton))
 
 
-def bias_of(points: Points, center: Center, basis: Basis, tilt: Tilt) -> Bias:
-    """Return the push that the noise of the axes is expected to make near a centre."""
-    step = NUDGE * float(np.nanmax(np.linalg.norm(points - center, axis=-1)))
-    here = _tilted(points, center, basis, tilt)
-    slope = np.zeros((*here.shape, here.shape[1]))
-    for i, way in enumerate(basis.T):
-        there = _tilted(points, center + step * way, basis, tilt)
-        slope[:, :, i] = (there - here) / step
-    return Bias(center, here, 0.5 * (slope + np.swapaxes(slope, 1, 2)))
+def axis_noise_bias(
+    points: Points, center: Center, basis: Basis, noise: AxisNoise
+) -> AxisNoiseBias:
+    """Return the expected score due to the noise of the axes, near a centre.
+
+    Its derivative by the centre is a forward difference.
+    """
+    farthest = float(np.nanmax(np.linalg.norm(points - center, axis=-1)))
+    step = DIFFERENCE_STEP * farthest
+    score = _expected_score(points, center, basis, noise)
+    derivative = np.zeros((*score.shape, score.shape[1]))
+    for i, direction in enumerate(basis.T):
+        moved = _expected_score(points, center + step * direction, basis, noise)
+        derivative[:, :, i] = (moved - score) / step
+    return AxisNoiseBias(
+        center, score, 0.5 * (derivative + np.swapaxes(derivative, 1, 2))
+    )
 
 
 def _outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -232,65 +254,49 @@ def _outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(a.transpose(1, 2, 0) @ b.transpose(1, 0, 2))
 
 
-def trusted(
-    slope: Float[np.ndarray, "part n n"], seen: Float[np.ndarray, "part n n"]
+def limit_noise_share(
+    hessian: Float[np.ndarray, "part n n"], observed: Float[np.ndarray, "part n n"]
 ) -> Float[np.ndarray, "part n n"]:
-    """Return slopes of which, in their sum, noise has not made up almost all."""
-    total, most = slope.sum(axis=0), seen.sum(axis=0)
-    most = most + ROUNDING * np.trace(most) * np.eye(len(most))
-    if not np.trace(most) > 0.0:
-        return slope
-    least = eigh(total, most, eigvals_only=True)[0]
-    # Towards the slopes seen, as far as needed.
-    share = np.clip((LEAST_LEFT - least) / max(1.0 - least, ROUNDING), 0.0, 1.0)
-    return np.asarray(slope + share * (seen - slope))
+    """Return Hessians whose sum keeps a minimal share of the observed information.
+
+    In every direction at least `MIN_INFORMATION_SHARE` of the observed one: the
+    Hessians are blended with the observed ones as far as needed.
+    """
+    total, upper = hessian.sum(axis=0), observed.sum(axis=0)
+    upper = upper + ROUNDING * np.trace(upper) * np.eye(len(upper))
+    if not np.trace(upper) > 0.0:
+        return hessian
+    smallest = eigh(total, upper, eigvals_only=True)[0]
+    lacking = MIN_INFORMATION_SHARE - smallest
+    blend = np.clip(lacking / max(1.0 - smallest, ROUNDING), 0.0, 1.0)
+    return np.asarray(hessian + blend * (observed - hessian))
 
 
-def _tilted(
-    points: np.ndarray, center: np.ndarray, basis: np.ndarray, tilt: Tilt
+def _expected_score(
+    points: np.ndarray, center: np.ndarray, basis: np.ndarray, noise: AxisNoise
 ) -> np.ndarray:
-    """Return the mean push of each marker that the noise of the axes is to make."""
+    """Return the expected score of a position of each marker from noise of the axes.
+
+    To second order in the noise.
+    """
     radii = _radii(points, center, basis)
-    y = points - tilt.anchor
+    y = points - noise.anchor
     if not radii.known.all():
         y[~radii.known] = 0.0
-    unit = radii.unit @ basis.T
-    # Covariance of the noise with the radius, along that and across it.
-    shared = np.cross(y, np.cross(unit, y) @ tilt.turn)
-    along = np.sum(unit * shared, axis=-1)
-    sides = np.cross(basis.T[:, None, None], y)
-    inside = np.sum((sides @ tilt.turn) * sides, axis=(0, -1))
+    direction = radii.direction @ basis.T
+    # Covariance of the displacement of a marker with its component along the radius.
+    C = noise.rotation_covariance
+    covariance = np.cross(y, np.cross(direction, y) @ C)
+    along = np.sum(direction * covariance, axis=-1)
+    moments = np.cross(basis.T[:, None, None], y)
+    in_basis = np.sum((moments @ C) * moments, axis=(0, -1))
     R = np.where(radii.radius > 0.0, radii.radius, np.inf)
-    longer = 0.5 * (inside - along) / R
-    across = (shared - along[..., None] * unit) @ basis
-    push = np.sum(longer[..., None] * radii.lean + across / R[:, None], axis=0)
-    return np.asarray(push / np.maximum(radii.count, 1.0)[:, None])
+    lengthening = 0.5 * (in_basis - along) / R
+    across = (covariance - along[..., None] * direction) @ basis
+    score = lengthening[..., None] * radii.jacobian + across / R[:, None]
+    return np.asarray(score.sum(axis=0) / np.maximum(radii.count, 1.0)[:, None])
 
 
-def _inverse(H: np.ndarray, least: float = ROUNDING) -> np.ndarray:
-    """Return the inverse of a symmetric matrix, zero in directions that it lacks."""
-    return np.asarray(np.linalg.pinv(H, rcond=least, hermitian=True))
-
-
-def scatter(moves: Float[np.ndarray, "frame move"]) -> Float[np.ndarray, "move move"]:
-    """Return the covariance of the sum over frames.
-
-    From the frames one by one, or, if those say more by more than chance, from sums
-    over all windows of a given length: noise that lasts from frame to frame then counts
-    as it should. Frames that moved nothing were not seen.
-    """
-    moves = moves[np.any(moves != 0.0, axis=1)]
-    n, size = moves.shape
-    if n == 0:
-        return np.zeros((size, size))
-    # The fit made the sums agree with it: what they scatter is that much too small.
-    used = min(size, 3) + 1
-    single = n / max(n - used, 1) * moves.T @ moves
-    length = -(-n // WINDOWS)
-    total = np.concatenate([np.zeros((1, size)), np.cumsum(moves, axis=0)])
-    sums = total[length:] - total[:-length]
-    share = n / (length * len(sums)) * n / max(n - used * length, length)
-    joint = share * sums.T @ sums
-    more = np.trace(_inverse(single, 1e-12) @ joint) / size
-    chance = SIGMAS * np.sqrt(2.0 / (size * WINDOWS))
-    return np.asarray(joint if more > 1.0 + chance else single)
+def _inverse(H: np.ndarray, rcond: float = ROUNDING) -> np.ndarray:
+    """Return the pseudo-inverse of a symmetric matrix."""
+    return np.asarray(np.linalg.pinv(H, rcond=rcond, hermitian=True))

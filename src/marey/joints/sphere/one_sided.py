@@ -1,52 +1,62 @@
-"""A joint as one of its two bodies sees it."""
+"""A joint in the axes of one body, from the paths of the other body's markers."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.joints.ball.closed_form import FREE
+from marey.joints.ball.closed_form import FREE_SD_M
 from marey.joints.noise import PoseNoise
 from marey.joints.sphere.fit import (
     MIN_POSITIONS,
-    Estimator,
+    SphereEstimator,
     SphereKind,
+    center_influence,
     fit_sphere,
-    influence,
 )
-from marey.joints.sphere.geometric import Bias, Tilt, bias_of, equation, leveled
-from marey.joints.stacked_takes import Crowd
+from marey.joints.sphere.geometric import (
+    AxisNoise,
+    AxisNoiseBias,
+    axis_noise_bias,
+    estimating_equation,
+    remove_axis_bias,
+)
+from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Side:
-    """The joint in one body's axes, from the paths of the other body's markers."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class OneSidedFit:
+    """The sphere that the markers of another body describe in the axes of one body."""
 
     points: Float[Array, "frame marker 3"]
+    """The markers, in metres."""
+
+    spread: Float[Array, " 3"]
+    """As in `Sphere`, and so are the five fields that follow."""
+
     center: Float[Array, " 3"]
     axis: Float[Array, " 3"]
     axis_covariance: Float[Array, "3 3"]
     kind: SphereKind
     noise: float
-    spread: Float[Array, " 3"]
-    moves: Float[Array, "frame 3"]
-    """How far the noise of each frame moved the centre."""
+    influence: Float[Array, "frame 3"]
+    """Influence of each frame on the centre, in metres."""
 
-    extra: Float[Array, "3 3"]
-    """What the disagreement of markers adds to its covariance."""
+    disagreement: Float[Array, "3 3"] = field(default_factory=lambda: np.zeros((3, 3)))
+    """Covariance of the centre due to the disagreement of markers, in square metres."""
 
     basis: Float[Array, "3 directions"]
-    """Directions that the fit could move the centre in."""
+    """Directions in which the fit could move the centre."""
 
-    tilt: Tilt
+    axis_noise: AxisNoise
     """Noise of the body's axes."""
 
-    bias: Bias | None
-    """What that does to a "geometric" centre."""
+    bias: AxisNoiseBias | None = None
+    """Expected score from that noise; only for "geometric" centres."""
 
     @property
     def known(self) -> bool:
@@ -54,130 +64,138 @@ class Side:
         return bool(np.isfinite(self.center).all())
 
     @property
-    def away(self) -> Float[Array, " marker"]:
-        """Mean distance of each marker ever seen from the centre, in metres."""
-        away = np.linalg.norm(self.points - self.center, axis=-1)
-        known = np.isfinite(away)
+    def marker_distance(self) -> Float[Array, " marker"]:
+        """Mean distance from the centre of each marker ever seen, in metres."""
+        distance = np.linalg.norm(self.points - self.center, axis=-1)
+        known = np.isfinite(distance)
         seen = known.any(axis=0)
-        total = np.where(known, away, 0.0).sum(axis=0)[seen]
+        total = np.where(known, distance, 0.0).sum(axis=0)[seen]
         return np.asarray(total / known.sum(axis=0)[seen])
 
 
-def side_of(
-    crowd: Crowd,
+def fit_one_side(
+    takes: StackedTakes,
     body: int,
     moving: int,
     poses: PoseNoise,
     *,
-    estimator: Estimator,
+    estimator: SphereEstimator,
     kind: SphereKind | Literal["auto"] = "auto",
     axis: Float[Array, " 3"] | None = None,
-) -> Side:
-    """Return the joint in a body's axes; unknown where it has none."""
-    tilt = Tilt(poses.turn[body], poses.anchor[body])
-    if not crowd.determined[body]:
-        return _nothing(np.full((len(crowd.T), 0, 3), np.nan), np.full(3, np.nan), tilt)
-    points = crowd.seen_from(body, moving)
-    known = moving if crowd.determined[moving] else None
-    noise = crowd.noise(points, poses, body, known)
+) -> OneSidedFit:
+    """Return the joint in a body's axes; unknown if the body has none.
+
+    Args:
+        takes: Poses and markers.
+        body: The body in whose axes the joint is estimated.
+        moving: The body whose markers describe the sphere.
+        poses: Noise of the poses.
+        estimator: As in `fit_sphere`.
+        kind: As in `fit_sphere`.
+        axis: As in `fit_sphere`.
+    """
+    axis_noise = AxisNoise(poses.rotation_covariance[body], poses.anchor[body])
+    points = np.full((len(takes.T), 0, 3), np.nan)
+    if takes.determined[body]:
+        points = takes.markers_in_body(body, moving)
+    posed = moving if takes.determined[moving] else None
+    noise = takes.marker_noise_covariance(points, poses, body, posed)
     sphere = fit_sphere(points, estimator=estimator, kind=kind, axis=axis, noise=noise)
-    if sphere.reason:
-        return _nothing(points, sphere.spread, tilt)
-    center, basis, bias = sphere.center, sphere.basis, None
-    if estimator == "geometric":
-        bias = bias_of(points, center, basis, tilt)
-        center = leveled(points, center, basis, bias)
-        here = equation(points, center, basis, bias)
-        moves, extra = here.moves @ basis.T, basis @ here.disagreement @ basis.T
-    else:
-        moves = influence(points, sphere, plain=estimator == "kasa")
-        extra = np.zeros((3, 3))
-    return Side(
+    side = OneSidedFit(
         points=points,
-        center=center,
+        spread=sphere.spread,
+        center=sphere.center,
         axis=sphere.axis,
         axis_covariance=sphere.axis_covariance,
         kind=sphere.kind,
         noise=sphere.noise,
-        spread=sphere.spread,
-        moves=moves,
-        extra=extra,
-        basis=basis,
-        tilt=tilt,
+        influence=np.zeros((len(points), 3)),
+        basis=sphere.basis,
+        axis_noise=axis_noise,
+    )
+    if sphere.reason:
+        return side
+    if estimator != "geometric":
+        influence = center_influence(points, sphere, estimator)
+        return replace(side, influence=influence)
+    return _without_axis_bias(side)
+
+
+def _without_axis_bias(side: OneSidedFit) -> OneSidedFit:
+    """Return a side whose centre has no bias from noisy axes."""
+    points, basis = side.points, side.basis
+    bias = axis_noise_bias(points, side.center, basis, side.axis_noise)
+    center = remove_axis_bias(points, side.center, basis, bias)
+    equation = estimating_equation(points, center, basis, bias)
+    return replace(
+        side,
+        center=center,
+        influence=equation.influence @ basis.T,
+        disagreement=basis @ equation.disagreement @ basis.T,
         bias=bias,
     )
 
 
-def _nothing(points: Array, spread: Array, tilt: Tilt) -> Side:
-    none = np.full(3, np.nan)
-    return Side(
-        points=points,
-        center=none,
-        axis=none,
-        axis_covariance=np.full((3, 3), np.nan),
-        kind="fixed",
-        noise=float("nan"),
-        spread=spread,
-        moves=np.zeros((len(points), 3)),
-        extra=np.zeros((3, 3)),
-        basis=np.eye(3),
-        tilt=tilt,
-        bias=None,
-    )
+def fill_missing_side(
+    T_a_b: Float[Array, "frame 4 4"], in_a: OneSidedFit, in_b: OneSidedFit
+) -> tuple[OneSidedFit, OneSidedFit]:
+    """Return both sides with a centre: a missing one is taken from the other side.
 
-
-def completed(
-    T_a_b: Float[Array, "frame 4 4"], in_a: Side, in_b: Side
-) -> tuple[Side, Side]:
-    """Return both sides known: what one does not show is taken from the other."""
+    If both are missing, the point midway between the two origins is used.
+    """
+    if in_a.known and in_b.known:
+        return in_a, in_b
+    T_b_a = geometry.inverse(T_a_b)
     if not in_a.known and not in_b.known:
         middle = 0.5 * T_a_b[:, :3, 3].mean(axis=0)
         in_a = replace(in_a, center=middle)
-        return in_a, replace(in_b, center=carried(geometry.inverse(T_a_b), middle))
+        return in_a, replace(in_b, center=mean_position(T_b_a, middle))
     if not in_b.known:
-        return in_a, _taken_over(geometry.inverse(T_a_b), in_b, in_a)
-    if not in_a.known:
-        return _taken_over(T_a_b, in_a, in_b), in_b
-    return in_a, in_b
+        return in_a, _copy_from_other(T_b_a, in_b, in_a)
+    return _copy_from_other(T_a_b, in_a, in_b), in_b
 
 
-def _taken_over(T: Array, side: Side, other: Side) -> Side:
-    """Return a side with the centre and axis of the other, carried by T_side_other."""
+def _copy_from_other(T: Array, side: OneSidedFit, other: OneSidedFit) -> OneSidedFit:
+    """Return a side with the centre and axis of the other, moved by T_side_other."""
     R = T[:, :3, :3].mean(axis=0)
     axis = R @ other.axis
     return replace(
         side,
-        center=carried(T, other.center),
+        center=mean_position(T, other.center),
         axis=axis / np.linalg.norm(axis),
         axis_covariance=R @ other.axis_covariance @ R.T,
         kind=other.kind,
-        moves=other.moves @ R.T,
-        extra=R @ other.extra @ R.T,
+        influence=other.influence @ R.T,
+        disagreement=R @ other.disagreement @ R.T,
     )
 
 
-def carried(
+def mean_position(
     T: Float[Array, "frame 4 4"], point: Float[Array, " 3"]
 ) -> Float[Array, " 3"]:
-    """Return the mean place of a point over all frames."""
+    """Return the mean over all frames of a point moved by T."""
     return np.asarray(geometry.apply(T, point).mean(axis=0))
 
 
-def slid_together(
-    T_a_b: Float[Array, "frame 4 4"], in_a: Side, in_b: Side
-) -> tuple[Side, Side]:
-    """Return a hinge's two centres at the point midway between its bodies' feet."""
+def align_along_hinge(
+    T_a_b: Float[Array, "frame 4 4"], in_a: OneSidedFit, in_b: OneSidedFit
+) -> tuple[OneSidedFit, OneSidedFit]:
+    """Return a hinge with its centre midway between the feet of both origins.
+
+    The foot of an origin is the point of the axis nearest to it: the minimum norm
+    solution of OBrien2000.
+    """
     foot_b = in_b.center - (in_b.center @ in_b.axis) * in_b.axis
     foot_a = in_a.center - (in_a.center @ in_a.axis) * in_a.axis
-    half = 0.5 * (carried(T_a_b, foot_b) - foot_a) @ in_a.axis
+    half = 0.5 * (mean_position(T_a_b, foot_b) - foot_a) @ in_a.axis
     return (
         replace(in_a, center=foot_a + half * in_a.axis),
         replace(in_b, center=foot_b - half * in_b.axis),
     )
 
 
-def at_least_a_place(side: Side) -> Side:
-    """Return a side that shows no centre with the markers' mean place as one."""
+def fallback_center(side: OneSidedFit) -> OneSidedFit:
+    """Return the side; if no centre was found, with the mean marker position as one."""
     seen = np.isfinite(side.points).all(axis=-1)
     if side.known or seen.sum(axis=0).max(initial=0) < MIN_POSITIONS:
         return side
@@ -185,5 +203,5 @@ def at_least_a_place(side: Side) -> Side:
         side,
         center=side.points[seen].mean(axis=0),
         noise=float(np.linalg.norm(side.spread)),
-        extra=FREE**2 * np.eye(3),
+        disagreement=FREE_SD_M**2 * np.eye(3),
     )

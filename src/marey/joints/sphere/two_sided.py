@@ -1,142 +1,128 @@
-"""Both centres of a joint at once: the radii of both sides, and the gap between them.
+"""Both centres of a joint at once: radii in both bodies, and the joint residual.
 
-Seen from one body the markers of the other run on spheres; of that only the radii
-count. Where both bodies have poses there is more: the two centres must stay together
-as the bodies turn. A joint that swings a little shows little of its sphere, but its
-turning is seen well, and the gap with it.
+In the axes of one body the markers of the other run on spheres, of which only the radii
+count. If both bodies have poses, the two centres must also stay together as the bodies
+rotate (OBrien2000). A joint of small range shows little of its sphere, but its rotation
+is measured well, and so is the residual.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
+from marey.joints.sphere.algebraic import ROUNDING
 from marey.joints.sphere.geometric import (
-    ROUNDING,
-    TOO_FAR,
-    Basis,
-    Bias,
-    Equation,
-    Points,
-    Tilt,
-    equation,
-    radial,
-    trusted,
+    CONVERGED_STEP,
+    MAX_STEP_RADII,
+    MAX_STEPS,
+    EstimatingEquation,
+    estimating_equation,
+    limit_noise_share,
+    radial_errors,
 )
+from marey.joints.sphere.one_sided import OneSidedFit
 from marey.numerics import geometry
 
 Array = np.ndarray
-
-MOST_STEPS = 20
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class View:
-    """What one body sees of the joint: the other's markers, and the noise of its axes.
-
-    Directions are those the centre can move in, as many on both sides.
-    """
-
-    points: Points
-    basis: Basis
-    tilt: Tilt
-    bias: Bias | None
+Sides = tuple[OneSidedFit, OneSidedFit]
+Centers = Float[Array, "2 3"]
 
 
-def close(
-    T_a_b: Float[Array, "frame 4 4"],
-    views: tuple[View, View],
-    centers: Float[Array, "2 3"],
-) -> tuple[Float[Array, "2 3"], Float[Array, "6 6"]]:
-    """Return the centre in a and in b that fit radii and gap best, and the covariance.
+def fit_both_centers(
+    T_a_b: Float[Array, "frame 4 4"], sides: Sides
+) -> tuple[Centers, Float[Array, "6 6"]]:
+    """Return the centres in a and b that fit radii and residual best.
 
-    Least squares, each part weighed by the inverse of what it leaves over, with the
-    pushes that the noise of the axes makes taken off. The parts share that noise; the
-    covariance is taken from what each frame does to the answer, and so knows of it.
+    Least squares, each term weighted by the inverse of its mean square, with the
+    expected scores due to the noise of the axes subtracted. The terms share the noise
+    of the orientations, so the covariance is the empirical (sandwich) one over frames.
 
     Args:
-        T_a_b: Pose of b in a, NaN where one of them was not seen.
-        views: What a and what b see of the joint, over the same frames.
-        centers: The joint in a and in b, near the answer.
+        T_a_b: Pose of b in a, NaN where one of them is occluded.
+        sides: The joint in the axes of a and of b, over the same frames; both with as
+            many directions in their basis.
+
+    Returns:
+        (center_a, center_b) in metres, and their covariance in square metres.
     """
-    start = centers
-    k = views[0].basis.shape[1]
-    reach = max(np.nanmax(np.linalg.norm(v.points, axis=-1)) for v in views)
-    for _ in range(MOST_STEPS):
-        step = _equation(T_a_b, views, centers).step
-        moved = (views[0].basis @ step[:k], views[1].basis @ step[k:])
+    start = centers = np.stack([side.center for side in sides])
+    k = sides[0].basis.shape[1]
+    farthest = max(np.nanmax(np.linalg.norm(s.points, axis=-1)) for s in sides)
+    for _ in range(MAX_STEPS):
+        step = _equation(T_a_b, sides, centers).step
+        moved = (sides[0].basis @ step[:k], sides[1].basis @ step[k:])
         centers = centers + np.stack(moved)
-        if not np.linalg.norm(centers - start) < TOO_FAR * reach:
+        if not np.linalg.norm(centers - start) < MAX_STEP_RADII * farthest:
             centers = start
             break
-        if np.linalg.norm(step) <= 1e-7 * reach:
+        if np.linalg.norm(step) <= CONVERGED_STEP * farthest:
             break
-    inner = _equation(T_a_b, views, centers).covariance
-    outer = np.zeros((6, 2 * k))
-    outer[:3, :k], outer[3:, k:] = views[0].basis, views[1].basis
-    return centers, outer @ inner @ outer.T
+    covariance = _equation(T_a_b, sides, centers).covariance
+    basis = np.zeros((6, 2 * k))
+    basis[:3, :k], basis[3:, k:] = sides[0].basis, sides[1].basis
+    return centers, basis @ covariance @ basis.T
 
 
-def _equation(T_a_b: Array, views: tuple[View, View], centers: Array) -> Equation:
-    """Return what radii and gap do to (center_a, center_b), each part weighed."""
-    k = views[0].basis.shape[1]
-    push, slope = [], []
-    for side, (view, center) in enumerate(zip(views, centers, strict=True)):
-        weight = 1.0 / _variance(view, center)
-        mine = slice(side * k, side * k + k)
-        own = equation(view.points, center, view.basis, view.bias)
-        push.append(np.zeros((*own.push.shape[:2], 2 * k)))
-        push[-1][..., mine] = weight * own.push
-        slope.append(np.zeros((len(own.slope), 2 * k, 2 * k)))
-        slope[-1][:, mine, mine] = weight * own.slope
-    gap, tie = _gap(T_a_b, views, centers)
-    return Equation(
-        np.concatenate([*push, gap[:, None]], axis=1),
-        np.concatenate([*slope, tie[None]]),
-        tied=True,
+def _equation(T_a_b: Array, sides: Sides, centers: Centers) -> EstimatingEquation:
+    """Return the weighted scores of radii and residual for (center_a, center_b)."""
+    k = sides[0].basis.shape[1]
+    score, hessian = [], []
+    for i, (side, center) in enumerate(zip(sides, centers, strict=True)):
+        weight = 1.0 / _radial_variance(side, center)
+        block = slice(i * k, i * k + k)
+        radii = estimating_equation(side.points, center, side.basis, side.bias)
+        score.append(np.zeros((*radii.score.shape[:2], 2 * k)))
+        score[-1][..., block] = weight * radii.score
+        hessian.append(np.zeros((len(radii.hessian), 2 * k, 2 * k)))
+        hessian[-1][:, block, block] = weight * radii.hessian
+    residual_score, residual_hessian = _residual_equation(T_a_b, sides, centers)
+    return EstimatingEquation(
+        np.concatenate([*score, residual_score[:, None]], axis=1),
+        np.concatenate([*hessian, residual_hessian[None]]),
+        has_residual=True,
     )
 
 
-def _variance(view: View, center: Array) -> float:
-    error, _, radius = radial(view.points, center, view.basis)
-    count = np.isfinite(view.points).all(axis=-1).sum()
-    floor = ROUNDING * np.nanmax(radius) ** 2
-    return float(np.sum(error**2) / max(count, 1) + floor)
+def _radial_variance(side: OneSidedFit, center: Array) -> float:
+    error, radius = radial_errors(side.points, center, side.basis)
+    count = np.isfinite(side.points).all(axis=-1).sum()
+    rounding = ROUNDING * np.nanmax(radius) ** 2
+    return float(np.sum(error**2) / max(count, 1) + rounding)
 
 
-def _gap(
-    T_a_b: Array, views: tuple[View, View], centers: Array
+def _residual_equation(
+    T_a_b: Array, sides: Sides, centers: Centers
 ) -> tuple[Float[Array, "frame both"], Float[Array, "both both"]]:
-    """Return the pushes of the gap and their slope, both without their noise."""
-    B_a, B_b = (view.basis for view in views)
+    """Return scores and Hessian of the joint residual, without their noise bias."""
+    B_a, B_b = (side.basis for side in sides)
+    k = B_a.shape[1]
     known = np.isfinite(T_a_b).all(axis=(1, 2))
-    apart = geometry.apply(T_a_b, centers[1]) - centers[0]
-    apart = np.where(known[:, None], apart, 0.0) @ B_a
-    turned = np.where(known[:, None, None], B_a.T @ T_a_b[:, :3, :3] @ B_b, 0.0)
+    residual = geometry.apply(T_a_b, centers[1]) - centers[0]
+    residual = np.where(known[:, None], residual, 0.0) @ B_a
+    rotation = np.where(known[:, None, None], B_a.T @ T_a_b[:, :3, :3] @ B_b, 0.0)
     count = max(int(known.sum()), 1)
     size = np.mean(np.sum(centers**2, axis=1))
-    variance = np.sum(apart**2) / (count * B_a.shape[1]) + ROUNDING * size
-    noise = [_made_up(v, c) for v, c in zip(views, centers, strict=True)]
-    lean = np.concatenate(
-        [known[:, None, None] * np.eye(B_a.shape[1]), -turned], axis=2
-    )
-    push = np.einsum("fki,fk->fi", lean, apart)
-    push += known[:, None] * np.concatenate([pull for pull, _ in noise])
-    tie = np.einsum("fki,fkj->ij", lean, lean, optimize=True)
-    k = B_a.shape[1]
-    seen = tie.copy()
-    tie[:k, :k] -= count * noise[0][1]
-    tie[k:, k:] -= count * noise[1][1]
-    return push / variance, trusted(tie[None], seen[None])[0] / variance
+    variance = np.sum(residual**2) / (count * k) + ROUNDING * size
+    bias = [noise_bias(s, c) for s, c in zip(sides, centers, strict=True)]
+    jacobian = np.concatenate([known[:, None, None] * np.eye(k), -rotation], axis=2)
+    score = np.einsum("fki,fk->fi", jacobian, residual)
+    score += known[:, None] * np.concatenate([expected for expected, _ in bias])
+    gauss_newton = np.einsum("fki,fkj->ij", jacobian, jacobian, optimize=True)
+    hessian = gauss_newton.copy()
+    hessian[:k, :k] -= count * bias[0][1]
+    hessian[k:, k:] -= count * bias[1][1]
+    limited = limit_noise_share(hessian[None], gauss_newton[None])[0]
+    return score / variance, limited / variance
 
 
-def _made_up(view: View, center: Array) -> tuple[Array, Array]:
-    """Return the push of one frame's noise that shortens the arm, and its slope.
+def noise_bias(side: OneSidedFit, center: Array) -> tuple[Array, Array]:
+    """Return the expected score of one frame's residual from noise, and its Hessian.
 
-    A noisy turn w moves a centre c by w x (c - anchor), and less of it for a shorter
-    arm: half the slope of the mean square of that.
+    A noisy rotation w moves the centre c by w x (c - anchor). The mean square of that
+    displacement grows with the arm, so least squares shorten the arm; this is half its
+    gradient by c, and half its second derivative.
     """
-    sides = geometry.hat(view.basis.T)
-    square = np.einsum("kji,jl,klm->im", sides, view.tilt.turn, sides)
-    arm = center - view.tilt.anchor
-    return view.basis.T @ square @ arm, view.basis.T @ square @ view.basis
+    hats = geometry.hat(side.basis.T)
+    C = side.axis_noise.rotation_covariance
+    square = np.einsum("kji,jl,klm->im", hats, C, hats)
+    arm = center - side.axis_noise.anchor
+    return side.basis.T @ square @ arm, side.basis.T @ square @ side.basis

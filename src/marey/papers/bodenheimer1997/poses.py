@@ -24,9 +24,9 @@ from marey.papers.bodenheimer1997.takes import (
     walk,
 )
 from marey.papers.experiment import Effort, Experiment
-from marey.pose import fit_pose, without
+from marey.pose import fit_pose, mask_joints
 from marey.pose.bfgs import fit
-from marey.pose.reference import joint_use
+from marey.pose.reference import compare_joint_use
 from marey.report import Table
 
 Array = np.ndarray
@@ -57,7 +57,7 @@ class Run:
 def by_bfgs(ready: Prepared, **options: Any) -> Run:
     """Return the poses of least fitness, wild joints ignored."""
     start = perf_counter()
-    seen = without(ready.skeleton, ready.take, ready.wild)
+    seen = mask_joints(ready.skeleton, ready.take, ready.wild)
     found = fit.fit(ready.skeleton, seen, **options)
     return Run(found.motion, int(found.steps.sum()), perf_counter() - start)
 
@@ -246,9 +246,9 @@ def _use_table(
 
 def _shoulder_use(motion: Motion, other: Motion) -> tuple[float, float]:
     """Return how far the shoulder and its curves are from another's, in degrees."""
-    use = joint_use(motion, other)
+    use = compare_joint_use(motion, other)
     shoulder = use.names.index(SHOULDER)
-    angle, curves = np.degrees([use.angle[shoulder], use.curves[shoulder]])
+    angle, curves = np.degrees([use.rotation_rms[shoulder], use.euler_rms[shoulder]])
     return round(float(angle), 1), round(float(curves), 1)
 
 

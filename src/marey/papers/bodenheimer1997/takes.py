@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from marey import synth, virtual
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.rig.lengths import bone_lengths, resized
+from marey.rig.lengths import bone_lengths, with_bone_lengths
 from marey.skeleton import Skeleton
 from marey.synth import Figure, Recording
 from marey.synth.figures.figure import Pose, as_motion, sample_times
@@ -66,10 +66,10 @@ def prepared(recording: Recording) -> Prepared:
         sensor_joint=truth.sensor_joint,
         T_joint_sensor=truth.T_body_sensor,
     )
-    seen = virtual.follow(skeleton, recording, layout=LAYOUT)
+    seen = virtual.compute_motion(skeleton, recording, layout=LAYOUT)
     lengths = bone_lengths(seen.positions, skeleton.parent, "tukey")
-    fitted = resized(virtual.jointed(skeleton), lengths)
-    return Prepared(recording, seen, fitted, seen.as_take(), seen.wild_joints())
+    fitted = with_bone_lengths(virtual.with_joint_sensors(skeleton), lengths)
+    return Prepared(recording, seen, fitted, seen.as_take(), seen.outlier_joints())
 
 
 def recorded(figure: Figure, motion: Motion, seed: int, **more: Any) -> Recording:

@@ -53,7 +53,7 @@ def calibrated(take: Recording, seed: int) -> Skeleton:
     T = skeleton.forward(root[None], wxyz[None])[:, skeleton.sensor_joint]
     place = np.round(skeleton.T_joint_sensor[:, :3, 3] / quarter) * quarter
     arbitrary = geometry.transform(np.eye(3), place)
-    return virtual.zeroed(
+    return virtual.calibrate_sensors(
         replace(skeleton, T_joint_sensor=arbitrary), T @ skeleton.T_joint_sensor
     )
 
@@ -90,7 +90,7 @@ def layouts(effort: Effort) -> Experiment:
         skeleton = calibrated(take, effort.seed)
         for layout in virtual.LAYOUTS:
             start = perf_counter()
-            seen = virtual.follow(skeleton, take, layout=layout)
+            seen = virtual.compute_motion(skeleton, take, layout=layout)
             each = (perf_counter() - start) / take.n_frames
             off = limb_errors(seen, take)
             cells = [f"{1e3 * p:.0f} / {np.degrees(t):.1f}" for p, t in off]
@@ -148,4 +148,4 @@ def _slipped(effort: Effort) -> VirtualMotion:
         T[len(T) // 2 :, column] @ geometry.inverse(own) @ slip @ own
     )
     moved = replace(take, T_world_sensor=T)
-    return virtual.follow(wearing(take), moved, layout="13")
+    return virtual.compute_motion(wearing(take), moved, layout="13")

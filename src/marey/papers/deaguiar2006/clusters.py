@@ -11,7 +11,7 @@ from marey.metrics import adjusted_rand_index
 from marey.papers.experiment import Drawing, Effort, Experiment
 from marey.plot.style import BLUE, GOLD, GREY, INK, RED, plain
 from marey.report import Table
-from marey.segmentation.clusters.model_selection import grouped
+from marey.segmentation.clusters.model_selection import cluster_markers
 from marey.segmentation.clusters.pair_statistics import pair_deviations, pair_statistics
 from marey.segmentation.clusters.spectral import spectral_labels
 from marey.synth import Recording
@@ -68,12 +68,12 @@ def self_tuning(take: Recording) -> Labels:
 
 def overlap(take: Recording) -> Labels:
     """Return bodies that may share markers."""
-    return grouped([take.points], method="overlap").owner
+    return cluster_markers([take.points], method="overlap").owner
 
 
 def auto(take: Recording) -> Labels:
     """Return what `marey.segment` finds without names."""
-    return grouped([take.points]).owner
+    return cluster_markers([take.points]).owner
 
 
 WAYS: Mapping[str, Callable[[Recording], Labels]] = {

@@ -8,7 +8,7 @@ import numpy as np
 from marey import synth
 from marey.bodies import Bodies
 from marey.joints import JointFits, fit_joints
-from marey.joints.distance.fit import costs
+from marey.joints.distance.fit import joint_costs
 from marey.metrics import compare
 from marey.papers.deaguiar2006.pictures import figure_5
 from marey.papers.deaguiar2006.stick import Errors, joint_errors, stick_of
@@ -17,7 +17,12 @@ from marey.report import Table
 from marey.segmentation import segment
 from marey.synth import Figure, Recording
 from marey.topology import infer_tree
-from marey.topology.spanning_forest import hang, margins, neighbours, spanning_edges
+from marey.topology.spanning_forest import (
+    adjacency_list,
+    edge_margins,
+    minimum_spanning_forest,
+    root_forest,
+)
 from marey.tree import Tree
 
 RATE, SECONDS, RUNS = 15.0, 20.0, 3
@@ -113,10 +118,10 @@ def ours_with_bodies(take: Recording) -> Outcome:
 
 def published_tree(bodies: Bodies, fits: JointFits) -> Tree:
     """Return the minimum spanning tree of the costs of Eq. 2, as in Sec. 4."""
-    cost, n_bodies = costs((bodies,), fits), len(bodies.names)
-    edges = spanning_edges(fits.pair, cost, n_bodies)
-    parent, edge = hang(neighbours(fits.pair, edges, n_bodies), None)
-    return Tree(parent=parent, edge=edge, margin=margins(fits.pair, cost, edge))
+    cost, n_bodies = joint_costs((bodies,), fits), len(bodies.names)
+    edges = minimum_spanning_forest(fits.pair, cost, n_bodies)
+    parent, edge = root_forest(adjacency_list(fits.pair, edges, n_bodies), None)
+    return Tree(parent=parent, edge=edge, margin=edge_margins(fits.pair, cost, edge))
 
 
 def _outcome(take: Recording, bodies: Bodies, fits: JointFits, tree: Tree) -> Outcome:

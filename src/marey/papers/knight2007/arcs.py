@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float
 
-from marey.joints.sphere.fit import Estimator, SphereKind
+from marey.joints.sphere.fit import SphereEstimator, SphereKind
 from marey.joints.sphere.gdke import fit_sphere
 from marey.numerics import geometry
 from marey.papers.experiment import Effort, Experiment
@@ -16,7 +16,7 @@ from marey.report import Table
 
 Array = np.ndarray
 
-ESTIMATORS: tuple[Estimator, ...] = ("kasa", "corrected", "geometric")
+ESTIMATORS: tuple[SphereEstimator, ...] = ("kasa", "corrected", "geometric")
 RUNS = 100
 POINTS = 1000
 

@@ -8,8 +8,8 @@ from jaxtyping import Float
 
 from marey import synth
 from marey.bodies import Bodies
-from marey.cleaning import fit_field, straightened
-from marey.joints import JointFits, fit_joints, homogeneity, residuals
+from marey.cleaning import fit_field, undistort
+from marey.joints import JointFits, fit_joints, homogeneity, joint_residuals
 from marey.papers.experiment import Effort, Experiment
 from marey.papers.obrien2000.exact import MODELS, RATE, length_on, tree_is_right
 from marey.papers.plots import lengths_drawing, residual_drawing
@@ -104,7 +104,7 @@ def straight(sets: Sequence[Bodies]) -> list[Bodies]:
     same = sets[:-1]
     fits = fit_joints(same, estimator="corrected")
     field = fit_field(same, fits, infer_tree(fits))
-    return [segment(straightened(bodies.take, field)) for bodies in sets]
+    return [segment(undistort(bodies.take, field)) for bodies in sets]
 
 
 def table_1(ours: Float[Array, "row set"]) -> Table:
@@ -144,7 +144,7 @@ def odd_sets(sets: Sequence[Bodies]) -> Table:
     ]
     rows = [k for k, pair in enumerate(test.pair.tolist()) if set(pair) in joined]
     p = np.min(test.p_value[:, rows], axis=1) * len(rows) * len(sets)
-    shift = 100.0 * np.median(test.shift[:, rows], axis=1)
+    shift = 100.0 * np.median(test.displacement[:, rows], axis=1)
     return Table(
         ("set", "centres shifted cm", "p (all joints and sets)", "verdict"),
         tuple(
@@ -222,6 +222,6 @@ _METHODS: Mapping[str, Callable[[Sequence[Bodies]], tuple[Any, int]]] = {
 def _residual_figure(bodies: Bodies, side: str, number: int) -> Any:
     fits = fit_joints(bodies)
     pair = tuple(bodies.names.index(name) for name in ("Torso", f"{side}UpperArm"))
-    norm = np.linalg.norm(residuals(bodies, fits, (pair[0], pair[1])), axis=1)
+    norm = np.linalg.norm(joint_residuals(bodies, fits, (pair[0], pair[1])), axis=1)
     title = f"{side} shoulder of the linkage, Set {number}"
     return residual_drawing(norm, RATE, title, top=3.0)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from marey import synth
 from marey.bodies import Bodies
-from marey.joints import fit_joints, residuals
+from marey.joints import fit_joints, joint_residuals
 from marey.papers.experiment import Effort, Experiment
 from marey.papers.obrien2000.exact import RATE, length_on
 from marey.papers.plots import people_drawing, residual_drawing
@@ -219,5 +219,5 @@ def _figure_8(effort: Effort) -> Any:
     bodies: Bodies = segment(record_person(figure, WALK, effort.seed + 2, 10.0))
     pair = tuple(bodies.names.index(name) for name in ("Spine", "LeftUpperArm"))
     fits = fit_joints(bodies, mediation=False)
-    norm = np.linalg.norm(residuals(bodies, fits, (pair[0], pair[1])), axis=1)
+    norm = np.linalg.norm(joint_residuals(bodies, fits, (pair[0], pair[1])), axis=1)
     return residual_drawing(norm, RATE, "Left shoulder of a person who walks")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from marey import synth
-from marey.cleaning import find_slips
+from marey.cleaning import find_sensor_slips
 from marey.joints import fit_joints
 from marey.papers.experiment import Effort, Experiment
 from marey.papers.obrien2000.exact import RATE
@@ -36,7 +36,7 @@ def found_in(take: Recording) -> list[tuple[bool, int]]:
     """Return of every slip found if it is the right sensor, and how many frames off."""
     bodies = segment(take)
     fits = fit_joints(bodies, estimator="corrected")
-    slips = find_slips(bodies, fits, infer_tree(fits))
+    slips = find_sensor_slips(bodies, fits, infer_tree(fits))
     true = take.truth.changes("slips")
     return [
         (

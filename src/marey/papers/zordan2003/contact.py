@@ -18,7 +18,12 @@ from marey.papers.zordan2003.examples import (
     three,
 )
 from marey.papers.zordan2003.pictures import filmstrip, spaced
-from marey.pose.contact.footing import Footing, find_footing, footing_of, hold
+from marey.pose.contact.ground_contacts import (
+    GroundContacts,
+    enforce_contacts,
+    find_ground_contacts,
+    ground_contacts_of,
+)
 from marey.pose.physics import fit
 from marey.report import Table
 from marey.skeleton import Skeleton
@@ -65,7 +70,7 @@ def standing(effort: Effort) -> Experiment:
         settled(skeleton, short(take), **options)  # compiled before the clock
         runs[name] = settled(skeleton, take, **options)
     runs["no ground, held afterwards"] = _held(skeleton, take)
-    footing = footing_of(take.truth.motion)
+    footing = ground_contacts_of(take.truth.motion)
     rows = [_row("the truth", take.truth.motion, take, footing, "")]
     for name, run in runs.items():
         fps = three(take.n_frames / run.seconds)
@@ -90,22 +95,26 @@ def standing(effort: Effort) -> Experiment:
 
 def _held(skeleton: Skeleton, take: Recording) -> Run:
     start = perf_counter()
-    motion = fit.fit(skeleton, take).motion
-    motion, _ = hold(motion, find_footing(motion, take))
+    motion = fit.fit_physics(skeleton, take).motion
+    motion, _ = enforce_contacts(motion, find_ground_contacts(motion, take))
     return Run(motion, perf_counter() - start, np.nan)
 
 
 def _row(
-    name: str, motion: Motion, take: Recording, footing: Footing, fps: float | str
+    name: str,
+    motion: Motion,
+    take: Recording,
+    footing: GroundContacts,
+    fps: float | str,
 ) -> tuple[str | float, ...]:
     off = off_truth(motion, take)
-    feet = [motion.skeleton.index(foot) for foot in set(footing.spots.names)]
+    feet = [motion.skeleton.index(foot) for foot in set(footing.points.names)]
     return (
         name,
         three(1e3 * np.sqrt(np.mean(off**2))),
         three(1e3 * np.sqrt(np.mean(off[:, feet] ** 2))),
         three(roughness(motion)),
         three(1e3 * footing.skate(motion)),
-        three(1e3 * footing.depth(motion)),
+        three(1e3 * footing.penetration(motion)),
         fps,
     )

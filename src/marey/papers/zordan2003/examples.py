@@ -87,7 +87,7 @@ def wearing(skeleton: Skeleton, take: Recording) -> Skeleton:
 def settled(skeleton: Skeleton, take: Recording, **options: Any) -> Run:
     """Return the postures at rest, timed."""
     start = perf_counter()
-    found = fit.fit(skeleton, take, **options)
+    found = fit.fit_physics(skeleton, take, **options)
     return Run(found.motion, perf_counter() - start, float(found.steps.mean()))
 
 

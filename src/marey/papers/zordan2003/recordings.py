@@ -11,7 +11,7 @@ from marey.papers.experiment import Drawing, Effort, Experiment
 from marey.papers.zordan2003.examples import roughness, three
 from marey.papers.zordan2003.pictures import filmstrip, spaced
 from marey.pipeline import solve
-from marey.pose.contact.footing import find_footing, hold
+from marey.pose.contact.ground_contacts import enforce_contacts, find_ground_contacts
 from marey.pose.physics import fit
 from marey.report import Table
 from marey.skeleton import Skeleton
@@ -89,19 +89,21 @@ def recorded(effort: Effort) -> Experiment:
 
 def _mapped(skeleton: Skeleton, take: Take) -> tuple[tuple[str | float, ...], Motion]:
     """Return what the simulation makes of a take."""
-    direct = fit.fit(skeleton, take)
+    direct = fit.fit_physics(skeleton, take)
     start = perf_counter()
-    simulated = fit.fit(skeleton, take, settle="simulation")
+    simulated = fit.fit_physics(skeleton, take, settle="simulation")
     seconds = perf_counter() - start
-    away = simulated.away[np.isfinite(simulated.away) & ~simulated.off]
+    away = simulated.residual_m[
+        np.isfinite(simulated.residual_m) & ~simulated.is_cut_off
+    ]
     apart = simulated.motion.T_world_joint() - direct.motion.T_world_joint()
     row = (
         three(1e3 * float(away.mean())),
         three(1e3 * float(away.max())),
-        three(100.0 * float(simulated.off.mean())),
+        three(100.0 * float(simulated.is_cut_off.mean())),
         three(1e3 * float(np.linalg.norm(apart[..., :3, 3], axis=-1).max())),
         three(float(simulated.steps.mean())),
-        float(simulated.restless.sum()),
+        float(simulated.not_converged.sum()),
         three(take.n_frames / seconds),
     )
     return row, simulated.motion
@@ -110,11 +112,11 @@ def _mapped(skeleton: Skeleton, take: Take) -> tuple[tuple[str | float, ...], Mo
 def _stood(skeleton: Skeleton, take: Take) -> tuple[tuple[str | float, ...], Motion]:
     """Return how the feet of a take stand, before and after."""
     start = perf_counter()
-    loose = fit.fit(skeleton, take).motion
-    footing = find_footing(loose, take)
-    held, firm = hold(loose, footing)
+    loose = fit.fit_physics(skeleton, take).motion
+    footing = find_ground_contacts(loose, take)
+    held, firm = enforce_contacts(loose, footing)
     seconds = perf_counter() - start
-    ground = fit.fit(skeleton, take, ground="found").motion
+    ground = fit.fit_physics(skeleton, take, ground="found").motion
     moved = (held.T_world_joint() - loose.T_world_joint())[..., :3, 3]
     row = (
         len(firm.plants),

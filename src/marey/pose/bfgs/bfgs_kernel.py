@@ -1,74 +1,106 @@
-"""BFGS on one frame after the other, compiled; `fit.py` explains it."""
+r"""BFGS with a line search on one frame after the other, compiled.
+
+The quasi-Newton method of Broyden, Fletcher, Goldfarb and Shanno keeps an estimate H of
+the inverse Hessian. A step s along :math:`d = -H g` that changes the gradient by y
+updates it (Nocedal and Wright, Numerical Optimization, 2006, Eq. 6.17):
+
+.. math:: H \leftarrow H + \left(1 + \frac{y^T H y}{s^T y}\right)
+    \frac{s s^T}{s^T y} - \frac{H y s^T + s y^T H}{s^T y}.
+
+The length of the step is found by bisection for the weak Wolfe conditions. H carries
+over from frame to frame.
+"""
 
 from typing import NamedTuple, no_type_check
 
 import numpy as np
 from numba import njit
 
-from marey.articulated.kinematics_kernel import copy, copy_rows, dot, fill
+from marey.articulated.kinematics_kernel import (
+    copy,
+    copy_pose,
+    copy_rows,
+    dot,
+    fill,
+)
 from marey.articulated.limits_kernel import hinge_angle
-from marey.articulated.targets_kernel import weight_seen
+from marey.articulated.targets_kernel import total_weight_seen
 from marey.numerics.jit import inner
-from marey.pose.bfgs.fitness_kernel import curvatures, fitness
-from marey.pose.gauss_newton.initial_pose_kernel import find
+from marey.pose.bfgs.fitness_kernel import diagonal_hessian, fitness
+from marey.pose.gauss_newton.initial_pose_kernel import find_initial_pose
 
-# A step must bring this share of what the slope promises, and leave at most that
-# share of the slope: the weak conditions of Wolfe.
-BRINGS, LEAVES = 1e-4, 0.9
+MIN_DECREASE = 1e-4
+"""Least decrease of the fitness, as a share of that predicted by the slope (first Wolfe
+condition, c1 of Nocedal and Wright, Sec. 3.1)."""
 
-# Of the fitness, what rounding may add to it.
-ROUNDING = 1e-13
+MAX_SLOPE = 0.9
+"""Largest slope after the step, as a share of the one before (second Wolfe condition,
+c2 of Nocedal and Wright, Sec. 3.1)."""
 
-# A step along which the slope turns by less than this share teaches nothing.
-FLAT = 1e-10
+FITNESS_ROUNDING = 1e-13
+"""Relative increase of the fitness that counts as rounding. Higher accepts worse steps.
+Chosen by hand."""
 
-# The first length tried changes no unknown by more than this, in radians or metres.
-LEAP = 0.5
+MIN_CURVATURE_COSINE = 1e-10
+"""Cosine between step and change of gradient below which H is not updated. Higher
+updates less often. Chosen by hand."""
 
-# Lengths tried along one direction.
-TRIES = 40
+MAX_FIRST_CHANGE = 0.5
+"""Largest change of an unknown by the first length tried, in radians or metres. Higher
+risks steps into another minimum. Chosen by hand."""
 
-# Least curvature that an unknown is taken to have, in 1 / rad^2 or 1 / m^2.
-ROUND = 1.0
+MAX_LENGTHS = 40
+"""Largest number of lengths tried along one direction. Chosen by hand."""
 
-# Frames whose targets are this far off on the whole, in metres, are begun afresh.
-LOST = 0.05
+MIN_CURVATURE = 1.0
+"""Least diagonal entry of the initial Hessian, in 1 / rad^2 or 1 / m^2. Higher shortens
+first steps of poorly determined unknowns. Chosen by hand."""
+
+GIMBAL_MARGIN = 1e-12
+"""Distance of the sine of the middle Euler angle from 1 that counts as gimbal lock.
+Chosen by hand, above rounding."""
+
+INITIAL_PRIOR = 1e-6
+"""Information that keeps undetermined rotations of the initial pose, in 1 / rad^2: it
+decides only what the targets leave open. Chosen by hand."""
 
 
-class Search(NamedTuple):
-    """Scratch of the search."""
+class BfgsScratch(NamedTuple):
+    """Vectors and inverse Hessian of BFGS."""
 
-    H: np.ndarray  # the inverse of the curvature, as learnt
-    x: np.ndarray
+    H: np.ndarray  # estimate of the inverse Hessian; H[0, 0] = 0 means none yet
+    x: np.ndarray  # unknowns
     new_x: np.ndarray
-    g: np.ndarray
+    g: np.ndarray  # gradient at x
     new_g: np.ndarray
-    d: np.ndarray
-    y: np.ndarray  # how the slope changed
+    d: np.ndarray  # search direction
+    y: np.ndarray  # change of the gradient
     Hy: np.ndarray
 
 
 @no_type_check
-def search_of(count):
-    """Return scratch for so many unknowns; nothing is learnt yet."""
-    return Search(np.zeros((count, count)), *(np.zeros(count) for _ in range(7)))
+def make_bfgs_scratch(count):
+    """Return scratch for a number of unknowns, without an inverse Hessian."""
+    return BfgsScratch(np.zeros((count, count)), *(np.zeros(count) for _ in range(7)))
 
 
 @no_type_check
 @inner
-def _forget(tree, targets, slopes, points, sensors, search):
-    """Begin with the curvature of every unknown on its own."""
-    H, own, n = search.H, search.Hy, len(search.x)
-    curvatures(tree, targets, slopes, points, sensors, own)
+def _reset_inverse_hessian(problem, frame, bfgs):
+    """Set H to the inverse of the estimated diagonal of the Hessian."""
+    tree, targets, _, scratch = problem
+    H, diagonal, n = bfgs.H, bfgs.Hy, len(bfgs.x)
+    diagonal_hessian(tree, targets, scratch, frame[0], frame[1], diagonal)
     for i in range(n):
         for j in range(n):
             H[i, j] = 0.0
-        H[i, i] = 1.0 / max(own[i], ROUND)
+        H[i, i] = 1.0 / max(diagonal[i], MIN_CURVATURE)
 
 
 @no_type_check
 @inner
 def _largest(v):
+    """Return the largest absolute component of a vector."""
     largest = 0.0
     for k in range(len(v)):
         largest = max(largest, abs(v[k]))
@@ -77,7 +109,8 @@ def _largest(v):
 
 @no_type_check
 @inner
-def _times(H, v, out):
+def _multiply(H, v, out):
+    """Write the product of a matrix and a vector."""
     for i in range(len(v)):
         total = 0.0
         for j in range(len(v)):
@@ -87,18 +120,18 @@ def _times(H, v, out):
 
 @no_type_check
 @inner
-def _learn(search, length):
-    """Take what a step has shown of the curvature: the formula of BFGS."""
-    H, d, y, n = search.H, search.d, search.y, len(search.x)
+def _update_inverse_hessian(bfgs, length):
+    """Update H by the BFGS formula for the step s = length d."""
+    H, d, y, n = bfgs.H, bfgs.d, bfgs.y, len(bfgs.x)
     for k in range(n):
-        y[k] = search.new_g[k] - search.g[k]
-    bend = length * dot(d, y)
-    if not bend > FLAT * length * np.sqrt(dot(d, d) * dot(y, y)):
+        y[k] = bfgs.new_g[k] - bfgs.g[k]
+    sy = length * dot(d, y)
+    if not sy > MIN_CURVATURE_COSINE * length * np.sqrt(dot(d, d) * dot(y, y)):
         return
-    Hy = search.Hy
-    _times(H, y, Hy)
-    first = (1.0 + dot(y, Hy) / bend) * length * length / bend
-    second = length / bend
+    Hy = bfgs.Hy
+    _multiply(H, y, Hy)
+    first = (1.0 + dot(y, Hy) / sy) * length * length / sy
+    second = length / sy
     for i in range(n):
         for j in range(n):
             H[i, j] += first * d[i] * d[j] - second * (Hy[i] * d[j] + d[i] * Hy[j])
@@ -106,16 +139,18 @@ def _learn(search, length):
 
 @no_type_check
 @inner
-def _write_down(tree, wishes, slopes, root, q, x, base):
-    """Write a pose as unknowns; balls as turns from where they are, so as zeros."""
+def _write_unknowns(problem, pose, x, base):
+    """Write a pose as unknowns and as `base`: rotation vectors of balls are zero."""
+    tree, _, terms, scratch = problem
+    root, q = pose
     for k in range(3):
         x[k] = root[k]
     for i in range(len(q)):
-        s = slopes.start[i]
-        if tree.hinge[i]:
+        s = scratch.start[i]
+        if tree.is_hinge[i]:
             x[s] = hinge_angle(tree.axis[i], q[i])
-        elif wishes.euler:
-            _angles_near(q[i], x, s)
+        elif terms.euler:
+            _write_nearest_euler(q[i], x, s)
         else:
             fill(x[s : s + 3], 0.0)
     copy_rows(q, base)
@@ -123,71 +158,72 @@ def _write_down(tree, wishes, slopes, root, q, x, base):
 
 @no_type_check
 @inner
-def _angles_near(q, x, s):
-    """Write XYZ angles of a rotation, of all their forms the nearest to those there."""
+def _write_nearest_euler(q, x, s):
+    """Write the XYZ Euler angles of q that are nearest to those in x.
+
+    Every rotation has two triples of angles, each up to whole turns.
+    """
     w, i, j, k = q[0], q[1], q[2], q[3]
     sine = min(max(2.0 * (i * k + w * j), -1.0), 1.0)
     b = np.arcsin(sine)
-    if abs(sine) > 1.0 - 1e-12:
-        # Only a sum of the outer two is known: the first stays as it is.
+    if abs(sine) > 1.0 - GIMBAL_MARGIN:
+        # Gimbal lock determines only a sum of the outer angles: the first stays.
         a = x[s]
         both = 2.0 * np.arctan2(i, w)
         c = both - a if sine > 0.0 else a - both
     else:
         a = np.arctan2(2.0 * (w * i - j * k), 1.0 - 2.0 * (i * i + j * j))
         c = np.arctan2(2.0 * (w * k - i * j), 1.0 - 2.0 * (j * j + k * k))
-    best, turn = np.inf, 2.0 * np.pi
+    best, full_turn = np.inf, 2.0 * np.pi
     p0, p1, p2 = x[s], x[s + 1], x[s + 2]
     for other in range(2):
         if other == 1:
             a, b, c = a + np.pi, np.pi - b, c + np.pi
-        a += turn * np.round((p0 - a) / turn)
-        b += turn * np.round((p1 - b) / turn)
-        c += turn * np.round((p2 - c) / turn)
-        away = abs(a - p0) + abs(b - p1) + abs(c - p2)
-        if away < best:
-            best = away
+        a += full_turn * np.round((p0 - a) / full_turn)
+        b += full_turn * np.round((p1 - b) / full_turn)
+        c += full_turn * np.round((p2 - c) / full_turn)
+        change = abs(a - p0) + abs(b - p1) + abs(c - p2)
+        if change < best:
+            best = change
             x[s], x[s + 1], x[s + 2] = a, b, c
 
 
 @no_type_check
 @inner
-def _walk(problem, search, frame, base, pose, cost, slope):
-    """Go along the direction as far as pays; return the length and the fitness there.
+def _evaluate(problem, frame, x, base, pose, g):
+    """Return the fitness of the unknowns x; write its gradient and the pose."""
+    tree, targets, terms, scratch = problem
+    points, sensors, reference_q = frame
+    return fitness(
+        tree, targets, terms, scratch, points, sensors, reference_q, x, base, pose, g
+    )
 
-    Between a length that is too short and one that is too long; 0 if none will do.
+
+@no_type_check
+@inner
+def _line_search(problem, bfgs, frame, base, pose, cost, slope):
+    """Return a length along the direction and the fitness there; length 0 if none.
+
+    Bisection between a length that is too short and one that is too long, until the
+    weak Wolfe conditions hold.
     """
-    tree, targets, wishes, slopes = problem
-    points, sensors, given = frame
-    x, d, new_x, new_g = search.x, search.d, search.new_x, search.new_g
+    x, d, new_x, new_g = bfgs.x, bfgs.d, bfgs.new_x, bfgs.new_g
     short, long, length = 0.0, np.inf, 1.0
     largest = _largest(d)
-    if largest > LEAP:
-        length = LEAP / largest
-    for _ in range(TRIES):
+    if largest > MAX_FIRST_CHANGE:
+        length = MAX_FIRST_CHANGE / largest
+    for _ in range(MAX_LENGTHS):
         for k in range(len(x)):
             new_x[k] = x[k] + length * d[k]
-        new_cost = fitness(
-            tree,
-            targets,
-            wishes,
-            slopes,
-            points,
-            sensors,
-            given,
-            new_x,
-            base,
-            pose,
-            new_g,
-        )
-        along = dot(new_g, d)
-        falls = new_cost <= cost + BRINGS * length * slope
-        # Where the fall is lost in rounding, the slope tells it.
-        if not falls and new_cost <= cost * (1.0 + ROUNDING):
-            falls = along <= (2.0 * BRINGS - 1.0) * slope
-        if not falls:
+        new_cost = _evaluate(problem, frame, new_x, base, pose, new_g)
+        new_slope = dot(new_g, d)
+        decreased = new_cost <= cost + MIN_DECREASE * length * slope
+        # Where rounding hides the decrease, the slope decides (Hager and Zhang, 2005).
+        if not decreased and new_cost <= cost * (1.0 + FITNESS_ROUNDING):
+            decreased = new_slope <= (2.0 * MIN_DECREASE - 1.0) * slope
+        if not decreased:
             long = length
-        elif along < LEAVES * slope:
+        elif new_slope < MAX_SLOPE * slope:
             short = length
         else:
             return length, new_cost
@@ -197,117 +233,109 @@ def _walk(problem, search, frame, base, pose, cost, slope):
 
 @no_type_check
 @inner
-def _downhill(search):
-    """Write the direction to go; return the slope along it."""
+def _write_direction(bfgs):
+    """Write the search direction d = -H g; return the slope along it."""
     slope = 0.0
-    _times(search.H, search.g, search.d)
-    for k in range(len(search.x)):
-        search.d[k] = -search.d[k]
-        slope += search.d[k] * search.g[k]
+    _multiply(bfgs.H, bfgs.g, bfgs.d)
+    for k in range(len(bfgs.x)):
+        bfgs.d[k] = -bfgs.d[k]
+        slope += bfgs.d[k] * bfgs.g[k]
     return slope
 
 
 @no_type_check
 @inner
-def _descend(problem, search, frame, base, pose, most, tolerance):
-    """Move a pose to the least fitness; return it and the steps taken."""
-    tree, targets, wishes, slopes = problem
-    points, sensors, given = frame
-    x, g = search.x, search.g
-    _write_down(tree, wishes, slopes, pose[0], pose[1], x, base)
-    cost = fitness(
-        tree, targets, wishes, slopes, points, sensors, given, x, base, pose, g
-    )
-    fresh = not search.H[0, 0] > 0.0
-    if fresh:
-        _forget(tree, targets, slopes, points, sensors, search)
+def _minimise(problem, bfgs, frame, base, pose, max_steps, tolerance):
+    """Move a pose to the least fitness by BFGS; return the fitness and the steps."""
+    x, g = bfgs.x, bfgs.g
+    _write_unknowns(problem, pose, x, base)
+    cost = _evaluate(problem, frame, x, base, pose, g)
+    is_reset = not bfgs.H[0, 0] > 0.0
+    if is_reset:
+        _reset_inverse_hessian(problem, frame, bfgs)
     steps = 0
-    while steps < most:
-        slope, length, new_cost = _downhill(search), 0.0, cost
-        if -tolerance < slope < 0.0 or (slope >= 0.0 and fresh):
+    while steps < max_steps:
+        slope, length, new_cost = _write_direction(bfgs), 0.0, cost
+        if -tolerance < slope < 0.0 or (slope >= 0.0 and is_reset):
             break
         if slope < 0.0:
-            length, new_cost = _walk(problem, search, frame, base, pose, cost, slope)
+            length, new_cost = _line_search(
+                problem, bfgs, frame, base, pose, cost, slope
+            )
         if not length > 0.0:
-            if fresh:
+            if is_reset:
                 break
-            # Rounding has spoilt what was learnt.
-            _forget(tree, targets, slopes, points, sensors, search)
-            fresh = True
+            # Rounding has spoilt the estimate of the inverse Hessian.
+            _reset_inverse_hessian(problem, frame, bfgs)
+            is_reset = True
             continue
         steps += 1
-        _learn(search, length)
-        fresh = False
-        copy(search.new_x, x)
-        copy(search.new_g, g)
+        _update_inverse_hessian(bfgs, length)
+        is_reset = False
+        copy(bfgs.new_x, x)
+        copy(bfgs.new_g, g)
         cost = new_cost
-    # The pose and its axes are those of the last length tried.
-    cost = fitness(
-        tree, targets, wishes, slopes, points, sensors, given, x, base, pose, g
-    )
+    # The last length tried has left another pose.
+    cost = _evaluate(problem, frame, x, base, pose, g)
     return cost, steps
 
 
 @no_type_check
 @njit(cache=True)
-def follow(
-    tree,
-    targets,
-    wishes,
-    slopes,
-    search,
-    work,
-    points,
-    sensors,
-    order,
-    starts,
-    given,
-    guided,
-    most,
-    tolerance,
-    q_out,
-    root_out,
-    info,
-):
-    """Fit frames in the order given, each from the one before it.
+def fit_frames(problem, bfgs, work, recording, order, reference_q, settings, out):
+    """Fit frames in the order given, each started from the one before it.
 
-    Guided, every frame begins at its own pose of `starts`, places of the root and
-    rotations; otherwise the first is found without help. `given` is the rotations of
-    the reference. `info` gets per frame: fitness, weight seen, steps.
+    Args:
+        problem: The kinematic tree, the table of targets, the other terms of the
+            fitness, and scratch of the fitness.
+        bfgs: Scratch of BFGS.
+        work: Scratch of the initial pose.
+        recording: Markers of the take, in metres, and sensors.
+        order: Numbers of the frames.
+        reference_q: Quaternions of the reference, by frame.
+        settings: Whether every frame starts at its pose in `out`, otherwise the first
+            frame starts at an initial pose of its own; the largest number of steps;
+            the tolerance of `BfgsOptions`; and the largest rms residual in metres,
+            beyond which a frame is fitted again from an initial pose.
+        out: Gets by frame: position of the root; quaternions; and fitness, weight
+            seen, steps.
     """
-    n, problem = len(tree.parent), (tree, targets, wishes, slopes)
+    tree, targets, _, _ = problem
+    points, sensors = recording
+    guided, max_steps, tolerance, max_rms_residual = settings
+    root_out, q_out, info = out
+    n = len(tree.parent)
     root, q, base = np.zeros(3), np.zeros((n, 4)), np.zeros((n, 4))
-    best_root, best_q = np.empty(3), np.empty((n, 4))
-    pose, zero, light = (root, q), np.zeros(3), np.full(n + 1, 1e-6)
+    pose, best = (root, q), (np.empty(3), np.empty((n, 4)))
+    zero, prior = np.zeros(3), np.full(n + 1, INITIAL_PRIOR)
     for i in range(n):
         q[i, 0] = 1.0
-    known = False
+    has_pose = False
     for f in order:
-        seen = weight_seen(targets, points[f], sensors[f])
-        info[f, 1] = seen
+        y, T = points[f], sensors[f]
+        weight = total_weight_seen(targets, y, T)
+        info[f, 1] = weight
         if guided:
-            copy(starts[0][f], root)
-            copy_rows(starts[1][f], q)
-        if seen > 0.0:
-            if not known and not guided:
-                find(tree, targets, work, points[f], sensors[f], zero, root, q, light)
-            frame = (points[f], sensors[f], given[f])
-            cost, steps = _descend(problem, search, frame, base, pose, most, tolerance)
-            if cost > seen * LOST**2 and known and not guided:
-                copy(root, best_root)
-                copy_rows(q, best_q)
-                find(tree, targets, work, points[f], sensors[f], zero, root, q, light)
-                search.H[0, 0] = 0.0
-                again, more = _descend(
-                    problem, search, frame, base, pose, most, tolerance
+            copy_pose((root_out[f], q_out[f]), pose)
+        if weight > 0.0:
+            if not has_pose and not guided:
+                find_initial_pose(tree, targets, work, y, T, zero, root, q, prior)
+            frame = (y, T, reference_q[f])
+            cost, steps = _minimise(
+                problem, bfgs, frame, base, pose, max_steps, tolerance
+            )
+            if cost > weight * max_rms_residual**2 and has_pose and not guided:
+                copy_pose(pose, best)
+                find_initial_pose(tree, targets, work, y, T, zero, root, q, prior)
+                bfgs.H[0, 0] = 0.0
+                new_cost, more_steps = _minimise(
+                    problem, bfgs, frame, base, pose, max_steps, tolerance
                 )
-                steps += more
-                if again < cost:
-                    cost = again
+                steps += more_steps
+                if new_cost < cost:
+                    cost = new_cost
                 else:
-                    copy(best_root, root)
-                    copy_rows(best_q, q)
-            known = True
+                    copy_pose(best, pose)
+            has_pose = True
             info[f, 0], info[f, 2] = cost, steps
-        copy(root, root_out[f])
-        copy_rows(q, q_out[f])
+        copy_pose(pose, (root_out[f], q_out[f]))

@@ -1,165 +1,180 @@
-"""Where planted points are held, and how they come and go."""
+"""Goals of planted points: their anchors, weights and fading, and the ground below."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from marey.pose.contact.ground import STEP, Ground
-from marey.pose.contact.inverse_kinematics import Wishes
-from marey.pose.contact.points import Spots
-from marey.pose.contact.stance import Plant
+from marey.motion import Motion
+from marey.pose.contact.foot_plants import FootPlant
+from marey.pose.contact.ground import GroundContacts
 
 Array = np.ndarray
 
-# How long a correction takes to come before a plant and to go after it, in seconds.
-BLEND = 0.2
+BLEND_S = 0.2
+"""Time in which a correction fades in before a plant and out after it, in seconds.
+Raising it makes corrections smoother and longer. Chosen by hand."""
 
-# What a planted point counts beside staying where it was; what it counts where a plant
-# begins and ends; and what is as good as nothing. It goes from one to the next by equal
-# factors: where two points of a foot cannot both have their way, one that is let go
-# gives in little by little.
-FIRM, LOOSE, FAINT = 1e6, 1e4, 1e-3
+# Weight of a contact goal relative to keeping the pose. Between these three values the
+# weight changes geometrically, so that when the goals of heel and toe conflict, the one
+# that is being released fades. All three are chosen by hand.
 
-# How long a plant takes to be firm, in seconds.
-FIRMS = 0.03
+MID_PLANT_WEIGHT = 1e6
+"""Weight of a goal inside a plant. Raising it leaves less skate."""
 
-# The correction that comes and goes is that of the plant's outermost seconds.
-EDGE = 0.05
+EDGE_WEIGHT = 1e4
+"""Weight of a goal at the first and last frame of its plant. Raising it makes the
+correction more abrupt at the edges."""
 
-# Rounds in which anchors of one body are brought to the distance they have on it.
-ROUNDS = 50
+FADED_WEIGHT = 1e-3
+"""Weight at which a goal ends, `BLEND_S` away from its plant. Raising it makes a jump
+there."""
+
+RAMP_S = 0.03
+"""Time from the edge of a plant to its full weight, in seconds. Raising it weakens
+short plants. Chosen by hand."""
+
+EDGE_FIT_S = 0.05
+"""Duration of the outermost part of a plant whose correction fades, in seconds. Raising
+it averages more noise. Chosen by hand."""
+
+PROJECTION_ITERATIONS = 50
+"""Sweeps of the projection of anchors onto their constraints. Chosen by hand."""
 
 
-def settled(
-    spots: Spots,
-    plants: Sequence[Plant],
-    ground: Ground,
-    apart: Float[Array, "spot spot"],
-) -> list[Plant]:
-    """Return plants on the ground, those of one body as far apart as they are on it.
+@dataclass(frozen=True, slots=True, eq=False)
+class PointGoals:
+    """Positions that points should have, in a frame aligned with the ground."""
 
-    Else a foot that stands on heel and toe would be torn between their anchors, and
-    jump when one of them lets go. A plant on a step or a box keeps its height.
+    axes: Float[Array, "3 3"]
+    """Rows: two directions along the ground, and its normal."""
+
+    position: Float[Array, "frame point 3"]
+    """Goals in the world, in metres; read only where `share` is above 0."""
+
+    share: Float[Array, "frame point"]
+    """Fraction of the distance to its goal that each point moves, 0 to 1."""
+
+    ground_height: Float[Array, "frame point"]
+    """Lowest allowed coordinate of each point along the normal, in metres; -inf for no
+    ground."""
+
+    def at(self, frames: Int[Array, " some"]) -> "PointGoals":
+        """Return the goals of some frames."""
+        return replace(
+            self,
+            position=self.position[frames],
+            share=self.share[frames],
+            ground_height=self.ground_height[frames],
+        )
+
+
+def project_anchors(
+    contacts: GroundContacts, distance_m: Float[Array, "point point"]
+) -> GroundContacts:
+    """Return plants on the ground whose anchors are as far apart as their points are.
+
+    Otherwise a foot that stands on heel and toe could not reach both anchors, and would
+    jump when one of them is released. A plant on a step or a box keeps its height.
+
+    The method is successive projection (Gauss-Seidel, as in position-based dynamics):
+    each sweep moves every two simultaneous anchors of one body by half of their excess
+    distance, then puts anchors back onto their planes.
 
     Args:
-        spots: The points.
-        plants: Their plants, in order of their beginning.
-        ground: The plane, and the height of every point.
-        apart: Distances of points; those of one body do not change.
+        contacts: The plants by start, and the ground.
+        distance_m: Distances of points in metres; constant between points of one body.
     """
+    plants, planes = contacts.plants, contacts.ground
     anchor = np.array([plant.anchor for plant in plants]).reshape(-1, 3)
-    level = [abs(ground.off(plant)) < STEP for plant in plants]
-    pairs = list(_together(spots, plants))
-    for _ in range(ROUNDS):
+    level = [i for i, plant in enumerate(plants) if planes.is_level(plant)]
+    pairs = list(_simultaneous_pairs(contacts))
+    for _ in range(PROJECTION_ITERATIONS):
         for i, k in pairs:
-            way = anchor[k] - anchor[i]
-            length = max(np.linalg.norm(way), 1e-9)
-            excess = 1.0 - apart[plants[i].spot, plants[k].spot] / length
-            anchor[i] += 0.5 * excess * way
-            anchor[k] -= 0.5 * excess * way
-        for i in np.flatnonzero(level).tolist():
-            anchor[i, 2] -= ground.off(replace(plants[i], anchor=anchor[i]))
-    return [replace(p, anchor=a) for p, a in zip(plants, anchor, strict=True)]
+            between = anchor[k] - anchor[i]
+            length = max(np.linalg.norm(between), 1e-9)
+            excess = 1.0 - distance_m[plants[i].point, plants[k].point] / length
+            anchor[i] += 0.5 * excess * between
+            anchor[k] -= 0.5 * excess * between
+        for i in level:
+            anchor[i, 2] -= planes.plant_height(replace(plants[i], anchor=anchor[i]))
+    projected = [replace(p, anchor=a) for p, a in zip(plants, anchor, strict=True)]
+    return replace(contacts, plants=tuple(projected))
 
 
-def _together(spots: Spots, plants: Sequence[Plant]) -> Iterator[tuple[int, int]]:
-    """Yield pairs of plants of one body that stand at the same time.
-
-    Plants are in order of their beginning.
-    """
-    for i, one in enumerate(plants):
+def _simultaneous_pairs(contacts: GroundContacts) -> Iterator[tuple[int, int]]:
+    """Yield pairs of plants of one body that overlap in time; plants are by start."""
+    plants, body = contacts.plants, contacts.points.body
+    for i, plant in enumerate(plants):
         for k in range(i + 1, len(plants)):
-            if plants[k].start > one.end:
+            if plants[k].start > plant.end:
                 break
-            same = spots.body[one.spot] == spots.body[plants[k].spot]
-            if same and one.spot != plants[k].spot:
+            same_body = body[plant.point] == body[plants[k].point]
+            if same_body and plant.point != plants[k].point:
                 yield i, k
 
 
-def wishes_of(
-    spots: Spots,
-    plants: Sequence[Plant],
-    paths: Float[Array, "frame spot 3"],
-    ground: Ground,
-    rate: float,
-) -> Wishes:
-    """Return where points should be: planted, on their way, and not underground."""
-    total, most = np.zeros((2, *paths.shape[:2]))
-    moved = np.zeros_like(paths)
-    for plant in plants:
-        share, correction = _correction(plant, paths[:, plant.spot], rate)
-        total[:, plant.spot] += share
-        most[:, plant.spot] = np.maximum(most[:, plant.spot], share)
-        moved[:, plant.spot] += share[:, None] * correction
-    moved /= np.maximum(total, 1e-12)[..., None]
-    return Wishes(
-        axes=_axes(ground),
-        goal=paths + moved,
-        share=most,
-        floor=floor_of(spots, plants, ground, len(paths)),
+def contact_goals(contacts: GroundContacts, motion: Motion) -> PointGoals:
+    """Return the goals of all points: at an anchor, near a plant, and above ground.
+
+    Where corrections of two plants of one point overlap, the goal is their mean,
+    weighted by their shares.
+    """
+    positions = contacts.points.positions(motion.T_world_joint())
+    share_sum, share_max = np.zeros((2, *positions.shape[:2]))
+    correction_sum = np.zeros_like(positions)
+    for plant in contacts.plants:
+        k = plant.point
+        share, correction = _fade_correction(plant, positions[:, k], motion.rate)
+        share_sum[:, k] += share
+        share_max[:, k] = np.maximum(share_max[:, k], share)
+        correction_sum[:, k] += share[:, None] * correction
+    correction_sum /= np.maximum(share_sum, 1e-12)[..., None]
+    return PointGoals(
+        axes=_ground_axes(contacts.ground.normal),
+        position=positions + correction_sum,
+        share=share_max,
+        ground_height=contacts.ground_heights(len(positions)),
     )
 
 
-def _correction(
-    plant: Plant, path: Float[Array, "frame 3"], rate: float
+def _fade_correction(
+    plant: FootPlant, positions: Float[Array, "frame 3"], rate: float
 ) -> tuple[Float[Array, " frame"], Float[Array, "frame 3"]]:
-    """Return how much a plant counts in every frame, and how far the point is off."""
+    """Return the share of a plant in every frame, and its correction in metres.
+
+    The share is w / (1 + w) for a goal of weight w. Outside the plant the correction is
+    that of its edge.
+    """
     frames = plant.frames
-    time = np.arange(len(path))
-    gone = np.maximum(frames[0] - time, time - frames[-1])
-    gone = gone.clip(0) / (BLEND * rate)
-    inside = np.minimum(frames - frames[0], frames[-1] - frames) / (FIRMS * rate)
-    odds = LOOSE * (FAINT / LOOSE) ** gone
-    odds[frames] = LOOSE * (FIRM / LOOSE) ** inside.clip(max=1.0)
-    share = np.where(gone < 1.0, odds / (1.0 + odds), 0.0)
-    correction = plant.anchor - path
-    few = max(round(EDGE * rate), 2)
-    correction[: frames[0]] = _at_edge(correction[frames[:few]])
-    correction[frames[-1] + 1 :] = _at_edge(correction[frames[-few:]][::-1])
+    time = np.arange(len(positions))
+    outside = np.maximum(frames[0] - time, time - frames[-1])
+    outside = outside.clip(0) / (BLEND_S * rate)
+    inside = np.minimum(frames - frames[0], frames[-1] - frames) / (RAMP_S * rate)
+    weight = EDGE_WEIGHT * (FADED_WEIGHT / EDGE_WEIGHT) ** outside
+    ramp = (MID_PLANT_WEIGHT / EDGE_WEIGHT) ** inside.clip(max=1.0)
+    weight[frames] = EDGE_WEIGHT * ramp
+    share = np.where(outside < 1.0, weight / (1.0 + weight), 0.0)
+    correction = plant.anchor - positions
+    n = max(round(EDGE_FIT_S * rate), 2)
+    correction[: frames[0]] = _first_of_line(correction[frames[:n]])
+    correction[frames[-1] + 1 :] = _first_of_line(correction[frames[-n:]][::-1])
     return share, np.where(share[:, None] > 0.0, correction, 0.0)
 
 
-def _at_edge(values: Float[Array, "frame 3"]) -> Float[Array, " 3"]:
-    """Return the first of some values, by the straight line through all of them."""
-    at = np.flatnonzero(np.isfinite(values).all(axis=1)).astype(float)
-    known = values[at.astype(np.int64)]
-    if len(at) < 3:
-        return known.mean(axis=0) if len(at) else np.zeros(3)
-    around = at - at.mean()
-    slope = around @ known / (around @ around)
-    return np.asarray(known.mean(axis=0) - at.mean() * slope)
+def _first_of_line(values: Float[Array, "frame 3"]) -> Float[Array, " 3"]:
+    """Return the first value of the least-squares line through some values."""
+    known = np.isfinite(values).all(axis=1)
+    time, values = np.flatnonzero(known), values[known]
+    if not len(time):
+        return np.zeros(3)
+    degree = 1 if len(time) > 2 else 0
+    return np.asarray(np.polynomial.polynomial.polyfit(time, values, degree)[0])
 
 
-def _axes(ground: Ground) -> Float[Array, "3 3"]:
-    """Return rows: two directions along the ground, and out of it."""
-    up = ground.normal
-    along = np.cross([0.0, 1.0, 0.0], up)
+def _ground_axes(normal: Float[Array, " 3"]) -> Float[Array, "3 3"]:
+    """Return two directions along the ground, and its normal, as rows."""
+    along = np.cross([0.0, 1.0, 0.0], normal)
     along = along / np.linalg.norm(along)
-    return np.stack([along, np.cross(up, along), up])
-
-
-def floor_of(
-    spots: Spots, plants: Sequence[Plant], ground: Ground, n_frames: int
-) -> Float[Array, "frame spot"]:
-    """Return the ground under every point along its normal; -inf under markers.
-
-    Where the point was planted last, or will be next, below the plane, on a step
-    down, the ground is there.
-    """
-    lower = np.zeros((n_frames, len(ground.height)))
-    frames = np.arange(n_frames)
-    for spot in range(len(ground.height)):
-        if not spots.sole[spot]:
-            lower[:, spot] = -np.inf
-            continue
-        mine = [plant for plant in plants if plant.spot == spot]
-        if not mine:
-            continue
-        off = np.array([ground.off(plant) for plant in mine])
-        off = np.where(off < -STEP, off, 0.0)
-        after = np.searchsorted([plant.start for plant in mine], frames, side="right")
-        before = (after - 1).clip(min=0)
-        lower[:, spot] = np.minimum(off[before], off[after.clip(max=len(off) - 1)])
-    return np.asarray((ground.height + lower) * ground.normal[2])
+    return np.stack([along, np.cross(normal, along), normal])

@@ -1,69 +1,102 @@
-"""The ground under plants: a plane, and how high each point stands above it."""
+"""The ground: one plane, and the planes on which contact points stand.
+
+`GroundPlane` is a plane that is known, such as the floor of a laboratory.
+`ContactPlanes` are planes parallel to the ground, one for each contact point, through
+the positions at which that point stands: markers sit above the sole.
+`GroundContacts` are the foot plants of a motion with these planes.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from marey.errors import OptionError
-from marey.pose.contact.stance import Plant
+from marey.motion import Contact, Motion
+from marey.pose.contact.foot_plants import FootPlant
+from marey.pose.contact.points import ContactPoints, PointTracks
 
 Array = np.ndarray
 
-# The ground is expected to be level to about this slope, in radians, points to sit
-# about as high above it as others, to so many metres, and anchors to be on it to so
-# many.
-SLOPE, SITS, ROUGH = 0.02, 0.03, 0.005
+SLOPE_SD = 0.02
+"""Prior standard deviation of the ground's slope, in metres per metre. Raising it lets
+feet in a line tilt the ground across that line. Chosen by hand."""
 
-# A plant further than this from the plane stands on something else, in metres.
-STEP = 0.025
+POINT_HEIGHT_SD_M = 0.03
+"""Prior standard deviation of a point's standing height above the ground, in metres.
+Raising it lets a point that stands on a box only be a high point on the ground. Chosen
+by hand."""
 
-# A still point is on the ground when, for a moment, none is lower by more than this
-# share of the figure's height; the second, once it is known how high each one sits.
-MUCH_LOWER, LOWER = 0.06, 0.018
+ANCHOR_SD_M = 0.005
+"""Standard deviation of an anchor's distance from its contact plane, in metres. Raising
+it makes the two priors stronger. Chosen by hand."""
 
-ROUNDS = 10
+MIN_STEP_HEIGHT_M = 0.025
+"""Smallest distance from the ground of a plant on a step or a box, in metres; also the
+scale of the robust loss. Raising it moves plants on low steps to the ground. Chosen by
+hand."""
+
+COARSE_LOWEST_TOLERANCE = 0.06
+"""Height above the lowest point up to which a still point may be a plant, as a share of
+the figure's height, while standing heights are unknown. Raising it keeps hands and
+lifted feet. Chosen by hand."""
+
+LOWEST_TOLERANCE = 0.018
+"""The same tolerance once the standing heights are known. Chosen by hand."""
+
+IRLS_ITERATIONS = 10
+"""Rounds of iteratively reweighted least squares. Chosen by hand."""
+
+ORIGIN_HEIGHT_WEIGHT = 1e-9
+"""Prior weight of height zero, only to keep the system solvable without plants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Floor:
-    """A floor that is known: a plane."""
+class GroundPlane:
+    """A known ground: the plane z = height + slope[0] x + slope[1] y."""
 
     height: float = 0.0
-    """Over the origin, in metres."""
+    """Height at the origin, in metres."""
 
     slope: tuple[float, float] = (0.0, 0.0)
-    """Rise along x and y."""
+    """Rise along x and y, in metres per metre."""
 
     def __post_init__(self) -> None:
         if not np.isfinite([self.height, *self.slope]).all():
             raise OptionError(
-                "floor", found=[self.height, *self.slope], needed="finite numbers"
+                "ground plane",
+                found=[self.height, *self.slope],
+                needed="finite numbers",
             )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ground:
-    """A plane, and the height of each point above it when it stands."""
+class ContactPlanes:
+    """Parallel planes on which contact points stand, one for each point."""
 
     slope: Float[Array, " 2"]
-    """Rise along x and y."""
+    """Rise along x and y, in metres per metre; the same for all."""
 
-    height: Float[Array, " spot"]
-    """Of each standing point over the origin, in metres."""
+    height: Float[Array, " point"]
+    """Height of each point's plane at the origin, in metres."""
 
-    def above(
-        self, places: Float[Array, "*batch spot 3"]
-    ) -> Float[Array, "*batch spot"]:
-        """Return how far above its stand each point is, along z."""
-        return np.asarray(places[..., 2] - places[..., :2] @ self.slope - self.height)
+    def point_heights(
+        self, positions: Float[Array, "*batch point 3"]
+    ) -> Float[Array, "*batch point"]:
+        """Return the height of each point above its plane along z, in metres."""
+        rise = positions[..., :2] @ self.slope
+        return np.asarray(positions[..., 2] - rise - self.height)
 
-    def off(self, plant: Plant) -> float:
-        """Return how far above the plane a plant is, along z."""
-        x, y, z = plant.anchor
-        rise = self.slope @ np.array([x, y])
-        return float(z - rise - self.height[plant.spot])
+    def plant_height(self, plant: FootPlant) -> float:
+        """Return the height of a plant's anchor above its plane along z, in metres."""
+        rise = self.slope @ plant.anchor[:2]
+        return float(plant.anchor[2] - rise - self.height[plant.point])
+
+    def is_level(self, plant: FootPlant) -> bool:
+        """Return whether a plant is on the ground, rather than on a step or a box."""
+        return abs(self.plant_height(plant)) < MIN_STEP_HEIGHT_M
 
     @property
     def normal(self) -> Float[Array, " 3"]:
@@ -73,131 +106,190 @@ class Ground:
 
     @property
     def angle(self) -> float:
-        """Slope in radians."""
+        """Angle between the ground and the horizontal plane, in radians."""
         return float(np.arctan(np.linalg.norm(self.slope)))
 
 
-def over(floor: Floor, ground: Ground, plants: Sequence[Plant]) -> Ground:
-    """Return the ground with the slope of a floor that is known, and no lower.
+@dataclass(frozen=True, slots=True, eq=False)
+class GroundContacts:
+    """The foot plants of a motion, and the ground they stand on."""
 
-    Each point stands as high as its plants on the ground do: a marker or joint that
-    sits above the sole still does.
+    points: ContactPoints
+    """The points that are planted at least once."""
+
+    plants: tuple[FootPlant, ...]
+    ground: ContactPlanes
+
+    def contacts(self, motion: Motion) -> tuple[Contact, ...]:
+        """Return the plants on the clock of a motion."""
+        return tuple(
+            Contact(
+                self.points.names[plant.point],
+                motion.start + plant.start / motion.rate,
+                motion.start + plant.end / motion.rate,
+                plant.anchor,
+            )
+            for plant in self.plants
+        )
+
+    def skate(self, motion: Motion) -> float:
+        """Return the mean speed of planted points, in m/s; NaN without plants."""
+        positions = self.points.positions(motion.T_world_joint())
+        steps = [np.diff(positions[p.frames, p.point], axis=0) for p in self.plants]
+        speed = np.linalg.norm(np.concatenate([np.zeros((0, 3)), *steps]), axis=-1)
+        return float(np.nanmean(speed) * motion.rate) if len(speed) else float("nan")
+
+    def penetration(self, motion: Motion) -> float:
+        """Return the largest depth of a bone's end below the ground, in metres."""
+        positions = self.points.positions(motion.T_world_joint())
+        depth = self.ground_heights(len(positions)) - positions @ self.ground.normal
+        return float(np.nanmax(depth, initial=0.0))
+
+    def ground_heights(self, n_frames: int) -> Float[Array, "frame point"]:
+        """Return the ground under each point along its normal in metres.
+
+        The ground is lower than the plane between two plants of which one is on a step
+        down. It is -inf for markers.
+        """
+        step_down = np.zeros((n_frames, len(self.ground.height)))
+        step_down[:, ~self.points.is_sole] = -np.inf
+        frames = np.arange(n_frames)
+        for point in np.flatnonzero(self.points.is_sole):
+            plants = [plant for plant in self.plants if plant.point == point]
+            if not plants:
+                continue
+            height = np.array([self.ground.plant_height(plant) for plant in plants])
+            height = np.where(height < -MIN_STEP_HEIGHT_M, height, 0.0)
+            starts = [plant.start for plant in plants]
+            following = np.searchsorted(starts, frames, side="right")
+            before = (following - 1).clip(min=0)
+            after = following.clip(max=len(height) - 1)
+            step_down[:, point] = np.minimum(height[before], height[after])
+        return np.asarray((self.ground.height + step_down) * self.ground.normal[2])
+
+
+def place_on_ground(contacts: GroundContacts, ground: GroundPlane) -> GroundContacts:
+    """Return contacts with the slope of a known ground, and no plane below it.
+
+    The height of each plane is the median of its point's plants on the ground: a
+    marker or joint that sits above the sole still does.
     """
-    slope, height = np.array(floor.slope), ground.height.copy()
-    for spot in range(len(height)):
-        mine = [plant for plant in plants if plant.spot == spot]
-        near = [plant for plant in mine if abs(ground.off(plant)) < STEP] or mine
-        stands = [plant.anchor[2] - slope @ plant.anchor[:2] for plant in near]
-        height[spot] = max(float(np.median(stands)), floor.height)
-    return replace(ground, slope=slope, height=height)
+    slope, height = np.array(ground.slope), contacts.ground.height.copy()
+    for point in range(len(height)):
+        plants = [plant for plant in contacts.plants if plant.point == point]
+        level = [plant for plant in plants if contacts.ground.is_level(plant)]
+        heights = [p.anchor[2] - slope @ p.anchor[:2] for p in level or plants]
+        height[point] = max(float(np.median(heights)), ground.height)
+    return replace(contacts, ground=ContactPlanes(slope, height))
 
 
-def ground_of(plants: Sequence[Plant], n_spots: int) -> Ground:
-    """Return the plane on which most plants stand, every point at a height of its own.
+def fit_contact_planes(plants: Sequence[FootPlant], n_points: int) -> ContactPlanes:
+    r"""Return the planes on which most plants stand.
 
-    Markers sit above the sole by different amounts, so each point has its own height;
-    the slope is common. It is found by weighted least squares with a wish for level
-    ground, which decides where feet stand in a line; plants elsewhere, on a box or a
-    step, lose their weight (Geman-McClure). Begun once from all plants and once from
-    level ground, so that a box and the floor beside it do not make a slope.
+    The unknowns are the common slope, the height of the ground and the height of every
+    point above it. They minimise
+
+    .. math:: \sum_i w_i \,\rho(z_i - \hat z_i) + \text{priors},
+              \qquad \rho(r) = \frac{r^2}{1 + (r / 0.025)^2},
+
+    where :math:`w_i` is the duration of plant :math:`i`. The loss :math:`\rho`
+    (Geman-McClure) gives plants on a box or a step little weight. The prior on the
+    slope decides where feet stand in a line. Iteratively reweighted least squares
+    starts once from all plants and once from level ground, so that a box and the floor
+    beside it do not make a slope; the solution with the lower cost is taken.
     """
     anchor = np.array([plant.anchor for plant in plants]).reshape(-1, 3)
     weight = np.array([plant.end - plant.start + 1.0 for plant in plants])
     weight = weight * len(weight) / max(weight.sum(), 1.0)
-    middle = weight @ anchor[:, :2] / max(len(plants), 1)
-    spot = np.array([plant.spot for plant in plants], dtype=np.int64)
-    rows = np.zeros((len(plants), 3 + n_spots))
-    rows[:, :2] = anchor[:, :2] - middle
-    rows[:, 2] = 1.0
-    rows[np.arange(len(plants)), 3 + spot] = 1.0
-    level = np.zeros(3 + n_spots)
+    centre = weight @ anchor[:, :2] / max(len(plants), 1)
+    design = np.zeros((len(plants), 3 + n_points))
+    design[:, :2] = anchor[:, :2] - centre
+    design[:, 2] = 1.0
+    point = np.array([plant.point for plant in plants], dtype=np.int64)
+    design[np.arange(len(plants)), 3 + point] = 1.0
+    regression = _PlaneRegression(design, anchor[:, 2], weight)
+    level = np.zeros(3 + n_points)
     level[2] = np.percentile(anchor[:, 2], 50.0, method="lower") if plants else 0.0
-    all_alike = _plane(rows, anchor[:, 2], weight)
-    starts = [_refined(rows, anchor[:, 2], weight, s) for s in (level, all_alike)]
-    found = min(starts, key=lambda p: _cost(rows, anchor[:, 2], weight, p))
-    return Ground(found[:2], found[2] + found[3:] - found[:2] @ middle)
+    starts = (level, regression.solve(weight))
+    best = min(map(regression.refine, starts), key=regression.cost)
+    return ContactPlanes(best[:2], best[2] + best[3:] - best[:2] @ centre)
 
 
-def _worth(unknowns: int) -> Float[Array, " unknown"]:
-    """Return what wishes are worth: level, any height, points as high as others."""
-    worth = np.full(unknowns, (ROUGH / SITS) ** 2)
-    worth[:2], worth[2] = (ROUGH / SLOPE) ** 2, 1e-9
-    return worth
+class _PlaneRegression(NamedTuple):
+    """Robust linear regression of anchors' heights on slope, height and point."""
+
+    design: Float[Array, "plant unknown"]
+    height: Float[Array, " plant"]
+    weight: Float[Array, " plant"]
+
+    @property
+    def prior(self) -> Float[Array, " unknown"]:
+        """Prior weights: level ground, any height, points as high as others."""
+        weight = np.full(self.design.shape[1], (ANCHOR_SD_M / POINT_HEIGHT_SD_M) ** 2)
+        weight[:2] = (ANCHOR_SD_M / SLOPE_SD) ** 2
+        weight[2] = ORIGIN_HEIGHT_WEIGHT
+        return weight
+
+    def solve(self, weight: Float[Array, " plant"]) -> Float[Array, " unknown"]:
+        """Return the weighted least-squares solution (normal equations)."""
+        normal = self.design.T @ (weight[:, None] * self.design) + np.diag(self.prior)
+        return np.asarray(
+            np.linalg.solve(normal, self.design.T @ (weight * self.height))
+        )
+
+    def refine(self, unknowns: Float[Array, " unknown"]) -> Float[Array, " unknown"]:
+        """Return the solution after reweighting by the Geman-McClure loss."""
+        for _ in range(IRLS_ITERATIONS):
+            residual = self.height - self.design @ unknowns
+            robust = (1.0 + (residual / MIN_STEP_HEIGHT_M) ** 2) ** 2
+            unknowns = self.solve(self.weight / robust)
+        return unknowns
+
+    def cost(self, unknowns: Float[Array, " unknown"]) -> float:
+        """Return the robust cost with the priors, in units of the anchors' variance."""
+        square = (self.height - self.design @ unknowns) ** 2
+        loss = square / (1.0 + square / MIN_STEP_HEIGHT_M**2)
+        total = self.weight @ loss + self.prior @ unknowns**2
+        return float(total / ANCHOR_SD_M**2)
 
 
-def _plane(
-    rows: Float[Array, "plant unknown"],
-    height: Float[Array, " plant"],
-    weight: Float[Array, " plant"],
-) -> Float[Array, " unknown"]:
-    """Return slopes, height, and the points' own by least squares."""
-    normal = rows.T @ (weight[:, None] * rows) + np.diag(_worth(rows.shape[1]))
-    return np.asarray(np.linalg.solve(normal, rows.T @ (weight * height)))
+def select_ground_plants(
+    plants: Sequence[FootPlant], tracks: PointTracks, lowest: Float[Array, " frame"]
+) -> tuple[list[FootPlant], ContactPlanes]:
+    """Return the plants on ground, steps or boxes, and the planes they stand on.
 
-
-def _refined(
-    rows: Float[Array, "plant unknown"],
-    height: Float[Array, " plant"],
-    weight: Float[Array, " plant"],
-    start: Float[Array, " unknown"],
-) -> Float[Array, " unknown"]:
-    """Return the plane with plants far off it let go."""
-    found = start
-    for _ in range(ROUNDS):
-        off = height - rows @ found
-        found = _plane(rows, height, weight / (1.0 + (off / STEP) ** 2) ** 2)
-    return found
-
-
-def _cost(
-    rows: Float[Array, "plant unknown"],
-    height: Float[Array, " plant"],
-    weight: Float[Array, " plant"],
-    found: Float[Array, " unknown"],
-) -> float:
-    """Return what a plane leaves unexplained and how odd it is, in squared sd."""
-    off2 = (height - rows @ found) ** 2
-    far = off2 / (1.0 + off2 / STEP**2)
-    return float((weight @ far + _worth(len(found)) @ found**2) / ROUGH**2)
-
-
-def on_ground(
-    plants: Sequence[Plant],
-    paths: Float[Array, "frame spot 3"],
-    lowest: Float[Array, " frame"],
-    tall: float,
-) -> tuple[list[Plant], Ground]:
-    """Return the plants that something stands on, and the ground.
-
-    A still point may be a hand in the air. A point that stands on something, be it
-    ground, slope, step or box, is for a moment at least the lowest of all.
+    A still point may be a hand in the air. A point that stands on something is the
+    lowest of the figure in at least one frame.
 
     Args:
-        plants: Points that stand still.
-        paths: Where all points are.
-        lowest: Height of the lowest joint in every frame.
-        tall: Height of the figure, in metres.
+        plants: Intervals in which points are still.
+        tracks: All points through time.
+        lowest: Height of the lowest joint in every frame, in metres.
     """
-    held = _lowest(plants, paths[..., 2], lowest, MUCH_LOWER * tall)
-    ground = ground_of(held, paths.shape[1])
-    unused = np.ones(paths.shape[1], dtype=bool)
-    unused[[plant.spot for plant in held]] = False
-    above = np.where(unused, np.inf, ground.above(paths))
-    low = _lowest(held, above, np.full(len(paths), np.inf), LOWER * tall)
-    held = [plant for plant in held if plant in low or ground.off(plant) < STEP]
-    return held, ground_of(held, paths.shape[1])
+    positions, n_points = tracks.positions, tracks.positions.shape[1]
+    coarse, fine = (
+        tolerance * tracks.figure_height
+        for tolerance in (COARSE_LOWEST_TOLERANCE, LOWEST_TOLERANCE)
+    )
+    kept = _lowest_plants(plants, positions[..., 2], lowest, coarse)
+    planes = fit_contact_planes(kept, n_points)
+    is_unused = ~np.isin(np.arange(n_points), [plant.point for plant in kept])
+    height = np.where(is_unused, np.inf, planes.point_heights(positions))
+    low = _lowest_plants(kept, height, np.full(len(positions), np.inf), fine)
+    kept = [p for p in kept if p in low or planes.plant_height(p) < MIN_STEP_HEIGHT_M]
+    return kept, fit_contact_planes(kept, n_points)
 
 
-def _lowest(
-    plants: Sequence[Plant],
-    height: Float[Array, "frame spot"],
+def _lowest_plants(
+    plants: Sequence[FootPlant],
+    height: Float[Array, "frame point"],
     lowest: Float[Array, " frame"],
-    slack: float,
-) -> list[Plant]:
-    """Return the plants that are at some time the lowest of all, or nearly."""
+    tolerance: float,
+) -> list[FootPlant]:
+    """Return the plants that are the lowest of all in some frame, or nearly."""
     least = np.fmin(lowest, np.fmin.reduce(height, axis=1, initial=np.inf))
     return [
         plant
         for plant in plants
-        if (height[plant.frames, plant.spot] < least[plant.frames] + slack).any()
+        if (height[plant.frames, plant.point] < least[plant.frames] + tolerance).any()
     ]

@@ -1,54 +1,146 @@
-"""Holds found in a motion: a hand on a rail, on a hip, in the other hand, on a prop."""
+"""Holds: hands on a rail, on a hip, in another hand or on a prop, found in a motion."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.errors import DataError
+from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.pose.contact.footing import Footing, find_footing
-from marey.pose.contact.hmm import noise_of, standing
-from marey.pose.contact.points import Spots, tall, tips_of
-from marey.pose.contact.stance import Plant, plants_of
-from marey.pose.physics.options import Hold
+from marey.pose.contact.foot_plants import FootPlant, find_foot_plants
+from marey.pose.contact.ground import GroundContacts
+from marey.pose.contact.ground_contacts import (
+    contact_frames,
+    contact_offset,
+    find_ground_contacts,
+)
+from marey.pose.contact.hmm import detect_stance, estimate_noise
+from marey.pose.contact.points import (
+    ContactPoints,
+    PointTracks,
+    estimate_figure_height,
+    find_limb_tips,
+)
 
 Array = np.ndarray
 
-# A shorter hold is none, in seconds.
-SHORTEST = 0.4
+MIN_HOLD_S = 0.4
+"""Shortest hold, in seconds. Raising it misses short holds. Chosen by hand."""
 
-# What is held is this near to the joint whose bone holds it, in heights of the figure.
-REACH = 0.15
+MAX_HOLD_DISTANCE = 0.15
+"""Largest distance of a held tip from the joint whose bone holds it, in heights of the
+figure. Raising it finds holds by bones further away. Chosen by hand."""
 
-# The limb of what is held moves by this much meanwhile, in heights of the figure, and
-# so many times as far as what is held strays: else nothing but rest holds it.
-MOVES, FURTHER = 0.008, 4.0
+MIN_LIMB_MOTION = 0.008
+"""Smallest motion of the limb during a hold, in heights of the figure (root mean
+square). Raising it misses holds of a quiet limb. Chosen by hand."""
 
-# Joints on the way from what is held to what holds it, from which it may bend to it.
-STEPS = 4
+MIN_LIMB_MOTION_RATIO = 4.0
+"""Smallest motion of the limb during a hold, by that of the held tip: otherwise the tip
+is still because the whole limb is. Raising it misses noisy holds. Chosen by hand."""
 
-# Share of a hold's time for which another may have the same body.
-OVERLAP = 0.5
+MIN_CHAIN_LENGTH = 4
+"""Fewest joints between a tip and the bone that holds it. With fewer, the limb cannot
+bend so that the tip touches the bone. Raising it misses holds. Chosen by hand."""
+
+MAX_OVERLAP = 0.5
+"""Largest share of a hold's time in which the same body may have another hold. Raising
+it keeps rival holds. Chosen by hand."""
+
+MIN_SPREAD_M = 1e-4
+"""Smallest spread of a tip by which holds are ranked, in metres. Raising it ranks more
+holds by distance. Chosen by hand."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Hold:
+    """A point of the figure that is held for a while: a hand on a rail, or on a hip."""
+
+    joint: str
+    """Name of the joint whose bone is held."""
+
+    point: Float[np.ndarray, " 3"] = field(default_factory=lambda: np.zeros(3))
+    """The held point in the joint's frame, in metres."""
+
+    target: Float[np.ndarray, "*frame 3"]
+    """Position at which it is held, in metres: in the world, or in the frame of
+    `target_joint`. In the world it may be given by frame, for a target that moves."""
+
+    target_joint: str = ""
+    """Name of the joint whose bone holds it; empty when the world holds it."""
+
+    start: float = -np.inf
+    """Second at which the hold begins, on the take's clock."""
+
+    end: float = np.inf
+    """Second at which it ends."""
+
+    strength: float = 10.0
+    """Stiffness of the spring that holds, as a multiple of a marker's; above 0."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.strength < np.inf:
+            raise OptionError(
+                "strength", found=self.strength, needed="a number above 0"
+            )
+        is_constant = self.target.ndim == 1
+        is_finite = np.isfinite(self.point).all() and (
+            np.isfinite(self.target).all() or not is_constant
+        )
+        has_shape = self.target.ndim <= 2 and (is_constant or not self.target_joint)
+        if not (is_finite and has_shape):
+            raise OptionError(
+                f"hold of {self.joint}",
+                found=[self.point.tolist(), np.round(self.target, 3).tolist()],
+                needed="finite numbers, and one position in the frame of another bone",
+            )
+
+
+def contacts_as_holds(motion: Motion, *, strength: float = 10.0) -> tuple[Hold, ...]:
+    """Return the contacts of a motion as holds: planted feet, a hand on a rail.
+
+    Args:
+        motion: A motion with contacts, such as `solve_pose(..., contacts=True)` gives.
+        strength: Stiffness of each hold, as a multiple of a marker's; above 0.
+    """
+    return tuple(
+        Hold(
+            joint=contact.joint,
+            point=contact_offset(motion, contact),
+            target=contact.anchor,
+            start=contact.start,
+            end=contact.end,
+            strength=strength,
+        )
+        for contact in motion.contacts
+        if contact_frames(motion, contact).any()
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Found:
-    """A point that keeps its place somewhere for a while."""
+class _HoldCandidate:
+    """A tip that stays in place in some frame of reference for a while."""
 
-    spot: int
-    plant: Plant
-    other: str
-    """The joint of the figure that holds it; none for the world and for props."""
+    plant: FootPlant
+    target_joint: str
+    """The joint of the figure that holds it; empty for the world and for props."""
 
     path: Float[Array, "frame 3"] | None
-    """Where a prop has it in the world."""
+    """Position of a prop's target in the world; None for other targets."""
 
     spread: float
-    apart: float
-    """How far from what holds it, in metres."""
+    """Root-mean-square motion of the tip in the frame of reference, in metres."""
+
+    distance: float
+    """Distance from the origin of the frame of reference, in metres."""
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Order of preference: the least spread by powers of two, then the nearest."""
+        return int(np.round(np.log2(self.spread))), self.distance
 
 
 def find_holds(
@@ -59,168 +151,186 @@ def find_holds(
 ) -> tuple[Hold, ...]:
     """Return the points of a figure that are held for a while, found in its motion.
 
-    The tips of its limbs are looked at from the world, from its own bones further away
-    and from the bones of props. A tip is held where it keeps its place there, told as
-    plants are by a model of two states, while the limb that it belongs to moves; by a
-    bone or a prop only where it is near. Of several that might hold it, the one in
-    which it strays least does; of those, the nearest. Feet on the ground are contacts,
-    not holds: see `marey.pose.contact.footing`.
+    The tips of the limbs are expressed in the world, in the frames of other bones of
+    the figure and in those of props. A tip is held where it stays in place in one of
+    these frames while its limb moves; stances are detected as for feet, by a two-state
+    hidden Markov model. A bone or a prop holds a tip only where it is near. Of several
+    candidates at the same time, the one in which the tip moves least is taken; of
+    equal ones, the nearest. Feet on the ground are contacts, not holds: see
+    `marey.pose.contact.ground_contacts`.
 
     Args:
         motion: A motion at one rate.
-        props: Other figures of the same recording, by name, frame by frame with it.
+        props: Other figures of the same recording, by name, with the same frames.
         strength: Stiffness of each hold, as a multiple of a marker's; above 0.
 
     Returns:
-        Holds in order of their beginning, for `solve_pose(..., method="physics")`.
+        Holds by start, for `solve_pose(..., method="physics")`.
 
     Raises:
-        DataError: If frames are not evenly spaced, or a prop has others.
+        DataError: If frames are not evenly spaced, or a prop has other frames.
     """
-    for name, prop in (props or {}).items():
+    props = props or {}
+    for name, prop in props.items():
         if prop.n_frames != motion.n_frames:
             raise DataError(
                 f"prop {name}", found=prop.n_frames, needed=f"{motion.n_frames} frames"
             )
-    footing = find_footing(motion)
-    spots, high = tips_of(motion), tall(motion)
-    if motion.n_frames < 2 or not high > 0.0:
+    contacts = find_ground_contacts(motion)
+    if motion.n_frames < 2 or not estimate_figure_height(motion) > 0.0:
         return ()
-    found = [
-        one
-        for one in _candidates(motion, props or {}, spots, high)
-        if not _stands(one, spots, footing)
+    tips = _LimbTips.of(motion)
+    candidates = [
+        candidate
+        for candidate in _find_candidates(motion, props, tips)
+        if not _is_foot_on_ground(candidate.plant, tips.points, contacts)
     ]
-    chosen: list[_Found] = []
-    for one in sorted(found, key=_doubt):
-        if not any(_rivals(one, other, spots) for other in chosen):
-            chosen.append(one)
-    chosen.sort(key=lambda one: (one.plant.start, one.spot))
-    return tuple(_hold(one, motion, spots, strength) for one in chosen)
-
-
-def _candidates(
-    motion: Motion, props: Mapping[str, Motion], spots: Spots, high: float
-) -> Iterator[_Found]:
-    """Yield tips that keep their place, in the world, on bones and on props."""
-    T, names = motion.T_world_joint(), motion.skeleton.names
-    tips = _Tips(
-        spots,
-        spots.paths(T),
-        _limbs(motion, spots),
-        motion.rate,
-        high,
-    )
-    world = np.broadcast_to(np.eye(4), (len(T), 4, 4))
-    for spot, plant, spread, _ in tips.kept(world, np.inf):
-        yield _Found(spot, plant, "", None, spread, 0.0)
-    for joint in np.flatnonzero(np.array(motion.skeleton.kind) != "fixed").tolist():
-        for spot, plant, spread, apart in tips.kept(T[:, joint], REACH):
-            if _steps(motion, joint, int(spots.body[spot])) >= STEPS:
-                yield _Found(spot, plant, names[joint], None, spread, apart)
-    for prop in props.values():
-        for pose in prop.T_world_joint().swapaxes(0, 1):
-            for spot, plant, spread, apart in tips.kept(pose, REACH):
-                path = geometry.apply(pose, plant.anchor)
-                yield _Found(spot, plant, "", path, spread, apart)
+    chosen: list[_HoldCandidate] = []
+    for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
+        if not any(_are_rivals(candidate, other, tips.points) for other in chosen):
+            chosen.append(candidate)
+    chosen.sort(key=lambda candidate: (candidate.plant.start, candidate.plant.point))
+    return tuple(_make_hold(found, motion, tips.points, strength) for found in chosen)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Tips:
-    """The tips of a figure's limbs, on their ways through the world."""
+class _LimbTips:
+    """The tips of a figure's limbs through time."""
 
-    spots: Spots
-    paths: Float[Array, "frame spot 3"]
-    limbs: Float[Array, "frame spot two 3"]
-    """Where the two joints above each tip's body are."""
+    points: ContactPoints
+    tracks: PointTracks
+    limbs: Float[Array, "frame point two 3"]
+    """Positions of the parent and the grandparent of each tip's body."""
 
-    rate: float
-    high: float
+    @classmethod
+    def of(cls, motion: Motion) -> "_LimbTips":
+        """Return the tips of a motion."""
+        points, T_world_joint = find_limb_tips(motion), motion.T_world_joint()
+        positions = points.positions(T_world_joint)
+        height = estimate_figure_height(motion)
+        visibility = np.ones(positions.shape[:2])
+        parents = motion.skeleton.parent
+        parent = parents[points.body].clip(min=0)
+        pairs = np.stack([parent, parents[parent].clip(min=0)], axis=1)
+        return cls(
+            points,
+            PointTracks(positions, visibility, motion.rate, height),
+            T_world_joint[:, pairs][..., :3, 3],
+        )
 
-    def kept(
-        self, T: Float[Array, "frame 4 4"], near: float
-    ) -> Iterator[tuple[int, Plant, float, float]]:
-        """Yield tips that keep their place in a frame of reference while limbs move.
+    def find_still_tips(
+        self, T_world_frame: Float[Array, "frame 4 4"], reach: float
+    ) -> Iterator[tuple[FootPlant, float, float]]:
+        """Yield tips that are still in a frame of reference while their limbs move.
 
-        With how far they stray there, and how far they are from its origin.
+        Args:
+            T_world_frame: The frame of reference.
+            reach: Largest distance from its origin, in heights of the figure.
+
+        Yields:
+            The interval, the spread of the tip and its distance from the origin.
         """
-        back = geometry.inverse(T)
-        mine = geometry.apply(back[:, None], self.paths)
-        trust = np.ones(mine.shape[:2])
-        state = standing(mine, trust, self.rate, self.high)
-        away = np.linalg.norm(mine, axis=-1)
-        state &= away < near * self.high
-        noise = noise_of(mine)
-        for plant in plants_of(state, mine, trust, self.rate, self.high):
-            spot, frames = plant.spot, plant.frames
-            apart = float(np.linalg.norm(plant.anchor))
-            if len(frames) < SHORTEST * self.rate or apart > near * self.high:
+        T_frame_world = geometry.inverse(T_world_frame)
+        positions = geometry.apply(T_frame_world[:, None], self.tracks.positions)
+        tracks, height = (
+            replace(self.tracks, positions=positions),
+            self.tracks.figure_height,
+        )
+        is_near = np.linalg.norm(positions, axis=-1) < reach * height
+        noise = estimate_noise(positions)
+        for plant in find_foot_plants(detect_stance(tracks) & is_near, tracks):
+            point, frames = plant.point, plant.frames
+            distance = float(np.linalg.norm(plant.anchor))
+            if len(frames) < MIN_HOLD_S * tracks.rate or distance > reach * height:
                 continue
-            spread = max(_spread(mine[frames][:, spot, None]), float(noise[spot]))
-            limb = geometry.apply(back[frames, None], self.limbs[frames, spot])
-            if _spread(limb) > max(MOVES * self.high, FURTHER * spread):
-                yield spot, plant, max(spread, 1e-4), apart
+            spread = _largest_rms(positions[frames][:, point, None])
+            spread = max(spread, float(noise[point]))
+            limb = geometry.apply(
+                T_frame_world[frames, None], self.limbs[frames, point]
+            )
+            needed = max(MIN_LIMB_MOTION * height, MIN_LIMB_MOTION_RATIO * spread)
+            if _largest_rms(limb) > needed:
+                yield plant, max(spread, MIN_SPREAD_M), distance
 
 
-def _spread(path: Float[Array, "frame point 3"]) -> float:
-    """Return how far points stray from their means, root mean square, the most."""
-    away = np.sum((path - np.nanmean(path, axis=0)) ** 2, axis=-1)
-    return float(np.sqrt(np.nanmean(away, axis=0).max()))
+def _find_candidates(
+    motion: Motion, props: Mapping[str, Motion], tips: _LimbTips
+) -> Iterator[_HoldCandidate]:
+    """Yield tips that are still in the world, on bones and on props."""
+    T_world_joint, skeleton = motion.T_world_joint(), motion.skeleton
+    T_world_world = np.broadcast_to(np.eye(4), (len(T_world_joint), 4, 4))
+    for plant, spread, _ in tips.find_still_tips(T_world_world, np.inf):
+        yield _HoldCandidate(plant, "", None, spread, 0.0)
+    for joint in np.flatnonzero(np.array(skeleton.kind) != "fixed").tolist():
+        T_world_bone = T_world_joint[:, joint]
+        for plant, *measures in tips.find_still_tips(T_world_bone, MAX_HOLD_DISTANCE):
+            body = int(tips.points.body[plant.point])
+            if _chain_length(motion, joint, body) >= MIN_CHAIN_LENGTH:
+                yield _HoldCandidate(plant, skeleton.names[joint], None, *measures)
+    poses = (prop.T_world_joint().swapaxes(0, 1) for prop in props.values())
+    for T_world_prop in chain.from_iterable(poses):
+        for plant, *measures in tips.find_still_tips(T_world_prop, MAX_HOLD_DISTANCE):
+            path = geometry.apply(T_world_prop, plant.anchor)
+            yield _HoldCandidate(plant, "", path, *measures)
 
 
-def _limbs(motion: Motion, spots: Spots) -> Float[Array, "frame spot two 3"]:
-    """Return where the two joints above each tip's body are, which must move."""
-    parent = motion.skeleton.parent
-    above = parent[spots.body].clip(min=0)
-    pairs = np.stack([above, parent[above].clip(min=0)], axis=1)
-    return motion.T_world_joint()[:, pairs][..., :3, 3]
+def _largest_rms(positions: Float[Array, "frame point 3"]) -> float:
+    """Return the largest root-mean-square distance of a point from its mean."""
+    square = np.sum((positions - np.nanmean(positions, axis=0)) ** 2, axis=-1)
+    return float(np.sqrt(np.nanmean(square, axis=0).max()))
 
 
-def _steps(motion: Motion, one: int, other: int) -> int:
-    """Return how many joints are on the way from one joint to another."""
-    return len(set(_line(motion, one)) ^ set(_line(motion, other)))
+def _chain_length(motion: Motion, first: int, second: int) -> int:
+    """Return the number of joints on the path from one joint to another."""
+    return len(_ancestors(motion, first) ^ _ancestors(motion, second))
 
 
-def _line(motion: Motion, joint: int) -> list[int]:
-    line = [joint]
-    while motion.skeleton.parent[line[-1]] >= 0:
-        line.append(int(motion.skeleton.parent[line[-1]]))
-    return line
+def _ancestors(motion: Motion, joint: int) -> set[int]:
+    """Return a joint and all its ancestors."""
+    found = set()
+    while joint >= 0:
+        found.add(joint)
+        joint = int(motion.skeleton.parent[joint])
+    return found
 
 
-def _stands(one: _Found, spots: Spots, footing: Footing) -> bool:
-    """Return whether the tip's body stands on the ground meanwhile."""
+def _is_foot_on_ground(
+    plant: FootPlant, points: ContactPoints, contacts: GroundContacts
+) -> bool:
+    """Return whether the tip's body stands on the ground at the same time."""
     return any(
-        footing.spots.body[plant.spot] == spots.body[one.spot]
-        and _shared(plant, one.plant) > 0.0
-        for plant in footing.plants
+        contacts.points.body[other.point] == points.body[plant.point]
+        and _overlap(other, plant) > 0.0
+        for other in contacts.plants
     )
 
 
-def _shared(one: Plant, other: Plant) -> float:
-    """Return the share of the shorter stretch that both have."""
-    both = min(one.end, other.end) - max(one.start, other.start)
-    return max(both, 0.0) / max(min(one.end - one.start, other.end - other.start), 1.0)
+def _overlap(first: FootPlant, second: FootPlant) -> float:
+    """Return the common time of two intervals as a share of the shorter one."""
+    common = min(first.end, second.end) - max(first.start, second.start)
+    shorter = min(first.end - first.start, second.end - second.start)
+    return max(common, 0.0) / max(shorter, 1.0)
 
 
-def _doubt(one: _Found) -> tuple[int, float]:
-    return int(np.round(np.log2(one.spread))), one.apart
+def _are_rivals(
+    first: _HoldCandidate, second: _HoldCandidate, points: ContactPoints
+) -> bool:
+    """Return whether two holds are of one body at one time, or hold each other."""
+    names = [points.names[candidate.plant.point] for candidate in (first, second)]
+    is_mutual = [first.target_joint, second.target_joint] == names[::-1]
+    is_same = names[0] == names[1] or is_mutual
+    return is_same and _overlap(first.plant, second.plant) > MAX_OVERLAP
 
 
-def _rivals(one: _Found, other: _Found, spots: Spots) -> bool:
-    """Return whether two are of one body at one time, or hold each other."""
-    mine, theirs = (spots.names[found.spot] for found in (one, other))
-    same = mine == theirs or (one.other == theirs and other.other == mine)
-    return same and _shared(one.plant, other.plant) > OVERLAP
-
-
-def _hold(one: _Found, motion: Motion, spots: Spots, strength: float) -> Hold:
-    plant = one.plant
+def _make_hold(
+    found: _HoldCandidate, motion: Motion, points: ContactPoints, strength: float
+) -> Hold:
+    plant = found.plant
     return Hold(
-        joint=motion.skeleton.names[spots.joint[one.spot]],
-        point=spots.place[one.spot],
-        to=plant.anchor if one.path is None else one.path,
-        other=one.other,
+        joint=motion.skeleton.names[points.joint[plant.point]],
+        point=points.offset[plant.point],
+        target=plant.anchor if found.path is None else found.path,
+        target_joint=found.target_joint,
         start=motion.start + plant.start / motion.rate,
         end=motion.start + plant.end / motion.rate,
         strength=strength,

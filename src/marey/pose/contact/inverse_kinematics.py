@@ -1,4 +1,15 @@
-"""A motion bent as little as possible so that given points are where they should be."""
+r"""Inverse kinematics: the least change of a motion that brings points to their goals.
+
+In every frame the change :math:`x` of the root's position and of the joints' angles
+minimises :math:`x^T M x` subject to :math:`J x = d`, where :math:`J` is the Jacobian of
+the points, :math:`d` their distance to the goals, and :math:`x^T M x` the sum of
+squared displacements of all joints. The solution with Lagrange multipliers
+:math:`\lambda` is
+
+.. math:: (J M^{-1} J^T)\, \lambda = d, \qquad x = M^{-1} J^T \lambda,
+
+iterated with the Jacobian of the last pose (Gauss-Newton).
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -8,255 +19,241 @@ from jaxtyping import Bool, Float, Int
 
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.pose.contact.points import Spots
+from marey.pose.contact.goals import PointGoals
+from marey.pose.contact.points import ContactPoints
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
 
-# A body that turns moves as far as a point at this distance, in metres.
-RADIUS = 0.1
+ROTATION_RADIUS_M = 0.1
+"""Distance in metres at which a body's rotation counts as displacement. Raising it
+makes rotations more expensive than translations. Chosen by hand."""
 
-# Most steps of Gauss-Newton, and the change, in metres or radians, below which one is
-# the last; changes are small, and each step squares what is left.
-STEPS, STILL = 20, 1e-6
+MAX_ITERATIONS = 20
+"""Most Gauss-Newton steps of a frame."""
 
-# What keeps points of one body, whose places depend on each other, solvable.
-RIDGE = 1e-9
+CONVERGED_CHANGE = 1e-6
+"""Change of a step, in metres or radians, below which it is the last: convergence is
+quadratic. Chosen by hand."""
 
-# Frames at a time, to bound memory.
-CHUNK = 256
+RIDGE_ROUNDING = 1e-9
+"""Ridge on the multipliers, relative to their diagonal: it keeps the system solvable
+for points of one body, whose positions depend on each other."""
+
+FRAMES_PER_CHUNK = 256
+"""Frames that are solved at once; bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wishes:
-    """Where points should be, along axes of their own."""
+class RotationAxes:
+    """The rotational degrees of freedom of a skeleton."""
 
-    axes: Float[Array, "3 3"]
-    """Rows: two directions along the ground, and out of it."""
+    skeleton: Skeleton
+    joint: Int[Array, " axis"]
+    direction: Float[Array, "axis 3"]
+    in_joint: Bool[Array, " axis"]
+    """Whether the direction is in the joint's frame; otherwise in its parent's."""
 
-    goal: Float[Array, "frame spot 3"]
-    """Places in the world, in metres; read only where `share` is above 0."""
+    moves: Bool[Array, "axis joint"]
+    """Which joints each rotation moves."""
 
-    share: Float[Array, "frame spot"]
-    """How much of the way each point goes: 0 stays, 1 arrives."""
+    @classmethod
+    def of(cls, skeleton: Skeleton) -> "RotationAxes":
+        """Return three axes per ball joint, one per hinge, two per universal joint.
 
-    floor: Float[Array, "frame spot"]
-    """What each point may not be below, along the last axis; -inf for nothing."""
+        The first axis of a universal joint is in its parent's frame, the second in its
+        own.
+        """
+        rows: list[tuple[int, Array, bool]] = []
+        for j, kind in enumerate(skeleton.kind):
+            first, second = skeleton.axes[j]
+            if kind in ("root", "ball"):
+                rows += [(j, axis, False) for axis in np.eye(3)]
+            if kind == "hinge":
+                rows.append((j, first, True))
+            if kind == "universal":
+                rows += [(j, first, False), (j, second, True)]
+        is_descendant = np.eye(skeleton.n_joints, dtype=bool)
+        for j, parent in enumerate(skeleton.parent):
+            if parent >= 0:
+                is_descendant[:, j] |= is_descendant[:, parent]
+        joint, direction, in_joint = map(np.array, zip(*rows, strict=True))
+        return cls(skeleton, joint, direction, in_joint, is_descendant[joint])
 
-    def cut(self, frames: Int[Array, " some"]) -> "Wishes":
-        """Return the wishes of some frames."""
-        return replace(
-            self,
-            goal=self.goal[frames],
-            share=self.share[frames],
-            floor=self.floor[frames],
+    def world_directions(
+        self, T_world_joint: Float[Array, "frame joint 4 4"]
+    ) -> Float[Array, "frame axis 3"]:
+        """Return the axes in the world."""
+        frame = np.where(self.in_joint, self.joint, self.skeleton.parent[self.joint])
+        R = T_world_joint[:, frame, :3, :3].copy()
+        R[:, frame < 0] = np.eye(3)
+        return np.asarray(np.einsum("ftij,tj->fti", R, self.direction))
+
+    def jacobian(
+        self,
+        T_world_joint: Float[Array, "frame joint 4 4"],
+        positions: Float[Array, "frame point 3"],
+        joint: Int[Array, " point"],
+    ) -> Float[Array, "frame point 3 unknown"]:
+        """Return the derivatives of points by the root's position and by all angles."""
+        centres = T_world_joint[..., :3, 3][:, self.joint]
+        lever = positions[:, :, None] - centres[:, None]
+        by_angle = np.cross(self.world_directions(T_world_joint)[:, None], lever)
+        by_angle = by_angle * self.moves[:, joint].T[None, :, :, None]
+        by_root = np.broadcast_to(np.eye(3), (*positions.shape[:2], 3, 3))
+        return np.concatenate([by_root, by_angle.swapaxes(-1, -2)], axis=-1)
+
+    def displacement_cost(
+        self, T_world_joint: Float[Array, "frame joint 4 4"]
+    ) -> Float[Array, "frame unknown unknown"]:
+        """Return the matrix M of the cost: squared displacements of all joints."""
+        n, n_joints = T_world_joint.shape[:2]
+        centres, every = T_world_joint[..., :3, 3], np.arange(n_joints)
+        moved = self.jacobian(T_world_joint, centres, every)
+        rotated = np.zeros_like(moved)
+        lever = ROTATION_RADIUS_M * self.world_directions(T_world_joint)
+        rotated[..., 3:] = np.einsum("fti,tj->fjit", lever, self.moves)
+        rows = np.concatenate([moved, rotated], axis=1).reshape(n, 6 * n_joints, -1)
+        return np.asarray(rows.swapaxes(-1, -2) @ rows)
+
+    def apply(
+        self,
+        root: Float[Array, "frame 4 4"],
+        wxyz: Float[Array, "frame joint 4"],
+        change: Float[Array, "frame unknown"],
+    ) -> tuple[Float[Array, "frame 4 4"], Float[Array, "frame joint 4"]]:
+        """Return the pose after a change of the root's position and of all angles."""
+        rotation = change[:, 3:, None] * self.direction
+        in_parent, in_joint = np.zeros((2, *wxyz.shape[:2], 3))
+        for k, joint in enumerate(self.joint):
+            (in_joint if self.in_joint[k] else in_parent)[:, joint] += rotation[:, k]
+        rotated = geometry.quat_multiply(
+            geometry.quat_multiply(geometry.quat_exp(in_parent), wxyz),
+            geometry.quat_exp(in_joint),
         )
+        position = root[:, :3, 3] + change[:, :3]
+        R = geometry.matrix_from_quat(rotated[:, 0])
+        return geometry.transform(R, position), rotated
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Freedoms:
-    """The single turns of a skeleton's joints."""
+def reach_goals(motion: Motion, points: ContactPoints, goals: PointGoals) -> Motion:
+    """Return the motion with the least change that brings points to their goals.
 
-    joint: Int[Array, " turn"]
-    axis: Float[Array, "turn 3"]
-    own: Bool[Array, " turn"]
-    """Whether the axis is the joint's own, rather than its parent's."""
+    Every frame is solved on its own. The change is the sum of squared displacements of
+    all joints, where a rotation counts as the displacement of a point at 10 cm. A goal
+    with a share s < 1 is reached by about s, so that goals can fade in and out. Points
+    below the ground are lifted onto it.
 
-    carries: Bool[Array, "turn joint"]
-    """Which joints each turn moves."""
-
-
-def freedoms_of(skeleton: Skeleton) -> Freedoms:
-    """Return three turns per ball, one per hinge, two per universal joint.
-
-    A universal joint turns about its first axis in its parent's frame, then about the
-    second in its own.
-    """
-    rows: list[tuple[int, Array, bool]] = []
-    for joint, kind in enumerate(skeleton.kind):
-        if kind in ("root", "ball"):
-            rows += [(joint, axis, False) for axis in np.eye(3)]
-        if kind == "hinge":
-            rows.append((joint, skeleton.axes[joint, 0], True))
-        if kind == "universal":
-            rows.append((joint, skeleton.axes[joint, 0], False))
-            rows.append((joint, skeleton.axes[joint, 1], True))
-    moved = np.array([row[0] for row in rows], dtype=np.int64)
-    below = np.eye(skeleton.n_joints, dtype=bool)
-    for j, parent in enumerate(skeleton.parent):
-        if parent >= 0:
-            below[:, j] |= below[:, parent]
-    axis = np.array([row[1] for row in rows], dtype=float)
-    own = np.array([row[2] for row in rows])
-    return Freedoms(moved, axis, own, below[moved])
-
-
-def held(motion: Motion, spots: Spots, wishes: Wishes) -> Motion:
-    """Return the motion changed as little as possible to fulfil the wishes.
-
-    In every frame on its own: of all changes of the root and the joints' angles that
-    bring the points to their goals, the one that moves all joints least (the sum of
-    squared distances, turns counting as points at 10 cm). A wish with a share s < 1 is
-    fulfilled by about s, so that wishes may come and go without a jump. Points below
-    the ground are lifted onto it.
-
-    Bones keep their lengths, hinges their axes; limits may be overstepped by what the
-    wishes ask, which is millimetres.
+    Bones keep their lengths and hinges their axes. Joints may exceed their limits by
+    the change, which is millimetres.
     """
     root, wxyz = motion.T_world_root.copy(), motion.wxyz.copy()
-    free = freedoms_of(motion.skeleton)
-    for frames in _chunks(motion, spots, wishes):
-        root[frames], wxyz[frames] = _bent(
-            motion.skeleton, free, root[frames], wxyz[frames], spots, wishes.cut(frames)
+    axes = RotationAxes.of(motion.skeleton)
+    for frames in _active_frames(motion, points, goals):
+        root[frames], wxyz[frames] = _solve_frames(
+            axes, root[frames], wxyz[frames], points, goals.at(frames)
         )
     return replace(motion, T_world_root=root, wxyz=wxyz)
 
 
-def _chunks(
-    motion: Motion, spots: Spots, wishes: Wishes
+def _active_frames(
+    motion: Motion, points: ContactPoints, goals: PointGoals
 ) -> Iterator[Int[Array, " some"]]:
-    """Yield frames in which something is wished for, some at a time."""
-    paths = spots.paths(motion.T_world_joint())
-    busy = (wishes.share > 0.0).any(axis=1)
-    busy |= (paths @ wishes.axes[2] < wishes.floor).any(axis=1)
-    busy &= np.isfinite(paths).all(axis=(1, 2))
-    frames = np.flatnonzero(busy)
-    for start in range(0, len(frames), CHUNK):
-        yield frames[start : start + CHUNK]
+    """Yield the frames that have a goal or a point below the ground, in chunks."""
+    positions = points.positions(motion.T_world_joint())
+    active = (goals.share > 0.0).any(axis=1)
+    active |= (positions @ goals.axes[2] < goals.ground_height).any(axis=1)
+    active &= np.isfinite(positions).all(axis=(1, 2))
+    frames = np.flatnonzero(active)
+    for start in range(0, len(frames), FRAMES_PER_CHUNK):
+        yield frames[start : start + FRAMES_PER_CHUNK]
 
 
-def _bent(
-    skeleton: Skeleton,
-    free: Freedoms,
+def _solve_frames(
+    axes: RotationAxes,
     root: Float[Array, "frame 4 4"],
     wxyz: Float[Array, "frame joint 4"],
-    spots: Spots,
-    wishes: Wishes,
+    points: ContactPoints,
+    goals: PointGoals,
 ) -> tuple[Float[Array, "frame 4 4"], Float[Array, "frame joint 4"]]:
-    """Return root poses and rotations that fulfil the wishes.
+    """Return root poses and rotations that reach the goals.
 
-    Every step finds the least change for the slopes of the last. Where that swings to
-    and fro, as with a foot that has to turn far, a frame takes half of its steps, then
-    a quarter, until it comes to rest.
+    Gauss-Newton with step halving: where steps grow, as with a foot that has to rotate
+    far, the frame takes half of its steps, then a quarter, until it converges. A point
+    that gets below the ground is held on it from then on (active set).
     """
-    change = np.zeros((len(root), 3 + len(free.joint)))
-    inertia = np.zeros((len(root), change.shape[1], change.shape[1]))
-    forced = np.zeros(wishes.share.shape, dtype=bool)
-    ease, last = np.ones(len(root)), np.full(len(root), np.inf)
+    change = np.zeros((len(root), 3 + len(axes.joint)))
+    cost = np.zeros((len(root), change.shape[1], change.shape[1]))
+    on_ground = np.zeros(goals.share.shape, dtype=bool)
+    step_length, last_size = np.ones(len(root)), np.full(len(root), np.inf)
     left = np.arange(len(root))
-    now = root.copy(), wxyz.copy()
-    for step in range(STEPS):
-        T = skeleton.forward(now[0][left], now[1][left])
-        turn = _world_axes(skeleton, free, T)
-        if step == 0:
-            inertia = _inertia(free, T, turn)
-        places = spots.paths(T)
-        slopes = _slopes(free, T, turn, places, spots.joint)
-        some = wishes.cut(left)
-        sunk = (places @ some.axes[2] < some.floor - 1e-9) & ~forced[left]
-        forced[left] |= sunk
-        last[left[sunk.any(axis=1)]] = np.inf
-        new = _least(inertia[left], slopes, places, change[left], some, forced[left])
-        size = np.abs(new - change[left]).max(axis=1)
-        ease[left] = np.where(size > last[left], 0.5 * ease[left], ease[left])
-        last[left] = size
-        change[left] += ease[left, None] * (new - change[left])
-        done = _applied(skeleton, free, root[left], wxyz[left], change[left])
-        now[0][left], now[1][left] = done
-        left = left[(size > STILL) | sunk.any(axis=1)]
+    new_root, new_wxyz = root.copy(), wxyz.copy()
+    for iteration in range(MAX_ITERATIONS):
+        T = axes.skeleton.forward(new_root[left], new_wxyz[left])
+        if iteration == 0:
+            cost = axes.displacement_cost(T)
+        positions = points.positions(T)
+        jacobian = axes.jacobian(T, positions, points.joint)
+        active = goals.at(left)
+        is_below = positions @ active.axes[2] < active.ground_height - 1e-9
+        sinks = is_below & ~on_ground[left]
+        on_ground[left] |= sinks
+        last_size[left[sinks.any(axis=1)]] = np.inf
+        step = _least_change(
+            cost[left], jacobian, positions, change[left], active, on_ground[left]
+        )
+        step -= change[left]
+        size = np.abs(step).max(axis=1)
+        step_length[left] *= np.where(size > last_size[left], 0.5, 1.0)
+        last_size[left] = size
+        change[left] += step_length[left, None] * step
+        new_root[left], new_wxyz[left] = axes.apply(
+            root[left], wxyz[left], change[left]
+        )
+        left = left[(size > CONVERGED_CHANGE) | sinks.any(axis=1)]
         if not len(left):
             break
-    return now
+    return new_root, new_wxyz
 
 
-def _world_axes(
-    skeleton: Skeleton, free: Freedoms, T: Float[Array, "frame joint 4 4"]
-) -> Float[Array, "frame turn 3"]:
-    frame = np.where(free.own, free.joint, skeleton.parent[free.joint])
-    R = T[:, frame, :3, :3].copy()
-    R[:, frame < 0] = np.eye(3)
-    return np.asarray(np.einsum("ftij,tj->fti", R, free.axis))
-
-
-def _slopes(
-    free: Freedoms,
-    T: Float[Array, "frame joint 4 4"],
-    turn: Float[Array, "frame turn 3"],
-    places: Float[Array, "frame point 3"],
-    joint: Int[Array, " point"],
-) -> Float[Array, "frame point 3 unknown"]:
-    """Return how points move with the root's place and with every turn."""
-    centre = T[..., :3, 3][:, free.joint]
-    arm = places[:, :, None] - centre[:, None]
-    moved = np.cross(turn[:, None], arm) * free.carries[:, joint].T[None, :, :, None]
-    still = np.broadcast_to(np.eye(3), (*places.shape[:2], 3, 3))
-    return np.concatenate([still, moved.swapaxes(-1, -2)], axis=-1)
-
-
-def _inertia(
-    free: Freedoms,
-    T: Float[Array, "frame joint 4 4"],
-    turn: Float[Array, "frame turn 3"],
-) -> Float[Array, "frame unknown unknown"]:
-    """Return what changes cost: how far they move all joints, squared."""
-    n, joints = T.shape[:2]
-    moved = _slopes(free, T, turn, T[..., :3, 3], np.arange(joints))
-    turned = np.zeros_like(moved)
-    turned[..., 3:] = np.einsum("fti,tj->fjit", RADIUS * turn, free.carries)
-    rows = np.concatenate([moved, turned], axis=1).reshape(n, 6 * joints, -1)
-    return np.asarray(rows.swapaxes(-1, -2) @ rows)
-
-
-def _least(
-    inertia: Float[Array, "frame unknown unknown"],
-    slopes: Float[Array, "frame spot 3 unknown"],
-    places: Float[Array, "frame spot 3"],
+def _least_change(
+    cost: Float[Array, "frame unknown unknown"],
+    jacobian: Float[Array, "frame point 3 unknown"],
+    positions: Float[Array, "frame point 3"],
     change: Float[Array, "frame unknown"],
-    wishes: Wishes,
-    forced: Bool[Array, "frame spot"],
+    goals: PointGoals,
+    on_ground: Bool[Array, "frame point"],
 ) -> Float[Array, "frame unknown"]:
-    """Return the cheapest change that fulfils the wishes, linearised."""
-    n, spots = places.shape[:2]
-    slopes = wishes.axes @ slopes
-    share = np.repeat(wishes.share[..., None], 3, axis=-1)
-    to_go = np.where(share > 0.0, (wishes.goal - places) @ wishes.axes.T, 0.0)
-    lift = wishes.floor - places @ wishes.axes[2]
-    share[..., 2] = np.where(forced, 1.0, share[..., 2])
-    to_go[..., 2] = np.where(forced, lift, to_go[..., 2])
-    to_go = (to_go + np.einsum("fsid,fd->fsi", slopes, change)).reshape(n, 3 * spots)
-    root = np.sqrt(share.reshape(n, 3 * spots))
-    rows = slopes.reshape(n, 3 * spots, -1)
-    paid = np.linalg.solve(inertia, rows.swapaxes(-1, -2))
-    gives = rows @ paid
-    system = root[:, :, None] * gives * root[:, None, :]
-    slack = np.sqrt(1.0 - share).reshape(n, 3 * spots)
-    for first in range(0, 3 * spots, 3):
-        at = slice(first, first + 3)
-        own = gives[:, at, at]
-        system[:, at, at] += slack[:, at, None] * own * slack[:, None, at]
-        system[:, at, at] += (
-            RIDGE * np.trace(own, axis1=1, axis2=2)[:, None, None] * np.eye(3)
-        )
-    pull = np.linalg.solve(system, (root * to_go)[..., None])[..., 0]
-    return np.asarray(np.einsum("fdr,fr->fd", paid, root * pull))
+    r"""Return the change of least cost that reaches the goals, linearised.
 
+    With shares :math:`s` the multipliers solve
 
-def _applied(
-    skeleton: Skeleton,
-    free: Freedoms,
-    root: Float[Array, "frame 4 4"],
-    wxyz: Float[Array, "frame joint 4"],
-    change: Float[Array, "frame unknown"],
-) -> tuple[Float[Array, "frame 4 4"], Float[Array, "frame joint 4"]]:
-    """Return the pose after the root has moved and all joints have turned."""
-    turns = change[:, 3:, None] * free.axis
-    before, after = np.zeros((2, len(root), skeleton.n_joints, 3))
-    for t, joint in enumerate(free.joint):
-        (after if free.own[t] else before)[:, joint] += turns[:, t]
-    turned = geometry.quat_multiply(
-        geometry.quat_multiply(geometry.quat_exp(before), wxyz),
-        geometry.quat_exp(after),
-    )
-    place = root[:, :3, 3] + change[:, :3]
-    T = geometry.transform(geometry.matrix_from_quat(turned[:, 0]), place)
-    return T, turned
+    .. math:: (\sqrt S\, A\, \sqrt S + \sqrt{I - S}\, A_b\, \sqrt{I - S})\, \lambda
+              = \sqrt S\, d, \qquad A = J M^{-1} J^T,
+
+    where :math:`A_b` is the 3 x 3 block diagonal of :math:`A`: a single point with a
+    share :math:`s` moves by :math:`s\,d`.
+    """
+    n, n_points = positions.shape[:2]
+    jacobian = goals.axes @ jacobian
+    share = np.repeat(goals.share[..., None], 3, axis=-1)
+    distance = np.where(share > 0.0, (goals.position - positions) @ goals.axes.T, 0.0)
+    lift = goals.ground_height - positions @ goals.axes[2]
+    share[..., 2] = np.where(on_ground, 1.0, share[..., 2])
+    distance[..., 2] = np.where(on_ground, lift, distance[..., 2])
+    distance = distance + np.einsum("fsid,fd->fsi", jacobian, change)
+    distance = distance.reshape(n, 3 * n_points)
+    root = np.sqrt(share.reshape(n, 3 * n_points))
+    rows = jacobian.reshape(n, 3 * n_points, -1)
+    response = np.linalg.solve(cost, rows.swapaxes(-1, -2))
+    compliance = rows @ response
+    system = root[:, :, None] * compliance * root[:, None, :]
+    slack = np.sqrt(1.0 - share).reshape(n, 3 * n_points)
+    for first in range(0, 3 * n_points, 3):
+        k = slice(first, first + 3)
+        block = compliance[:, k, k]
+        system[:, k, k] += slack[:, k, None] * block * slack[:, None, k]
+        ridge = RIDGE_ROUNDING * np.trace(block, axis1=1, axis2=2)
+        system[:, k, k] += ridge[:, None, None] * np.eye(3)
+    multiplier = np.linalg.solve(system, (root * distance)[..., None])[..., 0]
+    return np.asarray(np.einsum("fdr,fr->fd", response, root * multiplier))

@@ -1,6 +1,7 @@
-"""The points of a figure that may touch the ground, and their paths."""
+"""Contact points: the ends of bones and the markers that may touch the ground."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -11,172 +12,223 @@ from marey.skeleton import Skeleton
 
 Array = np.ndarray
 
-# Per cent of the frames in which a point is lower than what is called its low height.
-LOW = 10.0
+LOW_HEIGHT_PERCENTILE = 10.0
+"""Percentile of a point's height over the frames that is called its low height.
+Raising it lets points count that are rarely low. Chosen by hand."""
 
-# Places closer than this, in metres, are one.
-SAME = 1e-3
+SENSOR_AT_END_M = 1e-3
+"""Largest distance in metres at which a bone's end and a sensor are one point. Raising
+it turns more ends of bones into sensors, which have no sole. Chosen by hand."""
 
-# Heights that differ by less than this share of the figure's are alike.
-ALIKE = 0.01
+HEIGHT_TOLERANCE = 0.01
+"""Largest difference of two low heights that count as equal, as a share of the figure's
+height. Raising it admits more inner bodies, and more single ends of bones in place of
+markers. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spots:
+class ContactPoints:
     """Points on the outermost bodies: heels, toes, fingertips, or markers there."""
 
-    joint: Int[Array, " spot"]
-    """The joint in whose frame each point rests."""
+    joint: Int[Array, " point"]
+    """The joint in whose frame each point is fixed."""
 
-    place: Float[Array, "spot 3"]
-    """Its place there, in metres."""
+    offset: Float[Array, "point 3"]
+    """Position in the joint's frame, in metres."""
 
     names: tuple[str, ...]
-    """The joint each is called by: an end by its own name, a marker by its bone's."""
+    """Name of each point's joint: an end has a name of its own, a marker has the name
+    of its bone."""
 
-    body: Int[Array, " spot"]
-    """The turning joint that moves each; points of one body keep their distances."""
+    body: Int[Array, " point"]
+    """The rotating joint that moves each point; points of one body keep their
+    distances."""
 
-    sole: Bool[Array, " spot"]
-    """Whether it is the end of a bone. A marker or sensor sits on top of a foot, and
-    may dip below where it stands when the foot rolls over its toes: it tells no
-    floor."""
+    is_sole: Bool[Array, " point"]
+    """Whether the point is the end of a bone. A marker or sensor sits on top of a foot.
+    It may dip below its standing height when the foot rolls over its toes, so it does
+    not determine the height of the ground."""
 
-    def paths(
+    def positions(
         self, T_world_joint: Float[Array, "frame joint 4 4"]
-    ) -> Float[Array, "frame spot 3"]:
-        """Return where the points are in every frame."""
-        return geometry.apply(T_world_joint[:, self.joint], self.place)
+    ) -> Float[Array, "frame point 3"]:
+        """Return the positions of the points in the world, in metres."""
+        return geometry.apply(T_world_joint[:, self.joint], self.offset)
 
-    def only(self, which: Int[Array, " some"] | Bool[Array, " spot"]) -> "Spots":
+    def select(
+        self, which: Int[Array, " some"] | Bool[Array, " point"]
+    ) -> "ContactPoints":
         """Return some of the points."""
-        names = tuple(np.array(self.names, dtype=object)[which])
-        return Spots(
+        return ContactPoints(
             self.joint[which],
-            self.place[which],
-            names,
+            self.offset[which],
+            tuple(np.array(self.names, dtype=object)[which]),
             self.body[which],
-            self.sole[which],
+            self.is_sole[which],
         )
 
 
-def spots_of(motion: Motion) -> Spots:
+@dataclass(frozen=True, slots=True, eq=False)
+class PointTracks:
+    """Points through time: several, or a single one without its axis."""
+
+    positions: Float[Array, "frame *point 3"]
+    """In metres; NaN where unknown."""
+
+    visibility: Float[Array, "frame *point"]
+    """Weight of each position, 0 to 1."""
+
+    rate: float
+    """Frames per second."""
+
+    figure_height: float
+    """In metres."""
+
+    def point(self, index: int) -> "PointTracks":
+        """Return the track of one point."""
+        return replace(
+            self,
+            positions=self.positions[:, index],
+            visibility=self.visibility[:, index],
+        )
+
+    def reverse(self) -> "PointTracks":
+        """Return the tracks with time reversed."""
+        return replace(
+            self, positions=self.positions[::-1], visibility=self.visibility[::-1]
+        )
+
+
+def find_contact_points(motion: Motion) -> ContactPoints:
     """Return the points of a figure that may touch the ground.
 
-    They sit on the outermost bodies, and on those one further in that get as low: the
-    heel of a foot that has toes of its own. Ends of bones are taken where they get
-    lower than the markers of their body, as soles do; else the markers, because a
-    single end of a bone may be no more than the middle of them.
+    The points sit on the outermost bodies, and on the parents of these that get as low:
+    the heel of a foot whose toes are a body of their own. A body has its ends of bones
+    as points where they get lower than its markers, as soles do. Otherwise it has its
+    markers, because a single end of a bone may be only the mean of them.
     """
-    every = _candidates(motion.skeleton)
+    every = _all_points(motion.skeleton)
     is_end = np.arange(len(every.joint)) < motion.skeleton.is_end.sum()
-    height = every.paths(motion.T_world_joint())[..., 2]
+    height = every.positions(motion.T_world_joint())[..., 2]
     height = height[np.isfinite(height).all(axis=1)]
     if not height.size:
-        return every.only(np.zeros(0, dtype=np.int64))
-    low = np.percentile(height, LOW, axis=0)
-    alike = ALIKE * tall(motion)
-    above, outer = _body_above(motion.skeleton), _outermost(motion.skeleton)
+        return every.select(np.zeros(0, dtype=np.int64))
+    low = np.percentile(height, LOW_HEIGHT_PERCENTILE, axis=0)
+    tolerance = HEIGHT_TOLERANCE * estimate_figure_height(motion)
+    parents, leaves = _parent_bodies(motion.skeleton), _leaf_bodies(motion.skeleton)
     keep = np.zeros(len(low), dtype=bool)
     for body in set(every.body.tolist()):
-        mine = every.body == body
-        tips = [b for b in outer if above[b] == body]
-        deepest = low[np.isin(every.body, tips)].min(initial=-np.inf)
-        if body in outer or (tips and low[mine].min() < deepest + alike):
-            keep |= _lower_kind(mine, is_end, low, alike)
-    return every.only(keep)
+        on_body = every.body == body
+        children = [leaf for leaf in leaves if parents[leaf] == body]
+        lowest = low[np.isin(every.body, children)].min(initial=-np.inf)
+        is_as_low = children and low[on_body].min() < lowest + tolerance
+        if body in leaves or is_as_low:
+            keep |= _lower_kind(on_body, is_end, low, tolerance)
+    return every.select(keep)
 
 
-def tips_of(motion: Motion) -> Spots:
-    """Return points of every outermost body: its joint, its ends, and its middle.
+def find_limb_tips(motion: Motion) -> ContactPoints:
+    """Return points of every outermost body: its joint, its ends, and its mean.
 
     A hand may be held by its palm, by a finger or at the wrist.
     """
     skeleton = motion.skeleton
-    every, rest = _candidates(skeleton), skeleton.rest()
-    joint, place = [], []
-    for body in _outermost(skeleton):
-        mine = every.only(every.body == body)
-        at = geometry.apply(rest[mine.joint], mine.place)
-        marks = geometry.apply(geometry.inverse(rest[body]), at)
-        ends = marks[skeleton.is_end[mine.joint]]
-        points = [np.zeros((1, 3)), ends, marks.mean(axis=0)[None] if len(at) else ends]
-        place.append(np.concatenate(points))
-        joint += [body] * len(place[-1])
-    places = np.concatenate([np.zeros((0, 3)), *place])
-    none = np.zeros(len(joint), dtype=bool)
-    return spots_at(skeleton, np.array(joint, dtype=np.int64), places, none)
+    every, rest = _all_points(skeleton), skeleton.rest()
+    joint, offset = [], [np.zeros((0, 3))]
+    for body in _leaf_bodies(skeleton):
+        points = every.select(every.body == body)
+        at_rest = geometry.apply(rest[points.joint], points.offset)
+        in_body = geometry.apply(geometry.inverse(rest[body]), at_rest)
+        ends = in_body[skeleton.is_end[points.joint]]
+        mean = in_body.mean(axis=0)[None] if len(in_body) else ends
+        offset.append(np.concatenate([np.zeros((1, 3)), ends, mean]))
+        joint += [body] * len(offset[-1])
+    return make_contact_points(
+        skeleton,
+        np.array(joint, dtype=np.int64),
+        np.concatenate(offset),
+        np.zeros(len(joint), dtype=bool),
+    )
 
 
-def _outermost(skeleton: Skeleton) -> list[int]:
-    """Return the bodies that nothing hangs from; a lone root's too."""
-    above = _body_above(skeleton)
-    hang = list(above.values())
-    return [b for b in above if hang.count(b) == 0 or (b == 0 and hang.count(b) == 1)]
+def make_contact_points(
+    skeleton: Skeleton,
+    joint: Int[Array, " point"],
+    offset: Float[Array, "point 3"],
+    is_end: Bool[Array, " point"],
+) -> ContactPoints:
+    """Return points of a skeleton from their joints and offsets in metres.
+
+    An end of a bone is a sole unless a sensor sits there.
+    """
+    is_sole = is_end.copy()
+    is_sole[is_end] &= ~_is_at_sensor(skeleton, joint[is_end])
+    names = tuple(skeleton.names[j] for j in joint)
+    return ContactPoints(joint, offset, names, _body_of_joint(skeleton)[joint], is_sole)
+
+
+def estimate_figure_height(motion: Motion) -> float:
+    """Return the figure's height in metres; NaN without a complete frame.
+
+    The height is the median over frames of the distance along z from the lowest to the
+    highest marker, or joint where there are no markers.
+    """
+    has_markers = len(motion.skeleton.marker_labels) > 1
+    positions = (
+        motion.marker_points() if has_markers else motion.T_world_joint()[..., :3, 3]
+    )
+    z = positions[np.isfinite(positions).all(axis=(1, 2)), :, 2]
+    return float(np.median(np.ptp(z, axis=1))) if len(z) else float("nan")
+
+
+def _all_points(skeleton: Skeleton) -> ContactPoints:
+    """Return all ends of bones, then all markers."""
+    ends = np.flatnonzero(skeleton.is_end)
+    joint = np.concatenate([ends, skeleton.marker_joint]).astype(np.int64)
+    offset = np.concatenate([np.zeros((len(ends), 3)), skeleton.marker_offset])
+    return make_contact_points(
+        skeleton, joint, offset, np.arange(len(joint)) < len(ends)
+    )
 
 
 def _lower_kind(
-    mine: Bool[Array, " spot"],
-    is_end: Bool[Array, " spot"],
-    low: Float[Array, " spot"],
-    alike: float,
-) -> Bool[Array, " spot"]:
+    on_body: Bool[Array, " point"],
+    is_end: Bool[Array, " point"],
+    low: Float[Array, " point"],
+    tolerance: float,
+) -> Bool[Array, " point"]:
     """Return the ends of a body, or its markers where these are lower."""
-    ends, markers = mine & is_end, mine & ~is_end
-    below = low[markers].min(initial=np.inf) - low[ends].min(initial=np.inf)
-    lower = below > (0.0 if ends.sum() > 1 else alike)
-    return np.asarray(ends if lower else markers)
+    ends, markers = on_body & is_end, on_body & ~is_end
+    margin = low[markers].min(initial=np.inf) - low[ends].min(initial=np.inf)
+    ends_are_lower = margin > (0.0 if ends.sum() > 1 else tolerance)
+    return np.asarray(ends if ends_are_lower else markers)
 
 
-def _candidates(skeleton: Skeleton) -> Spots:
-    """Return all ends of bones and all markers."""
-    ends = np.flatnonzero(skeleton.is_end)
-    joint = np.concatenate([ends, skeleton.marker_joint]).astype(np.int64)
-    place = np.concatenate([np.zeros((len(ends), 3)), skeleton.marker_offset])
-    return spots_at(skeleton, joint, place, np.arange(len(joint)) < len(ends))
-
-
-def spots_at(
-    skeleton: Skeleton,
-    joint: Int[Array, " spot"],
-    place: Float[Array, "spot 3"],
-    is_end: Bool[Array, " spot"],
-) -> Spots:
-    """Return points of a skeleton, of which some are ends of bones."""
-    sole = is_end.copy()
-    sole[is_end] &= ~_on_sensor(skeleton, joint[is_end])
-    names = tuple(skeleton.names[j] for j in joint)
-    return Spots(joint, place, names, _moved_by(skeleton)[joint], sole)
-
-
-def _on_sensor(skeleton: Skeleton, ends: Int[Array, " end"]) -> Bool[Array, " end"]:
-    """Return which ends of bones are no more than where a sensor sits."""
-    away = skeleton.offset[ends][:, None] - skeleton.T_joint_sensor[:, :3, 3]
-    same = np.linalg.norm(away, axis=-1) < SAME
+def _is_at_sensor(skeleton: Skeleton, ends: Int[Array, " end"]) -> Bool[Array, " end"]:
+    """Return which ends of bones are only the position of a sensor."""
+    between = skeleton.offset[ends][:, None] - skeleton.T_joint_sensor[:, :3, 3]
+    same = np.linalg.norm(between, axis=-1) < SENSOR_AT_END_M
     same &= skeleton.parent[ends][:, None] == skeleton.sensor_joint
     return np.asarray(same.any(axis=1))
 
 
-def _moved_by(skeleton: Skeleton) -> Int[Array, " joint"]:
-    """Return the joint that turns each joint: itself, or the last that is not fixed."""
-    moved = np.arange(skeleton.n_joints)
+def _body_of_joint(skeleton: Skeleton) -> Int[Array, " joint"]:
+    """Return the joint that rotates each joint: itself, or its first unfixed parent."""
+    body = np.arange(skeleton.n_joints)
     for joint, kind in enumerate(skeleton.kind):
         if kind == "fixed":
-            moved[joint] = moved[skeleton.parent[joint]]
-    return moved
+            body[joint] = body[skeleton.parent[joint]]
+    return body
 
 
-def _body_above(skeleton: Skeleton) -> dict[int, int]:
-    """Return the body that each turning joint hangs from; -1 for the root's."""
-    moved = _moved_by(skeleton)
-    return {
-        int(j): int(moved[skeleton.parent[j]]) if j else -1 for j in np.unique(moved)
-    }
+def _parent_bodies(skeleton: Skeleton) -> dict[int, int]:
+    """Return the parent of every body; -1 for the root."""
+    body = _body_of_joint(skeleton)
+    return {int(j): int(body[skeleton.parent[j]]) if j else -1 for j in np.unique(body)}
 
 
-def tall(motion: Motion) -> float:
-    """Return metres from the lowest to the highest marker, or joint, usually."""
-    marked = len(motion.skeleton.marker_labels) > 1
-    places = motion.marker_points() if marked else motion.T_world_joint()[..., :3, 3]
-    z = places[np.isfinite(places).all(axis=(1, 2)), :, 2]
-    return float(np.median(np.ptp(z, axis=1))) if len(z) else float("nan")
+def _leaf_bodies(skeleton: Skeleton) -> list[int]:
+    """Return the bodies without children; a root with one child counts as well."""
+    parents = _parent_bodies(skeleton)
+    n_children = Counter(parents.values())
+    return [body for body in parents if n_children[body] <= (1 if body == 0 else 0)]

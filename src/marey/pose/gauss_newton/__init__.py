@@ -1,1 +1,1 @@
-"""Poses by Gauss-Newton steps on the tree: the default solver."""
+"""Poses by Gauss-Newton on the kinematic tree: the default solver."""

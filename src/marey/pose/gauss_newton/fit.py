@@ -1,13 +1,13 @@
-"""Poses from markers and sensors: inverse kinematics on the whole tree at once."""
+"""Poses from markers and sensors: inverse kinematics by Gauss-Newton on the tree."""
 
 from typing import Any
 
 from marey.motion import Motion
-from marey.pose.findings import doubts
-from marey.pose.gauss_newton.driver import Follower, Names, Trace
+from marey.pose.findings import pose_findings
+from marey.pose.gauss_newton.driver import GaussNewtonSolver, PoseTrace, TargetNames
 from marey.pose.options import GaussNewtonOptions as GaussNewtonOptions
-from marey.pose.options import options_of
-from marey.pose.reference_prior import lead, motion_of, plain
+from marey.pose.options import make_options
+from marey.pose.reference_prior import as_c_float64, make_motion, reference_rotations
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -16,30 +16,37 @@ from marey.take import Take
 def solve(
     skeleton: Skeleton, take: Take, **options: Any
 ) -> tuple[Motion, tuple[Finding, ...]]:
-    """Return the motion that brings the skeleton's markers nearest to the recorded.
+    r"""Return the motion whose markers and sensors lie nearest to the recorded ones.
 
     Levenberg-Marquardt on the rotations of all joints and the pose of the root, frame
-    after frame, each begun from the last. The energy is that of Bodenheimer1997, Sec.
-    3.2, and of the rest poses of Zordan2003, weighted by variances. Departures:
-    rotations are quaternions, not Euler angles, so there is no gimbal lock; steps are
-    those of Gauss-Newton, not BFGS; outliers lose their weight in the fit itself,
-    instead of being cut beforehand; limits bind exactly (an active set), where the
-    papers have a penalty; and no spring draws joints to a rest pose, which would bias
-    them.
+    by frame, each started from the last. With residuals r of markers and sensors and
+    weights w (one over variances) a frame minimises
 
-    The markers of a body enter a step only as sums (Sum w, w m, w m m^T, w y, w m y^T),
-    and the sums of all bodies that a joint carries make its rows of the normal
-    equations, so a step costs the same for any number of markers. The equations keep
-    the shape of the tree: their factor has no fill.
+    .. math:: \sum_k \frac{w_k r_k^2}{1 + s_k r_k^2} + \sum_b \pi_b |e_b|^2.
 
-    A joint whose markers know less of it than its own past joins the two: it is drawn
-    to where its fading speed would have brought it. Joints that are seen well are free
-    of this, so exact data give the exact pose. A frame in which nothing is seen keeps
-    the expected pose. In the last quarter of a second out of sight, a joint is led to
-    where it is seen again. The first frames are found from nowhere, and outliers may
-    lead them astray: they are followed backwards as well. With `smooth`, the past and
-    the future of the whole take count. With a `reference`, frames are fitted a second
-    time, each from the reference and drawn to it a little.
+    The first sum is the energy of Bodenheimer1997, Sec. 3.2, and of the rest poses of
+    Zordan2003, with the Geman-McClure loss (iteratively reweighted least squares). The
+    second is a prior towards the pose that constant velocity predicts.
+
+    Departures from the papers: rotations are quaternions, not Euler angles, so there
+    is no gimbal lock; steps are those of Gauss-Newton, not BFGS; outliers lose their
+    weight in the fit itself, instead of being removed before; swing-twist limits bind
+    exactly by an active set, where the papers have a penalty; and no spring draws
+    joints to a rest pose, which would bias them.
+
+    The markers of a body enter a step only as sums, and the sums of a joint's subtree
+    make its rows of the normal equations, so a step costs the same for any number of
+    markers (`marey.articulated.kinematics_kernel`). The LTL factor of the equations
+    has the sparsity of the tree (Featherstone; `marey.articulated.factor_kernel`).
+
+    The prior counts only for joints on which the markers give less information than
+    the prediction does; well-seen joints are free of it, so exact data give the exact
+    pose. A frame without any target keeps the predicted pose. In the last quarter of a
+    second of an occlusion a joint is blended to where it reappears. The first frame is
+    solved from scratch, and outliers may mislead it: the first frames are tracked
+    backwards as well. With `smooth`, the past and the future of the whole take count.
+    With a `reference`, all frames are solved a second time, started from the reference
+    and drawn to it.
 
     Args:
         skeleton: A skeleton with markers or sensors.
@@ -47,35 +54,37 @@ def solve(
         **options: Fields of `GaussNewtonOptions`.
 
     Returns:
-        The motion, and what was found about it.
+        The motion, and the findings about it.
 
     Raises:
-        DataError: If the take has, or ever sees, none of the skeleton's markers and
-            sensors.
+        DataError: If none of the skeleton's markers and sensors is in the take, or
+            ever seen.
         OptionError: If an option is not known or out of range.
     """
-    chosen = options_of(GaussNewtonOptions, options)
-    fit = Follower(skeleton, Names.of(take), take.rate, chosen)
-    points, sensors = plain(take.points), plain(take.T_world_sensor)
-    trace = fit.through(points, sensors)
+    chosen = make_options(GaussNewtonOptions, options)
+    fit = GaussNewtonSolver(skeleton, TargetNames.of(take), take.rate, chosen)
+    points, sensors = as_c_float64(take.points), as_c_float64(take.T_world_sensor)
+    trace = fit.solve_take(points, sensors)
     if chosen.reference is not None:
-        motion = motion_of(skeleton, take, fit.nodes, trace.root, trace.q)
-        trace = fit.led(points, sensors, trace, *lead(motion, fit.nodes, chosen))
+        motion = make_motion(skeleton, take, fit.nodes, trace.root, trace.q)
+        q, prior = reference_rotations(motion, fit.nodes, chosen)
+        trace = fit.refine_with_reference(points, sensors, trace, q, prior)
     if chosen.smooth > 0.0:
         trace = fit.smooth(points, sensors, trace)
     else:
-        trace = led_back(fit, trace)
-    motion = motion_of(skeleton, take, fit.nodes, trace.root, trace.q)
-    return motion, doubts(skeleton, take, fit, trace)
+        trace = blend_before_reappearance(fit, trace)
+    motion = make_motion(skeleton, take, fit.nodes, trace.root, trace.q)
+    return motion, pose_findings(skeleton, take, fit, trace)
 
 
-def led_back(fit: Follower, trace: Trace) -> Trace:
-    """Return the trace with joints on their way back before they are seen again."""
-    from marey.pose.gauss_newton.reacquire_kernel import (
-        lead_back,  # numba is slow to import
+def blend_before_reappearance(fit: GaussNewtonSolver, trace: PoseTrace) -> PoseTrace:
+    """Return the trace whose occluded joints move to where they reappear."""
+    # numba is slow to import
+    from marey.pose.gauss_newton.reacquire_kernel import blend_offsets_before
+
+    blended = trace.copy()
+    unseen = trace.information < fit.settings.prior
+    blend_offsets_before(
+        fit.nodes.tree, fit.work, unseen, fit.rate, blended.root, blended.q
     )
-
-    q, root = trace.q.copy(), trace.root.copy()
-    unseen = trace.known < fit.habits.prior
-    lead_back(fit.nodes.tree, fit.work, unseen, fit.rate, root, q)
-    return Trace(q, root, trace.info)
+    return PoseTrace(blended.q, blended.root, trace.info)

@@ -1,27 +1,41 @@
-"""A pose found without any help from earlier ones, compiled; see `fit.py`."""
+"""Initial pose of a frame without help of other frames, compiled.
+
+One rigid body, the anchor, is placed by Horn's closed-form solution of absolute
+orientation (1987); then every joint from the root outward is rotated so that the
+targets of its own node lie best (Wahba's problem), limits left aside. The result starts
+Levenberg-Marquardt.
+"""
 
 from typing import no_type_check
 
 import numpy as np
 
-from marey.articulated.kinematics_kernel import copy, fill, place
-from marey.articulated.limits_kernel import hinge_turn
-from marey.articulated.targets_kernel import reduce, weigh
+from marey.articulated.factor_kernel import least_eigenvalue_bound
+from marey.articulated.kinematics_kernel import copy, fill, forward_kinematics
+from marey.articulated.limits_kernel import hinge_quaternion
+from marey.articulated.targets_kernel import sum_targets, weight_targets
 from marey.numerics.jit import lean
 from marey.numerics.kabsch_kernel import diagonalise_4x4, fill_horn_matrix, is_tied
 
-# A body of markers counts as an anchor when it knows its own turn better than this,
-# in 1 / rad^2; the root is taken unless another is this many times better.
-ANCHOR = 10.0
-BETTER = 10.0
+MIN_ANCHOR_INFORMATION = 10.0
+"""Least information of a node's targets on its rotation, in 1 / rad^2, that makes the
+node an anchor. Higher places the whole figure rigidly more often. Chosen by hand."""
+
+MIN_ANCHOR_RATIO = 10.0
+"""Least ratio of the information of another node to that of the root for which the
+other node becomes the anchor. Higher prefers the root. Chosen by hand."""
 
 
 @no_type_check
 @lean
-def _best_turn(work, near):
-    """Write the rotation that carries best, from cross moments; return if unique."""
-    N, V, q = work.N, work.V, work.turn
-    fill_horn_matrix(work.cross, N)
+def _horn_rotation(work, near):
+    """Write the best rotation of `work.cross_moment`; return whether it is unique.
+
+    Horn's method: the eigenvector of the largest eigenvalue of a 4 x 4 matrix. Its sign
+    is that of the quaternion `near`.
+    """
+    N, V, q = work.horn_matrix, work.eigenvectors, work.rotation
+    fill_horn_matrix(work.cross_moment, N)
     diagonalise_4x4(N, V)
     best = 0
     for k in range(1, 4):
@@ -41,8 +55,11 @@ def _best_turn(work, near):
 
 @no_type_check
 @lean
-def _spread(sums):
-    """Return what a body's targets tell of its turn about their centre."""
+def _rotation_information(sums):
+    """Return the least information of a node's targets on its rotation, in 1 / rad^2.
+
+    A lower bound of the least moment of inertia of the targets about their centre.
+    """
     w = sums[0]
     if not w > 0.0:
         return 0.0
@@ -50,16 +67,13 @@ def _spread(sums):
     xx, yy = sums[4] - w * x * x, sums[7] - w * y * y
     zz = sums[9] - w * z * z
     d, e, f = -(sums[5] - w * x * y), -(sums[6] - w * x * z), -(sums[8] - w * y * z)
-    a, b, c = yy + zz, xx + zz, xx + yy
-    minors = a * b - d * d + a * c - e * e + b * c - f * f
-    det = a * (b * c - f * f) - d * (d * c - e * f) + e * (d * f - b * e)
-    return det / minors if det > 0.0 and minors > 0.0 else 0.0
+    return least_eigenvalue_bound(yy + zz, xx + zz, xx + yy, d, e, f)
 
 
 @no_type_check
 @lean
-def _central(sums, H):
-    """Write the cross moments of a body's places and targets about their centres."""
+def _centre_cross_moment(sums, H):
+    """Write the cross moment of model and seen positions about their centres."""
     for j in range(3):
         for k in range(3):
             H[j, k] = sums[13 + 3 * j + k] - sums[1 + j] * sums[10 + k] / sums[0]
@@ -67,80 +81,83 @@ def _central(sums, H):
 
 @no_type_check
 @lean
-def _as_one(work, only, sums):
-    """Write the sums of one body, or of all as they stand, as seen from the root."""
+def _sums_in_root(work, anchor, sums):
+    """Write the sums of the anchor (of all nodes if -1) in the root's frame."""
     fill(sums, 0.0)
     for i in range(len(work.c)):
-        if only not in (-1, i):
+        if anchor not in (-1, i):
             continue
-        R, c, own = work.R[i], work.c[i], work.local[i]
-        sums[0] += own[0]
+        R, c, node = work.R[i], work.c[i], work.node_sums[i]
+        sums[0] += node[0]
         for j in range(3):
-            s = R[j, 0] * own[1] + R[j, 1] * own[2] + R[j, 2] * own[3]
-            sums[1 + j] += s + own[0] * c[j]
-            sums[10 + j] += own[10 + j]
+            s = R[j, 0] * node[1] + R[j, 1] * node[2] + R[j, 2] * node[3]
+            sums[1 + j] += s + node[0] * c[j]
+            sums[10 + j] += node[10 + j]
             for k in range(3):
-                turned = 0.0
+                rotated = 0.0
                 for m in range(3):
-                    turned += R[j, m] * own[13 + 3 * m + k]
-                sums[13 + 3 * j + k] += turned + c[j] * own[10 + k]
+                    rotated += R[j, m] * node[13 + 3 * m + k]
+                sums[13 + 3 * j + k] += rotated + c[j] * node[10 + k]
 
 
 @no_type_check
 @lean
-def _anchor(work):
-    """Return the body whose targets fix its pose best, if any; the root if good."""
+def _choose_anchor(work):
+    """Return the node whose targets determine its pose best; -1 if none does."""
     best = 0
-    known = BETTER * _spread(work.local[0])
+    information = MIN_ANCHOR_RATIO * _rotation_information(work.node_sums[0])
     for i in range(1, len(work.c)):
-        other = _spread(work.local[i])
-        if other > known:
-            best, known = i, other
-    return best if known > ANCHOR else -1
+        other = _rotation_information(work.node_sums[i])
+        if other > information:
+            best, information = i, other
+    return best if information > MIN_ANCHOR_INFORMATION else -1
 
 
 @no_type_check
 @lean
-def _stand(tree, work, anchor, root, q):
-    """Put the root where the anchor, or the figure as it stands, lies best."""
-    sums, turn = work.sums, work.turn
+def _place_root(tree, work, anchor, root, q):
+    """Write the root's pose that places the anchor, or the rigid figure, best."""
+    sums = work.body_sums
     q[0, 0], q[0, 1], q[0, 2], q[0, 3] = 1.0, 0.0, 0.0, 0.0
     fill(root, 0.0)
-    place(tree, root, q, work.R, work.c)
-    _as_one(work, anchor, sums)
+    forward_kinematics(tree, root, q, work.R, work.c)
+    _sums_in_root(work, anchor, sums)
     if not sums[0] > 0.0:
         return
-    _central(sums, work.cross)
-    if _best_turn(work, q[0]):
-        copy(turn, q[0])
-    place(tree, root, q, work.R, work.c)
+    _centre_cross_moment(sums, work.cross_moment)
+    if _horn_rotation(work, q[0]):
+        copy(work.rotation, q[0])
+    forward_kinematics(tree, root, q, work.R, work.c)
     for j in range(3):
         R = work.R[0, j]
-        turned = R[0] * sums[1] + R[1] * sums[2] + R[2] * sums[3]
-        root[j] = (sums[10 + j] - turned) / sums[0]
+        rotated = R[0] * sums[1] + R[1] * sums[2] + R[2] * sums[3]
+        root[j] = (sums[10 + j] - rotated) / sums[0]
 
 
 @no_type_check
 @lean
-def _reach_out(tree, work, prior, root, q):
-    """Turn every joint, from the root outward, so that its own targets lie best."""
-    H, turn = work.cross, work.turn
+def _rotate_joints(tree, work, prior, root, q):
+    """Rotate every joint, from the root outward, so that its own targets lie best.
+
+    By Horn's method, or by the closed form of the best angle about a hinge's axis.
+    """
+    H = work.cross_moment
     for i in range(1, len(q)):
-        sums = work.local[i]
+        sums = work.node_sums[i]
         if not sums[4] + sums[7] + sums[9] > 0.0:
             continue
-        place(tree, root, q, work.R, work.c)
+        forward_kinematics(tree, root, q, work.R, work.c)
         p = tree.parent[i]
-        R, c, own = work.R[p], work.c[i], work.R[i]
+        R_parent, c, R = work.R[p], work.c[i], work.R[i]
         for j in range(3):
             for k in range(3):
-                # Half the prior keeps to the pose what the targets leave open.
+                # Half the prior keeps directions that the targets leave undetermined.
                 H[j, k] = 0.0
                 for m in range(3):
                     moment = sums[13 + 3 * j + m] - sums[1 + j] * c[m]
-                    moment += 0.5 * prior[i + 1] * own[m, j]
-                    H[j, k] += moment * R[m, k]
-        if tree.hinge[i]:
+                    moment += 0.5 * prior[i + 1] * R[m, j]
+                    H[j, k] += moment * R_parent[m, k]
+        if tree.is_hinge[i]:
             a = tree.axis[i]
             sine = a[0] * (H[1, 2] - H[2, 1]) + a[1] * (H[2, 0] - H[0, 2])
             sine += a[2] * (H[0, 1] - H[1, 0])
@@ -148,16 +165,28 @@ def _reach_out(tree, work, prior, root, q):
             for j in range(3):
                 for k in range(3):
                     cosine -= a[j] * H[j, k] * a[k]
-            hinge_turn(a, np.arctan2(sine, cosine), q[i])
-        elif _best_turn(work, q[i]):
-            copy(turn, q[i])
+            hinge_quaternion(a, np.arctan2(sine, cosine), q[i])
+        elif _horn_rotation(work, q[i]):
+            copy(work.rotation, q[i])
 
 
 @no_type_check
 @lean
-def find(tree, targets, work, points, sensors, origin, root, q, prior):
-    """Write a pose that needs no help from earlier ones: the root, then outward."""
-    weigh(targets, points, sensors, origin, work, 0.0)
-    reduce(targets, points, sensors, origin, work)
-    _stand(tree, work, _anchor(work), root, q)
-    _reach_out(tree, work, prior, root, q)
+def find_initial_pose(tree, targets, work, points, sensors, origin, root, q, prior):
+    """Write a pose found from one frame alone: the root, then joints outward.
+
+    Args:
+        tree: The kinematic tree.
+        targets: The table of targets.
+        work: Scratch.
+        points: Markers of the frame.
+        sensors: Sensors of the frame.
+        origin: Origin of the position of the root.
+        root: Gets the position of the root.
+        q: Gets the quaternions; joints without targets keep theirs.
+        prior: Information on each block that keeps its present rotation, 1 / rad^2.
+    """
+    weight_targets(targets, points, sensors, origin, work, 0.0)
+    sum_targets(targets, points, sensors, origin, work)
+    _place_root(tree, work, _choose_anchor(work), root, q)
+    _rotate_joints(tree, work, prior, root, q)

@@ -1,9 +1,10 @@
-"""Joints that come back into sight go smoothly to where they are, compiled.
+"""Smooth transitions of joints that reappear after an occlusion, compiled.
 
-What was guessed of a joint while it was out of sight is off when its markers come
-back. A stream shows this offset and lets it fade (`ease_back`), a whole take lets it
-grow beforehand, while the joint is still out of sight (`lead_back`). Offsets are
-rotation vectors in the parent's axes, so that a hinge stays on its axis.
+The extrapolated rotation of an occluded joint differs from the measured one when its
+markers reappear. A stream adds this offset to the measured rotation and lets it fade
+(`fade_offsets_after`); a whole take adds it gradually to the last extrapolated frames
+(`blend_offsets_before`). Offsets are rotation vectors in the axes of the parent, so
+that a hinge stays on its axis; for the root's position they are metres.
 """
 
 from typing import NamedTuple, no_type_check
@@ -12,30 +13,35 @@ import numpy as np
 from numba import njit
 
 from marey.articulated.kinematics_kernel import copy
-from marey.articulated.limits_kernel import confine
+from marey.articulated.limits_kernel import clamp_to_limits
 from marey.numerics.jit import lean
 
-# How fast offsets go at most, in rad/s and m/s, but for those that would then take
-# longer than this, in seconds.
-FASTEST = 8.0
-LONGEST = 0.25
+MAX_BLEND_SPEED = 8.0
+"""Largest speed of a transition, in rad/s or m/s. Higher makes transitions shorter.
+Chosen by hand."""
+
+MAX_BLEND_S = 0.25
+"""Longest duration of a transition, in seconds, whatever its speed. Chosen by hand."""
+
+PEAK_SPEED = 1.5
+"""Largest slope of the smoothstep curve, relative to the mean slope."""
 
 
-class Return(NamedTuple):
-    """What a stream shows of a figure, by block: the root's place, then the nodes."""
+class ShownPose(NamedTuple):
+    """The pose that a stream shows, and its transitions by block (root, then nodes)."""
 
     root: np.ndarray
     q: np.ndarray
-    gone: np.ndarray  # frames for which it has been out of sight
-    offset: np.ndarray
-    length: np.ndarray  # frames that the offset takes to fade
-    left: np.ndarray  # frames of it to come
+    frames_unseen: np.ndarray  # (block): frames since it was seen last
+    offset: np.ndarray  # (block, 3): shown minus measured, when it reappeared
+    n_frames: np.ndarray  # (block): frames that the offset takes to fade
+    frames_left: np.ndarray  # (block): how many of these are to come
 
 
 @no_type_check
-def nothing_shown(n):
-    """Return what a stream of a figure with so many nodes begins with."""
-    return Return(
+def make_shown_pose(n):
+    """Return the initial state of a stream, for a tree of n nodes."""
+    return ShownPose(
         np.zeros(3),
         np.zeros((n, 4)),
         np.zeros(n + 1, dtype=np.int64),
@@ -47,8 +53,8 @@ def nothing_shown(n):
 
 @no_type_check
 @lean
-def _between(p, q, out):
-    """Write the rotation vector that leads from p to q, from the left."""
+def _rotation_vector(p, q, out):
+    """Write the rotation vector from p to q in the parent's axes: log(q p^-1)."""
     sign = 1.0
     if p[0] * q[0] + p[1] * q[1] + p[2] * q[2] + p[3] * q[3] < 0.0:
         sign = -1.0
@@ -63,8 +69,8 @@ def _between(p, q, out):
 
 @no_type_check
 @lean
-def _turned(v, share, q, out):
-    """Write q, maybe into itself, turned by a share of a rotation vector."""
+def _rotate_by(v, share, q, out):
+    """Write exp(share v) q; `out` may be q itself."""
     angle = np.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
     s = np.sin(0.5 * share * angle) / angle if angle > 1e-12 else 0.5 * share
     w, x, y, z = np.cos(0.5 * share * angle), s * v[0], s * v[1], s * v[2]
@@ -77,80 +83,79 @@ def _turned(v, share, q, out):
 
 @no_type_check
 @lean
-def _frames(offset, rate):
-    """Return how many frames an offset takes to go; few if it is small."""
+def _transition_frames(offset, rate):
+    """Return the number of frames of a transition: few for a small offset."""
     size = np.sqrt(offset[0] ** 2 + offset[1] ** 2 + offset[2] ** 2)
-    # The steepest part of the way is one and a half times the mean.
-    return int(min(1.5 * size / FASTEST, LONGEST) * rate)
+    return int(min(PEAK_SPEED * size / MAX_BLEND_SPEED, MAX_BLEND_S) * rate)
 
 
 @no_type_check
 @lean
-def _way(share):
-    """Return how much of a smooth way is done."""
+def _smoothstep(share):
+    """Return the smoothstep curve 3 x^2 - 2 x^3: from 0 to 1, flat at both ends."""
     return share * share * (3.0 - 2.0 * share)
 
 
 @no_type_check
 @njit(cache=True)
-def ease_back(tree, work, known, prior, afresh, rate, root, q, shown):
-    """Write what a stream shows of a frame.
+def fade_offsets_after(tree, work, information, prior, restarted, rate, root, q, shown):
+    """Write the pose that a stream shows of a frame.
 
-    An offset fades within the time for which its joint was out of sight at most.
+    An offset takes at most as long to fade as its joint was unseen.
 
     Args:
-        tree: The nodes.
+        tree: The kinematic tree.
         work: Scratch.
-        known: By block, what the frame knows of it.
-        prior: By block, how little that is for a block out of sight.
-        afresh: Whether the figure was found without help of earlier frames.
+        information: Information of the frame's targets on each block.
+        prior: Information on each block below which it counts as unseen.
+        restarted: Whether the pose was found without help of earlier frames.
         rate: Frames per second.
-        root: The root's place.
-        q: Rotations of all nodes.
-        shown: What was shown of the last frame; gets what is shown of this one.
+        root: Position of the root, in metres.
+        q: Quaternions of all nodes.
+        shown: The `ShownPose` of the last frame; gets that of this one.
     """
-    moved = False
-    for b in range(len(known)):
-        unseen, offset = known[b] < prior[b], shown.offset[b]
-        if afresh:
-            shown.left[b] = 0
-        elif shown.gone[b] > 0 and not unseen:
+    is_moved = False
+    for b in range(len(information)):
+        unseen, offset = information[b] < prior[b], shown.offset[b]
+        if restarted:
+            shown.frames_left[b] = 0
+        elif shown.frames_unseen[b] > 0 and not unseen:
             if b == 0:
                 for k in range(3):
                     offset[k] = shown.root[k] - root[k]
             else:
-                _between(q[b - 1], shown.q[b - 1], offset)
-            shown.left[b] = min(_frames(offset, rate), shown.gone[b])
-            shown.length[b] = shown.left[b]
-        shown.gone[b] = shown.gone[b] + 1 if unseen else 0
-        share = _way(shown.left[b] / (shown.length[b] + 1.0))
-        shown.left[b] = max(shown.left[b] - 1, 0)
+                _rotation_vector(q[b - 1], shown.q[b - 1], offset)
+            count = min(_transition_frames(offset, rate), shown.frames_unseen[b])
+            shown.frames_left[b] = shown.n_frames[b] = count
+        shown.frames_unseen[b] = shown.frames_unseen[b] + 1 if unseen else 0
+        share = _smoothstep(shown.frames_left[b] / (shown.n_frames[b] + 1.0))
+        shown.frames_left[b] = max(shown.frames_left[b] - 1, 0)
         if b == 0:
             for k in range(3):
                 shown.root[k] = root[k] + share * offset[k]
         elif share > 0.0:
-            _turned(offset, share, q[b - 1], shown.q[b - 1])
-            moved = True
+            _rotate_by(offset, share, q[b - 1], shown.q[b - 1])
+            is_moved = True
         else:
             copy(q[b - 1], shown.q[b - 1])
-    if moved:
-        confine(tree, work, shown.q)
+    if is_moved:
+        clamp_to_limits(tree, work, shown.q)
 
 
 @no_type_check
 @njit(cache=True)
-def lead_back(tree, work, unseen, rate, root, q):
-    """Lead what is out of sight to where it will be seen again, in place.
+def blend_offsets_before(tree, work, unseen, rate, root, q):
+    """Blend the last unseen frames towards the pose at reappearance, in place.
 
-    A node is led only while all that it carries is out of sight as well.
+    A node moves only while its whole subtree is unseen as well.
 
     Args:
-        tree: The nodes.
+        tree: The kinematic tree.
         work: Scratch.
-        unseen: By frame and block, whether it is out of sight.
+        unseen: Whether each block is unseen, by frame.
         rate: Frames per second.
-        root: The root's place in every frame.
-        q: Rotations of all nodes in every frame.
+        root: Position of the root in every frame, in metres.
+        q: Quaternions of all nodes in every frame.
     """
     n, hidden, offset = len(tree.parent), unseen.copy(), np.empty(3)
     for f in range(len(q)):
@@ -165,16 +170,16 @@ def lead_back(tree, work, unseen, rate, root, q):
                 for k in range(3):
                     offset[k] = root[f, k] - root[f - 1, k]
             else:
-                _between(q[f - 1, b - 1], q[f, b - 1], offset)
-            most = _frames(offset, rate)
+                _rotation_vector(q[f - 1, b - 1], q[f, b - 1], offset)
+            longest = _transition_frames(offset, rate)
             count = 0
-            while count < min(most, f) and hidden[f - 1 - count, b]:
+            while count < min(longest, f) and hidden[f - 1 - count, b]:
                 count += 1
             for step in range(1, count + 1):
-                share, at = _way(step / (count + 1.0)), f - 1 - count + step
+                share, frame = _smoothstep(step / (count + 1.0)), f - 1 - count + step
                 if b == 0:
                     for k in range(3):
-                        root[at, k] += share * offset[k]
+                        root[frame, k] += share * offset[k]
                 else:
-                    _turned(offset, share, q[at, b - 1], q[at, b - 1])
-                    confine(tree, work, q[at])
+                    _rotate_by(offset, share, q[frame, b - 1], q[frame, b - 1])
+                    clamp_to_limits(tree, work, q[frame])

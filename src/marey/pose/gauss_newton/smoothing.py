@@ -1,139 +1,113 @@
-"""Poses drawn towards smooth paths over the whole take."""
+"""Poses of a whole take with smooth paths of all joints."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import solveh_banded
 
-from marey.numerics import geometry
-
-if TYPE_CHECKING:
-    from marey.articulated.kinematics_kernel import Tree, Work
-    from marey.articulated.targets_kernel import Targets
-    from marey.pose.gauss_newton.track_kernel import Habits
+from marey.pose.trace import PoseTrace
 
 Array = np.ndarray
 
-ROUNDS = 12
-"""Turns of frames and paths."""
+ADMM_ROUNDS = 12
+"""Number of alternations between frames and paths. Higher agrees better and takes
+longer. Chosen by hand."""
 
-# How firmly frames and paths hold to each other while they settle, as a multiple of
-# what a frame knows; it changes how soon they agree, not on what.
-FIRM = 3.0
+ADMM_PENALTY = 3.0
+"""Penalty of the difference between frames and paths, as a multiple of the information
+of a frame. It changes the speed of convergence, not its result. Chosen by hand."""
 
-# The root's place accelerates as the end of a lever of this length, in metres.
-LEVER = 0.5
+ROOT_LEVER_M = 0.5
+"""Length, in metres, that turns the angular acceleration of joints into the linear
+acceleration of the root. Higher lets the root accelerate more. Chosen by hand."""
 
-# Share of the usual information below which a frame says nothing about a joint.
-NOTHING = 1e-3
+MIN_INFORMATION_SHARE = 1e-3
+"""Share of the median information below which a frame says nothing about a joint.
+Higher ignores more frames. Chosen by hand."""
 
 
-def smoothed(
-    tree: "Tree",
-    targets: "Targets",
-    work: "Work",
-    points: Float[Array, "frame marker 3"],
-    sensors: Float[Array, "frame sensor 4 4"],
-    habits: "Habits",
-    state: tuple[Array, ...],
-    info: Float[Array, "frame number"],
-    known: Float[Array, "frame item"],
-    q: Float[Array, "frame node 4"],
-    root: Float[Array, "frame 3"],
-    step: float,
-) -> tuple[Float[Array, "frame node 4"], Float[Array, "frame 3"]]:
-    """Return the poses of least cost when joints accelerate little.
+def smooth_poses(
+    draw: Callable[[tuple[Array, Array], Array], None],
+    trace: PoseTrace,
+    information: Float[Array, "frame block"],
+    prior: Float[Array, " block"],
+    step_sd: float,
+) -> None:
+    r"""Move the poses to the least cost with small accelerations of all joints.
 
-    The cost of all frames together is that of the targets plus the squared angular
-    accelerations over their variance, plus the steps from frame to frame over theirs,
-    which keep an unseen joint from gliding on; its unknowns would couple all joints of
-    three frames. The two parts are split instead and solved in turn (alternating
-    direction method of multipliers): frames one by one, each drawn to where its joints'
-    paths pass; paths joint by joint, each a banded system over the frames. Paths are
-    smooth in the components of quaternions; their curvature across the unit sphere
-    does not matter after they are brought back to it.
+    The cost of all frames together is
+
+    .. math:: \sum_f E_f(x_f) + \sum_f |x_{f+1} - 2 x_f + x_{f-1}|^2 / \sigma^2
+        + \pi \sum_f |x_{f+1} - x_f|^2,
+
+    with the cost E_f of the frame's targets, the standard deviation :math:`\sigma` of
+    the second difference and the information :math:`\pi` of the prior, which keeps an
+    unseen joint from gliding on. Solved at once it would couple all joints of three
+    frames. The alternating direction method of multipliers (ADMM, Boyd et al., 2011)
+    splits it: frames one by one, each drawn to where the paths of its joints pass, and
+    paths joint by joint, each a banded system over the frames. Paths are smooth in the
+    components of quaternions and normalised afterwards.
 
     Args:
-        tree: The nodes.
-        targets: What is seen of them.
-        work: Scratch.
-        points: Markers of the take, in metres.
-        sensors: Sensors of the take.
-        habits: As for following the figure.
-        state: Where the figure stands; scratch here.
-        info: Numbers of every frame, renewed.
-        known: What each frame knows of the root's place (1 / m^2), then of every
-            node (1 / rad^2).
-        q: Rotations to start from, sign-continuous.
-        root: Places of the root to start from.
-        step: Standard deviation of the second difference of angles, in radians.
+        draw: Solves all frames of the trace, each started where it is and drawn to
+            paths of the root and the quaternions with a prior of this information.
+        trace: The poses, which are moved; their quaternions are sign-continuous.
+        information: Information of each frame on the position of the root (1 / m^2),
+            then on every node (1 / rad^2).
+        prior: Information of the prior on each block.
+        step_sd: Standard deviation of the second difference of angles, in radians.
     """
-    from marey.pose.gauss_newton.track_kernel import track  # numba is slow to import
-
-    usual = np.array([_usual(column) for column in known.T])
-    trust = np.where(known > NOTHING * usual, usual, 0.0)
-    stiff = np.full(len(usual), 1.0 / step**2)
-    stiff[0] /= LEVER**2
-    strict = habits._replace(prior=usual, guided=True)
-    q, root = q.copy(), root.copy()
-    away, away_root = np.zeros_like(q), np.zeros_like(root)
-    for _ in range(ROUNDS):
-        pulled = [root + away_root, *np.moveaxis(q + away, 1, 0)]
-        path_root, *rest = (
-            _path(values, trust[:, b], float(stiff[b]), float(habits.prior[b]))
-            for b, values in enumerate(pulled)
+    q, root = trace.q, trace.root
+    penalty = np.array([_penalty(column) for column in information.T])
+    weight = np.where(information > MIN_INFORMATION_SHARE * penalty, penalty, 0.0)
+    stiffness = np.full(len(penalty), 1.0 / step_sd**2)
+    stiffness[0] /= ROOT_LEVER_M**2
+    dual, dual_root = np.zeros_like(q), np.zeros_like(root)
+    for _ in range(ADMM_ROUNDS):
+        path_root, *paths = (
+            _smooth_path(x, weight[:, b], float(stiffness[b]), float(prior[b]))
+            for b, x in enumerate([root + dual_root, *np.moveaxis(q + dual, 1, 0)])
         )
-        path = np.stack(rest, axis=1)
+        path = np.stack(paths, axis=1)
         path /= np.linalg.norm(path, axis=-1, keepdims=True)
-        away = np.where(trust[:, 1:, None] > 0.0, away + q - path, 0.0)
-        away_root = np.where(trust[:, :1] > 0.0, away_root + root - path_root, 0.0)
-        drawn = path - away
-        drawn /= np.linalg.norm(drawn, axis=-1, keepdims=True)
-        track(
-            tree,
-            targets,
-            work,
-            points,
-            sensors,
-            np.arange(len(q)),
-            state,
-            strict,
-            (path_root - away_root, drawn),
-            q,
-            root,
-            info,
-        )
-        q = geometry.quat_continuous(q)
-    return q, root
+        dual = np.where(weight[:, 1:, None] > 0.0, dual + q - path, 0.0)
+        dual_root = np.where(weight[:, :1] > 0.0, dual_root + root - path_root, 0.0)
+        goal = path - dual
+        goal /= np.linalg.norm(goal, axis=-1, keepdims=True)
+        draw((path_root - dual_root, goal), penalty)
 
 
-def _usual(known: Float[Array, " frame"]) -> float:
-    """Return what frames that know anything usually know, made firm."""
-    some = known[known > 0.0]
-    return FIRM * float(np.median(some)) if len(some) else 1.0
+def _penalty(information: Float[Array, " frame"]) -> float:
+    """Return the ADMM penalty of a block, from the median information of its frames."""
+    positive = information[information > 0.0]
+    return ADMM_PENALTY * float(np.median(positive)) if len(positive) else 1.0
 
 
-def _path(
-    values: Float[Array, "frame component"],
-    trust: Float[Array, " frame"],
-    stiff: float,
+def _smooth_path(
+    x: Float[Array, "frame component"],
+    weight: Float[Array, " frame"],
+    stiffness: float,
     tension: float,
 ) -> Float[Array, "frame component"]:
-    """Return the path of least distance, acceleration and length: five bands."""
-    n = len(values)
-    if n < 3 or not trust.any():
-        return values
+    r"""Return the path p of least distance from x, acceleration and length.
+
+    Minimises :math:`\sum_f w_f |p_f - x_f|^2 + k \sum_f |\Delta^2 p_f|^2 + t \sum_f
+    |\Delta p_f|^2` by a system of five bands (Whittaker smoother).
+    """
+    n = len(x)
+    if n < 3 or not weight.any():
+        return x
     bands = np.zeros((3, n))
-    bands[0] = trust
+    bands[0] = weight
     bands[0, 1:] += tension
     bands[0, :-1] += tension
     bands[1, :-1] -= tension
-    for place, factor in ((0, 1.0), (1, 4.0), (2, 1.0)):
-        bands[0, place : n - 2 + place] += factor * stiff
-    bands[1, : n - 2] -= 2.0 * stiff
-    bands[1, 1 : n - 1] -= 2.0 * stiff
-    bands[2, : n - 2] += stiff
+    for first, factor in ((0, 1.0), (1, 4.0), (2, 1.0)):
+        bands[0, first : n - 2 + first] += factor * stiffness
+    bands[1, : n - 2] -= 2.0 * stiffness
+    bands[1, 1 : n - 1] -= 2.0 * stiffness
+    bands[2, : n - 2] += stiffness
     return np.asarray(
-        solveh_banded(bands, trust[:, None] * values, lower=True, check_finite=False)
+        solveh_banded(bands, weight[:, None] * x, lower=True, check_finite=False)
     )

@@ -1,78 +1,91 @@
-"""A skeleton followed through the frames of a take, compiled; see `fit.py`."""
+"""A skeleton tracked through the frames of a take, compiled.
+
+Every frame starts at the pose that a constant-velocity model predicts from the last
+one. If the result is poor, the frame is solved again by graduated non-convexity (Blake
+and Zisserman, 1987): least squares first, whose basin of attraction is wide, then the
+Geman-McClure loss with growing robustness; at last it is solved from an initial pose
+of its own. The best of these attempts counts.
+"""
 
 from typing import NamedTuple, no_type_check
 
 import numpy as np
 from numba import njit
 
-from marey.articulated.kinematics_kernel import copy, copy_rows, fill
-from marey.articulated.limits_kernel import difference, retract
-from marey.articulated.targets_kernel import weight_seen
+from marey.articulated.kinematics_kernel import copy, copy_pose, copy_rows, fill
+from marey.articulated.limits_kernel import retract, rotation_difference
+from marey.articulated.targets_kernel import total_weight_seen
 from marey.numerics.jit import inlined, lean
-from marey.pose.gauss_newton.initial_pose_kernel import find
-from marey.pose.gauss_newton.lm_kernel import settle
+from marey.pose.gauss_newton.initial_pose_kernel import find_initial_pose
+from marey.pose.gauss_newton.lm_kernel import levenberg_marquardt
 
-# Frames are followed from the last. Where that fails they are tried again from there,
-# then afresh: plain squares draw from afar, then outliers are let go little by little.
-FOLLOW, AGAIN, AFRESH = 0, 1, 2
-EASE = (0.0, 0.03, 1.0)
-LAST = 2
+PREDICT, RETRY, RESTART = 0, 1, 2
+"""Attempts in this order: from the prediction; the same by graduated non-convexity;
+from an initial pose of the frame alone."""
 
-# A little more than one marker that is lost to the fit, with outliers at six sds.
-MOST_SURPRISE = 40.0
+ROBUSTNESS = (0.0, 0.03, 1.0)
+"""Factors of the softness of Geman-McClure, in the order of graduated non-convexity.
+Chosen by hand."""
+FULL_ROBUSTNESS = 2
 
-# Frames that found no good pose are tried afresh, but not more often than this.
-PATIENCE = 20
+MAX_PRIOR_COST = 40.0
+"""Largest cost of one joint's deviation from the prediction, in squared standard
+deviations, when attempts are compared: a little more than one marker that is an outlier
+beyond 6 standard deviations. Higher prefers poses near the prediction. Chosen by
+hand."""
 
+RESTART_INTERVAL = 20
+"""Number of frames without another attempt after one that failed. Higher saves time
+where the skeleton does not fit. Chosen by hand."""
 
-class Habits(NamedTuple):
-    """How a figure is followed."""
-
-    prior: np.ndarray  # by block: of the root's place 1 / m^2, of turns 1 / rad^2
-    robust: bool
-    most: int
-    most_first: int
-    tolerance: float
-    guided: bool  # drawn to given paths, with the whole prior
-    keeps: float  # share of its speed that an unseen joint keeps per frame
-    learns: float  # share of a frame's speed that is believed
-    lost: float  # metres off, root mean square
-    patience: int  # frames without any target after which to start afresh
+MIN_SEEN_SHARE = 0.5
+"""Share of a node's targets that must not be outliers for a pose to be good. Higher
+tries again more often. Chosen by hand."""
 
 
-class State(NamedTuple):
-    """Where a figure is, how it moves, and how long it was out of sight."""
+class TrackSettings(NamedTuple):
+    """How a skeleton is tracked."""
+
+    prior: np.ndarray  # (block): information, of the root 1 / m^2, of nodes 1 / rad^2
+    robust: bool  # whether the loss is Geman-McClure
+    max_steps: int  # of the first attempt
+    max_retry_steps: int  # of the other attempts, at each robustness
+    tolerance: float  # relative decrease of the cost below which a step is the last
+    guided: bool  # whether frames start at, and are drawn to, given paths
+    speed_kept: float  # factor of an unseen joint's velocity per frame
+    speed_gain: float  # gain of the velocity filter per frame
+    max_rms_residual: float  # metres; beyond it another attempt is made
+    max_unseen_frames: int  # number without any target after which to restart
+
+
+class TrackState(NamedTuple):
+    """Pose and velocity at the last frame; the last two have one element each."""
 
     root: np.ndarray
     q: np.ndarray
-    speed_root: np.ndarray  # per frame
-    speed: np.ndarray  # rotation vector of every node, per frame
-    unseen: np.ndarray  # one number: frames without any target; negative: not started
-    wait: np.ndarray  # one number: frames in which it is not to be looked for afresh
+    root_velocity: np.ndarray  # metres per frame
+    angular_velocity: np.ndarray  # (node, 3): rotation vectors per frame
+    frames_unseen: np.ndarray  # without any target; negative before the first pose
+    restart_wait: np.ndarray  # frames in which no other attempt is to be made
 
 
-class Scratch(NamedTuple):
-    """Poses kept while a frame is worked on."""
+class TrackScratch(NamedTuple):
+    """Poses of one frame: pairs of root position (from `origin`) and quaternions."""
 
-    origin: np.ndarray
-    here: np.ndarray
-    start: np.ndarray
-    start_q: np.ndarray
-    best: np.ndarray
-    best_q: np.ndarray
-    there: np.ndarray
-    there_q: np.ndarray
-    first: np.ndarray
-    first_q: np.ndarray
-    new: np.ndarray
-    new_q: np.ndarray
-    turn: np.ndarray
+    origin: np.ndarray  # position of the root at the last frame
+    pose: tuple[np.ndarray, np.ndarray]  # as it moves; its quaternions are the state's
+    start: tuple[np.ndarray, np.ndarray]  # of the last frame
+    best: tuple[np.ndarray, np.ndarray]  # of the best attempt
+    expected: tuple[np.ndarray, np.ndarray]  # of the prior
+    predicted: tuple[np.ndarray, np.ndarray]  # which attempts are compared to
+    new: tuple[np.ndarray, np.ndarray]  # scratch of Levenberg-Marquardt
+    difference: np.ndarray  # (3)
 
 
 @no_type_check
 @lean
-def _trusted(work):
-    """Return the total weight that targets have left."""
+def _total_weight(work):
+    """Return the total weight of positions after robust weighting."""
     total = 0.0
     for k in range(len(work.marker_weight)):
         total += work.marker_weight[k]
@@ -83,8 +96,8 @@ def _trusted(work):
 
 @no_type_check
 @lean
-def _doubtful(targets, work):
-    """Return whether most of what is seen of some node counts as outliers."""
+def _has_outlier_node(targets, work):
+    """Return whether most of the targets of some node count as outliers."""
     for i in range(len(work.c)):
         seen, left = 0.0, 0.0
         for k in range(targets.start[i], targets.start[i + 1]):
@@ -96,47 +109,52 @@ def _doubtful(targets, work):
                 if work.sensor_weight[k, x] > 0.0:
                     seen += 1.0
                     left += work.sensor_weight[k, x] / targets.sensor_weight[k, x]
-        if seen > 1.0 and left <= 0.5 * seen:
+        if seen > 1.0 and left <= MIN_SEEN_SHARE * seen:
             return True
     return False
 
 
 @no_type_check
 @lean
-def _surprise(prior, root, q, first, first_q, turn):
-    """Return how unexpected a pose is; a joint's share is bounded."""
+def _write_change(b, pose, old, out):
+    """Write the change of block b between two poses."""
+    if b == 0:
+        for k in range(3):
+            out[k] = pose[0][k] - old[0][k]
+    else:
+        rotation_difference(pose[1][b - 1], old[1][b - 1], out)
+
+
+@no_type_check
+@lean
+def _prediction_cost(prior, pose, predicted, d):
+    """Return the cost of a pose's deviation from the prediction, bounded per joint."""
     total = 0.0
     for b in range(len(prior)):
-        if b == 0:
-            for k in range(3):
-                turn[k] = root[k] - first[k]
-        else:
-            difference(q[b - 1], first_q[b - 1], turn)
-        square = turn[0] * turn[0] + turn[1] * turn[1] + turn[2] * turn[2]
-        total += min(prior[b] * square, MOST_SURPRISE)
+        _write_change(b, pose, predicted, d)
+        square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
+        total += min(prior[b] * square, MAX_PRIOR_COST)
     return total
 
 
 @no_type_check
 @lean
-def _learn(work, root, q, last_root, last_q, speed_root, speed, habits, turn):
-    """Take what the frame shows of the joints' speeds; unseen joints slow down."""
-    for b in range(len(q) + 1):
-        if b == 0:
-            for k in range(3):
-                turn[k] = root[k] - last_root[k]
-        else:
-            difference(q[b - 1], last_q[b - 1], turn)
-        v, gate = (speed_root if b == 0 else speed[b - 1]), work.gate[b]
+def _update_velocity(prior_share, pose, start, velocity, settings, d):
+    """Filter the velocities by the frame's change; those of unseen joints decay."""
+    root_velocity, angular_velocity = velocity
+    for b in range(len(prior_share)):
+        _write_change(b, pose, start, d)
+        v = root_velocity if b == 0 else angular_velocity[b - 1]
+        share = prior_share[b]
         for k in range(3):
-            seen = v[k] + habits.learns * (turn[k] - v[k])
-            v[k] = (1.0 - gate) * seen + gate * habits.keeps * v[k]
+            seen = v[k] + settings.speed_gain * (d[k] - v[k])
+            v[k] = (1.0 - share) * seen + share * settings.speed_kept * v[k]
 
 
 @no_type_check
 @lean
 def _keep_signs(last, q):
-    """Give quaternions the signs of the frame before; q and -q are one rotation."""
+    """Give quaternions the signs of the last frame; q and -q are one rotation."""
     for i in range(len(q)):
         dot = 0.0
         for k in range(4):
@@ -148,233 +166,206 @@ def _keep_signs(last, q):
 
 @no_type_check
 @lean
-def _slow(speed_root, speed, share):
-    """Leave only a share of the speeds."""
+def _scale_velocity(velocity, factor):
+    """Multiply all velocities by a factor."""
+    root_velocity, angular_velocity = velocity
     for k in range(3):
-        speed_root[k] *= share
-        for i in range(len(speed)):
-            speed[i, k] *= share
+        root_velocity[k] *= factor
+        for i in range(len(angular_velocity)):
+            angular_velocity[i, k] *= factor
 
 
 @no_type_check
 @lean
-def _expect(root, q, speed_root, speed, expected_root, expected_q):
-    """Write where the figure's speed brings it, seen from where it is."""
-    for k in range(3):
-        expected_root[k] = speed_root[k]
+def _predict(q, velocity, predicted):
+    """Write the pose one frame on at constant velocity, relative to the last root."""
+    copy(velocity[0], predicted[0])
     for i in range(len(q)):
-        v = speed[i]
-        retract(q[i], v[0], v[1], v[2], expected_q[i])
+        v = velocity[1][i]
+        retract(q[i], v[0], v[1], v[2], predicted[1][i])
 
 
 @no_type_check
 @inlined
-def _set_out(state, habits, path, scratch, q_out, root_out):
-    """Write where the frame begins, and where the figure is expected in it."""
-    root, q = state.root, state.q
-    there, there_q, origin = scratch.there, scratch.there_q, scratch.origin
-    if habits.guided:
-        copy_rows(q_out, q)
-        copy(root_out, root)
-    copy(root, origin)
-    fill(scratch.start, 0.0)
-    copy_rows(q, scratch.start_q)
-    if habits.guided:
-        fill(scratch.here, 0.0)
-        for k in range(3):
-            there[k] = path[0][k] - origin[k]
-        copy_rows(path[1], there_q)
-    else:
-        _expect(root, q, state.speed_root, state.speed, there, there_q)
-        copy(there, scratch.here)
-        copy_rows(there_q, q)
-    copy(there, scratch.first)
-    copy_rows(there_q, scratch.first_q)
+def _begin_frame(state, settings, path, scratch, out):
+    """Write the pose that the frame starts from, and the expected one.
 
-
-@no_type_check
-@inlined
-def _settled(tree, targets, work, seen, q, habits, scratch, attempt):
-    """Settle in one attempt; return the cost and the steps taken.
-
-    All but the first begin with plain squares, afresh where they are told to, and let
-    outliers go little by little.
+    Guided, the start is the pose in the output arrays and the expected one is `path`;
+    otherwise both are the prediction.
     """
+    origin, expected = scratch.origin, scratch.expected
+    if settings.guided:
+        copy_pose(out, (state.root, state.q))
+    copy(state.root, origin)
+    fill(scratch.start[0], 0.0)
+    copy_rows(state.q, scratch.start[1])
+    if settings.guided:
+        fill(scratch.pose[0], 0.0)
+        for k in range(3):
+            expected[0][k] = path[0][k] - origin[k]
+        copy_rows(path[1], expected[1])
+    else:
+        _predict(state.q, (state.root_velocity, state.angular_velocity), expected)
+        copy_pose(expected, scratch.pose)
+    copy_pose(expected, scratch.predicted)
+
+
+@no_type_check
+@inlined
+def _attempt_frame(problem, seen, settings, scratch, attempt):
+    """Solve the frame in one attempt; return the cost and the steps taken.
+
+    All attempts but the first use graduated non-convexity.
+    """
+    tree, targets, work = problem
     points, sensors = seen
-    origin, here, there, there_q = (
-        scratch.origin,
-        scratch.here,
-        scratch.there,
-        scratch.there_q,
-    )
-    ease, most = LAST, habits.most
-    if attempt != FOLLOW:
-        ease, most = 0 if habits.robust else LAST, habits.most_first
-        copy(there, here)
-        copy_rows(there_q, q)
-    if attempt == AFRESH:
-        find(tree, targets, work, points, sensors, origin, here, q, habits.prior)
-        copy(here, there)
-        copy_rows(q, there_q)
-    cost, steps = 0.0, 0
-    while ease <= LAST:
-        cost, count = settle(
+    pose, expected = scratch.pose, scratch.expected
+    stage, max_steps = FULL_ROBUSTNESS, settings.max_steps
+    if attempt != PREDICT:
+        stage = 0 if settings.robust else FULL_ROBUSTNESS
+        max_steps = settings.max_retry_steps
+        copy_pose(expected, pose)
+    if attempt == RESTART:
+        root, q = pose
+        find_initial_pose(
             tree,
             targets,
             work,
             points,
             sensors,
-            origin,
-            (here, q, scratch.new, scratch.new_q),
-            (there, there_q),
-            habits,
-            EASE[ease],
-            most,
+            scratch.origin,
+            root,
+            q,
+            settings.prior,
+        )
+        copy_pose(pose, expected)
+    cost, steps = 0.0, 0
+    while stage <= FULL_ROBUSTNESS:
+        cost, count = levenberg_marquardt(
+            problem, seen, scratch, settings, ROBUSTNESS[stage], max_steps
         )
         steps += count
-        ease += 1
+        stage += 1
     return cost, steps
 
 
 @no_type_check
 @inlined
-def _search(tree, targets, work, seen, weight, state, habits, scratch):
-    """Try to find the figure until it is found well; return the cost and the steps."""
-    q, wait = state.q, state.wait
-    here, best, best_q = scratch.here, scratch.best, scratch.best_q
-    known = habits.guided or (0 <= state.unseen[0] <= habits.patience)
-    attempt = FOLLOW if known else AFRESH
+def _solve_frame(problem, seen, weight, state, settings, scratch):
+    """Make attempts until one is good; return the cost of the best, and all steps."""
+    pose, wait = scratch.pose, state.restart_wait
+    is_tracked = 0 <= state.frames_unseen[0] <= settings.max_unseen_frames
+    attempt = PREDICT if settings.guided or is_tracked else RESTART
     least, least_cost, steps, good = np.inf, 0.0, 0, False
     while True:
-        cost, count = _settled(tree, targets, work, seen, q, habits, scratch, attempt)
+        cost, count = _attempt_frame(problem, seen, settings, scratch, attempt)
         steps += count
         # Outliers may fit a pose that no joint could reach so soon.
-        value = cost + _surprise(
-            habits.prior, here, q, scratch.first, scratch.first_q, scratch.turn
+        value = cost + _prediction_cost(
+            settings.prior, pose, scratch.predicted, scratch.difference
         )
         if value < least:
             least, least_cost = value, cost
-            copy(here, best)
-            copy_rows(q, best_q)
-            if attempt == AFRESH:
-                _slow(state.speed_root, state.speed, 0.0)
-                copy(here, scratch.start)
-                copy_rows(q, scratch.start_q)
-            good = cost <= weight * habits.lost**2
-            good = good and not (habits.robust and _doubtful(targets, work))
+            copy_pose(pose, scratch.best)
+            if attempt == RESTART:
+                _scale_velocity((state.root_velocity, state.angular_velocity), 0.0)
+                copy_pose(pose, scratch.start)
+            good = cost <= weight * settings.max_rms_residual**2
+            good = good and not (
+                settings.robust and _has_outlier_node(problem[1], problem[2])
+            )
             if good:
                 wait[0] = 0
-        elif attempt == AFRESH:
-            wait[0] = PATIENCE
-        if attempt == AFRESH or habits.guided or good or wait[0] > 0:
+        elif attempt == RESTART:
+            wait[0] = RESTART_INTERVAL
+        if attempt == RESTART or settings.guided or good or wait[0] > 0:
             break
         attempt += 1
     if least < np.inf:
-        copy(best, here)
-        copy_rows(best_q, q)
+        copy_pose(scratch.best, pose)
     return least_cost, steps
 
 
 @no_type_check
 @lean
-def _follow(
-    tree,
-    targets,
-    work,
-    points,
-    sensors,
-    state,
-    habits,
-    path,
-    q_out,
-    root_out,
-    info,
-    scratch,
-):
-    """Follow the figure into one frame."""
-    root, q, speed_root, speed, unseen, wait = state
-    here, start, start_q = scratch.here, scratch.start, scratch.start_q
-    _set_out(state, habits, path, scratch, q_out, root_out)
-    weight, cost, steps = weight_seen(targets, points, sensors), 0.0, 0
-    if weight > 0.0 or habits.guided:
-        cost, steps = _search(
-            tree, targets, work, (points, sensors), weight, state, habits, scratch
-        )
-    wait[0] -= 1
-    _keep_signs(start_q, q)
+def _track_frame(problem, seen, state, settings, path, out, info, scratch):
+    """Track the skeleton into one frame; write its pose and statistics."""
+    _, targets, work = problem
+    velocity = (state.root_velocity, state.angular_velocity)
+    unseen = state.frames_unseen
+    _begin_frame(state, settings, path, scratch, out)
+    weight, cost, steps = total_weight_seen(targets, seen[0], seen[1]), 0.0, 0
+    if weight > 0.0 or settings.guided:
+        cost, steps = _solve_frame(problem, seen, weight, state, settings, scratch)
+    state.restart_wait[0] -= 1
+    _keep_signs(scratch.start[1], state.q)
     if weight > 0.0:
         unseen[0] = 0
-        info[0], info[2] = cost, _trusted(work)
-        _learn(work, here, q, start, start_q, speed_root, speed, habits, scratch.turn)
+        info[0], info[2] = cost, _total_weight(work)
+        _update_velocity(
+            work.prior_share,
+            scratch.pose,
+            scratch.start,
+            velocity,
+            settings,
+            scratch.difference,
+        )
     else:
-        fill(work.gate, 1.0)
-        fill(work.known, 0.0)
-        _slow(speed_root, speed, habits.keeps)
+        fill(work.prior_share, 1.0)
+        fill(work.information, 0.0)
+        _scale_velocity(velocity, settings.speed_kept)
         if unseen[0] >= 0:
             unseen[0] += 1
     info[1], info[3] = weight, steps
-    copy(work.known, info[4:])
+    copy(work.information, info[4:])
     for k in range(3):
-        root[k] = scratch.origin[k] + here[k]
-    copy(root, root_out)
-    copy_rows(q, q_out)
+        state.root[k] = scratch.origin[k] + scratch.pose[0][k]
+    copy_pose((state.root, state.q), out)
 
 
 @no_type_check
 @njit(cache=True)
-def track(
-    tree,
-    targets,
-    work,
-    points,
-    sensors,
-    order,
-    state,
-    habits,
-    paths,
-    q_out,
-    root_out,
-    info,
-):
-    """Follow the figure through frames, in the order given.
+def track_frames(problem, recording, order, state, settings, paths, out):
+    """Track the skeleton through frames, in the order given.
 
-    Guided, every frame begins where it is, drawn to the paths of root and rotations.
-    Otherwise it begins where the last frame's speed brings it.
+    Guided, every frame starts at its pose in `out` and is drawn to the paths.
+    Otherwise it starts where the velocity of the last frame brings it.
 
-    `state` is a `State`, and goes on from call to call; as a plain tuple it is handed
-    over sooner, which counts where frames come one by one. `info` gets per frame: cost,
-    weight seen, weight left, steps; then what is known of every block.
+    Args:
+        problem: The kinematic tree, the table of targets and a `PoseWorkspace`.
+        recording: Markers of the take, in metres, and sensors.
+        order: Numbers of the frames.
+        state: A `TrackState`, kept from call to call. A plain tuple is handed over
+            faster, which counts where frames come one by one.
+        settings: A `TrackSettings`.
+        paths: Positions of the root and quaternions, by frame.
+        out: Gets by frame: position of the root; quaternions; and statistics, which
+            are cost, weight seen, weight after robust weighting, steps, then the
+            information on every block.
     """
-    now = State(*state)
-    n = len(tree.parent)
-    spot, turns = np.empty((7, 3)), np.empty((5, n, 4))
-    scratch = Scratch(
-        spot[0],
-        spot[1],
-        spot[2],
-        turns[0],
-        spot[3],
-        turns[1],
-        spot[4],
-        turns[2],
-        spot[5],
-        turns[3],
-        spot[6],
-        turns[4],
+    points, sensors = recording
+    root, q, info = out
+    now = TrackState(*state)
+    n = len(problem[0].parent)
+    roots, rotations = np.empty((7, 3)), np.empty((5, n, 4))
+    scratch = TrackScratch(
+        roots[0],
+        (roots[1], now.q),
+        (roots[2], rotations[0]),
+        (roots[3], rotations[1]),
+        (roots[4], rotations[2]),
+        (roots[5], rotations[3]),
+        (roots[6], rotations[4]),
         np.empty(3),
     )
     for f in order:
-        _follow(
-            tree,
-            targets,
-            work,
-            points[f],
-            sensors[f],
+        _track_frame(
+            problem,
+            (points[f], sensors[f]),
             now,
-            habits,
+            settings,
             (paths[0][f], paths[1][f]),
-            q_out[f],
-            root_out[f],
+            (root[f], q[f]),
             info[f],
             scratch,
         )

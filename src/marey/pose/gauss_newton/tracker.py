@@ -7,8 +7,9 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.errors import DataError
-from marey.pose.gauss_newton.driver import HEAD, Follower, Names
-from marey.pose.options import GaussNewtonOptions, options_of
+from marey.pose.gauss_newton.driver import GaussNewtonSolver, TargetNames
+from marey.pose.options import GaussNewtonOptions, make_options
+from marey.pose.trace import N_FRAME_STATISTICS, PoseTrace
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
@@ -17,11 +18,11 @@ NO_SENSORS = np.zeros((0, 4, 4))
 
 
 class PoseTracker:
-    """A skeleton that follows frames one by one, each from those before it.
+    """A skeleton that is tracked through a stream, frame by frame.
 
-    What `solve_pose` does with "gauss_newton" for a whole take, for a stream: nothing
-    of the future is used, so `smooth` does not apply, and outliers are told by the
-    standard deviations given.
+    It does for a stream what `solve_pose` with "gauss_newton" does for a whole take.
+    Future frames are not used, so `smooth` does not apply, and the scales of outliers
+    are the standard deviations of the options.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class PoseTracker:
         rate: float,
         **options: Any,
     ) -> None:
-        """Make ready to follow.
+        """Prepare the tables.
 
         Args:
             skeleton: A skeleton with markers or sensors.
@@ -46,78 +47,66 @@ class PoseTracker:
             DataError: If the stream has none of the skeleton's markers and sensors.
             OptionError: If an option is not known or out of range.
         """
+        # numba is slow to import
+        from marey.pose.gauss_newton.reacquire_kernel import (
+            fade_offsets_after,
+            make_shown_pose,
+        )
+
         if not 0.0 < rate < np.inf:
             raise DataError("rate", found=rate, needed="a positive number of hertz")
-        names = Names(tuple(labels), tuple(labels), tuple(sensor_names))
-        self._fit = Follower(
-            skeleton, names, rate, options_of(GaussNewtonOptions, options)
+        names = TargetNames(tuple(labels), tuple(labels), tuple(sensor_names))
+        self._fit = GaussNewtonSolver(
+            skeleton, names, rate, make_options(GaussNewtonOptions, options)
         )
         n = len(self._fit.nodes.tree.parent)
-        self._shape = (len(labels), len(sensor_names))
-        self._q, self._root = np.empty((1, n, 4)), np.empty((1, 3))
-        self._info = np.zeros((1, HEAD + n + 1))
+        self._n_markers, self._n_sensors = len(labels), len(sensor_names)
+        self._trace = PoseTrace.empty(1, n, N_FRAME_STATISTICS + n + 1)
         self._frame = np.zeros(1, dtype=np.int64)
-        from marey.pose.gauss_newton.reacquire_kernel import (  # numba is slow
-            ease_back,
-            nothing_shown,
-        )
-        from marey.pose.gauss_newton.track_kernel import track
-
-        self._track, self._ease_back = track, ease_back
-        self._shown = nothing_shown(n)
+        self._fade_offsets, self._shown = fade_offsets_after, make_shown_pose(n)
 
     def update(
         self,
         points: Float[Array, "marker 3"],
         T_world_sensor: Float[Array, "sensor 4 4"] = NO_SENSORS,
     ) -> tuple[Float[Array, " 3"], Float[Array, "joint 4"]]:
-        """Return the root's place, in metres, and R_parent_joint as quaternions.
+        """Return the position of the root (m) and R_parent_joint as quaternions.
 
-        The root's rotation is that of the first joint. A frame in which nothing is seen
-        gives the expected pose. A joint that comes back into sight goes smoothly to
-        where it is, within a quarter of a second.
+        The rotation of the root is that of the first joint. A frame without any target
+        gives the predicted pose. A joint that reappears moves smoothly to its measured
+        rotation, within a quarter of a second.
 
         Args:
             points: Positions of the stream's markers in metres, NaN where unseen.
             T_world_sensor: Poses of its sensors, NaN where unseen.
         """
-        if (len(points), len(T_world_sensor)) != self._shape:
+        if (len(points), len(T_world_sensor)) != (self._n_markers, self._n_sensors):
             raise DataError(
                 "frame",
                 found=f"{len(points)} markers, {len(T_world_sensor)} sensors",
-                needed=f"{self._shape[0]} markers, {self._shape[1]} sensors",
+                needed=f"{self._n_markers} markers, {self._n_sensors} sensors",
             )
-        fit, q = self._fit, self._q
-        afresh = fit.afresh
-        self._track(
-            fit.nodes.tree,
-            fit.targets,
-            fit.work,
+        fit, trace, shown = self._fit, self._trace, self._shown
+        restarted = fit.needs_initial_pose
+        fit.run(
             np.array(points[None], dtype=float),
             np.array(T_world_sensor[None], dtype=float),
             self._frame,
-            tuple(fit.state),
-            fit.habits,
-            (self._root, q),
-            q,
-            self._root,
-            self._info,
+            trace,
         )
-        known, shown = self._info[0, HEAD:], self._shown
-        prior, rate = fit.habits.prior, fit.rate
-        self._ease_back(
+        self._fade_offsets(
             fit.nodes.tree,
             fit.work,
-            known,
-            prior,
-            afresh,
-            rate,
-            self._root[0],
-            q[0],
+            trace.information[0],
+            fit.settings.prior,
+            restarted,
+            fit.rate,
+            trace.root[0],
+            trace.q[0],
             shown,
         )
-        return shown.root.copy(), fit.nodes.rotations(shown.q[None])[0]
+        return shown.root.copy(), fit.nodes.joint_rotations(shown.q[None])[0]
 
-    def rest(self) -> None:
-        """Forget where the figure is: the next frame finds it afresh."""
-        self._fit.rest()
+    def reset(self) -> None:
+        """Forget the pose: the next frame is solved from scratch."""
+        self._fit.reset()

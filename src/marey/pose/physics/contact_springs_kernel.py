@@ -1,73 +1,82 @@
-"""Springs between two bodies and the ground under soles, compiled; see `fit.py`.
+r"""Contact springs in a Gauss-Newton step, by a Woodbury update; compiled.
 
-Neither is alike in all directions at one place of one body, so neither fits into the
-sums by which targets enter a step. They are few, and join the step afterwards: a
-correction of low rank (Woodbury), exact for springs of any stiffness.
+Springs between two bodies and the ground under soles have a direction, so they do not
+fit into the isotropic sums by which markers enter a step. There are few of them, one
+row of :math:`B` each (three for a hold, one for a sole), and they change the Hessian
+:math:`H` of the other springs by a matrix of low rank. With stiffnesses :math:`W` and
+gaps :math:`g`, the step with all springs follows from the factor of :math:`H` (Woodbury
+identity):
+
+.. math:: x = x_0 + Y^T f, \qquad S f = g - B x_0, \qquad
+          Y^T = H^{-1} B^T, \qquad S = B H^{-1} B^T + W^{-1},
+
+where :math:`x_0` is the step without contact springs and :math:`f` are the forces. It
+is exact for any stiffness. Soles only push: their forces are bounded by
+:math:`f \ge 0`, and are found by non-negative least squares (the active set method of
+Lawson and Hanson).
 """
 
 from typing import NamedTuple, no_type_check
 
 import numpy as np
 
-from marey.articulated.factor_kernel import again
+from marey.articulated.factor_kernel import solve_with_factor
 from marey.articulated.kinematics_kernel import dot, fill
 from marey.numerics.jit import lean
 
-# Most rounds in which soles come to bear on the ground, or let go, within one step, by
-# their number.
-ROUNDS = 4
+# Most rounds of the active set method in one step, by the number of soles.
+MAX_ITERATIONS_PER_SOLE = 4
 
-# Soles that would sink by less than this, in metres, stay as they are.
-SINKS = 1e-12
+# A gap of less than this, in metres, does not activate a sole: it is rounding.
+ROUNDING_M = 1e-12
 
 
-class Bonds(NamedTuple):
-    """Points that hold each other, and soles, with scratch for their rows.
+class ContactSprings(NamedTuple):
+    """Rows of contact springs, with scratch arrays.
 
-    Every pair has three rows, every sole one.
+    Each row is a spring along one direction, from a point of a body to a point of
+    another body or to the ground. A hold has three rows, a sole has one.
     """
 
-    node: np.ndarray  # by pair and side: the nodes
-    place: np.ndarray  # the places in them, metres
-    weight: np.ndarray  # by pair
-    on: np.ndarray  # by frame and pair
-    sole_node: np.ndarray
-    sole_place: np.ndarray
-    sole_weight: np.ndarray
-    normal: np.ndarray  # out of the ground
-    floor: np.ndarray  # by frame and sole: the ground along the normal; -inf: none
-    B: np.ndarray  # by row: how far each unknown moves it
-    Y: np.ndarray  # the steps that a unit force along each row makes
-    S: np.ndarray  # by two rows: how far one gives way to the other
-    factor: np.ndarray
-    gap: np.ndarray  # by row: how far it has to go
-    force: np.ndarray  # by row: what it comes to bear
-    balance: np.ndarray
-    bears: np.ndarray  # by row: whether it is at work
-    spot: np.ndarray
+    n_hold_rows: int  # rows of holds; rows of soles follow
+    node: np.ndarray  # by row and side; the second is -1 for the ground
+    offset: np.ndarray  # by row and side: position in the node, metres
+    direction: np.ndarray  # by row: unit vector
+    weight: np.ndarray  # by row: stiffness
+    on: np.ndarray  # by frame and row
+    height: np.ndarray  # by frame and row: of the ground, metres; 0 for holds
+    B: np.ndarray  # Jacobian: by row and unknown
+    Y: np.ndarray  # B times the inverse Hessian
+    S: np.ndarray  # by two rows: compliance, B Y^T + 1 / stiffness
+    L: np.ndarray  # Cholesky factor of the active part of S
+    gap: np.ndarray  # by row: distance to close, metres
+    force: np.ndarray  # by row
+    balance: np.ndarray  # by row: force at which all active rows balance
+    active: np.ndarray  # by row
+    scratch: np.ndarray
 
 
 @no_type_check
 @lean
-def _where(work, node, place, out):
+def _world_position(work, node, offset, out):
     R, c = work.R[node], work.c[node]
     for k in range(3):
-        out[k] = c[k] + R[k, 0] * place[0] + R[k, 1] * place[1] + R[k, 2] * place[2]
+        out[k] = c[k] + R[k, 0] * offset[0] + R[k, 1] * offset[1] + R[k, 2] * offset[2]
 
 
 @no_type_check
 @lean
-def _row(tree, work, node, spot, way, sign, out):
-    """Add how far each unknown moves a spot of a node along a direction."""
+def _add_jacobian_row(tree, work, node, position, direction, sign, out):
+    """Add the derivative of a point's coordinate along a direction by the unknowns."""
     chain, A = tree.chain[node + 1], work.A
-    d0, d1, d2 = sign * way[0], sign * way[1], sign * way[2]
+    d0, d1, d2 = sign * direction[0], sign * direction[1], sign * direction[2]
     out[0] += d0
     out[1] += d1
     out[2] += d2
     for step in range(1, tree.depth[node + 1] + 1):
         b = chain[step]
         c = work.c[b - 1]
-        x, y, z = spot[0] - c[0], spot[1] - c[1], spot[2] - c[2]
+        x, y, z = position[0] - c[0], position[1] - c[1], position[2] - c[2]
         t0, t1, t2 = y * d2 - z * d1, z * d0 - x * d2, x * d1 - y * d0
         for k in range(3):
             out[3 * b + k] += A[b, k, 0] * t0 + A[b, k, 1] * t1 + A[b, k, 2] * t2
@@ -75,176 +84,165 @@ def _row(tree, work, node, spot, way, sign, out):
 
 @no_type_check
 @lean
-def measure(bonds, frame, origin, work):
-    """Write how far every row has to go; return what that costs."""
-    spot, gap, cost, r = bonds.spot, bonds.gap, 0.0, 0
-    for p in range(len(bonds.weight)):
-        _where(work, bonds.node[p, 0], bonds.place[p, 0], spot[0])
-        _where(work, bonds.node[p, 1], bonds.place[p, 1], spot[1])
+def measure_gaps(springs, frame, origin, work):
+    """Write the gap of every row; return twice the energy of the active ones."""
+    position, gap, cost = springs.scratch, springs.gap, 0.0
+    for r in range(len(gap)):
         for k in range(3):
-            gap[r] = spot[1, k] - spot[0, k]
-            bonds.bears[r] = bonds.on[frame, p]
-            if bonds.on[frame, p]:
-                cost += bonds.weight[p] * gap[r] * gap[r]
-            r += 1
-    n = bonds.normal
-    for s in range(len(bonds.sole_weight)):
-        _where(work, bonds.sole_node[s], bonds.sole_place[s], spot[0])
-        gap[r] = bonds.floor[frame, s]
+            position[1, k] = -origin[k]  # the ground is fixed in the world
+        for side in range(2):
+            node = springs.node[r, side]
+            if node >= 0:
+                _world_position(work, node, springs.offset[r, side], position[side])
+        gap[r] = springs.height[frame, r]
         for k in range(3):
-            gap[r] -= n[k] * (spot[0, k] + origin[k])
-        bonds.bears[r] = gap[r] > 0.0
-        if bonds.bears[r]:
-            cost += bonds.sole_weight[s] * gap[r] * gap[r]
-        r += 1
+            gap[r] -= springs.direction[r, k] * (position[0, k] - position[1, k])
+        is_hold = r < springs.n_hold_rows
+        springs.active[r] = springs.on[frame, r] and (is_hold or gap[r] > 0.0)
+        if springs.active[r]:
+            cost += springs.weight[r] * gap[r] * gap[r]
     return cost
 
 
 @no_type_check
 @lean
-def _rows(tree, work, bonds):
-    """Write how far every unknown moves every row, from where the pose has them."""
-    spot, r = bonds.spot, 0
-    for p in range(len(bonds.weight)):
+def _write_jacobian(tree, work, springs):
+    """Write the Jacobian B of all rows at the current pose."""
+    position = springs.scratch[0]
+    for r in range(len(springs.gap)):
+        row = springs.B[r]
+        fill(row, 0.0)
         for side in range(2):
-            _where(work, bonds.node[p, side], bonds.place[p, side], spot[side])
-        for k in range(3):
-            fill(bonds.B[r], 0.0)
-            fill(spot[2], 0.0)
-            spot[2, k] = 1.0
-            for side in range(2):
-                sign, node = 1.0 - 2.0 * side, bonds.node[p, side]
-                _row(tree, work, node, spot[side], spot[2], sign, bonds.B[r])
-            r += 1
-    for s in range(len(bonds.sole_weight)):
-        fill(bonds.B[r], 0.0)
-        _where(work, bonds.sole_node[s], bonds.sole_place[s], spot[0])
-        _row(tree, work, bonds.sole_node[s], spot[0], bonds.normal, 1.0, bonds.B[r])
-        r += 1
+            node, sign = springs.node[r, side], 1.0 - 2.0 * side
+            if node >= 0:
+                _world_position(work, node, springs.offset[r, side], position)
+                d = springs.direction[r]
+                _add_jacobian_row(tree, work, node, position, d, sign, row)
 
 
 @no_type_check
 @lean
-def _stiffness(bonds, r):
-    pairs = 3 * len(bonds.weight)
-    return bonds.weight[r // 3] if r < pairs else bonds.sole_weight[r - pairs]
-
-
-@no_type_check
-@lean
-def press(tree, work, bonds):
-    """Add the slope of all bonds, as measured, to that of the sums."""
-    _rows(tree, work, bonds)
-    for r in range(len(bonds.gap)):
-        if bonds.bears[r]:
-            force = _stiffness(bonds, r) * bonds.gap[r]
+def add_contact_gradient(tree, work, springs):
+    """Add the gradient of all active contact springs to that of the other springs."""
+    _write_jacobian(tree, work, springs)
+    for r in range(len(springs.gap)):
+        if springs.active[r]:
+            force = springs.weight[r] * springs.gap[r]
             for x in range(len(work.flat)):
-                work.flat[x] += force * bonds.B[r, x]
+                work.flat[x] += force * springs.B[r, x]
 
 
 @no_type_check
 @lean
-def bend(tree, work, bonds):
-    """Turn the step of the sums into one with all bonds; return what that costs.
+def apply_woodbury_update(tree, work, springs):
+    """Correct the step of the other springs for contact (Woodbury update).
 
-    It costs so much of the fall that the step of the sums alone has promised.
+    A sole that the step would bring below the ground is active at once; otherwise it
+    would have to pass through the ground before the next step pushes it back.
 
-    A sole that the step would bring below the ground bears on it at once: pushed back
-    in the next, it would have to be pushed through first.
+    Returns the loss in predicted decrease of the energy.
     """
-    g, count, cost = work.flat, len(bonds.gap), 0.0
-    _rows(tree, work, bonds)
+    g, count, cost = work.flat, len(springs.gap), 0.0
+    _write_jacobian(tree, work, springs)
     for r in range(count):
         for x in range(len(g)):
-            bonds.Y[r, x] = bonds.B[r, x]
-        again(tree, work, bonds.Y[r])
+            springs.Y[r, x] = springs.B[r, x]
+        solve_with_factor(tree, work, springs.Y[r])
     for r in range(count):
         for s in range(count):
-            bonds.S[r, s] = dot(bonds.B[r], bonds.Y[s])
-        weight = _stiffness(bonds, r)
-        bonds.S[r, r] += 1.0 / weight
-        if bonds.bears[r]:
-            cost -= weight * bonds.gap[r] * bonds.gap[r]
-        bonds.gap[r] -= dot(bonds.B[r], g)
-    _share_out(bonds)
+            springs.S[r, s] = dot(springs.B[r], springs.Y[s])
+        weight = springs.weight[r]
+        springs.S[r, r] += 1.0 / weight
+        if springs.active[r]:
+            cost -= weight * springs.gap[r] * springs.gap[r]
+        springs.gap[r] -= dot(springs.B[r], g)
+    _solve_forces(springs)
     for r in range(count):
-        if bonds.bears[r]:
-            cost += bonds.force[r] * bonds.gap[r]
+        if springs.active[r]:
+            cost += springs.force[r] * springs.gap[r]
             for x in range(len(g)):
-                g[x] += bonds.force[r] * bonds.Y[r, x]
+                g[x] += springs.force[r] * springs.Y[r, x]
     return cost
 
 
 @no_type_check
 @lean
-def _share_out(bonds):
-    """Write the forces of all rows; those of the ground push.
+def _solve_forces(springs):
+    """Write the forces of all rows; those of soles push (Lawson and Hanson).
 
-    Least squares with bounds, after Lawson and Hanson: the sole that would sink most
-    comes to bear, those that would be drawn down let go on the way, until none is left.
+    In each round the sole that would sink most becomes active; soles whose force would
+    turn negative are released on the way, until no sole would sink.
     """
-    first, force, bears = 3 * len(bonds.weight), bonds.force, bonds.bears
+    first, force, active = springs.n_hold_rows, springs.force, springs.active
     fill(force, 0.0)
     for r in range(first, len(force)):
-        bears[r] = False
-    for _ in range(1 + ROUNDS * (len(force) - first)):
-        _balance(bonds)
-        if _let_go(bonds, first):
+        active[r] = False
+    for _ in range(1 + MAX_ITERATIONS_PER_SOLE * (len(force) - first)):
+        _solve_active_rows(springs)
+        if _release_soles(springs, first):
             continue
-        most, worst = SINKS, -1
-        for r in range(first, len(force)):
-            if not bears[r]:
-                left = bonds.gap[r]
-                for s in range(len(force)):
-                    left -= bonds.S[r, s] * force[s]
-                if left > most:
-                    most, worst = left, r
-        if worst < 0:
+        deepest = _deepest_inactive_sole(springs, first)
+        if deepest < 0:
             break
-        bears[worst] = True
+        active[deepest] = True
 
 
 @no_type_check
 @lean
-def _let_go(bonds, first):
-    """Take forces as far as balance as soles push; return whether any has let go."""
-    force, balance, bears, share = bonds.force, bonds.balance, bonds.bears, 1.0
+def _deepest_inactive_sole(springs, first):
+    """Return the row of the inactive sole that would sink most; -1 if none would."""
+    most, deepest = ROUNDING_M, -1
+    for r in range(first, len(springs.force)):
+        if not springs.active[r]:
+            left = springs.gap[r]
+            for s in range(len(springs.force)):
+                left -= springs.S[r, s] * springs.force[s]
+            if left > most:
+                most, deepest = left, r
+    return deepest
+
+
+@no_type_check
+@lean
+def _release_soles(springs, first):
+    """Move forces towards balance while soles push; return whether any is released."""
+    force, balance, active, share = springs.force, springs.balance, springs.active, 1.0
     for r in range(first, len(force)):
-        if bears[r] and balance[r] < 0.0:
+        if active[r] and balance[r] < 0.0:
             share = min(share, force[r] / (force[r] - balance[r]))
     for r in range(len(force)):
-        drawn = bears[r] and r >= first and balance[r] < 0.0
+        pulls = active[r] and r >= first and balance[r] < 0.0
         force[r] += share * (balance[r] - force[r])
-        if drawn and force[r] <= 1e-12 * abs(balance[r]):
-            bears[r], force[r] = False, 0.0
+        if pulls and force[r] <= 1e-12 * abs(balance[r]):
+            active[r], force[r] = False, 0.0
     return share < 1.0
 
 
 @no_type_check
 @lean
-def _balance(bonds):
-    """Write the forces at which all rows at work balance: a Cholesky factor."""
-    L, S, f, on = bonds.factor, bonds.S, bonds.balance, bonds.bears
+def _solve_active_rows(springs):
+    """Write the forces at which all active rows balance, by a Cholesky factor of S."""
+    L, S, f, active = springs.L, springs.S, springs.balance, springs.active
     for i in range(len(f)):
         f[i] = 0.0
-        if not on[i]:
+        if not active[i]:
             continue
-        total = bonds.gap[i]
+        total = springs.gap[i]
         for j in range(i + 1):
-            if not on[j]:
+            if not active[j]:
                 continue
             value = S[i, j]
             for k in range(j):
-                if on[k]:
+                if active[k]:
                     value -= L[i, k] * L[j, k]
             L[i, j] = value / L[j, j] if j < i else max(value, 1e-300) ** 0.5
             if j < i:
                 total -= L[i, j] * f[j]
         f[i] = total / L[i, i]
     for i in range(len(f) - 1, -1, -1):
-        if not on[i]:
+        if not active[i]:
             continue
         for j in range(i + 1, len(f)):
-            if on[j]:
+            if active[j]:
                 f[i] -= L[j, i] * f[j]
         f[i] /= L[i, i]

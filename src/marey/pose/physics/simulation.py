@@ -1,4 +1,4 @@
-"""A figure on springs brought to rest by running a simulation."""
+"""Dynamic simulation of a spring system until it comes to rest (Zordan2003)."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -7,76 +7,86 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from marey.articulated.targets import owners
-from marey.pose.physics.model import (
-    FASTEST,
-    STEP,
-    Model,
-    inertia_of,
-    model_of,
-    simulator,
+from marey.articulated.targets import node_of_target
+from marey.pose.physics.equilibrium import Equilibrium
+from marey.pose.physics.mujoco_model import (
+    MAX_FREQUENCY,
+    TIME_STEP_S,
+    MujocoModel,
+    build_mujoco_model,
+    import_mujoco,
+    inertia_matrix,
     sole_stiffness,
 )
-from marey.pose.physics.rest_pose import Rest
-from marey.pose.physics.scene import Scene
+from marey.pose.physics.springs import SpringSystem
 
 if TYPE_CHECKING:
-    from marey.pose.physics.ground_kernel import Grounded
+    from marey.pose.physics.ground_kernel import SoleForces
 
 Array = np.ndarray
 
-CALM = 4
-"""Steps in a row that must be slow: what swings is slow where it turns back."""
+SLOW_STEPS_AT_REST = 4
+"""Steps in a row that must be slow at rest: an oscillation is slow where it reverses.
+Raising it takes more steps per frame. Chosen by hand."""
 
-PATIENT = 250
-"""Steps after which the figure is damped no more than what turns it to the neutral
-posture can bear: joints that nothing else turns would only creep."""
+FULL_DAMPING_STEPS = 250
+"""Steps after which damping is reduced to what the torques to the neutral posture can
+move: joints that only these torques rotate would creep. Raising it makes such frames
+slower. Chosen by hand."""
 
-SPEED = 3.0
-"""No body gets faster than this, in m/s, however far away it is seen again: it would
-run through its stops."""
+REDUCED_DAMPING_RATIO = 5.0
+"""Largest reduction of damping after `FULL_DAMPING_STEPS`. Raising it allows weaker
+damping. Chosen by hand."""
 
-FIRMING = 0.5
-"""How soon a stop at a joint's limit holds all that bears on it, as a share of the
-damping: twice as soon, it might swing for ever."""
+MAX_SPEED = 3.0
+"""Largest speed of any part, in m/s: a body whose marker reappears far away would
+otherwise pass through its limits. Raising it may make limits unstable. Chosen by
+hand."""
 
-SHORTER = 3.0
-"""How much shorter steps are the second time."""
+LOAD_GAIN = 0.5
+"""Rate at which limits and ground take over their load, as a share of the damping rate.
+Raising it converges faster; from 1 on it may oscillate forever. Chosen by hand."""
 
-GAP = 1e-5
-"""An angle at its limit is there, in radians."""
+RETRY_STEP_RATIO = 3.0
+"""Reduction of the time step in the second attempt at a frame. Raising it is more
+stable and slower. Chosen by hand."""
 
-SUNK = 5e-5
-"""A sole that bears is on the ground, in metres."""
+MAX_LIMIT_GAP_RAD = 1e-5
+"""Largest distance of an angle from a limit under load at rest, in radians. Raising it
+stops earlier and less exactly. Chosen by hand."""
+
+MAX_GROUND_GAP_M = 5e-5
+"""Largest distance of a sole under load from the ground at rest, in metres. Raising it
+stops earlier and less exactly. Chosen by hand."""
 
 
-def settle_by_simulation(scene: Scene) -> Rest:
-    """Return the postures at which a simulation comes to rest.
+def simulate_to_rest(system: SpringSystem) -> Equilibrium:
+    """Return the poses at which a simulation comes to rest.
 
     Frames are visited from the first good one onward, then backwards from there, each
-    from the posture of the last.
+    from the pose of the last.
 
     Raises:
         MissingExtraError: If MuJoCo is not installed.
     """
-    order = scene.fit.order(scene.points, scene.sensors)
-    q, root = scene.trace.q.copy(), scene.trace.root.copy()
+    order = system.tracker.frame_order(system.points, system.sensors)
+    q, root = system.initial.q.copy(), system.initial.root.copy()
     info = np.zeros((len(q), 2))
-    forward = len(order) - int(order[0])
-    with _warnings() as warnings:
-        run = Run(scene, warnings)
-        for part in (order[:forward], order[forward:]):
-            run.stand(root[order[0]], q[order[0]])
-            for frame in part:
-                info[frame] = run.settle(int(frame))
-                run.read(root[frame], q[frame])
-    return Rest.of(q, root, info)
+    first, n_forward = order[0], len(order) - int(order[0])
+    with _collect_warnings() as warnings:
+        simulation = Simulation(system, warnings)
+        for frames in (order[:n_forward], order[n_forward:]):
+            simulation.set_pose(root[first], q[first])
+            for frame in frames:
+                info[frame] = simulation.run_frame(int(frame))
+                simulation.read_pose(root[frame], q[frame])
+    return Equilibrium.of(q, root, info)
 
 
 @contextmanager
-def _warnings() -> Iterator[list[str]]:
-    """Collect the simulator's warnings, which it would write to a file else."""
-    mujoco, found = simulator(), list[str]()
+def _collect_warnings() -> Iterator[list[str]]:
+    """Collect the simulator's warnings, which it would otherwise write to a file."""
+    mujoco, found = import_mujoco(), list[str]()
     before = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(found.append)
     try:
@@ -85,179 +95,171 @@ def _warnings() -> Iterator[list[str]]:
         mujoco.set_mju_user_warning(before)
 
 
-def _grounded(scene: Scene, figure: Model) -> "Grounded":
-    """Return the soles where the simulator keeps them; nothing bears on them yet."""
-    from marey.pose.physics.ground_kernel import Grounded  # numba is slow to import
+def _unloaded_soles(system: SpringSystem, body: MujocoModel) -> "SoleForces":
+    """Return the soles in the simulator, without load."""
+    from marey.pose.physics.ground_kernel import SoleForces  # numba is slow to import
 
-    soles = scene.soles
-    count = len(soles.node)
-    return Grounded(
-        body=figure.joints.body[soles.node],
-        place=soles.place,
-        stiff=sole_stiffness(scene),
+    soles = system.soles
+    n = len(soles.node)
+    return SoleForces(
+        body=body.joints.body[soles.node],
+        offset=soles.offset,
+        stiffness=sole_stiffness(system),
         normal=soles.normal,
-        lossy=1.0 / FASTEST,
-        friction=scene.options.friction,
-        presses=np.zeros(count),
-        drags=np.zeros((count, 3)),
-        last=np.full((count, 3), np.nan),
-        anchor=np.full((count, 3), np.nan),
+        damping_time=1.0 / MAX_FREQUENCY,
+        friction=system.options.friction,
+        normal_force=np.zeros(n),
+        drag=np.zeros((n, 3)),
+        last=np.full((n, 3), np.nan),
+        anchor=np.full((n, 3), np.nan),
     )
 
 
-class Run:
-    """A simulation, and the forces on it."""
+class Simulation:
+    """A simulated body, and the forces on it."""
 
-    def __init__(self, scene: Scene, warnings: Sequence[str] = ()) -> None:
-        from marey.pose.physics import (
-            forces_kernel as kernel,  # numba is slow to import
-        )
-        from marey.pose.physics.ground_kernel import bear
+    def __init__(self, system: SpringSystem, warnings: Sequence[str] = ()) -> None:
+        from marey.pose.physics import forces_kernel, ground_kernel  # numba is slow
 
-        self.scene, self.warnings = scene, warnings
-        self.springs, self.torques = kernel.springs, kernel.torques
-        self.bear = bear
-        self.mujoco = simulator()
-        self.figure: Model = model_of(scene)
-        self.node = owners(scene.targets.start)
-        self.sensor_node = owners(scene.targets.sensor_start)
-        self.held = np.zeros((len(scene.nodes.tree.parent), 3, 2))
-        self.soles = _grounded(scene, self.figure)
-        self.weight = scene.unit * scene.pushes
-        self.drag = np.zeros(self.figure.model.nv)
-        self.points = scene.points.copy()
+        self.system, self.warnings = system, warnings
+        self.forces, self.ground = forces_kernel, ground_kernel
+        self.mujoco = import_mujoco()
+        self.body: MujocoModel = build_mujoco_model(system)
+        self.node = node_of_target(system.targets.start)
+        self.sensor_node = node_of_target(system.targets.sensor_start)
+        self.limit_load = np.zeros((len(system.nodes.tree.parent), 3, 2))
+        self.soles = _unloaded_soles(system, self.body)
+        self.weight = system.force_unit * system.gravity
+        self.drag = np.zeros(self.body.model.nv)
+        self.points = system.points.copy()
         self.sensors = np.ascontiguousarray(
-            scene.sensors[:, scene.targets.sensor_column]
+            system.sensors[:, system.targets.sensor_column]
         )
 
-    def stand(self, root: Float[Array, " 3"], q: Float[Array, "node 4"]) -> None:
-        """Take a posture."""
-        from marey.pose.physics.forces_kernel import (
-            write_pose,  # numba is slow to import
-        )
+    def set_pose(self, root: Float[Array, " 3"], q: Float[Array, "node 4"]) -> None:
+        """Move the body to a pose."""
+        tree, body = self.system.nodes.tree, self.body
+        self.forces.write_pose(tree, body.joints, root, q, body.data.qpos)
 
-        figure, tree = self.figure, self.scene.nodes.tree
-        write_pose(tree, figure.joints, root, q, figure.data.qpos)
+    def read_pose(self, root: Float[Array, " 3"], q: Float[Array, "node 4"]) -> None:
+        """Write the pose of the body into arrays."""
+        tree, body = self.system.nodes.tree, self.body
+        self.forces.read_pose(tree, body.joints, body.data.qpos, root, q)
 
-    def read(self, root: Float[Array, " 3"], q: Float[Array, "node 4"]) -> None:
-        """Write the posture into arrays."""
-        from marey.pose.physics.forces_kernel import (
-            read_pose,  # numba is slow to import
-        )
+    def run_frame(self, frame: int) -> tuple[int, bool]:
+        """Run a frame until rest; return the steps taken, and whether that failed.
 
-        figure, tree = self.figure, self.scene.nodes.tree
-        read_pose(tree, figure.joints, figure.data.qpos, root, q)
-
-    def settle(self, frame: int) -> tuple[int, bool]:
-        """Run until at rest; return the steps taken, and whether that was not enough.
-
-        A frame that has not come to rest after half of the steps swings between stops
-        at its limits, as a rule: it is begun again with shorter steps. A figure that
-        is thrown apart stays where it was.
+        A frame that is not at rest after half of the steps usually oscillates between
+        limits: it starts again with shorter steps. A body on which the simulation
+        diverges keeps its last pose.
         """
-        most, start = self.scene.options.steps, self.figure.data.qpos.copy()
-        told = len(self.warnings)
-        soles = self.soles
-        borne = soles.presses.copy(), soles.drags.copy(), soles.anchor.copy()
-        first = most - most // 2
-        steps, still = self._run(frame, STEP, first)
-        if still or most == first:
-            return steps, not still
-        self.figure.data.qpos[:] = start
-        self.held[:] = 0.0
-        soles.presses[:], soles.drags[:], soles.anchor[:] = borne
-        again, still = self._run(frame, STEP / SHORTER, most - first)
-        if len(self.warnings) > told and not still:
-            self.figure.data.qpos[:] = start
-        return first + again, not still
+        max_steps, start = self.system.options.steps, self.body.data.qpos.copy()
+        n_warnings, soles = len(self.warnings), self.soles
+        loads = soles.normal_force.copy(), soles.drag.copy(), soles.anchor.copy()
+        first = max_steps - max_steps // 2
+        steps, is_at_rest = self._run(frame, TIME_STEP_S, first)
+        if is_at_rest or max_steps == first:
+            return steps, not is_at_rest
+        self.body.data.qpos[:] = start
+        self.limit_load[:] = 0.0
+        soles.normal_force[:], soles.drag[:], soles.anchor[:] = loads
+        seconds = TIME_STEP_S / RETRY_STEP_RATIO
+        steps, is_at_rest = self._run(frame, seconds, max_steps - first)
+        if len(self.warnings) > n_warnings and not is_at_rest:
+            self.body.data.qpos[:] = start
+        return first + steps, not is_at_rest
 
-    def _run(self, frame: int, seconds: float, most: int) -> tuple[int, bool]:
-        """Run for at most so many steps; return how many, and whether at rest.
+    def _run(self, frame: int, seconds: float, max_steps: int) -> tuple[int, bool]:
+        """Run steps of some seconds; return their number, and whether at rest.
 
-        Forces are those of the posture at this very moment: taken from the step before,
-        springs so stiff would throw the figure apart.
+        Forces are those of the current pose: with those of the step before, springs of
+        this stiffness would be unstable.
         """
         step1, step2 = self.mujoco.mj_step1, self.mujoco.mj_step2
-        model, data = self.figure.model, self.figure.data
+        model, data = self.body.model, self.body.data
         model.opt.timestep, data.qvel[:] = seconds, 0.0
         self.soles.last[:] = np.nan
-        self._loosen()
-        calm, options, told = 0, self.scene.options, len(self.warnings)
-        damping = options.damping
-        less = max(np.sqrt(2.0 * options.torque), damping / 5.0)
-        for step in range(most):
+        self._update_mobility()
+        n_slow, n_warnings = 0, len(self.warnings)
+        damping = self.system.options.damping
+        for step in range(max_steps):
             step1(model, data)
-            if step == PATIENT:
-                damping = min(damping, less)
-            gap = self._apply(frame, damping)
+            if step == FULL_DAMPING_STEPS:
+                damping = min(damping, self._reduced_damping())
+            gap = self.apply_forces(frame, damping)
             step2(model, data)
-            if len(self.warnings) > told:
+            if len(self.warnings) > n_warnings:
                 return step + 1, False
-            fastest = np.abs(data.qvel * self.figure.reach).max()
-            if fastest > SPEED:
-                data.qvel *= SPEED / fastest
-            slow = fastest < options.rest_speed and gap < GAP
-            calm = calm + 1 if slow else 0
-            if calm == CALM:
+            speed = np.abs(data.qvel * self.body.reach_m).max()
+            if speed > MAX_SPEED:
+                data.qvel *= MAX_SPEED / speed
+            is_slow = speed < self.system.options.rest_speed
+            n_slow = n_slow + 1 if is_slow and gap < MAX_LIMIT_GAP_RAD else 0
+            if n_slow == SLOW_STEPS_AT_REST:
                 return step + 1, True
-        return most, False
+        return max_steps, False
 
-    def _loosen(self) -> None:
-        """Set what stops at limits may be worth: how easily joints turn just now."""
-        tree, joints = self.scene.nodes.tree, self.figure.joints
-        if not tree.limited.any():
-            return
-        ease = np.linalg.inv(inertia_of(self.figure.model, self.figure.data))
-        for node in np.flatnonzero(tree.limited):
-            size = 1 if tree.hinge[node] else 3
-            mine = slice(joints.speed[node], joints.speed[node] + size)
-            joints.ease[node, :size, :size] = ease[mine, mine]
+    def _reduced_damping(self) -> float:
+        """Return the damping rate of frames that take long, in 1/s.
 
-    def _apply(self, frame: int, damping: float) -> float:
-        """Set forces and torques; return how far angles are from their stops.
-
-        And soles from the ground, in the same measure.
+        The torques to the neutral posture then have a damping ratio of 0.7 or more.
         """
-        scene, figure = self.scene, self.figure
-        data, joints = figure.data, figure.joints
-        self.springs(
-            scene.targets,
+        options = self.system.options
+        critical = float(np.sqrt(2.0 * options.torque))
+        return max(critical, options.damping / REDUCED_DAMPING_RATIO)
+
+    def _update_mobility(self) -> None:
+        """Set the inverse inertia of joints with limits, which scales their torques."""
+        tree, joints = self.system.nodes.tree, self.body.joints
+        if not tree.has_limits.any():
+            return
+        mobility = np.linalg.inv(inertia_matrix(self.body.model, self.body.data))
+        for node in np.flatnonzero(tree.has_limits):
+            size = 1 if tree.is_hinge[node] else 3
+            k = slice(joints.speed[node], joints.speed[node] + size)
+            joints.mobility[node, :size, :size] = mobility[k, k]
+
+    def apply_forces(self, frame: int, damping: float) -> float:
+        """Set forces and torques; return the largest gap under load, in radians.
+
+        The gap is the distance of an angle from its limit; that of a sole from the
+        ground is scaled to the same tolerance.
+        """
+        system, body = self.system, self.body
+        data, seconds = body.data, body.model.opt.timestep
+        bodies = (data.xpos, data.xmat, data.xipos, data.xfrc_applied)
+        self.forces.write_spring_forces(
+            system.targets,
             self.node,
             self.sensor_node,
-            joints.body,
-            scene.pairs,
-            scene.unit,
+            body.joints.body,
+            system.hold_pairs,
+            system.force_unit,
             self.weight,
-            scene.masses.centre,
+            system.masses.centre,
             self.points[frame],
             self.sensors[frame],
-            data.xpos,
-            data.xmat,
-            data.xipos,
-            data.xfrc_applied,
+            *bodies,
         )
-        gain = FIRMING * damping * figure.model.opt.timestep
-        sunk: float = self.bear(
+        gain = LOAD_GAIN * damping * seconds
+        ground_gap: float = self.ground.add_ground_forces(
             self.soles,
-            scene.soles.floor[frame],
-            scene.soles.planted[frame],
+            system.soles.ground_height[frame],
+            system.soles.is_planted[frame],
             gain,
-            figure.model.opt.timestep,
-            data.xpos,
-            data.xmat,
-            data.xipos,
-            data.xfrc_applied,
+            seconds,
+            *bodies,
         )
-        gap: float = self.torques(
-            scene.nodes.tree,
-            joints,
+        limit_gap: float = self.forces.write_joint_torques(
+            system.nodes.tree,
+            body.joints,
             frame,
-            scene.neutral[frame],
+            system.neutral[frame],
             data.qpos,
             gain,
-            self.held,
+            self.limit_load,
             data.qfrc_applied,
         )
-        self.mujoco.mj_mulM(figure.model, data, self.drag, data.qvel)
+        self.mujoco.mj_mulM(body.model, data, self.drag, data.qvel)
         data.qfrc_applied -= damping * self.drag  # Eq. 1
-        return max(gap, sunk * GAP / SUNK)
+        return max(limit_gap, ground_gap * MAX_LIMIT_GAP_RAD / MAX_GROUND_GAP_M)

@@ -1,1 +1,1 @@
-"""Bodies of unlabelled markers, from the distances that they keep."""
+"""Bodies of unlabelled markers, clustered by the distances that they keep."""

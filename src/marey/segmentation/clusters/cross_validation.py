@@ -1,7 +1,8 @@
-"""How well the others of a body foretell where a marker is: a judge without truth.
+"""Leave-one-out error of markers: each is predicted from the other markers of its body.
 
-It chooses between whole solutions. Splitting and merging by it does harm: where a body
-has two or three markers the error is mostly the twist that they leave open.
+A criterion that needs no ground truth. It compares whole solutions. It is no good for
+splitting and merging sparse bodies: with two or three markers the error is mostly the
+rotation that they leave undetermined.
 """
 
 from collections.abc import Sequence
@@ -10,29 +11,34 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.segmentation.clusters.pair_log_odds import Members, Scales
-from marey.segmentation.clusters.pair_statistics import PairStats, thinned
+from marey.segmentation.clusters.pair_statistics import PairStats, evenly_spaced
 
 Array = np.ndarray
 
-MOST_FRAMES = 150
+MAX_FRAMES = 150
+"""Number of frames of a take that are predicted. Higher is slower. Chosen by hand."""
 
-OUTSIDERS = 0.02
-"""Weight of markers of other bodies: enough to fix a turn that the own leave open."""
+OUTSIDE_WEIGHT = 0.02
+"""Weight of markers of other bodies in a pose, relative to the body's markers: enough
+to determine a rotation that the body's markers leave open. Chosen by hand."""
 
-NEGLIGIBLE = 1e-4
-"""Share of the largest weight below which a marker is left out."""
+MIN_RELATIVE_WEIGHT = 1e-4
+"""Weight, relative to the largest, below which a marker is left out. Lower is slower.
+Chosen by hand."""
 
-ENOUGH = 6
-"""Mates that foretell a marker without the help of other bodies."""
+MIN_OWN_MARKERS = 6
+"""Number of markers that predict another one of their body without markers of other
+bodies. Chosen by hand."""
 
-ROUNDS = 3
+N_POSE_ITERATIONS = 3
+"""Number of alternations between shape and poses. Higher is slower. Chosen by hand."""
 
-KINSHIP = 0.1
-"""How much the evidence of pairs counts beside the errors of foretelling."""
+LOG_ODDS_WEIGHT = 0.1
+"""Weight of the log odds of pairs beside the log prediction errors. Chosen by hand."""
 
 
-class Foretelling:
-    """Errors of markers foretold from others, over a sample of the frames."""
+class LeaveOneOut:
+    """Prediction errors of markers, over a sample of the frames, cached."""
 
     def __init__(
         self,
@@ -41,58 +47,73 @@ class Foretelling:
         scales: Scales,
         odds: Float[Array, "marker marker"],
     ) -> None:
-        self._takes = [points[thinned(len(points), MOST_FRAMES)] for points in takes]
-        spread = np.where(stats.known, stats.spread, np.inf)
-        self._outside = OUTSIDERS / (1.0 + (spread / scales.noise) ** 2)
+        self._takes = [
+            points[evenly_spaced(len(points), MAX_FRAMES)] for points in takes
+        ]
+        self._outside_weight = outside_weights(stats.known_spread, scales)
         self._noise = scales.noise
-        self._odds = odds
-        self._done: dict[tuple[int, bytes], float] = {}
+        self._log_odds = odds
+        self._errors: dict[tuple[int, bytes], float] = {}
 
     def cost(self, members: Members) -> float:
-        """Return the sum of the log errors of all markers, less what evidence says."""
+        """Return the cost of a solution: the sum over its bodies."""
         return sum(self.body_cost(body) for body in members)
 
     def body_cost(self, body: Bool[Array, " marker"]) -> float:
-        """Return what one body adds to the cost."""
-        total = -0.5 * KINSHIP * float(np.sum(self._odds[np.ix_(body, body)]))
+        """Return the log prediction errors of a body's markers, less its log odds."""
+        pairs = np.ix_(body, body)
+        total = -0.5 * LOG_ODDS_WEIGHT * float(np.sum(self._log_odds[pairs]))
         for marker in np.flatnonzero(body).tolist():
-            mates = body.copy()
-            mates[marker] = False
-            total += float(np.log(self._error(marker, mates) + self._noise))
+            others = body.copy()
+            others[marker] = False
+            total += float(np.log(self._error(marker, others) + self._noise))
         return total
 
-    def _error(self, marker: int, mates: Array) -> float:
-        key = (marker, mates.tobytes())
-        if key not in self._done:
-            self._done[key] = self._measure(marker, mates)
-        return self._done[key]
+    def _error(self, marker: int, others: Bool[Array, " marker"]) -> float:
+        """Return the root mean square error of a marker in metres, cached."""
+        key = (marker, others.tobytes())
+        if key not in self._errors:
+            self._errors[key] = self._predict(marker, others)
+        return self._errors[key]
 
-    def _measure(self, marker: int, mates: Array) -> float:
-        from marey.segmentation.clusters.cross_validation_kernel import stray
+    def _predict(self, marker: int, others: Bool[Array, " marker"]) -> float:
+        from marey.segmentation.clusters.cross_validation_kernel import (
+            prediction_error,
+        )
 
-        weight = np.where(mates, 1.0, self._outside[marker])
-        if mates.sum() >= ENOUGH:
-            weight = mates.astype(float)
+        weight = np.where(others, 1.0, self._outside_weight[marker])
+        if others.sum() >= MIN_OWN_MARKERS:
+            weight = others.astype(float)
         weight[marker] = 0.0
-        used = weight > NEGLIGIBLE * weight.max()
-        parts = [
-            stray(points[:, used], weight[used], points[:, marker], ROUNDS)
+        used = weight > MIN_RELATIVE_WEIGHT * weight.max()
+        sums = [
+            prediction_error(
+                points[:, used], weight[used], points[:, marker], N_POSE_ITERATIONS
+            )
             for points in self._takes
         ]
-        square, count = np.sum(parts, axis=0)
+        square, count = np.sum(sums, axis=0)
         return float(np.sqrt(square / count)) if count else 0.0
 
 
-def soft_poses(
+def outside_weights(
+    spread: Float[Array, "*marker"], scales: Scales
+) -> Float[Array, "*marker"]:
+    """Return the weights of markers of other bodies: smaller for a larger spread."""
+    return np.asarray(OUTSIDE_WEIGHT / (1.0 + (spread / scales.noise) ** 2))
+
+
+def weighted_poses(
     points: Float[Array, "frame marker 3"], weight: Float[Array, " marker"]
 ) -> Float[Array, "frame 4 4"]:
-    """Return poses that follow markers by their weights, whatever their shape does.
+    """Return poses that follow weighted markers, whether or not these are rigid.
 
-    NaN in frames where fewer than three markers were seen.
+    Generalised Procrustes analysis, a few iterations. NaN in frames that show fewer
+    than three markers.
     """
-    from marey.segmentation.clusters.cross_validation_kernel import (
-        soft_poses as compiled,
-    )
+    from marey.segmentation.clusters import cross_validation_kernel
 
-    poses: Array = compiled(points, weight, ROUNDS)
+    poses: Array = cross_validation_kernel.weighted_poses(
+        points, weight, N_POSE_ITERATIONS
+    )
     return poses

@@ -1,4 +1,4 @@
-"""Where hidden markers are foretold to be, compiled."""
+"""Poses of weighted markers, and the prediction of a left-out marker, compiled."""
 
 from typing import no_type_check
 
@@ -10,31 +10,35 @@ from marey.numerics.kabsch_kernel import fit_poses
 
 @no_type_check
 @njit(cache=True)
-def soft_poses(points, weight, rounds):
-    """Return poses that follow markers by their weights, whatever their shape does.
+def weighted_poses(points, weight, n_iterations):
+    """Return poses that follow weighted markers, whether or not these are rigid.
+
+    Generalised Procrustes analysis: poses are fitted to a shape (Kabsch), and the shape
+    is the mean over frames in these poses. The first shape is the frame that shows the
+    largest weight.
 
     Args:
         points: (frame, marker, 3) positions, NaN where unseen.
-        weight: (marker,) how much each counts.
-        rounds: Times that shape and poses are found from each other.
+        weight: (marker,) of each marker.
+        n_iterations: Number of times that poses are fitted.
     """
     n_frames, n_markers, _ = points.shape
     weights = np.empty((n_frames, n_markers))
-    best, most = 0, -1.0
+    best, largest = 0, -1.0
     for f in range(n_frames):
         total = 0.0
         for m in range(n_markers):
             weights[f, m] = weight[m]
             if np.isfinite(points[f, m, 0]):
                 total += weight[m]
-        if total > most:
-            best, most = f, total
+        if total > largest:
+            best, largest = f, total
     shape = np.empty((n_frames, n_markers, 3))
     for f in range(n_frames):
         shape[f] = points[best]
     T = np.empty((n_frames, 4, 4))
     fit_poses(shape, points, weights, T)
-    for _ in range(rounds - 1):
+    for _ in range(n_iterations - 1):
         mean = _mean_shape(points, T)
         for f in range(n_frames):
             shape[f] = mean
@@ -45,6 +49,7 @@ def soft_poses(points, weight, rounds):
 @no_type_check
 @njit(cache=True)
 def _mean_shape(points, T):
+    """Return the mean position of each marker in the poses; NaN if never seen."""
     n_frames, n_markers, _ = points.shape
     mean = np.zeros((n_markers, 3))
     count = np.zeros(n_markers)
@@ -67,16 +72,18 @@ def _mean_shape(points, T):
 
 @no_type_check
 @njit(cache=True)
-def stray(points, weight, target, rounds):
-    """Return the summed square and count of a marker's distances from its median place.
+def prediction_error(points, weight, target, n_iterations):
+    """Return sum of squares and count of a marker's distances from its prediction.
+
+    The prediction is the median position of the marker in the poses of the others.
 
     Args:
-        points: (frame, marker, 3) the markers that foretell.
-        weight: (marker,) how much each counts.
-        target: (frame, 3) the marker that is foretold.
-        rounds: See `soft_poses`.
+        points: (frame, marker, 3) the markers that predict.
+        weight: (marker,) of each of them.
+        target: (frame, 3) the marker that is predicted.
+        n_iterations: See `weighted_poses`.
     """
-    T = soft_poses(points, weight, rounds)
+    T = weighted_poses(points, weight, n_iterations)
     local = np.empty((len(T), 3))
     n = 0
     for f in range(len(T)):

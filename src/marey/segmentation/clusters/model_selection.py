@@ -1,149 +1,169 @@
-"""Bodies of unlabelled markers, by the method that foretells hidden markers best."""
+"""Choice between overlapping and spectral clusterings by their leave-one-out error."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.segmentation.clusters.cross_validation import Foretelling
-from marey.segmentation.clusters.merge_bodies import is_dense, joined
-from marey.segmentation.clusters.overlap import overlapping_bodies, owners, renumbered
+from marey.segmentation.clusters.cross_validation import LeaveOneOut
+from marey.segmentation.clusters.merge_bodies import is_dense, merge_bodies
+from marey.segmentation.clusters.overlap import overlapping_bodies, owning_bodies
 from marey.segmentation.clusters.pair_log_odds import (
     Members,
     Scales,
-    as_members,
-    scales_of,
+    estimate_scales,
+    members_of_labels,
 )
 from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
-from marey.segmentation.clusters.spectral import spectral_choices, spectral_labels
+from marey.segmentation.clusters.spectral import (
+    spectral_labels,
+    spectral_labels_of_counts,
+)
 
 Array = np.ndarray
 
-CLEARLY = 2.0
-"""Log units by which another solution must foretell better to be taken."""
+MIN_SPECTRAL_GAIN = 2.0
+"""Cost, in log units, by which a spectral clustering must be better than the
+overlapping one. Higher prefers overlapping bodies. Chosen by hand."""
 
-NEIGHBOURS = (1, 3)
-"""Scales of the spectral solutions that are looked at."""
+SCALE_NEIGHBOURS = (1, 3)
+"""Ranks of the scale neighbour of the spectral clusterings that are tried. Chosen by
+hand."""
 
-DENSE_NEIGHBOURS = (2, 3, 4)
-"""Those looked at where bodies have many markers."""
+DENSE_SCALE_NEIGHBOURS = (2, 3, 4)
+"""The same for dense sets of markers. Chosen by hand."""
 
-ASIDE = 2
-"""How far from the numbers of bodies found others are tried."""
+COUNT_MARGIN = 2
+"""Number of bodies below and above those found that are tried on dense sets. Higher is
+slower. Chosen by hand."""
 
-WIDEST_BIAS = 16.0
-HALVINGS = 14
+MAX_BIAS = 16.0
+"""Largest bias of the log odds in the search for a given number of bodies: beyond it
+all markers are one body, or each its own."""
+
+N_BISECTIONS = 14
+"""Number of bisections of the bias. Higher is slower. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grouping:
-    """Markers as bodies."""
+class Clustering:
+    """Markers grouped into bodies."""
 
     members: Members
-    """Every marker of every body."""
+    """All markers of every body."""
 
     owner: Int[Array, " marker"]
-    """The one body of each marker."""
+    """The one body that owns each marker."""
 
-    odds: Float[Array, "marker marker"]
-    """Evidence that two markers are one body, in log odds."""
+    log_odds: Float[Array, "marker marker"]
+    """Log odds of every two markers to be on one body."""
 
-    stats: PairStats
-    scales: Scales
-    method: str
-    """"overlap" or "spectral"."""
+    def relabel(self, labels: Int[Array, " marker"]) -> "Clustering":
+        """Return the clustering with other bodies, none of which share markers."""
+        owner = _renumber(labels)
+        return replace(self, members=members_of_labels(owner), owner=owner)
 
 
-def grouped(
+def cluster_markers(
     takes: Sequence[Float[Array, "_ marker 3"]],
     stats: PairStats | None = None,
     *,
     method: str = "overlap",
     n_bodies: int = 0,
-) -> Grouping:
-    """Return the markers as bodies.
+) -> Clustering:
+    """Return the bodies of unlabelled markers.
 
     Args:
         takes: Positions of the same markers in one or several takes.
-        stats: Their distances, where they are known already.
-        method: "spectral", or "overlap": overlapping bodies, unless spectral clustering
-            foretells hidden markers clearly better.
-        n_bodies: How many bodies; 0 = found.
+        stats: Their distances, if they are known already.
+        method: "spectral", or "overlap": overlapping bodies, unless a spectral
+            clustering has a clearly smaller leave-one-out error.
+        n_bodies: Number of bodies; 0 = found.
     """
     stats = pair_statistics(takes) if stats is None else stats
-    scales = scales_of(stats)
-    overlap = _overlap(stats, scales, n_bodies)
+    scales = estimate_scales(stats)
+    overlap = _cluster_overlapping(stats, scales, n_bodies)
     if method == "spectral":
-        return _labelled(overlap, spectral_labels(stats, n_bodies=n_bodies))
-    others = [
-        _labelled(overlap, spectral_labels(stats, n_bodies=n_bodies, neighbour=k))
-        for k in NEIGHBOURS
+        return overlap.relabel(spectral_labels(stats, n_bodies=n_bodies))
+    spectral = [
+        overlap.relabel(spectral_labels(stats, n_bodies=n_bodies, neighbour=rank))
+        for rank in SCALE_NEIGHBOURS
     ]
-    judge = Foretelling(takes, stats, scales, overlap.odds)
-    best = _best(overlap, others, judge, CLEARLY)
+    criterion = LeaveOneOut(takes, stats, scales, overlap.log_odds)
+    best = _select(overlap, spectral, criterion, MIN_SPECTRAL_GAIN)
     if n_bodies or not is_dense(best.owner):
         return best
-    counts = {len(found.members) for found in (overlap, *others)}
-    best = _best(best, _more(best, counts), judge)
-    whole = joined(best.owner, stats, scales, judge)
-    return best if (whole == best.owner).all() else _labelled(best, whole, best.method)
+    counts = {len(one.members) for one in (overlap, *spectral)}
+    best = _select(best, _other_counts(best, stats, counts), criterion)
+    merged = merge_bodies(best.owner, stats, scales, criterion)
+    return best if (merged == best.owner).all() else best.relabel(merged)
 
 
-def _more(like: Grouping, counts: set[int]) -> list[Grouping]:
-    """Return spectral solutions with other numbers of bodies."""
-    most = len(like.owner) // 2
-    low, high = max(min(counts) - ASIDE, 2), min(max(counts) + ASIDE, most)
+def _other_counts(
+    like: Clustering, stats: PairStats, counts: set[int]
+) -> list[Clustering]:
+    """Return spectral clusterings with numbers of bodies around the given ones."""
+    low = max(min(counts) - COUNT_MARGIN, 2)
+    high = min(max(counts) + COUNT_MARGIN, len(like.owner) // 2)
+    tried = range(low, high + 1)
     return [
-        _labelled(like, labels)
-        for k in DENSE_NEIGHBOURS
-        for labels in spectral_choices(like.stats, range(low, high + 1), neighbour=k)
+        like.relabel(labels)
+        for rank in DENSE_SCALE_NEIGHBOURS
+        for labels in spectral_labels_of_counts(stats, tried, neighbour=rank)
     ]
 
 
-def _overlap(stats: PairStats, scales: Scales, n_bodies: int) -> Grouping:
-    """Return overlapping bodies; with a number given, biased until it is met."""
+def _cluster_overlapping(stats: PairStats, scales: Scales, n_bodies: int) -> Clustering:
+    """Return overlapping bodies; a given number of bodies by bisection of the bias.
 
-    def with_bias(bias: float) -> Grouping:
-        members, odds = overlapping_bodies(stats, scales, bias)
-        owner = owners(members, odds)
-        used = np.unique(owner[owner >= 0])
-        number = np.full(len(members) + 1, -1)
-        number[used] = np.arange(len(used))
-        return Grouping(
-            members[used], number[owner], odds, stats, scales, method="overlap"
-        )
-
-    found = with_bias(0.0)
-    low, high = -WIDEST_BIAS, WIDEST_BIAS
-    for _ in range(HALVINGS if n_bodies else 0):
-        if len(found.members) == n_bodies:
-            return found
+    If no bias gives the number, the bodies are those of spectral clustering.
+    """
+    clustering = _with_bias(stats, scales, 0.0)
+    if not n_bodies:
+        return clustering
+    low, high = -MAX_BIAS, MAX_BIAS
+    for _ in range(N_BISECTIONS):
+        if len(clustering.members) == n_bodies:
+            return clustering
         bias = 0.5 * (low + high)
-        found = with_bias(bias)
-        low, high = (bias, high) if len(found.members) > n_bodies else (low, bias)
-    if n_bodies and len(found.members) != n_bodies:
-        labels = spectral_labels(stats, n_bodies=n_bodies)
-        return _labelled(found, labels)
-    return found
+        clustering = _with_bias(stats, scales, bias)
+        low, high = (bias, high) if len(clustering.members) > n_bodies else (low, bias)
+    if len(clustering.members) == n_bodies:
+        return clustering
+    return clustering.relabel(spectral_labels(stats, n_bodies=n_bodies))
 
 
-def _labelled(
-    like: Grouping, labels: Int[Array, " marker"], method: str = "spectral"
-) -> Grouping:
-    owner = renumbered(labels)
-    return Grouping(
-        as_members(owner), owner, like.odds, like.stats, like.scales, method
-    )
+def _with_bias(stats: PairStats, scales: Scales, bias: float) -> Clustering:
+    """Return overlapping bodies for a bias of the log odds, without unowned bodies."""
+    members, odds = overlapping_bodies(stats, scales, bias)
+    owner = owning_bodies(members, odds)
+    owning = np.unique(owner[owner >= 0])
+    number = np.full(len(members) + 1, -1)
+    number[owning] = np.arange(len(owning))
+    return Clustering(members[owning], number[owner], odds)
 
 
-def _best(
-    first: Grouping, others: list[Grouping], judge: Foretelling, clearly: float = 0.0
-) -> Grouping:
-    """Return the grouping of least cost; the first unless another clearly beats it."""
-    best, least = first, judge.cost(as_members(first.owner)) - clearly
+def _renumber(labels: Int[Array, " marker"]) -> Int[Array, " marker"]:
+    """Return the labels numbered from 0 in the order of first use; -1 stays."""
+    used = dict.fromkeys(label for label in labels.tolist() if label >= 0)
+    number = {label: i for i, label in enumerate(used)} | {-1: -1}
+    return np.array([number[label] for label in labels.tolist()], dtype=np.int64)
+
+
+def _select(
+    first: Clustering,
+    others: list[Clustering],
+    criterion: LeaveOneOut,
+    min_gain: float = 0.0,
+) -> Clustering:
+    """Return the clustering of least cost, in which the first has an advantage."""
+
+    def cost(clustering: Clustering) -> float:
+        return criterion.cost(members_of_labels(clustering.owner))
+
+    best, least = first, cost(first) - min_gain
     for other in others:
-        cost = judge.cost(as_members(other.owner))
-        if cost < least:
-            best, least = other, cost
+        if (value := cost(other)) < least:
+            best, least = other, value
     return best

@@ -1,12 +1,10 @@
-"""Bodies of unlabelled markers: sets that keep their distances, and may share markers.
+"""Overlapping correlation clustering: bodies of markers that may share markers.
 
-Instead of DeAguiar2006's spectral clustering, which cuts sparse sets of real markers
-badly: the evidence of every pair is weighed against the noise of its own markers, and a
-marker on a joint line may belong to both neighbours, which is what keeps a knee marker
-from gluing thigh and shank together.
+In place of DeAguiar2006's spectral clustering, which divides sparse sets of real
+markers badly. The spread of every pair is compared with the noise of its own markers,
+and a marker on a joint line may belong to both neighbours. Without that, a knee marker
+would join thigh and shank into one body.
 """
-
-from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -16,116 +14,121 @@ from marey.segmentation.clusters.pair_log_odds import (
     Scales,
     log_odds,
     marker_noise,
-    nearest_company,
+    members_of_labels,
+    nearest_neighbour_bodies,
 )
 from marey.segmentation.clusters.pair_statistics import PairStats
 
 Array = np.ndarray
 
-PRICE = 2.0
-"""Log odds that one more membership must bring."""
+MEMBERSHIP_PRICE = 2.0
+"""Log odds that one more membership must gain. Higher shares fewer markers. Chosen by
+hand."""
 
-MOST_BODIES = 3
-"""Bodies that one marker may belong to."""
+MAX_BODIES_PER_MARKER = 3
+"""Number of bodies that one marker may belong to. Higher is slower. Chosen by hand."""
 
-ROUNDS = 4
-"""Times that noise and bodies are found from each other."""
+N_ITERATIONS = 4
+"""Number of alternations between noise and bodies. Higher is slower. Chosen by hand."""
 
-ABSORBED = -3.0
-"""Mean log odds above which a body of one marker joins another."""
+CHANGES_PER_MARKER = 20
+"""Number of changes of the cover, per marker, after which the search stops. Chosen by
+hand."""
 
-THIN = 3.0
-"""What a body that would keep one marker or none gets on top, in log odds."""
+MIN_ABSORB_LOG_ODDS = -3.0
+"""Mean log odds from which a body of one marker joins another body. Higher leaves more
+single markers. Chosen by hand."""
+
+THIN_BODY_BONUS = 3.0
+"""Log odds added for a body that has at most one marker of its own, so that it keeps
+shared markers. Chosen by hand."""
 
 
 def overlapping_bodies(
     stats: PairStats, scales: Scales, bias: float = 0.0
 ) -> tuple[Members, Float[Array, "marker marker"]]:
-    """Return the bodies, markers shared where that is likely, and the evidence.
+    """Return the bodies, with shared markers, and the log odds of all pairs.
 
-    Noise of the markers and bodies are found from each other, in turn.
+    Alternates between the noise of the markers, given the bodies, and the bodies, given
+    the log odds that follow from the noise.
 
     Args:
         stats: Distances of all pairs.
-        scales: What is usual among them.
-        bias: Added to all evidence: above 0 makes fewer bodies.
+        scales: Usual noise and distances.
+        bias: Added to all log odds: above 0 makes fewer bodies.
     """
-    members = nearest_company(stats)
-    for _ in range(ROUNDS):
+    members = nearest_neighbour_bodies(stats)
+    for _ in range(N_ITERATIONS):
         noise = marker_noise(stats, scales, members)
         odds = log_odds(stats, scales, noise)
-        odds = np.where(stats.known, odds + bias, 0.0)
-        found = _covered(odds)
-        if found.shape == members.shape and (found == members).all():
+        odds = np.where(stats.is_known, odds + bias, 0.0)
+        cover = _find_cover(odds)
+        if np.array_equal(cover, members):
             break
-        members = found
-    return absorbed(members, odds), odds
+        members = cover
+    return absorb_single_markers(members, odds), odds
 
 
-def _covered(odds: Float[Array, "marker marker"]) -> Members:
-    from marey.segmentation.clusters.correlation_clustering_kernel import covered
+def _find_cover(odds: Float[Array, "marker marker"]) -> Members:
+    """Return the cover of greedy search, bodies in the order of their first markers."""
+    from marey.segmentation.clusters.correlation_clustering_kernel import (
+        cluster_overlapping,
+    )
 
-    n_markers = len(odds)
-    found = covered(odds, _start(odds), PRICE, MOST_BODIES, 20 * n_markers)
-    return _ordered(found[found.any(axis=1)])
-
-
-def _ordered(members: Members) -> Members:
-    """Return the bodies by their first markers, so that equal sets are equal arrays."""
+    cover = cluster_overlapping(
+        odds,
+        _complete_linkage(odds),
+        MEMBERSHIP_PRICE,
+        MAX_BODIES_PER_MARKER,
+        CHANGES_PER_MARKER * len(odds),
+    )
+    members: Members = cover[cover.any(axis=1)]
     return members[np.lexsort(members.T[::-1])[::-1]]
 
 
-def _start(odds: Float[Array, "marker marker"]) -> Members:
-    """Return the bodies in which every pair speaks for itself (complete linkage)."""
+def _complete_linkage(odds: Float[Array, "marker marker"]) -> Members:
+    """Return bodies all of whose pairs have positive log odds (complete linkage)."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
-    far = odds.max() + 1.0
-    away = far - odds
-    np.fill_diagonal(away, 0.0)
-    tree = linkage(squareform(away, checks=False), "complete")
-    labels = fcluster(tree, far, "distance") - 1
-    return np.asarray(np.arange(labels.max() + 1)[:, None] == labels)
+    zero_odds = odds.max() + 1.0
+    dissimilarity = zero_odds - odds
+    np.fill_diagonal(dissimilarity, 0.0)
+    tree = linkage(squareform(dissimilarity, checks=False), "complete")
+    return members_of_labels(fcluster(tree, zero_odds, "distance") - 1)
 
 
-def absorbed(
+def absorb_single_markers(
     members: Members, odds: Float[Array, "marker marker"]
 ) -> Bool[Array, "fewer marker"]:
-    """Return the bodies with single markers given to those they fit best."""
+    """Return the bodies after those of one marker joined the body that fits best."""
     members = members.copy()
     while True:
-        best = (ABSORBED, -1, -1)
-        for one in np.flatnonzero(members.sum(axis=1) == 1).tolist():
-            marker = int(members[one].argmax())
+        best = (MIN_ABSORB_LOG_ODDS, -1, -1)
+        for single in np.flatnonzero(members.sum(axis=1) == 1).tolist():
+            marker = int(members[single].argmax())
             for other in np.flatnonzero(~members[:, marker]).tolist():
                 value = float(odds[marker, members[other]].mean())
-                best = max(best, (value, one, other))
-        _, one, other = best
-        if one < 0:
+                best = max(best, (value, single, other))
+        _, single, other = best
+        if single < 0:
             return members
-        members[other] |= members[one]
-        members = np.delete(members, one, axis=0)
+        members[other] |= members[single]
+        members = np.delete(members, single, axis=0)
 
 
-def owners(
+def owning_bodies(
     members: Members, odds: Float[Array, "marker marker"]
 ) -> Int[Array, " marker"]:
-    """Return the one body of each marker: the one that its mates speak for most.
+    """Return the one body that owns each marker, by mean log odds; -1 = none.
 
-    Bodies that would be left with a marker or none keep theirs. A body of which all
-    markers have better owners is left without.
+    Bodies with at most one marker of their own get a bonus. A body all of whose markers
+    have better owners owns none.
     """
-    alone = members & (members.sum(axis=0) == 1)
-    thin = alone.sum(axis=1) <= 1
-    mates = members.astype(int).sum(axis=1)[:, None] - members
-    support = (members @ odds) / np.maximum(mates, 1) + THIN * thin[:, None]
+    unshared = members & (members.sum(axis=0) == 1)
+    is_thin = unshared.sum(axis=1) <= 1
+    n_others = members.astype(int).sum(axis=1)[:, None] - members
+    mean = (members @ odds) / np.maximum(n_others, 1)
+    support = mean + THIN_BODY_BONUS * is_thin[:, None]
     best = np.where(members, support, -np.inf).argmax(axis=0)
     return np.where(members.any(axis=0), best, -1)
-
-
-def renumbered(labels: Sequence[int] | Array) -> Int[Array, " marker"]:
-    """Return the labels counted from 0 without gaps, in the order of first use."""
-    labels = np.asarray(labels)
-    used = [b for b in dict.fromkeys(labels.tolist()) if b >= 0]
-    number = {body: i for i, body in enumerate(used)} | {-1: -1}
-    return np.array([number[b] for b in labels.tolist()], dtype=np.int64)

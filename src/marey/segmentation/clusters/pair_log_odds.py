@@ -1,8 +1,14 @@
-"""The evidence that two markers sit on one rigid thing, in log odds.
+r"""Log odds that two markers are attached to one rigid body.
 
-Distances that hold still speak for it, weighed against the noise of the two markers;
-far apart speaks against it, weighed against how dense the markers are. Both are free
-of units, so the same few numbers serve a hand and a horse.
+A logistic model of two ratios without a unit, so that the same coefficients serve a
+hand and a horse: the spread :math:`s_{ij}` of the distance over the noise
+:math:`\sigma` of the two markers, and the distance :math:`d_{ij}` over the usual
+distance :math:`r` of markers on one body:
+
+.. math::
+
+   \log\frac{p}{1-p} = \beta_0 - \beta_1 \ln\frac{s_{ij}}{\sqrt{\sigma_i\sigma_j}}
+                     - \beta_2 \ln\frac{d_{ij}}{\sqrt{r_i r_j}}
 """
 
 from collections.abc import Sequence
@@ -15,101 +21,124 @@ from marey.segmentation.clusters.pair_statistics import PairStats
 
 Array = np.ndarray
 Members = Bool[Array, "body marker"]
+"""Which markers belong to which body; a marker may belong to several."""
 
-# Log odds = BASE - STEADY ln(spread / noise) - NEAR ln(distance / usual distance).
-# Logistic regression over 22 recordings of people, animals and machines with known
-# bodies, each counted once.
-BASE, STEADY, NEAR = 1.61, 2.16, 4.19
+INTERCEPT, SPREAD_COEFFICIENT, DISTANCE_COEFFICIENT = 1.61, 2.16, 4.19
+"""Coefficients of the logistic model. Logistic regression over 22 recordings of people,
+animals and machines with known bodies, each weighted equally."""
 
-# Beyond this many times the usual distance (ln) a pair is far and no farther: a long
-# stick stays one body.
-FAR = 0.8
+MAX_LOG_DISTANCE = 0.8
+"""Logarithm of the distance ratio beyond which distance counts no more, so that a long
+stick can stay one body. Higher divides long bodies. Chosen by hand."""
 
-# One pair alone never settles a question.
-MOST, LEAST = 4.0, -8.0
+MIN_LOG_ODDS, MAX_LOG_ODDS = -8.0, 4.0
+"""Bounds of the log odds of one pair: no single pair decides alone. Chosen by hand."""
 
-# A marker's noise is that of its company with this many markers of the usual noise.
-PRIOR = 1.5
+PRIOR_PAIRS = 1.5
+"""Weight of the usual noise in a marker's noise, in pairs of markers. Higher makes all
+markers more equal. Chosen by hand."""
 
-# Share of the noise that a spread cannot be told from zero below.
-FLOOR = 0.3
+MIN_SPREAD_RATIO = 0.3
+"""Fraction of the noise below which spreads are treated as equal to it. Higher makes
+very rigid pairs count less. Chosen by hand."""
 
-# A marker's noise relative to the usual.
-QUIETEST, LOUDEST = 0.3, 5.0
+MIN_NOISE_RATIO, MAX_NOISE_RATIO = 0.3, 5.0
+"""Bounds of a marker's noise, relative to the usual noise. Chosen by hand."""
 
-# Share of the usual distance of markers that noise is never below.
-SMALLEST = 1e-3
+MIN_NOISE_PER_SPACING = 1e-3
+"""Smallest usual noise, as a fraction of the usual spacing of markers. Bounds the log
+odds of exact data. Chosen by hand."""
 
-# How many of a marker's nearest its usual distance is taken from.
-NEAREST = 4
+SPACING_RANK = 4
+"""The nearest marker of this rank gives the spacing around a marker. Chosen by hand."""
+
+STEADY_RATIO = 2.0
+"""Spread, in units of noise, up to which a pair counts for the usual distance of
+markers on one body; also the bound on a marker's noise there, and on the usual distance
+relative to its median. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scales:
-    """What is usual in a recording: noise and distances."""
+    """Usual noise and distances of a recording."""
 
     noise: float
-    """Spread of the distance between markers of one body, in metres."""
+    """Usual spread of the distance between markers of one body, in metres."""
 
-    density: Float[Array, " marker"]
-    """Distance to the fourth nearest marker, in metres."""
-
-    reach: Float[Array, " marker"]
-    """Distance over which markers of one body are usual around each marker."""
+    body_distance: Float[Array, " marker"]
+    """Usual distance to markers on the same body, in metres."""
 
 
-def scales_of(stats: PairStats) -> Scales:
-    """Return the noise and the distances that are usual in a recording."""
-    spread = np.where(stats.known, stats.spread, np.inf)
-    distance = np.where(stats.known, stats.distance, np.inf)
-    rank = min(NEAREST, len(distance) - 1) - 1
-    density = _finite(np.sort(distance, axis=1)[:, max(rank, 0)])
-    least = _finite(spread.min(axis=1))
-    noise = max(float(np.median(least)), SMALLEST * float(np.median(density)))
-    noise = max(noise, np.finfo(float).tiny)
-    return Scales(noise, density, _reach(spread, stats.distance, density, least, noise))
+def estimate_scales(stats: PairStats) -> Scales:
+    """Return the usual noise and distances of a recording.
+
+    The noise is the median over markers of the smallest spread.
+    """
+    spread = stats.known_spread
+    distance = np.where(stats.is_known, stats.distance, np.inf)
+    rank = min(SPACING_RANK, len(distance) - 1) - 1
+    spacing = _fill_with_median(np.sort(distance, axis=1)[:, max(rank, 0)])
+    smallest = _fill_with_median(spread.min(axis=1))
+    noise = max(
+        float(np.median(smallest)),
+        MIN_NOISE_PER_SPACING * float(np.median(spacing)),
+        float(np.finfo(float).tiny),
+    )
+    distance = _body_distance(spread, stats.distance, spacing, smallest, noise)
+    return Scales(noise, distance)
 
 
-def _finite(values: Array) -> Array:
-    """Return the values, the median in place of those that are not known."""
+def _fill_with_median(values: Float[Array, " marker"]) -> Float[Array, " marker"]:
+    """Return the values with the median of the finite ones in place of the others."""
     known = np.isfinite(values)
-    middle = float(np.median(values[known])) if known.any() else 0.0
-    return np.where(known, values, middle)
+    median = float(np.median(values[known])) if known.any() else 0.0
+    return np.where(known, values, median)
 
 
-def _reach(
-    spread: Array, distance: Array, density: Array, least: Array, noise: float
-) -> Array:
-    limit = 2.0 * np.maximum(noise, np.minimum(least, 2.0 * noise))
-    own = np.empty(len(spread))
+def _body_distance(
+    spread: Float[Array, "marker marker"],
+    distance: Float[Array, "marker marker"],
+    spacing: Float[Array, " marker"],
+    smallest: Float[Array, " marker"],
+    noise: float,
+) -> Float[Array, " marker"]:
+    """Return the median distance of each marker to those of small spread, bounded."""
+    limit = STEADY_RATIO * np.maximum(noise, np.minimum(smallest, STEADY_RATIO * noise))
+    median = np.empty(len(spread))
     for i, row in enumerate(spread):
         steady = row < limit[i]
         if not steady.any():
             steady = row == row.min()
-        own[i] = np.nanmedian(distance[i, steady])
-    own = _finite(own)
-    return np.asarray(np.maximum(density, np.minimum(own, 2.0 * np.median(own))))
+        median[i] = np.nanmedian(distance[i, steady])
+    median = _fill_with_median(median)
+    bounded = np.minimum(median, STEADY_RATIO * np.median(median))
+    return np.asarray(np.maximum(spacing, bounded))
+
+
+def same_body(members: Members) -> Bool[Array, "marker marker"]:
+    """Return which two markers have a body in common; True on the diagonal."""
+    return np.asarray((members.T.astype(int) @ members) > 0)
 
 
 def marker_noise(
     stats: PairStats, scales: Scales, members: Members
 ) -> Float[Array, " marker"]:
-    """Return each marker's noise in metres, from its distances to its company.
+    """Return the noise of each marker in metres, from distances on its bodies.
 
-    A marker with little company is taken to be like the others.
+    The root mean square spread to the other markers of its bodies, shrunk to the usual
+    noise by a prior of `PRIOR_PAIRS` pairs.
     """
-    mates = (members.T.astype(int) @ members) > 0
-    mates &= stats.known
-    total = np.where(mates, stats.spread**2, 0.0).sum(axis=1)
-    usual = PRIOR * scales.noise**2
-    noise = np.sqrt((total + usual) / (mates.sum(axis=1) + PRIOR))
-    low, high = QUIETEST * scales.noise, LOUDEST * scales.noise
-    return np.asarray(np.clip(noise, low, high))
+    pairs = same_body(members) & stats.is_known
+    total = np.where(pairs, stats.spread**2, 0.0).sum(axis=1)
+    prior = PRIOR_PAIRS * scales.noise**2
+    noise = np.sqrt((total + prior) / (pairs.sum(axis=1) + PRIOR_PAIRS))
+    bounds = MIN_NOISE_RATIO * scales.noise, MAX_NOISE_RATIO * scales.noise
+    return np.asarray(np.clip(noise, *bounds))
 
 
-def nearest_company(stats: PairStats) -> Members:
-    """Return each marker with the one that keeps its distance best, as a body."""
-    spread = np.where(stats.known, stats.spread, np.inf)
+def nearest_neighbour_bodies(stats: PairStats) -> Members:
+    """Return one body per marker: the marker and the one of smallest spread to it."""
+    spread = stats.known_spread
     members = np.eye(len(spread), dtype=bool)
     rows = np.flatnonzero(np.isfinite(spread).any(axis=1))
     members[rows, spread[rows].argmin(axis=1)] = True
@@ -119,23 +148,33 @@ def nearest_company(stats: PairStats) -> Members:
 def log_odds(
     stats: PairStats, scales: Scales, noise: Float[Array, " marker"]
 ) -> Float[Array, "marker marker"]:
-    """Return how much speaks for every two markers being one body.
+    """Return the log odds of every two markers to be on one body.
 
-    0 where the two were hardly seen together, and on the diagonal.
+    0 for pairs that are not known, and on the diagonal.
+
+    Args:
+        stats: Distances of all pairs.
+        scales: Usual noise and distances.
+        noise: Of each marker, in metres.
     """
-    floor = FLOOR * scales.noise
+    min_spread = MIN_SPREAD_RATIO * scales.noise
     with np.errstate(divide="ignore"):
-        steady = np.log(np.hypot(stats.spread, floor) / _between(noise))
-        near = np.log(stats.distance / _between(scales.reach))
-    odds = BASE - STEADY * steady - NEAR * np.minimum(near, FAR)
-    return np.where(stats.known, np.clip(odds, LEAST, MOST), 0.0)
+        log_spread = np.log(np.hypot(stats.spread, min_spread) / _geometric_mean(noise))
+        log_distance = np.log(stats.distance / _geometric_mean(scales.body_distance))
+    odds = (
+        INTERCEPT
+        - SPREAD_COEFFICIENT * log_spread
+        - DISTANCE_COEFFICIENT * np.minimum(log_distance, MAX_LOG_DISTANCE)
+    )
+    return np.where(stats.is_known, np.clip(odds, MIN_LOG_ODDS, MAX_LOG_ODDS), 0.0)
 
 
-def _between(values: Array) -> Array:
+def _geometric_mean(values: Float[Array, " marker"]) -> Float[Array, "marker marker"]:
+    """Return the geometric mean of the values of every two markers."""
     return np.asarray(np.sqrt(values[:, None] * values))
 
 
-def as_members(labels: Sequence[int] | Array) -> Members:
-    """Return labels, one per marker, as membership; -1 belongs nowhere."""
+def members_of_labels(labels: Sequence[int] | Array) -> Members:
+    """Return cluster labels, one per marker, as membership; -1 is in no body."""
     labels = np.asarray(labels)
     return np.asarray(np.arange(labels.max(initial=-1) + 1)[:, None] == labels)

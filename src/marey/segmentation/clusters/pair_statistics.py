@@ -1,4 +1,4 @@
-"""How steadily every two markers keep their distance."""
+"""Statistics of the distance between every two markers over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,21 +8,27 @@ from jaxtyping import Bool, Float, Int
 
 Array = np.ndarray
 
-MOST_FRAMES = 600
-"""Frames of a take that are looked at, evenly spread: more tell nothing new."""
+MAX_FRAMES = 600
+"""Number of frames of a take that are used, evenly spaced. Higher is slower and hardly
+more precise. Chosen by hand."""
 
-FEWEST_FRAMES = 20
-"""Frames in common below which a pair of markers says nothing."""
+MIN_COMMON_FRAMES = 20
+"""Number of frames that must show both markers of a pair. Higher leaves more pairs
+unknown. Chosen by hand."""
 
-BLOCKS = 10
-"""Parts of a take that are looked at by themselves: a joint that moves for a moment
-only must not pass for noise."""
+N_BLOCKS = 10
+"""Number of blocks of time whose quantiles are taken separately. With one block, a
+joint that moves for a moment only would pass for noise. Chosen by hand."""
 
-# Frames that may be summed in single precision.
-SINGLE = 64
+SINGLE_PRECISION_FRAMES = 64
+"""Number of frames that are summed in single precision before double precision. Higher
+is faster and less exact. Chosen by hand."""
 
-# The middle nine tenths of a normal distribution are this many standard deviations.
-NINE_TENTHS = 3.29
+Q05, Q95 = 0.05, 0.95
+"""Quantiles whose distance measures the spread within a block."""
+
+Q05_Q95_SD = 3.29
+"""Standard deviations of a normal distribution between these quantiles, 2 x 1.645."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,87 +36,102 @@ class PairStats:
     """Distances of all pairs of markers, over one or several takes."""
 
     spread: Float[Array, "marker marker"]
-    """Robust standard deviation of the distance, in metres; NaN where the two were not
-    seen together often enough to tell, 0 on the diagonal."""
+    """Robust standard deviation of the distance, in metres; NaN for a pair that too few
+    frames show together, 0 on the diagonal."""
 
     distance: Float[Array, "marker marker"]
     """Median distance in metres; NaN and 0 likewise."""
 
     @property
-    def known(self) -> Bool[Array, "marker marker"]:
-        """Whether the pair was seen together often enough; never the diagonal."""
+    def is_known(self) -> Bool[Array, "marker marker"]:
+        """Whether enough frames show the pair together; False on the diagonal."""
         known = np.asarray(np.isfinite(self.spread))
         np.fill_diagonal(known, val=False)
         return known
 
-    def of(self, markers: Int[Array, " kept"]) -> "PairStats":
-        """Return the distances of some of the markers, by index."""
+    @property
+    def known_spread(self) -> Float[Array, "marker marker"]:
+        """The spread of known pairs, infinite elsewhere."""
+        return np.where(self.is_known, self.spread, np.inf)
+
+    def select(self, markers: Int[Array, " kept"]) -> "PairStats":
+        """Return the statistics of some of the markers, by index."""
         pairs = np.ix_(markers, markers)
         return PairStats(self.spread[pairs], self.distance[pairs])
 
 
 def pair_statistics(takes: Sequence[Float[Array, "_ marker 3"]]) -> PairStats:
-    """Return how steadily every two markers keep their distance.
+    """Return the robust spread and the median of the distance of every pair.
 
-    The spread is that of the middle nine tenths of the frames in which both were seen,
-    part by part of the take, and of the parts against each other. Takes are pooled by
-    their variances: a marker put on elsewhere for the next take changes nothing.
+    The variance of a pair is the mean over blocks of time of the squared range from the
+    5 % to the 95 % quantile, in standard deviations, plus the squared distance of the
+    block's median from the median of all blocks. Variances of several takes are
+    averaged with the number of frames as weights: a marker that was attached elsewhere
+    for the next take changes nothing.
+
+    Args:
+        takes: Positions of the same markers, in metres, NaN where unseen.
     """
     from marey.segmentation.clusters.pair_statistics_kernel import pair_spreads
 
     n_markers = takes[0].shape[1]
-    pairs = _pairs(n_markers)
-    variance, distance, total = (np.zeros(len(pairs)) for _ in range(3))
+    pairs = _pair_indices(n_markers)
+    variance, distance, weight_sum = (np.zeros(len(pairs)) for _ in range(3))
     for points in takes:
-        places, seen = arranged(points[thinned(len(points))])
-        spread, middle, count = pair_spreads(
-            places, seen, pairs, BLOCKS, 0.05, 0.95, NINE_TENTHS
+        positions, seen = _marker_major(points[evenly_spaced(len(points))])
+        spread, median, n_common = pair_spreads(
+            positions, seen, pairs, N_BLOCKS, Q05, Q95, Q05_Q95_SD
         )
-        weight = np.where(count >= FEWEST_FRAMES, count, 0)
+        weight = np.where(n_common >= MIN_COMMON_FRAMES, n_common, 0)
         variance += weight * np.nan_to_num(spread) ** 2
-        distance += weight * np.nan_to_num(middle)
-        total += weight
-    known = total > 0
-    total = np.where(known, total, np.nan)
+        distance += weight * np.nan_to_num(median)
+        weight_sum += weight
+    weight_sum = np.where(weight_sum > 0, weight_sum, np.nan)
     return PairStats(
-        _square(np.sqrt(variance / total), n_markers),
-        _square(distance / total, n_markers),
+        _symmetric(np.sqrt(variance / weight_sum), n_markers),
+        _symmetric(distance / weight_sum, n_markers),
     )
 
 
 def pair_deviations(points: Float[Array, "frame marker 3"]) -> PairStats:
     """Return mean and standard deviation of all distances over all frames.
 
-    Plain moments, as DeAguiar2006 has them: one lost marker spoils them.
+    Plain moments as in DeAguiar2006; they are not robust against outliers.
     """
     from marey.segmentation.clusters.pair_statistics_kernel import pair_moments
 
-    pairs = _pairs(points.shape[1])
-    places, seen = arranged(points)
-    single = np.where(seen[:, None], places, 0.0).astype(np.float32)
-    mean, sd = pair_moments(single, seen.astype(np.float32), pairs, SINGLE)
-    return PairStats(_square(sd, len(places)), _square(mean, len(places)))
+    positions, seen = _marker_major(points)
+    n_markers = len(positions)
+    single = np.where(seen[:, None], positions, 0.0).astype(np.float32)
+    mean, sd = pair_moments(
+        single,
+        seen.astype(np.float32),
+        _pair_indices(n_markers),
+        SINGLE_PRECISION_FRAMES,
+    )
+    return PairStats(_symmetric(sd, n_markers), _symmetric(mean, n_markers))
 
 
-def _pairs(n_markers: int) -> Int[Array, "pair 2"]:
+def _pair_indices(n_markers: int) -> Int[Array, "pair 2"]:
     return np.stack(np.triu_indices(n_markers, 1), axis=1)
 
 
-def _square(values: Float[Array, " pair"], n: int) -> Float[Array, "marker marker"]:
-    out = np.zeros((n, n))
+def _symmetric(values: Float[Array, " pair"], n: int) -> Float[Array, "marker marker"]:
+    """Return one value per pair as a symmetric matrix with a zero diagonal."""
+    matrix = np.zeros((n, n))
     first, second = np.triu_indices(n, 1)
-    out[first, second] = out[second, first] = values
-    return out
+    matrix[first, second] = matrix[second, first] = values
+    return matrix
 
 
-def thinned(n_frames: int, most: int = MOST_FRAMES) -> slice:
-    """Return evenly spread frames, at most so many."""
-    return slice(None, None, max(-(-n_frames // most), 1))
+def evenly_spaced(n_frames: int, max_frames: int = MAX_FRAMES) -> slice:
+    """Return a slice of evenly spaced frames, at most a given number."""
+    return slice(None, None, max(-(-n_frames // max_frames), 1))
 
 
-def arranged(
+def _marker_major(
     points: Float[Array, "frame marker 3"],
 ) -> tuple[Float[Array, "marker 3 frame"], Bool[Array, "marker frame"]]:
-    """Return positions marker by marker, and where each was seen."""
+    """Return the positions marker by marker, and whether each was seen."""
     seen = np.isfinite(points).all(axis=-1).T
     return np.ascontiguousarray(points.transpose(1, 2, 0)), np.ascontiguousarray(seen)

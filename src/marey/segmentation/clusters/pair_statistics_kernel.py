@@ -1,4 +1,4 @@
-"""Distances of marker pairs over time, compiled."""
+"""Statistics of the distances of marker pairs over time, compiled."""
 
 from typing import no_type_check
 
@@ -8,47 +8,48 @@ from numba import njit, prange
 
 @no_type_check
 @njit(cache=True, parallel=True)
-def pair_spreads(places, seen, pairs, n_blocks, low, high, width):
-    """Return spread, median and frames in common of each pair's distance.
-
-    The spread is the root mean square over blocks of time of two things: how far the
-    block's median is from the middle one of all blocks, and how wide the block's
-    quantiles are apart.
+def pair_spreads(positions, seen, pairs, n_blocks, low, high, width):
+    """Return spread, median and number of common frames of each pair's distance.
 
     Args:
-        places: (marker, 3, frame) positions, anything where unseen.
+        positions: (marker, 3, frame) in metres, arbitrary where unseen.
         seen: (marker, frame) whether the marker was seen.
         pairs: (pair, 2) the markers of each pair.
-        n_blocks: Blocks of equal length to cut the frames in.
-        low: Quantile, 0 to 1.
-        high: Quantile, 0 to 1.
-        width: Standard deviations between the two.
+        n_blocks: Number of blocks of equal length that the frames are divided into.
+        low: Lower quantile, 0 to 1.
+        high: Upper quantile, 0 to 1.
+        width: Standard deviations between the two quantiles.
     """
-    spread, middle = np.full(len(pairs), np.nan), np.full(len(pairs), np.nan)
-    count = np.zeros(len(pairs), dtype=np.int64)
+    spread, median = np.full(len(pairs), np.nan), np.full(len(pairs), np.nan)
+    n_common = np.zeros(len(pairs), dtype=np.int64)
     for k in prange(len(pairs)):
         i, j = pairs[k]
-        buffer = np.empty(places.shape[2])
-        n = _distances(places[i], places[j], seen[i], seen[j], buffer)
-        count[k] = n
+        buffer = np.empty(positions.shape[2])
+        n = _distances(positions[i], positions[j], seen[i], seen[j], buffer)
+        n_common[k] = n
         if n > 0:
-            spread[k], middle[k] = _spread(buffer[:n], n_blocks, low, high, width)
-    return spread, middle, count
+            spread[k], median[k] = _block_spread(buffer[:n], n_blocks, low, high, width)
+    return spread, median, n_common
 
 
 @no_type_check
 @njit(cache=True)
-def _spread(distances, n_blocks, low, high, width):
+def _block_spread(distances, n_blocks, low, high, width):
+    """Return the root mean square spread of the blocks, and the median of medians.
+
+    Of each block two squares count: the range of its quantiles in standard deviations,
+    and the distance of its median from the median of all blocks.
+    """
     n, total = len(distances), 0.0
     medians = np.full(n_blocks, np.inf)
     for b in range(n_blocks):
-        part = distances[b * n // n_blocks : (b + 1) * n // n_blocks]
-        m = len(part)
+        block = distances[b * n // n_blocks : (b + 1) * n // n_blocks]
+        m = len(block)
         if m > 0:
-            _sort(part)
-            wide = part[int(high * (m - 1) + 0.5)] - part[int(low * (m - 1) + 0.5)]
-            total += m * (wide / width) ** 2
-            medians[b] = part[m // 2]
+            _sort(block)
+            span = block[int(high * (m - 1) + 0.5)] - block[int(low * (m - 1) + 0.5)]
+            total += m * (span / width) ** 2
+            medians[b] = block[m // 2]
     center = np.sort(medians)[min(n, n_blocks) // 2]
     for b in range(n_blocks):
         m = (b + 1) * n // n_blocks - b * n // n_blocks
@@ -60,6 +61,7 @@ def _spread(distances, n_blocks, low, high, width):
 @no_type_check
 @njit(cache=True)
 def _distances(a, b, seen_a, seen_b, out):
+    """Write the distances of the common frames; return their number."""
     n = 0
     for f in range(len(out)):
         if seen_a[f] and seen_b[f]:
@@ -72,7 +74,7 @@ def _distances(a, b, seen_a, seen_b, out):
 @no_type_check
 @njit(cache=True)
 def _sort(values):
-    """Sort few values in place, by insertion."""
+    """Sort a few values in place by insertion."""
     for i in range(1, len(values)):
         value = values[i]
         j = i
@@ -84,26 +86,29 @@ def _sort(values):
 
 @no_type_check
 @njit(cache=True, parallel=True, fastmath={"reassoc", "contract", "nsz"})
-def pair_moments(places, seen, pairs, step):
+def pair_moments(positions, seen, pairs, step):
     """Return mean and standard deviation of each pair's distance over all frames.
 
+    Distances are taken relative to the first one, so that single precision is enough
+    for the sums over a few frames.
+
     Args:
-        places: (marker, 3, frame) single-precision positions, zero where unseen.
+        positions: (marker, 3, frame) in single precision, zero where unseen.
         seen: (marker, frame) one where the marker was seen, else zero.
         pairs: (pair, 2) the markers of each pair.
-        step: Frames that are summed in single precision before double.
+        step: Number of frames that are summed in single precision before double.
     """
-    n_frames = places.shape[2]
+    n_frames = positions.shape[2]
     mean, sd = np.full(len(pairs), np.nan), np.full(len(pairs), np.nan)
     for k in prange(len(pairs)):
         i, j = pairs[k]
-        start = _first_distance(places[i], places[j], seen[i], seen[j])
+        start = _first_distance(positions[i], positions[j], seen[i], seen[j])
         count, total, square = 0.0, 0.0, 0.0
         for first in range(0, n_frames, step):
             last = min(first + step, n_frames)
             n, one, two = _sums(
-                places[i, :, first:last],
-                places[j, :, first:last],
+                positions[i, :, first:last],
+                positions[j, :, first:last],
                 seen[i, first:last],
                 seen[j, first:last],
                 start,
@@ -112,15 +117,16 @@ def pair_moments(places, seen, pairs, step):
             total += one
             square += two
         if count > 0.0:
-            off = total / count
-            mean[k] = start + off
-            sd[k] = np.sqrt(max(square / count - off * off, 0.0))
+            offset = total / count
+            mean[k] = start + offset
+            sd[k] = np.sqrt(max(square / count - offset * offset, 0.0))
     return mean, sd
 
 
 @no_type_check
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
 def _sums(a, b, seen_a, seen_b, start):
+    """Return count, sum and sum of squares of distances less the first one."""
     n, one, two = np.float32(0), np.float32(0), np.float32(0)
     ax, ay, az, bx, by, bz = a[0], a[1], a[2], b[0], b[1], b[2]
     for f in range(len(seen_a)):

@@ -1,10 +1,10 @@
-"""Bodies of markers by spectral clustering, the way of DeAguiar2006.
+"""Bodies of markers by spectral clustering, after DeAguiar2006, Sec. 3 and Eq. 1.
 
-Implements DeAguiar2006, Sec. 3 and Eq. 1. As printed, the affinity depends on the unit
-of length and on the number of frames (its exponent is a length over a squared length,
-its scale a mean distance over the number of frames); `affinity="printed"` is that, in
-millimetres as the paper's data. The default, "self_tuning", measures every spread
-against that of the two markers' own neighbours and is free of units.
+As printed, the affinity depends on the unit of length and on the number of frames: its
+exponent is a length over a squared length, its scale a mean distance over the number of
+frames. `affinity="printed"` is that, in millimetres as the paper's data. Departure: the
+default "self_tuning" (Zelnik-Manor and Perona, 2004) divides every spread by the
+spreads of the two markers to their neighbours and has no unit.
 """
 
 from collections.abc import Iterable
@@ -21,10 +21,16 @@ Affinity = Literal["self_tuning", "printed"]
 
 MILLIMETRES = 1e3
 
-NEIGHBOUR = 3
-"""The neighbour whose spread is taken for a marker's own scale."""
+SCALE_NEIGHBOUR = 3
+"""Rank of the neighbour whose spread is a marker's scale. Higher joins more markers.
+Chosen by hand."""
 
-ROUNDS = 100
+MIN_RELATIVE_SCALE = 1e-9
+"""Smallest scale of a marker, relative to the largest spread: exactly rigid markers
+have a spread of zero. Guards a division."""
+
+MAX_ITERATIONS = 100
+"""Number of iterations of k-means after which to stop. Chosen by hand."""
 
 
 def spectral_labels(
@@ -32,20 +38,18 @@ def spectral_labels(
     *,
     n_bodies: int = 0,
     affinity: Affinity = "self_tuning",
-    neighbour: int = NEIGHBOUR,
+    neighbour: int = SCALE_NEIGHBOUR,
     n_frames: int = 1,
 ) -> Int[Array, " marker"]:
     """Return the body of every marker.
 
-    The number of bodies is where the eigenvalues of the normalised affinity fall most
-    (eigengap), unless it is given.
-
     Args:
         stats: Distances of all pairs.
-        n_bodies: How many bodies; 0 = found.
+        n_bodies: Number of bodies; 0 = where the eigenvalues of the normalised affinity
+            fall most (eigengap).
         affinity: "self_tuning" or "printed".
-        neighbour: Rank of the neighbour that gives a marker's own scale, 1 or more.
-        n_frames: Frames of the take; "printed" depends on it.
+        neighbour: Rank of the neighbour that gives a marker's scale, 1 or more.
+        n_frames: Frames of the take, for "printed".
 
     Raises:
         OptionError: If the affinity is not known, or there are fewer markers than
@@ -58,84 +62,108 @@ def spectral_labels(
     if n_bodies > n_markers:
         raise OptionError("n_bodies", found=n_bodies, needed=f"at most {n_markers}")
     if affinity == "printed":
-        likeness = printed_affinity(stats, n_frames)
+        matrix = printed_affinity(stats, n_frames)
     else:
-        likeness = self_tuning_affinity(stats, neighbour)
-    value, vector = _spectrum(likeness)
-    return _labels(vector, n_bodies or eigengap(value))
+        matrix = self_tuning_affinity(stats, neighbour)
+    eigenvalues, eigenvectors = _spectrum(matrix)
+    return _cluster_rows(eigenvectors, n_bodies or eigengap(eigenvalues))
 
 
-def spectral_choices(
-    stats: PairStats, counts: Iterable[int], *, neighbour: int = NEIGHBOUR
+def spectral_labels_of_counts(
+    stats: PairStats, counts: Iterable[int], *, neighbour: int = SCALE_NEIGHBOUR
 ) -> list[Int[Array, " marker"]]:
     """Return the body of every marker for several numbers of bodies."""
-    _, vector = _spectrum(self_tuning_affinity(stats, neighbour))
-    return [_labels(vector, count) for count in counts]
-
-
-def _labels(vector: Array, count: int) -> Int[Array, " marker"]:
-    rows = vector[:, :count]
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return _grouped(np.divide(rows, length, out=rows.copy(), where=length > 0), count)
+    _, eigenvectors = _spectrum(self_tuning_affinity(stats, neighbour))
+    return [_cluster_rows(eigenvectors, count) for count in counts]
 
 
 def printed_affinity(stats: PairStats, n_frames: int) -> Float[Array, "marker marker"]:
-    """Return exp(-spread / 2 s^2) with s the mean distance over the frames: Eq. 1."""
-    spread = MILLIMETRES * _known(stats.spread)
-    scale = MILLIMETRES * _known(stats.distance) / n_frames
-    away = np.divide(spread, 2.0 * scale**2, out=np.zeros_like(spread), where=scale > 0)
-    return np.where(np.eye(len(away), dtype=bool), 0.0, np.exp(-away))  # Eq. 1
+    r"""Return the affinity of DeAguiar2006, Eq. 1, zero on the diagonal.
+
+    .. math:: A_{ij} = \exp(-\sigma_{ij} / 2 s_{ij}^2)
+
+    with the standard deviation and, as scale, the mean distance over the number of
+    frames.
+    """
+    spread = MILLIMETRES * _fill_with_largest(stats.spread)
+    scale = MILLIMETRES * _fill_with_largest(stats.distance) / n_frames
+    exponent = np.divide(
+        spread, 2.0 * scale**2, out=np.zeros_like(spread), where=scale > 0
+    )
+    return _affinity(exponent)  # Eq. 1
 
 
 def self_tuning_affinity(
-    stats: PairStats, neighbour: int = NEIGHBOUR
+    stats: PairStats, neighbour: int = SCALE_NEIGHBOUR
 ) -> Float[Array, "marker marker"]:
-    """Return exp(-spread^2 / (s_i s_j)), s the spread to each marker's neighbour."""
-    spread = _known(stats.spread)
+    r"""Return the affinity with local scales, zero on the diagonal.
+
+    .. math:: A_{ij} = \exp(-\sigma_{ij}^2 / s_i s_j)
+
+    with the spread to the neighbour of a given rank as the scale of each marker.
+    """
+    spread = _fill_with_largest(stats.spread)
     others = spread + np.diag(np.full(len(spread), np.inf))
     rank = min(neighbour, len(spread) - 1) - 1
-    own = np.sort(others, axis=1)[:, max(rank, 0)]
-    # Exactly rigid markers have no scale of their own.
-    own = np.maximum(own, 1e-9 * max(float(spread.max()), np.finfo(float).tiny))
-    away = spread**2 / (own[:, None] * own)
-    return np.where(np.eye(len(away), dtype=bool), 0.0, np.exp(-away))
+    scale = np.sort(others, axis=1)[:, max(rank, 0)]
+    largest = max(float(spread.max()), np.finfo(float).tiny)
+    scale = np.maximum(scale, MIN_RELATIVE_SCALE * largest)
+    return _affinity(spread**2 / (scale[:, None] * scale))
 
 
-def _known(values: Array) -> Array:
-    """Return the values, the largest in place of those that are not known."""
+def _affinity(exponent: Float[Array, "marker marker"]) -> Float[Array, "marker marker"]:
+    return np.where(np.eye(len(exponent), dtype=bool), 0.0, np.exp(-exponent))
+
+
+def _fill_with_largest(
+    values: Float[Array, "marker marker"],
+) -> Float[Array, "marker marker"]:
+    """Return the values with the largest in place of those that are not known."""
     return np.where(np.isfinite(values), values, np.nanmax(values, initial=0.0))
 
 
-def _spectrum(likeness: Array) -> tuple[Array, Array]:
-    """Return eigenvalues, largest first, and vectors of the normalised affinity."""
-    degree = likeness.sum(axis=1)
+def _spectrum(affinity: Float[Array, "marker marker"]) -> tuple[Array, Array]:
+    r"""Return eigenvalues, the largest first, and eigenvectors of the affinity.
+
+    Normalised as :math:`D^{-1/2} A D^{-1/2}` with the degrees :math:`D`.
+    """
+    degree = affinity.sum(axis=1)
     root = np.divide(1.0, np.sqrt(degree), out=np.zeros_like(degree), where=degree > 0)
-    value, vector = np.linalg.eigh(root[:, None] * likeness * root)
-    return value[::-1], vector[:, ::-1]
+    eigenvalues, eigenvectors = np.linalg.eigh(root[:, None] * affinity * root)
+    return eigenvalues[::-1], eigenvectors[:, ::-1]
 
 
-def eigengap(value: Float[Array, " marker"]) -> int:
-    """Return how many eigenvalues stand before the widest gap, half of all at most."""
-    most = max(len(value) // 2, 1)
-    fall = value[:most] - value[1 : most + 1]
-    return int(np.argmax(fall[1:])) + 2 if len(fall) > 1 else 1
+def eigengap(eigenvalues: Float[Array, " marker"]) -> int:
+    """Return the number of eigenvalues before the widest gap, at most half of all."""
+    limit = max(len(eigenvalues) // 2, 1)
+    gap = eigenvalues[:limit] - eigenvalues[1 : limit + 1]
+    return int(np.argmax(gap[1:])) + 2 if len(gap) > 1 else 1
 
 
-def _grouped(rows: Float[Array, "marker body"], count: int) -> Int[Array, " marker"]:
-    """Return k-means of unit rows, begun from those most at right angles."""
-    centers = [int(np.argmax(np.abs(rows).max(axis=1)))]
+def _cluster_rows(
+    eigenvectors: Float[Array, "marker marker"], count: int
+) -> Int[Array, " marker"]:
+    """Return the labels of k-means of the normalised rows of the first eigenvectors."""
+    rows = eigenvectors[:, :count]
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return _k_means(np.divide(rows, length, out=rows.copy(), where=length > 0), count)
+
+
+def _k_means(rows: Float[Array, "marker body"], count: int) -> Int[Array, " marker"]:
+    """Return the labels of k-means of unit rows, started from the most orthogonal."""
+    seeds = [int(np.argmax(np.abs(rows).max(axis=1)))]
     for _ in range(count - 1):
-        likeness = np.abs(rows @ rows[centers].T).max(axis=1)
-        likeness[centers] = np.inf
-        centers.append(int(np.argmin(likeness)))
-    middle = rows[centers]
+        cosine = np.abs(rows @ rows[seeds].T).max(axis=1)
+        cosine[seeds] = np.inf
+        seeds.append(int(np.argmin(cosine)))
+    centers = rows[seeds]
     labels = np.full(len(rows), -1)
-    for _ in range(ROUNDS):
-        away = np.sum((rows[:, None] - middle) ** 2, axis=-1)
-        new = away.argmin(axis=1)
-        if (new == labels).all():
+    for _ in range(MAX_ITERATIONS):
+        squared_distance = np.sum((rows[:, None] - centers) ** 2, axis=-1)
+        nearest = squared_distance.argmin(axis=1)
+        if (nearest == labels).all():
             break
-        labels = new
+        labels = nearest
         for body in np.unique(labels):
-            middle[body] = rows[labels == body].mean(axis=0)
+            centers[body] = rows[labels == body].mean(axis=0)
     return np.unique(labels, return_inverse=True)[1]

@@ -1,1 +1,1 @@
-"""Bodies of markers whose labels belong to a known marker set."""
+"""Recognition of marker sets by their labels, and checks of labels by the motion."""

@@ -1,136 +1,141 @@
-"""Whether markers move as their labels say: with the bodies they are said to be on."""
+"""Check of labels by the motion: a marker must move with the body of its label."""
 
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from marey.segmentation.clusters.pair_log_odds import (
     Members,
     Scales,
+    estimate_scales,
     log_odds,
     marker_noise,
-    scales_of,
+    same_body,
 )
 from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
 
 Array = np.ndarray
 
-SWAPPED = 3.0
-"""Log odds that two markers must gain by trading places to be taken for swapped. Right
-labels of two dozen recordings gained nothing; 99 of 100 swapped ones gain more."""
+MIN_SWAP_GAIN = 3.0
+"""Log odds that two markers must gain by swapping bodies to be reported as swapped.
+Higher misses swaps. Right labels of two dozen recordings gained nothing; 99 of 100
+swapped ones gain more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelCheck:
-    """What the motion of the markers says of their labels."""
+    """Agreement of the labels with the motion."""
 
     support: Float[Array, " marker"]
-    """Log odds that a marker is one body with the likeliest of its mates; NaN where
-    it has none, or was hardly seen together with them."""
+    """Largest log odds of a marker with another marker of its body; NaN if it has none,
+    or if few frames show them together."""
 
     swaps: tuple[tuple[int, int], ...]
     """Pairs of markers that have each other's labels."""
 
     gains: tuple[float, ...]
-    """What each pair gains by trading places, in log odds."""
+    """Log odds that each pair gains by swapping bodies."""
 
     doubtful: tuple[int, ...]
-    """Markers that nothing supports, not even when the swaps are undone."""
+    """Markers of negative support, even after the swaps are undone."""
 
     misplaced: tuple[int, ...]
-    """Markers that are swapped, or whose mates speak against them on the whole even
-    when the swaps are undone: in good company a few, many where the labels lie."""
+    """Markers that are swapped, or of negative mean log odds even after the swaps are
+    undone. Right labels have few of these, wrong ones many."""
 
     @property
     def n_checked(self) -> int:
-        """How many markers there is anything to say of."""
+        """Number of markers whose support is known."""
         return int(np.isfinite(self.support).sum())
 
 
 def check_labels(
     points: Float[Array, "frame marker 3"], members: Members
 ) -> LabelCheck:
-    """Return how well the markers keep their distances to their mates.
+    """Return the agreement of the markers' motion with the bodies of their labels.
 
-    Two markers are swapped when both together fit much better with each other's mates,
-    by the mean evidence over the mates. A marker is doubtful when each of its mates
-    speaks against it.
+    Two markers are swapped if the sum of their mean log odds is much larger after they
+    swap bodies. A marker is doubtful if its log odds with all other
+    markers of its body are negative.
+
+    Args:
+        points: Positions of the markers in metres, NaN where unseen.
+        members: The bodies of the labels.
     """
     stats = pair_statistics([points])
-    if not _mates(stats, members).any():
+    if not (same_body(members) & stats.is_known).any():
         return LabelCheck(np.full(members.shape[1], np.nan), (), (), (), ())
-    scales = scales_of(stats)
+    scales = estimate_scales(stats)
     support, _ = _support(stats, scales, members)
-    swaps, gains, settled = _undone(stats, scales, members)
-    best, mean = _support(stats, scales, settled)
+    swaps, gains, repaired = _undo_swaps(stats, scales, members)
+    repaired_support, mean = _support(stats, scales, repaired)
     misplaced = {*np.flatnonzero(mean < 0.0).tolist(), *chain(*swaps)}
     return LabelCheck(
         support,
         swaps,
         gains,
-        doubtful=tuple(np.flatnonzero(best < 0.0).tolist()),
+        doubtful=tuple(np.flatnonzero(repaired_support < 0.0).tolist()),
         misplaced=tuple(sorted(misplaced)),
     )
 
 
-def _mates(stats: PairStats, members: Members) -> Bool[Array, "marker marker"]:
-    return np.asarray(_together(members) & stats.known)
-
-
-def _together(members: Members) -> Bool[Array, "marker marker"]:
-    return np.asarray((members.T.astype(int) @ members) > 0)
-
-
-def _odds(stats: PairStats, scales: Scales, members: Members) -> Array:
+def _log_odds(
+    stats: PairStats, scales: Scales, members: Members
+) -> Float[Array, "marker marker"]:
     return log_odds(stats, scales, marker_noise(stats, scales, members))
 
 
 def _support(
     stats: PairStats, scales: Scales, members: Members
 ) -> tuple[Float[Array, " marker"], Float[Array, " marker"]]:
-    """Return the evidence of the likeliest of each marker's mates, and of all."""
-    mates = _mates(stats, members)
-    odds = _odds(stats, scales, members)
-    best = np.where(mates, odds, -np.inf).max(axis=1)
-    total, count = np.where(mates, odds, 0.0).sum(axis=1), mates.sum(axis=1)
-    alone = count == 0
+    """Return the largest and the mean log odds of each marker on its bodies."""
+    pairs = same_body(members) & stats.is_known
+    odds = _log_odds(stats, scales, members)
+    largest = np.where(pairs, odds, -np.inf).max(axis=1)
+    total, count = np.where(pairs, odds, 0.0).sum(axis=1), pairs.sum(axis=1)
     mean = total / np.maximum(count, 1)
-    return np.where(alone, np.nan, best), np.where(alone, np.nan, mean)
+    alone = count == 0
+    return np.where(alone, np.nan, largest), np.where(alone, np.nan, mean)
 
 
-def _undone(
+def _undo_swaps(
     stats: PairStats, scales: Scales, members: Members
 ) -> tuple[tuple[tuple[int, int], ...], tuple[float, ...], Members]:
-    """Return the swaps, surest first, what each gains, and the bodies without them."""
+    """Return the swaps, their gains, largest first, and the bodies without swaps.
+
+    Greedy: the swap of largest gain is undone before the next one is searched.
+    """
     swaps: list[tuple[int, int]] = []
     gains = []
     members = members.copy()
     for _ in range(members.shape[1] // 2):
-        gain = swap_gains(stats, _odds(stats, scales, members), members)
-        done = [marker for pair in swaps for marker in pair]
-        gain[done] = gain[:, done] = -np.inf
-        one, other = divmod(int(gain.argmax()), len(gain))
-        if gain[one, other] < SWAPPED:
+        gain = swap_gains(stats, _log_odds(stats, scales, members), members)
+        swapped = [marker for pair in swaps for marker in pair]
+        gain[swapped] = gain[:, swapped] = -np.inf
+        i, j = divmod(int(gain.argmax()), len(gain))
+        if gain[i, j] < MIN_SWAP_GAIN:
             break
-        swaps.append((min(one, other), max(one, other)))
-        gains.append(float(gain[one, other]))
-        members[:, [one, other]] = members[:, [other, one]]
+        swaps.append((min(i, j), max(i, j)))
+        gains.append(float(gain[i, j]))
+        members[:, [i, j]] = members[:, [j, i]]
     return tuple(swaps), tuple(gains), members
 
 
 def swap_gains(
     stats: PairStats, odds: Float[Array, "marker marker"], members: Members
 ) -> Float[Array, "marker marker"]:
-    """Return the evidence that every two markers gain when they trade places.
+    """Return the log odds that every two markers gain by swapping bodies.
 
-    -inf for markers of one body, and where nothing is known of one of the two.
+    -inf for markers of one body, and where the log odds of one of the two are unknown.
     """
-    mates = _mates(stats, members).T.astype(float)
+    together = same_body(members)
+    known = stats.is_known
+    pairs = (together & known).T.astype(float)
     with np.errstate(invalid="ignore"):
-        # Row i, column j: marker i among the mates of marker j.
-        among = (odds @ mates) / (stats.known @ mates)
-    own = np.diag(among)
-    gain = among + among.T - own[:, None] - own
-    return np.where(np.isnan(gain) | _together(members), -np.inf, gain)
+        # Row i, column j: mean of marker i with the other markers of marker j's body.
+        mean = (odds @ pairs) / (known @ pairs)
+    before = np.diag(mean)
+    gain = mean + mean.T - before[:, None] - before
+    return np.where(np.isnan(gain) | together, -np.inf, gain)

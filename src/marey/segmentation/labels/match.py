@@ -1,54 +1,47 @@
-"""Bodies from labels: the marker sets that many laboratories share, known by name.
+"""Recognition of the marker set of a take by its labels, checked by the motion."""
 
-Each file in `sets` is a marker map like a user's own (`read_template`), with all the
-names its markers go by. Case, separators and ways to write the side do not matter.
-"""
-
-import math
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib.resources import files
 
 import numpy as np
+from scipy.special import expit
 
-from marey.bodies import Bodies
-from marey.errors import DataError
-from marey.report import Finding, mark_name
+from marey.report import Finding, Severity, mark_name
 from marey.segmentation.labels.check import LabelCheck, check_labels
-from marey.segmentation.labels.spelling import is_named, readings, spelled
-from marey.segmentation.props import props_of
-from marey.segmentation.template import (
-    Template,
-    bodies_of_members,
-    contracted,
-    read_template,
-)
+from marey.segmentation.labels.marker_sets import MarkerSet, known_marker_sets
+from marey.segmentation.labels.spelling import is_name, label_readings, normalise_label
+from marey.segmentation.marker_selection import list_labels
+from marey.segmentation.template import contract_tree
 from marey.take import Take
 
-ENOUGH = 0.8
-"""Share of a set's bodies, or of a subject's labels, that must be there."""
+MIN_MATCHED_FRACTION = 0.8
+"""Fraction of a set's bodies, or of a subject's labels, that must match. Higher
+recognises fewer incomplete sets. Chosen by hand."""
 
-FEWEST_BODIES = 3
-"""Bodies that a match must have: a few labels in common are chance."""
+MIN_BODIES = 3
+"""Number of bodies that must match: a few labels in common are chance. Chosen by
+hand."""
 
-FEWEST_PER_BODY = 1.5
-"""Markers per body that a match must have: fewer are joints, not markers."""
+MIN_MARKERS_PER_BODY = 1.5
+"""Mean number of markers per body: sets with fewer are joints, not markers. Chosen by
+hand."""
 
-MOST_MISPLACED = 0.25
-"""Share of the markers that may move unlike their labels before none is believed."""
+MAX_MISPLACED_FRACTION = 0.25
+"""Fraction of the markers that may disagree with their labels before all labels are
+ignored. Higher trusts worse labels. Chosen by hand."""
 
-LYING = 0.1
-"""Probability that a label is right below which its marker is left out."""
+MIN_LABEL_PROBABILITY = 0.1
+"""Probability of a doubtful label below which its marker is left out. Higher leaves out
+more markers. Chosen by hand."""
 
-FEWEST_LEFT = 2
-"""Markers that a body must have left for that."""
+MIN_MARKERS_LEFT = 2
+"""Number of markers that a body must keep when doubtful ones are left out. Chosen by
+hand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """What a take's labels say, and whether its motion agrees."""
+class MarkerSetMatch:
+    """The marker set of a take, and whether the motion agrees with the labels."""
 
     name: str
     """The marker set, such as "Plug-in Gait"; several joined by "and"."""
@@ -61,148 +54,131 @@ class Match:
     bodies that have no markers in the take."""
 
     present: float
-    """Share of the set's bodies that are in the take; of several subjects the least."""
+    """Fraction of the set's bodies that are in the take; of several subjects the
+    least."""
 
     explained: float
-    """Share of the named and seen markers that the set knows."""
+    """Fraction of the named and seen markers that the set knows."""
 
     unused: tuple[str, ...]
     """Labels of the markers that were left out."""
 
-    doubts: Mapping[int, float] = field(default_factory=dict)
-    """Markers that do not move as their labels say, by index, with the probability
-    that they are right nevertheless."""
+    label_probability: Mapping[int, float] = field(default_factory=dict)
+    """Markers that do not move with the body of their label, by index, with the
+    probability that their labels are right nevertheless."""
 
     trusted: bool = True
-    """Whether the motion agrees with the labels; a few doubts are forgiven."""
+    """Whether the motion agrees with most labels."""
 
     findings: tuple[Finding, ...] = ()
 
-
-@dataclass(frozen=True, slots=True)
-class KnownSet:
-    """A marker set that is known by its labels."""
-
-    name: str
-    template: Template
-    bodies_of: Mapping[str, tuple[str, ...]]
-    """Bodies of each marker, by the common spelling of its label; its own first."""
+    @property
+    def used(self) -> list[int]:
+        """The markers of all bodies, in order."""
+        return sorted({i for markers in self.members.values() for i in markers})
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """One subject's labels as one of the known sets."""
+class SubjectMatch:
+    """The labels of one subject compared with one marker set."""
 
     subject: str
-    known: KnownSet
+    marker_set: MarkerSet
     hits: Mapping[str, int]
-    """The marker of each label that the set knows, by its common spelling."""
+    """The marker of each label that the set knows, by its normalised label."""
 
     n_named: int
+    """Number of the subject's labels."""
 
     @property
     def bodies(self) -> list[str]:
-        """The bodies that have a marker of their own, in the order of the set."""
-        own = {self.known.bodies_of[label][0] for label in self.hits}
-        return [body for body in self.known.template.markers if body in own]
+        """The bodies that own a marker, in the order of the set."""
+        owning = {self.marker_set.bodies_of[label][0] for label in self.hits}
+        return [body for body in self.marker_set.template.markers if body in owning]
 
     @property
     def present(self) -> float:
-        return len(self.bodies) / len(self.known.template.markers)
-
-    @property
-    def explained(self) -> float:
-        return len(self.hits) / self.n_named
+        """Fraction of the set's bodies that own a marker."""
+        return len(self.bodies) / len(self.marker_set.template.markers)
 
     @property
     def is_match(self) -> bool:
+        """Whether enough bodies and labels are there to recognise the set."""
         n_bodies = len(self.bodies)
+        explained = len(self.hits) / self.n_named
         return (
-            n_bodies >= FEWEST_BODIES
-            and len(self.hits) >= FEWEST_PER_BODY * n_bodies
-            and max(self.present, self.explained) >= ENOUGH
+            n_bodies >= MIN_BODIES
+            and len(self.hits) >= MIN_MARKERS_PER_BODY * n_bodies
+            and max(self.present, explained) >= MIN_MATCHED_FRACTION
         )
 
-
-@cache
-def known_sets() -> tuple[KnownSet, ...]:
-    """Return the marker sets that are known by their labels, small ones first."""
-    folder = files("marey.segmentation") / "marker_sets"
-    tables = [
-        tomllib.loads(file.read_text(encoding="utf-8"))
-        for file in sorted(folder.iterdir(), key=lambda file: file.name)
-        if file.name.endswith(".toml")
-    ]
-    sets = [_known_set(str(table["name"]), read_template(table)) for table in tables]
-    return tuple(sorted(sets, key=lambda known: len(known.bodies_of)))
+    def markers_of(self, body: str) -> tuple[int, ...]:
+        """Return the markers of a body, shared ones included."""
+        bodies_of = self.marker_set.bodies_of
+        return tuple(i for label, i in self.hits.items() if body in bodies_of[label])
 
 
-def _known_set(name: str, template: Template) -> KnownSet:
-    bodies_of: dict[str, tuple[str, ...]] = {}
-    for body, markers in template.markers.items():
-        for label in dict.fromkeys(spelled(marker) for marker in markers):
-            bodies_of[label] = (*bodies_of.get(label, ()), body)
-    return KnownSet(name, template, bodies_of)
+def recognise_marker_set(take: Take) -> MarkerSetMatch | None:
+    """Return the known marker set of a take's labels, None if they are of none.
 
+    Of each subject, the set that knows most of its labels is taken. Either most bodies
+    of the set must be there, whatever else is (joint centres that a program added, a
+    racket), or most labels of the subject must be known, whatever is missing (the upper
+    body). Numbers in place of names and ghost markers ("RBAC-1") do not count; of equal
+    labels the first marker that was seen counts.
 
-def recognised(take: Take) -> Match | None:
-    """Return the known marker set that a take's labels are of, None when of none.
-
-    Of each subject the set that knows most of its markers is taken. It must hold
-    most of the set's bodies, whatever else is there (joint centres that a program
-    added, a racket), or have most of the subject's labels known, whatever is missing
-    (a lower body alone). Numbers in place of names and ghosts ("RBAC-1") are no
-    labels; of markers with the same label the first that was seen counts.
-
-    The labels are then held against the motion, see `Match.trusted` and its findings.
+    The labels are then checked by the motion: `MarkerSetMatch.trusted`.
     """
-    named = [is_named(label) for label in take.labels]
-    usable = np.asarray(named, dtype=bool) & take.seen.any(axis=0)
-    tried = [_parts(reading, usable) for reading in readings(take)]
-    parts = max(tried, key=lambda parts: sum(len(part.hits) for part in parts))
-    return _checked(take, _joined(take, parts)) if parts else None
+    named = np.array([is_name(label) for label in take.labels], dtype=bool)
+    usable = np.flatnonzero(named & take.seen.any(axis=0)).tolist()
+    readings = [_match_subjects(reading, usable) for reading in label_readings(take)]
+    subjects = max(readings, key=lambda some: sum(len(one.hits) for one in some))
+    return _check_motion(take, _join_subjects(take, subjects)) if subjects else None
 
 
-def _parts(reading: list[tuple[str, str]], usable: np.ndarray) -> list[_Part]:
+def _match_subjects(
+    reading: list[tuple[str, str]], usable: Iterable[int]
+) -> list[SubjectMatch]:
+    """Return the subjects whose labels are of a known set."""
     labels: dict[str, dict[str, int]] = {}
-    for i in np.flatnonzero(usable):
+    for i in usable:
         subject, label = reading[i]
-        labels.setdefault(subject, {}).setdefault(spelled(label), int(i))
-    best = [_best(subject, found) for subject, found in labels.items()]
-    return [part for part in best if part.is_match]
+        labels.setdefault(subject, {}).setdefault(normalise_label(label), i)
+    best = [_best_set(subject, indices) for subject, indices in labels.items()]
+    return [match for match in best if match.is_match]
 
 
-def _best(subject: str, labels: Mapping[str, int]) -> _Part:
-    parts = [
-        _Part(
+def _best_set(subject: str, labels: Mapping[str, int]) -> SubjectMatch:
+    """Return the match of a subject with the set that knows most of its labels."""
+    matches = [
+        SubjectMatch(
             subject,
             known,
             {label: i for label, i in labels.items() if label in known.bodies_of},
             len(labels),
         )
-        for known in known_sets()
+        for known in known_marker_sets()
     ]
-    return max(parts, key=lambda part: len(part.hits))
+    return max(matches, key=lambda match: len(match.hits))
 
 
-def _joined(take: Take, parts: list[_Part]) -> Match:
+def _join_subjects(take: Take, subjects: list[SubjectMatch]) -> MarkerSetMatch:
+    """Return the bodies of all subjects."""
     members: dict[str, tuple[int, ...]] = {}
     parents: dict[str, str] = {}
-    for part in parts:
-        prefix = f"{part.subject}:" if len(parts) > 1 and part.subject else ""
-        for body in part.bodies:
-            mine = [i for x, i in part.hits.items() if body in part.known.bodies_of[x]]
-            members[prefix + body] = tuple(mine)
-        tree = contracted(part.known.template.parent, part.bodies)
-        parents |= {prefix + body: prefix + above for body, above in tree.items()}
-    used = {i for mine in members.values() for i in mine}
+    for one in subjects:
+        prefix = f"{one.subject}:" if len(subjects) > 1 and one.subject else ""
+        members |= {prefix + body: one.markers_of(body) for body in one.bodies}
+        tree = contract_tree(one.marker_set.template.parent, one.bodies)
+        parents |= {prefix + body: prefix + parent for body, parent in tree.items()}
+    used = {i for markers in members.values() for i in markers}
     unused = [label for i, label in enumerate(take.full_labels) if i not in used]
-    return Match(
-        name=" and ".join(dict.fromkeys(part.known.name for part in parts)),
+    return MarkerSetMatch(
+        name=" and ".join(dict.fromkeys(one.marker_set.name for one in subjects)),
         members=members,
         parents=parents,
-        present=min(part.present for part in parts),
-        explained=len(used) / sum(part.n_named for part in parts),
+        present=min(one.present for one in subjects),
+        explained=len(used) / sum(one.n_named for one in subjects),
         unused=tuple(unused),
     )
 
@@ -210,140 +186,96 @@ def _joined(take: Take, parts: list[_Part]) -> Match:
 # --- labels and motion ----------------------------------------------------------------
 
 
-def _checked(take: Take, match: Match) -> Match:
-    """Return the match with what the motion says of it."""
-    used = sorted({i for mine in match.members.values() for i in mine})
-    members = np.array([np.isin(used, mine) for mine in match.members.values()])
+def _check_motion(take: Take, match: MarkerSetMatch) -> MarkerSetMatch:
+    """Return the match with the doubts that the motion raises."""
+    used = match.used
+    members = np.array([np.isin(used, markers) for markers in match.members.values()])
     check = check_labels(take.points[:, used], members)
-    trusted = len(check.misplaced) <= MOST_MISPLACED * check.n_checked
+    trusted = len(check.misplaced) <= MAX_MISPLACED_FRACTION * check.n_checked
     if trusted:
-        findings = _findings(take, match, check, used)
+        findings = _label_findings(take, match, check)
     else:
-        findings = [_contradiction(match, check)]
-    doubts = {used[i]: chance for i, chance in _chances(check).items()}
-    lying = {used[i] for i in check.doubtful if doubts.get(used[i], 1.0) < LYING}
+        findings = [_contradiction_finding(match, check)]
+    probability = {used[i]: p for i, p in _label_probability(check).items()}
+    wrong = {
+        used[i]
+        for i in check.doubtful
+        if probability.get(used[i], 1.0) < MIN_LABEL_PROBABILITY
+    }
     return replace(
         match,
-        members={body: _without(mine, lying) for body, mine in match.members.items()},
-        doubts=doubts,
+        members={
+            body: _drop_markers(markers, wrong)
+            for body, markers in match.members.items()
+        },
+        label_probability=probability,
         trusted=trusted,
-        findings=(_recognition(match, len(used)), *findings),
+        findings=(_recognition_finding(match), *findings),
     )
 
 
-def _without(markers: tuple[int, ...], lying: set[int]) -> tuple[int, ...]:
-    """Return a body's markers without those that lie, if two are left."""
-    true = tuple(i for i in markers if i not in lying)
-    return true if len(true) >= FEWEST_LEFT else markers
+def _drop_markers(markers: tuple[int, ...], wrong: set[int]) -> tuple[int, ...]:
+    """Return a body's markers without the wrong ones, if enough are left."""
+    right = tuple(i for i in markers if i not in wrong)
+    return right if len(right) >= MIN_MARKERS_LEFT else markers
 
 
-def _chances(check: LabelCheck) -> dict[int, float]:
-    """Return the probability that each marker in doubt has its right label."""
+def _label_probability(check: LabelCheck) -> dict[int, float]:
+    """Return the probability of each doubted label: the logistic of its log odds."""
     odds = {i: float(x) for i, x in enumerate(check.support) if x < 0.0}
     for pair, gain in zip(check.swaps, check.gains, strict=True):
         odds |= dict.fromkeys(pair, -gain)
-    return {i: 1.0 / (1.0 + math.exp(-x)) for i, x in odds.items()}
+    return {i: float(expit(x)) for i, x in odds.items()}
 
 
-def _recognition(match: Match, n_used: int) -> Finding:
-    left = f"; not of it: {', '.join(match.unused)}" if match.unused else ""
-    return Finding(
-        code="labels-recognised",
-        stage="segment",
-        severity="info",
-        message=f"{n_used} labels are of the marker set {match.name} and make "
-        f"{len(match.members)} bodies{left}",
-        subject=match.name,
-        value=float(n_used),
+def _recognition_finding(match: MarkerSetMatch) -> Finding:
+    n_used = len(match.used)
+    message = (
+        f"{n_used} labels are of the marker set {match.name} and make "
+        f"{len(match.members)} bodies"
     )
+    if match.unused:
+        message += f"; unused: {list_labels(match.unused)}"
+    return _finding("labels-recognised", "info", message, match.name, float(n_used))
 
 
-def _contradiction(match: Match, check: LabelCheck) -> Finding:
-    return Finding(
-        code="labels-contradicted",
-        stage="segment",
-        severity="warning",
-        message=f"{len(check.misplaced)} of {check.n_checked} markers do not move with "
-        f"the bodies that their labels put them on in {match.name}: the labels are not "
-        "believed",
-        subject=match.name,
-        value=len(check.misplaced) / check.n_checked,
+def _contradiction_finding(match: MarkerSetMatch, check: LabelCheck) -> Finding:
+    message = (
+        f"the labels are ignored: {len(check.misplaced)} of {check.n_checked} markers "
+        f"do not move with the body of their label in {match.name}"
     )
+    misplaced = len(check.misplaced) / check.n_checked
+    return _finding("labels-contradicted", "warning", message, match.name, misplaced)
 
 
-def _findings(
-    take: Take, match: Match, check: LabelCheck, used: list[int]
+def _label_findings(
+    take: Take, match: MarkerSetMatch, check: LabelCheck
 ) -> list[Finding]:
+    """Return the swaps and the doubtful labels."""
+    used = match.used
     labels = [take.full_labels[i] for i in used]
-    found = [
-        _swap(labels[i], labels[j], gain)
-        for (i, j), gain in zip(check.swaps, check.gains, strict=True)
-    ]
-    for i in check.doubtful:
-        bodies = [body for body, mine in match.members.items() if used[i] in mine]
-        found.append(_doubt(labels[i], bodies, float(check.support[i])))
-    return found
-
-
-def _swap(one: str, other: str, gain: float) -> Finding:
-    return Finding(
-        code="labels-swapped",
-        stage="segment",
-        severity="warning",
-        message=f"{one} and {other} move as if each had the other's label: look at "
-        "both and change their names",
-        subject=f"{one}, {other}",
-        value=gain,
-    )
-
-
-def _doubt(label: str, bodies: list[str], support: float) -> Finding:
-    return Finding(
-        code="label-doubtful",
-        stage="segment",
-        severity="warning",
-        message=f"moves with no other marker of {' or '.join(map(mark_name, bodies))}, "
-        "where its label puts it: look at its name. It is left out where that is "
-        "beyond doubt",
-        subject=label,
-        value=support,
-    )
-
-
-def bodies_of_labels(take: Take, match: Match | None = None) -> Bodies:
-    """Return the bodies of a known marker set, each with its pose in every frame.
-
-    Names are those of the VRM humanoid: Hips, Chest, Head, LeftUpperArm ... of
-    several subjects "JOE:Hips". Bodies without markers of their own are left out.
-    Other subjects of the take whose labels are of no known set ("Stick:1") are things
-    of their own, in bodies that their markers' distances show.
-
-    Poses, soft bodies and shared markers are as with a marker map
-    (`bodies_of_template`). Markers that do not move with their bodies stay in them
-    and have a small `marker_confidence`.
-
-    Args:
-        take: The recording.
-        match: What `recognised` gave for it; looked for when left out.
-
-    Raises:
-        DataError: If the labels are of no known set, or the motion contradicts them.
-    """
-    match = match or recognised(take)
-    if match is None or not match.trusted:
-        names = ", ".join(known.name for known in known_sets())
-        raise DataError(
-            "labels",
-            found=match.findings[-1].message
-            if match
-            else ", ".join(take.labels) or "no markers",
-            needed=f"markers of a known set ({names}), or a marker map (template=)",
+    findings = []
+    for (i, j), gain in zip(check.swaps, check.gains, strict=True):
+        message = (
+            f"{labels[i]} and {labels[j]} are probably swapped: each moves with the "
+            "other's body. Check both labels"
         )
-    used = {i for mine in match.members.values() for i in mine}
-    return bodies_of_members(
-        take,
-        {**match.members, **props_of(take, used)},
-        parents=match.parents,
-        doubts=match.doubts,
-        findings=match.findings,
-    )
+        swapped = f"{labels[i]}, {labels[j]}"
+        findings.append(_finding("labels-swapped", "warning", message, swapped, gain))
+    for i in check.doubtful:
+        bodies = [body for body, markers in match.members.items() if used[i] in markers]
+        message = (
+            f"moves with no other marker of {' or '.join(map(mark_name, bodies))}. "
+            "Check the label; a marker whose label is certainly wrong is left out"
+        )
+        support = float(check.support[i])
+        findings.append(
+            _finding("label-doubtful", "warning", message, labels[i], support)
+        )
+    return findings
+
+
+def _finding(
+    code: str, severity: Severity, message: str, subject: str, value: float
+) -> Finding:
+    return Finding(code, "segment", severity, message, subject, value=value)

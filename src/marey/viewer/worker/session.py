@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from marey.edits import Edit, edit_of, edits_of
+from marey.editing import EditSession, Trial
+from marey.edits import Edit, parse_edit, parse_edits
 from marey.errors import DataError, FormatError, MareyError, OptionError
 from marey.io import load, read, read_motion, recognise
 from marey.io.formats.html import MOST_DRAWN, Beside, scene_of
 from marey.motion import Motion
-from marey.pipeline import EditSession, Trial
 from marey.solution import Solution
 from marey.take import Take
 from marey.viewer.worker.edits_file import keep_edits, kept_edits
@@ -122,7 +122,7 @@ class Session:
         """Return the desk; why there is none; and why it is without its edits."""
         note = ""
         try:
-            edits = kept_edits(saved) if known is None else edits_of(known)
+            edits = kept_edits(saved) if known is None else parse_edits(known)
             if edits is not None:
                 return self._with_edits(thing, edits), "", ""
         except (FormatError, OptionError, DataError) as error:
@@ -166,7 +166,7 @@ class Session:
         return series_of(thing, **of)
 
     def _try(self, record: Mapping[str, Any]) -> Answer:
-        trial = self._needed_desk().attempt(edit_of(record))
+        trial = self._needed_desk().attempt(parse_edit(record))
         scene = self._now.scene(self._drawn, trial)
         self._trial = trial
         return _told(trial), scene

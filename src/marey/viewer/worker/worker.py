@@ -1,8 +1,8 @@
 """The worker: a process of its own that reads, solves and edits for the server.
 
 Files of strangers are parsed here, under limits, so that whatever happens to this
-process the server goes on. Run as `python -m marey.viewer.worker.worker BYTES DRAWN`: requests
-come in by standard input, answers go out by what standard output was.
+process the server goes on. Run as `python -m marey.viewer.worker.worker BYTES DRAWN`:
+requests come in by standard input, answers go out by what standard output was.
 """
 
 import os

@@ -1,0 +1,115 @@
+"""Bony landmarks of a person, recognised by the labels of the markers on them.
+
+The table `landmarks.toml` lists the labels of the marker sets that laboratories share
+(Plug-in Gait, CMU and others).
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+SIDES = ("Left", "Right")
+
+SIDE_SPELLINGS = {"Left": ("l", "left"), "Right": ("r", "right")}
+
+SEGMENT_OF_LANDMARK = {
+    "asis": "Hips",
+    "psis": "Hips",
+    "waist_front": "Hips",
+    "waist_back": "Hips",
+    "sacrum": "Hips",
+    "c7": "Chest",
+    "sternum": "Chest",
+    "acromion": "Chest",
+    "elbow_outer": "UpperArm",
+    "elbow_inner": "UpperArm",
+    "wrist_outer": "LowerArm",
+    "wrist_inner": "LowerArm",
+    "knee_outer": "UpperLeg",
+    "knee_inner": "UpperLeg",
+    "ankle_outer": "LowerLeg",
+    "ankle_inner": "LowerLeg",
+}
+"""The segment that each landmark moves with, without its side."""
+
+LABEL_SEPARATORS = re.compile(r"[\W_]+")
+PATTERN_SEPARATORS = re.compile(r"[^\w#]+|_+")
+
+
+@dataclass(frozen=True, slots=True)
+class Landmarks:
+    """The markers that sit on each bony landmark."""
+
+    markers: Mapping[tuple[str, str], tuple[int, ...]]
+    """Marker numbers by side ("Left", "Right" or "") and landmark."""
+
+    def __call__(self, side: str, *landmarks: str) -> list[int]:
+        """Return the markers on any of these landmarks of one side."""
+        return [k for name in landmarks for k in self.markers.get((side, name), ())]
+
+    def either_side(self, *landmarks: str) -> list[int]:
+        """Return the markers on any of these landmarks, whatever their side."""
+        return [k for side in ("", *SIDES) for k in self(side, *landmarks)]
+
+    @property
+    def has_pelvis(self) -> bool:
+        """Whether the pelvis has both anterior spines and a landmark at the back."""
+        front = all(self(side, "asis", "waist_front") for side in SIDES)
+        back = all(self(side, "psis", "waist_back") for side in SIDES)
+        return front and (back or bool(self("", "sacrum")))
+
+
+def find_landmarks(labels: Sequence[str], segments: Sequence[str]) -> Landmarks:
+    """Return the landmarks that marker labels name.
+
+    A label counts only if its marker sits on the segment of that landmark, and on its
+    side: "LA" is the left acromion on the chest and no landmark on a foot.
+
+    Args:
+        labels: Label of each marker, with or without a prefix ("JOE:LASI").
+        segments: Name of the segment that each marker sits on ("LeftUpperLeg").
+    """
+    markers: dict[tuple[str, str], tuple[int, ...]] = {}
+    for k, (label, segment) in enumerate(zip(labels, segments, strict=True)):
+        without_side = segment.removeprefix("Left").removeprefix("Right")
+        segment_side = segment.removesuffix(without_side)
+        side, name = _parse_label(label)
+        if SEGMENT_OF_LANDMARK.get(name) == without_side and segment_side in ("", side):
+            markers[side, name] = (*markers.get((side, name), ()), k)
+    return Landmarks(markers)
+
+
+def _parse_label(label: str) -> tuple[str, str]:
+    """Return side and landmark of a label: the whole label, or its last words."""
+    words = LABEL_SEPARATORS.split(label.casefold())
+    for start in range(len(words)):
+        meaning = _label_table().get("".join(words[start:]))
+        if meaning is not None:
+            return meaning
+    return "", ""
+
+
+@cache
+def _label_table() -> Mapping[str, tuple[str, str]]:
+    """Return side and landmark by label, in lower case and without separators."""
+    text = (files("marey.anatomy") / "landmarks.toml").read_text(encoding="utf-8")
+    return {
+        spelling: (side, name)
+        for name, patterns in tomllib.loads(text).items()
+        for pattern in patterns
+        for side, spelling in _spellings(PATTERN_SEPARATORS.sub("", pattern.casefold()))
+    }
+
+
+def _spellings(pattern: str) -> Iterator[tuple[str, str]]:
+    """Yield side and spelling of a label whose "#" stands for the side."""
+    if "#" not in pattern:
+        yield "", pattern
+        return
+    for side, spellings in SIDE_SPELLINGS.items():
+        for spelling in spellings:
+            yield side, pattern.replace("#", spelling)
+            yield side, pattern.replace("#", "") + spelling

@@ -1,0 +1,382 @@
+r"""The kinematic model of a subject, its unknown parameters, and its poses.
+
+The position of marker k on segment s in a frame is
+
+.. math:: x_k = t + \sum_{j \in \mathrm{path}(s)} R_{p(j)}\, o_j + R_s\, m_k
+
+with the position t of the root, one rotation R of every segment in the world, the
+offset o of each joint in its parent p, and the offset m of the marker in its segment.
+The parameters o, m and the joint axes are unknowns of the subject; t and all R are
+unknowns of each frame.
+
+Segments are sorted depth first. The columns of a segment and of all its descendants
+are then adjacent.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+if TYPE_CHECKING:
+    from marey.calibration.solver.frame_equations_kernel import (
+        CalibrationTables,
+        KernelParameters,
+    )
+
+Array = np.ndarray
+
+STUDENT_T_DOF = 8.0
+"""Degrees of freedom of Student's t, the distribution of marker residuals. Higher gives
+outliers more weight. Chosen by hand."""
+
+RELATIVE_ROTATION_SD_RAD = 1.0
+"""Standard deviation of a segment's rotation relative to its parent around the mean
+one, in radians. It is so wide that it decides only rotations that markers leave
+undetermined; lower pulls all poses towards the mean. Chosen by hand."""
+
+MECHANICAL_HINGE_SD_RAD = 0.005
+"""Standard deviation of the axis of a mechanical hinge in one frame, in radians. Higher
+lets a hinge leave its axis. Chosen by hand."""
+
+MEAN_STATURE_M = 1.74
+"""Mean height of people, in metres; only bone lengths are compared with it. Chosen by
+hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class AxisConstraint:
+    """A soft constraint on the rotation of a joint, applied in every frame."""
+
+    child: int
+    """The segment below the joint."""
+
+    kind: Literal["hinge", "universal"]
+    """A hinge has one axis that is fixed in both segments. A universal joint has one
+    axis fixed in the parent, perpendicular to one fixed in the child."""
+
+    sd: float
+    """Standard deviation of the deviation from that in one frame, in radians."""
+
+
+@dataclass(frozen=True, eq=False)
+class KinematicModel:
+    """Segments sorted depth first, and markers sorted by segment."""
+
+    names: tuple[str, ...]
+    """Name of each segment."""
+
+    parent: Int[Array, " segment"]
+    labels: tuple[str, ...]
+    """Label of each marker."""
+
+    marker_segment: Int[Array, " marker"]
+    """The segment of each marker, ascending."""
+
+    axes: tuple[AxisConstraint, ...] = ()
+
+    @cached_property
+    def first_marker(self) -> Int[Array, " segment_and_one"]:
+        """First marker of each segment; one more at the end."""
+        return np.searchsorted(self.marker_segment, np.arange(len(self.names) + 1))
+
+    @cached_property
+    def columns(self) -> "ParameterColumns":
+        """The column of each parameter."""
+        return _parameter_columns(self)
+
+    @cached_property
+    def tables(self) -> "CalibrationTables":
+        """The model as the kernels read it."""
+        return _calibration_tables(self)
+
+    @property
+    def marker_segment_names(self) -> list[str]:
+        """Name of each marker's segment."""
+        return [self.names[i] for i in self.marker_segment]
+
+    def children(self, segment: int) -> list[int]:
+        """Return the segments whose parent is this one."""
+        return [int(i) for i in np.flatnonzero(self.parent == segment)]
+
+    def index(self, name: str) -> int:
+        """Return the number of a segment, -1 if there is none of this name."""
+        return self.names.index(name) if name in self.names else -1
+
+    def markers_of(self, segment: int) -> list[int]:
+        """Return the markers of a segment."""
+        first = self.first_marker
+        return list(range(int(first[segment]), int(first[segment + 1])))
+
+
+def model_from_names(
+    parents: Mapping[str, str], markers: Sequence[tuple[str, str]]
+) -> KinematicModel:
+    """Return the model of named segments and labelled markers.
+
+    Args:
+        parents: Parent of each segment; "" for the root.
+        markers: Label and segment of each marker.
+    """
+    names: list[str] = []
+
+    def visit(name: str) -> None:
+        names.append(name)
+        for child, parent in parents.items():
+            if parent == name:
+                visit(child)
+
+    visit(next(name for name, parent in parents.items() if not parent))
+    number = {name: i for i, name in enumerate(names)}
+    by_segment = sorted(markers, key=lambda marker: number[marker[1]])
+    return KinematicModel(
+        tuple(names),
+        np.array([number.get(parents[name], -1) for name in names], dtype=np.int64),
+        tuple(label for label, _ in by_segment),
+        np.array([number[name] for _, name in by_segment], dtype=np.int64),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParameterColumns:
+    """The column of each parameter in the equations of one session."""
+
+    joint_offset: Int[Array, " segment"]
+    """First of three columns by segment; -1 for the root."""
+
+    marker_offset: Int[Array, " marker"]
+    """First of three columns by marker."""
+
+    axis: Int[Array, " axis"]
+    """First of six columns: the axis in the parent, then in the child."""
+
+    subtree_start: Int[Array, " segment"]
+    """First column of a segment and its descendants."""
+
+    subtree_end: Int[Array, " segment"]
+    """One after the last column of a segment and its descendants."""
+
+    count: int
+
+    @property
+    def shared(self) -> Int[Array, " shared"]:
+        """Columns of joint offsets and axes, which all sessions share."""
+        offsets, axes = _adjacent(self.joint_offset[1:]), _adjacent(self.axis, 6)
+        return np.sort(np.concatenate([offsets.ravel(), axes.ravel()]))
+
+    @property
+    def per_session(self) -> Int[Array, " per_session"]:
+        """Columns of marker offsets, which each session has for itself."""
+        return _adjacent(self.marker_offset).ravel()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelParameters:
+    """Values of the parameters of a model, and of the noise of its markers."""
+
+    model: KinematicModel
+    joint_offset: Float[Array, "segment 3"]
+    """Each joint in its parent's frame, in metres; the root's is not read."""
+
+    marker_offset: Float[Array, "session marker 3"]
+    """Each marker in its segment's frame, in metres."""
+
+    axis_in_parent: Float[Array, "axis 3"]
+    """Unit axis of each constraint in the parent's frame."""
+
+    axis_in_child: Float[Array, "axis 3"]
+    """The axis in the child's frame."""
+
+    marker_noise: Float[Array, "session marker"]
+    """Scale of Student's t of each marker along one axis, in metres."""
+
+    mean_rotation: Float[Array, "segment 3 3"]
+    """Mean rotation of each segment relative to its parent over all frames."""
+
+    stature: float = MEAN_STATURE_M
+    """Height of the person, in metres; it connects the lengths of the bones."""
+
+    @staticmethod
+    def initial(
+        model: KinematicModel,
+        joint_offset: Float[Array, "segment 3"],
+        marker_offset: Float[Array, "marker 3"],
+        axes: tuple[Float[Array, "axis 3"], Float[Array, "axis 3"]],
+        n_sessions: int,
+        noise: float,
+    ) -> "ModelParameters":
+        """Return parameters with equal markers and noise in all sessions."""
+        return ModelParameters(
+            model,
+            joint_offset,
+            np.repeat(marker_offset[None], n_sessions, axis=0),
+            *axes,
+            marker_noise=np.full((n_sessions, len(marker_offset)), noise),
+            mean_rotation=np.repeat(np.eye(3)[None], len(joint_offset), axis=0),
+        )
+
+    def of_session(self, session: int) -> "ModelParameters":
+        """Return the parameters with the markers of one session alone."""
+        return replace(
+            self,
+            marker_offset=self.marker_offset[session][None],
+            marker_noise=self.marker_noise[session][None],
+        )
+
+    def rest_markers(self) -> Float[Array, "marker 3"]:
+        """Return the markers of session 0 with all segments unrotated."""
+        model = self.model
+        joints = np.zeros((len(model.names), 3))
+        for i in range(1, len(joints)):
+            joints[i] = joints[model.parent[i]] + self.joint_offset[i]
+        return np.asarray(joints[model.marker_segment] + self.marker_offset[0])
+
+    def for_kernel(self, session: int) -> "KernelParameters":
+        """Return the parameters of one session as the kernels read them."""
+        from marey.calibration.solver.frame_equations_kernel import KernelParameters
+
+        return KernelParameters(
+            self.joint_offset,
+            self.marker_offset[session],
+            self.axis_in_parent,
+            self.axis_in_child,
+            self.marker_noise[session],
+            self.mean_rotation,
+        )
+
+    def vector(self, session: int) -> Float[Array, " column"]:
+        """Return the parameters of one session as one vector."""
+        columns = self.model.columns
+        values = np.zeros(columns.count)
+        values[_adjacent(columns.joint_offset[1:])] = self.joint_offset[1:]
+        values[_adjacent(columns.marker_offset)] = self.marker_offset[session]
+        values[_adjacent(columns.axis)] = self.axis_in_parent
+        values[_adjacent(columns.axis + 3)] = self.axis_in_child
+        return values
+
+    def add_step(
+        self, steps: Float[Array, "session column"], stature_step: float
+    ) -> "ModelParameters":
+        """Return the parameters after a step; shared ones step as in session 0."""
+        columns = self.model.columns
+        shared_step, of_markers = steps[0], _adjacent(columns.marker_offset)
+        joint_offset = self.joint_offset.copy()
+        joint_offset[1:] += shared_step[_adjacent(columns.joint_offset[1:])]
+        return replace(
+            self,
+            joint_offset=joint_offset,
+            marker_offset=self.marker_offset
+            + np.stack([step[of_markers] for step in steps]),
+            axis_in_parent=self.axis_in_parent + shared_step[_adjacent(columns.axis)],
+            axis_in_child=self.axis_in_child + shared_step[_adjacent(columns.axis + 3)],
+            stature=self.stature + stature_step,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FramePoses:
+    """Sampled frames of one session, and the pose of the model in each."""
+
+    points: Float[Array, "frame marker 3"]
+    """Measured markers in the order of the model, in metres; NaN where occluded."""
+
+    root_position: Float[Array, "frame 3"]
+    """Position of the root in the world, in metres."""
+
+    R_world_segment: Float[Array, "frame segment 3 3"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """All unknowns of the bundle adjustment: parameters, and poses of each session."""
+
+    parameters: ModelParameters
+    poses: tuple[FramePoses, ...]
+
+    @property
+    def model(self) -> KinematicModel:
+        """The kinematic model."""
+        return self.parameters.model
+
+    @property
+    def sessions(self) -> range:
+        """Numbers of the sessions."""
+        return range(len(self.poses))
+
+    @property
+    def n_frames(self) -> int:
+        """Sampled frames of all sessions."""
+        return sum(len(session.points) for session in self.poses)
+
+
+def _adjacent(start: Int[Array, " item"], length: int = 3) -> Int[Array, "item _"]:
+    """Return the columns of items that have `length` adjacent columns each."""
+    return np.asarray(start[:, None] + np.arange(length), dtype=np.int64)
+
+
+def _parameter_columns(model: KinematicModel) -> ParameterColumns:
+    n = len(model.names)
+    joint_offset, start, end = np.full(n, -1), np.zeros(n, int), np.zeros(n, int)
+    marker_offset = np.zeros(len(model.labels), int)
+    axis = np.zeros(len(model.axes), int)
+    column = 0
+    for i in range(n):
+        start[i] = column
+        if i > 0:
+            joint_offset[i], column = column, column + 3
+        for h, constraint in enumerate(model.axes):
+            if constraint.child == i:
+                axis[h], column = column, column + 6
+        for k in model.markers_of(i):
+            marker_offset[k], column = column, column + 3
+        end[i] = column
+    for i in range(n - 1, 0, -1):
+        p = int(model.parent[i])
+        end[p] = max(end[p], end[i])
+    return ParameterColumns(joint_offset, marker_offset, axis, start, end, column)
+
+
+def _calibration_tables(model: KinematicModel) -> "CalibrationTables":
+    from marey.calibration.solver.frame_equations_kernel import CalibrationTables
+
+    columns = model.columns
+    path, depth = _block_paths(model.parent)
+    low = np.concatenate([[0], columns.subtree_start])
+    high = np.concatenate([[columns.count], columns.subtree_end])
+    width = high - low + 3 * np.maximum(depth - 2, 0)
+    return CalibrationTables(
+        parent=model.parent,
+        path=path,
+        depth=depth,
+        first_marker=model.first_marker.astype(np.int64),
+        joint_column=columns.joint_offset,
+        marker_column=columns.marker_offset,
+        low=low,
+        high=high,
+        product_start=np.concatenate([[0], np.cumsum(width * (width + 1) // 2)]),
+        axis_child=np.array([axis.child for axis in model.axes], dtype=np.int64),
+        axis_is_hinge=np.array([axis.kind == "hinge" for axis in model.axes], bool),
+        axis_weight=np.array([axis.sd**-2 for axis in model.axes], dtype=float),
+        axis_column=columns.axis,
+        rotation_weight=np.full(len(model.names), RELATIVE_ROTATION_SD_RAD**-2),
+        student_t_dof=STUDENT_T_DOF,
+    )
+
+
+def _block_paths(
+    parent: Int[Array, " segment"],
+) -> tuple[Int[Array, "block step"], Int[Array, " block"]]:
+    """Return the blocks from the root to each block, and how many come before it.
+
+    Block 0 is the position of the root, block i + 1 the rotation of segment i.
+    """
+    paths = [[0]]
+    for i, p in enumerate(parent.tolist()):
+        paths.append([*paths[p + 1], i + 1])
+    table = np.full((len(paths), max(map(len, paths))), -1, dtype=np.int64)
+    for i, blocks in enumerate(paths):
+        table[i, : len(blocks)] = blocks
+    return table, np.array([len(path) - 1 for path in paths], dtype=np.int64)

@@ -1,0 +1,154 @@
+"""Bundle adjustment: steps, marker noise, and the weight of the prior, alternating.
+
+Each round takes one Levenberg-Marquardt step of all unknowns and then estimates the
+noise of every marker again. After `ROUNDS_BEFORE_WHITE_SHARE` rounds the white share of
+the residuals decides the weight of the prior.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from marey.calibration.init.initialisation import Initialisation
+from marey.calibration.init.poses import initial_poses, sample_frames
+from marey.calibration.model import Estimate
+from marey.calibration.noise_model import (
+    estimate_marker_noise,
+    mean_relative_rotations,
+    sample_frame_pairs,
+    white_share,
+)
+from marey.calibration.solver.levenberg_marquardt import (
+    FIRST_DAMPING,
+    fit_poses,
+    levenberg_marquardt_step,
+    residuals,
+)
+
+Array = np.ndarray
+
+MAX_ROUNDS = 16
+"""Most rounds of a step and an estimate of the noise. Higher takes longer and changes
+little. Chosen by hand."""
+
+MAX_NOISE_CHANGE = 0.05
+"""The rounds end when no marker's noise changes by more than this share, and the step
+has converged. Higher ends earlier. Chosen by hand."""
+
+ROUNDS_BEFORE_WHITE_SHARE = 4
+"""Rounds before the white share is estimated: initial residuals contain the errors of
+the initialisation, not noise alone. Chosen by hand."""
+
+FIRST_POSE_STEPS, FIRST_POSE_TOLERANCE = 12, 1e-3
+"""Levenberg-Marquardt steps of each pose before the first round, and the relative
+decrease of its cost that ends them. Chosen by hand."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibrationFit:
+    """The result of a bundle adjustment."""
+
+    estimate: Estimate
+    prior_weight: float
+    white_share: float
+    initial: Initialisation
+    leverage: tuple[Float[Array, "_ marker"], ...]
+    """Share of each marker's residual that the pose absorbs, 0 to 3."""
+
+    rms_before: float
+    """Root mean square distance of markers before the first step, in metres."""
+
+    @property
+    def order(self) -> Int[Array, " marker"]:
+        """Number of each marker among those of the problem."""
+        return self.initial.order
+
+    def rms(self) -> float:
+        """Return the root mean square distance of markers, in metres."""
+        return marker_rms(self.estimate)
+
+
+def marker_rms(estimate: Estimate) -> float:
+    """Return the root mean square of predicted minus measured positions, in metres."""
+    total, count = 0.0, 0
+    for session in residuals(estimate):
+        total += float(np.sum(session.vector[session.seen] ** 2))
+        count += int(session.seen.sum())
+    return float(np.sqrt(total / max(count, 1)))
+
+
+def prior_weight(white_share: float, n_frames: int, effective_samples: float) -> float:
+    r"""Return the weight T of the prior relative to one frame.
+
+    .. math:: T = \phi + (1 - \phi) \max(F / n_\mathrm{eff},\ 1)
+
+    White noise differs in every frame, so each of the F frames is a sample. Soft-tissue
+    artefact is a function of the pose: however long a walk is, all its frames together
+    are worth about :math:`n_\mathrm{eff}` = 1 sample. The white share :math:`\phi` of
+    the residuals chooses between the two. The weight T of the prior has the same effect
+    as the weight 1/T of every frame (a tempered likelihood).
+    """
+    return white_share + (1.0 - white_share) * max(n_frames / effective_samples, 1.0)
+
+
+def pose_sampled_frames(
+    initial: Initialisation, sessions: tuple[Array, ...], max_frames: int
+) -> Estimate:
+    """Return the initial parameters with the poses of sampled frames."""
+    parameters, poses = initial.parameters, []
+    for session, points in enumerate(sessions):
+        frames = points[np.ix_(sample_frames(points, max_frames), initial.order)]
+        poses.append(initial_poses(parameters.of_session(session), frames))
+    estimate = Estimate(parameters, tuple(poses))
+    return fit_poses(estimate, FIRST_POSE_STEPS, FIRST_POSE_TOLERANCE)
+
+
+def bundle_adjust(
+    initial: Initialisation,
+    sessions: tuple[Float[Array, "_ marker 3"], ...],
+    *,
+    max_frames: int = 80,
+    effective_samples: float = 1.0,
+    max_rounds: int = MAX_ROUNDS,
+    estimate_white_share: bool = True,
+) -> CalibrationFit:
+    """Return the parameters and poses of least cost over sampled frames.
+
+    Args:
+        initial: Initial parameters and priors.
+        sessions: Markers of every session at full rate, in the order of the problem.
+        max_frames: Most frames of a session.
+        effective_samples: Samples that all frames together are worth where soft tissue
+            moves.
+        max_rounds: Most rounds of a step and an estimate of the noise.
+        estimate_white_share: Whether the white share is estimated; else it is 0.
+    """
+    estimate = pose_sampled_frames(initial, sessions, max_frames)
+    rms_before = marker_rms(estimate)
+    white, damping = 0.0, FIRST_DAMPING
+    weight = prior_weight(white, estimate.n_frames, effective_samples)
+    for n_rounds in range(1, max_rounds + 1):
+        step = levenberg_marquardt_step(estimate, initial.prior, weight, damping)
+        estimate, damping = step.estimate, step.damping
+        noise = estimate_marker_noise(estimate, step.leverage, initial.min_noise)
+        change = np.abs(np.log(noise / estimate.parameters.marker_noise)).max()
+        parameters = replace(
+            estimate.parameters,
+            marker_noise=noise,
+            mean_rotation=mean_relative_rotations(estimate),
+        )
+        estimate = replace(estimate, parameters=parameters)
+        if n_rounds == ROUNDS_BEFORE_WHITE_SHARE and estimate_white_share:
+            pairs = [
+                sample_frame_pairs(points[:, initial.order]) for points in sessions
+            ]
+            white = white_share(parameters, pairs)
+            weight = prior_weight(white, estimate.n_frames, effective_samples)
+        elif (
+            step.converged
+            and change < MAX_NOISE_CHANGE
+            and n_rounds >= ROUNDS_BEFORE_WHITE_SHARE
+        ):
+            break
+    return CalibrationFit(estimate, weight, white, initial, step.leverage, rms_before)

@@ -1,0 +1,146 @@
+"""Outliers of sensors by their joints: small jumps that open the joints around."""
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from marey.bodies import Bodies
+from marey.cleaning.options import CleanOptions
+from marey.cleaning.outliers.mask import MAX_OUTLIER_SHARE, Outlier
+from marey.cleaning.outliers.runs import find_position_runs
+from marey.joint_fits import JointFits
+from marey.numerics import geometry
+from marey.numerics.robust import runs
+from marey.tree import Tree
+
+Array = np.ndarray
+
+JOINT_JUMP_RATIO = 5.0
+"""Change of a joint residual relative to the median of its time above which it is a
+jump. In white noise the median is two standard deviations. Higher misses small jumps.
+Chosen by hand."""
+
+MAX_SENSORS_PER_FRAME = 3
+"""Sensors that may be outliers in one frame. Chosen by hand."""
+
+MIN_RESIDUAL_CHANGE_M = 1e-3
+"""Smallest change of a joint residual that is a jump, in metres. Higher misses small
+jumps. Chosen by hand."""
+
+
+def find_joint_outliers(
+    bodies: Bodies,
+    joints: JointFits,
+    tree: Tree,
+    options: CleanOptions | None = None,
+) -> tuple[Outlier, ...]:
+    """Return the frames in which a sensor jumps away from its joints and back.
+
+    The residual of a joint is the distance of its centre as seen from its two bodies.
+    A residual that jumps does not show which of the two sensors is wrong, so the sensor
+    is chosen whose displacement explains most of the residuals around it. If a joint
+    has no other joint beside it, neither of its sensors is chosen.
+
+    Args:
+        bodies: The moving bodies.
+        joints: Their joints.
+        tree: Which of the joints are real.
+        options: Thresholds; only `max_outlier` is used.
+    """
+    rows = tree.edge[tree.edge >= 0]
+    rate = bodies.take.rate
+    max_frames = int((options or CleanOptions()).max_outlier * rate)
+    # +1 for the first body of a joint, -1 for the second.
+    incidence = np.zeros((len(rows), len(bodies.names)))
+    residual = np.empty((len(rows), len(bodies.T_world_body), 3))
+    for k, row in enumerate(rows.tolist()):
+        incidence[k, joints.pair[row]] = 1.0, -1.0
+        residual[k] = _residual(bodies, joints, row)
+    is_open = np.zeros(residual.shape[:2], dtype=bool)
+    degree = np.abs(incidence).sum(axis=0)
+    for k in np.flatnonzero(np.abs(incidence) @ degree > 2).tolist():
+        is_open[k] = _open_frames(residual[k], rate, max_frames)
+    if not is_open.any():
+        return ()
+    deviation, scale = _fast_part(residual, max_frames)
+    outliers = []
+    is_outlier = _explain_open_joints(is_open, deviation, scale, incidence)
+    for body, flags in enumerate(is_outlier.T):
+        if 0 < flags.sum() <= MAX_OUTLIER_SHARE * len(flags):
+            sizes = np.linalg.norm(residual[incidence[:, body] != 0.0], axis=2)
+            for first, last in runs(flags):
+                size = float(np.nanmax(sizes[:, first : last + 1]))
+                name = bodies.names[body]
+                outliers.append(Outlier(name, "joint", first, last, size))
+    return tuple(outliers)
+
+
+def _residual(bodies: Bodies, joints: JointFits, row: int) -> Float[Array, "frame 3"]:
+    """Return the residual of one joint in world axes, in metres."""
+    A, B = (bodies.T_world_body[:, body] for body in joints.pair[row])
+    center_from_b = geometry.apply(B, joints.center_b[row])
+    return np.asarray(geometry.apply(A, joints.center_a[row]) - center_from_b)
+
+
+def _fast_part(
+    residual: Float[Array, "joint frame 3"], max_frames: int
+) -> tuple[Float[Array, "joint frame 3"], Float[Array, " joint"]]:
+    """Return residuals minus their moving median, and the median size of each joint."""
+    from scipy.ndimage import median_filter
+
+    slow = median_filter(np.nan_to_num(residual), size=(1, 2 * max_frames + 1, 1))
+    deviation = np.asarray(residual - slow)
+    sizes = [row[np.isfinite(row)] for row in np.linalg.norm(deviation, axis=2)]
+    medians = [float(np.median(row)) if len(row) else 0.0 for row in sizes]
+    return deviation, np.maximum(np.array(medians), MIN_RESIDUAL_CHANGE_M)
+
+
+def _open_frames(
+    residual: Float[Array, "frame 3"], rate: float, max_frames: int
+) -> Bool[Array, " frame"]:
+    """Return the frames in which the residual of a joint is an outlier."""
+    seen = np.isfinite(residual).all(axis=1)
+    is_open = np.zeros(len(residual), dtype=bool)
+    limits = JOINT_JUMP_RATIO, MIN_RESIDUAL_CHANGE_M, max_frames
+    for first, last in find_position_runs(residual, rate, *limits, per_frame=False):
+        is_open[first : last + 1] = seen[first : last + 1]
+    return is_open
+
+
+def _explain_open_joints(
+    is_open: Bool[Array, "joint frame"],
+    deviation: Float[Array, "joint frame 3"],
+    scale: Float[Array, " joint"],
+    incidence: Float[Array, "joint body"],
+) -> Bool[Array, "frame body"]:
+    r"""Return the sensors that explain the open joints of each frame.
+
+    A sensor displaced by :math:`d` changes the residual of each of its joints by
+    :math:`\pm d`. The weighted least-squares estimate of :math:`d` reduces the sum of
+    squares by :math:`\lVert d \rVert^2 \sum_j w_j`; the sensor with the largest
+    reduction is chosen (greedy search), its displacement is removed, and the search
+    goes on with the open joints of other sensors.
+
+    Args:
+        is_open: Which residuals are outliers.
+        deviation: Residuals without their slow part, in metres.
+        scale: Usual size of the deviation of each joint, in metres.
+        incidence: +1 for the first body of a joint, -1 for the second, else 0.
+    """
+    is_outlier = np.zeros((is_open.shape[1], incidence.shape[1]), dtype=bool)
+    frames = np.flatnonzero(is_open.any(axis=0))
+    unexplained, residual = is_open[:, frames], deviation[:, frames].copy()
+    seen = np.isfinite(residual).all(axis=2)
+    residual[~seen] = 0.0
+    weight = seen / scale[:, None] ** 2
+    total = weight.T @ np.abs(incidence) + 1e-300
+    for _ in range(MAX_SENSORS_PER_FRAME):
+        moment = np.einsum("jf,jfi,jb->fbi", weight, residual, incidence)
+        displacement = moment / total[..., None]
+        reduction = total * np.sum(displacement**2, axis=2)
+        reduction[~(unexplained.T @ np.abs(incidence)).astype(bool)] = 0.0
+        body = reduction.argmax(axis=1)
+        is_outlier[frames, body] |= unexplained.any(axis=0)
+        chosen = displacement[np.arange(len(frames)), body]
+        residual -= incidence[:, body, None] * chosen * seen[..., None]
+        unexplained = unexplained & (incidence[:, body] == 0.0)
+    return is_outlier

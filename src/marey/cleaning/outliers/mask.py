@@ -1,0 +1,115 @@
+"""Outliers of sensors and markers, and the take without them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from marey.cleaning.repairs import record_repair, repair_warning
+from marey.report import Finding
+from marey.take import Take
+
+Kind = Literal["jump", "flip", "frozen", "joint", "spike"]
+
+MAX_OUTLIER_SHARE = 0.2
+"""Share of a sensor's or marker's frames that may be outliers. If more are found, they
+are its normal motion and none is masked. Chosen by hand."""
+
+MAX_LISTED_SPANS = 5
+"""Spans of frames that a finding lists. Chosen by hand."""
+
+_CODES: dict[Kind, str] = {
+    "jump": "sensor-jump",
+    "flip": "sensor-flip",
+    "frozen": "sensor-frozen",
+    "joint": "sensor-gap",
+    "spike": "marker-spike",
+}
+_MESSAGES: dict[Kind, str] = {
+    "jump": "jumps away and back by up to {mm:.0f} mm",
+    "flip": "flips over and back by up to {deg:.0f} deg",
+    "frozen": "repeats its last value while it moves",
+    "joint": "leaves its joints by up to {mm:.0f} mm and returns",
+    "spike": "jumps away and back by up to {mm:.0f} mm",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outlier:
+    """Frames in which one sensor or marker is away from its true pose."""
+
+    name: str
+    """The sensor, or the marker with its subject."""
+
+    kind: Kind
+    """How it was found: "joint" by open joints of a sensor, "spike" is of a marker, all
+    others by the motion of a sensor itself."""
+
+    first: int
+    last: int
+    """First and last frame, inclusive."""
+
+    size: float
+    """Largest deviation in metres; in radians for a flip; NaN for a frozen sensor."""
+
+    @property
+    def n_frames(self) -> int:
+        """Number of frames."""
+        return self.last - self.first + 1
+
+
+def mask_outliers(take: Take, outliers: Sequence[Outlier]) -> Take:
+    """Return the take with the values of outliers set to NaN.
+
+    Each sensor and marker gets one finding per kind of outlier.
+
+    Args:
+        take: The recording.
+        outliers: From `find_sensor_outliers`, `find_joint_outliers` or `find_spikes`.
+    """
+    if not outliers:
+        return take
+    T, points = take.T_world_sensor.copy(), take.points.copy()
+    groups: dict[tuple[str, Kind], list[Outlier]] = {}
+    for outlier in outliers:
+        frames = slice(outlier.first, outlier.last + 1)
+        if outlier.kind == "spike":
+            points[frames, take.full_labels.index(outlier.name)] = np.nan
+        else:
+            T[frames, take.sensor_names.index(outlier.name)] = np.nan
+        groups.setdefault((outlier.name, outlier.kind), []).append(outlier)
+    is_finite = np.isfinite(points).all(axis=-1)
+    poses = int((take.sensor_seen & ~np.isfinite(T).all(axis=(-1, -2))).sum())
+    positions = int((take.seen & ~is_finite).sum())
+    return record_repair(
+        take,
+        [_finding(group) for group in groups.values()],
+        list(_history(poses, positions)),
+        T_world_sensor=T,
+        points=points,
+        filled=take.filled & is_finite,
+    )
+
+
+def _history(poses: int, positions: int) -> Iterator[str]:
+    """Yield how many values were masked, in words."""
+    if poses:
+        yield f"masked {poses} outlier poses of sensors"
+    if positions:
+        yield f"masked {positions} outlier positions of markers"
+
+
+def _finding(group: list[Outlier]) -> Finding:
+    """Return one finding for all outliers of one kind and sensor or marker."""
+    worst = max(group, key=lambda o: np.nan_to_num(o.size))
+    spans = [f"{o.first}-{o.last}" if o.last > o.first else f"{o.first}" for o in group]
+    if len(spans) > MAX_LISTED_SPANS:
+        spans[MAX_LISTED_SPANS:] = ["..."]
+    count = sum(o.n_frames for o in group)
+    mm, deg = 1e3 * worst.size, np.degrees(worst.size)
+    message = _MESSAGES[worst.kind].format(mm=mm, deg=deg)
+    message += f"; {count} frames masked: {', '.join(spans)}"
+    frames = group[0].first, group[-1].last
+    code = _CODES[worst.kind]
+    return repair_warning(code, message, worst.name, frames, worst.size)

@@ -1,0 +1,166 @@
+"""Runs of outlier frames: a jump away, then within some frames a return.
+
+A fast motion has large steps, but each is similar to the steps around it. A jump is a
+single step that differs from them, so it is measured by its distance from the median of
+five consecutive steps (`step_deviation`).
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from jaxtyping import Float, Int
+
+Array = np.ndarray
+
+JUMP_RATIO = 8.0
+"""Deviation of a step relative to the median of its time above which it is a jump.
+Higher misses small jumps, lower takes fast motions for jumps. Chosen by hand."""
+
+MEDIAN_WINDOW_S = 0.25
+"""Seconds before and after a step from which its usual deviation is taken. Chosen by
+hand."""
+
+MIN_FRAMES = 6
+"""Frames below which no outlier is searched for; also the longest run without return at
+either end of a take. Chosen by hand."""
+
+Distances = Callable[[slice, slice], Float[Array, "channel pair"]]
+"""Distances between the values of two slices of frames, one channel per unit. Either
+slice may have one frame."""
+
+
+def step_deviation(step: Float[Array, "step k"]) -> Float[Array, " step"]:
+    """Return the distance of each step from the median of the five steps around it."""
+    # Numba is slow to import.
+    from marey.cleaning.prediction_error_kernel import write_step_deviations
+
+    out = np.empty(len(step))
+    write_step_deviations(step, out)
+    return out
+
+
+def local_median(
+    size: Float[Array, "channel step"], rate: float
+) -> Float[Array, "channel step"]:
+    """Return the moving median of step sizes, and at least the median over the take."""
+    from scipy.ndimage import median_filter
+
+    window = 2 * max(int(MEDIAN_WINDOW_S * rate), MIN_FRAMES) + 1
+    moving = median_filter(size, size=(1, window), mode="mirror")
+    return np.asarray(np.maximum(moving, _overall_median(size)))
+
+
+def _overall_median(size: Float[Array, "channel step"]) -> Float[Array, "channel 1"]:
+    """Return the median of each channel without zeros, which are no motion."""
+    medians = [np.median(row[row > 0.0]) if row.any() else 0.0 for row in size]
+    return np.array(medians)[:, None]
+
+
+def step_threshold(
+    deviation: Float[Array, "channel step"],
+    ratio: float,
+    minimum: Float[Array, "channel 1"],
+    rate: float,
+) -> Float[Array, "channel step"]:
+    """Return the largest normal deviation of each step: a ratio to the local median.
+
+    The moving median is slow, so it is computed only if the median over the take leaves
+    any candidate.
+
+    Args:
+        deviation: From `step_deviation`, one row per channel.
+        ratio: Threshold relative to the local median.
+        minimum: Smallest threshold, in the unit of each channel.
+        rate: Frames per second.
+    """
+    limit = np.maximum(ratio * _overall_median(deviation), minimum)
+    if not (deviation > limit).any():
+        return np.broadcast_to(limit, deviation.shape)
+    return np.asarray(np.maximum(ratio * local_median(deviation, rate), minimum))
+
+
+def find_outlier_runs(
+    distances: Distances,
+    frames: Int[Array, " frame"],
+    deviation: Float[Array, "channel step"],
+    threshold: Float[Array, "channel step"],
+    max_frames: int,
+) -> Iterator[tuple[int, int]]:
+    """Yield runs from a jump to the last frame before the return.
+
+    A return is a second jump that ends near the value before the first one. A few
+    frames before the first jump of a take, or after the last one, are a run too.
+
+    Args:
+        distances: Distances between the values of two slices of frames.
+        frames: The frames that have values, ascending.
+        deviation: From `step_deviation`, one row per channel.
+        threshold: From `step_threshold`.
+        max_frames: Frames after which a value that has not returned has really moved.
+
+    Yields:
+        First and last position of each run in `frames`.
+    """
+    jumps = np.flatnonzero((deviation > threshold).any(axis=0)) + 1
+    if not len(jumps):
+        return
+    speed = local_median(distances(slice(0, -1), slice(1, None)), 1.0)
+    searched = 0
+    for k, first in enumerate(jumps.tolist()):
+        if first < searched:
+            continue
+        ahead = slice(first, first + max_frames + 1)
+        elapsed = frames[ahead] - frames[first - 1]
+        limit = threshold[:, first - 1, None] + speed[:, first - 1, None] * elapsed
+        away = distances(slice(first - 1, first), ahead)
+        near = first + np.flatnonzero((away <= limit).all(axis=0))
+        returns = np.intersect1d(near, jumps[k + 1 :])
+        if len(returns):
+            searched = int(returns[0]) + 1
+            # The value may have returned before the second jump, in smaller steps.
+            yield first, max(int(near[0]) - 1, first)
+        elif first < MIN_FRAMES and searched == 0:
+            yield 0, first - 1
+        elif len(frames) - first < MIN_FRAMES and first == jumps[-1]:
+            yield first, len(frames) - 1
+
+
+def find_position_runs(
+    positions: Float[Array, "frame 3"],
+    rate: float,
+    ratio: float,
+    minimum: float,
+    max_frames: int,
+    *,
+    per_frame: bool = True,
+) -> Iterator[tuple[int, int]]:
+    """Yield the runs of outlier frames of a point's path.
+
+    Args:
+        positions: The path in metres, NaN where unknown.
+        rate: Frames per second.
+        ratio: Deviation of a step relative to the local median that is a jump.
+        minimum: Smallest deviation of a jump, in metres.
+        max_frames: Longest run.
+        per_frame: Whether to divide steps across missing frames by their duration.
+
+    Yields:
+        First and last frame of each run.
+    """
+    frames = np.flatnonzero(np.isfinite(positions).all(axis=1))
+    if len(frames) < MIN_FRAMES:
+        return
+    known = positions[frames]
+
+    def distances(some: slice, others: slice) -> Float[Array, "1 pair"]:
+        return np.asarray(np.linalg.norm(known[others] - known[some], axis=1)[None])
+
+    step = np.diff(known, axis=0)
+    if per_frame:
+        step = step / np.diff(frames)[:, None]
+    deviation = step_deviation(step)[None]
+    threshold = step_threshold(deviation, ratio, np.array([[minimum]]), rate)
+    for first, last in find_outlier_runs(
+        distances, frames, deviation, threshold, max_frames
+    ):
+        yield int(frames[first]), int(frames[last])

@@ -1,0 +1,123 @@
+"""Outliers of sensors by their own motion: jumps, flips and frozen values.
+
+Bodenheimer1997 (Sec. 2) reports jumps of up to three metres in the poses of magnetic
+sensors.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.cleaning.options import CleanOptions
+from marey.cleaning.outliers.mask import MAX_OUTLIER_SHARE, Kind, Outlier
+from marey.cleaning.outliers.runs import (
+    JUMP_RATIO,
+    MIN_FRAMES,
+    find_outlier_runs,
+    local_median,
+    step_deviation,
+    step_threshold,
+)
+from marey.numerics import geometry
+from marey.take import Take
+
+Array = np.ndarray
+
+MIN_FROZEN_FRAMES = 3
+"""Frames with bitwise equal poses from which a sensor is frozen. Higher misses short
+freezes. Chosen by hand."""
+
+MIN_CATCH_UP_RATIO = 3.0
+"""Step after a freeze relative to the local median step, above which the sensor moved
+while it was frozen. Lower takes rest for a freeze. Chosen by hand."""
+
+
+def find_sensor_outliers(
+    take: Take, options: CleanOptions | None = None
+) -> tuple[Outlier, ...]:
+    """Return the frames in which sensors jump, flip or freeze, by their own motion.
+
+    A jump is a step far from the median of the steps around it. If a sensor does not
+    return with a second jump within `CleanOptions.max_outlier`, it has really moved.
+
+    Args:
+        take: The recording.
+        options: Thresholds.
+    """
+    chosen = options or CleanOptions()
+    outliers: list[Outlier] = []
+    for index, name in enumerate(take.sensor_names):
+        path = _SensorPath(name, take.T_world_sensor[:, index], take.rate, chosen)
+        of_sensor = path.find_outliers()
+        lost = sum(outlier.n_frames for outlier in of_sensor)
+        if lost <= MAX_OUTLIER_SHARE * len(path.frames):
+            outliers += of_sensor
+    return tuple(outliers)
+
+
+class _SensorPath:
+    """The distinct consecutive poses of one sensor."""
+
+    def __init__(
+        self,
+        name: str,
+        T: Float[Array, "frame 4 4"],
+        rate: float,
+        options: CleanOptions,
+    ) -> None:
+        self.name, self.options, self.rate = name, options, rate
+        seen = np.flatnonzero(np.isfinite(T).all(axis=(1, 2)))
+        is_new = np.ones(len(seen), dtype=bool)
+        is_new[1:] = (np.diff(T[seen], axis=0) != 0.0).any(axis=(1, 2))
+        # First and last frame of each distinct pose, and how often it is repeated.
+        self.frames, self.last_frames = seen[is_new], seen[np.roll(is_new, -1)]
+        self.repeats = np.diff(np.flatnonzero(is_new), append=len(seen)) - 1
+        self.T = T[self.frames]
+
+    def distances(self, some: slice, others: slice) -> Float[Array, "2 pair"]:
+        """Return distances (m) and angles (rad) between poses."""
+        A, B = self.T[some], self.T[others]
+        distance = np.linalg.norm(B[:, :3, 3] - A[:, :3, 3], axis=1)
+        trace = np.sum(A[:, :3, :3] * B[:, :3, :3], axis=(1, 2))
+        return np.stack([distance, np.arccos(np.clip(0.5 * (trace - 1.0), -1.0, 1.0))])
+
+    def find_outliers(self) -> list[Outlier]:
+        """Return all outliers of the sensor."""
+        if len(self.T) < MIN_FRAMES:
+            return []
+        frozen = list(self._find_frozen()) if self.options.mask_frozen else []
+        return [*self._find_jumps(), *frozen]
+
+    def _find_jumps(self) -> Iterator[Outlier]:
+        """Yield the runs that begin and end with a jump or a flip."""
+        R, n_frames = self.T[:, :3, :3], np.diff(self.frames)[:, None]
+        rotation = geometry.rotation_log(R[:-1].swapaxes(1, 2) @ R[1:]) / n_frames
+        step = np.diff(self.T[:, :3, 3], axis=0) / n_frames
+        deviation = np.stack([step_deviation(step), step_deviation(rotation)])
+        minimum = np.array([[self.options.min_jump], [self.options.min_flip]])
+        threshold = step_threshold(deviation, JUMP_RATIO, minimum, self.rate)
+        max_frames = int(self.options.max_outlier * self.rate)
+        for first, last in find_outlier_runs(
+            self.distances, self.frames, deviation, threshold, max_frames
+        ):
+            outside = first - 1 if first else last + 1
+            away = self.distances(slice(outside, outside + 1), slice(first, last + 1))
+            distance, angle = away.max(axis=1)
+            relative = away.max(axis=1) / minimum[:, 0].clip(1e-9)
+            kind: Kind = "jump" if relative[0] > relative[1] else "flip"
+            frames = int(self.frames[first]), int(self.last_frames[last])
+            size = float(distance if kind == "jump" else angle)
+            yield Outlier(self.name, kind, *frames, size)
+
+    def _find_frozen(self) -> Iterator[Outlier]:
+        """Yield runs of one repeated pose after which the sensor catches up."""
+        is_long = self.repeats[:-1] + 1 >= MIN_FROZEN_FRAMES
+        if not is_long.any():
+            return
+        step = self.distances(slice(0, -1), slice(1, None))
+        usual = local_median(step, self.rate)
+        catches_up = (step > MIN_CATCH_UP_RATIO * usual).any(axis=0)
+        for k in np.flatnonzero(catches_up & is_long).tolist():
+            first, last = int(self.frames[k]) + 1, int(self.last_frames[k])
+            yield Outlier(self.name, "frozen", first, last, float("nan"))

@@ -1,0 +1,168 @@
+"""Spikes: outliers of markers, which jump away and back within a few frames."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from marey.cleaning.neighbours import find_neighbours
+from marey.cleaning.options import CleanOptions
+from marey.cleaning.outliers.mask import MAX_OUTLIER_SHARE, Outlier
+from marey.cleaning.outliers.runs import JUMP_RATIO, find_position_runs
+from marey.cleaning.prediction_error import MarkerPredictor
+from marey.take import Take
+
+Array = np.ndarray
+
+MIN_SPIKE_TO_RETURN_RATIO = 2.0
+"""Prediction error during a spike relative to that after it. Higher misses spikes of
+markers with a large prediction error. Chosen by hand."""
+
+MAX_HIDDEN_S = 1.0
+"""Seconds for which the position of an unseen marker is predicted. Higher takes more
+spikes for label swaps. Chosen by hand."""
+
+
+def find_spikes(take: Take, options: CleanOptions | None = None) -> tuple[Outlier, ...]:
+    """Return the frames in which markers jump away and back.
+
+    Two conditions must hold. The marker's own path has a jump away and one back: steps
+    far from the median of the steps around them. And the neighbours do not predict the
+    jump: limbs that strike are fast but predicted. If too few neighbours are seen, the
+    jump must be as large as that of a sensor (`CleanOptions.min_jump`).
+
+    Args:
+        take: The recording.
+        options: Thresholds.
+    """
+    chosen = options or CleanOptions()
+    limits = JUMP_RATIO, chosen.min_spike, int(chosen.max_outlier * take.rate)
+    runs = [
+        (marker, *run)
+        for marker in range(len(take.labels))
+        for run in find_position_runs(take.points[:, marker], take.rate, *limits)
+    ]
+    if not runs:
+        return ()
+    sizes = _NeighbourTest(take, chosen).spike_sizes(np.array(runs))
+    spikes = [
+        Outlier(take.full_labels[marker], "spike", first, last, float(size))
+        for (marker, first, last), size in zip(runs, sizes, strict=True)
+        if size > 0.0
+    ]
+    return tuple(_drop_frequent_spikes(take, spikes))
+
+
+class _NeighbourTest:
+    """Comparison of jumps with the positions that neighbours predict.
+
+    A run is a marker with its first and last frame away.
+    """
+
+    def __init__(self, take: Take, options: CleanOptions) -> None:
+        self.take, self.options = take, options
+        neighbours = find_neighbours(take.points, take.rate)
+        self.predictor = MarkerPredictor(take.points, neighbours)
+
+    def spike_sizes(self, runs: Int[Array, "run 3"]) -> Float[Array, " run"]:
+        """Return the distance of each run from its prediction in metres; 0 = no spike.
+
+        The run is predicted from the frame before it and from the frame after it. The
+        frame after it is predicted from the frame before it; there the error must be
+        small.
+        """
+        marker, first, last = runs.T
+        before, after = _frames_around(self.take.seen, runs)
+        error_from_before = self._errors(marker, before, first)
+        error_from_after = self._errors(marker, after, last)
+        return_error = self._errors(marker, before, after)
+        error = np.fmin(error_from_before, error_from_after)
+        # At either end of the take there is only one prediction.
+        is_at_end = (before < 0) | (after < 0)
+        is_known = np.isfinite(error) & ~(is_at_end & (error < self.options.min_jump))
+        size = np.where(is_known, error, 0.0)
+        returns = np.isnan(return_error) | (
+            MIN_SPIKE_TO_RETURN_RATIO * return_error < size
+        )
+        return np.where(returns & ~self._may_be_swap(runs, before, size), size, 0.0)
+
+    def _errors(
+        self, marker: Int[Array, " run"], start: Array, end: Array
+    ) -> Float[Array, " run"]:
+        """Return prediction errors, 0 if below the limit, NaN without start or end.
+
+        Without a prediction it is the distance from start to end.
+        """
+        points = self.take.points
+        predicted = self.predictor.predict(marker, start, end)
+        error = np.linalg.norm(points[end, marker] - predicted, axis=1)
+        step = np.linalg.norm(points[end, marker] - points[start, marker], axis=1)
+        limit = self.predictor.limit(marker, np.abs(end - start))
+        limit = np.fmax(limit, self.options.min_spike)
+        is_unpredicted = np.isnan(error)
+        limit = np.where(is_unpredicted, self.options.min_jump, limit)
+        error = np.where(is_unpredicted, step, error)
+        error = np.where(error > limit, error, 0)
+        return np.where((start < 0) | (end < 0), np.nan, error)
+
+    def _may_be_swap(
+        self, runs: Int[Array, "run 3"], before: Array, size: Float[Array, " run"]
+    ) -> Bool[Array, " run"]:
+        """Return which runs may be label swaps, which are not spikes.
+
+        Another label is at the predicted position of the marker, or the marker jumped
+        to the predicted position of an unseen marker.
+        """
+        marker, first, _ = runs.T
+        predicted = self.predictor.predict(marker, before, first)
+        distance = np.linalg.norm(self.take.points[first] - predicted[:, None], axis=-1)
+        distance[np.arange(len(runs)), marker] = np.inf
+        limit = self.predictor.limit(marker, first - before)
+        limit = np.fmax(limit, self.options.min_spike)
+        is_swap = (before >= 0) & (distance < limit[:, None]).any(axis=1)
+        for k in np.flatnonzero((size > 0.0) & ~is_swap).tolist():
+            is_swap[k] = self._is_at_hidden(int(marker[k]), int(first[k]), size[k])
+        return np.asarray(is_swap)
+
+    def _is_at_hidden(self, marker: int, frame: int, size: float) -> bool:
+        """Return whether a marker is at the predicted position of an unseen marker.
+
+        Only markers that were last seen within the size of the jump are compared.
+        """
+        points, seen = self.take.points, self.take.seen
+        recent = slice(max(frame - int(MAX_HIDDEN_S * self.take.rate), 0), frame)
+        hidden = np.flatnonzero(~seen[frame] & seen[recent].any(axis=0))
+        if not len(hidden):
+            return False
+        last = frame - 1 - seen[recent][::-1, hidden].argmax(axis=0)
+        position = points[frame, marker]
+        is_near = np.linalg.norm(points[last, hidden] - position, axis=1) < size
+        hidden, last = hidden[is_near], last[is_near]
+        predicted = self.predictor.predict(hidden, last, np.full(len(hidden), frame))
+        distance = np.linalg.norm(predicted - position, axis=1)
+        return bool((distance < self.predictor.limit(hidden, frame - last)).any())
+
+
+def _frames_around(
+    seen: Bool[Array, "frame marker"], runs: Int[Array, "run 3"]
+) -> tuple[Int[Array, " run"], Int[Array, " run"]]:
+    """Return the frames with the marker before and after each run; -1 if none."""
+    frame = np.arange(len(seen))[:, None]
+    n_frames, end = len(seen), len(seen) - 1
+    previous = np.maximum.accumulate(np.where(seen, frame, -1), axis=0)
+    following = np.minimum.accumulate(np.where(seen, frame, n_frames)[::-1], axis=0)
+    following = following[::-1]
+    marker, first, last = runs.T
+    before = np.where(first > 0, previous[np.maximum(first - 1, 0), marker], -1)
+    after = np.where(last < end, following[np.minimum(last + 1, end), marker], n_frames)
+    return before, np.where(after < n_frames, after, -1)
+
+
+def _drop_frequent_spikes(take: Take, spikes: Sequence[Outlier]) -> Iterator[Outlier]:
+    """Yield the spikes of markers that are outliers in few of their frames."""
+    n_seen = dict(zip(take.full_labels, take.seen.sum(axis=0).tolist(), strict=True))
+    for label in dict.fromkeys(spike.name for spike in spikes):
+        of_label = [spike for spike in spikes if spike.name == label]
+        n_frames = sum(spike.n_frames for spike in of_label)
+        if n_frames <= MAX_OUTLIER_SHARE * n_seen[label]:
+            yield from of_label

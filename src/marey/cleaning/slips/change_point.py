@@ -1,0 +1,197 @@
+"""Statistics of a change point: a series whose mean changes once.
+
+A slip is a change of mean. Slow noise changes the mean too, so a change is compared
+with the long-run variance of the noise.
+"""
+
+from math import lgamma, log
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.errors import OptionError
+
+Array = np.ndarray
+
+FALSE_ALARM_LEVEL = 1e-4
+"""Probability of a false alarm per take, by theory. With slow noise, whose variance one
+take determines badly, up to two takes in a hundred have one. Higher finds smaller
+slips. Chosen by hand."""
+
+MIN_SIDE_FRAMES = 20
+"""Frames before and after a slip below which it is not searched for. Higher misses
+slips near the ends. Chosen by hand."""
+
+MIN_SIDE_SHARE = 0.02
+"""Share of all frames before and after a slip below which it is not searched for.
+Chosen by hand."""
+
+MIN_SD_M = 1e-6
+"""Standard deviation per frame, in metres, below which residuals are rounding
+errors."""
+
+CHI2_3_MEDIAN = 2.36597
+"""Median of the chi-square distribution with three degrees of freedom,
+`scipy.stats.chi2.median(3)`."""
+
+MAX_RELATIVE_SQUARE = 4.0
+"""Squared length relative to the mean above which it is left out of the variance, as
+the effect of a step. Chosen by hand."""
+
+CHI2_3_TRUNCATED_MEAN = 0.9722
+"""Mean of the chi-square distribution with three degrees of freedom, truncated at four
+times its mean, relative to its mean: F5(12) / F3(12) with the distribution functions of
+five and three degrees of freedom, 0.9724 to four digits."""
+
+MIN_BATCHES = 6
+"""Pairs of batches below which no variance is estimated. Chosen by hand."""
+
+MODEL_ERROR = 0.05
+"""Relative error of the noise model. Higher weights batch lengths more equally. Chosen
+by hand."""
+
+MIN_CORRELATION_FRAMES = 2.0
+"""Shortest correlation time that is tried, in frames. Chosen by hand."""
+
+MAX_CORRELATION_SHARE = 0.5
+"""Longest correlation time that is tried, as a share of the longest batch. Chosen by
+hand."""
+
+WHITE_PRIOR_ODDS = 10.0
+"""Prior odds of white noise against all correlation times tried. Higher gives smaller
+variances and more false alarms. Chosen by hand."""
+
+
+def check_level(level: float) -> None:
+    """Raise an `OptionError` if a false alarm level is not between 0 and 1."""
+    if not 0.0 < level < 1.0:
+        raise OptionError("level", found=level, needed="above 0 and below 1")
+
+
+def min_side_frames(n_frames: int) -> int:
+    """Return the frames that must be before and after a slip, for a series."""
+    return max(MIN_SIDE_FRAMES, int(MIN_SIDE_SHARE * n_frames))
+
+
+def log_exceedance(statistic: float, dof: int, margins: tuple[float, float]) -> float:
+    r"""Return the log probability that noise exceeds a likelihood ratio in any frame.
+
+    The tail of the maximum of a squared Bessel process (Csörgő and Horváth 1997,
+    Eq. 1.3.26),
+
+    .. math:: P \approx \frac{(x/2)^{d/2} e^{-x/2}}{\Gamma(d/2)}
+        \left[ \left(1 - \frac{d}{x}\right) \log\frac{(1-a)(1-b)}{ab}
+        + \frac{4}{x} \right],
+
+    for all frames but the shares :math:`a, b` at either end.
+
+    Args:
+        statistic: Twice the log likelihood ratio, :math:`x`.
+        dof: Degrees of freedom of the change, :math:`d`.
+        margins: The shares of the frames left out at the beginning and at the end.
+    """
+    if statistic <= dof:
+        return 0.0
+    a, b = (max(margin, 1e-6) for margin in margins)
+    span = log((1.0 - a) * (1.0 - b) / (a * b))
+    bracket = span * (1.0 - dof / statistic) + 4.0 / statistic
+    tail = 0.5 * dof * log(0.5 * statistic) - 0.5 * statistic - lgamma(0.5 * dof)
+    return min(tail + log(bracket), 0.0)
+
+
+def long_run_variance(series: Float[Array, "frame 3"]) -> tuple[float, float]:
+    r"""Return the long-run variance of a series per axis, and its degrees of freedom.
+
+    The long-run variance is :math:`\lim_n n \operatorname{Var}(\bar x_n)`. It equals
+    the variance for white noise and is larger for correlated noise. It is estimated by
+    batch means of 1, 2, 4, ... frames: the variance of the difference of adjacent means
+    is robust to a few steps in the series. The model of white noise plus a first-order
+    autoregression is fitted to the variances of all batch lengths, which also
+    extrapolates to longer batches. The estimates for all correlation times are averaged
+    with the weights of their likelihoods (Bayesian model averaging).
+
+    Args:
+        series: Residuals in the order of time, in metres.
+
+    Returns:
+        The variance in square metres, and its degrees of freedom.
+    """
+    lengths, variances, counts = _batch_variances(series)
+    if len(lengths) == 0 or not variances.min() > 0.0:
+        return 0.0, np.inf
+    weight = 1.0 / np.sqrt(1.0 / counts + MODEL_ERROR**2)
+    misfits, log_variances, log_errors = [], [], []
+    # The first time, below the minimum, stands for white noise.
+    times = MIN_CORRELATION_FRAMES * np.sqrt(2.0) ** np.arange(-1, 2 * len(lengths))
+    longest = max(MAX_CORRELATION_SHARE * lengths[-1], MIN_CORRELATION_FRAMES)
+    for time in times[times <= longest]:
+        is_white = time < MIN_CORRELATION_FRAMES
+        shape = np.zeros(len(lengths)) if is_white else _growth(lengths, time)
+        parts, error = _fit_noise_parts(shape, variances, weight)
+        residual = weight * np.log((parts[0] + parts[1] * shape) / variances)
+        misfits.append(float(np.sum(residual**2)))
+        log_variances.append(np.log(parts.sum()))
+        log_errors.append(min(error / parts.sum() ** 2, 1.0))
+    probability = np.exp(-0.5 * (np.array(misfits) - min(misfits)))
+    probability[0] *= WHITE_PRIOR_ODDS * len(probability)
+    probability /= probability.sum()
+    mean = float(probability @ log_variances)
+    between_models = probability @ (np.array(log_variances) - mean) ** 2
+    log_error = float(between_models + probability @ log_errors)
+    # The log of a variance with k degrees of freedom has the variance 2 / k.
+    return float(np.exp(mean)), 2.0 / log_error
+
+
+def _batch_variances(series: Array) -> tuple[Array, Array, Array]:
+    """Return batch lengths, the variance per frame that each implies, and counts."""
+    lengths, variances, counts = [], [], []
+    length = 1
+    while len(series) // length > MIN_BATCHES:
+        n = len(series) // length
+        mean = series[: n * length].reshape(n, length, 3).mean(axis=1)
+        square = np.sum(np.diff(mean, axis=0) ** 2, axis=1)
+        lengths.append(length)
+        variances.append(length * _mean_without_steps(square) / 6.0)
+        counts.append(n)
+        length *= 2
+    return np.array(lengths, dtype=float), np.array(variances), np.array(counts)
+
+
+def _mean_without_steps(square: Array) -> float:
+    """Return the mean of squared lengths without the few large ones of steps."""
+    estimate = float(np.median(square)) / (CHI2_3_MEDIAN / 3.0)
+    kept = square[square <= MAX_RELATIVE_SQUARE * estimate]
+    return float(kept.mean()) / CHI2_3_TRUNCATED_MEAN if len(kept) else estimate
+
+
+def _growth(length: Array, time: float) -> Array:
+    """Return the share of an autoregression's long-run variance that batches show.
+
+    Args:
+        length: Frames per batch.
+        time: Correlation time in frames, after which the correlation is 1 / e.
+    """
+    phi = np.exp(-1.0 / time)
+    faded = phi * (1.0 - phi**length) / (1.0 - phi) ** 2
+    variance = length * (1.0 + phi) / (1.0 - phi) - 2.0 * faded
+    covariance = faded * (1.0 - phi**length)
+    return np.asarray((variance - covariance) / length * (1.0 - phi) / (1.0 + phi))
+
+
+def _fit_noise_parts(
+    shape: Array, variances: Array, weight: Array
+) -> tuple[Array, float]:
+    """Return the white and the correlated part, and the variance of their sum.
+
+    Weighted least squares of relative errors; neither part is negative.
+    """
+    rows = np.stack([1.0 / variances, shape / variances], axis=1) * weight[:, None]
+    used = np.array([True, shape.any()])
+    parts = np.zeros(2)
+    parts[used] = np.linalg.lstsq(rows[:, used], weight, rcond=None)[0]
+    if (parts < 0.0).any():
+        used = parts > 0.0
+        column = rows[:, used][:, 0]
+        parts = np.where(used, column @ weight / (column @ column), 0.0)
+    covariance = np.linalg.pinv(rows[:, used].T @ rows[:, used])
+    return np.maximum(parts, [1e-12 * variances[0], 0.0]), float(covariance.sum())

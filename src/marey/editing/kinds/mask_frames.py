@@ -1,0 +1,108 @@
+"""Edit "bad": frames that the user masks before anything is estimated from them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from marey.editing.draft import EditStep, PlanDraft
+from marey.edits import Edit
+from marey.errors import DataError
+from marey.report import Finding
+from marey.take import Take
+
+
+def plan_mask(draft: PlanDraft, step: EditStep) -> None:
+    """Do nothing: frames are masked before bodies are found."""
+
+
+def mask_frames(
+    takes: tuple[Take, ...], edits: Sequence[Edit], applied: Sequence[Edit] = ()
+) -> tuple[Take, ...]:
+    """Return the takes with bad frames masked, as if nothing was seen in them.
+
+    Args:
+        takes: The recordings before cleaning.
+        edits: All edits.
+        applied: Masks that the takes already have.
+
+    Raises:
+        OptionError: If there is no such take, frame, marker or sensor.
+        DataError: If nothing is left.
+    """
+    masked = list(takes)
+    for index in pending_edits(edits, applied):
+        step = EditStep(index + 1, edits[index])
+        if step.edit.do != "bad":
+            continue
+        number = step.edit.take
+        if number >= len(masked):
+            raise step.refuse("take", number, f"0 to {len(masked) - 1}")
+        masked[number] = _mask_take(masked[number], step)
+        if not any(take.seen.any() or take.sensor_seen.any() for take in masked):
+            raise DataError(
+                f"edit {step.number}: {step.edit}",
+                found="nothing else that was seen",
+                needed="some frames that are good",
+            )
+    return tuple(masked)
+
+
+def pending_edits(edits: Sequence[Edit], applied: Sequence[Edit]) -> list[int]:
+    """Return the indices of the edits that are not among the applied ones."""
+    left, pending = Counter(applied), []
+    for index, edit in enumerate(edits):
+        if left[edit]:
+            left[edit] -= 1
+        else:
+            pending.append(index)
+    return pending
+
+
+def _mask_take(take: Take, step: EditStep) -> Take:
+    edit = step.edit
+    if edit.last >= take.n_frames:
+        found = f"{edit.first} to {edit.last}"
+        raise step.refuse("frames", found, f"0 to {take.n_frames - 1}")
+    points, T = take.points.copy(), take.T_world_sensor.copy()
+    filled = take.filled.copy()
+    markers, sensors = _columns(take, step)
+    frames = slice(edit.first, edit.last + 1)
+    points[frames, markers] = np.nan
+    filled[frames, markers] = False
+    T[frames, sensors] = np.nan
+    finding = Finding(
+        "marked-bad",
+        "edit",
+        "info",
+        f"{edit}: nothing of it is used",
+        frames=(edit.first, edit.last),
+        value=float(edit.last - edit.first + 1),
+    )
+    return replace(
+        take,
+        points=points,
+        filled=filled,
+        T_world_sensor=T,
+        source=replace(take.source, findings=(*take.source.findings, finding)),
+        history=(*take.history, str(edit)),
+    )
+
+
+def _columns(take: Take, step: EditStep) -> tuple[list[int], list[int]]:
+    """Return the columns of the markers and of the sensors to mask; all by default."""
+    names = step.edit.markers
+    if not names:
+        return list(range(len(take.labels))), list(range(len(take.sensor_names)))
+    markers, sensors = [], []
+    for name in names:
+        labels = zip(take.labels, take.full_labels, strict=True)
+        of_markers = [i for i, both in enumerate(labels) if name in both]
+        of_sensors = [i for i, other in enumerate(take.sensor_names) if other == name]
+        if not (of_markers or of_sensors):
+            needed = f"one of {', '.join((*take.full_labels, *take.sensor_names))}"
+            raise step.refuse("markers", name, needed)
+        markers += of_markers
+        sensors += of_sensors
+    return markers, sensors

@@ -1,0 +1,266 @@
+"""The pipeline with edits between its stages; an edit costs only what depends on it."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from marey.editing.assignment import assignment_of
+from marey.editing.cache import StageCache
+from marey.editing.draft import EditStep
+from marey.editing.kinds.ground import floor_of, replace_ground_findings
+from marey.editing.kinds.mask_frames import mask_frames
+from marey.editing.kinds.placement import early_placement_findings
+from marey.editing.kinds.rename import apply_names
+from marey.editing.kinds.root import reroot_tree
+from marey.editing.plan import Plan, plan_edits
+from marey.editing.refit import EditedFit, EditedStages, edit_tree
+from marey.editing.subject_edits import edit_subjects
+from marey.edits import Edit, parse_edits
+from marey.motion import Motion
+from marey.pipeline import SolveOptions
+from marey.pipeline import solve as solve_without_edits
+from marey.pipeline.options import use_known_performer
+from marey.pipeline.progress import Clock
+from marey.pipeline.report import add_tables, assemble_solution
+from marey.pipeline.stages_bodies import (
+    BodyFit,
+    fit_bodies,
+    fit_pair_joints,
+    fit_tree,
+    name_by_anatomy,
+    repair_with_joints,
+    segment_takes,
+)
+from marey.pipeline.stages_subjects import (
+    SubjectFit,
+    build_subjects,
+    calibrate_subjects,
+    pose_subjects,
+    subject_of_each_body,
+)
+from marey.pipeline.stages_takes import Recording, clean_takes, read_takes
+from marey.report import Finding
+from marey.rig import has_default_name
+from marey.solution import Solution, Subject
+from marey.take import Take
+
+
+def solve(
+    recordings: Recording | Sequence[Recording],
+    *,
+    options: SolveOptions | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Solution:
+    """Return the skeletons and motions of one recording, or of several of one subject.
+
+    Args:
+        recordings: Files or takes. Several share one skeleton, fitted to all of them.
+        options: How to solve, edits among them.
+        progress: Called with the name of each stage as it begins, and once more, with a
+            note, if the stage has to be compiled first.
+
+    Raises:
+        DataError: If there is nothing to solve, or the takes differ in their bodies.
+        OptionError: If an edit does not fit the recordings, or no subject has the name
+            asked for.
+        FormatError: If a file cannot be read.
+    """
+    chosen = options or SolveOptions()
+    if not chosen.edits:
+        return solve_without_edits(recordings, options=chosen, progress=progress)
+    clock = Clock(progress)
+    takes = clock.run("read", read_takes, recordings, chosen.subject)
+    return EditSolver(takes, chosen).solve(parse_edits(chosen.edits), clock)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UneditedFit:
+    """The fit of masked takes without edits of bodies or tree."""
+
+    first: BodyFit
+    """Fit of the cleaned takes."""
+
+    named: BodyFit
+    """Fit of the repaired takes, named by anatomy."""
+
+
+class EditSolver:
+    """Takes and options, solved with one list of edits after another.
+
+    Args:
+        takes: The recordings.
+        options: How to solve them; its edits are ignored.
+        cleaned: Whether the takes were cleaned, repaired and scaled before.
+        masked: Edits of bad frames that the takes already have.
+    """
+
+    def __init__(
+        self,
+        takes: tuple[Take, ...],
+        options: SolveOptions,
+        *,
+        cleaned: bool = False,
+        masked: Sequence[Edit] = (),
+    ) -> None:
+        self._takes = takes
+        self._masked = masked
+        self._chosen = use_known_performer(replace(options, edits=()))
+        self._options = self._chosen
+        if cleaned:
+            self._options = replace(
+                self._chosen, clean=False, field=False, rigid_pair=None
+            )
+        self._root: tuple[Edit, ...] = ()
+        if options.root:
+            self._root = (Edit(do="reroot", body=options.root),)
+        self._cache = StageCache()
+        self._anatomical_names: dict[tuple[Edit, ...], Mapping[str, str]] = {}
+
+    def solve(self, edits: tuple[Edit, ...], clock: Clock) -> Solution:
+        """Return the solution with these edits.
+
+        Only what depends on edits that were not there before is computed again.
+
+        Raises:
+            OptionError: If an edit does not fit, with its number.
+            DataError: If there is nothing left to solve.
+        """
+        unedited, plan, edited = self._fit((*self._root, *edits), clock)
+        fit = edited.fit
+        key = _masks(edits), plan.fit_key
+        subjects = self._cache.get(
+            "subjects", key, partial(self._calibrate, fit, clock)
+        )
+        _, steps = edit_tree(
+            plan, fit.candidates, unedited.named, self._options, edited.hips
+        )
+        names = dict(zip(plan.assignment.names, fit.bodies[0].names, strict=True))
+        steps = tuple(
+            replace(step, bodies=tuple(names[body] for body in step.bodies))
+            for step in steps
+        )
+        ground = plan.ground if self._options.contacts else None
+        steps_key = tuple((step.edit, step.bodies, step.joint) for step in steps)
+        posed, pose_findings = self._cache.get(
+            "posed",
+            (key, steps_key, ground),
+            partial(self._pose, fit, subjects, steps, plan.ground, clock),
+        )
+        solution = assemble_solution(
+            reroot_tree(fit, steps), posed, pose_findings, self._chosen, clock.seconds
+        )
+        solution = _add_edits(solution, edits, plan)
+        shown = {names.get(found, found): name for found, name in plan.names.items()}
+        named = apply_names(solution, shown, self._subject_of(fit), plan.steps)
+        return add_tables(named)
+
+    def _fit(
+        self, edits: tuple[Edit, ...], clock: Clock
+    ) -> tuple[UneditedFit, Plan, EditedFit]:
+        """Return the fit without edits, the plan, and the fit with the edits."""
+        unedited = self._cache.get(
+            "unedited", _masks(edits), partial(self._fit_unedited, edits, clock)
+        )
+        plan = self._plan(edits, unedited.named, clock)
+        if plan.keeps_tree:
+            return unedited, plan, EditedFit(unedited.named)
+        key = _masks(edits), plan.fit_key
+        compute = partial(self._fit_edited, plan, unedited, clock)
+        return unedited, plan, self._cache.get("edited", key, compute)
+
+    def _fit_unedited(self, edits: Sequence[Edit], clock: Clock) -> UneditedFit:
+        """Return stages 2 to 7 of the pipeline, after bad frames were masked."""
+        options, run = self._options, clock.run
+        with clock.stage("clean"):
+            takes = mask_frames(self._takes, edits[len(self._root) :], self._masked)
+            takes = clean_takes(takes, options)
+        bodies = run("segment", segment_takes, takes, options)
+        joints = run("joints", fit_pair_joints, bodies, options)
+        first = run("tree", fit_tree, bodies, joints, options)
+        fit = run("repair", repair_with_joints, first, options, fit_bodies)
+        return UneditedFit(first, run("name", name_by_anatomy, fit, options))
+
+    def _fit_edited(self, plan: Plan, unedited: UneditedFit, clock: Clock) -> EditedFit:
+        """Return stages 3 to 7 with the edits of bodies and tree."""
+        options, run = self._options, clock.run
+        found = unedited.first.candidates
+        if assignment_of(found.bodies, {}).markers_key != plan.found.markers_key:
+            found = unedited.named.candidates
+        stages = EditedStages(plan, found, unedited.named, self._cache)
+        fit = run("tree", stages.fit_bodies, unedited.first.takes, options)
+        fit = run("repair", repair_with_joints, fit, options, stages.fit_bodies)
+        return run("name", stages.name_by_anatomy, fit, options)
+
+    def _plan(self, edits: tuple[Edit, ...], fit: BodyFit, clock: Clock) -> Plan:
+        found = fit.candidates.bodies
+        parents = self._options.tree or found[0].parents
+        return plan_edits(
+            edits,
+            found,
+            {child: parent for child, parent in parents.items() if parent},
+            first_number=1 - len(self._root),
+            performer_known=self._options.skeleton is not None,
+            anatomical_names=lambda n: self._names_after(edits[:n], fit, clock),
+        )
+
+    def _names_after(
+        self, edits: tuple[Edit, ...], unedited: BodyFit, clock: Clock
+    ) -> Mapping[str, str]:
+        """Return the names by anatomy after some edits, if bodies had no names."""
+        if not any(map(has_default_name, unedited.candidates.names)):
+            return {}
+        if edits not in self._anatomical_names:
+            _, plan, edited = self._fit(edits, clock)
+            names = edited.fit.bodies[0].names
+            self._anatomical_names[edits] = dict(
+                zip(plan.assignment.names, names, strict=True)
+            )
+        return self._anatomical_names[edits]
+
+    def _calibrate(self, fit: BodyFit, clock: Clock) -> tuple[SubjectFit, ...]:
+        subjects = clock.run("skeleton", build_subjects, fit, self._options)
+        return clock.run("calibrate", calibrate_subjects, subjects, fit, self._options)
+
+    def _pose(
+        self,
+        fit: BodyFit,
+        subjects: Sequence[SubjectFit],
+        steps: Sequence[EditStep],
+        ground: Edit | None,
+        clock: Clock,
+    ) -> tuple[tuple[Subject, ...], tuple[Finding, ...]]:
+        """Return the motions of the subjects after the edits of their skeletons."""
+        options = self._options
+        without_contacts = replace(options, contacts=False)
+
+        def estimate_poses(subject: SubjectFit) -> Sequence[Motion]:
+            posed, _ = pose_subjects([subject], fit.takes, without_contacts)
+            return posed[0].motions
+
+        with clock.stage("pose"):
+            subject_of = self._subject_of(fit)
+            edited = edit_subjects(subjects, steps, subject_of, options, estimate_poses)
+            floor = None if ground is None else floor_of(ground)
+            return pose_subjects(edited, fit.takes, options, floor)
+
+    def _subject_of(self, fit: BodyFit) -> Mapping[str, int]:
+        """Return the index of the subject that each body belongs to, by name."""
+        numbers = subject_of_each_body(fit, self._options)
+        return dict(zip(fit.bodies[0].names, numbers, strict=True))
+
+
+def _masks(edits: Sequence[Edit]) -> Hashable:
+    return tuple(edit for edit in edits if edit.do == "bad")
+
+
+def _add_edits(solution: Solution, edits: Sequence[Edit], plan: Plan) -> Solution:
+    """Return the solution with its edits, and the findings that follow from them."""
+    findings = (*solution.report.findings, *early_placement_findings(plan.steps))
+    if plan.ground is not None:
+        findings = replace_ground_findings(findings, plan.ground)
+    records = tuple(edit.record() for edit in edits)
+    return replace(
+        solution,
+        report=replace(solution.report, findings=findings),
+        options={**solution.options, "edits": records},
+    )

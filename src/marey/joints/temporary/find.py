@@ -1,0 +1,257 @@
+"""Temporary joints: bodies that hold together for part of a take, as in a grip."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.bodies import Bodies
+from marey.joint_fits import JointFits
+from marey.joints.temporary.windows import WindowMotions, extend_run, window_motions
+from marey.numerics import geometry
+from marey.tree import Loop, Tree
+
+Array = np.ndarray
+
+BLOCK_S = 0.25
+"""Length of a block of frames, in seconds; one window starts at every block. Higher is
+faster and coarser. Chosen by hand."""
+
+WINDOW_BLOCKS = 4
+"""Blocks in a window, which makes windows of one second. Higher misses short grips.
+Chosen by hand."""
+
+MAX_DEVIATION_RATIO = 1.5
+"""Largest relative motion of bodies that hold together, as a multiple of the median
+residual of the tree. Higher finds more grips. Chosen by hand."""
+
+MIN_DEVIATION_M = 2e-3
+"""Relative motion, in metres, that bodies which hold together may always have. Higher
+finds more grips. Chosen by hand."""
+
+MIN_MOTION_RATIO = 3.0
+"""Smallest motion of two bodies in the world, as a multiple of the largest relative
+motion. Higher misses slow grips. Chosen by hand."""
+
+LEVER_ARM_M = 0.1
+"""Lever arm, in metres, that converts rotations to lengths. Higher makes rotations
+count more. Chosen by hand."""
+
+USUAL_DISTANCE_PERCENTILE = 75.0
+"""Percentile of the distances between the joints of the tree and their bodies that
+counts as the usual one. Chosen by hand."""
+
+MAX_DISTANCE_RATIO = 2.0
+"""Largest distance of bodies of different trees that hold together, as a multiple of
+the usual distance. Higher finds more grips. Chosen by hand."""
+
+MAX_DISTANCE_RATIO_IN_TREE = 1.0
+"""The same for bodies of one tree, whose limbs often move together without a grip."""
+
+MIN_JOINTS_BETWEEN = 4
+"""Smallest number of joints between two bodies of one tree that can hold each other.
+Higher finds fewer grips. Chosen by hand."""
+
+MIN_MOVING_JOINTS = 2
+"""Smallest number of these joints that move during the grip; if fewer move, the tree
+itself holds the bodies together. Higher finds fewer grips. Chosen by hand."""
+
+MAX_OVERLAP = 0.5
+"""Largest overlap in time of two grips of the same pair, as a fraction of the shorter
+one. Higher finds more grips. Chosen by hand."""
+
+MIN_DURATION_S = 0.5
+"""Smallest duration of a grip, in seconds. Higher misses short grips. Chosen by
+hand."""
+
+RESIDUAL_RANKING_M = 1e-3
+"""Residual, in metres, that is added before grips are ranked by powers of two of their
+residual. Higher lets the distance decide more often. Chosen by hand."""
+
+
+def find_temporary_joints(
+    bodies: Bodies, joints: JointFits, tree: Tree
+) -> tuple[Loop, ...]:
+    """Return which bodies outside the tree's joints hold together, and when.
+
+    Two bodies hold together if they have no relative motion while they move through the
+    world; if they belong to one tree, joints between them must move meanwhile. Such
+    windows of one second are found first, and then extended frame by frame in both
+    directions, to where the bodies separate. Bodies that merely rest side by side do
+    not hold together. Of several grips of the same pair that overlap in time the one
+    with the smallest residual is kept.
+
+    OBrien2000, Sec. 5, names connections that change over time as future work.
+
+    Args:
+        bodies: The bodies in one take.
+        joints: Candidate joints of all pairs.
+        tree: Parents of the bodies.
+    """
+    n_frames, rate = len(bodies.T_world_body), bodies.take.rate
+    block = max(round(BLOCK_S * rate), 2)
+    if (tree.edge < 0).all() or n_frames < WINDOW_BLOCKS * block:
+        return ()
+    paths = _joint_paths(joints, tree)
+    grips: list[_Grip] = []
+    for motions in window_motions(
+        bodies.T_world_body, joints.pair, block=block, blocks=WINDOW_BLOCKS
+    ):
+        for row, window in _rigid_windows(motions, joints, tree, paths):
+            start = int(motions.first[window])
+            core = slice(start, start + WINDOW_BLOCKS * block)
+            if not any(grip.row == row and grip.contains(core) for grip in grips):
+                grips.append(_extended_grip(bodies, joints, row, core))
+    grips = [grip for grip in grips if grip.n_frames >= MIN_DURATION_S * rate]
+    return tuple(
+        Loop(
+            pair=grip.row,
+            first=grip.start / rate if grip.start > 0 else -np.inf,
+            last=(grip.stop - 1) / rate if grip.stop < n_frames else np.inf,
+            kind="fixed",
+            center_a=tuple(grip.center_a.tolist()),
+            center_b=tuple(grip.center_b.tolist()),
+        )
+        for grip in _select_best(grips)
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grip:
+    """Two bodies that hold together from one frame up to, not including, another."""
+
+    row: int
+    """Row of the pair in `JointFits.pair`."""
+
+    start: int
+    stop: int
+    residual: float
+    """Root mean square deviation from the mean relative pose, in metres."""
+
+    distance: float
+    """Distance of the two origins, in metres."""
+
+    center_a: Float[Array, "3"]
+    center_b: Float[Array, "3"]
+
+    @property
+    def n_frames(self) -> int:
+        """Number of frames of the grip."""
+        return self.stop - self.start
+
+    def contains(self, frames: slice) -> bool:
+        """Return whether all of some frames belong to the grip."""
+        return bool(self.start <= frames.start and frames.stop <= self.stop)
+
+    def overlap(self, other: "_Grip") -> float:
+        """Return the common frames as a fraction of the shorter grip."""
+        common = min(self.stop, other.stop) - max(self.start, other.start)
+        return max(common, 0) / min(self.n_frames, other.n_frames)
+
+
+JointPaths = dict[int, tuple[int, ...]]
+"""For each pair that may hold together: the rows of the tree's joints between the two,
+none if the two belong to different trees."""
+
+
+def _joint_paths(joints: JointFits, tree: Tree) -> JointPaths:
+    row_of = {frozenset(pair): row for row, pair in enumerate(joints.pair.tolist())}
+    paths: JointPaths = {}
+    for row, (a, b) in enumerate(joints.pair.tolist()):
+        between = tuple(row_of[frozenset(edge)] for edge in pairwise(tree.path(a, b)))
+        if not between or len(between) >= MIN_JOINTS_BETWEEN:
+            paths[row] = between
+    return paths
+
+
+def _rigid_windows(
+    motions: WindowMotions, joints: JointFits, tree: Tree, paths: JointPaths
+) -> Iterator[tuple[int, int]]:
+    """Yield pair and window wherever two bodies move through the world as one."""
+    used = tree.edge[tree.edge >= 0]
+    residual = float(np.median(joints.residual[used]))
+    limit = max(MAX_DEVIATION_RATIO * residual, MIN_DEVIATION_M)
+    usual = np.nanpercentile(joints.distance[used], USUAL_DISTANCE_PERCENTILE)
+    motion = np.hypot(motions.body_translation, LEVER_ARM_M * motions.body_rotation)
+    is_moving = motion > MIN_MOTION_RATIO * limit
+    with np.errstate(invalid="ignore"):
+        deviation = np.hypot(motions.translation, LEVER_ARM_M * motions.rotation)
+        is_rigid = deviation <= limit
+        is_near = motions.distance <= MAX_DISTANCE_RATIO * usual
+        is_nearer = motions.distance <= MAX_DISTANCE_RATIO_IN_TREE * usual
+        is_bent = LEVER_ARM_M * motions.rotation > limit
+    is_held = is_rigid & is_near & is_moving[:, joints.pair].all(axis=-1)
+    for window, row in np.argwhere(is_held).tolist():
+        if row not in paths:
+            continue
+        between = list(paths[row])
+        is_free = np.sum(is_bent[window, between]) >= MIN_MOVING_JOINTS
+        if not between or (is_free and is_nearer[window, row]):
+            yield row, window
+
+
+def _extended_grip(bodies: Bodies, joints: JointFits, row: int, core: slice) -> _Grip:
+    """Return a grip, extended from the window in which it was found to its ends.
+
+    Its centre is midway between the two origins.
+    """
+    a, b = joints.pair[row]
+    T_a_b = geometry.inverse(bodies.T_world_body[:, a]) @ bodies.T_world_body[:, b]
+    mean = _mean_pose(T_a_b[core])
+    center_a = 0.5 * mean[:3, 3]
+    center_b = geometry.apply(geometry.inverse(mean), center_a)
+    deviation = _deviations(T_a_b, mean, center_b)
+    rms = max(_rms(deviation[core]), 0.5 * MIN_DEVIATION_M)
+    start, stop = extend_run(deviation, core, rms)
+    distance = float(np.linalg.norm(mean[:3, 3]))
+    residual = _rms(deviation[start:stop])
+    return _Grip(row, start, stop, residual, distance, center_a, center_b)
+
+
+def _rms(values: Float[Array, " frame"]) -> float:
+    return float(np.sqrt(np.nanmean(values**2)))
+
+
+def _mean_pose(T: Float[Array, "frame 4 4"]) -> Float[Array, "4 4"]:
+    """Return the mean of similar poses: the rotation nearest to the mean matrix."""
+    mean = np.nanmean(T, axis=0)
+    R = geometry.nearest_rotation(mean[:3, :3])
+    return geometry.transform(R, mean[:3, 3])
+
+
+def _deviations(
+    T_a_b: Float[Array, "frame 4 4"],
+    T_mean: Float[Array, "4 4"],
+    center: Float[Array, "3"],
+) -> Float[Array, " frame"]:
+    r"""Return how far the relative pose is from its mean in each frame, in metres.
+
+    .. math:: \sqrt{|T c - \bar T c|^2 + \tfrac{1}{2} h^2 \|R - \bar R\|_F^2}
+
+    with the centre :math:`c` and the lever arm :math:`h`.
+    """
+    translation = geometry.apply(T_a_b, center) - geometry.apply(T_mean, center)
+    rotation = T_a_b[:, :3, :3] - T_mean[:3, :3]
+    square = np.sum(translation**2, axis=-1)
+    square = square + LEVER_ARM_M**2 * 0.5 * np.sum(rotation**2, axis=(-1, -2))
+    return np.asarray(np.sqrt(square))
+
+
+def _select_best(grips: list[_Grip]) -> list[_Grip]:
+    """Return the best of the grips of the same pair that overlap in time.
+
+    Non-maximum suppression: the grips are taken by rising residual, in powers of two,
+    and rising distance, and each is kept unless it overlaps one that is kept already.
+    """
+
+    def rank(grip: _Grip) -> tuple[int, float]:
+        return round(np.log2(grip.residual + RESIDUAL_RANKING_M)), grip.distance
+
+    best: list[_Grip] = []
+    for grip in sorted(grips, key=rank):
+        same_pair = [other for other in best if other.row == grip.row]
+        if all(grip.overlap(other) <= MAX_OVERLAP for other in same_pair):
+            best.append(grip)
+    return sorted(best, key=lambda grip: (grip.start, grip.row))

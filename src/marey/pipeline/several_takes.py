@@ -1,0 +1,76 @@
+"""Several takes of one subject: concatenated, and those of one session selected."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from marey.bodies import Bodies
+from marey.joints import with_common_markers
+from marey.take import Take
+
+MIN_REATTACHMENT_M = 3e-3
+"""Smallest median displacement of markers on their bodies between two takes, in metres,
+that means they were attached again. Higher merges more sessions. Chosen by hand."""
+
+MIN_REATTACHMENT_RMS = 2.0
+"""The same displacement as a multiple of the bodies' median residual from rigid. Higher
+merges more sessions of soft bodies. Chosen by hand."""
+
+
+def concatenate_takes(takes: Sequence[Bodies]) -> Bodies:
+    """Return the bodies of all takes as one take, frames one after the other.
+
+    A marker's offset is that of the first take that shows it. Sensors are bodies by
+    now, so the take itself holds markers only.
+    """
+    if len(takes) == 1:
+        return takes[0]
+    common = with_common_markers(takes)
+    offset = common[0].marker_offset
+    for take in common[1:]:
+        offset = np.where(np.isfinite(offset), offset, take.marker_offset)
+    first = common[0].take
+    return replace(
+        common[0],
+        take=Take(
+            rate=first.rate,
+            points=np.concatenate([take.take.points for take in common]),
+            labels=first.full_labels,
+        ),
+        T_world_body=np.concatenate([take.T_world_body for take in common]),
+        marker_offset=offset,
+    )
+
+
+def takes_of_first_session(takes: tuple[Bodies, ...]) -> tuple[Bodies, ...]:
+    """Return the takes whose markers sit on the bodies as in the first take.
+
+    Markers that were attached again give a body other axes, which would pass for motion
+    of its joints. If these takes do not show every body, all takes are returned.
+    """
+    limit = _displacement_limit(takes[0])
+    same = tuple(take for take in takes if _displacement(take, takes[0]) <= limit)
+    shown = np.any([take.seen.any(axis=0) for take in same], axis=0)
+    ever = np.any([take.seen.any(axis=0) for take in takes], axis=0)
+    return same if (shown >= ever).all() else takes
+
+
+def _displacement(take: Bodies, first: Bodies) -> float:
+    """Return the median distance, in metres, of markers from their first offsets."""
+    first_offset = dict(zip(first.marker_names, first.marker_offset, strict=True))
+    distances = [
+        np.linalg.norm(offset - first_offset[name])
+        for name, offset, body in zip(
+            take.marker_names, take.marker_offset, take.marker_body, strict=True
+        )
+        if body >= 0 and take.determined[body] and first.determined[body]
+        if name in first_offset and np.isfinite(offset + first_offset[name]).all()
+    ]
+    return float(np.median(distances)) if distances else 0.0
+
+
+def _displacement_limit(first: Bodies) -> float:
+    rms = first.rms[np.isfinite(first.rms)]
+    median = float(np.median(rms)) if len(rms) else 0.0
+    return max(MIN_REATTACHMENT_M, MIN_REATTACHMENT_RMS * median)

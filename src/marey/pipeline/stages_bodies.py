@@ -1,0 +1,308 @@
+"""Stages 3 to 7: takes to bodies, joints and a tree, repaired and named by anatomy."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from marey.anatomy.naming import Naming
+from marey.bodies import Bodies
+from marey.cleaning import (
+    fill_gaps,
+    find_joint_outliers,
+    find_marker_slips,
+    find_sensor_slips,
+    fit_field,
+    mask_outliers,
+    undistort,
+    undo_marker_slips,
+    undo_sensor_slips,
+)
+from marey.joints import (
+    JointFits,
+    find_temporary_joints,
+    fit_joints,
+    pose_underdetermined_bodies,
+)
+from marey.joints import joint_findings as joint_findings
+from marey.pipeline.options import SolveOptions
+from marey.pipeline.several_takes import concatenate_takes, takes_of_first_session
+from marey.pipeline.tree_choice import prefer_nameable_tree
+from marey.report import Finding
+from marey.rig import name_bodies
+from marey.segmentation import segment
+from marey.take import Take
+from marey.topology import infer_tree, tree_from_parents
+from marey.tree import Tree
+
+NO_JOINTS = JointFits(
+    pair=np.zeros((0, 2), dtype=np.int64),
+    **dict.fromkeys(("center_a", "center_b", "axis_a", "axis_b"), np.zeros((0, 3))),
+    **dict.fromkeys(("residual", "noise", "distance", "mediated"), np.zeros(0)),
+    spread=np.zeros((0, 6)),
+    covariance=np.zeros((0, 6, 6)),
+    kind=(),
+)
+"""Joints of a single body."""
+
+ONE_BODY = Finding(
+    "one-body", "joints", "info", "one rigid body only: there is nothing to join"
+)
+
+MAX_REPAIR_ROUNDS = 3
+"""Largest number of searches for errors that only joints show, each with the tree of
+the search before. Higher costs time where the tree keeps changing. Chosen by hand."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Bodies as segmentation returns them, a joint for every pair, and a tree."""
+
+    bodies: tuple[Bodies, ...]
+    """The bodies of each take, by the names that segmentation gave them."""
+
+    joints: JointFits
+    tree: Tree
+    """Tree that the joints support best, or that is known."""
+
+    tree_known: bool
+    """Whether the user, a marker map or the labels give the tree."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the bodies."""
+        return self.bodies[0].names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BodyFit:
+    """Bodies, joints and tree of takes."""
+
+    takes: tuple[Take, ...]
+    bodies: tuple[Bodies, ...]
+    """The bodies of each take, those of one or two markers posed by their joints."""
+
+    joints: JointFits
+    tree: Tree
+    joint_findings: tuple[Finding, ...]
+    """Doubts about bodies and about the joints of all pairs."""
+
+    candidates: Candidates
+    """What the fit began with."""
+
+    namings: tuple[Naming, ...] = ()
+    """Anatomies after which anonymous bodies were named."""
+
+
+Refit = Callable[[tuple[Take, ...], SolveOptions], BodyFit]
+"""Estimates bodies, joints and tree of repaired takes."""
+
+
+# --- segment, joints, tree ------------------------------------------------------------
+
+
+def segment_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Bodies, ...]:
+    """Return the rigid bodies of each take; all takes have the same bodies."""
+    return segment(
+        takes,
+        method=options.segment,
+        template=options.template,
+        n_bodies=options.n_bodies,
+    )
+
+
+def fit_pair_joints(bodies: tuple[Bodies, ...], options: SolveOptions) -> JointFits:
+    """Return a joint for every pair of bodies, from all takes of the first session."""
+    if len(bodies[0].names) < 2:
+        return NO_JOINTS
+    return fit_joints(takes_of_first_session(bodies), method=options.joints)
+
+
+def fit_tree(
+    bodies: tuple[Bodies, ...], joints: JointFits, options: SolveOptions
+) -> BodyFit:
+    """Return the bodies in the tree that is known or that the joints support best."""
+    known = options.tree or bodies[0].parents
+    if known:
+        tree = tree_from_parents(known, bodies[0].names, joints)
+    else:
+        tree = infer_body_tree(bodies, joints, options)
+    candidates = Candidates(bodies, joints, tree, tree_known=bool(known))
+    return complete_fit(candidates, tree, options)
+
+
+def infer_body_tree(
+    bodies: tuple[Bodies, ...], joints: JointFits, options: SolveOptions
+) -> Tree:
+    """Return the tree that the joints support best."""
+    tree = infer_tree(joints, weight=options.weight)
+    return prefer_nameable_tree(concatenate_takes(bodies), joints, tree)
+
+
+def complete_fit(candidates: Candidates, tree: Tree, options: SolveOptions) -> BodyFit:
+    """Return the fit of a tree: all bodies posed, temporary joints added as loops.
+
+    Bodies of one or two markers get their poses from the joints of the tree. Temporary
+    joints are searched in every take, between sensors only.
+    """
+    fit_pairs = partial(fit_joints, method=options.joints)
+    bodies, joints = pose_underdetermined_bodies(
+        candidates.bodies, candidates.joints, tree, fit=fit_pairs
+    )
+    if len(bodies[0].names) > 1 and not any(one.shared.any() for one in bodies):
+        links = [
+            replace(link, take=number)
+            for number, one in enumerate(bodies)
+            for link in find_temporary_joints(one, joints, tree)
+        ]
+        tree = replace(tree, loops=(*tree.loops, *links))
+    takes = tuple(one.take for one in bodies)
+    doubts = _find_doubts(bodies, joints)
+    return BodyFit(takes, bodies, joints, tree, doubts, candidates)
+
+
+def _find_doubts(bodies: tuple[Bodies, ...], joints: JointFits) -> tuple[Finding, ...]:
+    several = len(bodies[0].names) > 1
+    return tuple(joint_findings(bodies, joints)) if several else (ONE_BODY,)
+
+
+def fit_bodies(takes: tuple[Take, ...], options: SolveOptions) -> BodyFit:
+    """Return bodies, joints and tree of takes: stages 3 to 5 in one call."""
+    bodies = segment_takes(takes, options)
+    joints = fit_pair_joints(bodies, options)
+    return fit_tree(bodies, joints, options)
+
+
+# --- repair ---------------------------------------------------------------------------
+
+
+def repair_with_joints(first: BodyFit, options: SolveOptions, refit: Refit) -> BodyFit:
+    """Return the fit of takes without the errors that bodies and joints show.
+
+    These are slips of markers and sensors, outliers of sensors and, if asked for, a
+    distorted magnetic field. Short gaps are filled at the end, for display only.
+
+    Args:
+        first: Fit of the cleaned takes.
+        options: How to solve.
+        refit: Estimates bodies, joints and tree again after each repair.
+    """
+    # Residuals of misread orientations contain no information about slips.
+    if any(doubt.code == "orientations-odd" for doubt in first.joint_findings):
+        return first
+    fit = _undo_slips(first, options, refit) if options.clean else first
+    if options.field:
+        fit = _undistort_field(fit, options, refit)
+    return _fill_short_gaps(fit, options.max_gap)
+
+
+def _undo_slips(first: BodyFit, options: SolveOptions, refit: Refit) -> BodyFit:
+    """Return the fit of takes without slips and outliers.
+
+    A slip may have led to a wrong tree, and a wrong tree to a wrong slip: each round
+    looks at the takes of the first fit with the tree of the round before.
+    """
+    fit = first
+    for _ in range(MAX_REPAIR_ROUNDS):
+        takes = _repair_takes(first, fit)
+        if takes == first.takes:
+            break
+        before, fit = fit, refit(takes, options)
+        if np.array_equal(fit.tree.edge, before.tree.edge):
+            break
+    return fit
+
+
+def _repair_takes(first: BodyFit, fit: BodyFit) -> tuple[Take, ...]:
+    """Return the first fit's takes without slips and outliers, or the same takes.
+
+    Of bodies made of markers the markers slip; sensors slip and jump.
+
+    Args:
+        first: Fit of the cleaned takes.
+        fit: Best joints and tree so far.
+    """
+    takes, joints, tree = first.takes, fit.joints, fit.tree
+    if any(bodies.shared.any() for bodies in first.bodies):
+        # Findings about slips use the names that the solution will have.
+        names, _ = name_anonymous_bodies(first)
+        named = [replace(bodies, names=names) for bodies in first.bodies]
+        slips_of_takes = [find_marker_slips(bodies) for bodies in named]
+        return tuple(map(undo_marker_slips, takes, slips_of_takes))
+    sensors = first.candidates.bodies
+    slips = find_sensor_slips(sensors, joints, tree)
+    outliers = [find_joint_outliers(bodies, joints, tree) for bodies in sensors]
+    takes = tuple(map(mask_outliers, takes, outliers))
+    return undo_sensor_slips(takes, slips) if slips else takes
+
+
+def _undistort_field(fit: BodyFit, options: SolveOptions, refit: Refit) -> BodyFit:
+    """Return the fit of takes without a distortion of the magnetic field, if any."""
+    if not (fit.tree.edge >= 0).any():
+        return fit
+    distortion = fit_field(fit.bodies, fit.joints, fit.tree)
+    if not distortion.significant:
+        return fit
+    return refit(tuple(undistort(take, distortion) for take in fit.takes), options)
+
+
+def _fill_short_gaps(fit: BodyFit, max_gap: float) -> BodyFit:
+    """Return the fit with short gaps of its takes filled; nothing is fitted to them."""
+    takes = tuple(
+        fill_gaps(bodies.take, max_gap, bodies=bodies, joints=fit.joints, tree=fit.tree)
+        for bodies in fit.bodies
+    )
+    return replace(fit, takes=takes)
+
+
+# --- names ----------------------------------------------------------------------------
+
+
+def name_by_anatomy(fit: BodyFit, options: SolveOptions) -> BodyFit:
+    """Return the fit with anonymous bodies named after a known anatomy.
+
+    A tree with hips is rooted at them, unless the user gave the tree.
+    """
+    names, namings = name_anonymous_bodies(fit)
+    fit = with_names(fit, names, namings)
+    return fit if options.tree else root_at(fit, hips_among(names))
+
+
+def name_anonymous_bodies(
+    fit: BodyFit, tree: Tree | None = None
+) -> tuple[tuple[str, ...], tuple[Naming, ...]]:
+    """Return the names of all bodies, and the anatomies that were recognised.
+
+    Args:
+        fit: Bodies, some of them without a name of their own ("body7").
+        tree: Tree to recognise an anatomy in; the fit's own when left out.
+    """
+    bodies = concatenate_takes(fit.bodies)
+    named, namings = name_bodies(bodies, fit.joints, tree or fit.tree)
+    return named.names, tuple(namings)
+
+
+def with_names(
+    fit: BodyFit, names: tuple[str, ...], namings: tuple[Naming, ...]
+) -> BodyFit:
+    """Return the fit with other names of its bodies, in all that is said of them."""
+    if names == fit.bodies[0].names:
+        return replace(fit, namings=namings)
+    bodies = tuple(replace(one, names=names) for one in fit.bodies)
+    doubts = _find_doubts(bodies, fit.joints)
+    return replace(fit, bodies=bodies, joint_findings=doubts, namings=namings)
+
+
+def hips_among(names: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the bodies that are the hips of a subject."""
+    bare = (name.rpartition(":")[2] for name in names)
+    return tuple(body for body, name in enumerate(bare) if name == "Hips")
+
+
+def root_at(fit: BodyFit, bodies: tuple[int, ...]) -> BodyFit:
+    """Return the fit with the tree of each of some bodies rooted at it."""
+    tree = fit.tree
+    for body in bodies:
+        tree = tree.reroot(body)
+    return replace(fit, tree=tree)

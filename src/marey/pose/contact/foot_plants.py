@@ -1,0 +1,263 @@
+"""Foot plants: intervals in which a point stays at one position, to half a frame."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from marey.numerics.robust import runs
+from marey.pose.contact.hmm import estimate_noise
+from marey.pose.contact.points import PointTracks
+
+Array = np.ndarray
+
+MIN_PLANT_S = 0.04
+"""Shortest plant, in seconds. Raising it drops short steps. Chosen by hand."""
+
+MAX_PAUSE_S = 0.25
+"""Longest pause between two plants that are one, in seconds. Raising it merges plants
+across longer failures of detection. Chosen by hand."""
+
+MERGE_DISTANCE = 0.012
+"""Largest distance of the anchors of two plants that are one, in heights of the figure.
+Raising it merges a small step with the plant before it. Chosen by hand."""
+
+LEFT_DISTANCE = 0.018
+"""Distance from the anchor beyond which the point has left, in heights of the figure.
+Raising it merges plants between which the foot taps. Chosen by hand."""
+
+EDGE_INSIDE_S = 0.25
+"""Time before the end of the stance in which the edge is sought, in seconds. Raising it
+allows earlier edges. Chosen by hand."""
+
+EDGE_OUTSIDE_S = 0.15
+"""Time after the end of the stance in which the edge is sought, in seconds. Raising it
+fits the departure curve to more of the swing. Chosen by hand."""
+
+DEPARTURE_POWER = 3.0
+"""Power of time with which a point leaves its anchor. With 3, position, speed and
+acceleration are continuous at the edge. Chosen by hand."""
+
+UNSEEN_WEIGHT = 0.02
+"""Weight of an unseen position relative to a seen one. Raising it lets guessed poses
+move the edge. Chosen by hand."""
+
+MAX_CREEP = 0.0025
+"""Largest distance of a planted point from its anchor without noise, in heights of the
+figure. Raising it keeps frames in which the point creeps. Chosen by hand."""
+
+MAX_CREEP_NOISE_SD = 4.0
+"""Largest distance of a planted point from its anchor, in standard deviations of its
+noise, added in quadrature to `MAX_CREEP`. Raising it keeps noisy frames. Chosen by
+hand."""
+
+WEISZFELD_ITERATIONS = 30
+"""Steps of the geometric median. Chosen by hand."""
+
+MIN_EDGE_F = 25.0
+"""Smallest F ratio of an edge: variance that the departure curve explains, by the
+residual variance per coordinate. Raising it keeps the edges of the hidden Markov model
+more often. Chosen by hand."""
+
+MIN_DEPARTURE_M = 1e-6
+"""Smallest root-mean-square motion that is a departure, in metres. Chosen by hand."""
+
+MIN_EDGE_FRAMES = 5
+"""Fewest frames in which an edge is sought. Chosen by hand."""
+
+EDGE_STEP_FRAMES = 0.5
+"""Resolution of the search for an edge, in frames. Chosen by hand."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FootPlant:
+    """An interval in which a contact point, of a foot or a hand, stays in place."""
+
+    point: int
+    """Index of the contact point."""
+
+    start: float
+    """Frame at which it begins to stand; need not be whole."""
+
+    end: float
+    """Frame at which it leaves."""
+
+    anchor: Float[Array, " 3"]
+    """Position at which it stands, in metres."""
+
+    @property
+    def frames(self) -> Array:
+        """The whole frames of the plant."""
+        return np.arange(int(np.ceil(self.start)), int(np.floor(self.end)) + 1)
+
+
+def find_foot_plants(
+    stands: Bool[Array, "frame point"], tracks: PointTracks
+) -> list[FootPlant]:
+    """Return the foot plants of all points, by start.
+
+    Runs of standing frames become plants: neighbours at one position merge, the edges
+    are fitted to half a frame, and frames at either end in which the point creeps away
+    from its anchor are cut off.
+
+    Args:
+        stands: Frames in which each point stands; see `detect_stance`.
+        tracks: The points through time.
+    """
+    found = []
+    noise = estimate_noise(tracks.positions)
+    tolerance = np.hypot(MAX_CREEP * tracks.figure_height, MAX_CREEP_NOISE_SD * noise)
+    for point in range(stands.shape[1]):
+        track = tracks.point(point)
+        for plant in _merge_plants(_coarse_plants(point, stands, track), track):
+            sharp = _fit_edges(plant, track)
+            sharp = _cut_creep(sharp, track.positions, float(tolerance[point]))
+            is_cut = plant.start == 0.0 or plant.end == len(stands) - 1.0
+            is_long = is_cut or sharp.end - sharp.start >= MIN_PLANT_S * track.rate
+            if is_long and len(sharp.frames) > 1:
+                found.append(sharp)
+    return sorted(found, key=lambda plant: plant.start)
+
+
+def _coarse_plants(
+    point: int, stands: Bool[Array, "frame point"], track: PointTracks
+) -> Iterator[FootPlant]:
+    """Yield the runs of standing frames of which a position is known."""
+    for first, last in runs(stands[:, point]):
+        anchor = _geometric_median(track.positions[first : last + 1])
+        if np.isfinite(anchor).all():
+            yield FootPlant(point, float(first), float(last), anchor)
+
+
+def _geometric_median(positions: Float[Array, "frame 3"]) -> Float[Array, " 3"]:
+    """Return the point with the least sum of distances to all; NaN if none is known.
+
+    It is found by Weiszfeld's algorithm, and is exact where most positions are equal.
+    """
+    known = positions[np.isfinite(positions).all(axis=1)]
+    if not len(known):
+        return np.full(3, np.nan)
+    median = known.mean(axis=0)
+    for _ in range(WEISZFELD_ITERATIONS):
+        distance = np.linalg.norm(known - median, axis=-1)
+        weight = 1.0 / np.maximum(distance, 1e-9)
+        median = weight @ known / weight.sum()
+    return np.asarray(median)
+
+
+def _merge_plants(
+    plants: Iterator[FootPlant], track: PointTracks
+) -> Iterator[FootPlant]:
+    """Yield plants, those at one position with a short pause between them as one.
+
+    Two plants stay apart where the point was seen to leave between them, as the point
+    of a tapping foot does.
+    """
+    last: FootPlant | None = None
+    for plant in plants:
+        if last is None:
+            last = plant
+        elif _is_one_plant(last, plant, track):
+            longer = last.end - last.start >= plant.end - plant.start
+            anchor = last.anchor if longer else plant.anchor
+            last = replace(last, end=plant.end, anchor=anchor)
+        else:
+            yield last
+            last = plant
+    if last is not None:
+        yield last
+
+
+def _is_one_plant(before: FootPlant, after: FootPlant, track: PointTracks) -> bool:
+    """Return whether two plants are close in time and space, and the point stayed."""
+    between = slice(int(before.end) + 1, int(after.start))
+    distance = np.linalg.norm(track.positions[between] - before.anchor, axis=-1)
+    is_far = distance > LEFT_DISTANCE * track.figure_height
+    has_left = (is_far & (track.visibility[between] > 0.5)).any()
+    anchor_distance = float(np.linalg.norm(after.anchor - before.anchor))
+    is_short = after.start - before.end < MAX_PAUSE_S * track.rate
+    is_near = anchor_distance < MERGE_DISTANCE * track.figure_height
+    return bool(is_short and is_near and not has_left)
+
+
+def _fit_edges(plant: FootPlant, track: PointTracks) -> FootPlant:
+    """Return the plant with fitted edges, and its anchor from the frames between."""
+    last = len(track.positions) - 1.0
+    reverse = replace(plant, start=last - plant.end, end=last - plant.start)
+    start = last - _find_departure(reverse, track.reverse())
+    end = _find_departure(plant, track)
+    if start >= end:
+        return plant
+    return _update_anchor(replace(plant, start=start, end=end), track.positions)
+
+
+def _cut_creep(
+    plant: FootPlant, positions: Float[Array, "frame 3"], tolerance: float
+) -> FootPlant:
+    """Return the plant without the ends in which the point has crept away."""
+    distance = np.linalg.norm(positions[plant.frames] - plant.anchor, axis=-1)
+    close = plant.frames[~(distance > tolerance)]
+    if not len(close) or len(close) == len(distance):
+        return plant
+    start, end = max(plant.start, close[0]), min(plant.end, close[-1])
+    return _update_anchor(replace(plant, start=float(start), end=float(end)), positions)
+
+
+def _update_anchor(plant: FootPlant, positions: Float[Array, "frame 3"]) -> FootPlant:
+    """Return the plant with the geometric median of its frames as anchor, if known."""
+    anchor = _geometric_median(positions[plant.frames])
+    return replace(plant, anchor=anchor) if np.isfinite(anchor).all() else plant
+
+
+def _find_departure(plant: FootPlant, track: PointTracks) -> float:
+    """Return the frame at which a point begins to leave its anchor.
+
+    The motion is smooth there, so speed exceeds a threshold only when the point has
+    long left. The edge is instead a change point: the time from which a curve that
+    grows as a power of the time since then fits the path best.
+    """
+    first, last = int(plant.start), int(plant.end)
+    begin = max((first + last) // 2, last - round(EDGE_INSIDE_S * track.rate))
+    distance = np.linalg.norm(track.positions[last:] - plant.anchor, axis=-1)
+    far = np.flatnonzero(distance > LEFT_DISTANCE * track.figure_height)
+    n_near = int(far[0]) if len(far) else len(distance)
+    stop = last + min(n_near, round(EDGE_OUTSIDE_S * track.rate))
+    stop = min(max(stop, last + 2), len(track.positions) - 1)
+    frames = np.arange(begin, stop + 1)
+    known = frames[np.isfinite(track.positions[frames]).all(axis=1)]
+    if len(known) < MIN_EDGE_FRAMES:
+        return plant.end
+    edge = _fit_change_point(
+        known.astype(float), track.positions[known], track.visibility[known]
+    )
+    return plant.end if edge is None else edge
+
+
+def _fit_change_point(
+    frames: Float[Array, " frame"],
+    positions: Float[Array, "frame 3"],
+    visibility: Float[Array, " frame"],
+) -> float | None:
+    r"""Return the change point of a path; None if its curve explains only noise.
+
+    The path is modelled as :math:`x(t) = a + b \max(t - e, 0)^3`. For every edge
+    :math:`e` of a grid, :math:`a` and :math:`b` follow by weighted linear regression;
+    the edge that explains the largest sum of squares is taken, if its F ratio exceeds
+    `MIN_EDGE_F`.
+    """
+    edges = np.arange(
+        frames[0] + 1.0, frames[-1] - 1.0 + EDGE_STEP_FRAMES, EDGE_STEP_FRAMES
+    )
+    weight = (visibility + UNSEEN_WEIGHT) / np.sum(visibility + UNSEEN_WEIGHT)
+    curve = np.clip(frames - edges[:, None], 0.0, None) ** DEPARTURE_POWER
+    curve = curve - (curve @ weight)[:, None]
+    centred = positions - weight @ positions
+    variance = np.maximum(curve**2 @ weight, 1e-30)
+    covariance = curve @ (centred * weight[:, None])
+    explained = np.sum(covariance**2, axis=-1) / variance
+    best = int(explained.argmax())
+    residual = weight @ np.sum(centred**2, axis=-1) - explained[best]
+    by_chance = MIN_EDGE_F * max(residual, 0.0) / (3.0 * len(frames))
+    is_edge = explained[best] > by_chance + MIN_DEPARTURE_M**2
+    return float(edges[best]) if is_edge else None

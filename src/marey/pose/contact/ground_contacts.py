@@ -1,0 +1,319 @@
+"""Contact with the ground: foot plants found in a motion, and footskate removed.
+
+The steps are: contact points (`points`), stance frames (`hmm`), foot plants with fitted
+edges (`foot_plants`), the ground below them (`ground`), goals with weights (`goals`),
+and inverse kinematics that reaches the goals (`inverse_kinematics`).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from marey.articulated.tables import make_nodes
+from marey.articulated.targets import match_targets
+from marey.errors import DataError
+from marey.motion import Contact, Motion
+from marey.numerics import geometry
+from marey.pose.contact.foot_plants import FootPlant, find_foot_plants
+from marey.pose.contact.goals import contact_goals, project_anchors
+from marey.pose.contact.ground import GroundContacts as GroundContacts
+from marey.pose.contact.ground import GroundPlane as GroundPlane
+from marey.pose.contact.ground import (
+    fit_contact_planes,
+    place_on_ground,
+    select_ground_plants,
+)
+from marey.pose.contact.hmm import detect_stance
+from marey.pose.contact.inverse_kinematics import reach_goals
+from marey.pose.contact.points import (
+    ContactPoints,
+    PointTracks,
+    estimate_figure_height,
+    find_contact_points,
+    make_contact_points,
+)
+from marey.report import Finding, mark_name
+from marey.take import Take
+
+Array = np.ndarray
+
+MARKERS_OF_A_POSE = 3
+"""Fewest markers that determine the pose of a body; a sensor counts as as many."""
+
+UNDERDETERMINED_VISIBILITY = 0.1
+"""Largest visibility of a body with too few markers in sight: a rotation that moves its
+sole is then unknown. Raising it lets guessed poses end a plant. Chosen by hand."""
+
+LARGE_CORRECTION_M = 0.03
+"""Displacement of a joint, in metres, from which holding a plant is a warning. Raising
+it reports fewer plants that may have slid. Chosen by hand."""
+
+
+def find_ground_contacts(motion: Motion, take: Take | None = None) -> GroundContacts:
+    """Return the foot plants of a motion and the ground they stand on.
+
+    A two-state hidden Markov model separates standing from moving frames of every point
+    of the outermost bodies, such as heels and toes (Viterbi algorithm). The edges of
+    the stances are fitted to half a frame. Those stances are plants whose point is the
+    lowest of the figure in at least one frame. The ground is the plane that most plants
+    are on; steps and boxes may stand out.
+
+    Zordan2003, Sec. 3, has one speed for a whole foot, a threshold set by hand, and
+    ground at a known height. Departures: heel and toe are separate, thresholds follow
+    from the noise, and the ground follows from the plants.
+
+    Args:
+        motion: A motion at one rate.
+        take: The recording of the motion. Where markers of a body were unseen, its pose
+            is a guess, and has less weight.
+
+    Raises:
+        DataError: If the frames of the motion are not evenly spaced.
+    """
+    if np.isnan(motion.rate):
+        raise DataError(
+            "motion", found="unevenly spaced frames", needed="frames at one rate"
+        )
+    points, figure_height = find_contact_points(motion), estimate_figure_height(motion)
+    if not figure_height > 0.0 or motion.n_frames < 2:
+        points = points.select(np.zeros(0, dtype=np.int64))
+    T_world_joint = motion.T_world_joint()
+    positions = points.positions(T_world_joint)
+    visibility = _visibility(motion, take, points)
+    tracks = PointTracks(positions, visibility, motion.rate, figure_height)
+    plants = find_foot_plants(detect_stance(tracks), tracks)
+    lowest = T_world_joint[..., 2, 3].min(axis=1)
+    plants, planes = select_ground_plants(plants, tracks, lowest)
+    used, index = np.unique(
+        np.array([plant.point for plant in plants], dtype=np.int64), return_inverse=True
+    )
+    return GroundContacts(
+        points.select(used),
+        tuple(replace(p, point=int(k)) for p, k in zip(plants, index, strict=True)),
+        replace(planes, height=planes.height[used]),
+    )
+
+
+def _visibility(
+    motion: Motion, take: Take | None, points: ContactPoints
+) -> Float[Array, "frame point"]:
+    """Return how well each point's body is seen, 0 to 1."""
+    visibility = np.ones((motion.n_frames, len(points.joint)))
+    if take is None:
+        return visibility
+    skeleton = motion.skeleton
+    nodes = make_nodes(skeleton, limits=False)
+    matches = match_targets(
+        skeleton, nodes, take.labels, take.full_labels, take.sensor_names
+    )
+    marker_node = nodes.node_of_joint[skeleton.marker_joint[matches.marker]]
+    sensor_node = nodes.node_of_joint[skeleton.sensor_joint[matches.sensor]]
+    for k, node in enumerate(nodes.node_of_joint[points.joint]):
+        markers = take.seen[:, matches.column[marker_node == node]]
+        sensors = take.sensor_seen[:, matches.sensor_column[sensor_node == node]]
+        count = markers.sum(axis=1) + MARKERS_OF_A_POSE * sensors.sum(axis=1)
+        n_attached = markers.shape[1] + MARKERS_OF_A_POSE * sensors.shape[1]
+        needed = min(MARKERS_OF_A_POSE, n_attached)
+        if needed:
+            share = count / needed
+            guessed = UNDERDETERMINED_VISIBILITY * share
+            visibility[:, k] = np.where(share < 1.0, guessed, 1.0)
+    return visibility
+
+
+def enforce_contacts(
+    motion: Motion, contacts: GroundContacts
+) -> tuple[Motion, GroundContacts]:
+    """Return the motion without footskate and penetration, and the plants it keeps.
+
+    Planted points move to the median of their positions, with the least displacement of
+    all joints (inverse kinematics). Before and after a plant the correction fades
+    within 0.2 s. Points below the ground are lifted onto it. This replaces the friction
+    and the ground force of Zordan2003, Sec. 3, by anchors: the pose does not depend on
+    the poses before it, and a foot that markers pull does not creep.
+
+    Args:
+        motion: The motion in which the contacts were found.
+        contacts: Its plants and ground.
+
+    Returns:
+        The motion with its contacts filled in, and the plants with consistent anchors.
+    """
+    if not contacts.plants:
+        return replace(motion, contacts=()), contacts
+    contacts = reconcile_anchors(motion, contacts)
+    goals = contact_goals(contacts, motion)
+    changed = reach_goals(motion, contacts.points, goals)
+    return replace(changed, contacts=contacts.contacts(motion)), contacts
+
+
+def reconcile_anchors(motion: Motion, contacts: GroundContacts) -> GroundContacts:
+    """Return plants that a foot can reach: on the ground, and as far apart as it is."""
+    positions = contacts.points.positions(motion.T_world_joint())
+    first = positions[np.isfinite(positions).all(axis=(1, 2))][:1]
+    between = np.linalg.norm(first[:, :, None] - first[:, None], axis=-1).sum(axis=0)
+    return project_anchors(contacts, between)
+
+
+def contact_offset(motion: Motion, contact: Contact) -> Float[Array, " 3"]:
+    """Return the position of a contact in its joint's frame, in metres.
+
+    It is the median, over the frames of the contact, of the point of the bone at the
+    anchor; NaN if the contact has no frame.
+    """
+    frames = contact_frames(motion, contact)
+    joint = motion.skeleton.index(contact.joint)
+    T_joint_world = geometry.inverse(motion.T_world_joint()[frames, joint])
+    offsets = geometry.apply(T_joint_world, contact.anchor)
+    offsets = offsets[np.isfinite(offsets).all(axis=1)]
+    return np.median(offsets, axis=0) if len(offsets) else np.full(3, np.nan)
+
+
+def contact_frames(motion: Motion, contact: Contact) -> Bool[Array, " frame"]:
+    """Return the frames of a motion in which a contact lasts."""
+    # Times are rounded: a frame belongs to the contact up to a thousandth of a frame.
+    from_middle = np.abs(motion.times - 0.5 * (contact.start + contact.end))
+    half = 0.5 * (contact.end - contact.start)
+    return np.asarray(from_middle <= half + 1e-3 / motion.rate)
+
+
+def ground_contacts_of(motion: Motion) -> GroundContacts:
+    """Return the foot plants and the ground that the contacts of a motion describe.
+
+    This is for measuring. All contacts at one end of a bone share a point; every other
+    contact has a point of its own.
+    """
+    skeleton, plants = motion.skeleton, []
+    joints: list[int] = []
+    offsets: list[Array] = []
+    for contact in motion.contacts:
+        joint, offset = skeleton.index(contact.joint), contact_offset(motion, contact)
+        if not np.isfinite(offset).all():
+            continue
+        is_end = bool(skeleton.is_end[joint])
+        point = joints.index(joint) if is_end and joint in joints else len(joints)
+        if point == len(joints):
+            joints.append(joint)
+            offsets.append(np.zeros(3) if is_end else offset)
+        start, end = (
+            (time - motion.start) * motion.rate for time in (contact.start, contact.end)
+        )
+        plants.append(FootPlant(point, start, end, contact.anchor))
+    joint_of_point = np.array(joints, dtype=np.int64)
+    points = make_contact_points(
+        skeleton,
+        joint_of_point,
+        np.array(offsets).reshape(-1, 3),
+        skeleton.is_end[joint_of_point],
+    )
+    return GroundContacts(
+        points, tuple(plants), fit_contact_planes(plants, len(joints))
+    )
+
+
+def add_contacts(
+    motion: Motion, take: Take, ground: GroundPlane | None = None
+) -> tuple[Motion, tuple[Finding, ...]]:
+    """Return the motion with its feet held where they are planted, and the findings.
+
+    Args:
+        motion: A motion of any method.
+        take: The recording of the motion.
+        ground: The ground, if it is known; the plants are found from the motion anyway.
+    """
+    found = find_ground_contacts(motion, take)
+    if not found.plants:
+        return replace(motion, contacts=()), (report_no_contact(),)
+    if ground is not None:
+        found = place_on_ground(found, ground)
+    changed, enforced = enforce_contacts(motion, found)
+    return changed, (
+        _report_plants(enforced),
+        _report_skate(found.skate(motion), enforced.skate(changed)),
+        *_report_penetration(motion, changed, enforced),
+        *_report_ground(enforced),
+        *_report_correction(motion, changed),
+    )
+
+
+def report_no_contact() -> Finding:
+    """Return the finding that a figure has no contact with the ground."""
+    message = (
+        "no point of the figure stands on the ground, so no contact is enforced: "
+        "check that the figure has feet and that +Z is up"
+    )
+    return _info("contact-none", message, 0.0)
+
+
+def _info(code: str, message: str, value: float) -> Finding:
+    return Finding(code, "pose", "info", message, value=value)
+
+
+def _report_plants(contacts: GroundContacts) -> Finding:
+    names = ", ".join(map(mark_name, sorted(set(contacts.points.names))))
+    count = len(contacts.plants)
+    return _info(
+        "contact-plants", f"found {count} foot plants of {names}", float(count)
+    )
+
+
+def _report_skate(before: float, after: float) -> Finding:
+    message = (
+        f"planted points move at {1e3 * after:.2g} mm/s on average, and at "
+        f"{1e3 * before:.2g} mm/s before they were held"
+    )
+    return _info("contact-skate", message, after)
+
+
+def _report_penetration(
+    before: Motion, after: Motion, contacts: GroundContacts
+) -> list[Finding]:
+    if not contacts.points.is_sole.any():
+        return []
+    deepest, lifted = contacts.penetration(before), contacts.penetration(after)
+    message = (
+        f"points are at most {1e3 * lifted:.2g} mm below the ground, and "
+        f"{1e3 * deepest:.2g} mm before they were lifted"
+    )
+    return [_info("contact-depth", message, lifted)]
+
+
+def _report_ground(contacts: GroundContacts) -> list[Finding]:
+    ground = contacts.ground
+    slope, lowest = np.degrees(ground.angle), float(ground.height.min())
+    message = (
+        f"the ground is inclined by {slope:.1f}°, and its lowest points are planted "
+        f"at a height of {lowest:.2f} m"
+    )
+    findings = [_info("contact-ground", message, lowest)]
+    raised = [plant for plant in contacts.plants if not ground.is_level(plant)]
+    if raised:
+        distance = max(abs(ground.plant_height(plant)) for plant in raised)
+        message = (
+            f"{len(raised)} of {len(contacts.plants)} foot plants are up to "
+            f"{distance:.2f} m off the ground plane, as on steps or boxes"
+        )
+        findings.append(_info("contact-uneven", message, distance))
+    return findings
+
+
+def _report_correction(before: Motion, after: Motion) -> list[Finding]:
+    moved = (after.T_world_joint() - before.T_world_joint())[..., :3, 3]
+    distance = np.nan_to_num(np.linalg.norm(moved, axis=-1))
+    frame, joint = np.unravel_index(int(distance.argmax()), distance.shape)
+    largest = float(distance[frame, joint])
+    if largest < LARGE_CORRECTION_M:
+        return []
+    return [
+        Finding(
+            "contact-far",
+            "pose",
+            "warning",
+            f"was moved by {1e2 * largest:.0f} cm to hold a foot plant: check whether "
+            "the foot slid in the recording",
+            subject=after.skeleton.names[joint],
+            frames=(int(frame), int(frame)),
+            value=largest,
+        )
+    ]

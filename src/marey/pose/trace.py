@@ -1,0 +1,54 @@
+"""Poses of all frames of a take, as the solvers exchange them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+Array = np.ndarray
+
+N_FRAME_STATISTICS = 4
+"""Columns of `PoseTrace.info` before the information on the blocks."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoseTrace:
+    """Poses and statistics of all frames of a take."""
+
+    q: Float[Array, "frame node 4"]
+    """Rotation of every node in its parent, as quaternions (wxyz)."""
+
+    root: Float[Array, "frame 3"]
+    """Position of the root, in metres."""
+
+    info: Float[Array, "frame number"]
+    """Statistics of the solver. The first two are cost and weight of all positions
+    seen; `gauss_newton` adds the weight after robust weighting, the steps and the
+    `information`, `bfgs` the steps."""
+
+    @property
+    def information(self) -> Float[Array, "frame block"]:
+        """Information of each frame's targets on the root's position, then the nodes.
+
+        In 1 / m^2 and 1 / rad^2.
+        """
+        return self.info[:, N_FRAME_STATISTICS:]
+
+    @classmethod
+    def empty(cls, n_frames: int, n_nodes: int, n_statistics: int) -> "PoseTrace":
+        """Return a trace to be written, its statistics zero."""
+        return cls(
+            np.empty((n_frames, n_nodes, 4)),
+            np.empty((n_frames, 3)),
+            np.zeros((n_frames, n_statistics)),
+        )
+
+    def copy(self) -> "PoseTrace":
+        """Return a copy whose arrays can be written."""
+        return PoseTrace(self.q.copy(), self.root.copy(), self.info.copy())
+
+    def replace_frames(self, frames: Int[Array, " some"], other: "PoseTrace") -> None:
+        """Write some frames of another trace into this one."""
+        self.q[frames] = other.q[frames]
+        self.root[frames] = other.root[frames]
+        self.info[frames] = other.info[frames]

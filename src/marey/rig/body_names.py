@@ -1,0 +1,60 @@
+"""Names for bodies that have none, from the shape and motion of the figure."""
+
+import re
+from dataclasses import replace
+
+from marey.anatomy.naming import Naming, NamingInput, find_names
+from marey.bodies import Bodies
+from marey.joint_fits import JointFits
+from marey.numerics import geometry
+from marey.rig.joint_records import breadth_first_order
+from marey.tree import Tree
+
+MAX_NAMING_FRAMES = 200
+"""Number of frames, evenly spaced, that names are derived from. Higher is slower.
+Chosen by hand."""
+
+
+def has_default_name(name: str) -> bool:
+    """Return whether a body has a number in place of a name, as "body7"."""
+    return re.fullmatch(r"body\d+", name) is not None
+
+
+def name_bodies(
+    bodies: Bodies, joints: JointFits, tree: Tree
+) -> tuple[Bodies, list[Naming]]:
+    """Return the bodies with anatomical names, and the naming of each figure.
+
+    Only figures all of whose bodies have default names ("body7") are named. If there
+    are several figures, each name begins with the number of the figure ("1:Hips").
+    """
+    names = list(bodies.names)
+    namings = []
+    for root in tree.roots:
+        order = breadth_first_order(tree.parent, [int(root)])
+        if not all(has_default_name(bodies.names[body]) for body in order):
+            continue
+        naming = find_names(_naming_input(bodies, joints, tree, order))
+        if naming is None:
+            continue
+        namings.append(naming)
+        for body, name in naming.names.items():
+            names[body] = name if len(tree.roots) == 1 else f"{len(namings)}:{name}"
+    return replace(bodies, names=tuple(names)), namings
+
+
+def _naming_input(
+    bodies: Bodies, joints: JointFits, tree: Tree, order: list[int]
+) -> NamingInput:
+    """Return a sample of the positions of one figure's bodies and joints."""
+    step = max(len(bodies.T_world_body) // MAX_NAMING_FRAMES, 1)
+    T_world_body = bodies.T_world_body[::step]
+    neighbours: dict[int, list[int]] = {body: [] for body in order}
+    centers = {}
+    for body in order[1:]:
+        parent, edge = int(tree.parent[body]), int(tree.edge[body])
+        neighbours[body].append(parent)
+        neighbours[parent].append(body)
+        a, b = (int(i) for i in joints.pair[edge])
+        centers[a, b] = geometry.apply(T_world_body[:, a], joints.center_a[edge])
+    return NamingInput(T_world_body[..., :3, 3], centers, neighbours)

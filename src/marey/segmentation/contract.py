@@ -1,0 +1,57 @@
+"""The contract of segmentation methods.
+
+A method is a module with two functions:
+
+* ``find_bodies(task: SegmentationTask) -> tuple[Bodies, ...]``: one `Bodies` per take.
+* ``check_suitability(task: SegmentationTask) -> Suitability``: whether "auto" may use
+  the method.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from marey.report import Finding
+from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
+from marey.segmentation.labels.match import MarkerSetMatch, recognise_marker_set
+from marey.segmentation.marker_selection import select_common_markers
+from marey.segmentation.template import TemplateSource
+from marey.take import Take
+
+
+class Suitability(NamedTuple):
+    """Whether a method suits a task."""
+
+    suits: bool
+    findings: tuple[tuple[Finding, ...], ...] = ()
+    """If it does not: findings of each take that say why. May be empty."""
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentationTask:
+    """Takes of one subject and the options of `segment`.
+
+    What several methods need is computed once.
+    """
+
+    takes: tuple[Take, ...]
+    """Measured values only."""
+
+    template: TemplateSource | None = None
+    n_bodies: int = 0
+    """Number of bodies wanted; 0 = found."""
+
+    @cached_property
+    def label_matches(self) -> tuple[MarkerSetMatch | None, ...]:
+        """The known marker set of each take's labels."""
+        return tuple(recognise_marker_set(take) for take in self.takes)
+
+    @cached_property
+    def marker_takes(self) -> tuple[Take, ...]:
+        """The takes with the markers that all of them have, in one order."""
+        return select_common_markers(self.takes)
+
+    @cached_property
+    def pair_stats(self) -> PairStats:
+        """Distances of all pairs of the common markers, over all takes."""
+        return pair_statistics([take.points for take in self.marker_takes])

@@ -1,0 +1,157 @@
+"""Choice of the markers that unlabelled bodies are found from."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from marey.errors import DataError
+from marey.report import Finding
+from marey.segmentation.clusters.pair_statistics import (
+    MIN_COMMON_FRAMES,
+    PairStats,
+    evenly_spaced,
+)
+from marey.take import Take
+
+Array = np.ndarray
+
+MIN_MARKERS = 3
+"""Number of markers that a body needs to have a pose."""
+
+MAX_DUPLICATE_DISTANCE = 1e-3
+"""Distance of two markers, relative to the median distance, below which they are one.
+Higher removes markers that are close together. Chosen by hand."""
+
+MAX_COMPUTED_SPREAD = 0.1
+"""Spread of computed points relative to the next larger spread: computed points keep
+their distances that much better than measured ones. Higher finds more computed points.
+Chosen by hand."""
+
+MIN_MEASURED_MARKERS = 12
+"""Number of markers that must be left when computed points are removed. Higher removes
+computed points from fewer recordings. Chosen by hand."""
+
+MAX_LISTED_LABELS = 8
+"""Number of labels that a message lists."""
+
+
+def select_common_markers(takes: Sequence[Take]) -> tuple[Take, ...]:
+    """Return the takes with the markers that all of them have, in one order.
+
+    Raises:
+        DataError: If there are fewer than three.
+    """
+    common = [
+        label
+        for label in takes[0].full_labels
+        if all(label in take.full_labels for take in takes[1:])
+    ]
+    if len(common) < MIN_MARKERS:
+        raise DataError(
+            "segment",
+            found=f"{len(common)} markers"
+            + (" with the same names in all takes" if len(takes) > 1 else ""),
+            needed="at least 3; takes without common names are solved one by one",
+        )
+    if len(takes) == 1:
+        return tuple(takes)
+    return tuple(
+        take.select([take.full_labels.index(label) for label in common])
+        for take in takes
+    )
+
+
+def select_markers(
+    takes: Sequence[Take], stats: PairStats, *, keep_computed: bool = False
+) -> tuple[Int[Array, " kept"], tuple[Finding, ...]]:
+    """Return the markers that are seen often and unique, and findings of the others.
+
+    Args:
+        takes: Takes of the same markers.
+        stats: Distances of all pairs of markers.
+        keep_computed: Whether exactly rigid points, which software computed, are kept.
+
+    Raises:
+        DataError: If fewer than three markers are left.
+    """
+    samples = [take.points[evenly_spaced(len(take.points))] for take in takes]
+    n_seen = sum(np.isfinite(points).all(axis=-1).sum(axis=0) for points in samples)
+    n_frames = max(len(take.points) for take in takes)
+    often = np.asarray(n_seen) >= min(MIN_COMMON_FRAMES, n_frames)
+    duplicate = often & _find_duplicates(stats, often)
+    kept = often & ~duplicate
+    computed = np.zeros_like(often)
+    if not keep_computed:
+        computed = kept & _find_computed(stats, kept)
+    kept = kept & ~computed
+    if kept.sum() < MIN_MARKERS:
+        raise DataError(
+            "segment",
+            found=f"{kept.sum()} markers seen in {MIN_COMMON_FRAMES} frames or more",
+            needed="at least 3",
+        )
+    removed = {
+        "markers-fleeting": (~often, "hardly ever seen"),
+        "markers-repeated": (duplicate, "in the same position as another point"),
+        "points-computed": (computed, "exactly rigid, so computed and not measured"),
+    }
+    findings = tuple(
+        _removal_finding(takes[0], code, which, reason)
+        for code, (which, reason) in removed.items()
+        if which.any()
+    )
+    return np.flatnonzero(kept), findings
+
+
+def _find_duplicates(
+    stats: PairStats, often: Bool[Array, " marker"]
+) -> Bool[Array, " marker"]:
+    """Return which markers coincide with an earlier one."""
+    known = stats.is_known
+    median = np.median(stats.distance[known]) if known.any() else 0.0
+    same = known & (stats.distance < MAX_DUPLICATE_DISTANCE * median) & often
+    return np.asarray(np.tril(same, -1).any(axis=1))
+
+
+def _find_computed(
+    stats: PairStats, candidates: Bool[Array, " marker"]
+) -> Bool[Array, " marker"]:
+    """Return the points that are far more rigid than the others, if most points are.
+
+    The smallest spreads of all points are sorted, and a jump in their upper half
+    divides computed from measured points. A few very rigid points are not enough: they
+    are markers made rigid by cleaning, or a very stiff body.
+    """
+    spread = np.where(stats.is_known & candidates, stats.spread, np.inf)
+    smallest = np.where(candidates, spread.min(axis=1), np.inf)
+    order = np.argsort(smallest, kind="stable")[: int(candidates.sum())]
+    value = smallest[order]
+    half = len(order) // 2
+    jump: Array = np.zeros(0, dtype=bool)
+    if len(order) > 2:
+        jump = value[half + 1 :] * MAX_COMPUTED_SPREAD > value[half:-1]
+    cut = half + 1 + int(np.argmax(jump)) if np.any(jump) else len(order)
+    computed = np.zeros(len(candidates), dtype=bool)
+    if len(order) - cut >= MIN_MEASURED_MARKERS:
+        computed[order[:cut]] = True
+    return computed
+
+
+def _removal_finding(
+    take: Take, code: str, which: Bool[Array, " marker"], reason: str
+) -> Finding:
+    labels = [take.full_labels[i] for i in np.flatnonzero(which)]
+    return Finding(
+        code,
+        "segment",
+        "info",
+        f"{len(labels)} points are left out, {reason}: {list_labels(labels)}",
+        value=float(len(labels)),
+    )
+
+
+def list_labels(labels: Sequence[str]) -> str:
+    """Return the first labels, separated by commas."""
+    more = " ..." if len(labels) > MAX_LISTED_LABELS else ""
+    return ", ".join(labels[:MAX_LISTED_LABELS]) + more

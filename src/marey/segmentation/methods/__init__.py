@@ -1,0 +1,1 @@
+"""The segmentation methods, one module each; see `marey.segmentation.contract`."""

@@ -1,0 +1,101 @@
+"""Bodies of a marker set that is recognised by its labels."""
+
+import numpy as np
+
+from marey.bodies import Bodies
+from marey.errors import DataError
+from marey.segmentation.body_poses import MIN_RIGID_MARKERS, bodies_from_members
+from marey.segmentation.clusters.model_selection import cluster_markers
+from marey.segmentation.contract import SegmentationTask, Suitability
+from marey.segmentation.labels.marker_sets import known_marker_sets
+from marey.segmentation.labels.match import MarkerSetMatch
+from marey.take import Take
+
+MIN_SEEN_FRACTION = 0.1
+"""Fraction of the frames that must show a marker of a prop. Higher leaves out more
+markers. Chosen by hand."""
+
+
+def check_suitability(task: SegmentationTask) -> Suitability:
+    """Return whether all takes have trusted labels of known marker sets.
+
+    Labels that the motion contradicts are reported.
+    """
+    if task.n_bodies:
+        return Suitability(suits=False)
+    matches = task.label_matches
+    return Suitability(
+        suits=all(match is not None and match.trusted for match in matches),
+        findings=tuple(
+            () if match is None or match.trusted else match.findings
+            for match in matches
+        ),
+    )
+
+
+def find_bodies(task: SegmentationTask) -> tuple[Bodies, ...]:
+    """Return the bodies of the marker set of every take.
+
+    Raises:
+        DataError: If the labels are of no known set, or the motion contradicts them.
+    """
+    return tuple(map(bodies_from_labels, task.takes, task.label_matches))
+
+
+def bodies_from_labels(take: Take, match: MarkerSetMatch | None) -> Bodies:
+    """Return the bodies of a known marker set, each with its pose in every frame.
+
+    Names are those of the VRM humanoid: Hips, Chest, Head, LeftUpperArm; of several
+    subjects "JOE:Hips". Bodies without markers of their own are left out. Other
+    subjects of the take ("Stick:1") are props, whose bodies follow from the distances
+    that their markers keep. Poses are as with a template (`bodies_from_template`).
+    Markers that do not move with their bodies have a small `marker_confidence`.
+
+    Args:
+        take: The recording.
+        match: Its marker set, see `recognise_marker_set`.
+
+    Raises:
+        DataError: If the labels are of no known set, or the motion contradicts them.
+    """
+    if match is None or not match.trusted:
+        names = ", ".join(known.name for known in known_marker_sets())
+        labels = ", ".join(take.labels) or "no markers"
+        raise DataError(
+            "labels",
+            found=match.findings[-1].message if match else labels,
+            needed=f"markers of a known set ({names}), or a marker map (template=)",
+        )
+    return bodies_from_members(
+        take,
+        {**match.members, **find_props(take, set(match.used))},
+        parents=match.parents,
+        label_probability=match.label_probability,
+        findings=match.findings,
+    )
+
+
+def find_props(take: Take, used: set[int]) -> dict[str, tuple[int, ...]]:
+    """Return the markers of props, such as sticks and rackets, by the names of bodies.
+
+    Props are the subjects of the take none of whose markers is used otherwise. A prop
+    of several bodies has them numbered: "Stick:body1".
+
+    Args:
+        take: The recording.
+        used: Markers of the performers.
+    """
+    performers = {take.subjects[i] for i in used}
+    seen_often = take.seen.mean(axis=0) >= MIN_SEEN_FRACTION
+    props: dict[str, tuple[int, ...]] = {}
+    for subject in dict.fromkeys(take.subjects):
+        is_prop = np.array([owner == subject for owner in take.subjects]) & seen_often
+        markers = np.flatnonzero(is_prop)
+        if not subject or subject in performers or len(markers) < MIN_RIGID_MARKERS:
+            continue
+        clusters = cluster_markers([take.points[:, markers]]).members
+        bodies = [markers[body] for body in clusters if body.sum() >= MIN_RIGID_MARKERS]
+        for k, body in enumerate(bodies, start=1):
+            name = subject if len(bodies) == 1 else f"{subject}:body{k}"
+            props[name] = tuple(body.tolist())
+    return props

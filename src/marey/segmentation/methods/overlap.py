@@ -1,0 +1,112 @@
+"""Bodies of unlabelled markers by the distances that they keep, over all takes."""
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import expit
+
+from marey.bodies import Bodies
+from marey.segmentation.body_poses import make_bodies
+from marey.segmentation.clusters.model_selection import Clustering, cluster_markers
+from marey.segmentation.clusters.pair_log_odds import Members, members_of_labels
+from marey.segmentation.contract import SegmentationTask, Suitability
+from marey.segmentation.marker_selection import select_markers
+
+Array = np.ndarray
+
+MARKER_INTERCEPT, MARKER_SLOPE = 1.76, 0.185
+"""Coefficients of the probability that a marker's body is right, as a logistic function
+of log odds. Logistic regression over 22 recordings of people, animals and machines with
+known bodies."""
+
+BODY_INTERCEPT, BODY_SLOPE = 1.4, 0.224
+"""Coefficients of the probability that a body is one rigid thing, from the same
+recordings."""
+
+
+def check_suitability(task: SegmentationTask) -> Suitability:
+    """Return that the method suits all markers."""
+    return Suitability(suits=True)
+
+
+def find_bodies(task: SegmentationTask) -> tuple[Bodies, ...]:
+    """Return the bodies of all takes, see `marey.segmentation.clusters.overlap`."""
+    return bodies_from_clusters(task, "overlap")
+
+
+def bodies_from_clusters(task: SegmentationTask, method: str) -> tuple[Bodies, ...]:
+    """Return the bodies of unlabelled markers, the same in every take.
+
+    Markers that are hardly ever seen, duplicates and points that the capture software
+    computed are left out of the search and listed in a finding.
+
+    Args:
+        task: Several takes must have the same labels.
+        method: "overlap" or "spectral", see `cluster_markers`.
+
+    Raises:
+        DataError: If the takes have too few markers in common.
+    """
+    takes, stats = task.marker_takes, task.pair_stats
+    kept, findings = select_markers(takes, stats)
+    clustering = cluster_markers(
+        [take.points[:, kept] for take in takes],
+        stats.select(kept),
+        method=method,
+        n_bodies=task.n_bodies,
+    )
+    n_bodies, n_markers = len(clustering.members), len(takes[0].labels)
+    members = np.zeros((n_bodies, n_markers), dtype=bool)
+    members[:, kept] = clustering.members
+    owner = np.full(n_markers, -1, dtype=np.int64)
+    owner[kept] = clustering.owner
+    confidence = np.zeros(n_markers)
+    confidence[kept] = marker_confidence(clustering)
+    return tuple(
+        make_bodies(
+            take,
+            default_names(n_bodies),
+            members,
+            owner,
+            marker_confidence=confidence,
+            body_confidence=body_confidence(clustering),
+            findings=findings,
+            stats=stats,
+        )
+        for take in takes
+    )
+
+
+def default_names(n_bodies: int) -> tuple[str, ...]:
+    """Return names of bodies that have none: body1, body2 ..."""
+    return tuple(f"body{i + 1}" for i in range(n_bodies))
+
+
+def marker_confidence(clustering: Clustering) -> Float[Array, " marker"]:
+    """Return the probability that each marker's body is right.
+
+    From the margin of the mean log odds of its body over those of the next best body.
+    """
+    owned = members_of_labels(clustering.owner)
+    support = _mean_log_odds(clustering, owned)
+    margin = support[clustering.owner, np.arange(len(clustering.owner))]
+    if len(owned) > 1:
+        margin = margin - np.where(owned, -np.inf, support).max(axis=0)
+    return np.asarray(expit(MARKER_INTERCEPT + MARKER_SLOPE * margin))
+
+
+def _mean_log_odds(
+    clustering: Clustering, owned: Members
+) -> Float[Array, "body marker"]:
+    """Return the mean log odds of each marker with the other markers of each body."""
+    total = np.array([clustering.log_odds[:, body].sum(axis=1) for body in owned])
+    n_others = owned.sum(axis=1)[:, None] - owned
+    return np.asarray(total / np.maximum(n_others, 1))
+
+
+def body_confidence(clustering: Clustering) -> Float[Array, " body"]:
+    """Return the probability that each body is one rigid thing, by its weakest pair."""
+    weakest = [
+        clustering.log_odds[np.ix_(body, body)].min() if body.sum() > 1 else 0.0
+        for body in members_of_labels(clustering.owner)
+    ]
+    return np.asarray(expit(BODY_INTERCEPT + BODY_SLOPE * np.array(weakest)))

@@ -1,0 +1,94 @@
+"""6-DoF sensors as rigid bodies."""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from marey.bodies import Bodies
+from marey.report import Finding
+from marey.segmentation.contract import SegmentationTask, Suitability
+from marey.segmentation.labels.spelling import normalise_label
+from marey.segmentation.template import contract_tree
+from marey.take import Take
+
+MIN_MATCHED_FRACTION = 0.8
+"""Fraction of a program's segments, and of the take's sensors, that must have the same
+names. Higher recognises fewer partial recordings. Chosen by hand."""
+
+
+def check_suitability(task: SegmentationTask) -> Suitability:
+    """Return whether all takes have sensors."""
+    return Suitability(all(take.sensor_names for take in task.takes))
+
+
+def find_bodies(task: SegmentationTask) -> tuple[Bodies, ...]:
+    """Return every 6-DoF sensor of each take as a body; markers belong to none.
+
+    If the names of the sensors are those of a known program (Xsens MVN, Theia3D,
+    ART-Human), the bodies have the tree of that program: motion cannot determine the
+    parents of legs that never moved.
+    """
+    return tuple(_sensor_bodies(take) for take in task.takes)
+
+
+def _sensor_bodies(take: Take) -> Bodies:
+    n_bodies, n_markers = len(take.sensor_names), len(take.labels)
+    program, parents = recognise_program(take.sensor_names)
+    return Bodies(
+        take=take,
+        names=take.sensor_names,
+        T_world_body=take.T_world_sensor,
+        determined=np.ones(n_bodies, dtype=bool),
+        marker_body=np.full(n_markers, -1, dtype=np.int64),
+        shared=np.zeros((n_markers, n_bodies), dtype=bool),
+        marker_confidence=np.zeros(n_markers),
+        body_confidence=np.ones(n_bodies),
+        marker_offset=np.full((n_markers, 3), np.nan),
+        rms=np.full(n_bodies, np.nan),
+        parents=parents,
+        findings=(_program_finding(program, len(parents)),) if program else (),
+    )
+
+
+def recognise_program(names: tuple[str, ...]) -> tuple[str, Mapping[str, str]]:
+    """Return the program that named the segments, and the parent of each segment.
+
+    An empty name and no parents if the names are of no known program.
+    """
+    name_of = {normalise_label(name): name for name in names}
+    for program, parents in sensor_trees().items():
+        present = [segment for segment in parents if segment in name_of]
+        if len(present) < MIN_MATCHED_FRACTION * max(len(parents), len(names)):
+            continue
+        known = {child: parent for child, parent in parents.items() if parent}
+        tree = contract_tree(known, present)
+        return program, {name_of[child]: name_of[p] for child, p in tree.items()}
+    return "", {}
+
+
+@cache
+def sensor_trees() -> Mapping[str, Mapping[str, str]]:
+    """Return the parent of every segment by program, names normalised; "" = root."""
+    file = files("marey.segmentation") / "sensor_trees.toml"
+    programs = tomllib.loads(file.read_text(encoding="utf-8"))
+    return {
+        program: {
+            normalise_label(child): normalise_label(parent)
+            for child, parent in tree.items()
+        }
+        for program, tree in programs.items()
+    }
+
+
+def _program_finding(program: str, n_joints: int) -> Finding:
+    return Finding(
+        "segments-recognised",
+        "segment",
+        "info",
+        f"the segments have the names of {program}; its tree of {n_joints} joints is "
+        "used",
+        subject=program,
+    )

@@ -1,0 +1,144 @@
+"""Edges that are no joints: bodies of different subjects, and objects nobody holds.
+
+A minimum spanning tree joins everything. The edges found here are left out of it, so
+that the tree becomes a forest: one tree per subject and per loose object.
+"""
+
+import numpy as np
+from jaxtyping import Bool
+
+from marey.joint_fits import JointFits
+from marey.topology.spanning_forest import (
+    DOUBTFUL_MARGIN,
+    Edges,
+    adjacency_list,
+    edge_margins,
+    root_forest,
+)
+from marey.topology.weights import (
+    PairValues,
+    count_bodies,
+    is_within_noise,
+    smallest_per_body,
+)
+
+Array = np.ndarray
+
+MIN_OPEN_RESIDUAL_M = 0.05
+"""Residual, in metres, up to which an edge is never removed for its residual alone.
+Higher keeps more edges. Chosen by hand."""
+
+MAX_RESIDUAL_RATIO = 8.0
+"""Largest residual of a joint, as a multiple of the best residual of a typical body, or
+of the noise. Higher keeps more edges. Chosen by hand."""
+
+MAX_DISTANCE_RATIO = 1.9
+"""Largest distance between a joint and its bodies, as a multiple of the usual distance,
+where the residual does not show a joint clearly. Higher keeps more edges. Chosen by
+hand."""
+
+MOVING_DISTANCE_FACTOR = 1.5
+"""Factor on `MAX_DISTANCE_RATIO` for bodies that do move relative to each other. Chosen
+by hand."""
+
+USUAL_DISTANCE_PERCENTILE = 75.0
+"""Percentile of the distances between joints and their bodies that counts as the usual
+one. Higher keeps more edges. Chosen by hand."""
+
+DOUBTFUL_EDGE_COST = 20.0
+"""Cost of an edge between bodies of markers above which it is doubtful. Higher joins
+more bodies. Over 25 recordings with known bodies most true joints cost up to 10, those
+of stiff marker clusters on soft shoulders up to 40."""
+
+MAX_EDGE_COST = 60.0
+"""Cost of an edge between bodies of markers above which it is no joint. Origin as for
+`DOUBTFUL_EDGE_COST`."""
+
+MAX_DOUBTFUL_RESIDUAL_RATIO = 0.2
+"""Largest residual of a doubtful joint of marker bodies, as a fraction of its distance
+from their markers. Higher joins more bodies. In the same 25 recordings soft shoulders
+have up to 0.17."""
+
+MAX_DOUBTFUL_SPACING = 2.5
+"""Largest `JointFits.marker_spacing` of a doubtful joint of marker bodies. Higher joins
+more bodies. In the same 25 recordings soft shoulders have up to 1.4, a wheelchair and
+its rider 2.8, a puck and two players 8 and more."""
+
+
+def remove_marker_edges(joints: JointFits, cost: PairValues) -> PairValues:
+    """Return the costs of marker bodies, infinite for edges that are no joints.
+
+    An edge is none if it costs too much, or if its cost is doubtful and its residual is
+    large for its distance or its bodies are far apart.
+    """
+    with np.errstate(invalid="ignore"):
+        is_apart = (joints.residual > MAX_DOUBTFUL_RESIDUAL_RATIO * joints.distance) | (
+            joints.marker_spacing > MAX_DOUBTFUL_SPACING
+        )
+    is_none = (cost > MAX_EDGE_COST) | ((cost > DOUBTFUL_EDGE_COST) & is_apart)
+    return np.where(is_none, np.inf, cost)
+
+
+def remove_open_edges(joints: JointFits, cost: PairValues) -> PairValues:
+    """Return the costs, infinite for large residuals and for unattached bodies."""
+    if not np.isfinite(cost).any():
+        return cost
+    best = smallest_per_body(joints, joints.residual)
+    typical = float(np.median(best[np.isfinite(best)]))
+    largest = max(MIN_OPEN_RESIDUAL_M, MAX_RESIDUAL_RATIO * typical)
+    with np.errstate(invalid="ignore"):
+        is_closed = joints.residual <= largest
+    is_attached = ~unattached_bodies(joints, cost)[joints.pair].any(axis=1)
+    return np.where(is_closed & is_attached, cost, np.inf)
+
+
+def unattached_bodies(joints: JointFits, cost: PairValues) -> Bool[Array, " body"]:
+    """Return the bodies that have only large residuals and a far cheapest joint.
+
+    The origin of the laboratory, if a file has it among the bodies, is such a body; the
+    frame that carries a pendulum is not.
+    """
+    cheapest = np.full(count_bodies(joints), -1)
+    for row in np.argsort(-cost, kind="stable"):
+        if np.isfinite(cost[row]):
+            cheapest[joints.pair[row]] = row
+    has_joint = cheapest >= 0
+    distance = joints.distance[cheapest[has_joint]]
+    usual = np.percentile(distance, USUAL_DISTANCE_PERCENTILE)
+    is_unattached = np.zeros(len(cheapest), dtype=bool)
+    is_unattached[has_joint] = distance > MAX_DISTANCE_RATIO * usual
+    # A single joint whose residual is small attaches both its bodies.
+    is_closed = is_within_noise(joints, MAX_RESIDUAL_RATIO)
+    is_unattached[joints.pair[is_closed]] = False
+    return is_unattached
+
+
+def spurious_edges(
+    joints: JointFits, cost: PairValues, edges: Edges
+) -> Bool[Array, " edge"]:
+    """Return which edges of a forest join bodies that only happened to move together.
+
+    The two bodies are far from their joint, and they have no relative motion, or
+    another edge costs about as much, or the residual is large. In the last two cases
+    the distance must be larger still.
+
+    Args:
+        joints: Candidate joints.
+        cost: Cost of each candidate.
+        edges: Rows of the candidates that the forest consists of.
+    """
+    if len(edges) == 0:
+        return np.zeros(0, dtype=bool)
+    distance = np.nan_to_num(joints.distance[edges])
+    usual = float(np.percentile(distance, USUAL_DISTANCE_PERCENTILE))
+    largest = MAX_DISTANCE_RATIO * usual
+    is_still = np.array([joints.kind[edge] == "fixed" for edge in edges])
+    forest = adjacency_list(joints.pair, edges, count_bodies(joints))
+    _, edge_of_body = root_forest(forest, None)
+    margin = edge_margins(joints.pair, cost, edge_of_body)
+    is_doubtful = np.isin(edges, edge_of_body[margin < DOUBTFUL_MARGIN])
+    is_doubtful |= ~is_within_noise(joints, MAX_RESIDUAL_RATIO)[edges]
+    return np.asarray(
+        (is_still & (distance > largest))
+        | (is_doubtful & (distance > MOVING_DISTANCE_FACTOR * largest))
+    )
