@@ -128,7 +128,7 @@ def bone_shapes(figure):
         along = end / np.linalg.norm(end)
         side = np.cross(along, [0.3, 0.9, 0.2])
         side /= np.linalg.norm(side)
-        yield synth.Shape(
+        yield synth.Surface(
             name="bone",
             joint=int(parent),
             start=0.02 * end,
@@ -137,12 +137,12 @@ def bone_shapes(figure):
             front=np.cross(along, side),
             width=(0.022, 0.013),
             depth=(0.022, 0.013),
-            blunt=2.5,
+            end_exponent=2.5,
         )
 
 
 def ball(joint, radius):
-    return synth.Shape(
+    return synth.Surface(
         name="ball",
         joint=joint,
         start=np.array([0.0, 0.0, -radius]),
@@ -151,7 +151,7 @@ def ball(joint, radius):
         front=np.array([0.0, 1.0, 0.0]),
         width=(radius, radius),
         depth=(radius, radius),
-        blunt=2.0,
+        end_exponent=2.0,
     )
 
 
@@ -167,7 +167,7 @@ def mannequin(figure, T, camera):
             color_of(figure, shape.joint),
             camera,
         )
-        for shape in figure.shapes
+        for shape in figure.surfaces
     ]
 
 
@@ -185,7 +185,7 @@ def bones(figure, T, camera):
 
 
 def skull(figure):
-    head = next(shape for shape in figure.shapes if shape.name == "Head")
+    head = next(shape for shape in figure.surfaces if shape.name == "Head")
     small = {name: tuple(0.7 * w for w in getattr(head, name)) for name in SIZES}
     return replace(head, **small)
 

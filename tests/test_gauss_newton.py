@@ -24,7 +24,7 @@ from marey.pose import fit_pose
 from marey.pose.gauss_newton.driver import GaussNewtonSolver, TargetNames
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.pose.options import GaussNewtonOptions
-from marey.synth.performance.angles import joint_angles, within
+from marey.synth.performance.angles import joint_angles, within_limits
 from marey.take import Take
 
 PLAIN = {"outlier": 0.0, "limits": False}
@@ -97,7 +97,7 @@ def node_rotations(skeleton, wxyz, n):
     for joint, kind in enumerate(skeleton.kind):
         if kind == "universal":
             x = skeleton.axes[joint, 0]
-            a = synth.performance.angles.angles_of(
+            a = synth.performance.angles.angles_of_joint(
                 skeleton, joint, wxyz[joint : joint + 1]
             )[0, 0]
             first = geometry.quat_exp(a * x)
@@ -199,7 +199,7 @@ def test_hinges_stay_on_their_axes(figure):
     skeleton, take = posed.record(figure(), markers=5, noise=5e-3)
     wxyz = solve(skeleton, take).wxyz
     angles = joint_angles(skeleton, wxyz)
-    again = synth.performance.angles.rotations(skeleton, angles)
+    again = synth.performance.angles.quaternions_from_angles(skeleton, angles)
     off = np.abs(np.abs(np.sum(again[:, 1] * wxyz[:, 1], axis=-1)) - 1.0)
     assert off.max() < 1e-12
 
@@ -231,9 +231,9 @@ def test_limits_are_kept(share):
     skeleton, take = posed.record(motion="exercise", noise=3e-3, seconds=4.0)
     skeleton = tightened(skeleton, share)
     angles = joint_angles(skeleton, solve(skeleton, take).wxyz)
-    assert within(skeleton, angles, slack=1e-7)
+    assert within_limits(skeleton, angles, slack=1e-7)
     free = joint_angles(skeleton, solve(skeleton, take, limits=False).wxyz)
-    assert not within(skeleton, free, slack=1e-3)
+    assert not within_limits(skeleton, free, slack=1e-3)
 
 
 def test_at_its_limit_the_pose_is_the_best_there():
@@ -593,7 +593,7 @@ def whole(skeleton, take, **options):
     assert np.isfinite(motion.wxyz).all()
     assert np.isfinite(motion.T_world_root).all()
     np.testing.assert_allclose(np.linalg.norm(motion.wxyz, axis=-1), 1.0, atol=1e-12)
-    assert within(skeleton, joint_angles(skeleton, motion.wxyz), slack=1e-6)
+    assert within_limits(skeleton, joint_angles(skeleton, motion.wxyz), slack=1e-6)
     return motion, {finding.code: finding for finding in found}
 
 
@@ -625,7 +625,7 @@ def test_limits_that_exclude_the_data_are_reported(walk):
         replace(skeleton, limits=limits), take, method="gauss_newton"
     )
     angles = joint_angles(motion.skeleton, motion.wxyz)
-    assert within(motion.skeleton, angles, slack=1e-6)
+    assert within_limits(motion.skeleton, angles, slack=1e-6)
     assert "LeftLowerLeg" in {d.subject for d in found if d.code == "joint-held"}
     assert posed.joint_errors(motion, take).max() < 0.6
 

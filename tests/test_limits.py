@@ -9,7 +9,7 @@ import pytest
 import marey
 from marey import synth
 from marey.anatomy.limits import LIMIT_SLACK_RAD, human_ranges, with_human_limits
-from marey.synth.performance.angles import joint_angles, within
+from marey.synth.performance.angles import joint_angles, within_limits
 
 
 def without_limits(skeleton):
@@ -28,7 +28,7 @@ def test_what_people_do_is_within_their_limits():
         skeleton = with_human_limits(without_limits(figure.skeleton))
         for name in ("walk", "kick_punch", "exercise", "jump"):
             motion = figure.perform(name, seconds=6.0, rate=20.0, seed=seed)
-            assert within(skeleton, joint_angles(skeleton, motion.wxyz))
+            assert within_limits(skeleton, joint_angles(skeleton, motion.wxyz))
 
 
 def test_every_joint_of_a_person_has_equal_limits_on_both_sides():

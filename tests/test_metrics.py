@@ -25,11 +25,13 @@ def take():
 
 
 def perfect_bodies(take, rng):
-    """The true bodies in a random order, each in a frame of its own."""
+    """The true bodies in a random order, each in a random frame."""
     truth = take.truth
     order = rng.permutation(len(truth.bodies))
-    turn = geometry.rotation_exp(rng.normal(size=(len(order), 3)))
-    T_true_found = geometry.transform(turn, 0.1 * rng.normal(size=(len(order), 3)))
+    R_true_found = geometry.rotation_exp(rng.normal(size=(len(order), 3)))
+    T_true_found = geometry.transform(
+        R_true_found, 0.1 * rng.normal(size=(len(order), 3))
+    )
     T = truth.T_world_body()[:, order] @ T_true_found
     found_of = np.argsort(order)
     marker_body = np.where(truth.marker_body >= 0, found_of[truth.marker_body], -1)
@@ -152,7 +154,7 @@ def test_the_solution_of_a_recording_needs_only_the_figure(take):
 
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=40)
-def test_the_rand_index_is_symmetric_and_blind_to_names(seed):
+def test_the_adjusted_rand_index_is_symmetric_and_ignores_group_numbers(seed):
     rng = np.random.default_rng(seed)
     a, b = rng.integers(-1, 5, (2, 40))
     score = metrics.adjusted_rand_index(a, b)
@@ -176,7 +178,7 @@ def naive_rand(a, b):
     return (both - chance) / (0.5 * (one + other) - chance)
 
 
-def test_merged_bodies_are_counted_and_leave_the_tree(take):
+def test_merged_bodies_are_counted_and_contracted_in_the_tree(take):
     """Hand and forearm found as one: 14 bodies, 13 edges, none wrong."""
     bodies, _, tree = perfect(take)
     truth = take.truth
@@ -211,7 +213,7 @@ def test_merged_bodies_are_counted_and_leave_the_tree(take):
     assert (result.right, result.wrong, result.missing) == (13, 0, 0)
 
 
-def test_a_marker_in_two_bodies_is_tolerated(take):
+def test_a_shared_marker_counts_for_its_true_body(take):
     bodies, _, _ = perfect(take)
     elsewhere = bodies.marker_body.copy()
     elsewhere[0] = (elsewhere[0] + 1) % 15
@@ -261,7 +263,7 @@ def test_a_joint_off_by_a_distance_scores_that_distance(take, size):
     assert score.center_max == pytest.approx(size, rel=1e-9)
 
 
-def test_a_sliding_hinge_centre_is_off_along_the_axis_only():
+def test_a_hinge_centre_displaced_along_its_axis_has_no_off_axis_error():
     take = record(synth.hinge_pair(seed=2))
     bodies, joints, _ = perfect(take)
     slid = replace(
@@ -310,9 +312,9 @@ def test_lengths_do_not_depend_on_the_root():
         "RightUpperArm": "RightUpperArm",
         "RightLowerArm": "RightLowerArm",
     }
-    place = np.array([rest[true.index(joint_at[name])] for name in names])
+    position = np.array([rest[true.index(joint_at[name])] for name in names])
     parent = np.array([-1, 0, 1, 2, 2, 4])
-    offset = np.where(parent[:, None] >= 0, place - place[parent], place)
+    offset = np.where(parent[:, None] >= 0, position - position[parent], position)
     turned = marey.Skeleton(names=names, parent=parent, offset=offset)
     score = metrics.compare(turned, figure)
     assert (score.compared, score.true) == (5, 5)
@@ -346,20 +348,22 @@ def test_a_motion_off_by_a_distance_scores_that_distance(take):
     assert score.root == pytest.approx(0.0, abs=0.01)
 
 
-def test_a_constant_turn_of_a_joint_frame_is_convention():
+def test_a_constant_rotation_of_a_joint_frame_is_no_error():
     """Every joint frame turned by a constant: positions and scores stay."""
     take = record(synth.linkage())
     true = take.truth.motion
     n = true.skeleton.n_joints
-    turn = geometry.quat_exp(np.random.default_rng(0).normal(size=(n, 3)))
+    rotation = geometry.quat_exp(np.random.default_rng(0).normal(size=(n, 3)))
     parent = np.maximum(true.skeleton.parent, 0)
-    back = geometry.quat_conjugate(turn)
-    wxyz = geometry.quat_multiply(geometry.quat_multiply(back[parent], true.wxyz), turn)
+    inverse = geometry.quat_conjugate(rotation)
+    wxyz = geometry.quat_multiply(
+        geometry.quat_multiply(inverse[parent], true.wxyz), rotation
+    )
     skeleton = replace(
         true.skeleton,
-        offset=geometry.quat_rotate(back[parent], true.skeleton.offset),
+        offset=geometry.quat_rotate(inverse[parent], true.skeleton.offset),
     )
-    R = geometry.matrix_from_quat(turn[0])
+    R = geometry.matrix_from_quat(rotation[0])
     T = true.T_world_root @ geometry.transform(R, np.zeros(3))
     found = replace(true, skeleton=skeleton, T_world_root=T, wxyz=wxyz)
     score = metrics.compare(found, take)
@@ -383,7 +387,7 @@ def test_subjects_are_matched_whatever_their_order():
     assert max(motion.position_max for motion in score.motions) < EXACT
 
 
-def test_what_is_missing_is_said(take):
+def test_missing_input_is_an_error_that_names_it(take):
     bodies, joints, tree = perfect(take)
     with pytest.raises(marey.OptionError, match="bodies"):
         metrics.compare(joints, take)
@@ -393,7 +397,7 @@ def test_what_is_missing_is_said(take):
         metrics.compare(bodies, take.truth.figures[0])
 
 
-def test_every_score_prints_in_words(take):
+def test_every_score_prints_its_numbers_with_units(take):
     text = str(metrics.compare(perfect_solution(take), take))
     starts = ["subjects", "bodies", "joints", "tree", "skeleton", "motion"]
     assert [line.split(":")[0] for line in text.splitlines()] == starts

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 import marey
 from marey import synth
 from marey.numerics import geometry
-from marey.synth.performance.angles import joint_angles, rotations, within
+from marey.synth.performance.angles import (
+    joint_angles,
+    quaternions_from_angles,
+    within_limits,
+)
 
 FIGURES = {
     "human": synth.human,
@@ -22,7 +26,7 @@ FIGURES = {
     "pendulum": synth.pendulum,
 }
 PERFORMANCES = [(n, m) for n, make in FIGURES.items() for m in make().motions]
-LOW = 1e-9
+GROUND_TOLERANCE_M = 1e-9
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +71,7 @@ def test_a_person_is_as_tall_as_asked_stands_on_the_ground_and_is_symmetric(
 def test_the_linkage_has_the_lengths_of_table_1():
     skeleton = synth.linkage().skeleton
     rest = skeleton.rest()[:, :3, 3]
-    place = {name: rest[skeleton.index(name)] for name in skeleton.names}
+    position = {name: rest[skeleton.index(name)] for name in skeleton.names}
     published = {
         ("Head", "LeftUpperArm"): 0.390,
         ("Head", "RightUpperArm"): 0.397,
@@ -76,7 +80,9 @@ def test_the_linkage_has_the_lengths_of_table_1():
         ("LeftUpperArm", "LeftLowerArm"): 0.314,
     }
     for (a, b), length in published.items():
-        assert np.linalg.norm(place[a] - place[b]) == pytest.approx(length, abs=1e-12)
+        assert np.linalg.norm(position[a] - position[b]) == pytest.approx(
+            length, abs=1e-12
+        )
     assert skeleton.kind.count("ball") == 5
 
 
@@ -91,7 +97,9 @@ def test_the_linkage_has_the_lengths_of_table_1():
         ("linkage", 6, 21),
     ],
 )
-def test_mechanisms_have_the_bodies_and_freedoms_they_promise(name, bodies, dof):
+def test_mechanisms_have_the_documented_bodies_and_degrees_of_freedom(
+    name, bodies, dof
+):
     figure = FIGURES[name]()
     assert (len(figure.bodies), figure.n_dof) == (bodies, dof)
 
@@ -99,13 +107,13 @@ def test_mechanisms_have_the_bodies_and_freedoms_they_promise(name, bodies, dof)
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=25)
 @pytest.mark.parametrize("name", ["human", "robot", "universal_pair", "pendulum"])
-def test_joint_angles_are_the_inverse_of_rotations(name, seed):
+def test_joint_angles_are_the_inverse_of_quaternions_from_angles(name, seed):
     skeleton = FIGURES[name]().skeleton
     rng = np.random.default_rng(seed)
     free = {"ball": [1, 1, 1], "universal": [1, 1, 0], "hinge": [1, 0, 0]}
     used = np.array([free.get(kind, [0, 0, 0]) for kind in skeleton.kind])
     angles = rng.uniform(-1.5, 1.5, (5, skeleton.n_joints, 3)) * used
-    again = joint_angles(skeleton, rotations(skeleton, angles))
+    again = joint_angles(skeleton, quaternions_from_angles(skeleton, angles))
     np.testing.assert_allclose(again, angles, atol=1e-9)
 
 
@@ -113,22 +121,22 @@ def test_joint_angles_are_the_inverse_of_rotations(name, seed):
 
 
 @pytest.mark.parametrize(("name", "motion"), PERFORMANCES)
-def test_a_motion_keeps_limits_lengths_ground_and_contacts(name, motion):
+def test_a_motion_respects_limits_bone_lengths_ground_and_contacts(name, motion):
     figure = FIGURES[name]()
     done = figure.perform(motion, seconds=9.0, rate=30.0, seed=3)
-    assert within(figure.skeleton, figure.angles(done))
+    assert within_limits(figure.skeleton, figure.angles(done))
     T = done.T_world_joint()
-    place, parent = T[..., :3, 3], figure.skeleton.parent[1:]
-    bones = np.linalg.norm(place[:, 1:] - place[:, parent], axis=-1)
+    position, parent = T[..., :3, 3], figure.skeleton.parent[1:]
+    bones = np.linalg.norm(position[:, 1:] - position[:, parent], axis=-1)
     np.testing.assert_allclose(bones, np.tile(figure.skeleton.lengths[1:], (270, 1)))
     if figure.legs or motion == "jump":
-        assert T[..., 2, 3].min() > -LOW
+        assert T[..., 2, 3].min() > -GROUND_TOLERANCE_M
         assert done.contacts or motion == "swing"
     for contact in done.contacts:
-        assert abs(contact.anchor[2]) < LOW
+        assert abs(contact.anchor[2]) < GROUND_TOLERANCE_M
         during = (done.times >= contact.start) & (done.times <= contact.end)
         path = T[during, figure.skeleton.index(contact.joint), :3, 3]
-        assert np.abs(path - contact.anchor).max(initial=0.0) < LOW
+        assert np.abs(path - contact.anchor).max(initial=0.0) < GROUND_TOLERANCE_M
 
 
 @pytest.mark.parametrize(("name", "motion"), PERFORMANCES)
@@ -143,7 +151,7 @@ def test_another_rate_samples_the_same_curve(name, motion):
 
 @pytest.mark.parametrize(("name", "motion"), PERFORMANCES)
 def test_a_motion_is_smooth(name, motion):
-    """Halving the step quarters the second difference: no jump in pace or place."""
+    """Halving the step quarters the second difference: no jump of velocity."""
     figure = FIGURES[name]()
     worst = []
     for rate in (200.0, 400.0):
@@ -153,7 +161,7 @@ def test_a_motion_is_smooth(name, motion):
 
 
 @pytest.mark.parametrize(("name", "motion"), PERFORMANCES)
-def test_the_same_seed_gives_the_same_bytes_and_another_another_motion(name, motion):
+def test_equal_seeds_give_equal_motions_and_other_seeds_other_motions(name, motion):
     figure = FIGURES[name]()
     first, again, other = (
         figure.perform(motion, seconds=2.0, rate=30.0, seed=seed) for seed in (5, 5, 6)
@@ -168,7 +176,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_another_motion(name, mot
 
 @given(seed=st.integers(0, 10**6), height=st.floats(1.4, 2.0))
 @settings(deadline=None, max_examples=15)
-def test_every_walker_walks_like_a_person(seed, height):
+def test_gait_angles_are_in_the_normal_range(seed, height):
     figure = synth.human(height, seed=seed)
     walk = figure.perform("walk", seconds=3.0, rate=50.0, seed=seed)
     T, angles = walk.T_world_joint(), figure.angles(walk)
@@ -185,10 +193,12 @@ def test_every_walker_walks_like_a_person(seed, height):
     for contact in walk.contacts:
         path = T[:, skeleton.index(contact.joint), :3, 3]
         during = (walk.times >= contact.start) & (walk.times <= contact.end)
-        assert np.abs(path[during] - contact.anchor).max(initial=0.0) < LOW
+        assert (
+            np.abs(path[during] - contact.anchor).max(initial=0.0) < GROUND_TOLERANCE_M
+        )
 
 
-def test_each_joint_has_its_turn_in_the_exercise(person):
+def test_the_exercise_moves_every_joint(person):
     angles = person.angles(person.perform("exercise", rate=50.0))
     low, high = person.skeleton.limits[..., 0], person.skeleton.limits[..., 1]
     moving = [j for j in person.bodies if j > 0]
@@ -196,7 +206,7 @@ def test_each_joint_has_its_turn_in_the_exercise(person):
     assert used[moving].min() > 0.6
 
 
-def test_a_motion_the_figure_does_not_know_is_refused(person):
+def test_an_unknown_motion_is_an_error(person):
     with pytest.raises(marey.OptionError, match="found 'swim', need one of exercise"):
         person.perform("swim")
     with pytest.raises(marey.OptionError, match="seconds"):
@@ -231,7 +241,7 @@ def test_every_figure_records_markers_and_sensors_on_every_body(name):
     assert take.points.shape[0] == take.T_world_sensor.shape[0] == 20
 
 
-def test_sensors_sit_where_the_truth_says(clean):
+def test_sensor_poses_agree_with_the_true_placement(clean):
     T = clean.truth.motion.T_world_joint()[:, clean.truth.sensor_joint]
     np.testing.assert_allclose(
         clean.T_world_sensor, T @ clean.truth.T_body_sensor, atol=1e-12
@@ -245,28 +255,30 @@ def test_the_41_markers_have_the_usual_labels(clean):
     assert usual <= set(clean.labels)
 
 
-def test_anonymous_markers_are_shuffled_and_the_truth_keeps_the_map(person, clean):
-    hidden = person.record("walk", seconds=4.0, rate=60.0, sensors=True, labels=False)
-    assert hidden.labels[:2] == ("M000", "M001")
-    assert hidden.sensor_names[0] == "S00"
-    assert hidden.truth.marker_labels != clean.labels
-    order = [clean.labels.index(label) for label in hidden.truth.marker_labels]
-    assert same(hidden.points, np.ascontiguousarray(clean.points[:, order]))
+def test_anonymous_markers_are_shuffled_and_the_truth_knows_their_labels(person, clean):
+    anonymous = person.record(
+        "walk", seconds=4.0, rate=60.0, sensors=True, labels=False
+    )
+    assert anonymous.labels[:2] == ("M000", "M001")
+    assert anonymous.sensor_names[0] == "S00"
+    assert anonymous.truth.marker_labels != clean.labels
+    order = [clean.labels.index(label) for label in anonymous.truth.marker_labels]
+    assert same(anonymous.points, np.ascontiguousarray(clean.points[:, order]))
     np.testing.assert_array_equal(
-        hidden.truth.marker_joint, clean.truth.marker_joint[order]
+        anonymous.truth.marker_joint, clean.truth.marker_joint[order]
     )
 
 
-def test_a_cut_and_a_choice_of_markers_keep_their_truth(person):
+def test_cut_and_select_keep_the_truth(person):
     take = person.record("walk", seconds=2.0, rate=50.0, gaps=0.2, seed=4)
     part = take.cut(20, 70).select([7, 3])
     assert isinstance(part, synth.Recording)
     assert same(part.truth.points, take.truth.points[20:70][:, [7, 3]].copy())
     assert part.truth.motion.n_frames == part.n_frames == 50
-    hidden = np.zeros((50, 2), dtype=bool)
+    missing = np.zeros((50, 2), dtype=bool)
     for change in part.truth.changes("gaps"):
-        hidden[change.first : change.last + 1, change.index] = True
-    np.testing.assert_array_equal(hidden, ~part.seen)
+        missing[change.first : change.last + 1, change.index] = True
+    np.testing.assert_array_equal(missing, ~part.seen)
 
 
 # --- scenes --------------------------------------------------------------------------
@@ -274,20 +286,20 @@ def test_a_cut_and_a_choice_of_markers_keep_their_truth(person):
 
 @pytest.mark.parametrize("name", ["together", "handover", "clasp"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_scene_has_its_people_within_limits_on_the_ground(name, seed):
+def test_people_in_a_scene_are_within_joint_limits_and_on_the_ground(name, seed):
     take = synth.scene(name, seconds=6.0, rate=30.0, seed=seed, labels=True)
     people = {"A", "B"} | ({"PROP"} if name == "handover" else set())
     assert set(take.subjects) == people
     for figure, motion in zip(take.truth.figures, take.truth.motions, strict=True):
-        assert within(figure.skeleton, figure.angles(motion))
+        assert within_limits(figure.skeleton, figure.angles(motion))
         T = motion.T_world_joint()
         for contact in motion.contacts:
             during = (motion.times >= contact.start) & (motion.times <= contact.end)
             path = T[during, figure.skeleton.index(contact.joint), :3, 3]
-            assert np.abs(path - contact.anchor).max(initial=0.0) < LOW
+            assert np.abs(path - contact.anchor).max(initial=0.0) < GROUND_TOLERANCE_M
 
 
-def test_clasped_hands_meet_exactly_and_only_then():
+def test_clasped_hands_meet_exactly_during_the_link_only():
     take = synth.scene("clasp", seconds=8.0, rate=30.0)
     (link,) = take.truth.links
     a, b = (
@@ -296,7 +308,7 @@ def test_clasped_hands_meet_exactly_and_only_then():
     )
     gap = np.linalg.norm(a - b, axis=-1)
     held = (take.times >= link.start) & (take.times <= link.end)
-    assert gap[held].max() < LOW
+    assert gap[held].max() < GROUND_TOLERANCE_M
     assert gap[(take.times < 1.0) | (take.times > 7.0)].min() > 0.2
 
 
@@ -308,11 +320,13 @@ def test_the_stick_is_held_by_one_then_both_then_the_other():
         grip = stick @ hand
         held = (take.times >= link.start) & (take.times <= link.end)
         np.testing.assert_allclose(
-            grip[held], np.broadcast_to(grip[held][0], grip[held].shape), atol=LOW
+            grip[held],
+            np.broadcast_to(grip[held][0], grip[held].shape),
+            atol=GROUND_TOLERANCE_M,
         )
         free = np.abs(take.times - np.clip(take.times, link.start, link.end)) > 1.0
-        away = np.linalg.norm(grip[free, :3, 3] - grip[held][0, :3, 3], axis=-1)
-        assert away.min() > 0.1
+        distance = np.linalg.norm(grip[free, :3, 3] - grip[held][0, :3, 3], axis=-1)
+        assert distance.min() > 0.1
     first, second = take.truth.links
     assert second.start < 4.0 < first.end
 

@@ -1,4 +1,4 @@
-"""Errors against the truth, with found things matched to true ones first.
+"""Errors of results against the truth, after both are matched.
 
 score = marey.metrics.compare(marey.solve(take), take)
 print(score)
@@ -34,39 +34,49 @@ from marey.synth.figures.figure import Figure
 from marey.synth.truth import Recording, Truth
 from marey.tree import Tree
 
-Known = Recording | Truth | Figure | Skeleton | Motion
+TruthSource = Recording | Truth | Figure | Skeleton | Motion
 Result = Bodies | JointFits | Tree | Skeleton | Motion | Solution
 
 
 @overload
-def compare(result: Bodies, truth: Known, *, bodies: None = ...) -> BodiesScore: ...
-@overload
-def compare(result: JointFits, truth: Known, *, bodies: Bodies) -> JointsScore: ...
-@overload
-def compare(result: Tree, truth: Known, *, bodies: Bodies) -> TreeScore: ...
+def compare(
+    result: Bodies, truth: TruthSource, *, bodies: None = ...
+) -> BodiesScore: ...
 @overload
 def compare(
-    result: Skeleton, truth: Known, *, bodies: Bodies | None = ...
+    result: JointFits, truth: TruthSource, *, bodies: Bodies
+) -> JointsScore: ...
+@overload
+def compare(result: Tree, truth: TruthSource, *, bodies: Bodies) -> TreeScore: ...
+@overload
+def compare(
+    result: Skeleton, truth: TruthSource, *, bodies: Bodies | None = ...
 ) -> SkeletonScore: ...
 @overload
-def compare(result: Motion, truth: Known, *, bodies: None = ...) -> MotionScore: ...
+def compare(
+    result: Motion, truth: TruthSource, *, bodies: None = ...
+) -> MotionScore: ...
 @overload
-def compare(result: Solution, truth: Known, *, bodies: None = ...) -> SolutionScore: ...
+def compare(
+    result: Solution, truth: TruthSource, *, bodies: None = ...
+) -> SolutionScore: ...
 
 
-def compare(result: Result, truth: Known, *, bodies: Bodies | None = None) -> Score:
-    """Return how far a result is from the truth.
+def compare(
+    result: Result, truth: TruthSource, *, bodies: Bodies | None = None
+) -> Score:
+    """Return the errors of a result against the truth.
 
     Args:
-        result: What a stage found: bodies, joints, tree, skeleton, motion, or the whole
+        result: Result of a stage: bodies, joints, tree, skeleton, motion, or the whole
             solution.
-        truth: The recording the result came from, or its `truth`. A figure is enough
-            for a skeleton with the figure's names and for the solution of a recording.
+        truth: The recording behind the result, or its `truth`. A figure is enough for
+            a skeleton with its joint names and for the solution of a recording.
         bodies: The bodies that joints or a tree refer to.
 
     Raises:
-        DataError: If the truth given says too little for this result.
-        OptionError: If joints or a tree come without their bodies.
+        DataError: If the truth lacks what this result needs.
+        OptionError: If joints or a tree are given without their bodies.
     """
     if isinstance(result, Skeleton):
         return compare_skeleton(result, truth)
@@ -84,7 +94,7 @@ def compare(result: Result, truth: Known, *, bodies: Bodies | None = None) -> Sc
     return compare_tree(result, bodies, known)
 
 
-def _truth_of(known: Known) -> Truth:
+def _truth_of(known: TruthSource) -> Truth:
     if isinstance(known, Recording):
         return known.truth
     if isinstance(known, Truth):
@@ -94,11 +104,11 @@ def _truth_of(known: Known) -> Truth:
     )
 
 
-def _motion_of(known: Known) -> Motion:
+def _motion_of(known: TruthSource) -> Motion:
     return known if isinstance(known, Motion) else _truth_of(known).motion
 
 
-def _skeleton_of(known: Known) -> Skeleton:
+def _skeleton_of(known: TruthSource) -> Skeleton:
     if isinstance(known, Skeleton):
         return known
     if isinstance(known, Figure | Motion):
@@ -106,8 +116,8 @@ def _skeleton_of(known: Known) -> Skeleton:
     return _truth_of(known).skeleton
 
 
-def compare_skeleton(skeleton: Skeleton, truth: Known) -> SkeletonScore:
-    """Return the errors of the lengths.
+def compare_skeleton(skeleton: Skeleton, truth: TruthSource) -> SkeletonScore:
+    """Return the errors of the bone lengths of a skeleton.
 
     Joints are matched by the markers they carry when the truth is a recording and the
     skeleton has markers, else by name.
@@ -116,7 +126,8 @@ def compare_skeleton(skeleton: Skeleton, truth: Known) -> SkeletonScore:
         DataError: If neither markers nor names are in common.
     """
     true = _skeleton_of(truth)
-    body = np.array([_index(true, name) for name in skeleton.names], dtype=np.int64)
+    index = {name: joint for joint, name in enumerate(true.names)}
+    body = np.array([index.get(name, -1) for name in skeleton.names], dtype=np.int64)
     if isinstance(truth, Recording) and len(skeleton.marker_labels):
         columns = marker_columns(skeleton, truth)
         body = match_joints(skeleton, truth.truth, 0, columns)
@@ -126,18 +137,21 @@ def compare_skeleton(skeleton: Skeleton, truth: Known) -> SkeletonScore:
             found="no joint name and no marker of the true one",
             needed="the recording as truth and a skeleton with its markers",
         )
-    own = np.arange(true.n_joints)
-    return compare_lengths(joint_distances(skeleton, body), joint_distances(true, own))
+    return _compare_lengths(skeleton, body, true)
 
 
-def _index(skeleton: Skeleton, name: str) -> int:
-    return skeleton.names.index(name) if name in skeleton.names else -1
+def _compare_lengths(
+    skeleton: Skeleton, body: np.ndarray, true: Skeleton
+) -> SkeletonScore:
+    """Return the length errors of a skeleton, given the true joint of each joint."""
+    true_lengths = joint_distances(true, np.arange(true.n_joints))
+    return compare_lengths(joint_distances(skeleton, body), true_lengths)
 
 
-def compare_solution(solution: Solution, truth: Known) -> SolutionScore:
-    """Return how far every stage of a solution is from the truth.
+def compare_solution(solution: Solution, truth: TruthSource) -> SolutionScore:
+    """Return the errors of every stage of a solution.
 
-    Takes that are recordings bring their own truth; else there must be one take.
+    A take that is a recording has its own truth. Otherwise there must be one take.
     """
     truths = _truths(solution, truth)
     bodies = tuple(
@@ -148,7 +162,7 @@ def compare_solution(solution: Solution, truth: Known) -> SolutionScore:
     motions, skeletons = [], []
     for found, true in pairs:
         subject = solution.subjects[found]
-        skeletons.append(_lengths_of(solution, found, truths[0], true))
+        skeletons.append(_subject_lengths(solution, found, truths[0], true))
         for take, known in enumerate(truths):
             motions.append(compare_motion(subject.motions[take], known.motions[true]))
     return SolutionScore(
@@ -162,21 +176,21 @@ def compare_solution(solution: Solution, truth: Known) -> SolutionScore:
     )
 
 
-def _truths(solution: Solution, truth: Known) -> Sequence[Truth]:
+def _truths(solution: Solution, truth: TruthSource) -> Sequence[Truth]:
     if isinstance(truth, Recording | Truth) and len(solution.takes) == 1:
         return (_truth_of(truth),)
-    own = [take.truth for take in solution.takes if isinstance(take, Recording)]
-    if len(own) != len(solution.takes):
+    truths = [take.truth for take in solution.takes if isinstance(take, Recording)]
+    if len(truths) != len(solution.takes):
         raise DataError(
             "truth",
             found=f"{type(truth).__name__} for {len(solution.takes)} takes",
             needed="takes made by marey.synth, or the recording of a single take",
         )
-    return own
+    return truths
 
 
 def _match_subjects(solution: Solution, truth: Truth) -> list[tuple[int, int]]:
-    """Return pairs of found and true subjects, those nearest to each other."""
+    """Return pairs of found and true subjects whose roots are nearest to each other."""
     found = [subject.motions[0].T_world_root[:, :3, 3] for subject in solution.subjects]
     true = [motion.T_world_root[:, :3, 3] for motion in truth.motions]
     if not found:
@@ -185,23 +199,20 @@ def _match_subjects(solution: Solution, truth: Truth) -> list[tuple[int, int]]:
     return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True)]
 
 
-def _lengths_of(
+def _subject_lengths(
     solution: Solution, found: int, truth: Truth, true: int
 ) -> SkeletonScore:
     """Return the length errors of a subject.
 
-    Its joints are matched by their markers, without any by how their bodies move.
+    Joints are matched by their markers, or by their motion if there are no markers.
     """
     motion, known = solution.subjects[found].motions[0], truth.motions[true]
     skeleton = motion.skeleton
-    own = np.arange(known.skeleton.n_joints)
     if len(skeleton.marker_labels):
         columns = marker_columns(skeleton, solution.takes[0])
         body = match_joints(skeleton, truth, true, columns)
     else:
         bodies = truth.figures[true].bodies
-        near = match_poses(motion.T_world_joint(), known.T_world_joint()[:, bodies])
-        body = np.where(near >= 0, bodies[near], -1)
-    return compare_lengths(
-        joint_distances(skeleton, body), joint_distances(known.skeleton, own)
-    )
+        match = match_poses(motion.T_world_joint(), known.T_world_joint()[:, bodies])
+        body = np.where(match >= 0, bodies[match], -1)
+    return _compare_lengths(skeleton, body, known.skeleton)

@@ -1,4 +1,4 @@
-"""Which found body is which true one."""
+"""Matching of found bodies, joints and paths with true ones."""
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -8,78 +8,100 @@ from marey.numerics import geometry
 from marey.skeleton import Skeleton
 from marey.synth.truth import Truth
 
-# Frames looked at when bodies are matched by how they move.
-FRAMES = 200
+MAX_MATCH_FRAMES = 200
+"""Approximate number of frames in which the motions of two bodies are compared. More
+frames take more time. Chosen by hand."""
 
-# Farthest (metres, rms) a sensor's body may wander in the frame of its true one.
-FARTHEST = 0.1
+MAX_MATCH_DISTANCE_M = 0.1
+"""Largest rms motion of a sensor's body in the frame of its true body, in metres. A
+larger value accepts worse matches. Chosen by hand."""
 
-# Weight of the distance between two bodies against how they move.
-TIE_BREAK = 1e-3
+POSITION_WEIGHT = 1e-3
+"""Weight of the distance between two bodies, against their relative motion. It decides
+between bodies that never move against each other. Chosen by hand."""
 
-# Half size of the cross of points that stands for a body's pose, in metres.
-CROSS = 0.1
+CROSS_ARM_M = 0.1
+"""Distance of six points on the axes of a body from its origin, in metres. The points
+represent its pose; a larger value gives rotations more weight. Chosen by hand."""
+
+UNSEEN_DISTANCE_M = 1e3
+"""Distance of two bodies that have no frame in common, in metres: larger than any real
+one."""
+
+UNSEEN_PATH_DISTANCE_M = 1e6
+"""Distance of two points that have no frame in common, in metres: larger than any real
+one."""
 
 
 def adjusted_rand_index(
     first: Int[np.ndarray, " item"], second: Int[np.ndarray, " item"]
 ) -> float:
-    """Return how far two groupings agree: 1 = the same, 0 = no more than by chance.
+    """Return the adjusted Rand index: 1 = equal groups, 0 = agreement by chance.
 
-    Hubert and Arabie (1985). Items of group -1 are groups of their own.
+    The formula is that of Hubert and Arabie (1985). Each item with group -1 forms a
+    group of its own.
     """
-    a, b = _own_groups(first), _own_groups(second)
+    a, b = _relabel(first), _relabel(second)
     table = np.zeros((a.max(initial=-1) + 1, b.max(initial=-1) + 1))
     np.add.at(table, (a, b), 1.0)
-    pairs, total = _pairs(table).sum(), _pairs(np.array(float(len(a))))
-    in_a, in_b = _pairs(table.sum(axis=1)).sum(), _pairs(table.sum(axis=0)).sum()
+    pairs, total = _n_pairs(table).sum(), _n_pairs(np.array(float(len(a))))
+    in_a, in_b = _n_pairs(table.sum(axis=1)).sum(), _n_pairs(table.sum(axis=0)).sum()
     if total == 0.0 or in_a == in_b == 0.0 or in_a == in_b == total:
         return float(np.array_equal(a, b)) if total else 1.0
     chance = in_a * in_b / total
     return float((pairs - chance) / (0.5 * (in_a + in_b) - chance))
 
 
-def _pairs(count: np.ndarray) -> np.ndarray:
+def _n_pairs(count: np.ndarray) -> np.ndarray:
     return np.asarray(0.5 * count * (count - 1.0))
 
 
-def _own_groups(group: np.ndarray) -> Int[np.ndarray, " item"]:
-    """Return groups numbered in order of appearance, each -1 a new one."""
-    alone = np.flatnonzero(group < 0)
+def _relabel(group: np.ndarray) -> Int[np.ndarray, " item"]:
+    """Return groups numbered in order of appearance; each -1 gets its own number."""
+    single = np.flatnonzero(group < 0)
     group = group.astype(np.int64)
-    group[alone] = group.max(initial=0) + 1 + np.arange(len(alone))
+    group[single] = group.max(initial=0) + 1 + np.arange(len(single))
     _, index, inverse = np.unique(group, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(index))
     return np.asarray(rank[inverse])
 
 
-def assign(
+def min_cost_assignment(
     cost: Float[np.ndarray, "row column"],
 ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
-    """Return the one-to-one pairing of rows with columns of the least total cost."""
+    """Return the one-to-one assignment of rows to columns with the least total cost."""
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     rows, columns = linear_sum_assignment(cost)
     return np.asarray(rows), np.asarray(columns)
 
 
+def _match_by_count(
+    n_shared: Float[np.ndarray, "row column"],
+) -> Int[np.ndarray, " row"]:
+    """Return the column of each row that maximises the total count; -1 = none."""
+    rows, columns = min_cost_assignment(-n_shared)
+    shared = n_shared[rows, columns] > 0.0
+    match = np.full(len(n_shared), -1, dtype=np.int64)
+    match[rows[shared]] = columns[shared]
+    return match
+
+
 def match_bodies(bodies: Bodies, truth: Truth) -> Int[np.ndarray, " body"]:
     """Return the row of `truth.bodies` of each found body; -1 = no true body.
 
-    Bodies with markers are matched so that the markers in common are as many as can be;
-    those without (sensors) by how little they move in the frame of the true body.
+    Bodies with markers are matched to share as many markers as possible (linear sum
+    assignment). Bodies without markers have sensors; they are matched so that they
+    move as little as possible in the frames of their true bodies.
     """
-    match = np.full(len(bodies.names), -1, dtype=np.int64)
-    overlap = _overlap(bodies, truth)
-    rows, columns = assign(-overlap)
-    shared = overlap[rows, columns] > 0.0
-    match[rows[shared]] = columns[shared]
-    bare = np.flatnonzero(overlap.sum(axis=1) == 0.0)
-    free = np.setdiff1d(np.arange(len(truth.bodies)), match)
-    if len(bare) and len(free):
-        true = truth.T_world_body()[:, free]
-        near = match_poses(bodies.T_world_body[:, bare], true)
-        match[bare[near >= 0]] = free[near[near >= 0]]
+    n_shared = _shared_marker_counts(bodies, truth)
+    match = _match_by_count(n_shared)
+    unmarked = np.flatnonzero(n_shared.sum(axis=1) == 0.0)
+    unmatched = np.setdiff1d(np.arange(len(truth.bodies)), match)
+    if len(unmarked) and len(unmatched):
+        true = truth.T_world_body()[:, unmatched]
+        nearest = match_poses(bodies.T_world_body[:, unmarked], true)
+        match[unmarked[nearest >= 0]] = unmatched[nearest[nearest >= 0]]
     return match
 
 
@@ -87,41 +109,46 @@ def match_poses(
     found: Float[np.ndarray, "frame body 4 4"],
     true: Float[np.ndarray, "frame true 4 4"],
 ) -> Int[np.ndarray, " body"]:
-    """Return for each pose over time the true one it goes along with; -1 = none."""
-    away = wander(found, true)
-    # Bodies that never move against each other are told apart by where they are.
-    apart = found[:1, :, None, :3, 3] - true[:1, None, :, :3, 3]
-    nearness = np.nan_to_num(np.linalg.norm(apart, axis=-1)).sum(axis=0)
-    rows, columns = assign(away + TIE_BREAK * nearness)
-    near = away[rows, columns] < FARTHEST
+    """Return for each found body the true body with the same motion; -1 = none."""
+    motion = relative_motion_rms(found, true)
+    # The positions decide between bodies that never move against each other.
+    offset = found[:1, :, None, :3, 3] - true[:1, None, :, :3, 3]
+    distance = np.nan_to_num(np.linalg.norm(offset, axis=-1)).sum(axis=0)
+    rows, columns = min_cost_assignment(motion + POSITION_WEIGHT * distance)
+    accepted = motion[rows, columns] < MAX_MATCH_DISTANCE_M
     match = np.full(found.shape[1], -1, dtype=np.int64)
-    match[rows[near]] = columns[near]
+    match[rows[accepted]] = columns[accepted]
     return match
 
 
-def _overlap(bodies: Bodies, truth: Truth) -> Float[np.ndarray, "body true"]:
+def _shared_marker_counts(
+    bodies: Bodies, truth: Truth
+) -> Float[np.ndarray, "body true"]:
     count = np.zeros((len(bodies.names), len(truth.bodies)))
     known = (bodies.marker_body >= 0) & (truth.marker_body >= 0)
     np.add.at(count, (bodies.marker_body[known], truth.marker_body[known]), 1.0)
     return count
 
 
-def wander(
+def relative_motion_rms(
     found: Float[np.ndarray, "frame body 4 4"],
     true: Float[np.ndarray, "frame true 4 4"],
 ) -> Float[np.ndarray, "body true"]:
-    """Return the rms distance by which bodies move in the frames of true bodies."""
-    step = max(len(found) // FRAMES, 1)
+    """Return the rms motion of found bodies in the frames of true bodies, in metres.
+
+    The motion is that of six points on the axes of the found body, about their means.
+    """
+    step = max(len(found) // MAX_MATCH_FRAMES, 1)
     relative = geometry.inverse(true[::step, None]) @ found[::step, :, None]
-    cross = CROSS * np.concatenate([np.eye(3), -np.eye(3)])
+    cross = CROSS_ARM_M * np.concatenate([np.eye(3), -np.eye(3)])
     points = geometry.apply(relative[..., None, :, :], cross)
     seen = np.isfinite(points).all(axis=(-1, -2))
     count = np.maximum(seen.sum(axis=0), 1)[..., None, None]
     points = np.where(seen[..., None, None], points, 0.0)
     mean = points.sum(axis=0) / count
-    away = np.where(seen[..., None, None], points - mean, 0.0)
-    square = np.sum(away**2, axis=(0, -1, -2)) / (len(cross) * count[..., 0, 0])
-    return np.where(seen.any(axis=0), np.sqrt(square), 1e3)
+    deviation = np.where(seen[..., None, None], points - mean, 0.0)
+    square = np.sum(deviation**2, axis=(0, -1, -2)) / (len(cross) * count[..., 0, 0])
+    return np.where(seen.any(axis=0), np.sqrt(square), UNSEEN_DISTANCE_M)
 
 
 def match_joints(
@@ -130,32 +157,28 @@ def match_joints(
     subject: int,
     columns: Int[np.ndarray, " marker"],
 ) -> Int[np.ndarray, " joint"]:
-    """Return the true joint whose body carries the most of each joint's markers.
+    """Return the true joint that shares the most markers with each joint; -1 = none.
 
     Args:
         skeleton: The skeleton found.
-        truth: What is known.
-        subject: The true figure that it is.
-        columns: The skeleton's markers in the recording; -1 where it has none.
+        truth: The truth of the recording.
+        subject: The true figure that the skeleton belongs to.
+        columns: The column of each marker in the recording; -1 = not recorded.
     """
     true = truth.motions[subject].skeleton
     count = np.zeros((skeleton.n_joints, true.n_joints))
     for marker, joint in zip(columns, skeleton.marker_joint, strict=True):
         if marker >= 0 and truth.marker_subject[marker] == subject:
             count[joint, truth.marker_joint[marker]] += 1.0
-    rows, columns = assign(-count)
-    match = np.full(skeleton.n_joints, -1, dtype=np.int64)
-    shared = count[rows, columns] > 0.0
-    match[rows[shared]] = columns[shared]
-    return match
+    return _match_by_count(count)
 
 
 def match_paths(
     found: Float[np.ndarray, "frame joint 3"], true: Float[np.ndarray, "frame true 3"]
 ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
-    """Return the pairing of two sets of moving points with the least mean distance."""
-    away = np.linalg.norm(found[:, :, None] - true[:, None], axis=-1)
-    seen = np.isfinite(away)
-    mean = np.where(seen, away, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-    mean = np.where(seen.any(axis=0), mean, 1e6)
-    return assign(mean)
+    """Return the assignment of moving points to true ones of least mean distance."""
+    distance = np.linalg.norm(found[:, :, None] - true[:, None], axis=-1)
+    seen = np.isfinite(distance)
+    mean = np.where(seen, distance, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
+    mean = np.where(seen.any(axis=0), mean, UNSEEN_PATH_DISTANCE_M)
+    return min_cost_assignment(mean)

@@ -1,11 +1,11 @@
-"""Motions against true ones."""
+"""Comparison of a motion with the true one."""
 
 from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.metrics.match import match_paths, wander
+from marey.metrics.match import match_paths, relative_motion_rms
 from marey.metrics.scores import MotionScore
 from marey.motion import Motion
 from marey.numerics import geometry
@@ -14,8 +14,8 @@ from marey.skeleton import Skeleton
 Array = np.ndarray
 
 
-def moving(skeleton: Skeleton) -> Array:
-    """Return the joints that turn: neither the root nor fixed."""
+def moving_joints(skeleton: Skeleton) -> Array:
+    """Return the joints that rotate: all except the root and fixed joints."""
     return np.array(
         [j for j, kind in enumerate(skeleton.kind) if kind not in ("root", "fixed")],
         dtype=np.int64,
@@ -23,32 +23,35 @@ def moving(skeleton: Skeleton) -> Array:
 
 
 def compare_motion(found: Motion, true: Motion) -> MotionScore:
-    """Return how far a motion is from the true one.
+    """Return the errors of a motion.
 
-    Joints are matched by where they are; names do not matter.
+    Joints are matched by their positions; their names do not matter.
     """
-    true = aligned(true, found)
-    mine, theirs = moving(found.skeleton), moving(true.skeleton)
+    true = resample_truth(true, found)
+    joints, true_joints = moving_joints(found.skeleton), moving_joints(true.skeleton)
     T_found, T_true = found.T_world_joint(), true.T_world_joint()
-    place, true_place = T_found[..., :3, 3], T_true[..., :3, 3]
-    rows, columns = match_paths(place[:, mine], true_place[:, theirs])
-    mine, theirs = mine[rows], theirs[columns]
-    gap = np.linalg.norm(place[:, mine] - true_place[:, theirs], axis=-1)
-    some = gap.size > 0
-    per_joint = np.nanmean(gap, axis=0) if some else np.array([np.nan])
-    turns = _turns(T_found[:, mine, :3, :3], T_true[:, theirs, :3, :3])
+    position, true_position = T_found[..., :3, 3], T_true[..., :3, 3]
+    rows, columns = match_paths(position[:, joints], true_position[:, true_joints])
+    joints, true_joints = joints[rows], true_joints[columns]
+    error = position[:, joints] - true_position[:, true_joints]
+    distance = np.linalg.norm(error, axis=-1)
+    has_joints = distance.size > 0
+    per_joint = np.nanmean(distance, axis=0) if has_joints else np.array([np.nan])
+    angles = _rotation_errors(
+        T_found[:, joints, :3, :3], T_true[:, true_joints, :3, :3]
+    )
     return MotionScore(
-        matched=len(mine),
-        true=len(moving(true.skeleton)),
+        matched=len(joints),
+        true=len(moving_joints(true.skeleton)),
         position=float(per_joint.mean()),
         position_max=float(per_joint.max()),
-        rotation=float(np.sqrt(np.nanmean(turns**2))) if some else float("nan"),
+        rotation=float(np.sqrt(np.nanmean(angles**2))) if has_joints else float("nan"),
         root=_root_error(found, T_found, true),
     )
 
 
-def aligned(true: Motion, found: Motion) -> Motion:
-    """Return the true motion at the frames of the found one."""
+def resample_truth(true: Motion, found: Motion) -> Motion:
+    """Return the true motion, sampled at the times of the found one."""
     same = true.n_frames == found.n_frames and true.rate == found.rate
     if same:
         return true
@@ -57,17 +60,22 @@ def aligned(true: Motion, found: Motion) -> Motion:
     return replace(true.at(np.clip(times, true.start, last)), rate=found.rate)
 
 
-def _turns(
+def _rotation_errors(
     found: Float[Array, "frame joint 3 3"], true: Float[Array, "frame joint 3 3"]
 ) -> Float[Array, "frame joint"]:
-    """Return angles between orientations after the best constant turn per joint."""
+    """Return the angles between orientations, after a constant rotation per joint.
+
+    The constant rotation is the mean relative rotation (orthogonal Procrustes).
+    """
     relative = np.swapaxes(true, -1, -2) @ found
-    usual = geometry.nearest_rotation(np.nansum(relative, axis=0))
-    rest = relative @ np.swapaxes(usual, -1, -2)
-    return np.asarray(np.linalg.norm(geometry.rotation_log(rest), axis=-1))
+    mean = geometry.nearest_rotation(np.nansum(relative, axis=0))
+    residual = relative @ np.swapaxes(mean, -1, -2)
+    return np.asarray(np.linalg.norm(geometry.rotation_log(residual), axis=-1))
 
 
 def _root_error(found: Motion, T_found: Array, true: Motion) -> float:
-    """Return how far the body that follows the true root best strays from it."""
-    turning = np.concatenate([[0], moving(found.skeleton)])
-    return float(wander(T_found[:, turning], true.T_world_root[:, None]).min())
+    """Return the least rms motion of any found body in the frame of the true root."""
+    bodies = np.concatenate([[0], moving_joints(found.skeleton)])
+    return float(
+        relative_motion_rms(T_found[:, bodies], true.T_world_root[:, None]).min()
+    )

@@ -1,14 +1,14 @@
-"""What a comparison with the truth says, in named numbers."""
+"""Scores: the errors of a result against the truth."""
 
 from dataclasses import dataclass, fields
 from math import isnan
 
-MILLI = 1e3
+MM_PER_M = 1e3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodiesScore:
-    """How well the bodies were found."""
+    """Errors of the bodies."""
 
     found: int
     """Number of bodies found that carry a marker or a sensor."""
@@ -17,16 +17,16 @@ class BodiesScore:
     """Number of true bodies that carry a marker or a sensor."""
 
     matched: int
-    """Number of found bodies that have a true one."""
+    """Number of found bodies that were matched to a true one."""
 
     ari: float
-    """Adjusted Rand index of the markers, one body each; NaN without markers."""
+    """Adjusted Rand index of the markers, one body per marker; NaN without markers."""
 
     ari_shared: float
-    """The same where a marker in two bodies counts for the better one."""
+    """Adjusted Rand index in which a shared marker counts for its true body."""
 
     markers_right: float
-    """Share of the markers whose body is the match of their true one."""
+    """Share of the markers whose body matches their true body."""
 
     def __str__(self) -> str:
         bodies = f"bodies: {self.found} found of {self.true}, {self.matched} matched"
@@ -41,60 +41,61 @@ class BodiesScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointsScore:
-    """How well the joints were found, over the true joints whose bodies were matched.
+    """Errors of the joints, over the true joints whose bodies were matched.
 
     Distances are root mean squares over frames and joints, in the world.
     """
 
     found: int
-    """Number of true joints with a fit."""
+    """Number of true joints that have a fit."""
 
     true: int
     center: float
     """Distance of the joint centres from the true ones, in metres."""
 
     center_max: float
-    """The worst joint's, rms over its frames."""
+    """Distance of the worst joint centre, rms over its frames, in metres."""
 
     off_axis: float
-    """The same distance square to the axis where the true joint is a hinge."""
+    """Distance of the centres, for hinges only the part perpendicular to the axis."""
 
     axis: float
-    """Angle of the hinge axes to the true ones, rms in radians; NaN without any."""
+    """Angle between found and true hinge axes, rms in radians; NaN without hinges."""
 
     kinds_right: int
-    """Number of joints whose kind is right."""
+    """Number of joints whose kind is correct."""
 
     def __str__(self) -> str:
         hinges = ""
         if not isnan(self.axis):
-            off = MILLI * self.off_axis
+            off = MM_PER_M * self.off_axis
             hinges = f", off axis {off:.2f} mm; axis {self.axis:.4f} rad"
         return (
-            f"joints: {self.found} of {self.true}; centre {MILLI * self.center:.2f} mm "
-            f"rms, {MILLI * self.center_max:.2f} mm at worst{hinges}; "
+            f"joints: {self.found} of {self.true}; centre "
+            f"{MM_PER_M * self.center:.2f} mm rms, "
+            f"{MM_PER_M * self.center_max:.2f} mm at worst{hinges}; "
             f"{self.kinds_right} kinds right"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeScore:
-    """How well the bodies were connected, as edges without direction.
+    """Errors of the tree, counted as undirected edges.
 
-    True bodies that were not found are taken out of the true tree, their children
-    going to their parent.
+    True bodies that were not found are contracted in the true tree: their children
+    are connected to their parent.
     """
 
     right: int
     wrong: int
-    """Edges found that are not true."""
+    """Number of found edges that are not in the true tree."""
 
     missing: int
-    """True edges that were not found."""
+    """Number of true edges that were not found."""
 
     @property
     def complete(self) -> bool:
-        """Whether the tree is exactly the true one."""
+        """Whether the tree equals the true one."""
         return self.wrong == self.missing == 0
 
     def __str__(self) -> str:
@@ -106,9 +107,9 @@ class TreeScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkeletonScore:
-    """How well lengths were found: distances between joints on the same body.
+    """Errors of bone lengths: distances between joints on the same body.
 
-    Such distances do not depend on which body is the root.
+    These distances do not depend on the choice of the root.
     """
 
     compared: int
@@ -122,57 +123,57 @@ class SkeletonScore:
 
     max: float
     mean: float
-    """Mean signed error, found less true, in metres."""
+    """Mean signed error, found minus true, in metres."""
 
     def __str__(self) -> str:
         return (
             f"skeleton: {self.compared} of {self.true} lengths; error "
-            f"{MILLI * self.rms:.2f} mm rms, {MILLI * self.max:.2f} mm at most, "
-            f"{MILLI * self.mean:+.2f} mm mean"
+            f"{MM_PER_M * self.rms:.2f} mm rms, {MM_PER_M * self.max:.2f} mm at most, "
+            f"{MM_PER_M * self.mean:+.2f} mm mean"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MotionScore:
-    """How well the motion was found, over matched joints."""
+    """Errors of the motion, over matched joints."""
 
     matched: int
     true: int
     position: float
-    """Mean distance of the joints from the true ones, in metres."""
+    """Mean distance between found and true joints, in metres."""
 
     position_max: float
-    """The worst joint's mean distance."""
+    """Mean distance of the worst joint, in metres."""
 
     rotation: float
-    """Angle of the joints' orientations to the true ones, rms in radians, after a
-    constant turn of each: how a joint's axes lie is convention."""
+    """Angle between found and true orientations of the joints, rms in radians, after a
+    constant rotation per joint: the axes of a joint are a convention."""
 
     root: float
-    """How far the body that goes with the true root moves in the root's frame, rms in
-    metres, whichever body was made the root."""
+    """Least motion of any found body in the frame of the true root, rms in metres. It
+    does not depend on the choice of the root."""
 
     def __str__(self) -> str:
         return (
             f"motion: {self.matched} of {self.true} joints; position "
-            f"{MILLI * self.position:.2f} mm mean, "
-            f"{MILLI * self.position_max:.2f} mm at worst; "
-            f"rotation {self.rotation:.4f} rad rms; root {MILLI * self.root:.2f} mm"
+            f"{MM_PER_M * self.position:.2f} mm mean, "
+            f"{MM_PER_M * self.position_max:.2f} mm at worst; "
+            f"rotation {self.rotation:.4f} rad rms; root {MM_PER_M * self.root:.2f} mm"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolutionScore:
-    """All of it: one entry per take, and per subject where there are several."""
+    """Errors of all stages of a solution."""
 
     bodies: tuple[BodiesScore, ...]
     joints: JointsScore
     tree: TreeScore
     skeletons: tuple[SkeletonScore, ...]
-    """One per true subject that was found."""
+    """One score per true subject that was found."""
 
     motions: tuple[MotionScore, ...]
-    """One per take and subject, take after take."""
+    """One score per subject and take, ordered by subject."""
 
     subjects_found: int
     subjects_true: int

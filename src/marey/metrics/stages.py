@@ -1,4 +1,4 @@
-"""One comparison per stage."""
+"""Comparison of bodies, joints, tree and bone lengths with the truth."""
 
 from itertools import combinations
 
@@ -19,31 +19,33 @@ Edge = frozenset[int]
 
 
 def compare_bodies(bodies: Bodies, truth: Truth) -> BodiesScore:
-    """Return how well the bodies were found."""
+    """Return the errors of the bodies."""
     match = match_bodies(bodies, truth)
-    true, real = truth.marker_body, truth.marker_body >= 0
-    right = np.where(bodies.marker_body >= 0, match[bodies.marker_body], -2) == true
-    carried = np.unique(np.concatenate([true[real], truth.sensor_body]))
-    worn = np.unique(bodies.marker_body[bodies.marker_body >= 0])
-    bare = len(bodies.names) - len(worn) if truth.sensor_body.size else 0
+    true, is_real = truth.marker_body, truth.marker_body >= 0
+    correct = np.where(bodies.marker_body >= 0, match[bodies.marker_body], -2) == true
+    true_bodies = np.unique(np.concatenate([true[is_real], truth.sensor_body]))
+    n_marked = len(np.unique(bodies.marker_body[bodies.marker_body >= 0]))
     return BodiesScore(
-        found=len(worn) + bare,
-        true=len(carried),
+        found=len(bodies.names) if truth.sensor_body.size else n_marked,
+        true=len(true_bodies),
         matched=int(np.sum(match >= 0)),
-        ari=_ari(bodies.marker_body, true, real),
-        ari_shared=_ari(_best_of_shared(bodies, match, true), true, real),
-        markers_right=float(np.mean(right[real])) if real.any() else float("nan"),
+        ari=_ari(bodies.marker_body, true, is_real),
+        ari_shared=_ari(_choose_true_body(bodies, match, true), true, is_real),
+        markers_right=float(np.mean(correct[is_real]))
+        if is_real.any()
+        else float("nan"),
     )
 
 
-def _ari(found: Array, true: Array, real: Array) -> float:
-    if not real.any():
+def _ari(found: Array, true: Array, is_real: Array) -> float:
+    """Return the adjusted Rand index of the real markers; NaN if there are none."""
+    if not is_real.any():
         return float("nan")
-    return adjusted_rand_index(found[real], true[real])
+    return adjusted_rand_index(found[is_real], true[is_real])
 
 
-def _best_of_shared(bodies: Bodies, match: Array, true: Array) -> Array:
-    """Return one body per marker: the right one where it is among its bodies."""
+def _choose_true_body(bodies: Bodies, match: Array, true: Array) -> Array:
+    """Return one body per marker: the true one if it is among the marker's bodies."""
     best = bodies.marker_body.copy()
     for marker, body in zip(*np.nonzero(bodies.shared), strict=True):
         if match[body] == true[marker] and true[marker] >= 0:
@@ -52,7 +54,7 @@ def _best_of_shared(bodies: Bodies, match: Array, true: Array) -> Array:
 
 
 def compare_joints(joints: JointFits, bodies: Bodies, truth: Truth) -> JointsScore:
-    """Return how well joint centres and axes were found, at the true joints."""
+    """Return the errors of joint centres and axes, at the true joints."""
     match = match_bodies(bodies, truth)
     found_of = {int(true): body for body, true in enumerate(match) if true >= 0}
     row = {frozenset(map(int, pair)): k for k, pair in enumerate(joints.pair)}
@@ -65,13 +67,13 @@ def compare_joints(joints: JointFits, bodies: Bodies, truth: Truth) -> JointsSco
             T = poses[subject][:, joint]
             skeleton = truth.motions[subject].skeleton
             errors.append(_joint_error(joints, row[pair], bodies, T, skeleton, joint))
-    center, off, axis, kind = np.array(errors, dtype=float).reshape(-1, 4).T
+    center, off_axis, axis, kind = np.array(errors, dtype=float).reshape(-1, 4).T
     return JointsScore(
         found=len(errors),
         true=len(truth.edges),
         center=_rms(center),
         center_max=float(center.max()) if len(center) else float("nan"),
-        off_axis=_rms(off),
+        off_axis=_rms(off_axis),
         axis=_rms(axis),
         kinds_right=int(kind.sum()),
     )
@@ -85,35 +87,45 @@ def _joint_error(
     skeleton: Skeleton,
     joint: int,
 ) -> tuple[float, float, float, bool]:
-    """Return centre error, the part of it square to a hinge, axis error, kind right."""
+    """Return the errors of one joint, rms over frames.
+
+    They are the distance of the centres, the part of it perpendicular to a hinge axis,
+    the angle of the axis, and whether the kind is correct.
+    """
     a, b = joints.pair[row]
     T_a, T_b = bodies.T_world_body[:, a], bodies.T_world_body[:, b]
     center = 0.5 * (
         geometry.apply(T_a, joints.center_a[row])
         + geometry.apply(T_b, joints.center_b[row])
     )
-    gap = center - T_world_joint[:, :3, 3]
-    square = np.sum(gap**2, axis=-1)
-    off, angle = square, float("nan")
+    error = center - T_world_joint[:, :3, 3]
+    square = np.sum(error**2, axis=-1)
+    off_axis, angle = square, float("nan")
     if skeleton.kind[joint] == "hinge":
         axis = T_world_joint[:, :3, :3] @ skeleton.axes[joint, 0]
-        off = square - np.sum(gap * axis, axis=-1) ** 2
+        off_axis = square - np.sum(error * axis, axis=-1) ** 2
         found = T_a[:, :3, :3] @ joints.axis_a[row]
         sine = np.linalg.norm(np.cross(found, axis), axis=-1)
         cosine = np.abs(np.sum(found * axis, axis=-1))
         angle = float(np.sqrt(np.nanmean(np.arctan2(sine, cosine) ** 2)))
-    right = joints.kind[row] == skeleton.kind[joint]
+    kind_correct = joints.kind[row] == skeleton.kind[joint]
     rms = float(np.sqrt(np.nanmean(square)))
-    return rms, float(np.sqrt(np.nanmean(np.maximum(off, 0.0)))), angle, right
+    return (
+        rms,
+        float(np.sqrt(np.nanmean(np.maximum(off_axis, 0.0)))),
+        angle,
+        kind_correct,
+    )
 
 
 def _rms(values: Array) -> float:
+    """Return the root mean square of the finite values; NaN if there are none."""
     known = values[np.isfinite(values)]
     return float(np.sqrt(np.mean(known**2))) if len(known) else float("nan")
 
 
 def compare_tree(tree: Tree, bodies: Bodies, truth: Truth) -> TreeScore:
-    """Return which connections were found, as edges between true bodies."""
+    """Return the numbers of correct, wrong and missing edges between true bodies."""
     match = match_bodies(bodies, truth)
     found = set()
     wrong = 0
@@ -124,7 +136,7 @@ def compare_tree(tree: Tree, bodies: Bodies, truth: Truth) -> TreeScore:
             wrong += 1
         else:
             found.add(frozenset((int(match[body]), int(match[parent]))))
-    true = _contracted(truth, {int(row) for row in match if row >= 0})
+    true = _contracted_edges(truth, {int(row) for row in match if row >= 0})
     return TreeScore(
         right=len(found & true),
         wrong=len(found - true) + wrong,
@@ -132,8 +144,8 @@ def compare_tree(tree: Tree, bodies: Bodies, truth: Truth) -> TreeScore:
     )
 
 
-def _contracted(truth: Truth, kept: set[int]) -> set[Edge]:
-    """Return the true edges among some bodies, the others taken out."""
+def _contracted_edges(truth: Truth, kept: set[int]) -> set[Edge]:
+    """Return the true edges between some bodies, with the other bodies contracted."""
     parent = {int(child): int(up) for up, child, _ in truth.edges}
     children: dict[int, list[int]] = {}
     edges = set()
@@ -146,7 +158,7 @@ def _contracted(truth: Truth, kept: set[int]) -> set[Edge]:
             edges.add(frozenset((body, up)))
         elif top != body:
             children.setdefault(top, []).append(body)
-    # A root that was not found leaves its subtrees; the first takes in the others.
+    # A missing root leaves separate subtrees; they are joined to the first of them.
     for first, *others in children.values():
         edges |= {frozenset((first, other)) for other in others}
     return edges
@@ -159,40 +171,40 @@ def joint_distances(skeleton: Skeleton, body: Array) -> Lengths:
     """Return the distances between the joints on each body.
 
     Args:
-        skeleton: The joints. Fixed ones belong to the body they are fixed to.
-        body: What each joint's body is called, an integer; negative = leave out.
+        skeleton: The joints. Fixed joints belong to the body they are fixed to.
+        body: Number of the body of each joint; negative = ignore the joint.
 
     Returns:
-        By body and by the pair of neighbours that the two joints lead to.
+        Distances in metres, by body and by the pair of neighbouring bodies that the two
+        joints connect to.
     """
     rest = skeleton.rest()[:, :3, 3]
     carrier = np.arange(skeleton.n_joints)
     for joint, kind in enumerate(skeleton.kind):
         if kind == "fixed":
             carrier[joint] = carrier[skeleton.parent[joint]]
-    places: dict[int, list[tuple[int, Array]]] = {}
+    positions: dict[int, list[tuple[int, Array]]] = {}
     for joint in np.unique(carrier)[1:]:
         parent = carrier[skeleton.parent[joint]]
-        here, there = int(body[joint]), int(body[parent])
-        if here >= 0 and there >= 0:
-            places.setdefault(here, []).append((there, rest[joint]))
-            places.setdefault(there, []).append((here, rest[joint]))
+        child_body, parent_body = int(body[joint]), int(body[parent])
+        if child_body >= 0 and parent_body >= 0:
+            positions.setdefault(child_body, []).append((parent_body, rest[joint]))
+            positions.setdefault(parent_body, []).append((child_body, rest[joint]))
     return {
         (at, frozenset((i, j))): float(np.linalg.norm(p - q))
-        for at, joints in places.items()
+        for at, joints in positions.items()
         for (i, p), (j, q) in combinations(joints, 2)
     }
 
 
 def compare_lengths(found: Lengths, true: Lengths) -> SkeletonScore:
-    """Return the errors of the distances in both."""
-    both = [key for key in true if key in found]
-    error = np.array([found[key] - true[key] for key in both])
-    some = len(error) > 0
+    """Return the errors of the distances that both skeletons have."""
+    common = [key for key in true if key in found]
+    error = np.array([found[key] - true[key] for key in common])
     return SkeletonScore(
-        compared=len(both),
+        compared=len(common),
         true=len(true),
         rms=_rms(error),
-        max=float(np.abs(error).max()) if some else float("nan"),
-        mean=float(error.mean()) if some else float("nan"),
+        max=float(np.abs(error).max()) if len(error) else float("nan"),
+        mean=float(error.mean()) if len(error) else float("nan"),
     )

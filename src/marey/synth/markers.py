@@ -1,4 +1,4 @@
-"""Where markers and sensors sit on a figure's skin."""
+"""Placement of markers and sensors on the surfaces of a figure."""
 
 from dataclasses import dataclass
 
@@ -8,21 +8,24 @@ from jaxtyping import Float, Int
 from marey.errors import OptionError
 from marey.numerics import geometry
 from marey.synth.figures.figure import Figure
-from marey.synth.figures.surfaces import Shape
+from marey.synth.figures.surfaces import Surface
 
-# The centre of a marker is this far off the skin, in metres.
-MARKER_RADIUS = 0.007
+MARKER_RADIUS_M = 0.007
+"""Distance of a marker's centre from the surface, in metres. Chosen by hand."""
 
-# How far a marker lands from where it was meant to go: share of the shape, degrees.
 PLACEMENT_SD, PLACEMENT_SD_DEGREES = 0.012, 4.0
+"""Standard deviation of the placement error of a marker: along the surface, as a share
+of its length, and around it, in degrees. Larger values place markers less exactly.
+Chosen by hand."""
 
-# Fewest markers that "dense110" gives a body.
-FEWEST = 4
+MIN_MARKERS_PER_BODY = 4
+"""Least number of markers on a body in "dense110". A larger value leaves fewer markers
+to distribute by area. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
-    """Markers on a figure: labels, carrying joints and places in those joints."""
+class MarkerPlacement:
+    """Markers on a figure: labels, joints that carry them, offsets in metres."""
 
     labels: tuple[str, ...]
     joint: Int[np.ndarray, " marker"]
@@ -31,15 +34,15 @@ class Placed:
 
 def place_markers(
     figure: Figure, markers: str | int | None, rng: np.random.Generator
-) -> Placed:
-    """Return a marker set on the skin, put on a little carelessly, as people do.
+) -> MarkerPlacement:
+    """Return a marker set on the surfaces of a figure, with small placement errors.
 
     Args:
-        figure: Who wears it.
+        figure: The figure that wears the markers.
         markers: "sparse41" or "set53" (people), "dense110", "mesh" (every vertex of
-            the shapes, exactly on the skin), a number of markers per body, or "none".
-            Left out: "sparse41" on a person, 6 per body on others.
-        rng: Draws the small misplacements.
+            the surfaces, without an offset), a number of markers per body, or "none".
+            Default: "sparse41" on a person, 6 per body on other figures.
+        rng: Random stream of the placement errors.
 
     Raises:
         OptionError: If the figure has no such marker set.
@@ -49,107 +52,115 @@ def place_markers(
     if isinstance(markers, int):
         if markers < 1:
             raise OptionError("markers", found=markers, needed="1 or more per body")
-        return _spread(figure, _per_body(figure, markers), rng)
+        return _place_evenly(
+            figure,
+            _counts_per_surface(figure, dict.fromkeys(figure.bodies.tolist(), markers)),
+            rng,
+        )
     if markers == "dense110":
-        return _spread(figure, _by_area(figure, 110), rng)
+        return _place_evenly(figure, _counts_by_area(figure, 110), rng)
     if markers == "mesh":
-        return _mesh(figure)
+        return _place_on_vertices(figure)
     if markers == "none":
-        return Placed((), np.zeros(0, dtype=np.int64), np.zeros((0, 3)))
+        return MarkerPlacement((), np.zeros(0, dtype=np.int64), np.zeros((0, 3)))
     if markers not in figure.marker_sets:
         known = (*figure.marker_sets, "dense110", "mesh", "none", "or a number")
         raise OptionError("markers", found=markers, needed=", ".join(known))
-    return _named(figure, markers, rng)
+    return _place_named_set(figure, markers, rng)
 
 
-def _named(figure: Figure, name: str, rng: np.random.Generator) -> Placed:
-    shapes = {shape.name: shape for shape in figure.shapes}
-    labels, joints, places = [], [], []
-    for label, shape_name, u, degrees in figure.marker_sets[name]:
-        shape = shapes[shape_name]
+def _place_named_set(
+    figure: Figure, name: str, rng: np.random.Generator
+) -> MarkerPlacement:
+    surfaces = {surface.name: surface for surface in figure.surfaces}
+    labels, joints, offsets = [], [], []
+    for label, name_of_surface, u, degrees in figure.marker_sets[name]:
+        surface = surfaces[name_of_surface]
         along = np.clip(u + PLACEMENT_SD * rng.normal(), 0.01, 0.99)
         angle = np.radians(degrees + PLACEMENT_SD_DEGREES * rng.normal())
         labels.append(label)
-        joints.append(shape.joint)
-        places.append(_off_skin(shape, np.array([along]), np.array([angle]))[0])
-    return _on_bodies(figure, labels, joints, np.array(places))
+        joints.append(surface.joint)
+        offsets += [*_marker_centers(surface, np.array([along]), np.array([angle]))]
+    return _on_bodies(figure, labels, joints, np.array(offsets))
 
 
-def _off_skin(shape: Shape, u: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    """Return places one marker radius outside the skin."""
-    skin = shape.skin(u, angle)
-    out = skin - (shape.start + u[:, None] * (shape.end - shape.start))
-    out = out / np.linalg.norm(out, axis=-1, keepdims=True)
-    return np.asarray(skin + MARKER_RADIUS * out)
+def _marker_centers(surface: Surface, u: np.ndarray, angle: np.ndarray) -> np.ndarray:
+    """Return points one marker radius outside the surface."""
+    points = surface.points_at(u, angle)
+    middle = surface.start + u[:, None] * (surface.end - surface.start)
+    outward = points - middle
+    outward = outward / np.linalg.norm(outward, axis=-1, keepdims=True)
+    return np.asarray(points + MARKER_RADIUS_M * outward)
 
 
-def _spread(figure: Figure, counts: list[int], rng: np.random.Generator) -> Placed:
-    labels, joints, places = [], [], []
+def _place_evenly(
+    figure: Figure, counts: list[int], rng: np.random.Generator
+) -> MarkerPlacement:
+    labels, joints, offsets = [], [], []
     used: dict[str, int] = {}
-    for shape, count in zip(figure.shapes, counts, strict=True):
-        name = figure.skeleton.names[figure.body_of[shape.joint]]
-        turn = rng.uniform(0.0, 2.0 * np.pi)
-        for place in shape.spread(count, turn=turn):
+    for surface, count in zip(figure.surfaces, counts, strict=True):
+        name = figure.skeleton.names[figure.body_of[surface.joint]]
+        start_angle = rng.uniform(0.0, 2.0 * np.pi)
+        for offset in surface.spiral_points(count, start_angle=start_angle):
             used[name] = used.get(name, 0) + 1
             labels.append(f"{name}{used[name]:02d}")
-            joints.append(shape.joint)
-            places.append(place)
-    return _on_bodies(figure, labels, joints, np.array(places).reshape(-1, 3))
+            joints.append(surface.joint)
+            offsets.append(offset)
+    return _on_bodies(figure, labels, joints, np.array(offsets).reshape(-1, 3))
 
 
-def _per_body(figure: Figure, count: int) -> list[int]:
-    """Return how many markers each shape gets when every body has the same number."""
-    return _shared_out(figure, dict.fromkeys(figure.bodies.tolist(), count))
-
-
-def _by_area(figure: Figure, total: int) -> list[int]:
-    """Return how many markers each shape gets, by area, bodies having four or more."""
+def _counts_by_area(figure: Figure, total: int) -> list[int]:
+    """Return the number of markers on each surface: a minimum, more by area."""
     body = figure.body_of
     area = {int(b): 0.0 for b in figure.bodies}
-    for shape in figure.shapes:
-        area[int(body[shape.joint])] += shape.area
-    spare = total - FEWEST * len(area)
+    for surface in figure.surfaces:
+        area[int(body[surface.joint])] += surface.area
+    spare = total - MIN_MARKERS_PER_BODY * len(area)
     if spare < 0:
-        raise OptionError(
-            "markers", found=total, needed=f"{FEWEST * len(area)} or more here"
-        )
+        needed = f"{MIN_MARKERS_PER_BODY * len(area)} or more for this figure"
+        raise OptionError("markers", found=total, needed=needed)
     share = np.array(list(area.values())) / sum(area.values())
     whole = np.diff(np.round(np.concatenate([[0.0], np.cumsum(spare * share)])))
-    counts = {b: FEWEST + int(n) for b, n in zip(area, whole, strict=True)}
-    return _shared_out(figure, counts)
+    counts = {
+        b: MIN_MARKERS_PER_BODY + int(n) for b, n in zip(area, whole, strict=True)
+    }
+    return _counts_per_surface(figure, counts)
 
 
-def _shared_out(figure: Figure, count: dict[int, int]) -> list[int]:
-    """Return each shape's part of its body's markers, by area."""
+def _counts_per_surface(figure: Figure, count: dict[int, int]) -> list[int]:
+    """Return the number of markers on each surface, given the number on each body.
+
+    The markers of a body are distributed by the areas of its surfaces.
+    """
     body = figure.body_of
-    counts = [0] * len(figure.shapes)
+    counts = [0] * len(figure.surfaces)
     for b, n in count.items():
-        mine = [i for i, shape in enumerate(figure.shapes) if body[shape.joint] == b]
-        share = np.array([figure.shapes[i].area for i in mine])
+        on_body = [i for i, s in enumerate(figure.surfaces) if body[s.joint] == b]
+        share = np.array([figure.surfaces[i].area for i in on_body])
         edges = np.concatenate([[0.0], np.cumsum(n * share / share.sum())])
-        for i, part in zip(mine, np.diff(np.round(edges)), strict=True):
+        for i, part in zip(on_body, np.diff(np.round(edges)), strict=True):
             counts[i] = int(part)
     return counts
 
 
-def _mesh(figure: Figure) -> Placed:
-    labels, joints, places = [], [], []
-    for shape in figure.shapes:
-        points, _ = shape.mesh(rings=5, spokes=8)
-        labels += [f"{shape.name}.{i:02d}" for i in range(len(points))]
-        joints += [shape.joint] * len(points)
-        places.append(points)
-    return _on_bodies(figure, labels, joints, np.concatenate(places))
+def _place_on_vertices(figure: Figure) -> MarkerPlacement:
+    labels, joints, offsets = [], [], []
+    for surface in figure.surfaces:
+        points, _ = surface.mesh(rings=5, spokes=8)
+        labels += [f"{surface.name}.{i:02d}" for i in range(len(points))]
+        joints += [surface.joint] * len(points)
+        offsets.append(points)
+    return _on_bodies(figure, labels, joints, np.concatenate(offsets))
 
 
 def _on_bodies(
-    figure: Figure, labels: list[str], joints: list[int], places: np.ndarray
-) -> Placed:
-    """Carry places from the joints of the shapes to the bodies that move them."""
+    figure: Figure, labels: list[str], joints: list[int], offsets: np.ndarray
+) -> MarkerPlacement:
+    """Return the markers with offsets in the frames of the bodies that carry them."""
     rest = figure.skeleton.rest()[:, :3, 3]
     joint = np.array(joints, dtype=np.int64)
     body = figure.body_of[joint]
-    return Placed(tuple(labels), body, places + rest[joint] - rest[body])
+    return MarkerPlacement(tuple(labels), body, offsets + rest[joint] - rest[body])
 
 
 def place_sensors(
@@ -159,13 +170,13 @@ def place_sensors(
 ) -> tuple[Int[np.ndarray, " sensor"], Float[np.ndarray, "sensor 4 4"]]:
     """Return the bodies that wear a 6-DoF sensor, and T_body_sensor of each.
 
-    Each is strapped on somewhere on the skin, turned at random.
+    Each sensor has a random position on the largest surface and a random rotation.
 
     Args:
-        figure: Who wears them.
-        sensors: False for none, True or "all" for one per body, or the names of the
-            joints to be covered.
-        rng: Draws the places.
+        figure: The figure that wears the sensors.
+        sensors: False for none, True or "all" for one per body, or the names of
+            joints whose bodies get one.
+        rng: Random stream of positions and rotations.
     """
     if isinstance(sensors, str) and sensors != "all":
         raise OptionError("sensors", found=sensors, needed='False, True or "all"')
@@ -175,23 +186,23 @@ def place_sensors(
     if isinstance(sensors, tuple):
         chosen = [figure.skeleton.index(name) for name in sensors]
         bodies = np.unique(figure.body_of[chosen])
-    biggest = {int(b): _biggest(figure, int(b)) for b in bodies}
+    largest = {int(b): _largest_surface(figure, int(b)) for b in bodies}
     u = rng.uniform(0.25, 0.75, len(bodies))
     angle = rng.uniform(0.0, 2.0 * np.pi, len(bodies))
-    skin = [
-        _off_skin(biggest[int(b)], u[i : i + 1], angle[i : i + 1])[0]
+    offsets = [
+        _marker_centers(largest[int(b)], u[i : i + 1], angle[i : i + 1])[0]
         for i, b in enumerate(bodies)
     ]
-    carried = _on_bodies(
+    placement = _on_bodies(
         figure,
         [""] * len(bodies),
-        [biggest[int(b)].joint for b in bodies],
-        np.array(skin),
+        [largest[int(b)].joint for b in bodies],
+        np.array(offsets),
     )
-    turn = geometry.rotation_exp(rng.normal(size=(len(bodies), 3)))
-    return np.asarray(bodies), geometry.transform(turn, carried.offset)
+    R_body_sensor = geometry.rotation_exp(rng.normal(size=(len(bodies), 3)))
+    return np.asarray(bodies), geometry.transform(R_body_sensor, placement.offset)
 
 
-def _biggest(figure: Figure, body: int) -> Shape:
-    mine = [shape for shape in figure.shapes if figure.body_of[shape.joint] == body]
-    return max(mine, key=lambda shape: shape.area)
+def _largest_surface(figure: Figure, body: int) -> Surface:
+    on_body = [s for s in figure.surfaces if figure.body_of[s.joint] == body]
+    return max(on_body, key=lambda surface: surface.area)

@@ -1,4 +1,4 @@
-"""Scenes: several figures in one volume, holding things and each other."""
+"""Scenes: recordings of two people who walk together, hand over or shake hands."""
 
 from dataclasses import replace
 from typing import Any, Literal
@@ -7,61 +7,71 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.errors import OptionError
-from marey.motion import Contact, Motion
+from marey.motion import Motion
 from marey.numerics import geometry
-from marey.synth.corruption.options import corruption_of
+from marey.synth.corruption.options import merge_options
 from marey.synth.figures.build import (
-    Flesh,
-    Row,
+    JointRow,
+    SurfaceRow,
     Y,
     Z,
-    neutral_of,
-    shapes_of,
-    skeleton_of,
+    build_skeleton,
+    build_surfaces,
+    neutral_angles,
 )
-from marey.synth.figures.figure import Figure, Limb, Pose, as_motion, sample_times
+from marey.synth.figures.figure import (
+    Figure,
+    FigureLimb,
+    PoseSequence,
+    motion_from_poses,
+    sample_times,
+)
 from marey.synth.figures.figures import human
-from marey.synth.performance.curves import pulse, rise
-from marey.synth.performance.limbs import place_limb, world_of
-from marey.synth.performance.motions import eased_root, standing, tip_contacts
+from marey.synth.performance.curves import pulse, smoothstep
+from marey.synth.performance.motions import (
+    rest_contacts,
+    stand_on_legs,
+    standing_root_poses,
+)
+from marey.synth.performance.two_bone_ik import joint_poses, solve_limb
 from marey.synth.record import Sensors, capture
 from marey.synth.truth import Link, Recording
 
 Array = np.ndarray
 SceneName = Literal["together", "handover", "clasp"]
 
-# Distance of two people who hand something over or shake hands, in statures, and how
-# far each stands aside so that their right hands face each other.
-HANDOVER_APART, CLASP_APART, ASIDE = 0.76, 0.58, 0.06
+HANDOVER_DISTANCE, CLASP_DISTANCE, SIDE_OFFSET = 0.76, 0.58, 0.06
+"""Distance between two people in a handover and in a handshake, and sideways offset of
+each that brings their right hands opposite each other, in statures. Chosen by hand."""
 
-# Seconds an arm takes to reach out or to come back.
 REACH_SECONDS = 0.8
+"""Time in which an arm reaches out or returns, in seconds. Chosen by hand."""
 
-# Half the time during which both hold the thing that is handed over, in seconds.
-BOTH_HOLD = 0.2
+BOTH_HOLD_SECONDS = 0.2
+"""Half the time in which both people hold the stick, in seconds. Chosen by hand."""
 
 
 def prop(length: float = 0.5) -> Figure:
-    """Return a stick, one rigid body, its ends marked by joints.
+    """Return a stick: one rigid body with a fixed joint at each end.
 
     Args:
-        length: In metres, 0.05 to 5.
+        length: Length in metres, 0.05 to 5.
     """
     if not 0.05 <= length <= 5.0:
         raise OptionError("length", found=length, needed="0.05 to 5 m")
     rows = [
-        Row("Prop", "", (0.0, 0.0, 1.0), "root"),
-        Row("PropStart", "Prop", (-0.5, 0.0, 0.0)),
-        Row("PropEnd", "Prop", (0.5, 0.0, 0.0)),
+        JointRow("Prop", "", (0.0, 0.0, 1.0), "root"),
+        JointRow("PropStart", "Prop", (-0.5, 0.0, 0.0)),
+        JointRow("PropEnd", "Prop", (0.5, 0.0, 0.0)),
     ]
     ends = ((-0.5, 0.0, 0.0), (0.5, 0.0, 0.0))
-    skeleton = skeleton_of(rows, length)
-    stick = Flesh("Stick", "Prop", *ends, (0.05, 0.05), (0.05, 0.05), Y, Z, 8.0)
+    skeleton = build_skeleton(rows, length)
+    stick = SurfaceRow("Stick", "Prop", *ends, (0.05, 0.05), (0.05, 0.05), Y, Z, 8.0)
     return Figure(
         name="prop",
         skeleton=skeleton,
-        shapes=shapes_of([stick], skeleton, length),
-        neutral=neutral_of(rows),
+        surfaces=build_surfaces([stick], skeleton, length),
+        neutral=neutral_angles(rows),
         motions=("swing", "still"),
     )
 
@@ -78,21 +88,21 @@ def scene(
     corruption: Any = None,
     **options: Any,
 ) -> Recording:
-    """Return one recording of two people, with what they hold.
+    """Return one recording of two people and the stick they hold, if any.
 
     "together": they walk side by side. "handover": one gives a stick to the other in
-    the middle of the take. "clasp": their right hands meet exactly for the middle half
-    of it, a closed loop. Who holds whom, and when, stands in `truth.links`.
+    the middle of the take. "clasp": their right hands meet exactly during the middle
+    half of the take, which closes a kinematic loop. `truth.links` lists the holds.
 
     Args:
-        name: The scene.
+        name: Name of the scene.
         seconds: Length, 4 s or more.
         rate: Frames per second.
-        markers: As in `record`; the stick has its own.
+        markers: As in `record`; the stick has its own markers.
         sensors: As in `record`.
         labels: As in `record`; subjects are "A", "B" and "PROP".
-        seed: Draws the people, their ways, placement and corruption.
-        corruption: What goes wrong.
+        seed: Seed of people, motions, marker placement and corruption.
+        corruption: The errors to add. Default: none.
         **options: Single options of `Corruption`.
     """
     if name not in _SCENES:
@@ -109,18 +119,18 @@ def scene(
         sensors=sensors,
         labels=labels,
         seed=seed,
-        corruption=corruption_of(corruption, options),
+        corruption=merge_options(corruption, options),
         links=links,
     )
 
 
 People = tuple[Figure, Figure]
-Played = tuple[tuple[Figure, ...], tuple[Motion, ...], tuple[Link, ...]]
+SceneParts = tuple[tuple[Figure, ...], tuple[Motion, ...], tuple[Link, ...]]
 
 
-def _together(people: People, seconds: float, rate: float, seed: int) -> Played:
+def _together(people: People, seconds: float, rate: float, seed: int) -> SceneParts:
     motions = tuple(
-        _moved(
+        _transform_motion(
             figure.perform("walk", seconds=seconds, rate=rate, seed=2 * seed + i),
             geometry.transform(np.eye(3), np.array([0.3 * i, 1.0 - 2.0 * i, 0.0])),
         )
@@ -129,65 +139,71 @@ def _together(people: People, seconds: float, rate: float, seed: int) -> Played:
     return people, motions, ()
 
 
-def _facing(people: People, apart: float) -> tuple[Array, Array]:
+def _facing(people: People, distance: float) -> tuple[Array, Array]:
     """Return T_world_stage of two people who face each other."""
     stature = 0.5 * (people[0].height + people[1].height)
-    place = stature * np.array([-0.5 * apart, ASIDE, 0.0])
-    turned = np.diag([-1.0, -1.0, 1.0])
-    return geometry.transform(np.eye(3), place), geometry.transform(turned, -place)
+    position = stature * np.array([-0.5 * distance, SIDE_OFFSET, 0.0])
+    half_turn = np.diag([-1.0, -1.0, 1.0])
+    return geometry.transform(np.eye(3), position), geometry.transform(
+        half_turn, -position
+    )
 
 
-def _handover(people: People, seconds: float, rate: float, seed: int) -> Played:
+def _handover(people: People, seconds: float, rate: float, seed: int) -> SceneParts:
     times = sample_times(seconds, rate)
     middle = 0.5 * seconds
     stick = prop()
     height = 0.62 * people[0].height
-    T_world_prop = _carried_prop(times, middle, height)
+    T_world_prop = _prop_poses(times, middle, height)
     still = np.zeros((len(times), 3, 3))
-    carried = as_motion(stick.skeleton, Pose(T_world_prop, still), rate)
+    prop_motion = motion_from_poses(
+        stick.skeleton, PoseSequence(T_world_prop, still), rate
+    )
     motions, links = [], []
-    spans = ((0.0, middle + BOTH_HOLD), (middle - BOTH_HOLD, seconds))
-    stages = _facing(people, HANDOVER_APART)
+    spans = ((0.0, middle + BOTH_HOLD_SECONDS), (middle - BOTH_HOLD_SECONDS, seconds))
+    stages = _facing(people, HANDOVER_DISTANCE)
     for i, (figure, stage) in enumerate(zip(people, stages, strict=True)):
         start, end = spans[i]
-        held = np.clip(times, start, end)
-        T_world_hand = _carried_prop(held, middle, height) @ _grip(figure, i)
+        hold_times = np.clip(times, start, end)
+        T_world_hand = _prop_poses(hold_times, middle, height) @ _grip(figure, i)
         share = pulse(times, start, end, REACH_SECONDS)
-        goal = geometry.inverse(stage) @ T_world_hand
-        pose = _reaching(figure, times, seconds, goal, share)
-        motions.append(_moved(as_motion(figure.skeleton, pose, rate), stage))
+        poses = _reach(figure, times, seconds, stage, T_world_hand, share)
+        motion = motion_from_poses(figure.skeleton, poses, rate)
+        motions.append(_transform_motion(motion, stage))
         hand = figure.skeleton.index("RightHand")
         links.append(Link(i, hand, 2, 0, start, end))
-    return (*people, stick), (*motions, carried), tuple(links)
+    return (*people, stick), (*motions, prop_motion), tuple(links)
 
 
-def _carried_prop(
+def _prop_poses(
     times: Float[Array, " frame"], middle: float, height: float
 ) -> Float[Array, "frame 4 4"]:
-    """Return the stick's way: near A, still while both hold it, then near B."""
-    go = rise((times - middle + 1.5) / 1.2) + rise((times - middle - 0.3) / 1.2)
-    away = 1.0 - pulse(times, middle - 0.3, middle + 0.3, 1.2)
-    place = np.zeros((len(times), 3))
-    place[:, 0] = 0.12 * (go - 1.0)
-    place[:, 1] = 0.03 * away * np.sin(2.0 * times)
-    place[:, 2] = height + 0.03 * away * np.sin(3.1 * times)
-    turn = np.zeros_like(place)
-    turn[:, 1] = 0.12 * away * np.sin(1.7 * times)
-    turn[:, 2] = 0.2 * away * np.sin(2.3 * times)
-    return geometry.transform(geometry.rotation_exp(turn), place)
+    """Return T_world_prop: near A, still while both hold the stick, then near B."""
+    progress = smoothstep((times - middle + 1.5) / 1.2) + smoothstep(
+        (times - middle - 0.3) / 1.2
+    )
+    motion = 1.0 - pulse(times, middle - 0.3, middle + 0.3, 1.2)
+    position = np.zeros((len(times), 3))
+    position[:, 0] = 0.12 * (progress - 1.0)
+    position[:, 1] = 0.03 * motion * np.sin(2.0 * times)
+    position[:, 2] = height + 0.03 * motion * np.sin(3.1 * times)
+    rotvec = np.zeros_like(position)
+    rotvec[:, 1] = 0.12 * motion * np.sin(1.7 * times)
+    rotvec[:, 2] = 0.2 * motion * np.sin(2.3 * times)
+    return geometry.transform(geometry.rotation_exp(rotvec), position)
 
 
 def _grip(figure: Figure, holder: int) -> Float[Array, "4 4"]:
-    """Return T_prop_hand: the palm closes on the holder's end of the stick."""
+    """Return T_prop_hand of a palm that grips the holder's end of the stick."""
     palm = 0.6 * figure.skeleton.offset[figure.skeleton.index("RightHandEnd")]
     facing = np.diag([-1.0, -1.0, 1.0]) if holder else np.eye(3)
-    R = facing @ _held_out(0.05)
+    R = facing @ _extended_hand(0.05)
     end = np.array([0.18 if holder else -0.18, 0.0, 0.0])
     return geometry.transform(R, end - R @ palm)
 
 
-def _held_out(pitch: float) -> Float[Array, "3 3"]:
-    """Return the rotation of a right hand held out: fingers on and down, thumb up."""
+def _extended_hand(pitch: float) -> Float[Array, "3 3"]:
+    """Return the rotation of an extended right hand: fingers forward, thumb up."""
     ahead = geometry.rotation_exp(np.array([0.0, 0.0, 0.5 * np.pi + 0.2]))
     thumb_up = geometry.rotation_exp(np.array([1.3, 0.0, 0.0]))
     return np.asarray(
@@ -195,71 +211,72 @@ def _held_out(pitch: float) -> Float[Array, "3 3"]:
     )
 
 
-def _clasp(people: People, seconds: float, rate: float, seed: int) -> Played:
+def _clasp(people: People, seconds: float, rate: float, seed: int) -> SceneParts:
     times = sample_times(seconds, rate)
     start, end = 0.25 * seconds, 0.75 * seconds
     height = 0.60 * people[0].height
     motions = []
-    for figure, stage in zip(people, _facing(people, CLASP_APART), strict=True):
-        held = np.clip(times, start, end)
-        shaken = pulse(held, start + 0.5, end - 0.5, 0.5)
-        meet = np.zeros((len(times), 3))
-        meet[:, 2] = height + 0.05 * shaken * np.sin(6.0 * (held - start))
-        R = stage[:3, :3] @ _held_out(0.33)
+    for figure, stage in zip(people, _facing(people, CLASP_DISTANCE), strict=True):
+        hold_times = np.clip(times, start, end)
+        shake = pulse(hold_times, start + 0.5, end - 0.5, 0.5)
+        meeting_point = np.zeros((len(times), 3))
+        meeting_point[:, 2] = height + 0.05 * shake * np.sin(6.0 * (hold_times - start))
+        R = stage[:3, :3] @ _extended_hand(0.33)
         palm = figure.skeleton.offset[figure.skeleton.index("RightHandEnd")]
-        hand = np.tile(geometry.transform(R, -R @ palm), (len(times), 1, 1))
-        hand[:, :3, 3] += meet
+        T_world_hand = np.tile(geometry.transform(R, -R @ palm), (len(times), 1, 1))
+        T_world_hand[:, :3, 3] += meeting_point
         share = pulse(times, start, end, REACH_SECONDS)
-        goal = geometry.inverse(stage) @ hand
-        pose = _reaching(figure, times, seconds, goal, share)
-        motions.append(_moved(as_motion(figure.skeleton, pose, rate), stage))
+        poses = _reach(figure, times, seconds, stage, T_world_hand, share)
+        motion = motion_from_poses(figure.skeleton, poses, rate)
+        motions.append(_transform_motion(motion, stage))
     ends = [figure.skeleton.index("RightHandEnd") for figure in people]
     link = Link(0, ends[0], 1, ends[1], start, end)
     return people, (motions[0], motions[1]), (link,)
 
 
-def _reaching(
+def _reach(
     figure: Figure,
     times: Array,
     seconds: float,
-    T_stage_hand: Float[Array, "frame 4 4"],
+    T_world_stage: Float[Array, "4 4"],
+    T_world_hand: Float[Array, "frame 4 4"],
     share: Float[Array, " frame"],
-) -> Pose:
-    """Return a standing figure whose right hand goes to a goal by a share of the way.
+) -> PoseSequence:
+    """Return a standing figure whose right hand reaches for a goal.
 
-    At a share of one the hand is exactly there.
+    A share of zero leaves the arm at rest; a share of one puts the hand at the goal.
     """
     skeleton = figure.skeleton
-    T_stage_root = eased_root(figure, times, sway=0.006)
+    T_stage_root = standing_root_poses(figure, times, sway=0.006)
     angles = np.tile(figure.neutral, (len(times), 1, 1))
     angles[:, skeleton.index("Spine"), 0] += 0.10 * share
-    angles = standing(figure, T_stage_root, angles)
+    angles = stand_on_legs(figure, T_stage_root, angles)
     arm = figure.arms[1]
-    T = world_of(skeleton, T_stage_root, angles)
+    T = joint_poses(skeleton, T_stage_root, angles)
     parent = T[:, skeleton.parent[arm.upper]]
     axis = np.tile([0.0, -0.9, 0.4], (len(times), 1))
+    T_stage_hand = geometry.inverse(T_world_stage) @ T_world_hand
     goal = _arm_angles(figure, arm, parent, T_stage_hand, axis)
     joints = list(arm.joints)
     angles[:, joints] += share[:, None, None] * (goal - angles[:, joints])
-    contacts: list[Contact] = []
-    for leg in figure.legs:
-        contacts += tip_contacts(figure, leg.tips, [(0.0, seconds)])
-    return Pose(T_stage_root, angles, tuple(contacts))
+    tips = [tip for leg in figure.legs for tip in leg.tips]
+    contacts = rest_contacts(figure, tips, [(0.0, seconds)])
+    return PoseSequence(T_stage_root, angles, tuple(contacts))
 
 
 def _arm_angles(
-    figure: Figure, arm: Limb, parent: Array, T_world_hand: Array, axis: Array
+    figure: Figure, arm: FigureLimb, parent: Array, T_world_hand: Array, axis: Array
 ) -> Float[Array, "frame 3 3"]:
-    """Return arm angles for a hand pose, the forearm taking the wrist's twist."""
+    """Return arm angles for a hand pose, with the twist of the wrist in the forearm."""
     skeleton, still = figure.skeleton, np.zeros(len(axis))
-    first = place_limb(skeleton, arm.joints, parent, T_world_hand, axis, still)
-    # The twist axes of forearm and wrist are the same line, so it can be handed on.
+    first = solve_limb(skeleton, arm.joints, parent, T_world_hand, axis, still)
+    # Forearm and wrist twist about the same line, so the forearm can take the twist.
     forearm = first[:, 2, 2]
-    return place_limb(skeleton, arm.joints, parent, T_world_hand, axis, forearm)
+    return solve_limb(skeleton, arm.joints, parent, T_world_hand, axis, forearm)
 
 
-def _moved(motion: Motion, T_world_stage: Float[Array, "4 4"]) -> Motion:
-    """Return a motion carried elsewhere, contacts and all."""
+def _transform_motion(motion: Motion, T_world_stage: Float[Array, "4 4"]) -> Motion:
+    """Return a motion and its contacts transformed to another part of the world."""
     contacts = tuple(
         replace(c, anchor=geometry.apply(T_world_stage, c.anchor))
         for c in motion.contacts

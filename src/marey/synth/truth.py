@@ -1,4 +1,4 @@
-"""What is known about a synthetic recording: everything."""
+"""The truth behind a synthetic recording: figures, motions, placements, corruption."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One thing that corruption did to a recording."""
+class CorruptionEvent:
+    """One change that a corruption made to a recording."""
 
     kind: str
-    """The option of `Corruption` behind it: "noise", "gaps", "swaps", ..."""
+    """The option of `Corruption` that caused it: "noise", "gaps", "swaps", ..."""
 
     item: str = "all"
-    """"marker", "sensor" or, when everything is meant, "all"."""
+    """Kind of the changed items: "marker", "sensor" or "all"."""
 
     index: int = -1
-    """Which marker or sensor of the take; -1 = all."""
+    """Number of the marker or sensor in the take; -1 = all."""
 
     first: int = 0
     last: int = -1
-    """First and last frame concerned, inclusive; -1 = the end of the take."""
+    """First and last changed frame, inclusive; a last of -1 = the end of the take."""
 
     size: float = 0.0
-    """How far or how much: metres, radians, or a factor for "scale"."""
+    """Size of the change: metres, radians, seconds, or a factor for "scale"."""
 
     other: int = -1
     """The other marker of a swap."""
@@ -42,22 +42,22 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Two bodies that hold together for a while: a grip, clasped hands."""
+    """A hold between two bodies for some time: a grip or a handshake."""
 
     subject_a: int
     joint_a: int
     subject_b: int
     joint_b: int
     start: float
-    """Second at which the hold begins."""
+    """Time at which the hold begins, in seconds."""
 
     end: float
-    """Second at which it ends."""
+    """Time at which the hold ends, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Truth:
-    """The figures behind a recording, their motions, and what was done to the data.
+    """The figures of a recording, their motions, and the log of the corruption.
 
     A marker's joint is the moving joint whose body carries it (`Figure.bodies`).
     """
@@ -70,7 +70,7 @@ class Truth:
     """The subjects' names, one per figure."""
 
     points: Float[np.ndarray, "frame marker 3"]
-    """The markers without any corruption, in metres; NaN for phantoms."""
+    """Positions of the markers before corruption, in metres; NaN for phantoms."""
 
     marker_labels: tuple[str, ...]
     """The true label of each marker; "" for phantoms."""
@@ -79,36 +79,33 @@ class Truth:
     """Figure that wears each marker; -1 = a phantom."""
 
     marker_joint: Int[np.ndarray, " marker"]
-    """Joint of that figure's skeleton that carries it; -1 = a phantom."""
+    """Joint whose body carries each marker; -1 = a phantom."""
 
     marker_offset: Float[np.ndarray, "marker 3"]
-    """Place in the joint's frame, in metres."""
+    """Position of each marker in the frame of its joint, in metres."""
 
     T_world_sensor: Float[np.ndarray, "frame sensor 4 4"]
-    """The sensors without any corruption."""
+    """Poses of the sensors before corruption."""
 
     sensor_subject: Int[np.ndarray, " sensor"]
     sensor_joint: Int[np.ndarray, " sensor"]
     T_body_sensor: Float[np.ndarray, "sensor 4 4"]
-    """Placement of each sensor in its joint's frame."""
+    """Pose of each sensor in the frame of its joint."""
 
-    log: tuple[Change, ...] = ()
-    """Every corruption, in the order it was done."""
+    log: tuple[CorruptionEvent, ...] = ()
+    """Every change by the corruption, in order."""
 
     links: tuple[Link, ...] = ()
-    """Which bodies of different subjects held together, and when."""
+    """Holds between bodies of different subjects."""
 
     @property
     def skeleton(self) -> Skeleton:
-        """The skeleton, when there is exactly one subject."""
-        return self._only().skeleton
+        """The true skeleton, if there is exactly one subject."""
+        return self.motion.skeleton
 
     @property
     def motion(self) -> Motion:
-        """The motion, when there is exactly one subject."""
-        return self._only()
-
-    def _only(self) -> Motion:
+        """The true motion, if there is exactly one subject."""
         if len(self.motions) != 1:
             raise DataError(
                 "truth",
@@ -119,7 +116,7 @@ class Truth:
 
     @property
     def bodies(self) -> Int[np.ndarray, "body 2"]:
-        """Every rigid body as (figure, joint), figure after figure."""
+        """Every rigid body as (figure, joint), ordered by figure."""
         rows = [(i, b) for i, f in enumerate(self.figures) for b in f.bodies]
         return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
@@ -144,20 +141,20 @@ class Truth:
 
     @property
     def edges(self) -> Int[np.ndarray, "edge 3"]:
-        """Every joint between two bodies: parent, child and joint.
+        """Every joint between two bodies, as parent, child and joint.
 
-        Parent and child are rows of `bodies`, the joint is a number in its figure.
+        Parent and child are rows of `bodies`; the joint is a number in its figure.
         """
-        found: list[tuple[int, int, int]] = []
+        edges: list[tuple[int, int, int]] = []
         first = 0
         for figure in self.figures:
             row = {int(b): first + k for k, b in enumerate(figure.bodies)}
             body = figure.body_of
             for joint in figure.bodies[1:]:
                 parent = body[figure.skeleton.parent[joint]]
-                found.append((row[int(parent)], row[int(joint)], int(joint)))
+                edges.append((row[int(parent)], row[int(joint)], int(joint)))
             first += len(row)
-        return np.array(found, dtype=np.int64).reshape(-1, 3)
+        return np.array(edges, dtype=np.int64).reshape(-1, 3)
 
     def T_world_body(self) -> Float[np.ndarray, "frame body 4 4"]:
         """Return the true pose of every body."""
@@ -167,15 +164,15 @@ class Truth:
         ]
         return np.concatenate(poses, axis=1)
 
-    def changes(self, kind: str) -> tuple[Change, ...]:
-        """Return the log's entries of one kind."""
+    def changes(self, kind: str) -> tuple[CorruptionEvent, ...]:
+        """Return the events of one kind."""
         return tuple(change for change in self.log if change.kind == kind)
 
     def cut(self, start: int, stop: int) -> "Truth":
         """Return the truth of frames `start` up to but not including `stop`."""
         motions = tuple(motion.cut(start, stop) for motion in self.motions)
         last = len(self.points) - 1
-        kept = [(c, c.last if c.last >= 0 else last) for c in self.log]
+        kept = [(event, event.last if event.last >= 0 else last) for event in self.log]
         log = tuple(
             replace(c, first=max(c.first - start, 0), last=min(end, stop - 1) - start)
             for c, end in kept
@@ -190,13 +187,15 @@ class Truth:
         )
 
     def select(self, markers: Sequence[int]) -> "Truth":
-        """Return the truth of some of the markers, in this order."""
+        """Return the truth of these markers, in this order."""
         index = list(markers)
-        place = {old: new for new, old in enumerate(index)}
+        new_index = {old: new for new, old in enumerate(index)}
         log = tuple(
-            replace(c, index=place.get(c.index, -1), other=place.get(c.other, -1))
+            replace(
+                c, index=new_index.get(c.index, -1), other=new_index.get(c.other, -1)
+            )
             for c in self.log
-            if c.item != "marker" or c.index in place
+            if c.item != "marker" or c.index in new_index
         )
         return replace(
             self,
@@ -209,7 +208,7 @@ class Truth:
         )
 
 
-def _no_truth() -> Truth:
+def _empty_truth() -> Truth:
     return Truth(
         figures=(),
         motions=(),
@@ -228,9 +227,9 @@ def _no_truth() -> Truth:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Recording(Take):
-    """A take whose truth is known."""
+    """A take together with its truth."""
 
-    truth: Truth = field(default_factory=_no_truth)
+    truth: Truth = field(default_factory=_empty_truth)
 
     def cut(self, start: int, stop: int) -> "Recording":
         """Return frames `start` up to but not including `stop`, with their truth."""

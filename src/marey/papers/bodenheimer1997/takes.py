@@ -13,10 +13,10 @@ from marey.numerics import geometry
 from marey.rig.lengths import bone_lengths, with_bone_lengths
 from marey.skeleton import Skeleton
 from marey.synth import Figure, Recording
-from marey.synth.figures.figure import Pose, as_motion, sample_times
-from marey.synth.performance.curves import rise
-from marey.synth.performance.limbs import place_limb, world_of
-from marey.synth.performance.motions import eased_root, standing
+from marey.synth.figures.figure import PoseSequence, motion_from_poses, sample_times
+from marey.synth.performance.curves import smoothstep
+from marey.synth.performance.motions import stand_on_legs, standing_root_poses
+from marey.synth.performance.two_bone_ik import joint_poses, solve_limb
 from marey.take import Take
 from marey.virtual import VirtualMotion
 
@@ -101,24 +101,26 @@ def reach(figure: Figure, height: float, *, early: float = 0.0) -> Motion:
     skeleton = figure.skeleton
     times = sample_times(REACH_SECONDS, RATE)
     share = times / REACH_SECONDS
-    out = rise((share - 0.1) / (0.35 - early)) * rise((0.95 - share) / (0.35 + early))
-    root = eased_root(figure, times)
+    out = smoothstep((share - 0.1) / (0.35 - early)) * smoothstep(
+        (0.95 - share) / (0.35 + early)
+    )
+    root = standing_root_poses(figure, times)
     angles = np.tile(figure.neutral, (len(times), 1, 1))
     bend = 0.2 + 2.0 * max(0.6 - height, 0.0)
     angles[:, skeleton.index("Spine"), 0] += bend * out
-    angles = standing(figure, root, angles)
+    angles = stand_on_legs(figure, root, angles)
     arm = figure.arms[1]
-    T = world_of(skeleton, root, angles)
+    T = joint_poses(skeleton, root, angles)
     goal = _hand_path(figure, T, height, out)
     axis = np.tile([0.0, -0.9, 0.4], (len(times), 1))
     parent = T[:, skeleton.parent[arm.upper]]
     still = np.zeros(len(times))
-    wanted = place_limb(skeleton, arm.joints, parent, goal, axis, still)
+    wanted = solve_limb(skeleton, arm.joints, parent, goal, axis, still)
     # The forearm takes the twist that the wrist has not.
-    wanted = place_limb(skeleton, arm.joints, parent, goal, axis, wanted[:, 2, 2])
+    wanted = solve_limb(skeleton, arm.joints, parent, goal, axis, wanted[:, 2, 2])
     joints = list(arm.joints)
     angles[:, joints] += out[:, None, None] * (wanted - angles[:, joints])
-    return as_motion(skeleton, Pose(root, angles), RATE)
+    return motion_from_poses(skeleton, PoseSequence(root, angles), RATE)
 
 
 def _hand_path(

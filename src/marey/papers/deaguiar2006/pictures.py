@@ -169,7 +169,7 @@ def _solid(
     truth = take.truth
     T = truth.motion.T_world_joint()[frame]
     faces = []
-    for shape in truth.figures[0].shapes:
+    for shape in truth.figures[0].surfaces:
         points, triangles = shape.mesh(rings=21, spokes=36)
         faces.append(geometry.apply(T[shape.joint], points)[triangles])
     corners = np.concatenate(faces)

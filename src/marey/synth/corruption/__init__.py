@@ -1,1 +1,1 @@
-"""Errors of a capture studio, added to a perfect recording."""
+"""Errors of a motion capture studio, added to a perfect recording."""

@@ -1,4 +1,4 @@
-"""What goes wrong in a capture studio, each kind switchable, all of it logged."""
+"""Options of the corruption of a recording, with their ranges and units."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from marey.errors import OptionError
 
-_RANGES: dict[str, tuple[float, float, str]] = {
+_OPTION_RANGES: dict[str, tuple[float, float, str]] = {
     "noise": (0.0, 1.0, "m"),
     "coloured": (0.0, 1.0, "m"),
     "coloured_time": (1e-4, 1e4, "s"),
@@ -36,46 +36,47 @@ _RANGES: dict[str, tuple[float, float, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corruption:
-    """Everything that may go wrong, and how much of it; nothing by default.
+    """The errors of a recording and their sizes. By default there are none.
 
-    Each kind draws from its own random stream, so switching one on or off leaves the
-    others as they are.
+    Each kind of error draws from its own random stream, so one kind can be switched on
+    or off without a change of the others. `Truth.log` lists everything that was done.
     """
 
     noise: float = 0.0
     """White noise, standard deviation per axis of markers and sensors, 0 to 1 m."""
 
     coloured: float = 0.0
-    """Slow noise (a first-order autoregression), sd per axis, 0 to 1 m."""
+    """Coloured noise (first-order autoregression), deviation per axis, 0 to 1 m."""
 
     coloured_time: float = 0.5
-    """Time constant of the slow noise, above 0 s."""
+    """Time constant of the coloured noise, above 0 s."""
 
     turn_noise: float = 0.0
-    """White orientation noise of sensors, sd per axis, 0 to 1 rad."""
+    """White orientation noise of sensors, standard deviation per axis, 0 to 1 rad."""
 
     field: float = 0.0
-    """Distortion of the magnetic field: smooth displacement of the sensors by where
-    they are, sd per axis, 0 to 1 m. They turn by half the curl of it."""
+    """Distortion of the magnetic field: a smooth displacement of each sensor that
+    depends on its position, standard deviation per axis, 0 to 1 m. The sensor also
+    rotates by half the curl of the displacement."""
 
     field_scale: float = 0.6
-    """Length over which the distortion changes, 0.01 to 100 m."""
+    """Correlation length of the distortion, 0.01 to 100 m."""
 
     soft_tissue: float = 0.0
-    """Skin sliding over bone in proportion to the angles of the neighbouring joints:
-    rms distance on a thigh, 0 to 0.2 m; less where there is less flesh. Half of its
-    variance is common to all markers of a body. Sensors slide too."""
+    """Soft tissue artefact: skin moves over bone in proportion to the angles of the
+    neighbouring joints. Rms distance on a thigh, 0 to 0.2 m; other bodies have less.
+    Half of the variance is common to all markers of a body. Sensors move too."""
 
     soft_tissue_turn: float = 0.0
-    """The same for the orientation of sensors, rms angle on a thigh, 0 to 1 rad."""
+    """Soft tissue artefact of sensor orientations, rms on a thigh, 0 to 1 rad."""
 
     soft_tissue_on: tuple[str, ...] = ()
-    """Bodies whose skin slides, by joint name, each as far as that of a thigh; empty =
-    all bodies, each by its flesh."""
+    """Joint names of the bodies with a soft tissue artefact, each as large as that of a
+    thigh. If empty, all bodies have one, scaled by `SOFT_TISSUE_SCALE`."""
 
     knee_shift: float = 0.0
-    """Knee centres that move as the knee bends, as real ones do: 1 = by 7, 14.3 and
-    5.6 mm over two radians (OBrien2000, Sec. 4), 0 to 5. Feet move along."""
+    """Travel of the knee centre while the knee bends, 0 to 5. A value of 1 is that of
+    real knees: 7, 14.3 and 5.6 mm over two radians (OBrien2000, Sec. 4)."""
 
     slips: int = 0
     """Number of sensors (without sensors: markers) that slip on their body, once."""
@@ -84,50 +85,50 @@ class Corruption:
     """Distance of each slip, 0 to 1 m."""
 
     slip_turn: float = 0.0
-    """Angle by which a slipping sensor turns, 0 to 3 rad."""
+    """Angle by which a slipping sensor rotates, 0 to 3 rad."""
 
     slip_frame: int = -1
     """Frame of all slips; -1 = drawn from the middle half of the take."""
 
     gross: float = 0.0
-    """Share of the frames in which each marker and sensor is wildly off, 0 to 0.5.
-    6 / 508 is the example of Bodenheimer1997."""
+    """Share of the frames in which each marker and sensor has a gross error, 0 to
+    0.5. Bodenheimer1997 has 6 / 508 in an example."""
 
     gross_size: float = 0.677
     """Mean of the exponentially distributed gross errors, 0 to 10 m."""
 
     swaps: int = 0
-    """Number of times two near markers trade their labels for a while."""
+    """Number of label swaps between two neighbouring markers."""
 
     swap_seconds: float = 0.5
-    """Mean time of a swap, in seconds."""
+    """Mean length of a swap, in seconds."""
 
     phantoms: int = 0
-    """Number of extra markers that belong to nothing, each seen for a while."""
+    """Number of phantom markers: they belong to no body and are visible for a while."""
 
     gaps: float = 0.0
-    """Share of its frames in which each marker is not seen, 0 to 0.95."""
+    """Share of the frames in which each marker is missing, 0 to 0.95."""
 
     gap_seconds: float = 0.25
     """Mean length of a gap, in seconds."""
 
     gap_of: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Shares that differ from `gaps`, by true label."""
+    """Share of missing frames of single markers, by true label; others have `gaps`."""
 
     sensor_gaps: float = 0.0
-    """Share of its frames in which each sensor is not seen, 0 to 0.95."""
+    """Share of the frames in which each sensor is missing, 0 to 0.95."""
 
     scale: float = 1.0
-    """Factor on all positions, 0.01 to 100; the rig of OBrien2000 had 0.94."""
+    """Scale factor on all positions, 0.01 to 100. OBrien2000 measured 0.94."""
 
     dropped: float = 0.0
-    """Share of frames that the system lost, 0 to 0.95. Frames keep their times."""
+    """Share of dropped frames, 0 to 0.95. The other frames keep their times."""
 
     drop_style: Literal["missing", "repeat"] = "missing"
-    """What stands in a lost frame: nothing, or the frame before it again."""
+    """Content of a dropped frame: missing values or a copy of the frame before."""
 
     def __post_init__(self) -> None:
-        for name, (low, high, unit) in _RANGES.items():
+        for name, (low, high, unit) in _OPTION_RANGES.items():
             value = getattr(self, name)
             if not low <= value <= high:
                 raise OptionError(
@@ -144,8 +145,10 @@ class Corruption:
             )
 
 
-def corruption_of(given: Corruption | None, options: Mapping[str, Any]) -> Corruption:
-    """Return the corruption given, with single options replaced.
+def merge_options(
+    corruption: Corruption | None, options: Mapping[str, Any]
+) -> Corruption:
+    """Return a corruption with some of its options replaced.
 
     Raises:
         OptionError: If an option does not exist.
@@ -154,5 +157,4 @@ def corruption_of(given: Corruption | None, options: Mapping[str, Any]) -> Corru
     for name in options:
         if name not in names:
             raise OptionError(name, found="an unknown option", needed=", ".join(names))
-    base = Corruption() if given is None else given
-    return Corruption(**{name: getattr(base, name) for name in names} | dict(options))
+    return dataclasses.replace(corruption or Corruption(), **options)

@@ -1,180 +1,213 @@
-"""Corruption in the instrument and behind it: fields, noise, gaps, wrong labels."""
+"""Corruption of the measured signal: field distortion, noise, gaps, wrong labels."""
 
 import numpy as np
 from jaxtyping import Int
 
 from marey.numerics import geometry
-from marey.synth.corruption.state import Work, directions
-from marey.synth.performance.curves import waves
+from marey.synth.corruption.state import CorruptionState, random_directions
+from marey.synth.performance.curves import random_waves
 
 Array = np.ndarray
+Span = tuple[int, int]
 
-FIELD_WAVES = 60
+N_FIELD_WAVES = 60
+"""Number of plane waves in a distorted field. More waves make the displacement closer
+to a Gaussian random field. Chosen by hand."""
+
+PHANTOM_SPREAD_M = (0.8, 0.8, 0.5)
+"""Standard deviation of a phantom's distance from a figure's mean root position, per
+axis, in metres. Larger values put phantoms farther away. Chosen by hand."""
+
+PHANTOM_DRIFT_M, PHANTOM_DRIFT_HZ = 0.05, 0.2
+"""Amplitude (metres) and mean frequency of a phantom's drift. Larger values make
+phantoms move more. Chosen by hand."""
 
 
-def distort(work: Work) -> None:
-    """Bend the magnetic field: sensors seem elsewhere, and turned, by where they are.
+def distort_magnetic_field(state: CorruptionState) -> None:
+    r"""Displace and rotate the sensors by a smooth random field of their position.
 
-    A sum of random plane waves; the turn is half the curl, as of a deforming solid.
+    The displacement is a sum of random plane waves,
+
+    .. math:: u(x) = \sum_k a_k \cos(k \cdot x + \varphi_k),
+
+    and each sensor rotates by half the curl of it, as a deforming solid does.
     """
-    rng, options = work.rng("field"), work.options
-    k = rng.normal(size=(FIELD_WAVES, 3)) / options.field_scale
-    phase = rng.uniform(0.0, 2.0 * np.pi, FIELD_WAVES)
-    a = rng.normal(size=(FIELD_WAVES, 3)) * options.field * np.sqrt(2.0 / FIELD_WAVES)
-    argument = work.T[..., :3, 3] @ k.T + phase
-    turn = -0.5 * np.sin(argument) @ np.cross(k, a)
-    work.T[..., :3, 3] += np.cos(argument) @ a
-    work.T[..., :3, :3] = geometry.rotation_exp(turn) @ work.T[..., :3, :3]
-    work.note("field", size=options.field, item="sensor")
+    rng, options = state.rng("field"), state.options
+    wave_vector = rng.normal(size=(N_FIELD_WAVES, 3)) / options.field_scale
+    phase = rng.uniform(0.0, 2.0 * np.pi, N_FIELD_WAVES)
+    amplitude = (
+        rng.normal(size=(N_FIELD_WAVES, 3))
+        * options.field
+        * np.sqrt(2.0 / N_FIELD_WAVES)
+    )
+    argument = state.sensor_position @ wave_vector.T + phase
+    rotvec = -0.5 * np.sin(argument) @ np.cross(wave_vector, amplitude)
+    state.sensor_position[:] += np.cos(argument) @ amplitude
+    state.sensor_rotation[:] = geometry.rotation_exp(rotvec) @ state.sensor_rotation
+    state.log_event("field", size=options.field, item="sensor")
 
 
-def rescale(work: Work) -> None:
-    """Stretch all positions about the origin."""
-    work.points *= work.options.scale
-    work.T[..., :3, 3] *= work.options.scale
-    work.note("scale", size=work.options.scale)
+def scale_positions(state: CorruptionState) -> None:
+    """Multiply all positions by the scale factor, about the origin of the world."""
+    for _, positions in state.positions():
+        positions *= state.options.scale
+    state.log_event("scale", size=state.options.scale)
 
 
-def colour(work: Work) -> None:
-    """Add noise with a memory, in its steady state from the first frame on."""
-    rng, options = work.rng("coloured"), work.options
-    keep = np.exp(-1.0 / (options.coloured_time * work.rate))
-    for values in (work.points, work.T[..., :3, 3]):
-        state = rng.normal(size=values.shape[1:])
-        for frame in values:
-            frame += options.coloured * state
-            fresh = rng.normal(size=state.shape)
-            state = keep * state + np.sqrt(1.0 - keep**2) * fresh
-    work.note("coloured", size=options.coloured)
+def add_coloured_noise(state: CorruptionState) -> None:
+    r"""Add coloured noise: a first-order autoregression, stationary from frame 0 on.
+
+    .. math:: x_{t+1} = \phi x_t + \sqrt{1 - \phi^2} \, \varepsilon_t,
+        \quad \phi = e^{-1 / (\tau \, rate)}
+    """
+    rng, options = state.rng("coloured"), state.options
+    phi = np.exp(-1.0 / (options.coloured_time * state.rate))
+    for _, positions in state.positions():
+        noise = rng.normal(size=positions.shape[1:])
+        for frame in positions:
+            frame += options.coloured * noise
+            innovation = rng.normal(size=noise.shape)
+            noise = phi * noise + np.sqrt(1.0 - phi**2) * innovation
+    state.log_event("coloured", size=options.coloured)
 
 
-def whiten(work: Work) -> None:
-    """Add white noise to all positions."""
-    rng = work.rng("noise")
-    for values in (work.points, work.T[..., :3, 3]):
-        values += work.options.noise * rng.normal(size=values.shape)
-    work.note("noise", size=work.options.noise)
+def add_white_noise(state: CorruptionState) -> None:
+    """Add white Gaussian noise to all positions."""
+    rng = state.rng("noise")
+    for _, positions in state.positions():
+        positions += state.options.noise * rng.normal(size=positions.shape)
+    state.log_event("noise", size=state.options.noise)
 
 
-def shake(work: Work) -> None:
-    """Add white orientation noise to the sensors, about their own axes."""
-    shape = work.T.shape[:2]
-    rotvec = work.options.turn_noise * work.rng("turn_noise").normal(size=(*shape, 3))
-    work.T[..., :3, :3] = work.T[..., :3, :3] @ geometry.rotation_exp(rotvec)
-    work.note("turn_noise", size=work.options.turn_noise, item="sensor")
+def add_orientation_noise(state: CorruptionState) -> None:
+    """Rotate each sensor in each frame by white noise about its own axes."""
+    draws = state.rng("turn_noise").normal(size=state.sensor_position.shape)
+    noise = geometry.rotation_exp(state.options.turn_noise * draws)
+    state.sensor_rotation[:] = state.sensor_rotation @ noise
+    state.log_event("turn_noise", size=state.options.turn_noise, item="sensor")
 
 
-def blunder(work: Work) -> None:
-    """Throw every marker and sensor far off in some of its frames."""
-    rng, n = work.rng("gross"), len(work.points)
-    count = round(work.options.gross * n)
-    for item, values in (("marker", work.points), ("sensor", work.T[..., :3, 3])):
-        for index in range(values.shape[1]):
-            frames = np.sort(rng.choice(n, count, replace=False))
-            sizes = rng.exponential(work.options.gross_size, count)
-            values[frames, index] += sizes[:, None] * directions(rng, count)
+def add_gross_errors(state: CorruptionState) -> None:
+    """Add gross errors: in a share of its frames each item is far from the truth.
+
+    Errors have random directions and exponentially distributed lengths, after the
+    example of Bodenheimer1997.
+    """
+    rng, n_frames = state.rng("gross"), len(state.points)
+    count = round(state.options.gross * n_frames)
+    for item, positions in state.positions():
+        for index in range(positions.shape[1]):
+            frames = np.sort(rng.choice(n_frames, count, replace=False))
+            sizes = rng.exponential(state.options.gross_size, count)
+            positions[frames, index] += sizes[:, None] * random_directions(rng, count)
             for frame, size in zip(frames.tolist(), sizes.tolist(), strict=True):
-                work.note(
-                    "gross", size=size, item=item, index=index, first=frame, last=frame
-                )
+                state.log_event("gross", size, item, index, first=frame, last=frame)
 
 
-def haunt(work: Work) -> None:
-    """Let each phantom wander near the figures for a while."""
-    rng, n = work.rng("phantoms"), len(work.points)
-    times = np.arange(n) / work.rate
-    roots = [motion.T_world_root[:, :3, 3] for motion in work.truth.motions]
-    for index in np.flatnonzero(work.truth.marker_joint < 0):
-        first, last = np.sort(rng.choice(n, 2, replace=n < 2))
-        near = roots[int(rng.integers(len(roots)))].mean(axis=0)
-        path = near + rng.normal(size=3) * [0.8, 0.8, 0.5]
-        drift = 0.05 * waves(rng, times, 3, hertz=0.2)
-        shown = slice(int(first), int(last) + 1)
-        work.points[shown, index] = (path + drift)[shown]
-        where = {"index": int(index), "first": int(first), "last": int(last)}
-        work.note("phantoms", size=0.0, item="marker", **where)
+def add_phantom_markers(state: CorruptionState) -> None:
+    """Show each phantom marker near one of the figures, for a random span of frames."""
+    rng, n_frames = state.rng("phantoms"), len(state.points)
+    times = np.arange(n_frames) / state.rate
+    roots = [motion.T_world_root[:, :3, 3] for motion in state.truth.motions]
+    for index in np.flatnonzero(state.truth.marker_joint < 0).tolist():
+        first, last = np.sort(rng.choice(n_frames, 2, replace=n_frames < 2)).tolist()
+        root = roots[int(rng.integers(len(roots)))].mean(axis=0)
+        center = root + rng.normal(size=3) * PHANTOM_SPREAD_M
+        waves = random_waves(rng, times, 3, hertz=PHANTOM_DRIFT_HZ)
+        visible = slice(first, last + 1)
+        state.points[visible, index] = (center + PHANTOM_DRIFT_M * waves)[visible]
+        state.log_event("phantoms", 0.0, "marker", index, first=first, last=last)
 
 
-def swap(work: Work) -> None:
-    """Trade two near markers for a while, again and again."""
-    rng, n = work.rng("swaps"), len(work.points)
-    real = np.flatnonzero(work.truth.marker_joint >= 0)
-    if len(real) < 2:
+def swap_labels(state: CorruptionState) -> None:
+    """Swap the labels of a random marker and its nearest neighbour for a while.
+
+    The nearest neighbour is that of the first frame of the swap. Lengths of swaps are
+    exponentially distributed.
+    """
+    rng, n_frames = state.rng("swaps"), len(state.points)
+    markers = np.flatnonzero(state.truth.marker_joint >= 0)
+    if len(markers) < 2:
         return
-    for _ in range(work.options.swaps):
-        first = int(rng.integers(n))
-        length = rng.exponential(work.options.swap_seconds * work.rate)
-        last = min(first + int(length), n - 1)
-        a = int(rng.choice(real))
-        away = np.linalg.norm(
-            work.truth.points[first] - work.truth.points[first, a], axis=-1
-        )
-        away[a] = np.inf
-        b = int(np.nanargmin(away))
-        shown = slice(first, last + 1)
-        work.points[shown, [a, b]] = work.points[shown, [b, a]]
-        where = {"index": a, "other": b, "first": first, "last": last}
-        work.note("swaps", size=away[b], item="marker", **where)
+    for _ in range(state.options.swaps):
+        first = int(rng.integers(n_frames))
+        length = rng.exponential(state.options.swap_seconds * state.rate)
+        last = min(first + int(length), n_frames - 1)
+        a = int(rng.choice(markers))
+        points = state.truth.points[first]
+        distance = np.linalg.norm(points - points[a], axis=-1)
+        distance[a] = np.inf
+        b = int(np.nanargmin(distance))
+        frames = slice(first, last + 1)
+        state.points[frames, [a, b]] = state.points[frames, [b, a]]
+        state.log_event("swaps", distance[b], "marker", a, first, last, other=b)
 
 
-def occlude(work: Work) -> None:
-    """Hide markers and sensors in gaps; each loses its share of frames exactly."""
-    options, truth = work.options, work.truth
-    rng = work.rng("gaps")
+def add_gaps(state: CorruptionState) -> None:
+    """Hide markers and sensors in gaps. Each loses exactly its share of the frames."""
+    options, truth = state.options, state.truth
+    length = options.gap_seconds * state.rate
+    rng = state.rng("gaps")
     for index, label in enumerate(truth.marker_labels):
         share = options.gap_of.get(label, options.gaps)
-        hidden = _gaps(rng, len(work.points), share, options.gap_seconds * work.rate)
+        gaps = _draw_gaps(rng, len(state.points), share, length)
         if truth.marker_joint[index] >= 0:
-            _hide(work, work.points, "gaps", "marker", index, hidden)
-    rng = work.rng("sensor_gaps")
-    for index in range(work.T.shape[1]):
-        length = options.gap_seconds * work.rate
-        hidden = _gaps(rng, len(work.T), options.sensor_gaps, length)
-        _hide(work, work.T, "sensor_gaps", "sensor", index, hidden)
+            _hide(state, state.points, "gaps", "marker", index, gaps)
+    rng = state.rng("sensor_gaps")
+    sensors = state.T_world_sensor
+    for index in range(sensors.shape[1]):
+        gaps = _draw_gaps(rng, len(sensors), options.sensor_gaps, length)
+        _hide(state, sensors, "sensor_gaps", "sensor", index, gaps)
 
 
-def _gaps(
-    rng: np.random.Generator, n: int, share: float, length: float
-) -> list[tuple[int, int]]:
-    """Return spans of frames, none touching another, that hold a share of all."""
-    lost = round(share * n)
-    if lost == 0:
+def _draw_gaps(
+    rng: np.random.Generator, n_frames: int, share: float, mean_length: float
+) -> list[Span]:
+    """Return random gaps (first and last frame) that together hold a share of frames.
+
+    At least one frame lies between two gaps.
+    """
+    n_lost = round(share * n_frames)
+    if n_lost == 0:
         return []
-    count = min(max(round(lost / max(length, 1.0)), 1), lost, n - lost + 1)
-    sizes = 1 + _parts(rng, lost - count, count)
-    apart = np.ones(count + 1, dtype=np.int64)
-    apart[[0, -1]] = 0
-    apart += _parts(rng, n - lost - (count - 1), count + 1)
-    starts = np.cumsum(apart[:-1]) + np.concatenate([[0], np.cumsum(sizes[:-1])])
-    return [(int(a), int(a + k - 1)) for a, k in zip(starts, sizes, strict=True)]
+    count = round(n_lost / max(mean_length, 1.0))
+    count = min(max(count, 1), n_lost, n_frames - n_lost + 1)
+    lengths = 1 + _random_partition(rng, n_lost - count, count)
+    between = np.ones(count + 1, dtype=np.int64)
+    between[[0, -1]] = 0
+    between += _random_partition(rng, n_frames - n_lost - (count - 1), count + 1)
+    starts = np.cumsum(between[:-1]) + np.cumsum(lengths) - lengths
+    return [*zip(starts.tolist(), (starts + lengths - 1).tolist(), strict=True)]
 
 
-def _parts(rng: np.random.Generator, total: int, count: int) -> Int[Array, " count"]:
-    """Return a total cut at random places into whole parts, some perhaps empty."""
+def _random_partition(
+    rng: np.random.Generator, total: int, count: int
+) -> Int[Array, " count"]:
+    """Return whole numbers, zero or more, that add up to a total."""
     cuts = np.sort(rng.integers(0, total + 1, count - 1))
-    return np.diff(np.concatenate([[0], cuts, [total]])).astype(np.int64)
+    return np.diff(cuts, prepend=0, append=total).astype(np.int64)
 
 
 def _hide(
-    work: Work,
+    state: CorruptionState,
     values: Array,
     kind: str,
     item: str,
     index: int,
-    spans: list[tuple[int, int]],
+    gaps: list[Span],
 ) -> None:
-    for first, last in spans:
+    for first, last in gaps:
         values[first : last + 1, index] = np.nan
-        seconds = (last - first + 1) / work.rate
-        work.note(kind, size=seconds, item=item, index=index, first=first, last=last)
+        seconds = (last - first + 1) / state.rate
+        state.log_event(kind, seconds, item, index, first, last)
 
 
-def drop(work: Work) -> None:
-    """Lose whole frames: leave them empty, or show the one before again."""
-    n = len(work.points)
-    lost = 1 + work.rng("dropped").permutation(n - 1)[: round(work.options.dropped * n)]
-    for frame in np.sort(lost).tolist():
-        for values in (work.points, work.T):
-            repeat = work.options.drop_style == "repeat"
+def drop_frames(state: CorruptionState) -> None:
+    """Lose whole frames: each is empty or repeats the frame before it."""
+    n_frames, options = len(state.points), state.options
+    order = 1 + state.rng("dropped").permutation(n_frames - 1)
+    for frame in np.sort(order[: round(options.dropped * n_frames)]).tolist():
+        for values in (state.points, state.T_world_sensor):
+            repeat = options.drop_style == "repeat"
             values[frame] = values[frame - 1] if repeat else np.nan
-        work.note("dropped", size=1.0 / work.rate, first=frame, last=frame)
+        state.log_event("dropped", 1.0 / state.rate, first=frame, last=frame)

@@ -1,17 +1,18 @@
-"""Corruption at the body: soft tissue, moving knee centres, slipping sensors."""
+"""Corruption at the body: soft tissue artefacts, moving knee centres, slips."""
+
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.errors import OptionError
 from marey.numerics import geometry
-from marey.synth.corruption.state import Work, directions
-from marey.synth.performance.curves import rise
+from marey.synth.corruption.state import CorruptionState, random_directions
+from marey.synth.performance.curves import smoothstep
 
 Array = np.ndarray
 
-# How much the flesh slides on each body, against that of a thigh.
-FLESH = {
+SOFT_TISSUE_SCALE = {
     "Hips": 0.6,
     "Spine": 0.6,
     "Neck": 0.15,
@@ -22,165 +23,195 @@ FLESH = {
     "LowerLeg": 0.6,
     "Foot": 0.3,
 }
+"""Size of the soft tissue artefact on each body, as a share of that on a thigh. Larger
+values move the markers of that body more. Chosen by hand."""
 
-# Travel of the knee's centre over two radians: forward, sideways, along (OBrien2000).
-KNEE_TRAVEL = np.array([0.0143, 0.0056, 0.007])
+KNEE_TRAVEL_M = np.array([0.0143, 0.0056, 0.007])
+"""Travel of the knee centre while the knee bends by `KNEE_TRAVEL_ANGLE`, in metres:
+forward, sideways, along the bone (OBrien2000, Sec. 4)."""
+
+KNEE_TRAVEL_ANGLE = 2.0
+"""Bend of the knee, in radians, after which its centre has moved by `KNEE_TRAVEL_M`
+(OBrien2000, Sec. 4)."""
+
+MIN_JOINT_MOTION = 1e-9
+"""Least rms of the joint angles beside a body, in radians. A body whose joints move
+less has no soft tissue artefact. It only guards a division by zero."""
 
 
-def shift_knees(work: Work) -> None:
+def move_knee_centres(state: CorruptionState) -> None:
     """Move everything below each knee as the knee bends."""
-    for subject, motion in enumerate(work.truth.motions):
+    for subject, motion in enumerate(state.truth.motions):
         skeleton = motion.skeleton
         T = motion.T_world_joint()
         for knee, name in enumerate(skeleton.names):
             if not name.endswith("LowerLeg"):
                 continue
             bend = np.linalg.norm(geometry.quat_log(motion.wxyz[:, knee]), axis=-1)
-            way = work.options.knee_shift * rise(bend / 2.0)[:, None] * KNEE_TRAVEL
+            share = smoothstep(bend / KNEE_TRAVEL_ANGLE)[:, None]
+            travel = state.options.knee_shift * share * KNEE_TRAVEL_M
             R = T[:, skeleton.parent[knee], :3, :3]
-            moved = np.einsum("fij,fj->fi", R, way)
-            below = _descends(skeleton.parent, knee)
-            _carry(work, subject, below, moved)
-            work.note("knee_shift", size=np.abs(moved).max(), index=knee)
+            displacement = np.einsum("fij,fj->fi", R, travel)
+            below = _descendants(skeleton.parent, knee)
+            _displace(state, subject, below, displacement)
+            state.log_event("knee_shift", np.abs(displacement).max(), index=knee)
 
 
-def _descends(parent: Int[Array, " joint"], top: int) -> Bool[Array, " joint"]:
+def _descendants(parent: Int[Array, " joint"], top: int) -> Bool[Array, " joint"]:
+    """Return which joints are a joint itself or below it."""
     below = np.zeros(len(parent), dtype=bool)
     for joint, up in enumerate(parent):
         below[joint] = joint == top or (up >= 0 and below[up])
     return below
 
 
-def _carry(work: Work, subject: int, joints: Array, way: Array) -> None:
+def _displace(
+    state: CorruptionState,
+    subject: int,
+    joints: Bool[Array, " joint"],
+    displacement: Float[Array, "frame 3"],
+) -> None:
     """Move the markers and sensors on some joints of a subject."""
-    truth = work.truth
-    mine = (truth.marker_subject == subject) & joints[truth.marker_joint]
-    work.points[:, mine] += way[:, None]
-    mine = (truth.sensor_subject == subject) & joints[truth.sensor_joint]
-    place = work.T[..., :3, 3]
-    place[:, mine] += way[:, None]
+    truth = state.truth
+    markers = (truth.marker_subject == subject) & joints[truth.marker_joint]
+    state.points[:, markers] += displacement[:, None]
+    sensors = (truth.sensor_subject == subject) & joints[truth.sensor_joint]
+    state.sensor_position[:, sensors] += displacement[:, None]
 
 
-def soft_tissue(work: Work) -> None:
-    """Slide skin in proportion to the angles of the neighbouring joints."""
-    truth, rng = work.truth, work.rng("soft_tissue")
-    _check_bodies(work)
+@dataclass(frozen=True, slots=True, eq=False)
+class _BodyArtefact:
+    """The soft tissue artefact of one body, as a linear function of joint angles."""
+
+    subject: int
+    body: int
+    R_world_body: Float[Array, "frame 3 3"]
+    angles: Float[Array, "frame angle"]
+    """Angles of the neighbouring joints, centred, with an rms of one together."""
+
+    common_gain: Float[Array, "2 3 angle"]
+    """Gain from angles to translation and rotation, common to all items on the body."""
+
+    scale: float
+    """Size of the artefact as a share of that on a thigh."""
+
+    def wobble(self, gain: Float[Array, "*batch 3 angle"], rms: float) -> Array:
+        """Return translations or rotations over time, scaled to an rms."""
+        values = np.einsum("...ij,fj->f...i", np.sqrt(0.5) * gain, self.angles)
+        size = np.sqrt(np.mean(np.sum(values**2, axis=-1)))
+        return np.asarray(values * (rms * self.scale / size))
+
+
+def add_soft_tissue_motion(state: CorruptionState) -> None:
+    """Move the skin over the bone, in proportion to the neighbouring joint angles.
+
+    Each marker or sensor has a random linear gain from the joint angles to its
+    displacement. Half of the variance of the gain is common to the whole body.
+    """
+    truth, rng = state.truth, state.rng("soft_tissue")
+    _check_bodies(state)
     for subject, (figure, motion) in enumerate(
         zip(truth.figures, truth.motions, strict=True)
     ):
         T = motion.T_world_joint()
+        parent_body = figure.body_of[motion.skeleton.parent]
         for body in figure.bodies.tolist():
-            drive = _drive(figure.body_of, motion.skeleton.parent, motion.wxyz, body)
-            if drive.shape[1] == 0:
+            angles = _neighbour_angles(parent_body, motion.wxyz, body)
+            if angles.shape[1] == 0:
                 continue
-            amount = _amount(work, motion.skeleton.names[body])
-            common = rng.normal(size=(2, 3, drive.shape[1]))
-            _slide_markers(work, rng, subject, body, T, drive, common, amount)
-            _slide_sensor(work, rng, subject, body, T, drive, common, amount)
-    work.note("soft_tissue", size=work.options.soft_tissue)
+            gain = rng.normal(size=(2, 3, angles.shape[1]))
+            scale = _soft_tissue_scale(state, motion.skeleton.names[body])
+            R = T[:, body, :3, :3]
+            artefact = _BodyArtefact(subject, body, R, angles, gain, scale)
+            _move_markers(state, rng, artefact)
+            _move_sensors(state, rng, artefact)
+    state.log_event("soft_tissue", size=state.options.soft_tissue)
 
 
-def _check_bodies(work: Work) -> None:
-    names = [f.skeleton.names[body] for f in work.truth.figures for body in f.bodies]
-    for name in work.options.soft_tissue_on:
+def _check_bodies(state: CorruptionState) -> None:
+    names = [f.skeleton.names[body] for f in state.truth.figures for body in f.bodies]
+    for name in state.options.soft_tissue_on:
         if name not in names:
             needed = f"bodies among {', '.join(dict.fromkeys(names))}"
             raise OptionError("soft_tissue_on", found=name, needed=needed)
 
 
-def _amount(work: Work, name: str) -> float:
-    """Return how far a body's skin slides, against that of a thigh."""
-    if work.options.soft_tissue_on:
-        return 1.0 if name in work.options.soft_tissue_on else 0.0
-    return next((v for k, v in FLESH.items() if name.endswith(k)), 1.0)
+def _soft_tissue_scale(state: CorruptionState, name: str) -> float:
+    """Return the size of a body's artefact as a share of that on a thigh."""
+    if state.options.soft_tissue_on:
+        return float(name in state.options.soft_tissue_on)
+    return next((v for k, v in SOFT_TISSUE_SCALE.items() if name.endswith(k)), 1.0)
 
 
-def _drive(
-    body_of: Array, parent: Array, wxyz: Array, body: int
+def _neighbour_angles(
+    parent_body: Int[Array, " joint"], wxyz: Float[Array, "frame joint 4"], body: int
 ) -> Float[Array, "frame angle"]:
-    """Return the angles of the joints next to a body, centred, of rms one together."""
-    next_to = [j for j in range(1, len(parent)) if body_of[parent[j]] == body]
+    """Return the angles of the joints beside a body, centred, of rms one together.
+
+    There are none if the joints do not move.
+    """
+    joints = [j for j in range(1, len(parent_body)) if parent_body[j] == body]
     if body > 0:
-        next_to.append(int(body))
-    angles = geometry.quat_log(wxyz[:, next_to]).reshape(len(wxyz), -1)
+        joints.append(body)
+    angles = geometry.quat_log(wxyz[:, joints]).reshape(len(wxyz), -1)
     angles = angles - angles.mean(axis=0)
     rms = np.sqrt(np.mean(np.sum(angles**2, axis=1)))
-    return angles / rms if rms > 1e-9 else np.zeros((len(wxyz), 0))
+    return angles / rms if rms > MIN_JOINT_MOTION else np.zeros((len(wxyz), 0))
 
 
-def _slide_markers(
-    work: Work,
-    rng: np.random.Generator,
-    subject: int,
-    body: int,
-    T: Array,
-    drive: Array,
-    common: Array,
-    amount: float,
+def _move_markers(
+    state: CorruptionState, rng: np.random.Generator, artefact: _BodyArtefact
 ) -> None:
-    truth = work.truth
-    mine = (truth.marker_subject == subject) & (truth.marker_joint == body)
-    own = rng.normal(size=(int(mine.sum()), *common.shape[1:]))
-    if not mine.any() or work.options.soft_tissue == 0.0:
+    truth, common = state.truth, artefact.common_gain
+    on_body = truth.marker_joint == artefact.body
+    markers = np.flatnonzero((truth.marker_subject == artefact.subject) & on_body)
+    gain = rng.normal(size=(len(markers), *common.shape[1:])) + common[0]
+    if len(markers) == 0 or state.options.soft_tissue == 0.0:
         return
-    gain = np.sqrt(0.5) * (own + common[0])
-    slide = np.einsum("mij,fj->fmi", gain, drive)
-    rms = np.sqrt(np.mean(np.sum(slide**2, axis=-1)))
-    slide = slide * (work.options.soft_tissue * amount / rms)
-    work.points[:, mine] += np.einsum("fij,fmj->fmi", T[:, body, :3, :3], slide)
+    moves = artefact.wobble(gain, state.options.soft_tissue)
+    state.points[:, markers] += np.einsum("fij,fmj->fmi", artefact.R_world_body, moves)
 
 
-def _slide_sensor(
-    work: Work,
-    rng: np.random.Generator,
-    subject: int,
-    body: int,
-    T: Array,
-    drive: Array,
-    common: Array,
-    amount: float,
+def _move_sensors(
+    state: CorruptionState, rng: np.random.Generator, artefact: _BodyArtefact
 ) -> None:
-    truth = work.truth
-    own = rng.normal(size=common.shape)
-    mine = (truth.sensor_subject == subject) & (truth.sensor_joint == body)
-    for sensor in np.flatnonzero(mine):
-        slide, turn = np.einsum("kij,fj->kfi", np.sqrt(0.5) * (own + common), drive)
-        size, angle = work.options.soft_tissue, work.options.soft_tissue_turn
-        slide *= size * amount / np.sqrt(np.mean(np.sum(slide**2, axis=-1)))
-        turn *= angle * amount / np.sqrt(np.mean(np.sum(turn**2, axis=-1)))
-        R_world_body = T[:, body, :3, :3]
-        work.T[:, sensor, :3, 3] += np.einsum("fij,fj->fi", R_world_body, slide)
-        _turn_sensor(work, int(sensor), turn)
+    truth, options = state.truth, state.options
+    gain = rng.normal(size=artefact.common_gain.shape) + artefact.common_gain
+    on_body = truth.sensor_joint == artefact.body
+    for sensor in np.flatnonzero((truth.sensor_subject == artefact.subject) & on_body):
+        move = artefact.wobble(gain[0], options.soft_tissue)
+        rotvec = artefact.wobble(gain[1], options.soft_tissue_turn)
+        move = np.einsum("fij,fj->fi", artefact.R_world_body, move)
+        state.sensor_position[:, sensor] += move
+        _rotate_sensor(state, int(sensor), rotvec)
 
 
-def _turn_sensor(work: Work, sensor: int, rotvec: Array) -> None:
-    R = work.T[:, sensor, :3, :3]
-    work.T[:, sensor, :3, :3] = R @ geometry.rotation_exp(rotvec)
+def _rotate_sensor(
+    state: CorruptionState, sensor: int, rotvec: Float[Array, "frame 3"]
+) -> None:
+    R = state.sensor_rotation[:, sensor]
+    state.sensor_rotation[:, sensor] = R @ geometry.rotation_exp(rotvec)
 
 
-def slip(work: Work) -> None:
-    """Let some sensors, or markers where there are none, slip once on their body."""
-    rng, truth, options = work.rng("slips"), work.truth, work.options
-    sensors = work.T.shape[1] > 0
-    wearers = truth.sensor_joint if sensors else truth.marker_joint
-    chosen = np.flatnonzero(wearers >= 0)
-    chosen = rng.permutation(chosen)[: options.slips]
-    n = len(work.points)
-    for item in chosen:
-        drawn = int(rng.integers(n // 4, max(3 * n // 4, n // 4 + 1)))
-        first = drawn if options.slip_frame < 0 else min(options.slip_frame, n - 1)
-        way, axis = directions(rng, 2)
-        subject = (truth.sensor_subject if sensors else truth.marker_subject)[item]
-        R = truth.motions[subject].T_world_joint()[first:, wearers[item], :3, :3]
-        moved = R @ (options.slip_size * way)
-        if sensors:
-            work.T[first:, item, :3, 3] += moved
-            turn = np.zeros((n, 3))
-            turn[first:] = options.slip_turn * axis
-            _turn_sensor(work, int(item), turn)
-        else:
-            work.points[first:, item] += moved
-        kind = "sensor" if sensors else "marker"
-        work.note(
-            "slips", size=options.slip_size, item=kind, index=int(item), first=first
+def add_slips(state: CorruptionState) -> None:
+    """Let some sensors, or markers if there are no sensors, slip once on their body."""
+    rng, truth, options = state.rng("slips"), state.truth, state.options
+    n_frames = len(state.points)
+    item, positions = state.positions()[1 if state.T_world_sensor.shape[1] else 0]
+    joints: Int[Array, " item"] = getattr(truth, f"{item}_joint")
+    subjects: Int[Array, " item"] = getattr(truth, f"{item}_subject")
+    for index in rng.permutation(np.flatnonzero(joints >= 0))[: options.slips].tolist():
+        quarter = n_frames // 4
+        drawn = int(rng.integers(quarter, max(3 * n_frames // 4, quarter + 1)))
+        first = (
+            drawn if options.slip_frame < 0 else min(options.slip_frame, n_frames - 1)
         )
+        direction, axis = random_directions(rng, 2)
+        T_world_joint = truth.motions[subjects[index]].T_world_joint()
+        R = T_world_joint[first:, joints[index], :3, :3]
+        positions[first:, index] += R @ (options.slip_size * direction)
+        if item == "sensor":
+            rotvec = np.zeros((n_frames, 3))
+            rotvec[first:] = options.slip_turn * axis
+            _rotate_sensor(state, index, rotvec)
+        state.log_event("slips", options.slip_size, item, index, first)

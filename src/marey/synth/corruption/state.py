@@ -1,4 +1,4 @@
-"""A recording on its way from clean to corrupted."""
+"""The recording that the corruptions change, and the log of what they did."""
 
 from dataclasses import dataclass, field
 
@@ -6,31 +6,44 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.synth.corruption.options import Corruption
-from marey.synth.truth import Change, Truth
+from marey.synth.truth import CorruptionEvent, Truth
 
 Array = np.ndarray
 
 
 @dataclass(slots=True)
-class Work:
-    """Data on its way from clean to corrupted. Arrays are changed in place."""
+class CorruptionState:
+    """A recording while it is corrupted. The corruptions change its arrays in place."""
 
     truth: Truth
     points: Float[Array, "frame marker 3"]
-    T: Float[Array, "frame sensor 4 4"]
+    T_world_sensor: Float[Array, "frame sensor 4 4"]
     rate: float
     options: Corruption
     seed: int
-    log: list[Change] = field(default_factory=list)
+    log: list[CorruptionEvent] = field(default_factory=list)
+
+    @property
+    def sensor_position(self) -> Float[Array, "frame sensor 3"]:
+        """The positions of the sensors, as a view that can be written to."""
+        return self.T_world_sensor[..., :3, 3]
+
+    @property
+    def sensor_rotation(self) -> Float[Array, "frame sensor 3 3"]:
+        """The rotations of the sensors, as a view that can be written to."""
+        return self.T_world_sensor[..., :3, :3]
+
+    def positions(self) -> tuple[tuple[str, Array], tuple[str, Array]]:
+        """Return the positions of markers and of sensors, each with its item's name."""
+        return ("marker", self.points), ("sensor", self.sensor_position)
 
     def rng(self, kind: str) -> np.random.Generator:
         """Return the random stream of one kind of corruption."""
         return np.random.default_rng([self.seed, *kind.encode()])
 
-    def note(
+    def log_event(
         self,
         kind: str,
-        *,
         size: float,
         item: str = "all",
         index: int = -1,
@@ -38,12 +51,12 @@ class Work:
         last: int = -1,
         other: int = -1,
     ) -> None:
-        """Write a change into the log."""
-        change = Change(kind, item, int(index), first, last, float(size), other)
-        self.log.append(change)
+        """Add an event to the log; `CorruptionEvent` describes the arguments."""
+        event = CorruptionEvent(kind, item, int(index), first, last, float(size), other)
+        self.log.append(event)
 
 
-def directions(rng: np.random.Generator, count: int) -> Float[Array, "count 3"]:
-    """Return unit vectors drawn from the whole sphere."""
+def random_directions(rng: np.random.Generator, count: int) -> Float[Array, "count 3"]:
+    """Return unit vectors, uniformly distributed on the sphere."""
     v = rng.normal(size=(count, 3))
     return np.asarray(v / np.linalg.norm(v, axis=-1, keepdims=True))

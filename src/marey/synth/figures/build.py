@@ -1,12 +1,12 @@
-"""Building figures from a short table of joints."""
+"""Skeletons and surfaces of figures, built from tables of joints and surfaces."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from marey.skeleton import Kind, Skeleton
-from marey.synth.figures.surfaces import Shape
+from marey.synth.figures.surfaces import Surface
 
 X, Y, Z = np.eye(3)
 Number = float | int
@@ -16,8 +16,8 @@ MIRROR = np.array([1.0, -1.0, 1.0])
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One joint: where it hangs, how it turns, how far. Angles in degrees."""
+class JointRow:
+    """One joint of a table: parent, offset, kind, axes, limits. Angles in degrees."""
 
     name: str
     parent: str
@@ -28,36 +28,34 @@ class Row:
     neutral: Point = (0.0, 0.0, 0.0)
 
 
-def mirrored(row: Row) -> Row:
-    """Return the right-hand twin of a left-hand row.
+def mirror_row(row: JointRow) -> JointRow:
+    """Return the right-hand joint that mirrors a left-hand joint.
 
-    Offsets mirror across the middle; axes, being axial vectors, mirror with the other
-    sign, so equal angles mean equal movements on both sides.
+    Offsets are mirrored in the sagittal plane. Axes are axial vectors, so they are
+    mirrored with the opposite sign. Equal angles then mean equal movements.
     """
     x, y, z = row.offset
-    return Row(
-        row.name.replace("Left", "Right"),
-        row.parent.replace("Left", "Right"),
-        (x, -y, z),
-        row.kind,
-        (-MIRROR * row.axes[0], -MIRROR * row.axes[1]),
-        row.limits,
-        row.neutral,
+    return replace(
+        row,
+        name=row.name.replace("Left", "Right"),
+        parent=row.parent.replace("Left", "Right"),
+        offset=(x, -y, z),
+        axes=(-MIRROR * row.axes[0], -MIRROR * row.axes[1]),
     )
 
 
-def both_sides(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows, each chain of left-hand rows followed by its twin."""
+def add_right_side(rows: Sequence[JointRow]) -> list[JointRow]:
+    """Return the joints of the middle, then the left ones, then their mirror images."""
     left = [row for row in rows if row.name.startswith("Left")]
     middle = [row for row in rows if not row.name.startswith("Left")]
-    return [*middle, *left, *map(mirrored, left)]
+    return [*middle, *left, *map(mirror_row, left)]
 
 
-def skeleton_of(rows: Sequence[Row], scale: float = 1.0) -> Skeleton:
-    """Return the skeleton of a table.
+def build_skeleton(rows: Sequence[JointRow], scale: float = 1.0) -> Skeleton:
+    """Return the skeleton that a table of joints describes.
 
     Args:
-        rows: Joints, parents first.
+        rows: Joints, parents before their children.
         scale: Metres per unit of the offsets.
     """
     names = tuple(row.name for row in rows)
@@ -79,14 +77,14 @@ def skeleton_of(rows: Sequence[Row], scale: float = 1.0) -> Skeleton:
     )
 
 
-def neutral_of(rows: Sequence[Row]) -> np.ndarray:
-    """Return the joint angles of standing at ease, in radians."""
+def neutral_angles(rows: Sequence[JointRow]) -> np.ndarray:
+    """Return the joint angles of the neutral standing pose, in radians."""
     return np.asarray(np.radians([row.neutral for row in rows]), dtype=float)
 
 
 @dataclass(frozen=True, slots=True)
-class Flesh:
-    """One solid of a table, in the units of the table."""
+class SurfaceRow:
+    """One surface of a table; `Surface` describes the fields."""
 
     name: str
     joint: str
@@ -96,39 +94,47 @@ class Flesh:
     depth: Span
     side: np.ndarray
     front: np.ndarray
-    blunt: Number = 4.0
-    square: Number = 2.0
+    end_exponent: Number = 4.0
+    section_exponent: Number = 2.0
 
 
-def shapes_of(
-    flesh: Sequence[Flesh],
+def build_surfaces(
+    rows: Sequence[SurfaceRow],
     skeleton: Skeleton,
     scale: float = 1.0,
     *,
-    twins: bool = True,
-) -> tuple[Shape, ...]:
-    """Return the solids of a table; with twins, those of the left on both sides."""
-    shapes = []
-    for f in flesh:
-        shapes.append(_shape(f, skeleton, scale, f.joint, f.name, np.ones(3)))
-        if twins and f.joint.startswith("Left"):
-            joint, name = f.joint.replace("Left", "Right"), f.name.replace("L", "R", 1)
-            shapes.append(_shape(f, skeleton, scale, joint, name, MIRROR))
-    return tuple(shapes)
+    mirror: bool = True,
+) -> tuple[Surface, ...]:
+    """Return the surfaces that a table describes.
+
+    Args:
+        rows: The surfaces.
+        skeleton: The joints that carry them.
+        scale: Metres per unit of the table.
+        mirror: Whether each surface of the left side also gets a mirror image.
+    """
+    surfaces = []
+    for row in rows:
+        surfaces.append(_surface(row, skeleton, scale, np.ones(3)))
+        if mirror and row.joint.startswith("Left"):
+            name = row.name.replace("L", "R", 1)
+            right = replace(row, joint=row.joint.replace("Left", "Right"), name=name)
+            surfaces.append(_surface(right, skeleton, scale, MIRROR))
+    return tuple(surfaces)
 
 
-def _shape(
-    f: Flesh, skeleton: Skeleton, scale: float, joint: str, name: str, flip: np.ndarray
-) -> Shape:
-    return Shape(
-        name=name,
-        joint=skeleton.index(joint),
-        start=scale * flip * np.array(f.start, dtype=float),
-        end=scale * flip * np.array(f.end, dtype=float),
-        side=flip * f.side,
-        front=flip * f.front,
-        width=(scale * f.width[0], scale * f.width[1]),
-        depth=(scale * f.depth[0], scale * f.depth[1]),
-        blunt=f.blunt,
-        square=f.square,
+def _surface(
+    row: SurfaceRow, skeleton: Skeleton, scale: float, flip: np.ndarray
+) -> Surface:
+    return Surface(
+        name=row.name,
+        joint=skeleton.index(row.joint),
+        start=scale * flip * np.array(row.start, dtype=float),
+        end=scale * flip * np.array(row.end, dtype=float),
+        side=flip * row.side,
+        front=flip * row.front,
+        width=(scale * row.width[0], scale * row.width[1]),
+        depth=(scale * row.depth[0], scale * row.depth[1]),
+        end_exponent=row.end_exponent,
+        section_exponent=row.section_exponent,
     )

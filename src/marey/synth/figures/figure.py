@@ -1,4 +1,4 @@
-"""A figure with known truth: skeleton, flesh, limbs and the motions it can perform."""
+"""A figure with known truth: skeleton, surfaces, limbs and motions."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,8 @@ from marey.errors import OptionError
 from marey.motion import Contact, Motion
 from marey.numerics import geometry
 from marey.skeleton import Skeleton
-from marey.synth.figures.surfaces import Shape
-from marey.synth.performance.angles import joint_angles, rotations
+from marey.synth.figures.surfaces import Surface
+from marey.synth.performance.angles import joint_angles, quaternions_from_angles
 
 if TYPE_CHECKING:
     from marey.synth.truth import Recording
@@ -20,23 +20,23 @@ DEGREES_OF_FREEDOM = {"root": 6, "ball": 3, "universal": 2, "hinge": 1, "fixed":
 
 
 @dataclass(frozen=True, slots=True)
-class Limb:
-    """A leg or an arm: two bones and what they carry, as joint numbers."""
+class FigureLimb:
+    """A leg or an arm: two bones and an end, given by joint numbers."""
 
     upper: int
     middle: int
     end: int
     tips: tuple[int, ...] = ()
-    """The ends that touch the ground: heel and ball of a foot, or one paw."""
+    """The joints that touch the ground: heel and toes of a foot, or one paw."""
 
     side: float = 0.0
-    """+1 on the left, -1 on the right."""
+    """+1 for a left limb, -1 for a right one."""
 
     phase: float = 0.0
-    """Share of the stride by which this leg is behind the first."""
+    """Phase lag behind the first leg, as a share of the stride."""
 
     stance: float = 0.62
-    """Share of the stride during which a leg stands."""
+    """Share of the stride in which the leg is in stance."""
 
     @property
     def joints(self) -> tuple[int, int, int]:
@@ -45,8 +45,8 @@ class Limb:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pose:
-    """What a motion gives: root poses, joint angles and contacts."""
+class PoseSequence:
+    """Root poses, joint angles and contacts over time: the input of a `Motion`."""
 
     T_world_root: Float[np.ndarray, "frame 4 4"]
     angles: Float[np.ndarray, "frame joint 3"]
@@ -55,42 +55,43 @@ class Pose:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Figure:
-    """A performer, animal or mechanism whose every length is known.
+    """A person, animal or mechanism whose dimensions are all known.
 
-    At rest it faces +x, its left is +y, up is +z.
+    In the rest pose the figure faces +x, its left side is +y, and up is +z.
     """
 
     name: str
     skeleton: Skeleton
-    """The true skeleton, limits included."""
+    """The true skeleton with its joint limits."""
 
-    shapes: tuple[Shape, ...]
-    """Its flesh: solids fixed to joints. Markers sit on their skin."""
+    surfaces: tuple[Surface, ...]
+    """Closed surfaces fixed to joints. Markers are placed on them."""
 
     neutral: Float[np.ndarray, "joint 3"]
-    """Joint angles of standing at ease, in radians."""
+    """Joint angles of the neutral standing pose, in radians."""
 
     motions: tuple[str, ...]
-    """The motions it can perform, the usual one first."""
+    """Names of the motions it can perform; the first is the default."""
 
-    legs: tuple[Limb, ...] = ()
-    arms: tuple[Limb, ...] = ()
-    roams: float = 1.0
-    """How far the root wanders in motions without legs: 0 = bolted down, 1 = 0.5 m."""
+    legs: tuple[FigureLimb, ...] = ()
+    arms: tuple[FigureLimb, ...] = ()
+    root_travel: float = 1.0
+    """Travel of the root in "swing": 0 = fixed to the ground, 1 = 0.5 m."""
 
     marker_sets: dict[str, tuple[tuple[str, str, float, float | int], ...]] = field(
         default_factory=dict
     )
-    """Named marker sets: label, shape, place along it, degrees round it."""
+    """Marker sets by name. Each marker has a label, a surface, a position along the
+    surface (0 to 1) and an angle around it in degrees."""
 
     @property
     def n_dof(self) -> int:
-        """Degrees of freedom, the six of the root included."""
+        """Number of degrees of freedom, including the six of the root."""
         return sum(DEGREES_OF_FREEDOM[kind] for kind in self.skeleton.kind)
 
     @property
     def body_of(self) -> Int[np.ndarray, " joint"]:
-        """The joint that moves each joint: itself, or the one it is fixed to."""
+        """The joint whose body carries each joint: itself or the one it is fixed to."""
         body = np.arange(self.skeleton.n_joints)
         for joint, kind in enumerate(self.skeleton.kind):
             if kind == "fixed":
@@ -99,22 +100,22 @@ class Figure:
 
     @property
     def bodies(self) -> Int[np.ndarray, " body"]:
-        """The joints that carry a rigid body of their own: all but the fixed ones."""
+        """The joints that have a rigid body of their own: all except the fixed ones."""
         return np.unique(self.body_of)
 
     @property
-    def moving(self) -> tuple[int, ...]:
-        """The joints that turn: all but the root and the fixed ones."""
+    def moving_joints(self) -> tuple[int, ...]:
+        """The joints that rotate: all except the root and the fixed ones."""
         return tuple(int(joint) for joint in self.bodies[1:])
 
     @property
     def height(self) -> float:
-        """Greatest height of the joints at rest, in metres."""
+        """Height of the highest joint in the rest pose, in metres."""
         rest = self.skeleton.rest()[:, 2, 3]
         return float(rest.max() - min(rest.min(), 0.0))
 
     def angles(self, motion: Motion) -> Float[np.ndarray, "frame joint 3"]:
-        """Return joint angles in the terms of `Skeleton.limits`, in radians."""
+        """Return the joint angles that `Skeleton.limits` refers to, in radians."""
         return joint_angles(self.skeleton, motion.wxyz)
 
     def perform(
@@ -127,33 +128,33 @@ class Figure:
     ) -> Motion:
         """Return the true motion, with its true contacts.
 
-        A motion is a function of time, sampled here: at another rate the same curve
-        comes out. Frame k is at k / rate; there are round(seconds * rate) frames.
+        A motion is a function of time, so two rates sample the same curve. Frame k is
+        at time k / rate, and there are round(seconds * rate) frames.
 
         Args:
-            motion: One of `motions`; the first of them when left out.
-            seconds: Length; when left out, what suits the motion.
+            motion: One of `motions`. Default: the first.
+            seconds: Length. Default: 30 s for "exercise", 10 s for other motions.
             rate: Frames per second.
-            seed: Chooses the performance among many like it.
+            seed: Seed of the random variation of the motion.
 
         Raises:
-            OptionError: If the figure does not know the motion, or the length or rate
-                is not above zero.
+            OptionError: If the figure cannot perform the motion, or if the length or
+                the rate is not positive.
         """
-        from marey.synth.performance.motions import MOTIONS, SECONDS
+        from marey.synth.performance.motions import DEFAULT_SECONDS, MOTIONS
 
         name = motion or self.motions[0]
         if name not in self.motions:
             raise OptionError(
                 "motion", found=name, needed=f"one of {', '.join(self.motions)}"
             )
-        length = SECONDS[name] if seconds is None else seconds
+        length = DEFAULT_SECONDS[name] if seconds is None else seconds
         times = sample_times(length, rate)
-        pose = MOTIONS[name](self, times, seconds=length, seed=seed)
-        return as_motion(self.skeleton, pose, rate)
+        poses = MOTIONS[name](self, times, seconds=length, seed=seed)
+        return motion_from_poses(self.skeleton, poses, rate)
 
     def record(self, motion: str = "", **options: Any) -> "Recording":
-        """Return a recording of the figure; `marey.synth.record` names the options."""
+        """Return a recording of the figure; `marey.synth.record` lists the options."""
         from marey.synth.record import record
 
         return record(self, motion, **options)
@@ -166,34 +167,34 @@ class Figure:
 
 
 def sample_times(seconds: float, rate: float) -> Float[np.ndarray, " frame"]:
-    """Return the frames' times, k / rate, of a length in seconds."""
+    """Return the times k / rate of all frames, in seconds."""
     for name, value in (("seconds", seconds), ("rate", rate)):
         if not (np.isfinite(value) and value > 0.0):
             raise OptionError(name, found=value, needed="a finite number above 0")
     return np.arange(max(round(seconds * rate), 1)) / rate
 
 
-def as_motion(skeleton: Skeleton, pose: Pose, rate: float) -> Motion:
-    """Return a pose's frames as a Motion; contacts are cut to its length."""
-    last = (len(pose.angles) - 1) / rate
+def motion_from_poses(skeleton: Skeleton, poses: PoseSequence, rate: float) -> Motion:
+    """Return the motion of a pose sequence, with its contacts clipped to its length."""
+    last = (len(poses.angles) - 1) / rate
     contacts = tuple(
         Contact(c.joint, max(c.start, 0.0), min(c.end, last), c.anchor)
-        for c in pose.contacts
+        for c in poses.contacts
         if c.start < last and c.end > 0.0
     )
     return Motion(
         skeleton=skeleton,
-        T_world_root=pose.T_world_root,
-        wxyz=rotations(skeleton, pose.angles),
+        T_world_root=poses.T_world_root,
+        wxyz=quaternions_from_angles(skeleton, poses.angles),
         rate=rate,
         contacts=contacts,
     )
 
 
-def root_pose(
-    place: Float[np.ndarray, "frame 3"], rotvec: Float[np.ndarray, "frame 3"]
+def root_poses(
+    position: Float[np.ndarray, "frame 3"], rotvec: Float[np.ndarray, "frame 3"]
 ) -> Float[np.ndarray, "frame 4 4"]:
-    """Return T_world_root: lean and list (x, y of rotvec) first, then the heading z."""
+    """Return T_world_root: the tilt (x, y of rotvec) first, then the heading (z)."""
     heading = geometry.rotation_exp(rotvec * [0.0, 0.0, 1.0])
-    lean = geometry.rotation_exp(rotvec * [1.0, 1.0, 0.0])
-    return geometry.transform(heading @ lean, place)
+    tilt = geometry.rotation_exp(rotvec * [1.0, 1.0, 0.0])
+    return geometry.transform(heading @ tilt, position)

@@ -1,6 +1,7 @@
-"""The figures: people, animals and mechanisms with every length known."""
+"""The figures: people, animals and mechanisms whose dimensions are all known."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,22 +11,23 @@ from marey.skeleton import Skeleton
 from marey.synth.figures import human as _human
 from marey.synth.figures import quadruped as _quadruped
 from marey.synth.figures.build import (
-    Flesh,
+    JointRow,
     Point,
-    Row,
     Span,
+    SurfaceRow,
     X,
     Y,
     Z,
-    both_sides,
-    neutral_of,
-    shapes_of,
-    skeleton_of,
+    add_right_side,
+    build_skeleton,
+    build_surfaces,
+    neutral_angles,
 )
-from marey.synth.figures.figure import Figure, Limb
+from marey.synth.figures.figure import Figure, FigureLimb
 
-# How far a person's bones differ from the average proportions, as a share (one sd).
 PROPORTION_SD = 0.02
+"""Standard deviation of a person's bone lengths, as a share of the average length.
+Larger values make people differ more. Chosen by hand."""
 
 BIPED_MOTIONS = (
     "exercise",
@@ -38,40 +40,43 @@ BIPED_MOTIONS = (
     "still",
 )
 
-# OBrien2000, Table 1, measured column, in metres.
-NECK_TO_LEFT_SHOULDER, NECK_TO_RIGHT_SHOULDER = 0.390, 0.397
-BETWEEN_SHOULDERS = 0.343
-RIGHT_UPPER_ARM, LEFT_UPPER_ARM = 0.286, 0.314
+NECK_TO_LEFT_SHOULDER_M, NECK_TO_RIGHT_SHOULDER_M = 0.390, 0.397
+BETWEEN_SHOULDERS_M = 0.343
+RIGHT_UPPER_ARM_M, LEFT_UPPER_ARM_M = 0.286, 0.314
+"""Distances of the joints of the wooden linkage, in metres: measured column of Table 1
+of OBrien2000."""
 
 
 def human(height: float = 1.8, *, seed: int = 0) -> Figure:
     """Return a person of 15 bodies, 14 ball joints and 48 degrees of freedom.
 
     OBrien2000, Sec. 4, tests on "a human containing 48 degrees of freedom" without
-    listing them. Its method finds limb lengths only at joints that turn about two axes
-    or more, and it found them all, so no joint was a plain hinge: 14 ball joints and a
-    free root make 48. Knees and elbows are balls with narrow limits. Joints without
-    freedom of their own (Chest, Head, Shoulders, Toes) are fixed and keep the usual
-    humanoid names.
+    a list of them. Its method finds limb lengths only at joints that rotate about two
+    axes or more. It found all lengths, so no joint was a plain hinge: 14 ball joints
+    and a free root make 48. Knees and elbows are ball joints with narrow limits. The
+    joints without a degree of freedom (Chest, Head, Shoulders, Toes) are fixed and
+    have the usual humanoid names.
 
     Args:
         height: Stature in metres, 0.5 to 2.5.
-        seed: Draws the person: each bone within a few per cent of the average, left
-            and right alike.
+        seed: Seed of the bone lengths, which lie within a few per cent of the
+            average. Left and right are equal.
     """
     _check_size("height", height, 0.5, 2.5)
     rng = np.random.default_rng([seed, 48])
     factor = {
         row.name: 1.0 + PROPORTION_SD * float(np.clip(rng.normal(), -2.5, 2.5))
-        for row in _human.ROWS
+        for row in _human.JOINT_ROWS
     }
-    rows = _grown(_human.ROWS, factor)
-    skeleton = skeleton_of(rows, height)
+    rows = _scale_bones(_human.JOINT_ROWS, factor)
+    skeleton = build_skeleton(rows, height)
     return Figure(
         name="human",
         skeleton=skeleton,
-        shapes=shapes_of(_grown_flesh(_human.FLESH, factor), skeleton, height),
-        neutral=neutral_of(rows),
+        surfaces=build_surfaces(
+            _scale_surfaces(_human.SURFACE_ROWS, factor), skeleton, height
+        ),
+        neutral=neutral_angles(rows),
         motions=BIPED_MOTIONS,
         legs=_legs(skeleton),
         arms=_arms(skeleton),
@@ -79,26 +84,28 @@ def human(height: float = 1.8, *, seed: int = 0) -> Figure:
     )
 
 
-def _grown(rows: tuple[Row, ...], factor: dict[str, float]) -> list[Row]:
-    """Scale the limbs' bones, and set the hips so that the soles are on the ground."""
+def _scale_bones(
+    rows: tuple[JointRow, ...], factor: dict[str, float]
+) -> list[JointRow]:
+    """Return both sides with scaled limb bones, and the soles on the ground."""
     limbs = ("UpperArm", "LowerArm", "HandEnd", "LowerLeg")
-    grown = []
+    scaled = []
     for row in rows:
-        scaled = row.name.endswith(("Hand", "Foot", *limbs))
-        k = factor[row.name] if scaled else 1.0
+        is_limb = row.name.endswith(("Hand", "Foot", *limbs))
+        k = factor[row.name] if is_limb else 1.0
         x, y, z = (k * value for value in row.offset)
-        grown.append(replace(row, offset=(x, y, z)))
-    place = {row.name: row.offset for row in grown}
+        scaled.append(replace(row, offset=(x, y, z)))
+    offset = {row.name: row.offset for row in scaled}
     chain = ("LeftUpperLeg", "LeftLowerLeg", "LeftFoot", "LeftToes")
-    hips = -sum(place[name][2] for name in chain)
-    grown[0] = replace(grown[0], offset=(0.0, 0.0, hips))
-    return both_sides(grown)
+    hips = -sum(offset[name][2] for name in chain)
+    scaled[0] = replace(scaled[0], offset=(0.0, 0.0, hips))
+    return add_right_side(scaled)
 
 
-def _grown_flesh(
-    flesh: tuple[Flesh, ...], factor: dict[str, float]
-) -> tuple[Flesh, ...]:
-    """Stretch the flesh of each limb along with its bone."""
+def _scale_surfaces(
+    rows: tuple[SurfaceRow, ...], factor: dict[str, float]
+) -> tuple[SurfaceRow, ...]:
+    """Return the surfaces, those of the limbs scaled like their bones."""
     bone_end = {
         "LUpperArm": "LeftLowerArm",
         "LForearm": "LeftHand",
@@ -106,69 +113,76 @@ def _grown_flesh(
         "LThigh": "LeftLowerLeg",
         "LShank": "LeftFoot",
     }
-    grown = []
-    for f in flesh:
-        k = factor[bone_end[f.name]] if f.name in bone_end else 1.0
-        x, y, z = (k * value for value in f.end)
-        grown.append(replace(f, end=(x, y, z)))
-    return tuple(grown)
+    scaled = []
+    for row in rows:
+        k = factor[bone_end[row.name]] if row.name in bone_end else 1.0
+        x, y, z = (k * value for value in row.end)
+        scaled.append(replace(row, end=(x, y, z)))
+    return tuple(scaled)
 
 
-LEG = ("UpperLeg", "LowerLeg", "Foot")
+LEG_JOINTS = ("UpperLeg", "LowerLeg", "Foot")
 
 
-def _limb(skeleton: Skeleton, side: str, parts: tuple[str, ...], **more: Any) -> Limb:
-    """Return a limb by the names of its joints: three, then those of its tips."""
+def _limb(
+    skeleton: Skeleton, side: str, parts: tuple[str, ...], **more: Any
+) -> FigureLimb:
+    """Return the limb with these joints: upper, middle, end, then ground contacts."""
     upper, middle, end, *tips = (skeleton.index(f"{side}{part}") for part in parts)
     sign = 1.0 if side == "Left" else -1.0
-    return Limb(upper, middle, end, tips=tuple(tips), side=sign, **more)
+    return FigureLimb(upper, middle, end, tips=tuple(tips), side=sign, **more)
 
 
-def _legs(skeleton: Skeleton) -> tuple[Limb, ...]:
-    foot = (*LEG, "Heel", "Toes")
+def _legs(skeleton: Skeleton) -> tuple[FigureLimb, ...]:
+    foot = (*LEG_JOINTS, "Heel", "Toes")
     left = _limb(skeleton, "Left", foot)
     return left, _limb(skeleton, "Right", foot, phase=0.5)
 
 
-def _arms(skeleton: Skeleton) -> tuple[Limb, ...]:
+def _arms(skeleton: Skeleton) -> tuple[FigureLimb, ...]:
     parts = ("UpperArm", "LowerArm", "Hand")
     return _limb(skeleton, "Left", parts), _limb(skeleton, "Right", parts)
 
 
 def robot(height: float = 1.5) -> Figure:
-    """Return a walking robot of boxes: hinges at knees and elbows, balls elsewhere.
+    """Return a walking robot of boxes with hinge knees and elbows, like DeAguiar2006.
 
-    In the manner of DeAguiar2006, Fig. 5a. Its hands are part of the forearms.
+    It resembles Fig. 5a of that paper. All other joints are ball joints, and the hands
+    are part of the forearms.
 
     Args:
-        height: In metres, 0.1 to 5.
+        height: Height in metres, 0.1 to 5.
     """
     _check_size("height", height, 0.1, 5.0)
-    rows = both_sides([_as_robot(row) for row in _human.ROWS])
-    skeleton = skeleton_of(rows, height)
+    rows = add_right_side([_robot_row(row) for row in _human.JOINT_ROWS])
+    skeleton = build_skeleton(rows, height)
     boxes = [
         replace(
-            f, square=10.0, blunt=12.0, width=_thick(f.width), depth=_thick(f.depth)
+            row,
+            section_exponent=10.0,
+            end_exponent=12.0,
+            width=_untapered(row.width),
+            depth=_untapered(row.depth),
         )
-        for f in _human.FLESH
+        for row in _human.SURFACE_ROWS
     ]
     return Figure(
         name="robot",
         skeleton=skeleton,
-        shapes=shapes_of(boxes, skeleton, height),
-        neutral=neutral_of(rows),
+        surfaces=build_surfaces(boxes, skeleton, height),
+        neutral=neutral_angles(rows),
         motions=("walk", *(name for name in BIPED_MOTIONS if name != "walk")),
         legs=_legs(skeleton),
         arms=_arms(skeleton),
     )
 
 
-def _thick(size: Span) -> Span:
+def _untapered(size: Span) -> Span:
     mean = 0.5 * (size[0] + size[1])
     return mean, mean
 
 
-def _as_robot(row: Row) -> Row:
+def _robot_row(row: JointRow) -> JointRow:
     if "Lower" in row.name:
         return replace(row, kind="hinge", limits=row.limits[:1])
     if row.name == "LeftHand":
@@ -177,66 +191,68 @@ def _as_robot(row: Row) -> Row:
 
 
 def snowman(height: float = 1.6) -> Figure:
-    """Return a snowman: three balls of snow stacked with two ball joints.
+    """Return a snowman: three stacked spheres with two ball joints.
 
-    In the manner of DeAguiar2006, Fig. 5b.
+    It resembles Fig. 5b of DeAguiar2006.
 
     Args:
-        height: In metres, 0.1 to 5.
+        height: Height in metres, 0.1 to 5.
     """
     _check_size("height", height, 0.1, 5.0)
-    free = ((-35, 35), (-35, 35), (-60, 60))
+    limits = ((-35, 35), (-35, 35), (-60, 60))
     rows = [
-        Row("Base", "", (0.0, 0.0, 0.25), "root"),
-        Row("Middle", "Base", (0.0, 0.0, 0.20), "ball", (Y, X), free),
-        Row("Head", "Middle", (0.0, 0.0, 0.31), "ball", (Y, X), free),
-        Row("HeadEnd", "Head", (0.0, 0.0, 0.24)),
-        Row("Ground", "Base", (0.0, 0.0, -0.25)),
+        JointRow("Base", "", (0.0, 0.0, 0.25), "root"),
+        JointRow("Middle", "Base", (0.0, 0.0, 0.20), "ball", (Y, X), limits),
+        JointRow("Head", "Middle", (0.0, 0.0, 0.31), "ball", (Y, X), limits),
+        JointRow("HeadEnd", "Head", (0.0, 0.0, 0.24)),
+        JointRow("Ground", "Base", (0.0, 0.0, -0.25)),
     ]
-    skeleton = skeleton_of(rows, height)
-    balls = [
-        _ball_of("Base", (0, 0, -0.25), 0.50, 0.28),
-        _ball_of("Middle", (0, 0, -0.03), 0.36, 0.20),
-        _ball_of("Head", (0, 0, -0.03), 0.27, 0.14),
+    skeleton = build_skeleton(rows, height)
+    spheres = [
+        _sphere_row("Base", (0, 0, -0.25), 0.50, 0.28),
+        _sphere_row("Middle", (0, 0, -0.03), 0.36, 0.20),
+        _sphere_row("Head", (0, 0, -0.03), 0.27, 0.14),
     ]
     return Figure(
         name="snowman",
         skeleton=skeleton,
-        shapes=shapes_of(balls, skeleton, height),
-        neutral=neutral_of(rows),
+        surfaces=build_surfaces(spheres, skeleton, height),
+        neutral=neutral_angles(rows),
         motions=("jump", "exercise", "swing", "still"),
-        roams=0.0,
+        root_travel=0.0,
     )
 
 
-def _ball_of(joint: str, start: Point, tall: float, wide: float) -> Flesh:
+def _sphere_row(
+    joint: str, start: Point, height: float, half_width: float
+) -> SurfaceRow:
     x, y, z = start
-    size = (wide, wide)
-    return Flesh(joint, joint, start, (x, y, z + tall), size, size, Y, X, 2.0)
+    width = (half_width, half_width)
+    return SurfaceRow(joint, joint, start, (x, y, z + height), width, width, Y, X, 2.0)
 
 
 def quadruped(height: float = 0.6) -> Figure:
-    """Return a four-legged animal of the build of a dog: hinges in the legs' middle.
+    """Return a four-legged animal like a dog, with hinges in the middle of its legs.
 
     Args:
-        height: At the withers, in metres, 0.1 to 3.
+        height: Height at the withers in metres, 0.1 to 3.
     """
     _check_size("height", height, 0.1, 3.0)
-    rows = both_sides(_quadruped.ROWS)
-    skeleton = skeleton_of(rows, height)
+    rows = add_right_side(_quadruped.JOINT_ROWS)
+    skeleton = build_skeleton(rows, height)
     return Figure(
         name="quadruped",
         skeleton=skeleton,
-        shapes=shapes_of(_quadruped.FLESH, skeleton, height),
-        neutral=neutral_of(rows),
+        surfaces=build_surfaces(_quadruped.SURFACE_ROWS, skeleton, height),
+        neutral=neutral_angles(rows),
         motions=("walk", "exercise", "circle", "still"),
-        legs=_paws(skeleton),
+        legs=_quadruped_legs(skeleton),
     )
 
 
-def _paws(skeleton: Skeleton) -> tuple[Limb, ...]:
-    """Return the legs in the order of a walk: hind, then fore, side after side."""
-    hind, fore = (*LEG, "Toes"), ("UpperArm", "LowerArm", "Hand", "Fingers")
+def _quadruped_legs(skeleton: Skeleton) -> tuple[FigureLimb, ...]:
+    """Return the legs in the order of a lateral-sequence walk: hind, then fore."""
+    hind, fore = (*LEG_JOINTS, "Toes"), ("UpperArm", "LowerArm", "Hand", "Fingers")
     return (
         _limb(skeleton, "Left", hind, phase=0.0),
         _limb(skeleton, "Left", fore, phase=0.25),
@@ -248,115 +264,94 @@ def _paws(skeleton: Skeleton) -> tuple[Limb, ...]:
 def linkage() -> Figure:
     """Return the wooden linkage of OBrien2000: six bodies, five ball joints.
 
-    The joint-to-joint distances are the measured ones of its Table 1. The lengths
-    beyond the elbows and above the neck are not published and mean nothing here.
+    The distances between joints are the measured ones of Table 1. The lengths beyond
+    the elbows and above the neck are not published; the values here are arbitrary.
     """
-    half = 0.5 * BETWEEN_SHOULDERS
-    left, right = NECK_TO_LEFT_SHOULDER, NECK_TO_RIGHT_SHOULDER
-    aside = (right**2 - left**2) / (2.0 * BETWEEN_SHOULDERS)
-    up = float(np.sqrt(left**2 - (aside - half) ** 2))
-    free = ((-50, 50), (-50, 50), (-50, 50))
+    half = 0.5 * BETWEEN_SHOULDERS_M
+    left, right = NECK_TO_LEFT_SHOULDER_M, NECK_TO_RIGHT_SHOULDER_M
+    neck_y = (right**2 - left**2) / (2.0 * BETWEEN_SHOULDERS_M)
+    neck_z = float(np.sqrt(left**2 - (neck_y - half) ** 2))
+    limits = ((-50, 50), (-50, 50), (-50, 50))
+    ball = partial(JointRow, kind="ball", axes=(Y, X), limits=limits)
     rows = [
-        Row("Torso", "", (0.0, 0.0, 1.0), "root"),
-        Row("Head", "Torso", (0.0, aside, up), "ball", (Y, X), free),
-        Row("HeadEnd", "Head", (0.0, 0.0, 0.25)),
-        Row("LeftUpperArm", "Torso", (0.0, half, 0.0), "ball", (Y, X), free),
-        Row(
-            "LeftLowerArm",
-            "LeftUpperArm",
-            (0, 0, -LEFT_UPPER_ARM),
-            "ball",
-            (Y, X),
-            free,
-        ),
-        Row("LeftHand", "LeftLowerArm", (0.0, 0.0, -0.27)),
-        Row("RightUpperArm", "Torso", (0.0, -half, 0.0), "ball", (Y, X), free),
-        Row(
-            "RightLowerArm",
-            "RightUpperArm",
-            (0, 0, -RIGHT_UPPER_ARM),
-            "ball",
-            (Y, X),
-            free,
-        ),
-        Row("RightHand", "RightLowerArm", (0.0, 0.0, -0.27)),
+        JointRow("Torso", "", (0.0, 0.0, 1.0), "root"),
+        ball("Head", "Torso", (0.0, neck_y, neck_z)),
+        JointRow("HeadEnd", "Head", (0.0, 0.0, 0.25)),
+        ball("LeftUpperArm", "Torso", (0.0, half, 0.0)),
+        ball("LeftLowerArm", "LeftUpperArm", (0, 0, -LEFT_UPPER_ARM_M)),
+        JointRow("LeftHand", "LeftLowerArm", (0.0, 0.0, -0.27)),
+        ball("RightUpperArm", "Torso", (0.0, -half, 0.0)),
+        ball("RightLowerArm", "RightUpperArm", (0, 0, -RIGHT_UPPER_ARM_M)),
+        JointRow("RightHand", "RightLowerArm", (0.0, 0.0, -0.27)),
     ]
-    return _bars("linkage", rows)
+    return _bar_mechanism("linkage", rows)
 
 
 def hinge_pair(*, seed: int = 0) -> Figure:
-    """Return two bodies joined by one hinge, its axis drawn by the seed."""
+    """Return two bodies joined by one hinge, whose axis is drawn from the seed."""
     axis = _random_axes(seed)[0]
     rows = [
-        Row("Base", "", (0.0, 0.0, 1.0), "root"),
-        Row("Arm", "Base", (0.30, 0.0, 0.0), "hinge", (axis, axis), ((-80, 80),)),
-        Row("ArmEnd", "Arm", (0.25, 0.0, 0.0)),
+        JointRow("Base", "", (0.0, 0.0, 1.0), "root"),
+        JointRow("Arm", "Base", (0.30, 0.0, 0.0), "hinge", (axis, axis), ((-80, 80),)),
+        JointRow("ArmEnd", "Arm", (0.25, 0.0, 0.0)),
     ]
-    return _bars("hinge_pair", rows)
+    return _bar_mechanism("hinge_pair", rows)
 
 
 def universal_pair(*, seed: int = 0) -> Figure:
-    """Return two bodies joined by a universal joint, its axes drawn by the seed."""
+    """Return two bodies joined by a universal joint, whose axes come from the seed."""
     axes = _random_axes(seed)
-    both = ((-60, 60), (-60, 60))
+    limits = ((-60, 60), (-60, 60))
     rows = [
-        Row("Base", "", (0.0, 0.0, 1.0), "root"),
-        Row("Arm", "Base", (0.30, 0.0, 0.0), "universal", axes, both),
-        Row("ArmEnd", "Arm", (0.25, 0.0, 0.0)),
+        JointRow("Base", "", (0.0, 0.0, 1.0), "root"),
+        JointRow("Arm", "Base", (0.30, 0.0, 0.0), "universal", axes, limits),
+        JointRow("ArmEnd", "Arm", (0.25, 0.0, 0.0)),
     ]
-    return _bars("universal_pair", rows)
+    return _bar_mechanism("universal_pair", rows)
 
 
 def pendulum(*, link: float = 0.52) -> Figure:
-    """Return a triple pendulum: four bodies, three parallel hinges, a mount at rest.
+    """Return a triple pendulum: four bodies, three parallel hinges, a fixed mount.
 
     Args:
-        link: Distance of neighbouring hinges in metres, 0.05 to 5.
+        link: Distance between neighbouring hinges in metres, 0.05 to 5.
     """
     _check_size("link", link, 0.05, 5.0)
     limits = ((-70, 70),)
     rows = [
-        Row("Mount", "", (0.0, 0.0, 4.0), "root"),
-        Row("Upper", "Mount", (0.0, 0.0, -0.2), "hinge", (Y, Y), limits),
-        Row("Middle", "Upper", (0.0, 0.0, -1.0), "hinge", (Y, Y), limits),
-        Row("Lower", "Middle", (0.0, 0.0, -1.0), "hinge", (Y, Y), limits),
-        Row("LowerEnd", "Lower", (0.0, 0.0, -1.0)),
+        JointRow("Mount", "", (0.0, 0.0, 4.0), "root"),
+        JointRow("Upper", "Mount", (0.0, 0.0, -0.2), "hinge", (Y, Y), limits),
+        JointRow("Middle", "Upper", (0.0, 0.0, -1.0), "hinge", (Y, Y), limits),
+        JointRow("Lower", "Middle", (0.0, 0.0, -1.0), "hinge", (Y, Y), limits),
+        JointRow("LowerEnd", "Lower", (0.0, 0.0, -1.0)),
     ]
-    return replace(_bars("pendulum", rows, link), roams=0.0)
+    return replace(_bar_mechanism("pendulum", rows, link), root_travel=0.0)
 
 
-def _bars(name: str, rows: list[Row], scale: float = 1.0) -> Figure:
-    """Return a mechanism: one bar along every bone."""
-    skeleton = skeleton_of(rows, scale)
-    flesh = []
+def _bar_mechanism(name: str, rows: list[JointRow], scale: float = 1.0) -> Figure:
+    """Return a mechanism with one bar along every bone."""
+    skeleton = build_skeleton(rows, scale)
+    bars = []
     for row in rows[1:]:
-        carrier = row.parent
-        side, front = _across(np.array(row.offset, dtype=float))
-        flesh.append(
-            Flesh(
-                f"{carrier}-{row.name}",
-                carrier,
-                (0.0, 0.0, 0.0),
-                row.offset,
-                (0.04, 0.03),
-                (0.03, 0.025),
-                side,
-                front,
-                6.0,
-                6.0,
+        name, start = f"{row.parent}-{row.name}", (0.0, 0.0, 0.0)
+        axes = _perpendicular_axes(np.array(row.offset, dtype=float))
+        width, depth = (0.04, 0.03), (0.03, 0.025)
+        bars.append(
+            SurfaceRow(
+                name, row.parent, start, row.offset, width, depth, *axes, 6.0, 6.0
             )
         )
     return Figure(
         name=name,
         skeleton=skeleton,
-        shapes=shapes_of(flesh, skeleton, scale, twins=False),
-        neutral=neutral_of(rows),
+        surfaces=build_surfaces(bars, skeleton, scale, mirror=False),
+        neutral=neutral_angles(rows),
         motions=("swing", "exercise", "still"),
     )
 
 
-def _across(bone: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two unit directions square to a bone and to each other."""
+def _perpendicular_axes(bone: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return two unit directions perpendicular to a bone and to each other."""
     helper = X if abs(bone[0]) < 0.5 * np.linalg.norm(bone) else Z
     side = np.cross(bone, helper)
     side = side / np.linalg.norm(side)

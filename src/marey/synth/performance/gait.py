@@ -1,135 +1,151 @@
-"""Ways of walking: the measures of a gait and the course over the ground."""
+"""Gait parameters, and the path of a walk over the ground."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.synth.figures.figure import Figure, Limb
+from marey.synth.figures.figure import Figure, FigureLimb
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gait:
-    """One way of walking. Lengths are shares of the leg, angles radians."""
+    """Parameters of a gait. Lengths are shares of the leg length, angles in radians.
 
-    stride: float = 1.45
-    """Length of a stride: two steps."""
+    The values were chosen by hand, so that hip and knee follow the normal curves of
+    gait textbooks.
+    """
 
-    seconds: float = 1.13
-    """Time of a stride for a leg of one metre; it goes with the root of the length."""
+    stride_length: float = 1.45
+    """Length of a stride (two steps)."""
 
-    width: float = 0.55
-    """Distance of the prints from the middle, as a share of that of the hips."""
+    stride_seconds: float = 1.13
+    """Time of a stride for a leg of one metre. It grows with the root of the length."""
+
+    step_width: float = 0.55
+    """Distance of the footprints from the midline, as a share of that of the hips."""
 
     toe_out: float = 0.10
-    height: float = 0.962
-    """Mean height of the pelvis: 1 = as at rest."""
+    pelvis_height: float = 0.962
+    """Mean height of the pelvis above the ankles: 1 = as in the rest pose."""
 
-    bob: float = 0.017
-    """Rise of the pelvis over each standing leg."""
+    pelvis_bob: float = 0.017
+    """Amplitude of the vertical motion of the pelvis."""
 
-    crest: float = 0.28
-    """Share of the stride at which the pelvis is highest over the standing leg."""
+    bob_phase: float = 0.28
+    """Phase of the stride at which the pelvis is highest, as a share."""
 
-    sway: float = 0.022
-    """How far the pelvis goes over to the standing leg."""
+    pelvis_sway: float = 0.022
+    """Amplitude of the sideways motion of the pelvis, towards the stance leg."""
 
-    ahead: float = -0.088
-    """How far the prints lie ahead of the pelvis in the middle of the stand."""
+    footprint_ahead: float = -0.088
+    """Distance of the footprint ahead of the pelvis at mid-stance."""
 
-    pelvis_turn: float = 0.09
-    pelvis_list: float = 0.05
-    lean: float = 0.075
-    roll: tuple[tuple[float, float, float], ...] = (
+    pelvis_rotation: float = 0.09
+    pelvis_obliquity: float = 0.05
+    trunk_lean: float = 0.075
+    foot_pitch_knots: tuple[tuple[float, float, float], ...] = (
         (0.0, -0.36, 3.4),
         (0.10, 0.0, 0.0),
         (0.39, 0.0, 0.0),
         (0.62, 0.75, 7.0),
         (1.0, -0.36, 3.4),
     )
-    """Pitch of the foot through the stride, toes down: share of stride, angle, slope.
-    Level between the second knot and the third. Chosen with the values above so that
-    hip and knee follow the normal curves of gait books."""
+    """Knots of the foot's pitch, toes down: share of the stride, angle, slope. The foot
+    is flat between the second knot and the third."""
 
-    clearance: float = 0.024
-    """Lift of the swinging ankle beyond the smoothest way."""
+    foot_clearance: float = 0.024
+    """Extra height of the ankle at mid-swing, above the smooth path."""
 
     knee_twist: float = 0.08
-    """How far the knee twists with its swing, in radians."""
+    """Amplitude of the twist of the knee, in radians."""
 
-    turn: float = 0.0
-    """Turning of the path in radians per second."""
+    turn_rate: float = 0.0
+    """Turning rate of the path, in radians per second."""
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
-    """The path over the ground and the beat: where the walker is when."""
+class WalkPath:
+    """The path of a walk over the ground and the timing of its strides."""
 
     speed: float
-    turn: float
+    turn_rate: float
     period: float
-    start: float
-    """Share of the stride of the first leg at time zero."""
+    start_phase: float
+    """Phase of the first leg at time zero, as a share of the stride."""
 
-    def phase(self, times: Float[Array, "*batch"], leg: Limb) -> Float[Array, "*batch"]:
-        """Return strides of a leg since its first touch-down; the whole part counts."""
-        return np.asarray(times / self.period + self.start - leg.phase)
+    def phase(
+        self, times: Float[Array, "*batch"], leg: FigureLimb
+    ) -> Float[Array, "*batch"]:
+        """Return the number of strides of a leg since its first touch-down."""
+        return np.asarray(times / self.period + self.start_phase - leg.phase)
 
     def heading(self, times: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
         """Return the direction of travel in radians from +x."""
-        return np.asarray(self.turn * times)
+        return np.asarray(self.turn_rate * times)
 
-    def place(self, times: Float[Array, "*batch"]) -> Float[Array, "*batch 3"]:
-        """Return the point of the path, on the ground: a line or a circle."""
-        half = 0.5 * self.turn * times
+    def position(self, times: Float[Array, "*batch"]) -> Float[Array, "*batch 3"]:
+        """Return the position on the ground, on a line or a circle, in metres."""
+        half = 0.5 * self.turn_rate * times
         chord = self.speed * times * np.sinc(half / np.pi)
-        flat = [chord * np.cos(half), chord * np.sin(half), np.zeros_like(times)]
-        return np.stack(flat, axis=-1)
+        xyz = [chord * np.cos(half), chord * np.sin(half), np.zeros_like(times)]
+        return np.stack(xyz, axis=-1)
 
 
-def leg_length(figure: Figure, leg: Limb) -> float:
-    """Return the length of the stretched leg down to its ankle, in metres."""
+def leg_length(figure: Figure, leg: FigureLimb) -> float:
+    """Return the length of the straight leg from hip to ankle, in metres."""
     lengths = figure.skeleton.lengths
     return float(lengths[leg.middle] + lengths[leg.end])
 
 
-def course_of(figure: Figure, gait: Gait, start: float = 0.0) -> Course:
-    """Return the path and beat that suit a figure's legs."""
+def walk_path(figure: Figure, gait: Gait, start: float = 0.0) -> WalkPath:
+    """Return the path and timing of a gait, scaled to the legs of a figure."""
     length = leg_length(figure, figure.legs[0])
-    period = gait.seconds * float(np.sqrt(length))
-    return Course(gait.stride * length / period, gait.turn, period, start)
+    period = gait.stride_seconds * float(np.sqrt(length))
+    return WalkPath(gait.stride_length * length / period, gait.turn_rate, period, start)
 
 
-QUADRUPED = Gait(
-    stride=1.1,
-    seconds=1.1,
-    width=0.9,
+QUADRUPED_GAIT = Gait(
+    stride_length=1.1,
+    stride_seconds=1.1,
+    step_width=0.9,
     toe_out=0.0,
-    height=0.92,
-    bob=0.008,
-    sway=0.015,
-    ahead=0.0,
-    pelvis_turn=0.04,
-    pelvis_list=0.03,
-    lean=0.0,
-    roll=((0.0, -0.2, 0.5), (0.3, 0.0, 0.6), (0.62, 0.45, 2.5), (1.0, -0.2, 0.5)),
-    clearance=0.05,
+    pelvis_height=0.92,
+    pelvis_bob=0.008,
+    pelvis_sway=0.015,
+    footprint_ahead=0.0,
+    pelvis_rotation=0.04,
+    pelvis_obliquity=0.03,
+    trunk_lean=0.0,
+    foot_pitch_knots=(
+        (0.0, -0.2, 0.5),
+        (0.3, 0.0, 0.6),
+        (0.62, 0.45, 2.5),
+        (1.0, -0.2, 0.5),
+    ),
+    foot_clearance=0.05,
     knee_twist=0.0,
 )
 
+GAIT_VARIATION = 0.05
+"""Largest random change of a gait parameter, as a share. Larger values make walkers
+differ more. Chosen by hand."""
 
-def styled(figure: Figure, rng: np.random.Generator, *, turn: float = 0.0) -> Gait:
-    """Return a gait a little off the usual one, as walkers differ."""
-    usual = QUADRUPED if len(figure.legs) > 2 else Gait()
-    k = 1.0 + 0.05 * rng.uniform(-1.0, 1.0, 4)
+
+def draw_gait(
+    figure: Figure, rng: np.random.Generator, *, turn_rate: float = 0.0
+) -> Gait:
+    """Return a gait with random differences from the default gait of the figure."""
+    default = QUADRUPED_GAIT if len(figure.legs) > 2 else Gait()
+    factor = 1.0 + GAIT_VARIATION * rng.uniform(-1.0, 1.0, 4)
     return replace(
-        usual,
-        stride=usual.stride * min(k[0], 1.0),
-        seconds=usual.seconds * k[1],
-        sway=usual.sway * k[2],
-        pelvis_turn=usual.pelvis_turn * k[3],
-        height=usual.height - 0.025 * abs(turn),
-        turn=turn,
+        default,
+        stride_length=default.stride_length * min(factor[0], 1.0),
+        stride_seconds=default.stride_seconds * factor[1],
+        pelvis_sway=default.pelvis_sway * factor[2],
+        pelvis_rotation=default.pelvis_rotation * factor[3],
+        pelvis_height=default.pelvis_height - 0.025 * abs(turn_rate),
+        turn_rate=turn_rate,
     )

@@ -1,184 +1,197 @@
-"""Martial arts: a guard, two punches and a kick, over feet that stand."""
+"""Martial arts: guard, two punches and a kick, with exact foot contacts."""
 
 import numpy as np
 from jaxtyping import Float
 
 from marey.motion import Contact
 from marey.numerics import geometry
-from marey.synth.figures.figure import Figure, Limb, Pose, root_pose
-from marey.synth.performance.angles import angles_of
-from marey.synth.performance.curves import pulse, waves
-from marey.synth.performance.limbs import aim, place_limb, world_of
+from marey.synth.figures.figure import Figure, FigureLimb, PoseSequence, root_poses
+from marey.synth.performance.angles import angles_of_joint
+from marey.synth.performance.curves import pulse, random_waves
+from marey.synth.performance.gait import leg_length
+from marey.synth.performance.two_bone_ik import align_bone, joint_poses, solve_limb
 
 Array = np.ndarray
 
-# One round: left punch, right punch, kick, and back to the guard. Seconds.
-ROUND = 4.2
-LEFT_PUNCH, RIGHT_PUNCH = (0.45, 0.55, 0.26), (1.25, 1.38, 0.30)
-CHAMBER, EXTEND = (2.25, 2.75, 0.38), (2.45, 2.55, 0.20)
+ROUND_SECONDS = 4.2
+"""Time of one round: left punch, right punch, kick, guard. Chosen by hand."""
 
-# The fighting stance: feet ahead and behind, in shares of the leg, and their headings.
-FEET = {1.0: (0.24, 0.13, 0.15), -1.0: (-0.24, -0.16, -0.70)}
+LEFT_PUNCH_PULSE, RIGHT_PUNCH_PULSE = (0.45, 0.55, 0.26), (1.25, 1.38, 0.30)
+KNEE_RAISE_PULSE, KNEE_EXTENSION_PULSE = (2.25, 2.75, 0.38), (2.45, 2.55, 0.20)
+"""Start, end and ramp of each action in a round, in seconds, as `pulse` takes them.
+Chosen by hand."""
 
-# Directions of the punches in the turned chest, a right arm's mirrored.
-STRAIGHT = {1.0: (0.73, 0.68, 0.05), -1.0: (0.94, 0.34, 0.05)}
+STANCE_FEET = {1.0: (0.24, 0.13, 0.15), -1.0: (-0.24, -0.16, -0.70)}
+"""Position ahead and to the left, in leg lengths, and yaw in radians of each foot in
+the fighting stance, by side. Chosen by hand."""
 
-# Kicking leg, degrees: hip flexion, abduction, twist, then knee.
-CHAMBERED, EXTENDED = (88.0, 12.0, 0.0, 112.0), (96.0, 10.0, 0.0, 10.0)
+PUNCH_DIRECTION = {1.0: (0.73, 0.68, 0.05), -1.0: (0.94, 0.34, 0.05)}
+"""Directions of the punches in the frame of the chest, by side, for a left arm. Those
+of a right arm are mirrored. Chosen by hand."""
+
+RAISED_LEG_DEGREES = (88.0, 12.0, 0.0, 112.0)
+EXTENDED_LEG_DEGREES = (96.0, 10.0, 0.0, 10.0)
+"""Angles of the kicking leg: hip flexion, abduction, twist, knee flexion. Chosen by
+hand."""
 
 
 def kick_punch(
     figure: Figure, times: Float[Array, " frame"], *, seconds: float, seed: int
-) -> Pose:
+) -> PoseSequence:
     """Return rounds of left punch, right punch and a kick with the right leg.
 
     Args:
         figure: A figure with two legs and two arms.
         times: Seconds.
         seconds: Length of the whole motion.
-        seed: Draws how the fighter shifts about.
+        seed: Seed of the small motion of the pelvis.
     """
     rng = np.random.default_rng([seed, 6])
-    clock = times % ROUND
-    left, right = pulse(clock, *LEFT_PUNCH), pulse(clock, *RIGHT_PUNCH)
-    aloft, out = pulse(clock, *CHAMBER), pulse(clock, *EXTEND)
-    T_world_root = _hips(figure, times, left, right, aloft, rng)
-    angles = _trunk(figure, len(times), left, right, out)
+    clock = times % ROUND_SECONDS
+    left, right = pulse(clock, *LEFT_PUNCH_PULSE), pulse(clock, *RIGHT_PUNCH_PULSE)
+    raised = pulse(clock, *KNEE_RAISE_PULSE)
+    extended = pulse(clock, *KNEE_EXTENSION_PULSE)
+    T_world_root = _pelvis_poses(figure, times, left, right, raised, rng)
+    angles = _trunk_angles(figure, len(times), left, right, extended)
     for arm in figure.arms:
         punch = left if arm.side > 0.0 else right
-        angles[:, [arm.upper, arm.middle]] = _arm(figure, arm, punch)
-    T = world_of(figure.skeleton, T_world_root, angles)
+        angles[:, [arm.upper, arm.middle]] = _arm_angles(figure, arm, punch)
+    T = joint_poses(figure.skeleton, T_world_root, angles)
     contacts: list[Contact] = []
     for leg in figure.legs:
-        angles[:, leg.joints] = _stood(figure, leg, T)
+        angles[:, leg.joints] = _stance_leg_angles(figure, leg, T)
         spans = [(0.0, seconds)]
         if leg.side < 0.0:
-            angles[:, leg.joints] = _kick(angles[:, leg.joints], aloft, out)
-            spans = _right_stands(seconds)
-        contacts += _contacts(figure, leg, spans)
-    return Pose(T_world_root, angles, tuple(contacts))
+            stance = angles[:, leg.joints]
+            angles[:, leg.joints] = _kick_angles(stance, raised, extended)
+            spans = _right_foot_spans(seconds)
+        contacts += _stance_contacts(figure, leg, spans)
+    return PoseSequence(T_world_root, angles, tuple(contacts))
 
 
-def _hips(
+def _pelvis_poses(
     figure: Figure,
     times: Array,
     left: Array,
     right: Array,
-    aloft: Array,
+    raised: Array,
     rng: np.random.Generator,
 ) -> Float[Array, "frame 4 4"]:
-    """Return the pelvis: low, turned aside, over the left foot during the kick."""
-    length = _length(figure)
-    shift = 0.012 * length * waves(rng, times, 3, hertz=0.5)
-    place = figure.skeleton.offset[0] + shift
-    place[:, 2] -= 0.10 * length - 0.02 * length * aloft
-    place[:, 0] += length * (0.03 * left + 0.06 * right + 0.10 * aloft)
-    place[:, 1] += 0.08 * length * aloft
-    rotvec = np.zeros_like(place)
-    rotvec[:, 1] = 0.06 - 0.16 * aloft
-    rotvec[:, 2] = -0.45 - 0.12 * left + 0.50 * right + 0.40 * aloft
-    return root_pose(place, rotvec)
+    """Return T_world_root: low, rotated, and over the left foot during the kick."""
+    length = leg_length(figure, figure.legs[0])
+    sway = 0.012 * length * random_waves(rng, times, 3, hertz=0.5)
+    position = figure.skeleton.offset[0] + sway
+    position[:, 2] -= 0.10 * length - 0.02 * length * raised
+    position[:, 0] += length * (0.03 * left + 0.06 * right + 0.10 * raised)
+    position[:, 1] += 0.08 * length * raised
+    rotvec = np.zeros_like(position)
+    rotvec[:, 1] = 0.06 - 0.16 * raised
+    rotvec[:, 2] = -0.45 - 0.12 * left + 0.50 * right + 0.40 * raised
+    return root_poses(position, rotvec)
 
 
-def _trunk(
-    figure: Figure, count: int, left: Array, right: Array, out: Array
+def _trunk_angles(
+    figure: Figure, count: int, left: Array, right: Array, extended: Array
 ) -> Float[Array, "frame joint 3"]:
     names = figure.skeleton.names
     angles = np.tile(figure.neutral, (count, 1, 1))
     spine, neck = names.index("Spine"), names.index("Neck")
-    angles[:, spine, 0] = 0.12 - 0.25 * out
+    angles[:, spine, 0] = 0.12 - 0.25 * extended
     angles[:, spine, 2] = 0.25 * left - 0.30 * right
     angles[:, neck, 2] = -0.30 - 0.25 * left + 0.30 * right
     return angles
 
 
-def _arm(figure: Figure, arm: Limb, punch: Array) -> Float[Array, "frame 2 3"]:
-    """Return shoulder and elbow between the guard and the punch."""
+def _arm_angles(
+    figure: Figure, arm: FigureLimb, punch: Array
+) -> Float[Array, "frame 2 3"]:
+    """Return the angles of shoulder and elbow, blended between guard and punch."""
     skeleton = figure.skeleton
-    guard = _aimed(figure, arm, (0.35, 0.25, -0.9), (0.35, -0.9, -0.25))
-    straight = _aimed(figure, arm, STRAIGHT[arm.side], (0.1, -0.35, -1.0))
+    guard = _shoulder_angles(figure, arm, (0.35, 0.25, -0.9), (0.35, -0.9, -0.25))
+    straight = _shoulder_angles(
+        figure, arm, PUNCH_DIRECTION[arm.side], (0.1, -0.35, -1.0)
+    )
     share = punch[:, None]
     shoulder = guard + share * (straight - guard)
-    elbow = np.tile(np.zeros(3), (len(punch), 1))
+    elbow = np.zeros((len(punch), 3))
     elbow[:, 0] = np.radians(118.0) + punch * np.radians(8.0 - 118.0)
     high = skeleton.limits[arm.middle, 2, 1]
     elbow[:, 2] = np.nan_to_num(high) * 0.4 * punch
     return np.stack([shoulder, elbow], axis=1)
 
 
-def _aimed(
+def _shoulder_angles(
     figure: Figure,
-    arm: Limb,
+    arm: FigureLimb,
     direction: tuple[float, float, float],
     axis: tuple[float, float, float],
 ) -> Float[Array, "1 3"]:
-    """Return shoulder angles for a left arm's direction and elbow axis, or a right's.
+    """Return shoulder angles for a direction of the upper arm and an elbow axis.
 
-    The axis mirrors as an axial vector.
+    Both are given for a left arm. For a right arm they are mirrored, the axis as an
+    axial vector.
     """
     flip = np.array([1.0, arm.side, 1.0])
     goal = flip * np.array(direction)
     axis_goal = arm.side * flip * np.array(axis)
     bone = figure.skeleton.offset[arm.middle]
-    R = aim(bone, figure.skeleton.axes[arm.middle, 0], goal, axis_goal)
-    return angles_of(figure.skeleton, arm.upper, geometry.quat_from_matrix(R)[None])
-
-
-def _kick(planted: Array, aloft: Array, out: Array) -> Float[Array, "frame 3 3"]:
-    """Return a leg drawn up, stretched out and put back where it stood."""
-    up, far = np.radians(CHAMBERED), np.radians(EXTENDED)
-    free = planted.copy()
-    free[:, 0] = up[:3] + out[:, None] * (far - up)[:3]
-    free[:, 1] = 0.0
-    free[:, 1, 0] = up[3] + out * (far - up)[3]
-    free[:, 2] = np.radians([8.0, 0.0, 0.0])
-    return np.asarray(planted + aloft[:, None, None] * (free - planted))
-
-
-def _stood(figure: Figure, leg: Limb, T: Array) -> Float[Array, "frame 3 3"]:
-    skeleton = figure.skeleton
-    foot = np.tile(_print(figure, leg), (len(T), 1, 1))
-    axis = foot[:, :3, :3] @ skeleton.axes[leg.middle, 0]
-    parent = T[:, skeleton.parent[leg.upper]]
-    still = np.zeros(len(T))
-    return place_limb(skeleton, leg.joints, parent, foot, axis, still)
-
-
-def _print(figure: Figure, leg: Limb) -> Float[Array, "4 4"]:
-    """Return the pose of a foot in the fighting stance."""
-    ahead, aside, heading = FEET[leg.side]
-    height = -figure.skeleton.offset[leg.tips[0], 2]
-    length = _length(figure)
-    place = np.array([ahead * length, aside * length, height])
-    return geometry.transform(
-        geometry.rotation_exp(np.array([0.0, 0.0, heading])), place
+    R = align_bone(bone, figure.skeleton.axes[arm.middle, 0], goal, axis_goal)
+    return angles_of_joint(
+        figure.skeleton, arm.upper, geometry.quat_from_matrix(R)[None]
     )
 
 
-def _length(figure: Figure) -> float:
-    leg = figure.legs[0]
-    return float(figure.skeleton.lengths[[leg.middle, leg.end]].sum())
+def _kick_angles(
+    stance: Array, raised: Array, extended: Array
+) -> Float[Array, "frame 3 3"]:
+    """Return the leg angles, blended from stance to a raised and extended leg."""
+    knee_up, kick = np.radians(RAISED_LEG_DEGREES), np.radians(EXTENDED_LEG_DEGREES)
+    free = stance.copy()
+    free[:, 0] = knee_up[:3] + extended[:, None] * (kick - knee_up)[:3]
+    free[:, 1] = 0.0
+    free[:, 1, 0] = knee_up[3] + extended * (kick - knee_up)[3]
+    free[:, 2] = np.radians([8.0, 0.0, 0.0])
+    return np.asarray(stance + raised[:, None, None] * (free - stance))
 
 
-def _right_stands(seconds: float) -> list[tuple[float, float]]:
-    start, end, ramp = CHAMBER
+def _stance_leg_angles(
+    figure: Figure, leg: FigureLimb, T: Array
+) -> Float[Array, "frame 3 3"]:
+    """Return the angles of a leg whose foot is in the fighting stance."""
+    skeleton = figure.skeleton
+    foot = np.tile(_stance_foot(figure, leg), (len(T), 1, 1))
+    axis = foot[:, :3, :3] @ skeleton.axes[leg.middle, 0]
+    parent = T[:, skeleton.parent[leg.upper]]
+    twist = np.zeros(len(T))
+    return solve_limb(skeleton, leg.joints, parent, foot, axis, twist)
+
+
+def _stance_foot(figure: Figure, leg: FigureLimb) -> Float[Array, "4 4"]:
+    """Return the pose of a foot in the fighting stance."""
+    ahead, left, heading = STANCE_FEET[leg.side]
+    height = -figure.skeleton.offset[leg.tips[0], 2]
+    length = leg_length(figure, figure.legs[0])
+    position = np.array([ahead * length, left * length, height])
+    R = geometry.rotation_exp(np.array([0.0, 0.0, heading]))
+    return geometry.transform(R, position)
+
+
+def _right_foot_spans(seconds: float) -> list[tuple[float, float]]:
+    """Return the spans of time in which the kicking foot is on the ground."""
+    start, end, ramp = KNEE_RAISE_PULSE
     edges = [0.0]
-    for k in range(int(np.ceil(seconds / ROUND))):
-        edges += [k * ROUND + start - ramp, k * ROUND + end + ramp]
+    for k in range(int(np.ceil(seconds / ROUND_SECONDS))):
+        edges += [k * ROUND_SECONDS + start - ramp, k * ROUND_SECONDS + end + ramp]
     return [*zip(edges[::2], [*edges[1::2], seconds], strict=True)]
 
 
-def _contacts(
-    figure: Figure, leg: Limb, spans: list[tuple[float, float]]
+def _stance_contacts(
+    figure: Figure, leg: FigureLimb, spans: list[tuple[float, float]]
 ) -> list[Contact]:
-    foot = _print(figure, leg)
+    skeleton = figure.skeleton
+    anchors = geometry.apply(_stance_foot(figure, leg), skeleton.offset)
     return [
-        Contact(
-            figure.skeleton.names[tip],
-            start,
-            end,
-            geometry.apply(foot, figure.skeleton.offset[tip]),
-        )
+        Contact(skeleton.names[tip], start, end, anchors[tip])
         for tip in leg.tips
         for start, end in spans
     ]

@@ -1,19 +1,22 @@
-"""Limbs of two bones, solved in closed form for where their end shall be."""
+"""Closed-form inverse kinematics of limbs with two bones."""
 
 import numpy as np
 from jaxtyping import Float
 
 from marey.numerics import geometry
 from marey.skeleton import Skeleton
-from marey.synth.performance.angles import angles_of, rotations
+from marey.synth.performance.angles import angles_of_joint, quaternions_from_angles
 
 Array = np.ndarray
 
 
-def frame_of(
+def frame_from_directions(
     first: Float[Array, "*#batch 3"], second: Float[Array, "*#batch 3"]
 ) -> Float[Array, "*batch 3 3"]:
-    """Return right-handed frames whose x is `first` and whose y leans to `second`."""
+    """Return right-handed frames whose x axis is `first`, by Gram-Schmidt.
+
+    The y axis is the part of `second` perpendicular to `first`.
+    """
     first, second = np.broadcast_arrays(first, second)
     x = first / np.linalg.norm(first, axis=-1, keepdims=True)
     y = second - np.sum(second * x, axis=-1, keepdims=True) * x
@@ -21,73 +24,74 @@ def frame_of(
     return np.stack([x, y, np.cross(x, y)], axis=-1)
 
 
-def aim(
+def align_bone(
     bone: Float[Array, "*#batch 3"],
     axis: Float[Array, "*#batch 3"],
     bone_goal: Float[Array, "*#batch 3"],
     axis_goal: Float[Array, "*#batch 3"],
 ) -> Float[Array, "*batch 3 3"]:
-    """Return R that turns `bone` to its goal and `axis` as near to its own as it can.
+    """Return the rotation that takes `bone` to `bone_goal` exactly.
 
-    Exact for the bone; the axis turns about it.
+    The rotation about the bone that is left takes `axis` as near to `axis_goal` as
+    possible.
     """
     return np.asarray(
-        frame_of(bone_goal, axis_goal) @ np.swapaxes(frame_of(bone, axis), -1, -2)
+        frame_from_directions(bone_goal, axis_goal)
+        @ np.swapaxes(frame_from_directions(bone, axis), -1, -2)
     )
 
 
-def reach(
+def solve_two_bones(
     skeleton: Skeleton,
     limb: tuple[int, int, int],
     goal: Float[Array, "frame 3"],
     axis_goal: Float[Array, "frame 3"],
     twist: Float[Array, " frame"],
 ) -> tuple[Float[Array, "frame 3"], Float[Array, "frame 3"]]:
-    """Return the angles of a limb's upper and middle joint that take its end to a goal.
+    """Return the angles of upper and middle joint that put the limb's end at a goal.
 
     The middle joint bends about its first axis by the angle that gives the right
-    distance (law of cosines), then the upper joint points the limb at the goal.
+    distance (law of cosines). Then the upper joint points the limb at the goal.
 
     Args:
         skeleton: The joints.
         limb: Upper joint, middle joint, end joint.
-        goal: Where the end joint shall be, seen from the upper joint along the axes of
-            that joint's parent, in metres.
-        axis_goal: Where the middle joint's axis shall point as nearly as it can, along
-            the same axes.
-        twist: Twist of the middle joint about its bone, in radians; it must lie along
-            the bone to the end joint, whose place it then leaves alone.
+        goal: Wanted position of the end joint relative to the upper joint, along the
+            axes of the upper joint's parent, in metres.
+        axis_goal: Preferred direction of the middle joint's axis, along the same axes.
+        twist: Twist of the middle joint about its bone, in radians. The bone must point
+            to the end joint, so that the twist does not move the end joint.
     """
     upper, middle, end = limb
     axis = skeleton.axes[middle, 0]
     a, b = skeleton.offset[middle], skeleton.offset[end]
-    bend = _bend(a, b, axis, np.linalg.norm(goal, axis=-1))
-    turned = geometry.rotation_exp(bend[:, None] * axis)
-    limb_vector = a + turned @ b
-    R = aim(limb_vector, axis, goal, axis_goal)
+    bend = _bend_angle(a, b, axis, np.linalg.norm(goal, axis=-1))
+    R_bend = geometry.rotation_exp(bend[:, None] * axis)
+    limb_vector = a + R_bend @ b
+    R = align_bone(limb_vector, axis, goal, axis_goal)
     middle_angles = np.stack([bend, np.zeros_like(bend), twist], axis=-1)
-    upper_angles = angles_of(skeleton, upper, geometry.quat_from_matrix(R))
+    upper_angles = angles_of_joint(skeleton, upper, geometry.quat_from_matrix(R))
     return upper_angles, middle_angles
 
 
-def _bend(a: Array, b: Array, axis: Array, distance: Array) -> Array:
-    """Return the bend about `axis` at which |a + R b| is the distance."""
+def _bend_angle(a: Array, b: Array, axis: Array, distance: Array) -> Array:
+    """Return the angle about `axis` at which |a + R b| equals the distance."""
     along = (a @ axis) * (b @ axis)
     even, odd = a @ b - along, a @ np.cross(axis, b)
     cosine = (distance**2 - a @ a - b @ b - 2.0 * along) / (2.0 * np.hypot(even, odd))
     return np.asarray(np.arctan2(odd, even) + np.arccos(np.clip(cosine, -1.0, 1.0)))
 
 
-def world_of(
+def joint_poses(
     skeleton: Skeleton,
     T_world_root: Float[Array, "frame 4 4"],
     angles: Float[Array, "frame joint 3"],
 ) -> Float[Array, "frame joint 4 4"]:
-    """Return T_world_joint of joint angles."""
-    return skeleton.forward(T_world_root, rotations(skeleton, angles))
+    """Return T_world_joint of joint angles, by forward kinematics."""
+    return skeleton.forward(T_world_root, quaternions_from_angles(skeleton, angles))
 
 
-def place_limb(
+def solve_limb(
     skeleton: Skeleton,
     limb: tuple[int, int, int],
     T_world_parent: Float[Array, "frame 4 4"],
@@ -95,14 +99,14 @@ def place_limb(
     axis_world: Float[Array, "frame 3"],
     twist: Float[Array, " frame"],
 ) -> Float[Array, "frame 3 3"]:
-    """Return the angles (upper, middle, end) that put a limb's end joint in a pose.
+    """Return the angles (upper, middle, end) that give the end joint a wanted pose.
 
     Args:
         skeleton: The joints.
         limb: Upper joint, middle joint, end joint.
         T_world_parent: Pose of the upper joint's parent.
         T_world_end: Wanted pose of the end joint.
-        axis_world: Direction the middle joint's axis shall lean to, in the world.
+        axis_world: Preferred direction of the middle joint's axis, in the world.
         twist: Twist of the middle joint, in radians.
     """
     upper, middle, end = limb
@@ -111,13 +115,13 @@ def place_limb(
     to_goal = T_world_end[:, :3, 3] - start
     goal = np.einsum("fij,fj->fi", R_parent_world, to_goal)
     axis = np.einsum("fij,fj->fi", R_parent_world, axis_world)
-    first, second = reach(skeleton, limb, goal, axis, twist)
+    first, second = solve_two_bones(skeleton, limb, goal, axis, twist)
     pose = np.zeros((len(goal), skeleton.n_joints, 3))
     pose[:, upper], pose[:, middle] = first, second
-    wxyz = rotations(skeleton, pose)
+    wxyz = quaternions_from_angles(skeleton, pose)
     R = geometry.matrix_from_quat(
         geometry.quat_multiply(wxyz[:, upper], wxyz[:, middle])
     )
     R_middle_end = np.swapaxes(R, -1, -2) @ R_parent_world @ T_world_end[:, :3, :3]
-    third = angles_of(skeleton, end, geometry.quat_from_matrix(R_middle_end))
+    third = angles_of_joint(skeleton, end, geometry.quat_from_matrix(R_middle_end))
     return np.stack([first, second, third], axis=1)
