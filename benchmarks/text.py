@@ -94,7 +94,7 @@ def numbers_bvh(path):
     """The reader up to the point where the loop ends: an array of channels."""
     file = File(path, "bvh")
     data = file.text()
-    head = bvh.MOTION.search(data)
+    head = bvh.MOTION_HEADER.search(data)
     columns = len(data[head.end() :].split(b"\n", 2)[1].split())
     return parse_table(file, data[head.end() :], columns=columns, delimiter=" ")
 

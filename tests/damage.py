@@ -22,7 +22,7 @@ def damaged(data, rng):
     return data
 
 
-def said(read, path):
+def error_message(read, path):
     """The typed error of reading a file, "" when there is none."""
     try:
         read(path)
@@ -37,7 +37,7 @@ def survive(read, path, count=300, seed=77):
     data = path.read_bytes()
     for _ in range(count):
         path.write_bytes(damaged(data, rng))
-        assert said(read, path).isprintable()
+        assert error_message(read, path).isprintable()
 
 
 def same(a, b):

@@ -106,8 +106,8 @@ def trb():
     words = (12 + len(items)) // 4
     data = struct.pack("<IIHH", 0, 2**32 - 1, words >> 16, words & 0xFFFF) + items
     for frame in (1, 2, 3):
-        places = {1: (10.0 * frame, 20.0, 1700.0), 2: (5.0, 6.0 * frame, 1400.0)}
-        seen = [(n, xyz) for n, xyz in places.items() if (n, frame) != (2, 2)]
+        positions = {1: (10.0 * frame, 20.0, 1700.0), 2: (5.0, 6.0 * frame, 1400.0)}
+        seen = [(n, xyz) for n, xyz in positions.items() if (n, frame) != (2, 2)]
         data += struct.pack("<IHHHH", 0, 0x0600, frame, 3 + 6 * len(seen), 0)
         for number, xyz in seen:
             data += struct.pack("<HH3fff", number, 0, *xyz, 0.5, 0.0)

@@ -6,11 +6,22 @@ import numpy as np
 
 import marey
 from marey.numerics import geometry
-from marey.papers import pairs
+from marey.papers import joint_samples
 
-CENTER_A, CENTER_B, TILT = pairs.CENTER_A, pairs.CENTER_B, pairs.TILT
-smooth_signals, pair_poses, add_noise = pairs.smooth, pairs.joined, pairs.shaken
-sensor_bodies, cramer_rao_bound = pairs.as_sensors, pairs.bound_of_sensors
+CENTER_A, CENTER_B, TILT = (
+    joint_samples.CENTER_A,
+    joint_samples.CENTER_B,
+    joint_samples.REST_ROTATION,
+)
+smooth_signals, pair_poses, add_noise = (
+    joint_samples.smooth_curves,
+    joint_samples.poses_of_joined_bodies,
+    joint_samples.add_pose_noise,
+)
+sensor_bodies, cramer_rao_bound = (
+    joint_samples.bodies_from_sensors,
+    joint_samples.cramer_rao_bound_of_sensors,
+)
 
 # Five markers on each body, none of them at its origin.
 MARKERS = 0.07 * np.array(

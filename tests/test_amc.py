@@ -111,17 +111,17 @@ def turn(axis, degrees):
     return R
 
 
-def naive_places(root, bones, row):
+def naive_positions(root, bones, row):
     """Bone starts and ends of one frame: bones are (parent, vector, axis, dof)."""
-    place, R_root = np.array(row["root"][:3]), np.eye(3)
+    position, R_root = np.array(row["root"][:3]), np.eye(3)
     for axis, value in zip("xyz", row["root"][3:], strict=True):
         R_root = turn("xyz".index(axis), value) @ R_root
-    poses, ends = {"root": (R_root, place)}, {"root": place}
+    poses, ends = {"root": (R_root, position)}, {"root": position}
     for name, (parent, vector, angles, dof) in bones.items():
         C = turn(2, angles[2]) @ turn(1, angles[1]) @ turn(0, angles[0])
         M = np.eye(3)
-        for freedom, value in zip(dof, row.get(name, ()), strict=True):
-            M = turn("xyz".index(freedom[1]), value) @ M
+        for channel, value in zip(dof, row.get(name, ()), strict=True):
+            M = turn("xyz".index(channel[1]), value) @ M
         R = poses[parent][0] @ C @ M @ C.T
         poses[name] = (R, ends[parent])
         ends[name] = ends[parent] + R @ vector
@@ -144,7 +144,7 @@ ROW = {
 
 def test_the_pose_is_that_of_the_naive_version(pair):
     motion = marey.read_motion(pair(), up="z")
-    starts, ends = naive_places("root", BONES, ROW)
+    starts, ends = naive_positions("root", BONES, ROW)
     found = dict(zip(motion.skeleton.names, motion.T_world_joint()[0], strict=True))
     scale = INCH / 0.45
     for name, place in starts.items():
@@ -259,10 +259,10 @@ def test_a_damaged_amc_is_refused_at_its_line(pair, motion, match):
 @pytest.mark.parametrize(
     ("figure", "match"),
     [
-        (ASF.replace("    shin toe\n", ""), "a way from every bone"),
+        (ASF.replace("    shin toe\n", ""), "a path from every bone"),
         (ASF.replace("    shin toe\n", "    shin toe thigh\n"), "each with one parent"),
         (ASF.replace("root hip", "root tail"), "found tail"),
-        (ASF.replace("root hip", "toe hip"), "a way from every bone to the root"),
+        (ASF.replace("root hip", "toe hip"), "a path from every bone to the root"),
         (ASF.replace("direction 1 0 0", "direction 1 0 x"), "line 19: .* found x"),
         (ASF.replace("axis 10 20 30 XYZ", "axis 10 20 30 XXZ"), "an order of axes"),
         (ASF.replace("dof rz rx", "dof rz rz"), "at most once"),

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.errors import DataError, FormatError
-from marey.io.contract import HEAD, File, ReadOptions, WriteOptions
+from marey.io.contract import SNIFF_BYTES, File, ReadOptions, WriteOptions
 from marey.io.formats.c3d import FORMAT, load, sniff
-from marey.io.formats.c3d.encoding import Encoding
-from marey.io.formats.c3d.parameters import Parameters, parse
+from marey.io.formats.c3d.encoding import C3dEncoding
+from marey.io.formats.c3d.parameters import C3dParameters, parse_parameters
 from marey.take import Analog, Event, Source, Take
 
 
@@ -91,12 +91,12 @@ def test_every_encoding_of_the_same_points_reads_the_same(
     np.testing.assert_array_equal(found.analog, analog.reshape(40, 3))
     assert (found.processor, found.rate, found.analog_rate) == (processor, 50.0, 100.0)
     assert codes(found) == {"analog-scale-missing"}
-    assert sniff(data[:HEAD])
+    assert sniff(data[:SNIFF_BYTES])
 
 
 @given(st.floats(-(2.0**100), 2.0**100, width=32, allow_subnormal=False))
 def test_vax_numbers_are_read_as_they_were_meant(value):
-    found = Encoding("dec").real(real(value, "dec"), 0)
+    found = C3dEncoding("dec").real(real(value, "dec"), 0)
     assert found == (value if abs(value) > 1e-37 else pytest.approx(value, abs=1e-37))
 
 
@@ -429,8 +429,10 @@ def test_any_bytes_after_a_magic_number(tail, tmp_path_factory):
 @settings(max_examples=200, deadline=None)
 @given(tail=st.binary(max_size=600))
 def test_any_bytes_as_parameters(tail):
-    found = parse(b"\1\x50\2\x54" + tail, 0, 2000, Encoding(), lambda _: None)
-    assert isinstance(found, Parameters)
+    found = parse_parameters(
+        b"\1\x50\2\x54" + tail, 0, 2000, C3dEncoding(), lambda _: None
+    )
+    assert isinstance(found, C3dParameters)
     assert sum(len(p.values) for p in found) <= len(tail)
 
 
@@ -448,7 +450,7 @@ def test_declared_counts_do_not_make_memory(rng, tmp_path):
 def parsed(chain):
     doubts = []
     data = b"\1\x50\2\x54" + chain.ljust(2 * BLOCK, b"\0")
-    return parse(data, 0, len(data), Encoding(), doubts.append), doubts
+    return parse_parameters(data, 0, len(data), C3dEncoding(), doubts.append), doubts
 
 
 def good_chain():

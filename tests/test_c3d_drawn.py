@@ -13,7 +13,7 @@ from marey.io.formats.c3d import FORMAT
 from marey.numerics import geometry
 from marey.take import Take
 
-ARM = 20.0
+AXIS_LENGTH = 20.0
 """Millimetres from an origin to its axis points."""
 
 STEP = 0.0625
@@ -39,7 +39,7 @@ def poses(rng, frames=30, segments=3):
 
 
 def right_angled(rng):
-    """The 24 rotations that take axes to axes, at places the file holds exactly."""
+    """The 24 rotations that take axes to axes, at positions the file holds exactly."""
     signed = [
         np.array(s)[:, None] * np.eye(3)[list(p)]
         for p, s in product(permutations(range(3)), product((1, -1), repeat=3))
@@ -48,19 +48,21 @@ def right_angled(rng):
     return geometry.transform(R, STEP * rng.integers(-9000, 9000, (24, 1, 3)))
 
 
-def corners(T, axes="YZ", arm=ARM):
+def axis_points(T, axes="YZ", axis_length=AXIS_LENGTH):
     """Origin and axis points of each segment (frame, segment, corner, 3)."""
-    ends = [arm * T[..., :3, "XYZ".index(axis)] for axis in axes]
+    ends = [axis_length * T[..., :3, "XYZ".index(axis)] for axis in axes]
     origin = T[..., :3, 3]
     return np.stack([origin, *(origin + end for end in ends)], axis=2)
 
 
-def saved(path, xyz, axes="YZ", *, seen=True, floats=True, subject="", more=()):
-    """Write corners (frame, segment, corner, 3) in mm, then markers (name, places)."""
+def write_points(path, xyz, axes="YZ", *, seen=True, floats=True, subject="", more=()):
+    """Write axis points (frame, segment, point, 3) in mm, then markers."""
     n_frames, n_segments = xyz.shape[:2]
     labels = [f"{subject}S{i}{end}" for i in range(n_segments) for end in ("", *axes)]
     points = xyz.reshape(n_frames, -1, 3)
-    points = np.concatenate([points, *(places[:, None] for _, places in more)], axis=1)
+    points = np.concatenate(
+        [points, *(positions[:, None] for _, positions in more)], axis=1
+    )
     counts = points / STEP
     if not floats:
         counts = (np.round(counts).astype(int) + 32768) % 65536 - 32768
@@ -94,7 +96,9 @@ def test_points_that_the_file_holds_exactly_give_the_exact_pose(
     axes, floats, rng, tmp_path
 ):
     T = right_angled(rng)
-    take = read(saved(tmp_path / "a.c3d", corners(T, axes), axes, floats=floats))
+    take = read(
+        write_points(tmp_path / "a.c3d", axis_points(T, axes), axes, floats=floats)
+    )
     assert (take.sensor_names, take.labels) == (("S0",), ())
     np.testing.assert_allclose(take.T_world_sensor, in_metres(T), rtol=0, atol=1e-12)
     assert codes(take) == {"poses-from-points"}
@@ -107,13 +111,15 @@ def test_rounding_turns_a_pose_by_no_more_than_its_share_of_the_arm(
     axes, floats, rng, tmp_path
 ):
     T = poses(rng)
-    take = read(saved(tmp_path / "a.c3d", corners(T, axes), axes, floats=floats))
+    take = read(
+        write_points(tmp_path / "a.c3d", axis_points(T, axes), axes, floats=floats)
+    )
     R = take.T_world_sensor[..., :3, :3]
     np.testing.assert_allclose(R @ R.swapaxes(-1, -2), np.eye(3) + 0 * R, atol=1e-12)
     np.testing.assert_allclose(np.linalg.det(R), 1.0, atol=1e-12)
     # Each of two ends may be off by half a step in three coordinates.
     step = 2.0**-14 if floats else STEP
-    assert angle(take.T_world_sensor, T).max() < 2 * np.sqrt(3) * step / ARM
+    assert angle(take.T_world_sensor, T).max() < 2 * np.sqrt(3) * step / AXIS_LENGTH
     off = take.T_world_sensor[..., :3, 3] - 1e-3 * T[..., :3, 3]
     assert np.abs(off).max() <= 1e-3 * step / 2 * (1 + 1e-9)
 
@@ -122,17 +128,23 @@ def test_rounding_turns_a_pose_by_no_more_than_its_share_of_the_arm(
 def test_integers_may_be_coarse(still, rng, tmp_path):
     T = poses(rng, segments=9)
     T = np.broadcast_to(T[:1], T.shape) if still else T
-    arm = 25 * STEP
-    take = read(saved(tmp_path / "a.c3d", corners(T, arm=arm), floats=False))
+    axis_length = 25 * STEP
+    take = read(
+        write_points(
+            tmp_path / "a.c3d", axis_points(T, axis_length=axis_length), floats=False
+        )
+    )
     assert take.sensor_names == tuple(f"S{i}" for i in range(9))
     assert take.sensor_seen.all()
-    assert angle(take.T_world_sensor, T).max() < 2 * np.sqrt(3) * STEP / arm
+    assert angle(take.T_world_sensor, T).max() < 2 * np.sqrt(3) * STEP / axis_length
 
 
 def test_the_pose_does_not_depend_on_the_arm_or_its_unit(rng, tmp_path):
     T = poses(rng)
-    short = read(saved(tmp_path / "a.c3d", corners(T)))
-    long = read(saved(tmp_path / "b.c3d", corners(T, arm=300.0)), unit="cm")
+    short = read(write_points(tmp_path / "a.c3d", axis_points(T)))
+    long = read(
+        write_points(tmp_path / "b.c3d", axis_points(T, axis_length=300.0)), unit="cm"
+    )
     assert angle(short.T_world_sensor, long.T_world_sensor).max() < 1e-4
     np.testing.assert_allclose(
         long.T_world_sensor[..., :3, 3], 10.0 * short.T_world_sensor[..., :3, 3]
@@ -142,84 +154,95 @@ def test_the_pose_does_not_depend_on_the_arm_or_its_unit(rng, tmp_path):
 def test_noise_on_the_points_stays_as_small_in_the_pose(rng, tmp_path):
     T = poses(rng, frames=500)
     sd = 0.1
-    xyz = corners(T) + rng.normal(scale=sd, size=(500, 3, 3, 3))
-    take = read(saved(tmp_path / "a.c3d", xyz))
+    xyz = axis_points(T) + rng.normal(scale=sd, size=(500, 3, 3, 3))
+    take = read(write_points(tmp_path / "a.c3d", xyz))
     assert take.sensor_names == ("S0", "S1", "S2")
     assert take.sensor_seen.all()
     R = take.T_world_sensor[..., :3, :3]
     np.testing.assert_allclose(R @ R.swapaxes(-1, -2), np.eye(3) + 0 * R, atol=1e-12)
     # Two arms of noise sqrt(2) sd share the turn about the third axis.
-    assert np.sqrt((angle(take.T_world_sensor, T) ** 2).mean()) < 2.5 * sd / ARM
+    assert np.sqrt((angle(take.T_world_sensor, T) ** 2).mean()) < 2.5 * sd / AXIS_LENGTH
 
 
-def bent(T, degrees, arm=ARM):
-    xyz = corners(T, arm=arm)
+def tilted(T, degrees, axis_length=AXIS_LENGTH):
+    xyz = axis_points(T, axis_length=axis_length)
     y, z = T[..., :3, 1], T[..., :3, 2]
     a = np.radians(degrees)
-    xyz[:, :, 2] = xyz[:, :, 0] + arm * (np.cos(a) * y + np.sin(a) * z)
+    xyz[:, :, 2] = xyz[:, :, 0] + axis_length * (np.cos(a) * y + np.sin(a) * z)
     return xyz
 
 
-def longer(T, factor):
-    xyz = corners(T)
+def with_longer_axis(T, factor):
+    xyz = axis_points(T)
     xyz[:, :, 2] += (factor - 1.0) * (xyz[:, :, 2] - xyz[:, :, 0])
     return xyz
 
 
-def exchanged(T):
+def swapped(T):
     """Axis points of other segments."""
-    xyz = corners(T)
+    xyz = axis_points(T)
     xyz[:, :, 1:] = np.roll(xyz[:, :, 1:], 1, axis=1)
     return xyz
 
 
-def breathing(T, share):
+def with_changing_length(T, share):
     """Arms whose length is right on average only."""
-    return corners(T, arm=ARM * (1 + share * np.sin(np.arange(len(T))))[:, None, None])
+    return axis_points(
+        T,
+        axis_length=AXIS_LENGTH
+        * (1 + share * np.sin(np.arange(len(T))))[:, None, None],
+    )
 
 
 @both_numbers
 @pytest.mark.parametrize(
     "deceive",
     [
-        lambda T: bent(T, 88.0),
-        lambda T: bent(T, 60.0),
-        lambda T: longer(T, 1.05),
-        lambda T: longer(T, 3.0),
-        lambda T: breathing(T, 0.2),
-        lambda T: corners(T)[:, :, [1, 0, 2]],
-        lambda T: corners(T, arm=0.0),
-        lambda T: bent(T, 80.0, arm=10 * STEP),
-        exchanged,
+        lambda T: tilted(T, 88.0),
+        lambda T: tilted(T, 60.0),
+        lambda T: with_longer_axis(T, 1.05),
+        lambda T: with_longer_axis(T, 3.0),
+        lambda T: with_changing_length(T, 0.2),
+        lambda T: axis_points(T)[:, :, [1, 0, 2]],
+        lambda T: axis_points(T, axis_length=0.0),
+        lambda T: tilted(T, 80.0, axis_length=10 * STEP),
+        swapped,
     ],
     ids=[
-        *("88 degrees", "60 degrees", "5 % longer", "3 times", "breathing", "shuffled"),
-        *("one place", "10 steps", "exchanged"),
+        *(
+            "88 degrees",
+            "60 degrees",
+            "5 % with_longer_axis",
+            "3 times",
+            "with_changing_length",
+            "shuffled",
+        ),
+        *("one place", "10 steps", "swapped"),
     ],
 )
 def test_names_alone_do_not_make_a_pose(deceive, floats, rng, tmp_path):
     xyz = deceive(poses(rng))
-    take = read(saved(tmp_path / "a.c3d", xyz, floats=floats))
+    take = read(write_points(tmp_path / "a.c3d", xyz, floats=floats))
     assert len(take.labels) == 9
     assert take.sensor_names == ()
     assert codes(take) == set()
 
 
 def test_data_alone_does_not_make_a_pose(rng, tmp_path):
-    xyz = corners(poses(rng, segments=1))
-    places = [xyz[:, 0, k] for k in range(3)]
+    xyz = axis_points(poses(rng, segments=1))
+    positions = [xyz[:, 0, k] for k in range(3)]
     for names in (("A", "AY", "BZ"), ("A", "B", "C"), ("P:A", "Q:AY", "Q:AZ")):
-        more = [*zip(names, places, strict=True)]
-        take = read(saved(tmp_path / "a.c3d", xyz[:, :0], more=more))
+        more = [*zip(names, positions, strict=True)]
+        take = read(write_points(tmp_path / "a.c3d", xyz[:, :0], more=more))
         assert len(take.labels) == 3
         assert take.sensor_names == ()
 
 
 def test_a_left_handed_frame_stays_markers(rng, tmp_path):
     T = poses(rng)
-    xyz = corners(T, "XYZ")
+    xyz = axis_points(T, "XYZ")
     xyz[:, 1, 1] = 2 * xyz[:, 1, 0] - xyz[:, 1, 1]
-    take = read(saved(tmp_path / "a.c3d", xyz, "XYZ"))
+    take = read(write_points(tmp_path / "a.c3d", xyz, "XYZ"))
     assert take.sensor_names == ("S0", "S2")
     assert take.labels == ("S1", "S1X", "S1Y", "S1Z")
 
@@ -229,7 +252,9 @@ def test_a_pose_is_missing_where_a_corner_is(floats, rng, tmp_path):
     T = poses(rng)
     seen = rng.random((30, 3, 3)) < 0.8
     seen[:5, 0] = False
-    take = read(saved(tmp_path / "a.c3d", corners(T), seen=seen, floats=floats))
+    take = read(
+        write_points(tmp_path / "a.c3d", axis_points(T), seen=seen, floats=floats)
+    )
     np.testing.assert_array_equal(take.sensor_seen, seen.all(axis=-1))
     assert np.isnan(take.T_world_sensor[~seen.all(axis=-1)]).all()
     assert angle(take.T_world_sensor, T)[seen.all(axis=-1)].max() < 0.02
@@ -239,19 +264,19 @@ def test_a_pose_is_missing_where_a_corner_is(floats, rng, tmp_path):
 
 def test_a_point_out_of_place_in_few_frames_costs_only_these(rng, tmp_path):
     T = poses(rng, frames=100)
-    xyz = corners(T)
+    xyz = axis_points(T)
     xyz[[3, 50, 51], 1, 2] += 7.0
-    take = read(saved(tmp_path / "a.c3d", xyz))
+    take = read(write_points(tmp_path / "a.c3d", xyz))
     assert np.argwhere(~take.sensor_seen).tolist() == [[3, 1], [50, 1], [51, 1]]
     assert value(take, "poses-partial") == 3
     xyz[:10, 1, 2] += 7.0
-    assert read(saved(tmp_path / "a.c3d", xyz)).sensor_names == ("S0", "S2")
+    assert read(write_points(tmp_path / "a.c3d", xyz)).sensor_names == ("S0", "S2")
 
 
 def test_a_segment_never_seen_whole_stays_markers(rng, tmp_path):
     seen = np.ones((30, 3, 3), bool)
     seen[:, 1, 2] = False
-    take = read(saved(tmp_path / "a.c3d", corners(poses(rng)), seen=seen))
+    take = read(write_points(tmp_path / "a.c3d", axis_points(poses(rng)), seen=seen))
     assert take.sensor_names == ("S0", "S2")
     assert take.labels == ("S1", "S1Y", "S1Z")
 
@@ -260,9 +285,9 @@ def test_integers_that_overflow_are_taken_on_the_side_of_the_origin(rng, tmp_pat
     T = poses(rng)
     highest = 32767 * STEP
     T[..., :3, 3] = [0.0, 0.0, highest - 1.0]
-    take = read(saved(tmp_path / "a.c3d", corners(T), floats=False))
-    assert angle(take.T_world_sensor, T).max() < 2 * np.sqrt(3) * STEP / ARM
-    over = (corners(T)[..., 2] > highest + STEP / 2).any(axis=2)
+    take = read(write_points(tmp_path / "a.c3d", axis_points(T), floats=False))
+    assert angle(take.T_world_sensor, T).max() < 2 * np.sqrt(3) * STEP / AXIS_LENGTH
+    over = (axis_points(T)[..., 2] > highest + STEP / 2).any(axis=2)
     assert over.any()
     assert value(take, "integers-overflowed") == over.sum()
 
@@ -270,7 +295,7 @@ def test_integers_that_overflow_are_taken_on_the_side_of_the_origin(rng, tmp_pat
 def test_other_markers_stay_and_the_points_stay_on_request(rng, tmp_path):
     T = poses(rng)
     more = [("LKNE", rng.normal(size=(30, 3))), ("S9Y", rng.normal(size=(30, 3)))]
-    path = saved(tmp_path / "a.c3d", corners(T), more=more)
+    path = write_points(tmp_path / "a.c3d", axis_points(T), more=more)
     take, whole = read(path), read(path, computed=True)
     assert take.labels == ("LKNE", "S9Y")
     ends = ("", "Y", "Z")
@@ -278,16 +303,16 @@ def test_other_markers_stay_and_the_points_stay_on_request(rng, tmp_path):
     np.testing.assert_array_equal(whole.T_world_sensor, take.T_world_sensor)
     np.testing.assert_array_equal(whole.points[:, 9:], take.points)
     np.testing.assert_allclose(
-        whole.points[:, :9], 1e-3 * corners(T).reshape(30, 9, 3), atol=1e-7
+        whole.points[:, :9], 1e-3 * axis_points(T).reshape(30, 9, 3), atol=1e-7
     )
 
 
 def test_several_subjects_stand_before_the_names_of_their_segments(rng, tmp_path):
-    xyz = corners(poses(rng))
-    one = read(saved(tmp_path / "a.c3d", xyz, subject="Ann:"))
+    xyz = axis_points(poses(rng))
+    one = read(write_points(tmp_path / "a.c3d", xyz, subject="Ann:"))
     assert one.sensor_names == ("S0", "S1", "S2")
     other = [("Bob:" + e, xyz[:, 0, k]) for k, e in enumerate(("S0", "S0Y", "S0Z"))]
-    two = read(saved(tmp_path / "a.c3d", xyz, subject="Ann:", more=other))
+    two = read(write_points(tmp_path / "a.c3d", xyz, subject="Ann:", more=other))
     assert two.sensor_names == ("Ann:S0", "Ann:S1", "Ann:S2", "Bob:S0")
     np.testing.assert_array_equal(
         two.T_world_sensor[:, 3], np.asarray(two.T_world_sensor[:, 0])
@@ -296,9 +321,9 @@ def test_several_subjects_stand_before_the_names_of_their_segments(rng, tmp_path
 
 def test_axes_of_plug_in_gait_are_left_out_not_read_as_poses(rng, tmp_path):
     T = poses(rng, segments=1)
-    ends = corners(T, "XYZ")[:, 0]
+    ends = axis_points(T, "XYZ")[:, 0]
     more = [(f"LFE{e}", ends[:, k]) for k, e in enumerate("OALP")]
-    take = read(saved(tmp_path / "a.c3d", corners(T)[:, :0], more=more))
+    take = read(write_points(tmp_path / "a.c3d", axis_points(T)[:, :0], more=more))
     assert (take.labels, take.sensor_names) == ((), ())
     assert codes(take) == {"computed-left-out"}
 
@@ -309,7 +334,9 @@ def test_what_was_read_comes_back_when_written(computed, subject, rng, tmp_path)
     T = poses(rng)
     seen = rng.random((30, 3, 3)) < 0.9
     more = [("Bob:LKNE", rng.normal(size=(30, 3)))]
-    path = saved(tmp_path / "a.c3d", corners(T), seen=seen, subject=subject, more=more)
+    path = write_points(
+        tmp_path / "a.c3d", axis_points(T), seen=seen, subject=subject, more=more
+    )
     take = read(path, computed=computed)
     data = b"".join(FORMAT.write_take(take, WriteOptions())[""])
     (tmp_path / "b.c3d").write_bytes(data)
@@ -348,7 +375,9 @@ def test_of_several_poses_per_frame_the_first_is_read_with_a_finding(rng, tmp_pa
 def test_damaged_files_end_in_a_take_or_a_typed_error(rng, tmp_path, request):
     path = tmp_path / "a.c3d"
     seeds = [
-        saved(path, corners(poses(rng), axes), axes, floats=floats).read_bytes()
+        write_points(
+            path, axis_points(poses(rng), axes), axes, floats=floats
+        ).read_bytes()
         for axes, floats in (("YZ", True), ("XYZ", False))
     ]
     for i in range(2000 if request.config.getoption("--slow") else 200):

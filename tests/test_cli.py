@@ -1,4 +1,4 @@
-"""The command line, as a person or a script meets it."""
+"""The command line: output, exit codes and files of each command."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from marey.cli import main
 
 
 def run(capsys, *arguments):
-    """Run the command line here; return its exit code and what it printed."""
+    """Run the command line in this process; return its exit code and output."""
     with pytest.raises(SystemExit) as stop:
         main([str(a) for a in arguments])
     return stop.value.code, capsys.readouterr()
@@ -145,7 +145,7 @@ def test_demo_writes_what_it_says(tmp_path, capsys):
     assert "14 edges right, 0 wrong, 0 missing" in printed.out
 
 
-def test_odd_names_do_not_reach_the_terminal(tmp_path, capsys):
+def test_control_characters_in_names_do_not_reach_the_terminal(tmp_path, capsys):
     take = marey.Take(
         rate=10.0, points=samples.take(5).points[:, :1], labels=("\x1b[31mred",)
     )

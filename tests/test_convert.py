@@ -12,7 +12,7 @@ import samples
 import marey
 from marey.cli import main
 from marey.io import recognise
-from marey.io.losses import losses
+from marey.io.losses import find_losses
 
 SOURCES = [
     (fmt, noun)
@@ -50,7 +50,7 @@ def kept(path):
         return take, None
 
 
-def places(take):
+def positions(take):
     """Positions of markers and sensors by name, and where they are known."""
     points = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
     names = [*take.labels, *take.sensor_names]
@@ -95,18 +95,18 @@ def test_a_conversion_keeps_positions_or_is_refused(
     }
     assert recognise(asked).name == target.name
     thing = motion if motion is not None and target.write_motion else take
-    lost = losses(thing, target)
+    lost = find_losses(thing, target)
     assert all(loss.message in said for loss in lost)
     assert said.count("does not keep") == len(lost)
-    # An error of a joint's angle is an error of place at the ends of its bones.
+    # An error of a joint's angle is an error of position at the ends of its bones.
     rounding = target.precision * (1 if thing is take else 20)
     assert_same_places(marey.read(asked), take, max(rounding, 1e-12))
 
 
 def assert_same_places(found, wanted, rounding):
-    """The same items at the same places, as finely as the target writes them."""
+    """The same items at the same positions, as finely as the target writes them."""
     assert found.rate == pytest.approx(wanted.rate, rel=1e-6)
-    found, wanted = places(found), places(wanted)
+    found, wanted = positions(found), positions(wanted)
     assert found.keys() == wanted.keys()
     for name, points in wanted.items():
         np.testing.assert_allclose(found[name], points, rtol=1e-12, atol=rounding)

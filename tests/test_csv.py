@@ -294,8 +294,8 @@ def test_repeated_names_lose_nothing(tmp_path, rng):
     )
     assert take.labels == ("A", "A_3", "A_2", "A_4")
     assert take.sensor_names == ("S", "S_2")
-    places = [values[:, at : at + 3] for at in (0, 3, 20, 23)]
-    np.testing.assert_array_equal(take.points, np.stack(places, axis=1))
+    positions = [values[:, at : at + 3] for at in (0, 3, 20, 23)]
+    np.testing.assert_array_equal(take.points, np.stack(positions, axis=1))
     for k, at in enumerate((6, 13)):
         q = values[:, at + 3 : at + 7]
         q /= np.linalg.norm(q, axis=-1, keepdims=True)

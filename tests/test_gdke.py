@@ -13,7 +13,7 @@ from marey.errors import DataError, OptionError
 from marey.joints import fit_joints, joint_findings
 from marey.joints.sphere.gdke import SphereAccumulator, fit_sphere
 from marey.numerics import geometry
-from marey.papers.pairs import bound_of_markers
+from marey.papers.joint_samples import cramer_rao_bound_of_markers
 from marey.segmentation import segment
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -525,7 +525,7 @@ def hip_errors(rng, runs, **options):
             C = fits.covariance[0][3 * side : 3 * side + 3, 3 * side : 3 * side + 3]
             errors.append(error)
             squares.append(error @ np.linalg.solve(C, error))
-    C = bound_of_markers(
+    C = cramer_rao_bound_of_markers(
         bodies.T_world_body, offsets, np.zeros((2, 3)), options["noise"]
     )
     rms = np.sqrt(np.mean(np.sum(np.square(errors), axis=1)))

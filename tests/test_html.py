@@ -13,7 +13,7 @@ import scenes
 import marey
 from marey.cli import main
 from marey.io.formats.html import page as _page
-from marey.io.formats.html.page import page_of
+from marey.io.formats.html.page import parse_page
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -35,8 +35,8 @@ PAGE = """<!doctype html>
 
 @pytest.fixture
 def page(monkeypatch):
-    """A small page in the place of the one that is built."""
-    monkeypatch.setattr("marey.io.formats.html.read_page", lambda: page_of(PAGE))
+    """A small page instead of the one that is built."""
+    monkeypatch.setattr("marey.io.formats.html.read_page", lambda: parse_page(PAGE))
 
 
 class Inside(HTMLParser):
@@ -96,13 +96,13 @@ def test_truth_and_measured_lengths_come_along(page, tmp_path):
     assert header["truth"]["subjects"][0]["joints"][0]["name"] == "Hips"
 
 
-@pytest.mark.parametrize("beside", [{"measured": {"Foot": 0.4}}, {"truth": [1]}])
-def test_only_a_page_shows_truth_and_measured_lengths(beside, tmp_path):
-    beside = {
-        k: v if k == "measured" else [samples.motion()] for k, v in beside.items()
+@pytest.mark.parametrize("page_options", [{"measured": {"Foot": 0.4}}, {"truth": [1]}])
+def test_only_a_page_shows_truth_and_measured_lengths(page_options, tmp_path):
+    page_options = {
+        k: v if k == "measured" else [samples.motion()] for k, v in page_options.items()
     }
     with pytest.raises(marey.OptionError, match="a page shows it"):
-        marey.write(samples.motion(), tmp_path / "motion.bvh", **beside)
+        marey.write(samples.motion(), tmp_path / "motion.bvh", **page_options)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -176,7 +176,7 @@ def test_a_page_that_was_not_built_is_said_so(monkeypatch, tmp_path):
     with pytest.raises(marey.OutputError, match="pip install -e"):
         marey.write(samples.take(), tmp_path / "take.html")
     with pytest.raises(marey.OutputError, match="no title"):
-        page_of(PAGE.replace("title", "h1"))
+        parse_page(PAGE.replace("title", "h1"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -184,7 +184,7 @@ def test_every_place_is_found_whatever_stands_in_the_scripts():
     tricky = PAGE.replace(
         "// and a second line", "const s = '<title>no</title><script id=scene>';"
     )
-    found = page_of(tricky)
+    found = parse_page(tricky)
     assert tricky[slice(*found.title)] == "marey"
     assert tricky[slice(*found.scene)] == ""
     assert [s.count("<title>no") for s in found.scripts] == [1]

@@ -5,11 +5,11 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from damage import said, same, survive
+from damage import error_message, same, survive
 from scipy.spatial.transform import Rotation
 
 import marey
-from marey.io.units_axes import turn_upright
+from marey.io.units_axes import rotation_to_z_up
 
 ORDERS = ["".join(axes) for axes in permutations("XYZ")]
 METRES = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "in": 0.0254}
@@ -81,7 +81,7 @@ class Figure:
                     world[name] = world.get(parent, np.eye(4)) @ local
         T = np.array([world[name] for name in names])
         T[:, :3, 3] *= 1e-3
-        T[:, :3] = turn_upright("y") @ T[:, :3]
+        T[:, :3] = rotation_to_z_up("y") @ T[:, :3]
         return T
 
 
@@ -163,7 +163,7 @@ def test_unit_and_axis_come_from_the_header(figure, unit, metres, up, tmp_path):
     take = marey.read(saved(tmp_path, text))
     T = figure.truth()
     T[..., :3, 3] *= metres / 1e-3
-    T[..., :3, :] = turn_upright(up) @ turn_upright("y").T @ T[..., :3, :]
+    T[..., :3, :] = rotation_to_z_up(up) @ rotation_to_z_up("y").T @ T[..., :3, :]
     np.testing.assert_allclose(take.T_world_sensor, T, atol=1e-9)
 
 
@@ -218,9 +218,9 @@ def test_children_may_come_before_their_parents(figure, tmp_path):
         figure.moved[:, order],
     )
     other = marey.read_motion(saved(tmp_path, shuffled.text()))
-    places = [other.skeleton.index(name) for name in motion.skeleton.names]
+    positions = [other.skeleton.index(name) for name in motion.skeleton.names]
     np.testing.assert_allclose(
-        other.T_world_joint()[:, places], motion.T_world_joint(), atol=1e-12
+        other.T_world_joint()[:, positions], motion.T_world_joint(), atol=1e-12
     )
     assert (other.skeleton.parent < np.arange(4)).all()
 
@@ -247,7 +247,7 @@ def test_several_roots_hang_on_one(figure, rng, tmp_path):
     figure.moved = np.concatenate(
         [figure.moved, rng.uniform(-40.0, 40.0, size=(5, 2, 6))], axis=1
     )
-    # The ball keeps its place beside the hips, the tip its place on the ball.
+    # The ball keeps its position near the hips, the tip its position on the ball.
     figure.moved[:, 4, :3] = figure.moved[:, 0, :3] + [100.0, 0.0, 0.0]
     figure.moved[:, 5, :3] = 0.0
     path = saved(tmp_path, figure.text())
@@ -339,7 +339,7 @@ def test_every_cut_is_noticed(figure, htr2, tmp_path):
     data, whole = path.read_bytes(), marey.read(path)
     for cut in range(len(data)):
         path.write_bytes(data[:cut])
-        if said(marey.read, path):
+        if error_message(marey.read, path):
             continue
         take = marey.read(path)
         assert codes(take) or same(take, whole), f"cut at byte {cut}"

@@ -12,7 +12,7 @@ import pytest
 import samples
 
 import marey
-from marey.io import take_of_motion
+from marey.io import motion_as_take
 from marey.io.formats import c3d
 from marey.report import Table
 
@@ -126,7 +126,7 @@ def test_only_labels_that_are_there_can_be_renamed(tmp_path):
 def test_a_motion_is_also_a_take_of_its_joints_and_a_skeleton(suffix, tmp_path):
     path = saved(samples.motion(), tmp_path / f"walk{suffix}")
     motion, take = marey.read_motion(path), marey.read(path)
-    wanted = take_of_motion(motion)
+    wanted = motion_as_take(motion)
     assert take.sensor_names == wanted.sensor_names
     np.testing.assert_allclose(take.T_world_sensor, wanted.T_world_sensor, atol=1e-12)
     skeleton = marey.read_skeleton(path)
@@ -243,35 +243,35 @@ def test_labels_that_do_not_fit_the_points_are_replaced_and_said(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("description", "said"),
+    ("description", "message"),
     [
         ("{", r"JSON in marey\.json"),
         ("[]", "version 1"),
         ('{"marey": 2, "content": {}}', "version 1"),
     ],
 )
-def test_a_description_that_is_none_is_refused(description, said, tmp_path):
+def test_a_description_that_is_none_is_refused(description, message, tmp_path):
     path = archive(tmp_path / "a.marey", {"marey.json": description})
-    with pytest.raises(marey.FormatError, match=said):
+    with pytest.raises(marey.FormatError, match=message):
         marey.load(path)
 
 
 @pytest.mark.parametrize(
-    ("noun", "change", "said"),
+    ("noun", "change", "message"),
     [
         ("skeleton", {"names": "Hips"}, r"Skeleton\.names: found str 'Hips'"),
         ("skeleton", {"parent": {"array": "offset"}}, "float64 array of shape"),
         ("motion", {"rate": True}, r"Motion\.rate: found bool"),
     ],
 )
-def test_a_field_of_the_wrong_kind_is_named(noun, change, said, tmp_path):
+def test_a_field_of_the_wrong_kind_is_named(noun, change, message, tmp_path):
     path = saved(samples.SAMPLES[noun](), tmp_path / "a.marey")
     with zipfile.ZipFile(path) as zipped:
         entries = {name: zipped.read(name) for name in zipped.namelist()}
     description = json.loads(entries["marey.json"])
     description["content"]["fields"] |= change
     entries["marey.json"] = json.dumps(description)
-    with pytest.raises(marey.FormatError, match=said):
+    with pytest.raises(marey.FormatError, match=message):
         marey.load(archive(path, entries))
 
 
@@ -329,29 +329,29 @@ def test_a_qualisys_table_of_times_alone_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "limit", "said"),
+    ("suffix", "limit", "message"),
     [
         (
             ".bvh",
-            "marey.io.formats.bvh.hierarchy.MOST_JOINTS",
+            "marey.io.formats.bvh.hierarchy.MAX_JOINTS",
             "at most 3 joints, found more",
         ),
-        (".asf", "marey.io.formats.asf.read.MOST_BONES", "at most 3 bones, found more"),
+        (".asf", "marey.io.formats.asf.read.MAX_BONES", "at most 3 bones, found more"),
     ],
 )
 def test_a_figure_of_endless_joints_is_refused(
-    suffix, limit, said, tmp_path, monkeypatch
+    suffix, limit, message, tmp_path, monkeypatch
 ):
     noun = "skeleton" if suffix == ".asf" else "motion"
     path = saved(samples.SAMPLES[noun](), tmp_path / f"big{suffix}")
     monkeypatch.setattr(limit, 3)
-    with pytest.raises(marey.FormatError, match=said):
+    with pytest.raises(marey.FormatError, match=message):
         READERS[noun](path)
 
 
 def test_a_large_xml_is_refused_unread(tmp_path, monkeypatch):
     path = tmp_path / "big.mvnx"
     path.write_bytes(foreign.FILES["mvnx"])
-    monkeypatch.setattr("marey.io.xml.LARGEST_FILE", 100)
+    monkeypatch.setattr("marey.io.xml.MAX_FILE_BYTES", 100)
     with pytest.raises(marey.FormatError, match="at most 100 bytes"):
         marey.read(path)

@@ -9,7 +9,7 @@ import scenes
 import marey
 from marey import metrics, synth
 from marey.editing import EditSession
-from marey.io.formats.html import scene_of
+from marey.io.formats.html import encode_scene
 from marey.skeleton import marker_columns
 from marey.take import Take, match_labels
 
@@ -108,7 +108,7 @@ def test_subjects_named_or_not_give_the_same_answer(
     assert desk.score == known[0].score
     motion, expected = desk.solution.motion, known[0].solution.motion
     np.testing.assert_array_equal(motion.wxyz, expected.wxyz)
-    drawn = scenes.header(scene_of(desk.solution))["takes"][0]["motions"][0]
+    drawn = scenes.header(encode_scene(desk.solution))["takes"][0]["motions"][0]
     assert len(drawn["markers"]) == len(bare.labels)
     refined = marey.calibrate(skeleton, take).skeleton
     np.testing.assert_array_equal(refined.offset, known[1].offset)

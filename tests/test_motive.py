@@ -22,28 +22,28 @@ class Item:
 
     kind: str
     name: str
-    place: np.ndarray
+    position: np.ndarray
     R: np.ndarray | None = None
     parent: str = ""
 
 
 def items(rng, n_frames=4):
-    def place():
+    def position():
         return rng.uniform(-1.0, 2.0, size=(n_frames, 3))
 
     def turn():
         return Rotation.random(n_frames, random_state=rng).as_matrix()
 
-    gap = place()
+    gap = position()
     gap[1] = np.nan
     return [
-        Item("Rigid Body", "Bat", place(), turn()),
-        Item("Rigid Body Marker", "Bat:Marker1", place()),
-        Item("Bone", "Ann:Ann", place(), turn(), "Root"),
-        Item("Bone", "Ann:Chest", place(), turn(), "Ann:Ann"),
-        Item("Bone Marker", "Ann:LFHD", place(), parent="Ann:Chest"),
+        Item("Rigid Body", "Bat", position(), turn()),
+        Item("Rigid Body Marker", "Bat:Marker1", position()),
+        Item("Bone", "Ann:Ann", position(), turn(), "Root"),
+        Item("Bone", "Ann:Chest", position(), turn(), "Ann:Ann"),
+        Item("Bone Marker", "Ann:LFHD", position(), parent="Ann:Chest"),
         Item("Marker", "Ann:LFHD", gap),
-        Item("Marker", "Unlabeled:108", place()),
+        Item("Marker", "Unlabeled:108", position()),
     ]
 
 
@@ -58,10 +58,10 @@ def cells(item, order, unit):
             angles = R.as_euler(order, degrees=True)
             columns, axes = [angles[:, order.index(a)] for a in "XYZ"], "XYZ"
         titles = ["Rotation"] * len(axes)
-    columns += list((item.place @ R_MOTIVE_MAREY.T / METRES[unit]).T)
+    columns += list((item.position @ R_MOTIVE_MAREY.T / METRES[unit]).T)
     titles, axes = titles + ["Position"] * 3, [*axes, *"XYZ"]
     if item.kind in QUALITY:
-        columns.append(np.full(len(item.place), 0.5))
+        columns.append(np.full(len(item.position), 0.5))
         titles, axes = [*titles, QUALITY[item.kind]], [*axes, ""]
     return titles, axes, columns
 
@@ -70,7 +70,7 @@ def export(
     items, *, order="Quaternion", unit="Meters", rate=120.0, titled=True, **head
 ):
     """The text of an export; `titled` writes the row titles that 1.21 leaves out."""
-    n_frames = len(items[0].place) if items else 0
+    n_frames = len(items[0].position) if items else 0
     fields = {
         "Format Version": "1.25" if titled else "1.21",
         "Take Name": "Take 1",
@@ -141,10 +141,11 @@ def test_every_rotation_type_and_unit_gives_the_same_world(
     markers = [i for i in world if i.kind == "Marker"]
     assert take.source.format == "motive"
     np.testing.assert_allclose(
-        take.points, np.stack([m.place for m in markers], axis=1), atol=1e-12
+        take.points, np.stack([m.position for m in markers], axis=1), atol=1e-12
     )
     T = marey.geometry.transform(
-        np.stack([b.R for b in bodies], axis=1), np.stack([b.place for b in bodies], 1)
+        np.stack([b.R for b in bodies], axis=1),
+        np.stack([b.position for b in bodies], 1),
     )
     np.testing.assert_allclose(take.T_world_sensor, T, atol=1e-12)
     assert take.rate == 120.0
@@ -161,9 +162,9 @@ def test_the_facts_say_how_they_are_known(world, read):
 
 
 def test_a_quaternion_of_zeros_is_a_gap_and_an_odd_length_a_finding(read):
-    place = np.zeros((3, 3))
+    position = np.zeros((3, 3))
     R = np.stack([np.eye(3)] * 3)
-    text = export([Item("Rigid Body", "Bat", place, R)])
+    text = export([Item("Rigid Body", "Bat", position, R)])
     lines = text.split("\n")
     lines[-4] = "0,0,0,0,0,0,1,2,3,0"
     lines[-3] = "1,0.0083,0,0,0,2,1,2,3,0"
@@ -188,7 +189,7 @@ def test_solved_markers_are_read_on_request_only(world, read):
         "Ann:LFHD_solved",
     )
     np.testing.assert_array_equal(every.points[:, :2], measured.points)
-    np.testing.assert_allclose(every.points[:, 3], world[4].place, atol=1e-12)
+    np.testing.assert_allclose(every.points[:, 3], world[4].position, atol=1e-12)
     assert "computed-left-out" not in codes(every)
 
 
@@ -200,9 +201,9 @@ def test_solved_markers_alone_are_refused_with_the_way_out(world, read):
 
 
 def test_names_are_made_unique_and_never_empty(rng, read):
-    place = rng.normal(size=(2, 3))
+    position = rng.normal(size=(2, 3))
     names = ["A", "A", "", "Ann:", "Ann:B", "Bob:B", "Unlabeled:7", "Unlabeled 8"]
-    take = read(export([Item("Marker", name, place) for name in names]))
+    take = read(export([Item("Marker", name, position) for name in names]))
     assert take.full_labels == (
         *("A", "A_2", "M3", "Ann:M4", "Ann:B", "Bob:B", "Unlabeled 7", "Unlabeled 8"),
     )
@@ -218,8 +219,8 @@ def test_names_are_made_unique_and_never_empty(rng, read):
     ],
 )
 def test_bones_lose_the_name_of_the_only_skeleton(names, wanted, rng, read):
-    R, place = np.stack([np.eye(3)] * 2), rng.normal(size=(2, 3))
-    take = read(export([Item("Bone", name, place, R) for name in names]))
+    R, position = np.stack([np.eye(3)] * 2), rng.normal(size=(2, 3))
+    take = read(export([Item("Bone", name, position, R) for name in names]))
     assert take.sensor_names == wanted
 
 

@@ -10,7 +10,7 @@ from damage import same, survive
 from scipy.spatial.transform import Rotation
 
 import marey
-from marey.io.units_axes import turn_upright
+from marey.io.units_axes import rotation_to_z_up
 
 NAMESPACE = ' xmlns="http://www.xsens.com/mvn/mvnx" xmlns:x="http://x.org"'
 PARENTS = {"Pelvis": "", "L5": "Pelvis", "Thigh": "Pelvis", "Shin": "Thigh"}
@@ -133,7 +133,7 @@ def test_a_take_holds_the_segments_exactly(rng, tmp_path):
 def test_a_motion_goes_where_the_segments_go(rng, shift, up, tmp_path):
     figure = body(rng, shift=shift)
     motion = marey.read_motion(saved(tmp_path, figure.text()), up=up)
-    U, T = turn_upright(up), motion.T_world_joint()
+    U, T = rotation_to_z_up(up), motion.T_world_joint()
     R = U @ figure.T[..., :3, :3] @ U.T
     np.testing.assert_allclose(T[:, :4, :3, :3], R, atol=1e-12)
     within = np.array([figure.within[n] for n in figure.names])
@@ -269,7 +269,7 @@ def test_an_entity_nobody_declared_is_refused(rng, tmp_path):
     ],
 )
 def test_deep_and_endless_trees_are_refused(rng, padding, says, tmp_path, monkeypatch):
-    monkeypatch.setattr("marey.io.xml.LARGEST_TREE", 4000)
+    monkeypatch.setattr("marey.io.xml.MAX_ELEMENTS", 4000)
     text = body(rng).text().replace("<subject", f"{padding}<subject")
     with pytest.raises(marey.FormatError, match=says):
         marey.read(saved(tmp_path, text))

@@ -10,7 +10,7 @@ import marey
 from marey import synth
 from marey.editing import EditSession
 from marey.editing.kinds.rename import rename_findings
-from marey.io.formats.html import scene_of
+from marey.io.formats.html import encode_scene
 from marey.report import Finding, mark_name
 from marey.take import Take
 
@@ -143,6 +143,6 @@ def test_only_one_of_two_people_in_one_tree_is_renamed():
     assert {"A:Hips", "B:Hips"} <= set(before)
     renamed = ("A:Boss" if name == "A:Hips" else name for name in before)
     assert after.skeleton.names == tuple(renamed)
-    joints = scenes.header(scene_of(after))["subjects"][0]["joints"]
+    joints = scenes.header(encode_scene(after))["subjects"][0]["joints"]
     bodies = [joint["body"] for joint in joints if not joint["name"].endswith("_end")]
     assert sorted(bodies) == list(range(len(after.bodies[0].names)))

@@ -129,10 +129,10 @@ def test_long_mantissas_round_as_python_rounds(seed):
     """Seventeen and more digits, where a wrong last bit would hide."""
     rng = np.random.default_rng(seed)
     mantissas = rng.integers(2**53, 10**18, size=4000)
-    places = rng.integers(0, 19, size=4000)
+    positions = rng.integers(0, 19, size=4000)
     words = [
         f"{str(m)[:-p]}.{str(m)[-p:]}" if p else str(m)
-        for m, p in zip(mantissas, places, strict=True)
+        for m, p in zip(mantissas, positions, strict=True)
     ]
     halfway = [f"{2**53 + 2 * k + 1}e{p}" for k in range(50) for p in (0, 1, -1, 5)]
     assert_as_naive(" ".join(words + halfway).encode(), len(words) + 200, " ")
@@ -151,8 +151,8 @@ def test_a_row_knows_its_line():
         FILE, b"1 2\n\n \n3 x\n4", columns=2, delimiter=" ", first_line=7
     )
     assert table.line.tolist() == [7, 10, 11]
-    assert table.word() == (1, 1)
-    assert table.first(BLANK) == (2, 1)
+    assert np.argwhere(table.status == WORD)[0].tolist() == [1, 1]
+    assert np.argwhere(table.status == BLANK)[0].tolist() == [2, 1]
 
 
 def test_a_stream_runs_over_the_line_ends():

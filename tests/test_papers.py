@@ -229,7 +229,7 @@ def small(monkeypatch, tmp_path):
 
     def first(effort):
         """Say the seed."""
-        effort.say("counting")
+        effort.report("counting")
         table = Table(("number", "paper", "ours"), (("seed", "3", float(effort.seed)),))
         return Experiment(
             title="First", tables={"Seeds": table}, figures={"line": draw}
@@ -243,7 +243,7 @@ def small(monkeypatch, tmp_path):
     module = SimpleNamespace(EXPERIMENTS={"first": first, "second": second})
     monkeypatch.setitem(sys.modules, "small1900", module)
     monkeypatch.setattr(papers, "REGISTRY", {"small1900": "small1900"})
-    monkeypatch.setattr("marey.cli.papers_command.REGISTRY", papers.REGISTRY)
+    monkeypatch.setattr("marey.cli.paper_output.REGISTRY", papers.REGISTRY)
     return module.EXPERIMENTS, tmp_path / "out"
 
 
@@ -345,7 +345,7 @@ def test_without_matplotlib_tables_are_made_and_the_extra_is_named(
     small, capsys, monkeypatch
 ):
     _, folder = small
-    monkeypatch.setattr("marey.cli.papers_command.can_draw", lambda: False)
+    monkeypatch.setattr("marey.cli.paper_output.can_draw", lambda: False)
     code, printed = run(capsys, "small1900", "--out", folder)
     assert code == 0
     assert "Seeds" in printed.out

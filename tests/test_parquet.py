@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import samples
-from damage import said, same, survive
+from damage import error_message, same, survive
 
 import marey
 from marey.io.formats import parquet
@@ -134,7 +134,7 @@ def test_metadata_that_does_not_fit_is_not_believed(meta, rng, tmp_path):
     columns = {f"A.{c}": pa.array(rng.normal(size=5)) for c in "xyz"}
     path = written(tmp_path, columns, {b"marey": meta})
     if meta == b"{":
-        assert "a whole Parquet file" in said(marey.read, path)
+        assert "a whole Parquet file" in error_message(marey.read, path)
     else:
         assert "columns-inferred" in codes(marey.read(path))
 
@@ -145,7 +145,7 @@ def test_infinite_is_a_gap_and_absurd_is_refused(tmp_path):
     assert marey.read(path).seen.tolist() == [[False], [True]]
     for wild in (1e13, 1e300):
         path = written(tmp_path, columns | {"A.x": pa.array([wild, 2.0])})
-        assert "numbers within" in said(marey.read, path)
+        assert "numbers within" in error_message(marey.read, path)
 
 
 @pytest.mark.parametrize("columns", [{"note": ["a"]}, {"a": [1.0], "b": [2.0]}])
@@ -180,7 +180,7 @@ def test_every_cut_is_refused(tmp_path):
     cuts = {*range(0, len(data), 7), *range(len(data) - 64, len(data))}
     for cut in sorted(cuts):
         path.write_bytes(data[:cut])
-        assert said(marey.read, path), f"cut at byte {cut}"
+        assert error_message(marey.read, path), f"cut at byte {cut}"
 
 
 def test_damaged_files_give_a_typed_error_or_a_take(tmp_path, request):
@@ -193,7 +193,7 @@ def test_a_changed_number_is_noticed(tmp_path):
     data = bytearray(path.read_bytes())
     data[column.data_page_offset + column.total_compressed_size - 1] ^= 1
     path.write_bytes(bytes(data))
-    assert "CRC" in said(marey.read, path)
+    assert "CRC" in error_message(marey.read, path)
 
 
 def test_without_pyarrow_the_message_holds_the_pip_line(tmp_path, monkeypatch):

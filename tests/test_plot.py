@@ -14,7 +14,7 @@ from marey import joints, plot, synth
 from marey.numerics import geometry
 from marey.plot import style
 from marey.plot.camera import Camera
-from marey.plot.scene import chosen_frames, scene_of
+from marey.plot.scene import build_scene, choose_frames
 from marey.segmentation.clusters.pair_statistics import pair_statistics
 
 mpl = pytest.importorskip("matplotlib")
@@ -224,20 +224,20 @@ def test_of_a_motion_that_stops_five_times_every_stop_is_shown(motion):
     still = replace(
         motion, T_world_root=motion.T_world_root[held], wxyz=motion.wxyz[held]
     )
-    frames = chosen_frames(scene_of(still, 0), None)
+    frames = choose_frames(build_scene(still, 0), None)
     assert [held[frame] for frame in frames] == stops
     long = np.tile(held, 40)
     longer = replace(
         motion, T_world_root=motion.T_world_root[long], wxyz=motion.wxyz[long]
     )
-    assert len(chosen_frames(scene_of(longer, 0), None)) == 5
+    assert len(choose_frames(build_scene(longer, 0), None)) == 5
 
 
 def test_poses_that_were_not_found_are_left_out(motion):
     T = motion.T_world_root.copy()
     T[10:] = np.nan
     lost = replace(motion, T_world_root=T)
-    assert max(chosen_frames(scene_of(lost, 0), None)) < 10
+    assert max(choose_frames(build_scene(lost, 0), None)) < 10
     with pytest.raises(marey.DataError, match="nothing seen"):
         plot.skeleton(lost, frame=50)
 
@@ -315,7 +315,7 @@ def test_a_camera_only_turns(rng):
     camera = Camera(33.0, 21.0)
     np.testing.assert_allclose(camera.axes @ camera.axes.T, np.eye(3), atol=1e-15)
     assert np.linalg.det(camera.axes) == pytest.approx(1.0)
-    np.testing.assert_allclose(camera.seen(points) @ camera.axes, points, atol=1e-14)
+    np.testing.assert_allclose(camera.project(points) @ camera.axes, points, atol=1e-14)
 
 
 # --- residuals ----------------------------------------------------------------------
@@ -639,10 +639,10 @@ def test_pictures_of_other_kinds_and_missing_folders_are_refused(motion, tmp_pat
 
 def test_nothing_of_matplotlib_is_changed_or_used(motion):
     """What its user has set up stays, and does not show."""
-    plain = plot.saving.picture(plot.skeleton(motion, frame=0))
+    plain = plot.saving.encode_figure(plot.skeleton(motion, frame=0))
     with mpl.rc_context({"axes.facecolor": "black", "font.family": "monospace"}):
         before = dict(mpl.rcParams)
-        picture = plot.saving.picture(plot.skeleton(motion, frame=0))
+        picture = plot.saving.encode_figure(plot.skeleton(motion, frame=0))
         assert dict(mpl.rcParams) == before
     assert picture == plain
 

@@ -297,7 +297,7 @@ def test_content_alone_tells_the_format(name, points, poses, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda t: t.replace("DATA_INCLUDED\t3D", "DATA_INCLUDED\t2D"), "export"),
         (lambda t: t.replace("\tC7 Z", ""), "three columns per marker"),
@@ -308,8 +308,8 @@ def test_content_alone_tells_the_format(name, points, poses, tmp_path):
         (lambda t: t[: t.index("Frame\t")], "lines of numbers"),
     ],
 )
-def test_what_is_wrong_is_said(change, said, points, read):
-    with pytest.raises(marey.FormatError, match=said):
+def test_what_is_wrong_is_said(change, message, points, read):
+    with pytest.raises(marey.FormatError, match=message):
         read(change(export_3d(points, gap="NaN")))
 
 

@@ -12,9 +12,9 @@ from hypothesis.extra import numpy as npst
 
 import marey
 from marey.editing import EditSession
-from marey.io.formats.html.arrays import Arrays
-from marey.io.formats.html.scene import Beside, scene_of
-from marey.io.formats.html.subjects import states
+from marey.io.formats.html.arrays import SceneArrays
+from marey.io.formats.html.scene import SceneOptions, encode_scene
+from marey.io.formats.html.subjects import marker_states
 
 HALF = 0.5000001e-5
 
@@ -33,17 +33,17 @@ def solution(recorded):
 @pytest.fixture(scope="module")
 def scene(solution, recorded):
     return scenes.unpacked(
-        scene_of(
+        encode_scene(
             solution,
-            Beside(truth=recorded.truth.motions, measured={"LeftFoot": 0.41}),
+            SceneOptions(truth=recorded.truth.motions, measured={"LeftFoot": 0.41}),
         )
     )
 
 
 def packed(values, **options):
-    arrays = Arrays()
+    arrays = SceneArrays()
     key = arrays.track("x", values, **options)
-    return scenes.unpacked(arrays.blob({"key": key}))[1]["x"]
+    return scenes.unpacked(arrays.encode({"key": key}))[1]["x"]
 
 
 @settings(max_examples=60, deadline=None)
@@ -80,13 +80,13 @@ def test_what_is_not_known_stands_at_the_value_before(values):
 
 
 def test_arrays_of_every_coding_come_back_and_empty_ones_have_no_key():
-    arrays = Arrays()
+    arrays = SceneArrays()
     small = np.array([[0, 255, 7]])
     fine = np.array([1.5, np.nan, -1e-30], dtype=np.float32)
     assert arrays.small("u", small) == "u"
     assert arrays.floats("f", fine.astype(float)) == "f"
     assert arrays.track("e", np.zeros((5, 0, 3))) == ""
-    header, found = scenes.unpacked(arrays.blob({"nan": np.nan, "deep": [(np.inf,)]}))
+    header, found = scenes.unpacked(arrays.encode({"nan": np.nan, "deep": [(np.inf,)]}))
     assert set(found) == {"u", "f"}
     assert found["u"].tolist() == small.tolist()
     np.testing.assert_array_equal(found["f"].astype(np.float32), fine)
@@ -187,7 +187,7 @@ def test_the_truth_is_a_ghost_with_bones_of_its_own(scene, recorded):
 def test_truth_of_other_frames_is_refused(solution, recorded):
     short = recorded.truth.motions[0].cut(0, 100)
     with pytest.raises(marey.OptionError, match="100"):
-        scene_of(solution, Beside(truth=[short]))
+        encode_scene(solution, SceneOptions(truth=[short]))
 
 
 def test_findings_tables_and_seconds_are_told(scene, solution):
@@ -211,7 +211,7 @@ def test_a_marker_that_jumps_off_its_figure_is_an_outlier(solution):
     filled = take.filled.copy()
     filled[bad[:2], 5] = True
     wrong = replace(solution, takes=(replace(take, points=points, filled=filled),))
-    header, arrays = scenes.unpacked(scene_of(wrong))
+    header, arrays = scenes.unpacked(encode_scene(wrong))
     state = arrays[header["takes"][0]["state"]]
     assert (state[bad, 5] == [2, 2, *[3] * 8]).all()
     assert (state == 3).sum() - 8 < 0.005 * take.seen.sum()
@@ -221,12 +221,14 @@ def test_a_marker_within_five_millimetres_is_never_an_outlier():
     take = marey.Take(rate=9.0, points=np.zeros((50, 1, 3)), labels=("C7",))
     away = np.full((50, 1), 1e-5)
     away[7], away[9] = 4.9e-3, 5.1e-3
-    assert np.flatnonzero(states(take, away) == 3).tolist() == [9]
+    assert np.flatnonzero(marker_states(take, away) == 3).tolist() == [9]
 
 
 def test_a_take_alone_shows_its_markers_and_sensors_and_says_why():
     take = samples.take(6)
-    header, arrays = scenes.unpacked(scene_of(take, Beside(unsolved="too short")))
+    header, arrays = scenes.unpacked(
+        encode_scene(take, SceneOptions(unsolved="too short"))
+    )
     (one,) = header["takes"]
     assert (header["unsolved"], header["subjects"], one["motions"]) == (
         "too short",
@@ -247,12 +249,12 @@ def test_a_take_alone_shows_its_markers_and_sensors_and_says_why():
 
 def test_a_motion_alone_and_nothing_at_all_are_scenes_too():
     motion = samples.motion(6)
-    header, arrays = scenes.unpacked(scene_of(motion))
+    header, arrays = scenes.unpacked(encode_scene(motion))
     T = posed(header, arrays, header["subjects"][0], header["takes"][0]["motions"][0])
     np.testing.assert_allclose(T, motion.T_world_joint(), rtol=0.0, atol=1e-4)
     axes = [joint["axes"] for joint in header["subjects"][0]["joints"]]
     assert axes[2] == [[1.0, 0.0, 0.0], None]
-    empty, _ = scenes.unpacked(scene_of(None, Beside(title="a folder")))
+    empty, _ = scenes.unpacked(encode_scene(None, SceneOptions(title="a folder")))
     assert (empty["title"], empty["takes"], empty["subjects"]) == ("a folder", [], [])
 
 
@@ -260,7 +262,7 @@ def test_sensors_of_a_solution_know_their_bodies():
     figure = marey.synth.human(seed=0)
     take = figure.record("exercise", seconds=2.0, markers="none", sensors=True)
     solution = marey.solve(take)
-    header, arrays = scenes.unpacked(scene_of(solution))
+    header, arrays = scenes.unpacked(encode_scene(solution))
     sensors = header["takes"][0]["sensors"]
     assert [header["bodies"][s["body"]]["name"] for s in sensors] == [
         s["name"] for s in sensors
@@ -275,7 +277,7 @@ def test_frames_without_a_figure_are_told():
     T[:2], wxyz[:2] = np.nan, np.nan
     wxyz[4, 3] = np.nan
     header, arrays = scenes.unpacked(
-        scene_of(replace(motion, T_world_root=T, wxyz=wxyz))
+        encode_scene(replace(motion, T_world_root=T, wxyz=wxyz))
     )
     one = header["takes"][0]["motions"][0]
     assert arrays[one["known"]].tolist() == [0, 0, 1, 1, 1, 1]
@@ -290,20 +292,20 @@ def test_three_hundred_markers_for_five_minutes_are_thinned_out():
     points[7, 3] = 1e30
     labels = tuple(f"M{i}" for i in range(300))
     take = marey.Take(rate=120.0, points=points, labels=labels)
-    (one,) = scenes.header(scene_of(take))["takes"]
+    (one,) = scenes.header(encode_scene(take))["takes"]
     assert (one["frames"], one["recorded"], one["stride"]) == (12_000, 36_000, 3)
     assert one["frames"] * 300 <= 4_000_000
 
 
 def test_the_same_solution_gives_the_same_bytes(solution):
-    assert scene_of(solution) == scene_of(solution)
+    assert encode_scene(solution) == encode_scene(solution)
 
 
 def test_names_stay_what_they_are():
     name = '</script><script>alert("\x1b\x00")</script>'
     points = np.zeros((3, 1, 3))
     take = marey.Take(rate=10.0, points=points, labels=(name,))
-    header, _ = scenes.unpacked(scene_of(take, Beside(title=name)))
+    header, _ = scenes.unpacked(encode_scene(take, SceneOptions(title=name)))
     assert header["takes"][0]["markers"][0]["label"] == name
     assert header["title"] == name
 
@@ -318,7 +320,7 @@ def test_several_takes_keep_their_frames_and_their_truth():
     takes = [swing(0), swing(1, seconds=1.5)]
     truth = [motion for take in takes for motion in take.truth.motions]
     solution = marey.solve(takes)
-    header, arrays = scenes.unpacked(scene_of(solution, Beside(truth=truth)))
+    header, arrays = scenes.unpacked(encode_scene(solution, SceneOptions(truth=truth)))
     assert header["title"] == "take and 1 more"
     assert [t["name"] for t in header["takes"]] == ["take 1", "take 2"]
     for i, (one, take) in enumerate(zip(header["takes"], takes, strict=True)):
@@ -344,7 +346,7 @@ def test_joints_of_several_subjects_have_their_own_bodies():
         sensor_names=tuple(names),
     )
     solution = marey.solve(take)
-    header, arrays = scenes.unpacked(scene_of(solution))
+    header, arrays = scenes.unpacked(encode_scene(solution))
     assert sorted(subject["name"] for subject in header["subjects"]) == ["A", "B"]
     for subject, motion in zip(
         header["subjects"], header["takes"][0]["motions"], strict=True
@@ -359,7 +361,7 @@ def test_joints_of_several_subjects_have_their_own_bodies():
 
 def sensor_bodies(solution):
     """What the body of each sensor is called, take by take."""
-    header = scenes.header(scene_of(solution))
+    header = scenes.header(encode_scene(solution))
     names = [body["name"] for body in header["bodies"]]
     return [
         {s["name"]: names[s["body"]] for s in take["sensors"] if s["body"] >= 0}

@@ -43,7 +43,7 @@ def test_every_field_comes_back_exactly(tmp_path, rng):
 
 
 @pytest.mark.parametrize(
-    ("change", "complaint"),
+    ("change", "message"),
     [
         (lambda s: s.update(marey_skeleton=9), "need 1"),
         (lambda s: s["joints"][1].update(parent="nobody"), "nobody"),
@@ -55,13 +55,13 @@ def test_every_field_comes_back_exactly(tmp_path, rng):
         (lambda s: s.update(joints=7), "TypeError"),
     ],
 )
-def test_a_wrong_skeleton_is_refused(change, complaint, tmp_path):
+def test_a_wrong_skeleton_is_refused(change, message, tmp_path):
     path = tmp_path / "s.skel.json"
     marey.write(samples.skeleton(), path)
     content = json.loads(path.read_text())
     change(content)
     path.write_text(json.dumps(content))
-    with pytest.raises(marey.FormatError, match=complaint):
+    with pytest.raises(marey.FormatError, match=message):
         marey.read_skeleton(path)
 
 

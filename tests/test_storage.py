@@ -186,13 +186,13 @@ def test_writing_states_unit_and_axis_so_that_reading_needs_no_word(
 
 
 def test_a_sensor_is_written_as_a_marker_at_its_origin(rng, tmp_path):
-    place = rng.normal(size=(3, 1, 3))
-    T = marey.geometry.transform(np.eye(3), place)
+    position = rng.normal(size=(3, 1, 3))
+    T = marey.geometry.transform(np.eye(3), position)
     take = marey.Take(rate=60.0, T_world_sensor=T, sensor_names=("hip",))
     lost = marey.write(take, tmp_path / "take.sto")
     assert [finding.subject for finding in lost] == ["sensors"]
     read = marey.read(tmp_path / "take.sto")
-    np.testing.assert_allclose(read.points, place, atol=1e-9)
+    np.testing.assert_allclose(read.points, position, atol=1e-9)
     assert read.labels == ("hip",)
 
 
@@ -231,7 +231,7 @@ def test_content_alone_tells_the_format(name, points, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "message"),
     [
         (["pelvis_tilt", "pelvis_tx", "pelvis_ty", "pelvis_tz"], "joint coordinates"),
         (["ground_force_vx", "ground_force_vy", "ground_force_vz"], "forces"),
@@ -239,14 +239,14 @@ def test_content_alone_tells_the_format(name, points, tmp_path):
         (["A_x", "A_y", "A_z", "A_tx", "A_ty", "B_tz"], "A_tx"),
     ],
 )
-def test_what_is_no_table_of_markers_is_refused_in_words(names, said, read):
+def test_what_is_no_table_of_markers_is_refused_in_words(names, message, read):
     cells = [["1.0"] * len(names)] * 3
-    with pytest.raises(marey.FormatError, match=said):
+    with pytest.raises(marey.FormatError, match=message):
         read(table(names, cells, inDegrees="yes"))
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda t: t.replace("Vec3", "SpatialVec"), "DataType=spatialvec"),
         (lambda t: t.replace("time\t", "clock\t"), "begin with time"),
@@ -258,8 +258,8 @@ def test_what_is_no_table_of_markers_is_refused_in_words(names, said, read):
         (lambda t: t.replace("\tLFHD\tAnn:RFHD\tC 7", ""), "times alone"),
     ],
 )
-def test_what_is_wrong_is_said(change, said, points, read):
-    with pytest.raises(marey.FormatError, match=said):
+def test_what_is_wrong_is_said(change, message, points, read):
+    with pytest.raises(marey.FormatError, match=message):
         read(change(vec3(points)))
 
 

@@ -125,14 +125,14 @@ def test_a_joint_that_is_moved_to_one_place_only_raises_no_doubt(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("OFFSET 0 -40 0\n    }", "OFFSET 0 -40 0\n JOINT Toe\n {", "} of the End"),
         ("  JOINT Leg", "  ROOT Leg", "one ROOT, and JOINTs inside its braces"),
     ],
 )
-def test_a_tree_that_is_none_is_refused_in_words(old, new, said, tmp_path):
-    with pytest.raises(marey.FormatError, match=said):
+def test_a_tree_that_is_none_is_refused_in_words(old, new, message, tmp_path):
+    with pytest.raises(marey.FormatError, match=message):
         marey.read_motion(bvh(tmp_path, BVH.replace(old, new)))
 
 

@@ -37,9 +37,9 @@ def header(labels, rate=100.0, links=(), numbers=None):
 
 
 def frame(number, seen):
-    """A frame record: number and places of the markers seen."""
+    """A frame record: number and positions of the markers seen."""
     records = b"".join(
-        struct.pack("<HH3fff", n, 0, *place, 0.5, 0.0) for n, place in seen
+        struct.pack("<HH3fff", n, 0, *position, 0.5, 0.0) for n, position in seen
     )
     words = 3 + len(records) // 4
     return struct.pack("<IHHHH", 0, 0x0600, number % 65536, words, 0) + records
@@ -87,7 +87,7 @@ def test_everything_is_kept_to_the_bit(points, tmp_path):
 def test_a_take_is_in_metres_and_upright(points, unit, metres, up, tmp_path):
     path = saved(tmp_path, header(LABELS), *frames(points, 51))
     take = marey.read(path, unit=unit, up=up)
-    R = marey.io.units_axes.turn_upright(up)
+    R = marey.io.units_axes.rotation_to_z_up(up)
     np.testing.assert_allclose(take.points, metres * points @ R.T, atol=1e-12)
     assert (take.rate, take.start) == (100.0, 0.5)
     assert str(take.source.rate) == "100 (stated: item 0x0103)"

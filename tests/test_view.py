@@ -1,4 +1,4 @@
-"""`marey view`: what is shown, put right and kept."""
+"""`marey view`: what the page shows, and how edits are tried, kept and saved."""
 
 import asyncio
 import importlib.util
@@ -14,20 +14,21 @@ import numpy as np
 import pytest
 import samples
 import scenes
-from viewing import PAGE, Browser, in_a_loop, served
+from viewing import PAGE, Browser, run_in_loop, served
 
 import marey
 from marey.cli import main
 from marey.edits import parse_edit, read_edits, write_edits
 from marey.io.formats import html
-from marey.io.formats.html.page import page_of
+from marey.io.formats.html import MAX_DRAWN_ITEMS
+from marey.io.formats.html.page import parse_page
 from marey.pipeline.progress import COMPILING_NOTE
 from marey.viewer import Limits
 from marey.viewer.server import server
-from marey.viewer.server.files import plain_name
-from marey.viewer.server.state import Show, Source
-from marey.viewer.worker.exact_values import series_of
-from marey.viewer.worker.session import Session
+from marey.viewer.server.files import sanitize_file_name
+from marey.viewer.server.state import ServerState, ViewedFile
+from marey.viewer.worker.exact_values import encode_exact_values
+from marey.viewer.worker.session import WorkerSession
 
 RENAME = {"do": "rename", "name": "Lower", "to": "Bob"}
 
@@ -46,19 +47,19 @@ def solution(recorded):
 
 @pytest.fixture
 def session():
-    told = []
-    session = Session(lambda message, data: told.append((message, data)))
-    session.told = told
+    progress = []
+    session = WorkerSession(lambda message, data: progress.append((message, data)))
+    session.progress = progress
     return session
 
 
 def opened(session, path, edits=None):
     request = {"do": "open", "path": str(path), "title": path.name}
-    return session.do({**request, "edits": str(edits or "")})
+    return session.handle({**request, "edits_path": str(edits or "")})
 
 
 def shown(session):
-    return session._now.scene(session._drawn)
+    return session.open_file.scene(MAX_DRAWN_ITEMS)
 
 
 def joints_of(blob):
@@ -66,7 +67,7 @@ def joints_of(blob):
 
 
 @pytest.fixture
-def kept(solution, tmp_path):
+def solution_path(solution, tmp_path):
     marey.write(solution, tmp_path / "swing.marey")
     return tmp_path / "swing.marey"
 
@@ -74,10 +75,10 @@ def kept(solution, tmp_path):
 def test_a_recording_is_shown_while_it_is_solved(session, recorded, tmp_path):
     marey.write(recorded, tmp_path / "swing.csv")
     state, blob = opened(session, tmp_path / "swing.csv")
-    stages = [message["stage"] for message, _ in session.told if "stage" in message]
+    stages = [message["stage"] for message, _ in session.progress if "stage" in message]
     assert stages[:2] == ["read", "clean"]
     assert stages[-1].removesuffix(f", {COMPILING_NOTE}") == "pose"
-    ((_, early),) = (told for told in session.told if "scene" in told[0])
+    ((_, early),) = (sent for sent in session.progress if "scene" in sent[0])
     assert scenes.header(early)["unsolved"] == "being solved"
     assert len(scenes.header(early)["takes"][0]["sensors"]) == 4
     header = scenes.header(blob)
@@ -87,9 +88,9 @@ def test_a_recording_is_shown_while_it_is_solved(session, recorded, tmp_path):
     assert state["edits"] == []
 
 
-def test_a_solution_is_shown_as_it_is(session, kept, solution):
-    _, blob = opened(session, kept)
-    assert session.told == [({"stage": "read"}, b"")]
+def test_a_solution_is_shown_as_it_is(session, solution_path, solution):
+    _, blob = opened(session, solution_path)
+    assert session.progress == [({"stage": "read"}, b"")]
     lengths = [j["length"] for j in scenes.header(blob)["subjects"][0]["joints"]]
     assert lengths == solution.skeleton.lengths.tolist()
 
@@ -99,11 +100,11 @@ def test_a_motion_is_shown_as_it_is_and_not_edited(session, tmp_path):
     _, blob = opened(session, tmp_path / "walk.bvh")
     assert not scenes.header(blob)["editable"]
     assert joints_of(blob)[3] == "Foot"
-    with pytest.raises(marey.DataError, match="a motion, which is shown as it is"):
-        session.do({"do": "try", "edit": RENAME})
+    with pytest.raises(marey.DataError, match="a motion, which cannot be edited"):
+        session.handle({"do": "try", "edit": RENAME})
 
 
-def test_what_cannot_be_solved_shows_its_markers_and_says_why(session, tmp_path):
+def test_a_take_that_cannot_be_solved_shows_markers_and_the_reason(session, tmp_path):
     points = np.full((5, 2, 3), np.nan)
     points[0, 0] = 1.0
     take = marey.Take(rate=10.0, points=points, labels=("A", "B"))
@@ -115,37 +116,37 @@ def test_what_cannot_be_solved_shows_its_markers_and_says_why(session, tmp_path)
     assert [m["label"] for m in header["takes"][0]["markers"]] == ["A", "B"]
 
 
-def test_an_edit_is_tried_kept_undone_and_made_again(session, kept, tmp_path):
+def test_an_edit_is_tried_kept_undone_and_made_again(session, solution_path, tmp_path):
     file = tmp_path / "swing.edits.toml"
-    _, first = opened(session, kept, file)
-    result, tried = session.do({"do": "try", "edit": RENAME})
+    _, first = opened(session, solution_path, file)
+    result, tried = session.handle({"do": "try", "edit": RENAME})
     assert set(result) == {"before", "after", "changes", "findings", "text"}
     assert result["before"]["bodies"] == result["after"]["bodies"] == 4
     assert "Bob" in joints_of(tried)
     assert scenes.header(tried)["edits"] == [RENAME]
     assert not file.exists()
-    state, blob = session.do({"do": "keep"})
+    state, blob = session.handle({"do": "keep"})
     assert state["edits"] == [{"text": "Lower renamed Bob", **RENAME}]
     assert (state["can_undo"], state["can_redo"]) == (True, False)
     assert state["saved"] == file.name
     assert "Bob" in joints_of(blob)
     assert read_edits(file) == (parse_edit(RENAME),)
-    state, blob = session.do({"do": "undo"})
+    state, blob = session.handle({"do": "undo"})
     assert blob == first
     assert read_edits(file) == ()
     assert (state["can_undo"], state["can_redo"]) == (False, True)
-    state, blob = session.do({"do": "redo"})
+    state, blob = session.handle({"do": "redo"})
     assert "Bob" in joints_of(blob)
     assert read_edits(file) == (parse_edit(RENAME),)
 
 
-def test_an_edit_that_is_dropped_was_never_there(session, kept, tmp_path):
-    _, first = opened(session, kept, tmp_path / "swing.edits.toml")
-    session.do({"do": "try", "edit": RENAME})
-    state, nothing = session.do({"do": "drop"})
+def test_an_edit_that_is_dropped_was_never_there(session, solution_path, tmp_path):
+    _, first = opened(session, solution_path, tmp_path / "swing.edits.toml")
+    session.handle({"do": "try", "edit": RENAME})
+    state, nothing = session.handle({"do": "drop"})
     assert (state["trial"], state["edits"], nothing) == (False, [], b"")
     with pytest.raises(marey.OptionError, match="no edit being tried"):
-        session.do({"do": "keep"})
+        session.handle({"do": "keep"})
     assert not (tmp_path / "swing.edits.toml").exists()
     assert shown(session) == first
 
@@ -160,18 +161,20 @@ def test_an_edit_that_is_dropped_was_never_there(session, kept, tmp_path):
         {"do": "cut", "bodies": ["Lower", "Lower"]},
     ],
 )
-def test_an_edit_that_cannot_be_is_refused_and_nothing_is_lost(session, kept, edit):
-    state, first = opened(session, kept)
+def test_an_edit_that_cannot_be_is_refused_and_nothing_is_lost(
+    session, solution_path, edit
+):
+    state, first = opened(session, solution_path)
     with pytest.raises(marey.MareyError, match="need"):
-        session.do({"do": "try", "edit": edit})
+        session.handle({"do": "try", "edit": edit})
     assert shown(session) == first
-    assert session._state() == {k: v for k, v in state.items() if k != "note"}
+    assert session.page_state() == {k: v for k, v in state.items() if k != "note"}
 
 
-def test_edits_beside_a_recording_are_read_again(session, kept, tmp_path):
+def test_edits_beside_a_recording_are_read_again(session, solution_path, tmp_path):
     file = tmp_path / "swing.edits.toml"
     write_edits([parse_edit(RENAME)], file)
-    state, blob = opened(session, kept, file)
+    state, blob = opened(session, solution_path, file)
     assert "Bob" in joints_of(blob)
     assert (state["can_undo"], state["note"]) == (True, "")
 
@@ -180,51 +183,51 @@ MISFITS = ('[[edit]]\ndo="rename"\nname="Nobody"\nto="X"\n', "not toml")
 
 
 @pytest.mark.parametrize("misfit", MISFITS)
-def test_edits_after_some_that_no_longer_fit_are_found_again(
-    session, kept, tmp_path, misfit
+def test_edits_that_cannot_be_applied_are_backed_up(
+    session, solution_path, tmp_path, misfit
 ):
-    """What did not fit stays beside them, under another name; nothing is lost."""
+    """The edits file is renamed before new edits are saved; nothing is lost."""
     file = tmp_path / "swing.edits.toml"
     file.with_name("swing.edits.toml.1").write_text("from long ago")
     file.write_text(misfit)
-    state, blob = opened(session, kept, file)
+    state, blob = opened(session, solution_path, file)
     assert "opened without its edits" in state["note"]
     assert "Lower" in joints_of(blob)
     assert file.read_text() == misfit
-    session.do({"do": "try", "edit": RENAME})
-    state, _ = session.do({"do": "keep"})
+    session.handle({"do": "try", "edit": RENAME})
+    state, _ = session.handle({"do": "keep"})
     assert "they are in swing.edits.toml.2 now" in state["note"]
     assert read_edits(file) == (parse_edit(RENAME),)
     assert file.with_name("swing.edits.toml.1").read_text() == "from long ago"
     assert file.with_name("swing.edits.toml.2").read_text() == misfit
-    state, blob = opened(session, kept, file)
+    state, blob = opened(session, solution_path, file)
     assert (state["note"], state["edits"][0]["to"]) == ("", "Bob")
     assert "Bob" in joints_of(blob)
-    assert session.do({"do": "undo"})[0]["note"] == ""
+    assert session.handle({"do": "undo"})[0]["note"] == ""
     assert len(list(tmp_path.glob("*.toml*"))) == 3
 
 
-def test_edits_that_somebody_else_wrote_meanwhile_are_kept_beside(
-    session, kept, tmp_path
-):
+def test_edits_of_another_program_are_backed_up(session, solution_path, tmp_path):
     file = tmp_path / "swing.edits.toml"
-    opened(session, kept, file)
+    opened(session, solution_path, file)
     others = (parse_edit({**RENAME, "to": "Tip"}),)
     write_edits(others, file)
-    session.do({"do": "try", "edit": RENAME})
-    session.do({"do": "keep"})
+    session.handle({"do": "try", "edit": RENAME})
+    session.handle({"do": "keep"})
     assert read_edits(file) == (parse_edit(RENAME),)
     assert read_edits(tmp_path / "swing.edits.toml.1") == others
 
 
-def test_all_edits_undone_stay_undone(session, solution, tmp_path):
+def test_an_empty_edits_file_means_that_all_edits_are_undone(
+    session, solution, tmp_path
+):
     """Also those that an answer was written with."""
-    desk = marey.EditSession(solution, edits=[RENAME])
-    marey.write(desk.solution, tmp_path / "swing.marey")
+    edit_session = marey.EditSession(solution, edits=[RENAME])
+    marey.write(edit_session.solution, tmp_path / "swing.marey")
     file = tmp_path / "swing.edits.toml"
     _, blob = opened(session, tmp_path / "swing.marey", file)
     assert "Bob" in joints_of(blob)
-    session.do({"do": "undo"})
+    session.handle({"do": "undo"})
     state, blob = opened(session, tmp_path / "swing.marey", file)
     assert state["edits"] == []
     assert "Lower" in joints_of(blob)
@@ -241,46 +244,56 @@ def test_edits_go_on_from_an_answer_that_was_edited_before(session, solution, tm
     state, blob = opened(session, tmp_path / "swing.marey", file)
     assert [edit["do"] for edit in state["edits"]] == ["bad", "rename"]
     assert "Bob" in joints_of(blob)
-    session.do({"do": "undo"})
+    session.handle({"do": "undo"})
     state, _ = opened(session, tmp_path / "swing.marey", file)
     assert [edit["do"] for edit in state["edits"]] == ["bad"]
     assert not state["can_undo"]
 
 
-def test_what_cannot_be_written_is_not_done(session, kept, tmp_path):
-    """Keep, undo and redo: the desk, the trial and the files are as they were."""
+def test_an_edit_that_cannot_be_saved_is_not_applied(session, solution_path, tmp_path):
+    """Keep, undo and redo: session, trial and files are unchanged."""
     file = tmp_path / "there" / "swing.edits.toml"
     away = tmp_path / "away"
     file.parent.mkdir()
-    _, first = opened(session, kept, file)
+    _, first = opened(session, solution_path, file)
 
     def refused(kind):
-        before = session._state(), shown(session), file.exists() and file.read_bytes()
+        before = (
+            session.page_state(),
+            shown(session),
+            file.exists() and file.read_bytes(),
+        )
         file.parent.rename(away)
         with pytest.raises(marey.OutputError, match="nothing was changed, and `marey"):
-            session.do({"do": kind})
+            session.handle({"do": kind})
         away.rename(file.parent)
-        after = session._state(), shown(session), file.exists() and file.read_bytes()
+        after = (
+            session.page_state(),
+            shown(session),
+            file.exists() and file.read_bytes(),
+        )
         assert after == before
 
-    session.do({"do": "try", "edit": RENAME})
+    session.handle({"do": "try", "edit": RENAME})
     refused("keep")
-    assert session._state()["trial"]
+    assert session.page_state()["trial"]
     assert shown(session) == first
-    session.do({"do": "keep"})
+    session.handle({"do": "keep"})
     refused("undo")
-    session.do({"do": "undo"})
+    session.handle({"do": "undo"})
     refused("redo")
-    _, blob = session.do({"do": "redo"})
+    _, blob = session.handle({"do": "redo"})
     assert "Bob" in joints_of(blob)
     assert read_edits(file) == (parse_edit(RENAME),)
 
 
-def test_what_was_put_aside_for_nothing_is_not_left(session, kept, tmp_path):
+def test_a_backup_is_deleted_if_the_edits_cannot_be_written(
+    session, solution_path, tmp_path
+):
     file = tmp_path / "swing.edits.toml"
     file.write_text("not toml")
-    opened(session, kept, file)
-    session.do({"do": "try", "edit": RENAME})
+    opened(session, solution_path, file)
+    session.handle({"do": "try", "edit": RENAME})
     in_place = os.replace
 
     def full(part, path):
@@ -291,7 +304,7 @@ def test_what_was_put_aside_for_nothing_is_not_left(session, kept, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.replace", full)
         with pytest.raises(marey.OutputError, match="full"):
-            session.do({"do": "keep"})
+            session.handle({"do": "keep"})
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "swing.edits.toml",
         "swing.marey",
@@ -299,27 +312,31 @@ def test_what_was_put_aside_for_nothing_is_not_left(session, kept, tmp_path):
     assert file.read_text() == "not toml"
 
 
-def test_a_file_that_cannot_be_read_leaves_what_was_open(session, kept, tmp_path):
-    _, first = opened(session, kept)
+def test_a_file_that_cannot_be_read_leaves_what_was_open(
+    session, solution_path, tmp_path
+):
+    _, first = opened(session, solution_path)
     (tmp_path / "bad.c3d").write_bytes(b"nothing")
     with pytest.raises(marey.FormatError):
         opened(session, tmp_path / "bad.c3d")
     assert shown(session) == first
 
 
-def test_series_are_exact_at_every_frame():
+def test_exact_values_have_every_frame():
     take = marey.synth.pendulum().record(seconds=1.0, noise=1e-3)
     solution = marey.solve(take)
-    _, found = scenes.unpacked(series_of(solution, take=0, marker=7))
+    _, found = scenes.unpacked(encode_exact_values(solution, take=0, marker=7))
     points = solution.take.points[:, 7]
     np.testing.assert_array_equal(found["points"], points.astype(np.float32))
     skeleton = solution.motion.skeleton
-    place = skeleton.marker_labels.index(solution.take.full_labels[7])
-    away = np.linalg.norm(solution.motion.marker_points()[:, place] - points, axis=-1)
+    index = skeleton.marker_labels.index(solution.take.full_labels[7])
+    away = np.linalg.norm(solution.motion.marker_points()[:, index] - points, axis=-1)
     np.testing.assert_allclose(found["residual"], away, atol=1e-7)
     bodies = solution.bodies[0]
     joint = skeleton.n_joints - 3
-    _, found = scenes.unpacked(series_of(solution, take=0, subject=0, joint=joint))
+    _, found = scenes.unpacked(
+        encode_exact_values(solution, take=0, subject=0, joint=joint)
+    )
     angles = np.degrees(solution.motion.euler("ZXY")[:, joint])
     np.testing.assert_allclose(found["angles"], angles, atol=1e-4)
     centre = solution.motion.T_world_joint()[:, joint, :3, 3]
@@ -332,7 +349,7 @@ def test_series_are_exact_at_every_frame():
     np.testing.assert_allclose(found["gap"], gap, atol=1e-7)
     for odd in ({"take": 1, "marker": 0}, {"take": 0, "marker": 99}, {"take": 0}):
         with pytest.raises(marey.OptionError, match="a number from 0"):
-            series_of(solution, **odd)
+            encode_exact_values(solution, **odd)
 
 
 def test_a_solution_in_memory_is_edited_in_the_browser(solution, monkeypatch, tmp_path):
@@ -357,9 +374,9 @@ def test_a_solution_in_memory_is_edited_in_the_browser(solution, monkeypatch, tm
         )
         assert refused.status_code == 409
         assert "Nobody" in refused.json()["error"]
-        # A worker that dies between two edits is replaced, with all that was kept.
-        os.kill(viewer._show.workshop.pid, signal.SIGKILL)
-        while viewer._show.workshop.pid:
+        # A worker that dies between two edits is replaced, with all kept edits.
+        os.kill(viewer.state.supervisor.pid, signal.SIGKILL)
+        while viewer.state.supervisor.pid:
             time.sleep(0.01)
         assert browser.post("/api/undo").json()["can_redo"]
         assert "Lower" in joints_of(browser.get("/api/scene").content)
@@ -369,7 +386,7 @@ def test_a_solution_in_memory_is_edited_in_the_browser(solution, monkeypatch, tm
         messages = [heard()]
         while not messages[-1].get("can_redo"):
             messages.append(heard())
-    # What is over is told once, with its outcome: never first as it was before.
+    # The end of a job is sent once, with its result: never before with the old state.
     busy = [bool(m["busy"]) for m in messages if m["type"] == "state"]
     assert (False, False) not in set(pairwise(busy))
     assert messages[-1]["edits"] == []
@@ -388,20 +405,20 @@ def packed(blob):
     return scenes.header(blob), raw[8 + int.from_bytes(raw[4:8], "little") :]
 
 
-def lose(viewer):
-    """Kill the worker, as a system without memory would."""
-    os.kill(viewer._show.workshop.pid, signal.SIGKILL)
-    while viewer._show.workshop.pid:
+def kill_worker(viewer):
+    """Kill the worker, as a system without free memory does."""
+    os.kill(viewer.state.supervisor.pid, signal.SIGKILL)
+    while viewer.state.supervisor.pid:
         time.sleep(0.01)
 
 
 @pytest.mark.parametrize("file", [True, False])
 def test_no_edit_is_lost_with_a_worker(
-    session, kept, solution, monkeypatch, tmp_path, file
+    session, solution_path, solution, monkeypatch, tmp_path, file
 ):
     """Killed after every step, it is as if it had never been, edits file or not."""
     edits = tmp_path / "mine.edits.toml" if file else None
-    opened(session, kept)
+    opened(session, solution_path)
     with (
         served(solution, monkeypatch, edits=edits) as viewer,
         Browser(viewer) as browser,
@@ -409,11 +426,11 @@ def test_no_edit_is_lost_with_a_worker(
         title = browser.wait()["title"]
         for *edit, kind in STEPS:
             for record in edit:
-                session.do({"do": "try", "edit": record})
+                session.handle({"do": "try", "edit": record})
                 assert browser.post("/api/try", record).status_code == 200
-            state, _ = session.do({"do": kind})
+            state, _ = session.handle({"do": kind})
             assert browser.post(f"/api/{kind}").status_code == 200
-            lose(viewer)
+            kill_worker(viewer)
             assert browser.get("/api/series?subject=0&joint=1").status_code == 200
             # What was undone cannot be done again by a worker that never did it.
             expected = {**state, "title": title, "saved": edits.name if edits else ""}
@@ -434,7 +451,7 @@ def test_a_trial_that_is_lost_with_its_worker_is_over(solution, monkeypatch):
     with served(solution, monkeypatch) as viewer, Browser(viewer) as browser:
         browser.wait()
         browser.post("/api/try", RENAME)
-        lose(viewer)
+        kill_worker(viewer)
         refused = browser.post("/api/keep")
         assert refused.status_code == 409
         assert "no edit being tried" in refused.json()["error"]
@@ -443,13 +460,15 @@ def test_a_trial_that_is_lost_with_its_worker_is_over(solution, monkeypatch):
         assert browser.get("/api/scene?trial=1").status_code == 409
 
 
-def test_a_bad_file_of_edits_outlives_the_worker_too(kept, monkeypatch, tmp_path):
-    """The next worker knows as well that what is in it is not on its desk."""
+def test_an_invalid_edits_file_is_backed_up_also_by_a_new_worker(
+    solution_path, monkeypatch, tmp_path
+):
+    """The next worker also knows that the edits in the file are not applied."""
     file = tmp_path / "swing.marey.edits.toml"
     file.write_text("not toml")
-    with served(kept, monkeypatch) as viewer, Browser(viewer) as browser:
+    with served(solution_path, monkeypatch) as viewer, Browser(viewer) as browser:
         browser.wait()
-        lose(viewer)
+        kill_worker(viewer)
         browser.post("/api/try", RENAME)
         assert browser.post("/api/keep").status_code == 200
     assert read_edits(file) == (parse_edit(RENAME),)
@@ -488,9 +507,9 @@ def test_a_file_whose_name_is_no_text_is_listed_opened_and_written(
         answer = browser.get("/api/folder")
         assert answer.status_code == 200
         (file,) = answer.json()["files"]
-        told = json.dumps({"path": file["path"]}).encode()
+        content = json.dumps({"path": file["path"]}).encode()
         headers = {"origin": browser.origin, "content-type": "application/json"}
-        answer = browser.client.post("/api/open", content=told, headers=headers)
+        answer = browser.client.post("/api/open", content=content, headers=headers)
         assert answer.status_code == 202
         assert browser.wait()["title"] == "w\ufffdalk.bvh"
         header = scenes.header(browser.get("/api/scene").content)
@@ -498,12 +517,12 @@ def test_a_file_whose_name_is_no_text_is_listed_opened_and_written(
     with served(os.fsdecode(odd), monkeypatch) as viewer, Browser(viewer) as browser:
         assert browser.wait()["title"] == "w\ufffdalk.bvh"
     motion = marey.read_motion(os.fsdecode(odd))
-    scene = scenes.header(html.scene_of(motion))
+    scene = scenes.header(html.encode_scene(motion))
     assert scene["title"] == "w\ufffdalk.bvh"
 
 
-def test_what_is_dropped_goes_when_it_is_no_longer_shown(monkeypatch, tmp_path):
-    """One file is kept, however many are dropped; so goes what was in memory."""
+def test_a_dropped_file_is_deleted_when_another_is_shown(monkeypatch, tmp_path):
+    """Only one dropped file exists at a time; a file from memory is deleted too."""
     marey.write(samples.motion(6), tmp_path / "walk.bvh")
     walk = (tmp_path / "walk.bvh").read_bytes()
 
@@ -524,38 +543,38 @@ def test_what_is_dropped_goes_when_it_is_no_longer_shown(monkeypatch, tmp_path):
             browser.drop(name, b"nothing")
         assert browser.wait()["title"] == "b.bvh"
         assert stored() == ["b.bvh"]
-        lose(viewer)
+        kill_worker(viewer)
         assert browser.get("/api/series?subject=0&joint=1").status_code == 200
 
 
-@pytest.mark.parametrize("turns", [0, 1, 4])
-def test_a_worker_that_only_starts_is_stopped_too(monkeypatch, tmp_path, turns):
+@pytest.mark.parametrize("n_yields", [0, 1, 4])
+def test_a_worker_that_is_just_starting_is_stopped_too(monkeypatch, tmp_path, n_yields):
     """Whenever another thing is opened or all is ended, the first is never shown."""
     marey.write(samples.motion(6), tmp_path / "walk.bvh")
-    first, then = (Source(tmp_path / "walk.bvh", name, None) for name in "ab")
+    first, then = (ViewedFile(tmp_path / "walk.bvh", name, None) for name in "ab")
 
     async def begun():
-        show = Show(Limits(), "nothing")
-        await show.open(first)
-        for _ in range(turns):
+        state = ServerState(Limits(), "nothing")
+        await state.open(first)
+        for _ in range(n_yields):
             await asyncio.sleep(0)
-        return show
+        return state
 
     async def opened_after():
-        show = await begun()
-        await show.open(then)
-        await asyncio.wait([show._opening])
-        title, version = show.state["title"], show.version
-        await show.close()
-        return title, version, show.workshop.pid
+        state = await begun()
+        await state.open(then)
+        await asyncio.wait([state.open_task])
+        title, version = state.page_state["title"], state.version
+        await state.close()
+        return title, version, state.supervisor.pid
 
     async def closed_after():
-        show = await begun()
-        await show.close()
-        return show.state["title"], show.version, show.workshop.pid
+        state = await begun()
+        await state.close()
+        return state.page_state["title"], state.version, state.supervisor.pid
 
-    assert in_a_loop(opened_after) == ("b", 1, 0)
-    assert in_a_loop(closed_after) == ("nothing", 0, 0)
+    assert run_in_loop(opened_after) == ("b", 1, 0)
+    assert run_in_loop(closed_after) == ("nothing", 0, 0)
 
 
 def test_a_folder_shows_its_recordings_and_opens_one_after_another(
@@ -610,7 +629,7 @@ def test_what_is_shown_can_be_edited_after_another_file_failed(
     assert read_edits(tmp_path / "swing.csv.edits.toml") == (parse_edit(RENAME),)
 
 
-def test_without_its_packages_the_pip_line_is_told(monkeypatch):
+def test_a_missing_extra_is_reported_with_its_pip_command(monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(
         "importlib.util.find_spec", lambda n: None if n == "uvicorn" else found(n)
@@ -619,7 +638,9 @@ def test_without_its_packages_the_pip_line_is_told(monkeypatch):
         marey.view(samples.take())
 
 
-def test_what_is_not_there_is_told_before_anything_starts(tmp_path, monkeypatch):
+def test_a_missing_file_or_page_is_reported_before_the_server_starts(
+    tmp_path, monkeypatch
+):
     with pytest.raises(marey.FormatError, match="nothing there"):
         marey.view(tmp_path / "gone.c3d")
     monkeypatch.setattr("marey.io.formats.html.page.files", lambda _: tmp_path)
@@ -640,8 +661,8 @@ def test_the_browser_is_opened_and_ctrl_c_is_the_end(tmp_path, monkeypatch):
     assert not viewer.scratch.exists()
 
 
-def test_the_command_line_tells_the_address_and_warns(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(server, "read_page", lambda: page_of(PAGE))
+def test_the_command_line_prints_the_address_and_warns(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(server, "read_page", lambda: parse_page(PAGE))
     monkeypatch.setattr(server.Viewer, "wait", lambda viewer: viewer.close())
     monkeypatch.setattr("signal.signal", lambda *_: None)
     with pytest.raises(SystemExit) as stop:
@@ -670,11 +691,11 @@ def test_the_command_line_tells_the_address_and_warns(tmp_path, monkeypatch, cap
     ],
 )
 def test_names_of_dropped_files_are_made_harmless(name, plain):
-    assert plain_name(name) == plain
+    assert sanitize_file_name(name) == plain
 
 
 def test_answers_are_json_whatever_the_numbers():
-    from marey.viewer.server.protocol import framed
+    from marey.viewer.server.protocol import encode_frame
 
-    frame = framed({"value": np.nan, "deep": [np.float64("inf"), np.int64(3)]})
+    frame = encode_frame({"value": np.nan, "deep": [np.float64("inf"), np.int64(3)]})
     assert json.loads(frame[8:]) == {"value": None, "deep": [None, 3]}

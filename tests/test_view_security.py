@@ -1,6 +1,6 @@
-"""The server against everybody but its user: S1 to S11, S14 and S15.
+"""The server refuses everyone but its user: requirements S1 to S11, S14 and S15.
 
-All of it on this machine's own addresses, bounded in number and time.
+All requests stay on this machine, bounded in number and time.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import WebSocketRoute
-from viewing import PAGE, Browser, in_a_loop, served
+from viewing import PAGE, Browser, run_in_loop, served
 from websockets.asyncio.client import connect as connect_async
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 import marey
-from marey.io.formats.html.page import page_of
+from marey.io.formats.html.page import parse_page
 from marey.viewer import Limits
-from marey.viewer.server.auth import Guard
-from marey.viewer.server.clients import Clients
+from marey.viewer.server.auth import Authenticator
+from marey.viewer.server.clients import PageConnections
 
 ROUTES = [
     *[("GET", f"/{path}") for path in ("", "api/scene", "api/series", "api/state")],
@@ -49,7 +49,7 @@ def patch():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with one motion; beside it, what is nobody's business."""
+    """A folder with one motion; a secret file is outside of it."""
     home = tmp_path_factory.mktemp("home")
     (home / "secret.bvh").write_text("secret")
     root = home / "root"
@@ -75,7 +75,7 @@ def browser(viewer):
 
 
 def raw(viewer, text):
-    """Status of what a stranger sends byte by byte."""
+    """Status of the answer to raw bytes."""
     with socket.create_connection(("127.0.0.1", viewer.port), timeout=10) as line:
         line.sendall(text.encode("latin-1"))
         return int(line.recv(4096).split()[1])
@@ -104,7 +104,7 @@ def test_it_listens_on_this_machine_only(viewer, folder, patch):
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", viewer.port), timeout=5).close()
     with contextlib.ExitStack() as stack:
-        with pytest.warns(UserWarning, match="the address can look and edit"):
+        with pytest.warns(UserWarning, match="the address can view and edit"):
             open_to_all = stack.enter_context(served(folder, patch, host="127.0.0.2"))
         browser = stack.enter_context(Browser(open_to_all, "127.0.0.2"))
         address = f"http://127.0.0.2:{open_to_all.port}/"
@@ -115,7 +115,7 @@ def test_it_listens_on_this_machine_only(viewer, folder, patch):
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_the_host_must_be_ours(viewer, browser, method, path):
+def test_the_host_must_be_the_server(viewer, browser, method, path):
     """S2: a name that leads here (DNS rebinding) is turned away on every route."""
     for name in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example"):
         for host in (f"{name}:{viewer.port}", name):
@@ -125,7 +125,7 @@ def test_the_host_must_be_ours(viewer, browser, method, path):
 
 
 @pytest.mark.parametrize("host", ["{}", "{}:1", "{}:{port}, x", "", "x@{}:{port}"])
-def test_a_host_that_is_almost_ours_is_not(viewer, browser, host):
+def test_a_similar_host_is_refused(viewer, browser, host):
     """S2: other ports, none, several names; and no Host or two of them."""
     host = host.format("127.0.0.1", port=viewer.port)
     assert browser.get("/", headers={"host": host}).status_code in (400, 403)
@@ -157,7 +157,7 @@ def test_a_host_may_leave_out_port_80_and_be_written_small(
     async def app(scope, receive, send):
         await PlainTextResponse("in")(scope, receive, send)
 
-    guard = Guard(app, "token", port, "default-src 'self'", listens)
+    authenticator = Authenticator(app, "token", port, "default-src 'self'", listens)
     headers = {
         "host": host,
         "origin": f"http://{host.lower()}",
@@ -166,14 +166,14 @@ def test_a_host_may_leave_out_port_80_and_be_written_small(
     }
 
     async def answers():
-        line = httpx.ASGITransport(guard)
+        line = httpx.ASGITransport(authenticator)
         async with httpx.AsyncClient(transport=line, base_url="http://x") as client:
             return [
                 (await client.request(method, "/api/undo", headers=headers)).status_code
                 for method in ("GET", "POST")
             ]
 
-    assert in_a_loop(answers) == [200 if allowed else 403] * 2
+    assert run_in_loop(answers) == [200 if allowed else 403] * 2
 
 
 def test_a_websocket_from_elsewhere_is_refused(viewer, browser):
@@ -269,9 +269,9 @@ def test_the_token_is_in_no_log(folder, patch, caplog, capfd):
 def test_two_servers_have_two_tokens(viewer, folder, patch):
     """S5: one server's address does not open another."""
     with served(folder, patch) as other:
-        mine, its = (v.url.partition("token=")[2] for v in (viewer, other))
-        assert mine != its
-        address = f"http://127.0.0.1:{other.port}/?token={mine}"
+        token, other_token = (v.url.partition("token=")[2] for v in (viewer, other))
+        assert token != other_token
+        address = f"http://127.0.0.1:{other.port}/?token={token}"
         assert httpx.get(address).status_code == 401
 
 
@@ -293,7 +293,7 @@ def test_no_path_leads_out_of_the_folder(viewer, browser, folder, patch):
         return 1
 
     with patch.context() as here:
-        here.setattr(viewer._show, "open", noted)
+        here.setattr(viewer.state, "open", noted)
         for path in (*HOSTILE, str(folder / "walk.bvh")):
             if path == "walk.bvh/":  # The same file as without the slash.
                 continue
@@ -380,7 +380,7 @@ def test_a_worker_that_is_killed_takes_nothing_with_it(folder, patch):
         series = browser.get("/api/series?take=0&subject=0&joint=2").content
         with browser.listening() as heard:
             heard()
-            os.kill(viewer._show.workshop.pid, signal.SIGKILL)
+            os.kill(viewer.state.supervisor.pid, signal.SIGKILL)
             assert browser.get("/api/scene").content == scene
             again = browser.get("/api/series?take=0&subject=0&joint=2")
             assert again.content == series
@@ -401,7 +401,7 @@ def test_work_that_takes_too_long_is_stopped(folder, patch):
         assert "try again" in messages[-1]["message"]
         header, _ = scenes.unpacked(browser.get("/api/scene").content)
         assert "more than 0.05 s" in header["unsolved"]
-        assert viewer._show.workshop.pid == 0
+        assert viewer.state.supervisor.pid == 0
 
 
 BIG = """
@@ -420,7 +420,7 @@ def test_a_worker_cannot_take_all_memory():
     assert done.returncode == 7
 
 
-def test_a_damaged_file_is_told_and_the_scene_stays(folder, patch, tmp_path):
+def test_a_damaged_file_is_reported_and_the_scene_stays(folder, patch, tmp_path):
     """S8: what cannot be read changes nothing."""
     marey.write(samples.motion(6), tmp_path / "good.bvh")
     (tmp_path / "bad.bvh").write_text("HIERARCHY\nROOT <script>\n{ OFFSET")
@@ -453,11 +453,11 @@ def test_a_long_websocket_message_ends_the_connection(viewer, browser):
 
 def test_a_page_that_never_reads_holds_up_nobody():
     """S10: its queue stays within 8; the others get every message, in order."""
-    in_a_loop(_slow_and_quick)
+    run_in_loop(_slow_and_quick)
 
 
 async def _slow_and_quick():
-    clients = Clients()
+    clients = PageConnections()
 
     async def listen(socket):
         await clients.serve(socket, {"n": -1})
@@ -480,14 +480,14 @@ async def _slow_and_quick():
     got = []
     async with connect_async(f"ws://127.0.0.1:{port}/ws") as quick:
         got.append(json.loads(await quick.recv())["n"])
-        while len(clients._clients) < 2:
+        while len(clients.connections) < 2:
             await asyncio.sleep(0.01)
         for n in range(300):
-            clients.tell({"n": n, "pad": pad})
+            clients.broadcast({"n": n, "pad": pad})
             async with asyncio.timeout(5):
                 got.append(json.loads(await quick.recv())["n"])
-            assert all(len(client.queue) <= 8 for client in clients._clients)
-    queues = [list(client.queue) for client in clients._clients]
+            assert all(len(client.queue) <= 8 for client in clients.connections)
+    queues = [list(client.queue) for client in clients.connections]
     assert got == list(range(-1, 300))
     assert [json.loads(text)["n"] for text in queues[0]] == list(range(292, 300))
     slow.close()
@@ -511,7 +511,7 @@ def test_many_idle_and_slow_connections_leave_room_for_a_new_one(viewer, browser
 
 def test_every_answer_says_what_a_page_may_do(browser):
     """S14: only the page's own script and style; nothing from elsewhere, no frames."""
-    page = page_of(PAGE)
+    page = parse_page(PAGE)
     for path in ("/", "/api/scene", "/api/state", "/nowhere"):
         headers = browser.get(path).headers
         rules = dict(
@@ -533,7 +533,7 @@ def test_every_answer_says_what_a_page_may_do(browser):
 
 START = """
 from marey.cli import main
-from marey.io.formats.html.page import page_of
+from marey.io.formats.html.page import parse_page
 from marey.viewer.server import server as server
 server.read_page = lambda: page_of({page!r})
 main(["view", {path!r}, "--no-browser", "--port", {port!r}])
@@ -548,8 +548,8 @@ def started(path, port="0"):
     )
 
 
-@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM])
-def test_an_end_frees_the_port_and_leaves_nothing(folder, way):
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_an_end_frees_the_port_and_leaves_nothing(folder, signal_number):
     """S15: Ctrl-C, or being asked to end, within 2 s; the worker ends as well."""
     process = started(folder / "walk.bvh")
     said = [process.stdout.readline() for _ in range(2)]
@@ -568,7 +568,7 @@ def test_an_end_frees_the_port_and_leaves_nothing(folder, way):
             workers = children(process.pid)
             assert len(workers) == 1
             start = time.monotonic()
-            process.send_signal(way)
+            process.send_signal(signal_number)
             code = process.wait(timeout=10)
             assert time.monotonic() - start < 2.0
     assert code == 0
@@ -589,7 +589,7 @@ def children(pid):
     return [int(line) for line in found.stdout.split()]
 
 
-def test_a_busy_port_is_told(viewer, folder, patch):
+def test_a_port_in_use_is_reported(viewer, folder, patch):
     """S15: in words, with what to do."""
     with pytest.raises(marey.OptionError, match=f"port: found {viewer.port}, need a"):
         marey.view(folder, port=viewer.port, browser=False, block=False)

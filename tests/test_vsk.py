@@ -7,22 +7,23 @@ from scipy.spatial.transform import Rotation
 
 import marey
 from marey.io.formats import vsk
-from marey.io.units_axes import turn_upright
+from marey.io.units_axes import rotation_to_z_up
 
 FREE, BALL, DUMMY = "<JointFree/>", "<JointBall MEAN='0 0 0'/>", "<JointDummy/>"
 HINGE = '<JointHinge AXIS="0 2 0"/>'
 SPICER = '<JointHardySpicer AXIS-PAIR="0 1 0 0 0 3"/>'
 
 
-def segment(name, place, turn, joint, *inside):
+def segment(name, position, turn, joint, *inside):
     return (
-        f'<Segment NAME="{name}" POSITION="{place}" ORIENTATION="{turn}" RGB="0 1 0">'
+        f'<Segment NAME="{name}" POSITION="{position}" ORIENTATION="{turn}" '
+        'RGB="0 1 0">'
         f"{joint}{''.join(inside)}</Segment>\n"
     )
 
 
-def marker(name, carrier, place):
-    return f'<Marker NAME="{name}" SEGMENT="{carrier}" POSITION="{place}"/>\n'
+def marker(name, carrier, position):
+    return f'<Marker NAME="{name}" SEGMENT="{carrier}" POSITION="{position}"/>\n'
 
 
 def model(skeleton, markers=""):
@@ -69,10 +70,10 @@ def codes(loaded):
 def rest_by_hand():
     """World poses of LEG at rest, by one product after the other, in millimetres."""
 
-    def local(place, turn):
+    def local(position, turn):
         T = np.eye(4)
         T[:3, :3] = Rotation.from_rotvec(turn).as_matrix()
-        T[:3, 3] = place
+        T[:3, 3] = position
         return T
 
     pelvis = local([0, 0, 900], [0, 0, 0.5])
@@ -88,7 +89,7 @@ def rest_by_hand():
 @pytest.mark.parametrize("up", [None, "y", "-z"])
 def test_the_rest_pose_is_that_of_the_file(up, tmp_path):
     skeleton = marey.read_skeleton(saved(tmp_path, model(LEG, MARKERS)), up=up)
-    T, U = rest_by_hand(), turn_upright(up or "z")
+    T, U = rest_by_hand(), rotation_to_z_up(up or "z")
     assert skeleton.names == ("Pelvis", "Femur", "Tibia", "Foot", "Tip", "Spine")
     assert skeleton.parent.tolist() == [-1, 0, 1, 2, 3, 0]
     np.testing.assert_allclose(
@@ -127,14 +128,16 @@ def test_parameters_come_by_name(tmp_path):
     [("0 0 -1", "z"), ("0 -1 0", "y"), ("1 0 0", "-x"), ("0.7 0.7 0", "z")],
 )
 def test_the_longest_bone_points_down(thigh, up, tmp_path):
-    place = np.array(thigh.split(), dtype=float)
+    position = np.array(thigh.split(), dtype=float)
     femur = segment(
         "Femur", thigh, "0 0 0", BALL, segment("Toe", "0 0 0.1", "0 0 0", "")
     )
     text = model(segment("Pelvis", "0 0 0", "0 0 0", FREE, femur))
     loaded = vsk.load(saved(tmp_path, text))
     rest = loaded.skeleton.rest()[:, :3, 3]
-    np.testing.assert_allclose(rest[1], 1e-3 * turn_upright(up) @ place, atol=1e-12)
+    np.testing.assert_allclose(
+        rest[1], 1e-3 * rotation_to_z_up(up) @ position, atol=1e-12
+    )
     assert codes(loaded) == (["up-assumed"] if "7" in thigh else [])
 
 

@@ -11,10 +11,16 @@ from hypothesis import strategies as st
 import marey
 from marey.io import units_axes
 from marey.io.contract import Format
-from marey.io.losses import MOTION, SKELETON, TAKE, WORDS, losses
+from marey.io.losses import (
+    DESCRIPTIONS,
+    MOTION_CHECKS,
+    SKELETON_CHECKS,
+    TAKE_CHECKS,
+    find_losses,
+)
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
-units = st.sampled_from(list(units_axes.METRES))
+units = st.sampled_from(list(units_axes.METRES_PER_UNIT))
 ups = st.sampled_from(list(units_axes.R_MAREY_FILE))
 quick = settings(deadline=None, max_examples=25)
 close = partial(np.testing.assert_allclose, rtol=0.0)
@@ -24,7 +30,7 @@ AXES = {"x": [1, 0, 0], "y": [0, 1, 0], "z": [0, 0, 1]}
 
 @pytest.mark.parametrize("up", list(units_axes.R_MAREY_FILE))
 def test_the_axis_that_points_up_becomes_z_without_a_mirror(up):
-    R = units_axes.turn_upright(up)
+    R = units_axes.rotation_to_z_up(up)
     axis = np.array(AXES[up[-1]]) * (-1 if up.startswith("-") else 1)
     np.testing.assert_array_equal(R @ axis, [0, 0, 1])
     np.testing.assert_array_equal(R @ R.T, np.eye(3))
@@ -36,20 +42,22 @@ def test_the_axis_that_points_up_becomes_z_without_a_mirror(up):
 def test_points_and_poses_come_back_and_agree(rng, unit, up):
     T = marey.geometry.transform_exp(rng.normal(size=(5, 2, 6)))
     T[1, 1] = np.nan
-    inside = units_axes.poses_in(T, unit, up)
-    close(units_axes.poses_out(inside, unit, up), T, atol=1e-13)
+    inside = units_axes.poses_from_file(T, unit, up)
+    close(units_axes.poses_to_file(inside, unit, up), T, atol=1e-13)
     close(
-        units_axes.points_in(T[..., :3, 3].copy(), unit, up),
+        units_axes.points_from_file(T[..., :3, 3].copy(), unit, up),
         inside[..., :3, 3],
         atol=1e-13,
     )
     close(
-        units_axes.points_out(inside[..., :3, 3], unit, up), T[..., :3, 3], atol=1e-13
+        units_axes.points_to_file(inside[..., :3, 3], unit, up),
+        T[..., :3, 3],
+        atol=1e-13,
     )
-    # A pose still carries the sensor's own points to the right place.
+    # A pose still carries the sensor's own points to the right position.
     point = rng.normal(size=3)
-    there = units_axes.points_in(marey.geometry.apply(T, point), unit, up)
-    scaled = units_axes.metres(unit) * point
+    there = units_axes.points_from_file(marey.geometry.apply(T, point), unit, up)
+    scaled = units_axes.metres_per_unit(unit) * point
     close(there, marey.geometry.apply(inside, scaled), atol=1e-13)
 
 
@@ -58,18 +66,18 @@ def test_points_and_poses_come_back_and_agree(rng, unit, up):
     [("Millimeters", "mm"), (" (cm) ", "cm"), ("[m]", "m"), ("INCHES", "in")],
 )
 def test_units_are_known_by_their_spellings(word, unit):
-    assert units_axes.unit_named(word) == unit
-    assert units_axes.metres(word) == units_axes.METRES[unit]
+    assert units_axes.parse_unit(word) == unit
+    assert units_axes.metres_per_unit(word) == units_axes.METRES_PER_UNIT[unit]
 
 
 def test_what_is_no_unit_and_no_axis_is_refused():
-    assert units_axes.unit_named("furlong") is None
+    assert units_axes.parse_unit("furlong") is None
     with pytest.raises(
         marey.OptionError, match="unit: found 'furlong', need one of mm"
     ):
-        units_axes.metres("furlong")
+        units_axes.metres_per_unit("furlong")
     with pytest.raises(marey.OptionError, match="up: found 'w', need one of z, -z"):
-        units_axes.turn_upright("w")
+        units_axes.rotation_to_z_up("w")
 
 
 # --- losses --------------------------------------------------------------------------
@@ -99,20 +107,22 @@ def motion():
 
 
 def words(thing, *loses, **options):
-    found = losses(thing, target(*loses, **options))
+    found = find_losses(thing, target(*loses, **options))
     assert all((f.code, f.severity) == ("lost", "info") for f in found)
     return [finding.subject for finding in found]
 
 
 def test_every_loss_has_its_words():
-    assert {*TAKE, *SKELETON, *MOTION, "skeleton"} == set(WORDS)
+    assert {*TAKE_CHECKS, *SKELETON_CHECKS, *MOTION_CHECKS, "skeleton"} == set(
+        DESCRIPTIONS
+    )
 
 
 def test_only_what_is_there_can_be_lost():
     plain = marey.Take(rate=1.0, points=np.zeros((2, 1, 3)), labels=("a",))
-    assert words(plain, *TAKE) == ["markers"]
+    assert words(plain, *TAKE_CHECKS) == ["markers"]
     gappy = replace(plain, points=np.full((2, 1, 3), np.nan), start=1.0)
-    assert words(gappy, *TAKE) == ["markers", "gaps", "start"]
+    assert words(gappy, *TAKE_CHECKS) == ["markers", "gaps", "start"]
     assert words(gappy) == []
     assert words(gappy, "gaps", "limits") == ["gaps"]
 
@@ -130,6 +140,6 @@ def test_a_motion_loses_its_skeleton_in_a_format_for_takes():
 
 def test_a_skeleton_loses_what_it_has():
     plain = motion().skeleton
-    assert words(plain, *SKELETON) == []
+    assert words(plain, *SKELETON_CHECKS) == []
     limited = replace(plain, limits=np.zeros((2, 3, 2)), kind=("root", "hinge"))
-    assert words(limited, *SKELETON) == ["limits", "kinds"]
+    assert words(limited, *SKELETON_CHECKS) == ["limits", "kinds"]

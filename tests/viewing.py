@@ -1,4 +1,4 @@
-"""A server to talk to, as a browser would and as others might."""
+"""A running viewer with a small page, and an HTTP client that acts as a browser."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ import httpx
 from websockets.sync.client import connect
 
 import marey
-from marey.io.formats.html.page import page_of
+from marey.io.formats.html.page import parse_page
 from marey.viewer.server import server
 
 PAGE = """<!doctype html>
@@ -29,8 +29,8 @@ PAGE = """<!doctype html>
 
 @contextlib.contextmanager
 def served(thing, monkeypatch, **options):
-    """A viewer with a small page in the place of the one that is built."""
-    monkeypatch.setattr(server, "read_page", lambda: page_of(PAGE))
+    """Yield a viewer with a small page instead of the built one."""
+    monkeypatch.setattr(server, "read_page", lambda: parse_page(PAGE))
     with marey.view(thing, browser=False, block=False, **options) as viewer:
         yield viewer
 
@@ -78,7 +78,7 @@ class Browser:
             yield lambda: json.loads(socket.recv(timeout=60))
 
     def wait(self, seconds=60.0):
-        """Wait until nothing is being worked on; return the state then."""
+        """Wait until no job runs; return the page state."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             state = self.get("/api/state").json()
@@ -88,10 +88,10 @@ class Browser:
         raise AssertionError(f"still busy: {state}")
 
 
-def in_a_loop(work):
-    """What a coroutine function returns, run in a thread of its own.
+def run_in_loop(work):
+    """Return the result of a coroutine function, run in a new thread.
 
-    A thread that drives a real browser has its loop already.
+    A thread that drives a real browser already has an event loop.
     """
-    with ThreadPoolExecutor(1) as own:
-        return own.submit(lambda: asyncio.run(work())).result(60)
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(lambda: asyncio.run(work())).result(60)

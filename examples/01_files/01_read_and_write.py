@@ -1,4 +1,4 @@
-"""Read a recording, look at it, write part of it in another format."""
+"""Read a recording, print its properties, write a part in another format."""
 
 import tempfile
 from pathlib import Path

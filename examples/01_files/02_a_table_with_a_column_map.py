@@ -1,4 +1,4 @@
-"""Read a table of two magnetic sensors whose columns only its owner can name."""
+"""Read a table of a magnetic sensor by means of a column map."""
 
 import tempfile
 from pathlib import Path

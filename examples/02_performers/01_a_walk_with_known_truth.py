@@ -1,4 +1,4 @@
-"""Record a generated walk, spoil it, and find the truth untouched beside it."""
+"""Record a synthetic walk with noise, gaps and swaps, and compare with the truth."""
 
 import numpy as np
 
@@ -9,8 +9,8 @@ recording = performer.record(
     motion="walk", markers="set53", noise=1e-3, gaps=0.1, swaps=2, seed=3
 )
 truth = recording.truth
-away = np.linalg.norm(recording.points - truth.points, axis=-1)
-print(f"{np.nanmedian(away) * 1e3:.2f} mm from the truth, median")
-print(f"{len(truth.log)} changes kept in the log, such as {truth.log[0]}")
+error_m = np.linalg.norm(recording.points - truth.points, axis=-1)
+print(f"{np.nanmedian(error_m) * 1e3:.2f} mm median error")
+print(f"{len(truth.log)} changes in the log, such as {truth.log[0]}")
 for contact in truth.motions[0].contacts[:3]:
-    print(f"{contact.joint} stands from {contact.start:.2f} to {contact.end:.2f} s")
+    print(f"{contact.joint} is planted from {contact.start:.2f} to {contact.end:.2f} s")

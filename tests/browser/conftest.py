@@ -1,7 +1,7 @@
-"""A real Chromium without a window, and takes to show in it.
+"""A headless Chromium, and takes to show in it.
 
-The browser is the one installed on the machine (`apt-get install chromium`). Where
-there is none these tests are skipped, loudly; with MAREY_REQUIRE_BROWSER=1 they fail.
+The tests use the installed browser (`apt-get install chromium`). Without a browser they
+are skipped with a message; with MAREY_REQUIRE_BROWSER=1 they fail.
 """
 
 import os
@@ -47,8 +47,8 @@ def browser():
 def open_tab(browser):
     """Open an address; the theme is what the machine prefers.
 
-    Pages go with their module: one that plays on would take a core from other tests.
-    A script given runs before those of the page.
+    Pages are closed with their module: a page that plays would slow down other tests.
+    The given script runs before those of the page.
     """
     contexts = []
 
@@ -63,11 +63,11 @@ def open_tab(browser):
         contexts.append(context)
         tab = Tab(context.new_page())
         tab.page.on("request", lambda request: tab.requests.append(request.url))
-        tab.page.on("pageerror", lambda error: tab.complaints.append(str(error)))
+        tab.page.on("pageerror", lambda error: tab.error_messages.append(str(error)))
         tab.page.on(
             "console",
             lambda message: (
-                tab.complaints.append(message.text)
+                tab.error_messages.append(message.text)
                 if message.type in ("error", "warning")
                 else None
             ),
@@ -75,7 +75,7 @@ def open_tab(browser):
         tab.page.add_init_script(script)
         tab.page.goto(address)
         tab.until("!!window.marey")
-        tab.settle()
+        tab.wait_for_frame()
         return tab
 
     yield opened

@@ -1,4 +1,4 @@
-"""The means to draw: given back when done with; where there are none, said so."""
+"""WebGL resources are freed after use; a browser without WebGL gets a message."""
 
 from dataclasses import replace
 
@@ -43,9 +43,9 @@ def double(walked, walk, tmp_path_factory):
         bodies=walked.bodies * 2,
         subjects=(replace(subject, motions=subject.motions * 2),),
     )
-    scene = html.scene_of(twice, html.Beside(truth=walk.truth.motions * 2))
+    scene = html.encode_scene(twice, html.SceneOptions(truth=walk.truth.motions * 2))
     path = tmp_path_factory.mktemp("page") / "double.html"
-    path.write_bytes(html.read_page().mailed(scene, "double"))
+    path.write_bytes(html.read_page().with_scene(scene, "double"))
     return path
 
 
@@ -66,7 +66,7 @@ def test_what_was_drawn_with_is_given_back(open_tab, double):
         live(tab)
         for key in ("d", "d", "r", "r", "r"):
             tab.page.keyboard.press(key)
-            tab.settle()
+            tab.wait_for_frame()
         held.append(live(tab))
     assert held[0]["Buffer"] > 20
     assert held[1:] == held[:1] * 5
@@ -102,7 +102,7 @@ def test_a_browser_that_cannot_draw_says_so_in_the_place_of_the_scene(blocked):
     assert box["width"] <= stage["width"]
     assert box["height"] <= stage["height"]
     assert blocked.page.locator(".stage canvas").count() == 0
-    assert blocked.complaints == []
+    assert blocked.error_messages == []
 
 
 def test_a_browser_that_cannot_draw_shows_all_else(blocked, walked):
@@ -122,7 +122,7 @@ def test_a_browser_that_cannot_draw_shows_all_else(blocked, walked):
     tab.page.keyboard.press("Space")
     tab.until("marey.frame > 5")
     tab.page.keyboard.press("Space")
-    assert tab.complaints == []
+    assert tab.error_messages == []
 
 
 def test_programs_find_the_page_there_too(blocked):
@@ -141,7 +141,7 @@ def test_edits_go_without_drawing(open_tab, walked):
         tab.page.get_by_role("button", name="Keep").click()
         tab.until("marey.select('Boot')")
         assert tab.page.get_by_role("button", name="Drag in the scene").count() == 0
-        assert tab.complaints == []
+        assert tab.error_messages == []
 
 
 def sorted_as_tree(skeleton):

@@ -1,19 +1,19 @@
-"""Putting the answer right: every edit tried, kept and undone."""
+"""Edits in the browser: each is tried, kept and undone."""
 
 import pytest
-from tabs import choose, drag, outcome, press, put_right, rename
+from tabs import choose, drag, open_edit_actions, outcome, press, rename
 
 import marey
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory):
+def edits_path(tmp_path_factory):
     return tmp_path_factory.mktemp("edits") / "walk.edits.toml"
 
 
 @pytest.fixture(scope="module")
-def viewer(walked, kept):
-    viewer = marey.view(walked, browser=False, block=False, edits=kept)
+def viewer(walked, edits_path):
+    viewer = marey.view(walked, browser=False, block=False, edits=edits_path)
     yield viewer
     viewer.close()
 
@@ -38,12 +38,12 @@ def tab(shared):
     shared.ask("marey.select('')")
     shared.seek(0)
     shared.page.keyboard.press("4")
-    shared.settle()
+    shared.wait_for_frame()
     return shared
 
 
 def split(tab):
-    box = put_right(tab, "Chest").locator(".split")
+    box = open_edit_actions(tab, "Chest").locator(".split")
     box.locator("summary").click()
     for label in ("CLAV", "STRN"):
         box.get_by_text(label, exact=True).click()
@@ -123,7 +123,7 @@ def test_an_edit_is_tried_kept_and_undone(tab, name):
     assert look(tab) != before
     undo(tab)
     assert sees(tab, before) == before
-    assert tab.complaints == []
+    assert tab.error_messages == []
 
 
 def test_what_was_undone_is_done_again(tab):
@@ -155,13 +155,13 @@ def test_an_edit_that_cannot_be_is_refused_with_the_reason(tab):
     assert sees(tab, before) == before
 
 
-def test_what_was_kept_is_in_the_file_in_the_order_it_was_done(tab, kept):
+def test_what_was_kept_is_in_the_file_in_the_order_it_was_done(tab, edits_path):
     for name in ("kind", "ground"):
         EDITS[name](tab)
         assert outcome(tab) == ""
         keep(tab)
-    assert [edit.do for edit in marey.read_edits(kept)] == ["kind", "ground"]
+    assert [edit.do for edit in marey.read_edits(edits_path)] == ["kind", "ground"]
     lines = tab.page.locator(".edit").all_inner_texts()
     assert [line[0] for line in lines] == ["1", "2"]
     undo(tab)
-    assert [edit.do for edit in marey.read_edits(kept)] == ["kind"]
+    assert [edit.do for edit in marey.read_edits(edits_path)] == ["kind"]

@@ -53,7 +53,7 @@ def test_a_file_dropped_on_the_page_is_opened(tab, folder):
     )
     tab.until("marey.snapshot().title === 'dropped.bvh'", 300)
     assert tab.snapshot["frames"] == 12
-    assert tab.complaints == []
+    assert tab.error_messages == []
 
 
 def test_what_cannot_be_read_is_refused_and_the_scene_stays(tab):

@@ -1,4 +1,4 @@
-"""The page that is mailed: opened from a file, looked at and used."""
+"""The HTML file: opened from disk, read and operated."""
 
 import re
 from dataclasses import replace
@@ -49,7 +49,7 @@ def test_opens_from_a_file_without_the_network_and_without_complaint(open_tab, f
     tab.page.keyboard.press("Space")
     tab.page.wait_for_timeout(300)
     assert tab.requests == [file.as_uri()]
-    assert tab.complaints == []
+    assert tab.error_messages == []
 
 
 def test_the_page_without_its_data_is_below_a_megabyte(file):
@@ -62,7 +62,7 @@ def test_plays_and_pauses(tab):
     tab.page.keyboard.press("Space")
     tab.until("marey.frame > 5")
     tab.page.keyboard.press("Space")
-    tab.settle()
+    tab.wait_for_frame()
     frame = tab.snapshot["frame"]
     tab.page.wait_for_timeout(150)
     assert tab.snapshot["frame"] == frame
@@ -108,7 +108,7 @@ def test_keys_step_through_the_frames(tab, key, frame):
 @pytest.mark.parametrize("name", ["LeftLowerLeg", "RightLowerArm", "Head"])
 def test_a_click_in_the_scene_picks_the_joint_there(tab, name):
     tab.page.keyboard.press("m")  # markers off: some lie on top of joints
-    tab.settle()
+    tab.wait_for_frame()
     spot = tab.page.evaluate("name => marey.where(name)", name)
     tab.page.mouse.click(spot["x"], spot["y"])
     tab.page.keyboard.press("m")
@@ -119,7 +119,7 @@ def test_a_click_in_the_scene_picks_the_joint_there(tab, name):
 
 def test_a_click_in_the_scene_picks_the_marker_there(tab, walk):
     tab.page.keyboard.press("j")
-    tab.settle()
+    tab.wait_for_frame()
     spot = tab.page.evaluate("name => marey.where(name)", "LSHN")
     tab.page.mouse.click(spot["x"], spot["y"])
     tab.page.keyboard.press("j")
@@ -130,7 +130,7 @@ def test_a_click_in_the_tree_selects_and_hover_shows_the_name(tab):
     tab.page.locator(".row.joint", has_text="RightLowerLeg").first.click()
     assert tab.snapshot["selected"] == "RightLowerLeg"
     tab.page.locator(".row.joint", has_text="LeftUpperArm").first.hover()
-    tab.settle()
+    tab.wait_for_frame()
     tags = tab.page.locator(".tag:visible").all_inner_texts()
     assert tags == ["RightLowerLeg", "LeftUpperArm"]
 
@@ -278,7 +278,7 @@ def test_nothing_shifts_when_something_is_selected(tab):
 def test_standard_views_look_along_the_axes(tab):
     for key, axis in (("1", 1), ("2", 0), ("3", 2)):
         tab.page.keyboard.press(key)
-        tab.settle()
+        tab.wait_for_frame()
         state = tab.snapshot
         side = np.array(state["camera"]) - np.array(state["target"])
         assert abs(side[axis]) / np.linalg.norm(side) > 0.98
@@ -301,7 +301,7 @@ def test_takes_are_chosen_and_subjects_stand_side_by_side(open_tab, walked, tmp_
     assert tab.text(".clock").startswith("0:00.000 s")
     tab.page.locator(".takes").select_option(index=1)
     assert tab.text(".clock").startswith("0:10.000 s")
-    assert tab.complaints == []
+    assert tab.error_messages == []
 
 
 @pytest.fixture(scope="module")
@@ -354,19 +354,21 @@ def test_names_stay_text_whatever_they_contain(open_tab, tmp_path, rng):
     assert rows[3] == "&amp;"
     assert "\x1b" not in rows[2]
     assert tab.page.locator("#app img, #app script").count() == 0
-    assert tab.complaints == []
+    assert tab.error_messages == []
 
 
 def test_a_take_without_a_solution_shows_its_markers_and_says_why(open_tab, tmp_path):
     take = synth.human(1.8).record("walk", seconds=0.5, rate=30.0, markers="set53")
     why = "too few frames <b>to tell</b>"
-    page = html.read_page().mailed(html.scene_of(take, html.Beside(unsolved=why)), "t")
+    page = html.read_page().with_scene(
+        html.encode_scene(take, html.SceneOptions(unsolved=why)), "t"
+    )
     path = tmp_path / "take.html"
     path.write_bytes(page)
     tab = open_tab(path.as_uri())
     assert tab.page.locator(".row.marker").count() == len(take.labels)
     assert tab.text(".unsolved") == why
-    assert tab.complaints == []
+    assert tab.error_messages == []
 
 
 def test_a_long_take_is_shown_whole(open_tab, tmp_path, rng):

@@ -1,4 +1,4 @@
-"""The server and its page in a real browser, with a hostile page in the next tab."""
+"""The server and its page in a real browser, with a hostile page in another tab."""
 
 import http.server
 import threading
@@ -85,7 +85,7 @@ def test_the_page_runs_under_its_policy_and_asks_only_its_server(open_tab, viewe
     origin = viewer.url.partition("/?")[0]
     assert tab.page.url == f"{origin}/"
     assert tab.ask("document.cookie") == ""
-    assert tab.complaints == []
+    assert tab.error_messages == []
     assert {request.startswith(origin) for request in tab.requests} == {True}
     assert "LowerLeg" in tab.text("body")
 
@@ -94,7 +94,9 @@ def test_a_page_that_missed_the_news_catches_up(open_tab, viewer):
     """A scene fetched before the take was read, and a line opened after it."""
     tab = open_tab(viewer.url)
     tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
-    old = html.scene_of(None, html.Beside(title="walk.bvh", unsolved="not yet"))
+    old = html.encode_scene(
+        None, html.SceneOptions(title="walk.bvh", unsolved="not yet")
+    )
 
     def answer(route):
         route.fulfill(body=old, headers={"Scene-Version": "0"})
@@ -102,7 +104,7 @@ def test_a_page_that_missed_the_news_catches_up(open_tab, viewer):
     tab.page.route("**/api/scene", answer, times=1)
     tab.page.reload()
     tab.until("document.querySelectorAll('.row.joint').length > 0")
-    assert tab.complaints == []
+    assert tab.error_messages == []
 
 
 def test_what_is_selected_is_exact_where_few_frames_are_drawn(open_tab, walked):
@@ -114,7 +116,7 @@ def test_what_is_selected_is_exact_where_few_frames_are_drawn(open_tab, walked):
         take = walked.take
         assert tab.snapshot["frames"] < take.n_frames / 3
         label = "RKNE"
-        away = html.strays(take, [walked.motion])[:, take.labels.index(label)]
+        away = html.marker_residuals(take, [walked.motion])[:, take.labels.index(label)]
         every, drawn = (
             f"{1000 * np.sqrt(np.nanmean(some**2)):.2f}" for some in (away, away[::6])
         )
@@ -125,7 +127,7 @@ def test_what_is_selected_is_exact_where_few_frames_are_drawn(open_tab, walked):
                 break
             tab.page.wait_for_timeout(20)
         assert tab.fact("Residual rms") == every
-        assert tab.complaints == []
+        assert tab.error_messages == []
 
 
 def test_what_was_not_built_in_does_not_run(open_tab, viewer):
@@ -148,7 +150,7 @@ def test_what_was_not_built_in_does_not_run(open_tab, viewer):
     assert tab.ask("getComputedStyle(document.body).outlineWidth") != "7px"
     away = "fetch('http://127.0.0.1:9/').then(() => 'out', () => 'kept in')"
     assert tab.ask(away) == "kept in"
-    assert any("Content Security Policy" in text for text in tab.complaints)
+    assert any("Content Security Policy" in text for text in tab.error_messages)
 
 
 def test_a_hostile_page_next_door_gets_nothing(browser, viewer, evil):

@@ -1,4 +1,4 @@
-"""An edit being tried, and what else happens to the recording meanwhile."""
+"""An edit on trial, and other events of the recording in the meantime."""
 
 import json
 
@@ -61,7 +61,7 @@ def test_a_recording_opened_while_an_edit_is_tried_is_shown(tab):
     before = names(tab)
     assert NEW in before
     decide(tab, "Drop")
-    assert tab.complaints == []
+    assert tab.error_messages == []
 
 
 @pytest.mark.parametrize("what", ["keep", "drop"])
@@ -131,7 +131,7 @@ def test_news_of_before_a_trial_that_comes_late_does_not_end_it(tab):
             break
         tab.page.wait_for_timeout(20)
     assert any(url.endswith("/api/state") for url in asked)
-    tab.settle()
+    tab.wait_for_frame()
     assert names(tab) == renamed(before)
     decide(tab, "Keep")
     tab.until_texts(NAMES, renamed(before))

@@ -1,7 +1,7 @@
-"""Two people in one recording: each joint is somebody's, on the page too."""
+"""Two subjects in one recording: the page assigns each joint to its subject."""
 
 import pytest
-from tabs import choose, decide, drag, outcome, press, put_right, rename
+from tabs import choose, decide, drag, open_edit_actions, outcome, press, rename
 
 import marey
 from marey.synth import scenes
@@ -24,9 +24,9 @@ def tab(shared):
     """The page with nothing selected, no edit kept and none tried."""
     if shared.page.locator(".trial").count():
         decide(shared, "Drop")
-    while kept := shared.page.locator(".edit").count():
+    while n_edits := shared.page.locator(".edit").count():
         shared.page.get_by_role("button", name="Undo").click()
-        shared.until(f"document.querySelectorAll('.edit').length === {kept - 1}")
+        shared.until(f"document.querySelectorAll('.edit').length === {n_edits - 1}")
     shared.ask("marey.select('')")
     return shared
 
@@ -57,11 +57,11 @@ EDITS = {
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edit_of_a_joint_is_of_the_one_selected(tab, name):
     tab.page.keyboard.press("4")
-    tab.settle()
+    tab.wait_for_frame()
     EDITS[name](tab)
     assert outcome(tab) == ""
     assert KNEE in tab.text(".trial")
-    assert tab.complaints == []
+    assert tab.error_messages == []
 
 
 def test_both_may_have_a_joint_of_one_name(tab):
@@ -106,6 +106,8 @@ def test_one_length_lights_up_for_one_joint(tab):
 
 def test_a_joint_without_a_body_is_not_offered_what_bodies_are(tab):
     rows(tab, "LeftFoot_end").nth(1).click()
-    labels = put_right(tab, "LeftFoot_end").get_by_role("button").all_inner_texts()
+    labels = (
+        open_edit_actions(tab, "LeftFoot_end").get_by_role("button").all_inner_texts()
+    )
     assert "Rename" in labels
     assert not {"Make it the root", "Join", "Merge"} & set(labels)

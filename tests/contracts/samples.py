@@ -7,7 +7,7 @@ import numpy as np
 import marey
 
 
-def turns(rng, *shape):
+def random_rotations(rng, *shape):
     """Smooth unit quaternions along the first axis."""
     phase = rng.uniform(0.0, 6.0, size=(1, *shape[1:], 3))
     t = np.linspace(0.0, 2.0, shape[0]).reshape(-1, *[1] * len(shape))
@@ -25,7 +25,7 @@ def take(n_frames=6, *, sensors=True, markers=True):
     points[1, 0] = np.nan
     points[n_frames // 2 :, 2] = np.nan
     T = marey.geometry.transform(
-        marey.geometry.matrix_from_quat(turns(rng, n_frames, 2)),
+        marey.geometry.matrix_from_quat(random_rotations(rng, n_frames, 2)),
         rng.uniform(-1.0, 2.0, size=(n_frames, 2, 3)),
     )
     T[2, 1] = np.nan
@@ -89,7 +89,7 @@ def motion(n_frames=6):
     """A motion of `skeleton` whose joints turn about their own axes only."""
     rng = np.random.default_rng(8)
     figure = skeleton()
-    wxyz = turns(rng, n_frames, figure.n_joints)
+    wxyz = random_rotations(rng, n_frames, figure.n_joints)
     t = np.linspace(0.0, 1.0, n_frames)[:, None]
     knee = 0.2 + 0.5 * np.sin(t) * [1.0, 0.0, 0.0]
     wxyz[:, 2] = marey.geometry.quat_exp(knee * [1.0, 0.0, 0.0])
@@ -97,9 +97,9 @@ def motion(n_frames=6):
     second = marey.geometry.quat_exp(0.3 * np.cos(t) * [0.0, 1.0, 0.0])
     wxyz[:, 3] = marey.geometry.quat_multiply(first, second)
     wxyz[:, [4, 6]] = [1.0, 0.0, 0.0, 0.0]
-    place = np.cumsum(rng.normal(scale=0.02, size=(n_frames, 3)), axis=0)
-    place += np.array([0.0, 0.0, 0.95])
-    T = marey.geometry.transform(marey.geometry.matrix_from_quat(wxyz[:, 0]), place)
+    position = np.cumsum(rng.normal(scale=0.02, size=(n_frames, 3)), axis=0)
+    position += np.array([0.0, 0.0, 0.95])
+    T = marey.geometry.transform(marey.geometry.matrix_from_quat(wxyz[:, 0]), position)
     return marey.Motion(skeleton=figure, T_world_root=T, wxyz=wxyz, rate=60.0)
 
 

@@ -6,7 +6,7 @@ import tracemalloc
 import foreign
 import numpy as np
 import pytest
-from damage import assert_every_cut_is_noticed, damaged, said
+from damage import assert_every_cut_is_noticed, damaged, error_message
 from test_formats import PAIRS, READERS, saved
 
 import marey
@@ -49,7 +49,7 @@ def test_damage_gives_a_typed_error_or_a_result(fmt, noun, tmp_path, request):
     for _ in range(20_000 if request.config.getoption("--slow") else 2000):
         path.write_bytes(damaged(data, rng))
         start = time.monotonic()
-        assert said(READERS[noun], path).isprintable()
+        assert error_message(READERS[noun], path).isprintable()
         assert time.monotonic() - start < 10.0, "hangs"
 
 
@@ -62,6 +62,6 @@ def test_damage_does_not_fill_the_memory(fmt, noun, tmp_path):
     for _ in range(300):
         path.write_bytes(damaged(data, rng))
         tracemalloc.reset_peak()
-        said(READERS[noun], path)
+        error_message(READERS[noun], path)
         assert tracemalloc.get_traced_memory()[1] < 10 * len(data) + 64 * 2**20
     tracemalloc.stop()

@@ -107,12 +107,12 @@ def test_a_hostile_file_is_refused_or_flagged(hostile, size, tmp_path):
     path = saved(tmp_path, hostile, size)
     tracemalloc.start()
     start = time.process_time()
-    said = outcome(hostile.read, path)
+    message = outcome(hostile.read, path)
     seconds = time.process_time() - start
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert said.isprintable()
-    assert re.search(hostile.says, said), said[:300]
+    assert message.isprintable()
+    assert re.search(hostile.says, message), message[:300]
     assert seconds < MOST_SECONDS
     assert peak < MOST_MEMORY
 

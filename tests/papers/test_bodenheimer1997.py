@@ -11,6 +11,7 @@ from marey.papers.bodenheimer1997 import lengths as lengths
 from marey.papers.bodenheimer1997 import poses as poses
 from marey.papers.bodenheimer1997 import takes as takes
 from marey.papers.bodenheimer1997 import virtual as layouts
+from marey.papers.measures import joint_errors
 from marey.pose.reference import compare_joint_use
 
 QUICK = Effort(quick=True)
@@ -19,13 +20,13 @@ QUICK = Effort(quick=True)
 @pytest.fixture(scope="module")
 def samples():
     rng = np.random.default_rng(508)
-    return [lengths.sample(rng) for _ in range(100)]
+    return [lengths.draw_lengths(rng) for _ in range(100)]
 
 
 def test_section_3_1_the_collarbone_of_508_frames(samples):
     """Paper: 13.3 cm by hand, 13.2 robust, 14.1 by the mean, 6 % off."""
-    off = lengths.errors(samples)
-    by_hand = np.mean([s.edited for s in samples])
+    off = lengths.location_errors(samples)
+    by_hand = np.mean([s.mean_without_outliers for s in samples])
     assert by_hand + off["mean"].mean() == pytest.approx(14.1, abs=0.1)
     assert by_hand + off["huber"].mean() == pytest.approx(13.3, abs=0.05)
     assert np.abs(off["tukey"]).max() < 0.02
@@ -33,7 +34,7 @@ def test_section_3_1_the_collarbone_of_508_frames(samples):
     assert rms["tukey"] < rms["huber"] < 0.02
 
 
-def test_section_3_1_wild_frames_are_tagged_and_good_ones_are_not(samples):
+def test_section_3_1_outliers_are_tagged_and_good_frames_are_not(samples):
     printed, ours = (
         lengths.tag_rates(samples, rule) for rule in lengths.RULES.values()
     )
@@ -45,51 +46,63 @@ def test_section_3_1_wild_frames_are_tagged_and_good_ones_are_not(samples):
 @pytest.fixture(scope="module")
 def walk():
     figure = synth.human(seed=0)
-    return takes.prepared(takes.recorded(figure, takes.walk(figure, 0), 0))
+    return takes.prepare(
+        takes.record_magnetic(figure, takes.perform_walk(figure, 0), 0)
+    )
 
 
 def test_section_3_2_a_walk_of_201_frames_in_4389_iterations(walk):
     """And 306 s on a Pentium 133; here fewer, in a thousandth of the time."""
     assert walk.take.n_frames == 201
-    poses.by_bfgs(walk, tolerance=poses.LOOSE)  # compiles
+    poses.solve_by_bfgs(walk, tolerance=poses.LOOSE_TOLERANCE)  # compiles
     for rotation in ("euler", "quaternion"):
-        run = poses.by_bfgs(walk, rotation=rotation, tolerance=poses.LOOSE)
+        run = poses.solve_by_bfgs(
+            walk, rotation=rotation, tolerance=poses.LOOSE_TOLERANCE
+        )
         assert run.steps < 4389
         assert run.seconds < 3.0
-        assert poses.rms_mm(poses.off_data(walk, run.motion)) < 4.0
-        assert poses.rms_mm(poses.off_truth(walk, run.motion)) < 10.0
+        assert poses.rms_mm(poses.distances_from_data(walk, run.motion)) < 4.0
+        assert poses.rms_mm(joint_errors(run.motion, walk.recording)) < 10.0
 
 
-def test_section_3_2_wild_joints_are_tagged_and_ignored(walk):
+def test_section_3_2_outlier_joints_are_tagged_and_ignored(walk):
     """Without the tags the errors would be those of the gross frames."""
     away = np.linalg.norm(
         walk.virtual.positions
         - walk.recording.truth.motion.T_world_joint()[..., :3, 3],
         axis=-1,
     )
-    assert walk.wild[away > 0.1].mean() > 0.95
-    assert walk.wild[away < 0.02].mean() < 0.02
+    assert walk.is_outlier[away > 0.1].mean() > 0.95
+    assert walk.is_outlier[away < 0.02].mean() < 0.02
 
 
 def test_figure_11_end_effectors_stay_where_they_were(walk):
     """Hands and feet move by millimetres, and with weight by tenths of them."""
-    motion = poses.by_bfgs(walk).motion
-    for _, before, after, moved, heavy in poses._effectors(walk, motion).rows:
+    motion = poses.solve_by_bfgs(walk).motion
+    for _, before, after, moved, heavy in poses.compare_end_effectors(
+        walk, motion
+    ).rows:
         assert after < before < 8.0
         assert moved < 4.0
         assert heavy < 0.3 * moved
 
 
-def test_figures_7_to_9_a_reference_makes_shoulders_alike():
+def test_figures_7_to_9_a_reference_makes_shoulders_similar():
     figure = synth.human(seed=1)
     low, medium = (
-        takes.prepared(takes.recorded(figure, takes.reach(figure, height), 3))
-        for height in (takes.LOW, takes.MEDIUM)
+        takes.prepare(
+            takes.record_magnetic(figure, takes.perform_reach(figure, height), 3)
+        )
+        for height in (takes.LOW_REACH, takes.MEDIUM_REACH)
     )
-    options = {"rotation": "euler", "weights": poses.INFERRED, "tolerance": 1e-6}
-    other = poses.by_bfgs(medium, **options).motion
-    alone = poses.by_bfgs(low, **options).motion
-    led = poses.by_bfgs(low, reference=other, **options).motion
+    options = {
+        "rotation": "euler",
+        "weights": poses.WEIGHTS_WITHOUT_SENSOR,
+        "tolerance": 1e-6,
+    }
+    other = poses.solve_by_bfgs(medium, **options).motion
+    alone = poses.solve_by_bfgs(low, **options).motion
+    led = poses.solve_by_bfgs(low, reference=other, **options).motion
     angle = {}
     for name, motion in (("alone", alone), ("led", led)):
         use = compare_joint_use(motion, other)
@@ -98,23 +111,25 @@ def test_figures_7_to_9_a_reference_makes_shoulders_alike():
     assert angle["led"] < 0.5 * angle["alone"]
     # End effectors do not pay for it.
     hand = low.skeleton.index("RightHand")
-    good = ~low.wild[:, hand]
-    off = [poses.off_data(low, motion)[good, hand] for motion in (alone, led)]
+    good = ~low.is_outlier[:, hand]
+    off = [
+        poses.distances_from_data(low, motion)[good, hand] for motion in (alone, led)
+    ]
     assert np.sqrt(np.mean(off[1] ** 2)) < 1.05 * np.sqrt(np.mean(off[0] ** 2))
 
 
-def test_section_2_a_moved_sensor_shows_at_the_knee():
-    seen = layouts._slipped(Effort())
+def test_section_2_a_slipped_sensor_shows_at_the_knee():
+    seen = layouts.follow_walk_with_slip(Effort())
     (finding,) = seen.findings()
-    assert finding.subject == layouts.MOVED
-    assert finding.value == pytest.approx(layouts.BY, abs=0.015)
+    assert finding.subject == layouts.SLIPPING_SENSOR
+    assert finding.value == pytest.approx(layouts.SLIP_M, abs=0.015)
 
 
 def test_section_2_2_a_zero_pose_calibrates_to_a_few_degrees():
     take = synth.human(seed=0).record(
         "walk", sensors=True, markers="none", seconds=0.5, rate=30.0
     )
-    found = layouts.calibrated(take, 0)
+    found = layouts.calibrate_by_zero_pose(take, 0)
     own = take.truth.T_body_sensor
     R = np.swapaxes(found.T_joint_sensor, -1, -2) @ own
     cosine = 0.5 * (np.trace(R[:, :3, :3], axis1=1, axis2=2) - 1.0)

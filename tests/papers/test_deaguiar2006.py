@@ -1,5 +1,7 @@
 """DeAguiar2006: each published experiment that can be rebuilt, in small."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,9 @@ from marey.papers.deaguiar2006 import clusters as clusters
 from marey.papers.deaguiar2006 import cmu as cmu
 from marey.papers.deaguiar2006 import figures as figures
 from marey.papers.deaguiar2006 import people as people
-from marey.papers.deaguiar2006 import stick as stick
+from marey.papers.deaguiar2006 import stick_figure as stick_figure
 from marey.papers.deaguiar2006 import times as times
+from marey.papers.recordings import find_recording
 
 PUBLISHED = 0.03
 """Mean joint error of the paper's robot and snowman, as a share of their height."""
@@ -24,30 +27,30 @@ def solved():
         "robot": figures.record_figure(synth.robot(), "walk", 0.0, seed=0),
         "snowman": figures.record_figure(synth.snowman(), "jump", 0.0, seed=0),
     }
-    return {name: (take, figures.ours(take)) for name, take in takes.items()}
+    return {name: (take, figures.solve_by_marey(take)) for name, take in takes.items()}
 
 
 def test_section_6_a_walking_robot_without_skin(solved):
     """Paper: 3 %, Kirk et al. 7 % of the height; ours a tenth, and all along hinges."""
     _, found = solved["robot"]
-    assert (found.found, found.wrong) == (13, 0)
+    assert (found.n_bodies, found.n_wrong_edges) == (13, 0)
     # A vertex on the axis of a knee belongs to the thigh as well, to 0.1 mm.
     assert found.ari > 0.98
-    assert found.errors.found == 12
+    assert found.errors.n_joints == 12
     assert found.errors.mean <= 0.003
-    assert found.errors.across < 1e-6
+    assert found.errors.across_hinge < 1e-6
 
 
 def test_section_6_a_jumping_snowman_without_skin(solved):
     _, found = solved["snowman"]
-    assert (found.found, found.wrong, found.ari) == (3, 0, 1.0)
+    assert (found.n_bodies, found.n_wrong_edges, found.ari) == (3, 0, 1.0)
     assert found.errors.mean < 1e-9
 
 
-def test_section_6_the_papers_way_on_the_robot(solved):
+def test_section_6_the_published_method_on_the_robot(solved):
     """The penalty draws joints of small range towards the markers, noise or none."""
-    found = figures.as_published(solved["robot"][0])
-    assert found.found == 13
+    found = figures.solve_as_published(solved["robot"][0])
+    assert found.n_bodies == 13
     assert 0.3 * PUBLISHED < found.errors.mean < 3.0 * PUBLISHED
 
 
@@ -59,7 +62,7 @@ def test_section_6_sliding_skin_and_rich_motion(figure, motion):
     off = []
     for seed in range(2):
         take = figures.record_figure(getattr(synth, figure)(), motion, 10.0, seed=seed)
-        off.append(figures.ours_with_bodies(take).errors.across)
+        off.append(figures.solve_with_true_bodies(take).errors.across_hinge)
     assert np.mean(off) <= 0.01
 
 
@@ -67,34 +70,37 @@ def test_section_3_the_printed_affinity_depends_on_how_long_one_records():
     """And falls apart as skin slides; ours does neither."""
     take = clusters.record_person("dense110", "exercise", 10.0, seed=0)
     short = take.cut(0, 300)
-    printed = [clusters.agreement(t, clusters.as_printed(t)) for t in (take, short)]
+    printed = [
+        clusters.agreement(t, clusters.spectral_with_printed_affinity(t))
+        for t in (take, short)
+    ]
     assert printed[0] != printed[1]
     assert max(index for index, _ in printed) < 0.8
-    assert clusters.agreement(take, clusters.self_tuning(take)) == (1.0, 15)
+    assert clusters.agreement(take, clusters.self_tuning_spectral(take)) == (1.0, 15)
 
 
-def test_section_6_k_means_is_worse_even_when_told_the_number():
+def test_section_6_k_means_is_worse_even_with_the_true_number():
     take = clusters.record_person("dense110", "exercise", 0.0, seed=0)
-    for way in (clusters.by_positions, clusters.by_distances):
-        index, count = clusters.agreement(take, way(take))
-        assert count == clusters.KNOWN
+    for cluster in (clusters.k_means_of_positions, clusters.k_means_of_distances):
+        index, count = clusters.agreement(take, cluster(take))
+        assert count == clusters.N_TRUE_BODIES
         assert index < 0.7
-    assert clusters.agreement(take, clusters.self_tuning(take))[0] == 1.0
+    assert clusters.agreement(take, clusters.self_tuning_spectral(take))[0] == 1.0
 
 
 def test_table_1_joints_take_less_than_a_hundredth_of_the_papers_time():
     """103 s for 189 frames; Kirk et al. 1649 s."""
     take = times.record_sequence(seed=0).cut(0, times.FRAMES[0])
-    bodies, _, joints = times.seconds_of(take, their_way=False)
-    assert joints < times.PAPER[0] / 100.0
-    assert bodies + joints < times.PAPER[0] / 3.0 < times.KIRK[0] / 3.0
+    bodies, _, joints = times.measure_seconds(take, published=False)
+    assert joints < times.PAPER_SECONDS[0] / 100.0
+    assert bodies + joints < times.PAPER_SECONDS[0] / 3.0 < times.KIRK_SECONDS[0] / 3.0
 
 
 def test_section_5_bones_become_constant_and_joints_hardly_move():
     take = people.record_person("kick_punch", 0)
     bodies = marey.segment(take)
     fits = marey.fit_joints(bodies)
-    loose = stick.stick_of(bodies, fits, marey.infer_tree(fits))
+    loose = stick_figure.build_stick_figure(bodies, fits, marey.infer_tree(fits))
     inner = np.setdiff1d(np.flatnonzero(loose.parent >= 0), loose.ends)
     assert np.std(loose.lengths()[:, inner], axis=0).max() > 1e-4
     fixed = loose.with_constant_lengths()
@@ -105,7 +111,9 @@ def test_section_5_bones_become_constant_and_joints_hardly_move():
 
 def test_figure_5_the_stick_stands_in_the_true_joints(solved):
     snowman, found = solved["snowman"]
-    drawn = stick.stick_of(found.bodies, found.fits, marey.infer_tree(found.fits))
+    drawn = stick_figure.build_stick_figure(
+        found.bodies, found.fits, marey.infer_tree(found.fits)
+    )
     true = snowman.truth.motion.T_world_joint()[:, snowman.truth.edges[:, 2]]
     way = drawn.positions[:, :, None] - true[:, None, :, :3, 3]
     away = np.linalg.norm(way, axis=-1)
@@ -117,10 +125,24 @@ def test_figure_5_is_drawn(name, solved):
     picture = pytest.importorskip("matplotlib.figure").Figure(layout="constrained")
     take, found = solved[name]
     figure, motion = take.truth.figures[0], next(iter(figures.MOTIONS[name]))
-    figures._drawing(figure, motion, found, Effort())(picture)
+    figures.draw_figure_5(figure, motion, found, Effort())(picture)
     assert len(picture.axes) == 3
     assert name in picture.get_suptitle()
     assert all(axes.get_title() for axes in picture.axes)
+
+
+def test_recordings_are_looked_up_in_every_folder_in_turn(monkeypatch, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder, names in ((first, "a"), (second, "ab")):
+        (folder / "cmu").mkdir(parents=True)
+        for name in names:
+            (folder / "cmu" / f"{name}.c3d").touch()
+    monkeypatch.setenv("MAREY_DATA", os.pathsep.join(["", str(first), str(second)]))
+    assert find_recording("cmu/a.c3d") == first / "cmu" / "a.c3d"
+    assert find_recording("cmu/b.c3d") == second / "cmu" / "b.c3d"
+    assert find_recording("cmu/c.c3d") is None
+    monkeypatch.delenv("MAREY_DATA")
+    assert find_recording("cmu/a.c3d") is None
 
 
 def test_figure_4_without_recordings_is_an_empty_table(monkeypatch):

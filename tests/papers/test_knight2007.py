@@ -9,30 +9,32 @@ from scipy import stats
 from marey.joints.sphere.gdke import SphereAccumulator, fit_sphere
 from marey.numerics import geometry
 from marey.papers import Effort, experiments
-from marey.papers.knight2007 import arcs as _knight_arcs
+from marey.papers.knight2007 import arcs as arcs
 from marey.papers.knight2007 import samples as samples
 from marey.papers.knight2007.joints import hip
-from marey.papers.knight2007.sphere import draw_runs
+from marey.papers.knight2007.sphere import run_monte_carlo
 
 
 def whole_sphere(rng, n_points, noise):
-    return samples.whole_sphere(rng, n_points) + noise * rng.normal(size=(n_points, 3))
+    return samples.sample_sphere(rng, n_points) + noise * rng.normal(size=(n_points, 3))
 
 
 def arc(rng, n_points, reach, noise):
     """Points on an arc of the unit circle about the origin, -reach to reach."""
-    return samples.arc(rng, n_points, reach) + noise * rng.normal(size=(n_points, 3))
+    return samples.sample_arc(rng, n_points, reach) + noise * rng.normal(
+        size=(n_points, 3)
+    )
 
 
 def cap(rng, n_points, half_angle, noise):
-    way = samples.cap(rng, n_points, half_angle)
+    way = samples.sample_cap(rng, n_points, half_angle)
     return way + noise * rng.normal(size=(n_points, 3))
 
 
 @pytest.fixture(scope="module")
 def monte_carlo():
     """Sec. 2.2: error of the centre in units of sigma / sqrt(N), 1500 of 5000 runs."""
-    errors = draw_runs(np.random.default_rng(2007), 1500).error
+    errors = run_monte_carlo(np.random.default_rng(2007), 1500).error
     # Four points may lie almost in a plane: their error has no bound.
     return errors[errors < np.quantile(errors, 0.999)]
 
@@ -155,8 +157,8 @@ def test_positions_may_come_from_different_times(rng):
 
 
 def test_the_bound_of_a_whole_sphere_is_three_sigma_over_the_root_of_n(rng):
-    way = samples.whole_sphere(rng, 200_000)
-    assert samples.bound_of(way, 1.0) * np.sqrt(len(way)) == pytest.approx(
+    way = samples.sample_sphere(rng, 200_000)
+    assert samples.cramer_rao_bound(way, 1.0) * np.sqrt(len(way)) == pytest.approx(
         3.0, abs=0.02
     )
 
@@ -193,9 +195,9 @@ def test_the_published_figures_are_rebuilt(name):
 
 
 def test_caps_show_the_bias_and_its_cure(monkeypatch):
-    monkeypatch.setattr(_knight_arcs, "HALF_ANGLES", (10.0, 20.0, 90.0))
-    monkeypatch.setattr(_knight_arcs, "CAP_NOISES", (0.01,))
-    experiment = _knight_arcs.caps(Effort(quick=True))
+    monkeypatch.setattr(arcs, "HALF_ANGLES_DEG", (10.0, 20.0, 90.0))
+    monkeypatch.setattr(arcs, "CAP_NOISES", (0.01,))
+    experiment = arcs.caps(Effort(quick=True))
     (table,) = experiment.tables.values()
     small, middle, half = column(table, "paper / bound")
     assert small > 8.0
@@ -206,12 +208,12 @@ def test_caps_show_the_bias_and_its_cure(monkeypatch):
 
 
 def test_circles_cylinders_and_kinds(monkeypatch):
-    monkeypatch.setattr(_knight_arcs, "REACHES", (30.0, 180.0))
-    experiment = _knight_arcs.circles(Effort(quick=True))
-    arcs, cylinders, kinds = experiment.tables.values()
-    assert column(arcs, "paper / bound").max() > 5.0
-    assert (column(arcs, "geometric / bound") < 1.7).all()
-    assert (column(cylinders, "told a hinge %") == 100.0).all()
+    monkeypatch.setattr(arcs, "HALF_ARCS_DEG", (30.0, 180.0))
+    experiment = arcs.circles(Effort(quick=True))
+    circle, cylinders, kinds = experiment.tables.values()
+    assert column(circle, "paper / bound").max() > 5.0
+    assert (column(circle, "geometric / bound") < 1.7).all()
+    assert (column(cylinders, "recognised as hinge %") == 100.0).all()
     assert (
         column(kinds, "ours").mean() > column(kinds, "condition number").mean() + 20.0
     )
@@ -219,8 +221,8 @@ def test_circles_cylinders_and_kinds(monkeypatch):
 
 
 def test_a_hip_is_at_its_bound_and_the_paper_far_off(monkeypatch):
-    monkeypatch.setattr("marey.papers.knight2007.joints.MARKER_NOISES", (1.0,))
-    monkeypatch.setattr("marey.papers.knight2007.joints.THIGH_SWINGS", (5.0, 20.0))
+    monkeypatch.setattr("marey.papers.knight2007.joints.MARKER_NOISES_MM", (1.0,))
+    monkeypatch.setattr("marey.papers.knight2007.joints.THIGH_SWINGS_DEG", (5.0, 20.0))
     experiment = hip(Effort(quick=True))
     (table,) = experiment.tables.values()
     # Ten runs know an error to 13 %.

@@ -18,9 +18,9 @@ from marey.papers.obrien2000 import slips as slips
 
 def table_1_errors(**noise):
     """Measured less calculated lengths of six sets, in cm; their trees are right."""
-    found, right = linkage.six_sets(linkage.record_sets(0, noise))
+    found, right = linkage.fit_sets(linkage.record_sets(0, noise))
     assert right == linkage.SETS
-    return linkage.MEASURED[:, None] - found
+    return linkage.MEASURED_CM[:, None] - found
 
 
 def test_section_4_the_simulated_human():
@@ -38,7 +38,7 @@ def test_section_4_the_simulated_human():
 def test_section_4_the_rigid_pair():
     """Scale 0.94, and a distance that varies by 0.7 cm, recovered from a stick."""
     noise = {"noise": 0.005, "scale": 1.0 / 0.94}
-    take, a, b = exact.stick(0, 30.0, **noise)
+    take, a, b = exact.record_stick(0, 30.0, **noise)
     place = take.truth.T_world_sensor[:, [a, b]][..., :3, 3]
     true = np.linalg.norm(place[:, 0] - place[:, 1], axis=1)
     np.testing.assert_allclose(true, true[0], rtol=1e-12)
@@ -49,7 +49,7 @@ def test_section_4_the_rigid_pair():
 
 def test_section_4_sixteen_sensors_take_less_than_their_time():
     """The paper: 45 s of motion in less than 14 s, the hierarchy not known."""
-    bodies = marey.segment(exact.sixteen_sensors())
+    bodies = marey.segment(exact.record_sixteen_sensors())
     assert len(bodies.names) == 16
     start = time.perf_counter()
     tree = marey.infer_tree(marey.fit_joints(bodies))
@@ -59,7 +59,7 @@ def test_section_4_sixteen_sensors_take_less_than_their_time():
 
 def test_table_1_with_white_noise():
     """Paper: rms 0.41, at most 1.1 cm. A pair of sensors varies by 0.7 cm."""
-    error = table_1_errors(**exact.WHITE)
+    error = table_1_errors(**exact.WHITE_NOISE)
     assert np.sqrt(np.mean(error**2)) <= 0.05
     assert np.abs(error).max() <= 0.2
 
@@ -75,31 +75,34 @@ def test_table_1_calculated_lengths_are_not_biased_by_noisy_orientations():
     assert abs(np.mean(error)) < 0.015
 
 
-def test_table_1_set_6_is_told_by_its_moved_sensors():
+def test_table_1_set_6_is_recognised_by_its_moved_sensors():
     """In one fit with the others it spoils the lengths; left out, all is well."""
-    sets = linkage.record_sets(0, exact.WHITE, frames=600)
-    verdicts = [row[-1] for row in linkage.odd_sets(sets).rows]
+    sets = linkage.record_sets(0, exact.WHITE_NOISE, frames=600)
+    verdicts = [row[-1] for row in linkage.compare_sets(sets).rows]
     assert verdicts == ["", "", "", "", "", "sensors moved"]
-    (_, spoilt, *_), (_, good, *_) = linkage.pooled(sets).rows
+    (_, spoilt, *_), (_, good, *_) = linkage.fit_pooled_sets(sets).rows
     assert spoilt > 1.0
     assert good < 0.05
 
 
 def test_table_1_of_the_paper_sums_up_as_it_says():
     """At most 1.1 cm, as the text has it; the lengths come out too long."""
-    off = linkage.MEASURED[:, None] - linkage.CALCULATED
-    _, _, mean, largest = linkage.summary(off)
+    off = linkage.MEASURED_CM[:, None] - linkage.CALCULATED_CM
+    _, _, mean, largest = linkage.summarize_errors(off)
     assert largest == pytest.approx(1.1)
     assert mean < 0.0
 
 
 def test_tables_2_to_4_of_the_paper_sum_up_as_they_say():
     """At most 4.1 cm for the man, 2.4 cm for the woman, both at the left upper arm."""
-    worst = [(np.abs(t.off).max(), np.abs(t.off).argmax(axis=0)) for t in people.PAPER]
+    worst = [
+        (np.abs(t.error_cm).max(), np.abs(t.error_cm).argmax(axis=0))
+        for t in people.PUBLISHED
+    ]
     assert [size for size, _ in worst] == [4.1, 3.2, 2.4]
-    assert list(people.LIMBS)[np.abs(people.PAPER[0].off).max(axis=1).argmax()] == (
-        "Left Upper Arm"
-    )
+    assert list(people.LIMBS)[
+        np.abs(people.PUBLISHED[0].error_cm).max(axis=1).argmax()
+    ] == ("Left Upper Arm")
 
 
 def test_tables_2_to_4_sliding_skin_makes_errors_like_the_papers():
@@ -113,7 +116,7 @@ def test_tables_2_to_4_sliding_skin_makes_errors_like_the_papers():
             take = people.record_person(figure, "chicken_walk", seed, skin)
             off.append(people.limb_errors(take, figure, plain))
         rms[skin] = np.sqrt(np.mean(np.square(off)))
-    theirs = np.sqrt(np.mean(people.PAPER[1].off ** 2))
+    theirs = np.sqrt(np.mean(people.PUBLISHED[1].error_cm ** 2))
     assert rms[0.0] < 0.5
     assert rms[5.0] < theirs < rms[10.0]
     assert rms[10.0] / rms[5.0] == pytest.approx(2.0, abs=0.4)
@@ -140,7 +143,7 @@ def test_figure_6_residuals_are_of_the_order_of_the_sensors_resolution():
 )
 def test_section_3_1_centres_come_within_a_fifth_of_the_bound(sample, swing, noise):
     """Where plain least squares is off by four to eight times the bound."""
-    cell = accuracy.cell(sample, swing, noise, seed=(1, 2), runs=20)
+    cell = accuracy.measure_accuracy(sample, swing, noise, seed=(1, 2), runs=20)
     assert cell.ratio <= 1.2
     assert cell.rms["least_squares"] > 3.0 * cell.bound
 
@@ -168,16 +171,16 @@ def test_section_3_2_axes_are_exact():
 
 def test_section_3_3_a_loose_pelvis_misleads_the_residual():
     """The paper found two trees of five walks; its weight falls for the artefact."""
-    loose = hierarchy.Setting("chicken_walk", 30.0)
-    rate = hierarchy.trees_right(loose, range(3))
+    loose = hierarchy.HierarchySetting("chicken_walk", 30.0)
+    rate = hierarchy.rate_of_true_trees(loose, range(3))
     assert rate["residual"] <= 0.5
     assert rate["auto"] == 1.0
-    tight = hierarchy.Setting("chicken_walk", 0.0)
-    assert hierarchy.trees_right(tight, range(1))["residual"] == 1.0
+    tight = hierarchy.HierarchySetting("chicken_walk", 0.0)
+    assert hierarchy.rate_of_true_trees(tight, range(1))["residual"] == 1.0
 
 
 def test_section_5_a_slip_is_found():
     """Of 20 mm, at the right sensor, to a few frames."""
-    ((right, off),) = slips.found_in(slips.record_slip(20.0, seed=1))
+    ((right, off),) = slips.score_slips(slips.record_slip(20.0, seed=1))
     assert right
     assert off <= 5

@@ -6,20 +6,21 @@ import pytest
 
 from marey import papers
 from marey.papers import Effort
-from marey.papers.zordan2003 import examples as examples
-from marey.papers.zordan2003.pictures import spaced
+from marey.papers.measures import joint_errors, rms_acceleration
+from marey.papers.zordan2003 import performances as performances
+from marey.papers.zordan2003.plots import evenly_spaced_frames
 
 QUICK = Effort(quick=True)
 
 
 @pytest.fixture(scope="module")
 def kicks():
-    return examples.example("kick_punch", 3.4, QUICK)
+    return performances.record_performance("kick_punch", 3.4, QUICK)
 
 
 @pytest.fixture(scope="module")
 def walk():
-    return examples.example("walk", 2.0, QUICK)
+    return performances.record_performance("walk", 2.0, QUICK)
 
 
 def test_section_4_1_kicks_and_punches_are_met_by_an_average_skeleton(kicks):
@@ -27,22 +28,22 @@ def test_section_4_1_kicks_and_punches_are_met_by_an_average_skeleton(kicks):
 
     Builds differ by up to 3 % of a limb and markers sit up to 14 mm elsewhere.
     """
-    motion = examples.settled(kicks.average, kicks.recording).motion
-    off = examples.off_truth(motion, kicks.recording)
+    motion = performances.solve_by_physics(kicks.average, kicks.recording).motion
+    off = joint_errors(motion, kicks.recording)
     assert np.sqrt(np.mean(off**2)) < 0.006
     assert off.max() < 0.02
-    assert examples.off_markers(motion, kicks.recording).mean() < 0.005
+    assert performances.marker_residuals(motion, kicks.recording).mean() < 0.005
 
 
 def test_figure_4_the_kicking_leg_straightens(kicks):
     """As far as the performer's own: 10 degrees are left, and no bone points back."""
-    motion = examples.settled(kicks.average, kicks.recording).motion
+    motion = performances.solve_by_physics(kicks.average, kicks.recording).motion
     knee = motion.skeleton.index("RightLowerLeg")
     bent, true = (
         2.0 * np.arccos(np.abs(m.wxyz[:, knee, 0]).clip(max=1.0))
         for m in (motion, kicks.recording.truth.motion)
     )
-    kick = spaced(motion, examples.KICK + 0.3, 0.02, 4)
+    kick = evenly_spaced_frames(motion, performances.KICK_START_S + 0.3, 0.02, 4)
     np.testing.assert_allclose(bent[kick], true[kick], atol=np.radians(5.0))
     assert bent[kick].min() < np.radians(20.0)
     head, neck = (motion.skeleton.index(n) for n in ("HeadEnd", "Neck"))
@@ -51,43 +52,47 @@ def test_figure_4_the_kicking_leg_straightens(kicks):
 
 
 def test_section_4_2_the_walk_needs_no_other_gains(walk):
-    motion = examples.settled(walk.average, walk.recording).motion
-    off = examples.off_truth(motion, walk.recording)
+    motion = performances.solve_by_physics(walk.average, walk.recording).motion
+    off = joint_errors(motion, walk.recording)
     assert np.sqrt(np.mean(off**2)) < 0.006
     assert off.max() < 0.02
 
 
-def test_the_papers_speed_is_passed_by_both_ways(walk):
+def test_both_solvers_are_faster_than_the_paper(walk):
     """2-3 frames per second on a Pentium IV; the bound here leaves room for others."""
-    examples.settled(walk.own, walk.recording, settle="simulation")
+    performances.solve_by_physics(walk.performer, walk.recording, settle="simulation")
     for settle, least in (("simulation", 9.0), ("direct", 150.0)):
-        run = examples.settled(walk.own, walk.recording, settle=settle)
+        run = performances.solve_by_physics(
+            walk.performer, walk.recording, settle=settle
+        )
         assert walk.recording.n_frames / run.seconds > least
 
 
 def test_as_printed_torques_cost_and_the_motion_is_no_rougher(kicks):
     own = {
-        pull: examples.settled(kicks.own, kicks.recording, pull=pull, torque=10.0)
+        pull: performances.solve_by_physics(
+            kicks.performer, kicks.recording, pull=pull, torque=10.0
+        )
         for pull in ("open", "all")
     }
     rms = {
-        pull: np.sqrt(np.mean(examples.off_truth(run.motion, kicks.recording) ** 2))
+        pull: np.sqrt(np.mean(joint_errors(run.motion, kicks.recording) ** 2))
         for pull, run in own.items()
     }
     assert rms["open"] < 0.0025
     assert rms["all"] > 1.5 * rms["open"]
-    plain = examples.by_gauss_newton(kicks.own, kicks.recording).motion
-    rough = examples.roughness(own["open"].motion)
-    assert rough < 1.02 * examples.roughness(plain)
+    plain = performances.solve_by_gauss_newton(kicks.performer, kicks.recording).motion
+    rough = rms_acceleration(own["open"].motion)
+    assert rough < 1.02 * rms_acceleration(plain)
 
 
-def test_a_wide_range_of_gains_comes_to_rest_alike():
+def test_a_wide_range_of_gains_has_one_equilibrium():
     """Sec. 2.2: "a wide range of values appear adequate from our inspection"."""
-    (table,) = examples.gains(QUICK).tables.values()
-    for gains, _, off_least, off_usual, _ in table.rows:
-        assert off_least < 0.05
+    (table,) = performances.gains(QUICK).tables.values()
+    for gains, _, from_least, from_default, _ in table.rows:
+        assert from_least < 0.05
         if "pull" not in gains:
-            assert off_usual < 0.05
+            assert from_default < 0.05
 
 
 @pytest.mark.parametrize("name", list(papers.experiments("zordan2003")))

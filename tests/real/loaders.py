@@ -13,7 +13,7 @@ import numpy as np
 from scipy.io import loadmat
 
 import marey
-from marey.io.units_axes import points_in
+from marey.io.units_axes import points_from_file
 
 MILLIMETRE = 1e-3
 
@@ -100,7 +100,7 @@ def reference_joints(path):
             above, moved, up = data["parent_body"].tolist(), data["child_body"], "y"
             moved = moved.tolist()
     parents = [moved.index(name) if name in moved else -1 for name in above]
-    return Joints(tuple(names), np.array(parents), points_in(points, "mm", up))
+    return Joints(tuple(names), np.array(parents), points_from_file(points, "mm", up))
 
 
 def reference_frames(path, take):
@@ -188,7 +188,7 @@ def load_template(folder, *, estimated=False):
 
 
 def _upright(points):
-    return points_in(np.array(points, dtype=float), "m", "y")
+    return points_from_file(np.array(points, dtype=float), "m", "y")
 
 
 def _kind(row):

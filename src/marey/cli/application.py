@@ -1,4 +1,4 @@
-"""What all commands share: the application, the consoles and common arguments."""
+"""The application object, the consoles and the arguments that commands share."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,16 +11,16 @@ from rich.console import Console
 from rich.markup import escape
 
 from marey import __version__
-from marey.cli.style import COLOURS
+from marey.cli.style import SEVERITY_STYLES
 
 if TYPE_CHECKING:
     from marey.report import Finding
 
-GOOD, DOUBTFUL, UNREADABLE, PARTLY = 0, 1, 2, 3
+EXIT_OK, EXIT_ERROR_FINDING, EXIT_BAD_INPUT, EXIT_PARTIAL = 0, 1, 2, 3
 
 app = App(
     name="marey",
-    help="Turn recorded motion into a living skeleton.",
+    help="Estimate a skeleton and its motion from motion capture recordings.",
     version=__version__,
     result_action="return_value",
     default_parameter=Parameter(show_default=False),
@@ -37,26 +37,37 @@ Up = Annotated[
 ]
 Rate = Annotated[float | None, Parameter(help="Frames per second of the input.")]
 Columns = Annotated[Path | None, Parameter(help="Column map of a table, a TOML file.")]
-SEVERAL = Parameter(negative="", consume_multiple=True)
-Keep = Annotated[tuple[str, ...], Parameter(help="Keep markers like 'L*'."), SEVERAL]
-Drop = Annotated[tuple[str, ...], Parameter(help="Drop markers like 'R*'."), SEVERAL]
-Rename = Annotated[tuple[str, ...], Parameter(help="New labels, old=new."), SEVERAL]
+REPEATABLE = Parameter(negative="", consume_multiple=True)
+Keep = Annotated[
+    tuple[str, ...], Parameter(help="Keep only markers like 'L*'."), REPEATABLE
+]
+Drop = Annotated[tuple[str, ...], Parameter(help="Drop markers like 'R*'."), REPEATABLE]
+Rename = Annotated[tuple[str, ...], Parameter(help="New labels, old=new."), REPEATABLE]
 Quiet = Annotated[bool, Parameter(help="Print errors only.", negative="")]
-Overwrite = Annotated[bool, Parameter(help="Replace the output.", negative="")]
+Overwrite = Annotated[
+    bool, Parameter(help="Replace the output if it exists.", negative="")
+]
 Json = Annotated[bool, Parameter(name="--json", help="Print JSON.", negative="")]
 
 
 def print_findings(findings: "Sequence[Finding]") -> None:
-    """Print findings on standard error, coloured by their severity."""
+    """Print findings to standard error, each in the style of its severity."""
     for finding in findings:
-        err.print(f"[{COLOURS[finding.severity]}]{escape(str(finding))}[/]")
+        err.print(f"[{SEVERITY_STYLES[finding.severity]}]{escape(str(finding))}[/]")
+
+
+def print_error(message: str, label: str = "[red]error:[/] ") -> None:
+    """Print one line to standard error, after a label in Rich markup."""
+    err.print(f"{label}{escape(message)}")
 
 
 @contextmanager
-def busy(what: str, quiet: bool = False) -> Iterator[Callable[[str], None] | None]:
-    """Show that work goes on, in a terminal only; what is given there tells more."""
+def show_progress(
+    title: str, quiet: bool = False
+) -> Iterator[Callable[[str], None] | None]:
+    """Show a spinner in a terminal; yield a function that adds the current stage."""
     if quiet or not err.is_terminal:
         yield None
         return
-    with err.status(escape(what)) as status:
-        yield lambda more: status.update(escape(f"{what}: {more}"))
+    with err.status(escape(title)) as status:
+        yield lambda stage: status.update(escape(f"{title}: {stage}"))

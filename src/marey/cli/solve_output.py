@@ -1,4 +1,4 @@
-"""What `marey solve` prints and writes."""
+"""Input files and output of `marey solve`."""
 
 import tomllib
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from marey.cli.style import COLOURS, rich_table
+from marey.cli.style import SEVERITY_STYLES, rich_table
 from marey.errors import OptionError, printable
-from marey.io import format_of_suffix, read_skeleton, write
+from marey.io import format_for_suffix, read_skeleton, write
 from marey.io.contract import Format
 from marey.report import Finding, Table
 from marey.segmentation import Template, read_template
@@ -35,7 +35,7 @@ def read_toml(path: Path, section: str) -> Mapping[str, Any]:
     return dict(content[section])
 
 
-def marker_map(path: Path | None) -> Template | None:
+def read_marker_map(path: Path | None) -> Template | None:
     """Return the marker map of a TOML file or of a skeleton with markers."""
     if path is None:
         return None
@@ -45,10 +45,10 @@ def marker_map(path: Path | None) -> Template | None:
 
 
 def lengths_table(skeleton: Skeleton, measured: Mapping[str, Any]) -> Table:
-    """Return measured against calculated bone lengths, as OBrien2000 prints them.
+    """Return a table of measured and estimated bone lengths, as in OBrien2000.
 
     Args:
-        skeleton: The calculated skeleton.
+        skeleton: The estimated skeleton.
         measured: Length of the bone that ends in each joint, in metres, by joint name.
 
     Raises:
@@ -59,13 +59,15 @@ def lengths_table(skeleton: Skeleton, measured: Mapping[str, Any]) -> Table:
         if name not in skeleton.names or not isinstance(length, int | float):
             needed = f"lengths in metres of {', '.join(skeleton.names)}"
             raise OptionError("measured", found=f"{name} = {length}", needed=needed)
-        ours = float(skeleton.lengths[skeleton.index(name)])
-        rows.append((name, 100.0 * length, 100.0 * ours, 100.0 * (length - ours)))
+        estimated = float(skeleton.lengths[skeleton.index(name)])
+        rows.append(
+            (name, 100.0 * length, 100.0 * estimated, 100.0 * (length - estimated))
+        )
     return Table(("bone to", "measured cm", "calculated cm", "Δ cm"), tuple(rows))
 
 
 def render(solution: Solution, tables: Mapping[str, Table]) -> RenderableType:
-    """Return a solution's report as a page for the terminal."""
+    """Return subjects, tables, findings and times of a solution for the terminal."""
     parts: list[RenderableType] = []
     for subject in solution.subjects:
         bones = int((~subject.skeleton.is_end).sum())
@@ -84,47 +86,59 @@ def render(solution: Solution, tables: Mapping[str, Table]) -> RenderableType:
 
 
 def _finding(finding: Finding) -> Text:
-    return Text(f"  {printable(str(finding), 400)}", style=COLOURS[finding.severity])
+    return Text(
+        f"  {printable(str(finding), 400)}", style=SEVERITY_STYLES[finding.severity]
+    )
 
 
 def write_solution(
     solution: Solution, path: Path, *, overwrite: bool, measured: Mapping[str, float]
 ) -> list[Path]:
-    """Write a solution; several motions get the names of their subject and take.
+    """Write a solution to one file, or one file per subject and take.
+
+    A format that contains only one motion gets several files, which are named after
+    their subject and take.
 
     Args:
-        solution: What to write.
-        path: Where to; its suffix is the format.
-        overwrite: Whether files that exist are replaced.
-        measured: Bone lengths by tape measure, which a page shows.
+        solution: The solution.
+        path: File to write; its suffix selects the format.
+        overwrite: Whether existing files are replaced.
+        measured: Measured bone lengths in metres, which an HTML page shows.
+
+    Returns:
+        The written files.
     """
-    wanted = format_of_suffix(path)
-    skeletons_only = wanted.write_skeleton and not wanted.write_motion
+    target_format = format_for_suffix(path)
+    skeletons_only = target_format.write_skeleton and not target_format.write_motion
     several = len(solution.subjects) > 1
     several |= len(solution.takes) > 1 and not skeletons_only
-    if wanted.write_solution or not several:
-        beside = measured if wanted.name == "html" else {}
-        write(solution, path, measured=beside, overwrite=overwrite)
+    if target_format.write_solution or not several:
+        page_lengths = measured if target_format.name == "html" else {}
+        write(solution, path, measured=page_lengths, overwrite=overwrite)
         return [path]
     written = []
     for subject in solution.subjects:
         if skeletons_only:
-            target = _beside(path, wanted, subject.name)
+            target = _path_with_parts(path, target_format, subject.name)
             write(subject.skeleton, target, overwrite=overwrite)
             written.append(target)
             continue
         for take, motion in zip(solution.takes, subject.motions, strict=True):
-            target = _beside(path, wanted, subject.name, Path(take.source.path).stem)
+            target = _path_with_parts(
+                path, target_format, subject.name, Path(take.source.path).stem
+            )
             write(motion, target, overwrite=overwrite)
             written.append(target)
     return written
 
 
-def _beside(path: Path, wanted: Format, *parts: str) -> Path:
-    """Return the path with more in its name, what no file system minds."""
-    low = path.name.lower()
-    suffix = next(suffix for suffix in wanted.suffixes if low.endswith(suffix))
+def _path_with_parts(path: Path, target_format: Format, *parts: str) -> Path:
+    """Return the path with more parts in its name, in safe characters only."""
+    lower_name = path.name.lower()
+    suffix = next(
+        suffix for suffix in target_format.suffixes if lower_name.endswith(suffix)
+    )
     start = len(path.name) - len(suffix)
-    named = (path.name[:start], *parts)
-    safe = ("".join(c if c.isalnum() else "-" for c in part) for part in named)
+    all_parts = (path.name[:start], *parts)
+    safe = ("".join(c if c.isalnum() else "-" for c in part) for part in all_parts)
     return path.with_name("_".join(safe) + path.name[start:])

@@ -1,4 +1,4 @@
-"""How findings and tables look in a terminal."""
+"""Styles of findings and tables in the terminal."""
 
 from rich.markup import escape
 from rich.table import Table as RichTable
@@ -6,12 +6,12 @@ from rich.table import Table as RichTable
 from marey.errors import printable
 from marey.report import Table
 
-COLOURS = {"info": "dim", "warning": "yellow", "error": "red"}
-"""Style of each severity."""
+SEVERITY_STYLES = {"info": "dim", "warning": "yellow", "error": "red"}
+"""Rich style of each severity of a finding."""
 
 
 def rich_table(table: Table) -> RichTable:
-    """Return a table of results for the terminal."""
+    """Return a report table as a Rich table."""
     first, *others = table.columns
     shown = RichTable(escape(first), box=None, header_style="dim", pad_edge=False)
     for column in others:
@@ -24,6 +24,6 @@ def rich_table(table: Table) -> RichTable:
 def _cell(value: str | float | int) -> str:
     if isinstance(value, str):
         return printable(value)
-    # Counts keep all their digits.
+    # Counts are printed with all digits.
     whole = abs(value) < 1e9 and value == round(value)
     return f"{value:.0f}" if whole else f"{value:.3g}"

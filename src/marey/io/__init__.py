@@ -1,7 +1,7 @@
 """Reading and writing recordings, motions and skeletons.
 
 The format of a file is recognised by its content; the suffix decides only between
-formats that look alike. A new format is one file in `formats/` and one line in
+formats with similar content. A new format is one file in `formats/` and one line in
 `registry.py`.
 """
 
@@ -18,15 +18,15 @@ from marey.io import registry
 from marey.io.atomic import check_target, write_atomic
 from marey.io.contract import (
     BYTE_ORDER_MARKS,
-    HEAD,
+    SNIFF_BYTES,
     File,
     Format,
     Output,
     ReadOptions,
     WriteOptions,
-    plain_text,
+    normalize_text,
 )
-from marey.io.losses import losses
+from marey.io.losses import find_losses
 from marey.motion import Motion
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -55,7 +55,7 @@ def read(
 ) -> Take:
     """Return a recording in metres and +Z up, whatever the format.
 
-    What the file says of its unit, axes and rate, and what had to be assumed, stands in
+    What the file says of its unit, axes and rate, and what was assumed, is in
     `take.source`. A file that holds a motion (BVH, AMC) gives its joints as sensors.
 
     Args:
@@ -70,7 +70,7 @@ def read(
         drop: Leave out markers whose label matches one of these patterns.
         rename: New labels by old label, without the subject.
         columns: Column map of a table: a TOML file or its content (docs/formats.md).
-        skeleton: The ASF file of an AMC; found beside it when left out.
+        skeleton: The ASF file of an AMC; by default the one in its folder.
         analog: Also keep analog channels.
         computed: Also keep points that the capture software computed.
 
@@ -93,8 +93,8 @@ def read(
         take = found.read_take(file)
     else:
         assert found.read_motion is not None
-        take = take_of_motion(found.read_motion(file))
-    return _selected(take, frames, markers, drop, rename or {})
+        take = motion_as_take(found.read_motion(file))
+    return _select(take, frames, markers, drop, rename or {})
 
 
 def read_motion(
@@ -164,7 +164,7 @@ def write(
     measured: Mapping[str, float] | None = None,
     overwrite: bool = False,
 ) -> tuple[Finding, ...]:
-    """Write a recording, motion, skeleton or solution; the suffix says the format.
+    """Write a recording, motion, skeleton or solution; the suffix decides the format.
 
     The file appears whole or not at all, and the same thing gives the same bytes. A
     format that holds only recordings gets a motion's joints as sensors.
@@ -173,7 +173,7 @@ def write(
         thing: What to write.
         path: Where to; its folder must exist.
         format: Name of a format, when the suffix does not say it.
-        unit: Length unit of the file; each format has its own habit.
+        unit: Length unit of the file; each format has its default.
         up: Axis of the file that points up.
         truth: True motions, ghosts on a page; of several takes the first one's first.
         measured: Bone lengths by tape measure, in metres by joint, for a page.
@@ -187,17 +187,17 @@ def write(
         OutputError: If the folder is missing or the disk is full.
     """
     path = Path(path)
-    chosen = _format_named(format) if format != "auto" else format_of_suffix(path)
+    chosen = _find_format(format) if format != "auto" else format_for_suffix(path)
     options = WriteOptions(unit=unit, up=up, truth=truth, measured=measured or {})
-    options.check_beside(chosen.name)
-    inputs = _inputs(thing)
+    options.check_page_options(chosen.name)
+    inputs = _input_paths(thing)
     check_target(path, overwrite=overwrite, inputs=inputs)
     if isinstance(thing, Solution) and chosen.write_solution is None:
-        thing = _part_for(thing, chosen)
-    lost = losses(thing, chosen)
+        thing = _content_for(thing, chosen)
+    lost = find_losses(thing, chosen)
     if isinstance(thing, Motion) and chosen.write_motion is None:
-        thing = take_of_motion(thing)
-    output = _rendered(thing, chosen, options)
+        thing = motion_as_take(thing)
+    output = _render(thing, chosen, options)
     files = {path.with_suffix(s) if s else path: chunks for s, chunks in output.items()}
     for target in files:
         check_target(target, overwrite=overwrite, inputs=inputs)
@@ -205,20 +205,20 @@ def write(
     return lost
 
 
-def _part_for(solution: Solution, chosen: Format) -> Take | Motion | Skeleton:
+def _content_for(solution: Solution, chosen: Format) -> Take | Motion | Skeleton:
     """Return what of a solution a format holds."""
     if chosen.write_motion is not None:
         return solution.motion
     return solution.take if chosen.write_take is not None else solution.skeleton
 
 
-def _inputs(thing: Noun) -> tuple[str, ...]:
+def _input_paths(thing: Noun) -> tuple[str, ...]:
     if isinstance(thing, Solution):
         return tuple(take.source.path for take in thing.takes)
     return () if isinstance(thing, Skeleton) else (thing.source.path,)
 
 
-def take_of_motion(motion: Motion) -> Take:
+def motion_as_take(motion: Motion) -> Take:
     """Return a motion's joints, without the bone ends, as 6-DoF sensors of a take."""
     keep = ~motion.skeleton.is_end
     names = tuple(n for n, k in zip(motion.skeleton.names, keep, strict=True) if k)
@@ -242,16 +242,16 @@ def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
         FormatError: If there is no such file or no format knows it.
     """
     path = Path(path)
-    head = _head(path)
+    head = _read_head(path)
     suffix = path.suffix.lower()
     matches = [f for f in registry.formats() if f.sniff(head)]
-    # Of several that recognise the content, the one with the file's own suffix.
+    # Of several formats that recognise the content, prefer the one with this suffix.
     matches.sort(key=lambda f: suffix not in f.suffixes)
     able = [f for f in matches if not needs or any(getattr(f, n) for n in needs)]
     if able:
         return able[0]
     if matches:
-        raise _cannot_hold(path, matches[0], needs[0])
+        raise _missing_content_error(path, matches[0], needs[0])
     known = (f.name for f in registry.formats() if f.reads)
     raise FormatError(
         path,
@@ -262,7 +262,7 @@ def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
     )
 
 
-def _cannot_hold(path: Path, found: Format, need: str) -> FormatError:
+def _missing_content_error(path: Path, found: Format, need: str) -> FormatError:
     readers = ("read_take", "read_motion", "read_skeleton")
     able = " or ".join(name for name in readers if getattr(found, name))
     return FormatError(
@@ -279,28 +279,28 @@ def _open(
     if name == "auto":
         found = recognise(path, needs)
     else:
-        found = _format_named(name)
-        _head(Path(path))
+        found = _find_format(name)
+        _read_head(Path(path))
         if not any(getattr(found, need) for need in needs):
             what = needs[0].removeprefix("read_")
             raise OptionError("format", found=name, needed=f"one that holds a {what}")
     return File(Path(path), found.name, options), found
 
 
-def _head(path: Path) -> bytes:
+def _read_head(path: Path) -> bytes:
     if not path.exists():
         raise FormatError(path, expected="a file", found="nothing at this path")
     if not path.is_file():
         raise FormatError(path, expected="a file", found="a folder or device")
     try:
         with path.open("rb") as handle:
-            head = handle.read(HEAD)
+            head = handle.read(SNIFF_BYTES)
     except OSError as error:
         raise FormatError(path, expected="a readable file", found=str(error)) from error
-    return plain_text(head) if head.startswith(BYTE_ORDER_MARKS) else head
+    return normalize_text(head) if head.startswith(BYTE_ORDER_MARKS) else head
 
 
-def _format_named(name: str) -> Format:
+def _find_format(name: str) -> Format:
     for known in registry.formats():
         if known.name == name:
             return known
@@ -308,7 +308,7 @@ def _format_named(name: str) -> Format:
     raise OptionError("format", found=name, needed=f"one of {names}")
 
 
-def format_of_suffix(path: Path) -> Format:
+def format_for_suffix(path: Path) -> Format:
     """Return the format that a file to be written asks for by its suffix.
 
     Raises:
@@ -327,7 +327,7 @@ def format_of_suffix(path: Path) -> Format:
     raise OptionError("path", found=path.name, needed=f"a suffix out of {suffixes}")
 
 
-def _rendered(thing: Noun, chosen: Format, options: WriteOptions) -> Output:
+def _render(thing: Noun, chosen: Format, options: WriteOptions) -> Output:
     what = next(name for name, noun in NOUNS.items() if isinstance(thing, noun))
     writer = getattr(chosen, f"write_{what}")
     if writer is None:
@@ -341,7 +341,7 @@ def _rendered(thing: Noun, chosen: Format, options: WriteOptions) -> Output:
     return output
 
 
-def _selected(
+def _select(
     take: Take,
     frames: tuple[int | None, int | None] | None,
     markers: Sequence[str],

@@ -1,4 +1,4 @@
-"""Writing that never leaves half a file behind."""
+"""Atomic writing: a file is complete or absent."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,10 +10,10 @@ from marey.errors import OptionError, OutputError
 
 
 def check_target(path: Path, *, overwrite: bool, inputs: Sequence[str] = ()) -> None:
-    """Refuse a path before any work is done for it.
+    """Refuse an unusable output path before any work is done.
 
     Args:
-        path: Where the output is to stand.
+        path: Path of the output.
         overwrite: Whether an existing file may be replaced.
         inputs: Files the output was made from; these are never replaced.
 
@@ -28,9 +28,9 @@ def check_target(path: Path, *, overwrite: bool, inputs: Sequence[str] = ()) -> 
         )
     try:
         exists = _exists(path)
-        _try_folder(folder)
+        _check_writable(folder)
     except (OSError, ValueError) as error:
-        raise _failure(path, error) from error
+        raise _write_error(path, error) from error
     if path.is_dir():
         raise OutputError(f"{path}: is a folder, need a file name")
     if any(_is_same_file(path, source) for source in inputs):
@@ -46,7 +46,7 @@ def check_target(path: Path, *, overwrite: bool, inputs: Sequence[str] = ()) -> 
 
 
 def _exists(path: Path) -> bool:
-    """Whether the name is taken, if only by a link that leads nowhere."""
+    """Whether the name is taken, also by a dangling link."""
     try:
         os.lstat(path)
     except FileNotFoundError:
@@ -58,9 +58,9 @@ def _is_same_file(path: Path, source: str) -> bool:
     return path.exists() and os.path.exists(source) and path.samefile(source)
 
 
-def _try_folder(folder: Path) -> None:
-    """Raise unless a file can be made here; permissions alone do not tell."""
-    part = _part(folder)
+def _check_writable(folder: Path) -> None:
+    """Raise unless a file can be made here; permissions alone do not determine it."""
+    part = _temporary_path(folder)
     part.open("xb").close()
     part.unlink()
 
@@ -71,12 +71,12 @@ def write_atomic(files: Mapping[Path, Iterable[bytes]]) -> None:
     Files that belong together are all complete before the first is put in place.
 
     Raises:
-        OutputError: If writing fails; what stood there before is untouched.
+        OutputError: If writing fails; the previous file is untouched.
     """
     parts: dict[Path, Path] = {}
     try:
         for path, chunks in files.items():
-            parts[path] = _part(path.parent)
+            parts[path] = _temporary_path(path.parent)
             _write_synced(parts[path], chunks)
         for path, part in parts.items():
             os.replace(part, path)
@@ -85,7 +85,7 @@ def write_atomic(files: Mapping[Path, Iterable[bytes]]) -> None:
             with suppress(OSError):
                 part.unlink()
         if isinstance(error, OSError):
-            raise _failure(path, error) from error
+            raise _write_error(path, error) from error
         raise
     for folder in {path.parent for path in files}:
         _sync_folder(folder)
@@ -99,11 +99,11 @@ def _write_synced(path: Path, chunks: Iterable[bytes]) -> None:
         os.fsync(file.fileno())
 
 
-def _part(folder: Path) -> Path:
+def _temporary_path(folder: Path) -> Path:
     return folder / f".{token_hex(8)}.part"
 
 
-def _failure(path: Path, error: Exception) -> OutputError:
+def _write_error(path: Path, error: Exception) -> OutputError:
     reason = getattr(error, "strerror", None) or error
     return OutputError(f"{path}: not written, {reason}")
 

@@ -1,4 +1,4 @@
-"""The nouns as arrays plus one JSON description, and back with every field checked."""
+"""The nouns of marey as arrays and one JSON description, and back with type checks."""
 
 import types
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ NOUNS: dict[str, type] = {
         *(Skeleton, Motion, Contact, Report, Finding, Table, Solution, Subject),
     )
 }
-DEEPEST = 32
-"""Nesting beyond which a description is refused."""
+MAX_DEPTH = 32
+"""Largest nesting of a description; deeper ones are refused."""
 
 
 def encode(value: Any, arrays: dict[str, np.ndarray], name: str = "") -> Any:
-    """Return a value as JSON, its arrays put aside under the names of their fields."""
+    """Return a value as JSON; `arrays` collects its arrays by field path."""
     if isinstance(value, np.ndarray):
         key = name or "array"
         arrays[key] = value
@@ -59,20 +59,22 @@ def decode(description: Any, arrays: Mapping[str, np.ndarray], depth: int = 0) -
         DataError: If it names an unknown noun, field or array, or a field's value has
             not the type or shape that the noun asks for.
     """
-    if depth > DEEPEST:
-        raise DataError("description", found="deep nesting", needed=f"{DEEPEST} levels")
+    if depth > MAX_DEPTH:
+        raise DataError(
+            "description", found="deep nesting", needed=f"{MAX_DEPTH} levels"
+        )
     if isinstance(description, list):
         return tuple(decode(item, arrays, depth + 1) for item in description)
     if not isinstance(description, dict):
         return description
     if "array" in description:
-        return _array(arrays, description["array"])
+        return _find_array(arrays, description["array"])
     if "map" in description and isinstance(description["map"], dict):
         return {k: decode(v, arrays, depth + 1) for k, v in description["map"].items()}
-    return _noun(description, arrays, depth)
+    return _decode_noun(description, arrays, depth)
 
 
-def _array(arrays: Mapping[str, np.ndarray], key: Any) -> np.ndarray:
+def _find_array(arrays: Mapping[str, np.ndarray], key: Any) -> np.ndarray:
     if not isinstance(key, str) or key not in arrays:
         raise DataError(
             "description", found=f"array {key!r}", needed="one of the file's"
@@ -80,7 +82,7 @@ def _array(arrays: Mapping[str, np.ndarray], key: Any) -> np.ndarray:
     return arrays[key]
 
 
-def _noun(
+def _decode_noun(
     description: dict[str, Any], arrays: Mapping[str, np.ndarray], depth: int
 ) -> Any:
     name, content = description.get("noun"), description.get("fields")
@@ -93,21 +95,23 @@ def _noun(
     known = {f.name for f in fields(noun)}
     # A file from before a noun had some field leaves it out.
     needed = {f.name for f in fields(noun) if f.default is f.default_factory is MISSING}
-    odd = sorted((set(content) - known) | (needed - set(content)))
-    if odd:
+    wrong = sorted((set(content) - known) | (needed - set(content)))
+    if wrong:
         raise DataError(
-            f"{name}", found=f"fields {odd} odd or missing", needed=sorted(known)
+            f"{name}", found=f"fields {wrong} unknown or missing", needed=sorted(known)
         )
     values = {key: decode(item, arrays, depth + 1) for key, item in content.items()}
     for key, value in values.items():
-        if not fits(value, hints[key]):
+        if not matches_type(value, hints[key]):
             raise DataError(
-                f"{name}.{key}", found=_shown(value), needed=_hint(hints[key])
+                f"{name}.{key}",
+                found=_describe_value(value),
+                needed=_describe_type(hints[key]),
             )
     return noun(**values)
 
 
-def fits(value: Any, hint: Any) -> bool:
+def matches_type(value: Any, hint: Any) -> bool:
     """Whether a value is what a field's annotation asks for, array shapes included."""
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any:
@@ -115,12 +119,13 @@ def fits(value: Any, hint: Any) -> bool:
     if origin is Literal:
         return value in args
     if origin in (Union, types.UnionType):
-        return any(fits(value, arg) for arg in args)
+        return any(matches_type(value, arg) for arg in args)
     if origin is tuple:
-        return _fits_tuple(value, args)
+        return _matches_tuple(value, args)
     if origin is not None:
         return isinstance(value, Mapping) and all(
-            fits(k, args[0]) and fits(v, args[1]) for k, v in value.items()
+            matches_type(k, args[0]) and matches_type(v, args[1])
+            for k, v in value.items()
         )
     if hint is float:
         return isinstance(value, float | int) and not isinstance(value, bool)
@@ -129,19 +134,19 @@ def fits(value: Any, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
-def _fits_tuple(value: Any, args: tuple[Any, ...]) -> bool:
+def _matches_tuple(value: Any, args: tuple[Any, ...]) -> bool:
     if not isinstance(value, tuple):
         return False
     if len(args) == 2 and args[1] is Ellipsis:
-        return all(fits(item, args[0]) for item in value)
-    return len(value) == len(args) and all(map(fits, value, args))
+        return all(matches_type(item, args[0]) for item in value)
+    return len(value) == len(args) and all(map(matches_type, value, args))
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype} array of shape {value.shape}"
     return f"{type(value).__name__} {str(value)[:60]!r}"
 
 
-def _hint(hint: Any) -> str:
+def _describe_type(hint: Any) -> str:
     return getattr(hint, "__name__", str(hint))

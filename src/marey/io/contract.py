@@ -7,23 +7,28 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from marey.errors import FormatError, OptionError
-from marey.io.units_axes import METRES, R_MAREY_FILE, metres, turn_upright
+from marey.io.units_axes import (
+    METRES_PER_UNIT,
+    R_MAREY_FILE,
+    metres_per_unit,
+    rotation_to_z_up,
+)
 from marey.motion import Motion
 from marey.report import Finding, Severity
 from marey.skeleton import Skeleton
 from marey.solution import Solution
 from marey.take import Fact, Known, Source, Take
 
-HEAD = 65536
-"""Bytes of a file that a format may look at to recognise it."""
+SNIFF_BYTES = 65536
+"""Bytes of a file that a format inspects to recognise it."""
 
-LARGEST_RATE = 1e6
-"""Frames per second beyond which a rate is a mistake."""
+MAX_RATE_HZ = 1e6
+"""Largest frame rate in hertz; larger rates are damage."""
 
 BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
-"""How UTF-16 (two ways) and UTF-8 text may begin."""
+"""First bytes of UTF-16 (little and big endian) and UTF-8 text."""
 
-WORDS = {"unit": "length unit", "up": "up axis", "rate": "frame rate"}
+FACT_NAMES = {"unit": "length unit", "up": "up axis", "rate": "frame rate"}
 
 Chunks = Iterable[bytes]
 Output = Mapping[str, Chunks]
@@ -32,7 +37,7 @@ Output = Mapping[str, Chunks]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """What the caller says about a file; None leaves it to the file."""
+    """Facts that the caller gives about a file; None means that the file decides."""
 
     unit: str | None = None
     """Length unit, overriding what the file says: "mm", "cm", "m", "in", "ft"."""
@@ -57,10 +62,10 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         if self.unit is not None:
-            metres(self.unit)
+            metres_per_unit(self.unit)
         if self.up is not None:
-            turn_upright(self.up)
-        if self.rate is not None and not 0.0 < self.rate < 1e6:
+            rotation_to_z_up(self.up)
+        if self.rate is not None and not 0.0 < self.rate < MAX_RATE_HZ:
             raise OptionError(
                 "rate", found=self.rate, needed="above 0 and below 1e6 Hz"
             )
@@ -68,7 +73,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """How to write; None takes the format's own habit."""
+    """How to write; None means the default of the format."""
 
     unit: str | None = None
     """Length unit of the file."""
@@ -77,22 +82,35 @@ class WriteOptions:
     """Axis of the file that points up."""
 
     truth: Sequence[Motion] = ()
-    """True motions beside the answer, for a page."""
+    """True motions to compare with, for a page."""
 
     measured: Mapping[str, float] = field(default_factory=dict)
     """Bone lengths by tape measure, in metres by joint, for a page."""
 
     def __post_init__(self) -> None:
         if self.unit is not None:
-            metres(self.unit)
+            metres_per_unit(self.unit)
         if self.up is not None:
-            turn_upright(self.up)
+            rotation_to_z_up(self.up)
 
-    def check_beside(self, format: str) -> None:
-        """Refuse what only a page shows beside the thing itself.
+    def check_metres_z_up(self) -> None:
+        """Refuse another unit or up axis than the only one of a format.
 
         Raises:
-            OptionError: If the format is none.
+            OptionError: If the unit is not the metre or the up axis is not z.
+        """
+        if self.unit not in (None, "m") or self.up not in (None, "z"):
+            raise OptionError(
+                "unit, up",
+                found=(self.unit, self.up),
+                needed="m and z: this format has no other",
+            )
+
+    def check_page_options(self, format: str) -> None:
+        """Refuse options that only a page can show.
+
+        Raises:
+            OptionError: If the format is no page.
         """
         given = [n for n in ("truth", "measured") if len(getattr(self, n))]
         if given and format != "html":
@@ -101,7 +119,7 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file being read: its bytes, its errors and what was found on the way."""
+    """A file being read: its bytes, errors and findings."""
 
     path: Path
     format: str
@@ -119,7 +137,7 @@ class File:
 
     def text(self) -> bytes:
         r"""Return the whole file as UTF-8 bytes with \n line ends and no BOM."""
-        return plain_text(self.content())
+        return normalize_text(self.content())
 
     def error(
         self,
@@ -129,7 +147,7 @@ class File:
         found: str,
         counted: Literal["byte", "line"] = "byte",
     ) -> FormatError:
-        """Return the error that names this file and place, to be raised."""
+        """Return the error that names this file and offset, to be raised."""
         return FormatError(
             self.path,
             offset,
@@ -152,12 +170,12 @@ class File:
         subject: str = "",
         value: float = float("nan"),
     ) -> None:
-        """Keep a finding; it ends in `take.source.findings`."""
+        """Add a finding; it ends in `take.source.findings`."""
         self.findings.append(
             Finding(code, "read", severity, message, subject=subject, value=value)
         )
 
-    def settle(
+    def decide_fact(
         self,
         what: Literal["unit", "up", "rate"],
         *,
@@ -166,24 +184,24 @@ class File:
         note: str = "",
         how: Known = "stated",
     ) -> Fact:
-        """Decide a fact: the caller's word, else the file's, else the assumption.
+        """Return a fact: from the caller, else from the file, else the assumed value.
 
         Args:
             what: Which of the three facts.
             stated: What the file says, None when it says nothing usable.
-            assumed: What to take otherwise; kept as a finding.
+            assumed: What to take otherwise; added as a finding.
             note: Where the file says it, or why nothing is known.
             how: "inferred" when `stated` was worked out from the data.
         """
         given = getattr(self.options, what)
         if given is not None:
             return Fact(f"{given:g}" if what == "rate" else given, "given")
-        if stated is not None and _makes_sense(what, stated):
+        if stated is not None and _is_plausible(what, stated):
             return Fact(stated, how, note)
-        said = "does not say" if stated is None else f"says {stated!r} for"
+        statement = "does not say" if stated is None else f"says {stated!r} for"
         self.note(
             f"{what}-assumed",
-            f"the file {said} its {WORDS[what]}: took {assumed}; "
+            f"the file {statement} its {FACT_NAMES[what]}: took {assumed}; "
             f"give {what}= if that is wrong",
             subject=what,
         )
@@ -201,7 +219,7 @@ class File:
         return Source(
             path=str(self.path),
             format=self.format,
-            sha256=file_hash(self.path),
+            sha256=hash_file(self.path),
             unit=unit,
             up=up,
             rate=rate,
@@ -226,7 +244,7 @@ class Format:
     """Lower-case, with the dot; the first one is the usual."""
 
     sniff: Callable[[bytes], bool]
-    """Whether the first `HEAD` bytes of a file are this format."""
+    """Whether the first `SNIFF_BYTES` bytes of a file are this format."""
 
     read_take: Callable[[File], Take] | None = None
     read_motion: Callable[[File], Motion] | None = None
@@ -236,7 +254,7 @@ class Format:
     write_skeleton: Callable[[Skeleton, WriteOptions], Output] | None = None
     write_solution: Callable[[Solution, WriteOptions], Output] | None = None
     loses: tuple[str, ...] = ()
-    """What the format cannot hold, by the words of `_losses.WORDS`."""
+    """What the format cannot hold, by the keys of `losses.DESCRIPTIONS`."""
 
     precision: float = 0.0
     """Largest rounding of a written length, in metres."""
@@ -247,18 +265,18 @@ class Format:
         return any((self.read_take, self.read_motion, self.read_skeleton))
 
 
-def _makes_sense(what: str, stated: str) -> bool:
+def _is_plausible(what: str, stated: str) -> bool:
     if what == "unit":
-        return stated in METRES
+        return stated in METRES_PER_UNIT
     if what == "up":
         return stated in R_MAREY_FILE
     try:
-        return 0.0 < float(stated) < LARGEST_RATE
+        return 0.0 < float(stated) < MAX_RATE_HZ
     except ValueError:
         return False
 
 
-def plain_text(data: bytes) -> bytes:
+def normalize_text(data: bytes) -> bytes:
     r"""Return text as UTF-8 bytes with \n line ends and no byte order mark."""
     if data.startswith(BYTE_ORDER_MARKS[:2]):
         data = data.decode("utf-16", "replace").encode()
@@ -268,7 +286,7 @@ def plain_text(data: bytes) -> bytes:
     return data
 
 
-def decoded(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """Return a name or header line as text: UTF-8, else Latin-1."""
     try:
         return data.decode()
@@ -276,7 +294,7 @@ def decoded(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-def file_hash(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file, hexadecimal."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

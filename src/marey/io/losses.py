@@ -1,4 +1,4 @@
-"""What a format cannot hold of the thing it is asked to hold."""
+"""What a format cannot hold of a take, motion or skeleton."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from marey.skeleton import Skeleton
 from marey.solution import Solution
 from marey.take import Take
 
-TAKE: Mapping[str, Callable[[Take], bool]] = {
+TAKE_CHECKS: Mapping[str, Callable[[Take], bool]] = {
     "markers": lambda take: bool(take.labels),
     "sensors": lambda take: bool(take.sensor_names),
     "gaps": lambda take: not (take.seen.all() and take.sensor_seen.all()),
@@ -22,7 +22,7 @@ TAKE: Mapping[str, Callable[[Take], bool]] = {
     "subjects": lambda take: any(take.subjects),
     "start": lambda take: take.start != 0.0,
 }
-SKELETON: Mapping[str, Callable[[Skeleton], bool]] = {
+SKELETON_CHECKS: Mapping[str, Callable[[Skeleton], bool]] = {
     "limits": lambda s: bool(np.isfinite(s.limits).any()),
     "kinds": lambda s: bool({"hinge", "universal"} & set(s.kind)),
     "markers on bones": lambda s: bool(s.marker_labels or s.sensor_names),
@@ -30,58 +30,68 @@ SKELETON: Mapping[str, Callable[[Skeleton], bool]] = {
         np.isfinite(s.covariance).any() or np.isfinite(s.length_sd).any()
     ),
 }
-MOTION: Mapping[str, Callable[[Motion], bool]] = {
+MOTION_CHECKS: Mapping[str, Callable[[Motion], bool]] = {
     "gaps": lambda m: not np.isfinite(m.wxyz).all(),
     "contacts": lambda m: bool(m.contacts),
     "start": lambda m: m.start != 0.0,
 }
-MOTION_AS_TAKE: Mapping[str, Callable[[Motion], bool]] = {
+MOTION_AS_TAKE_CHECKS: Mapping[str, Callable[[Motion], bool]] = {
     "sensors": lambda m: True,
-    "gaps": MOTION["gaps"],
-    "start": MOTION["start"],
+    "gaps": MOTION_CHECKS["gaps"],
+    "start": MOTION_CHECKS["start"],
 }
-WORDS = {
+DESCRIPTIONS = {
     "markers": "the markers",
-    "sensors": "the sensors' orientations: their origins stand as markers",
-    "gaps": "which values are missing: they stand as the last known value",
+    "sensors": "the sensors' orientations: their origins become markers",
+    "gaps": "which values are missing: gaps hold the last known value",
     "filled": "which values were filled in",
     "events": "the events",
     "analog": "the analog channels",
     "subjects": "the subjects' names",
     "start": "the time of the first frame",
     "limits": "the joint limits",
-    "kinds": "the kinds of joints: all stand as ball joints",
-    "markers on bones": "where markers and sensors sit on the bones",
+    "kinds": "the kinds of joints: all become ball joints",
+    "markers on bones": "the positions of markers and sensors on the bones",
     "uncertainty": "the uncertainty of the bones",
     "contacts": "the contacts",
-    "skeleton": "the skeleton: its joints stand as sensors",
+    "skeleton": "the skeleton: its joints become sensors",
 }
 
 
-def losses(
+def find_losses(
     thing: Take | Motion | Skeleton | Solution, target: Format
 ) -> tuple[Finding, ...]:
     """Return one finding for everything in `thing` that the target cannot hold."""
     if isinstance(thing, Take):
-        lost = _lost(thing, TAKE, target)
+        lost = _failed_checks(thing, TAKE_CHECKS, target)
     elif isinstance(thing, Skeleton):
-        lost = _lost(thing, SKELETON, target)
+        lost = _failed_checks(thing, SKELETON_CHECKS, target)
     elif isinstance(thing, Solution):
         lost = []
     elif target.write_motion is None:
         contacts = ["contacts"] if thing.contacts else []
-        lost = ["skeleton", *_lost(thing, MOTION_AS_TAKE, target), *contacts]
+        lost = [
+            "skeleton",
+            *_failed_checks(thing, MOTION_AS_TAKE_CHECKS, target),
+            *contacts,
+        ]
     else:
-        lost = _lost(thing.skeleton, SKELETON, target) + _lost(thing, MOTION, target)
+        lost = _failed_checks(thing.skeleton, SKELETON_CHECKS, target) + _failed_checks(
+            thing, MOTION_CHECKS, target
+        )
     return tuple(
         Finding(
-            "lost", "write", "info", f"{target.name} does not keep {WORDS[what]}", what
+            "lost",
+            "write",
+            "info",
+            f"{target.name} does not keep {DESCRIPTIONS[what]}",
+            what,
         )
         for what in lost
     )
 
 
-def _lost(
+def _failed_checks(
     thing: Any, checks: Mapping[str, Callable[[Any], bool]], target: Format
 ) -> list[str]:
     return [what for what, has in checks.items() if what in target.loses and has(thing)]

@@ -1,4 +1,4 @@
-"""The formats that marey knows, its own and those of other packages."""
+"""The formats that marey knows: built-in ones and those of other packages."""
 
 from functools import cache
 from importlib import import_module
@@ -6,24 +6,26 @@ from importlib.metadata import entry_points
 
 from marey.io.contract import Format
 
-# Asked in this order. The table reader comes last: it takes any table of numbers.
-REGISTRY = (
+# Recognised in this order; csv is last because it accepts any table of numbers.
+FORMAT_NAMES = (
     *("c3d", "npz", "parquet", "trb"),
     *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel", "html"),
     *("motive", "qualisys", "storage", "csv"),
 )
 
-ENTRY_POINTS = "marey.formats"
+ENTRY_POINT_GROUP = "marey.formats"
 """Group of entry points by which another package adds a format."""
 
 
 @cache
 def formats() -> tuple[Format, ...]:
-    """Return every format, in the order in which they are asked about a file.
+    """Return every format, in the order of recognition.
 
     Formats of other packages (entry points of the group `marey.formats`, each naming a
-    `Format`) are asked first, because the last of ours takes any table of numbers.
+    `Format`) come first, because csv, the last one, accepts any table of numbers.
     """
-    added = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
-    own = (import_module(f"marey.io.formats.{name}").FORMAT for name in REGISTRY)
-    return (*(entry.load() for entry in added), *own)
+    added = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name)
+    built_in = (
+        import_module(f"marey.io.formats.{name}").FORMAT for name in FORMAT_NAMES
+    )
+    return (*(entry.load() for entry in added), *built_in)

@@ -8,18 +8,27 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.io.contract import File
-from marey.io.text.lines import distinct
+from marey.io.text.names import make_unique
 from marey.numerics import geometry
 from marey.skeleton import Skeleton
 
-ROOT = "root"
-POSES_AT_ONCE = 2**16
-FALSE_STEP = 1e-3
-"""Metres by which bones of constant length may miss what was recorded."""
+ADDED_ROOT = "root"
+MAX_STILL_TRANSLATION_M = 1e-6
+"""Largest motion of a joint in its parent without a finding, in metres.
+
+Higher accepts more translating joints silently. Chosen by hand.
+"""
+
+POSES_PER_BLOCK = 2**16
+MAX_BONE_MISFIT_M = 1e-3
+"""Largest misfit of rigid bones to recorded positions without a finding, in metres.
+
+Higher accepts more stretching bones silently. Chosen by hand.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tree:
+class SegmentTree:
     """Joints with every parent before its children, and one root."""
 
     names: tuple[str, ...]
@@ -30,46 +39,50 @@ class Tree:
     """The file's segment of each joint; -1 for a root that was added."""
 
 
-def arrange(file: File, parents: Mapping[str, str], top: str = "") -> Tree:
+def build_segment_tree(
+    file: File, parents: Mapping[str, str], top: str = ""
+) -> SegmentTree:
     """Return the tree of segments; several roots get one more above them.
 
     Args:
-        file: Named in errors; keeps the finding of several roots.
-        parents: Name of each segment's parent by the segment's own.
-        top: What stands as the parent of a root.
+        file: Named in errors; collects the finding of several roots.
+        parents: Name of each segment's parent by segment name.
+        top: Name that marks the parent of a root.
 
     Raises:
-        FormatError: If a parent is not there, or segments hang in a loop.
+        FormatError: If a parent is not there, or segments form a loop.
     """
     number = {name: i for i, name in enumerate(parents)}
-    parent = [_number(file, number, up, top) for up in parents.values()]
-    order = _parents_first(parent)
+    parent = [_segment_index(file, number, up, top) for up in parents.values()]
+    order = _order_parents_first(parent)
     names = list(parents)
     if len(order) < len(names):
         looped = names[min(set(range(len(names))) - set(order))]
         raise file.error(
             None, expected="a tree of segments", found=f"a loop through {looped!r}"
         )
-    place = {segment: joint for joint, segment in enumerate(order)}
-    up = np.array([place.get(parent[s], -1) for s in order], dtype=np.int64)
+    joint_of = {segment: joint for joint, segment in enumerate(order)}
+    up = np.array([joint_of.get(parent[s], -1) for s in order], dtype=np.int64)
     roots = np.flatnonzero(up < 0)
     if len(roots) == 1:
-        return Tree(tuple(names[s] for s in order), up, np.array(order, dtype=np.int64))
-    added = distinct([*names, ROOT])[-1]
+        return SegmentTree(
+            tuple(names[s] for s in order), up, np.array(order, dtype=np.int64)
+        )
+    added = make_unique([*names, ADDED_ROOT])[-1]
     file.note(
         "roots-several",
-        f"{len(roots)} segments have no parent: they hang on an added joint "
+        f"{len(roots)} segments have no parent: their parent is an added joint "
         f"{added!r}, which goes with the first of them",
         value=float(len(roots)),
     )
-    return Tree(
+    return SegmentTree(
         (added, *(names[s] for s in order)),
         np.concatenate([[-1], np.where(up < 0, 0, up + 1)]).astype(np.int64),
         np.array([-1, *order], dtype=np.int64),
     )
 
 
-def _number(file: File, number: Mapping[str, int], name: str, top: str) -> int:
+def _segment_index(file: File, number: Mapping[str, int], name: str, top: str) -> int:
     if name == top:
         return -1
     if name not in number:
@@ -77,7 +90,7 @@ def _number(file: File, number: Mapping[str, int], name: str, top: str) -> int:
     return number[name]
 
 
-def _parents_first(parent: Sequence[int]) -> list[int]:
+def _order_parents_first(parent: Sequence[int]) -> list[int]:
     """Return the file's order, changed only where a child comes before its parent."""
     children: dict[int, list[int]] = {}
     for child, up in enumerate(parent):
@@ -92,13 +105,13 @@ def _parents_first(parent: Sequence[int]) -> list[int]:
     return order
 
 
-def blocks(frames: int, joints: int) -> Iterator[slice]:
-    """Return the frames in blocks, so that what is made on the way stays small."""
-    step = max(POSES_AT_ONCE // joints, 1)
+def frame_blocks(frames: int, joints: int) -> Iterator[slice]:
+    """Yield blocks of frames that bound the memory of intermediate arrays."""
+    step = max(POSES_PER_BLOCK // joints, 1)
     return (slice(first, first + step) for first in range(0, frames, step))
 
 
-def chained(
+def compose_world_poses(
     parent: Int[np.ndarray, " joint"], T_local: Float[np.ndarray, "frame joint 4 4"]
 ) -> Float[np.ndarray, "frame joint 4 4"]:
     """Return poses in the world from poses in the parent, in the given array."""
@@ -108,7 +121,7 @@ def chained(
     return T_local
 
 
-def rotations(
+def joint_rotations(
     parent: Int[np.ndarray, " joint"],
     R_world_segment: Float[np.ndarray, "frame joint 3 3"],
     R_rest: Float[np.ndarray, "#joint 3 3"],
@@ -121,7 +134,7 @@ def rotations(
         R_rest: The same in the rest pose.
     """
     wxyz = np.empty((*R_world_segment.shape[:2], 4))
-    for block in blocks(*R_world_segment.shape[:2]):
+    for block in frame_blocks(*R_world_segment.shape[:2]):
         R_world = R_world_segment[block] @ np.swapaxes(R_rest, -1, -2)
         R_parent = np.where((parent < 0)[:, None, None], np.eye(3), R_world[:, parent])
         R = np.swapaxes(R_parent, -1, -2) @ R_world
@@ -129,33 +142,33 @@ def rotations(
     return wxyz
 
 
-def note_misfit(
+def note_bone_misfit(
     file: File,
     recorded: Float[np.ndarray, "frame recorded 3"],
     skeleton: Skeleton,
     T_world_root: Float[np.ndarray, "frame 4 4"],
     wxyz: Float[np.ndarray, "frame joint 4"],
 ) -> None:
-    """Keep a finding when bones of constant length miss the recorded places.
+    """Add a finding when bones of constant length miss the recorded positions.
 
     Args:
         file: Keeps the finding.
-        recorded: Places of the first joints as the file has them.
+        recorded: Recorded positions of the first joints, in metres.
         skeleton: The bones.
         T_world_root: Pose of the root.
         wxyz: Rotations of all joints.
     """
     worst = 0.0
-    for block in blocks(*wxyz.shape[:2]):
+    for block in frame_blocks(*wxyz.shape[:2]):
         T = skeleton.forward(T_world_root[block], wxyz[block])
-        kept = T[:, : recorded.shape[1], :3, 3]
-        miss = np.linalg.norm(recorded[block] - kept, axis=-1)
+        modelled = T[:, : recorded.shape[1], :3, 3]
+        miss = np.linalg.norm(recorded[block] - modelled, axis=-1)
         known = np.isfinite(miss)
         worst = float(np.max(miss, initial=worst, where=known))
-    if worst > FALSE_STEP:
+    if worst > MAX_BONE_MISFIT_M:
         file.note(
             "bones-not-rigid",
-            f"bones of constant length miss the recorded places by up to "
+            f"bones of constant length miss the recorded positions by up to "
             f"{1e3 * worst:.1f} mm; read the file as a take for those",
             value=worst,
         )

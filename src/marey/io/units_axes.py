@@ -1,4 +1,4 @@
-"""Units and axes: the one place where a file's world becomes marey's.
+"""Conversion between the unit and axes of a file and those of marey.
 
 marey's world is metres, right-handed, +Z up.
 """
@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from marey.errors import OptionError
 
-METRES = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "in": 0.0254, "ft": 0.3048}
+METRES_PER_UNIT = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "in": 0.0254, "ft": 0.3048}
 """Metres per length unit."""
 
 SPELLINGS = {
@@ -27,28 +27,30 @@ R_MAREY_FILE = {
     "x": [[0, 0, -1], [0, 1, 0], [1, 0, 0]],
     "-x": [[0, 0, 1], [0, 1, 0], [-1, 0, 0]],
 }
-"""Turn from a file with this axis up; X stays X where it can."""
+"""Rotation from the axes of a file with this up axis; X stays X where possible."""
 
 
-def unit_named(text: str) -> str | None:
+def parse_unit(text: str) -> str | None:
     """Return the unit a file means by a word such as "Millimeters"; None if unknown."""
     word = text.strip().strip("()[]").lower()
     return next((unit for unit, names in SPELLINGS.items() if word in names), None)
 
 
-def metres(unit: str) -> float:
+def metres_per_unit(unit: str) -> float:
     """Return metres per unit.
 
     Raises:
         OptionError: If the unit is not known.
     """
-    name = unit_named(unit)
+    name = parse_unit(unit)
     if name is None:
-        raise OptionError("unit", found=unit, needed=f"one of {', '.join(METRES)}")
-    return METRES[name]
+        raise OptionError(
+            "unit", found=unit, needed=f"one of {', '.join(METRES_PER_UNIT)}"
+        )
+    return METRES_PER_UNIT[name]
 
 
-def turn_upright(up: str) -> Float[np.ndarray, "3 3"]:
+def rotation_to_z_up(up: str) -> Float[np.ndarray, "3 3"]:
     """Return R_marey_file for a file whose axis `up` points up.
 
     Raises:
@@ -59,40 +61,40 @@ def turn_upright(up: str) -> Float[np.ndarray, "3 3"]:
     return np.array(R_MAREY_FILE[up], dtype=float)
 
 
-def points_in(
+def points_from_file(
     points: Float[np.ndarray, "*batch 3"], unit: str, up: str
 ) -> Float[np.ndarray, "*batch 3"]:
     """Return points of a file in marey's world; the given array may be reused."""
-    if metres(unit) != 1.0:
-        points *= metres(unit)
+    if metres_per_unit(unit) != 1.0:
+        points *= metres_per_unit(unit)
     if up != "z":
-        points = points @ turn_upright(up).T
+        points = points @ rotation_to_z_up(up).T
     return points
 
 
-def points_out(
+def points_to_file(
     points: Float[np.ndarray, "*batch 3"], unit: str, up: str
 ) -> Float[np.ndarray, "*batch 3"]:
     """Return points of marey's world in a file's units and axes."""
-    turned = points if up == "z" else points @ turn_upright(up)
-    return turned / metres(unit)
+    rotated = points if up == "z" else points @ rotation_to_z_up(up)
+    return rotated / metres_per_unit(unit)
 
 
-def poses_in(
+def poses_from_file(
     T: Float[np.ndarray, "*batch 4 4"], unit: str, up: str
 ) -> Float[np.ndarray, "*batch 4 4"]:
     """Return poses T_world_sensor of a file in marey's world."""
     out = T.copy()
-    out[..., :3, 3] *= metres(unit)
-    out[..., :3, :] = turn_upright(up) @ out[..., :3, :]
+    out[..., :3, 3] *= metres_per_unit(unit)
+    out[..., :3, :] = rotation_to_z_up(up) @ out[..., :3, :]
     return out
 
 
-def poses_out(
+def poses_to_file(
     T: Float[np.ndarray, "*batch 4 4"], unit: str, up: str
 ) -> Float[np.ndarray, "*batch 4 4"]:
     """Return poses T_world_sensor of marey's world in a file's units and axes."""
     out = T.copy()
-    out[..., :3, :] = turn_upright(up).T @ out[..., :3, :]
-    out[..., :3, 3] /= metres(unit)
+    out[..., :3, :] = rotation_to_z_up(up).T @ out[..., :3, :]
+    out[..., :3, 3] /= metres_per_unit(unit)
     return out

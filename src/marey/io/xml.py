@@ -1,52 +1,52 @@
-"""XML from strangers: a small tree without entities, outside files or deep nesting."""
+"""XML of untrusted origin: no entities, no external files, bounded size and depth."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 from xml.parsers import expat
 
-from marey.io.contract import File, decoded
+from marey.io.contract import File, decode_text
 
-LARGEST_FILE = 2**30
-LARGEST_TREE = 100_000
-"""Elements that may be kept; what is skipped or consumed does not count."""
+MAX_FILE_BYTES = 2**30
+MAX_ELEMENTS = 100_000
+"""Largest number of elements in the tree, without skipped and consumed ones."""
 
-LONGEST_TAG = 2**18
+MAX_TAG_BYTES = 2**18
 """Bytes of a tag or comment. Attributes are the one thing the parser collects without
 asking, so a longer tag is refused before it ends."""
 
-CHUNK = 2**16
+CHUNK_BYTES = 2**16
 
-DEEPEST = 200
-"""Elements that may stand inside one another."""
+MAX_DEPTH = 200
+"""Largest nesting of elements."""
 
 
 @dataclass(slots=True)
-class Element:
+class XmlElement:
     """One element: its name without the namespace, attributes, children and text."""
 
     name: str
     attributes: dict[str, str]
     line: int
-    children: list["Element"] = field(default_factory=list)
+    children: list["XmlElement"] = field(default_factory=list)
     text: str = ""
     """The text before the first child."""
 
-    def find(self, name: str) -> "Element | None":
+    def find(self, name: str) -> "XmlElement | None":
         """Return the first child of this name, None if there is none."""
         return next(self.all(name), None)
 
-    def all(self, name: str) -> Iterator["Element"]:
+    def all(self, name: str) -> Iterator["XmlElement"]:
         """Return the children of this name, in order."""
         return (child for child in self.children if child.name == name)
 
 
-def parse(
+def parse_xml(
     file: File,
     *,
     skip: Collection[str] = (),
-    consume: Mapping[str, Callable[[Element], None]] | None = None,
-) -> Element:
+    consume: Mapping[str, Callable[[XmlElement], None]] | None = None,
+) -> XmlElement:
     """Return the root element of an XML file.
 
     A document type, which is where entities are declared, is refused.
@@ -60,19 +60,19 @@ def parse(
     Raises:
         FormatError: If the file is not XML, or refused for its size or content.
     """
-    if file.size > LARGEST_FILE:
+    if file.size > MAX_FILE_BYTES:
         raise file.error(
-            None, expected=f"at most {LARGEST_FILE} bytes", found=f"{file.size}"
+            None, expected=f"at most {MAX_FILE_BYTES} bytes", found=f"{file.size}"
         )
     parser = expat.ParserCreate("UTF-8", " ")
-    builder = _Builder(file, parser, frozenset(skip), consume or {})
+    builder = _XmlTreeBuilder(file, parser, frozenset(skip), consume or {})
     parser.buffer_text = True
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.characters
     parser.StartDoctypeDeclHandler = builder.refuse
     try:
-        _feed(file, parser, _utf8(file.text()))
+        _feed(file, parser, _to_utf8(file.text()))
     except expat.ExpatError as error:
         raise file.error(
             error.lineno,
@@ -84,37 +84,37 @@ def parse(
 
 
 def _feed(file: File, parser: expat.XMLParserType, data: bytes) -> None:
-    """Parse chunk by chunk, to stop inside a tag that goes on and on."""
-    for first in range(0, max(len(data), 1), CHUNK):
-        stop = first + CHUNK
+    """Parse chunk by chunk, to stop inside an endless tag."""
+    for first in range(0, max(len(data), 1), CHUNK_BYTES):
+        stop = first + CHUNK_BYTES
         parser.Parse(data[first:stop], stop >= len(data))
-        if stop < len(data) and stop - parser.CurrentByteIndex > LONGEST_TAG:
+        if stop < len(data) and stop - parser.CurrentByteIndex > MAX_TAG_BYTES:
             file.fail_at_line(
                 parser.CurrentLineNumber,
-                expected=f"tags and comments of at most {LONGEST_TAG} bytes",
+                expected=f"tags and comments of at most {MAX_TAG_BYTES} bytes",
                 found="a longer one",
             )
 
 
-def _utf8(data: bytes) -> bytes:
+def _to_utf8(data: bytes) -> bytes:
     try:
         data.decode()
     except UnicodeDecodeError:
-        return decoded(data).encode()
+        return decode_text(data).encode()
     return data
 
 
-class _Builder:
-    """Collects elements as the parser meets them."""
+class _XmlTreeBuilder:
+    """Builder of the element tree: handlers of the expat parser."""
 
     def __init__(
         self,
         file: File,
         parser: expat.XMLParserType,
         skip: frozenset[str],
-        consume: Mapping[str, Callable[[Element], None]],
+        consume: Mapping[str, Callable[[XmlElement], None]],
     ) -> None:
-        self.root = Element("", {}, 0)
+        self.root = XmlElement("", {}, 0)
         self._open = [self.root]
         self._file, self._parser = file, parser
         self._skip, self._consume = skip, consume
@@ -132,20 +132,20 @@ class _Builder:
             return
         self._finish_text()
         named = {key.rpartition(" ")[2]: value for key, value in attributes.items()}
-        element = Element(local, named, self._parser.CurrentLineNumber)
+        element = XmlElement(local, named, self._parser.CurrentLineNumber)
         if local in self._consume:
             self._kept_before.append(self._kept)
         self._kept += 1
-        if self._kept > LARGEST_TREE:
-            self._refuse_more(f"{LARGEST_TREE} elements")
-        if len(self._open) > DEEPEST:
-            self._refuse_more(f"{DEEPEST} elements inside one another")
+        if self._kept > MAX_ELEMENTS:
+            self._refuse_more(f"{MAX_ELEMENTS} elements")
+        if len(self._open) > MAX_DEPTH:
+            self._refuse_more(f"{MAX_DEPTH} elements inside one another")
         self._open[-1].children.append(element)
         self._open.append(element)
         self._childless = True
 
     def end(self, name: str) -> None:
-        """Close an element and hand it to whoever asked for it."""
+        """Close an element and pass it to its consumer."""
         if self._skipping:
             self._skipping -= 1
             return
@@ -159,7 +159,7 @@ class _Builder:
             consumer(element)
 
     def characters(self, text: str) -> None:
-        """Keep text that stands before the first child."""
+        """Collect the text before the first child."""
         if not self._skipping and self._childless:
             self._texts.append(text)
 

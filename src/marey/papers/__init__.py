@@ -36,20 +36,20 @@ def experiments(paper: str) -> Mapping[str, Callable[[Effort], Experiment]]:
     """
     if paper not in REGISTRY:
         raise OptionError("paper", found=paper, needed=f"one of {', '.join(REGISTRY)}")
-    found: Mapping[str, Callable[[Effort], Experiment]] = import_module(
+    registered: Mapping[str, Callable[[Effort], Experiment]] = import_module(
         REGISTRY[paper]
     ).EXPERIMENTS
-    return found
+    return registered
 
 
 def run(
     paper: str, effort: Effort | None = None, only: Sequence[str] = ()
 ) -> Iterator[tuple[str, Experiment]]:
-    """Return an iterator over finished experiments, each run when it is asked for.
+    """Return an iterator over names and experiments; each runs when it is requested.
 
     Args:
         paper: A key of `REGISTRY`.
-        effort: How much work to do; everything when left out.
+        effort: Number of runs and seed; all published runs when left out.
         only: Names of experiments; all when empty.
 
     Raises:
@@ -60,14 +60,14 @@ def run(
         if name not in known:
             raise OptionError("only", found=name, needed=f"some of {', '.join(known)}")
     chosen = [name for name in known if name in only or not only]
-    return _finished(known, chosen, Effort() if effort is None else effort)
+    return _run_each(known, chosen, Effort() if effort is None else effort)
 
 
-def _finished(
+def _run_each(
     known: Mapping[str, Callable[[Effort], Experiment]],
     chosen: Sequence[str],
     effort: Effort,
 ) -> Iterator[tuple[str, Experiment]]:
     for name in chosen:
-        effort.say(name)
+        effort.report(name)
         yield name, known[name](effort)

@@ -1,4 +1,4 @@
-"""What a rebuilt experiment returns."""
+"""A rebuilt experiment and the effort it may take."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,21 +8,21 @@ from marey.errors import OptionError
 from marey.report import Table
 
 Drawing = Callable[[Any], None]
-"""Draws on an empty matplotlib figure."""
+"""Function that draws on an empty matplotlib figure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """One published experiment, rebuilt: its numbers beside ours."""
+    """One published experiment, rebuilt: the paper's numbers beside ours."""
 
     title: str
-    """What it is, with its place in the paper: "Table 1: wooden linkage"."""
+    """Title with the table or section of the paper: "Wooden linkage (Table 1)"."""
 
     tables: Mapping[str, Table]
-    """Tables by caption, the paper's numbers in columns of their own."""
+    """Tables by caption; the paper's numbers have columns or rows of their own."""
 
     note: str = ""
-    """How to read it: what was rebuilt, what differs, and why."""
+    """Explanation: what was rebuilt, what differs from the paper, and why."""
 
     figures: Mapping[str, Drawing] = field(default_factory=dict)
     """Drawings by file name without suffix, such as "figure-6"."""
@@ -30,25 +30,25 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much work an experiment may be."""
+    """Number of runs, random seed and progress report of an experiment."""
 
     quick: bool = False
-    """Few runs, for a first look; the published counts otherwise."""
+    """Whether to make about a tenth of the runs."""
 
     seed: int = 0
 
     progress: Callable[[str], None] | None = None
-    """Called with a short line as parts begin."""
+    """Function that is called with a short line when a part begins."""
 
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise OptionError("seed", found=self.seed, needed="0 or more")
 
     def runs(self, full: int) -> int:
-        """Return how many runs to make: all, or about a tenth."""
+        """Return the number of runs: `full`, or about a tenth of it if quick."""
         return max(full // 10, 1) if self.quick else full
 
-    def say(self, line: str) -> None:
-        """Tell what begins now."""
+    def report(self, line: str) -> None:
+        """Report that a part begins."""
         if self.progress is not None:
             self.progress(line)

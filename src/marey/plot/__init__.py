@@ -1,10 +1,10 @@
-"""Still pictures of what was found, for papers and reports.
+"""Still pictures of solutions, for papers and reports.
 
 figure = marey.plot.skeleton(solution)
 marey.plot.save(figure, "skeleton.png")
 
-Every function returns a `matplotlib.figure.Figure` of its own: no window opens, and
-nothing that matplotlib keeps for its user is changed.
+Every function returns a new `matplotlib.figure.Figure`: no window opens, and the user's
+settings of matplotlib stay as they are.
 """
 
 from marey.plot.clustering_plot import clustering as clustering

@@ -1,15 +1,15 @@
-"""What a picture is of: one take of a solution, one of its subjects."""
+"""Arguments of pictures: one take of a solution, one of its subjects."""
 
 from marey.errors import DataError, OptionError
 from marey.skeleton import Skeleton
 from marey.solution import Solution
 
 
-def take_number(solution: Solution, take: int) -> int:
-    """Return the take's number, when there is such a take.
+def check_take_number(solution: Solution, take: int) -> int:
+    """Return the number of a take after checking that it exists.
 
     Raises:
-        OptionError: If there is not.
+        OptionError: If the take does not exist.
     """
     count = len(solution.takes)
     if not 0 <= take < count:
@@ -17,7 +17,7 @@ def take_number(solution: Solution, take: int) -> int:
     return take
 
 
-def skeleton_of(solution: Solution, subject: str) -> Skeleton:
+def skeleton_of_subject(solution: Solution, subject: str) -> Skeleton:
     """Return the skeleton of a subject by name; "" = the only one.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How steadily markers keep their distances, body by body."""
+"""Matrix of the spread of pairwise marker distances, body by body."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,8 +7,8 @@ from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.plot.arguments import take_number
-from marey.plot.style import GREY, INK, in_look, sheet, shown
+from marey.plot.arguments import check_take_number
+from marey.plot.style import GREY, INK, escape_name, new_figure, with_style
 from marey.segmentation.clusters.pair_statistics import pair_statistics
 from marey.solution import Solution
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-MILLI = 1e3
+MM_PER_M = 1e3
 
-LOWEST = 1e-2
-"""Bottom of the scale in millimetres: less is rounding, not motion."""
+MIN_SPREAD_MM = 1e-2
+"""Bottom of the scale in millimetres; smaller spreads are rounding. Chosen by hand."""
 
-PERCENT = (1.0, 99.0)
-"""The colours reach from the one to the other percentile of the spreads."""
+COLOUR_PERCENTILES = (1.0, 99.0)
+"""Percentiles of the spreads at the two ends of the colour scale. Chosen by hand."""
 
 
-@in_look
+@with_style
 def clustering(
     bodies: Bodies | Solution, *, take: int = 0
 ) -> "matplotlib.figure.Figure":
-    """Return the matrix of how much the distance of every two markers varies.
+    """Return the matrix of robust standard deviations of all marker distances.
 
-    Markers stand in the order of their bodies, and every body is framed. The spread is
-    what DeAguiar2006, Sec. 3.1, clusters by, the standard deviation of a distance over
-    time, here robust as `marey.segment` uses it: within a body it is that of the noise.
-    A dark patch outside the frames is a pair of bodies that hardly moved against each
-    other. Pairs that were not seen together are left white.
+    Markers are sorted by body, and every body is framed. DeAguiar2006, Sec. 3.1,
+    clusters by the standard deviation of a distance over time; here it is the robust
+    one of `marey.segment`. Within a body it equals the noise. A dark patch outside the
+    frames is a pair of bodies with little relative motion. Pairs that were never seen
+    together are white.
 
     Args:
         bodies: What `marey.segment` returned, or a solution.
@@ -48,40 +48,42 @@ def clustering(
         MissingExtraError: If matplotlib is not installed.
     """
     if isinstance(bodies, Solution):
-        bodies = bodies.bodies[take_number(bodies, take)]
+        bodies = bodies.bodies[check_take_number(bodies, take)]
     points = bodies.take.points
     if points.shape[1] < 2:
         needed = "at least 2: sensors are bodies already, there is nothing to cluster"
         raise DataError("markers", found=points.shape[1], needed=needed)
-    order = _by_body(bodies)
-    spread = MILLI * pair_statistics((points,)).spread[np.ix_(order, order)]
+    order = _sort_by_body(bodies)
+    spread = MM_PER_M * pair_statistics((points,)).spread[np.ix_(order, order)]
     size = min(0.055 * len(order) + 1.9, 7.0)
-    figure = sheet(size + 0.9, size, fixed=True)
+    figure = new_figure(size + 0.9, size, fixed=True)
     axes = figure.subplots()
-    _matrix(figure, axes, spread)
-    _frames(axes, bodies, order)
-    figure.suptitle("How much the distance of two markers varies")
+    _draw_matrix(figure, axes, spread)
+    _draw_body_frames(axes, bodies, order)
+    figure.suptitle("Standard deviation of marker distances")
     return figure
 
 
-def _by_body(bodies: Bodies) -> Int[Array, " marker"]:
-    """Return the markers body after body, those without one last."""
+def _sort_by_body(bodies: Bodies) -> Int[Array, " marker"]:
+    """Return marker numbers sorted by body; markers without a body come last."""
     body = np.where(bodies.marker_body < 0, len(bodies.names), bodies.marker_body)
     return np.argsort(body, kind="stable")
 
 
-def _matrix(figure: Any, axes: Any, spread: Float[Array, "marker marker"]) -> None:
+def _draw_matrix(figure: Any, axes: Any, spread: Float[Array, "marker marker"]) -> None:
     from matplotlib.colors import LogNorm
     from matplotlib.ticker import LogLocator
 
     n = len(spread)
-    apart = ~np.eye(n, dtype=bool) & np.isfinite(spread)
-    some = np.maximum(spread[apart], LOWEST) if apart.any() else np.array([1.0])
-    low, high = np.percentile(some, PERCENT)
+    is_pair = ~np.eye(n, dtype=bool) & np.isfinite(spread)
+    spreads = (
+        np.maximum(spread[is_pair], MIN_SPREAD_MM) if is_pair.any() else np.array([1.0])
+    )
+    low, high = np.percentile(spreads, COLOUR_PERCENTILES)
     scale = LogNorm(low, max(high, 2.0 * low), clip=True)
-    # A marker does not move against itself: the diagonal says nothing.
-    shown_spread = np.where(apart, np.maximum(spread, LOWEST), np.nan)
-    image = axes.imshow(shown_spread, cmap="cividis", norm=scale, interpolation="none")
+    # The diagonal has no information: a marker has distance zero from itself.
+    pair_spread = np.where(is_pair, np.maximum(spread, MIN_SPREAD_MM), np.nan)
+    image = axes.imshow(pair_spread, cmap="cividis", norm=scale, interpolation="none")
     bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, format="{x:g}")
     bar.set_label("robust sd of the distance, mm")
     bar.outline.set_visible(False)
@@ -89,7 +91,7 @@ def _matrix(figure: Any, axes: Any, spread: Float[Array, "marker marker"]) -> No
     bar.ax.minorticks_off()
 
 
-def _frames(axes: Any, bodies: Bodies, order: Int[Array, " marker"]) -> None:
+def _draw_body_frames(axes: Any, bodies: Bodies, order: Int[Array, " marker"]) -> None:
     """Frame every body on the diagonal and write its name beside it."""
     from matplotlib.patches import Rectangle
 
@@ -105,10 +107,12 @@ def _frames(axes: Any, bodies: Bodies, order: Int[Array, " marker"]) -> None:
                 "linewidth": 1.1,
             }
             axes.add_patch(Rectangle(corner, count, count, **frame))
-    names = [shown(bodies.names[b]) if b >= 0 else "no body" for b in group[first]]
+    names = [
+        escape_name(bodies.names[b]) if b >= 0 else "no body" for b in group[first]
+    ]
     middle = first + 0.5 * (counts - 1)
     axes.set_yticks(middle, names)
     axes.set_xticks([])
-    axes.set_xlabel("markers, body after body")
+    axes.set_xlabel("markers, sorted by body")
     axes.tick_params(length=2.0, color=GREY, labelcolor=INK)
     axes.spines[:].set_visible(False)

@@ -1,4 +1,4 @@
-"""Lengths of bones with their doubt, and against measured ones."""
+"""Bone lengths with standard deviations, beside measured lengths."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -7,18 +7,18 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.errors import DataError
-from marey.plot.arguments import skeleton_of
+from marey.plot.arguments import skeleton_of_subject
 from marey.plot.style import (
     BLUE,
     FAINT,
     GOLD,
     GREY,
     INK,
-    in_look,
-    plain,
-    sheet,
-    short,
-    shown,
+    escape_name,
+    format_number,
+    new_figure,
+    simplify_axes,
+    with_style,
 )
 from marey.skeleton import Skeleton
 from marey.solution import Solution
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-MILLI = 1e3
+MM_PER_M = 1e3
 
-ROOM = 1.42
-"""Width of the scale over the longest bone: at its end stand the numbers."""
+SCALE_MARGIN = 1.42
+"""Width of the scale over the longest bone; the numbers are at its end."""
 
 
-@in_look
+@with_style
 def lengths(
     solution: Solution | Skeleton,
     measured: Mapping[str, float] | Skeleton | None = None,
     *,
     subject: str = "",
 ) -> "matplotlib.figure.Figure":
-    """Return bone lengths as bars, and how sure they are or how far off.
+    """Return bone lengths as bars, with standard deviations or errors beside them.
 
-    On the right stands one standard deviation of each length; with measured lengths,
-    calculated less measured, and the bars reach one standard deviation to either side
-    and thinner two: of right standard deviations, two in three thick bars cross zero.
-    Bones that end in no joint, such as a hand's, are left out.
+    The right panel shows one standard deviation of each length. With measured lengths
+    it shows calculated minus measured; thick bars reach one standard deviation to
+    either side, thin bars two. If the standard deviations are right, two in three
+    thick bars cross zero. Bones that end in no joint, such as a hand, are left out.
 
     Args:
         solution: What `marey.solve` returned, or a skeleton.
@@ -61,22 +61,24 @@ def lengths(
         MissingExtraError: If matplotlib is not installed.
     """
     found = (
-        solution if isinstance(solution, Skeleton) else skeleton_of(solution, subject)
+        solution
+        if isinstance(solution, Skeleton)
+        else skeleton_of_subject(solution, subject)
     )
     bones = np.flatnonzero((found.parent >= 0) & ~found.is_end)
     if not len(bones):
         raise DataError("lengths", found="no bones between joints", needed="some")
     known = _measured(found, bones, measured)
-    figure = sheet(6.4, 0.2 * len(bones) + 1.0)
+    figure = new_figure(6.4, 0.2 * len(bones) + 1.0)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(1.15, 1))
     _bars(left, found, bones, known)
     if np.isfinite(known).any():
-        _errors(right, MILLI * (found.lengths[bones] - known), _sd(found, bones))
+        _errors(right, MM_PER_M * (found.lengths[bones] - known), _sd(found, bones))
     else:
         right.barh(range(len(bones)), _sd(found, bones), height=0.6, color=BLUE)
         right.set_xlabel("standard deviation, mm")
     for axes in (left, right):
-        plain(axes, grid="x")
+        simplify_axes(axes, grid="x")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0.0)
     figure.suptitle("Bone lengths")
@@ -84,48 +86,54 @@ def lengths(
 
 
 def _sd(skeleton: Skeleton, bones: Int[Array, " bone"]) -> Float[Array, " bone"]:
-    return np.asarray(MILLI * skeleton.length_sd[bones])
+    return np.asarray(MM_PER_M * skeleton.length_sd[bones])
 
 
 def _bars(
     axes: Any, found: Skeleton, bones: Int[Array, " bone"], known: Float[Array, " bone"]
 ) -> None:
-    """Draw the lengths, first bone on top, and what was measured over them."""
-    rows, size = np.arange(len(bones)), MILLI * found.lengths[bones]
+    """Draw the lengths, first bone on top, with the measured lengths over them."""
+    rows, size = np.arange(len(bones)), MM_PER_M * found.lengths[bones]
     axes.barh(rows, size, height=0.6, color=FAINT, label="calculated")
     for row, length, sd in zip(rows, size, _sd(found, bones), strict=True):
-        words = f"{length:.0f} ± {short(sd)}" if np.isfinite(sd) else f"{length:.0f}"
+        words = (
+            f"{length:.0f} ± {format_number(sd)}"
+            if np.isfinite(sd)
+            else f"{length:.0f}"
+        )
         at: dict[str, Any] = {"ha": "right", "va": "center_baseline", "fontsize": 7}
-        axes.text(ROOM * size.max(), row, words, **at)
+        axes.text(SCALE_MARGIN * size.max(), row, words, **at)
     if np.isfinite(known).any():
         style: dict[str, Any] = {
             "color": GOLD,
             "markeredgecolor": INK,
             "markeredgewidth": 0.6,
         }
-        axes.plot(MILLI * known, rows, "D", markersize=4, label="measured", **style)
+        axes.plot(MM_PER_M * known, rows, "D", markersize=4, label="measured", **style)
         axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, reverse=True)
     names = [
         f"{found.names[found.parent[bone]]} – {found.names[bone]}" for bone in bones
     ]
-    axes.set_yticks(rows, [shown(name) for name in names])
+    axes.set_yticks(rows, [escape_name(name) for name in names])
     axes.set(xlabel="length, mm", ylim=(len(bones) - 0.4, -0.6))
-    axes.set_xlim(0.0, ROOM * size.max())
+    axes.set_xlim(0.0, SCALE_MARGIN * size.max())
 
 
-def _errors(axes: Any, off: Float[Array, " bone"], sd: Float[Array, " bone"]) -> None:
-    """Draw calculated less measured, with one and two standard deviations."""
-    rows = np.flatnonzero(np.isfinite(off))
+def _errors(axes: Any, error: Float[Array, " bone"], sd: Float[Array, " bone"]) -> None:
+    """Draw calculated minus measured, with one and two standard deviations."""
+    rows = np.flatnonzero(np.isfinite(error))
     axes.axvline(0.0, color=INK, linewidth=0.8)
     for times, width in ((2.0, 1.0), (1.0, 3.0)):
         reach = times * np.nan_to_num(sd[rows])
         axes.hlines(
-            rows, off[rows] - reach, off[rows] + reach, color=BLUE, linewidth=width
+            rows, error[rows] - reach, error[rows] + reach, color=BLUE, linewidth=width
         )
-    axes.plot(off[rows], rows, "o", color="white", markeredgecolor=BLUE, markersize=4.5)
-    rms = float(np.sqrt(np.mean(off[rows] ** 2)))
-    axes.set_title(f"rms {short(rms)} mm", loc="right", pad=3.0, color=GREY)
-    axes.set_xlabel("calculated less measured, mm")
+    axes.plot(
+        error[rows], rows, "o", color="white", markeredgecolor=BLUE, markersize=4.5
+    )
+    rms = float(np.sqrt(np.mean(error[rows] ** 2)))
+    axes.set_title(f"rms {format_number(rms)} mm", loc="right", pad=3.0, color=GREY)
+    axes.set_xlabel("calculated minus measured, mm")
 
 
 def _measured(
@@ -133,16 +141,17 @@ def _measured(
     bones: Int[Array, " bone"],
     measured: Mapping[str, float] | Skeleton | None,
 ) -> Float[Array, " bone"]:
-    """Return what was measured of each bone, in metres; NaN = nothing."""
+    """Return the measured length of each bone, in metres; NaN = not measured."""
     if measured is None:
         return np.full(len(bones), np.nan)
     if isinstance(measured, Skeleton):
-        above = found.parent[bones]
+        parents = found.parent[bones]
         ends = [
-            (found.names[a], found.names[b]) for a, b in zip(above, bones, strict=True)
+            (found.names[a], found.names[b])
+            for a, b in zip(parents, bones, strict=True)
         ]
         size = np.array([_rigid_length(measured, *pair) for pair in ends])
-        return np.where(above > 0, size, np.nan)
+        return np.where(parents > 0, size, np.nan)
     names = [found.names[bone] for bone in bones]
     for name, length in measured.items():
         if name not in names:
@@ -154,9 +163,10 @@ def _measured(
 
 
 def _rigid_length(skeleton: Skeleton, parent: str, joint: str) -> float:
-    """Return the distance of two joints, where no joint between them moves; or NaN.
+    """Return the distance of two joints if only fixed joints are between them, or NaN.
 
-    Where on its body a root or a fixed joint is, is convention: nothing is compared.
+    The position of a root or a fixed joint on its body is a convention and is not
+    compared.
     """
     nan = float("nan")
     if not {parent, joint} <= set(skeleton.names):
@@ -164,10 +174,10 @@ def _rigid_length(skeleton: Skeleton, parent: str, joint: str) -> float:
     last, first = skeleton.index(joint), skeleton.index(parent)
     if {skeleton.kind[last], skeleton.kind[first]} & {"root", "fixed"}:
         return nan
-    above = int(skeleton.parent[last])
-    while above != first and above >= 0 and skeleton.kind[above] == "fixed":
-        above = int(skeleton.parent[above])
-    if above != first:
+    ancestor = int(skeleton.parent[last])
+    while ancestor not in (first, -1) and skeleton.kind[ancestor] == "fixed":
+        ancestor = int(skeleton.parent[ancestor])
+    if ancestor != first:
         return nan
     rest = skeleton.rest()[:, :3, 3]
     return float(np.linalg.norm(rest[last] - rest[first]))

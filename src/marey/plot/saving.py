@@ -1,4 +1,4 @@
-"""Pictures as files, whole or not at all."""
+"""Pictures as files, written atomically."""
 
 import io
 from os import PathLike
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from marey.errors import OptionError
 from marey.io.atomic import check_target, write_atomic
-from marey.plot.style import in_look
+from marey.plot.style import with_style
 
 if TYPE_CHECKING:
     import matplotlib.figure
 
-# What would differ from one writing of a picture to the next.
+# Metadata that would differ each time a picture is written.
 _UNDATED: dict[str, dict[str, Any]] = {
     ".png": {},
     ".svg": {"Date": None},
@@ -26,9 +26,9 @@ def save(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write a picture; the suffix says how: .png, .svg or .pdf.
+    """Write a picture in the format of its suffix: .png, .svg or .pdf.
 
-    The file appears whole or not at all, and the same picture gives the same bytes.
+    The file is written completely or not at all; equal pictures give equal bytes.
 
     Args:
         figure: What a function of this module returned, or any matplotlib figure.
@@ -46,11 +46,11 @@ def save(
         needed = f"a name that ends in {', '.join(_UNDATED)}"
         raise OptionError("path", found=str(path), needed=needed)
     check_target(path, overwrite=overwrite)
-    write_atomic({path: (picture(figure, suffix),)})
+    write_atomic({path: (encode_figure(figure, suffix),)})
 
 
-@in_look
-def picture(figure: "matplotlib.figure.Figure", suffix: str = ".png") -> bytes:
+@with_style
+def encode_figure(figure: "matplotlib.figure.Figure", suffix: str = ".png") -> bytes:
     """Return the bytes of a picture's file."""
     file = io.BytesIO()
     figure.savefig(file, format=suffix[1:], metadata=_UNDATED[suffix])

@@ -1,4 +1,4 @@
-"""What there is to draw of a motion: figures, markers and truth on one clock."""
+"""Contents of a picture of a motion: figures, markers and truth at equal times."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,27 +9,27 @@ from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
-from marey.plot.arguments import take_number
-from marey.plot.camera import Camera, widest
+from marey.plot.arguments import check_take_number
+from marey.plot.camera import Camera, widest_view
 from marey.solution import Solution
 from marey.synth import Recording, Truth
 
 Array = np.ndarray
-Places = Float[Array, "frame joint 3"]
+JointPositions = Float[Array, "frame joint 3"]
 
 Frames = SupportsIndex | Sequence[int] | Int[Array, " still"]
 """One frame or several."""
 
-STILLS = 5
-"""Moments of a filmstrip."""
+N_STILLS = 5
+"""Stills of a picture, if no frames are requested."""
 
-MOST = 400
-"""Frames that are looked at to choose them."""
+MAX_FRAMES_COMPARED = 400
+"""Frames that are compared to choose the stills. Higher is slower."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Scene:
-    """Figures, what was recorded of them, and the truth where it is known."""
+class PlotScene:
+    """Figures, recorded points, and the truth where it is known."""
 
     times: Float[Array, " frame"]
     figures: tuple[Motion, ...]
@@ -37,54 +37,53 @@ class Scene:
     """Markers and sensors, in metres."""
 
     filled: Bool[Array, "frame point"]
-    """Which of them cleaning put in."""
+    """Points that cleaning filled in."""
 
     recorded: bool = True
-    """Whether they are where they were seen; else where the skeleton has them."""
+    """Whether points were recorded; otherwise they are markers of the skeleton."""
 
     truth: tuple[Motion, ...] = ()
 
-    def joints(self, frame: int) -> Float[Array, "joint 3"]:
-        """Return the joints of all figures, figure after figure."""
-        return np.asarray(placed(self.figures, [frame])[0])
+    def joint_positions(self, frame: int) -> Float[Array, "joint 3"]:
+        """Return the joints of all figures in one frame, in metres."""
+        return np.asarray(joint_positions(self.figures, [frame])[0])
 
-    def everything(self, frames: Sequence[int]) -> Float[Array, "still point 3"]:
-        """Return all places, the joints of the figures first."""
-        some = list(frames)
-        both = placed((*self.figures, *self.truth), some)
-        return np.concatenate([both, self.points[some]], axis=1)
+    def all_positions(self, frames: Sequence[int]) -> Float[Array, "still point 3"]:
+        """Return joints of figures and truth, then recorded points, in metres."""
+        joints = joint_positions((*self.figures, *self.truth), frames)
+        return np.concatenate([joints, self.points[list(frames)]], axis=1)
 
-    def middle(self, frame: int) -> Float[Array, " 3"]:
-        """Return the point of the ground below the figures, or below what was seen."""
-        for some in (self.joints(frame), self.everything([frame])[0]):
-            known = some[np.isfinite(some).all(axis=1)]
+    def ground_center(self, frame: int) -> Float[Array, " 3"]:
+        """Return the point of the ground below the figures, or below all points."""
+        for points in (self.joint_positions(frame), self.all_positions([frame])[0]):
+            known = points[np.isfinite(points).all(axis=1)]
             if len(known):
                 return np.asarray(known.mean(axis=0) * [1.0, 1.0, 0.0])
         return np.zeros(3)
 
 
-def placed(motions: Sequence[Motion], frames: Sequence[int]) -> Places:
-    """Return where the joints of several motions are in some frames, in metres."""
-    some = list(frames)
-    poses = [m.skeleton.forward(m.T_world_root[some], m.wxyz[some]) for m in motions]
-    none = np.zeros((len(some), 0, 3))
+def joint_positions(motions: Sequence[Motion], frames: Sequence[int]) -> JointPositions:
+    """Return the joints of several motions in some frames, in metres."""
+    rows = list(frames)
+    poses = [m.skeleton.forward(m.T_world_root[rows], m.wxyz[rows]) for m in motions]
+    none = np.zeros((len(rows), 0, 3))
     return np.concatenate([none, *(T[..., :3, 3] for T in poses)], axis=1)
 
 
-def scene_of(motion: Solution | Motion, take: int) -> Scene:
-    """Return what there is to draw of a motion, or of one take of a solution."""
+def build_scene(motion: Solution | Motion, take: int) -> PlotScene:
+    """Return the scene of a motion, or of one take of a solution."""
     if isinstance(motion, Motion):
         points = motion.marker_points()
-        return Scene(
+        return PlotScene(
             times=motion.times,
             figures=(motion,),
             points=points,
             filled=np.zeros(points.shape[:2], dtype=bool),
             recorded=False,
         )
-    recorded = motion.takes[take_number(motion, take)]
+    recorded = motion.takes[check_take_number(motion, take)]
     sensors = recorded.T_world_sensor[..., :3, 3]
-    return Scene(
+    return PlotScene(
         times=recorded.times,
         figures=tuple(subject.motions[take] for subject in motion.subjects),
         points=np.concatenate([recorded.points, sensors], axis=1),
@@ -92,7 +91,7 @@ def scene_of(motion: Solution | Motion, take: int) -> Scene:
     )
 
 
-def with_truth(scene: Scene, truth: Recording | Truth | Motion | None) -> Scene:
+def add_truth(scene: PlotScene, truth: Recording | Truth | Motion | None) -> PlotScene:
     """Return the scene with the truth in it.
 
     Raises:
@@ -110,8 +109,8 @@ def with_truth(scene: Scene, truth: Recording | Truth | Motion | None) -> Scene:
     return replace(scene, truth=motions)
 
 
-def chosen_frames(scene: Scene, frame: Frames | None) -> list[int]:
-    """Return the frames asked for, or those that differ most.
+def choose_frames(scene: PlotScene, frame: Frames | None) -> list[int]:
+    """Return the requested frames, or those that differ most.
 
     Raises:
         DataError: If nothing was seen in them.
@@ -119,49 +118,55 @@ def chosen_frames(scene: Scene, frame: Frames | None) -> list[int]:
     """
     count = len(scene.times)
     if frame is None:
-        return _differing(scene, range(0, count, -(-count // MOST) or 1))
-    some = np.asarray(frame).ravel()
-    asked: list[int] = some.tolist() if some.dtype.kind in "iu" else []
-    if not asked or not all(0 <= k < count for k in asked):
+        return _most_different_frames(
+            scene, range(0, count, -(-count // MAX_FRAMES_COMPARED) or 1)
+        )
+    numbers = np.asarray(frame).ravel()
+    requested: list[int] = numbers.tolist() if numbers.dtype.kind in "iu" else []
+    if not requested or not all(0 <= k < count for k in requested):
         needed = f"one or more from 0 to {count - 1}"
         raise OptionError("frame", found=frame, needed=needed)
-    _differing(scene, asked)
-    return asked
+    _most_different_frames(scene, requested)
+    return requested
 
 
-def _differing(scene: Scene, frames: Sequence[int]) -> list[int]:
-    """Return frames as different as can be: each the farthest from those before it.
+def _most_different_frames(scene: PlotScene, frames: Sequence[int]) -> list[int]:
+    """Return frames by farthest-point sampling of the poses.
 
-    Frames with joints, if there are any; else with markers.
+    Each frame is the one farthest from those before it, in squared distance of the
+    joints relative to the ground below them; of all points if there are no joints.
     """
-    for some in (placed(scene.figures, frames), scene.everything(frames)):
-        seen = np.flatnonzero(np.isfinite(some).all(axis=-1).any(axis=1)).tolist()
+    for points in (
+        joint_positions(scene.figures, frames),
+        scene.all_positions(frames),
+    ):
+        seen = np.flatnonzero(np.isfinite(points).all(axis=-1).any(axis=1)).tolist()
         if len(seen):
             break
     else:
         raise DataError("frames", found="nothing seen", needed="a joint or a marker")
-    middle = np.stack([scene.middle(frames[k]) for k in seen])
-    shape = np.nan_to_num(some[seen] - middle[:, None])
-    chosen, near = [0], np.full(len(seen), np.inf)
-    while len(chosen) < min(STILLS, len(seen)):
-        away = np.sum((shape - shape[chosen[-1]]) ** 2, axis=(1, 2))
-        near = np.minimum(near, away)
-        near[chosen] = -1.0
-        chosen.append(int(near.argmax()))
+    center = np.stack([scene.ground_center(frames[k]) for k in seen])
+    pose = np.nan_to_num(points[seen] - center[:, None])
+    chosen, distance = [0], np.full(len(seen), np.inf)
+    while len(chosen) < min(N_STILLS, len(seen)):
+        from_last = np.sum((pose - pose[chosen[-1]]) ** 2, axis=(1, 2))
+        distance = np.minimum(distance, from_last)
+        distance[chosen] = -1.0
+        chosen.append(int(distance.argmax()))
     return sorted(int(frames[seen[k]]) for k in chosen)
 
 
-def side_of(name: str) -> str:
+def body_side(name: str) -> str:
     """Return "Left", "Right" or "", as a joint's name begins."""
     bare = name.rpartition(":")[2]
     return next((side for side in ("Left", "Right") if bare.startswith(side)), "")
 
 
-def camera_for(scene: Scene, frames: Sequence[int]) -> Camera:
-    """Return a level camera that sees the figures broad, and the first from before."""
+def choose_camera(scene: PlotScene, frames: Sequence[int]) -> Camera:
+    """Return the level camera of widest view, in front of the first figure."""
     names = scene.figures[0].skeleton.names if scene.figures else ()
     left, right = (
-        [k for k, name in enumerate(names) if side_of(name) == side]
+        [k for k, name in enumerate(names) if body_side(name) == side]
         for side in ("Left", "Right")
     )
-    return widest(scene.everything(frames), left, right)
+    return widest_view(scene.all_positions(frames), left, right)

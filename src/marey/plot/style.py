@@ -1,4 +1,4 @@
-"""The look that all pictures share: colours, type sizes, axes without clutter."""
+"""Style that all pictures share: colours, font sizes, simple axes."""
 
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping
@@ -17,14 +17,14 @@ R = TypeVar("R")
 
 INK, GREY, FAINT = "#22313f", "#8a949e", "#dfe4e8"
 BLUE, RED, GOLD, GREEN = "#1f6f9f", "#c0452b", "#e0a92e", "#63c08c"
-"""Told apart with any kind of colour vision: they differ in lightness as well."""
+"""Colours that differ in lightness too, for any kind of colour vision."""
 
 DPI = 150
 
-LONGEST_NAME = 32
-"""Characters of a name that are drawn."""
+MAX_NAME_LENGTH = 32
+"""Most characters of a name that are drawn."""
 
-LOOK: Mapping[str, Any] = {
+STYLE: Mapping[str, Any] = {
     "font.size": 8.0,
     "axes.titlesize": 8.0,
     "axes.labelsize": 8.0,
@@ -47,14 +47,14 @@ LOOK: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class LengthUnit:
     """A unit of length on an axis."""
 
     name: str
     per_metre: float
 
 
-MM, CM = Unit("mm", 1e3), Unit("cm", 1e2)
+MM, CM = LengthUnit("mm", 1e3), LengthUnit("cm", 1e2)
 
 
 def can_draw() -> bool:
@@ -63,8 +63,8 @@ def can_draw() -> bool:
 
 
 @contextmanager
-def look() -> Iterator[None]:
-    """Let matplotlib draw in the common look, whatever its user has set up.
+def plot_style() -> Iterator[None]:
+    """Draw in the common style, independent of the user's matplotlib settings.
 
     Raises:
         MissingExtraError: If matplotlib is not installed.
@@ -73,30 +73,30 @@ def look() -> Iterator[None]:
         raise MissingExtraError("matplotlib", "plots")
     from matplotlib import style
 
-    with style.context(["default", dict(LOOK)]):
+    with style.context(["default", dict(STYLE)]):
         yield
 
 
-def in_look(draw: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that draws in the common look and leaves nothing changed."""
+def with_style(draw: Callable[P, R]) -> Callable[P, R]:
+    """Return a function that draws in the common style and restores the settings."""
 
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
-        with look():
+        with plot_style():
             return draw(*args, **kwargs)
 
     return drawn
 
 
-def sheet(
+def new_figure(
     width: float = 6.4, height: float = 4.8, *, fixed: bool = False
 ) -> "matplotlib.figure.Figure":
-    """Return an empty figure that no window and no global state knows of.
+    """Return an empty figure without a window and outside pyplot's global state.
 
     Args:
         width: Width in inches.
         height: Height in inches.
-        fixed: Whether its axes have a fixed aspect and are to stand close.
+        fixed: Whether its axes have a fixed aspect ratio and are close together.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -107,8 +107,8 @@ def sheet(
     return figure
 
 
-def plain(axes: Any, grid: str = "y") -> None:
-    """Take away what says nothing."""
+def simplify_axes(axes: Any, grid: str = "y") -> None:
+    """Remove spines without data, and draw a light grid."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GREY)
     axes.tick_params(color=GREY, labelcolor=INK, labelsize=7, length=2.5)
@@ -116,11 +116,11 @@ def plain(axes: Any, grid: str = "y") -> None:
     axes.set_axisbelow(True)
 
 
-def short(value: float) -> str:
-    """Return a number with as many digits as a reader wants."""
+def format_number(value: float) -> str:
+    """Return a number with one decimal, or two digits below 1."""
     return f"{value:.1f}" if value >= 1.0 else f"{value:.2g}"
 
 
-def shown(name: str) -> str:
-    """Return a name as it may be drawn: as text, though dollars make a formula."""
-    return printable(name, limit=LONGEST_NAME).replace("$", r"\$")
+def escape_name(name: str) -> str:
+    """Return a name as plain text, shortened, without control characters."""
+    return printable(name, limit=MAX_NAME_LENGTH).replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""The page in a browser: look at an answer, see where it is in doubt, put it right."""
+"""`marey view`: show a solution in the browser, with its uncertainty, and edit it."""
 
 import importlib.util
 import warnings
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from marey.errors import FormatError, MissingExtraError
 from marey.io import write
-from marey.io.formats.html import plain_text, title_of
+from marey.io.formats.html import replace_surrogates, scene_title
 from marey.motion import Motion
 from marey.solution import Solution
 from marey.take import Take
@@ -18,15 +18,15 @@ from marey.viewer.worker.supervisor import Limits as Limits
 
 if TYPE_CHECKING:
     from marey.viewer.server.server import Viewer
-    from marey.viewer.server.state import Source
+    from marey.viewer.server.state import ViewedFile
 
-NEEDED = ("starlette", "uvicorn", "websockets")
+REQUIRED_PACKAGES = ("starlette", "uvicorn", "websockets")
 
-Viewed = Solution | Motion | Take | str | PathLike[str]
+Viewable = Solution | Motion | Take | str | PathLike[str]
 
 
 def view(
-    thing: Viewed,
+    source: Viewable,
     *,
     port: int = 0,
     host: str = "127.0.0.1",
@@ -37,46 +37,47 @@ def view(
 ) -> "Viewer":
     """Show a solution, a recording or a folder of recordings in the browser.
 
-    A recording is solved first; one that cannot be solved shows its markers and says
-    why. What is put right by hand is kept in a small file beside the recording
-    (`walk.c3d.edits.toml` for `walk.c3d`), which is read again when there is one.
+    A recording is solved first. If a recording cannot be solved, the page shows its
+    markers and the reason. Edits are saved in an edits file beside the recording
+    (`walk.c3d.edits.toml` for `walk.c3d`); if this file exists, its edits are applied.
 
-    The server listens on this machine only, and only for whoever has its address.
+    The server listens on this machine only, and answers only requests with its token.
 
     Args:
-        thing: A solution, motion or take, or the path of a file or folder.
-        port: Port to listen on; 0 = any that is free.
-        host: Where to listen. Anything but this machine warns: the connection is not
-            encrypted.
+        source: A solution, motion or take, or the path of a file or folder.
+        port: Port to listen on; 0 = any free port.
+        host: Address to listen on. An address that other machines can reach gives a
+            warning, because the connection is not encrypted.
         browser: Whether to open the browser.
-        edits: File of edits to read and keep instead of the one beside the recording.
-        block: Whether to return only when the server ends, by Ctrl-C.
-        limits: What reading and solving may cost, `marey.viewer.Limits`.
+        edits: Edits file to use instead of the one beside the recording.
+        block: Whether to return only after the server has stopped, by Ctrl-C.
+        limits: Limits of time, memory and size, `marey.viewer.Limits`.
 
     Returns:
-        The viewer: `url` is its address, `close()` ends it.
+        The viewer: `url` is its address, `close()` stops it.
 
     Raises:
         FormatError: If there is no such file.
-        OptionError: If the port is taken.
+        OptionError: If the port is in use.
         OutputError: If the page was not built.
         MissingExtraError: If the packages of the extra `view` are not installed.
     """
     _check_extra()
     from marey.viewer.server.server import Viewer, is_local
 
-    root, title = _place(thing)
-    given = limits or Limits()
-    viewer = Viewer(host=host, port=port, title=title, root=root, limits=given)
+    root, title = _root_and_title(source)
+    viewer = Viewer(
+        host=host, port=port, title=title, root=root, limits=limits or Limits()
+    )
     try:
         if not is_local(host):
             warnings.warn(
-                f"listening on {host}: whoever has the address can look and edit, and "
-                "the connection is not encrypted",
+                f"listening on {host}: everyone who has the address can view and edit, "
+                "and the connection is not encrypted",
                 stacklevel=2,
             )
-        kept = Path(edits).absolute() if edits else None
-        viewer.start(_source(thing, title, kept, viewer.scratch))
+        edits_path = Path(edits).absolute() if edits else None
+        viewer.start(_first_file(source, title, edits_path, viewer.scratch))
     except BaseException:
         viewer.close()
         raise
@@ -88,34 +89,36 @@ def view(
 
 
 def _check_extra() -> None:
-    for package in NEEDED:
+    for package in REQUIRED_PACKAGES:
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(package, "view")
 
 
-def _place(thing: Viewed) -> tuple[Path | None, str]:
-    """Return the folder whose recordings may be opened, and what to call the thing."""
-    if isinstance(thing, Solution | Motion | Take):
-        return None, plain_text(title_of(thing))
-    path = Path(thing).absolute()
+def _root_and_title(source: Viewable) -> tuple[Path | None, str]:
+    """Return the folder whose recordings can be opened, and the title of the page."""
+    if isinstance(source, Solution | Motion | Take):
+        return None, replace_surrogates(scene_title(source))
+    path = Path(source).absolute()
     if not path.exists():
         raise FormatError(path, expected="a file or folder", found="nothing there")
-    return (path if path.is_dir() else path.parent).resolve(), plain_text(path.name)
+    return (path if path.is_dir() else path.parent).resolve(), replace_surrogates(
+        path.name
+    )
 
 
-def _source(
-    thing: Viewed, title: str, edits: Path | None, scratch: Path
-) -> "Source | None":
-    """Return what the worker opens first; of a folder, nothing."""
-    from marey.viewer.server.state import Source
-    from marey.viewer.worker.edits_file import edits_beside
+def _first_file(
+    source: Viewable, title: str, edits_path: Path | None, scratch: Path
+) -> "ViewedFile | None":
+    """Return the file that the worker opens first; None for a folder."""
+    from marey.viewer.server.state import ViewedFile
+    from marey.viewer.worker.edits_file import default_edits_path
 
-    if isinstance(thing, Solution | Motion | Take):
-        # The worker is another process: it reads what it is to show.
-        own = Path(mkdtemp(dir=scratch))
-        write(thing, own / "shown.marey")
-        return Source(own / "shown.marey", title, edits, own)
-    path = Path(thing).absolute()
+    if isinstance(source, Solution | Motion | Take):
+        # The worker is another process, which can only read files.
+        folder = Path(mkdtemp(dir=scratch))
+        write(source, folder / "shown.marey")
+        return ViewedFile(folder / "shown.marey", title, edits_path, folder)
+    path = Path(source).absolute()
     if path.is_dir():
         return None
-    return Source(path, title, edits or edits_beside(path))
+    return ViewedFile(path, title, edits_path or default_edits_path(path))

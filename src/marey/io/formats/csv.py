@@ -1,7 +1,7 @@
 """Tables of markers or 6-DoF poses: CSV, TSV and blank-separated text.
 
-Which columns belong together is told by a column map, or read off their names, and
-stated. Stacks of 4 x 4 matrices, four lines each, are read as one sensor.
+A column map, or the names of the columns, determine which columns belong together; a
+finding states it. Stacks of 4 x 4 matrices, four lines each, are read as one sensor.
 """
 
 import csv
@@ -15,32 +15,38 @@ from typing import Any
 import numpy as np
 
 from marey.io.contract import (
-    HEAD,
+    SNIFF_BYTES,
     File,
     Format,
     Output,
     WriteOptions,
-    decoded,
-    plain_text,
+    decode_text,
+    normalize_text,
 )
-from marey.io.text.columns import Columns, Item
-from marey.io.text.numbers import Numbers, parse_table
+from marey.io.text.columns import TableColumns, TableItem
+from marey.io.text.numbers import (
+    NumberTable,
+    note_missing_line_end,
+    parse_table,
+    refuse_long_lines,
+    refuse_words,
+)
 from marey.io.text.take import (
     columns_of_take,
-    described,
-    settle_columns,
+    decide_columns,
+    table_metadata,
     take_of_columns,
 )
-from marey.io.units_axes import poses_in
+from marey.io.units_axes import poses_from_file
 from marey.take import Take
 
-MARK = "# marey table: "
+MAREY_COMMENT = "# marey table: "
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan", re.IGNORECASE)
 DECIMALS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class CsvLayout:
     """How a table is laid out as text."""
 
     delimiter: str
@@ -48,7 +54,7 @@ class Layout:
     """The header; empty when there is none."""
 
     meta: dict[str, Any]
-    """What our own writer states in its first line; empty for other tables."""
+    """What marey's writer states in its first line; empty for other tables."""
 
     body_line: int
     """Number of the first line of numbers, from 1."""
@@ -58,26 +64,26 @@ class Layout:
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a table: text, then lines of numbers."""
-    text = plain_text(head)
+    text = normalize_text(head)
     if b"\0" in text or not text.strip():
         return False
-    if text.startswith(MARK.encode()):
+    if text.startswith(MAREY_COMMENT.encode()):
         return True
-    lines = decoded(text).split("\n")[: None if len(head) < HEAD else -1]
-    return _layout(lines) is not None
+    lines = decode_text(text).split("\n")[: None if len(head) < SNIFF_BYTES else -1]
+    return _find_layout(lines) is not None
 
 
-def _layout(lines: Sequence[str]) -> Layout | None:
+def _find_layout(lines: Sequence[str]) -> CsvLayout | None:
     """Return the layout of a table from its first lines, None if it is no table."""
     meta: dict[str, Any] = {}
     start = 0
     while start < len(lines) and (
         not lines[start].strip() or lines[start].startswith("#")
     ):
-        meta |= _stated(lines[start])
+        meta |= _parse_marey_comment(lines[start])
         start += 1
     if meta and start + 1 < len(lines):
-        return Layout(",", _header(lines[start], ","), meta, start + 2, False)
+        return CsvLayout(",", _header(lines[start], ","), meta, start + 2, False)
     for first in (start, start + 1):
         line = lines[first] if first < len(lines) else ""
         for delimiter in (",", ";", "\t", " "):
@@ -86,16 +92,16 @@ def _layout(lines: Sequence[str]) -> Layout | None:
             numbers = any(cells) and all(NUMBER.fullmatch(c) or not c for c in cells)
             if len(cells) >= 3 and numbers:
                 names = _header(lines[start], delimiter) if first > start else ()
-                return Layout(delimiter, names, meta, first + 1, comma)
+                return CsvLayout(delimiter, names, meta, first + 1, comma)
     return None
 
 
-def _stated(line: str) -> dict[str, Any]:
-    """Return what a line of our own writer states, nothing of any other line."""
-    if not line.startswith(MARK):
+def _parse_marey_comment(line: str) -> dict[str, Any]:
+    """Return what a line of marey's writer states, nothing of any other line."""
+    if not line.startswith(MAREY_COMMENT):
         return {}
     try:
-        meta = json.loads(line.removeprefix(MARK))
+        meta = json.loads(line.removeprefix(MAREY_COMMENT))
     except (ValueError, RecursionError):
         return {}
     return meta if isinstance(meta, dict) else {}
@@ -121,14 +127,14 @@ def read_take(file: File) -> Take:
     """Return the take of a table."""
     text = file.text()
     front = text.find(b"\n", 2**20) + 1
-    layout = _layout(decoded(text[: front or None]).split("\n"))
+    layout = _find_layout(decode_text(text[: front or None]).split("\n"))
     if layout is None:
         file.fail_at_line(1, expected="a header and lines of numbers", found="neither")
     body = text.split(b"\n", layout.body_line - 1)[-1]
     if layout.decimal_comma:
         body = body.replace(b",", b".")
     count = len(layout.names) or len(
-        _cells(decoded(body.split(b"\n", 1)[0]), layout.delimiter)
+        _cells(decode_text(body.split(b"\n", 1)[0]), layout.delimiter)
     )
     table = parse_table(
         file,
@@ -137,45 +143,23 @@ def read_take(file: File) -> Take:
         delimiter=layout.delimiter,
         first_line=layout.body_line,
     )
-    _check_cells(file, table, count)
+    refuse_words(file, table)
+    refuse_long_lines(file, table)
     _check_end(file, text, table, layout)
     if not layout.names and _is_matrix_stack(table.values):
         return _matrix_take(file, table.values.reshape(-1, 4, 4))
     names = layout.names or tuple(str(i) for i in range(count))
-    counted = None if layout.names else _counted(table.values)
-    columns = settle_columns(file, names, layout.meta, counted)
+    counted = None if layout.names else _columns_by_threes(table.values)
+    columns = decide_columns(file, names, layout.meta, counted)
     return take_of_columns(file, table.values, columns, layout.meta)
 
 
-def _check_cells(file: File, table: Numbers, count: int) -> None:
-    word = table.word()
-    if word is not None:
-        row, column = word
-        file.fail_at_line(
-            int(table.line[row]),
-            expected="a number",
-            found=f"a word in column {column + 1}",
-        )
-    odd = np.flatnonzero(table.cells > count)
-    if len(odd):
-        file.fail_at_line(
-            int(table.line[odd[0]]),
-            expected=f"{count} cells",
-            found=f"{table.cells[odd[0]]}",
-        )
-
-
-def _check_end(file: File, text: bytes, table: Numbers, layout: Layout) -> None:
+def _check_end(file: File, text: bytes, table: NumberTable, layout: CsvLayout) -> None:
     """Note the signs of a file that was cut off."""
     present, declared = len(table.cells), layout.meta.get("frames")
     if isinstance(declared, int) and declared != present:
         file.note("frames-missing", f"frames declared {declared}, present {present}")
-    if not text.endswith(b"\n"):
-        file.note(
-            "line-unended",
-            "the last line has no line end: the file may be cut off",
-            severity="info",
-        )
+    note_missing_line_end(file, text)
 
 
 def _is_matrix_stack(values: np.ndarray) -> bool:
@@ -184,7 +168,7 @@ def _is_matrix_stack(values: np.ndarray) -> bool:
     return bool((values[3::4] == [0.0, 0.0, 0.0, 1.0]).all())
 
 
-def _counted(values: np.ndarray) -> Columns | None:
+def _columns_by_threes(values: np.ndarray) -> TableColumns | None:
     """Return markers by threes for a table without a header."""
     steps = np.diff(values[:, 0])
     clocked = values.shape[1] % 3 == 1 and len(steps) > 0 and bool((steps > 0.0).all())
@@ -192,21 +176,23 @@ def _counted(values: np.ndarray) -> Columns | None:
     if (values.shape[1] - first) % 3:
         return None
     items = [
-        Item(f"M{k:03d}", (first + 3 * k, first + 3 * k + 1, first + 3 * k + 2))
+        TableItem(f"M{k:03d}", (first + 3 * k, first + 3 * k + 1, first + 3 * k + 2))
         for k in range((values.shape[1] - first) // 3)
     ]
     whole = clocked and bool((values[:, 0] == np.round(values[:, 0])).all())
-    return Columns(tuple(items), 0 if clocked and not whole else -1, inferred=True)
+    return TableColumns(tuple(items), 0 if clocked and not whole else -1, inferred=True)
 
 
 def _matrix_take(file: File, T: np.ndarray) -> Take:
-    unit = file.settle("unit", assumed="m", note="no unit in a stack of matrices")
-    up = file.settle("up", assumed="z", note="no axes in a stack of matrices")
-    rate = file.settle("rate", assumed="100", note="no times in a stack of matrices")
+    unit = file.decide_fact("unit", assumed="m", note="no unit in a stack of matrices")
+    up = file.decide_fact("up", assumed="z", note="no axes in a stack of matrices")
+    rate = file.decide_fact(
+        "rate", assumed="100", note="no times in a stack of matrices"
+    )
     T[~np.isfinite(T).all(axis=(-1, -2))] = np.nan
     return Take(
         rate=float(rate.value),
-        T_world_sensor=poses_in(T[:, None], unit.value, up.value),
+        T_world_sensor=poses_from_file(T[:, None], unit.value, up.value),
         sensor_names=("sensor",),
         source=file.source(unit=unit, up=up, rate=rate),
     )
@@ -216,7 +202,7 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     """Return the table of a take: the time, then x y z and for sensors qw qx qy qz."""
     unit, up = options.unit or "m", options.up or "z"
     names, values = columns_of_take(take, unit, up, decimals=DECIMALS)
-    meta = {**described(take, unit, up), "frames": take.n_frames}
+    meta = {**table_metadata(take, unit, up), "frames": take.n_frames}
     return {"": _lines(meta, names, take.times, values)}
 
 
@@ -225,7 +211,7 @@ def _lines(
 ) -> Iterable[bytes]:
     header = io.StringIO()
     csv.writer(header, lineterminator="\n").writerow(names)
-    yield f"{MARK}{json.dumps(meta)}\n{header.getvalue()}".encode()
+    yield f"{MAREY_COMMENT}{json.dumps(meta)}\n{header.getvalue()}".encode()
     for time, row in zip(times, values, strict=True):
         cells = ["" if v != v else f"{v:.{DECIMALS}f}" for v in row.tolist()]
         yield f"{','.join([f'{time:.{DECIMALS}f}', *cells])}\n".encode()

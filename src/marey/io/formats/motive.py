@@ -4,9 +4,9 @@ The first line holds keys and values. Rows of types, names, IDs (and from 1.24 o
 parents) follow, then what each column holds and its axis, then one line per frame.
 
 Entries with a rotation, rigid bodies and bones, become sensors. Of the others only
-type "Marker" was measured: a "Rigid Body Marker" or "Bone Marker" stands where Motive's
+type "Marker" was measured: a "Rigid Body Marker" or "Bone Marker" is where Motive's
 solved body puts it, or repeats the measured one, so these are read on request only
-(`computed`). A blank is a gap. Quaternions stand as X, Y, Z, W; Euler angles are in
+(`computed`). A blank is a gap. Quaternions are X, Y, Z, W; Euler angles are in
 degrees about moving axes, in the order of the Rotation Type. Motive's world has Y up;
 an export with other axes does not say so.
 """
@@ -17,18 +17,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from marey.io.contract import File, Format, decoded, plain_text
-from marey.io.text.lines import unique_names
-from marey.io.text.numbers import note_unended
-from marey.io.text.tables import (
-    check_width,
-    first_time,
-    note_frames,
-    read_numbers,
-    settle_rate,
-    turns,
-)
-from marey.io.units_axes import points_in, poses_in, unit_named
+from marey.io.contract import File, Format, decode_text, normalize_text
+from marey.io.text.names import split_subjects, unique_names
+from marey.io.text.numbers import check_width, note_missing_line_end, read_numbers
+from marey.io.text.rotations import rotations_from_quaternions
+from marey.io.text.timing import decide_rate, first_time, note_frame_count
+from marey.io.units_axes import parse_unit, points_from_file, poses_from_file
 from marey.numerics import geometry
 from marey.take import Take
 
@@ -48,7 +42,7 @@ KEYS = (
     "Coordinate Space",
 )
 ROWS = ("Type", "Name", "ID", "Parent")
-MOST_HEADER_LINES = 16
+MAX_HEADER_LINES = 16
 MEASURED = "marker"
 UNLABELED = "Unlabeled"
 FRAME, TIME, FIRST = 0, 1, 2
@@ -56,7 +50,7 @@ FRAME, TIME, FIRST = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MotiveEntry:
     """One marker, rigid body or bone: what it is called and its columns by axis."""
 
     kind: str
@@ -74,30 +68,30 @@ class Entry:
     @property
     def is_whole(self) -> bool:
         """Whether no axis is missing."""
-        turned = set(self.rotation) in (set(), set("XYZ"), set("XYZW"))
-        return set(self.position) == set("XYZ") and turned
+        rotation_whole = set(self.rotation) in (set(), set("XYZ"), set("XYZW"))
+        return set(self.position) == set("XYZ") and rotation_whole
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class MotiveHeader:
     """Everything above the first frame."""
 
     fields: Mapping[str, str]
-    entries: tuple[Entry, ...]
+    entries: tuple[MotiveEntry, ...]
     columns: int
     body_line: int
 
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a Motive CSV."""
-    text = plain_text(head).lstrip().replace(b'"', b"")
+    text = normalize_text(head).lstrip().replace(b'"', b"")
     return text[: len(MAGIC)].lower() == MAGIC
 
 
 def read_take(file: File) -> Take:
     """Return the markers, rigid bodies and bones of a Motive CSV."""
     text = file.text()
-    head = _head(file, text)
+    head = _read_header(file, text)
     table = read_numbers(
         file,
         text.split(b"\n", head.body_line - 1)[-1],
@@ -107,16 +101,16 @@ def read_take(file: File) -> Take:
     )
     values, fields = table.values, head.fields
     declared = fields.get("Total Exported Frames", fields.get("Total Frames in Take"))
-    note_frames(file, declared or "", len(values))
-    note_unended(file, text)
+    note_frame_count(file, declared or "", len(values))
+    note_missing_line_end(file, text)
     key = "Export Frame Rate"
     key = key if key in fields else "Capture Frame Rate"
-    rate = settle_rate(file, fields.get(key, ""), values[:, TIME], note=key)
-    stated = unit_named(fields.get("Length Units", ""))
-    unit = file.settle("unit", stated=stated, assumed="m", note="Length Units")
+    rate = decide_rate(file, fields.get(key, ""), values[:, TIME], note=key)
+    stated = parse_unit(fields.get("Length Units", ""))
+    unit = file.decide_fact("unit", stated=stated, assumed="m", note="Length Units")
     note = "Motive's own axes"
-    up = file.settle("up", stated="y", assumed="y", note=note, how="inferred")
-    markers, sensors = _chosen(file, head)
+    up = file.decide_fact("up", stated="y", assumed="y", note=note, how="inferred")
+    markers, sensors = _choose_entries(file, head)
     points = values[:, [e.position[axis] for e in markers for axis in "XYZ"]]
     points = points.reshape(len(values), -1, 3)
     T = _poses(file, values, sensors, fields.get("Rotation Type", ""))
@@ -124,10 +118,10 @@ def read_take(file: File) -> Take:
     names = _sensor_names(file, sensors)
     return Take(
         rate=float(rate.value),
-        points=points_in(points, unit.value, up.value),
+        points=points_from_file(points, unit.value, up.value),
         labels=labels,
         subjects=subjects,
-        T_world_sensor=poses_in(T, unit.value, up.value),
+        T_world_sensor=poses_from_file(T, unit.value, up.value),
         sensor_names=names,
         start=first_time(values[:, TIME]),
         source=file.source(
@@ -139,8 +133,8 @@ def read_take(file: File) -> Take:
 # --- header --------------------------------------------------------------------------
 
 
-def _head(file: File, text: bytes) -> Head:
-    lines = text.split(b"\n", MOST_HEADER_LINES)[:MOST_HEADER_LINES]
+def _read_header(file: File, text: bytes) -> MotiveHeader:
+    lines = text.split(b"\n", MAX_HEADER_LINES)[:MAX_HEADER_LINES]
     rows = [_cells(file, line, i + 1) for i, line in enumerate(lines)]
     if not sniff(text[:200]):
         found = ",".join(rows[0][:4]) or "nothing"
@@ -163,14 +157,14 @@ def _head(file: File, text: bytes) -> Head:
             found=", ".join(named) or "none",
         )
     entries = _entries(named, holds, rows[last])
-    return Head(_fields(rows[0]), entries, len(rows[last]), last + 2)
+    return MotiveHeader(_fields(rows[0]), entries, len(rows[last]), last + 2)
 
 
 def _cells(file: File, line: bytes, number: int) -> list[str]:
     """Return the cells of a header line, at least one."""
     check_width(file, line, b",", number)
     try:
-        cells = next(csv.reader([decoded(line)]), [])
+        cells = next(csv.reader([decode_text(line)]), [])
     except csv.Error as error:
         file.fail_at_line(number, expected="cells between commas", found=str(error))
     return [cell.strip() for cell in cells] or [""]
@@ -178,24 +172,24 @@ def _cells(file: File, line: bytes, number: int) -> list[str]:
 
 def _fields(cells: Sequence[str]) -> dict[str, str]:
     fields = {k: v for k, v in zip(cells[::2], cells[1::2], strict=False) if k}
-    # A comma in the take's name shifts the pairs: what is known is looked up by name.
+    # A comma in the take's name shifts the pairs: known keys are looked up by name.
     found = {key: cells.index(key) for key in KEYS if key in cells[:-1]}
     return fields | {key: cells[i + 1] for key, i in found.items()}
 
 
 def _entries(
     named: Mapping[str, Sequence[str]], holds: Sequence[str], axes: Sequence[str]
-) -> tuple[Entry, ...]:
+) -> tuple[MotiveEntry, ...]:
     """Return the entries: neighbouring columns of one name, no axis twice."""
     count = len(axes)
     rows = [[*named.get(key, ())[:count]] for key in ROWS]
     kinds, names, idents, parents = (r + [""] * (count - len(r)) for r in rows)
-    entries: list[Entry] = []
+    entries: list[MotiveEntry] = []
     for c in range(FIRST, min(count, len(holds))):
         what = holds[c].lower()
         if not kinds[c] or what not in ("position", "rotation"):
             continue
-        new = Entry(kinds[c], names[c], idents[c], parents[c])
+        new = MotiveEntry(kinds[c], names[c], idents[c], parents[c])
         same = entries and _is_same(entries[-1], new)
         if not same or axes[c].upper() in getattr(entries[-1], what):
             entries.append(new)
@@ -203,20 +197,24 @@ def _entries(
     return tuple(entries)
 
 
-def _is_same(a: Entry, b: Entry) -> bool:
+def _is_same(a: MotiveEntry, b: MotiveEntry) -> bool:
     return (a.kind, a.name, a.ident) == (b.kind, b.name, b.ident)
 
 
 # --- entries -------------------------------------------------------------------------
 
 
-def _chosen(file: File, head: Head) -> tuple[list[Entry], list[Entry]]:
+def _choose_entries(
+    file: File, head: MotiveHeader
+) -> tuple[list[MotiveEntry], list[MotiveEntry]]:
     """Return the entries to keep as markers, measured ones first, and as sensors."""
     whole = [entry for entry in head.entries if entry.is_whole]
     if len(whole) < len(head.entries):
         lost = len(head.entries) - len(whole)
         file.note("entries-partial", f"left out {lost} entries that lack an axis")
-    sensors = _global(file, head, [entry for entry in whole if entry.is_sensor])
+    sensors = _without_local_bones(
+        file, head, [entry for entry in whole if entry.is_sensor]
+    )
     points = [entry for entry in whole if not entry.is_sensor]
     markers = [entry for entry in points if entry.kind.lower() == MEASURED]
     solved = [entry for entry in points if entry.kind.lower() != MEASURED]
@@ -225,7 +223,7 @@ def _chosen(file: File, head: Head) -> tuple[list[Entry], list[Entry]]:
     elif solved:
         file.note(
             "computed-left-out",
-            f"left out {len(solved)} markers of type {solved[0].kind!r} or alike: "
+            f"left out {len(solved)} markers of type {solved[0].kind!r} or similar: "
             "Motive solved them; computed=True keeps them",
             severity="info",
             value=float(len(solved)),
@@ -239,37 +237,39 @@ def _chosen(file: File, head: Head) -> tuple[list[Entry], list[Entry]]:
     return markers, sensors
 
 
-def _global(file: File, head: Head, sensors: list[Entry]) -> list[Entry]:
-    """Return the sensors whose poses stand in the world."""
+def _without_local_bones(
+    file: File, head: MotiveHeader, sensors: list[MotiveEntry]
+) -> list[MotiveEntry]:
+    """Return the sensors whose poses are in world coordinates."""
     if head.fields.get("Coordinate Space", "").lower() != "local":
         return sensors
     bodies = [entry for entry in sensors if entry.kind.lower() != "bone"]
     if len(bodies) < len(sensors):
         file.note(
             "bones-local",
-            f"left out {len(sensors) - len(bodies)} bones: they stand relative to "
+            f"left out {len(sensors) - len(bodies)} bones: their poses are relative to "
             "their parents; export with Coordinate Space Global",
         )
     return bodies
 
 
 def _poses(
-    file: File, values: np.ndarray, sensors: Sequence[Entry], rotation_type: str
+    file: File, values: np.ndarray, sensors: Sequence[MotiveEntry], rotation_type: str
 ) -> np.ndarray:
     """Return T_world_sensor in the unit and axes of the file."""
     T = np.empty((len(values), len(sensors), 4, 4))
     q = [k for k, entry in enumerate(sensors) if "W" in entry.rotation]
     wxyz = values[:, [sensors[k].rotation[axis] for k in q for axis in "WXYZ"]]
-    place = values[:, [e.position[axis] for e in sensors for axis in "XYZ"]]
-    place = place.reshape(len(values), -1, 3)
+    position = values[:, [e.position[axis] for e in sensors for axis in "XYZ"]]
+    position = position.reshape(len(values), -1, 3)
     if q:
-        R = turns(file, wxyz.reshape(len(values), -1, 4))
-        T[:, q] = geometry.transform(R, place[:, q])
+        R = rotations_from_quaternions(file, wxyz.reshape(len(values), -1, 4))
+        T[:, q] = geometry.transform(R, position[:, q])
     for k in set(range(len(sensors))) - set(q):
         order = _order(file, rotation_type)
         angles = values[:, [sensors[k].rotation[axis] for axis in order]]
         R = geometry.matrix_from_euler(np.radians(angles), order)
-        T[:, k] = geometry.transform(R, place[:, k])
+        T[:, k] = geometry.transform(R, position[:, k])
     return T
 
 
@@ -285,7 +285,7 @@ def _order(file: File, rotation_type: str) -> str:
 
 
 def _labels(
-    file: File, markers: Sequence[Entry]
+    file: File, markers: Sequence[MotiveEntry]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return labels and subjects; a solved marker never takes a measured one's name."""
     measured = {m.name for m in markers if m.kind.lower() == MEASURED}
@@ -297,20 +297,19 @@ def _labels(
     ]
     # Motive 1.21 writes "Unlabeled:108", 1.25 "Unlabeled 108": no subject either way.
     names = [n.replace(f"{UNLABELED}:", f"{UNLABELED} ") for n in names]
-    parts = [name.rpartition(":") for name in _named(file, names, "marker")]
-    return tuple(label for *_, label in parts), tuple(subject for subject, *_ in parts)
+    return split_subjects(_name_all(file, names, "marker"))
 
 
-def _sensor_names(file: File, sensors: Sequence[Entry]) -> tuple[str, ...]:
+def _sensor_names(file: File, sensors: Sequence[MotiveEntry]) -> tuple[str, ...]:
     """Return names, without the skeleton's where there is but one skeleton."""
     names = [entry.name for entry in sensors]
     skeletons = {name.rpartition(":")[0] for name in names} - {""}
     if len(skeletons) == 1:
         names = [name.rpartition(":")[2] for name in names]
-    return _named(file, names, "sensor")
+    return _name_all(file, names, "sensor")
 
 
-def _named(file: File, names: Sequence[str], what: str) -> tuple[str, ...]:
+def _name_all(file: File, names: Sequence[str], what: str) -> tuple[str, ...]:
     empty = sum(not name.rpartition(":")[2] for name in names)
     if empty:
         letter = what[0].upper()
@@ -324,7 +323,7 @@ def _named(file: File, names: Sequence[str], what: str) -> tuple[str, ...]:
 
 
 def _parameters(
-    fields: Mapping[str, str], sensors: Sequence[Entry], names: Sequence[str]
+    fields: Mapping[str, str], sensors: Sequence[MotiveEntry], names: Sequence[str]
 ) -> dict[str, object]:
     """Return the header, and the parents of the bones where the file names them."""
     known = {s.name: name for s, name in zip(sensors, names, strict=True)}

@@ -1,4 +1,4 @@
-"""marey's own file: a NumPy archive (.npz, .marey) that keeps everything, exactly.
+"""The archive of marey: a NumPy archive (.npz, .marey) that holds everything exactly.
 
 Every array of a noun is one entry, in float64; `marey.json` says how they belong
 together. `numpy.load` opens it too. Archives of other origin are read when they hold
@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from marey.errors import DataError, OptionError
+from marey.errors import DataError
 from marey.io.codec import NOUNS, decode, encode
 from marey.io.contract import File, Format, Output, WriteOptions
-from marey.io.units_axes import points_in, unit_named
+from marey.io.units_axes import parse_unit, points_from_file
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 from marey.solution import Solution
@@ -29,13 +29,13 @@ from marey.take import Take
 
 DESCRIPTION = "marey.json"
 VERSION = 1
-OLDEST = (1980, 1, 1, 0, 0, 0)
+ENTRY_DATE = (1980, 1, 1, 0, 0, 0)
 """The date of every entry, so that the same thing gives the same bytes."""
 
 # An archive may grow by this factor, plus the spare bytes, when unpacked.
-LARGEST_GROWTH = 20
+MAX_GROWTH = 20
 SPARE_BYTES = 16 * 2**20
-LARGEST_HEADER = 2**14
+MAX_HEADER_BYTES = 2**14
 COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 Noun = Take | Motion | Skeleton | Solution
@@ -43,7 +43,7 @@ N = TypeVar("N")
 
 
 def sniff(head: bytes) -> bool:
-    """Whether a file begins like a zip archive with a NumPy array or ours first."""
+    """Whether a zip archive begins with a NumPy array or `marey.json`."""
     if not head.startswith(b"PK\x03\x04") or len(head) < 30:
         return False
     length = int.from_bytes(head[26:28], "little")
@@ -52,78 +52,75 @@ def sniff(head: bytes) -> bool:
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Return what a `.marey` or `.npz` file of marey's own holds.
+    """Return the content of a `.marey` or `.npz` file that marey wrote.
 
     Raises:
         FormatError: If the file is damaged or not marey's.
     """
     file = File(Path(path), FORMAT.name)
-    return _decoded(file, *_ours(file))
+    return _decode_content(file, *_read_marey_archive(file))
 
 
 def read_take(file: File) -> Take:
     """Return the take of an archive; of a motion, its joints as sensors."""
-    arrays, description = _unpacked(file)
+    arrays, description = _read_archive(file)
     if description is None:
-        return _foreign(file, arrays)
-    thing = _decoded(file, arrays, description)
+        return _take_of_plain_archive(file, arrays)
+    thing = _decode_content(file, arrays, description)
     if isinstance(thing, Solution):
         thing = thing.take
     if isinstance(thing, Motion):
-        from marey.io import take_of_motion
+        from marey.io import motion_as_take
 
-        thing = take_of_motion(thing)
-    return _expect(file, thing, Take)
+        thing = motion_as_take(thing)
+    return _check_noun(file, thing, Take)
 
 
 def read_motion(file: File) -> Motion:
     """Return the motion of an archive."""
-    thing = _decoded(file, *_ours(file))
-    return _expect(file, thing.motion if isinstance(thing, Solution) else thing, Motion)
+    thing = _decode_content(file, *_read_marey_archive(file))
+    return _check_noun(
+        file, thing.motion if isinstance(thing, Solution) else thing, Motion
+    )
 
 
 def read_skeleton(file: File) -> Skeleton:
     """Return the skeleton of an archive, or of the motion in it."""
-    thing = _decoded(file, *_ours(file))
+    thing = _decode_content(file, *_read_marey_archive(file))
     if isinstance(thing, Solution | Motion):
         thing = thing.skeleton
-    return _expect(file, thing, Skeleton)
+    return _check_noun(file, thing, Skeleton)
 
 
 def write_any(thing: Noun, options: WriteOptions) -> Output:
     """Return the archive of a noun."""
-    if options.unit not in (None, "m") or options.up not in (None, "z"):
-        raise OptionError(
-            "unit, up",
-            found=(options.unit, options.up),
-            needed="m and z: this format has no other",
-        )
+    options.check_metres_z_up()
     arrays: dict[str, np.ndarray] = {}
     content = {"marey": VERSION, "content": encode(thing, arrays)}
     text = json.dumps(content, ensure_ascii=False)
     # Bytes of a file's name that are no text become escapes, which JSON reads back.
-    return {"": _packed(arrays, text.encode(errors="backslashreplace"))}
+    return {"": _pack(arrays, text.encode(errors="backslashreplace"))}
 
 
-def _packed(arrays: dict[str, np.ndarray], description: bytes) -> Iterable[bytes]:
+def _pack(arrays: dict[str, np.ndarray], description: bytes) -> Iterable[bytes]:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(DESCRIPTION, OLDEST), description)
+        archive.writestr(zipfile.ZipInfo(DESCRIPTION, ENTRY_DATE), description)
         for name, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy", OLDEST)
+            entry = zipfile.ZipInfo(f"{name}.npy", ENTRY_DATE)
             with archive.open(entry, "w", force_zip64=True) as handle:
                 np.lib.format.write_array(handle, np.ascontiguousarray(array), (1, 0))
     yield buffer.getvalue()
 
 
-def _ours(file: File) -> tuple[dict[str, np.ndarray], Any]:
-    arrays, description = _unpacked(file)
+def _read_marey_archive(file: File) -> tuple[dict[str, np.ndarray], Any]:
+    arrays, description = _read_archive(file)
     if description is None:
         raise file.error(None, expected=DESCRIPTION, found="a NumPy archive without it")
     return arrays, description
 
 
-def _unpacked(file: File) -> tuple[dict[str, np.ndarray], Any]:
+def _read_archive(file: File) -> tuple[dict[str, np.ndarray], Any]:
     """Return the arrays of an archive and its description, None if it has none."""
     try:
         with zipfile.ZipFile(file.path) as archive:
@@ -164,11 +161,13 @@ def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
 
 
 def _check_sizes(file: File, entries: list[zipfile.ZipInfo]) -> None:
-    odd = {entry.compress_type for entry in entries} - COMPRESSIONS
-    if odd:
+    unsupported = {entry.compress_type for entry in entries} - COMPRESSIONS
+    if unsupported:
         # Other methods allocate what their own headers ask for.
         raise file.error(
-            None, expected="stored or deflated entries", found=f"method {odd.pop()}"
+            None,
+            expected="stored or deflated entries",
+            found=f"method {unsupported.pop()}",
         )
     # Reading an entry makes room for its packed size, whatever the file holds.
     packed = sum(entry.compress_size for entry in entries)
@@ -179,7 +178,7 @@ def _check_sizes(file: File, entries: list[zipfile.ZipInfo]) -> None:
             found=f"{packed} bytes",
         )
     total = sum(entry.file_size for entry in entries)
-    allowed = LARGEST_GROWTH * file.size + SPARE_BYTES
+    allowed = MAX_GROWTH * file.size + SPARE_BYTES
     if total > allowed:
         raise file.error(
             None, expected=f"at most {allowed} bytes unpacked", found=f"{total} bytes"
@@ -196,7 +195,7 @@ def _array(file: File, name: str, data: bytes) -> np.ndarray:
             if version == (1, 0)
             else np.lib.format.read_array_header_2_0
         )
-        shape, fortran, dtype = reader(handle, max_header_size=LARGEST_HEADER)
+        shape, fortran, dtype = reader(handle, max_header_size=MAX_HEADER_BYTES)
         needed = math.prod(shape) * dtype.itemsize
         if (
             dtype.hasobject
@@ -220,7 +219,7 @@ def _array(file: File, name: str, data: bytes) -> np.ndarray:
         ) from error
 
 
-def _decoded(file: File, arrays: dict[str, np.ndarray], description: Any) -> Any:
+def _decode_content(file: File, arrays: dict[str, np.ndarray], description: Any) -> Any:
     try:
         if not isinstance(description, dict) or description.get("marey") != VERSION:
             raise DataError(
@@ -236,7 +235,7 @@ def _decoded(file: File, arrays: dict[str, np.ndarray], description: Any) -> Any
         ) from error
 
 
-def _expect(file: File, thing: Any, noun: type[N]) -> N:
+def _check_noun(file: File, thing: Any, noun: type[N]) -> N:
     if not isinstance(thing, noun):
         names = {kind: name for name, kind in NOUNS.items()}
         raise file.error(
@@ -247,8 +246,8 @@ def _expect(file: File, thing: Any, noun: type[N]) -> N:
     return thing
 
 
-def _foreign(file: File, arrays: dict[str, np.ndarray]) -> Take:
-    """Return the take of an archive that somebody's NumPy wrote."""
+def _take_of_plain_archive(file: File, arrays: dict[str, np.ndarray]) -> Take:
+    """Return the take of an archive that other software wrote with NumPy."""
     points = arrays.get("points")
     if (
         points is None
@@ -258,12 +257,18 @@ def _foreign(file: File, arrays: dict[str, np.ndarray]) -> Take:
     ):
         found = ", ".join(f"{k} {v.shape}" for k, v in arrays.items()) or "no arrays"
         raise file.error(None, expected="points (frame, marker, 3)", found=found)
-    unit = file.settle("unit", stated=_word(arrays, "unit", unit_named), assumed="m")
-    up = file.settle("up", stated=_word(arrays, "up", str.lower), assumed="z")
-    rate = file.settle("rate", stated=_word(arrays, "rate", str), assumed="100")
+    unit = file.decide_fact(
+        "unit", stated=_scalar_text(arrays, "unit", parse_unit), assumed="m"
+    )
+    up = file.decide_fact(
+        "up", stated=_scalar_text(arrays, "up", str.lower), assumed="z"
+    )
+    rate = file.decide_fact(
+        "rate", stated=_scalar_text(arrays, "rate", str), assumed="100"
+    )
     return Take(
         rate=float(rate.value),
-        points=points_in(points.astype(float), unit.value, up.value),
+        points=points_from_file(points.astype(float), unit.value, up.value),
         labels=_labels(file, arrays, points.shape[1]),
         source=file.source(unit=unit, up=up, rate=rate),
     )
@@ -283,7 +288,7 @@ def _labels(
     return tuple(f"M{i:03d}" for i in range(n_markers))
 
 
-def _word(arrays: dict[str, np.ndarray], name: str, parse: Any) -> str | None:
+def _scalar_text(arrays: dict[str, np.ndarray], name: str, parse: Any) -> str | None:
     """Return a scalar entry as a word, None when it is absent or makes no sense."""
     if name not in arrays or arrays[name].size != 1:
         return None

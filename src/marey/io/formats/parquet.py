@@ -3,7 +3,7 @@
 The columns are those of the CSV: `time`, `LFHD.x` `LFHD.y` `LFHD.z` of each marker, and
 `pelvis.x` `.y` `.z` `.qw` `.qx` `.qy` `.qz` of each sensor, all float64. A gap is NaN;
 when reading, null is a gap too. Unit, up axis, rate and the names of markers and
-sensors stand as JSON under `marey` in the metadata of the schema. Tables of other
+sensors are JSON under `marey` in the metadata of the schema. Tables of other
 origin are read by the names of their columns, or by a column map.
 """
 
@@ -18,8 +18,8 @@ from marey.errors import MissingExtraError
 from marey.io.contract import File, Format, Output, WriteOptions
 from marey.io.text.take import (
     columns_of_take,
-    described,
-    settle_columns,
+    decide_columns,
+    table_metadata,
     take_of_columns,
 )
 from marey.take import Take
@@ -29,13 +29,13 @@ KEY = b"marey"
 DECIMALS = 12
 """Decimals of a quaternion: 1e-12 radians."""
 
-LARGEST = 1e20
+MAX_NUMBER = 1e20
 """Numbers beyond this are damage, even as nanoseconds since 1970."""
 
 # A table may take this many times its file's bytes, plus the spare ones.
-LARGEST_GROWTH = 8
+MAX_GROWTH = 8
 SPARE_BYTES = 48 * 2**20
-CELL = 8
+CELL_BYTES = 8
 
 
 def sniff(head: bytes) -> bool:
@@ -60,20 +60,20 @@ def _pyarrow() -> Any:
 def read_take(file: File) -> Take:
     """Return the take of a Parquet file."""
     names, values, meta = _table(file)
-    columns = settle_columns(file, names, meta)
+    columns = decide_columns(file, names, meta)
     return take_of_columns(file, values, columns, meta)
 
 
 def _table(
     file: File,
 ) -> tuple[tuple[str, ...], Float[np.ndarray, "frame column"], dict[str, Any]]:
-    """Return the columns that hold numbers, their names, and our own metadata."""
+    """Return the columns that hold numbers, their names, and the metadata of marey."""
     pa = _pyarrow()
     try:
         with pa.parquet.ParquetFile(
             pa.BufferReader(file.content()), page_checksum_verification=True
         ) as content:
-            _check_room(file, content.metadata)
+            _check_size(file, content.metadata)
             schema = content.schema_arrow
             columns = [i for i, f in enumerate(schema) if _is_number(pa, f.type)]
             values = _values(pa, content, columns)
@@ -93,24 +93,26 @@ def _table(
             None, expected="a whole Parquet file", found=str(error)
         ) from error
     values[~np.isfinite(values)] = np.nan
-    if (np.abs(values) > LARGEST).any():
-        raise file.error(None, expected=f"numbers within {LARGEST:g}", found="others")
+    if (np.abs(values) > MAX_NUMBER).any():
+        raise file.error(
+            None, expected=f"numbers within {MAX_NUMBER:g}", found="others"
+        )
     return names, values, meta if isinstance(meta, dict) else {}
 
 
-def _check_room(file: File, declared: Any) -> None:
+def _check_size(file: File, declared: Any) -> None:
     """Refuse a table that would take far more room than its file."""
     rows, columns = declared.num_rows, declared.num_columns
-    if rows < 0 or CELL * rows * columns > _room(file.size):
+    if rows < 0 or CELL_BYTES * rows * columns > _max_bytes(file.size):
         raise file.error(
             None,
-            expected=f"at most {_room(file.size)} bytes of numbers",
+            expected=f"at most {_max_bytes(file.size)} bytes of numbers",
             found=f"{rows} rows of {columns} columns",
         )
 
 
-def _room(size: int) -> int:
-    return LARGEST_GROWTH * size + SPARE_BYTES
+def _max_bytes(size: int) -> int:
+    return MAX_GROWTH * size + SPARE_BYTES
 
 
 def _is_number(pa: Any, kind: Any) -> bool:
@@ -145,15 +147,15 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     table = pa.table(
         [take.times, *values.T],
         names=names,
-        metadata={KEY: json.dumps(described(take, unit, up)).encode()},
+        metadata={KEY: json.dumps(table_metadata(take, unit, up)).encode()},
     )
-    return {"": [_packed(pa, table)]}
+    return {"": [_pack(pa, table)]}
 
 
-def _packed(pa: Any, table: Any) -> bytes:
+def _pack(pa: Any, table: Any) -> bytes:
     """Return the file, compressed unless it would then be too small to be trusted."""
     content = _content(pa, table, "zstd")
-    if CELL * table.num_rows * table.num_columns > _room(len(content)):
+    if CELL_BYTES * table.num_rows * table.num_columns > _max_bytes(len(content)):
         content = _content(pa, table, "none")
     return content
 

@@ -6,7 +6,7 @@ QTM's convention and not stated. A marker that was not seen is "nan", NULL, a bl
 in older versions, three zeros. Trajectories of type Virtual are computed points.
 
 A body has X Y Z, three angles in degrees, a residual and Rot[0] to Rot[8], the rotation
-matrix column by column, which is what is read. Without it the angles serve: roll,
+matrix column by column, which is read. Without it the angles are used: roll,
 pitch, yaw about the moving axes x, y, z. A residual of -1 marks a body not seen.
 """
 
@@ -17,39 +17,41 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from marey.io.contract import File, Format, decoded, plain_text
-from marey.io.text.lines import unique_names
-from marey.io.text.numbers import Numbers, note_unended, parse_number
-from marey.io.text.tables import (
-    MOST_COLUMNS,
+from marey.io.contract import File, Format, decode_text, normalize_text
+from marey.io.text.names import fill_missing_names, split_subjects, unique_names
+from marey.io.text.numbers import (
+    MAX_COLUMNS,
+    NumberTable,
     check_width,
-    first_time,
-    note_frames,
+    note_missing_line_end,
+    parse_number,
     read_numbers,
-    rotations,
-    settle_rate,
 )
-from marey.io.units_axes import points_in, poses_in
+from marey.io.text.rotations import repair_rotations
+from marey.io.text.timing import decide_rate, first_time, note_frame_count
+from marey.io.units_axes import points_from_file, poses_from_file
 from marey.numerics import geometry
 from marey.take import Event, Fact, Take
 
-KNOWN = ("DESCRIPTION", "EVENT", "FILE_VERSION", "FREQUENCY", "TIME_STAMP")
+SINGLE_WORD_KEYS = ("DESCRIPTION", "EVENT", "FILE_VERSION", "FREQUENCY", "TIME_STAMP")
 KEY = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
-CLOCK = re.compile(r"(frame|time)\W*s?\W*", re.IGNORECASE)
-MARK = re.compile(rb"\s*(FILE_VERSION|NO_OF_(FRAMES|CAMERAS|MARKERS|BODIES))[ \t]+\S")
-MOST_HEADER_LINES = 10_000
+TIME_COLUMN = re.compile(r"(frame|time)\W*s?\W*", re.IGNORECASE)
+SIGNATURE = re.compile(
+    rb"\s*(FILE_VERSION|NO_OF_(FRAMES|CAMERAS|MARKERS|BODIES))[ \t]+\S"
+)
+MAX_HEADER_LINES = 10_000
 AXES = ("X", "Y", "Z")
 ANGLES = ("Roll", "Pitch", "Yaw")
 MATRIX = tuple(f"Rot[{i}]" for i in range(9))
-BODY = (*AXES, *ANGLES, "Residual", *MATRIX)
+BODY_COLUMNS = (*AXES, *ANGLES, "Residual", *MATRIX)
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class QualisysHeader:
     """Everything above the first frame."""
 
     fields: Mapping[str, tuple[str, ...]]
-    """Values by key; of a key that stands twice the first."""
+    """Values by key; the first value of a repeated key."""
 
     events: tuple[Event, ...]
     columns: tuple[str, ...]
@@ -58,30 +60,30 @@ class Head:
     body: bytes
     body_line: int
 
-    def word(self, key: str) -> str:
+    def value(self, key: str) -> str:
         """Return the first value of a key, "" when there is none."""
-        return next(iter(self.words(key)), "")
+        return next(iter(self.values(key)), "")
 
-    def words(self, key: str) -> tuple[str, ...]:
+    def values(self, key: str) -> tuple[str, ...]:
         """Return the values of a key."""
         return self.fields.get(key, ())
 
     def count(self, key: str) -> int:
         """Return a declared count, 0 when there is none."""
-        value = parse_number(self.word(key))
+        value = parse_number(self.value(key))
         return int(value) if value is not None and value > 0.0 else 0
 
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a TSV of Qualisys."""
-    return MARK.match(plain_text(head)) is not None
+    return SIGNATURE.match(normalize_text(head)) is not None
 
 
 def read_take(file: File) -> Take:
     """Return the markers or the rigid bodies of a QTM export."""
     text = file.text()
-    head = _head(file, text)
-    kind = head.word("DATA_INCLUDED").upper() or (
+    head = _read_header(file, text)
+    kind = head.value("DATA_INCLUDED").upper() or (
         "6D" if head.count("NO_OF_BODIES") else "3D"
     )
     if kind not in ("3D", "6D"):
@@ -90,35 +92,37 @@ def read_take(file: File) -> Take:
             expected="DATA_INCLUDED 3D or 6D; export trajectories or 6DOF data",
             found=kind,
         )
-    note_unended(file, text)
+    note_missing_line_end(file, text)
     return _bodies_take(file, head) if kind == "6D" else _markers_take(file, head)
 
 
 # --- header --------------------------------------------------------------------------
 
 
-def _head(file: File, text: bytes) -> Head:
+def _read_header(file: File, text: bytes) -> QualisysHeader:
     fields: dict[str, tuple[str, ...]] = {}
     events: list[Event] = []
     start = 0
-    lines = text.split(b"\n", MOST_HEADER_LINES)[:MOST_HEADER_LINES]
+    lines = text.split(b"\n", MAX_HEADER_LINES)[:MAX_HEADER_LINES]
     for number, line in enumerate(lines, 1):
         check_width(file, line, b"\t", number)
-        cells = [cell.strip() for cell in decoded(line).split("\t")]
+        cells = [cell.strip() for cell in decode_text(line).split("\t")]
         key, values = _key(cells)
         if not key and any(cells):
-            columns = () if _is_numbers(cells) else tuple(_trimmed(cells))
+            columns = () if _is_numbers(cells) else tuple(_strip_empty_cells(cells))
             body = text[start + (len(line) + 1 if columns else 0) :]
-            return Head(fields, tuple(events), columns, body, number + bool(columns))
+            return QualisysHeader(
+                fields, tuple(events), columns, body, number + bool(columns)
+            )
         if key == "EVENT":
             events += _event(values)
         elif key:
-            fields.setdefault(key, tuple(_trimmed(values)))
+            fields.setdefault(key, tuple(_strip_empty_cells(values)))
         start += len(line) + 1
     raise file.error(None, expected="lines of numbers", found="a header alone")
 
 
-def _trimmed(cells: Sequence[str]) -> Sequence[str]:
+def _strip_empty_cells(cells: Sequence[str]) -> Sequence[str]:
     """Return cells without the empty ones at the end, which trailing tabs make."""
     last = max((i for i, cell in enumerate(cells) if cell), default=-1)
     return cells[: last + 1]
@@ -127,9 +131,9 @@ def _trimmed(cells: Sequence[str]) -> Sequence[str]:
 def _key(cells: Sequence[str]) -> tuple[str, list[str]]:
     """Return key and values of a header line; "" when it is none."""
     first, _, rest = cells[0].partition(" ")
-    if KEY.fullmatch(cells[0]) or cells[0] in KNOWN:
+    if KEY.fullmatch(cells[0]) or cells[0] in SINGLE_WORD_KEYS:
         return cells[0], list(cells[1:])
-    if first in KNOWN:
+    if first in SINGLE_WORD_KEYS:
         return first, [rest.strip(), *cells[1:]]
     return "", []
 
@@ -150,41 +154,41 @@ def _event(values: Sequence[str]) -> list[Event]:
 # --- numbers -------------------------------------------------------------------------
 
 
-def _clocks(head: Head) -> list[str]:
+def _time_columns(head: QualisysHeader) -> list[str]:
     """Return the names of the leading columns that are no coordinates."""
     clocks = []
     for name in head.columns:
-        if not CLOCK.fullmatch(name):
+        if not TIME_COLUMN.fullmatch(name):
             break
         clocks.append(name.lower())
     return clocks
 
 
 def _table(
-    file: File, head: Head, width: int
+    file: File, head: QualisysHeader, width: int
 ) -> tuple[Float[np.ndarray, "frame width"], Float[np.ndarray, " frame"]]:
     """Return `width` columns of numbers and the times, NaN where there are none.
 
-    Without column names, as many columns as stand before the coordinates are counted.
+    Without column names, the extra cells per line determine the time columns.
     """
-    clocks = _clocks(head)
+    clocks = _time_columns(head)
     body = head.body.replace(b"NULL", b"")
     spare = len(clocks) if head.columns else 2
     numbers = read_numbers(
         file, body, columns=spare + width, delimiter="\t", first_line=head.body_line
     )
     if not head.columns:
-        clocks = _counted_clocks(numbers, width)
+        clocks = _time_columns_by_count(numbers, width)
     times = np.full(len(numbers.values), np.nan)
     for i, name in enumerate(clocks):
         if name.startswith("time"):
             times = numbers.values[:, i]
-    note_frames(file, head.word("NO_OF_FRAMES"), len(times))
+    note_frame_count(file, head.value("NO_OF_FRAMES"), len(times))
     first = len(clocks)
     return numbers.values[:, first : first + width], times
 
 
-def _counted_clocks(numbers: Numbers, width: int) -> list[str]:
+def _time_columns_by_count(numbers: NumberTable, width: int) -> list[str]:
     extra = int(numbers.cells.max(initial=0)) - width
     if extra == 1:
         whole = (numbers.values[:, 0] == np.round(numbers.values[:, 0])).all()
@@ -192,24 +196,28 @@ def _counted_clocks(numbers: Numbers, width: int) -> list[str]:
     return ["frame", "time"] if extra == 2 else []
 
 
-def _take_facts(file: File, head: Head, times: np.ndarray) -> tuple[Fact, Fact, Fact]:
+def _take_facts(
+    file: File, head: QualisysHeader, times: np.ndarray
+) -> tuple[Fact, Fact, Fact]:
     note = "QTM's convention"
-    unit = file.settle("unit", stated="mm", assumed="mm", note=note, how="inferred")
-    up = file.settle("up", stated="z", assumed="z", note=note, how="inferred")
-    rate = settle_rate(file, head.word("FREQUENCY"), times, note="FREQUENCY")
+    unit = file.decide_fact(
+        "unit", stated="mm", assumed="mm", note=note, how="inferred"
+    )
+    up = file.decide_fact("up", stated="z", assumed="z", note=note, how="inferred")
+    rate = decide_rate(file, head.value("FREQUENCY"), times, note="FREQUENCY")
     return unit, up, rate
 
 
-def _parameters(head: Head) -> dict[str, str]:
+def _parameters(head: QualisysHeader) -> dict[str, str]:
     return {key: "\t".join(values) for key, values in head.fields.items()}
 
 
 # --- markers -------------------------------------------------------------------------
 
 
-def _markers_take(file: File, head: Head) -> Take:
-    names = head.words("MARKER_NAMES")
-    given = head.columns[len(_clocks(head)) :]
+def _markers_take(file: File, head: QualisysHeader) -> Take:
+    names = head.values("MARKER_NAMES")
+    given = head.columns[len(_time_columns(head)) :]
     if len(given) % 3:
         file.fail_at_line(
             head.body_line - 1,
@@ -228,16 +236,16 @@ def _markers_take(file: File, head: Head) -> Take:
             value=float(count),
         )
     points = values.reshape(len(values), count, 3)
-    keep = _measured(file, head, count)
+    keep = _choose_trajectories(file, head, count)
     points = points[:, keep]
     _blank_zeros(file, points)
     unit, up, rate = _take_facts(file, head, times)
-    parts = [labels[i].rpartition(":") for i in keep]
+    labels, subjects = split_subjects([labels[i] for i in keep])
     return Take(
         rate=float(rate.value),
-        points=points_in(points, unit.value, up.value),
-        labels=tuple(label for *_, label in parts),
-        subjects=tuple(subject for subject, *_ in parts),
+        points=points_from_file(points, unit.value, up.value),
+        labels=labels,
+        subjects=subjects,
         start=first_time(times),
         events=head.events,
         source=file.source(unit=unit, up=up, rate=rate, parameters=_parameters(head)),
@@ -256,22 +264,18 @@ def _labels(file: File, names: Sequence[str], count: int) -> tuple[str, ...]:
     names = [*names[:count], *[""] * (count - len(names))]
     if not count:
         raise file.error(None, expected="at least one marker or body", found="none")
-    empty = sum(not name for name in names)
-    if empty:
-        file.note("labels-missing", f"{empty} items have no name: named M1, M2, ...")
-    named = [name or f"M{i + 1}" for i, name in enumerate(names)]
-    return unique_names(file, named, "item")
+    return unique_names(file, fill_missing_names(file, names, "item"), "item")
 
 
-def _measured(file: File, head: Head, count: int) -> list[int]:
+def _choose_trajectories(file: File, head: QualisysHeader, count: int) -> list[int]:
     """Return the trajectories to keep: without virtual ones unless asked for."""
-    types = [name.lower() for name in head.words("TRAJECTORY_TYPES")[:count]]
+    types = [name.lower() for name in head.values("TRAJECTORY_TYPES")[:count]]
     virtual = {i for i, name in enumerate(types) if name == "virtual"}
     filled = sum(name in ("mixed", "gap-filled") for name in types)
     if filled:
         file.note(
             "trajectories-filled",
-            f"{filled} trajectories hold values that QTM filled in; which is not said",
+            f"{filled} trajectories hold gap-filled values, which are not marked",
             severity="info",
             value=float(filled),
         )
@@ -302,11 +306,11 @@ def _blank_zeros(file: File, points: Float[np.ndarray, "frame marker 3"]) -> Non
 # --- bodies --------------------------------------------------------------------------
 
 
-def _bodies_take(file: File, head: Head) -> Take:
+def _bodies_take(file: File, head: QualisysHeader) -> Take:
     bodies = _body_columns(file, head)
     width = max((max(columns.values()) + 1 for columns in bodies), default=0)
     values, times = _table(file, head, width)
-    names = head.words("BODY_NAMES") or tuple(
+    names = head.values("BODY_NAMES") or tuple(
         _without_axis(cell) for cell in head.columns if _last_word(cell) == "X"
     )
     if {head.count("NO_OF_BODIES") or len(bodies), len(names)} != {len(bodies)}:
@@ -321,7 +325,7 @@ def _bodies_take(file: File, head: Head) -> Take:
     unit, up, rate = _take_facts(file, head, times)
     return Take(
         rate=float(rate.value),
-        T_world_sensor=poses_in(T, unit.value, up.value),
+        T_world_sensor=poses_from_file(T, unit.value, up.value),
         sensor_names=labels,
         start=first_time(times),
         events=head.events,
@@ -329,17 +333,18 @@ def _bodies_take(file: File, head: Head) -> Take:
     )
 
 
-def _body_columns(file: File, head: Head) -> list[dict[str, int]]:
+def _body_columns(file: File, head: QualisysHeader) -> list[dict[str, int]]:
     """Return the columns of each body by name, counted after frame and time."""
     if not head.columns:
-        count = head.count("NO_OF_BODIES") or len(head.words("BODY_NAMES"))
-        count = min(count, MOST_COLUMNS // len(BODY))
-        step = len(BODY)
+        count = head.count("NO_OF_BODIES") or len(head.values("BODY_NAMES"))
+        count = min(count, MAX_COLUMNS // len(BODY_COLUMNS))
+        step = len(BODY_COLUMNS)
         return [
-            {name: step * b + i for i, name in enumerate(BODY)} for b in range(count)
+            {name: step * b + i for i, name in enumerate(BODY_COLUMNS)}
+            for b in range(count)
         ]
     bodies: list[dict[str, int]] = []
-    for i, cell in enumerate(head.columns[len(_clocks(head)) :]):
+    for i, cell in enumerate(head.columns[len(_time_columns(head)) :]):
         name = _last_word(cell)
         if name == "X":
             bodies.append({})
@@ -347,7 +352,7 @@ def _body_columns(file: File, head: Head) -> list[dict[str, int]]:
             bodies[-1].setdefault(name, i)
     for columns in bodies:
         missing = [n for n in AXES if n not in columns]
-        if missing or not _turn_names(columns):
+        if missing or not _rotation_columns(columns):
             file.fail_at_line(
                 head.body_line - 1,
                 expected="X Y Z and Rot[0] to Rot[8] or Roll Pitch Yaw for each body",
@@ -356,7 +361,7 @@ def _body_columns(file: File, head: Head) -> list[dict[str, int]]:
     return bodies
 
 
-def _turn_names(columns: Mapping[str, int]) -> tuple[str, ...]:
+def _rotation_columns(columns: Mapping[str, int]) -> tuple[str, ...]:
     """Return the names of the columns that hold the rotation, () when none do."""
     return next((names for names in (MATRIX, ANGLES) if set(names) <= set(columns)), ())
 
@@ -365,14 +370,14 @@ def _poses(
     file: File, values: np.ndarray, columns: Mapping[str, int]
 ) -> Float[np.ndarray, "frame 4 4"]:
     """Return T_world_sensor of one body in millimetres."""
-    place = values[:, [columns[name] for name in AXES]]
-    names = _turn_names(columns)
-    turn = values[:, [columns[name] for name in names]]
+    position = values[:, [columns[name] for name in AXES]]
+    names = _rotation_columns(columns)
+    rotation = values[:, [columns[name] for name in names]]
     if names == MATRIX:
-        R = rotations(file, turn.reshape(-1, 3, 3).swapaxes(-1, -2))
+        R = repair_rotations(file, rotation.reshape(-1, 3, 3).swapaxes(-1, -2))
     else:
-        R = geometry.matrix_from_euler(np.radians(turn), "XYZ")
-    T = geometry.transform(R, place)
+        R = geometry.matrix_from_euler(np.radians(rotation), "XYZ")
+    T = geometry.transform(R, position)
     if "Residual" in columns:
         T[values[:, columns["Residual"]] < 0.0] = np.nan
     return T

@@ -1,27 +1,27 @@
-"""Skeletons as readable JSON, `*.skel.json`: marey's own form, in metres and +Z up."""
+"""Skeletons as readable JSON, `*.skel.json`, in metres and +Z up."""
 
 import json
 from typing import Any, get_args
 
 import numpy as np
 
-from marey.errors import DataError, OptionError
-from marey.io.contract import File, Format, Output, WriteOptions, decoded
+from marey.errors import DataError
+from marey.io.contract import File, Format, Output, WriteOptions, decode_text
 from marey.skeleton import Kind, Skeleton
 
-MARK = "marey_skeleton"
+VERSION_KEY = "marey_skeleton"
 VERSION = 1
 
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a skeleton of marey."""
-    return head.lstrip().startswith(b"{") and f'"{MARK}"'.encode() in head
+    return head.lstrip().startswith(b"{") and f'"{VERSION_KEY}"'.encode() in head
 
 
 def read_skeleton(file: File) -> Skeleton:
     """Return the skeleton of a `*.skel.json` file."""
     try:
-        content = json.loads(decoded(file.text()))
+        content = json.loads(decode_text(file.text()))
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         raise file.error(
@@ -38,14 +38,14 @@ def read_skeleton(file: File) -> Skeleton:
 
 
 def _skeleton(content: dict[str, Any]) -> Skeleton:
-    if content[MARK] != VERSION:
-        raise DataError(MARK, found=content[MARK], needed=VERSION)
+    if content[VERSION_KEY] != VERSION:
+        raise DataError(VERSION_KEY, found=content[VERSION_KEY], needed=VERSION)
     joints, markers = content["joints"], content["markers"]
     sensors = content.get("sensors", [])
-    strange = [j["kind"] for j in joints if j["kind"] not in get_args(Kind)]
-    if strange:
+    unknown = [j["kind"] for j in joints if j["kind"] not in get_args(Kind)]
+    if unknown:
         needed = f"one of {', '.join(get_args(Kind))}"
-        raise DataError("kind of a joint", found=strange[0], needed=needed)
+        raise DataError("kind of a joint", found=unknown[0], needed=needed)
     number = {str(joint["name"]): i for i, joint in enumerate(joints)}
     return Skeleton(
         names=tuple(str(joint["name"]) for joint in joints),
@@ -68,19 +68,14 @@ def _skeleton(content: dict[str, Any]) -> Skeleton:
 
 
 def _array(rows: list[Any], shape: tuple[int, ...]) -> np.ndarray:
-    """Return rows as an array of this shape; null stands for unknown."""
+    """Return rows as an array of this shape; null means unknown."""
     full = [np.full(shape[1:], np.nan) if row is None else row for row in rows]
     return np.array(full, dtype=float).reshape(shape)
 
 
 def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
     """Return the JSON of a skeleton."""
-    if options.unit not in (None, "m") or options.up not in (None, "z"):
-        raise OptionError(
-            "unit, up",
-            found=(options.unit, options.up),
-            needed="m and z: this format has no other",
-        )
+    options.check_metres_z_up()
     names = skeleton.names
     joints = [
         {
@@ -88,10 +83,10 @@ def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
             "parent": names[parent] if parent >= 0 else None,
             "kind": skeleton.kind[i],
             "offset": skeleton.offset[i].tolist(),
-            "axes": _known(skeleton.axes[i]),
-            "limits": _known(skeleton.limits[i]),
-            "covariance": _known(skeleton.covariance[i]),
-            "length_sd": _known(skeleton.length_sd[i]),
+            "axes": _finite_or_null(skeleton.axes[i]),
+            "limits": _finite_or_null(skeleton.limits[i]),
+            "covariance": _finite_or_null(skeleton.covariance[i]),
+            "length_sd": _finite_or_null(skeleton.length_sd[i]),
         }
         for i, parent in enumerate(skeleton.parent)
     ]
@@ -113,12 +108,12 @@ def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
             strict=True,
         )
     ]
-    content = {MARK: VERSION, "unit": "m", "up": "z", "joints": joints}
+    content = {VERSION_KEY: VERSION, "unit": "m", "up": "z", "joints": joints}
     content |= {"markers": markers, "sensors": sensors}
     return {"": [json.dumps(content, indent=1, ensure_ascii=False).encode(), b"\n"]}
 
 
-def _known(field: np.ndarray | np.float64) -> Any:
+def _finite_or_null(field: np.ndarray | np.float64) -> Any:
     """Return values for JSON; null where unknown, one null when all are."""
     values = np.asarray(field)
     if not np.isfinite(values).any():

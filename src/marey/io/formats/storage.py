@@ -7,7 +7,7 @@ tables of orientations, DataType=Quaternion with cells w,x,y,z. Joint coordinate
 nothing without their model, and forces are no motion: both are refused.
 
 OpenSim's world has Y up and is in metres. Orientation tables mostly come straight from
-inertial sensors, whose worlds have Z up, and hold no positions: the sensors stand in
+inertial sensors, whose worlds have Z up, and hold no positions: the sensors are at
 the origin.
 """
 
@@ -18,25 +18,32 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.io.contract import (
-    HEAD,
+    SNIFF_BYTES,
     File,
     Format,
     Output,
     WriteOptions,
-    decoded,
-    plain_text,
+    decode_text,
+    normalize_text,
 )
-from marey.io.text.lines import decimals_of, rounded, spelled, unique_names
-from marey.io.text.numbers import Numbers, note_unended, parse_number
-from marey.io.text.tables import (
+from marey.io.text.names import printable_name, split_subjects, unique_names
+from marey.io.text.numbers import (
+    NumberTable,
     check_width,
-    first_time,
-    note_frames,
+    decimals_for,
+    note_missing_line_end,
+    parse_number,
     read_numbers,
-    settle_rate,
-    turns,
+    round_values,
 )
-from marey.io.units_axes import points_in, points_out, poses_in, unit_named
+from marey.io.text.rotations import rotations_from_quaternions
+from marey.io.text.timing import decide_rate, first_time, note_frame_count
+from marey.io.units_axes import (
+    parse_unit,
+    points_from_file,
+    points_to_file,
+    poses_from_file,
+)
 from marey.numerics import geometry
 from marey.take import Take
 
@@ -44,22 +51,22 @@ END = re.compile(rb"^[ \t]*endheader[ \t]*$", re.IGNORECASE | re.MULTILINE)
 OLD_KEYS = {"datarows": "nrows", "datacolumns": "ncolumns"}
 """Keys of the older tables, which part key and value by a blank."""
 
-SIZES = {"vec3": 3, "quaternion": 4, "double": 1, "": 1}
+NUMBERS_PER_CELL = {"vec3": 3, "quaternion": 4, "double": 1, "": 1}
 """Numbers in a cell by data type."""
 
-ENDINGS = (("_tx", "_ty", "_tz"), ("_x", "_y", "_z"), (".x", ".y", ".z"))
-ADVICE = (
+AXIS_SUFFIXES = (("_tx", "_ty", "_tz"), ("_x", "_y", "_z"), (".x", ".y", ".z"))
+EXPECTED_TABLE = (
     "a table of markers (DataType=Vec3, or three columns such as LFHD_tx LFHD_ty "
     "LFHD_tz for each) or of orientations (DataType=Quaternion)"
 )
-PRECISION = 1e-9
+PRECISION_M = 1e-9
 """Metres to which a coordinate is written."""
 
 TIME_DECIMALS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class StorageHeader:
     """Everything above the first frame."""
 
     fields: Mapping[str, str]
@@ -79,17 +86,19 @@ class Head:
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a storage table."""
-    text = plain_text(head)
+    text = normalize_text(head)
     return b"\0" not in text and END.search(text) is not None
 
 
 def read_take(file: File) -> Take:
     """Return the markers or the oriented sensors of a storage table."""
     text = file.text()
-    head = _head(file, text)
-    if head.data_type not in SIZES:
-        raise file.error(None, expected=ADVICE, found=f"DataType={head.data_type}")
-    note_unended(file, text)
+    head = _read_header(file, text)
+    if head.data_type not in NUMBERS_PER_CELL:
+        raise file.error(
+            None, expected=EXPECTED_TABLE, found=f"DataType={head.data_type}"
+        )
+    note_missing_line_end(file, text)
     if head.data_type == "quaternion":
         return _orientations_take(file, head, text)
     return _markers_take(file, head, text)
@@ -98,15 +107,15 @@ def read_take(file: File) -> Take:
 # --- header --------------------------------------------------------------------------
 
 
-def _head(file: File, text: bytes) -> Head:
-    end = END.search(text[:HEAD])
+def _read_header(file: File, text: bytes) -> StorageHeader:
+    end = END.search(text[:SNIFF_BYTES])
     if end is None:
         raise file.error(None, expected="a line endheader", found="none")
     rest = text[end.end() :].lstrip()
     line, _, body = rest.partition(b"\n")
     number = text.count(b"\n", 0, len(text) - len(rest)) + 1
     check_width(file, line, b"\t", number)
-    names = decoded(line)
+    names = decode_text(line)
     cells = names.split("\t") if "\t" in names else names.split()
     cells = [cell.strip() for cell in cells]
     if not cells or cells[0].lower() != "time":
@@ -115,9 +124,9 @@ def _head(file: File, text: bytes) -> Head:
         )
     while not cells[-1]:
         cells.pop()
-    pairs = map(_field, decoded(text[: end.start()]).split("\n"))
+    pairs = map(_field, decode_text(text[: end.start()]).split("\n"))
     fields = {key: value for key, value in pairs if key}
-    return Head(fields, tuple(cells[1:]), body, number + 1)
+    return StorageHeader(fields, tuple(cells[1:]), body, number + 1)
 
 
 def _field(line: str) -> tuple[str, str]:
@@ -128,11 +137,11 @@ def _field(line: str) -> tuple[str, str]:
     return OLD_KEYS.get(name, name), value.strip()
 
 
-def _numbers(file: File, head: Head, text: bytes, size: int) -> Numbers:
+def _numbers(file: File, head: StorageHeader, text: bytes, size: int) -> NumberTable:
     """Return the rows of a table with `size` numbers to a cell.
 
-    A table of cells with commas must fill every line, for a cell left out could not be
-    told from the next; a last line that was cut off is left out.
+    A table of cells with commas must fill every line, because a missing cell could
+    not be distinguished from the next one. A last line that was cut off is left out.
     """
     packed = size > 1
     columns = 1 + size * len(head.columns)
@@ -144,7 +153,7 @@ def _numbers(file: File, head: Head, text: bytes, size: int) -> Numbers:
         delimiter="\t" if tabbed and not packed else " ",
         first_line=head.body_line,
     )
-    note_frames(file, head.fields.get("nrows", ""), len(table.cells))
+    note_frame_count(file, head.fields.get("nrows", ""), len(table.cells))
     declared = parse_number(head.fields.get("ncolumns", ""))
     if declared is not None and declared != 1 + len(head.columns):
         file.note(
@@ -161,52 +170,54 @@ def _numbers(file: File, head: Head, text: bytes, size: int) -> Numbers:
             expected=f"{len(head.columns)} cells of {size} numbers",
             found=f"{table.cells[short[0]] - 1} numbers",
         )
-    return Numbers(
-        table.values[:last], table.status[:last], table.cells[:last], table.line[:last]
-    )
+    return table.select(slice(last))
 
 
 # --- markers -------------------------------------------------------------------------
 
 
-def _markers_take(file: File, head: Head, text: bytes) -> Take:
-    size = SIZES[head.data_type]
-    names, order = _packed(head) if size == 3 else _grouped(file, head)
+def _markers_take(file: File, head: StorageHeader, text: bytes) -> Take:
+    size = NUMBERS_PER_CELL[head.data_type]
+    names, order = (
+        _vector_columns(head) if size == 3 else _single_number_columns(file, head)
+    )
     if not names:
-        raise file.error(None, expected=ADVICE, found="a table of times alone")
+        raise file.error(None, expected=EXPECTED_TABLE, found="a table of times alone")
     table = _numbers(file, head, text, size)
     points = table.values[:, order].reshape(len(table.values), -1, 3)
     times = table.values[:, 0]
     fields = head.fields
     stated = (
-        unit_named(fields["units"]) or fields["units"] if "units" in fields else None
+        parse_unit(fields["units"]) or fields["units"] if "units" in fields else None
     )
-    unit = file.settle("unit", stated=stated, assumed="m", note="Units")
-    up = file.settle(
+    unit = file.decide_fact("unit", stated=stated, assumed="m", note="Units")
+    up = file.decide_fact(
         "up",
         stated=fields.get("up", "y"),
         assumed="y",
         note="up" if "up" in fields else "OpenSim's own axes",
         how="stated" if "up" in fields else "inferred",
     )
-    rate = settle_rate(file, fields.get("datarate", ""), times, note="DataRate")
-    parts = [name.rpartition(":") for name in unique_names(file, names, "marker")]
+    rate = decide_rate(file, fields.get("datarate", ""), times, note="DataRate")
+    labels, subjects = split_subjects(unique_names(file, names, "marker"))
     return Take(
         rate=float(rate.value),
-        points=points_in(points, unit.value, up.value),
-        labels=tuple(label for *_, label in parts),
-        subjects=tuple(subject for subject, *_ in parts),
+        points=points_from_file(points, unit.value, up.value),
+        labels=labels,
+        subjects=subjects,
         start=first_time(times),
         source=file.source(unit=unit, up=up, rate=rate, parameters=fields),
     )
 
 
-def _packed(head: Head) -> tuple[list[str], list[int]]:
+def _vector_columns(head: StorageHeader) -> tuple[list[str], list[int]]:
     names = [name or f"M{i + 1}" for i, name in enumerate(head.columns)]
     return names, list(range(1, 1 + 3 * len(names)))
 
 
-def _grouped(file: File, head: Head) -> tuple[list[str], list[int]]:
+def _single_number_columns(
+    file: File, head: StorageHeader
+) -> tuple[list[str], list[int]]:
     """Return the markers that columns of single numbers spell out, with their columns.
 
     Raises:
@@ -216,7 +227,7 @@ def _grouped(file: File, head: Head) -> tuple[list[str], list[int]]:
     names: list[str] = []
     order: list[int] = []
     for name in head.columns:
-        for ending in ENDINGS:
+        for ending in AXIS_SUFFIXES:
             stem = name[: -len(ending[0])]
             group = [column.get(stem.lower() + e) for e in ending]
             if name.lower().endswith(ending[0]) and None not in group and stem:
@@ -225,12 +236,14 @@ def _grouped(file: File, head: Head) -> tuple[list[str], list[int]]:
     alone = [n for i, n in enumerate(head.columns) if i + 1 not in set(order)]
     if alone or len(set(order)) != len(order):
         raise file.error(
-            None, expected=ADVICE, found=_what(alone or list(head.columns))
+            None,
+            expected=EXPECTED_TABLE,
+            found=_describe_columns(alone or list(head.columns)),
         )
     return names, order
 
 
-def _what(alone: Sequence[str]) -> str:
+def _describe_columns(alone: Sequence[str]) -> str:
     """Return in words what a table with these columns holds."""
     text = " ".join(alone).lower()
     force = any(word in text for word in ("force", "torque", "moment", "grf"))
@@ -245,27 +258,27 @@ def _what(alone: Sequence[str]) -> str:
 # --- orientations --------------------------------------------------------------------
 
 
-def _orientations_take(file: File, head: Head, text: bytes) -> Take:
+def _orientations_take(file: File, head: StorageHeader, text: bytes) -> Take:
     if not head.columns:
-        raise file.error(None, expected=ADVICE, found="a table of times alone")
+        raise file.error(None, expected=EXPECTED_TABLE, found="a table of times alone")
     table = _numbers(file, head, text, 4)
     wxyz = table.values[:, 1:].reshape(len(table.values), -1, 4)
     times = table.values[:, 0]
     note = "no lengths in a table of orientations"
-    unit = file.settle("unit", stated="m", assumed="m", note=note, how="inferred")
-    up = file.settle(
+    unit = file.decide_fact("unit", stated="m", assumed="m", note=note, how="inferred")
+    up = file.decide_fact(
         "up", stated=head.fields.get("up"), assumed="z", note="inertial sensors"
     )
-    rate = settle_rate(file, head.fields.get("datarate", ""), times, note="DataRate")
+    rate = decide_rate(file, head.fields.get("datarate", ""), times, note="DataRate")
     file.note(
         "positions-unknown",
-        "the file holds orientations alone: every sensor stands in the origin",
+        "the file holds orientations alone: every sensor is at the origin",
     )
     names = [name or f"S{i + 1}" for i, name in enumerate(head.columns)]
-    T = geometry.transform(turns(file, wxyz), np.zeros(3))
+    T = geometry.transform(rotations_from_quaternions(file, wxyz), np.zeros(3))
     return Take(
         rate=float(rate.value),
-        T_world_sensor=poses_in(T, unit.value, up.value),
+        T_world_sensor=poses_from_file(T, unit.value, up.value),
         sensor_names=unique_names(file, names, "sensor"),
         start=first_time(times),
         source=file.source(unit=unit, up=up, rate=rate, parameters=head.fields),
@@ -278,13 +291,13 @@ def _orientations_take(file: File, head: Head, text: bytes) -> Take:
 def write_take(take: Take, options: WriteOptions) -> Output:
     """Return the Vec3 table of a take, in metres with Y up unless asked otherwise.
 
-    Sensors stand as markers at their origins. Coordinates are rounded to 1e-9 m. Unit
-    and up axis are stated in the header, where OpenSim reads over the latter.
+    Sensors become markers at their origins. Coordinates are rounded to 1e-9 m. Unit
+    and up axis are stated in the header, where OpenSim ignores the latter.
     """
-    unit = unit_named(options.unit or "m") or "m"
+    unit = parse_unit(options.unit or "m") or "m"
     up = options.up or "y"
-    places = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
-    labels = [spelled(n) for n in (*take.full_labels, *take.sensor_names)]
+    positions = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
+    labels = [printable_name(n) for n in (*take.full_labels, *take.sensor_names)]
     fields = {
         "nRows": take.n_frames,
         "nColumns": 1 + len(labels),
@@ -296,8 +309,8 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     }
     header = "".join(f"{key}={value}\n" for key, value in fields.items())
     titles = "\t".join(["time", *labels])
-    decimals = decimals_of(unit, PRECISION)
-    values = rounded(points_out(places, unit, up), decimals)
+    decimals = decimals_for(unit, PRECISION_M)
+    values = round_values(points_to_file(positions, unit, up), decimals)
     return {"": _lines(f"{header}endheader\n{titles}\n", take.times, values, decimals)}
 
 
@@ -307,8 +320,8 @@ def _lines(
     yield header.encode()
     cell = ",".join([f"%.{decimals}f"] * 3)
     row = "\t".join([f"%.{TIME_DECIMALS}f", *[cell] * points.shape[1]])
-    for time, place in zip(times.tolist(), points, strict=True):
-        yield (row % (time, *place.ravel().tolist()) + "\n").encode()
+    for time, position in zip(times.tolist(), points, strict=True):
+        yield (row % (time, *position.ravel().tolist()) + "\n").encode()
 
 
 FORMAT = Format(
@@ -319,5 +332,5 @@ FORMAT = Format(
     read_take=read_take,
     write_take=write_take,
     loses=("sensors", "filled", "events", "analog"),
-    precision=PRECISION,
+    precision=PRECISION_M,
 )

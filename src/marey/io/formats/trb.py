@@ -2,9 +2,9 @@
 
 The file is made of 32-bit little-endian words. A header of tagged items gives the rate,
 the names of the markers and the links between them. Then comes one record per frame:
-its number, its length, and number, place, residual and cameras of every marker seen;
+its number, its length, and number, position, residual and cameras of every marker seen;
 markers not seen are left out. Neither unit nor axes nor the number of frames are
-stated, so a file cut off exactly between two frames cannot be told from a whole one.
+stated, so a file cut off exactly between two frames looks like a whole one.
 """
 
 import struct
@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Int, UInt16
 
-from marey.io.contract import File, Format, decoded
-from marey.io.text.lines import unique_names
-from marey.io.units_axes import points_in
+from marey.io.contract import File, Format, decode_text
+from marey.io.text.names import unique_names
+from marey.io.units_axes import points_from_file
 from marey.report import Finding
 from marey.take import Take
 
@@ -31,7 +31,7 @@ RECORD_SIZE = 12
 """Bytes before the markers of a frame: four of zero, tag, frame number, length in words
 and two of zero."""
 
-SEEN = np.dtype(
+MARKER_RECORD = np.dtype(
     [
         ("number", "<u2"),
         ("spare", "<u2"),
@@ -43,13 +43,13 @@ SEEN = np.dtype(
 FIRST_ITEM, WORD, WRAP = 12, 4, 2**16
 RATE, MARKER, LINK, FRAME = 0x0103, 0x010C, 0x010D, 0x0600
 
-# Markers not seen take no room in the file: so many are granted beyond its bytes / 2.
+# Markers not seen take no room in the file: this many more may be asked for.
 SPARE_CELLS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trb:
-    """A TRB file as it stands: its own unit, axes and order."""
+    """The content of a TRB file in its own unit, axes and order."""
 
     points: Float[np.ndarray, "frame point 3"]
     """Coordinates in the file's unit, by custom mm; NaN where a marker was not seen."""
@@ -75,7 +75,9 @@ class Trb:
 
 
 @dataclass(slots=True)
-class _Header:
+class _TrbHeader:
+    """Tagged items of the header; `data_at` is the byte of the first frame."""
+
     data_at: int
     rate: float = np.nan
     markers: dict[int, str] = field(default_factory=dict)
@@ -85,7 +87,9 @@ class _Header:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Frames:
+class _TrbFrames:
+    """Frame records: number, byte offset and marker count of each."""
+
     number: np.ndarray
     """Frame numbers, strictly growing."""
 
@@ -113,9 +117,9 @@ def load(path: str | PathLike[str]) -> Trb:
 def read_take(file: File) -> Take:
     """Return the take of a TRB file."""
     raw = _load(file)
-    unit = file.settle("unit", assumed="mm", note="TRB does not state it")
-    up = file.settle("up", assumed="z", note="TRB does not state it")
-    rate = file.settle(
+    unit = file.decide_fact("unit", assumed="mm", note="TRB does not state it")
+    up = file.decide_fact("up", assumed="z", note="TRB does not state it")
+    rate = file.decide_fact(
         "rate",
         stated=None if np.isnan(raw.rate) else f"{raw.rate:.10g}",
         assumed="100",
@@ -124,7 +128,7 @@ def read_take(file: File) -> Take:
     links = tuple(f"{name}: {a} - {b}" for name, a, b in raw.links)
     return Take(
         rate=float(rate.value),
-        points=points_in(raw.points, unit.value, up.value),
+        points=points_from_file(raw.points, unit.value, up.value),
         labels=raw.labels,
         start=(raw.first_frame - 1) / float(rate.value),
         source=file.source(unit=unit, up=up, rate=rate, parameters={"links": links}),
@@ -158,8 +162,8 @@ def _load(file: File) -> Trb:
 # --- header --------------------------------------------------------------------------
 
 
-def _header(file: File, data: bytes) -> _Header:
-    header = _Header(data_at=_data_at(file, data))
+def _header(file: File, data: bytes) -> _TrbHeader:
+    header = _TrbHeader(data_at=_frames_offset(file, data))
     for tag, body in _items(file, data, header.data_at):
         if tag == RATE and len(body) == WORD:
             (rate,) = struct.unpack("<f", body)
@@ -175,8 +179,8 @@ def _header(file: File, data: bytes) -> _Header:
     return header
 
 
-def _data_at(file: File, data: bytes) -> int:
-    """Return the byte at which the frames begin; its halves stand high before low."""
+def _frames_offset(file: File, data: bytes) -> int:
+    """Return the byte at which the frames begin; the high half comes before the low."""
     if not data.startswith(MAGIC):
         raise file.error(0, expected=MAGIC.hex(" "), found=data[:8].hex(" "))
     if len(data) < FIRST_ITEM:
@@ -209,27 +213,27 @@ def _items(file: File, data: bytes, end: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _text(body: bytes) -> str:
-    """Return a name: what stands before the first zero byte."""
-    return decoded(body.partition(b"\0")[0]).strip()
+    """Return a name: the text before the first zero byte."""
+    return decode_text(body.partition(b"\0")[0]).strip()
 
 
 # --- frames --------------------------------------------------------------------------
 
 
-def _frames(file: File, data: bytes, at: int) -> _Frames:
+def _frames(file: File, data: bytes, at: int) -> _TrbFrames:
     """Return where the frames are; one that is cut off at the end is left out."""
     halves = np.frombuffer(data, "<u2", len(data) // 2).astype(np.uint16)
     start = _starts(halves, at)
     zero, more, tag, number, words, spare = (
         halves[start // 2 + k].astype(np.int64) for k in range(6)
     )
-    seen, rest = np.divmod(WORD * words - RECORD_SIZE, SEEN.itemsize)
-    odd = np.flatnonzero(zero | more | spare | rest | (tag ^ FRAME))
-    if len(odd):
+    seen, rest = np.divmod(WORD * words - RECORD_SIZE, MARKER_RECORD.itemsize)
+    invalid = np.flatnonzero(zero | more | spare | rest | (tag ^ FRAME))
+    if len(invalid):
         raise file.error(
-            int(start[odd[0]]),
+            int(start[invalid[0]]),
             expected=f"a frame, tag {FRAME:#06x}, of 3 + 6 n words",
-            found=f"tag {tag[odd[0]]:#06x} of {words[odd[0]]} words",
+            found=f"tag {tag[invalid[0]]:#06x} of {words[invalid[0]]} words",
         )
     end = start + WORD * words
     count = int((end <= len(data)).sum())
@@ -241,8 +245,8 @@ def _frames(file: File, data: bytes, at: int) -> _Frames:
             f"the file is cut off within a frame: {count} whole frames present",
             value=float(count),
         )
-    number = _unwrapped(file, start[:count], number[:count])
-    return _Frames(number, start[:count] + RECORD_SIZE, seen[:count])
+    number = _unwrap_numbers(file, start[:count], number[:count])
+    return _TrbFrames(number, start[:count] + RECORD_SIZE, seen[:count])
 
 
 def _starts(halves: UInt16[np.ndarray, " half"], at: int) -> Int[np.ndarray, " frame"]:
@@ -255,12 +259,12 @@ def _starts(halves: UInt16[np.ndarray, " half"], at: int) -> Int[np.ndarray, " f
     return np.array(starts, dtype=np.int64)
 
 
-def _unwrapped(
+def _unwrap_numbers(
     file: File, start: np.ndarray, number: Int[np.ndarray, " frame"]
 ) -> Int[np.ndarray, " frame"]:
-    """Return frame numbers that go on where 16 bits begin anew."""
-    turned = (number[:-1] == WRAP - 1) & (number[1:] == 0)
-    number[1:] += WRAP * np.cumsum(turned)
+    """Return frame numbers that go on where 16 bits overflow."""
+    wrapped = (number[:-1] == WRAP - 1) & (number[1:] == 0)
+    number[1:] += WRAP * np.cumsum(wrapped)
     back = np.flatnonzero(np.diff(number) <= 0)
     if len(back):
         before, found = number[back[0] : back[0] + 2]
@@ -273,9 +277,9 @@ def _unwrapped(
 
 
 def _points(
-    file: File, data: bytes, header: _Header, frames: _Frames
+    file: File, data: bytes, header: _TrbHeader, frames: _TrbFrames
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return places and residuals, (frame, point) in the order of the header."""
+    """Return positions and residuals, (frame, point) in the order of the header."""
     first, last = int(frames.number[0]), int(frames.number[-1])
     size = (last - first + 1, len(header.markers))
     if size[0] * size[1] > len(data) // 2 + SPARE_CELLS:
@@ -290,35 +294,35 @@ def _points(
             f"frames declared {size[0]} by their numbers, present {len(frames.number)}",
             value=float(len(frames.number) - size[0]),
         )
-    records = _seen(data, frames)
+    records = _marker_records(data, frames)
     column = np.full(WRAP, -1)
     column[list(header.markers)] = np.arange(size[1])
     row = np.repeat(frames.number - first, frames.seen)
-    place = column[records["number"]]
-    named = place >= 0
+    marker = column[records["number"]]
+    named = marker >= 0
     if not named.all():
         file.note(
             "points-unnamed",
-            f"{int((~named).sum())} places belong to markers without a name: left out",
+            f"{int((~named).sum())} positions belong to unnamed markers: left out",
             value=float((~named).sum()),
         )
-    kept = named & np.isfinite(records["xyz"]).all(axis=-1)
+    valid = named & np.isfinite(records["xyz"]).all(axis=-1)
     points, residuals = np.full((*size, 3), np.nan), np.full(size, np.nan)
     with np.errstate(invalid="ignore"):
-        points[row[kept], place[kept]] = records["xyz"][kept]
-        residuals[row[kept], place[kept]] = records["residual"][kept]
+        points[row[valid], marker[valid]] = records["xyz"][valid]
+        residuals[row[valid], marker[valid]] = records["residual"][valid]
     return points, residuals
 
 
-def _seen(data: bytes, frames: _Frames) -> np.ndarray:
+def _marker_records(data: bytes, frames: _TrbFrames) -> np.ndarray:
     """Return the records of all markers seen, frame after frame."""
     count = int(frames.seen.sum())
     ends = np.cumsum(frames.seen)
     within = np.arange(count) - np.repeat(ends - frames.seen, frames.seen)
-    start = np.repeat(frames.start, frames.seen) + SEEN.itemsize * within
+    start = np.repeat(frames.start, frames.seen) + MARKER_RECORD.itemsize * within
     whole = np.frombuffer(data, np.uint32, count=len(data) // WORD)
-    words = whole[start[:, None] // WORD + np.arange(SEEN.itemsize // WORD)]
-    return np.asarray(words.view(SEEN)[:, 0])
+    words = whole[start[:, None] // WORD + np.arange(MARKER_RECORD.itemsize // WORD)]
+    return np.asarray(words.view(MARKER_RECORD)[:, 0])
 
 
 FORMAT = Format(

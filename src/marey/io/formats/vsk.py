@@ -1,9 +1,9 @@
-"""VSK, the subject file of Vicon: a tree of segments and where the markers sit on it.
+"""VSK, the subject file of Vicon: a tree of segments with marker positions.
 
-Segments stand inside one another. POSITION and ORIENTATION (a rotation vector) place
-each in its parent, its joint turns it, and numbers may stand as parameters by name. The
-rest pose is the one in which no joint is turned. Lengths are in millimetres. Vicon's
-world has Z up, but the figure at rest may stand along another axis of the file: its
+Segments are nested. POSITION and ORIENTATION (a rotation vector) are
+the pose of each in its parent, and names of parameters may replace numbers. The rest
+pose is the one in which no joint is rotated. Lengths are in millimetres. Vicon's
+world has Z up, but the skeleton at rest may point along another axis of the file: its
 longest bone, a thigh, is taken to point down.
 """
 
@@ -16,11 +16,11 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.io.contract import File, Format
-from marey.io.segment_tree import Tree, arrange, chained
-from marey.io.text.lines import LARGEST, unique_names
-from marey.io.text.numbers import parse_number
-from marey.io.units_axes import metres, poses_in
-from marey.io.xml import Element, parse
+from marey.io.segment_tree import SegmentTree, build_segment_tree, compose_world_poses
+from marey.io.text.names import unique_names
+from marey.io.text.numbers import MAX_NUMBER, parse_number
+from marey.io.units_axes import metres_per_unit, poses_from_file
+from marey.io.xml import XmlElement, parse_xml
 from marey.numerics import geometry
 from marey.report import Finding
 from marey.skeleton import Kind, Skeleton
@@ -34,15 +34,21 @@ KINDS: Mapping[str, Kind] = {
     "JointDummy": "fixed",
     "JointFixed": "fixed",
 }
-AXES = {"hinge": ("AXIS", "1 0 0"), "universal": ("AXIS-PAIR", "1 0 0 0 1 0")}
-"""Where the axes of a joint stand, and what they are when they do not."""
+AXIS_ATTRIBUTES = {
+    "hinge": ("AXIS", "1 0 0"),
+    "universal": ("AXIS-PAIR", "1 0 0 0 1 0"),
+}
+"""Attribute with the axes of a joint, and their default."""
 
-SITES = {"Marker": "NAME", "TargetLocalPointToWorldPoint": "MARKER"}
+MARKER_ELEMENTS = {"Marker": "NAME", "TargetLocalPointToWorldPoint": "MARKER"}
 """Elements that put a marker on a segment, and the attribute with its name."""
 
-MOST_SEGMENTS = 10_000
-UPRIGHT = 0.9
-"""Share of the longest bone that must lie along one axis to say what is up."""
+MAX_SEGMENTS = 10_000
+MIN_UPRIGHT_SHARE = 0.9
+"""Least share of the longest bone along one axis that determines the up axis.
+
+Higher leaves the axis undetermined more often. Chosen by hand.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,14 +63,14 @@ class Vsk:
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _VskNumbers:
     """Numbers that may be written as names of parameters."""
 
     file: File
     parameters: Mapping[str, float]
 
-    def numbers(
-        self, element: Element, name: str, count: int, default: str
+    def read(
+        self, element: XmlElement, name: str, count: int, default: str
     ) -> Float[np.ndarray, " number"]:
         """Return the numbers of an attribute."""
         words = element.attributes.get(name, default).split()
@@ -77,14 +83,14 @@ class _Words:
             )
         return np.array(values)
 
-    def _number(self, element: Element, word: str) -> float:
+    def _number(self, element: XmlElement, word: str) -> float:
         value = parse_number(word)
         if value is None:
             bare = word.removeprefix("-").strip("'")
             value = self.parameters.get(bare)
             if value is not None and word.startswith("-"):
                 value = -value
-        if value is None or abs(value) > LARGEST:
+        if value is None or abs(value) > MAX_NUMBER:
             self.file.fail_at_line(
                 element.line, expected="a number or parameter", found=repr(word)
             )
@@ -111,29 +117,31 @@ def read_skeleton(file: File) -> Skeleton:
 
 
 def _load(file: File) -> Vsk:
-    root = parse(file)
+    root = parse_xml(file)
     if root.name != "KinematicModel":
-        raise file.error(
-            root.line, expected="KinematicModel", found=root.name, counted="line"
+        file.fail_at_line(
+            root.line,
+            expected="KinematicModel",
+            found=root.name,
         )
-    words = _Words(file, _parameters(root))
+    numbers = _VskNumbers(file, _parameters(root))
     segments, parents = _segments(file, root)
-    tree = arrange(file, parents)
-    T_file = _rest(tree, segments, words)
-    unit = file.settle("unit", stated="mm", assumed="mm", note="VSK has no other")
-    up = file.settle(
+    tree = build_segment_tree(file, parents)
+    T_file = _rest_poses(tree, segments, numbers)
+    unit = file.decide_fact("unit", stated="mm", assumed="mm", note="VSK has no other")
+    up = file.decide_fact(
         "up",
-        stated=_upward(T_file[:, :3, 3] - T_file[tree.parent, :3, 3]),
+        stated=_up_axis(T_file[:, :3, 3] - T_file[tree.parent, :3, 3]),
         assumed="z",
         note="longest bone at rest",
         how="inferred",
     )
-    T = poses_in(T_file, unit.value, up.value)
-    skeleton = _skeleton(tree, segments, words, T, root, metres(unit.value))
-    return Vsk(skeleton, words.parameters, tuple(file.findings))
+    T = poses_from_file(T_file, unit.value, up.value)
+    skeleton = _skeleton(tree, segments, numbers, T, root, metres_per_unit(unit.value))
+    return Vsk(skeleton, numbers.parameters, tuple(file.findings))
 
 
-def _parameters(root: Element) -> dict[str, float]:
+def _parameters(root: XmlElement) -> dict[str, float]:
     listed = root.find("Parameters")
     values = {
         parameter.attributes.get("NAME", ""): parse_number(
@@ -144,81 +152,85 @@ def _parameters(root: Element) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _segments(file: File, root: Element) -> tuple[dict[str, Element], dict[str, str]]:
+def _segments(
+    file: File, root: XmlElement
+) -> tuple[dict[str, XmlElement], dict[str, str]]:
     """Return the segments and the names of their parents by name, parents first."""
     top = root.find("Skeleton")
-    segments: dict[str, Element] = {}
+    segments: dict[str, XmlElement] = {}
     parents: dict[str, str] = {}
     first = list(top.all("Segment")) if top is not None else []
     waiting = [(segment, "") for segment in reversed(first)]
     while waiting:
         segment, parent = waiting.pop()
         name = segment.attributes.get("NAME", "")
-        if not name or name in segments or len(segments) >= MOST_SEGMENTS:
+        if not name or name in segments or len(segments) >= MAX_SEGMENTS:
             file.fail_at_line(
                 segment.line,
-                expected=f"a segment of another name, at most {MOST_SEGMENTS}",
+                expected=f"a segment of another name, at most {MAX_SEGMENTS}",
                 found=repr(name),
             )
         segments[name], parents[name] = segment, parent
         waiting += [(child, name) for child in reversed(list(segment.all("Segment")))]
     if not segments:
-        raise file.error(
-            root.line, expected="a Skeleton of Segments", found="none", counted="line"
+        file.fail_at_line(
+            root.line,
+            expected="a Skeleton of Segments",
+            found="none",
         )
     return segments, parents
 
 
-def _rest(
-    tree: Tree, segments: Mapping[str, Element], words: _Words
+def _rest_poses(
+    tree: SegmentTree, segments: Mapping[str, XmlElement], numbers: _VskNumbers
 ) -> Float[np.ndarray, "joint 4 4"]:
-    """Return T_world_segment with no joint turned, in the file's unit and axes."""
+    """Return T_world_segment with no joint rotated, in the file's unit and axes."""
     T = np.tile(np.eye(4), (len(tree.names), 1, 1))
-    for joint, name in _own(tree):
+    for joint, name in _file_joints(tree):
         segment = segments[name]
-        turn = words.numbers(segment, "ORIENTATION", 3, "0 0 0")
-        T[joint, :3, :3] = geometry.rotation_exp(turn)
-        T[joint, :3, 3] = words.numbers(segment, "POSITION", 3, "0 0 0")
-    return np.asarray(chained(tree.parent, T[None])[0])
+        rotation_vector = numbers.read(segment, "ORIENTATION", 3, "0 0 0")
+        T[joint, :3, :3] = geometry.rotation_exp(rotation_vector)
+        T[joint, :3, 3] = numbers.read(segment, "POSITION", 3, "0 0 0")
+    return np.asarray(compose_world_poses(tree.parent, T[None])[0])
 
 
-def _own(tree: Tree) -> Iterator[tuple[int, str]]:
+def _file_joints(tree: SegmentTree) -> Iterator[tuple[int, str]]:
     """Return the joints that the file has, without an added root."""
     for joint, name in enumerate(tree.names):
         if tree.segment[joint] >= 0:
             yield joint, name
 
 
-def _upward(bones: Float[np.ndarray, "joint 3"]) -> str | None:
+def _up_axis(bones: Float[np.ndarray, "joint 3"]) -> str | None:
     """Return the axis that points up, None when the longest bone does not say."""
     lengths = np.linalg.norm(bones[1:], axis=-1)
     if not (lengths > 0.0).any():
         return None
     longest = bones[1 + int(np.argmax(lengths))]
     axis = int(np.argmax(np.abs(longest)))
-    if abs(longest[axis]) < UPRIGHT * lengths.max():
+    if abs(longest[axis]) < MIN_UPRIGHT_SHARE * lengths.max():
         return None
     return ("-" if longest[axis] > 0.0 else "") + "xyz"[axis]
 
 
 def _skeleton(
-    tree: Tree,
-    segments: Mapping[str, Element],
-    words: _Words,
+    tree: SegmentTree,
+    segments: Mapping[str, XmlElement],
+    numbers: _VskNumbers,
     T: Float[np.ndarray, "joint 4 4"],
-    root: Element,
+    root: XmlElement,
     unit: float,
 ) -> Skeleton:
     offset = T[:, :3, 3] - T[tree.parent, :3, 3]
     offset[0] = T[0, :3, 3]
     kinds: list[Kind] = ["root"]
     axes = np.full((len(tree.names), 2, 3), np.nan)
-    for joint, name in _own(tree):
+    for joint, name in _file_joints(tree):
         if joint > 0:
-            kind, turned = _joint(segments[name], words)
+            kind, joint_axes = _joint(segments[name], numbers)
             kinds.append(kind)
-            axes[joint, : len(turned)] = turned @ T[joint, :3, :3].T
-    labels, carrier, place = _markers(tree, words, root)
+            axes[joint, : len(joint_axes)] = joint_axes @ T[joint, :3, :3].T
+    labels, carrier, position = _markers(tree, numbers, root)
     return Skeleton(
         names=tree.names,
         parent=tree.parent,
@@ -227,66 +239,68 @@ def _skeleton(
         axes=axes,
         marker_labels=labels,
         marker_joint=carrier,
-        marker_offset=np.einsum("mij,mj->mi", T[carrier, :3, :3], unit * place),
+        marker_offset=np.einsum("mij,mj->mi", T[carrier, :3, :3], unit * position),
     )
 
 
-def _joint(segment: Element, words: _Words) -> tuple[Kind, Float[np.ndarray, "axis 3"]]:
+def _joint(
+    segment: XmlElement, numbers: _VskNumbers
+) -> tuple[Kind, Float[np.ndarray, "axis 3"]]:
     """Return the kind of a segment's joint and its unit axes in the segment."""
     joint = next((c for c in segment.children if c.name.startswith("Joint")), None)
     if joint is None:
         return "fixed", np.zeros((0, 3))
     kind = KINDS.get(joint.name, "ball")
     if joint.name == "JointFree" or joint.name not in KINDS:
-        words.file.note(
+        numbers.file.note(
             "joint-simplified",
-            f"{joint.name} inside the body stands as a ball joint",
+            f"{joint.name} inside the body becomes a ball joint",
             subject=segment.attributes["NAME"],
         )
-    if kind not in AXES:
+    if kind not in AXIS_ATTRIBUTES:
         return kind, np.zeros((0, 3))
-    name, usual = AXES[kind]
-    axes = words.numbers(joint, name, len(usual.split()), usual).reshape(-1, 3)
+    name, usual = AXIS_ATTRIBUTES[kind]
+    axes = numbers.read(joint, name, len(usual.split()), usual).reshape(-1, 3)
     lengths = np.linalg.norm(axes, axis=-1, keepdims=True)
     if not (lengths > 0.0).all():
-        words.file.fail_at_line(joint.line, expected="an axis", found="0 0 0")
+        numbers.file.fail_at_line(joint.line, expected="an axis", found="0 0 0")
     return kind, axes / lengths
 
 
 def _markers(
-    tree: Tree, words: _Words, root: Element
+    tree: SegmentTree, numbers: _VskNumbers, root: XmlElement
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Return labels, joints and places of the markers, in segments and file units."""
-    number = {name: joint for joint, name in _own(tree)}
-    labels, carriers, places, lost = [], [], [], []
-    for site in _sites(root):
-        label = site.attributes.get(SITES[site.name], "")
+    """Return labels, joints and positions (segment axes, file units) of markers."""
+    number = {name: joint for joint, name in _file_joints(tree)}
+    labels, carriers, positions, lost = [], [], [], []
+    for site in _marker_elements(root):
+        label = site.attributes.get(MARKER_ELEMENTS[site.name], "")
         carrier = number.get(site.attributes.get("SEGMENT", ""))
         if carrier is None or not label:
             lost.append(label)
             continue
         labels.append(label)
         carriers.append(carrier)
-        places.append(words.numbers(site, "POSITION", 3, "0 0 0"))
+        positions.append(numbers.read(site, "POSITION", 3, "0 0 0"))
     if lost:
-        words.file.note(
+        numbers.file.note(
             "markers-left-out",
             f"{len(lost)} markers name no segment of the body: {', '.join(lost[:6])}",
             value=float(len(lost)),
         )
     return (
-        unique_names(words.file, labels, "marker"),
+        unique_names(numbers.file, labels, "marker"),
         np.array(carriers, dtype=np.int64),
-        np.array(places).reshape(-1, 3),
+        np.array(positions).reshape(-1, 3),
     )
 
 
-def _sites(root: Element) -> Iterator[Element]:
+def _marker_elements(root: XmlElement) -> Iterator[XmlElement]:
     """Return every element outside the segments that puts a marker on one."""
     waiting = [child for child in reversed(root.children) if child.name != "Skeleton"]
     while waiting:
         element = waiting.pop()
-        if element.name in SITES and "SEGMENT" in element.attributes:
+        if element.name in MARKER_ELEMENTS and "SEGMENT" in element.attributes:
             yield element
         waiting += reversed(element.children)
 

@@ -1,1 +1,9 @@
-"""Tables of numbers in text files: what the text formats share."""
+"""Parts shared by the readers and writers of text formats.
+
+- `numbers`: text to numbers, and the rounding of written numbers.
+- `names`: unique and printable names of markers and joints.
+- `timing`: frame counts and frame rates.
+- `rotations`: quaternions, rotation matrices and Euler angles of a file.
+- `columns`: which columns of a table belong to one marker or sensor.
+- `take`: columns to a take, and a take to columns.
+"""

@@ -5,10 +5,10 @@ from typing import no_type_check
 
 from numba import njit
 
-RADIAN = pi / 180.0
+RADIANS_PER_DEGREE = pi / 180.0
 
 # Minimax polynomials of sine and cosine within 45 degrees, to the last bit but one.
-S = (
+SINE = (
     -1.66666666666666324348e-01,
     8.33333333332248946124e-03,
     -1.98412698298579493134e-04,
@@ -16,7 +16,7 @@ S = (
     -2.50507602534068634195e-08,
     1.58969099521155010221e-10,
 )
-C = (
+COSINE = (
     4.16666666666666019037e-02,
     -1.38888888888741095749e-03,
     2.48015872894767294178e-05,
@@ -31,41 +31,51 @@ C = (
 def cos_sin(degrees):
     """Return cosine and sine of degrees, exact at every right angle.
 
-    Whole quarter turns come off without rounding in degrees, which makes this several
-    times faster than the general functions.
+    Argument reduction by 90 degrees has no rounding in degrees, which makes this
+    several times faster than the general functions.
     """
     quarter = floor(degrees / 90.0 + 0.5)
-    x = (degrees - 90.0 * quarter) * RADIAN
+    x = (degrees - 90.0 * quarter) * RADIANS_PER_DEGREE
     z = x * x
     s = x + x * z * (
-        S[0] + z * (S[1] + z * (S[2] + z * (S[3] + z * (S[4] + z * S[5]))))
+        SINE[0]
+        + z * (SINE[1] + z * (SINE[2] + z * (SINE[3] + z * (SINE[4] + z * SINE[5]))))
     )
     c = (
         1.0
         - 0.5 * z
-        + z * z * (C[0] + z * (C[1] + z * (C[2] + z * (C[3] + z * (C[4] + z * C[5])))))
+        + z
+        * z
+        * (
+            COSINE[0]
+            + z
+            * (
+                COSINE[1]
+                + z * (COSINE[2] + z * (COSINE[3] + z * (COSINE[4] + z * COSINE[5])))
+            )
+        )
     )
-    turn = quarter - 4.0 * floor(quarter * 0.25)
-    if turn == 1.0:
+    quadrant = quarter - 4.0 * floor(quarter * 0.25)
+    if quadrant == 1.0:
         return -s, c
-    if turn == 2.0:
+    if quadrant == 2.0:
         return -c, -s
-    if turn == 3.0:
+    if quadrant == 3.0:
         return s, -c
     return c, s
 
 
 @no_type_check
 @njit(cache=True)
-def compose(angles, first, column, axis, turn, wxyz):
+def compose_rotations(angles, first, column, axis, R_joint_file, wxyz):
     """Fill the rotation of every joint in every frame.
 
     Args:
         angles: Channels in degrees (frame, channel).
-        first: Where each joint's turns begin in `column` and `axis` (joint + 1).
-        column: Channel of each turn, in the order R = R_1 @ R_2 @ ...
-        axis: Axis of each turn, 0 to 2.
-        turn: R_joint_file (joint, 3, 3): axes of the answer from those of the angles.
+        first: Where each joint's rotations begin in `column` and `axis` (joint + 1).
+        column: Channel of each rotation, in the order R = R_1 @ R_2 @ ...
+        axis: Axis of each rotation, 0 to 2.
+        R_joint_file: Axes of the answer from those of the angles (joint, 3, 3).
         wxyz: Output (frame, joint, 4).
     """
     for frame in range(angles.shape[0]):
@@ -94,7 +104,7 @@ def compose(angles, first, column, axis, turn, wxyz):
                         y * c - x * s,
                         z * c + w * s,
                     )
-            R = turn[joint]
+            R = R_joint_file[joint]
             wxyz[frame, joint, 0] = w
             wxyz[frame, joint, 1] = R[0, 0] * x + R[0, 1] * y + R[0, 2] * z
             wxyz[frame, joint, 2] = R[1, 0] * x + R[1, 1] * y + R[1, 2] * z

@@ -1,4 +1,4 @@
-"""Which columns of a table make markers and sensors: by a map or by their names."""
+"""Which columns of a table belong to one marker or sensor: by a map or by names."""
 
 import re
 import tomllib
@@ -11,7 +11,12 @@ from typing import Any
 from marey.errors import OptionError
 from marey.numerics.geometry import euler_axes
 
-COUNTS = {"position": (3,), "quaternion": (4,), "euler": (3,), "matrix": (12, 16)}
+COLUMN_COUNTS = {
+    "position": (3,),
+    "quaternion": (4,),
+    "euler": (3,),
+    "matrix": (12, 16),
+}
 TIME = re.compile(
     r"(t|time|time[ _]?stamp|seconds?|sec)"
     r"( ?[\[(](s|secs?|seconds?)[\])]|[ _](s|secs?|seconds?))?",
@@ -24,12 +29,13 @@ AFTER = r"(?P<rest>.*?)[ _.:\-]?"
 LETTER = r"[\[(]?(?P<letter>[wxyz])[\])]?"
 BEFORE = r"(?P<letter>[wxyz])[ _.:\-]?(?P<rest>.*)"
 # Angles or part of a quaternion: "hand.rotx", "hand_qx".
-NO_TURN = r"(?!(.*[ _.:\-])?(q_?|rot(ation)?[ _.:\-]?)[\[(]?[xyz][\])]?\Z)"
+NO_ROTATION = r"(?!(.*[ _.:\-])?(q_?|rot(ation)?[ _.:\-]?)[\[(]?[xyz][\])]?\Z)"
 
-PLACES = tuple(
-    re.compile(pattern, re.IGNORECASE) for pattern in (NO_TURN + AFTER + LETTER, BEFORE)
+POSITION_PATTERNS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (NO_ROTATION + AFTER + LETTER, BEFORE)
 )
-TURNS = tuple(
+QUATERNION_PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"{AFTER}q_?{LETTER}",
@@ -38,12 +44,12 @@ TURNS = tuple(
     )
 )
 
-Group = tuple[str, tuple[int, ...]]
+ColumnGroup = tuple[str, tuple[int, ...]]
 """The rest of a name, and its columns in the order of the letters."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class TableItem:
     """One marker or sensor of a table: the columns it is made of, by number."""
 
     name: str
@@ -74,10 +80,10 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class TableColumns:
     """The layout of a table."""
 
-    items: tuple[Item, ...]
+    items: tuple[TableItem, ...]
     time: int = -1
     """Column of the time in seconds; -1 = none."""
 
@@ -88,7 +94,9 @@ class Columns:
     """Whether the layout was worked out from the column names."""
 
 
-def from_map(given: str | Path | Mapping[str, Any], names: Sequence[str]) -> Columns:
+def columns_from_map(
+    given: str | Path | Mapping[str, Any], names: Sequence[str]
+) -> TableColumns:
     """Return the layout that a column map describes.
 
     Args:
@@ -113,7 +121,7 @@ def from_map(given: str | Path | Mapping[str, Any], names: Sequence[str]) -> Col
     ]
     facts = {key: str(content[key]) for key in ("unit", "up", "rate") if key in content}
     time = _column(content["time"], names) if "time" in content else -1
-    return Columns(tuple(items), time, facts)
+    return TableColumns(tuple(items), time, facts)
 
 
 def _toml(path: Path) -> Mapping[str, Any]:
@@ -123,16 +131,18 @@ def _toml(path: Path) -> Mapping[str, Any]:
         raise OptionError("columns", found=str(error), needed="a TOML file") from error
 
 
-def _item(name: str, spec: Any, names: Sequence[str]) -> Item:
+def _item(name: str, spec: Any, names: Sequence[str]) -> TableItem:
     if not isinstance(spec, Mapping):
         spec = {"position": spec}
-    unknown = set(spec) - {*COUNTS, "order", "degrees"}
+    unknown = set(spec) - {*COLUMN_COUNTS, "order", "degrees"}
     if unknown:
         raise OptionError(
-            f"columns of {name}", found=sorted(unknown), needed=f"{', '.join(COUNTS)}"
+            f"columns of {name}",
+            found=sorted(unknown),
+            needed=f"{', '.join(COLUMN_COUNTS)}",
         )
     columns: dict[str, Any] = {}
-    for key, counts in COUNTS.items():
+    for key, counts in COLUMN_COUNTS.items():
         if key in spec:
             if not isinstance(spec[key], Sequence) or len(spec[key]) not in counts:
                 raise OptionError(
@@ -144,10 +154,10 @@ def _item(name: str, spec: Any, names: Sequence[str]) -> Item:
     order = str(spec.get("order", "ZYX")).upper()
     euler_axes(order)
     degrees = bool(spec.get("degrees", True))
-    return _split(Item(name, **columns, order=order, degrees=degrees))
+    return _split_subject(TableItem(name, **columns, order=order, degrees=degrees))
 
 
-def _split(item: Item) -> Item:
+def _split_subject(item: TableItem) -> TableItem:
     """Return a marker named "JOE:RTHI" with its subject apart."""
     subject, _, label = item.name.rpartition(":")
     if item.is_sensor or not label:
@@ -163,28 +173,30 @@ def _column(given: Any, names: Sequence[str]) -> int:
     raise OptionError("columns", found=given, needed=f"one of {', '.join(names)}")
 
 
-def from_names(names: Sequence[str]) -> Columns | None:
+def columns_from_names(names: Sequence[str]) -> TableColumns | None:
     """Return the layout that column names spell out, None when they do not.
 
     Columns that differ only in their letter x, y, z belong together; those with w are a
-    quaternion. A name that stands twice gives two items of that name.
+    quaternion. A name that occurs twice gives two items of that name.
     """
     titles = [name.strip() for name in names]
     time = next((i for i, name in enumerate(titles) if TIME.fullmatch(name)), -1)
     used = {i for i, name in enumerate(titles) if FRAME.fullmatch(name)} | {time}
-    turns = _groups(titles, used, TURNS, "wxyz")
-    items = _joined(_groups(titles, used, PLACES, "xyz"), turns)
-    return Columns(items, time, inferred=True) if items else None
+    quaternions = _group_columns(titles, used, QUATERNION_PATTERNS, "wxyz")
+    items = _join_groups(
+        _group_columns(titles, used, POSITION_PATTERNS, "xyz"), quaternions
+    )
+    return TableColumns(items, time, inferred=True) if items else None
 
 
-def _groups(
+def _group_columns(
     names: Sequence[str],
     used: set[int],
     patterns: Sequence[re.Pattern[str]],
     letters: str,
-) -> list[Group]:
+) -> list[ColumnGroup]:
     """Return complete groups of columns, named by what is left; mark them used."""
-    groups: list[Group] = []
+    groups: list[ColumnGroup] = []
     for pattern in patterns:
         found: dict[str, dict[str, list[int]]] = {}
         for i, name in enumerate(names):
@@ -200,40 +212,51 @@ def _groups(
     return groups
 
 
-def _joined(places: Sequence[Group], turns: Sequence[Group]) -> tuple[Item, ...]:
-    turn_of = _matches([rest for rest, _ in places], [rest for rest, _ in turns])
+def _join_groups(
+    positions: Sequence[ColumnGroup], quaternions: Sequence[ColumnGroup]
+) -> tuple[TableItem, ...]:
+    quaternion_of = _match_quaternions(
+        [rest for rest, _ in positions], [rest for rest, _ in quaternions]
+    )
     return tuple(
-        _split(
-            Item(
+        _split_subject(
+            TableItem(
                 rest or "point",
                 columns,
-                quaternion=turns[turn_of[i]][1] if i in turn_of else (),
+                quaternion=quaternions[quaternion_of[i]][1]
+                if i in quaternion_of
+                else (),
             )
         )
-        for i, (rest, columns) in enumerate(places)
+        for i, (rest, columns) in enumerate(positions)
     )
 
 
-def _matches(places: Sequence[str], turns: Sequence[str]) -> dict[int, int]:
+def _match_quaternions(
+    positions: Sequence[str], quaternions: Sequence[str]
+) -> dict[int, int]:
     """Return the quaternion of each position that has one.
 
     They belong together when their names are equal. Where none are, numbers decide, if
     every quaternion finds one position and no other: "w1" and "loc1".
     """
-    place_of = {key: i for i, key in enumerate(_counted(places))}
-    pairs = [(place_of.get(key), k) for k, key in enumerate(_counted(turns))]
-    if all(place is None for place, _ in pairs):
-        numbers = [_number(rest) for rest in places]
-        wanted = [_number(rest) for rest in turns]
+    position_index = {key: i for i, key in enumerate(_number_repeats(positions))}
+    pairs = [
+        (position_index.get(key), k)
+        for k, key in enumerate(_number_repeats(quaternions))
+    ]
+    if all(position is None for position, _ in pairs):
+        numbers = [_digits(rest) for rest in positions]
+        wanted = [_digits(rest) for rest in quaternions]
         once = Counter(numbers)
         clear = "" not in wanted and len(set(wanted)) == len(wanted)
         if clear and all(once[number] == 1 for number in wanted):
             pairs = [(numbers.index(number), k) for k, number in enumerate(wanted)]
-    return {place: k for place, k in pairs if place is not None}
+    return {position: k for position, k in pairs if position is not None}
 
 
-def _counted(names: Sequence[str]) -> list[tuple[str, int]]:
-    """Return each name with how often it stood so far."""
+def _number_repeats(names: Sequence[str]) -> list[tuple[str, int]]:
+    """Return each name with the count of its occurrences up to here."""
     seen: Counter[str] = Counter()
     out = []
     for name in names:
@@ -242,5 +265,5 @@ def _counted(names: Sequence[str]) -> list[tuple[str, int]]:
     return out
 
 
-def _number(text: str) -> str:
+def _digits(text: str) -> str:
     return "".join(re.findall(r"\d+", text))

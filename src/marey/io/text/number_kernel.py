@@ -55,7 +55,7 @@ def fast_number(data, i):
         i += U1
         digit = np.uint64(data[i]) - U48
     digits = i - first
-    places = U0
+    decimals = U0
     if data[i] == 46:
         i += U1
         first = i
@@ -64,10 +64,10 @@ def fast_number(data, i):
             mantissa = mantissa * U10 + digit
             i += U1
             digit = np.uint64(data[i]) - U48
-        places = i - first
-        digits += places
+        decimals = i - first
+        digits += decimals
     plain = U0 < digits <= FAST_DIGITS and mantissa <= np.uint64(EXACT)
-    value = np.float64(np.int64(mantissa)) / POWERS[places if plain else U0]
+    value = np.float64(np.int64(mantissa)) / POWERS[decimals if plain else U0]
     return plain, -value if negative else value, i
 
 
@@ -237,7 +237,7 @@ def _skip_blanks(data, i, stop, delimiter):
 @no_type_check
 @njit(cache=True, inline="always")
 def _separates(c, delimiter):
-    """Whether a byte stands between two cells."""
+    """Whether a byte separates two cells."""
     return c in (delimiter, NEWLINE)
 
 
@@ -272,7 +272,7 @@ def parse_rows(data, delimiter, values, status, cells, line_of_row):
 
     Args:
         data: Text as bytes.
-        delimiter: Byte between cells; a space stands for any run of blanks.
+        delimiter: Byte between cells; a space means any run of blanks.
         values: Output (row, column); cells that are missing stay as they are, and of a
             LONG one it is the byte where it begins.
         status: Output (row, column); what each cell is.

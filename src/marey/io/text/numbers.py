@@ -1,24 +1,31 @@
-"""Numbers out of text, fast and strict: tables with gaps, and single words."""
+"""Text to numbers, strictly: tables with gaps and single words; written decimals."""
 
 import math
 import re
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, UInt8
 
 from marey.io.contract import File
+from marey.io.units_axes import metres_per_unit
 
 NUMBER, BLANK, NAN, WORD, LONG = 0, 1, 2, 3, 4
-"""What a cell may be; LONG never leaves this module."""
+"""Status of a cell; LONG never leaves this module."""
+
+MAX_NUMBER = 1e12
+"""Largest absolute value of a length, angle or time; larger numbers are damage."""
+
+MAX_COLUMNS = 100_000
+"""Largest number of columns of a table; more are damage."""
 
 # A table may ask for more cells than the text can hold (short lines): this many are
 # granted on top of one per byte.
 SPARE_CELLS = 2_000_000
 
 # The same for motions, in bytes: a number in text takes no fewer than in memory, but
-# one or two digits are enough for a turn.
-LARGEST_GROWTH = 8
+# one or two digits are enough for an angle.
+MAX_GROWTH = 8
 SPARE_BYTES = 32 * 2**20
 
 LONG_WORD = re.compile(rb"\s*([-+.eE\d]+)")
@@ -26,7 +33,7 @@ DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Numbers:
+class NumberTable:
     """A table of numbers; one row per line that is not blank."""
 
     values: Float[np.ndarray, "row column"]
@@ -41,22 +48,16 @@ class Numbers:
     line: Int[np.ndarray, " row"]
     """Line number of each row."""
 
-    def word(self) -> tuple[int, int] | None:
-        """Return row and column of the first cell that is not a number, or None."""
-        return self.first(WORD)
-
-    def first(self, *kinds: int) -> tuple[int, int] | None:
-        """Return row and column of the first cell of one of these kinds, or None."""
-        found = np.flatnonzero(np.isin(self.status, kinds))
-        if not len(found):
-            return None
-        row, column = np.unravel_index(found[0], self.status.shape)
-        return int(row), int(column)
+    def select(self, rows: slice | Bool[np.ndarray, " row"]) -> "NumberTable":
+        """Return the table of some rows."""
+        return NumberTable(
+            self.values[rows], self.status[rows], self.cells[rows], self.line[rows]
+        )
 
 
 def parse_table(
     file: File, data: bytes, *, columns: int, delimiter: str, first_line: int = 1
-) -> Numbers:
+) -> NumberTable:
     """Return the numbers of a table.
 
     A cell is a number when Python's `float` takes it and it is finite, less
@@ -66,7 +67,7 @@ def parse_table(
         file: Named in errors.
         data: The lines of the table.
         columns: How many cells to keep of each line.
-        delimiter: One character; a space stands for any run of blanks.
+        delimiter: One character; a space means any run of blanks.
         first_line: Number of the table's first line in the file.
 
     Raises:
@@ -77,14 +78,83 @@ def parse_table(
     if not data.endswith(b"\n"):
         data += b"\n"
     lines = count_lines(np.frombuffer(data, np.uint8))
-    check_room(file, lines, columns, len(data), first_line)
-    return _parsed(data, lines, columns, delimiter, first_line)
+    check_table_size(file, lines, columns, len(data), first_line)
+    return _parse_rows(data, lines, columns, delimiter, first_line)
 
 
-def _parsed(
+def read_numbers(
+    file: File, data: bytes, *, columns: int, delimiter: str, first_line: int
+) -> NumberTable:
+    """Return the rows of a table that hold anything, each a number, "nan" or blank.
+
+    The arguments are those of `parse_table`.
+
+    Raises:
+        FormatError: If there is a word among the numbers or a number beyond reason, a
+            line has more cells than there are columns, or no line holds anything.
+    """
+    table = parse_table(
+        file, data, columns=columns, delimiter=delimiter, first_line=first_line
+    )
+    refuse_words(file, table)
+    least = np.fmin.reduce(table.values, axis=None, initial=0.0)
+    most = np.fmax.reduce(table.values, axis=None, initial=0.0)
+    if max(-least, most) > MAX_NUMBER:
+        beyond = np.abs(table.values) > MAX_NUMBER
+        _refuse_cells(file, table, beyond, f"a number beyond {MAX_NUMBER:g}")
+    refuse_long_lines(file, table)
+    filled = table.cells > 0
+    if not filled.any():
+        file.fail_at_line(first_line, expected="frames", found="the end of the file")
+    return table if filled.all() else table.select(filled)
+
+
+def refuse_words(file: File, table: NumberTable) -> None:
+    """Raise the error of the first cell that is a word, if there is one."""
+    _refuse_cells(file, table, table.status == WORD, "a word")
+
+
+def refuse_long_lines(file: File, table: NumberTable) -> None:
+    """Raise the error of the first line with too many cells, if there is one."""
+    columns = table.values.shape[1]
+    long = np.flatnonzero(table.cells > columns)
+    if len(long):
+        file.fail_at_line(
+            int(table.line[long[0]]),
+            expected=f"{columns} cells",
+            found=f"{table.cells[long[0]]}",
+        )
+
+
+def _refuse_cells(
+    file: File, table: NumberTable, wrong: Bool[np.ndarray, "row column"], what: str
+) -> None:
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        file.fail_at_line(
+            int(table.line[row]),
+            expected="a number or a blank",
+            found=f"{what} in column {column + 1}",
+        )
+
+
+def check_width(file: File, line: bytes, delimiter: bytes, number: int) -> None:
+    """Refuse a line of the header that holds more cells than any recording has.
+
+    Raises:
+        FormatError: If there are more than `MAX_COLUMNS`.
+    """
+    count = line.count(delimiter) + 1
+    if count > MAX_COLUMNS:
+        file.fail_at_line(
+            number, expected=f"at most {MAX_COLUMNS} columns", found=f"{count}"
+        )
+
+
+def _parse_rows(
     data: bytes, rows: int, columns: int, delimiter: str, first_line: int = 1
-) -> Numbers:
-    """Return the numbers of a text of at most so many rows that ends in a line end."""
+) -> NumberTable:
+    """Return the numbers of at most `rows` lines; the text ends in a line end."""
     from marey.io.text.number_kernel import parse_rows  # numba is slow to import
 
     values = np.full((rows, columns), np.nan)
@@ -96,10 +166,12 @@ def _parsed(
     values, status, line = values[:rows], status[:rows], line[:rows]
     _finish_long_cells(data, values.reshape(-1), status.reshape(-1))
     line += first_line
-    return Numbers(values, status, cells[:rows], line)
+    return NumberTable(values, status, cells[:rows], line)
 
 
-def check_room(file: File, rows: int, columns: int, n_bytes: int, line: int) -> None:
+def check_table_size(
+    file: File, rows: int, columns: int, n_bytes: int, line: int
+) -> None:
     """Refuse a table that would take far more room than its text.
 
     Raises:
@@ -113,16 +185,16 @@ def check_room(file: File, rows: int, columns: int, n_bytes: int, line: int) -> 
         )
 
 
-def check_motion(file: File, frames: int, joints: int, n_bytes: int) -> None:
+def check_motion_size(file: File, frames: int, joints: int, n_bytes: int) -> None:
     """Refuse a motion that would take far more room than its text.
 
     Raises:
-        FormatError: If there would be more than `LARGEST_GROWTH` bytes of it for each
+        FormatError: If there would be more than `MAX_GROWTH` bytes of it for each
             byte of text, and `SPARE_BYTES`.
     """
     root_pose, rotation = 16, 4
     needed = 8 * frames * (root_pose + rotation * joints)
-    if needed > LARGEST_GROWTH * n_bytes + SPARE_BYTES:
+    if needed > MAX_GROWTH * n_bytes + SPARE_BYTES:
         raise file.error(
             None,
             expected="frames that fill the file; if it is right, cut it into parts",
@@ -133,13 +205,13 @@ def check_motion(file: File, frames: int, joints: int, n_bytes: int) -> None:
 def parse_stream(data: bytes) -> Float[np.ndarray, " number"] | None:
     """Return all blank-separated numbers of a text; None if a word is among them."""
     one_line = data.replace(b"\n", b" ") + b"\n"
-    count = int(_parsed(one_line, 1, 0, " ").cells.sum())
-    row = _parsed(one_line, 1, count, " ")
+    count = int(_parse_rows(one_line, 1, 0, " ").cells.sum())
+    row = _parse_rows(one_line, 1, count, " ")
     return row.values.reshape(-1) if (row.status == NUMBER).all() else None
 
 
 def parse_number(text: str) -> float | None:
-    """Return the number a single word stands for, None if it stands for none."""
+    """Return the number that a word spells, None if it spells none."""
     word = text.strip()
     if not DECIMAL.fullmatch(word):
         return None
@@ -147,8 +219,8 @@ def parse_number(text: str) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def note_unended(file: File, data: bytes) -> None:
-    """Keep a finding when the last line has no end: its last number may be cut."""
+def note_missing_line_end(file: File, data: bytes) -> None:
+    """Add a finding when the last line has no end: its last number may be cut."""
     if not data.endswith(b"\n"):
         file.note(
             "line-unended",
@@ -168,3 +240,13 @@ def _finish_long_cells(
         finite = math.isfinite(value)
         values[cell] = value if finite else np.nan
         status[cell] = NUMBER if finite else WORD
+
+
+def decimals_for(unit: str, precision_m: float) -> int:
+    """Return how many decimals hold lengths to a precision given in metres."""
+    return max(int(np.ceil(np.log10(metres_per_unit(unit) / precision_m) - 1e-9)), 0)
+
+
+def round_values(values: np.ndarray, decimals: int) -> np.ndarray:
+    """Return values rounded as they are written; -0 becomes 0."""
+    return np.asarray(np.round(values, decimals) + 0.0)

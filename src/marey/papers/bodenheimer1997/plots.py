@@ -1,4 +1,4 @@
-"""Drawings of Bodenheimer1997: lengths with tags, and curves of a shoulder."""
+"""Drawings of Bodenheimer1997: lengths with outliers, angles and residuals."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.papers.experiment import Drawing
-from marey.plot.style import BLUE, GOLD, GREY, INK, RED, plain
+from marey.papers.plots import label_axes, make_panels
+from marey.plot.style import BLUE, GOLD, GREY, RED
 
 Array = np.ndarray
 
@@ -17,7 +18,7 @@ AXES = {"x": RED, "y": GOLD, "z": BLUE}
 def lengths_drawing(
     x: Float[Array, " frame"], tags: Bool[Array, " frame"], mean: float, robust: float
 ) -> Drawing:
-    """Return a drawing of lengths in centimetres over frames, with the wild ones."""
+    """Return a drawing of lengths in centimetres over frames, with the outliers."""
 
     def draw(figure: Any) -> None:
         figure.set_size_inches(8.0, 3.0)
@@ -26,11 +27,10 @@ def lengths_drawing(
         left.plot(frames, x, color=GREY, linewidth=0.5)
         left.plot(frames[tags], x[tags], "o", color=RED, markersize=4, label="tagged")
         left.set_yscale("log")
-        left.set(xlabel="frame", ylabel="length, cm")
+        label_axes(left, "frame", "length, cm")
         left.yaxis.set_major_formatter("{x:g}")
         left.legend(fontsize=7, frameon=False)
-        near = x[~tags]
-        right.hist(near, bins=30, color=GREY, edgecolor="white", linewidth=0.3)
+        right.hist(x[~tags], bins=30, color=GREY, edgecolor="white", linewidth=0.3)
         for value, colour, name in ((mean, RED, "mean"), (robust, BLUE, "biweight")):
             right.axvline(value, color=colour, linewidth=1.2)
             right.annotate(
@@ -42,12 +42,10 @@ def lengths_drawing(
                 fontsize=8,
             )
         right.set_ylim(0, 1.2 * right.get_ylim()[1])
-        right.set(xlabel="length, cm", ylabel="frames")
-        for axes in (left, right):
-            plain(axes)
-            axes.xaxis.label.set(fontsize=8, color=INK)
-            axes.yaxis.label.set(fontsize=8, color=INK)
-        figure.suptitle("Collarbone to shoulder, six of 508 frames wild", fontsize=10)
+        label_axes(right, "length, cm", "frames")
+        figure.suptitle(
+            "Collarbone to shoulder, six of 508 frames outliers", fontsize=10
+        )
 
     return draw
 
@@ -58,35 +56,32 @@ def curves_drawing(
     """Return a drawing of a joint's angles over time, one panel per motion."""
 
     def draw(figure: Any) -> None:
-        figure.set_size_inches(2.9 * len(curves) + 0.6, 3.0)
-        every = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
+        size = (2.9 * len(curves) + 0.6, 3.0)
+        every = make_panels(figure, len(curves), size, title)
         for axes, (name, angles) in zip(every, curves.items(), strict=True):
             for (axis, colour), values in zip(AXES.items(), angles.T, strict=True):
                 time = np.arange(len(values)) / rate
                 axes.plot(time, np.degrees(values), color=colour, label=axis)
-            axes.set_title(name, fontsize=9, color=INK)
-            axes.set_xlabel("time, s", fontsize=8, color=INK)
-            plain(axes)
-        every[0].set_ylabel("angle, °", fontsize=8, color=INK)
+            y_label = "angle, °" if axes is every[0] else ""
+            label_axes(axes, "time, s", y_label, name)
         every[-1].legend(fontsize=7, frameon=False, ncols=3)
-        figure.suptitle(title, fontsize=10, color=INK)
 
     return draw
 
 
-def gaps_drawing(gaps: Mapping[str, Float[Array, " frame"]], rate: float) -> Drawing:
-    """Return a drawing of how far joints are apart over time, in centimetres."""
+def residuals_drawing(
+    residuals: Mapping[str, Float[Array, " frame"]], rate: float
+) -> Drawing:
+    """Return a drawing of the residuals of joints over time, in centimetres."""
 
     def draw(figure: Any) -> None:
-        figure.set_size_inches(7.0, 3.0)
-        axes = figure.subplots()
-        for (name, gap), colour in zip(gaps.items(), (RED, BLUE, GOLD), strict=False):
-            time = np.arange(len(gap)) / rate
-            axes.plot(time, 100.0 * gap, color=colour, linewidth=0.8, label=name)
-        axes.set_xlabel("time, s", fontsize=8, color=INK)
-        axes.set_ylabel("gap, cm", fontsize=8, color=INK)
+        title = "A sensor slips, and the residual of its joint grows"
+        (axes,) = make_panels(figure, 1, (7.0, 3.0), title)
+        colours = (RED, BLUE, GOLD)
+        for (name, values), colour in zip(residuals.items(), colours, strict=False):
+            time = np.arange(len(values)) / rate
+            axes.plot(time, 100.0 * values, color=colour, linewidth=0.8, label=name)
         axes.legend(fontsize=7, frameon=False)
-        plain(axes)
-        figure.suptitle("A sensor moves, and its joint comes apart", fontsize=10)
+        label_axes(axes, "time, s", "residual, cm")
 
     return draw

@@ -1,6 +1,5 @@
-"""DeAguiar2006, Fig. 4: learnt skeletons beside those of the capture software."""
+"""DeAguiar2006, Fig. 4: estimated skeletons beside those of the capture software."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +8,10 @@ from jaxtyping import Float
 from marey import io
 from marey.bodies import Bodies
 from marey.joints import JointFits, fit_joints
-from marey.papers.deaguiar2006.stick import joint_path
+from marey.papers.deaguiar2006.stick_figure import joint_path
 from marey.papers.experiment import Effort, Experiment
+from marey.papers.measures import Cells
+from marey.papers.recordings import HOW_TO_GET_RECORDINGS, find_recording
 from marey.report import Table
 from marey.segmentation import segment
 
@@ -27,54 +28,51 @@ BONES = {
 METHODS = ("distance", "ball")
 
 
-def recordings() -> Path | None:
-    """Return the folder of real recordings, if the environment names one."""
-    folder = Path(os.environ.get("MAREY_DATA", "")) / "cmu"
-    return folder if os.environ.get("MAREY_DATA") and folder.is_dir() else None
-
-
 def commercial(effort: Effort) -> Experiment:
     """Limb lengths beside those of the capture software, if recordings are there."""
-    folder = recordings()
     columns = ("take", "bone", "software mm", "paper's joints", "ours")
-    rows: list[tuple[str | float, ...]] = []
+    rows: list[Cells] = []
     for name in TAKES[: 1 if effort.quick else None]:
-        if folder is not None:
-            effort.say(f"commercial: {name}")
-            rows += _compared(folder / f"{name}.c3d", folder / f"{name}.amc")
+        markers, skeleton = (
+            find_recording(f"cmu/{name}.{suffix}") for suffix in ("c3d", "amc")
+        )
+        if markers is not None and skeleton is not None:
+            effort.report(f"commercial: {name}")
+            rows += _compare_lengths(markers, skeleton)
     return Experiment(
         title="Beside commercial skeletons (Sec. 6, Fig. 4)",
         tables={
-            "Less the software's length, mm, left / right": Table(columns, tuple(rows))
+            "Ours minus the software's length, mm, left / right": Table(
+                columns, tuple(rows)
+            )
         },
         note=(
             "The skeletons that come with recordings of the CMU graphics lab are the "
             "fits of its software, not the truth: these are differences, not errors. "
-            "The bodies are told by the labels. Set MAREY_DATA to a folder that holds "
-            "the recordings in cmu; without it the table is empty."
+            f"Labels determine the bodies. {HOW_TO_GET_RECORDINGS}"
         ),
     )
 
 
-def _compared(markers: Path, skeleton: Path) -> list[tuple[str | float, ...]]:
-    """Return one row a bone: the software's length, and how ours differ."""
+def _compare_lengths(markers: Path, skeleton: Path) -> list[Cells]:
+    """Return one row per bone: the software's length, and how ours differ."""
     bodies = segment(io.read(markers))
     motion = io.read_motion(skeleton)
-    theirs = dict(zip(motion.skeleton.names, motion.T_world_joint()[0], strict=True))
+    T_world_joint = dict(
+        zip(motion.skeleton.names, motion.T_world_joint()[0], strict=True)
+    )
     fits = [fit_joints(bodies, method=method) for method in METHODS]
-    rows: list[tuple[str | float, ...]] = []
+    rows: list[Cells] = []
     for bone, (upper, lower, start, end) in BONES.items():
-        length, off = [], []
+        lengths_mm, differences_mm = [], []
         for side, letter in (("Left", "l"), ("Right", "r")):
-            way = theirs[end.format(letter)] - theirs[start.format(letter)]
-            length.append(1e3 * float(np.linalg.norm(way[:3, 3])))
-            found = [_length(bodies, f, upper, lower, side) for f in fits]
-            off.append([1e3 * value - length[-1] for value in found])
-        shown = [
-            " / ".join(f"{v:+.0f}" for v in each) for each in zip(*off, strict=True)
-        ]
-        software = " / ".join(f"{v:.0f}" for v in length)
-        rows.append((markers.stem, bone, software, *shown))
+            T_end, T_start = (T_world_joint[n.format(letter)] for n in (end, start))
+            length = 1e3 * float(np.linalg.norm((T_end - T_start)[:3, 3]))
+            ours = [1e3 * _length(bodies, f, upper, lower, side) for f in fits]
+            lengths_mm.append(f"{length:.0f}")
+            differences_mm.append([f"{value - length:+.0f}" for value in ours])
+        cells = [" / ".join(sides) for sides in zip(*differences_mm, strict=True)]
+        rows.append((markers.stem, bone, " / ".join(lengths_mm), *cells))
     return rows
 
 
@@ -87,7 +85,7 @@ def _length(
 
 
 def _joint(bodies: Bodies, fits: JointFits, name: str) -> Float[np.ndarray, "frame 3"]:
-    """Return where a body meets its parent."""
+    """Return the joint of a body with its parent, in the world."""
     pair = sorted(bodies.names.index(b) for b in (name, bodies.parents[name]))
     row = int(np.flatnonzero((fits.pair == pair).all(axis=1))[0])
     return joint_path(bodies, fits, row)

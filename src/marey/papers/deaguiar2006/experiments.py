@@ -6,13 +6,13 @@ from marey.papers.deaguiar2006.clusters import clusters
 from marey.papers.deaguiar2006.cmu import commercial
 from marey.papers.deaguiar2006.figures import figures
 from marey.papers.deaguiar2006.people import people
-from marey.papers.deaguiar2006.times import times
+from marey.papers.deaguiar2006.times import runtime
 from marey.papers.experiment import Effort, Experiment
 
 EXPERIMENTS: Mapping[str, Callable[[Effort], Experiment]] = {
     "clusters": clusters,
     "people": people,
-    "times": times,
+    "times": runtime,
     "commercial": commercial,
     "figures": figures,
 }

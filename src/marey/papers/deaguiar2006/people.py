@@ -5,9 +5,10 @@ import numpy as np
 from marey import synth
 from marey.joints import fit_joints
 from marey.numerics.robust import LOCATIONS
-from marey.papers.deaguiar2006.pictures import figure_2
-from marey.papers.deaguiar2006.stick import Stick, stick_of
+from marey.papers.deaguiar2006.plots import figure_2_drawing
+from marey.papers.deaguiar2006.stick_figure import StickFigure, build_stick_figure
 from marey.papers.experiment import Effort, Experiment
+from marey.papers.measures import Cells, rms
 from marey.report import Table
 from marey.segmentation import segment
 from marey.synth import Recording
@@ -23,7 +24,7 @@ SEQUENCES = {
 
 
 def record_person(motion: str, seed: int) -> Recording:
-    """Return a person of 110 unnamed markers on skin that slides a little."""
+    """Return a person of 110 unlabelled markers on skin that slides by 2 mm rms."""
     return synth.human(seed=seed).record(
         motion,
         seconds=SECONDS,
@@ -40,41 +41,38 @@ def people(effort: Effort) -> Experiment:
     """Bodies, joints and constant bones of two people, drawn."""
     tables, drawings = {}, {}
     for name, (motion, title, frames) in SEQUENCES.items():
-        effort.say(f"people: {motion}")
+        effort.report(f"people: {motion}")
         take = record_person(motion, effort.seed)
         bodies = segment(take)
         fits = fit_joints(bodies)
-        stick = stick_of(bodies, fits, infer_tree(fits))
-        drawings[name] = figure_2(take, bodies, stick, frames, title)
-        tables[f"Bones before and after Sec. 5: {motion}"] = _bones(stick)
+        stick = build_stick_figure(bodies, fits, infer_tree(fits))
+        drawings[name] = figure_2_drawing(take, bodies, stick, frames, title)
+        tables[f"Bones before and after Sec. 5: {motion}"] = _length_table(stick)
     return Experiment(
         title="People, and constant bones (Sec. 5, Figs. 2 and 3)",
         tables=tables,
         note=(
-            "Joints are found in both bodies and drawn midway; as the two drift apart "
-            "the bones vary, until each gets one length, root to leaf. The last column "
-            "is how far that moves the joints. The median makes Eq. 6 least as it is "
-            "printed, the mean Eq. 5."
+            "A joint is drawn midway between its centres in both bodies. As the two "
+            "separate, bone lengths vary; Sec. 5 gives each bone one length, from root "
+            "to leaf. The last column is the distance that this moves the joints. The "
+            "median minimises Eq. 6 as printed, the mean minimises Eq. 5."
         ),
         figures=drawings,
     )
 
 
-def _bones(stick: Stick) -> Table:
-    rows = []
-    before = stick.lengths()
+def _length_table(stick: StickFigure) -> Table:
+    """Return the variation of bone lengths before and after they are made constant."""
+    rows: list[Cells] = []
     inner = np.setdiff1d(np.flatnonzero(stick.parent >= 0), stick.ends)
     for method in LOCATIONS:
-        fixed = stick.with_constant_lengths(method)
-        moved = np.linalg.norm(fixed.positions - stick.positions, axis=-1)[:, inner]
-        after = fixed.lengths()[:, inner]
-        rows.append(
-            (
-                method,
-                round(1e3 * float(np.mean(np.std(before[:, inner], axis=0))), 3),
-                round(1e3 * float(np.mean(np.std(after, axis=0))), 3),
-                round(1e3 * float(np.sqrt(np.mean(moved**2))), 3),
-            )
-        )
+        constant = stick.with_constant_lengths(method)
+        moved = np.linalg.norm(constant.positions - stick.positions, axis=-1)
+        variations = [
+            float(np.mean(np.std(figure.lengths()[:, inner], axis=0)))
+            for figure in (stick, constant)
+        ]
+        cells = (*variations, rms(moved[:, inner]))
+        rows.append((method, *(round(1e3 * value, 3) for value in cells)))
     columns = ("length", "varies before mm", "after mm", "joints moved mm rms")
     return Table(columns, tuple(rows))

@@ -1,4 +1,4 @@
-"""DeAguiar2006, Table 1: how long it takes."""
+"""DeAguiar2006, Table 1: run time."""
 
 from time import perf_counter
 
@@ -6,20 +6,21 @@ from marey import synth
 from marey.bodies import Bodies
 from marey.joints import fit_joints
 from marey.papers.experiment import Effort, Experiment
+from marey.papers.measures import Cells, round_to_digits
 from marey.report import Table
 from marey.segmentation import segment
 from marey.synth import Recording
 from marey.topology import infer_tree
 
 FRAMES = (189, 307, 591, 1134)
-KIRK = (1649.0, 2320.0, 4515.0, 11247.0)
-PAPER = (103.0, 175.0, 307.0, 590.0)
+KIRK_SECONDS = (1649.0, 2320.0, 4515.0, 11247.0)
+PAPER_SECONDS = (103.0, 175.0, 307.0, 590.0)
 
 RATE = 120.0
 
 
 def record_sequence(seed: int) -> Recording:
-    """Return a person of 110 unnamed markers, as long as the longest sequence."""
+    """Return a person of 110 unlabelled markers, as long as the longest sequence."""
     return synth.human(seed=seed).record(
         "exercise",
         seconds=FRAMES[-1] / RATE,
@@ -31,26 +32,26 @@ def record_sequence(seed: int) -> Recording:
     )
 
 
-def joints_and_tree(bodies: Bodies, method: str) -> None:
-    """Do what the paper's Sec. 4 does: joints of all pairs, and the tree."""
+def fit_joints_and_tree(bodies: Bodies, method: str) -> None:
+    """Fit the joints of all pairs and infer the tree: Sec. 4 of the paper."""
     infer_tree(fit_joints(bodies, method=method))
 
 
-def times(effort: Effort) -> Experiment:
-    """Seconds for sequences as long as those of the paper."""
+def runtime(effort: Effort) -> Experiment:
+    """Run times for sequences as long as those of the paper (Table 1)."""
     take = record_sequence(effort.seed)
-    rows: list[tuple[str | float, ...]] = []
-    # Compiled parts are compiled before the clock starts.
-    joints_and_tree(segment(take.cut(0, 60)), "ball")
+    rows: list[Cells] = []
+    # Numba compiles at the first call, which is not timed.
+    fit_joints_and_tree(segment(take.cut(0, 60)), "ball")
     for number, (frames, kirk, paper) in enumerate(
-        zip(FRAMES, KIRK, PAPER, strict=True), start=1
+        zip(FRAMES, KIRK_SECONDS, PAPER_SECONDS, strict=True), start=1
     ):
-        effort.say(f"times: {frames} frames")
-        # In a hurry, the slower way is shown for the shortest sequence only.
+        effort.report(f"times: {frames} frames")
+        # A quick run times the slower method on the shortest sequence only.
         both = number == 1 or not effort.quick
-        cells = seconds_of(take.cut(0, frames), their_way=both)
-        shown = [float(f"{cell:.2g}") for cell in (*cells, paper / cells[-1])]
-        rows.append((number, frames, kirk, paper, *shown))
+        seconds = measure_seconds(take.cut(0, frames), published=both)
+        cells = [round_to_digits(s, 2) for s in (*seconds, paper / seconds[-1])]
+        rows.append((number, frames, kirk, paper, *cells))
     columns = (
         "sequence",
         "frames",
@@ -77,14 +78,20 @@ def times(effort: Effort) -> Experiment:
     )
 
 
-def seconds_of(take: Recording, *, their_way: bool) -> tuple[float, float, float]:
-    """Return the seconds for bodies, for joints their way, and for joints ours."""
+def measure_seconds(take: Recording, *, published: bool) -> tuple[float, float, float]:
+    """Return seconds for bodies, for the paper's joints and tree, and for ours.
+
+    Args:
+        take: A recording of unlabelled markers.
+        published: Whether to time the paper's method; NaN otherwise.
+    """
     start = perf_counter()
     bodies = segment(take)
-    found = perf_counter()
-    joints_and_tree(bodies, "ball")
-    ours = perf_counter()
-    if their_way:
-        joints_and_tree(bodies, "distance")
-    theirs = perf_counter() - ours if their_way else float("nan")
-    return found - start, theirs, ours - found
+    segmented = perf_counter()
+    fit_joints_and_tree(bodies, "ball")
+    fitted = perf_counter()
+    seconds = float("nan")
+    if published:
+        fit_joints_and_tree(bodies, "distance")
+        seconds = perf_counter() - fitted
+    return segmented - start, seconds, fitted - segmented

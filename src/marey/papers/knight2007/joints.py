@@ -1,7 +1,6 @@
-"""Knight2007, Secs. 2.3-2.6: joints of bodies, and a figure from root to leaf."""
+"""Knight2007, Secs. 2.3-2.6: joints of bodies, and a skeleton from root to leaf."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -17,7 +16,13 @@ from marey.motion import Motion
 from marey.numerics import geometry
 from marey.papers.experiment import Effort, Experiment
 from marey.papers.knight2007 import plots as plots
-from marey.papers.obrien2000.accuracy import MARKER_NOISES, THIGH_SWINGS, marker_sample
+from marey.papers.measures import Cells, round_to_digits
+from marey.papers.obrien2000.accuracy import (
+    MARKER_NOISES_MM,
+    THIGH_SWINGS_DEG,
+    CenterAccuracy,
+    marker_sample,
+)
 from marey.report import Table
 from marey.segmentation import segment
 
@@ -26,40 +31,26 @@ Array = np.ndarray
 RUNS = 100
 METHODS = ("best marker", "mean of markers", "kasa", "corrected", "geometric", "ours")
 
-# Which body of a hip's sample is the pelvis.
 PELVIS = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """Many runs of one setting."""
-
-    swing: float
-    noise: float
-    rms: dict[str, float]
-    """Error of the centre in the pelvis by method, in metres."""
-
-    bound: float
-    nees: float
-    """Of ours."""
+"""Number of the pelvis among the bodies of `marker_sample`."""
 
 
 def hip(effort: Effort) -> Experiment:
-    """A hip from four thigh markers and four of the pelvis, against the bound."""
+    """A hip from four thigh and four pelvis markers, against the Cramer-Rao bound."""
     cells = []
-    for i, noise in enumerate(MARKER_NOISES):
-        for j, swing in enumerate(THIGH_SWINGS):
-            effort.say(f"hip: range {swing:g}°, noise {noise:g} mm")
+    for i, noise in enumerate(MARKER_NOISES_MM):
+        for j, swing in enumerate(THIGH_SWINGS_DEG):
+            effort.report(f"hip: range {swing:g}°, noise {noise:g} mm")
             seed = (effort.seed, 4, i, j)
-            cells.append(_cell(swing, noise, seed, effort.runs(RUNS)))
+            cells.append(_measure_accuracy(swing, noise, seed, effort.runs(RUNS)))
     panels = {}
-    for noise in MARKER_NOISES:
-        mine = [c for c in cells if c.noise == noise]
+    for noise in MARKER_NOISES_MM:
+        row = [c for c in cells if c.noise == noise]
         panels[f"marker noise {noise:g} mm"] = {
-            name: [(c.swing, 1e3 * c.rms[name]) for c in mine]
+            name: [(c.swing, 1e3 * c.rms[name]) for c in row]
             for name in METHODS
             if name in plots.STYLES
-        } | {"bound": [(c.swing, 1e3 * c.bound) for c in mine]}
+        } | {"bound": [(c.swing, 1e3 * c.bound) for c in row]}
     caption = (
         "Error of the centre in the pelvis, mm rms, 1000 frames, "
         f"{effort.runs(RUNS)} runs a row"
@@ -68,13 +59,13 @@ def hip(effort: Effort) -> Experiment:
         title="A hip of small range (Sec. 2.3, beyond the paper)",
         tables={caption: _table(cells)},
         note=(
-            "The paper fits one marker of the thigh in the axes of the pelvis. Best "
-            "marker is the one whose radii scatter least; the mean is over four such "
-            "fits; together is one closed form for all markers; corrected and "
-            "geometric take out its bias. Ours also uses the pelvis seen from the "
-            "thigh, the gap between the two centres, and the known noise of both "
-            "bodies' axes. NEES is the squared error in the metric of the stated "
-            "covariance: 3 when that is honest."
+            "The paper fits one marker of the thigh in the frame of the pelvis. Best "
+            "marker is the one with the least variance of its radius; mean is the mean "
+            "of four such fits; together is one closed form for all markers; corrected "
+            "and geometric remove its bias. Ours also uses the pelvis in the frame of "
+            "the thigh, the residual between the two centres, and the known noise of "
+            "both frames. NEES is the normalised estimation error squared: 3 if the "
+            "stated covariance is right."
         ),
         figures={
             "hip": plots.error_drawing(
@@ -87,43 +78,44 @@ def hip(effort: Effort) -> Experiment:
     )
 
 
-def _cell(swing: float, noise: float, seed: Sequence[int], runs: int) -> Cell:
+def _measure_accuracy(
+    swing: float, noise: float, seed: Sequence[int], runs: int
+) -> CenterAccuracy:
+    """Return the errors of the hip in the pelvis by all methods, over many runs."""
     rng = np.random.default_rng(seed)
-    square: dict[str, list[float]] = {name: [] for name in METHODS}
-    least, nees = [], []
+    squared: dict[str, list[float]] = {name: [] for name in METHODS}
+    variances, nees = [], []
     for _ in range(runs):
         bodies, centers, bound = marker_sample(rng, swing, noise)
-        true = centers[PELVIS]
-        for name, center in _by_paths(bodies).items():
-            square[name].append(float(np.sum((center - true) ** 2)))
         fits = fit_joints(bodies, method="gdke")
-        off = fits.center_b[0] - true
-        square["ours"].append(float(np.sum(off**2)))
-        nees.append(off @ np.linalg.solve(fits.covariance[0, 3:, 3:], off))
-        least.append(np.trace(bound[3:, 3:]))
-    rms = {name: float(np.sqrt(np.mean(values))) for name, values in square.items()}
-    return Cell(swing, noise, rms, float(np.sqrt(np.mean(least))), float(np.mean(nees)))
+        estimates = _sphere_centers(bodies) | {"ours": fits.center_b[0]}
+        for name, center in estimates.items():
+            squared[name].append(float(np.sum((center - centers[PELVIS]) ** 2)))
+        error = fits.center_b[0] - centers[PELVIS]
+        nees.append(error @ np.linalg.solve(fits.covariance[0, 3:, 3:], error))
+        variances.append(np.trace(bound[3:, 3:]))
+    return CenterAccuracy.from_runs(swing, noise, squared, variances, nees)
 
 
-def _by_paths(bodies: Bodies) -> dict[str, Float[Array, " 3"]]:
-    """Return the hip in the pelvis by the paths of the thigh's markers alone."""
-    back = geometry.inverse(bodies.T_world_body[:, PELVIS])
+def _sphere_centers(bodies: Bodies) -> dict[str, Float[Array, " 3"]]:
+    """Return the hip in the pelvis by sphere fits to the paths of thigh markers."""
+    T_pelvis_world = geometry.inverse(bodies.T_world_body[:, PELVIS])
     thigh = bodies.take.points[:, bodies.marker_body != PELVIS]
-    points = geometry.apply(back[:, None], thigh)
-    alone = [
+    points = geometry.apply(T_pelvis_world[:, None], thigh)
+    spheres = [
         fit_sphere(points[:, m], estimator="kasa", kind="ball")
         for m in range(points.shape[1])
     ]
-    found = {
-        "best marker": min(alone, key=lambda sphere: sphere.noise).center,
-        "mean of markers": np.mean([sphere.center for sphere in alone], axis=0),
+    centers = {
+        "best marker": min(spheres, key=lambda sphere: sphere.noise).center,
+        "mean of markers": np.mean([sphere.center for sphere in spheres], axis=0),
     }
     for name in ("kasa", "corrected", "geometric"):
-        found[name] = fit_sphere(points, estimator=name, kind="ball").center
-    return found
+        centers[name] = fit_sphere(points, estimator=name, kind="ball").center
+    return centers
 
 
-def _table(cells: Sequence[Cell]) -> Table:
+def _table(cells: Sequence[CenterAccuracy]) -> Table:
     columns = (
         "range °",
         "noise mm",
@@ -137,12 +129,12 @@ def _table(cells: Sequence[Cell]) -> Table:
         "ours / bound",
         "NEES",
     )
-    rows: list[tuple[str | float, ...]] = [
+    rows: list[Cells] = [
         (
             f"{c.swing:g}",
             c.noise,
-            *(float(f"{1e3 * c.rms[name]:.3g}") for name in METHODS),
-            float(f"{1e3 * c.bound:.3g}"),
+            *(round_to_digits(1e3 * c.rms[name]) for name in METHODS),
+            round_to_digits(1e3 * c.bound),
             round(c.rms["ours"] / c.bound, 2),
             round(c.nees, 2),
         )
@@ -153,15 +145,15 @@ def _table(cells: Sequence[Cell]) -> Table:
 
 # --- root to leaf ---------------------------------------------------------------------
 
-NOISE = 1e-3
-WAYS: dict[str, dict[str, Any]] = {
+MARKER_NOISE_M = 1e-3
+METHOD_OPTIONS: dict[str, dict[str, Any]] = {
     "as published": {"axes": "constructed", "estimator": "kasa"},
     "ours": {"axes": "weighted", "estimator": "geometric"},
 }
 
 
 def hierarchy(effort: Effort) -> Experiment:
-    """A performer from root to leaf with one, two and three markers a segment."""
+    """A performer from root to leaf with one, two and three markers per segment."""
     figure = synth.human(seed=effort.seed)
     seconds = 8.0 if effort.quick else 30.0
     take = figure.record(
@@ -169,25 +161,25 @@ def hierarchy(effort: Effort) -> Experiment:
         seconds=seconds,
         rate=60.0,
         markers=4,
-        noise=NOISE,
+        noise=MARKER_NOISE_M,
         seed=effort.seed,
     )
-    rows: list[tuple[str | float, ...]] = []
-    dots: dict[str, Any] = {}
+    rows: list[Cells] = []
+    errors: dict[str, Any] = {}
     for count in (1, 2, 3):
-        bodies = _marked(figure, take, count)
-        for name, options in WAYS.items():
-            effort.say(f"hierarchy: {count} markers, {name}")
-            error, cells = _learnt(figure, take, bodies, options)
+        bodies = _true_bodies(figure, take, count)
+        for name, options in METHOD_OPTIONS.items():
+            effort.report(f"hierarchy: {count} markers, {name}")
+            error, cells = _estimate_and_score(figure, take, bodies, options)
             rows.append((f"{count}, {name}", *cells))
-            dots[f"{count} marker{'s' * (count > 1)}\n{name}"] = error
+            errors[f"{count} marker{'s' * (count > 1)}\n{name}"] = error
     columns = (
-        "markers a segment",
+        "markers per segment",
         "median joint mm",
         "worst joint mm",
         "ball / hinge / fixed",
-        "twist unseen",
-        "learning s",
+        "twist undetermined",
+        "calibration s",
         "frames per second",
     )
     caption = f"A generated performer, {seconds:g} s of exercise, 1 mm of noise"
@@ -195,61 +187,62 @@ def hierarchy(effort: Effort) -> Experiment:
         title="Root to leaf with a marker map (Secs. 2.3 to 2.6)",
         tables={caption: Table(columns, tuple(rows))},
         note=(
-            "The pelvis has four markers, every other segment one, two or three, and "
-            "a map says which. As published: one closed form per joint, and axes built "
-            "from the first markers. Ours: least squares of the radii, all markers and "
-            "the joint weighed together. One marker on a ball joint does not show the "
-            "twist: what hangs from such a segment is seen from axes that turn with "
-            "it, and the error is that twist, not noise. Frames per second are those "
-            "of posing with the constants learnt, without inverse kinematics."
+            "The pelvis has four markers, every other segment one, two or three, as a "
+            "map assigns them. As published: one closed form per joint, and axes "
+            "constructed from the first markers. Ours: least squares of the radii, "
+            "with all markers and the joint weighted together. One marker on a ball "
+            "joint does not determine the twist: children of such a segment are "
+            "expressed in axes that rotate with it, and the error is that twist, not "
+            "noise. Frames per second are of posing with known constants, without "
+            "inverse kinematics."
         ),
-        figures={"hierarchy": plots.markers_drawing(dots)},
+        figures={"hierarchy": plots.markers_drawing(errors)},
     )
 
 
-def _learnt(
+def _estimate_and_score(
     figure: synth.Figure,
     take: synth.Recording,
     bodies: Bodies,
     options: Mapping[str, Any],
-) -> tuple[Float[Array, " joint"], tuple[str | float, ...]]:
+) -> tuple[Float[Array, " joint"], Cells]:
     """Return the error of each joint of a hierarchy, and its cells of the table."""
     start = perf_counter()
-    learnt = estimate_hierarchy((bodies,), _tree(figure), **options)
-    taught = perf_counter()
-    motion = learnt.pose(bodies)
-    posed = perf_counter() - taught
+    hierarchy = estimate_hierarchy((bodies,), _tree(figure), **options)
+    estimated = perf_counter()
+    motion = hierarchy.pose(bodies)
+    pose_seconds = perf_counter() - estimated
     error = _errors(take, motion)
-    kinds = learnt.skeleton.kind
+    kinds = hierarchy.skeleton.kind
     return error, (
         round(1e3 * float(np.median(error)), 2),
         round(1e3 * float(error.max()), 2),
         " / ".join(str(kinds.count(kind)) for kind in ("ball", "hinge", "fixed")),
-        float(sum(f.code == "body-swung" for f in learnt.findings)),
-        round(taught - start, 2),
-        round(len(bodies.T_world_body) / posed, -2),
+        float(sum(f.code == "body-swung" for f in hierarchy.findings)),
+        round(estimated - start, 2),
+        round(len(bodies.T_world_body) / pose_seconds, -2),
     )
 
 
-def _marked(figure: synth.Figure, take: synth.Recording, count: int) -> Bodies:
+def _true_bodies(figure: synth.Figure, take: synth.Recording, count: int) -> Bodies:
     """Return bodies by the true map: four markers on the root, `count` on others."""
     template = {}
     for body in figure.bodies:
-        most = 4 if body == figure.bodies[0] else count
-        mine = np.flatnonzero(take.truth.marker_joint == body)[:most]
-        template[figure.skeleton.names[body]] = [take.labels[i] for i in mine]
+        n_markers = 4 if body == figure.bodies[0] else count
+        markers = np.flatnonzero(take.truth.marker_joint == body)[:n_markers]
+        template[figure.skeleton.names[body]] = [take.labels[i] for i in markers]
     return segment(take, method="template", template=template)
 
 
 def _tree(figure: synth.Figure) -> dict[str, str]:
-    names, body, above = figure.skeleton.names, figure.body_of, figure.skeleton.parent
-    return {names[b]: names[body[above[b]]] for b in figure.bodies[1:]}
+    names, body, parent = figure.skeleton.names, figure.body_of, figure.skeleton.parent
+    return {names[b]: names[body[parent[b]]] for b in figure.bodies[1:]}
 
 
 def _errors(take: synth.Recording, motion: Motion) -> Float[Array, " joint"]:
-    """Return how far each joint but the root is off, rms over the frames, in metres."""
+    """Return the error of each joint but the root, rms over the frames, in metres."""
     truth = take.truth.motion
     joints = [truth.skeleton.index(name) for name in motion.skeleton.names]
-    off = motion.T_world_joint() - truth.T_world_joint()[:, joints]
-    square = np.sum(off[:, 1:, :3, 3] ** 2, axis=-1)
+    error = motion.T_world_joint() - truth.T_world_joint()[:, joints]
+    square = np.sum(error[:, 1:, :3, 3] ** 2, axis=-1)
     return np.asarray(np.sqrt(np.nanmean(square, axis=0)))

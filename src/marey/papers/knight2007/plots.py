@@ -1,6 +1,6 @@
-"""Drawings of Knight2007's experiments; matplotlib is asked for by the caller."""
+"""Drawings of Knight2007's experiments; the caller provides the figure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,12 +8,12 @@ from jaxtyping import Float
 from scipy import stats
 
 from marey.papers.experiment import Drawing
-from marey.plot.style import BLUE, FAINT, GOLD, GREEN, GREY, INK, RED, plain
+from marey.papers.plots import Lines, Styles, label_axes, line_drawing
+from marey.plot.style import BLUE, FAINT, GOLD, GREEN, GREY, INK, RED
 
 Array = np.ndarray
-Lines = Mapping[str, Sequence[tuple[float, float]]]
 
-STYLES: Mapping[str, Mapping[str, Any]] = {
+STYLES: Styles = {
     "best marker": {"color": GREY, "marker": "v", "markersize": 4},
     "kasa": {"color": RED, "marker": "o", "markersize": 4},
     "corrected": {
@@ -29,17 +29,11 @@ STYLES: Mapping[str, Mapping[str, Any]] = {
 NAMES = {
     "best marker": "paper, best single marker",
     "kasa": "paper's closed form",
-    "corrected": "noise taken off",
+    "corrected": "bias removed",
     "geometric": "least squares of radii",
-    "ours": "ours: radii and gap",
-    "bound": "least possible",
+    "ours": "ours: radii and residual",
+    "bound": "Cramer-Rao bound",
 }
-
-
-def _named(axes: Any, x: str, y: str) -> None:
-    axes.set_xlabel(x, fontsize=8, color=INK)
-    axes.set_ylabel(y, fontsize=8, color=INK)
-    plain(axes)
 
 
 def weibull_drawing(
@@ -72,16 +66,16 @@ def weibull_drawing(
             axes.plot(x, density, dashes, color=colour, linewidth=1.6, label=label)
         axes.set_xlim(0.0, top)
         axes.legend(fontsize=8, frameon=False)
-        _named(axes, "error of the centre, in σ / √N", "density")
-        figure.suptitle("Fig. 2: how far the centre is off", fontsize=10, color=INK)
+        label_axes(axes, "error of the centre, in σ / √N", "density")
+        figure.suptitle("Fig. 2: error of the centre", fontsize=10, color=INK)
 
     return draw
 
 
 def radius_drawing(
     share: Float[Array, " run"],
-    without: Float[Array, " run"],
-    taken_off: Float[Array, " run"],
+    uncorrected: Float[Array, " run"],
+    corrected: Float[Array, " run"],
 ) -> Drawing:
     """Return a drawing in the manner of Fig. 3: the radius against the noise."""
 
@@ -90,15 +84,15 @@ def radius_drawing(
         every = figure.subplots(1, 2, sharex=True, sharey=True)
         x = np.geomspace(1e-3, 10.0, 200)
         for axes, radius, colour, title in (
-            (every[0], without, RED, "as published"),
-            (every[1], taken_off, BLUE, "noise taken off"),
+            (every[0], uncorrected, RED, "as published"),
+            (every[1], corrected, BLUE, "corrected for the noise"),
         ):
             axes.plot(share, radius, ".", color=colour, markersize=3, alpha=0.45)
             axes.axhline(1.0, color=INK, linewidth=0.8)
             axes.set_xscale("log")
             axes.set(xlim=(1e-3, 10.0), ylim=(0.0, 3.0))
             axes.set_title(title, fontsize=9, color=INK)
-            _named(axes, "noise over radius, σ / R", "")
+            label_axes(axes, "noise over radius, σ / R", "")
         every[0].plot(
             x, np.sqrt(1.0 + 3.0 * x**2), color=INK, linestyle="--", linewidth=1.0
         )
@@ -122,12 +116,12 @@ def law_drawing(
         figure.set_size_inches(6.0, 3.6)
         axes = figure.subplots()
         small = share < 0.3
-        for mine, colour, name in (
+        for chosen, colour, name in (
             (small, BLUE, "σ < 0.3 R"),
             (~small, GOLD, "σ ≥ 0.3 R"),
         ):
             style = {"color": colour, "markersize": 3, "alpha": 0.4}
-            axes.loglog(count[mine], error[mine], ".", **style)
+            axes.loglog(count[chosen], error[chosen], ".", **style)
             axes.plot([], [], "o", color=colour, markersize=4, label=name)
         x = np.geomspace(4.0, 1000.0, 50)
         axes.loglog(x, 3.0 / np.sqrt(x), color=INK, linewidth=1.4, label="3 / √N")
@@ -135,7 +129,7 @@ def law_drawing(
         axes.xaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.legend(fontsize=8, frameon=False, loc="lower left")
-        _named(axes, "points, N", "error of the centre over σ")
+        label_axes(axes, "points, N", "error of the centre over σ")
         figure.suptitle("The law 3 σ / √N", fontsize=10, color=INK)
 
     return draw
@@ -166,7 +160,7 @@ def speed_drawing(lines: Lines) -> Drawing:
         axes.xaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.legend(fontsize=8, frameon=False)
-        _named(axes, "points", "time, µs")
+        label_axes(axes, "points", "time, µs")
         figure.suptitle("Fig. 1: speed, this machine", fontsize=10, color=INK)
 
     return draw
@@ -179,55 +173,39 @@ def error_drawing(
     y_label: str = "error of the centre, % of the radius",
 ) -> Drawing:
     """Return a drawing of rms errors, one panel per noise, one line per method."""
-
-    def draw(figure: Any) -> None:
-        figure.set_size_inches(2.7 * len(panels) + 0.8, 3.9)
-        every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-        for axes, (panel, lines) in zip(every, panels.items(), strict=True):
-            for name, points in lines.items():
-                x, y = zip(*points, strict=True)
-                axes.loglog(x, y, label=NAMES[name], **STYLES[name])
-            axes.set_xticks(x, [f"{value:.0f}" for value in x])
-            axes.yaxis.set_major_formatter("{x:g}")
-            axes.minorticks_off()
-            axes.set_title(panel, fontsize=9, color=INK)
-            _named(axes, x_label, "")
-        figure.suptitle(title, fontsize=10, color=INK)
-        every[0].set_ylabel(y_label, fontsize=8, color=INK)
-        handles, labels = every[0].get_legend_handles_labels()
-        figure.legend(
-            handles,
-            labels,
-            fontsize=8,
-            frameon=False,
-            ncols=3 if len(labels) > 4 else len(labels),
-            loc="outside lower center",
-        )
-
-    return draw
+    n_lines = len(next(iter(panels.values())))
+    return line_drawing(
+        title,
+        panels,
+        x_label,
+        y_label,
+        STYLES,
+        names=NAMES,
+        legend_columns=3 if n_lines > 4 else n_lines,
+    )
 
 
-def markers_drawing(found: Mapping[str, Float[Array, " joint"]]) -> Drawing:
-    """Return a drawing of joint errors by how a performer was marked and posed."""
+def markers_drawing(errors: Mapping[str, Float[Array, " joint"]]) -> Drawing:
+    """Return a drawing of joint errors, by number of markers and method."""
 
     def draw(figure: Any) -> None:
         figure.set_size_inches(8.0, 3.6)
         axes = figure.subplots()
         shades = (RED, BLUE)
-        for k, error in enumerate(found.values()):
-            aside = k + np.linspace(-0.22, 0.22, len(error))
+        for k, error in enumerate(errors.values()):
+            x = k + np.linspace(-0.22, 0.22, len(error))
             colour = shades[k % len(shades)]
             axes.semilogy(
-                aside, 1e3 * np.sort(error), "o", color=colour, markersize=4, alpha=0.8
+                x, 1e3 * np.sort(error), "o", color=colour, markersize=4, alpha=0.8
             )
             middle = 1e3 * float(np.median(error))
             axes.plot([k - 0.3, k + 0.3], [middle, middle], color=INK, linewidth=1.5)
             axes.annotate(
                 f"{middle:.1f}", (k + 0.31, middle), fontsize=7, color=INK, va="center"
             )
-        axes.set_xticks(range(len(found)), list(found), fontsize=7)
+        axes.set_xticks(range(len(errors)), list(errors), fontsize=7)
         axes.yaxis.set_major_formatter("{x:g}")
-        _named(axes, "", "error of a joint, rms over the take, mm")
+        label_axes(axes, "", "error of a joint, rms over the take, mm")
         axes.tick_params(axis="x", labelsize=7)
         figure.suptitle(
             "Root to leaf: each dot a joint, the bar their median",

@@ -1,6 +1,5 @@
-"""OBrien2000: experiments on exact data, on a stick, and on the clock."""
+"""OBrien2000, Sec. 4: exact data, hinges, a stick of two sensors, and run time."""
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,10 +9,12 @@ from jaxtyping import Float
 
 from marey import synth
 from marey.bodies import Bodies
-from marey.joints import JointFits, RigidPair, fit_joints, rigid_pair
+from marey.joints import JointFits, RigidPair, fit_joints, joint_residuals, rigid_pair
 from marey.metrics import compare
 from marey.papers.experiment import Effort, Experiment
+from marey.papers.measures import Cells, time_calls
 from marey.papers.plots import distance_drawing
+from marey.papers.recordings import capture_sensors, record_sensors
 from marey.pipeline import SolveOptions, solve
 from marey.report import Table
 from marey.segmentation import segment
@@ -28,27 +29,31 @@ SUBJECTS = 20
 RATE = 60.0
 
 ROOMS = 20
-"""Rooms the stick is moved about in; the paper had one."""
+"""Rooms in which the stick moves, each with its own field; the paper had one."""
 
-STICK, STICK_SD, STICK_SCALE = 56.5, 0.7, 0.94
-"""Sec. 4: distance of the two sensors and its deviation, in cm; unit of the system."""
+STICK_CM, STICK_SD_CM, STICK_SCALE = 56.5, 0.7, 0.94
+"""Sec. 4: distance of the two sensors, its standard deviation, scale of the system."""
 
-# Both the white noise and the stronger field make the distance of two sensors on a
-# stick vary by 0.7 cm; the weaker field is half of that.
-WHITE: dict[str, Any] = {"noise": 0.005, "turn_noise": 0.0087}
-FIELD: dict[str, Any] = {"field": 0.0045, "noise": 0.001, "turn_noise": 0.0025}
-STRONG: dict[str, Any] = {**FIELD, "field": 0.009}
-MODELS = {"white noise": WHITE, "weak field": FIELD, "strong field": STRONG}
+# White noise and the strong field give the distance of two sensors on a stick the
+# standard deviation of the paper, 0.7 cm; the weak field gives half of it.
+WHITE_NOISE: dict[str, Any] = {"noise": 0.005, "turn_noise": 0.0087}
+WEAK_FIELD: dict[str, Any] = {"field": 0.0045, "noise": 0.001, "turn_noise": 0.0025}
+STRONG_FIELD: dict[str, Any] = {**WEAK_FIELD, "field": 0.009}
+NOISE_MODELS = {
+    "white noise": WHITE_NOISE,
+    "weak field": WEAK_FIELD,
+    "strong field": STRONG_FIELD,
+}
 
 
-def center_in(fits: JointFits, body: int, other: int) -> Float[Array, " 3"]:
-    """Return the joint of two bodies in the coordinates of the first, in metres."""
+def center_in_body(fits: JointFits, body: int, other: int) -> Float[Array, " 3"]:
+    """Return the joint centre of two bodies in the frame of the first, in metres."""
     row = int(np.flatnonzero((fits.pair == sorted((body, other))).all(axis=1))[0])
-    ends = (fits.center_a, fits.center_b)
-    return np.asarray(ends[0 if body < other else 1][row])
+    centers = fits.center_a if body < other else fits.center_b
+    return np.asarray(centers[row])
 
 
-def length_on(
+def length_between_joints(
     bodies: Bodies, fits: JointFits, body: str, joints: tuple[str, str]
 ) -> float:
     """Return the distance between two joints of a body, in metres.
@@ -57,15 +62,30 @@ def length_on(
         bodies: The moving bodies.
         fits: Their joints.
         body: The body.
-        joints: The two bodies it is joined to there.
+        joints: The two neighbours whose joints with the body are meant.
     """
-    mine = bodies.names.index(body)
-    one, two = (center_in(fits, mine, bodies.names.index(j)) for j in joints)
+    index = bodies.names.index
+    one, two = (center_in_body(fits, index(body), index(j)) for j in joints)
     return float(np.linalg.norm(one - two))
 
 
-def tree_is_right(tree: Tree, take: Recording) -> bool:
-    """Return whether bodies that are the take's sensors hang together as in truth."""
+def joint_residual(
+    bodies: Bodies, pair: tuple[str, str], **options: Any
+) -> Float[Array, " frame"]:
+    """Return the length of a joint's residual vector in every frame, in metres.
+
+    Args:
+        bodies: The moving bodies.
+        pair: Names of the two bodies of the joint.
+        options: Options of `marey.fit_joints`.
+    """
+    one, two = (bodies.names.index(name) for name in pair)
+    residual = joint_residuals(bodies, fit_joints(bodies, **options), (one, two))
+    return np.asarray(np.linalg.norm(residual, axis=1))
+
+
+def is_true_tree(tree: Tree, take: Recording) -> bool:
+    """Return whether a tree of sensors has exactly the true edges."""
     truth = take.truth
     sensor = {int(body): k for k, body in enumerate(truth.sensor_body)}
     true = {frozenset((sensor[a], sensor[b])) for a, b, _ in truth.edges.tolist()}
@@ -75,48 +95,43 @@ def tree_is_right(tree: Tree, take: Recording) -> bool:
 
 def simulation(effort: Effort) -> Experiment:
     """The simulated human of 48 degrees of freedom, without noise."""
-    worst, right = [], 0
+    max_errors, n_true_trees = [], 0
     subjects = effort.runs(SUBJECTS)
     for seed in range(subjects):
-        take = synth.human(seed=effort.seed + seed).record(
-            "exercise",
-            sensors=True,
-            markers="none",
-            seconds=20.0,
-            rate=RATE,
-            seed=effort.seed + seed,
+        figure = synth.human(seed=effort.seed + seed)
+        take = record_sensors(
+            figure, "exercise", seconds=20.0, rate=RATE, seed=effort.seed + seed
         )
         bodies = segment(take)
         fits = fit_joints(bodies)
-        worst.append(largest_length_error(take, bodies, fits))
-        right += tree_is_right(infer_tree(fits), take)
+        max_errors.append(largest_length_error(take, bodies, fits))
+        n_true_trees += is_true_tree(infer_tree(fits), take)
     rows = (
-        ("largest error of a length, m", "< 1e-06", max(worst)),
-        ("hierarchy right", "1 of 1", f"{right} of {subjects}"),
+        ("largest error of a length, m", "< 1e-06", max(max_errors)),
+        ("true hierarchies", "1 of 1", f"{n_true_trees} of {subjects}"),
     )
     return Experiment(
         title="Simulated human of 48 degrees of freedom (Sec. 4)",
-        tables={f"{subjects} people exercise for 20 s": Table(_BESIDE, rows)},
+        tables={
+            f"{subjects} people exercise for 20 s": Table(("", "paper", "ours"), rows)
+        },
         note="Distances between all joints of one body against the true ones.",
     )
 
 
-_BESIDE = ("", "paper", "ours")
-
-
 def largest_length_error(take: Recording, bodies: Bodies, fits: JointFits) -> float:
-    """Return the worst error of a distance between joints of one body, in metres."""
+    """Return the largest error of a distance between joints of one body, in metres."""
     truth = take.truth
     rest = truth.skeleton.rest()[:, :3, 3]
     sensor = {int(body): k for k, body in enumerate(truth.sensor_body)}
-    places: dict[int, list[tuple[int, Array]]] = {}
+    centers: dict[int, list[tuple[int, Array]]] = {}
     for parent, child, joint in truth.edges.tolist():
         for body, other in ((parent, child), (child, parent)):
-            center = center_in(fits, sensor[body], sensor[other])
-            places.setdefault(body, []).append((joint, center))
+            center = center_in_body(fits, sensor[body], sensor[other])
+            centers.setdefault(body, []).append((joint, center))
     errors = [
         abs(np.linalg.norm(p - q) - np.linalg.norm(rest[i] - rest[j]))
-        for joints in places.values()
+        for joints in centers.values()
         for k, (i, p) in enumerate(joints)
         for j, q in joints[:k]
     ]
@@ -124,7 +139,7 @@ def largest_length_error(take: Recording, bodies: Bodies, fits: JointFits) -> fl
 
 
 def hinges(effort: Effort) -> Experiment:
-    """Single-axis joints: told from others, and their axes."""
+    """Single-axis joints: how often they are recognised, and their axes (Sec. 3.2)."""
     rows = []
     noises: dict[str, dict[str, Any]] = {
         "exact": {},
@@ -134,7 +149,8 @@ def hinges(effort: Effort) -> Experiment:
         scores = []
         count = effort.runs(5 * SUBJECTS)
         for seed in range(count):
-            take = synth.hinge_pair(seed=effort.seed + seed).record(
+            figure = synth.hinge_pair(seed=effort.seed + seed)
+            take = figure.record(
                 sensors=True,
                 markers="none",
                 seconds=10.0,
@@ -144,139 +160,130 @@ def hinges(effort: Effort) -> Experiment:
             )
             bodies = segment(take)
             scores.append(compare(fit_joints(bodies), take, bodies=bodies))
-        told = sum(score.kinds_right for score in scores)
-        axis = np.degrees([score.axis for score in scores])
-        off = 1e3 * np.array([score.off_axis for score in scores])
-        rows.append((name, f"{told} of {count}", float(axis.max()), float(off.max())))
-    columns = ("data", "told to be hinges", "axis off by at most °", "point off mm")
+        recognised = sum(score.kinds_right for score in scores)
+        angle = np.degrees([score.axis for score in scores])
+        distance = 1e3 * np.array([score.off_axis for score in scores])
+        largest = (float(angle.max()), float(distance.max()))
+        rows.append((name, f"{recognised} of {count}", *largest))
+    columns = ("data", "recognised", "axis error °, max", "distance from axis mm, max")
     return Experiment(
         title="Single-axis joints (Sec. 3.2)",
         tables={"Hinges of random axes, 10 s": Table(columns, tuple(rows))},
         note="The paper did this with synthetic data and gives no figures. Any point "
-        "of the axis will do; only its distance from the axis counts.",
+        "of the axis is a centre; only the distance from the axis is an error.",
     )
 
 
-def stick(seed: int, seconds: float, **corruption: Any) -> tuple[Recording, int, int]:
-    """Return two sensors rigidly attached, moved through the volume.
+def record_stick(
+    seed: int, seconds: float, **corruption: Any
+) -> tuple[Recording, int, int]:
+    """Return a recording of a rigid linkage and two of its sensors, by number.
 
-    The linkage held stiff, and of its sensors the two whose distance is nearest to the
-    paper's 56.5 cm.
+    The linkage keeps its first pose while it moves through the volume. The two sensors
+    are those whose distance is nearest to the paper's 56.5 cm.
     """
     figure = synth.linkage()
     swing = figure.perform("swing", seconds=seconds, rate=RATE, seed=seed)
-    stiff = replace(swing, wxyz=np.repeat(swing.wxyz[:1], swing.n_frames, axis=0))
-    take = synth.capture(
-        (figure,),
-        (stiff,),
-        names=("",),
-        markers="none",
-        sensors=True,
-        seed=seed,
-        corruption=synth.Corruption(**corruption),
-    )
-    place = take.truth.T_world_sensor[0, :, :3, 3]
-    apart = np.linalg.norm(place[:, None] - place[None], axis=-1)
-    a, b = np.unravel_index(np.argmin(np.abs(apart - STICK / 100.0)), apart.shape)
+    rigid = replace(swing, wxyz=np.repeat(swing.wxyz[:1], swing.n_frames, axis=0))
+    take = capture_sensors(figure, rigid, seed=seed, **corruption)
+    positions = take.truth.T_world_sensor[0, :, :3, 3]
+    distance = np.linalg.norm(positions[:, None] - positions, axis=-1)
+    nearest = np.argmin(np.abs(distance - STICK_CM / 100.0))
+    a, b = np.unravel_index(nearest, distance.shape)
     return take, int(a), int(b)
 
 
-def rigid(effort: Effort) -> Experiment:
-    """Two sensors on a stick: noise and scale of the volume (Fig. 4)."""
-    rows: list[tuple[str | float, ...]] = [("paper", STICK, STICK_SD, STICK_SCALE)]
+def stick(effort: Effort) -> Experiment:
+    """Two sensors on a stick: noise and scale of the measurement volume (Fig. 4)."""
+    rows: list[Cells] = [("paper", STICK_CM, STICK_SD_CM, STICK_SCALE)]
     rooms = effort.runs(ROOMS)
-    drawn = {}
-    for name, noise in MODELS.items():
-        found = [_calibrated(effort.seed + room, noise) for room in range(rooms)]
-        sd = np.array([one.sd for _, one, _ in found])
-        usual = float(np.sqrt(np.mean(sd**2)))
-        scale = float(np.mean([one.scale for _, one, _ in found]))
-        true = float(np.mean([distance for distance, _, _ in found]))
-        rows.append((name, 100.0 * true, 100.0 * usual, scale))
-        drawn[name] = found[int(np.argmin(np.abs(sd - usual)))][2]
+    distances = {}
+    for name, noise in NOISE_MODELS.items():
+        calibrations = [
+            _calibrate_stick(effort.seed + room, noise) for room in range(rooms)
+        ]
+        sd = np.array([one.sd for _, one, _ in calibrations])
+        rms_sd = float(np.sqrt(np.mean(sd**2)))
+        scale = float(np.mean([one.scale for _, one, _ in calibrations]))
+        true = float(np.mean([distance for distance, _, _ in calibrations]))
+        rows.append((name, 100.0 * true, 100.0 * rms_sd, scale))
+        distances[name] = calibrations[int(np.argmin(np.abs(sd - rms_sd)))][2]
     columns = ("model", "distance cm", "sd cm", "scale")
-    caption = f"Moved about for 45 s, mean of {rooms} rooms"
+    caption = f"Moved for 45 s, mean of {rooms} rooms"
     return Experiment(
         title="Two sensors on a stick (Sec. 4, Fig. 4)",
         tables={caption: Table(columns, tuple(rows))},
-        note="The paper's noise all but vanished when the sensors stood still, so most "
-        "of it was the field's. The linkage is recorded with each of these models.",
-        figures={"figure-4": distance_drawing(drawn, RATE)},
+        note="The paper's noise nearly vanished when the sensors stood still, so most "
+        "of it came from the field. The linkage is recorded with each of these models.",
+        figures={"figure-4": distance_drawing(distances, RATE)},
     )
 
 
-def _calibrated(
+def _calibrate_stick(
     seed: int, noise: Mapping[str, Any]
 ) -> tuple[float, RigidPair, Float[Array, " frame"]]:
     """Return true distance, calibration and calibrated distances of a stick."""
-    take, a, b = stick(seed, 45.0, scale=1.0 / STICK_SCALE, **noise)
-    place = take.truth.T_world_sensor[0, :, :3, 3]
-    true = float(np.linalg.norm(place[a] - place[b]))
-    found = rigid_pair(segment(take), (a, b), distance=true)
+    take, a, b = record_stick(seed, 45.0, scale=1.0 / STICK_SCALE, **noise)
+    positions = take.truth.T_world_sensor[0, :, :3, 3]
+    true = float(np.linalg.norm(positions[a] - positions[b]))
+    calibration = rigid_pair(segment(take), (a, b), distance=true)
     path = take.T_world_sensor[..., :3, 3]
-    return true, found, found.scale * np.linalg.norm(path[:, a] - path[:, b], axis=1)
+    distance = np.linalg.norm(path[:, a] - path[:, b], axis=1)
+    return true, calibration, calibration.scale * distance
 
 
-def sixteen_sensors(seconds: float = 45.0, rate: float = 120.0, seed: int = 0) -> Take:
-    """Return the exercise of a person who wears 16 sensors, two of them on the hips."""
-    worn = synth.human(seed=seed).record(
+def record_sixteen_sensors(
+    seconds: float = 45.0, rate: float = 120.0, seed: int = 0
+) -> Take:
+    """Return the exercise of a person in 16 sensors, two of them on the hips."""
+    take = record_sensors(
+        synth.human(seed=seed),
         "exercise",
-        sensors=True,
-        markers="none",
         seconds=seconds,
         rate=rate,
         seed=seed,
         noise=0.004,
         turn_noise=0.0087,
     )
-    T = worn.T_world_sensor
+    T = take.T_world_sensor
     second = T[:, :1].copy()
     second[..., :3, 3] += second[..., :3, :3] @ np.array([0.0, 0.1, 0.0])
     return Take(
         rate=rate,
         T_world_sensor=np.concatenate([T, second], axis=1),
-        sensor_names=(*worn.sensor_names, "Hips2"),
+        sensor_names=(*take.sensor_names, "Hips2"),
     )
 
 
 def timing(effort: Effort) -> Experiment:
-    """Seconds for 45 s of 16 sensors, hierarchy known and not."""
-    take = sixteen_sensors(seed=effort.seed)
+    """Run time for 45 s of 16 sensors, with known and unknown hierarchy."""
+    take = record_sixteen_sensors(seed=effort.seed)
     bodies = segment(take)
     solution = solve(take)
     parents = solution.tree.parent
     names = bodies.names
     known = {names[i]: names[p] for i, p in enumerate(parents) if p >= 0}
     given = SolveOptions(tree=known)
-    plain: dict[str, Any] = {"estimator": "least_squares", "mediation": False}
+    published: dict[str, Any] = {"estimator": "least_squares", "mediation": False}
     jobs: tuple[tuple[str, float, Callable[[], object]], ...] = (
-        ("joints by the paper's method", 4.0, lambda: fit_joints(bodies, **plain)),
+        ("joints by the paper's method", 4.0, lambda: fit_joints(bodies, **published)),
         (
             "and the hierarchy by its weights",
             14.0,
-            lambda: infer_tree(fit_joints(bodies, **plain), weight="residual"),
+            lambda: infer_tree(fit_joints(bodies, **published), weight="residual"),
         ),
         ("whole solve, hierarchy given", 4.0, lambda: solve(take, options=given)),
         ("whole solve", 14.0, lambda: solve(take)),
     )
     rows = []
-    for name, theirs, job in jobs:
-        effort.say(f"timing: {name}")
-        seconds = _seconds(job, effort.runs(10) + 2)
-        rows.append((name, f"< {theirs:g}", seconds, round(theirs / seconds, 1)))
+    for name, paper, job in jobs:
+        effort.report(f"timing: {name}")
+        seconds = float(time_calls(job, effort.runs(10) + 2).min())
+        rows.append((name, f"< {paper:g}", seconds, round(paper / seconds, 1)))
     columns = ("work", "paper s", "ours s", "times faster")
     return Experiment(
         title="Time for 45 s of 16 sensors (Sec. 4)",
         tables={f"{take.n_frames} frames, one core": Table(columns, tuple(rows))},
         note="The paper's processor ran at 195 MHz. All pairs are always fitted here, "
-        "so a known hierarchy saves little. The best of several runs.",
+        "so a known hierarchy saves little. Times are the least of several runs.",
     )
-
-
-def _seconds(job: Callable[[], object], runs: int) -> float:
-    taken = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        job()
-        taken.append(time.perf_counter() - start)
-    return min(taken)

@@ -13,7 +13,7 @@ from marey.papers.obrien2000.slips import slips
 EXPERIMENTS: Mapping[str, Callable[[Effort], Experiment]] = {
     "simulation": exact.simulation,
     "hinges": exact.hinges,
-    "stick": exact.rigid,
+    "stick": exact.stick,
     "linkage": linkage,
     "people": people,
     "hierarchy": hierarchy,

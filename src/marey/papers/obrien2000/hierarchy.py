@@ -1,4 +1,4 @@
-"""OBrien2000: how often the hierarchy is right (Secs. 3.3 and 4)."""
+"""OBrien2000, Secs. 3.3 and 4: how often the inferred hierarchy is the true one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,10 @@ import numpy as np
 from marey import synth
 from marey.joints import fit_joints
 from marey.papers.experiment import Effort, Experiment
-from marey.papers.obrien2000.exact import RATE, tree_is_right
+from marey.papers.measures import Cells
+from marey.papers.obrien2000.exact import RATE, is_true_tree
 from marey.papers.plots import rates_drawing
+from marey.papers.recordings import record_sensors
 from marey.report import Table
 from marey.segmentation import segment
 from marey.synth import Recording
@@ -18,7 +20,7 @@ from marey.topology import infer_tree
 RUNS, SECONDS = 100, 20.0
 
 MOTIONS = {"exercise": "exercise", "chicken_walk": "chicken walk", "walk": "plain walk"}
-SLIDES = (0.0, 15.0, 30.0, 45.0)
+SLIDES_MM = (0.0, 15.0, 30.0, 45.0)
 
 WEIGHTS = ("residual", "normalised", "mediated", "auto")
 PUBLISHED = {
@@ -28,36 +30,34 @@ PUBLISHED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """How people are recorded."""
+class HierarchySetting:
+    """Motion and noise of a recording of a person."""
 
     motion: str
     slide: float = 0.0
-    """How far the sensor of the pelvis slides, in mm rms; it turns by a third of that
-    in degrees."""
+    """Slide of the pelvis sensor in mm rms; it rotates by a third of it in degrees."""
 
     noise: float = 5.0
-    """Of all sensors, in mm; white."""
+    """White noise of positions, in mm."""
 
     turn_noise: float = 0.5
-    """Of all sensors, in degrees; white."""
+    """White noise of rotations, in degrees."""
 
 
 SETTINGS = (
-    *(Setting(motion, slide) for motion in MOTIONS for slide in SLIDES),
-    Setting("exercise", 0.0, 30.0, 3.0),
-    Setting("chicken_walk", 0.0, 30.0, 3.0),
-    Setting("walk", 0.0, 15.0, 2.0),
-    Setting("walk", 0.0, 30.0, 3.0),
+    *(HierarchySetting(motion, slide) for motion in MOTIONS for slide in SLIDES_MM),
+    HierarchySetting("exercise", 0.0, 30.0, 3.0),
+    HierarchySetting("chicken_walk", 0.0, 30.0, 3.0),
+    HierarchySetting("walk", 0.0, 15.0, 2.0),
+    HierarchySetting("walk", 0.0, 30.0, 3.0),
 )
 
 
-def record_setting(setting: Setting, seed: int) -> Recording:
-    """Return a person of 15 sensors for 20 s, the pelvis sensor loose."""
-    return synth.human(seed=seed).record(
+def record_setting(setting: HierarchySetting, seed: int) -> Recording:
+    """Return 20 s of a person in 15 sensors with a loose pelvis sensor."""
+    return record_sensors(
+        synth.human(seed=seed),
         setting.motion,
-        sensors=True,
-        markers="none",
         seconds=SECONDS,
         rate=RATE,
         seed=seed,
@@ -69,47 +69,51 @@ def record_setting(setting: Setting, seed: int) -> Recording:
     )
 
 
-def trees_right(setting: Setting, seeds: Sequence[int]) -> dict[str, float]:
-    """Return how often the tree of 14 joints is right, by weight."""
-    right = dict.fromkeys(WEIGHTS, 0)
+def rate_of_true_trees(
+    setting: HierarchySetting, seeds: Sequence[int]
+) -> dict[str, float]:
+    """Return the fraction of trees that are the true one, by edge weight."""
+    n_true = dict.fromkeys(WEIGHTS, 0)
     for seed in seeds:
         take = record_setting(setting, seed)
         bodies = segment(take)
-        plain = fit_joints(bodies, estimator="least_squares", mediation=False)
-        # The likelihood moves centres, not trees, and takes four times as long.
-        better = fit_joints(bodies, estimator="corrected")
+        published = fit_joints(bodies, estimator="least_squares", mediation=False)
+        # Maximum likelihood changes centres, not trees, and takes four times as long.
+        corrected = fit_joints(bodies, estimator="corrected")
         for weight in WEIGHTS:
-            fits = plain if weight == "residual" else better
-            right[weight] += tree_is_right(infer_tree(fits, weight=weight), take)
-    return {weight: count / len(seeds) for weight, count in right.items()}
+            fits = published if weight == "residual" else corrected
+            n_true[weight] += is_true_tree(infer_tree(fits, weight=weight), take)
+    return {weight: count / len(seeds) for weight, count in n_true.items()}
 
 
 def hierarchy(effort: Effort) -> Experiment:
-    """How often the hierarchy is found, the pelvis sensor being loose."""
+    """Rate of true hierarchies against the slide of the pelvis sensor (Sec. 3.3)."""
     runs = effort.runs(RUNS)
-    rows: list[tuple[str | float, ...]] = []
+    rows: list[Cells] = []
     lines: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for k, setting in enumerate(SETTINGS):
         name = MOTIONS[setting.motion]
         noise = f"{setting.noise:g} mm {setting.turn_noise:g}°"
-        effort.say(f"hierarchy: {name}, {setting.slide:g} mm, noise {noise}")
+        effort.report(f"hierarchy: {name}, {setting.slide:g} mm, noise {noise}")
         first = 1000 * (effort.seed + k)
-        rate = trees_right(setting, range(first, first + runs))
-        usual = setting.noise == Setting("").noise
-        theirs = PUBLISHED.get((setting.motion, setting.slide), "") if usual else ""
+        rate = rate_of_true_trees(setting, range(first, first + runs))
+        default_noise = setting.noise == HierarchySetting("").noise
+        paper = (
+            PUBLISHED.get((setting.motion, setting.slide), "") if default_noise else ""
+        )
         percent = [round(100.0 * rate[weight], 1) for weight in WEIGHTS]
-        rows.append((name, f"{setting.slide:g}", noise, theirs, *percent))
-        if usual:
+        rows.append((name, f"{setting.slide:g}", noise, paper, *percent))
+        if default_noise:
             for weight, value in zip(WEIGHTS, percent, strict=True):
                 panel = lines.setdefault(name, {}).setdefault(weight, [])
                 panel.append((setting.slide, value))
     columns = ("motion", "slide mm", "noise", "paper", *WEIGHTS[:-1], "ours")
     return Experiment(
         title="Hierarchy of 15 bodies (Sec. 3.3)",
-        tables={f"Trees right, % of {runs} people, 20 s": Table(columns, tuple(rows))},
-        note="The sensor of the pelvis slides and turns with the hips and the waist, "
-        "as the paper's may have done on its battery pack; how far is not known. The "
-        "walks of the paper were of the chicken kind. Residual is the paper's weight; "
-        "the others stand with `marey.infer_tree`.",
+        tables={f"True trees, % of {runs} people, 20 s": Table(columns, tuple(rows))},
+        note="The pelvis sensor slides and rotates with the hips and the waist, as the "
+        "paper's may have done on its battery pack; how far is unknown. The walks of "
+        "the paper were chicken walks. Residual is the paper's edge weight; "
+        "`marey.infer_tree` documents the others.",
         figures={"hierarchy": rates_drawing(lines)},
     )

@@ -9,10 +9,12 @@ from jaxtyping import Float
 
 from marey import synth
 from marey.bodies import Bodies
-from marey.joints import fit_joints, joint_residuals
+from marey.joints import fit_joints
 from marey.papers.experiment import Effort, Experiment
-from marey.papers.obrien2000.exact import RATE, length_on
+from marey.papers.measures import Cells, rms
+from marey.papers.obrien2000.exact import RATE, joint_residual, length_between_joints
 from marey.papers.plots import people_drawing, residual_drawing
+from marey.papers.recordings import record_sensors
 from marey.report import Table
 from marey.segmentation import segment
 from marey.synth import Figure, Recording
@@ -33,20 +35,20 @@ LIMBS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """One of the paper's tables: who, what they did, and what was found."""
+class PublishedLengths:
+    """One of the paper's tables: the person, the motions, and the errors of lengths."""
 
     name: str
     height: float
     motions: tuple[str, ...]
-    off: Float[Array, "limb trial"]
-    """Measured less calculated lengths, in centimetres."""
+    error_cm: Float[Array, "limb trial"]
+    """Measured minus calculated lengths, in centimetres."""
 
 
 EXERCISE, WALK = "exercise", "chicken_walk"
 
-PAPER = (
-    Subject(
+PUBLISHED = (
+    PublishedLengths(
         "Table 2",
         1.80,
         (EXERCISE,) * 4,
@@ -63,7 +65,7 @@ PAPER = (
             ]
         ),
     ),
-    Subject(
+    PublishedLengths(
         "Table 3",
         1.80,
         (WALK,) * 3,
@@ -80,7 +82,7 @@ PAPER = (
             ]
         ),
     ),
-    Subject(
+    PublishedLengths(
         "Table 4",
         1.68,
         (EXERCISE, WALK, WALK),
@@ -99,25 +101,24 @@ PAPER = (
     ),
 )
 
-SKINS = (5.0, 10.0)
-"""How far the skin of a thigh slides, in mm rms; it turns by 0.3 degrees per mm."""
+SKIN_SLIDES_MM = (5.0, 10.0)
+"""Slide of the skin of a thigh, in mm rms; it rotates by 0.3 degrees per mm."""
 
 PEOPLE, SECONDS = 15, 20.0
 
 
 def record_person(figure: Figure, motion: str, seed: int, skin: float) -> Recording:
-    """Return a person in sensors: sliding skin, moving knees, a bent field, noise.
+    """Return a person in sensors: sliding skin, moving knees, a distorted field, noise.
 
     Args:
-        figure: Who.
-        motion: What they do.
-        seed: Draws performance, skin and where the sensors sit.
-        skin: How far the skin of a thigh slides, in millimetres rms.
+        figure: The person.
+        motion: A key of `marey.synth.MOTIONS`.
+        seed: Draws performance, skin and positions of the sensors.
+        skin: Slide of the skin of a thigh, in millimetres rms.
     """
-    return figure.record(
+    return record_sensors(
+        figure,
         motion,
-        sensors=True,
-        markers="none",
         seconds=SECONDS,
         rate=RATE,
         seed=seed,
@@ -131,29 +132,34 @@ def record_person(figure: Figure, motion: str, seed: int, skin: float) -> Record
 
 
 def true_lengths(figure: Figure) -> Float[Array, " limb"]:
-    """Return a figure's own lengths of the limbs, in centimetres."""
-    place = figure.skeleton.rest()[:, :3, 3]
+    """Return the true lengths of the limbs of a figure, in centimetres."""
+    positions = figure.skeleton.rest()[:, :3, 3]
     ends = [(body, joints[1]) for body, joints in LIMBS.values()]
     index = figure.skeleton.index
     return np.array(
-        [100.0 * np.linalg.norm(place[index(a)] - place[index(b)]) for a, b in ends]
+        [
+            100.0 * np.linalg.norm(positions[index(a)] - positions[index(b)])
+            for a, b in ends
+        ]
     )
 
 
 def limb_errors(
     take: Recording, figure: Figure, options: Mapping[str, Any]
 ) -> Float[Array, " limb"]:
-    """Return true less calculated lengths of the limbs, in centimetres."""
+    """Return true minus calculated lengths of the limbs, in centimetres."""
     bodies = segment(take)
     fits = fit_joints(bodies, mediation=False, **options)
-    found = [100.0 * length_on(bodies, fits, *row) for row in LIMBS.values()]
-    return np.asarray(true_lengths(figure) - np.array(found))
+    lengths = [
+        100.0 * length_between_joints(bodies, fits, *row) for row in LIMBS.values()
+    ]
+    return np.asarray(true_lengths(figure) - np.array(lengths))
 
 
-def scores(off: Float[Array, "limb trial"]) -> tuple[float, float, float]:
-    """Return rms, largest and between-trial deviation of one table, in centimetres."""
-    between = np.sqrt(np.mean(np.var(off, axis=1, ddof=1)))
-    return float(np.sqrt(np.mean(off**2))), float(np.abs(off).max()), float(between)
+def summarize_errors(error: Float[Array, "limb trial"]) -> tuple[float, float, float]:
+    """Return rms, maximum and between-trial sd of the errors of one table, in cm."""
+    between = np.sqrt(np.mean(np.var(error, axis=1, ddof=1)))
+    return rms(error), float(np.abs(error).max()), float(between)
 
 
 _METHODS: Mapping[str, Mapping[str, Any]] = {
@@ -163,35 +169,36 @@ _METHODS: Mapping[str, Mapping[str, Any]] = {
 
 
 def people(effort: Effort) -> Experiment:
-    """Limb lengths of people, skin sliding over bone (Tables 2 to 4)."""
+    """Limb lengths of people whose skin slides over the bones (Tables 2 to 4)."""
     count = effort.runs(PEOPLE)
-    rows: list[tuple[str | float, ...]] = []
-    drawn: dict[str, dict[str, Sequence[float]]] = {}
-    for k, table in enumerate(PAPER):
-        rows.append((table.name, "paper", "", *map(_two, scores(table.off))))
-        drawn[table.name] = {"paper": [scores(table.off)[0]]}
-        for skin in SKINS:
+    rows: list[Cells] = []
+    errors: dict[str, dict[str, Sequence[float]]] = {}
+    for k, table in enumerate(PUBLISHED):
+        published = summarize_errors(table.error_cm)
+        rows.append((table.name, "paper", "", *(f"{value:.2f}" for value in published)))
+        errors[table.name] = {"paper": [published[0]]}
+        for skin in SKIN_SLIDES_MM:
             found: dict[str, list[tuple[float, float, float]]] = {}
             for person in range(count):
-                effort.say(f"people: {table.name}, skin {skin:g} mm, {person + 1}")
+                effort.report(f"people: {table.name}, skin {skin:g} mm, {person + 1}")
                 seed = 1000 * (effort.seed + k) + 10 * person
                 figure = synth.human(table.height, seed=seed)
                 for method, off in _trials(figure, table.motions, seed, skin).items():
-                    found.setdefault(method, []).append(scores(off))
+                    found.setdefault(method, []).append(summarize_errors(off))
             for method, values in found.items():
-                cells = map(_range, np.array(values).T)
+                cells = map(_format_range, np.array(values).T)
                 rows.append(("", method, f"{skin:g}", *cells))
-            drawn[table.name][f"{skin:g} mm"] = [v[0] for v in found["ours"]]
+            errors[table.name][f"{skin:g} mm"] = [v[0] for v in found["ours"]]
     columns = ("", "method", "skin mm", "rms cm", "max cm", "trials sd cm")
     return Experiment(
         title="Limb lengths of people (Tables 2 to 4)",
         tables={f"Median of {count} people (5 to 95 %)": Table(columns, tuple(rows))},
         note="Table 2: a man exercises, four times; 3: he walks, three times; 4: a "
         "woman exercises once and walks twice. The true lengths of our people are "
-        "known, no tape measure errs. The skin of a thigh slides by the distance "
-        "given, that of other limbs less; knees move as in life, the field is bent. "
-        "Where skin slides, it decides the error and not the method.",
-        figures={"tables-2-4": people_drawing(drawn), "figure-8": _figure_8(effort)},
+        "known, without errors of a tape measure. The skin of a thigh slides by the "
+        "distance given, that of other limbs less; knee axes move, the field is "
+        "distorted. Where skin slides, the skin determines the error, not the method.",
+        figures={"tables-2-4": people_drawing(errors), "figure-8": _figure_8(effort)},
     )
 
 
@@ -205,11 +212,7 @@ def _trials(
     }
 
 
-def _two(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def _range(values: Float[Array, " person"]) -> str:
+def _format_range(values: Float[Array, " person"]) -> str:
     low, middle, high = np.percentile(values, (5, 50, 95))
     return f"{middle:.2f} ({low:.2f}-{high:.2f})"
 
@@ -217,7 +220,5 @@ def _range(values: Float[Array, " person"]) -> str:
 def _figure_8(effort: Effort) -> Any:
     figure = synth.human(seed=effort.seed)
     bodies: Bodies = segment(record_person(figure, WALK, effort.seed + 2, 10.0))
-    pair = tuple(bodies.names.index(name) for name in ("Spine", "LeftUpperArm"))
-    fits = fit_joints(bodies, mediation=False)
-    norm = np.linalg.norm(joint_residuals(bodies, fits, (pair[0], pair[1])), axis=1)
+    norm = joint_residual(bodies, ("Spine", "LeftUpperArm"), mediation=False)
     return residual_drawing(norm, RATE, "Left shoulder of a person who walks")

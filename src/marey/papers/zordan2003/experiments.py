@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping
 
 from marey.papers.experiment import Effort, Experiment
-from marey.papers.zordan2003.contact import standing
-from marey.papers.zordan2003.examples import fighting, gains, walking
-from marey.papers.zordan2003.recordings import recorded
+from marey.papers.zordan2003.cmu import real_recordings
+from marey.papers.zordan2003.contact import ground_contact
+from marey.papers.zordan2003.performances import gains, martial_arts, walking
 
 EXPERIMENTS: Mapping[str, Callable[[Effort], Experiment]] = {
-    "martial": fighting,
+    "martial": martial_arts,
     "walk": walking,
-    "contact": standing,
+    "contact": ground_contact,
     "gains": gains,
-    "recordings": recorded,
+    "recordings": real_recordings,
 }

@@ -1,1 +1,1 @@
-"""The web server behind the page."""
+"""The web server of `marey view`: routes, authentication, state and files."""

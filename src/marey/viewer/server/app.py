@@ -1,4 +1,4 @@
-"""The addresses of `marey view`, and what each answers."""
+"""The routes of the server, and the answer of each."""
 
 import asyncio
 import json
@@ -17,190 +17,201 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from marey.io.formats.html import plain_text
+from marey.io.formats.html import replace_surrogates
 from marey.viewer.server.files import (
-    NotThereError,
-    TooLargeError,
-    confined,
-    listed,
-    plain_name,
-    stored,
+    RecordingNotFoundError,
+    RequestTooLargeError,
+    list_recordings,
+    resolve_inside,
+    sanitize_file_name,
+    store_upload,
 )
-from marey.viewer.server.state import Show, Source
-from marey.viewer.worker.edits_file import edits_beside
-from marey.viewer.worker.supervisor import Limits, RefusedError
+from marey.viewer.server.state import ServerState, ViewedFile
+from marey.viewer.worker.edits_file import default_edits_path
+from marey.viewer.worker.supervisor import Limits, RequestRefusedError
 
-LONGEST_BODY = 2**20
-"""Bytes of JSON that a page may send."""
+MAX_BODY_BYTES = 2**20
+"""Largest JSON of a request, in bytes. Chosen by hand."""
 
-NUMBERS = ("take", "marker", "subject", "joint")
-NUMBER = re.compile("[0-9]{1,18}")
+INDEX_PARAMETERS = ("take", "marker", "subject", "joint")
+INDEX_PATTERN = re.compile("[0-9]{1,18}")
+"""A non-negative integer that fits in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
-    """What the addresses stand on."""
+class ViewerRoutes:
+    """The handlers of all routes, and the values that they need."""
 
-    show: Show
+    state: ServerState
     page: str
     root: Path | None
-    """The folder whose recordings may be opened."""
+    """Folder of the recordings that can be opened; None = none can."""
 
     scratch: Path
-    """A folder of our own, for what is dropped on the page."""
+    """Temporary folder for files that are dropped on the page."""
 
-    first: Source | None
-    """What is opened at once."""
+    first_file: ViewedFile | None
+    """File that is opened when the server starts."""
 
     limits: Limits
 
-    def app(self) -> Starlette:
-        """Return the application, without its guard."""
-        changes = [
-            Route(f"/api/{kind}", self._changing(kind), methods=["POST"])
+    def build_app(self) -> Starlette:
+        """Return the Starlette application, without authentication."""
+        change_routes = [
+            Route(f"/api/{kind}", self._change_handler(kind), methods=["POST"])
             for kind in ("keep", "drop", "undo", "redo")
         ]
         return Starlette(
             routes=[
                 Route("/", self.index),
-                Route("/favicon.ico", _nothing),
+                Route("/favicon.ico", _no_content),
                 Route("/api/scene", self.scene),
-                Route("/api/series", self.series),
-                Route("/api/state", self.state),
+                Route("/api/series", self.exact_values),
+                Route("/api/state", self.page_state),
                 Route("/api/folder", self.folder),
                 Route("/api/open", self.open, methods=["POST"]),
                 Route("/api/upload", self.upload, methods=["POST"]),
-                Route("/api/try", self.attempt, methods=["POST"]),
-                *changes,
+                Route("/api/try", self.try_edit, methods=["POST"]),
+                *change_routes,
                 WebSocketRoute("/ws", self.listen),
             ],
             lifespan=self.lifespan,
             exception_handlers={
-                RefusedError: _refused(409),
-                NotThereError: _refused(404),
-                TooLargeError: _refused(413),
+                RequestRefusedError: _error_handler(409),
+                RecordingNotFoundError: _error_handler(404),
+                RequestTooLargeError: _error_handler(413),
             },
         )
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Open the first thing; at the end, stop the worker."""
-        if self.first is not None:
-            await self.show.open(self.first)
+        """Open the first file when the server starts; stop the worker when it ends."""
+        if self.first_file is not None:
+            await self.state.open(self.first_file)
         yield
-        await self.show.close()
+        await self.state.close()
 
     async def index(self, _: Request) -> Response:
-        """Return the page, which fetches the scene."""
+        """Answer with the page, which then requests the scene."""
         return HTMLResponse(self.page)
 
     async def scene(self, request: Request) -> Response:
-        """Return the scene, or that of the edit being tried."""
-        tried = request.query_params.get("trial") == "1"
-        if tried and not self.show.trial:
-            raise RefusedError("no edit is being tried")
-        blob = self.show.trial if tried else self.show.scene
-        headers = {"Scene-Version": str(self.show.version)}
+        """Answer with the scene, or with the scene of the edit on trial."""
+        is_trial = request.query_params.get("trial") == "1"
+        if is_trial and not self.state.trial_scene:
+            raise RequestRefusedError("no edit is being tried")
+        blob = self.state.trial_scene if is_trial else self.state.scene
+        headers = {"Scene-Version": str(self.state.version)}
         return Response(blob, media_type="application/octet-stream", headers=headers)
 
-    async def series(self, request: Request) -> Response:
-        """Return exact values of a marker or a joint."""
-        given = request.query_params
-        if not all(NUMBER.fullmatch(given[name]) for name in NUMBERS if name in given):
-            raise RefusedError("take, marker, subject and joint are numbers from 0")
-        of = {name: int(given[name]) for name in NUMBERS if name in given}
-        blob = await self.show.series({"take": 0, **of})
+    async def exact_values(self, request: Request) -> Response:
+        """Answer with the values of a marker or a joint at every recorded frame."""
+        query = request.query_params
+        given = {name: query[name] for name in INDEX_PARAMETERS if name in query}
+        if not all(map(INDEX_PATTERN.fullmatch, given.values())):
+            raise RequestRefusedError(
+                "take, marker, subject and joint must be integers, 0 or greater"
+            )
+        indices = {name: int(text) for name, text in given.items()}
+        blob = await self.state.exact_values({"take": 0, **indices})
         return Response(blob, media_type="application/octet-stream")
 
-    async def state(self, _: Request) -> Response:
-        """Return the edits and what can be done."""
-        return _json(self.show.state)
+    async def page_state(self, _: Request) -> Response:
+        """Answer with the edits and the possible actions."""
+        return _json(self.state.page_state)
 
     async def folder(self, _: Request) -> Response:
-        """Return the recordings that may be opened."""
+        """Answer with the recordings that can be opened."""
         if self.root is None:
             return _json({"root": "", "files": []})
-        files = await asyncio.to_thread(listed, self.root)
+        files = await asyncio.to_thread(list_recordings, self.root)
         return _json({"root": self.root.name or "/", "files": files})
 
     async def open(self, request: Request) -> Response:
-        """Begin to open a recording of the folder."""
+        """Start to open a recording of the folder."""
         relative = (await _body(request)).get("path")
         if self.root is None or not isinstance(relative, str):
-            raise NotThereError("there is no such recording in this folder")
-        path = confined(self.root, relative)
-        source = Source(path, plain_text(relative), edits_beside(path))
-        return _begun(await self.show.open(source))
+            raise RecordingNotFoundError("this folder has no such recording")
+        path = resolve_inside(self.root, relative)
+        file = ViewedFile(path, replace_surrogates(relative), default_edits_path(path))
+        return _json({"job": await self.state.open(file)}, 202)
 
     async def upload(self, request: Request) -> Response:
-        """Begin to open a file that was dropped on the page."""
-        name = plain_name(request.query_params.get("name", ""))
-        declared = request.headers.get("content-length", "")
-        largest = self.limits.upload
-        if NUMBER.fullmatch(declared) and int(declared) > largest:
-            raise TooLargeError(f"a file of at most {largest} bytes is taken")
+        """Start to open a file that was dropped on the page."""
+        name = sanitize_file_name(request.query_params.get("name", ""))
+        declared_bytes = request.headers.get("content-length", "")
+        max_bytes = self.limits.upload
+        if INDEX_PATTERN.fullmatch(declared_bytes) and int(declared_bytes) > max_bytes:
+            raise RequestTooLargeError(
+                f"the file is larger than the limit of {max_bytes} bytes"
+            )
         folder = Path(mkdtemp(dir=self.scratch))
         try:
-            await stored(request.stream(), folder / name, largest)
+            await store_upload(request.stream(), folder / name, max_bytes)
         except ClientDisconnect:
-            raise RefusedError("the file did not come whole") from None
-        beside = (self.root or Path.cwd()) / name
-        edits = edits_beside(beside)
-        # What is there already is another recording, or another's edits.
-        taken = os.path.exists(beside) or os.path.exists(edits)
-        source = Source(folder / name, name, None if taken else edits, own=folder)
-        return _begun(await self.show.open(source))
+            raise RequestRefusedError(
+                "the connection ended before the whole file was received"
+            ) from None
+        recording_path = (self.root or Path.cwd()) / name
+        edits_path = default_edits_path(recording_path)
+        # An existing file of this name is another recording, with its own edits.
+        exists = os.path.exists(recording_path) or os.path.exists(edits_path)
+        file = ViewedFile(
+            folder / name, name, None if exists else edits_path, temporary_folder=folder
+        )
+        return _json({"job": await self.state.open(file)}, 202)
 
-    async def attempt(self, request: Request) -> Response:
-        """Return what an edit would change."""
-        return _json(await self.show.attempt(await _body(request)))
+    async def try_edit(self, request: Request) -> Response:
+        """Answer with the changes that an edit would make."""
+        return _json(await self.state.try_edit(await _body(request)))
 
-    def _changing(self, kind: str) -> Any:
+    def _change_handler(self, kind: str) -> Any:
         async def change(_: Request) -> Response:
-            return _json(await self.show.change(kind))
+            return _json(await self.state.change_edits(kind))
 
         return change
 
     async def listen(self, socket: WebSocket) -> None:
-        """Tell a page what goes on."""
-        await self.show.clients.serve(socket, {"type": "state", **self.show.state})
+        """Send a page all changes of the state by WebSocket."""
+        await self.state.connections.serve(
+            socket, {"type": "state", **self.state.page_state}
+        )
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """Return the JSON object that a page sent."""
+    """Return the JSON object in the body of a request."""
     body = b""
     try:
         async for chunk in request.stream():
             body += chunk
-            if len(body) > LONGEST_BODY:
-                raise TooLargeError(f"at most {LONGEST_BODY} bytes are taken")
+            if len(body) > MAX_BODY_BYTES:
+                raise RequestTooLargeError(
+                    f"the request is larger than the limit of {MAX_BODY_BYTES} bytes"
+                )
         content = json.loads(body or b"{}")
     except (ValueError, RecursionError, ClientDisconnect):
         content = None
     if not isinstance(content, dict):
-        raise RefusedError("a JSON object is needed here")
+        raise RequestRefusedError("the body of this request must be a JSON object")
     return content
 
 
-async def _nothing(_: Request) -> Response:
+async def _no_content(_: Request) -> Response:
     return Response(status_code=204)
 
 
-def _begun(job: int) -> Response:
-    return _json({"job": job}, 202)
-
-
 def _json(content: Any, status: int = 200, headers: Any = None) -> Response:
-    """Return an answer in ASCII, which holds names of files that are no text, too."""
+    """Return an answer in ASCII JSON, which also encodes non-UTF-8 file names."""
     text = json.dumps(content, allow_nan=False)
     return Response(text, status, headers, media_type="application/json")
 
 
-def _refused(status: int) -> Any:
-    # Of what is too large the rest is not even listened to.
-    ended = {"connection": "close"} if status == 413 else None
+def _error_handler(status: int) -> Any:
+    """Return a handler that answers an error with its message."""
+    # The rest of a request that is too large is not received.
+    headers = {"connection": "close"} if status == 413 else None
 
     async def answer(_: Request, error: Exception) -> Response:
-        return _json({"error": str(error)}, status, ended)
+        return _json({"error": str(error)}, status, headers)
 
     return answer

@@ -1,4 +1,7 @@
-"""Pages that listen, each with a short queue: none holds up the others."""
+"""WebSocket connections of the pages, each with a short queue of messages.
+
+The queues are bounded, so that a page that does not read cannot delay the others.
+"""
 
 import asyncio
 import json
@@ -7,62 +10,63 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-LONGEST_QUEUE = 8
-"""Messages kept for a page that does not read; older ones are dropped."""
+MAX_QUEUED_MESSAGES = 8
+"""Longest queue of one page. Higher keeps older messages for a slow page. Chosen by
+hand."""
 
 
-class Client:
-    """One page and what it has not been sent yet."""
+class PageConnection:
+    """One page and the messages that are not sent yet."""
 
     def __init__(self) -> None:
-        self.queue: deque[str] = deque(maxlen=LONGEST_QUEUE)
-        self._some = asyncio.Event()
+        self.queue: deque[str] = deque(maxlen=MAX_QUEUED_MESSAGES)
+        self._has_message = asyncio.Event()
 
-    def put(self, text: str) -> None:
-        """Keep a message; the oldest goes when there are too many."""
+    def enqueue(self, text: str) -> None:
+        """Append a message; a full queue drops its oldest message."""
         self.queue.append(text)
-        self._some.set()
+        self._has_message.set()
 
-    async def next(self) -> str:
-        """Return the oldest message, once there is one."""
+    async def dequeue(self) -> str:
+        """Wait for a message and return the oldest."""
         while not self.queue:
-            self._some.clear()
-            await self._some.wait()
+            self._has_message.clear()
+            await self._has_message.wait()
         return self.queue.popleft()
 
 
-class Clients:
-    """All pages that listen."""
+class PageConnections:
+    """The WebSocket connections of all open pages."""
 
     def __init__(self) -> None:
-        self._clients: set[Client] = set()
+        self.connections: set[PageConnection] = set()
 
-    def tell(self, message: dict[str, Any]) -> None:
-        """Send a message to every page, without waiting for any."""
+    def broadcast(self, message: dict[str, Any]) -> None:
+        """Queue a message for every page, without waiting."""
         text = json.dumps(message)
-        for client in self._clients:
-            client.put(text)
+        for connection in self.connections:
+            connection.enqueue(text)
 
     async def serve(self, socket: WebSocket, first: dict[str, Any]) -> None:
-        """Send a page all that is told, from the first message until it leaves."""
+        """Send a page the first message, then all broadcasts, until it disconnects."""
         await socket.accept()
-        client = Client()
-        client.put(json.dumps(first))
-        self._clients.add(client)
-        sending = asyncio.create_task(_send(socket, client))
+        connection = PageConnection()
+        connection.enqueue(json.dumps(first))
+        self.connections.add(connection)
+        sender = asyncio.create_task(_send(socket, connection))
         try:
-            # Nothing that a page says here changes anything.
+            # Messages from the page are ignored: requests come by HTTP.
             while (await socket.receive())["type"] != "websocket.disconnect":
                 pass
         finally:
-            self._clients.discard(client)
-            sending.cancel()
-            await asyncio.wait([sending])
+            self.connections.discard(connection)
+            sender.cancel()
+            await asyncio.wait([sender])
 
 
-async def _send(socket: WebSocket, client: Client) -> None:
+async def _send(socket: WebSocket, connection: PageConnection) -> None:
     try:
         while True:
-            await socket.send_text(await client.next())
+            await socket.send_text(await connection.dequeue())
     except (WebSocketDisconnect, RuntimeError):
         return

@@ -1,4 +1,4 @@
-"""Recordings in the folder that was given, and nothing outside of it."""
+"""Access to the recordings in one folder, and to no file outside of it."""
 
 import os
 import stat
@@ -10,104 +10,111 @@ from typing import Any
 from marey.errors import MareyError
 from marey.io.registry import formats
 
-LONGEST_PATH = 1024
-LONGEST_NAME = 100
-"""Bytes of a dropped file's name that are kept, those at its end."""
+MAX_PATH_LENGTH = 1024
+"""Longest path that a page may request, in characters. Chosen by hand."""
 
-DEEPEST = 4
-"""Folders within folders that are looked into."""
+MAX_NAME_BYTES = 100
+"""Longest name of a dropped file, in bytes; its end is kept. Chosen by hand."""
 
-MOST_FILES = 2000
-"""Recordings that are listed."""
+MAX_FOLDER_DEPTH = 4
+"""Deepest level of subfolders that is listed. Chosen by hand."""
 
-
-class NotThereError(MareyError):
-    """There is no such recording in the folder."""
+MAX_LISTED_FILES = 2000
+"""Largest number of recordings that is listed. Chosen by hand."""
 
 
-class TooLargeError(MareyError):
-    """A file is larger than allowed."""
+class RecordingNotFoundError(MareyError):
+    """A requested recording is not in the folder."""
 
 
-def confined(root: Path, relative: str) -> Path:
-    """Return the file of a path within a folder, links followed.
+class RequestTooLargeError(MareyError):
+    """A file or a request body is larger than allowed."""
+
+
+def resolve_inside(root: Path, relative: str) -> Path:
+    """Return the absolute path of a file in a folder, with symbolic links resolved.
 
     Raises:
-        NotThereError: If the path leads out of the folder, or to anything but a file.
+        NotThereError: If the path is outside of the folder, or is not a
+            regular file.
     """
-    odd = "\0" in relative or "\\" in relative or ":" in relative
-    parts = PurePosixPath(relative).parts if len(relative) <= LONGEST_PATH else ()
-    missing = NotThereError("there is no such recording in this folder")
-    if odd or not parts or relative.startswith("/") or ".." in parts:
+    has_unsafe_character = "\0" in relative or "\\" in relative or ":" in relative
+    parts = PurePosixPath(relative).parts if len(relative) <= MAX_PATH_LENGTH else ()
+    missing = RecordingNotFoundError("there is no such recording in this folder")
+    if has_unsafe_character or not parts or relative.startswith("/") or ".." in parts:
         raise missing
     try:
         path = root.joinpath(*parts).resolve(strict=True)
-        regular = stat.S_ISREG(path.stat().st_mode)
+        is_regular = stat.S_ISREG(path.stat().st_mode)
     except (OSError, RuntimeError, ValueError):
         raise missing from None
-    if not regular or not path.is_relative_to(root.resolve()):
+    if not is_regular or not path.is_relative_to(root.resolve()):
         raise missing
     return path
 
 
-def listed(root: Path) -> list[dict[str, Any]]:
-    """Return the recordings in a folder and those within it, by name."""
-    known = [
-        (suffix, found.name)
-        for found in formats()
-        if found.read_take or found.read_motion
-        for suffix in found.suffixes
+def list_recordings(root: Path) -> list[dict[str, Any]]:
+    """Return path, size and format of the recordings in a folder, sorted by path."""
+    format_suffixes = [
+        (suffix, file_format.name)
+        for file_format in formats()
+        if file_format.read_take or file_format.read_motion
+        for suffix in file_format.suffixes
     ]
     files = []
     for path in _walk(root, root, 0):
         name = path.name.lower()
-        format = next((f for suffix, f in known if name.endswith(suffix)), "")
+        format = next((f for suffix, f in format_suffixes if name.endswith(suffix)), "")
         if format:
             relative = path.relative_to(root).as_posix()
             size = path.stat().st_size
             files.append({"path": relative, "bytes": size, "format": format})
-            if len(files) == MOST_FILES:
+            if len(files) == MAX_LISTED_FILES:
                 break
     return sorted(files, key=lambda file: file["path"].lower())
 
 
 def _walk(root: Path, folder: Path, depth: int) -> Iterator[Path]:
-    """Return the files of a folder that can be opened, hidden ones left out."""
+    """Yield the files of a folder that can be opened, without hidden files."""
     with suppress(OSError):
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             if entry.name.startswith("."):
                 continue
             path = Path(entry.path)
-            if entry.is_dir(follow_symlinks=False) and depth < DEEPEST:
+            if entry.is_dir(follow_symlinks=False) and depth < MAX_FOLDER_DEPTH:
                 yield from _walk(root, path, depth + 1)
                 continue
             with suppress(MareyError):
-                confined(root, path.relative_to(root).as_posix())
+                resolve_inside(root, path.relative_to(root).as_posix())
                 yield path
 
 
-def plain_name(name: str) -> str:
-    """Return a file name that no system minds, with the suffix it came with."""
+def sanitize_file_name(name: str) -> str:
+    """Return a name that is valid on every file system, with the same suffix."""
     last = name.replace("\\", "/").rpartition("/")[2]
     safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in last)
-    # Systems count bytes; a character that is cut in two is left out.
-    end = safe.encode()[-LONGEST_NAME:].decode(errors="ignore")
+    # File systems count bytes; a character that is cut in two is dropped.
+    end = safe.encode()[-MAX_NAME_BYTES:].decode(errors="ignore")
     return end.lstrip(".") or "recording"
 
 
-async def stored(chunks: AsyncIterator[bytes], path: Path, largest: int) -> None:
-    """Write a file as it comes in; of one that is too large nothing is left.
+async def store_upload(
+    chunks: AsyncIterator[bytes], path: Path, max_bytes: int
+) -> None:
+    """Write a file while it is received; delete it if it is too large.
 
     Raises:
-        TooLargeError: As soon as it has more bytes than allowed.
+        TooLargeError: As soon as more than `max_bytes` bytes are received.
     """
     size = 0
     try:
         with path.open("xb") as file:
             async for chunk in chunks:
                 size += len(chunk)
-                if size > largest:
-                    raise TooLargeError(f"a file of at most {largest} bytes is taken")
+                if size > max_bytes:
+                    raise RequestTooLargeError(
+                        f"the file is larger than the limit of {max_bytes} bytes"
+                    )
                 file.write(chunk)
     except BaseException:
         path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Messages between the server and its worker: JSON with bytes beside it.
+"""Message framing between the server and its worker: length-prefixed JSON and bytes.
 
 A frame is two lengths (unsigned, 32 bits, big endian), the JSON and the bytes. The
-worker reads files of strangers, so nothing it says is trusted beyond plain data.
+worker parses untrusted files, so the messages are plain data and never pickled objects.
 """
 
 import asyncio
@@ -9,39 +9,42 @@ import json
 import struct
 from typing import Any, BinaryIO
 
-from marey.io.formats.html import plain
+from marey.io.formats.html import to_json
 
-LENGTHS = struct.Struct(">II")
+FRAME_HEADER = struct.Struct(">II")
 
-LONGEST_MESSAGE = 2**26
-"""Bytes of JSON beyond which the other side is taken for broken."""
+MAX_JSON_BYTES = 2**26
+"""Largest JSON of a message of the worker, in bytes. A larger one ends the connection.
+Chosen by hand."""
 
 Frame = tuple[dict[str, Any], bytes]
 
 
-def framed(message: dict[str, Any], data: bytes = b"") -> bytes:
-    """Return the bytes of a message, with what goes beside it."""
-    text = json.dumps(plain(message), allow_nan=False).encode()
-    return LENGTHS.pack(len(text), len(data)) + text + data
+def encode_frame(message: dict[str, Any], data: bytes = b"") -> bytes:
+    """Return a frame with a message and binary data."""
+    text = json.dumps(to_json(message), allow_nan=False).encode()
+    return FRAME_HEADER.pack(len(text), len(data)) + text + data
 
 
 def read_frame(stream: BinaryIO) -> Frame | None:
-    """Return the next message, None at the end of the stream."""
-    head = stream.read(LENGTHS.size)
-    if len(head) < LENGTHS.size:
+    """Return the next message and its data; None at the end of the stream."""
+    header = stream.read(FRAME_HEADER.size)
+    if len(header) < FRAME_HEADER.size:
         return None
-    text, data = LENGTHS.unpack(head)
-    return json.loads(stream.read(text)), stream.read(data)
+    n_json, n_data = FRAME_HEADER.unpack(header)
+    return json.loads(stream.read(n_json)), stream.read(n_data)
 
 
-async def next_frame(reader: asyncio.StreamReader) -> Frame | None:
-    """Return the worker's next message, None when it is gone or talks nonsense."""
+async def read_frame_async(reader: asyncio.StreamReader) -> Frame | None:
+    """Return the worker's next message and its data; None if it ended or is invalid."""
     try:
-        text, data = LENGTHS.unpack(await reader.readexactly(LENGTHS.size))
-        if text > LONGEST_MESSAGE:
+        n_json, n_data = FRAME_HEADER.unpack(
+            await reader.readexactly(FRAME_HEADER.size)
+        )
+        if n_json > MAX_JSON_BYTES:
             return None
-        message = json.loads(await reader.readexactly(text))
-        beside = await reader.readexactly(data)
+        message = json.loads(await reader.readexactly(n_json))
+        data = await reader.readexactly(n_data)
     except (asyncio.IncompleteReadError, ConnectionError, ValueError):
         return None
-    return (message, beside) if isinstance(message, dict) else None
+    return (message, data) if isinstance(message, dict) else None

@@ -1,4 +1,4 @@
-"""The server in a thread of its own, and the handle by which it is stopped."""
+"""The web server, which runs in a thread, and `Viewer`, which stops it."""
 
 import errno
 import os
@@ -13,22 +13,23 @@ import uvicorn
 
 from marey.errors import OptionError, OutputError
 from marey.io.formats.html import read_page
-from marey.viewer.server.app import Rooms
-from marey.viewer.server.auth import LOCAL, Guard, new_token
-from marey.viewer.server.state import Show, Source
+from marey.viewer.server.app import ViewerRoutes
+from marey.viewer.server.auth import LOCAL_HOSTS, Authenticator, new_token
+from marey.viewer.server.state import ServerState, ViewedFile
 from marey.viewer.worker.supervisor import Limits
 
-LONGEST_MESSAGE = 2**20
-"""Bytes of a WebSocket message beyond which its sender is shut out."""
+MAX_WEBSOCKET_MESSAGE_BYTES = 2**20
+"""Largest WebSocket message of a page, in bytes. A larger one ends the connection.
+Chosen by hand."""
 
-PATIENCE = 1
-"""Seconds that an end waits for answers under way."""
+SHUTDOWN_TIMEOUT_S = 1
+"""Seconds that a shutdown waits for unfinished answers. Chosen by hand."""
 
 
 class Viewer:
-    """A page that is being served; `url` is its address, `close` ends it.
+    """A running server; `url` is its address, `close()` stops it.
 
-    Use it in a `with` block, or call `close`.
+    Use it in a `with` block, or call `close()`.
     """
 
     def __init__(
@@ -40,49 +41,51 @@ class Viewer:
         root: Path | None,
         limits: Limits,
     ) -> None:
-        self._socket = _bound(host, port)
+        self._socket = _listen(host, port)
         self.port: int = self._socket.getsockname()[1]
-        """The port it listens on."""
+        """Port of the server."""
 
         self._scratch = Path(tempfile.mkdtemp(prefix="marey-"))
         self._token = new_token()
         self._host, self._root, self._limits = host, root, limits
-        self._show = Show(limits, title)
+        self.state = ServerState(limits, title)
         self._server: uvicorn.Server | None = None
-        self._ended = threading.Event()
+        self._stopped = threading.Event()
 
     @property
     def url(self) -> str:
-        """The address with its token: whoever has it may look and edit."""
+        """Address with the token: everyone who has it can view and edit."""
         name = "127.0.0.1" if self._host in ("0.0.0.0", "::") else self._host
         name = f"[{name}]" if ":" in name else name
         return f"http://{name}:{self.port}/?token={self._token}"
 
     @property
     def scratch(self) -> Path:
-        """A folder that lives as long as the viewer."""
+        """Temporary folder, deleted by `close()`."""
         return self._scratch
 
-    def start(self, first: Source | None) -> None:
-        """Begin to serve, and to open the first thing."""
+    def start(self, first_file: ViewedFile | None) -> None:
+        """Start the server, which opens the first file."""
         page = read_page()
-        rooms = Rooms(
-            self._show, page.text, self._root, self._scratch, first, self._limits
+        routes = ViewerRoutes(
+            self.state, page.text, self._root, self._scratch, first_file, self._limits
         )
         policy = page.policy("'self'") + "; frame-ancestors 'none'"
-        guard = Guard(rooms.app(), self._token, self.port, policy, self._host)
+        authenticator = Authenticator(
+            routes.build_app(), self._token, self.port, policy, self._host
+        )
         config = uvicorn.Config(
-            guard,
+            authenticator,
             http="h11",
             ws="websockets-sansio",
-            ws_max_size=LONGEST_MESSAGE,
+            ws_max_size=MAX_WEBSOCKET_MESSAGE_BYTES,
             access_log=False,
             log_config=None,
             log_level="error",
             lifespan="on",
             server_header=False,
             proxy_headers=False,
-            timeout_graceful_shutdown=PATIENCE,
+            timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
         )
         self._server = uvicorn.Server(config)
         threading.Thread(target=self._run, name="marey-view", daemon=True).start()
@@ -92,22 +95,22 @@ class Viewer:
         try:
             self._server.run(sockets=[self._socket])
         finally:
-            self._ended.set()
+            self._stopped.set()
 
     def wait(self) -> None:
-        """Return when the server has ended; Ctrl-C ends it."""
+        """Wait until the server has stopped; Ctrl-C stops it."""
         try:
-            # Not by joining the thread: interrupted, that takes it for ended.
-            while not self._ended.wait(0.2):
+            # Thread.join, when interrupted, marks a running thread as stopped.
+            while not self._stopped.wait(0.2):
                 pass
         finally:
             self.close()
 
     def close(self) -> None:
-        """End the server: the port is free and nothing is left behind."""
+        """Stop the server and its worker, free the port and delete temporary files."""
         if self._server is not None:
             self._server.should_exit = True
-            self._ended.wait()
+            self._stopped.wait()
         self._socket.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
@@ -119,31 +122,34 @@ class Viewer:
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine can reach a server that listens there."""
-    return host.lower() in (*LOCAL, "::1")
+    """Return whether only this machine can reach a server at this address."""
+    return host.lower() in (*LOCAL_HOSTS, "::1")
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    """Return a socket on a port that nobody else has; port 0 is any.
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; port 0 = any free port.
 
     Raises:
-        OptionError: If the port is taken, or there is no such address here.
+        OptionError: If the port is in use, or the address is not of this machine.
+        OutputError: If the port is not permitted.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         if os.name == "posix":
-            # A port is free again as soon as its server has ended.
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(128)
+            # Without this, a port stays blocked for a minute after its server ends.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(128)
     except (OSError, OverflowError) as error:
-        listening.close()
+        listener.close()
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            needed = "a port that no other program uses, or 0 for any"
+            needed = "a port that no other program uses, or 0 for any free port"
             raise OptionError("port", found=port, needed=needed) from None
         if isinstance(error, PermissionError):
-            raise OutputError(f"port {port} is not allowed: {error.strerror}") from None
+            raise OutputError(
+                f"port {port} is not permitted: {error.strerror}"
+            ) from None
         found, needed = f"{host}:{port}", "an address of this machine"
         raise OptionError("host", found=found, needed=needed) from None
-    return listening
+    return listener

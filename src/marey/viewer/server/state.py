@@ -1,4 +1,4 @@
-"""What the pages show: the scene, the edit being tried, and what is being done."""
+"""State of the server: the open file, its scene, the edit on trial and the job."""
 
 import asyncio
 import shutil
@@ -8,263 +8,267 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from marey.io.formats.html import Beside, scene_of
-from marey.viewer.server.clients import Clients
+from marey.io.formats.html import SceneOptions, encode_scene
+from marey.viewer.server.clients import PageConnections
 from marey.viewer.server.protocol import Frame
 from marey.viewer.worker.supervisor import (
-    STOPPED,
+    STOPPED_REASON,
     Limits,
-    LostError,
-    RefusedError,
-    Workshop,
+    RequestRefusedError,
+    WorkerLostError,
+    WorkerSupervisor,
 )
 
-GO_ON = "what you see is the answer before it: try again, or open another recording"
+RETRY_HINT = "the page shows the previous result: try again, or open another recording"
 
-
-NOTHING_OPEN = {
+INITIAL_STATE = {
     "edits": [],
     "can_undo": False,
     "can_redo": False,
     "trial": False,
     "saved": "",
 }
+"""State that the pages receive before any file is open."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Something to open."""
+class ViewedFile:
+    """A file to open in the viewer."""
 
     path: Path
     title: str
-    edits: Path | None
-    """Where its edits are kept; nowhere if None."""
+    edits_path: Path | None
+    """Edits file of the recording; None = edits are not saved."""
 
-    own: Path | None = None
-    """A folder for it alone, which goes when it is no longer shown."""
+    temporary_folder: Path | None = None
+    """Folder that contains only this file; deleted when another file is shown."""
 
 
-class Show:
-    """The one thing that all pages show, and the worker behind it.
+class ServerState:
+    """The open file that all pages show, and the worker process that edits it.
 
-    What is shown is a source with a scene and a state, in which its edits are. The
-    worker has the same on its desk; one that takes the place of another first opens the
-    source with those edits.
+    The open file has a scene (bytes that the page draws) and a page state (JSON), which
+    contains the edits. The worker holds the same file in memory. A worker that replaces
+    a dead one first opens the file with the edits of the page state.
 
-    One job is worked on at a time. Opening something takes the place of whatever is
-    being done; all else is refused until that is done. A job whose place was taken asks
-    the worker nothing more and changes nothing that is shown.
+    Only one job runs at a time. A request to open a file cancels the running job; all
+    other requests are refused until the job is finished. A cancelled job sends no more
+    requests to the worker and does not change the state.
 
     Args:
-        limits: What one request may cost.
-        title: What is shown before anything is open.
+        limits: Limits of time, memory and size.
+        title: Title of the page before any file is open.
     """
 
     def __init__(self, limits: Limits, title: str) -> None:
-        self.clients = Clients()
-        self.workshop = Workshop(limits, self._heard)
-        self.trial = b""
-        self._scene = _empty(title)
-        self._waiting = b""
+        self.connections = PageConnections()
+        self.supervisor = WorkerSupervisor(limits, self._forward_progress)
+        self.trial_scene = b""
         self.version = 0
-        self._busy = ""
-        self._state: dict[str, Any] = {"title": title, **NOTHING_OPEN}
-        self._source: Source | None = None
+        self.open_task: asyncio.Task[None] | None = None
+        self._open_lock = asyncio.Lock()
+        self._file: ViewedFile | None = None
+        self._scene = _empty_scene(title)
+        self._preview_scene = b""
+        self._page_state: dict[str, Any] = {"title": title, **INITIAL_STATE}
+        self._stage = ""
         self._job = 0
-        self._desk = 0
-        self._switching = asyncio.Lock()
-        self._opening: asyncio.Task[None] | None = None
+        self._worker_pid = 0
 
     @property
     def scene(self) -> bytes:
-        """The scene; of a recording that is being solved, its markers."""
-        return self._waiting or self._scene
+        """The scene; while a recording is being solved, a scene of its markers."""
+        return self._preview_scene or self._scene
 
     @property
-    def state(self) -> dict[str, Any]:
-        """The edits, what can be done, what is being done, and which scene it is of."""
-        return {**self._state, "busy": self._busy, "version": self.version}
+    def page_state(self) -> dict[str, Any]:
+        """Edits, possible actions, the running stage and the version of the scene."""
+        return {**self._page_state, "busy": self._stage, "version": self.version}
 
     @property
-    def _at_desk(self) -> bool:
-        """Whether the worker is the one that opened what is shown."""
-        return self._desk != 0 and self.workshop.pid == self._desk
+    def _file_in_worker(self) -> bool:
+        """Whether the running worker is the process that opened the file."""
+        return self._worker_pid != 0 and self.supervisor.pid == self._worker_pid
 
-    def _heard(self, message: dict[str, Any], data: bytes) -> None:
-        """Pass on what the worker says while it works."""
+    def _forward_progress(self, message: dict[str, Any], data: bytes) -> None:
+        """Send a stage or a preview scene of the worker to the pages."""
         if "stage" in message:
-            self._busy = str(message["stage"])
-            self.clients.tell({"type": "stage", "stage": self._busy})
+            self._stage = str(message["stage"])
+            self.connections.broadcast({"type": "stage", "stage": self._stage})
         elif "scene" in message:
-            self._waiting = data
+            self._preview_scene = data
             self.version += 1
-            self._tell_state()
+            self._broadcast_state()
 
-    def _begin(self, stage: str) -> int:
-        """Be busy with a new job and return its number."""
+    def _start_job(self, stage: str) -> int:
+        """Make a new job the current one and return its number."""
         self._job += 1
-        self._busy = stage
+        self._stage = stage
         return self._job
 
-    def _end(self, job: int) -> None:
-        """Be done with a job, unless another has taken its place."""
+    def _finish_job(self, job: int) -> None:
+        """Finish a job, unless a newer job has replaced it."""
         if job == self._job:
-            self._busy = ""
-            if self._waiting:
-                self._show(self._scene)
-            self._tell_state()
+            self._stage = ""
+            if self._preview_scene:
+                self._set_scene(self._scene)
+            self._broadcast_state()
 
-    def _show(self, scene: bytes) -> None:
-        self._scene, self._waiting = scene, b""
+    def _set_scene(self, scene: bytes) -> None:
+        self._scene, self._preview_scene = scene, b""
         self.version += 1
 
-    def _tell_state(self) -> None:
-        self.clients.tell({"type": "state", **self.state})
+    def _broadcast_state(self) -> None:
+        self.connections.broadcast({"type": "state", **self.page_state})
 
-    async def open(self, source: Source) -> int:
-        """Begin to open something and return the number of the job.
+    async def open(self, file: ViewedFile) -> int:
+        """Start to open a file and return the number of the job.
 
-        Whatever is being worked on is given up for it.
+        The running job is cancelled: the worker is killed.
         """
-        async with self._switching:
-            at_work = bool(self._busy)
-            job = self._begin("read")
-            if at_work:
-                await self.workshop.stop()
-            if self._opening is not None:
-                await asyncio.wait([self._opening])
-            self._opening = asyncio.create_task(self._open(source, job))
+        async with self._open_lock:
+            was_busy = bool(self._stage)
+            job = self._start_job("read")
+            if was_busy:
+                await self.supervisor.stop()
+            if self.open_task is not None:
+                await asyncio.wait([self.open_task])
+            self.open_task = asyncio.create_task(self._open(file, job))
         return job
 
-    async def _open(self, source: Source, job: int) -> None:
-        shown = self._source
-        left: Source | None = source
+    async def _open(self, file: ViewedFile, job: int) -> None:
+        previous = self._file
+        unused: ViewedFile | None = file
         try:
-            await self._lay_out(source, job)
-            left = shown
-        except (RefusedError, LostError) as error:
+            await self._open_in_worker(file, job)
+            unused = previous
+        except (RequestRefusedError, WorkerLostError) as error:
             if job == self._job:
-                self._not_opened(source, error)
+                self._report_open_failure(file, error)
         finally:
-            if left is not None and left.own is not None:
-                shutil.rmtree(left.own, ignore_errors=True)
-            self._end(job)
+            if unused is not None and unused.temporary_folder is not None:
+                shutil.rmtree(unused.temporary_folder, ignore_errors=True)
+            self._finish_job(job)
 
-    async def _lay_out(
-        self, source: Source, job: int, known: Sequence[Mapping[str, Any]] | None = None
+    async def _open_in_worker(
+        self,
+        file: ViewedFile,
+        job: int,
+        edit_records: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Have the worker open something and show it.
+        """Open a file in the worker and show it.
 
-        Its edits are those that are known, or else those of its file.
+        The edits are `edit_records`; if None, the worker reads the edits file.
         """
-        state, scene = await self._ask(
+        state, scene = await self._request(
             job,
             "open",
-            path=str(source.path),
-            title=source.title,
-            edits=str(source.edits or ""),
-            known=known,
+            path=str(file.path),
+            title=file.title,
+            edits_path=str(file.edits_path or ""),
+            edit_records=edit_records,
         )
-        self._source, self._desk, self.trial = source, self.workshop.pid, b""
-        self._show(scene)
-        self._take_in(state)
+        self._file, self._worker_pid = file, self.supervisor.pid
+        self.trial_scene = b""
+        self._set_scene(scene)
+        self._set_page_state(state)
 
-    def _edits(self) -> list[dict[str, Any]]:
-        """Return the edits that are shown, as records."""
-        told = self._state["edits"]
-        return [{k: v for k, v in edit.items() if k != "text"} for edit in told]
+    def _edit_records(self) -> list[dict[str, Any]]:
+        """Return the edits of the page state without their descriptions."""
+        edits = self._page_state["edits"]
+        return [{k: v for k, v in edit.items() if k != "text"} for edit in edits]
 
-    async def _ask(self, job: int, do: str, **request: Any) -> Frame:
-        """Return the worker's answer, if the job is still the one worked on."""
+    async def _request(self, job: int, kind: str, **arguments: Any) -> Frame:
+        """Return the worker's answer, if the job is still the current one."""
         if job == self._job:
-            answer = await self.workshop.ask(do, **request)
+            answer = await self.supervisor.request(kind, **arguments)
             if job == self._job:
                 return answer
-        raise LostError(STOPPED)
+        raise WorkerLostError(STOPPED_REASON)
 
-    def _take_in(self, state: dict[str, Any]) -> None:
+    def _set_page_state(self, state: dict[str, Any]) -> None:
         note = state.pop("note")
-        self._state = state
+        self._page_state = state
         if note:
-            self.clients.tell({"type": "error", "message": note})
+            self.connections.broadcast({"type": "error", "message": note})
 
-    def _not_opened(self, source: Source, error: Exception) -> None:
-        if self._source is None:
-            # A page that comes too late for the message finds it in the scene.
-            self._show(_empty(source.title, str(error)))
-        self._failed(error)
+    def _report_open_failure(self, file: ViewedFile, error: Exception) -> None:
+        if self._file is None:
+            # A page that connects after the message finds the reason in the scene.
+            self._set_scene(_empty_scene(file.title, str(error)))
+        self._report_failure(error)
 
-    def _failed(self, error: Exception) -> None:
-        lost = isinstance(error, LostError)
-        message = f"{error}; {GO_ON}" if lost else str(error)
-        self.clients.tell({"type": "error", "message": message})
+    def _report_failure(self, error: Exception) -> None:
+        is_lost = isinstance(error, WorkerLostError)
+        message = f"{error}; {RETRY_HINT}" if is_lost else str(error)
+        self.connections.broadcast({"type": "error", "message": message})
 
-    async def attempt(self, edit: Any) -> dict[str, Any]:
-        """Return what an edit would change; its scene is `trial` then.
+    async def try_edit(self, record: Any) -> dict[str, Any]:
+        """Return what an edit would change, and set `trial_scene`.
 
         Raises:
-            RefusedError: If it cannot be done, or something else is being done.
+            RequestRefusedError: If the edit is impossible, or another job runs.
         """
-        async with self._at_work() as job:
-            result, self.trial = await self._ask(job, "try", edit=edit)
-            self._state = {**self._state, "trial": True}
+        async with self._run_job() as job:
+            result, self.trial_scene = await self._request(job, "try", edit=record)
+            self._page_state = {**self._page_state, "trial": True}
         return result
 
-    async def change(self, kind: str) -> dict[str, Any]:
-        """Keep or drop the edit being tried, undo or redo; return the state then.
+    async def change_edits(self, kind: str) -> dict[str, Any]:
+        """Keep or drop the edit on trial, undo or redo; return the new page state.
 
         Raises:
-            RefusedError: If it cannot be done, or something else is being done.
+            RequestRefusedError: If this is impossible, or another job runs.
         """
-        async with self._at_work() as job:
-            state, scene = await self._ask(job, kind)
-            self.trial = b""
+        async with self._run_job() as job:
+            state, scene = await self._request(job, kind)
+            self.trial_scene = b""
             if scene:
-                self._show(scene)
-            self._take_in(state)
-        return self.state
+                self._set_scene(scene)
+            self._set_page_state(state)
+        return self.page_state
 
-    async def series(self, of: dict[str, int]) -> bytes:
-        """Return exact values of a marker or a joint.
+    async def exact_values(self, indices: dict[str, int]) -> bytes:
+        """Return the values of one marker or joint at every recorded frame.
 
         Raises:
-            RefusedError: If there is none such.
+            RequestRefusedError: If there is no such marker or joint.
         """
-        if self._at_desk:
-            # A worker that is gone is noticed only now: another can tell as well.
-            with suppress(LostError):
-                return (await self.workshop.ask("series", of=of))[1]
-        async with self._at_work() as job:
-            return (await self._ask(job, "series", of=of))[1]
+        if self._file_in_worker:
+            # If the worker has died, the job below starts a new one.
+            with suppress(WorkerLostError):
+                return (await self.supervisor.request("series", indices=indices))[1]
+        async with self._run_job() as job:
+            return (await self._request(job, "series", indices=indices))[1]
 
     @asynccontextmanager
-    async def _at_work(self) -> AsyncIterator[int]:
-        """Be busy with one job; a new worker first opens what is shown."""
-        if self._busy:
-            raise RefusedError(
-                f"marey is still at work ({self._busy}): wait until it is done"
+    async def _run_job(self) -> AsyncIterator[int]:
+        """Run one job; if the worker is new, open the file in it first."""
+        if self._stage:
+            raise RequestRefusedError(
+                f"marey is busy ({self._stage}): wait until it has finished"
             )
-        job = self._begin("edit")
-        self._tell_state()
+        job = self._start_job("edit")
+        self._broadcast_state()
         try:
-            if self._source is not None and not self._at_desk:
-                await self._lay_out(self._source, job, self._edits())
-                self._tell_state()
+            if self._file is not None and not self._file_in_worker:
+                await self._open_in_worker(self._file, job, self._edit_records())
+                self._broadcast_state()
             yield job
-        except LostError as error:
+        except WorkerLostError as error:
             if job == self._job:
-                self._failed(error)
-            raise RefusedError(f"{error}; {GO_ON}") from None
+                self._report_failure(error)
+            raise RequestRefusedError(f"{error}; {RETRY_HINT}") from None
         finally:
-            self._end(job)
+            self._finish_job(job)
 
     async def close(self) -> None:
-        """Stop the worker and whatever is being done."""
-        self._begin("end")
-        await self.workshop.stop()
-        if self._opening is not None:
-            await asyncio.wait([self._opening])
+        """Cancel the running job and stop the worker."""
+        self._start_job("end")
+        await self.supervisor.stop()
+        if self.open_task is not None:
+            await asyncio.wait([self.open_task])
 
 
-def _empty(title: str, why: str = "choose a recording from the list") -> bytes:
-    return scene_of(None, Beside(title=title, unsolved=why))
+def _empty_scene(title: str, why: str = "choose a recording from the list") -> bytes:
+    return encode_scene(None, SceneOptions(title=title, unsolved=why))

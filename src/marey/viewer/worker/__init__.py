@@ -1,1 +1,1 @@
-"""The process that reads, solves and edits for the server."""
+"""The worker process of `marey view`, which reads, solves and edits files."""

@@ -1,4 +1,4 @@
-"""The file beside a recording that keeps its edits."""
+"""The edits file beside a recording: `walk.c3d.edits.toml` for `walk.c3d`."""
 
 import os
 from contextlib import ExitStack
@@ -11,62 +11,67 @@ from marey.io.atomic import write_atomic
 
 SUFFIX = ".edits.toml"
 
-ELSEWHERE = "nothing was changed, and `marey view --edits FILE` keeps edits elsewhere"
+OTHER_FILE_HINT = (
+    "nothing was changed, and `marey view --edits FILE` selects another edits file"
+)
 
 
-def edits_beside(path: Path) -> Path:
-    """Return where a recording's edits are kept: walk.c3d.edits.toml for walk.c3d.
+def default_edits_path(path: Path) -> Path:
+    """Return the path of a recording's edits file: walk.c3d.edits.toml for walk.c3d.
 
-    By its whole name, since a walk.trc beside it is another recording.
+    The suffix `.c3d` stays, because a `walk.trc` in the same folder is another
+    recording.
     """
     return path.with_name(path.name + SUFFIX)
 
 
-def kept_edits(path: Path | None) -> tuple[Edit, ...] | None:
-    """Return the edits that a file keeps, None if there is no such file.
+def read_saved_edits(path: Path | None) -> tuple[Edit, ...] | None:
+    """Return the edits in an edits file; None if the file does not exist.
 
     Raises:
-        FormatError: If it is not a file of edits.
-        OptionError: If an edit in it is odd.
+        FormatError: If the file is not an edits file.
+        OptionError: If an edit in the file is invalid.
     """
-    # Unlike Path.exists, this takes a name that is too long for a file not there.
+    # Path.exists raises an error if the name is too long; os.path.exists is False.
     if path is None or not os.path.exists(path):
         return None
     return read_edits(path)
 
 
-def keep_edits(path: Path, before: tuple[Edit, ...], after: tuple[Edit, ...]) -> str:
-    """Write edits to their file and return what there is to tell about it.
+def save_edits(path: Path, before: tuple[Edit, ...], after: tuple[Edit, ...]) -> str:
+    """Write the edits file and return a note for the user, empty if all is usual.
 
-    A file that does not hold the edits as they were before, because they did not fit or
-    somebody else wrote them, stays beside it under another name.
+    If the file does not contain the edits `before`, because these could not be applied
+    or another program wrote the file, a backup of it is made first.
 
     Raises:
-        OutputError: If it cannot be written; all files are as they were then.
+        OutputError: If the file cannot be written; all files are then unchanged.
     """
     note = ""
     try:
-        with ExitStack() as otherwise:
-            if _holds_others(path, before):
-                aside = _free_beside(path)
-                otherwise.callback(aside.unlink, missing_ok=True)
-                write_atomic({aside: [path.read_bytes()]})
-                note = f"{path.name} held other edits: they are in {aside.name} now"
+        with ExitStack() as rollback:
+            if _holds_other_edits(path, before):
+                backup = _unused_path(path)
+                rollback.callback(backup.unlink, missing_ok=True)
+                write_atomic({backup: [path.read_bytes()]})
+                note = (
+                    f"{path.name} contained other edits: they are in {backup.name} now"
+                )
             write_edits(after, path, overwrite=True)
-            otherwise.pop_all()
+            rollback.pop_all()
     except OSError as error:
-        raise OutputError(f"{error}; {ELSEWHERE}") from None
+        raise OutputError(f"{error}; {OTHER_FILE_HINT}") from None
     return note
 
 
-def _holds_others(path: Path, edits: tuple[Edit, ...]) -> bool:
+def _holds_other_edits(path: Path, edits: tuple[Edit, ...]) -> bool:
     try:
-        return kept_edits(path) not in (None, edits)
+        return read_saved_edits(path) not in (None, edits)
     except MareyError:
         return True
 
 
-def _free_beside(path: Path) -> Path:
-    """Return a name beside a file that no file has."""
-    names = (path.with_name(f"{path.name}.{number}") for number in count(1))
-    return next(name for name in names if not os.path.lexists(name))
+def _unused_path(path: Path) -> Path:
+    """Return the first of `path.1`, `path.2`, ... that does not exist."""
+    candidates = (path.with_name(f"{path.name}.{number}") for number in count(1))
+    return next(path for path in candidates if not os.path.lexists(path))

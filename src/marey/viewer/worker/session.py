@@ -1,4 +1,4 @@
-"""What the worker does: open a recording, solve it, try edits, keep them."""
+"""The requests that the worker answers: open a file, try an edit, keep it, undo it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
@@ -10,214 +10,246 @@ from marey.editing import EditSession, Trial
 from marey.edits import Edit, parse_edit, parse_edits
 from marey.errors import DataError, FormatError, MareyError, OptionError
 from marey.io import load, read, read_motion, recognise
-from marey.io.formats.html import MOST_DRAWN, Beside, scene_of
+from marey.io.formats.html import MAX_DRAWN_ITEMS, SceneOptions, encode_scene
 from marey.motion import Motion
 from marey.solution import Solution
 from marey.take import Take
-from marey.viewer.worker.edits_file import keep_edits, kept_edits
-from marey.viewer.worker.exact_values import series_of
+from marey.viewer.worker.edits_file import read_saved_edits, save_edits
+from marey.viewer.worker.exact_values import encode_exact_values
 
-Thing = Solution | Motion | Take
-Tell = Callable[[dict[str, Any], bytes], None]
+FileContent = Solution | Motion | Take
+SendProgress = Callable[[dict[str, Any], bytes], None]
 Answer = tuple[dict[str, Any], bytes]
-Records = Iterable[Mapping[str, Any]]
+EditRecords = Iterable[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Opened:
-    """What is open, at one moment: nothing in it changes."""
+class OpenFile:
+    """The open file with its edits; immutable, so a failed change has no effect."""
 
     title: str = ""
-    thing: Thing | None = None
-    """What the file held."""
+    content: FileContent | None = None
+    """The content of the file, without edits."""
 
-    desk: EditSession | None = None
-    """Where it is edited, if it can be."""
+    edit_session: EditSession | None = None
+    """The solution with its edits; None = the content cannot be edited."""
 
     unsolved: str = ""
-    """Why it cannot."""
+    """Why the recording could not be solved."""
 
-    saved: Path | None = None
-    """Where its edits are kept."""
+    edits_path: Path | None = None
+    """Edits file; None = edits are not saved."""
 
     @property
-    def shown(self) -> Thing | None:
-        """The answer as it is on the desk, or the thing itself."""
-        return self.desk.solution if self.desk else self.thing
+    def edited(self) -> FileContent | None:
+        """The solution with all edits, or the content if it cannot be edited."""
+        return self.edit_session.solution if self.edit_session else self.content
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The edits that were kept."""
-        return self.desk.edits if self.desk else ()
+        """All edits, without the one on trial."""
+        return self.edit_session.edits if self.edit_session else ()
 
-    def scene(self, drawn: int, trial: Trial | None = None) -> bytes:
-        """Return the scene, or that of an edit being tried."""
+    def scene(self, max_drawn: int, trial: Trial | None = None) -> bytes:
+        """Return the scene, with the edit on trial if one is given."""
         edits = (*self.edits, trial.edit) if trial else self.edits
-        beside = Beside(
+        beside = SceneOptions(
             title=self.title,
             unsolved=self.unsolved,
-            editable=self.desk is not None,
+            editable=self.edit_session is not None,
             edits=[edit.record() for edit in edits],
-            drawn=drawn,
+            max_drawn_items=max_drawn,
         )
-        return scene_of(trial.solution if trial else self.shown, beside)
+        return encode_scene(trial.solution if trial else self.edited, beside)
 
 
-class Session:
-    """One thing on the desk: what is shown, the edits in it and the one being tried.
+class WorkerSession:
+    """The open file of the worker, its edits and the edit on trial.
 
     Args:
-        tell: Called with word of what goes on: each stage as it begins, and the scene
-            of the markers while they are being solved.
-        drawn: Frames times markers, sensors and joints that are drawn at most.
+        send_progress: Called with each stage as it begins, and with a scene of the
+            markers before they are solved.
+        max_drawn: Largest number of drawn values: frames times markers, sensors and
+            joints.
     """
 
-    def __init__(self, tell: Tell, *, drawn: int = MOST_DRAWN) -> None:
-        self._tell = tell
-        self._drawn = drawn
-        self._now = Opened()
+    def __init__(
+        self, send_progress: SendProgress, *, max_drawn: int = MAX_DRAWN_ITEMS
+    ) -> None:
+        self.open_file = OpenFile()
+        self._send_progress = send_progress
+        self._max_drawn = max_drawn
         self._trial: Trial | None = None
 
-    def do(self, request: Mapping[str, Any]) -> Answer:
-        """Return the answer to a request: plain values and a scene.
+    def handle(self, request: Mapping[str, Any]) -> Answer:
+        """Return the answer to a request: a JSON object, and a scene or values.
 
         Raises:
-            MareyError: If it cannot be done; nothing is changed then.
+            MareyError: If the request is impossible; the session is then unchanged.
         """
         kind = request["do"]
         if kind == "open":
-            edits = Path(request["edits"]) if request["edits"] else None
-            known = request.get("known")
-            return self._open(Path(request["path"]), request["title"], edits, known)
+            edits_path = Path(request["edits_path"]) if request["edits_path"] else None
+            return self._open(
+                Path(request["path"]),
+                request["title"],
+                edits_path,
+                request.get("edit_records"),
+            )
         if kind == "series":
-            return {}, self._series(request["of"])
+            return {}, self._exact_values(request["indices"])
         if kind == "try":
-            return self._try(request["edit"])
-        return self._drop() if kind == "drop" else self._change(kind)
+            return self._try_edit(request["edit"])
+        return self._drop_trial() if kind == "drop" else self._change_edits(kind)
 
     def _open(
-        self, path: Path, title: str, saved: Path | None, known: Records | None
+        self,
+        path: Path,
+        title: str,
+        edits_path: Path | None,
+        records: EditRecords | None,
     ) -> Answer:
-        """Put what a file holds on the desk; what was there stays if that fails.
+        """Open a file; if that fails, the previous file stays open.
 
-        The edits are those that are known, or else those of their file.
+        The edits are `records`; if None, those of the edits file.
         """
-        self._tell({"stage": "read"}, b"")
-        thing = _read(path)
-        if isinstance(thing, Take) and known is None:
-            why = "being solved"
-            waiting = Beside(title=title, unsolved=why, drawn=self._drawn)
-            self._tell({"scene": True}, scene_of(thing, waiting))
-        desk, unsolved, note = None, "", ""
-        if not isinstance(thing, Motion):
-            desk, unsolved, note = self._laid_out(thing, saved, known)
-        opened = Opened(title, thing, desk, unsolved, saved)
-        scene = opened.scene(self._drawn)
-        self._now, self._trial = opened, None
-        return self._answer(scene, note)
+        self._send_stage("read")
+        content = _read_content(path)
+        if isinstance(content, Take) and records is None:
+            preview = SceneOptions(
+                title=title, unsolved="being solved", max_drawn_items=self._max_drawn
+            )
+            self._send_progress({"scene": True}, encode_scene(content, preview))
+        edit_session, unsolved, note = None, "", ""
+        if not isinstance(content, Motion):
+            edit_session, unsolved, note = self._start_editing(
+                content, edits_path, records
+            )
+        opened = OpenFile(title, content, edit_session, unsolved, edits_path)
+        scene = opened.scene(self._max_drawn)
+        self.open_file, self._trial = opened, None
+        return self._state_answer(scene, note)
 
-    def _laid_out(
-        self, thing: Solution | Take, saved: Path | None, known: Records | None
+    def _start_editing(
+        self,
+        content: Solution | Take,
+        edits_path: Path | None,
+        records: EditRecords | None,
     ) -> tuple[EditSession | None, str, str]:
-        """Return the desk; why there is none; and why it is without its edits."""
+        """Solve a take and apply its edits.
+
+        Returns:
+            The edit session, None if the take cannot be solved; why it cannot; and why
+            the edits were not applied.
+        """
         note = ""
         try:
-            edits = kept_edits(saved) if known is None else parse_edits(known)
+            edits = (
+                read_saved_edits(edits_path)
+                if records is None
+                else parse_edits(records)
+            )
             if edits is not None:
-                return self._with_edits(thing, edits), "", ""
+                return self._apply_edits(content, edits), "", ""
         except (FormatError, OptionError, DataError) as error:
             note = f"opened without its edits: {error}"
         try:
-            return EditSession(thing, progress=self._stage), "", note
+            return EditSession(content, progress=self._send_stage), "", note
         except MareyError as error:
             return None, str(error), note
 
-    def _with_edits(
-        self, thing: Solution | Take, edits: tuple[Edit, ...]
+    def _apply_edits(
+        self, content: Solution | Take, edits: tuple[Edit, ...]
     ) -> EditSession:
-        desk = EditSession(thing, edits=edits, progress=self._stage)
-        # No edits at all are taken for those that an answer came with.
-        while not edits and desk.can_undo:
-            desk.undo()
-        return desk
+        edit_session = EditSession(content, edits=edits, progress=self._send_stage)
+        # Without edits, EditSession keeps those that the solution was saved with. An
+        # empty edits file means that all of them were undone.
+        while not edits and edit_session.can_undo:
+            edit_session.undo()
+        return edit_session
 
-    def _stage(self, name: str) -> None:
-        self._tell({"stage": name}, b"")
+    def _send_stage(self, name: str) -> None:
+        self._send_progress({"stage": name}, b"")
 
-    def _answer(self, scene: bytes, note: str = "") -> Answer:
-        """Return the state, a scene, and what there is to tell the user."""
-        return {**self._state(), "note": note}, scene
+    def _state_answer(self, scene: bytes, note: str = "") -> Answer:
+        """Return the page state with a note for the user, and a scene."""
+        return {**self.page_state(), "note": note}, scene
 
-    def _state(self) -> dict[str, Any]:
-        now, desk = self._now, self._now.desk
+    def page_state(self) -> dict[str, Any]:
+        """Return title, edits and possible actions, as the page receives them."""
+        opened, edit_session = self.open_file, self.open_file.edit_session
         return {
-            "title": now.title,
-            "edits": [{"text": str(edit), **edit.record()} for edit in now.edits],
-            "can_undo": desk.can_undo if desk else False,
-            "can_redo": desk.can_redo if desk else False,
+            "title": opened.title,
+            "edits": [{"text": str(edit), **edit.record()} for edit in opened.edits],
+            "can_undo": edit_session.can_undo if edit_session else False,
+            "can_redo": edit_session.can_redo if edit_session else False,
             "trial": self._trial is not None,
-            "saved": now.saved.name if now.saved else "",
+            "saved": opened.edits_path.name if opened.edits_path else "",
         }
 
-    def _series(self, of: Mapping[str, int]) -> bytes:
-        thing = self._now.shown
-        if thing is None:
-            raise DataError("series", found="nothing open", needed="a recording")
-        return series_of(thing, **of)
+    def _exact_values(self, indices: Mapping[str, int]) -> bytes:
+        content = self.open_file.edited
+        if content is None:
+            raise DataError("series", found="no open file", needed="a recording")
+        return encode_exact_values(content, **indices)
 
-    def _try(self, record: Mapping[str, Any]) -> Answer:
-        trial = self._needed_desk().attempt(parse_edit(record))
-        scene = self._now.scene(self._drawn, trial)
+    def _try_edit(self, record: Mapping[str, Any]) -> Answer:
+        trial = self._require_edit_session().attempt(parse_edit(record))
+        scene = self.open_file.scene(self._max_drawn, trial)
         self._trial = trial
-        return _told(trial), scene
+        return _trial_summary(trial), scene
 
-    def _drop(self) -> Answer:
-        self._needed_desk()
+    def _drop_trial(self) -> Answer:
+        self._require_edit_session()
         self._trial = None
-        return self._answer(b"")
+        return self._state_answer(b"")
 
-    def _change(self, kind: str) -> Answer:
-        """Change a copy of the desk, which is the desk once its file is written."""
-        desk, note = copy(self._needed_desk()), ""
+    def _change_edits(self, kind: str) -> Answer:
+        """Keep the edit on trial, undo or redo.
+
+        A copy of the edit session is changed. The copy replaces the session only after
+        the edits file is written.
+        """
+        edit_session, note = copy(self._require_edit_session()), ""
         if kind == "undo":
-            desk.undo()
+            edit_session.undo()
         elif kind == "redo":
-            desk.redo()
+            edit_session.redo()
         elif self._trial is not None:
-            desk.keep(self._trial)
+            edit_session.keep(self._trial)
         else:
             raise OptionError("keep", found="no edit being tried", needed="one")
-        now = replace(self._now, desk=desk)
-        scene = now.scene(self._drawn)
-        if now.saved is not None:
-            note = keep_edits(now.saved, self._now.edits, now.edits)
-        self._now, self._trial = now, None
-        return self._answer(scene, note)
+        opened = replace(self.open_file, edit_session=edit_session)
+        scene = opened.scene(self._max_drawn)
+        if opened.edits_path is not None:
+            note = save_edits(opened.edits_path, self.open_file.edits, opened.edits)
+        self.open_file, self._trial = opened, None
+        return self._state_answer(scene, note)
 
-    def _needed_desk(self) -> EditSession:
-        now = self._now
-        if now.desk is None:
+    def _require_edit_session(self) -> EditSession:
+        opened = self.open_file
+        if opened.edit_session is None:
             raise DataError(
                 "edit",
-                found=now.unsolved or "a motion, which is shown as it is",
+                found=opened.unsolved or "a motion, which cannot be edited",
                 needed="a solution",
             )
-        return now.desk
+        return opened.edit_session
 
 
-def _read(path: Path) -> Solution | Motion | Take:
-    """Return what a file holds: a motion as it is, of a recording the take."""
-    found = recognise(path)
-    if found.name == "npz":
+def _read_content(path: Path) -> FileContent:
+    """Return the solution, motion or take in a file; a motion if the format has one."""
+    file_format = recognise(path)
+    if file_format.name == "npz":
         try:
-            thing = load(path)
-        except FormatError:  # An archive of somebody else's, or what reading will say.
+            content = load(path)
+        except FormatError:  # Not an archive of marey's; `read` reports what is wrong.
             return read(path)
-        return thing if isinstance(thing, Solution | Motion | Take) else read(path)
-    return read_motion(path) if found.read_motion else read(path)
+        return content if isinstance(content, Solution | Motion | Take) else read(path)
+    return read_motion(path) if file_format.read_motion else read(path)
 
 
-def _told(trial: Trial) -> dict[str, Any]:
+def _trial_summary(trial: Trial) -> dict[str, Any]:
     return {
         "before": asdict(trial.before),
         "after": asdict(trial.after),

@@ -1,4 +1,4 @@
-"""The server's side of the worker: started when needed, stopped when it must be."""
+"""Supervisor of the worker process: starts it, sends requests and kills it."""
 
 import asyncio
 import itertools
@@ -8,165 +8,173 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from marey.io.formats.html import MOST_DRAWN
-from marey.viewer.server.protocol import Frame, framed, next_frame
+from marey.io.formats.html import MAX_DRAWN_ITEMS
+from marey.viewer.server.protocol import Frame, encode_frame, read_frame_async
 
-LEAST_MEMORY = 4 * 2**30
-"""Bytes that a worker may have on the smallest machine."""
+MIN_MEMORY_LIMIT_BYTES = 4 * 2**30
+"""Smallest default memory limit of the worker, in bytes. The limit counts address
+space, which is larger than used memory. Chosen by hand."""
 
+STOPPED_REASON = "stopped by another request"
 
-STOPPED = "stopped for something else"
-
-GRACE = 1.0
-"""Seconds that a worker which has hung up gets to end by itself."""
+EXIT_GRACE_S = 1.0
+"""Seconds between the end of the worker's output and its kill. Higher waits longer for
+a worker that hangs. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one request may cost."""
+    """Limits of time, memory and size of one viewer."""
 
     seconds: float = 900.0
-    """Longest time that one request may take."""
+    """Longest time of one request, in seconds."""
 
     memory: int = 0
-    """Bytes the worker may have; 0 = those of the machine."""
+    """Memory limit of the worker, in bytes; 0 = the memory of the machine."""
 
     upload: int = 512 * 2**20
-    """Largest file that may be dropped on the page, in bytes."""
+    """Largest file that can be dropped on the page, in bytes."""
 
-    drawn: int = MOST_DRAWN
-    """Frames times markers, sensors and joints that are drawn; of longer takes only
-    every second, third, ... frame is, and what is selected is exact."""
+    drawn: int = MAX_DRAWN_ITEMS
+    """Largest number of drawn values: frames times markers, sensors and joints.
+
+    Of a longer take, only every second, third, ... frame is drawn. The curves of the
+    selection always contain every frame.
+    """
 
     def memory_bytes(self) -> int:
-        """Return the bytes the worker may have; 0 = no limit is known."""
+        """Return the memory limit of the worker in bytes; 0 = no limit."""
         if self.memory or not hasattr(os, "sysconf"):
             return self.memory
-        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return max(machine, LEAST_MEMORY)
+        machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return max(machine_bytes, MIN_MEMORY_LIMIT_BYTES)
 
 
-class RefusedError(Exception):
-    """The worker cannot do it; the words say why."""
+class RequestRefusedError(Exception):
+    """A request is impossible; the message is the reason for the user."""
 
 
-class LostError(Exception):
-    """The worker is gone; the words say why."""
+class WorkerLostError(Exception):
+    """The worker died or was stopped; the message is the reason for the user."""
 
 
-class Workshop:
-    """One worker at a time, and the requests it has not answered.
+class WorkerSupervisor:
+    """One worker process at a time, and the requests that it has not answered.
 
     Args:
-        limits: What one request may cost.
-        heard: Called with what the worker says unasked, and the bytes beside it.
+        limits: Limits of time and memory.
+        on_progress: Called with each message of the worker that answers no request, and
+            with its bytes.
     """
 
     def __init__(
-        self, limits: Limits, heard: Callable[[dict[str, Any], bytes], None]
+        self, limits: Limits, on_progress: Callable[[dict[str, Any], bytes], None]
     ) -> None:
         self._limits = limits
-        self._heard = heard
-        self._numbers = itertools.count()
-        self._waiting: dict[int, asyncio.Future[Frame]] = {}
+        self._on_progress = on_progress
+        self._request_ids = itertools.count()
+        self._pending: dict[int, asyncio.Future[Frame]] = {}
         self._process: asyncio.subprocess.Process | None = None
-        self._listening: asyncio.Task[None] | None = None
-        self._stops = 0
+        self._reader: asyncio.Task[None] | None = None
+        self._n_stops = 0
 
     @property
     def alive(self) -> bool:
-        """Whether there is a worker, with all it has on its desk."""
+        """Whether a worker process is running."""
         return self._process is not None and self._process.returncode is None
 
     @property
     def pid(self) -> int:
-        """The worker's process number; 0 without a worker."""
+        """Process id of the worker; 0 = no worker is running."""
         return self._process.pid if self._process is not None and self.alive else 0
 
-    async def ask(self, do: str, **request: Any) -> Frame:
-        """Return the worker's answer to a request, with the bytes beside it.
+    async def request(self, kind: str, **arguments: Any) -> Frame:
+        """Return the worker's answer to a request, and the bytes of the answer.
+
+        A worker is started if none is running.
 
         Raises:
-            RefusedError: If it cannot be done.
-            LostError: If the worker ended or had to be stopped.
+            RequestRefusedError: If the worker answers with an error.
+            WorkerLostError: If the worker died or was stopped.
         """
         if not self.alive:
             await self._start()
-        number = next(self._numbers)
+        request_id = next(self._request_ids)
         answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
+        self._pending[request_id] = answer
         try:
-            self._send({"id": number, "do": do, **request})
+            self._send({"id": request_id, "do": kind, **arguments})
             async with asyncio.timeout(self._limits.seconds):
                 message, data = await answer
         except TimeoutError:
             await self.stop()
-            raise LostError(
+            raise WorkerLostError(
                 f"this took more than {self._limits.seconds:g} s and was stopped"
             ) from None
         finally:
-            self._waiting.pop(number, None)
+            self._pending.pop(request_id, None)
         if "error" in message:
-            raise RefusedError(str(message["error"]))
+            raise RequestRefusedError(str(message["error"]))
         return dict(message["result"]), data
 
-    def _send(self, request: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
-        self._process.stdin.write(framed(request))
+        self._process.stdin.write(encode_frame(message))
 
     async def _start(self) -> None:
-        stops = self._stops
-        await self._end()
+        n_stops = self._n_stops
+        await self._kill()
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "marey.viewer.worker.worker"),
             *(str(self._limits.memory_bytes()), str(self._limits.drawn)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            # Ctrl-C is the server's, which stops the worker itself.
+            # Ctrl-C must reach only the server, which then stops the worker.
             start_new_session=True,
         )
-        self._listening = asyncio.create_task(self._listen(self._process))
-        if stops != self._stops:
-            await self._end()
-            raise LostError(STOPPED)
+        self._reader = asyncio.create_task(self._read_answers(self._process))
+        if n_stops != self._n_stops:
+            await self._kill()
+            raise WorkerLostError(STOPPED_REASON)
 
-    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+    async def _read_answers(self, process: asyncio.subprocess.Process) -> None:
+        """Deliver the worker's messages until its output ends."""
         assert process.stdout is not None
-        while (frame := await next_frame(process.stdout)) is not None:
+        while (frame := await read_frame_async(process.stdout)) is not None:
             message, data = frame
-            waiting = self._waiting.get(message.get("id", -1))
-            if waiting is None:
-                self._heard(message, data)
-            elif not waiting.done():
-                waiting.set_result((message, data))
+            answer = self._pending.get(message.get("id", -1))
+            if answer is None:
+                self._on_progress(message, data)
+            elif not answer.done():
+                answer.set_result((message, data))
         try:
-            async with asyncio.timeout(GRACE):
+            async with asyncio.timeout(EXIT_GRACE_S):
                 await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()
         if process is self._process:
-            self._give_up("the worker ended, perhaps for want of memory")
+            self._fail_pending("the worker process died, perhaps from lack of memory")
 
-    def _give_up(self, why: str) -> None:
-        for answer in self._waiting.values():
+    def _fail_pending(self, reason: str) -> None:
+        for answer in self._pending.values():
             if not answer.done():
-                answer.set_exception(LostError(why))
+                answer.set_exception(WorkerLostError(reason))
 
     async def stop(self) -> None:
-        """Stop the worker at once, whatever it is doing; one that only starts, too."""
-        self._stops += 1
-        await self._end()
+        """Kill the worker at once, also one that is just being started."""
+        self._n_stops += 1
+        await self._kill()
 
-    async def _end(self) -> None:
+    async def _kill(self) -> None:
         process, self._process = self._process, None
-        listening, self._listening = self._listening, None
+        reader, self._reader = self._reader, None
         if process is None:
             return
         if process.returncode is None:
             process.kill()
-        if listening is not None and listening is not asyncio.current_task():
-            await listening
-        self._give_up(STOPPED)
+        if reader is not None and reader is not asyncio.current_task():
+            await reader
+        self._fail_pending(STOPPED_REASON)

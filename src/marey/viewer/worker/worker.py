@@ -1,8 +1,9 @@
-"""The worker: a process of its own that reads, solves and edits for the server.
+"""The worker process, which reads, solves and edits files for the server.
 
-Files of strangers are parsed here, under limits, so that whatever happens to this
-process the server goes on. Run as `python -m marey.viewer.worker.worker BYTES DRAWN`:
-requests come in by standard input, answers go out by what standard output was.
+Untrusted files are parsed in this process, under a memory limit. If it dies, the server
+keeps running. Usage: `python -m marey.viewer.worker.worker MEMORY_BYTES MAX_DRAWN`.
+Frames of `marey.viewer.server.protocol` arrive on standard input; answers leave on
+standard output.
 """
 
 import os
@@ -12,28 +13,28 @@ import threading
 from typing import Any, BinaryIO
 
 from marey.errors import MareyError, printable
-from marey.viewer.server.protocol import framed, read_frame
+from marey.viewer.server.protocol import encode_frame, read_frame
 
-QUICK = ("series",)
-"""Requests that are answered while others are worked on."""
+CONCURRENT_REQUESTS = ("series",)
+"""Requests that are answered at once, while a job runs in the other thread."""
 
 
 def main() -> None:
-    """Work until the server closes the line."""
+    """Answer requests until the server closes standard input."""
     limit_memory(int(sys.argv[1]))
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
-    # Whatever a library prints must not get between the answers.
+    # Output that a library prints must not mix with the answers.
     os.dup2(2, 1)
-    Worker(answers, drawn=int(sys.argv[2])).serve(requests)
-    # Work that is under way has nobody left to tell.
+    Worker(answers, max_drawn=int(sys.argv[2])).serve(requests)
+    # Without a server, the result of a running job is not needed.
     os._exit(0)
 
 
 def limit_memory(size: int) -> None:
-    """Keep this process from taking more memory than this; 0 is no limit.
+    """Limit the address space of this process to `size` bytes; 0 = no limit.
 
-    Systems without such limits (Windows) have none.
+    Windows has no such limit, and this function does nothing there.
     """
     try:
         import resource
@@ -44,47 +45,49 @@ def limit_memory(size: int) -> None:
 
 
 class Worker:
-    """Requests in, answers out; long work beside short questions."""
+    """Loop that answers requests: jobs in one thread, short requests in another."""
 
-    def __init__(self, answers: BinaryIO, *, drawn: int) -> None:
-        from marey.viewer.worker.session import Session
+    def __init__(self, answers: BinaryIO, *, max_drawn: int) -> None:
+        from marey.viewer.worker.session import WorkerSession
 
         self._answers = answers
-        self._writing = threading.Lock()
+        self._write_lock = threading.Lock()
         self._jobs: queue.Queue[dict[str, Any]] = queue.Queue()
-        self._session = Session(self._say, drawn=drawn)
+        self._session = WorkerSession(self._send, max_drawn=max_drawn)
 
     def serve(self, requests: BinaryIO) -> None:
-        """Answer requests until there are no more."""
-        threading.Thread(target=self._work, daemon=True).start()
+        """Answer requests until the stream ends."""
+        threading.Thread(target=self._run_jobs, daemon=True).start()
         while (frame := read_frame(requests)) is not None:
             request, _ = frame
-            if request["do"] in QUICK:
+            if request["do"] in CONCURRENT_REQUESTS:
                 self._answer(request)
             else:
                 self._jobs.put(request)
 
-    def _work(self) -> None:
+    def _run_jobs(self) -> None:
         while True:
             self._answer(self._jobs.get())
 
     def _answer(self, request: dict[str, Any]) -> None:
         try:
-            result, data = self._session.do(request)
+            result, data = self._session.handle(request)
         except MareyError as error:
-            self._say({"id": request["id"], "error": str(error)}, b"")
+            self._send({"id": request["id"], "error": str(error)}, b"")
         except MemoryError:
-            message = "there is not enough memory for this"
-            self._say({"id": request["id"], "error": message}, b"")
-        except Exception as error:  # The user sees it; the server must not wait.
-            message = f"marey failed here, which is a mistake in it: {error!r}"
-            self._say({"id": request["id"], "error": printable(message)}, b"")
+            message = "marey has not enough memory for this"
+            self._send({"id": request["id"], "error": message}, b"")
+        except (
+            Exception
+        ) as error:  # The page shows the error; the server must get an answer.
+            message = f"marey failed; this is a bug in marey: {error!r}"
+            self._send({"id": request["id"], "error": printable(message)}, b"")
         else:
-            self._say({"id": request["id"], "result": result}, data)
+            self._send({"id": request["id"], "result": result}, data)
 
-    def _say(self, message: dict[str, Any], data: bytes) -> None:
-        with self._writing:
-            self._answers.write(framed(message, data))
+    def _send(self, message: dict[str, Any], data: bytes) -> None:
+        with self._write_lock:
+            self._answers.write(encode_frame(message, data))
             self._answers.flush()
 
 

@@ -48,7 +48,7 @@ def parse_frames(data, names, name_start, first, values, status, numbers):
         names: The bones' names in alphabetical order, one after the other.
         name_start: Where each name begins in `names` (bone + 1).
         first: First and last channel of each bone (bone, 2).
-        values: Output (frame, channel); for a LONG number the byte where it stands.
+        values: Output (frame, channel); for a LONG number its byte offset.
         status: Output (frame, channel); stays as it is where a bone is missing.
         numbers: Output (frame,); the frame numbers.
 

@@ -1,31 +1,33 @@
 """ASF, the skeleton of the Acclaim format of Vicon and the CMU database.
 
 A number of the file divided by its length factor is in inches. The up axis is not
-stated; Y is the habit of the CMU database. The motion stands in an AMC file.
+stated; Y is usual in the CMU database. An AMC file holds the motion.
 """
 
 import re
 
-from marey.io.contract import File, Format, plain_text
+from marey.io.contract import File, Format, normalize_text
 from marey.io.formats.asf.read import read_asf
-from marey.io.formats.asf.skeleton import build_figure, settle_unit
+from marey.io.formats.asf.skeleton import build_skeleton, decide_unit
 from marey.io.formats.asf.write import write_skeleton
 from marey.skeleton import Skeleton
 
-ASF = re.compile(rb"^[ \t]*:(version|units|root|bonedata|hierarchy)\b", re.I | re.M)
+SIGNATURE = re.compile(
+    rb"^[ \t]*:(version|units|root|bonedata|hierarchy)\b", re.I | re.M
+)
 
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like an ASF."""
-    return bool(ASF.search(plain_text(head)))
+    return bool(SIGNATURE.search(normalize_text(head)))
 
 
 def read_skeleton(file: File) -> Skeleton:
     """Return the skeleton of an ASF."""
     asf = read_asf(file)
-    _, scale = settle_unit(file, asf)
-    up = file.settle("up", assumed="y", note="ASF does not state it")
-    return build_figure(asf, scale, up.value).skeleton
+    _, scale = decide_unit(file, asf)
+    up = file.decide_fact("up", assumed="y", note="ASF does not state it")
+    return build_skeleton(asf, scale, up.value).skeleton
 
 
 FORMAT = Format(

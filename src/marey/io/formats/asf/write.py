@@ -1,9 +1,9 @@
 """Writing ASF and AMC, so that every joint, kind, limit and order comes back.
 
-Bones start where their parent ends, joints of a skeleton need not: a bone without
-freedoms, "<joint>_link", bridges the gap. A comment in the ASF tells our reader that
-links are there, what the root is called and where it rests; one in the AMC tells the
-frame count and rate. Other software ignores comments and reads the same motion.
+A bone starts where its parent ends; a joint of a skeleton need not. A bone without
+degrees of freedom, "<joint>_link", bridges the gap. A comment in the ASF states that
+there are links, the name of the root and its rest position; a comment in the AMC states
+the frame count and rate. Other software ignores comments and reads the same motion.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,33 +13,35 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.io.contract import Output, WriteOptions
-from marey.io.formats.asf.read import LINK, ROOT
-from marey.io.text.lines import (
-    ANGLE_DECIMALS,
-    distinct,
-    even_rate,
-    held_poses,
-    rounded,
-    spelled,
-    turned,
+from marey.io.formats.asf.read import LINK_SUFFIX, ROOT
+from marey.io.text.names import make_unique, printable_name
+from marey.io.text.numbers import round_values
+from marey.io.text.rotations import ANGLE_DECIMALS, change_axes, hold_last_pose
+from marey.io.text.timing import check_even_rate
+from marey.io.units_axes import (
+    METRES_PER_UNIT,
+    metres_per_unit,
+    points_to_file,
+    rotation_to_z_up,
 )
-from marey.io.units_axes import metres, points_out, turn_upright
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.skeleton import Kind, Skeleton
 
-INCH = 0.0254
-CMU_LENGTH = 0.45
+INCH = METRES_PER_UNIT["in"]
+CMU_LENGTH_FACTOR = 0.45
 """The length factor of Vicon's files; most software expects numbers of this size."""
 
 DECIMALS = 8
 AXIS_DECIMALS = 9
-STRAY = 1e-6
+MAX_ANGLE_ERROR_RAD = 1e-6
 """Radians by which a rotation may leave its joint's kind and still be written so."""
 
 
 @dataclass(slots=True)
-class _Bone:
+class _WrittenBone:
+    """One bone of the written file, in its unit and axes."""
+
     name: str
     parent: str
     vector: np.ndarray
@@ -71,38 +73,40 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
     Raises:
         DataError: If the frames are not evenly spaced.
     """
-    rate = even_rate(motion)
+    rate = check_even_rate(motion)
     per_metre, length = _scale(options.unit)
     up = options.up or "y"
     skeleton = motion.skeleton
-    place, wxyz = held_poses(motion)
-    wxyz = turned(wxyz, turn_upright(up).T)
-    place = rounded(points_out(place, "m", up) * per_metre, DECIMALS)
+    position, wxyz = hold_last_pose(motion)
+    wxyz = change_axes(wxyz, rotation_to_z_up(up).T)
+    position = round_values(points_to_file(position, "m", up) * per_metre, DECIMALS)
     bones = _bones(skeleton, skeleton.kind, per_metre, up)
     angles = [_angles(bone, wxyz) for bone in bones]
     kind = list(skeleton.kind)
-    for bone, own in zip(bones, angles, strict=True):
-        if own is None:
+    for bone, bone_angles in zip(bones, angles, strict=True):
+        if bone_angles is None:
             kind[bone.joint] = "ball"
     if tuple(kind) != skeleton.kind:
         bones = _bones(skeleton, tuple(kind), per_metre, up)
         angles = [_angles(bone, wxyz) for bone in bones]
     root = _fixed_xyz(wxyz[:, 0])
-    values = np.concatenate([root, *(own for own in angles if own is not None)], axis=1)
-    degrees = rounded(np.rad2deg(values), ANGLE_DECIMALS)
+    values = np.concatenate(
+        [root, *(values for values in angles if values is not None)], axis=1
+    )
+    degrees = round_values(np.rad2deg(values), ANGLE_DECIMALS)
     asf = _asf(skeleton, bones, per_metre, length, up)
     head = f"# marey frames {motion.n_frames} rate {rate!r}\n"
     return {
         ".asf": [asf.encode()],
-        "": _amc(head, bones, np.concatenate([place, degrees], axis=1)),
+        "": _amc(head, bones, np.concatenate([position, degrees], axis=1)),
     }
 
 
 def _scale(unit: str | None) -> tuple[float, float]:
     """Return numbers of the file per metre, and the length factor that says so."""
     if unit is None:
-        return CMU_LENGTH / INCH, CMU_LENGTH
-    return 1.0 / metres(unit), INCH / metres(unit)
+        return CMU_LENGTH_FACTOR / INCH, CMU_LENGTH_FACTOR
+    return 1.0 / metres_per_unit(unit), INCH / metres_per_unit(unit)
 
 
 # --- bones ---------------------------------------------------------------------------
@@ -110,46 +114,48 @@ def _scale(unit: str | None) -> tuple[float, float]:
 
 def _bones(
     skeleton: Skeleton, kind: Sequence[Kind], per_metre: float, up: str
-) -> list[_Bone]:
+) -> list[_WrittenBone]:
     """Return the bones, links among them, every parent before its children."""
-    names = _fitting_names(skeleton)
-    offset = rounded(points_out(skeleton.offset, "m", up) * per_metre, DECIMALS)
+    names = _valid_names(skeleton)
+    offset = round_values(
+        points_to_file(skeleton.offset, "m", up) * per_metre, DECIMALS
+    )
     children: list[list[int]] = [[] for _ in names]
     for joint, parent in enumerate(skeleton.parent[1:].tolist(), start=1):
         children[parent].append(joint)
     ends = _implied_ends(skeleton, names, children, offset)
-    vector = [offset[own[0]] if own else np.zeros(3) for own in children]
+    vector = [offset[joints[0]] if joints else np.zeros(3) for joints in children]
     vector[0] = np.zeros(3)
     bones = []
     for joint, parent in enumerate(skeleton.parent[1:].tolist(), start=1):
         if joint in ends:
             continue
         carrier = names[parent] if parent else ROOT
-        gap = rounded(offset[joint] - vector[parent], DECIMALS)
+        gap = round_values(offset[joint] - vector[parent], DECIMALS)
         if gap.any():
-            bones.append(_Bone(f"{names[joint]}{LINK}", carrier, gap))
+            bones.append(_WrittenBone(f"{names[joint]}{LINK_SUFFIX}", carrier, gap))
             carrier = bones[-1].name
-        bone = _Bone(names[joint], carrier, vector[joint], joint)
-        bones.append(_with_freedom(bone, skeleton, kind[joint], up))
+        bone = _WrittenBone(names[joint], carrier, vector[joint], joint)
+        bones.append(_with_dof(bone, skeleton, kind[joint], up))
     return bones
 
 
-def _fitting_names(skeleton: Skeleton) -> tuple[str, ...]:
+def _valid_names(skeleton: Skeleton) -> tuple[str, ...]:
     """Return names without blanks that no reader takes for something else."""
-    names = [spelled(name, " #(),") for name in skeleton.names]
+    names = [printable_name(name, " #(),") for name in skeleton.names]
     known = set(names)
-    return distinct(
+    return make_unique(
         [
-            f"_{name}" if joint and _misleads(name, known) else name
+            f"_{name}" if joint and _is_reserved(name, known) else name
             for joint, name in enumerate(names)
         ]
     )
 
 
-def _misleads(name: str, known: set[str]) -> bool:
+def _is_reserved(name: str, known: set[str]) -> bool:
     if name.lower() in (ROOT, "begin", "end") or name[0] in ":+-.0123456789":
         return True
-    return name.endswith(LINK) and name.removesuffix(LINK) in known
+    return name.endswith(LINK_SUFFIX) and name.removesuffix(LINK_SUFFIX) in known
 
 
 def _implied_ends(
@@ -161,30 +167,32 @@ def _implied_ends(
     """Return the bone ends that the reader puts back by itself, in the same order."""
     is_end = skeleton.is_end
     return {
-        own[0]
-        for joint, own in enumerate(children)
+        joints[0]
+        for joint, joints in enumerate(children)
         if joint > 0
-        and own == [joint + 1]
-        and is_end[own[0]]
-        and names[own[0]] == f"{names[joint]}_end"
-        and offset[own[0]].any()
+        and joints == [joint + 1]
+        and is_end[joints[0]]
+        and names[joints[0]] == f"{names[joint]}_end"
+        and offset[joints[0]].any()
     }
 
 
-def _with_freedom(bone: _Bone, skeleton: Skeleton, kind: Kind, up: str) -> _Bone:
-    """Return the bone with the axes, freedoms and limits of its joint's kind.
+def _with_dof(
+    bone: _WrittenBone, skeleton: Skeleton, kind: Kind, up: str
+) -> _WrittenBone:
+    """Return the bone with the axes, degrees of freedom and limits of its joint's kind.
 
-    A hinge turns about x; a universal joint about z, then about the moved x; a ball
+    A hinge rotates about x; a universal joint about z, then about the moved x; a ball
     joint swings about x and y and twists about z.
     """
-    axes = skeleton.axes[bone.joint] @ turn_upright(up)
+    axes = skeleton.axes[bone.joint] @ rotation_to_z_up(up)
     limits = skeleton.limits[bone.joint]
     if kind == "fixed":
         return bone
     if kind == "hinge" and np.isfinite(axes[0]).all():
         C = _frame_along(axes[0])
         return replace(bone, dof=("rx",), C=C, limits=limits[:1])
-    square = bool(abs(axes[0] @ axes[1]) < STRAY)
+    square = bool(abs(axes[0] @ axes[1]) < MAX_ANGLE_ERROR_RAD)
     if kind == "universal" and square:
         C = np.stack([axes[1], np.cross(axes[0], axes[1]), axes[0]], axis=1)
         return replace(bone, dof=("rx", "rz"), C=C, limits=limits[1::-1])
@@ -195,14 +203,14 @@ def _with_freedom(bone: _Bone, skeleton: Skeleton, kind: Kind, up: str) -> _Bone
 
 
 def _frame_along(axis: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "3 3"]:
-    """Return a frame whose x is the axis, turned from the world about y, then z.
+    """Return a frame whose x is the axis, rotated from the world about y, then z.
 
-    With two angles for the two freedoms of an axis, the rounded angles give an axis
-    that gives the same angles again.
+    An axis has two degrees of freedom: two rounded angles give an axis that gives the
+    same angles again.
     """
     x, y, z = axis
     level = float(np.hypot(x, y))
-    heading = float(np.arctan2(y, x)) if level > STRAY else 0.0
+    heading = float(np.arctan2(y, x)) if level > MAX_ANGLE_ERROR_RAD else 0.0
     return geometry.matrix_from_euler(
         np.array([heading, np.arctan2(-z, level), 0.0]), "ZYX"
     )
@@ -214,39 +222,39 @@ def _frame_along(axis: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "3 3"]:
 def _fixed_xyz(
     wxyz: Float[np.ndarray, "frame 4"],
 ) -> Float[np.ndarray, "frame 3"]:
-    """Return turns about fixed x, y and z, without jumps."""
+    """Return rotations about fixed x, y and z, without jumps."""
     return geometry.euler_continuous(wxyz, "ZYX")[:, ::-1]
 
 
 def _angles(
-    bone: _Bone, wxyz: Float[np.ndarray, "frame joint 4"]
+    bone: _WrittenBone, wxyz: Float[np.ndarray, "frame joint 4"]
 ) -> Float[np.ndarray, "frame dof"] | None:
-    """Return the values of a bone's freedoms; None when they cannot hold its turns."""
-    own = np.zeros((len(wxyz), 0))
+    """Return a bone's angles; None when its degrees of freedom cannot hold them."""
+    angles = np.zeros((len(wxyz), 0))
     if bone.joint < 0:
-        return own
-    q = turned(wxyz[:, bone.joint, None], bone.C.T)[:, 0]
-    stray = 2.0 * np.abs(q[:, 1:])
+        return angles
+    q = change_axes(wxyz[:, bone.joint, None], bone.C.T)[:, 0]
+    error = 2.0 * np.abs(q[:, 1:])
     if bone.dof == ("rx",):
-        own = np.unwrap(2.0 * np.arctan2(q[:, 1:2], q[:, :1]), axis=0)
-        stray = stray[:, 1:]
+        angles = np.unwrap(2.0 * np.arctan2(q[:, 1:2], q[:, :1]), axis=0)
+        error = error[:, 1:]
     elif bone.dof == ("rx", "rz"):
         z, x, y = _nearest_branch(geometry.euler_from_quat(q, "ZXY")).T
-        own = np.unwrap(np.stack([x, z], axis=1), axis=0)
-        stray = np.abs(y)[:, None]
+        angles = np.unwrap(np.stack([x, z], axis=1), axis=0)
+        error = np.abs(y)[:, None]
     elif bone.dof:
         return _fixed_xyz(q)
-    return own if np.max(stray, initial=0.0) < STRAY else None
+    return angles if np.max(error, initial=0.0) < MAX_ANGLE_ERROR_RAD else None
 
 
 def _nearest_branch(
     angles: Float[np.ndarray, "frame 3"],
 ) -> Float[np.ndarray, "frame 3"]:
-    """Return of the two sets of angles of a turn the one whose last is nearer to 0."""
+    """Return the one of two equal sets of angles whose last is nearer to 0."""
     first, middle, last = angles.T
-    turn = np.where(np.abs(last) > np.pi / 2.0, np.pi, 0.0)
-    middle = np.where(turn > 0.0, np.pi - middle, middle)
-    angles = np.stack([first + turn, middle, last + turn], axis=1)
+    half_turn = np.where(np.abs(last) > np.pi / 2.0, np.pi, 0.0)
+    middle = np.where(half_turn > 0.0, np.pi - middle, middle)
+    angles = np.stack([first + half_turn, middle, last + half_turn], axis=1)
     return (angles + np.pi) % (2.0 * np.pi) - np.pi
 
 
@@ -254,11 +262,17 @@ def _nearest_branch(
 
 
 def _asf(
-    skeleton: Skeleton, bones: Sequence[_Bone], per_metre: float, length: float, up: str
+    skeleton: Skeleton,
+    bones: Sequence[_WrittenBone],
+    per_metre: float,
+    length: float,
+    up: str,
 ) -> str:
-    rest = rounded(points_out(skeleton.offset[0], "m", up) * per_metre, DECIMALS)
+    rest = round_values(
+        points_to_file(skeleton.offset[0], "m", up) * per_metre, DECIMALS
+    )
     head = [
-        f"# marey root {_fitting_names(skeleton)[0]} rest {_row(rest, DECIMALS)}",
+        f"# marey root {_valid_names(skeleton)[0]} rest {_row(rest, DECIMALS)}",
         ":version 1.10",
         ":name marey",
         ":units",
@@ -281,11 +295,11 @@ def _row(values: np.ndarray, decimals: int) -> str:
     return " ".join(f"{value:.{decimals}f}" for value in values)
 
 
-def _bone_lines(number: int, bone: _Bone) -> Iterator[str]:
+def _bone_lines(number: int, bone: _WrittenBone) -> Iterator[str]:
     size = float(np.linalg.norm(bone.vector))
     direction = bone.vector / size if size > 0.0 else np.array([0.0, 0.0, 1.0])
     angles = geometry.euler_from_quat(geometry.quat_from_matrix(bone.C), "ZYX")
-    degrees = rounded(np.rad2deg(angles[::-1]), AXIS_DECIMALS)
+    degrees = round_values(np.rad2deg(angles[::-1]), AXIS_DECIMALS)
     degrees = np.where(degrees == -180.0, 180.0, degrees)
     yield "  begin"
     yield f"    id {number + 1}"
@@ -297,7 +311,7 @@ def _bone_lines(number: int, bone: _Bone) -> Iterator[str]:
     if bone.dof:
         yield f"    dof {' '.join(bone.dof)}"
     if len(bone.limits):
-        pairs = rounded(np.rad2deg(bone.limits), AXIS_DECIMALS)
+        pairs = round_values(np.rad2deg(bone.limits), AXIS_DECIMALS)
         for i, (low, high) in enumerate(pairs):
             least = "-inf" if np.isnan(low) else f"{low:.{AXIS_DECIMALS}f}"
             most = "inf" if np.isnan(high) else f"{high:.{AXIS_DECIMALS}f}"
@@ -305,7 +319,7 @@ def _bone_lines(number: int, bone: _Bone) -> Iterator[str]:
     yield "  end"
 
 
-def _hierarchy(bones: Sequence[_Bone]) -> Iterator[str]:
+def _hierarchy(bones: Sequence[_WrittenBone]) -> Iterator[str]:
     children: dict[str, list[str]] = {}
     for bone in bones:
         children.setdefault(bone.parent, []).append(bone.name)
@@ -314,7 +328,7 @@ def _hierarchy(bones: Sequence[_Bone]) -> Iterator[str]:
 
 
 def _amc(
-    head: str, bones: Sequence[_Bone], values: Float[np.ndarray, "frame channel"]
+    head: str, bones: Sequence[_WrittenBone], values: Float[np.ndarray, "frame channel"]
 ) -> Iterator[bytes]:
     yield f"{head}:FULLY-SPECIFIED\n:DEGREES\n".encode()
     angle = f" %.{ANGLE_DECIMALS}f"

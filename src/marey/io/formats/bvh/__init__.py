@@ -1,7 +1,7 @@
 """BVH, the motion file of Biovision: a tree of joints and their angles.
 
 Position channels replace a joint's OFFSET, at the root as elsewhere. Neither the length
-unit nor the up axis is stated; centimetres and Y are the habit. An End Site becomes a
+unit nor the up axis is stated; centimetres and Y are usual. An End Site becomes a
 fixed joint named after its parent, "Head_end"; one of length zero only says that the
 joint is the last of its chain, and is left out.
 """
@@ -13,44 +13,44 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.io.contract import File, Format, decoded, plain_text
-from marey.io.formats.bvh.hierarchy import Joint, parse_hierarchy
+from marey.io.contract import MAX_RATE_HZ, File, Format, decode_text, normalize_text
+from marey.io.formats.bvh.hierarchy import BvhJoint, parse_hierarchy
 from marey.io.formats.bvh.write import write_motion
-from marey.io.text.lines import FASTEST, LARGEST, distinct, unique_names
+from marey.io.segment_tree import MAX_STILL_TRANSLATION_M
+from marey.io.text.names import make_unique, unique_names
 from marey.io.text.numbers import (
+    MAX_NUMBER,
     NUMBER,
-    Numbers,
-    check_motion,
-    note_unended,
+    NumberTable,
+    check_motion_size,
+    note_missing_line_end,
     parse_number,
     parse_stream,
     parse_table,
 )
-from marey.io.units_axes import points_in, turn_upright
+from marey.io.units_axes import points_from_file, rotation_to_z_up
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.skeleton import Kind, Skeleton
 from marey.take import Fact, Take
 
-MOTION = re.compile(
+MOTION_HEADER = re.compile(
     rb"\bMOTION\s+Frames\s*:\s*(\S+)\s+Frame\s+Time\s*:\s*(\S+)", re.IGNORECASE
 )
 KINDS: tuple[Kind, ...] = ("fixed", "hinge", "universal", "ball")
-STILL = 1e-6
-"""Metres a joint may move against its parent before it is a finding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Figure:
+class BvhTree:
     """The hierarchy in the file's own unit and axes."""
 
     names: tuple[str, ...]
     parent: Int[np.ndarray, " joint"]
     offset: Float[np.ndarray, "joint 3"]
-    turns: Sequence[Sequence[tuple[int, int]]]
-    """(channel, axis) of each joint's turns, in file order."""
+    rotations: Sequence[Sequence[tuple[int, int]]]
+    """(channel, axis) of each joint's rotations, in file order."""
 
-    moves: Sequence[Sequence[tuple[int, int]]]
+    translations: Sequence[Sequence[tuple[int, int]]]
     """(channel, axis) of each joint's position channels."""
 
     n_channels: int
@@ -58,23 +58,23 @@ class _Figure:
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a BVH."""
-    return plain_text(head).lstrip()[:9].upper() == b"HIERARCHY"
+    return normalize_text(head).lstrip()[:9].upper() == b"HIERARCHY"
 
 
 def read_motion(file: File) -> Motion:
     """Return the motion of a BVH.
 
-    A joint that moves against its parent, which a motion cannot hold, stands at its
-    mean place; `read_take` has it exactly.
+    A joint that moves against its parent, which a motion cannot hold, gets its
+    mean position; `read_take` has it exactly.
     """
     return _read(file)[0]
 
 
 def read_take(file: File) -> Take:
     """Return the joints of a BVH, End Sites left out, as sensors of a take."""
-    motion, place = _read(file)
+    motion, moving = _read(file)
     skeleton = motion.skeleton
-    T = _forward(motion, place) if place else motion.T_world_joint()
+    T = _world_poses(motion, moving) if moving else motion.T_world_joint()
     keep = ~skeleton.is_end
     return Take(
         rate=motion.rate,
@@ -85,32 +85,33 @@ def read_take(file: File) -> Take:
 
 
 def _read(file: File) -> tuple[Motion, Mapping[int, np.ndarray]]:
-    """Return the motion, and the places in their parents of joints that move there."""
+    """Return the motion, and the positions of joints that move in their parents."""
     data = file.text()
-    head = MOTION.search(data)
+    head = MOTION_HEADER.search(data)
     if head is None:
-        raise file.error(
+        file.fail_at_line(
             1 + data.count(b"\n"),
             expected="MOTION, Frames: and Frame Time:",
             found="the end of the file",
-            counted="line",
         )
-    figure = _figure(file, parse_hierarchy(file, decoded(data[: head.start()])))
+    tree = _build_tree(file, parse_hierarchy(file, decode_text(data[: head.start()])))
     first_line = 1 + data.count(b"\n", 0, head.end())
-    values = _values(file, data[head.end() :], figure, decoded(head[1]), first_line)
-    check_motion(file, len(values), len(figure.names), len(data))
-    note_unended(file, data)
-    unit = file.settle("unit", assumed="cm", note="BVH does not state it")
-    up = file.settle("up", assumed="y", note="BVH does not state it")
-    rate = _rate(file, decoded(head[2]))
-    place = {
-        joint: points_in(_places(figure, values, joint), unit.value, up.value)
-        for joint in range(len(figure.names))
-        if figure.moves[joint]
+    values = _read_channels(
+        file, data[head.end() :], tree, decode_text(head[1]), first_line
+    )
+    check_motion_size(file, len(values), len(tree.names), len(data))
+    note_missing_line_end(file, data)
+    unit = file.decide_fact("unit", assumed="cm", note="BVH does not state it")
+    up = file.decide_fact("up", assumed="y", note="BVH does not state it")
+    rate = _rate(file, decode_text(head[2]))
+    moving = {
+        joint: points_from_file(_positions(tree, values, joint), unit.value, up.value)
+        for joint in range(len(tree.names))
+        if tree.translations[joint]
     }
-    skeleton = _skeleton(file, figure, place, unit, up)
-    wxyz = _rotations(figure, values, up.value)
-    root = place.pop(0, skeleton.offset[:1])
+    skeleton = _skeleton(file, tree, moving, unit, up)
+    wxyz = _rotations(tree, values, up.value)
+    root = moving.pop(0, skeleton.offset[:1])
     motion = Motion(
         skeleton=skeleton,
         T_world_root=geometry.transform(geometry.matrix_from_quat(wxyz[:, 0]), root),
@@ -119,79 +120,83 @@ def _read(file: File) -> tuple[Motion, Mapping[int, np.ndarray]]:
         source=file.source(unit=unit, up=up, rate=rate),
     )
     return motion, {
-        j: p for j, p in place.items() if len(p) and np.ptp(p, axis=0).any()
+        j: p for j, p in moving.items() if len(p) and np.ptp(p, axis=0).any()
     }
 
 
 # --- hierarchy -----------------------------------------------------------------------
 
 
-def _figure(file: File, joints: Sequence[Joint]) -> _Figure:
+def _build_tree(file: File, joints: Sequence[BvhJoint]) -> BvhTree:
     first = np.cumsum([0, *(len(joint.channels) for joint in joints)])
-    kept = [
+    used = [
         i
         for i, joint in enumerate(joints)
         if not (joint.is_end and not any(joint.offset or ()))
     ]
-    place = {old: new for new, old in enumerate(kept)}
+    new_index = {old: new for new, old in enumerate(used)}
     codes = [
         [(int(first[i]) + k, code) for k, code in enumerate(joints[i].channels)]
-        for i in kept
+        for i in used
     ]
-    return _Figure(
-        names=_names(file, [joints[i] for i in kept], joints),
-        parent=np.array([place.get(joints[i].parent, -1) for i in kept]),
-        offset=np.array([joints[i].offset for i in kept], dtype=float),
-        turns=[[(c, code) for c, code in own if code < 3] for own in codes],
-        moves=[[(c, code - 3) for c, code in own if code >= 3] for own in codes],
+    return BvhTree(
+        names=_names(file, [joints[i] for i in used], joints),
+        parent=np.array([new_index.get(joints[i].parent, -1) for i in used]),
+        offset=np.array([joints[i].offset for i in used], dtype=float),
+        rotations=[
+            [(c, code) for c, code in channels if code < 3] for channels in codes
+        ],
+        translations=[
+            [(c, code - 3) for c, code in channels if code >= 3] for channels in codes
+        ],
         n_channels=int(first[-1]),
     )
 
 
 def _names(
-    file: File, kept: Sequence[Joint], joints: Sequence[Joint]
+    file: File, used: Sequence[BvhJoint], joints: Sequence[BvhJoint]
 ) -> tuple[str, ...]:
     """Return unique names; an End Site is called after its parent."""
-    bodies = [joint for joint in kept if not joint.is_end]
+    bodies = [joint for joint in used if not joint.is_end]
     unnamed = sum(not joint.name for joint in bodies)
     if unnamed:
         file.note("labels-missing", f"{unnamed} joints have no name: called joint")
     unique = unique_names(file, [joint.name or "joint" for joint in bodies], "joint")
     name = {id(joint): text for joint, text in zip(bodies, unique, strict=True)}
-    return distinct(
+    return make_unique(
         [
             f"{name[id(joints[joint.parent])]}_end" if joint.is_end else name[id(joint)]
-            for joint in kept
+            for joint in used
         ]
     )
 
 
 def _skeleton(
-    file: File, figure: _Figure, place: Mapping[int, np.ndarray], unit: Fact, up: Fact
+    file: File, tree: BvhTree, moving: Mapping[int, np.ndarray], unit: Fact, up: Fact
 ) -> Skeleton:
-    offset = points_in(figure.offset.copy(), unit.value, up.value)
-    for joint, places in place.items():
-        if joint == 0 or not len(places):
+    offset = points_from_file(tree.offset.copy(), unit.value, up.value)
+    for joint, positions in moving.items():
+        if joint == 0 or not len(positions):
             continue
-        offset[joint] = places[0] + (places - places[0]).mean(axis=0)
-        reach = float(np.ptp(places, axis=0).max())
-        if reach > STILL:
+        offset[joint] = positions[0] + (positions - positions[0]).mean(axis=0)
+        range_m = float(np.ptp(positions, axis=0).max())
+        if range_m > MAX_STILL_TRANSLATION_M:
             file.note(
                 "joint-translates",
-                f"moves {reach:.4g} m against its parent: stands at its mean place",
-                subject=figure.names[joint],
-                value=reach,
+                f"moves {range_m:.4g} m against its parent: its mean position is used",
+                subject=tree.names[joint],
+                value=range_m,
             )
-    kind = [KINDS[min(len(turns), 3)] for turns in figure.turns]
+    kind = [KINDS[min(len(rotations), 3)] for rotations in tree.rotations]
     kind[0] = "root"
     axes = np.full((len(kind), 2, 3), np.nan)
-    R = turn_upright(up.value)
-    for joint, turns in enumerate(figure.turns):
+    R = rotation_to_z_up(up.value)
+    for joint, rotations in enumerate(tree.rotations):
         if kind[joint] in ("hinge", "universal"):
-            axes[joint, : len(turns)] = R.T[[axis for _, axis in turns]]
+            axes[joint, : len(rotations)] = R.T[[axis for _, axis in rotations]]
     return Skeleton(
-        names=figure.names,
-        parent=figure.parent,
+        names=tree.names,
+        parent=tree.parent,
         offset=offset,
         kind=tuple(kind),
         axes=axes,
@@ -201,16 +206,16 @@ def _skeleton(
 # --- motion --------------------------------------------------------------------------
 
 
-def _values(
-    file: File, body: bytes, figure: _Figure, declared: str, first_line: int
+def _read_channels(
+    file: File, body: bytes, tree: BvhTree, declared: str, first_line: int
 ) -> Float[np.ndarray, "frame channel"]:
     """Return the channels of every whole frame."""
     count = parse_number(declared)
-    frames = int(count) if count is not None and 0 <= count < LARGEST else None
-    if figure.n_channels == 0:
+    frames = int(count) if count is not None and 0 <= count < MAX_NUMBER else None
+    if tree.n_channels == 0:
         file.fail_at_line(1, expected="at least one channel", found="none")
     table = parse_table(
-        file, body, columns=figure.n_channels, delimiter=" ", first_line=first_line
+        file, body, columns=tree.n_channels, delimiter=" ", first_line=first_line
     )
     values = _whole_rows(file, table, body, frames)
     if frames != len(values):
@@ -223,22 +228,22 @@ def _values(
         file.fail_at_line(
             first_line, expected="a line of channels", found="the end of the file"
         )
-    _check_size(file, table, values)
+    _check_values(file, table, values)
     return values
 
 
-def _check_size(file: File, table: Numbers, values: np.ndarray) -> None:
-    if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
+def _check_values(file: File, table: NumberTable, values: np.ndarray) -> None:
+    if max(values.max(initial=0.0), -values.min(initial=0.0)) > MAX_NUMBER:
         row = int(np.abs(values).max(axis=1).argmax())
         file.fail_at_line(
             int(table.line[min(row, len(table.line) - 1)]),
-            expected=f"numbers within {LARGEST:g}",
+            expected=f"numbers within {MAX_NUMBER:g}",
             found=f"{np.abs(values).max():g}",
         )
 
 
 def _whole_rows(
-    file: File, table: Numbers, body: bytes, frames: int | None
+    file: File, table: NumberTable, body: bytes, frames: int | None
 ) -> Float[np.ndarray, "frame channel"]:
     """Return the frames; the last line may be cut off, and lines may be wrapped."""
     channels = table.values.shape[1]
@@ -266,15 +271,15 @@ def _whole_rows(
 def _rate(file: File, frame_time: str) -> Fact:
     seconds = parse_number(frame_time)
     stated = None
-    if seconds is not None and 1.0 / FASTEST < seconds < LARGEST:
-        stated = repr(_even_rate(seconds, frame_time))
-    return file.settle(
+    if seconds is not None and 1.0 / MAX_RATE_HZ < seconds < MAX_NUMBER:
+        stated = repr(_round_rate(seconds, frame_time))
+    return file.decide_fact(
         "rate", stated=stated, assumed="30", note=f"Frame Time {frame_time}"
     )
 
 
-def _even_rate(seconds: float, text: str) -> float:
-    """Return the rate a rounded frame time stands for: 0.0083333 is 120 Hz."""
+def _round_rate(seconds: float, text: str) -> float:
+    """Return the rate a rounded frame time means: 0.0083333 is 120 Hz."""
     digits = text.lower().partition("e")[0].partition(".")[2]
     rate = float(round(1.0 / seconds))
     last = 10.0 ** -len(digits)
@@ -283,40 +288,44 @@ def _even_rate(seconds: float, text: str) -> float:
     return 1.0 / seconds
 
 
-def _places(
-    figure: _Figure, values: np.ndarray, joint: int
+def _positions(
+    tree: BvhTree, values: np.ndarray, joint: int
 ) -> Float[np.ndarray, "frame 3"]:
-    places = np.repeat(figure.offset[None, joint], len(values), axis=0)
-    for channel, axis in figure.moves[joint]:
-        places[:, axis] = values[:, channel]
-    return places
+    positions = np.repeat(tree.offset[None, joint], len(values), axis=0)
+    for channel, axis in tree.translations[joint]:
+        positions[:, axis] = values[:, channel]
+    return positions
 
 
 def _rotations(
-    figure: _Figure, values: np.ndarray, up: str
+    tree: BvhTree, values: np.ndarray, up: str
 ) -> Float[np.ndarray, "frame joint 4"]:
-    from marey.io.text.channel_kernel import compose  # numba is slow to import
+    from marey.io.text.channel_kernel import (
+        compose_rotations,  # numba is slow to import
+    )
 
-    count = len(figure.names)
-    turns = np.array(
-        [turn for own in figure.turns for turn in own], dtype=np.int64
+    count = len(tree.names)
+    rotations = np.array(
+        [pair for pairs in tree.rotations for pair in pairs], dtype=np.int64
     ).reshape(-1, 2)
-    first = np.cumsum([0, *(len(own) for own in figure.turns)])
-    R = np.broadcast_to(turn_upright(up), (count, 3, 3)).copy()
+    first = np.cumsum([0, *(len(pairs) for pairs in tree.rotations)])
+    R = np.broadcast_to(rotation_to_z_up(up), (count, 3, 3)).copy()
     wxyz = np.empty((len(values), count, 4))
-    compose(values, first, turns[:, 0].copy(), turns[:, 1].copy(), R, wxyz)
+    compose_rotations(
+        values, first, rotations[:, 0].copy(), rotations[:, 1].copy(), R, wxyz
+    )
     return wxyz
 
 
-def _forward(
-    motion: Motion, place: Mapping[int, np.ndarray]
+def _world_poses(
+    motion: Motion, moving: Mapping[int, np.ndarray]
 ) -> Float[np.ndarray, "frame joint 4 4"]:
     """Return T_world_joint where some joints move against their parents."""
     T = np.empty((*motion.wxyz.shape[:2], 4, 4))
     T[:, 0] = motion.T_world_root
     R = geometry.matrix_from_quat(motion.wxyz)
     for joint, parent in enumerate(motion.skeleton.parent[1:], start=1):
-        offset = place.get(joint, motion.skeleton.offset[joint])
+        offset = moving.get(joint, motion.skeleton.offset[joint])
         T[:, joint] = T[:, parent] @ geometry.transform(R[:, joint], offset)
     return T
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from marey.io.contract import File
-from marey.io.text.lines import LARGEST
-from marey.io.text.numbers import parse_number
+from marey.io.text.numbers import MAX_NUMBER, parse_number
 
-MOST_JOINTS = 20_000
-"""More than this is not a figure; keeps hostile files cheap."""
+MAX_JOINTS = 20_000
+"""Largest number of joints; bounds the work on damaged files."""
 
 TOKEN = re.compile(
     r"(?P<open>\{)|(?P<close>\})"
@@ -24,12 +23,12 @@ CHANNELS = {
     for kind in ("rotation", "position")
     for code, axis in enumerate("xyz")
 }
-"""Codes of the channels: 0 to 2 turn about x y z, 3 to 5 move along them."""
+"""Codes of the channels: 0 to 2 rotate about x y z, 3 to 5 translate along them."""
 
 
 @dataclass(slots=True)
-class Joint:
-    """A joint or End Site as it stands in the file."""
+class BvhJoint:
+    """A joint or End Site of the file."""
 
     name: str
     parent: int
@@ -40,18 +39,18 @@ class Joint:
 
 
 @dataclass(slots=True)
-class _Reader:
-    """Walks the tokens with a stack of its own, so that no depth is too deep."""
+class _HierarchyParser:
+    """A parser with an explicit stack, which has no recursion limit."""
 
     file: File
     text: str
     tokens: Iterator[re.Match[str]]
-    joints: list[Joint] = field(default_factory=list)
+    joints: list[BvhJoint] = field(default_factory=list)
     stack: list[int] = field(default_factory=list)
     opened: bool = True
-    """Whether the last joint's brace has come."""
+    """Whether the opening brace of the last joint was read."""
 
-    def run(self) -> list[Joint]:
+    def run(self) -> list[BvhJoint]:
         for token in self.tokens:
             kind = token.lastgroup
             if kind == "open":
@@ -72,11 +71,11 @@ class _Reader:
             self._fail(token, "one ROOT, and JOINTs inside its braces", token[0])
         if self.stack and self.joints[self.stack[-1]].is_end:
             self._fail(token, "} of the End Site", token[0])
-        if len(self.joints) >= MOST_JOINTS:
-            self._fail(token, f"at most {MOST_JOINTS} joints", "more")
+        if len(self.joints) >= MAX_JOINTS:
+            self._fail(token, f"at most {MAX_JOINTS} joints", "more")
         name = "" if is_end else token["name"].strip()
         parent = self.stack[-1] if self.stack else -1
-        self.joints.append(Joint(name, parent, is_end))
+        self.joints.append(BvhJoint(name, parent, is_end))
         self.opened = False
 
     def _open(self, token: re.Match[str]) -> None:
@@ -110,7 +109,7 @@ class _Reader:
     def _number(self, after: re.Match[str]) -> float:
         token = next(self.tokens, None)
         value = parse_number(token[0]) if token else None
-        if value is None or abs(value) > LARGEST:
+        if value is None or abs(value) > MAX_NUMBER:
             self._fail(token or after, f"a number after {after[0]}", token and token[0])
         return value
 
@@ -132,7 +131,7 @@ class _Reader:
         )
 
 
-def parse_hierarchy(file: File, text: str) -> list[Joint]:
+def parse_hierarchy(file: File, text: str) -> list[BvhJoint]:
     """Return the joints and End Sites, parents first, as the file has them.
 
     Args:
@@ -142,4 +141,4 @@ def parse_hierarchy(file: File, text: str) -> list[Joint]:
     Raises:
         FormatError: If a brace, an offset or a channel is missing or unknown.
     """
-    return _Reader(file, text, TOKEN.finditer(text)).run()
+    return _HierarchyParser(file, text, TOKEN.finditer(text)).run()

@@ -5,53 +5,53 @@ from collections.abc import Iterator
 import numpy as np
 
 from marey.io.contract import Output, WriteOptions
-from marey.io.text.lines import (
+from marey.io.text.names import make_unique, printable_name
+from marey.io.text.numbers import decimals_for, round_values
+from marey.io.text.rotations import (
     ANGLE_DECIMALS,
-    decimals_of,
-    degrees_of,
-    distinct,
-    even_rate,
-    held_poses,
-    rounded,
-    spelled,
-    turned,
+    change_axes,
+    euler_degrees,
+    hold_last_pose,
 )
-from marey.io.units_axes import points_out, turn_upright
+from marey.io.text.timing import check_even_rate
+from marey.io.units_axes import points_to_file, rotation_to_z_up
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 
-ORDER = "ZXY"
-TURNS = " ".join(f"{axis}rotation" for axis in ORDER)
-PRECISION = 1e-8
-"""Metres to which offsets and root places are written."""
+EULER_ORDER = "ZXY"
+ROTATION_CHANNELS = " ".join(f"{axis}rotation" for axis in EULER_ORDER)
+PRECISION_M = 1e-8
+"""Metres to which offsets and root positions are written."""
 
-DEEPEST_INDENT = 32
-"""Levels that are indented; beyond, the white space would outgrow the data."""
+MAX_INDENT = 32
+"""Levels that are indented; deeper levels would hold more white space than data."""
 
 
 def write_motion(motion: Motion, options: WriteOptions) -> Output:
-    """Return the BVH of a motion: cm and Y up unless told otherwise.
+    """Return the BVH of a motion: cm and Y up by default.
 
-    The root has six channels, every other joint the turns Z X Y, without jumps. A fixed
+    The root has six channels, every other joint continuous rotations Z X Y. A fixed
     leaf called "<parent>_end" is written as an End Site, any other fixed leaf as a
     joint without channels. Gaps hold the last known pose.
 
     Raises:
         DataError: If the frames are not evenly spaced.
     """
-    rate = even_rate(motion)
+    rate = check_even_rate(motion)
     unit, up = options.unit or "cm", options.up or "y"
     skeleton = motion.skeleton
-    place, wxyz = held_poses(motion)
-    decimals = decimals_of(unit, PRECISION)
+    position, wxyz = hold_last_pose(motion)
+    decimals = decimals_for(unit, PRECISION_M)
     order = _depth_first(skeleton)
-    offset = rounded(points_out(skeleton.offset, unit, up), decimals)
+    offset = round_values(points_to_file(skeleton.offset, unit, up), decimals)
     head = "\n".join(_hierarchy(skeleton, order, offset, decimals))
     is_end = skeleton.is_end
     moving = [j for j in order if not is_end[j]]
-    angles = degrees_of(turned(wxyz[:, moving], turn_upright(up).T), ORDER)
-    place = rounded(points_out(place, unit, up), decimals)
-    values = np.concatenate([place, angles.reshape(len(angles), -1)], axis=1)
+    angles = euler_degrees(
+        change_axes(wxyz[:, moving], rotation_to_z_up(up).T), EULER_ORDER
+    )
+    position = round_values(points_to_file(position, unit, up), decimals)
+    values = np.concatenate([position, angles.reshape(len(angles), -1)], axis=1)
     head += f"\nMOTION\nFrames: {motion.n_frames}\nFrame Time: {1.0 / rate:.12g}\n"
     return {"": _lines(head, values, decimals)}
 
@@ -72,7 +72,7 @@ def _depth_first(skeleton: Skeleton) -> list[int]:
 def _hierarchy(
     skeleton: Skeleton, order: list[int], offset: np.ndarray, decimals: int
 ) -> Iterator[str]:
-    names = distinct([spelled(name, "{}") for name in skeleton.names])
+    names = make_unique([printable_name(name, "{}") for name in skeleton.names])
     parent = skeleton.parent.tolist()
     is_end = skeleton.is_end
     has_children = np.zeros(len(names), dtype=bool)
@@ -103,18 +103,18 @@ def _hierarchy(
 
 
 def _indent(depth: int) -> str:
-    return "\t" * min(depth, DEEPEST_INDENT)
+    return "\t" * min(depth, MAX_INDENT)
 
 
 def _channels(joint: int, *, fixed: bool) -> str:
     if joint == 0:
-        return f"CHANNELS 6 Xposition Yposition Zposition {TURNS}"
-    return "CHANNELS 0" if fixed else f"CHANNELS 3 {TURNS}"
+        return f"CHANNELS 6 Xposition Yposition Zposition {ROTATION_CHANNELS}"
+    return "CHANNELS 0" if fixed else f"CHANNELS 3 {ROTATION_CHANNELS}"
 
 
 def _lines(head: str, values: np.ndarray, decimals: int) -> Iterator[bytes]:
     yield head.encode()
-    turns = [f"%.{ANGLE_DECIMALS}f"] * (values.shape[1] - 3)
-    line = " ".join([*[f"%.{decimals}f"] * 3, *turns]) + "\n"
+    angles = [f"%.{ANGLE_DECIMALS}f"] * (values.shape[1] - 3)
+    line = " ".join([*[f"%.{decimals}f"] * 3, *angles]) + "\n"
     for row in values:
         yield (line % tuple(row.tolist())).encode()

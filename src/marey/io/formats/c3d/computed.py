@@ -3,19 +3,19 @@
 import numpy as np
 from jaxtyping import Float
 
-from marey.io.formats.c3d.parameters import Parameters
+from marey.io.formats.c3d.parameters import C3dParameters
 
-LISTS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
+COMPUTED_LISTS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
 """POINT parameters that list computed points; TYPE_GROUPS may name more."""
 
-CENTRES = ("CentreOfMass", "CentreOfMassFloor")
+CENTRES_OF_MASS = ("CentreOfMass", "CentreOfMassFloor")
 """Points that Plug-in Gait adds and puts in no list."""
 
-_AXES = "OALP"
-_MOST_COSINE = 0.02
+_AXIS_LETTERS = "OALP"
+_MAX_COSINE = 0.02
 
 
-def computed_lists(parameters: Parameters) -> tuple[str, ...]:
+def computed_lists(parameters: C3dParameters) -> tuple[str, ...]:
     """Return the names of the POINT parameters that list computed points."""
     members = parameters.groups.get("POINT", {})
     named = parameters.texts("POINT", "TYPE_GROUPS")
@@ -24,11 +24,11 @@ def computed_lists(parameters: Parameters) -> tuple[str, ...]:
         for name, parameter in members.items()
         if parameter.kind == "char"
         and name not in ("UNITS", "LABELS")
-        and (name in LISTS or name in named or name.startswith("MODELED"))
+        and (name in COMPUTED_LISTS or name in named or name.startswith("MODELED"))
     )
 
 
-def computed_names(parameters: Parameters) -> set[str]:
+def computed_names(parameters: C3dParameters) -> set[str]:
     """Return the labels that the file itself lists as computed."""
     return {
         label
@@ -43,10 +43,10 @@ def segment_axes(
     labels: tuple[str, ...],
     points: Float[np.ndarray, "frame point 3"],
 ) -> tuple[set[int], int]:
-    """Return the points that draw the axes of Plug-in Gait segments.
+    """Return the points at the axes of Plug-in Gait segments.
 
     For a segment named LFE these are LFEO, the origin, and LFEA, LFEL, LFEP at the ends
-    of three axes. Names alone may deceive, so the axes must be at right angles too.
+    of three axes. A name alone is no proof, so the axes must also be at right angles.
 
     Args:
         subjects: The subject of each point.
@@ -54,17 +54,21 @@ def segment_axes(
         points: A few frames.
 
     Returns:
-        The points, and how many more segments have all but one of their four.
+        The points, and the number of segments that lack one of the four points.
     """
-    place = {key: i for i, key in enumerate(zip(subjects, labels, strict=True))}
-    segments = {(s, label[:-1]) for s, label in place if label[-1:] in _AXES}
+    point_index = {key: i for i, key in enumerate(zip(subjects, labels, strict=True))}
+    segments = {
+        (s, label[:-1]) for s, label in point_index if label[-1:] in _AXIS_LETTERS
+    }
     found: set[int] = set()
     partial = 0
     for subject, segment in segments:
-        corners = [place.get((subject, f"{segment}{letter}")) for letter in _AXES]
+        corners = [
+            point_index.get((subject, f"{segment}{letter}")) for letter in _AXIS_LETTERS
+        ]
         known = [corner for corner in corners if corner is not None]
-        partial += len(known) == len(_AXES) - 1
-        if len(known) == len(_AXES) and _is_frame(points[:, known]):
+        partial += len(known) == len(_AXIS_LETTERS) - 1
+        if len(known) == len(_AXIS_LETTERS) and _is_frame(points[:, known]):
             found.update(known)
     return found, partial
 
@@ -78,4 +82,4 @@ def _is_frame(points: Float[np.ndarray, "frame 4 3"]) -> bool:
     unit = axes / length
     cosines = np.einsum("fai,fbi->fab", unit, unit) - np.eye(3)
     worst = np.abs(cosines).max(axis=(1, 2))
-    return bool(np.median(worst) < _MOST_COSINE)
+    return bool(np.median(worst) < _MAX_COSINE)

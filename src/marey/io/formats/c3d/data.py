@@ -1,4 +1,4 @@
-"""The frames of a C3D file, read piece by piece into arrays that are filled once."""
+"""The frames of a C3D file, read chunk by chunk into preallocated arrays."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from typing import BinaryIO
 import numpy as np
 from jaxtyping import Bool, Float, Shaped, UInt8
 
-from marey.io.formats.c3d.layout import POSE_WORDS, Layout
+from marey.io.formats.c3d.layout import POSE_WORDS, C3dLayout
 
-PIECE = 1 << 20
+CHUNK_BYTES = 1 << 20
 """Bytes read at a time: small enough to stay in the processor's cache."""
 
-CAMERAS = 0x7F
+CAMERA_MASK = 0x7F
 """Bits of the camera mask; the one above marks a point that was not seen."""
 
 Block = Shaped[np.ndarray, "frame word"]
@@ -21,7 +21,7 @@ Quads = Shaped[np.ndarray, "frame point 4"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Points:
+class C3dPoints:
     """Points as a file holds them, in its unit and axes."""
 
     xyz: Float[np.ndarray, "frame point 3"]
@@ -29,34 +29,34 @@ class Points:
     cameras: UInt8[np.ndarray, "frame point"]
 
 
-def read_points(path: Path, layout: Layout) -> Points:
+def read_points(path: Path, layout: C3dLayout) -> C3dPoints:
     """Return all points with their residuals and camera masks."""
     size = (layout.frames, layout.points)
-    found = Points(np.empty((*size, 3)), np.empty(size), np.empty(size, np.uint8))
+    found = C3dPoints(np.empty((*size, 3)), np.empty(size), np.empty(size, np.uint8))
     for start, block in _blocks(path, layout):
         quads = _quads(block, layout)
         part = slice(start, start + len(block))
-        seen = _fill(quads, layout, found.xyz[part])
+        seen = _fill_coordinates(quads, layout, found.xyz[part])
         words = np.where(seen, quads[..., 3], 0).astype(np.float32, copy=False)
         # An integer of two bytes, also in a file of reals: cameras, then residual.
         high = np.floor(words / 256.0)
         residual = (words - 256.0 * high) * layout.scale
         found.residuals[part] = np.where(seen, residual, -1.0)
-        found.cameras[part] = np.clip(high, 0, CAMERAS).astype(np.uint8)
+        found.cameras[part] = np.clip(high, 0, CAMERA_MASK).astype(np.uint8)
     return found
 
 
 def read_markers(
     path: Path,
-    layout: Layout,
+    layout: C3dLayout,
     columns: list[int],
     convert: Callable[[Float[np.ndarray, "frame point 3"]], np.ndarray],
 ) -> Float[np.ndarray, "frame point 3"]:
-    """Return some of the points, converted on the way.
+    """Return some of the points, converted to other units and axes.
 
     Args:
         path: The file.
-        layout: Where its numbers stand.
+        layout: Byte offsets and counts.
         columns: Which points, in this order.
         convert: Takes file units and axes to others; may reuse its argument.
     """
@@ -65,7 +65,7 @@ def read_markers(
     for start, block in _blocks(path, layout):
         quads = _quads(block, layout)
         part = out[start : start + len(block)]
-        _fill(quads if every else quads[:, columns], layout, part)
+        _fill_coordinates(quads if every else quads[:, columns], layout, part)
         converted = convert(part)
         if converted is not part:
             part[...] = converted
@@ -73,9 +73,9 @@ def read_markers(
 
 
 def read_analog(
-    path: Path, layout: Layout, *, unsigned: bool
+    path: Path, layout: C3dLayout, *, unsigned: bool
 ) -> Float[np.ndarray, "sample channel"]:
-    """Return the analog numbers as stored, neither scaled nor shifted."""
+    """Return the analog numbers as stored, without scale and offset."""
     out = np.empty((layout.frames, layout.samples, layout.channels))
     begin = 4 * layout.points
     stop = begin + layout.samples * layout.channels
@@ -89,13 +89,13 @@ def read_analog(
     return out.reshape(layout.frames * layout.samples, layout.channels)
 
 
-def read_poses(path: Path, layout: Layout) -> Float[np.ndarray, "frame sensor 4 4"]:
+def read_poses(path: Path, layout: C3dLayout) -> Float[np.ndarray, "frame sensor 4 4"]:
     """Return one pose per frame and segment of the ROTATION group; NaN = unseen."""
     poses = layout.poses
     out = np.full((layout.frames, poses.segments, 4, 4), np.nan)
     if not poses.segments:
         return out
-    step = max(PIECE // poses.frame_bytes, 1)
+    step = max(CHUNK_BYTES // poses.frame_bytes, 1)
     with path.open("rb") as handle:
         handle.seek(poses.data)
         for start in range(0, poses.frames, step):
@@ -106,8 +106,8 @@ def read_poses(path: Path, layout: Layout) -> Float[np.ndarray, "frame sensor 4 
     return out
 
 
-def sample(
-    path: Path, layout: Layout, most: int = 16
+def read_sample(
+    path: Path, layout: C3dLayout, most: int = 16
 ) -> Float[np.ndarray, "frame point 3"]:
     """Return the points of a few frames spread over the file."""
     chosen = np.unique(np.linspace(0, max(layout.frames - 1, 0), most).astype(int))
@@ -117,44 +117,44 @@ def sample(
     with path.open("rb") as handle:
         for i, frame in enumerate(chosen.tolist()):
             handle.seek(layout.data + frame * layout.frame_bytes)
-            block = _decoded(handle.read(layout.frame_bytes), layout)
-            _fill(_quads(block, layout), layout, out[i : i + 1])
+            block = _decode_frames(handle.read(layout.frame_bytes), layout)
+            _fill_coordinates(_quads(block, layout), layout, out[i : i + 1])
     return out
 
 
-def _blocks(path: Path, layout: Layout) -> Iterator[tuple[int, Block]]:
-    """Yield the first frame and the numbers of one piece after the other."""
+def _blocks(path: Path, layout: C3dLayout) -> Iterator[tuple[int, Block]]:
+    """Yield the first frame and the numbers of one chunk after the other."""
     if not layout.frame_bytes:
         return
-    step = max(PIECE // layout.frame_bytes, 1)
+    step = max(CHUNK_BYTES // layout.frame_bytes, 1)
     buffer = memoryview(bytearray(min(step, layout.frames) * layout.frame_bytes))
     with path.open("rb") as handle:
         handle.seek(layout.data)
         for start in range(0, layout.frames, step):
             count = min(step, layout.frames - start)
-            piece = buffer[: count * layout.frame_bytes]
-            _read_into(handle, piece)
-            yield start, _decoded(piece, layout)
+            chunk = buffer[: count * layout.frame_bytes]
+            _read_into(handle, chunk)
+            yield start, _decode_frames(chunk, layout)
 
 
-def _read_into(handle: BinaryIO, piece: memoryview) -> None:
-    got = handle.readinto(piece)  # type: ignore[attr-defined]
-    piece[got:] = bytes(len(piece) - got)
+def _read_into(handle: BinaryIO, chunk: memoryview) -> None:
+    got = handle.readinto(chunk)  # type: ignore[attr-defined]
+    chunk[got:] = bytes(len(chunk) - got)
 
 
-def _decoded(piece: bytes | memoryview, layout: Layout) -> Block:
+def _decode_frames(chunk: bytes | memoryview, layout: C3dLayout) -> Block:
     encoding = layout.encoding
-    numbers = encoding.reals(piece) if layout.is_real else encoding.integers(piece)
+    numbers = encoding.reals(chunk) if layout.is_real else encoding.integers(chunk)
     return numbers.reshape(-1, layout.words)
 
 
-def _quads(block: Block, layout: Layout) -> Quads:
+def _quads(block: Block, layout: C3dLayout) -> Quads:
     """Return x, y, z and the word of residual and cameras of every point."""
     return block[:, : 4 * layout.points].reshape(len(block), layout.points, 4)
 
 
-def _fill(
-    quads: Quads, layout: Layout, out: Float[np.ndarray, "frame point 3"]
+def _fill_coordinates(
+    quads: Quads, layout: C3dLayout, out: Float[np.ndarray, "frame point 3"]
 ) -> Bool[np.ndarray, "frame point"]:
     """Write coordinates, NaN where unseen, and return what was seen.
 

@@ -1,4 +1,4 @@
-"""How a C3D file writes numbers: Intel, DEC (VAX) or SGI/MIPS."""
+"""Number encodings of C3D files: Intel, DEC (VAX) or SGI/MIPS."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -18,7 +18,7 @@ _TWO_BINARY_ORDERS = np.uint32(2 << 23)
 
 
 @dataclass(frozen=True, slots=True)
-class Encoding:
+class C3dEncoding:
     """The byte order and the kind of floating point number of a file."""
 
     processor: Processor = "intel"
@@ -29,12 +29,12 @@ class Encoding:
         return ">" if self.processor == "mips" else "<"
 
     def integers(self, data: Bytes) -> Int16[np.ndarray, " value"]:
-        """Return signed 16-bit integers; an odd byte at the end is not read."""
+        """Return signed 16-bit integers; a single byte at the end is ignored."""
         words = np.frombuffer(data, f"{self.order}i2", len(data) // 2)
         return words.astype(np.int16, copy=False)
 
     def reals(self, data: Bytes) -> Float32[np.ndarray, " value"]:
-        """Return 32-bit real numbers; odd bytes at the end are not read."""
+        """Return 32-bit real numbers; incomplete bytes at the end are ignored."""
         count = len(data) // 4
         if self.processor == "dec":
             return _from_vax(np.frombuffer(data, "<u2", 2 * count))

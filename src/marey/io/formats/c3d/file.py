@@ -1,4 +1,4 @@
-"""The whole content of a C3D file, in its own order, unit and axes."""
+"""The whole content of a C3D file, in the order, unit and axes of the file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,24 +11,24 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from marey.errors import FormatError
-from marey.io.contract import File, decoded
+from marey.io.contract import File, decode_text
 from marey.io.formats.c3d.data import read_analog, read_points, read_poses
-from marey.io.formats.c3d.encoding import PROCESSORS, Encoding
-from marey.io.formats.c3d.header import Header
-from marey.io.formats.c3d.layout import Layout, settle
+from marey.io.formats.c3d.encoding import PROCESSORS, C3dEncoding
+from marey.io.formats.c3d.header import C3dHeader
+from marey.io.formats.c3d.layout import C3dLayout, decide_layout
 from marey.io.formats.c3d.parameters import (
     BLOCK,
-    MOST_BLOCKS,
-    Parameter,
-    Parameters,
-    parse,
+    MAX_BLOCKS,
+    C3dParameter,
+    C3dParameters,
+    parse_parameters,
 )
 from marey.report import Finding
 from marey.take import Event
 
-KEY = 0x50
+C3D_KEY = 0x50
 _EVENT_KEY = 12345
-_MOST_HEADER_EVENTS = 18
+_MAX_HEADER_EVENTS = 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,29 +75,29 @@ class C3DFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class C3dContents:
     """All of a file except its frames."""
 
     header: bytes
-    parameters: Parameters
-    layout: Layout
+    parameters: C3dParameters
+    layout: C3dLayout
 
     @property
     def labels(self) -> tuple[str, ...]:
         """One label per point, "" where the file gives none."""
         labels = self.parameters.texts("POINT", "LABELS")
-        return _padded(labels, self.layout.points)
+        return _pad_texts(labels, self.layout.points)
 
     @property
     def pose_labels(self) -> tuple[str, ...]:
         """One label per segment of the ROTATION group."""
         labels = self.parameters.texts("ROTATION", "LABELS")
-        return _padded(labels, self.layout.poses.segments)
+        return _pad_texts(labels, self.layout.poses.segments)
 
     def channel_texts(self, name: str) -> tuple[str, ...]:
         """Return a list of the ANALOG group with one string per channel."""
         texts = self.parameters.texts("ANALOG", name)
-        return _padded(texts, self.layout.channels)
+        return _pad_texts(texts, self.layout.channels)
 
 
 def load(path: str | PathLike[str]) -> C3DFile:
@@ -128,11 +128,11 @@ def load(path: str | PathLike[str]) -> C3DFile:
         first_frame=layout.first_frame,
         last_frame=layout.first_frame + layout.frames - 1,
         units="".join(parameters.texts("POINT", "UNITS")[:1]),
-        analog=analog_of(file, contents),
+        analog=read_scaled_analog(file, contents),
         analog_labels=contents.channel_texts("LABELS"),
         analog_units=contents.channel_texts("UNITS"),
         analog_rate=layout.rate * layout.samples,
-        events=events_of(contents),
+        events=read_events(contents),
         poses=read_poses(file.path, layout),
         pose_labels=contents.pose_labels,
         parameters={
@@ -143,15 +143,15 @@ def load(path: str | PathLike[str]) -> C3DFile:
     )
 
 
-def open_c3d(file: File) -> Contents:
+def open_c3d(file: File) -> C3dContents:
     """Return header, parameters and layout of a file, its contradictions noted.
 
     Raises:
         FormatError: If there is no header, or not one frame of those declared.
     """
     with file.path.open("rb") as handle:
-        data = handle.read(2 * MOST_BLOCKS * BLOCK)
-    if len(data) < BLOCK or data[1] != KEY:
+        data = handle.read(2 * MAX_BLOCKS * BLOCK)
+    if len(data) < BLOCK or data[1] != C3D_KEY:
         raise file.error(
             0 if len(data) >= BLOCK else len(data),
             expected="a header block of 512 bytes with 0x50 as its second",
@@ -159,19 +159,21 @@ def open_c3d(file: File) -> Contents:
         )
     start = _section_start(file, data)
     encoding = _encoding(file, data, start)
-    header = Header.read(data, encoding)
+    header = C3dHeader.read(data, encoding)
     section_end = start + data[start + 2] * BLOCK
-    stop = max(section_end, min(header.data, start + MOST_BLOCKS * BLOCK))
-    doubts: list[str] = []
-    parameters = parse(data, start, stop, encoding, doubts.append)
+    stop = max(section_end, min(header.data, start + MAX_BLOCKS * BLOCK))
+    problems: list[str] = []
+    parameters = parse_parameters(data, start, stop, encoding, problems.append)
     if "POINT" not in parameters.groups:
-        doubts.append("there is no POINT group: the header alone describes the points")
-    layout = settle(file, header, parameters, encoding, section_end)
-    parameters = _before(parameters, layout.data, doubts)
-    if doubts:
-        text = f"{doubts[0]}; {len(doubts)} such in the parameter section"
-        file.note("parameters-damaged", text, value=float(len(doubts)))
-    return Contents(data[:BLOCK], parameters, layout)
+        problems.append(
+            "there is no POINT group: the header alone describes the points"
+        )
+    layout = decide_layout(file, header, parameters, encoding, section_end)
+    parameters = _drop_overlapping(parameters, layout.data, problems)
+    if problems:
+        text = f"{problems[0]}; {len(problems)} such in the parameter section"
+        file.note("parameters-damaged", text, value=float(len(problems)))
+    return C3dContents(data[:BLOCK], parameters, layout)
 
 
 def _section_start(file: File, data: bytes) -> int:
@@ -192,38 +194,42 @@ def _section_start(file: File, data: bytes) -> int:
     return usual
 
 
-def _encoding(file: File, data: bytes, start: int) -> Encoding:
+def _encoding(file: File, data: bytes, start: int) -> C3dEncoding:
     """Return the stated encoding, or another one if only that makes sense."""
     stated = PROCESSORS.get(data[start + 3])
-    best = max(PROCESSORS.values(), key=lambda p: _sense(file, data, p, stated))
+    best = max(PROCESSORS.values(), key=lambda p: _plausibility(file, data, p, stated))
     if best != stated:
         file.note(
             "processor-differ",
             f"the processor byte {data[start + 3]} makes no sense; took {best}",
         )
-    return Encoding(best)
+    return C3dEncoding(best)
 
 
-def _sense(file: File, data: bytes, processor: Any, stated: str | None) -> float:
-    sense = Header.read(data, Encoding(processor)).sense(file.size)
+def _plausibility(file: File, data: bytes, processor: Any, stated: str | None) -> float:
+    sense = C3dHeader.read(data, C3dEncoding(processor)).plausibility(file.size)
     # One damaged field of the header must not overrule the processor byte.
     return sense + (1.5 if processor == stated else 0.0)
 
 
-def _before(parameters: Parameters, data: int, doubts: list[str]) -> Parameters:
-    """Leave out parameters that reach into the frames."""
-    late = [parameter for parameter in parameters if parameter.end > data]
-    if not late:
+def _drop_overlapping(
+    parameters: C3dParameters, data: int, problems: list[str]
+) -> C3dParameters:
+    """Return the parameters without those that overlap the frames."""
+    overlapping = [parameter for parameter in parameters if parameter.end > data]
+    if not overlapping:
         return parameters
-    doubts.append(f"{late[0].group}:{late[0].name} reaches into the frames")
+    problems.append(
+        f"{overlapping[0].group}:{overlapping[0].name} reaches into the frames"
+    )
     groups = {
         group: {n: p for n, p in members.items() if p.end <= data}
         for group, members in parameters.groups.items()
     }
-    return Parameters(groups)
+    return C3dParameters(groups)
 
 
-def events_of(contents: Contents) -> tuple[Event, ...]:
+def read_events(contents: C3dContents) -> tuple[Event, ...]:
     """Return the events of the EVENT group, else those of the header."""
     parameters = contents.parameters
     labels = parameters.texts("EVENT", "LABELS")
@@ -232,7 +238,7 @@ def events_of(contents: Contents) -> tuple[Event, ...]:
     count = min(len(labels), len(times) // 2)
     if used is not None:
         count = min(count, used)
-    contexts = _padded(parameters.texts("EVENT", "CONTEXTS"), count)
+    contexts = _pad_texts(parameters.texts("EVENT", "CONTEXTS"), count)
     events = [
         Event(labels[i], contexts[i], 60.0 * times[2 * i] + times[2 * i + 1])
         for i in range(count)
@@ -240,13 +246,13 @@ def events_of(contents: Contents) -> tuple[Event, ...]:
     return tuple(e for e in events if isfinite(e.time)) or _header_events(contents)
 
 
-def _header_events(contents: Contents) -> tuple[Event, ...]:
+def _header_events(contents: C3dContents) -> tuple[Event, ...]:
     data, encoding = contents.header, contents.layout.encoding
     if encoding.unsigned(data, 298) != _EVENT_KEY:
         return ()
-    count = min(encoding.unsigned(data, 300), _MOST_HEADER_EVENTS)
+    count = min(encoding.unsigned(data, 300), _MAX_HEADER_EVENTS)
     times = encoding.reals(data[304 : 304 + 4 * count]).tolist()
-    labels = [decoded(data[396 + 4 * i : 400 + 4 * i]) for i in range(count)]
+    labels = [decode_text(data[396 + 4 * i : 400 + 4 * i]) for i in range(count)]
     return tuple(
         Event(label.rstrip("\0 "), "", time)
         for label, time in zip(labels, times, strict=True)
@@ -254,7 +260,9 @@ def _header_events(contents: Contents) -> tuple[Event, ...]:
     )
 
 
-def analog_of(file: File, contents: Contents) -> Float[np.ndarray, "sample channel"]:
+def read_scaled_analog(
+    file: File, contents: C3dContents
+) -> Float[np.ndarray, "sample channel"]:
     """Return the analog channels in the units the file states for them."""
     layout, parameters = contents.layout, contents.parameters
     if not layout.channels:
@@ -274,7 +282,7 @@ def analog_of(file: File, contents: Contents) -> Float[np.ndarray, "sample chann
 
 
 def _per_channel(
-    file: File, contents: Contents, name: str, missing: float
+    file: File, contents: C3dContents, name: str, missing: float
 ) -> Float[np.ndarray, " channel"]:
     stated = contents.parameters.numbers("ANALOG", name)[: contents.layout.channels]
     out = np.full(contents.layout.channels, missing)
@@ -288,19 +296,23 @@ def _per_channel(
     return out
 
 
-def _padded(texts: tuple[str, ...], count: int) -> tuple[str, ...]:
+def _pad_texts(texts: tuple[str, ...], count: int) -> tuple[str, ...]:
     return (*texts[:count], *[""] * (count - len(texts)))
 
 
-def described(parameters: Parameters) -> dict[str, dict[str, dict[str, Any]]]:
+def parameters_as_dict(
+    parameters: C3dParameters,
+) -> dict[str, dict[str, dict[str, Any]]]:
     """Return all parameters as plain data from which they can be written again."""
     return {
-        group: {name: _plain(parameter) for name, parameter in members.items()}
+        group: {
+            name: _parameter_as_dict(parameter) for name, parameter in members.items()
+        }
         for group, members in parameters.groups.items()
     }
 
 
-def _plain(parameter: Parameter) -> dict[str, Any]:
+def _parameter_as_dict(parameter: C3dParameter) -> dict[str, Any]:
     return {
         "kind": parameter.kind,
         "shape": list(parameter.shape),

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from marey.io.formats.c3d.encoding import Encoding
+from marey.io.formats.c3d.encoding import C3dEncoding
 from marey.io.formats.c3d.parameters import BLOCK
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class C3dHeader:
     """The fixed fields of the first block."""
 
     points: int
@@ -26,7 +26,7 @@ class Header:
     rate: float
 
     @classmethod
-    def read(cls, data: bytes, encoding: Encoding) -> "Header":
+    def read(cls, data: bytes, encoding: C3dEncoding) -> "C3dHeader":
         """Return the header of a file that has at least one block."""
         words = [encoding.unsigned(data, offset) for offset in (2, 4, 6, 8, 16, 18)]
         points, analog, first, last, block, samples = words
@@ -34,12 +34,12 @@ class Header:
         start = (block - 1) * BLOCK
         return cls(points, analog, first, last, scale, start, samples, rate)
 
-    def sense(self, size: int) -> int:
-        """Return how many fields make sense in a file of this length, 0 to 4."""
-        sane = (
+    def plausibility(self, size: int) -> int:
+        """Return the number of plausible fields in a file of this length, 0 to 4."""
+        plausible = (
             0.1 < self.rate < 1e5,
             1e-6 < abs(self.scale) < 1e4,
             0 < self.data <= size,
             self.first <= self.last + 1,
         )
-        return sum(sane)
+        return sum(plausible)

@@ -1,4 +1,4 @@
-"""The parameter section of a C3D file: a chain of records, read with suspicion."""
+"""The parameter section of a C3D file: a linked list of records, each checked."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,30 +8,30 @@ from typing import Any, Literal
 import numpy as np
 
 from marey.errors import DataError
-from marey.io.contract import decoded
-from marey.io.formats.c3d.encoding import Encoding
+from marey.io.contract import decode_text
+from marey.io.formats.c3d.encoding import C3dEncoding
 
-Kind = Literal["char", "byte", "integer", "real"]
+ParameterKind = Literal["char", "byte", "integer", "real"]
 
 BLOCK = 512
-MOST_BLOCKS = 255
-MOST = 255
+MAX_BLOCKS = 255
+MAX_DIMENSION = 255
 """Largest dimension of a parameter: longer lists continue in LABELS2, LABELS3, ..."""
 
-_KINDS: dict[int, Kind] = {-1: "char", 1: "byte", 2: "integer", 4: "real"}
-_BYTES: dict[Kind, int] = {"char": 1, "byte": 1, "integer": 2, "real": 4}
-_MOST_DIMENSIONS = 7
-_HEAD = 4
+_KINDS: dict[int, ParameterKind] = {-1: "char", 1: "byte", 2: "integer", 4: "real"}
+_BYTES: dict[ParameterKind, int] = {"char": 1, "byte": 1, "integer": 2, "real": 4}
+_MAX_N_DIMENSIONS = 7
+_SECTION_HEADER_BYTES = 4
 """Bytes of the section before its first record."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parameter:
+class C3dParameter:
     """One parameter with all that is needed to write it again."""
 
     group: str
     name: str
-    kind: Kind
+    kind: ParameterKind
     shape: tuple[int, ...]
     """Dimensions in the order of the file: the first runs fastest."""
 
@@ -44,7 +44,7 @@ class Parameter:
 
     @property
     def content(self) -> Any:
-        """The value as one would write it in Python: a string, a number, an array."""
+        """The value as a Python object: a string, a number, an array."""
         if self.kind == "char":
             return self.values if len(self.shape) > 1 else "".join(self.values[:1])
         if not self.shape:
@@ -54,16 +54,16 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parameters:
+class C3dParameters:
     """All parameters of a file, asked for by group and name."""
 
-    groups: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)
+    groups: Mapping[str, Mapping[str, C3dParameter]] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[Parameter]:
+    def __iter__(self) -> Iterator[C3dParameter]:
         for group in self.groups.values():
             yield from group.values()
 
-    def get(self, group: str, name: str) -> Parameter | None:
+    def get(self, group: str, name: str) -> C3dParameter | None:
         """Return one parameter, None when the file has none of this name."""
         return self.groups.get(group, {}).get(name)
 
@@ -82,7 +82,7 @@ class Parameters:
         )
 
     def count(self, group: str, name: str) -> int | None:
-        """Return a count: C3D keeps those above 32,767 in the sign of 16 bits."""
+        """Return a count: counts above 32,767 are negative 16-bit integers."""
         parameter = self.get(group, name)
         value = self.number(group, name)
         if parameter is None or value is None or not np.isfinite(value):
@@ -99,7 +99,7 @@ class Parameters:
         )
 
     def exact(self, name: str) -> float | None:
-        """Return a number that marey wrote as text beside its rounded value."""
+        """Return a number that marey wrote as text in addition to its rounded value."""
         for text in self.texts("MAREY", name)[:1]:
             try:
                 return float(text)
@@ -107,7 +107,7 @@ class Parameters:
                 return None
         return None
 
-    def _parts(self, group: str, name: str) -> Iterator[Parameter]:
+    def _parts(self, group: str, name: str) -> Iterator[C3dParameter]:
         number = 1
         while part := self.get(group, name if number == 1 else f"{name}{number}"):
             yield part
@@ -115,7 +115,7 @@ class Parameters:
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
+class _ParameterRecord:
     """One record of the chain, its value not yet read."""
 
     position: int
@@ -128,25 +128,29 @@ class _Record:
     by_length: int
     """Next record by this one's own length."""
 
-    kind: Kind | None = None
+    kind: ParameterKind | None = None
     shape: tuple[int, ...] = ()
     data: int = 0
     data_end: int = 0
 
     @property
     def is_sound(self) -> bool:
-        """Whether this looks like a record rather than like stray bytes."""
+        """Whether this looks like a record rather than random bytes."""
         printable = all(32 <= byte < 127 for byte in self.name)
         return printable and (self.group_id < 0 or self.kind is not None)
 
 
-def parse(
-    data: bytes, start: int, stop: int, encoding: Encoding, note: Callable[[str], None]
-) -> Parameters:
-    """Return the parameters that stand between two bytes of a file.
+def parse_parameters(
+    data: bytes,
+    start: int,
+    stop: int,
+    encoding: C3dEncoding,
+    note: Callable[[str], None],
+) -> C3dParameters:
+    """Return the parameters between two bytes of a file.
 
-    Records tell their end twice, by their length and by the offset of the next one.
-    Where the two differ, the one that leads to another record is believed.
+    A record states its end twice, by its length and by the offset of the next record.
+    Where the two differ, the one that leads to another record is used.
 
     Args:
         data: The beginning of the file, parameter section included.
@@ -157,30 +161,30 @@ def parse(
     """
     stop = min(stop, len(data))
     names: dict[int, str] = {}
-    found: list[tuple[int, Parameter]] = []
-    position = start + _HEAD
-    while position and (record := _record(data, position, stop, encoding)):
-        position = _next(data, record, stop, encoding, note)
+    found: list[tuple[int, C3dParameter]] = []
+    position = start + _SECTION_HEADER_BYTES
+    while position and (record := _read_record(data, position, stop, encoding)):
+        position = _next_position(data, record, stop, encoding, note)
         limit = min(position or record.by_length, stop)
-        text = decoded(record.name).strip().upper()
+        text = decode_text(record.name).strip().upper()
         if not record.is_sound:
             note(f"a parameter record at byte {record.position} is damaged")
         elif record.group_id < 0:
             names.setdefault(-record.group_id, text)
         else:
-            parameter = _parameter(data, record, limit, encoding, note)
+            parameter = _read_parameter(data, record, limit, encoding, note)
             found.append((record.group_id, parameter))
     if position > stop or (position and any(data[position:stop][:1])):
         note(f"the parameter section ends inside a record at byte {position}")
-    return _grouped(names, found, note)
+    return _group_parameters(names, found, note)
 
 
-def _grouped(
+def _group_parameters(
     names: Mapping[int, str],
-    found: Sequence[tuple[int, Parameter]],
+    found: Sequence[tuple[int, C3dParameter]],
     note: Callable[[str], None],
-) -> Parameters:
-    groups: dict[str, dict[str, Parameter]] = {name: {} for name in names.values()}
+) -> C3dParameters:
+    groups: dict[str, dict[str, C3dParameter]] = {name: {} for name in names.values()}
     for number, parameter in found:
         if number not in names:
             note(f"parameter {parameter.name} belongs to group {number}, not in file")
@@ -188,11 +192,13 @@ def _grouped(
         known = groups.setdefault(group, {})
         first = known.setdefault(parameter.name, replace(parameter, group=group))
         if first.values != parameter.values:
-            note(f"parameter {group}:{parameter.name} stands twice, the first is taken")
-    return Parameters(groups)
+            note(f"parameter {group}:{parameter.name} occurs twice, the first is used")
+    return C3dParameters(groups)
 
 
-def _record(data: bytes, at: int, stop: int, encoding: Encoding) -> _Record | None:
+def _read_record(
+    data: bytes, at: int, stop: int, encoding: C3dEncoding
+) -> _ParameterRecord | None:
     """Return the record at a byte; None at the end of the chain."""
     if at + 2 > stop or data[at] == 0:
         return None
@@ -206,35 +212,35 @@ def _record(data: bytes, at: int, stop: int, encoding: Encoding) -> _Record | No
     body = after_name + 2
     if group_id < 0:
         by_length = body + 1 + data[body]
-        return _Record(at, name, group_id, after_name, by_offset, by_length)
+        return _ParameterRecord(at, name, group_id, after_name, by_offset, by_length)
     kind = _KINDS.get(_signed(data[body])) if group_id else None
-    n_dimensions = data[body + 1] if body + 1 < stop else _MOST_DIMENSIONS + 1
+    n_dimensions = data[body + 1] if body + 1 < stop else _MAX_N_DIMENSIONS + 1
     first = body + 2 + n_dimensions
-    if kind is None or n_dimensions > _MOST_DIMENSIONS or first > stop:
-        return _Record(at, name, group_id, after_name, by_offset, 0)
+    if kind is None or n_dimensions > _MAX_N_DIMENSIONS or first > stop:
+        return _ParameterRecord(at, name, group_id, after_name, by_offset, 0)
     shape = tuple(data[body + 2 : first])
     end = first + prod(shape) * _BYTES[kind]
     by_length = end + 1 + (data[end] if end < stop else 0)
-    return _Record(
+    return _ParameterRecord(
         at, name, group_id, after_name, by_offset, by_length, kind, shape, first, end
     )
 
 
-def _next(
+def _next_position(
     data: bytes,
-    record: _Record,
+    record: _ParameterRecord,
     stop: int,
-    encoding: Encoding,
+    encoding: C3dEncoding,
     note: Callable[[str], None],
 ) -> int:
     """Return the byte of the next record, 0 when there is none."""
     if record.by_offset in (0, record.by_length):
-        ahead = _trust(data, record.by_length, stop, encoding)
+        ahead = _record_plausibility(data, record.by_length, stop, encoding)
         if record.by_offset or ahead < 2:
             return record.by_offset
-    by_offset = _trust(data, record.by_offset, stop, encoding)
-    by_length = _trust(data, record.by_length, stop, encoding)
-    name = decoded(record.name)
+    by_offset = _record_plausibility(data, record.by_offset, stop, encoding)
+    by_length = _record_plausibility(data, record.by_length, stop, encoding)
+    name = decode_text(record.name)
     note(f"parameter record {name!r} states another length than it has")
     if max(by_offset, by_length) == 0:
         return 0
@@ -242,27 +248,27 @@ def _next(
     return taken if taken > record.position else 0
 
 
-def _trust(data: bytes, at: int, stop: int, encoding: Encoding) -> int:
-    """Return how much the bytes at a place look like a record, 0 (not) to 3."""
+def _record_plausibility(data: bytes, at: int, stop: int, encoding: C3dEncoding) -> int:
+    """Return how plausible a record at a byte is, 0 (not) to 3."""
     if at <= 0 or at >= stop:
         return 0
     if data[at] == 0:
         return 1
-    record = _record(data, at, stop, encoding)
+    record = _read_record(data, at, stop, encoding)
     if record is None or not record.is_sound:
         return 0
     return 3 if record.by_offset in (0, record.by_length) else 2
 
 
-def _parameter(
+def _read_parameter(
     data: bytes,
-    record: _Record,
+    record: _ParameterRecord,
     limit: int,
-    encoding: Encoding,
+    encoding: C3dEncoding,
     note: Callable[[str], None],
-) -> Parameter:
+) -> C3dParameter:
     assert record.kind is not None
-    name = decoded(record.name).strip().upper()
+    name = decode_text(record.name).strip().upper()
     end = min(record.data_end, max(limit, record.data), len(data))
     if end < record.data_end:
         note(f"parameter {name} is cut short")
@@ -270,20 +276,20 @@ def _parameter(
     values, shape = _values(record.kind, record.shape, raw, encoding)
     described = end + 1 < limit
     description = data[end + 1 : min(end + 1 + data[end], limit)] if described else b""
-    text = decoded(description).rstrip("\0 ")
+    text = decode_text(description).rstrip("\0 ")
     after = max(end, min(record.by_length, limit))
-    return Parameter("", name, record.kind, shape, values, text, after)
+    return C3dParameter("", name, record.kind, shape, values, text, after)
 
 
 def _values(
-    kind: Kind, shape: tuple[int, ...], raw: bytes, encoding: Encoding
+    kind: ParameterKind, shape: tuple[int, ...], raw: bytes, encoding: C3dEncoding
 ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """Return what fits into the bytes at hand, and its shape."""
     if kind == "char":
         width = shape[0] if shape else 1
         count = len(raw) // width if width else 0
         parts = [raw[i * width : (i + 1) * width] for i in range(count)]
-        texts = tuple(decoded(part).rstrip("\0 ") for part in parts)
+        texts = tuple(decode_text(part).rstrip("\0 ") for part in parts)
         whole = count == prod(shape[1:])
         return texts, shape if whole else (width, count)
     if kind == "byte":
@@ -300,52 +306,80 @@ def _signed(byte: int) -> int:
     return byte - 256 if byte > 127 else byte
 
 
-def build(parameters: Sequence[Parameter]) -> bytes:
+def split_list(
+    group: str, name: str, kind: ParameterKind, values: Sequence[Any], rows: int = 1
+) -> list[C3dParameter]:
+    """Return a list as parameters NAME, NAME2, ... of at most 255 entries each.
+
+    Args:
+        group: Group of the parameters.
+        name: Name of the first parameter.
+        kind: Type of the values.
+        values: Numbers or strings.
+        rows: Numbers per entry.
+    """
+    found = []
+    for i, start in enumerate(range(0, max(len(values), 1), MAX_DIMENSION * rows)):
+        part = tuple(values[start : start + MAX_DIMENSION * rows])
+        shape: tuple[int, ...] = (len(part),)
+        if kind == "char":
+            width = max((len(text.encode()) for text in part), default=0)
+            shape = (min(max(width, 1), MAX_DIMENSION), len(part))
+        elif rows > 1:
+            shape = (rows, len(part) // rows)
+        number = "" if i == 0 else str(i + 1)
+        found.append(C3dParameter(group, f"{name}{number}", kind, shape, part))
+    return found
+
+
+def build_section(parameters: Sequence[C3dParameter]) -> bytes:
     """Return a parameter section in Intel order, padded to whole blocks.
 
     Raises:
         DataError: If it does not fit into 255 blocks of 512 bytes or 127 groups.
     """
     groups = list(dict.fromkeys(parameter.group for parameter in parameters))
-    records = [_built(group.encode(), -(i + 1), b"") for i, group in enumerate(groups)]
+    records = [
+        _build_record(group.encode(), -(i + 1), b"") for i, group in enumerate(groups)
+    ]
     for parameter in parameters:
         number = groups.index(parameter.group) + 1
-        body = _body(parameter)
-        records.append(_built(parameter.name.encode(), number, body))
+        body = _record_body(parameter)
+        records.append(_build_record(parameter.name.encode(), number, body))
     if records:
-        records[-1] = _last(records[-1])
-    size = _HEAD + sum(map(len, records))
+        records[-1] = _mark_last(records[-1])
+    size = _SECTION_HEADER_BYTES + sum(map(len, records))
     blocks = -(-size // BLOCK)
-    if blocks > MOST_BLOCKS or len(groups) > 127:
+    if blocks > MAX_BLOCKS or len(groups) > 127:
         raise DataError(
             "C3D parameters",
             found=f"{blocks} blocks in {len(groups)} groups",
-            needed=f"at most {MOST_BLOCKS} blocks in 127: fewer or shorter labels",
+            needed=f"at most {MAX_BLOCKS} blocks in 127: fewer or shorter labels",
         )
     head = bytes([1, 0x50, blocks, 84])
     return (head + b"".join(records)).ljust(blocks * BLOCK, b"\0")
 
 
-def _built(name: bytes, number: int, body: bytes) -> bytes:
+def _build_record(name: bytes, number: int, body: bytes) -> bytes:
     rest = body if number > 0 else b"\0"
     offset = (2 + len(rest)).to_bytes(2, "little")
     return bytes([len(name), number & 0xFF]) + name + offset + rest
 
 
-def _last(record: bytes) -> bytes:
+def _mark_last(record: bytes) -> bytes:
     after_name = 2 + record[0]
     return record[:after_name] + b"\0\0" + record[after_name + 2 :]
 
 
-def _body(parameter: Parameter) -> bytes:
+def _record_body(parameter: C3dParameter) -> bytes:
     code = next(c for c, kind in _KINDS.items() if kind == parameter.kind) & 0xFF
     shape = bytes([len(parameter.shape), *parameter.shape])
-    description = parameter.description.encode()[:MOST]
+    description = parameter.description.encode()[:MAX_DIMENSION]
     ending = bytes([len(description)]) + description
-    return bytes([code]) + shape + _packed(parameter) + ending
+    return bytes([code]) + shape + _pack_values(parameter) + ending
 
 
-def _packed(parameter: Parameter) -> bytes:
+def _pack_values(parameter: C3dParameter) -> bytes:
     if parameter.kind == "char":
         width = parameter.shape[0] if parameter.shape else 1
         texts = [text.encode()[:width] for text in parameter.values]

@@ -6,7 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from marey.io.formats.c3d.computed import computed_lists
-from marey.io.formats.c3d.parameters import MOST, Parameter, Parameters
+from marey.io.formats.c3d.parameters import (
+    MAX_DIMENSION,
+    C3dParameter,
+    C3dParameters,
+    split_list,
+)
 from marey.take import Take
 
 _REBUILT_GROUPS = (
@@ -17,22 +22,24 @@ _REBUILT_GROUPS = (
     "DATA_BLOCKS",
     "MAREY",
 )
-_ABOUT_POINTS = re.compile(r"(LABELS|DESCRIPTIONS|ORIGINAL_LAST_FRAME|LONG_FRAMES)\d*")
+_POINT_LISTS = re.compile(r"(LABELS|DESCRIPTIONS|ORIGINAL_LAST_FRAME|LONG_FRAMES)\d*")
 
 
-def kept(take: Take, own: Sequence[Parameter]) -> list[Parameter]:
-    """Return the source's parameters to write beside the take's own.
+def passthrough_parameters(
+    take: Take, take_parameters: Sequence[C3dParameter]
+) -> list[C3dParameter]:
+    """Return the source's parameters to write in addition to those of the take.
 
     Args:
-        take: The take; one that does not come from a C3D keeps nothing.
-        own: The parameters that describe the take, which replace the source's.
+        take: The take; a take of another format has none.
+        take_parameters: Parameters of the take, which replace those of the source.
     """
     if take.source.format != "c3d":
         return []
-    source = restored(take.source.parameters)
-    written = {(parameter.group, parameter.name) for parameter in own}
+    source = parameters_from_dict(take.source.parameters)
+    written = {(parameter.group, parameter.name) for parameter in take_parameters}
     same_subjects = source.texts("SUBJECTS", "NAMES") == _texts(
-        own, "SUBJECTS", "NAMES"
+        take_parameters, "SUBJECTS", "NAMES"
     )
     same_channels = source.texts("ANALOG", "LABELS") == take.analog.labels
     found = []
@@ -45,20 +52,20 @@ def kept(take: Take, own: Sequence[Parameter]) -> list[Parameter]:
         if group == "FORCE_PLATFORM" and not same_channels:
             continue
         if group != "POINT":
-            found.append(_wide_enough(parameter))
-        elif not _ABOUT_POINTS.fullmatch(parameter.name):
-            found += _of_markers(parameter, source, take)
+            found.append(_widen_strings(parameter))
+        elif not _POINT_LISTS.fullmatch(parameter.name):
+            found += _without_missing_points(parameter, source, take)
     found += _descriptions(source, take)
     # In an order that does not depend on the source: written twice, the same bytes.
     return sorted(found, key=lambda parameter: (parameter.group, parameter.name))
 
 
-def restored(plain: Mapping[str, Any]) -> Parameters:
+def parameters_from_dict(plain: Mapping[str, Any]) -> C3dParameters:
     """Return parameters from the plain data in `Source.parameters`."""
-    return Parameters(
+    return C3dParameters(
         {
             group: {
-                name: Parameter(
+                name: C3dParameter(
                     group,
                     name,
                     entry["kind"],
@@ -73,25 +80,29 @@ def restored(plain: Mapping[str, Any]) -> Parameters:
     )
 
 
-def _texts(own: Sequence[Parameter], group: str, name: str) -> tuple[str, ...]:
-    return next((p.values for p in own if (p.group, p.name) == (group, name)), ())
+def _texts(
+    take_parameters: Sequence[C3dParameter], group: str, name: str
+) -> tuple[str, ...]:
+    return next(
+        (p.values for p in take_parameters if (p.group, p.name) == (group, name)), ()
+    )
 
 
-def _of_markers(
-    parameter: Parameter, source: Parameters, take: Take
-) -> list[Parameter]:
+def _without_missing_points(
+    parameter: C3dParameter, source: C3dParameters, take: Take
+) -> list[C3dParameter]:
     """Return a POINT parameter, lists of computed points without those now gone."""
     if parameter.name not in computed_lists(source):
-        return [_wide_enough(parameter)]
+        return [_widen_strings(parameter)]
     present = {*take.labels, *take.full_labels}
     left = tuple(label for label in parameter.values if label in present)
     if not left:
         return []
     shape = (parameter.shape[0], len(left))
-    return [_wide_enough(replace(parameter, shape=shape, values=left))]
+    return [_widen_strings(replace(parameter, shape=shape, values=left))]
 
 
-def _descriptions(source: Parameters, take: Take) -> list[Parameter]:
+def _descriptions(source: C3dParameters, take: Take) -> list[C3dParameter]:
     """Return the descriptions of the markers that are left, found by their labels."""
     labels = source.texts("POINT", "LABELS")
     texts = source.texts("POINT", "DESCRIPTIONS")
@@ -99,19 +110,13 @@ def _descriptions(source: Parameters, take: Take) -> list[Parameter]:
     wanted = [by_label.get(label, "") for label in take.full_labels]
     if not any(wanted):
         return []
-    found = []
-    for i, start in enumerate(range(0, len(wanted), MOST)):
-        part = tuple(wanted[start : start + MOST])
-        name = "DESCRIPTIONS" if i == 0 else f"DESCRIPTIONS{i + 1}"
-        shape = (1, len(part))
-        found.append(_wide_enough(Parameter("POINT", name, "char", shape, part)))
-    return found
+    return split_list("POINT", "DESCRIPTIONS", "char", wanted)
 
 
-def _wide_enough(parameter: Parameter) -> Parameter:
+def _widen_strings(parameter: C3dParameter) -> C3dParameter:
     """Return strings with room for their UTF-8 bytes, which may be more than before."""
     if parameter.kind != "char" or not parameter.shape or not parameter.values:
         return parameter
     width = max(len(text.encode()) for text in parameter.values)
-    first = min(max(width, parameter.shape[0]), MOST)
+    first = min(max(width, parameter.shape[0]), MAX_DIMENSION)
     return replace(parameter, shape=(first, *parameter.shape[1:]))

@@ -1,7 +1,7 @@
 """Poses that a C3D file holds as points: an origin and the ends of its axes.
 
 Software that tracks 6-DoF targets writes PELV, the origin, with PELVY and PELVZ at the
-same distance along two of its axes. Names alone may deceive, so the points must also
+same distance along two of its axes. A name alone is no proof, so the points must also
 keep that distance and the right angle.
 """
 
@@ -14,37 +14,49 @@ from jaxtyping import Bool, Float
 
 from marey.io.contract import File
 from marey.io.formats.c3d.data import read_markers
-from marey.io.formats.c3d.layout import Layout
+from marey.io.formats.c3d.layout import C3dLayout
 from marey.numerics import geometry
 
-NONE = -1
-_MOST_BIAS = 0.01
-"""How far lengths (ratio) and right angles (cosine) may be off in the median frame."""
+NO_POINT = -1
+_MAX_BIAS = 0.01
+"""Largest error of lengths (ratio) and right angles (cosine) in the median frame.
 
-_MOST_SCATTER = 0.05
-"""How far in a frame that still gives a pose."""
+Higher accepts more distorted axes. Chosen by hand.
+"""
 
-_LEAST_SHARE = 0.95
-"""Share of the frames with all corners that must give one."""
+_MAX_SCATTER = 0.05
+"""Largest such error in a frame that gives a pose.
 
-_LEAST_STEPS = 20.0
-"""Integer steps per arm below which the arm has no direction to speak of."""
+Higher accepts noisier frames. Chosen by hand.
+"""
 
-_INTEGERS = 65536.0
+_MIN_SHARE = 0.95
+"""Least share of the frames with all axis points that must give a pose.
 
-Corners = tuple[int, ...]
+Higher rejects more segments. Chosen by hand.
+"""
+
+_MIN_STEPS = 20.0
+"""Least length of an axis in integer steps; shorter axes have no usable direction.
+
+Higher rejects more coarse files. Chosen by hand.
+"""
+
+_INTEGER_RANGE = 65536.0
+
+AxisPoints = tuple[int, ...]
 """The points of a segment: its origin, then the ends of its axes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
-    """Segments whose poses are drawn by points, in the unit and axes of the file."""
+class PosesAsPoints:
+    """Segments whose poses are given as points, in the unit and axes of the file."""
 
-    corners: tuple[Corners, ...]
+    axis_points: tuple[AxisPoints, ...]
     """In the order of their origins."""
 
     T_world_segment: Float[np.ndarray, "frame segment 4 4"]
-    """NaN where a corner is unseen or out of place."""
+    """NaN where a corner is unseen or off its axis."""
 
     length: Float[np.ndarray, " segment"]
     """Distance of the axis points from their origin."""
@@ -57,39 +69,39 @@ class Drawn:
 
     @property
     def points(self) -> set[int]:
-        """All the points that draw them."""
-        return {point for corners in self.corners for point in corners}
+        """All origins and axis points."""
+        return {point for axis_points in self.axis_points for point in axis_points}
 
 
-def find_drawn(
+def find_poses_as_points(
     path: Path,
-    layout: Layout,
+    layout: C3dLayout,
     subjects: Sequence[str],
     labels: Sequence[str],
     leave_out: Collection[int],
-) -> Drawn:
-    """Return the segments that points draw.
+) -> PosesAsPoints:
+    """Return the segments whose poses are given as points.
 
     Args:
         path: The file.
-        layout: Where its numbers stand.
+        layout: Byte offsets and counts.
         subjects: The subject of each point.
         labels: Its label.
-        leave_out: Points that are known to be something else.
+        leave_out: Points with another meaning.
     """
-    named = _named(subjects, labels, leave_out) if layout.frames else []
+    named = _candidates_by_name(subjects, labels, leave_out) if layout.frames else []
     if not named:
-        return Drawn((), np.zeros((layout.frames, 0, 4, 4)), np.zeros(0))
-    origin, arms, overflowed = _arms(path, layout, named)
-    length = _median(np.linalg.norm(arms, axis=-1)).mean(axis=-1)
-    good = _sound(arms, length, 0.0 if layout.is_real else layout.scale)
+        return PosesAsPoints((), np.zeros((layout.frames, 0, 4, 4)), np.zeros(0))
+    origin, axes, overflowed = _axis_vectors(path, layout, named)
+    length = _median(np.linalg.norm(axes, axis=-1)).mean(axis=-1)
+    good = _valid_poses(axes, length, 0.0 if layout.is_real else layout.scale)
     some = good.any(axis=0)
-    poses = geometry.transform(_rotations(arms[good]), origin[good])
+    poses = geometry.transform(_nearest_rotations(axes[good]), origin[good])
     T = np.full((layout.frames, int(some.sum()), 4, 4), np.nan)
     T[good[:, some]] = poses
-    return Drawn(
-        corners=tuple(
-            tuple(point for point in named[i] if point != NONE)
+    return PosesAsPoints(
+        axis_points=tuple(
+            tuple(point for point in named[i] if point != NO_POINT)
             for i in np.flatnonzero(some)
         ),
         T_world_segment=T,
@@ -99,113 +111,124 @@ def find_drawn(
     )
 
 
-def note_drawn(file: File, drawn: Drawn, labels: Sequence[str], unit: str) -> None:
-    """Keep findings that say which points were taken as poses and why."""
-    if not drawn.corners:
+def note_poses_as_points(
+    file: File, poses: PosesAsPoints, labels: Sequence[str], unit: str
+) -> None:
+    """Keep findings about the points that were read as poses."""
+    if not poses.axis_points:
         return
-    seen = np.isfinite(drawn.T_world_segment[..., 0, 0]).mean()
-    length = np.median(drawn.length)
-    example = ", ".join(labels[point] for point in drawn.corners[0])
+    seen = np.isfinite(poses.T_world_segment[..., 0, 0]).mean()
+    length = np.median(poses.length)
+    example = ", ".join(labels[point] for point in poses.axis_points[0])
     file.note(
         "poses-from-points",
-        f"took {len(drawn.points)} points as the poses of {len(drawn.corners)} "
+        f"took {len(poses.points)} points as the poses of {len(poses.axis_points)} "
         f"segments, such as {example}: so named, their axes {length:.4g} {unit} long "
         f"and at right angles in {seen:.0%} of the frames; "
         "computed=True keeps the points as markers too",
         severity="info",
-        value=float(len(drawn.corners)),
+        value=float(len(poses.axis_points)),
     )
-    if drawn.partial:
+    if poses.partial:
         file.note(
             "poses-partial",
-            f"{drawn.partial} poses are missing though their origin was seen: an axis "
-            "point is unseen or out of place; computed=True keeps the points",
-            value=float(drawn.partial),
+            f"{poses.partial} poses are missing though their origin was seen: an axis "
+            "point is unseen or off its axis; computed=True keeps the points",
+            value=float(poses.partial),
         )
-    if drawn.overflowed:
+    if poses.overflowed:
         file.note(
             "integers-overflowed",
-            f"in {drawn.overflowed} poses an axis point lies beyond what the integers "
+            f"in {poses.overflowed} poses an axis point lies beyond what the integers "
             "of the file can hold: taken on the side of its origin",
-            value=float(drawn.overflowed),
+            value=float(poses.overflowed),
         )
 
 
-def _named(
+def _candidates_by_name(
     subjects: Sequence[str], labels: Sequence[str], leave_out: Collection[int]
-) -> list[Corners]:
-    """Return what by its names could be a segment: origin and X, Y, Z or NONE."""
-    place = {
+) -> list[AxisPoints]:
+    """Return what by its names could be a segment: origin and X, Y, Z or NO_POINT."""
+    point_index = {
         key: i
         for i, key in enumerate(zip(subjects, labels, strict=True))
         if i not in leave_out
     }
-    every = [
-        (origin, *(place.get((subject, f"{label}{axis}"), NONE) for axis in "XYZ"))
-        for (subject, label), origin in place.items()
+    candidates = [
+        (
+            origin,
+            *(point_index.get((subject, f"{label}{axis}"), NO_POINT) for axis in "XYZ"),
+        )
+        for (subject, label), origin in point_index.items()
     ]
-    return [corners for corners in every if corners.count(NONE) <= 1]
+    return [
+        axis_points for axis_points in candidates if axis_points.count(NO_POINT) <= 1
+    ]
 
 
-def _arms(
-    path: Path, layout: Layout, named: list[Corners]
+def _axis_vectors(
+    path: Path, layout: C3dLayout, named: list[AxisPoints]
 ) -> tuple[
     Float[np.ndarray, "frame segment 3"],
     Float[np.ndarray, "frame segment 3 3"],
     Bool[np.ndarray, "frame segment"],
 ]:
-    """Return origins, the arms to X, Y and Z, and where integers overflowed.
+    """Return origins, the axes to X, Y and Z, and where integers overflowed.
 
-    A third axis that is not drawn is the cross product of the others, as long as they.
+    A third axis that is not poses is the cross product of the others, as long as they.
     """
-    columns = sorted({point for corners in named for point in corners} - {NONE})
+    columns = sorted(
+        {point for axis_points in named for point in axis_points} - {NO_POINT}
+    )
     xyz = read_markers(path, layout, columns, lambda points: points)
-    place = np.searchsorted(columns, np.array(named))
-    origin = xyz[:, place[:, 0]]
-    arms = xyz[:, place[:, 1:]] - origin[:, :, None]
-    missing = np.array(named)[:, 1:] == NONE
-    arms[:, missing] = 0.0
+    column = np.searchsorted(columns, np.array(named))
+    origin = xyz[:, column[:, 0]]
+    axes = xyz[:, column[:, 1:]] - origin[:, :, None]
+    missing = np.array(named)[:, 1:] == NO_POINT
+    axes[:, missing] = 0.0
     overflowed = np.zeros(origin.shape[:2], dtype=bool)
     if not layout.is_real:
-        turn = _INTEGERS * layout.scale
-        turns = np.round(arms / turn)
-        overflowed = (turns != 0.0).any(axis=(2, 3))
-        arms -= turn * turns
+        range_length = _INTEGER_RANGE * layout.scale
+        n_overflows = np.round(axes / range_length)
+        overflowed = (n_overflows != 0.0).any(axis=(2, 3))
+        axes -= range_length * n_overflows
     for axis in range(3):
-        bare = np.flatnonzero(missing[:, axis])
-        one, two = (arms[:, bare, (axis + k) % 3] for k in (1, 2))
-        length = np.linalg.norm(one, axis=-1, keepdims=True)
-        arms[:, bare, axis] = np.cross(one, two) / np.where(length > 0, length, np.nan)
-    return origin, arms, overflowed
+        unwritten = np.flatnonzero(missing[:, axis])
+        first, second = (axes[:, unwritten, (axis + k) % 3] for k in (1, 2))
+        length = np.linalg.norm(first, axis=-1, keepdims=True)
+        axes[:, unwritten, axis] = np.cross(first, second) / np.where(
+            length > 0, length, np.nan
+        )
+    return origin, axes, overflowed
 
 
-def _sound(
-    arms: Float[np.ndarray, "frame segment 3 3"],
+def _valid_poses(
+    axes: Float[np.ndarray, "frame segment 3 3"],
     length: Float[np.ndarray, " segment"],
     step: float,
 ) -> Bool[np.ndarray, "frame segment"]:
-    """Return which frames give a pose: none of a segment that is not one.
+    """Return the frames that give a pose; none for points that are no segment.
 
     Args:
-        arms: From the origin to the axis points; NaN where unseen.
-        length: Of the arms in the median frame.
+        axes: From the origin to the axis points; NaN where unseen.
+        length: Of the axes in the median frame.
         step: To which the file rounds coordinates.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        unit = arms / length[:, None, None]
-        # The identity when all arms are of this length and at right angles.
-        off = unit @ unit.swapaxes(-1, -2)
-        off[..., range(3), range(3)] = np.linalg.norm(unit, axis=-1)
-        off -= np.eye(3)
+        unit = axes / length[:, None, None]
+        # The identity when all axes are of this length and at right angles.
+        deviation = unit @ unit.swapaxes(-1, -2)
+        deviation[..., range(3), range(3)] = np.linalg.norm(unit, axis=-1)
+        deviation -= np.eye(3)
         coarse = 2.0 * step / length
-        bias = np.abs(_median(off)).max(axis=(-1, -2))
-        good = np.abs(off).max(axis=(-1, -2)) < _MOST_SCATTER + 2.0 * coarse
+        bias = np.abs(_median(deviation)).max(axis=(-1, -2))
+        good = np.abs(deviation).max(axis=(-1, -2)) < _MAX_SCATTER + 2.0 * coarse
         good &= np.linalg.det(unit) > 0.0
-    whole = np.isfinite(arms).all(axis=(2, 3)).sum(axis=0)
+    whole = np.isfinite(axes).all(axis=(2, 3)).sum(axis=0)
     is_segment = (
-        (length > _LEAST_STEPS * step)
-        & (bias < _MOST_BIAS + coarse)
-        & (good.sum(axis=0) >= _LEAST_SHARE * np.maximum(whole, 1))
+        (length > _MIN_STEPS * step)
+        & (bias < _MAX_BIAS + coarse)
+        & (good.sum(axis=0) >= _MIN_SHARE * np.maximum(whole, 1))
     )
     return np.asarray(good & is_segment)
 
@@ -218,12 +241,12 @@ def _median(values: Float[np.ndarray, "frame *item"]) -> Float[np.ndarray, "*ite
     return np.asarray(np.take_along_axis(ordered, middle, axis=0)[0])
 
 
-def _rotations(
-    arms: Float[np.ndarray, "pose arm 3"],
+def _nearest_rotations(
+    axes: Float[np.ndarray, "pose arm 3"],
 ) -> Float[np.ndarray, "pose 3 3"]:
-    """Return the rotations whose columns are nearest to the directions of the arms."""
-    R = (arms / np.linalg.norm(arms, axis=-1, keepdims=True)).swapaxes(1, 2)
-    # Doubles the right digits each time, from one to all sixteen.
+    """Return the rotations whose columns are nearest to the directions of the axes."""
+    R = (axes / np.linalg.norm(axes, axis=-1, keepdims=True)).swapaxes(1, 2)
+    # Newton-Schulz iteration: each step doubles the correct digits, up to sixteen.
     for _ in range(6):
         R = R @ (1.5 * np.eye(3) - 0.5 * (R.swapaxes(1, 2) @ R))
     return np.asarray(R)

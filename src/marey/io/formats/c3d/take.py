@@ -7,127 +7,143 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.io.contract import File
-from marey.io.formats.c3d.computed import CENTRES, computed_names, segment_axes
-from marey.io.formats.c3d.data import read_markers, read_poses, sample
+from marey.io.formats.c3d.computed import CENTRES_OF_MASS, computed_names, segment_axes
+from marey.io.formats.c3d.data import read_markers, read_poses, read_sample
 from marey.io.formats.c3d.file import (
-    Contents,
-    analog_of,
-    described,
-    events_of,
+    C3dContents,
     open_c3d,
+    parameters_as_dict,
+    read_events,
+    read_scaled_analog,
 )
-from marey.io.formats.c3d.parameters import Parameters
-from marey.io.formats.c3d.poses_as_points import Drawn, find_drawn, note_drawn
-from marey.io.units_axes import R_MAREY_FILE, metres, points_in, poses_in, unit_named
+from marey.io.formats.c3d.parameters import C3dParameters
+from marey.io.formats.c3d.poses_as_points import (
+    PosesAsPoints,
+    find_poses_as_points,
+    note_poses_as_points,
+)
+from marey.io.units_axes import (
+    R_MAREY_FILE,
+    metres_per_unit,
+    parse_unit,
+    points_from_file,
+    poses_from_file,
+)
 from marey.take import Analog, Fact, Take
 
 POSE_SUFFIX = "_4X4"
 """How labels of the ROTATION group end by custom."""
 
-MISSTATED = {("qualisys", "-z"): "z", ("advanced realtime tracking", "y"): "z"}
+MISSTATED_UP_AXES = {("qualisys", "-z"): "z", ("advanced realtime tracking", "y"): "z"}
 """Exporters whose Y_SCREEN is known not to name the axis that points up."""
 
-_FARTHEST = 100.0
+_MAX_DISTANCE_M = 100.0
 """Metres from the origin beyond which half the points cannot be."""
 
-_ASSUMED_RATE = 100.0
+_ASSUMED_RATE_HZ = 100.0
 
 
 def read_take(file: File) -> Take:
     """Return the recording of a C3D file, without what its software computed.
 
-    Segments come as sensors: those of the ROTATION group, then those that points draw.
+    Segments come as sensors: those of the ROTATION group, then those given as points.
 
     Raises:
         FormatError: If the file is not a C3D or damaged beyond reading.
     """
     contents = open_c3d(file)
     layout = contents.layout
-    seen = sample(file.path, layout)
+    seen = read_sample(file.path, layout)
     unit = _unit(file, contents.parameters)
     up = _up(file, contents.parameters, seen)
     rate, rate_fact = _rate(file, layout.rate)
     subjects, labels = _names(file, contents)
-    computed = _computed(file, contents.parameters, subjects, labels, seen)
+    computed = _find_computed(file, contents.parameters, subjects, labels, seen)
     measured = [i for i in range(layout.points) if i not in computed]
-    _check_place(file, seen[:, measured], unit.value, up.value)
-    drawn = find_drawn(file.path, layout, subjects, labels, computed)
-    note_drawn(file, drawn, labels, unit.value)
+    _check_positions(file, seen[:, measured], unit.value, up.value)
+    poses_as_points = find_poses_as_points(
+        file.path, layout, subjects, labels, computed
+    )
+    note_poses_as_points(file, poses_as_points, labels, unit.value)
     markers = set(range(layout.points))
     if not file.options.computed:
-        markers -= computed | drawn.points
+        markers -= computed | poses_as_points.points
     columns = sorted(markers)
-    sensor_names, poses = _sensors(file, contents, drawn, subjects, labels)
-    convert = partial(points_in, unit=unit.value, up=up.value)
+    sensor_names, poses = _sensors(file, contents, poses_as_points, subjects, labels)
+    convert = partial(points_from_file, unit=unit.value, up=up.value)
     return Take(
         rate=rate,
         points=read_markers(file.path, layout, columns, convert),
         labels=tuple(labels[i] for i in columns),
         subjects=tuple(subjects[i] for i in columns),
-        T_world_sensor=poses_in(poses, unit.value, up.value),
+        T_world_sensor=poses_from_file(poses, unit.value, up.value),
         sensor_names=sensor_names,
         start=_start(contents, rate),
-        events=events_of(contents),
+        events=read_events(contents),
         analog=_analog(file, contents, rate),
         source=file.source(
             unit=unit,
             up=up,
             rate=rate_fact,
-            parameters=described(contents.parameters),
+            parameters=parameters_as_dict(contents.parameters),
         ),
     )
 
 
-def _unit(file: File, parameters: Parameters) -> Fact:
+def _unit(file: File, parameters: C3dParameters) -> Fact:
     text = "".join(parameters.texts("POINT", "UNITS")[:1])
-    stated = unit_named(text) if text else None
-    return file.settle("unit", stated=stated, assumed="mm", note="POINT:UNITS")
+    stated = parse_unit(text) if text else None
+    return file.decide_fact("unit", stated=stated, assumed="mm", note="POINT:UNITS")
 
 
 def _up(
-    file: File, parameters: Parameters, seen: Float[np.ndarray, "frame point 3"]
+    file: File, parameters: C3dParameters, seen: Float[np.ndarray, "frame point 3"]
 ) -> Fact:
-    """Return the axis that points up: Y_SCREEN, unless its writer is known to err."""
+    """Return the up axis: Y_SCREEN, except for software that writes it wrongly."""
     x, y = (
         "".join(parameters.texts("POINT", f"{axis}_SCREEN")[:1]).strip().lower()
         for axis in ("X", "Y")
     )
     stated = y.removeprefix("+")
     if stated not in R_MAREY_FILE:
-        return file.settle("up", assumed="z", note="POINT:Y_SCREEN")
+        return file.decide_fact("up", assumed="z", note="POINT:Y_SCREEN")
     if x[-1:] == stated[-1]:
         text = f"X_SCREEN and Y_SCREEN both name the axis {stated[-1]}"
         file.note("up-doubtful", f"{text}; give up= if {stated} is not up")
-    company = "".join(parameters.texts("MANUFACTURER", "COMPANY")[:1]).lower()
-    for (maker, wrong), right in MISSTATED.items():
+    manufacturer = "".join(parameters.texts("MANUFACTURER", "COMPANY")[:1]).lower()
+    for (maker, wrong), right in MISSTATED_UP_AXES.items():
         sound = stated.startswith("-") and not _is_below(seen, stated)
-        if stated != wrong or not company.startswith(maker) or sound:
+        if stated != wrong or not manufacturer.startswith(maker) or sound:
             continue
-        fact = file.settle("up", stated=right, assumed=right, how="inferred", note=y)
+        fact = file.decide_fact(
+            "up", stated=right, assumed=right, how="inferred", note=y
+        )
         if fact.how != "given":
             text = f"Y_SCREEN says {y}, which this software writes for {right} up"
             file.note("up-misstated", f"{text}: took {right}")
         return fact
-    return file.settle("up", stated=stated, assumed="z", note="POINT:Y_SCREEN")
+    return file.decide_fact("up", stated=stated, assumed="z", note="POINT:Y_SCREEN")
 
 
 def _is_below(seen: Float[np.ndarray, "frame point 3"], up: str) -> bool:
     """Whether most points lie below the floor when this axis points up."""
-    places = seen[np.isfinite(seen).all(axis=-1)]
-    return bool(len(places) and np.median(points_in(places, "m", up)[:, 2]) < 0.0)
+    positions = seen[np.isfinite(seen).all(axis=-1)]
+    return bool(
+        len(positions) and np.median(points_from_file(positions, "m", up)[:, 2]) < 0.0
+    )
 
 
 def _rate(file: File, stated: float) -> tuple[float, Fact]:
-    fact = file.settle(
+    fact = file.decide_fact(
         "rate",
         stated=f"{stated:.10g}" if stated else None,
-        assumed=f"{_ASSUMED_RATE:g}",
+        assumed=f"{_ASSUMED_RATE_HZ:g}",
         note="POINT:RATE",
     )
-    return file.options.rate or stated or _ASSUMED_RATE, fact
+    return file.options.rate or stated or _ASSUMED_RATE_HZ, fact
 
 
-def _start(contents: Contents, rate: float) -> float:
+def _start(contents: C3dContents, rate: float) -> float:
     """Return the time of the first frame: frame 1 of a C3D is at 0 s."""
     exact = contents.parameters.exact("START")
     if exact is not None and abs(exact) < 1e9:
@@ -135,7 +151,9 @@ def _start(contents: Contents, rate: float) -> float:
     return max(contents.layout.first_frame - 1, 0) / rate
 
 
-def _names(file: File, contents: Contents) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _names(
+    file: File, contents: C3dContents
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return one subject and one label per point, each pair unique."""
     prefixes = [
         prefix
@@ -143,15 +161,15 @@ def _names(file: File, contents: Contents) -> tuple[tuple[str, ...], tuple[str, 
         if len(prefix) > 1 and prefix.endswith(":")
     ]
     prefixes.sort(key=len, reverse=True)
-    given = [_split(label, prefixes) for label in contents.labels]
-    names = _unique(given)
+    given = [_split_subject(label, prefixes) for label in contents.labels]
+    names = _make_names_unique(given)
     unnamed = sum(not label for _, label in given)
     renamed = sum(new != old for new, old in zip(names, given, strict=True))
     _note_names(file, unnamed, renamed - unnamed)
     return tuple(s for s, _ in names), tuple(label for _, label in names)
 
 
-def _unique(given: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _make_names_unique(given: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return subject and label of every point, all different and none empty."""
     taken = set(given)
     numbers: dict[tuple[str, str], int] = {}
@@ -179,12 +197,12 @@ def _note_names(file: File, unnamed: int, repeated: int) -> None:
     if repeated:
         file.note(
             "labels-repeated",
-            f"{repeated} labels stand more than once: a number was added to them",
+            f"{repeated} labels occur more than once: a number was added to them",
             value=float(repeated),
         )
 
 
-def _split(name: str, prefixes: Sequence[str]) -> tuple[str, str]:
+def _split_subject(name: str, prefixes: Sequence[str]) -> tuple[str, str]:
     """Return subject and label of "JOE:RTHI" or "JOE::RTHI"."""
     for prefix in prefixes:
         if name.startswith(prefix) and len(name) > len(prefix):
@@ -194,9 +212,9 @@ def _split(name: str, prefixes: Sequence[str]) -> tuple[str, str]:
     return (subject, label) if subject and label else ("", name)
 
 
-def _computed(
+def _find_computed(
     file: File,
-    parameters: Parameters,
+    parameters: C3dParameters,
     subjects: tuple[str, ...],
     labels: tuple[str, ...],
     seen: Float[np.ndarray, "frame point 3"],
@@ -211,7 +229,7 @@ def _computed(
             f"{len(unknown)} points listed as computed are not among the labels",
             severity="info",
         )
-    listed |= set(CENTRES)
+    listed |= set(CENTRES_OF_MASS)
     computed, partial = segment_axes(subjects, labels, seen)
     if computed and partial:
         file.note(
@@ -232,16 +250,18 @@ def _computed(
     return computed
 
 
-def _check_place(
+def _check_positions(
     file: File, seen: Float[np.ndarray, "frame point 3"], unit: str, up: str
 ) -> None:
-    """Doubt unit and axis when the points lie where no recording can be."""
-    places = seen[np.isfinite(seen).all(axis=-1)]
-    if not len(places):
+    """Add findings when the points contradict the unit or the up axis."""
+    positions = seen[np.isfinite(seen).all(axis=-1)]
+    if not len(positions):
         return
     with np.errstate(over="ignore"):
-        distance = float(np.median(np.abs(places).max(axis=-1))) * metres(unit)
-    if distance > _FARTHEST:
+        distance = float(np.median(np.abs(positions).max(axis=-1))) * metres_per_unit(
+            unit
+        )
+    if distance > _MAX_DISTANCE_M:
         text = f"half the points lie over {distance:.3g} m from the origin"
         file.note("place-doubtful", f"{text}: is the unit {unit}?", value=distance)
     if up.startswith("-") and _is_below(seen, up):
@@ -249,12 +269,12 @@ def _check_place(
         file.note("up-doubtful", f"{text}; give up= if that is wrong")
 
 
-def _analog(file: File, contents: Contents, rate: float) -> Analog:
+def _analog(file: File, contents: C3dContents, rate: float) -> Analog:
     if not file.options.analog or not contents.layout.channels:
         return Analog()
     labels = contents.channel_texts("LABELS")
     return Analog(
-        values=analog_of(file, contents),
+        values=read_scaled_analog(file, contents),
         labels=tuple(name or f"analog{i + 1}" for i, name in enumerate(labels)),
         units=contents.channel_texts("UNITS"),
         rate=rate * contents.layout.samples,
@@ -263,15 +283,15 @@ def _analog(file: File, contents: Contents, rate: float) -> Analog:
 
 def _sensors(
     file: File,
-    contents: Contents,
-    drawn: Drawn,
+    contents: C3dContents,
+    poses_as_points: PosesAsPoints,
     subjects: tuple[str, ...],
     labels: tuple[str, ...],
 ) -> tuple[tuple[str, ...], Float[np.ndarray, "frame sensor 4 4"]]:
     """Return names and poses, in the axes of the file, of all that is 6-DoF.
 
-    A segment is named with its subject where the file has several. One that stands in
-    the ROTATION group already is not added again.
+    A segment is named with its subject where the file has several. A segment of
+    the ROTATION group is not added again.
     """
     names = [
         name.removesuffix(POSE_SUFFIX) or f"sensor{i + 1}"
@@ -280,14 +300,14 @@ def _sensors(
     known = set(names)
     several = len(set(subjects)) > 1
     new = []
-    for k, (origin, *_) in enumerate(drawn.corners):
+    for k, (origin, *_) in enumerate(poses_as_points.axis_points):
         label = labels[origin]
         full = f"{subjects[origin]}:{label}" if subjects[origin] else label
         if not known & {label, full}:
             new.append(k)
             names.append(full if several else label)
     if not known:
-        return tuple(names), drawn.T_world_segment
+        return tuple(names), poses_as_points.T_world_segment
     poses = read_poses(file.path, contents.layout)
-    poses = np.concatenate([poses, drawn.T_world_segment[:, new]], axis=1)
+    poses = np.concatenate([poses, poses_as_points.T_world_segment[:, new]], axis=1)
     return tuple(names), poses

@@ -1,46 +1,42 @@
 """One page to look at and to mail: HTML that needs no network and no other file.
 
-It holds the page of `marey view` and the scene, read-only: skeleton, markers, doubts
+It holds the page of `marey view` and a read-only scene: skeleton, markers, uncertainty
 and findings, drawn in any browser of today. It is written, not read: the numbers of
 other programs are in the other formats.
 """
 
-from marey.errors import OptionError
 from marey.io.contract import Format, Output, WriteOptions
-from marey.io.formats.html.arrays import Arrays as Arrays
-from marey.io.formats.html.arrays import plain as plain
-from marey.io.formats.html.arrays import plain_text as plain_text
+from marey.io.formats.html.arrays import SceneArrays as SceneArrays
+from marey.io.formats.html.arrays import replace_surrogates as replace_surrogates
+from marey.io.formats.html.arrays import to_json as to_json
 from marey.io.formats.html.page import read_page as read_page
-from marey.io.formats.html.scene import MOST_DRAWN as MOST_DRAWN
-from marey.io.formats.html.scene import Beside as Beside
-from marey.io.formats.html.scene import scene_of as scene_of
-from marey.io.formats.html.scene import title_of as title_of
-from marey.io.formats.html.subjects import figures_of as figures_of
-from marey.io.formats.html.subjects import gaps_of as gaps_of
-from marey.io.formats.html.subjects import strays as strays
+from marey.io.formats.html.scene import MAX_DRAWN_ITEMS as MAX_DRAWN_ITEMS
+from marey.io.formats.html.scene import SceneOptions as SceneOptions
+from marey.io.formats.html.scene import encode_scene as encode_scene
+from marey.io.formats.html.scene import scene_title as scene_title
+from marey.io.formats.html.subjects import joint_gaps as joint_gaps
+from marey.io.formats.html.subjects import marker_residuals as marker_residuals
+from marey.io.formats.html.subjects import scene_subjects as scene_subjects
 from marey.motion import Motion
 from marey.solution import Solution
 from marey.take import Take
 
-HEADS = (b"<!doctype html", b"<html")
+SIGNATURES = (b"<!doctype html", b"<html")
 
 
 def sniff(head: bytes) -> bool:
     """Whether a file is a web page."""
-    return head.lstrip()[:14].lower().startswith(HEADS)
+    return head.lstrip()[:14].lower().startswith(SIGNATURES)
 
 
-def write_any(thing: Take | Motion | Solution, options: WriteOptions) -> Output:
+def write_page(thing: Take | Motion | Solution, options: WriteOptions) -> Output:
     """Return the page of a thing."""
-    if options.unit not in (None, "m") or options.up not in (None, "z"):
-        raise OptionError(
-            "unit, up",
-            found=(options.unit, options.up),
-            needed="m and z: a page has no other",
-        )
+    options.check_metres_z_up()
     page = read_page()
-    beside = Beside(truth=options.truth, measured=options.measured)
-    return {"": [page.mailed(scene_of(thing, beside), title_of(thing))]}
+    scene_options = SceneOptions(truth=options.truth, measured=options.measured)
+    return {
+        "": [page.with_scene(encode_scene(thing, scene_options), scene_title(thing))]
+    }
 
 
 FORMAT = Format(
@@ -48,9 +44,9 @@ FORMAT = Format(
     title="page for any browser",
     suffixes=(".html",),
     sniff=sniff,
-    write_take=write_any,
-    write_motion=write_any,
-    write_solution=write_any,
+    write_take=write_page,
+    write_motion=write_page,
+    write_solution=write_page,
     loses=("analog", "events"),
     precision=5e-6,
 )

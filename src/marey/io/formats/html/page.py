@@ -10,15 +10,15 @@ from itertools import accumulate
 
 from marey.errors import OutputError, printable
 
-SCENE = "scene"
+SCENE_ID = "scene"
 """Id of the element that holds the scene of a mailed page."""
 
-EVERYTHING_ELSE = "; base-uri 'none'; form-action 'none'"
+POLICY_END = "; base-uri 'none'; form-action 'none'"
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """A page and the places in it that are filled in, as ranges of characters."""
+class HtmlPage:
+    """A page and the ranges to fill in, as ranges of characters."""
 
     text: str
     head: tuple[int, int]
@@ -38,15 +38,15 @@ class Page:
             otherwise: Sources of everything that is not a script or a style.
         """
         scripts, styles = (
-            " ".join(map(_hash, parts)) or "'none'"
+            " ".join(map(_policy_hash, parts)) or "'none'"
             for parts in (self.scripts, self.styles)
         )
         return (
             f"default-src {otherwise}; img-src data:; script-src {scripts}; "
-            f"style-src {styles}{EVERYTHING_ELSE}"
+            f"style-src {styles}{POLICY_END}"
         )
 
-    def mailed(self, blob: bytes, title: str) -> bytes:
+    def with_scene(self, blob: bytes, title: str) -> bytes:
         """Return the page with a scene in it, which needs nothing else and no network.
 
         Args:
@@ -67,12 +67,12 @@ class Page:
         return (text + self.text[done:]).encode()
 
 
-def _hash(content: str) -> str:
+def _policy_hash(content: str) -> str:
     digest = hashlib.sha256(content.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def read_page() -> Page:
+def read_page() -> HtmlPage:
     """Return the page that came with marey.
 
     Raises:
@@ -85,40 +85,40 @@ def read_page() -> Page:
             "the page was not built: install marey with pip (pip install -e . in a "
             "checkout), or run make"
         )
-    return page_of(path.read_text(encoding="utf-8"))
+    return parse_page(path.read_text(encoding="utf-8"))
 
 
-def page_of(text: str) -> Page:
-    """Return a page with the places in it that are filled in.
+def parse_page(text: str) -> HtmlPage:
+    """Return a page with the ranges in it that are filled in.
 
     Raises:
-        OutputError: If it has no place for them.
+        OutputError: If one of them is missing.
     """
-    found = _Places(text)
+    found = _PageParser(text)
     found.feed(text)
     found.close()
-    missing = [part for part in ("head", "title", SCENE) if part not in found.places]
+    missing = [part for part in ("head", "title", SCENE_ID) if part not in found.ranges]
     if missing:
         raise OutputError(
             f"the page was not built as it should be: it has no {', '.join(missing)}; "
             "install marey again"
         )
-    return Page(
+    return HtmlPage(
         text,
-        found.places["head"],
-        found.places["title"],
-        found.places[SCENE],
+        found.ranges["head"],
+        found.ranges["title"],
+        found.ranges[SCENE_ID],
         tuple(found.inline["script"]),
         tuple(found.inline["style"]),
     )
 
 
-class _Places(HTMLParser):
+class _PageParser(HTMLParser):
     """Where the parts of a page are."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=False)
-        self.places: dict[str, tuple[int, int]] = {}
+        self.ranges: dict[str, tuple[int, int]] = {}
         self.inline: dict[str, list[str]] = {"script": [], "style": []}
         self._text = text
         lengths = (len(line) for line in text.split("\n"))
@@ -133,18 +133,18 @@ class _Places(HTMLParser):
         inside = self._here() + len(self.get_starttag_text() or "")
         given = dict(attrs)
         if tag == "head":
-            self.places["head"] = (inside, inside)
-        elif tag == "script" and given.get("id") == SCENE:
-            self._open = (SCENE, inside)
+            self.ranges["head"] = (inside, inside)
+        elif tag == "script" and given.get("id") == SCENE_ID:
+            self._open = (SCENE_ID, inside)
         elif tag in ("title", "script", "style") and "src" not in given:
             self._open = (tag, inside)
 
     def handle_endtag(self, tag: str) -> None:
         name, start = self._open
-        if tag == ("script" if name == SCENE else name):
+        if tag == ("script" if name == SCENE_ID else name):
             self._open = ("", 0)
             here = self._here()
             if name in self.inline:
                 self.inline[name].append(self._text[start:here])
             else:
-                self.places.setdefault(name, (start, here))
+                self.ranges.setdefault(name, (start, here))

@@ -1,4 +1,4 @@
-"""Everything a page shows of a take, a motion or a solution, as one blob."""
+"""The scene of a page: a take, a motion or a solution, encoded as one blob."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,16 +11,16 @@ from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.errors import OptionError
-from marey.io.formats.html.arrays import Arrays
+from marey.io.formats.html.arrays import SceneArrays
 from marey.io.formats.html.subjects import (
-    Figure,
-    described,
-    figures_of,
-    gaps_of,
-    lone_figure,
-    moving,
-    states,
-    strays,
+    SceneSubject,
+    encode_motion,
+    encode_subject,
+    joint_gaps,
+    marker_residuals,
+    marker_states,
+    scene_subjects,
+    subject_of_motion,
 )
 from marey.motion import Motion
 from marey.numerics import geometry
@@ -30,26 +30,26 @@ from marey.take import Take
 
 FORMAT_VERSION = 1
 
-MOST_DRAWN = 4_000_000
+MAX_DRAWN_ITEMS = 4_000_000
 """Frames times markers, sensors and joints that are drawn; of longer takes only every
 second, third, ... frame is."""
 
 
-LEVEL = {"normal": [0.0, 0.0, 1.0], "height": 0.0}
-NOTHING_FOUND: Mapping[str, Any] = {
+LEVEL_GROUND = {"normal": [0.0, 0.0, 1.0], "height": 0.0}
+NO_SOLUTION: Mapping[str, Any] = {
     "bodies": [],
     "links": [],
-    "ground": LEVEL,
+    "ground": LEVEL_GROUND,
     "options": {},
 }
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Beside:
-    """What a page shows beside the thing itself."""
+class SceneOptions:
+    """What a page shows in addition to a take, motion or solution."""
 
     title: str = ""
-    """What it is called; the file's name when empty."""
+    """Title of the page; the file's name when empty."""
 
     unsolved: str = ""
     """Why there is no solution, in plain words."""
@@ -64,45 +64,45 @@ class Beside:
     edits: Sequence[Mapping[str, Any]] = ()
     """The edits that are in the solution already."""
 
-    drawn: int = MOST_DRAWN
+    max_drawn_items: int = MAX_DRAWN_ITEMS
     """Frames times markers, sensors and joints that are drawn at most."""
 
 
-def scene_of(
-    thing: Solution | Motion | Take | None, beside: Beside | None = None
+def encode_scene(
+    thing: Solution | Motion | Take | None, options: SceneOptions | None = None
 ) -> bytes:
-    """Return the scene of a thing, ready for the page; of nothing, an empty one.
+    """Return the encoded scene of a take, motion or solution; of None, an empty one.
 
-    Places are kept to 5 µm. Frames × items beyond four million are thinned out: of a
-    300-marker take of 36,000 frames every third frame is drawn.
+    Positions are rounded to 5 µm. Of takes with more than `max_drawn_items` frames
+    times items only every second, third, ... frame is drawn.
 
     Raises:
         OptionError: If a true motion has not the frames of its take.
     """
-    beside = beside or Beside()
-    takes, figures, solution = _parts(thing)
-    stride = _stride(takes, figures, beside.drawn)
-    drawn = _Drawn(Arrays(), stride, figures, solution)
+    options = options or SceneOptions()
+    takes, subjects, solution = _takes_and_subjects(thing)
+    stride = _stride(takes, subjects, options.max_drawn_items)
+    encoder = _SceneEncoder(SceneArrays(), stride, subjects, solution)
     header = {
         "format": FORMAT_VERSION,
         "marey": version("marey"),
-        "title": beside.title or _title(takes),
-        "editable": beside.editable,
-        "unsolved": beside.unsolved,
-        "subjects": drawn.subjects(),
-        "takes": [drawn.take(i, take) for i, take in enumerate(takes)],
-        "truth": drawn.truth(beside.truth, takes) if beside.truth else None,
-        "measured": {name: float(x) for name, x in beside.measured.items()},
-        "edits": list(beside.edits) or _edits(solution),
-        **_told(solution.report if solution else _read_report(takes), takes),
-        **(_found(solution) if solution else NOTHING_FOUND),
+        "title": options.title or _title(takes),
+        "editable": options.editable,
+        "unsolved": options.unsolved,
+        "subjects": encoder.encode_subjects(),
+        "takes": [encoder.encode_take(i, take) for i, take in enumerate(takes)],
+        "truth": encoder.encode_truth(options.truth, takes) if options.truth else None,
+        "measured": {name: float(x) for name, x in options.measured.items()},
+        "edits": list(options.edits) or _edits(solution),
+        **_encode_report(solution.report if solution else _read_report(takes), takes),
+        **(_encode_solution(solution) if solution else NO_SOLUTION),
     }
-    return drawn.arrays.blob(header)
+    return encoder.arrays.encode(header)
 
 
-def title_of(thing: Solution | Motion | Take) -> str:
-    """Return what a thing is called: its file's name, if it has one."""
-    return _title(_parts(thing)[0])
+def scene_title(thing: Solution | Motion | Take) -> str:
+    """Return the title of a scene: the name of its file, if there is one."""
+    return _title(_takes_and_subjects(thing)[0])
 
 
 def _title(takes: Sequence[Take]) -> str:
@@ -110,28 +110,28 @@ def _title(takes: Sequence[Take]) -> str:
     return _name(takes[0], "take") + more if takes else ""
 
 
-def _parts(
+def _takes_and_subjects(
     thing: Solution | Motion | Take | None,
-) -> tuple[tuple[Take, ...], list[Figure], Solution | None]:
+) -> tuple[tuple[Take, ...], list[SceneSubject], Solution | None]:
     if thing is None:
         return (), [], None
     if isinstance(thing, Solution):
-        return thing.takes, figures_of(thing), thing
+        return thing.takes, scene_subjects(thing), thing
     if isinstance(thing, Take):
         return (thing,), [], None
     rate = thing.rate if np.isfinite(thing.rate) else 1.0
     nothing = np.zeros((thing.n_frames, 0, 3))
     take = Take(rate=rate, points=nothing, start=thing.start, source=thing.source)
-    return (take,), [lone_figure(thing)], None
+    return (take,), [subject_of_motion(thing)], None
 
 
-def _stride(takes: Sequence[Take], figures: Sequence[Figure], most: int) -> int:
-    joints = sum(figure.skeleton.n_joints for figure in figures)
-    drawn = sum(
+def _stride(takes: Sequence[Take], subjects: Sequence[SceneSubject], most: int) -> int:
+    joints = sum(subject.skeleton.n_joints for subject in subjects)
+    n_items = sum(
         take.n_frames * (len(take.labels) + len(take.sensor_names) + joints)
         for take in takes
     )
-    return max(-(-drawn // most), 1)
+    return max(-(-n_items // most), 1)
 
 
 def _name(take: Take, otherwise: str) -> str:
@@ -139,26 +139,26 @@ def _name(take: Take, otherwise: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Drawn:
-    """What is drawn, and where its values go."""
+class _SceneEncoder:
+    """Encoder of the parts of a scene; `arrays` collects their values."""
 
-    arrays: Arrays
+    arrays: SceneArrays
     stride: int
-    """Frames from one that is drawn to the next."""
+    """Step between drawn frames."""
 
-    figures: list[Figure]
+    subjects: list[SceneSubject]
     solution: Solution | None
 
-    def subjects(self) -> list[dict[str, Any]]:
+    def encode_subjects(self) -> list[dict[str, Any]]:
         residual = self.solution.joints.residual if self.solution else None
-        return [described(figure, residual) for figure in self.figures]
+        return [encode_subject(subject, residual) for subject in self.subjects]
 
-    def take(self, number: int, take: Take) -> dict[str, Any]:
+    def encode_take(self, number: int, take: Take) -> dict[str, Any]:
         key, stride = str(number), self.stride
         bodies = self.solution.bodies[number] if self.solution else None
         points = take.points[::stride]
-        motions = [figure.motions[number] for figure in self.figures]
-        state = states(take, strays(take, motions, stride), stride)
+        motions = [subject.motions[number] for subject in self.subjects]
+        state = marker_states(take, marker_residuals(take, motions, stride), stride)
         return {
             "name": _name(take, f"take {number + 1}"),
             "rate": take.rate,
@@ -166,33 +166,33 @@ class _Drawn:
             "frames": len(points),
             "recorded": take.n_frames,
             "stride": stride,
-            "markers": _markers(take, bodies),
+            "markers": _encode_markers(take, bodies),
             "points": self.arrays.track(f"{key}.points", points),
             "state": self.arrays.small(f"{key}.state", state),
-            **self.sensors(key, take),
+            **self.encode_sensors(key, take),
             "motions": [
-                moving(
+                encode_motion(
                     self.arrays,
                     f"{key}.{i}",
-                    figure.motions[number],
+                    subject.motions[number],
                     stride,
                     take,
-                    self.gaps(figure, bodies),
+                    self.joint_gaps(subject, bodies),
                 )
-                for i, figure in enumerate(self.figures)
+                for i, subject in enumerate(self.subjects)
             ],
         }
 
-    def gaps(
-        self, figure: Figure, bodies: Bodies | None
+    def joint_gaps(
+        self, subject: SceneSubject, bodies: Bodies | None
     ) -> Float[np.ndarray, "frame joint"] | None:
-        if self.solution is None or bodies is None or max(figure.edge) < 0:
+        if self.solution is None or bodies is None or max(subject.edge) < 0:
             return None
-        return gaps_of(figure, bodies, self.solution.joints, self.stride)
+        return joint_gaps(subject, bodies, self.solution.joints, self.stride)
 
-    def sensors(self, key: str, take: Take) -> dict[str, Any]:
+    def encode_sensors(self, key: str, take: Take) -> dict[str, Any]:
         T = take.T_world_sensor[:: self.stride]
-        body = _sensor_bodies(self.solution) if self.solution else {}
+        body = _bodies_of_sensors(self.solution) if self.solution else {}
         wxyz = geometry.quat_continuous(geometry.quat_from_matrix(T[..., :3, :3]))
         seen = take.sensor_seen[:: self.stride]
         return {
@@ -204,7 +204,9 @@ class _Drawn:
             "sensor_seen": self.arrays.small(f"{key}.sensor_seen", seen),
         }
 
-    def truth(self, truth: Sequence[Motion], takes: Sequence[Take]) -> dict[str, Any]:
+    def encode_truth(
+        self, truth: Sequence[Motion], takes: Sequence[Take]
+    ) -> dict[str, Any]:
         """Return true motions for the header, take by take."""
         each = len(truth) // max(len(takes), 1)
         frames = [take.n_frames for take in takes for _ in range(each)]
@@ -216,11 +218,15 @@ class _Drawn:
             )
         groups = [truth[i * each : (i + 1) * each] for i in range(len(takes))]
         return {
-            "subjects": [described(lone_figure(motion)) for motion in groups[0]],
+            "subjects": [
+                encode_subject(subject_of_motion(motion)) for motion in groups[0]
+            ],
             "takes": [
                 {
                     "motions": [
-                        moving(self.arrays, f"truth.{i}.{j}", motion, self.stride)
+                        encode_motion(
+                            self.arrays, f"truth.{i}.{j}", motion, self.stride
+                        )
                         for j, motion in enumerate(group)
                     ]
                 }
@@ -229,27 +235,29 @@ class _Drawn:
         }
 
 
-def _markers(take: Take, bodies: Bodies | None) -> list[dict[str, Any]]:
+def _encode_markers(take: Take, bodies: Bodies | None) -> list[dict[str, Any]]:
     n = len(take.labels)
     body = bodies.marker_body if bodies else np.full(n, -1)
-    sure = bodies.marker_confidence if bodies else np.full(n, np.nan)
+    confidence = bodies.marker_confidence if bodies else np.full(n, np.nan)
     return [
-        {"label": label, "body": int(body[i]), "confidence": sure[i]}
+        {"label": label, "body": int(body[i]), "confidence": confidence[i]}
         for i, label in enumerate(take.full_labels)
     ]
 
 
-def _sensor_bodies(solution: Solution) -> dict[str, int]:
+def _bodies_of_sensors(solution: Solution) -> dict[str, int]:
     """Return which body each sensor is; nothing where bodies are made of markers.
 
     Such bodies are in the order in which the takes first show their sensors. They may
-    be called otherwise by now.
+    have been renamed since.
     """
-    several = solution.bodies
-    if any(bodies.shared.any() for bodies in several):
+    all_bodies = solution.bodies
+    if any(bodies.shared.any() for bodies in all_bodies):
         return {}
-    sensors = dict.fromkeys(name for one in several for name in one.take.sensor_names)
-    whole = all(len(bodies.names) == len(sensors) for bodies in several)
+    sensors = dict.fromkeys(
+        name for one in all_bodies for name in one.take.sensor_names
+    )
+    whole = all(len(bodies.names) == len(sensors) for bodies in all_bodies)
     return {name: i for i, name in enumerate(sensors)} if whole else {}
 
 
@@ -257,10 +265,10 @@ def _read_report(takes: Sequence[Take]) -> Report:
     return Report(tuple(f for take in takes for f in take.source.findings))
 
 
-def _told(report: Report, takes: Sequence[Take]) -> dict[str, Any]:
+def _encode_report(report: Report, takes: Sequence[Take]) -> dict[str, Any]:
     """Return findings, tables and seconds for the header."""
     return {
-        "findings": [_finding(finding, takes) for finding in report.findings],
+        "findings": [_encode_finding(finding, takes) for finding in report.findings],
         "tables": {
             name: {"columns": table.columns, "rows": table.rows}
             for name, table in report.tables.items()
@@ -269,7 +277,7 @@ def _told(report: Report, takes: Sequence[Take]) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding, takes: Sequence[Take]) -> dict[str, Any]:
+def _encode_finding(finding: Finding, takes: Sequence[Take]) -> dict[str, Any]:
     here = [i for i, take in enumerate(takes) if finding in take.source.findings]
     here += [i for i in range(len(takes)) if finding.subject == f"take {i + 1}"]
     return {
@@ -284,7 +292,7 @@ def _finding(finding: Finding, takes: Sequence[Take]) -> dict[str, Any]:
     }
 
 
-def _found(solution: Solution) -> dict[str, Any]:
+def _encode_solution(solution: Solution) -> dict[str, Any]:
     """Return bodies, links, ground and options for the header."""
     bodies, pair = solution.bodies[0], solution.joints.pair
     return {
@@ -306,7 +314,7 @@ def _found(solution: Solution) -> dict[str, Any]:
             }
             for loop in solution.tree.loops
         ],
-        "ground": _ground(solution),
+        "ground": _encode_ground(solution),
         "options": solution.options,
     }
 
@@ -316,11 +324,11 @@ def _edits(solution: Solution | None) -> Sequence[Mapping[str, Any]]:
     return solution.options.get("edits", ()) if solution else ()
 
 
-def _ground(solution: Solution) -> dict[str, Any]:
+def _encode_ground(solution: Solution) -> dict[str, Any]:
     """Return the ground for the header: as it was set by hand, else as it was found."""
     for edit in reversed([e for e in _edits(solution) if e["do"] == "ground"]):
         size = float(np.linalg.norm(edit["normal"]))
         normal = [x / size for x in edit["normal"]]
         return {"normal": normal, "height": edit["height"] / size}
     found = [f.value for f in solution.report.findings if f.code == "ground"]
-    return LEVEL | {"height": found[0] if found else 0.0}
+    return LEVEL_GROUND | {"height": found[0] if found else 0.0}

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from marey.bodies import Bodies
-from marey.io.formats.html.arrays import LARGEST, Arrays
+from marey.io.formats.html.arrays import MAX_TRACK_VALUE, SceneArrays
 from marey.joint_fits import JointFits
 from marey.motion import Motion
 from marey.numerics import geometry
@@ -20,18 +20,23 @@ from marey.take import Take
 Array = np.ndarray
 
 UNSEEN, SEEN, FILLED, OUTLIER = range(4)
-"""What a marker is in a frame."""
+"""State of a marker in a frame."""
 
-WILD = 4.0
-"""Robust standard deviations beyond which a marker's distance from its place on the
-figure makes it an outlier."""
+OUTLIER_SCALES = 4.0
+"""Robust standard deviations above the median beyond which a residual is an outlier.
 
-CLOSE = 5e-3
-"""Metres from its place within which a marker never is one."""
+Higher marks fewer outliers. Chosen by hand.
+"""
+
+MIN_OUTLIER_DISTANCE_M = 5e-3
+"""Least residual of an outlier, in metres.
+
+Higher marks fewer outliers. Chosen by hand.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Figure:
+class SceneSubject:
     """One subject, and which body and which fitted joint each of its joints has."""
 
     name: str
@@ -46,45 +51,49 @@ class Figure:
     """Index of each joint among the joint fits; -1 = none."""
 
 
-def figures_of(solution: Solution) -> list[Figure]:
+def scene_subjects(solution: Solution) -> list[SceneSubject]:
     """Return the subjects of a solution with their bodies and fitted joints."""
     tree, names = solution.tree, solution.bodies[0].names if solution.bodies else ()
     of_root = len(tree.roots) == len(solution.subjects)
-    figures = []
+    subjects = []
     for number, subject in enumerate(solution.subjects):
-        mine = list(range(len(names)))
+        subject_bodies = list(range(len(names)))
         if of_root:
             root = int(tree.roots[number])
-            mine = [body for body in mine if tree.path(body, root)]
-        places = {subject.skeleton.joint_of(names[body]): body for body in mine}
-        body = tuple(places.get(name, -1) for name in subject.skeleton.names)
+            subject_bodies = [body for body in subject_bodies if tree.path(body, root)]
+        body_of_joint = {
+            subject.skeleton.joint_of(names[body]): body for body in subject_bodies
+        }
+        body = tuple(body_of_joint.get(name, -1) for name in subject.skeleton.names)
         edge = tuple(int(tree.edge[b]) if b >= 0 else -1 for b in body)
-        figures.append(
-            Figure(subject.name, subject.skeleton, subject.motions, body, edge)
+        subjects.append(
+            SceneSubject(subject.name, subject.skeleton, subject.motions, body, edge)
         )
-    return figures
+    return subjects
 
 
-def lone_figure(motion: Motion) -> Figure:
-    """Return the figure of a motion of which nothing else is known."""
+def subject_of_motion(motion: Motion) -> SceneSubject:
+    """Return the subject of a motion without bodies and fitted joints."""
     none = (-1,) * motion.skeleton.n_joints
-    return Figure(motion.skeleton.names[0], motion.skeleton, (motion,), none, none)
+    return SceneSubject(
+        motion.skeleton.names[0], motion.skeleton, (motion,), none, none
+    )
 
 
-def described(
-    figure: Figure, residual: Float[Array, " pair"] | None = None
+def encode_subject(
+    subject: SceneSubject, residual: Float[Array, " pair"] | None = None
 ) -> dict[str, Any]:
     """Return a subject for the header.
 
     Args:
-        figure: The subject.
+        subject: The subject.
         residual: Root mean square gap of every fitted joint, in metres.
     """
-    skeleton = figure.skeleton
+    skeleton = subject.skeleton
     joints = []
     for i, name in enumerate(skeleton.names):
         covariance = skeleton.covariance[i]
-        edge = figure.edge[i]
+        edge = subject.edge[i]
         joints.append(
             {
                 "name": name,
@@ -100,29 +109,29 @@ def described(
                 "length_sd": skeleton.length_sd[i],
                 "covariance": covariance if np.isfinite(covariance).all() else None,
                 "residual": None if residual is None or edge < 0 else residual[edge],
-                "body": figure.body[i],
+                "body": subject.body[i],
             }
         )
-    return {"name": figure.name, "joints": joints}
+    return {"name": subject.name, "joints": joints}
 
 
-def moving(
-    arrays: Arrays,
+def encode_motion(
+    arrays: SceneArrays,
     key: str,
     motion: Motion,
     stride: int,
     take: Take | None = None,
     gaps: Float[Array, "frame joint"] | None = None,
 ) -> dict[str, Any]:
-    """Return a motion for the header, every so many frames of it.
+    """Return a motion for the header, every `stride` frames.
 
     Args:
         arrays: Where the values go.
         key: What their keys begin with.
         motion: The motion.
-        stride: Frames from one that is drawn to the next.
-        take: The recording, to find the figure's markers in it.
-        gaps: How far its joints come apart in the drawn frames, if that is known.
+        stride: Step between drawn frames.
+        take: The recording, to find the subject's markers in it.
+        gaps: Gap of each joint in the drawn frames in metres, if known.
     """
     if gaps is None:
         gaps = np.zeros((0, 0))
@@ -133,7 +142,7 @@ def moving(
     column = marker_columns(skeleton, take) if take else ()
     return {
         "root": arrays.track(f"{key}.root", root),
-        "wxyz": arrays.track(f"{key}.wxyz", _turned(wxyz)),
+        "wxyz": arrays.track(f"{key}.wxyz", _start_rotations(wxyz)),
         "known": arrays.small(f"{key}.known", known),
         "gap": arrays.track(f"{key}.gap", gaps),
         "gap_known": arrays.small(f"{key}.gap_known", np.isfinite(gaps)),
@@ -153,27 +162,27 @@ def moving(
     }
 
 
-def _turned(
+def _start_rotations(
     wxyz: Float[Array, "frame joint 4"],
 ) -> Float[Array, "frame joint 4"]:
-    """Return rotations that begin with none where the first are not known."""
+    """Return rotations whose first frame is the identity where it is unknown."""
     first = wxyz[:1].copy()
     first[~np.isfinite(first).all(axis=-1)] = [1.0, 0.0, 0.0, 0.0]
     return np.concatenate([first, wxyz[1:]])
 
 
-def gaps_of(
-    figure: Figure, bodies: Bodies, fits: JointFits, stride: int = 1
+def joint_gaps(
+    subject: SceneSubject, bodies: Bodies, fits: JointFits, stride: int = 1
 ) -> Float[Array, "frame joint"]:
-    """Return how far each joint comes apart, frame by frame, in metres.
+    """Return the gap of each joint in each frame, in metres.
 
-    The distance between the joint's centre as the parent's body has it and as its own
-    has it: the length of the residual vectors of OBrien2000, Figs. 6-8. NaN where a
+    The distance between the joint's centre as seen from the parent's body and from its
+    body: the length of the residual vectors of OBrien2000, Figs. 6-8. NaN where a
     body was not seen, and for joints that were not fitted.
     """
     T = bodies.T_world_body[::stride]
-    gaps = np.full((len(T), len(figure.edge)), np.nan)
-    for joint, edge in enumerate(figure.edge):
+    gaps = np.full((len(T), len(subject.edge)), np.nan)
+    for joint, edge in enumerate(subject.edge):
         if edge >= 0:
             a, b = (int(i) for i in fits.pair[edge])
             one = geometry.apply(T[:, a], fits.center_a[edge])
@@ -182,15 +191,15 @@ def gaps_of(
     return gaps
 
 
-def strays(
+def marker_residuals(
     take: Take, motions: Sequence[Motion], stride: int = 1
 ) -> Float[Array, "frame marker"]:
-    """Return how far each marker is from its place on the figures, in metres.
+    """Return the distance of each marker from its position on the skeleton, in metres.
 
-    NaN where it was not seen, or no figure carries it.
+    NaN where it was not seen, or no skeleton has the marker.
     """
     points = take.points[::stride]
-    away = np.full(points.shape[:2], np.nan)
+    residual = np.full(points.shape[:2], np.nan)
     for motion in motions:
         skeleton = motion.skeleton
         columns = marker_columns(skeleton, take)
@@ -200,38 +209,40 @@ def strays(
         for i in np.flatnonzero(columns >= 0):
             column = columns[i]
             joint = int(skeleton.marker_joint[i])
-            there = geometry.apply(T[:, joint], skeleton.marker_offset[i])
-            away[:, column] = np.linalg.norm(points[:, column] - there, axis=-1)
-    return away
+            modelled = geometry.apply(T[:, joint], skeleton.marker_offset[i])
+            residual[:, column] = np.linalg.norm(points[:, column] - modelled, axis=-1)
+    return residual
 
 
-def states(
-    take: Take, away: Float[Array, "frame marker"], stride: int = 1
+def marker_states(
+    take: Take, residual: Float[Array, "frame marker"], stride: int = 1
 ) -> UInt8[Array, "frame marker"]:
-    """Return what each marker is in each drawn frame.
+    """Return the state of each marker in each drawn frame.
 
-    A marker is an outlier where it is further from its place on the figure than its
-    median distance plus four robust standard deviations, and further than 5 mm. What is
-    too far off to be drawn counts as unseen.
+    A marker is an outlier where it is where its residual exceeds the median
+    plus `OUTLIER_SCALES` robust standard deviations and `MIN_OUTLIER_DISTANCE_M`. A
+    marker too far away to be drawn counts as unseen.
 
     Args:
         take: The recording.
-        away: What `strays` says of the same frames.
-        stride: Frames from one that is drawn to the next.
+        residual: The answer of `marker_residuals` for the same frames.
+        stride: Step between drawn frames.
     """
-    seen = (np.abs(take.points[::stride]) <= LARGEST).all(axis=-1)
+    seen = (np.abs(take.points[::stride]) <= MAX_TRACK_VALUE).all(axis=-1)
     state = np.where(seen, SEEN, UNSEEN).astype(np.uint8)
-    state[_wild(away) & seen] = OUTLIER
+    state[_find_outliers(residual) & seen] = OUTLIER
     state[take.filled[::stride] & seen] = FILLED
     return state
 
 
-def _wild(away: Float[Array, "frame marker"]) -> Bool[Array, "frame marker"]:
-    limit = np.full(away.shape[1], np.inf)
-    for marker, distance in enumerate(away.T):
+def _find_outliers(
+    residual: Float[Array, "frame marker"],
+) -> Bool[Array, "frame marker"]:
+    limit = np.full(residual.shape[1], np.inf)
+    for marker, distance in enumerate(residual.T):
         known = distance[np.isfinite(distance)]
         if len(known):
             middle, scale = median_and_scale(known)
-            limit[marker] = max(middle + WILD * scale, CLOSE)
+            limit[marker] = max(middle + OUTLIER_SCALES * scale, MIN_OUTLIER_DISTANCE_M)
     with np.errstate(invalid="ignore"):
-        return np.asarray(away > limit)
+        return np.asarray(residual > limit)

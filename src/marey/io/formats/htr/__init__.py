@@ -2,8 +2,8 @@
 
 Every segment has a base translation and rotation in its parent and, frame by frame, a
 translation that is added to the base and a rotation that follows it:
-T_parent_segment = [R_base R_frame, t_base + t_frame]. Rotations stand as Rx, Ry, Rz and
-are multiplied in the EulerRotationOrder. Version 2 (HTR2) holds the same numbers frame
+T_parent_segment = [R_base R_frame, t_base + t_frame]. Rotations Rx, Ry, Rz are
+multiplied in the EulerRotationOrder. Version 2 (HTR2) holds the same numbers frame
 by frame rather than segment by segment.
 
 As a take, the segments are sensors with exactly these poses. As a motion, the bones
@@ -17,34 +17,42 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from marey.io.contract import File, Format, plain_text
+from marey.io.contract import File, Format, normalize_text
 from marey.io.formats.htr.rows import (
     BASE,
     COMMENT,
     HEADER,
     HIERARCHY,
-    Rows,
-    header_of,
+    HtrRows,
     next_section,
-    parents_of,
-    sections,
+    parse_header,
+    parse_parents,
+    split_sections,
 )
-from marey.io.segment_tree import Tree, arrange, blocks, chained, note_misfit, rotations
-from marey.io.text.lines import LARGEST
-from marey.io.text.numbers import note_unended, parse_number
-from marey.io.text.tables import note_frames, settle_rate
-from marey.io.units_axes import poses_in, unit_named
+from marey.io.segment_tree import (
+    SegmentTree,
+    build_segment_tree,
+    compose_world_poses,
+    frame_blocks,
+    joint_rotations,
+    note_bone_misfit,
+)
+from marey.io.text.numbers import MAX_NUMBER, note_missing_line_end, parse_number
+from marey.io.text.timing import decide_rate, note_frame_count
+from marey.io.units_axes import parse_unit, poses_from_file
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.skeleton import Skeleton
 from marey.take import Fact, Take
 
-TOP = "GLOBAL"
-"""What stands as the parent of a root."""
+ROOT_PARENT = "GLOBAL"
+"""Name of the parent of a root."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Htr:
+class _HtrFile:
+    """The content of an HTR file; joints are in the order of the tree."""
+
     header: Mapping[str, str]
     """Keywords, in small letters, and their values."""
 
@@ -52,35 +60,37 @@ class _Htr:
     """The file's unit, up and rate."""
 
     order: str
-    tree: Tree
+    tree: SegmentTree
     base: Float[np.ndarray, "joint 6"]
     """Base translation in the file's unit, and angles x, y, z in radians."""
 
-    moved: Float[np.ndarray, "frame joint 6"]
+    frames: Float[np.ndarray, "frame joint 6"]
     """The same of every frame; NaN where the file has none."""
 
-    def world(
+    def to_marey_world(
         self, T: Float[np.ndarray, "*batch 4 4"]
     ) -> Float[np.ndarray, "*batch 4 4"]:
         """Return poses of the file's world in marey's."""
-        return poses_in(T, self.facts["unit"].value, self.facts["up"].value)
+        return poses_from_file(T, self.facts["unit"].value, self.facts["up"].value)
 
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like an HTR."""
-    text = COMMENT.sub(b"", plain_text(head)).lstrip()
+    text = COMMENT.sub(b"", normalize_text(head)).lstrip()
     return text[:8].lower() == b"[header]" and b"filetype" in text[:4096].lower()
 
 
 def read_take(file: File) -> Take:
-    """Return the segments of an HTR file as sensors, exactly as they stand."""
+    """Return the segments of an HTR file as sensors, exactly as recorded."""
     htr = _load(file)
-    own = htr.tree.segment >= 0
-    T = _posed(htr, htr.base[:, :3] + htr.moved[..., :3])
+    in_file = htr.tree.segment >= 0
+    T = _world_poses(htr, htr.base[:, :3] + htr.frames[..., :3])
     return Take(
         rate=float(htr.facts["rate"].value),
-        T_world_sensor=T if own.all() else T[:, own],
-        sensor_names=tuple(n for n, k in zip(htr.tree.names, own, strict=True) if k),
+        T_world_sensor=T if in_file.all() else T[:, in_file],
+        sensor_names=tuple(
+            n for n, k in zip(htr.tree.names, in_file, strict=True) if k
+        ),
         source=file.source(**htr.facts, parameters=htr.header),
     )
 
@@ -89,18 +99,18 @@ def read_motion(file: File) -> Motion:
     """Return the motion of an HTR file, bones at constant length."""
     htr = _load(file)
     parent = htr.tree.parent
-    place = htr.base[:, :3] + htr.moved[..., :3]
-    bone = np.median(np.where(np.isnan(place), htr.base[:, :3], place), axis=0)
+    position = htr.base[:, :3] + htr.frames[..., :3]
+    bone = np.median(np.where(np.isnan(position), htr.base[:, :3], position), axis=0)
     bone[0] = htr.base[0, :3]
-    T, T_rest = _posed(htr, place), _rest(htr, bone)
+    T, T_rest = _world_poses(htr, position), _rest_poses(htr, bone)
     offset = T_rest[:, :3, 3] - T_rest[parent, :3, 3]
     offset[0] = T_rest[0, :3, 3]
     skeleton = Skeleton(names=htr.tree.names, parent=parent, offset=offset)
-    wxyz = rotations(parent, T[..., :3, :3], T_rest[:, :3, :3])
+    wxyz = joint_rotations(parent, T[..., :3, :3], T_rest[:, :3, :3])
     T_world_root = geometry.transform(
         geometry.matrix_from_quat(wxyz[:, 0]), T[:, 0, :3, 3]
     )
-    note_misfit(file, T[..., :3, 3], skeleton, T_world_root, wxyz)
+    note_bone_misfit(file, T[..., :3, 3], skeleton, T_world_root, wxyz)
     return Motion(
         skeleton=skeleton,
         T_world_root=T_world_root,
@@ -110,28 +120,28 @@ def read_motion(file: File) -> Motion:
     )
 
 
-def _posed(
-    htr: _Htr, place: Float[np.ndarray, "frame joint 3"]
+def _world_poses(
+    htr: _HtrFile, position: Float[np.ndarray, "frame joint 3"]
 ) -> Float[np.ndarray, "frame joint 4 4"]:
     """Return T_world_segment of every frame; in blocks, to spare memory."""
-    T = np.empty((*place.shape[:2], 4, 4))
-    R_base = _matrices(htr.base[:, 3:], htr.order)
-    for block in blocks(*place.shape[:2]):
-        R = R_base @ _matrices(htr.moved[block, :, 3:], htr.order)
-        T_local = geometry.transform(R, place[block])
-        T[block] = htr.world(chained(htr.tree.parent, T_local))
+    T = np.empty((*position.shape[:2], 4, 4))
+    R_base = _rotation_matrices(htr.base[:, 3:], htr.order)
+    for block in frame_blocks(*position.shape[:2]):
+        R = R_base @ _rotation_matrices(htr.frames[block, :, 3:], htr.order)
+        T_local = geometry.transform(R, position[block])
+        T[block] = htr.to_marey_world(compose_world_poses(htr.tree.parent, T_local))
     return T
 
 
-def _rest(
-    htr: _Htr, bone: Float[np.ndarray, "joint 3"]
+def _rest_poses(
+    htr: _HtrFile, bone: Float[np.ndarray, "joint 3"]
 ) -> Float[np.ndarray, "joint 4 4"]:
     """Return T_world_segment of the base pose."""
-    T = geometry.transform(_matrices(htr.base[:, 3:], htr.order), bone)
-    return htr.world(chained(htr.tree.parent, T[None])[0])
+    T = geometry.transform(_rotation_matrices(htr.base[:, 3:], htr.order), bone)
+    return htr.to_marey_world(compose_world_poses(htr.tree.parent, T[None])[0])
 
 
-def _matrices(
+def _rotation_matrices(
     angles: Float[np.ndarray, "*batch 3"], order: str
 ) -> Float[np.ndarray, "*batch 3 3"]:
     columns = ["XYZ".index(axis) for axis in order]
@@ -141,24 +151,26 @@ def _matrices(
 # --- the file ------------------------------------------------------------------------
 
 
-def _load(file: File) -> _Htr:
+def _load(file: File) -> _HtrFile:
     data = COMMENT.sub(b"", file.text())
-    parts = sections(data)
-    header = header_of(next_section(file, parts, HEADER))
-    parents = parents_of(file, next_section(file, parts, HIERARCHY))
+    parts = split_sections(data)
+    header = parse_header(next_section(file, parts, HEADER))
+    parents = parse_parents(file, next_section(file, parts, HIERARCHY))
     _check_count(file, header, len(parents))
-    tree = arrange(file, parents, TOP)
-    rows = Rows(file, {name: number for number, name in enumerate(parents)})
+    tree = build_segment_tree(file, parents, ROOT_PARENT)
+    rows = HtrRows(file, {name: number for number, name in enumerate(parents)})
     rows.read(next_section(file, parts, BASE), parts)
-    note_unended(file, data)
-    moved = rows.frames(len(data))
-    present = int(np.isfinite(moved).all(axis=(1, 2)).sum())
-    note_frames(file, header.get("numframes", ""), present)
+    note_missing_line_end(file, data)
+    frames = rows.frames(len(data))
+    present = int(np.isfinite(frames).all(axis=(1, 2)).sum())
+    note_frame_count(file, header.get("numframes", ""), present)
     facts = _facts(file, header)
-    factors = np.repeat([_scale(file, header), _angle(file, header)], 3)
-    moved *= factors
-    base, moved = _rooted(tree, rows.base * factors, moved)
-    return _Htr(header, facts, _order(file, header), tree, base, moved)
+    factors = np.repeat(
+        [_length_factor(file, header), _radians_per_unit(file, header)], 3
+    )
+    frames *= factors
+    base, frames = _order_by_tree(tree, rows.base * factors, frames)
+    return _HtrFile(header, facts, _rotation_order(file, header), tree, base, frames)
 
 
 def _check_count(file: File, header: Mapping[str, str], present: int) -> None:
@@ -171,36 +183,38 @@ def _check_count(file: File, header: Mapping[str, str], present: int) -> None:
         )
 
 
-def _rooted(
-    tree: Tree, base: np.ndarray, moved: np.ndarray
+def _order_by_tree(
+    tree: SegmentTree, base: np.ndarray, frames: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return base and frames in the order of the tree, an added root included."""
-    base, moved = base[tree.segment], moved[:, tree.segment]
+    base, frames = base[tree.segment], frames[:, tree.segment]
     if tree.segment[0] < 0:
-        # It takes over the translation of the first root, and none of its turns.
+        # The added root has the translation of the first root, and not its rotation.
         first = np.concatenate([base[1, :3], np.zeros(3)])
         first_moved = np.concatenate(
-            [moved[:, 1, :3], np.zeros_like(moved[:, 1, 3:])], axis=-1
+            [frames[:, 1, :3], np.zeros_like(frames[:, 1, 3:])], axis=-1
         )
         roots = tree.parent == 0
         base[roots] -= first
-        moved[:, roots] -= first_moved[:, None]
-        base[0], moved[:, 0] = first, first_moved
-    return base, moved
+        frames[:, roots] -= first_moved[:, None]
+        base[0], frames[:, 0] = first, first_moved
+    return base, frames
 
 
 # --- facts ---------------------------------------------------------------------------
 
 
 def _facts(file: File, header: Mapping[str, str]) -> dict[str, Fact]:
-    unit = unit_named(header.get("calibrationunits", ""))
+    unit = parse_unit(header.get("calibrationunits", ""))
     up = header.get("globalaxisofgravity", "").lower().removeprefix("+")
     return {
-        "unit": file.settle("unit", stated=unit, assumed="mm", note="CalibrationUnits"),
-        "up": file.settle(
+        "unit": file.decide_fact(
+            "unit", stated=unit, assumed="mm", note="CalibrationUnits"
+        ),
+        "up": file.decide_fact(
             "up", stated=up or None, assumed="y", note="GlobalAxisofGravity"
         ),
-        "rate": settle_rate(
+        "rate": decide_rate(
             file,
             header.get("dataframerate", ""),
             np.zeros(0),
@@ -209,7 +223,7 @@ def _facts(file: File, header: Mapping[str, str]) -> dict[str, Fact]:
     }
 
 
-def _order(file: File, header: Mapping[str, str]) -> str:
+def _rotation_order(file: File, header: Mapping[str, str]) -> str:
     order = header.get("eulerrotationorder", "").upper()
     if sorted(order) != ["X", "Y", "Z"]:
         raise file.error(
@@ -218,7 +232,7 @@ def _order(file: File, header: Mapping[str, str]) -> str:
     return order
 
 
-def _angle(file: File, header: Mapping[str, str]) -> float:
+def _radians_per_unit(file: File, header: Mapping[str, str]) -> float:
     """Return radians per unit of angle."""
     word = header.get("rotationunits", "").lower()
     if not word.startswith(("deg", "rad")):
@@ -230,11 +244,11 @@ def _angle(file: File, header: Mapping[str, str]) -> float:
     return 1.0 if word.startswith("rad") else float(np.radians(1.0))
 
 
-def _scale(file: File, header: Mapping[str, str]) -> float:
+def _length_factor(file: File, header: Mapping[str, str]) -> float:
     """Return the factor of all lengths."""
     word = header.get("scalefactor", "1")
     scale = parse_number(word)
-    if scale is None or not 0.0 < scale < LARGEST:
+    if scale is None or not 0.0 < scale < MAX_NUMBER:
         raise file.error(None, expected="a ScaleFactor above 0", found=repr(word))
     if scale != 1.0:
         file.note(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from marey.io.contract import File, decoded
-from marey.io.text.tables import read_numbers
+from marey.io.contract import File, decode_text
+from marey.io.text.numbers import read_numbers
 
 HEADER, HIERARCHY, BASE = "header", "segmentnames&hierarchy", "baseposition"
 END = "endoffile"
@@ -19,8 +19,8 @@ FRAME = re.compile(rb"frame\s*(\d{1,9})\s*:?", re.IGNORECASE)
 COLUMNS = 8
 """Frame number, translation, rotation and scale."""
 
-MOST_SEGMENTS = 10_000
-SAME_SCALE = 1e-5
+MAX_SEGMENTS = 10_000
+MAX_SCALE_ROUNDING = 1e-5
 """How far from one a scale may be and still be one, rounded."""
 
 # A full file has 16 bytes and more per pose; one that is cut off may ask for these too.
@@ -29,7 +29,7 @@ SPARE_POSES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class HtrSection:
     """A part of the file under its title."""
 
     name: str
@@ -39,7 +39,7 @@ class Section:
     body: bytes
 
 
-def sections(data: bytes) -> Iterator[Section]:
+def split_sections(data: bytes) -> Iterator[HtrSection]:
     """Return the parts of the file, one after the other, up to its declared end."""
     line, at = 1, 0
     title = SECTION.search(data)
@@ -48,14 +48,14 @@ def sections(data: bytes) -> Iterator[Section]:
         at = title.start()
         follows = SECTION.search(data, title.end())
         stop = follows.start() if follows else len(data)
-        name = decoded(title[1]).strip()
+        name = decode_text(title[1]).strip()
         if name.lower() == END:
             return
-        yield Section(name, line + 1, data[title.end() + 1 : stop])
+        yield HtrSection(name, line + 1, data[title.end() + 1 : stop])
         title = follows
 
 
-def next_section(file: File, sections: Iterator[Section], name: str) -> Section:
+def next_section(file: File, sections: Iterator[HtrSection], name: str) -> HtrSection:
     """Return the next section, which must have this title."""
     section = next(sections, None)
     if section is None or section.name.lower() != name:
@@ -65,29 +65,29 @@ def next_section(file: File, sections: Iterator[Section], name: str) -> Section:
     return section
 
 
-def _lines(section: Section) -> Iterator[tuple[int, list[str]]]:
+def _lines(section: HtrSection) -> Iterator[tuple[int, list[str]]]:
     """Return number and words of each line; names between tabs may hold blanks."""
     for number, line in enumerate(section.body.split(b"\n"), section.line):
-        text = decoded(line).strip()
+        text = decode_text(line).strip()
         if text:
             words = text.split("\t") if "\t" in text else text.split()
             yield number, [word.strip() for word in words]
 
 
-def header_of(section: Section) -> dict[str, str]:
+def parse_header(section: HtrSection) -> dict[str, str]:
     """Return values by keyword, in small letters."""
     pairs = (" ".join(words).partition(" ") for _, words in _lines(section))
     return {key.lower(): value.strip() for key, _, value in pairs}
 
 
-def parents_of(file: File, section: Section) -> dict[str, str]:
-    """Return the name of each segment's parent by the segment's own."""
+def parse_parents(file: File, section: HtrSection) -> dict[str, str]:
+    """Return the name of each segment's parent by segment name."""
     parents: dict[str, str] = {}
     for line, words in _lines(section):
-        if len(words) != 2 or words[0] in parents or len(parents) >= MOST_SEGMENTS:
+        if len(words) != 2 or words[0] in parents or len(parents) >= MAX_SEGMENTS:
             file.fail_at_line(
                 line,
-                expected=f"a new segment and its parent, at most {MOST_SEGMENTS}",
+                expected=f"a new segment and its parent, at most {MAX_SEGMENTS}",
                 found=" ".join(words),
             )
         parents[words[0]] = words[1]
@@ -96,8 +96,8 @@ def parents_of(file: File, section: Section) -> dict[str, str]:
     return parents
 
 
-class Rows:
-    """Base pose and frames of all segments, as they are met."""
+class HtrRows:
+    """Base pose and frames of all segments, in the order of the file."""
 
     def __init__(self, file: File, number: Mapping[str, int]) -> None:
         self.base = np.full((len(number), 6), np.nan)
@@ -105,7 +105,7 @@ class Rows:
         self._parts: list[tuple[np.ndarray, np.ndarray]] = []
         self._seen: set[int] = set()
 
-    def read(self, base: Section, sections: Iterator[Section]) -> None:
+    def read(self, base: HtrSection, sections: Iterator[HtrSection]) -> None:
         """Read the base pose, then the frames by segment or (HTR2) by frame."""
         self._read_poses(base)
         missing = np.flatnonzero(np.isnan(self.base).any(axis=1))
@@ -117,13 +117,13 @@ class Rows:
         for section in sections:
             self._read_segment(section)
 
-    def _read_poses(self, section: Section) -> None:
+    def _read_poses(self, section: HtrSection) -> None:
         """Read lines of a segment and seven numbers, under no frame or its title."""
         segments, frames, numbers = array("q"), array("d"), []
         frame = np.nan
         for line, text in enumerate(section.body.split(b"\n"), section.line):
             title = FRAME.fullmatch(text.strip()) if text[:1] in b"Ff \t" else None
-            name, rest = (b"", b"") if title else _named(text)
+            name, rest = (b"", b"") if title else _split_name(text)
             if title:
                 frame = float(title[1])
             elif name:
@@ -142,16 +142,16 @@ class Rows:
 
     def _segment(self, line: int, name: bytes, rest: bytes) -> int:
         """Return the number of the segment of a line with these words."""
-        segment = self._number.get(decoded(name), -1)
+        segment = self._number.get(decode_text(name), -1)
         if segment < 0 or not rest.strip():
             self._file.fail_at_line(
                 line,
                 expected="a segment and seven numbers",
-                found=decoded(name + b" " + rest),
+                found=decode_text(name + b" " + rest),
             )
         return segment
 
-    def _read_segment(self, section: Section) -> None:
+    def _read_segment(self, section: HtrSection) -> None:
         segment = self._number.get(section.name, -1)
         if segment < 0 or segment in self._seen:
             self._file.fail_at_line(
@@ -165,7 +165,7 @@ class Rows:
             self._parts.append((np.full(len(rows), segment), rows))
 
     def _table(
-        self, section: Section, text: bytes, columns: int, *, cut: bool = False
+        self, section: HtrSection, text: bytes, columns: int, *, cut: bool = False
     ) -> Float[np.ndarray, "row column"]:
         """Return the numbers of a section, whose last line may be cut off if `cut`."""
         table = read_numbers(
@@ -201,11 +201,11 @@ class Rows:
                 expected="frames that fill the file",
                 found=f"{shape[0]:g} frames of {shape[1]} segments in {size} bytes",
             )
-        moved = np.full((int(shape[0]), shape[1], 6), np.nan)
+        frames = np.full((int(shape[0]), shape[1], 6), np.nan)
         for segment, rows in self._parts:
-            moved[(rows[:, 0] - first).astype(np.int64), segment] = rows[:, 1:7]
+            frames[(rows[:, 0] - first).astype(np.int64), segment] = rows[:, 1:7]
         self._check_scale()
-        return moved
+        return frames
 
     def _check_frames(self, segment: np.ndarray, numbers: np.ndarray) -> None:
         order = np.argsort(segment, kind="stable")
@@ -219,18 +219,18 @@ class Rows:
     def _check_scale(self) -> None:
         worst = 0.0
         for _, rows in self._parts:
-            off = np.nan_to_num(np.abs(rows[:, 7] - 1.0))
-            worst = float(off.max(initial=worst))
-        if worst > SAME_SCALE:
+            deviation = np.nan_to_num(np.abs(rows[:, 7] - 1.0))
+            worst = float(deviation.max(initial=worst))
+        if worst > MAX_SCALE_ROUNDING:
             self._file.note(
                 "scale-ignored",
-                f"bones are drawn longer or shorter by up to {worst:.3g} of their "
-                "length: that was left out, it moves no segment",
+                f"the scale of bones differs from one by up to {worst:.3g}: ignored, "
+                "it moves no segment",
                 value=worst,
             )
 
 
-def _named(line: bytes) -> tuple[bytes, bytes]:
+def _split_name(line: bytes) -> tuple[bytes, bytes]:
     """Return name and rest of a line; a name between tabs may hold blanks."""
     name, _, rest = line.strip().partition(b"\t" if b"\t" in line else b" ")
     return name.strip(), rest

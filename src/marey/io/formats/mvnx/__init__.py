@@ -1,9 +1,9 @@
 """MVNX, the XML export of Xsens MVN: a body of segments tracked by inertial sensors.
 
 Every frame holds position and orientation (wxyz) of each segment in metres and a world
-with Z up. The header places points on the segments and names the two that meet in each
+with Z up. The header defines points on the segments and names the two that meet in each
 joint, so the bones have constant length. In the identity pose all segments are aligned
-with the world. Calibration poses stand among the frames and are left out.
+with the world. Calibration poses are among the frames and are left out.
 
 As a take, the segments are sensors exactly as recorded. As a motion, the bones of the
 header carry the recorded orientations; what that misses is a finding.
@@ -16,22 +16,28 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.io.contract import File, Format
-from marey.io.formats.mvnx.bones import Bones, bones_of, segments_of
-from marey.io.segment_tree import note_misfit, rotations
-from marey.io.text.lines import LARGEST, distinct
-from marey.io.text.numbers import NUMBER, parse_number, parse_table
-from marey.io.text.tables import settle_rate, turns
-from marey.io.units_axes import metres, points_in, poses_in, turn_upright
-from marey.io.xml import Element, parse
+from marey.io.formats.mvnx.bones import MvnxBones, build_bones, list_segments
+from marey.io.segment_tree import joint_rotations, note_bone_misfit
+from marey.io.text.names import make_unique
+from marey.io.text.numbers import MAX_NUMBER, NUMBER, parse_number, parse_table
+from marey.io.text.rotations import rotations_from_quaternions
+from marey.io.text.timing import decide_rate
+from marey.io.units_axes import (
+    metres_per_unit,
+    points_from_file,
+    poses_from_file,
+    rotation_to_z_up,
+)
+from marey.io.xml import XmlElement, parse_xml
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.skeleton import Kind, Skeleton
 from marey.take import Fact, Take
 
-KEPT = {"orientation": 4, "position": 3}
+NUMBERS_PER_SEGMENT = {"orientation": 4, "position": 3}
 """Numbers per segment in the parts of a frame that are read."""
 
-OTHERS = (
+SKIPPED_ELEMENTS = (
     "velocity",
     "acceleration",
     "angularVelocity",
@@ -49,12 +55,14 @@ OTHERS = (
     "centerOfMass",
     "marker",
 )
-MOST_SEGMENTS = 1000
+MAX_SEGMENTS = 1000
 
 
 @dataclass(slots=True)
-class _Subject:
-    header: Element
+class _MvnxSubject:
+    """One subject of a file: its header and the text of its normal frames."""
+
+    header: XmlElement
     kinds: list[str] = field(default_factory=list)
     """What each frame is: "normal", "tpose", ..."""
 
@@ -66,14 +74,16 @@ class _Subject:
 
     time: list[float] = field(default_factory=list)
     texts: dict[str, list[str]] = field(
-        default_factory=lambda: {name: [] for name in KEPT}
+        default_factory=lambda: {name: [] for name in NUMBERS_PER_SEGMENT}
     )
-    """The numbers of each normal frame as they stand, one line each."""
+    """The numbers of each normal frame as text, one line each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Mvnx:
-    subject: _Subject
+class _MvnxFile:
+    """The first subject of an MVNX file with the poses of its segments."""
+
+    subject: _MvnxSubject
     segments: tuple[str, ...]
     facts: Mapping[str, Fact]
     T_world_segment: Float[np.ndarray, "frame segment 4 4"]
@@ -104,18 +114,18 @@ def read_take(file: File) -> Take:
 def read_motion(file: File) -> Motion:
     """Return the motion of an MVNX file, joints named by the segments they carry."""
     mvnx = _load(file)
-    bones = bones_of(file, mvnx.subject.header)
+    bones = build_bones(file, mvnx.subject.header)
     parent = bones.tree.parent
     T = _joint_poses(mvnx, bones)
     skeleton = _skeleton(mvnx, bones, T)
-    R_rest = turn_upright(mvnx.facts["up"].value)[None]
+    R_rest = rotation_to_z_up(mvnx.facts["up"].value)[None]
     wxyz = np.zeros((len(T), skeleton.n_joints, 4))
     wxyz[..., 0] = 1.0
-    wxyz[:, : len(parent)] = rotations(parent, T[..., :3, :3], R_rest)
+    wxyz[:, : len(parent)] = joint_rotations(parent, T[..., :3, :3], R_rest)
     T_world_root = geometry.transform(
         geometry.matrix_from_quat(wxyz[:, 0]), T[:, 0, :3, 3]
     )
-    note_misfit(file, T[..., :3, 3], skeleton, T_world_root, wxyz)
+    note_bone_misfit(file, T[..., :3, 3], skeleton, T_world_root, wxyz)
     return Motion(
         skeleton=skeleton,
         T_world_root=T_world_root,
@@ -131,65 +141,71 @@ def read_motion(file: File) -> Motion:
 # --- frames --------------------------------------------------------------------------
 
 
-def _load(file: File) -> _Mvnx:
-    subject = _subject(file)
+def _load(file: File) -> _MvnxFile:
+    subject = _read_subject(file)
     segments = _labels(file, subject.header)
     _check_frames(file, subject)
-    q, place = (_part(file, subject, name, len(segments)) for name in KEPT)
+    q, position = (
+        _parse_part(file, subject, name, len(segments)) for name in NUMBERS_PER_SEGMENT
+    )
     rate = subject.header.attributes.get("frameRate", "")
     facts = {
-        "unit": file.settle("unit", stated="m", assumed="m", note="MVN's own"),
-        "up": file.settle("up", stated="z", assumed="z", note="MVN's own"),
-        "rate": settle_rate(file, rate, np.zeros(0), note="frameRate"),
+        "unit": file.decide_fact("unit", stated="m", assumed="m", note="MVN's own"),
+        "up": file.decide_fact("up", stated="z", assumed="z", note="MVN's own"),
+        "rate": decide_rate(file, rate, np.zeros(0), note="frameRate"),
     }
-    T = geometry.transform(turns(file, q), place)
+    T = geometry.transform(rotations_from_quaternions(file, q), position)
     start = subject.time[0] / 1e3
-    return _Mvnx(
+    return _MvnxFile(
         subject=subject,
         segments=segments,
         facts=facts,
-        T_world_segment=poses_in(T, facts["unit"].value, facts["up"].value),
+        T_world_segment=poses_from_file(T, facts["unit"].value, facts["up"].value),
         start=start if np.isfinite(start) else 0.0,
     )
 
 
-def _part(
-    file: File, subject: _Subject, name: str, segments: int
+def _parse_part(
+    file: File, subject: _MvnxSubject, name: str, segments: int
 ) -> Float[np.ndarray, "frame segment number"]:
     """Return the orientations or positions of all segments in all frames."""
-    columns = segments * KEPT[name]
+    columns = segments * NUMBERS_PER_SEGMENT[name]
     text = "\n".join(subject.texts[name]).encode()
     table = parse_table(file, text, columns=columns, delimiter=" ", first_line=0)
     good = (table.cells == columns) & (table.status == NUMBER).all(axis=1)
-    good &= (np.abs(table.values) <= LARGEST).all(axis=1)
+    good &= (np.abs(table.values) <= MAX_NUMBER).all(axis=1)
     if not good.all() or len(good) < len(subject.lines):
         wrong = set(range(len(subject.lines))) - set(table.line[good].tolist())
         file.fail_at_line(
             subject.lines[min(wrong)],
-            expected=f"a frame with {KEPT[name]} numbers of {name} for each of "
-            f"{segments} segments",
+            expected=f"a frame with {NUMBERS_PER_SEGMENT[name]} numbers of {name} "
+            f"for each of {segments} segments",
             found="others",
         )
-    return table.values.reshape(len(good), segments, KEPT[name])
+    return table.values.reshape(len(good), segments, NUMBERS_PER_SEGMENT[name])
 
 
-def _subject(file: File) -> _Subject:
+def _read_subject(file: File) -> _MvnxSubject:
     """Return the first subject of a file and its normal frames."""
-    subjects = [_Subject(Element("", {}, 0))]
+    subjects = [_MvnxSubject(XmlElement("", {}, 0))]
 
-    def take_frame(element: Element) -> None:
+    def take_frame(element: XmlElement) -> None:
         _add_frame(file, subjects[-1], element)
 
-    def take_subject(element: Element) -> None:
+    def take_subject(element: XmlElement) -> None:
         subjects[-1].header = element
-        subjects.append(_Subject(Element("", {}, 0)))
+        subjects.append(_MvnxSubject(XmlElement("", {}, 0)))
 
-    root = parse(
-        file, skip=OTHERS, consume={"frame": take_frame, "subject": take_subject}
+    root = parse_xml(
+        file,
+        skip=SKIPPED_ELEMENTS,
+        consume={"frame": take_frame, "subject": take_subject},
     )
     if root.name != "mvnx" or len(subjects) == 1:
-        raise file.error(
-            root.line, expected="mvnx with a subject", found=root.name, counted="line"
+        file.fail_at_line(
+            root.line,
+            expected="mvnx with a subject",
+            found=root.name,
         )
     if len(subjects) > 2:
         file.note(
@@ -200,7 +216,7 @@ def _subject(file: File) -> _Subject:
     return subjects[0]
 
 
-def _add_frame(file: File, subject: _Subject, element: Element) -> None:
+def _add_frame(file: File, subject: _MvnxSubject, element: XmlElement) -> None:
     kind = element.attributes.get("type", "normal")
     subject.kinds.append(kind)
     if kind != "normal":
@@ -215,10 +231,10 @@ def _add_frame(file: File, subject: _Subject, element: Element) -> None:
         texts.append(part.text.replace("\n", " "))
     for name, numbers in (("index", subject.index), ("time", subject.time)):
         value = parse_number(element.attributes.get(name, ""))
-        numbers.append(np.nan if value is None or abs(value) > LARGEST else value)
+        numbers.append(np.nan if value is None or abs(value) > MAX_NUMBER else value)
 
 
-def _check_frames(file: File, subject: _Subject) -> None:
+def _check_frames(file: File, subject: _MvnxSubject) -> None:
     """Note the frames that are left out and those that are missing."""
     present = len(subject.time)
     if present == 0:
@@ -241,16 +257,15 @@ def _check_frames(file: File, subject: _Subject) -> None:
         )
 
 
-def _labels(file: File, header: Element) -> tuple[str, ...]:
+def _labels(file: File, header: XmlElement) -> tuple[str, ...]:
     """Return the names of the segments."""
-    labels = tuple(s.attributes.get("label", "") for s in segments_of(header))
+    labels = tuple(s.attributes.get("label", "") for s in list_segments(header))
     named = all(labels) and len(set(labels)) == len(labels)
-    if not named or not 0 < len(labels) <= MOST_SEGMENTS:
-        raise file.error(
+    if not named or not 0 < len(labels) <= MAX_SEGMENTS:
+        file.fail_at_line(
             header.line,
-            expected=f"1 to {MOST_SEGMENTS} segments, each with a name of its own",
+            expected=f"1 to {MAX_SEGMENTS} segments, each with a name of its own",
             found=f"{len(labels)}: {', '.join(labels[:8])}",
-            counted="line",
         )
     return labels
 
@@ -258,28 +273,30 @@ def _labels(file: File, header: Element) -> tuple[str, ...]:
 # --- joints --------------------------------------------------------------------------
 
 
-def _joint_poses(mvnx: _Mvnx, bones: Bones) -> Float[np.ndarray, "frame joint 4 4"]:
+def _joint_poses(
+    mvnx: _MvnxFile, bones: MvnxBones
+) -> Float[np.ndarray, "frame joint 4 4"]:
     """Return the recorded segments in the order of the joints, moved to the joints."""
     T = mvnx.T_world_segment[:, bones.tree.segment]
-    unit = metres(mvnx.facts["unit"].value)
-    T[..., :3, 3] = geometry.apply(T, unit * bones.within)
+    unit = metres_per_unit(mvnx.facts["unit"].value)
+    T[..., :3, 3] = geometry.apply(T, unit * bones.joint_in_segment)
     if bones.tree.segment[0] < 0:
-        # An added root goes with the first segment and does not turn.
+        # An added root goes with the first segment and does not rotate.
         T[:, 0] = geometry.transform(
-            turn_upright(mvnx.facts["up"].value), T[:, 1, :3, 3]
+            rotation_to_z_up(mvnx.facts["up"].value), T[:, 1, :3, 3]
         )
     return T
 
 
-def _skeleton(mvnx: _Mvnx, bones: Bones, T: np.ndarray) -> Skeleton:
+def _skeleton(mvnx: _MvnxFile, bones: MvnxBones, T: np.ndarray) -> Skeleton:
     """Return the joints and bone ends, the lowest of them on the ground at rest."""
     tree, ends = bones.tree, list(bones.ends)
     offset = np.concatenate([bones.offset, *(bones.ends[j][None] for j in ends)])
-    offset = points_in(offset, mvnx.facts["unit"].value, mvnx.facts["up"].value)
+    offset = points_from_file(offset, mvnx.facts["unit"].value, mvnx.facts["up"].value)
     if tree.segment[0] < 0:
         roots = np.flatnonzero(tree.parent == 0)
-        away = np.nan_to_num(T[:, roots] - T[:, :1])[..., :3, 3]
-        offset[roots] = np.median(away, axis=0)
+        separation = np.nan_to_num(T[:, roots] - T[:, :1])[..., :3, 3]
+        offset[roots] = np.median(separation, axis=0)
     parent = np.concatenate([tree.parent, np.array(ends, dtype=np.int64)])
     height = np.zeros(len(parent))
     for joint in range(1, len(parent)):
@@ -288,7 +305,7 @@ def _skeleton(mvnx: _Mvnx, bones: Bones, T: np.ndarray) -> Skeleton:
     balls: list[Kind] = ["ball"] * (len(tree.names) - 1)
     fixed: list[Kind] = ["fixed"] * len(ends)
     return Skeleton(
-        names=distinct([*tree.names, *(f"{tree.names[j]}_end" for j in ends)]),
+        names=make_unique([*tree.names, *(f"{tree.names[j]}_end" for j in ends)]),
         parent=parent,
         offset=offset,
         kind=("root", *balls, *fixed),

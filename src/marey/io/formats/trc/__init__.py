@@ -13,31 +13,29 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from marey.io.contract import File, Format, decoded, plain_text
-from marey.io.formats.trc.write import PRECISION, write_take
-from marey.io.text.lines import FASTEST, unique_names
+from marey.io.contract import MAX_RATE_HZ, File, Format, decode_text, normalize_text
+from marey.io.formats.trc.write import PRECISION_M, write_take
+from marey.io.text.names import fill_missing_names, unique_names
 from marey.io.text.numbers import (
-    WORD,
-    Numbers,
-    note_unended,
+    NumberTable,
+    note_missing_line_end,
     parse_number,
     parse_table,
+    refuse_words,
 )
-from marey.io.units_axes import points_in, unit_named
+from marey.io.text.timing import MAX_RATE_DRIFT, TIME_ROUNDING_S, note_frame_count
+from marey.io.units_axes import parse_unit, points_from_file
 from marey.report import Finding
 from marey.take import Fact, Take
 
 MAGIC = b"pathfiletype"
-MOST_MARKERS = 100_000
-"""More than this is damage; keeps hostile files cheap."""
-
-LARGEST_DRIFT = 0.01
-"""Share by which the Time column may run faster or slower than DataRate."""
+MAX_MARKERS = 100_000
+"""Largest number of markers; bounds the work on damaged files."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trc:
-    """A TRC file as it stands: its own unit, axes and order."""
+    """The content of a TRC file in its own unit, axes and order."""
 
     points: Float[np.ndarray, "frame point 3"]
     """Coordinates in `units`; NaN where a marker was not seen."""
@@ -63,7 +61,9 @@ class Trc:
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class _TrcHeader:
+    """Everything above the first frame."""
+
     fields: Mapping[str, str]
     labels: tuple[str, ...]
     body_line: int
@@ -77,7 +77,7 @@ class _Head:
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a TRC."""
-    return plain_text(head).lstrip()[: len(MAGIC)].lower() == MAGIC
+    return normalize_text(head).lstrip()[: len(MAGIC)].lower() == MAGIC
 
 
 def load(path: str | PathLike[str]) -> Trc:
@@ -92,15 +92,15 @@ def load(path: str | PathLike[str]) -> Trc:
 def read_take(file: File) -> Take:
     """Return the take of a TRC file."""
     raw = _load(file)
-    stated = unit_named(raw.units)
-    unit = file.settle("unit", stated=stated, assumed="mm", note="Units")
-    up = file.settle("up", assumed="y", note="TRC does not state it")
-    rate = _rate(file, raw)
-    names = [_split(label) for label in raw.labels]
+    stated = parse_unit(raw.units)
+    unit = file.decide_fact("unit", stated=stated, assumed="mm", note="Units")
+    up = file.decide_fact("up", assumed="y", note="TRC does not state it")
+    rate = _decide_rate(file, raw)
+    names = [_split_subject(label) for label in raw.labels]
     start = raw.times[0] if len(raw.times) else 0.0
     return Take(
         rate=float(rate.value),
-        points=points_in(raw.points, unit.value, up.value),
+        points=points_from_file(raw.points, unit.value, up.value),
         labels=tuple(label for _, label in names),
         subjects=tuple(subject for subject, _ in names),
         start=float(start) if np.isfinite(start) else 0.0,
@@ -108,7 +108,7 @@ def read_take(file: File) -> Take:
     )
 
 
-def _split(label: str) -> tuple[str, str]:
+def _split_subject(label: str) -> tuple[str, str]:
     """Return subject and label: "JOE:RTHI" is RTHI of JOE."""
     subject, _, rest = label.rpartition(":")
     return (subject, rest) if subject and rest else ("", label)
@@ -116,12 +116,12 @@ def _split(label: str) -> tuple[str, str]:
 
 def _load(file: File) -> Trc:
     data = file.text()
-    head = _head(file, data)
+    head = _read_header(file, data)
     table = _table(file, head)
     points = _points(file, table)
     labels = _labels(file, head, points.shape[1])
     _check_counts(file, head, points)
-    note_unended(file, data)
+    note_missing_line_end(file, data)
     numbers = table.values[:, 0]
     known = numbers[np.isfinite(numbers)]
     first = int(known[0]) if len(known) else 1
@@ -129,7 +129,7 @@ def _load(file: File) -> Trc:
     return Trc(
         points=points,
         labels=labels,
-        rate=rate if rate is not None and 0.0 < rate < FASTEST else np.nan,
+        rate=rate if rate is not None and 0.0 < rate < MAX_RATE_HZ else np.nan,
         first_frame=first,
         last_frame=int(known[-1]) if len(known) else first + len(points) - 1,
         units=head.fields.get("Units", ""),
@@ -142,50 +142,47 @@ def _load(file: File) -> Trc:
 # --- header --------------------------------------------------------------------------
 
 
-def _head(file: File, data: bytes) -> _Head:
+def _read_header(file: File, data: bytes) -> _TrcHeader:
     lines = data.lstrip().split(b"\n", 5)
     skipped = data[: len(data) - len(data.lstrip())].count(b"\n")
-    if not lines[0][: len(MAGIC)].lower() == MAGIC:
-        raise file.error(
+    if lines[0][: len(MAGIC)].lower() != MAGIC:
+        file.fail_at_line(
             1 + skipped,
             expected="PathFileType",
-            found=decoded(lines[0])[:80] or "nothing",
-            counted="line",
+            found=decode_text(lines[0])[:80] or "nothing",
         )
     if len(lines) < 5:
-        raise file.error(
+        file.fail_at_line(
             len(lines) + skipped,
             expected="five header lines",
             found="the end of the file",
-            counted="line",
         )
     names, values = (_cells(line) for line in lines[1:3])
-    fields = {"PathFileType": decoded(lines[0])[len(MAGIC) :].strip()}
+    fields = {"PathFileType": decode_text(lines[0])[len(MAGIC) :].strip()}
     fields |= dict(zip(names, values, strict=False))
     labels = _header_labels(file, lines[3], 4 + skipped)
     axes = _cells(lines[4])
     if any(parse_number(cell) is not None for cell in axes):
         # Some writers leave out the line of X1 Y1 Z1.
         body = b"\n".join(lines[4:])
-        return _Head(fields, labels, 5 + skipped, body)
-    return _Head(fields, labels, 6 + skipped, b"".join(lines[5:]))
+        return _TrcHeader(fields, labels, 5 + skipped, body)
+    return _TrcHeader(fields, labels, 6 + skipped, b"".join(lines[5:]))
 
 
 def _cells(line: bytes) -> list[str]:
     """Return the cells of a header line: between tabs, or between blanks."""
-    text = decoded(line)
+    text = decode_text(line)
     return [c.strip() for c in text.split("\t")] if "\t" in text else text.split()
 
 
 def _header_labels(file: File, line: bytes, number: int) -> tuple[str, ...]:
     cells = _cells(line)
     if not cells or not cells[0].lower().startswith("frame"):
-        found = decoded(line)[:80] or "nothing"
-        raise file.error(
+        found = decode_text(line)[:80] or "nothing"
+        file.fail_at_line(
             number,
             expected="Frame#, Time and the markers' names",
             found=found,
-            counted="line",
         )
     names = cells[2:]
     if any(name for i, name in enumerate(names) if i % 3):
@@ -195,46 +192,44 @@ def _header_labels(file: File, line: bytes, number: int) -> tuple[str, ...]:
     return tuple(names[::3])
 
 
-def _labels(file: File, head: _Head, count: int) -> tuple[str, ...]:
+def _labels(file: File, head: _TrcHeader, count: int) -> tuple[str, ...]:
     """Return one label per marker, unique, neutral ones where there is none."""
     named = list(head.labels[:count])
     named += [""] * (count - len(named))
-    empty = sum(not name for name in named)
-    if empty:
-        file.note("labels-missing", f"{empty} markers have no name: named M1, M2, ...")
-    named = [name or f"M{i + 1}" for i, name in enumerate(named)]
-    return unique_names(file, named, "marker")
+    return unique_names(file, fill_missing_names(file, named, "marker"), "marker")
 
 
 # --- numbers -------------------------------------------------------------------------
 
 
-def _table(file: File, head: _Head) -> Numbers:
+def _table(file: File, head: _TrcHeader) -> NumberTable:
     declared = head.count("NumFrames")
     delimiter = "\t" if b"\t" in head.body[: 2**16] else " "
     columns = 2 + 3 * len(head.labels)
-    table = _parsed(file, head, columns, delimiter)
+    table = _parse_body(file, head, columns, delimiter)
     widest = int(table.cells.max(initial=0))
-    if max(widest, columns) > 2 + 3 * MOST_MARKERS:
+    if max(widest, columns) > 2 + 3 * MAX_MARKERS:
         file.fail_at_line(
             head.body_line,
-            expected=f"at most {MOST_MARKERS} markers",
+            expected=f"at most {MAX_MARKERS} markers",
             found=f"{max(widest, columns)} cells on a line",
         )
     if widest > columns:
         columns = 2 + 3 * -(-(widest - 2) // 3)
-        table = _parsed(file, head, columns, delimiter)
+        table = _parse_body(file, head, columns, delimiter)
     if len(table.cells) == 0:
         file.fail_at_line(
             head.body_line,
             expected="at least one frame",
             found=f"the end of the file, with {declared} frames declared",
         )
-    _check_words(file, table)
+    refuse_words(file, table)
     return table
 
 
-def _parsed(file: File, head: _Head, columns: int, delimiter: str) -> Numbers:
+def _parse_body(
+    file: File, head: _TrcHeader, columns: int, delimiter: str
+) -> NumberTable:
     return parse_table(
         file,
         head.body,
@@ -244,18 +239,7 @@ def _parsed(file: File, head: _Head, columns: int, delimiter: str) -> Numbers:
     )
 
 
-def _check_words(file: File, table: Numbers) -> None:
-    word = table.first(WORD)
-    if word is not None:
-        row, column = word
-        file.fail_at_line(
-            int(table.line[row]),
-            expected="a number, a blank or nan",
-            found=f"a word in column {column + 1}",
-        )
-
-
-def _points(file: File, table: Numbers) -> Float[np.ndarray, "frame point 3"]:
+def _points(file: File, table: NumberTable) -> Float[np.ndarray, "frame point 3"]:
     """Return the coordinates; a marker with one of three missing counts as unseen."""
     n_frames, columns = table.values.shape
     points = table.values[:, 2:].reshape(n_frames, (columns - 2) // 3, 3).copy()
@@ -281,15 +265,10 @@ def _points(file: File, table: Numbers) -> Float[np.ndarray, "frame point 3"]:
     return points
 
 
-def _check_counts(file: File, head: _Head, points: np.ndarray) -> None:
+def _check_counts(file: File, head: _TrcHeader, points: np.ndarray) -> None:
     frames, markers = head.count("NumFrames"), head.count("NumMarkers")
     n_frames, n_markers = points.shape[:2]
-    if frames is not None and frames != n_frames:
-        file.note(
-            "frames-missing" if n_frames < frames else "frames-extra",
-            f"frames declared {frames}, present {n_frames}",
-            value=float(n_frames - frames),
-        )
+    note_frame_count(file, str(frames), n_frames)
     counts = {markers, len(head.labels)} - {None}
     if counts != {n_markers}:
         file.note(
@@ -303,11 +282,11 @@ def _check_counts(file: File, head: _Head, points: np.ndarray) -> None:
 # --- time ----------------------------------------------------------------------------
 
 
-def _rate(file: File, raw: Trc) -> Fact:
+def _decide_rate(file: File, raw: Trc) -> Fact:
     """Decide the rate: DataRate, else the Time column; say where the two differ."""
     found = _rate_of(raw.times)
     stated = found if np.isnan(raw.rate) else raw.rate
-    rate = file.settle(
+    rate = file.decide_fact(
         "rate",
         stated=None if np.isnan(stated) else repr(stated),
         assumed="100",
@@ -316,8 +295,10 @@ def _rate(file: File, raw: Trc) -> Fact:
     )
     if rate.how == "stated":
         # Times are rounded, often to a millisecond: the two ends may be off by that.
-        slack = LARGEST_DRIFT + 1e-3 * stated / max(len(raw.times) - 1, 1)
-        if abs(found / stated - 1.0) > slack:
+        tolerance = MAX_RATE_DRIFT + TIME_ROUNDING_S * stated / max(
+            len(raw.times) - 1, 1
+        )
+        if abs(found / stated - 1.0) > tolerance:
             file.note(
                 "rate-mismatch",
                 f"DataRate says {stated:g} Hz, the Time column {found:g} Hz: "
@@ -333,14 +314,14 @@ def _rate_of(times: np.ndarray) -> float:
     with np.errstate(over="ignore"):
         span = float(times[-1] - times[0]) if len(times) > 1 else np.nan
     rate = (len(times) - 1) / span if span > 0.0 else np.nan
-    return rate if 0.0 < rate < FASTEST else np.nan
+    return rate if 0.0 < rate < MAX_RATE_HZ else np.nan
 
 
 def _check_steps(file: File, times: np.ndarray) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         steps = np.diff(times)
         usual = np.median(steps) if len(steps) else np.nan
-        uneven = np.abs(steps - usual) > 0.5 * abs(usual) + 1e-3
+        uneven = np.abs(steps - usual) > 0.5 * abs(usual) + TIME_ROUNDING_S
     if uneven.any():
         file.note(
             "times-uneven",
@@ -357,5 +338,5 @@ FORMAT = Format(
     read_take=read_take,
     write_take=write_take,
     loses=("sensors", "filled", "events", "analog"),
-    precision=PRECISION,
+    precision=PRECISION_M,
 )

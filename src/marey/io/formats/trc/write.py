@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from marey.io.contract import Output, WriteOptions
-from marey.io.text.lines import decimals_of, rounded, spelled
-from marey.io.units_axes import points_out, unit_named
+from marey.io.text.names import printable_name
+from marey.io.text.numbers import decimals_for, round_values
+from marey.io.units_axes import parse_unit, points_to_file
 from marey.take import Take
 
 FIELDS = (
@@ -19,7 +20,7 @@ FIELDS = (
     "OrigDataStartFrame",
     "OrigNumFrames",
 )
-PRECISION = 1e-8
+PRECISION_M = 1e-8
 """Metres to which a coordinate is written."""
 
 TIME_DECIMALS = 9
@@ -28,17 +29,20 @@ TIME_DECIMALS = 9
 def write_take(take: Take, options: WriteOptions) -> Output:
     """Return the TRC of a take: mm and Y up, or what the TRC it came from had.
 
-    Sensors stand as markers at their origins. Coordinates are rounded to 1e-8 m.
+    Sensors become markers at their origins. Coordinates are rounded to 1e-8 m.
     """
-    own = take.source.format == "trc"
-    unit = unit_named(options.unit or (own and take.source.unit.value) or "mm") or "mm"
-    up = options.up or (own and take.source.up.value) or "y"
-    places = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
-    labels = [spelled(n) for n in (*take.full_labels, *take.sensor_names)]
-    points = points_out(places, unit, up)
+    from_trc = take.source.format == "trc"
+    unit = (
+        parse_unit(options.unit or (from_trc and take.source.unit.value) or "mm")
+        or "mm"
+    )
+    up = options.up or (from_trc and take.source.up.value) or "y"
+    positions = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
+    labels = [printable_name(n) for n in (*take.full_labels, *take.sensor_names)]
+    points = points_to_file(positions, unit, up)
     points[~np.isfinite(points).all(axis=-1)] = np.nan
-    decimals = decimals_of(unit, PRECISION)
-    values = rounded(points.reshape(take.n_frames, -1), decimals)
+    decimals = decimals_for(unit, PRECISION_M)
+    values = round_values(points.reshape(take.n_frames, -1), decimals)
     return {"": _lines(_header(take, unit, labels), take.times, values, decimals)}
 
 

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from rich.markup import escape
 
 from marey.cli.application import (
-    GOOD,
+    EXIT_OK,
     Columns,
     Drop,
     Keep,
@@ -18,10 +18,9 @@ from marey.cli.application import (
     Rename,
     Unit,
     Up,
-    app,
-    busy,
     out,
     print_findings,
+    show_progress,
 )
 from marey.errors import FormatError, OptionError
 
@@ -30,11 +29,10 @@ if TYPE_CHECKING:
     from marey.take import Take
 
 
-@app.command
 def convert(
     source: Annotated[Path, Parameter(help="The file to read.")],
     target: Annotated[
-        Path, Parameter(help="The file to write; its suffix is the format.")
+        Path, Parameter(help="The file to write; its suffix selects the format.")
     ],
     /,
     *,
@@ -43,7 +41,7 @@ def convert(
     rate: Rate = None,
     columns: Columns = None,
     skeleton: Annotated[Path | None, Parameter(help="The ASF file of an AMC.")] = None,
-    frames: Annotated[str, Parameter(help="Frames a:b, b not included.")] = "",
+    frames: Annotated[str, Parameter(help="Frames a:b; b is not included.")] = "",
     markers: Keep = (),
     drop: Drop = (),
     rename: Rename = (),
@@ -56,22 +54,22 @@ def convert(
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> int:
-    """Turn one file into another, saying what the target loses."""
+    """Convert a file to another format and print what that format cannot keep."""
     import marey
-    from marey.io import format_of_suffix
+    from marey.io import format_for_suffix
     from marey.io.atomic import check_target
 
-    wanted = format_of_suffix(target)
+    target_format = format_for_suffix(target)
     check_target(target, overwrite=overwrite, inputs=(str(source),))
-    with busy(f"reading {source.name}", quiet):
-        thing: Take | Motion
-        if wanted.write_motion and not columns and _holds_motion(source):
-            thing = marey.read_motion(
+    with show_progress(f"reading {source.name}", quiet):
+        content: Take | Motion
+        if target_format.write_motion and not columns and _holds_motion(source):
+            content = marey.read_motion(
                 source, unit=unit, up=up, rate=rate, skeleton=skeleton
             )
-            thing = thing.cut(*_frames(frames, thing.n_frames))
+            content = content.cut(*_parse_frames(frames, content.n_frames))
         else:
-            thing = marey.read(
+            content = marey.read(
                 source,
                 unit=unit,
                 up=up,
@@ -80,36 +78,37 @@ def convert(
                 skeleton=skeleton,
                 markers=markers,
                 drop=drop,
-                rename=_pairs(rename),
+                rename=_parse_renames(rename),
                 analog=True,
             )
-            thing = thing.cut(*_frames(frames, thing.n_frames))
-    with busy(f"writing {target.name}", quiet):
-        lost = marey.write(thing, target, unit=out_unit, up=out_up, overwrite=overwrite)
-    if not quiet:
-        print_findings([*thing.source.findings, *lost])
-        out.print(
-            f"wrote {escape(str(target))} ({wanted.title}, {thing.n_frames} frames)"
+            content = content.cut(*_parse_frames(frames, content.n_frames))
+    with show_progress(f"writing {target.name}", quiet):
+        lost = marey.write(
+            content, target, unit=out_unit, up=out_up, overwrite=overwrite
         )
-    return GOOD
+    if not quiet:
+        print_findings([*content.source.findings, *lost])
+        size = f"{target_format.title}, {content.n_frames} frames"
+        out.print(f"wrote {escape(str(target))} ({size})")
+    return EXIT_OK
 
 
 def _holds_motion(path: Path) -> bool:
-    """Return whether a file holds a motion; an archive of ours may hold a take."""
+    """Return whether a file contains a motion; an npz archive may contain a take."""
     from marey.io import load, recognise
     from marey.take import Take
 
-    found = recognise(path)
-    if found.name != "npz":
-        return found.read_motion is not None
+    file_format = recognise(path)
+    if file_format.name != "npz":
+        return file_format.read_motion is not None
     try:
         return not isinstance(load(path), Take)
-    except FormatError:  # An archive of somebody else's, or what reading will say.
+    except FormatError:  # Not an archive of marey's; `read` reports what is wrong.
         return False
 
 
-def _frames(text: str, n_frames: int) -> tuple[int, int]:
-    """Return the frames of "a:b", either of which may be left out."""
+def _parse_frames(text: str, n_frames: int) -> tuple[int, int]:
+    """Return first and last+1 frame of "a:b"; a and b may be empty."""
     start, colon, stop = text.partition(":")
     try:
         if text and not colon:
@@ -121,7 +120,8 @@ def _frames(text: str, n_frames: int) -> tuple[int, int]:
         ) from None
 
 
-def _pairs(texts: Sequence[str]) -> dict[str, str]:
+def _parse_renames(texts: Sequence[str]) -> dict[str, str]:
+    """Return new labels by old label, from texts `old=new`."""
     pairs = [text.partition("=") for text in texts]
     if not all(old and new for old, _, new in pairs):
         raise OptionError("--rename", found=list(texts), needed="old=new")

@@ -1,4 +1,4 @@
-"""What `marey papers` prints, draws and writes."""
+"""Output of `marey papers`: tables, figures and files of the experiments."""
 
 import json
 import math
@@ -14,24 +14,25 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from marey.cli.style import COLOURS, rich_table
+from marey.cli.style import SEVERITY_STYLES, rich_table
 from marey.errors import MissingExtraError, OutputError, printable
 from marey.io.atomic import write_atomic
 from marey.papers import REGISTRY, Drawing, Effort, Experiment, experiments, run
-from marey.plot.saving import picture
-from marey.plot.style import can_draw, look, sheet
+from marey.plot.saving import encode_figure
+from marey.plot.style import can_draw, new_figure, plot_style
 from marey.report import Finding, Table
 
 NO_FIGURES = Finding(
     "figures-missing",
     "papers",
     "warning",
-    "figures are not drawn, matplotlib is not installed: pip install 'marey[plots]'",
+    "figures are not drawn because matplotlib is not installed: "
+    "pip install 'marey[plots]'",
 )
 
 
-def listing() -> RenderableType:
-    """Return the papers and their experiments as a page for the terminal."""
+def render_experiment_list() -> RenderableType:
+    """Return the papers and their experiments as a table for the terminal."""
     shown = RichTable("paper", "experiment", "what it is", box=None, header_style="dim")
     for paper in REGISTRY:
         for i, (name, function) in enumerate(experiments(paper).items()):
@@ -40,12 +41,12 @@ def listing() -> RenderableType:
     return shown
 
 
-def listing_data() -> dict[str, list[str]]:
+def experiment_names() -> dict[str, list[str]]:
     """Return the names of the experiments by paper."""
     return {paper: list(experiments(paper)) for paper in REGISTRY}
 
 
-def rebuild(
+def run_experiments(
     paper: str,
     effort: Effort,
     *,
@@ -55,57 +56,57 @@ def rebuild(
     out: Console | None,
     err: Console,
 ) -> dict[str, Any]:
-    """Run a paper's experiments; print and write each one as it ends.
+    """Run a paper's experiments; print and write each result as soon as it is there.
 
     Args:
         paper: A key of `marey.papers.REGISTRY`.
-        effort: How much work; its progress is shown in a terminal.
+        effort: Number of runs and seed; progress is shown in a terminal.
         only: Names of experiments; all when empty.
-        folder: Where tables and figures go.
-        figures: Whether to draw; None = if matplotlib is there.
-        out: Where to print the tables; None = nowhere.
-        err: Where progress and findings go.
+        folder: Folder for tables and figures.
+        figures: Whether to draw figures; None = if matplotlib is installed.
+        out: Console for the tables; None = the tables are not printed.
+        err: Console for progress and findings.
 
     Returns:
-        Everything found, as plain data.
+        Tables and names of figures, ready for JSON.
 
     Raises:
-        MissingExtraError: If figures are asked for and matplotlib is not there.
+        MissingExtraError: If figures are requested and matplotlib is missing.
     """
     draw = can_draw() if figures is None else figures
     if draw and not can_draw():
         raise MissingExtraError("matplotlib", "plots")
     done: dict[str, Experiment] = {}
     with _progress(err, paper) as progress:
-        told = replace(effort, progress=progress)
-        for name, experiment in run(paper, told, only):
+        effort = replace(effort, progress=progress)
+        for name, experiment in run(paper, effort, only):
             done[name] = experiment
-            _write(folder, paper, done, _drawn(experiment.figures) if draw else {})
+            _write(folder, paper, done, _draw(experiment.figures) if draw else {})
             if out is not None:
                 out.print(render(experiment))
     if figures is None and not draw:
-        err.print(Text(str(NO_FIGURES), style=COLOURS[NO_FIGURES.severity]))
-    return data_of(done)
+        err.print(Text(str(NO_FIGURES), style=SEVERITY_STYLES[NO_FIGURES.severity]))
+    return experiments_data(done)
 
 
 @contextmanager
 def _progress(err: Console, paper: str) -> Iterator[Callable[[str], None] | None]:
-    """Show what runs now and for how long, in a terminal only."""
+    """Show the running experiment and its time, in a terminal only."""
     if not err.is_terminal:
         yield None
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as shown:
-        task = shown.add_task(escape(paper), total=None)
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task(escape(paper), total=None)
 
-        def say(line: str) -> None:
-            shown.update(task, description=escape(f"{paper}: {line}"))
+        def show_line(line: str) -> None:
+            progress.update(task, description=escape(f"{paper}: {line}"))
 
-        yield say
+        yield show_line
 
 
 def render(experiment: Experiment) -> RenderableType:
-    """Return one experiment as a page for the terminal."""
+    """Return the tables of one experiment for the terminal."""
     parts: list[RenderableType] = [Text(f"\n{experiment.title}", style="bold")]
     if experiment.note:
         parts.append(Text(experiment.note, style="dim"))
@@ -114,8 +115,8 @@ def render(experiment: Experiment) -> RenderableType:
     return Group(*parts)
 
 
-def data_of(done: Mapping[str, Experiment]) -> dict[str, Any]:
-    """Return experiments as plain data that every JSON reader takes."""
+def experiments_data(done: Mapping[str, Experiment]) -> dict[str, Any]:
+    """Return experiments ready for JSON; NaN and infinity become None."""
     return {
         name: {
             "title": experiment.title,
@@ -143,28 +144,28 @@ def _write(
     folder: Path,
     paper: str,
     done: Mapping[str, Experiment],
-    drawn: Mapping[str, bytes],
+    pictures: Mapping[str, bytes],
 ) -> None:
-    """Write the tables so far, and the new figures, whole or not at all."""
+    """Write all tables and the new figures, all of them or none."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be made, {error}") from error
-    text = json.dumps(data_of(done), indent=1, ensure_ascii=False)
-    files = {f"{name}.png": picture for name, picture in drawn.items()}
+    text = json.dumps(experiments_data(done), indent=1, ensure_ascii=False)
+    files = {f"{name}.png": picture for name, picture in pictures.items()}
     files["tables.json"] = text.encode()
     files["tables.md"] = _markdown(paper, done).encode()
     write_atomic({folder / name: (content,) for name, content in files.items()})
 
 
-def _drawn(figures: Mapping[str, Drawing]) -> dict[str, bytes]:
-    """Return PNG pictures of drawings."""
+def _draw(figures: Mapping[str, Drawing]) -> dict[str, bytes]:
+    """Return the figures as PNG files, by name."""
     pictures = {}
     for name, draw in figures.items():
-        with look():
-            figure = sheet()
+        with plot_style():
+            figure = new_figure()
             draw(figure)
-        pictures[name] = picture(figure)
+        pictures[name] = encode_figure(figure)
     return pictures
 
 

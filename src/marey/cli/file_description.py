@@ -1,4 +1,4 @@
-"""What `marey info` says about a file: as data, and as something pleasant to read."""
+"""Description of a file for `marey info`, as JSON data and for the terminal."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -10,21 +10,30 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from marey.cli.style import COLOURS
+from marey.cli.style import SEVERITY_STYLES
 from marey.errors import FormatError, printable
 from marey.io import read, read_motion, read_skeleton, recognise
 from marey.skeleton import Skeleton
 from marey.take import Source, Take
 
-SHADES = " ░▒▓█"
-STRIP = 60
-"""Width of the picture of gaps, in characters."""
+COVERAGE_SHADES = " ░▒▓█"
+"""Characters for 0, 25, 50, 75 and 100 % of seen frames."""
 
-MOST_ROWS = 8
+COVERAGE_BINS = 60
+"""Number of time bins of a marker's gap chart, one character each. Chosen by hand."""
+
+MAX_GAP_ROWS = 8
+"""Largest number of markers whose gap chart is printed. Chosen by hand."""
+
+MAX_NAMES = 24
+"""Largest number of names in one row, and length of each. Chosen by hand."""
+
+MAX_EVENTS = 6
+"""Largest number of events that is printed. Chosen by hand."""
 
 
-def describe(path: Path, **overrides: Any) -> dict[str, Any]:
-    """Return what a file holds, ready for JSON.
+def describe_file(path: Path, **overrides: Any) -> dict[str, Any]:
+    """Return a description of a file's content, ready for JSON.
 
     Args:
         path: The file.
@@ -33,18 +42,18 @@ def describe(path: Path, **overrides: Any) -> dict[str, Any]:
     Raises:
         FormatError: If the file cannot be read.
     """
-    found = recognise(path)
+    file_format = recognise(path)
     about = {
         "path": str(path),
         "bytes": path.stat().st_size,
-        "format": found.name,
-        "title": found.title,
+        "format": file_format.name,
+        "title": file_format.title,
     }
-    if found.read_take is None and found.read_motion is None:
+    if file_format.read_take is None and file_format.read_motion is None:
         return about | {"findings": [], **_about_skeleton(read_skeleton(path))}
     take = read(path, **overrides)
     about |= _about_take(take) | _about_source(take.source)
-    if found.read_motion is not None:
+    if file_format.read_motion is not None:
         about |= _about_motion(path)
     return about
 
@@ -77,7 +86,7 @@ def _about_source(source: Source) -> dict[str, Any]:
 def _about_take(take: Take) -> dict[str, Any]:
     seen, sensor_seen = take.seen, take.sensor_seen
     names = [*take.full_labels, *take.sensor_names]
-    shares = np.concatenate([seen, sensor_seen], axis=1)
+    all_seen = np.concatenate([seen, sensor_seen], axis=1)
     return {
         "frames": take.n_frames,
         "rate": take.rate,
@@ -86,24 +95,24 @@ def _about_take(take: Take) -> dict[str, Any]:
         "markers": list(take.full_labels),
         "sensors": list(take.sensor_names),
         "subjects": sorted({s for s in take.subjects if s}),
-        "seen": float(shares.mean()) if shares.size else 0.0,
+        "seen": float(all_seen.mean()) if all_seen.size else 0.0,
         "gaps": {
-            name: _strip(shares[:, i])
+            name: _coverage(all_seen[:, i])
             for i, name in enumerate(names)
-            if not shares[:, i].all()
+            if not all_seen[:, i].all()
         },
-        "size": _size(take),
+        "size": _extent(take),
         "events": [asdict(e) for e in sorted(take.events, key=lambda e: e.time)],
     }
 
 
-def _strip(seen: np.ndarray) -> list[float]:
-    """Return the share of frames seen in each of up to `STRIP` equal spans of time."""
-    bins = np.array_split(seen, min(STRIP, len(seen)))
+def _coverage(seen: np.ndarray) -> list[float]:
+    """Return the share of seen frames in each of at most `COVERAGE_BINS` time bins."""
+    bins = np.array_split(seen, min(COVERAGE_BINS, len(seen)))
     return [round(float(part.mean()), 3) for part in bins]
 
 
-def _size(take: Take) -> list[float]:
+def _extent(take: Take) -> list[float]:
     """Return the extent of the recording along x, y and z, in metres."""
     points = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
     if not np.isfinite(points).any():
@@ -113,7 +122,7 @@ def _size(take: Take) -> list[float]:
 
 
 def render(about: dict[str, Any]) -> RenderableType:
-    """Return a description as a small page for the terminal."""
+    """Return a description as a table for the terminal."""
     title = Text.assemble(
         (printable(about["path"]), "bold"),
         f"  {about['title']}, {_bytes(about['bytes'])}",
@@ -151,19 +160,22 @@ def _seen_rows(about: dict[str, Any]) -> list[tuple[str, RenderableType]]:
     worst = sorted(
         (n for n in gaps if any(gaps[n])), key=lambda n: float(np.mean(gaps[n]))
     )
-    more = len(worst) - MOST_ROWS
+    more = len(worst) - MAX_GAP_ROWS
     return [
         ("extent", f"{x:.3g} × {y:.3g} × {z:.3g} m (z up)"),
         ("seen", f"{about['seen']:.1%}"),
         *([("never seen", _names(never))] if never else []),
-        *((escape(printable(n, 16)), _picture(gaps[n])) for n in worst[:MOST_ROWS]),
+        *(
+            (escape(printable(n, 16)), _gap_chart(gaps[n]))
+            for n in worst[:MAX_GAP_ROWS]
+        ),
         *([("", f"… and {more} more with gaps")] if more > 0 else []),
     ]
 
 
 def _names(names: list[str]) -> str:
-    shown = " ".join(printable(name, 24) for name in names[:24])
-    more = f" … and {len(names) - 24} more" if len(names) > 24 else ""
+    shown = " ".join(printable(name, MAX_NAMES) for name in names[:MAX_NAMES])
+    more = f" … and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return escape(f"{len(names)}: {shown}{more}")
 
 
@@ -175,16 +187,19 @@ def _fact(fact: dict[str, str]) -> Text:
 
 def _events(events: list[dict[str, Any]]) -> str:
     shown = [
-        f"{e['context']} {e['label']} {e['time']:.2f} s".strip() for e in events[:6]
+        f"{e['context']} {e['label']} {e['time']:.2f} s".strip()
+        for e in events[:MAX_EVENTS]
     ]
-    more = f", and {len(events) - 6} more" if len(events) > 6 else ""
+    more = f", and {len(events) - MAX_EVENTS} more" if len(events) > MAX_EVENTS else ""
     return escape(printable(", ".join(shown)) + more)
 
 
-def _picture(strip: list[float]) -> Text:
-    blocks = "".join(SHADES[int(np.ceil(share * 4.0 - 1e-9))] for share in strip)
+def _gap_chart(coverage: list[float]) -> Text:
+    blocks = "".join(
+        COVERAGE_SHADES[int(np.ceil(share * 4.0 - 1e-9))] for share in coverage
+    )
     return Text.assemble(
-        ("▕", "dim"), (blocks, "green"), ("▏", "dim"), f" {np.mean(strip):.0%}"
+        ("▕", "dim"), (blocks, "green"), ("▏", "dim"), f" {np.mean(coverage):.0%}"
     )
 
 
@@ -192,7 +207,7 @@ def _finding(finding: dict[str, Any]) -> Text:
     subject = f"{printable(finding['subject'])}: " if finding["subject"] else ""
     return Text(
         f"  {finding['severity']}: {subject}{printable(finding['message'], 400)}",
-        style=COLOURS[finding["severity"]],
+        style=SEVERITY_STYLES[finding["severity"]],
     )
 
 

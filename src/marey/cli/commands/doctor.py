@@ -1,5 +1,6 @@
-"""What `marey doctor` says: the machine, the packages, the extras."""
+"""`marey doctor`."""
 
+import json
 import os
 import platform
 import re
@@ -11,21 +12,34 @@ from rich.table import Table
 from rich.text import Text
 
 from marey import __version__
+from marey.cli.application import EXIT_OK, Json, out
 
-EXTRA = re.compile(r"([A-Za-z0-9_.\-]+)[^;]*;\s*extra == ['\"]([a-z]+)['\"]")
-NAME = re.compile(r"[A-Za-z0-9_.\-]+")
-HIDDEN = {"all", "dev"}
+EXTRA_REQUIREMENT = re.compile(
+    r"([A-Za-z0-9_.\-]+)[^;]*;\s*extra == ['\"]([a-z]+)['\"]"
+)
+PACKAGE_NAME = re.compile(r"[A-Za-z0-9_.\-]+")
+HIDDEN_EXTRAS = {"all", "dev"}
 
 
-def examine() -> dict[str, Any]:
-    """Return versions of everything marey stands on, ready for JSON."""
-    base, extras = _requirements()
+def doctor(*, json_: Json = False) -> int:
+    """Print versions of this installation, its extras and what is missing."""
+    versions = installed_versions()
+    if json_:
+        out.print_json(json.dumps(versions))
+    else:
+        out.print(render(versions))
+    return EXIT_OK
+
+
+def installed_versions() -> dict[str, Any]:
+    """Return versions of marey, Python and all required packages, ready for JSON."""
+    required, extras = _requirements()
     return {
         "marey": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cores": os.cpu_count() or 1,
-        "packages": {name: _version(name) for name in base},
+        "packages": {name: _version(name) for name in required},
         "extras": {
             extra: {name: _version(name) for name in names}
             for extra, names in extras.items()
@@ -34,15 +48,16 @@ def examine() -> dict[str, Any]:
 
 
 def _requirements() -> tuple[list[str], dict[str, list[str]]]:
-    base: list[str] = []
+    """Return the required packages, and the packages of each extra."""
+    required: list[str] = []
     extras: dict[str, list[str]] = {}
     for line in requires("marey") or []:
-        match = EXTRA.match(line)
-        if match and match[2] not in HIDDEN:
+        match = EXTRA_REQUIREMENT.match(line)
+        if match and match[2] not in HIDDEN_EXTRAS:
             extras.setdefault(match[2], []).append(match[1])
-        elif not match and (name := NAME.match(line)):
-            base.append(name[0])
-    return base, extras
+        elif not match and (name := PACKAGE_NAME.match(line)):
+            required.append(name[0])
+    return required, extras
 
 
 def _version(package: str) -> str | None:
@@ -52,18 +67,19 @@ def _version(package: str) -> str | None:
         return None
 
 
-def render(found: dict[str, Any]) -> RenderableType:
-    """Return an examination as a small page for the terminal."""
+def render(versions: dict[str, Any]) -> RenderableType:
+    """Return the versions as a table for the terminal."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="cyan", justify="right")
     table.add_column()
-    table.add_row("marey", found["marey"])
+    table.add_row("marey", versions["marey"])
     table.add_row(
-        "python", f"{found['python']} on {found['system']}, {found['cores']} cores"
+        "python",
+        f"{versions['python']} on {versions['system']}, {versions['cores']} cores",
     )
-    for name, number in found["packages"].items():
+    for name, number in versions["packages"].items():
         table.add_row(name, number or Text("missing", style="red"))
-    for extra, packages in found["extras"].items():
+    for extra, packages in versions["extras"].items():
         table.add_row(f"[{extra}]".replace("[", r"\["), _extra(extra, packages))
     return Group(table)
 

@@ -1,0 +1,18 @@
+"""The commands of the command line, one per module.
+
+A new command is one module with one function, and one line in `COMMANDS`. Commands
+import NumPy and the rest of marey inside their function, so that `marey --help` is
+quick.
+"""
+
+from marey.cli.commands import convert, demo, doctor, info, papers, solve, view
+
+COMMANDS = (
+    info.info,
+    convert.convert,
+    solve.solve,
+    view.view,
+    demo.demo,
+    doctor.doctor,
+    papers.papers,
+)

@@ -1,0 +1,189 @@
+"""Two generated bodies with a known joint, and the Cramer-Rao bound of its centre."""
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.bodies import Bodies
+from marey.numerics import geometry
+from marey.segmentation import segment
+from marey.take import Take
+
+Array = np.ndarray
+
+CENTER_A = np.array([0.03, -0.12, 0.05])
+CENTER_B = np.array([-0.08, 0.04, 0.20])
+"""Centre of the joint in both bodies, in metres: 13 cm and 22 cm from the origins."""
+
+REST_ROTATION = np.array([0.4, 0.9, -0.2])
+"""R_b_a at rest, as a rotation vector in radians."""
+
+N_SINES = 6
+
+
+def smooth_curves(
+    rng: np.random.Generator,
+    n_frames: int,
+    n: int,
+    rate: float = 60.0,
+    hertz: float = 1.0,
+) -> Float[Array, "frame curve"]:
+    """Return smooth curves of variance one: six sines of 0.1 Hz up to `hertz`."""
+    times = np.arange(n_frames)[:, None, None] / rate
+    f = rng.uniform(0.1, hertz, (N_SINES, n))
+    phase = rng.uniform(0.0, 2.0 * np.pi, (N_SINES, n))
+    sines = np.sin(2.0 * np.pi * f * times + phase)
+    curve = np.sum(rng.normal(size=(N_SINES, n)) * sines, axis=1)
+    return np.asarray(curve / curve.std(axis=0))
+
+
+def ball_joint_rotations(
+    rng: np.random.Generator, n_frames: int, swing: Float[Array, " 3"]
+) -> Float[Array, "frame 3 3"]:
+    """Return R_b_a of a ball joint; `swing` = rms angle about each axis, in rad."""
+    angles = swing * smooth_curves(rng, n_frames, 3)
+    return np.asarray(
+        geometry.rotation_exp(angles) @ geometry.rotation_exp(REST_ROTATION)
+    )
+
+
+def poses_of_joined_bodies(
+    rng: np.random.Generator,
+    R_b_a: Float[Array, "frame 3 3"],
+    center_a: Float[Array, " 3"] = CENTER_A,
+    center_b: Float[Array, " 3"] = CENTER_B,
+) -> Float[Array, "frame 2 4 4"]:
+    """Return T_world_body of two bodies with a joint; the second moves at random."""
+    n = len(R_b_a)
+    R_b, t_b = (
+        geometry.rotation_exp(smooth_curves(rng, n, 3)),
+        0.5 * smooth_curves(rng, n, 3),
+    )
+    R_a = R_b @ R_b_a
+    t_a = t_b + R_b @ center_b - R_a @ center_a
+    poses = [geometry.transform(R_a, t_a), geometry.transform(R_b, t_b)]
+    return np.stack(poses, axis=1)
+
+
+def add_pose_noise(
+    rng: np.random.Generator,
+    T: Float[Array, "frame body 4 4"],
+    noise: float = 1e-3,
+    turn_noise: float = 0.01,
+) -> Float[Array, "frame body 4 4"]:
+    """Return poses with white noise of positions (m) and of rotations (rad)."""
+    T = T.copy()
+    T[..., :3, 3] += noise * rng.normal(size=(*T.shape[:2], 3))
+    noise_rotation = geometry.rotation_exp(
+        turn_noise * rng.normal(size=(*T.shape[:2], 3))
+    )
+    T[..., :3, :3] = T[..., :3, :3] @ noise_rotation
+    return T
+
+
+def bodies_from_sensors(
+    T_world_body: Float[Array, "frame body 4 4"], rate: float = 60.0
+) -> Bodies:
+    """Return bodies that are 6-DoF sensors."""
+    names = tuple(f"body{i}" for i in range(T_world_body.shape[1]))
+    take = Take(rate=rate, T_world_sensor=T_world_body, sensor_names=names)
+    return segment(take)
+
+
+def bodies_from_markers(
+    rng: np.random.Generator,
+    T_world_body: Float[Array, "frame body 4 4"],
+    offsets: Float[Array, "body marker 3"],
+    noise: float,
+    rate: float = 60.0,
+) -> Bodies:
+    """Return bodies posed by noisy markers with known positions on them.
+
+    Args:
+        rng: Draws the noise.
+        T_world_body: The true poses.
+        offsets: Markers of each body, in its coordinates, in metres.
+        noise: Standard deviation per axis of a marker, in metres.
+        rate: Frames per second.
+    """
+    n_bodies, n_markers = offsets.shape[:2]
+    points = geometry.apply(T_world_body[:, :, None], offsets)
+    points = points + noise * rng.normal(size=points.shape)
+    T = geometry.kabsch(offsets, points)
+    residual = np.linalg.norm(geometry.apply(T[:, :, None], offsets) - points, axis=-1)
+    body = np.repeat(np.arange(n_bodies), n_markers)
+    take = Take(
+        rate=rate,
+        points=points.reshape(len(points), -1, 3),
+        labels=tuple(f"m{i}" for i in range(len(body))),
+    )
+    return Bodies(
+        take=take,
+        names=tuple(f"body{i}" for i in range(n_bodies)),
+        T_world_body=T,
+        determined=np.ones(n_bodies, dtype=bool),
+        marker_body=body,
+        shared=body[:, None] == np.arange(n_bodies),
+        marker_confidence=np.ones(len(body)),
+        body_confidence=np.ones(n_bodies),
+        marker_offset=offsets.reshape(-1, 3),
+        rms=np.sqrt(np.mean(residual**2, axis=(0, 2))),
+    )
+
+
+def cramer_rao_bound_of_sensors(
+    T_world_body: Float[Array, "frame 2 4 4"],
+    noise: float,
+    turn_noise: float,
+    center_a: Float[Array, " 3"] = CENTER_A,
+    center_b: Float[Array, " 3"] = CENTER_B,
+) -> Float[Array, "6 6"]:
+    """Return the Cramer-Rao bound of the covariance of (center_a, center_b)."""
+    rotation_covariance = np.tile(turn_noise**2 * np.eye(3), (2, 1, 1))
+    arms = np.stack([center_a, center_b])
+    return _bound(T_world_body, arms, rotation_covariance, np.full(2, noise**2))
+
+
+def cramer_rao_bound_of_markers(
+    T_world_body: Float[Array, "frame 2 4 4"],
+    offsets: Float[Array, "2 marker 3"],
+    centers: Float[Array, "2 3"],
+    noise: float,
+) -> Float[Array, "6 6"]:
+    """Return the bound for bodies posed by a rigid fit to markers.
+
+    The rotation of a rigid fit has the covariance sigma^2 I^-1, with the inertia I of
+    the markers about their centroid; the centroid has sigma^2 / n.
+    """
+    centroid = offsets.mean(axis=1)
+    arm = offsets - centroid[:, None]
+    square = np.sum(arm**2, axis=(1, 2))[:, None, None]
+    inertia = square * np.eye(3) - np.swapaxes(arm, 1, 2) @ arm
+    rotation_covariance = noise**2 * np.linalg.inv(inertia)
+    variance = np.full(2, noise**2 / offsets.shape[1])
+    return _bound(T_world_body, centers - centroid, rotation_covariance, variance)
+
+
+def _bound(
+    T_world_body: Float[Array, "frame 2 4 4"],
+    arms: Float[Array, "2 3"],
+    rotation_covariance: Float[Array, "2 3 3"],
+    variance: Float[Array, " 2"],
+) -> Float[Array, "6 6"]:
+    r"""Return the inverse Fisher information of both centres.
+
+    Every frame measures A (center_a, center_b) = 0 with A = (R_a, -R_b) and the
+    covariance S of the residual; the information is the sum of A^T S^-1 A.
+
+    Args:
+        T_world_body: True poses.
+        arms: Centres relative to the reference points of the bodies, in metres.
+        rotation_covariance: Covariance of the rotation of each body, in rad^2.
+        variance: Variance per axis of each reference point, in m^2.
+    """
+    R = T_world_body[..., :3, :3]
+    lever = R @ geometry.hat(arms)
+    S = np.sum(lever @ rotation_covariance @ np.swapaxes(lever, -1, -2), axis=1)
+    S = S + variance.sum() * np.eye(3)
+    A = np.concatenate([R[:, 0], -R[:, 1]], axis=-1)
+    information = np.sum(np.swapaxes(A, 1, 2) @ np.linalg.inv(S) @ A, axis=0)
+    return np.asarray(np.linalg.inv(information))
