@@ -23,6 +23,12 @@ def table():
     ]
 
 
+OPTIONS = {
+    *("turn_noise", "soft_tissue_turn", "slip_turn", "knee_shift", "settle"),
+    *("turn_rate", "CIRCLE_TURN_RATE", "hanging_arm_angles"),
+}
+"""Options that users write, and words of gait: a walker turns, an arm hangs."""
+
 UNUSED = {word for _, unused in table() for word in unused if word != "not"}
 
 
@@ -66,6 +72,6 @@ def test_public_names_are_words_of_the_field():
         f"{path.relative_to(SOURCE)}: {name}"
         for path in sorted(SOURCE.rglob("*.py"))
         for name in public_names(path)
-        if not name.startswith("_") and words(name) & UNUSED
+        if not name.startswith("_") and name not in OPTIONS and words(name) & UNUSED
     }
     assert sorted(found) == []

@@ -14,7 +14,7 @@ from marey.joints.ball.averaged_residual import averaged_residuals
 from marey.joints.ball.fit import estimate_pose_noise
 from marey.joints.temporary.windows import window_motions
 from marey.segmentation import segment
-from marey.synth.record import capture
+from marey.synth.recording import capture
 from marey.topology import alternative_trees, edge_costs, infer_tree, tree_from_parents
 
 FIGURES = {

@@ -21,8 +21,8 @@ from marey.synth.figures.surfaces import Surface as Surface
 from marey.synth.markers import place_markers as place_markers
 from marey.synth.markers import place_sensors as place_sensors
 from marey.synth.performance.motions import MOTIONS as MOTIONS
-from marey.synth.record import capture as capture
-from marey.synth.record import record as record
+from marey.synth.recording import capture as capture
+from marey.synth.recording import record as record
 from marey.synth.scenes import prop as prop
 from marey.synth.scenes import scene as scene
 from marey.synth.truth import CorruptionEvent as CorruptionEvent

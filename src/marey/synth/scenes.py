@@ -34,7 +34,7 @@ from marey.synth.performance.motions import (
     standing_root_poses,
 )
 from marey.synth.performance.two_bone_ik import joint_poses, solve_limb
-from marey.synth.record import Sensors, capture
+from marey.synth.recording import Sensors, capture
 from marey.synth.truth import Link, Recording
 
 Array = np.ndarray

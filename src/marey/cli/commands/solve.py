@@ -107,11 +107,11 @@ def solve(
         render,
         write_solution,
     )
+    from marey.editing import solve as solve_takes
     from marey.edits import read_edits
     from marey.io import read, read_skeleton
     from marey.io.atomic import check_target
     from marey.pipeline import SolveOptions
-    from marey.pipeline import solve as solve_takes
 
     if out_ is not None:
         check_target(out_, overwrite=overwrite, inputs=tuple(map(str, files)))

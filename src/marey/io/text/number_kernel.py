@@ -19,7 +19,7 @@ MOST_DIGITS = 18
 
 # Veltkamp's constant: splits a double into two halves whose products are exact.
 SPLIT = 134217729.0
-DOUBT = 2.0**-50
+RELATIVE_ERROR = 2.0**-50
 
 TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
 
@@ -161,13 +161,13 @@ def _scaled(mantissa, exponent):
         first = high / power
         product, error = _product(first, power)
         rest = (((high - product) - error) + low) / power
-        doubt = DOUBT * abs(rest)
+        error_bound = RELATIVE_ERROR * abs(rest)
     else:
         power = POWERS[exponent]
         first, error = _product(high, power)
         rest = error + low * power
-        doubt = DOUBT * (abs(error) + abs(low * power))
-    if first + (rest - doubt) != first + (rest + doubt):
+        error_bound = RELATIVE_ERROR * (abs(error) + abs(low * power))
+    if first + (rest - error_bound) != first + (rest + error_bound):
         return LONG, np.nan
     return NUMBER, first + rest
 

@@ -20,7 +20,7 @@ MIN_EIGENVALUE = 1e-10
 """Eigenvalues of A (no unit) below this are rounding: a swing of about 1e-5 rad.
 Higher treats more of a small motion as none. Chosen by hand."""
 
-NOISE_DOUBT = 0.2
+NOISE_UNCERTAINTY = 0.2
 """Relative uncertainty of the estimated noise. Higher calls more directions free.
 Chosen by hand."""
 
@@ -181,7 +181,7 @@ def predicted_sd(system: EigenSystem, variance: PerPair) -> Float[Array, "pair 3
     value = system.eigenvalues[:, :3]
     from_noise = np.maximum(observed - value, 0.0)
     sampling = NOISE_SIGMAS / np.sqrt(np.maximum(system.raw.count, 1.0))
-    certain = value - from_noise * (NOISE_DOUBT + sampling[:, None])
+    certain = value - from_noise * (NOISE_UNCERTAINTY + sampling[:, None])
     certain = np.where((certain > 0.0) & (value > MIN_EIGENVALUE), certain, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         # A unit step of (center_a, center_b) is a step of 1/sqrt(2) in each body.

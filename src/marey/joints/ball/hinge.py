@@ -9,7 +9,7 @@ contradicts its Eqs. 11 and 12.
 import numpy as np
 from jaxtyping import Bool, Float
 
-from marey.joints.ball.closed_form import NOISE_DOUBT, NOISE_SIGMAS, EigenSystem
+from marey.joints.ball.closed_form import NOISE_SIGMAS, NOISE_UNCERTAINTY, EigenSystem
 from marey.joints.ball.normal_equations import PerPair
 
 Array = np.ndarray
@@ -186,7 +186,7 @@ def is_universal(
             radians.
         count: Frames.
     """
-    margin = 1.0 + NOISE_DOUBT + NOISE_SIGMAS / np.sqrt(np.maximum(count, 1.0))
+    margin = 1.0 + NOISE_UNCERTAINTY + NOISE_SIGMAS / np.sqrt(np.maximum(count, 1.0))
     limit = np.sqrt(MIN_FREEDOM_RAD**2 + rotation_variance * margin)
     second_angle = np.sqrt(
         np.maximum(eigenvalues[:, 0] + eigenvalues[:, 2] - eigenvalues[:, 1], 0.0)

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from scipy.special import chdtri
 
 from marey.errors import DataError
-from marey.joints.ball.closed_form import FREE_SD_M, NOISE_DOUBT
+from marey.joints.ball.closed_form import FREE_SD_M, NOISE_UNCERTAINTY
 from marey.joints.options import check_choice
 from marey.joints.sphere import algebraic, geometric
 from marey.joints.sphere.moments import SphereMoments, compute_moments, pool_moments
@@ -285,7 +285,7 @@ def _classify(
     if noise is not None:
         expected = np.einsum("ik,ij,jk->k", vector, noise, vector)
     freedom = algebraic.degrees_of_freedom(moments, np.eye(3))
-    limit = (1.0 + NOISE_DOUBT) * chdtri(freedom, FALSE_ALARM_RATE) / freedom
+    limit = (1.0 + NOISE_UNCERTAINTY) * chdtri(freedom, FALSE_ALARM_RATE) / freedom
     rounding = algebraic.ROUNDING * value[-1]
     ball, hinge = (max(fits[kind][1], rounding) for kind in ("ball", "hinge"))
     at_rest = _rest_noise_ratio(freedom) * min(ball, hinge)

@@ -8,7 +8,7 @@ from marey.pose.contact.ground import GroundPlane
 from marey.pose.contact.holds import Hold
 from marey.pose.options import PoseOptions
 
-SETTLE = ("direct", "simulation")
+SOLVERS = ("direct", "simulation")
 PULL = ("open", "all")
 GROUND = ("none", "found")
 
@@ -76,7 +76,7 @@ class PhysicsOptions(PoseOptions):
     def __post_init__(self) -> None:
         # Not super(): a class with slots is made twice, and the first is forgotten.
         PoseOptions.__post_init__(self)
-        self._check("settle", " or ".join(SETTLE), self.settle in SETTLE)
+        self._check("settle", " or ".join(SOLVERS), self.settle in SOLVERS)
         self._check("pull", " or ".join(PULL), self.pull in PULL)
         self._check("cutoff", "above 0", self.cutoff > 0.0)
         is_known = isinstance(self.ground, GroundPlane) or self.ground in GROUND

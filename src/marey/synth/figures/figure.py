@@ -155,7 +155,7 @@ class Figure:
 
     def record(self, motion: str = "", **options: Any) -> "Recording":
         """Return a recording of the figure; `marey.synth.record` lists the options."""
-        from marey.synth.record import record
+        from marey.synth.recording import record
 
         return record(self, motion, **options)
 
