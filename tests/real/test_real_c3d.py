@@ -38,7 +38,7 @@ BROKEN = {
     *("Dance.c3d", "Dance1.c3d", "MotionMonitorC3D.c3d", "badParameterOffset.c3d"),
     *("bad_parameter_section.c3d", "mocap36.c3d", "phasespace_sample.c3d"),
     *("PiG_Calibration-FlatFoot-Full.c3d", "ART-Human_tools_integer_6dofLimbs.c3d"),
-    "static_rotated.c3d",
+    *("static.c3d", "static_rotated.c3d"),
 }
 
 
