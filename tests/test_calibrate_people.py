@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from posed import worn
+from posed import attach_targets
 
 from marey import build_skeleton, fit_joints, segment, synth
 from marey.calibration import CalibrateOptions, calibrate
@@ -234,7 +234,7 @@ def test_coincident_landmarks_give_a_finite_skeleton(walker):
 def test_an_animal_is_not_calibrated_as_a_person():
     figure = synth.quadruped()
     take = figure.record(seconds=3.0, rate=60.0, markers=6, noise=2e-4)
-    start = worn(figure.skeleton, take)
+    start = attach_targets(figure.skeleton, take)
     found = calibrate(start, take).skeleton
     assert found.kind == start.kind
     inner = start.parent > 0

@@ -535,7 +535,7 @@ START = """
 from marey.cli import main
 from marey.io.formats.html.page import parse_page
 from marey.viewer.server import server as server
-server.read_page = lambda: page_of({page!r})
+server.read_page = lambda: parse_page({page!r})
 main(["view", {path!r}, "--no-browser", "--port", {port!r}])
 """
 
