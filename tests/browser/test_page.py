@@ -53,7 +53,7 @@ def test_opens_from_a_file_without_the_network_and_without_complaint(open_tab, f
 
 
 def test_the_page_without_its_data_is_below_a_megabyte(file):
-    page = Path(marey.__file__).parent / "view" / "page.html"
+    page = Path(marey.__file__).parent / "viewer" / "page.html"
     assert page.stat().st_size < 1_000_000
     assert file.stat().st_size < 1_400_000
 
