@@ -13,7 +13,6 @@ With bodies and joints more can be found: smaller sensor outliers
 is a finding in `Take.source` and a line in `Take.history`.
 """
 
-from dataclasses import fields
 from typing import Any
 
 from marey.cleaning.field import Field as Field
@@ -44,7 +43,7 @@ from marey.cleaning.swaps.within_take import Swap as Swap
 from marey.cleaning.swaps.within_take import find_swaps as find_swaps
 from marey.cleaning.swaps.within_take import undo_swaps as undo_swaps
 from marey.cleaning.unused_sensors import drop_unused_sensors as drop_unused_sensors
-from marey.errors import OptionError
+from marey.options import options_from
 from marey.take import Take
 
 
@@ -63,11 +62,7 @@ def clean(take: Take, **options: Any) -> Take:
     Raises:
         OptionError: If an option is not known or out of range.
     """
-    known = [f.name for f in fields(CleanOptions)]
-    for name, value in options.items():
-        if name not in known:
-            raise OptionError(name, found=value, needed=f"one of {', '.join(known)}")
-    chosen = CleanOptions(**options)
+    chosen = options_from(CleanOptions, options)
     take = mask_outliers(take, find_sensor_outliers(take, chosen))
     take = mask_outliers(take, find_spikes(take, chosen))
     swaps = find_swaps(take) if chosen.undo_swaps else ()

@@ -1,26 +1,8 @@
 """Checks of the options of a joint method."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
-from typing import Any, TypeVar
+from collections.abc import Iterable
 
 from marey.errors import OptionError
-
-Options = TypeVar("Options")
-
-
-def parse_options(kind: type[Options], options: Mapping[str, Any]) -> Options:
-    """Return the options of a method as its dataclass.
-
-    Raises:
-        OptionError: If a name is not a field of the dataclass or its value is out of
-            range.
-    """
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    for name, value in options.items():
-        if name not in known:
-            raise OptionError(name, found=value, needed=f"one of {', '.join(known)}")
-    return kind(**options)
 
 
 def check_choice(option: str, value: str, choices: Iterable[str]) -> None:

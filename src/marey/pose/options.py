@@ -3,14 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from marey.errors import OptionError
 from marey.motion import Motion
-
-Options = TypeVar("Options")
 
 MAX_RMS_RESIDUAL_M = 0.05
 """Largest weighted root mean square residual of a frame that fits, in metres. Beyond
@@ -148,17 +146,3 @@ class BfgsOptions(PoseOptions):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaybackOptions:
     """Options of `playback`: there are none."""
-
-
-def make_options(kind: type[Options], given: Mapping[str, Any]) -> Options:
-    """Return the options of a method from keyword arguments.
-
-    Raises:
-        OptionError: If one is not known or out of range.
-    """
-    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
-    for name, value in given.items():
-        if name not in known:
-            needed = f"one of {', '.join(known)}" if known else "no option at all"
-            raise OptionError(name, found=value, needed=needed)
-    return kind(**given)

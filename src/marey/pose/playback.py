@@ -8,8 +8,8 @@ from jaxtyping import Float
 from marey.errors import DataError
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.options import options_from
 from marey.pose.options import PlaybackOptions as PlaybackOptions
-from marey.pose.options import make_options
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -39,7 +39,7 @@ def solve(
         DataError: If the take holds none of the skeleton's sensors.
         OptionError: If an option is given.
     """
-    make_options(PlaybackOptions, options)
+    options_from(PlaybackOptions, options)
     sensors = [i for i, n in enumerate(skeleton.sensor_names) if n in take.sensor_names]
     if not sensors:
         raise DataError(

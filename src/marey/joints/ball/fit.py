@@ -55,7 +55,8 @@ from marey.joints.noise import (
     estimate_pose_noise,
     rotation_shrinkage,
 )
-from marey.joints.options import check_choice, check_range, parse_options
+from marey.joints.options import check_choice, check_range
+from marey.options import options_from
 
 Array = np.ndarray
 Rows = Int[Array, " row"]
@@ -150,7 +151,7 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     Raises:
         OptionError: If an option is not known or out of range.
     """
-    return _BallFit(takes, parse_options(BallOptions, options)).run()
+    return _BallFit(takes, options_from(BallOptions, options)).run()
 
 
 class _BallFit:

@@ -42,11 +42,12 @@ from marey.joints.ball.pair_frames import sum_pairs_at_anchors
 from marey.joints.ball.third_body import mediation_ratios
 from marey.joints.distance.cost import DistanceCost
 from marey.joints.noise import estimate_pose_noise
-from marey.joints.options import check_range, parse_options
+from marey.joints.options import check_range
 from marey.joints.sphere.fit import MIN_POSITIONS
 from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
+from marey.options import options_from
 
 Array = np.ndarray
 
@@ -96,7 +97,7 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
         DataError: If a body has no markers: a 6-DoF sensor has no distances to keep.
         OptionError: If an option is not known or out of range.
     """
-    chosen = parse_options(DistanceOptions, options)
+    chosen = options_from(DistanceOptions, options)
     _check_markers(takes[0])
     stacked = StackedTakes(takes)
     pair = all_pairs(len(takes[0].names))

@@ -26,7 +26,7 @@ from marey.joints.ball.pair_frames import (
 )
 from marey.joints.ball.third_body import mediation_ratios
 from marey.joints.noise import PoseNoise, estimate_pose_noise
-from marey.joints.options import check_choice, parse_options
+from marey.joints.options import check_choice
 from marey.joints.sphere.fit import MIN_POSITIONS, SphereEstimator
 from marey.joints.sphere.fit import Sphere as Sphere
 from marey.joints.sphere.fit import SphereAccumulator as SphereAccumulator
@@ -42,6 +42,7 @@ from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.joints.sphere.two_sided import fit_both_centers
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
+from marey.options import options_from
 
 Array = np.ndarray
 
@@ -122,7 +123,7 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
         DataError: If no body has axes.
         OptionError: If an option is not known.
     """
-    estimator = parse_options(GdkeOptions, options).estimator
+    estimator = options_from(GdkeOptions, options).estimator
     stacked = StackedTakes(takes)
     if not stacked.determined.any():
         raise DataError(

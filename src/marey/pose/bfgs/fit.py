@@ -10,9 +10,10 @@ from marey.articulated.tables import Nodes
 from marey.articulated.targets import TargetMatches, frame_order
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.options import options_from
 from marey.pose.findings import warn_of_runs
 from marey.pose.gauss_newton.driver import TargetNames, prepare_targets
-from marey.pose.options import MAX_RMS_RESIDUAL_M, make_options
+from marey.pose.options import MAX_RMS_RESIDUAL_M
 from marey.pose.options import BfgsOptions as BfgsOptions
 from marey.pose.reference_prior import (
     as_c_float64,
@@ -103,7 +104,7 @@ def fit(skeleton: Skeleton, take: Take, **options: Any) -> BfgsFit:
     reference as matched in time, and drawn to it. An error then stays in its frame.
     A frame that this makes worse starts at its pose without the reference.
     """
-    chosen = make_options(BfgsOptions, options)
+    chosen = options_from(BfgsOptions, options)
     solver = _BfgsSolver(
         *prepare_targets(skeleton, TargetNames.of(take), chosen), chosen
     )

@@ -3,10 +3,10 @@
 from typing import Any
 
 from marey.motion import Motion
+from marey.options import options_from
 from marey.pose.findings import pose_findings
 from marey.pose.gauss_newton.driver import GaussNewtonSolver, PoseTrace, TargetNames
 from marey.pose.options import GaussNewtonOptions as GaussNewtonOptions
-from marey.pose.options import make_options
 from marey.pose.reference_prior import as_c_float64, make_motion, reference_rotations
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -61,7 +61,7 @@ def solve(
             ever seen.
         OptionError: If an option is not known or out of range.
     """
-    chosen = make_options(GaussNewtonOptions, options)
+    chosen = options_from(GaussNewtonOptions, options)
     fit = GaussNewtonSolver(skeleton, TargetNames.of(take), take.rate, chosen)
     points, sensors = as_c_float64(take.points), as_c_float64(take.T_world_sensor)
     trace = fit.solve_take(points, sensors)

@@ -7,8 +7,9 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.errors import DataError
+from marey.options import options_from
 from marey.pose.gauss_newton.driver import GaussNewtonSolver, TargetNames
-from marey.pose.options import GaussNewtonOptions, make_options
+from marey.pose.options import GaussNewtonOptions
 from marey.pose.trace import N_FRAME_STATISTICS, PoseTrace
 from marey.skeleton import Skeleton
 
@@ -57,7 +58,7 @@ class PoseTracker:
             raise DataError("rate", found=rate, needed="a positive number of hertz")
         names = TargetNames(tuple(labels), tuple(labels), tuple(sensor_names))
         self._fit = GaussNewtonSolver(
-            skeleton, names, rate, make_options(GaussNewtonOptions, options)
+            skeleton, names, rate, options_from(GaussNewtonOptions, options)
         )
         n = len(self._fit.nodes.tree.parent)
         self._n_markers, self._n_sensors = len(labels), len(sensor_names)

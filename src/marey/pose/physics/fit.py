@@ -10,13 +10,13 @@ from marey.articulated.tables import Nodes
 from marey.articulated.targets import marker_residuals, node_of_target
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.options import options_from
 from marey.pose.contact.ground import GroundPlane as GroundPlane
 from marey.pose.contact.ground_contacts import report_no_contact
 from marey.pose.contact.holds import Hold as Hold
 from marey.pose.contact.holds import contacts_as_holds as contacts_as_holds
 from marey.pose.findings import pose_findings, warn_of_runs
 from marey.pose.gauss_newton.driver import GaussNewtonSolver, PoseTrace
-from marey.pose.options import make_options
 from marey.pose.physics.equilibrium import Equilibrium, minimise_energy
 from marey.pose.physics.options import PhysicsOptions as PhysicsOptions
 from marey.pose.physics.simulation import simulate_to_rest
@@ -182,7 +182,7 @@ def fit_physics(skeleton: Skeleton, take: Take, **options: Any) -> PhysicsFit:
 def _find_rest(
     skeleton: Skeleton, take: Take, options: dict[str, Any]
 ) -> tuple[SpringSystem, Equilibrium]:
-    chosen = make_options(PhysicsOptions, options)
+    chosen = options_from(PhysicsOptions, options)
     system = build_spring_system(skeleton, take, chosen)
     is_simulated = chosen.settle == "simulation"
     return system, (simulate_to_rest if is_simulated else minimise_energy)(system)
