@@ -1,0 +1,26 @@
+"""Thresholds that many stages share, so that each is chosen and explained once.
+
+A number of its own is for a decision whose outcome depends on it. Where doubling and
+halving a threshold changes no figure by 1 %, the one of this module serves.
+"""
+
+OUTLIER_SD = 3.0
+"""Distance from a prediction, in standard deviations, beyond which a value is doubted;
+of normal values 0.3 %. Raised, small errors pass."""
+
+CERTAIN_SD = 5.0
+"""Difference, in standard deviations, that is taken for real without other evidence;
+of normal values one in two million. Raised, more cases stay undecided."""
+
+FEW, MOST = 0.1, 0.9
+"""Shares of frames, pairs or markers that count as few and as most."""
+
+MIN_SAMPLES = 10
+"""Fewest values from which a spread, a share or a trend is estimated. Raised, short
+takes get fewer estimates."""
+
+MARKER_NOISE_M = 1e-3
+"""Usual noise of an optical marker, in metres, where a take does not show its own."""
+
+SKIN_MOTION_M = 1e-2
+"""Usual motion of a marker on skin against the bone below it, in metres."""
