@@ -20,6 +20,10 @@ or dict, except
 - whole numbers in subscripts, shapes and ranges, unless they are compared there (masks)
   or the loop variable is `_` (a number of iterations); axis=, ddof= and the like;
 - guards, counted apart: names such as TINY or MAX_ITER, and values up to 1e-9;
+- coefficients of formulas, counted apart: whole numbers up to 12 in sums, products and
+  quotients inside a function (dimensions, degrees of freedom, 4/3 of a sphere),
+  divisors of Taylor series (24, 120 ...), and a 3 that a count is compared with, since
+  three points fix a pose;
 - published values, counted apart: a comment or docstring of the constant names a
   source, such as "Winter 2009" or "29 (1996)", or says "published".
 
@@ -59,6 +63,9 @@ COMPLEX = 15
 PLAIN = {0, 1, 2, 0.5}
 UNITS = {10, 100, 1000, 1e-3, 1e6, 60, 90, 180, 360}
 SMALLEST = 1e-9
+LARGEST_COEFFICIENT = 12
+TAYLOR_DIVISORS = {20, 24, 30, 42, 56, 120}
+POINTS_OF_A_POSE = 3
 GUARD = re.compile(
     r"MAX_ITER|ITERATIONS|MOST_STEPS|TINY|ROUNDING|(?:^|_)EPS(?:_|$)", re.IGNORECASE
 )
@@ -129,7 +136,7 @@ class Constant(NamedTuple):
     """"named", "member" or "function"."""
 
     status: str
-    """"tuned", "guard", "published" or "plain" (0, 1, 2 or 0.5)."""
+    """"tuned", "guard", "formula", "published" or "plain" (0, 1, 2 or 0.5)."""
 
 
 # Files
@@ -270,6 +277,17 @@ def is_unit_factor(chain: Sequence[ast.AST], value: object) -> bool:
     return isinstance(parent.op, (ast.Mult, ast.Div))
 
 
+def is_coefficient(chain: Sequence[ast.AST], value: float) -> bool:
+    """Whether a literal in a function belongs to a formula and not to a decision."""
+    parent = chain[2] if isinstance(chain[1], ast.UnaryOp) else chain[1]
+    if isinstance(parent, ast.Compare):
+        return value == POINTS_OF_A_POSE and isinstance(value, int)
+    if not isinstance(parent, (ast.BinOp, ast.AugAssign)) or value != round(value):
+        return False
+    is_divisor = isinstance(parent.op, ast.Div) and value in TAYLOR_DIVISORS
+    return is_divisor or value <= LARGEST_COEFFICIENT
+
+
 def is_index(child: ast.AST, parent: ast.AST, outer: ast.AST) -> bool:
     """Whether a node stands in a subscript, a shape or a range."""
     if isinstance(parent, ast.Subscript):
@@ -293,6 +311,8 @@ def describe_constant(
         status = "plain"
     elif value <= SMALLEST or GUARD.search(name):
         status = "guard"
+    elif place == "function" and is_coefficient(chain, value):
+        status = "formula"
     else:
         text = f"{name} {prose_of(module, literal, assigned)}"
         status = "published" if SOURCE.search(text) else "tuned"
@@ -450,6 +470,7 @@ def constant_rows(constants: Sequence[Constant]) -> list[Row]:
         Row("constants, in functions", place["function"], f"{whole} whole numbers"),
         Row("named as 2 or 0.5, not in constants", plain),
         Row("guards, not in constants", status["guard"]),
+        Row("in formulas, not in constants", status["formula"]),
         Row("published, not in constants", status["published"]),
         Row("constants outside the estimators", others),
     ]

@@ -4,15 +4,14 @@
     python benchmarks/sensitivity.py report RESULTS.jsonl
 
 A tuned number is any numeric literal of the estimators that `code_size.py` counts: in a
-named constant, in a tuple or inside a line. Each one is changed in a copy of the
-sources, and a fixed panel of 12 takes (generated and real, clean and damaged) is solved
-with it. The effect of a number is the largest relative change of any figure of the
-panel: errors against the truth, residuals, bone lengths, their uncertainties, and
-counts of bodies, joints and findings. Under 1 % a number has no effect.
+named constant, in a tuple or inside a line. Each one is doubled in a copy of the
+sources, and the takes of the panel (`panel.py`) that run it are solved, until one of
+them has a figure that changes by 1 % or more; if none has, the number is halved as
+well. A number that no take of the panel runs is reported as such.
 
 Results are kept one line per change, so that an interrupted run can be resumed: a
 number that stands there already, on the same line of the same source, is not tried
-again. The real takes need MAREY_DATA; without it the panel has the generated ones only.
+again.
 """
 
 import argparse
@@ -25,28 +24,37 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
-from code_size import OUTSIDE, Constant, constants_of, package_of, read_module
+from code_size import (
+    FUNCTIONS,
+    OUTSIDE,
+    Constant,
+    Module,
+    constants_of,
+    lines_of,
+    package_of,
+    read_module,
+)
+from panel import NO_EFFECT, UNLIKE, change_of, panel
 
-FACTORS = (0.5, 2.0)
-NO_EFFECT = 0.01
-"""Largest relative change of a figure that counts as none."""
+FACTORS = (2.0, 0.5)
 
-TIME_LIMIT = 600.0
-"""Seconds after which a panel counts as hanging; a kernel may have to be compiled."""
-
-UNLIKE = 10.0
-"""Effect of a change with which the panel fails or lacks a figure."""
-
-SMALLEST = {"m": 1e-5, "": 1.0}
-"""Differences below this never count as 1 %: of lengths in metres, and of counts."""
+TIME_LIMIT = 300.0
+"""Seconds after which a change counts as hanging; a kernel may have to be compiled."""
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
+
+Calls = Mapping[str, frozenset[tuple[str, str]]]
+"""For each take of the panel, the functions it calls: path and qualified name. Of a
+kernel all functions count as called as soon as the module is imported."""
 
 
 class Change(NamedTuple):
@@ -70,190 +78,105 @@ class Change(NamedTuple):
         return f"{c.path}:{c.line}:{c.column}:{c.value!r}*{self.factor:g}"
 
 
-# --- the panel ------------------------------------------------------------------------
+# --- which takes run a number ---------------------------------------------------------
 
 
-def panel() -> Iterator[tuple[str, Callable[[], Mapping[str, float]]]]:
-    """Yield the 12 takes: a name, and a call that returns the figures of its answer."""
-    import marey
-    from marey import synth
-
-    def generated(make: Callable[[], Any], **options: Any) -> Mapping[str, float]:
-        recording = make()
-        chosen = marey.SolveOptions(**options)
-        return figures(marey.solve(recording, options=chosen), recording)
-
-    def real(*paths: str, frames: int = 800, **options: Any) -> Mapping[str, float]:
-        takes = [marey.read(find(path)) for path in paths]
-        takes = [take.cut(0, min(frames, take.n_frames)) for take in takes]
-        return figures(marey.solve(takes, options=marey.SolveOptions(**options)))
-
-    human, short = synth.human, {"seconds": 4.0, "rate": 100.0, "noise": 1e-3}
-    hard = {"noise": 1e-3, "gaps": 0.1, "swaps": 2, "slips": 1, "gross": 0.002}
-    sensors = {**short, "markers": "none", "sensors": True, "turn_noise": 2e-3}
-    walk = {"motion": "walk", **short}
-
-    yield (
-        "walk",
-        lambda: generated(lambda: human(seed=1).record(**walk), contacts=True),
-    )
-    yield (
-        "damaged",
-        lambda: generated(
-            lambda: human(seed=4).record("walk", markers="set53", seconds=8.0, **hard),
-            max_gap=0.2,
-        ),
-    )
-    yield (
-        "unlabelled",
-        lambda: generated(
-            lambda: human(seed=6).record(
-                "exercise",
-                markers="set53",
-                labels=False,
-                seconds=12.0,
-                noise=1e-3,
-                soft_tissue=3e-3,
-                gaps=0.05,
-            )
-        ),
-    )
-    yield (
-        "dense",
-        lambda: generated(
-            lambda: human(seed=7).record(
-                "chicken_walk", markers="dense110", labels=False, **short
-            )
-        ),
-    )
-    yield (
-        "sensors",
-        lambda: generated(
-            lambda: human(seed=17).record(
-                "exercise",
-                slips=1,
-                slip_turn=0.1,
-                gross=0.005,
-                sensor_gaps=0.05,
-                field=3e-3,
-                **sensors,
-            ),
-            field=True,
-        ),
-    )
-    yield (
-        "gdke",
-        lambda: generated(
-            lambda: human(seed=16).record("walk", coloured=1e-3, **sensors),
-            joints="gdke",
-        ),
-    )
-    yield (
-        "quadruped",
-        lambda: generated(
-            lambda: synth.quadruped().record(labels=False, gaps=0.05, **walk),
-            pose="physics",
-        ),
-    )
-    yield (
-        "two people",
-        lambda: generated(lambda: synth.scene("handover", swaps=2, **short)),
-    )
-    if os.environ.get("MAREY_DATA"):
-        yield "boxer", lambda: real("cmu/02_05.c3d")
-        yield (
-            "session",
-            lambda: real(
-                "addbio_uhlrich_s4/static1.trc", "addbio_uhlrich_s4/walking1.trc"
-            ),
-        )
-        yield (
-            "unlabelled person",
-            lambda: real("olafhaag_unlabelled/sample_recording.c3d", frames=1500),
-        )
-        yield (
-            "bfgs",
-            lambda: real(
-                "hdm05/HDM_dg_06-03_03_120.c3d",
-                joints="distance",
-                segment="overlap",
-                pose="bfgs",
-            ),
-        )
+def record_calls(root: Path, takes: Iterable[str]) -> Calls:
+    """Return the functions that each take of the panel calls, and the kernels."""
+    return {take: frozenset(in_child(_calls_of, root, take)) for take in takes}
 
 
-def find(path: str) -> Path:
-    """Return the first file of this path below the folders of MAREY_DATA."""
-    folders = os.environ["MAREY_DATA"].split(os.pathsep)
-    return next(Path(f) / path for f in folders if (Path(f) / path).exists())
+def _calls_of(root: Path, take: str) -> set[tuple[str, str]]:
+    folder = f"{root / 'marey'}{os.sep}"
+    called = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        path = frame.f_code.co_filename
+        if event == "call" and path.startswith(folder):
+            called.add((path.removeprefix(folder), frame.f_code.co_qualname))
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    dict(panel())[take]()
+    sys.setprofile(None)
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None) or ""
+        if path.startswith(folder) and path.endswith("_kernel.py"):
+            called.add((path.removeprefix(folder), ""))
+    return called
 
 
-def figures(solution: Any, recording: Any = None) -> Mapping[str, float]:
-    """Return the figures of an answer; the unit stands behind a colon."""
-    import numpy as np
+class Uses:
+    """Where each number of the sources is used."""
 
-    report, subjects = solution.report, solution.subjects
-    lengths = np.concatenate([subject.skeleton.lengths for subject in subjects])
-    sd = np.concatenate([subject.skeleton.length_sd for subject in subjects])
-    edges = solution.tree.edge[solution.tree.edge >= 0]
-    serious = [one for one in report.findings if one.severity != "info"]
-    seen = sum(take.seen.sum() + take.sensor_seen.sum() for take in solution.takes)
-    result = {
-        "bodies:": len(solution.bodies[0].names),
-        "subjects:": len(subjects),
-        "joints:": len(edges),
-        "findings:": len(report.findings),
-        "serious findings:": len(serious),
-        "values kept:": float(seen),
-        "residual:m": rms(solution.joints.residual[edges]),
-        "length:m": rms(lengths),
-        "length sd:m": rms(sd),
-        "marker error:m": rms(marker_errors(solution)),
-        "contacts:": sum(len(m.contacts) for s in subjects for m in s.motions),
-    }
-    if recording is not None:
-        result |= errors(solution, recording)
-    return {name: float(value) for name, value in result.items() if value == value}
+    def __init__(self, modules: Sequence[Module]) -> None:
+        """Parse who mentions which name, in functions and outside of them."""
+        self._functions = {
+            m.path.as_posix(): list(functions_of(m.tree)) for m in modules
+        }
+        self._mentions: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        self._derived: dict[str, set[str]] = defaultdict(set)
+        for module in modules:
+            path = module.path.as_posix()
+            for node in ast.walk(module.tree):
+                name = getattr(node, "id", getattr(node, "attr", ""))
+                if name.isupper() and isinstance(node.ctx, ast.Load):
+                    self._mentions[name].add((path, self._function_at(path, node)))
+            for node in module.tree.body:
+                if isinstance(node, (ast.Assign, ast.AnnAssign)):
+                    self._note_derived(node)
 
+    def _note_derived(self, node: ast.Assign | ast.AnnAssign) -> None:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        names = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+        for one in ast.walk(node.value or node):
+            if isinstance(one, ast.Name):
+                self._derived[one.id] |= names
 
-def marker_errors(solution: Any) -> Any:
-    """Return the distances of all markers from where the motion has them."""
-    import numpy as np
+    def _function_at(self, path: str, node: ast.AST) -> str:
+        line = getattr(node, "lineno", 0)
+        around = [name for name, rows in self._functions[path] if line in rows]
+        return around[-1] if around else ""
 
-    from marey.skeleton import marker_columns
+    def functions_with(self, constant: Constant) -> set[tuple[str, str]]:
+        """Return the functions in which a number is used.
 
-    distances = [np.zeros(0)]
-    for subject in solution.subjects:
-        for take, motion in zip(solution.takes, subject.motions, strict=True):
-            columns = marker_columns(motion.skeleton, take)
-            found = motion.marker_points()[:, columns >= 0]
-            off = found - take.points[:, columns[columns >= 0]]
-            distances.append(np.linalg.norm(off, axis=-1).ravel())
-    return np.concatenate(distances)
-
-
-def errors(solution: Any, recording: Any) -> Mapping[str, float]:
-    """Return the errors against the truth of a generated take."""
-    import marey
-
-    score = marey.metrics.compare(solution, recording)
-    skeleton, motion = score.skeletons[0], score.motions[0]
-    return {
-        "adjusted Rand index:": score.bodies[0].ari,
-        "centre error:m": score.joints.center,
-        "edges right:": score.tree.right,
-        "length error:m": skeleton.rms,
-        "position error:m": motion.position,
-        "rotation error:": motion.rotation,
-    }
+        The name is empty where it is used outside of functions: in a class body, a
+        default or a decorator.
+        """
+        path = constant.path
+        inside = [name for name, rows in self._functions[path] if constant.line in rows]
+        if inside or not constant.name.isupper():
+            return {(path, inside[-1] if inside else "")}
+        names = {constant.name}
+        while more := {n for name in names for n in self._derived[name]} - names:
+            names |= more
+        uses = {use for name in names for use in self._mentions[name]}
+        return {use for use in uses if use[1]} or {(path, "")}
 
 
-def rms(values: Any) -> float:
-    """Return the root mean square of the finite values; 0 without any."""
-    import numpy as np
+def functions_of(node: ast.AST, name: str = "") -> Iterator[tuple[str, range]]:
+    """Yield the qualified names of all functions below a node, with their lines."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, FUNCTIONS):
+            inner = f"{name}{child.name}"
+            body = range(child.body[0].lineno, lines_of(child).stop)
+            yield inner, body
+            yield from functions_of(child, f"{inner}.<locals>.")
+        else:
+            prefix = f"{name}{child.name}." if isinstance(child, ast.ClassDef) else name
+            yield from functions_of(child, prefix)
 
-    known = values[np.isfinite(values)]
-    return float(np.sqrt(np.mean(known**2))) if len(known) else 0.0
+
+def takes_with(uses: set[tuple[str, str]], calls: Calls) -> list[str]:
+    """Return the takes that call one of these functions; all, if one has no name."""
+
+    def runs(called: frozenset[tuple[str, str]]) -> bool:
+        kernels = {(path, "") for path, _ in uses if path.endswith("_kernel.py")}
+        return bool(called & (uses | kernels))
+
+    plain = any(not name and not path.endswith("_kernel.py") for path, name in uses)
+    return [take for take, called in calls.items() if plain or runs(called)]
 
 
 # --- one change -----------------------------------------------------------------------
@@ -268,18 +191,20 @@ class Copy:
         shutil.copytree(SOURCE, self.root, ignore=shutil.ignore_patterns("page"))
         self._users = kernel_users(self.root)
 
-    def figures(self, change: Change | None) -> Mapping[str, Any]:
-        """Return the figures of the panel, with a change or without."""
-        if change is None:
-            return run_panel(self.root)
+    def effect(
+        self, change: Change, takes: Sequence[str], before: Mapping[str, Any]
+    ) -> tuple[float, str]:
+        """Return the change of the first figure that has one, else the largest."""
         path = self.root / "marey" / change.constant.path
-        before, stamp = path.read_text(encoding="utf-8"), path.stat()
+        text, stamp = path.read_text(encoding="utf-8"), path.stat()
         caches = self._take_caches(path)
         try:
-            path.write_text(edited(before, change), encoding="utf-8")
-            return run_panel(self.root)
+            path.write_text(edited(text, change), encoding="utf-8")
+            return in_child(_effect_of, self.root, list(takes), before)
+        except ChildError as error:
+            return UNLIKE, str(error)
         finally:
-            path.write_text(before, encoding="utf-8")
+            path.write_text(text, encoding="utf-8")
             os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
             self._give_caches(caches)
 
@@ -337,42 +262,66 @@ def edited(text: str, change: Change) -> str:
     return "\n".join(lines)
 
 
-def run_panel(root: Path) -> Mapping[str, Any]:
-    """Return the figures of all takes, or an error, from a process of its own."""
+class ChildError(Exception):
+    """What went wrong in a process."""
+
+
+def in_child(work: Callable[..., Any], root: Path, *arguments: Any) -> Any:
+    """Return what a function returns in a process that imports marey from a root."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.Process(target=_child, args=(str(root), sender))
+    process = multiprocessing.Process(
+        target=_child, args=(sender, work, root, *arguments)
+    )
     process.start()
     sender.close()
-    answer: Mapping[str, Any] = {"error": "no answer in time"}
-    if receiver.poll(TIME_LIMIT):
-        try:
-            answer = receiver.recv()
-        except EOFError:
-            answer = {"error": "the process died"}
-    else:
-        os.kill(process.pid or 0, signal.SIGKILL)
-    process.join()
+    try:
+        if not receiver.poll(TIME_LIMIT):
+            os.kill(process.pid or 0, signal.SIGKILL)
+            raise ChildError("no answer in time")
+        good, answer = receiver.recv()
+    except EOFError:
+        raise ChildError("the process died") from None
+    finally:
+        process.join()
+    if not good:
+        raise ChildError(answer)
     return answer
 
 
-def _child(root: str, sender: Any) -> None:
-    sys.path.insert(0, root)
-    answer: dict[str, Any] = {}
-    for name, solve in panel():
+def _child(sender: Any, work: Callable[..., Any], root: Path, *arguments: Any) -> None:
+    sys.path.insert(0, str(root))
+    try:
+        sender.send((True, work(root, *arguments)))
+    except Exception as error:
+        sender.send((False, f"{type(error).__name__}: {error}"[:200]))
+
+
+def _figures(_: Path) -> dict[str, Any]:
+    return {name: dict(solve()) for name, solve in panel()}
+
+
+def _effect_of(
+    _: Path, takes: Sequence[str], before: Mapping[str, Any]
+) -> tuple[float, str]:
+    worst, which, solvers = 0.0, "", dict(panel())
+    for take in takes:
         try:
-            answer[name] = dict(solve())
+            after: Mapping[str, Any] = solvers[take]()
         except Exception as error:
-            answer[name] = {"error": f"{type(error).__name__}: {error}"[:200]}
-    sender.send(answer)
+            after = {"error": f"{type(error).__name__}: {error}"[:200]}
+        change, figure = change_of(before[take], after)
+        if change > worst:
+            worst, which = change, f"{take}: {figure.partition(':')[0]}"
+        if worst >= NO_EFFECT:
+            break
+    return worst, which
 
 
 # --- all changes ----------------------------------------------------------------------
 
 
-def tuned_numbers() -> list[Constant]:
+def tuned_numbers(modules: Sequence[Module]) -> list[Constant]:
     """Return every tuned number of the estimators."""
-    package = SOURCE / "marey"
-    modules = [read_module(path, package) for path in sorted(package.rglob("*.py"))]
     return [
         constant
         for module in modules
@@ -381,62 +330,50 @@ def tuned_numbers() -> list[Constant]:
     ]
 
 
+def read_modules() -> list[Module]:
+    """Return all modules of the sources."""
+    package = SOURCE / "marey"
+    return [read_module(path, package) for path in sorted(package.rglob("*.py"))]
+
+
 def run(results: Path, workers: int, only: str) -> None:
-    """Try every change that is not among the results yet."""
-    done = set(read_results(results))
-    changes = [
-        change
-        for constant in tuned_numbers()
-        for factor in FACTORS
-        if (change := Change(constant, factor)).key not in done
-        and re.search(only, change.key)
-    ]
+    """Try every number that is not among the results yet."""
+    modules, done = read_modules(), read_results(results)
+    uses = Uses(modules)
+    numbers = [n for n in tuned_numbers(modules) if re.search(only, n.path)]
     with tempfile.TemporaryDirectory() as folder:
         copies = [Copy(Path(folder) / str(i)) for i in range(workers)]
-        before, *_ = [copy.figures(None) for copy in copies]  # and compile in each
-        failed = {name: f["error"] for name, f in before.items() if "error" in f}
-        if failed:
-            sys.exit(f"the panel fails without any change: {failed}")
-        began, count = time.perf_counter(), 0
-        pool = ThreadPoolExecutor(workers)
-        free = list(copies)
+        print("solving the panel, and again for the calls", flush=True)
+        before, *_ = [in_child(_figures, copy.root) for copy in copies]
+        calls = record_calls(copies[0].root, before)
+        began, count, free = time.perf_counter(), 0, list(copies)
 
-        def attempt(change: Change) -> None:
+        def attempt(number: Constant) -> None:
             nonlocal count
             copy = free.pop()
-            effect, figure = effect_of(before, copy.figures(change))
+            takes = takes_with(uses.functions_with(number), calls)
+            for factor in FACTORS:
+                change = Change(number, factor)
+                row = done.get(change.key)
+                if row is None:
+                    effect, figure = copy.effect(change, takes, before)
+                    row = {"key": change.key, "effect": effect, "figure": figure}
+                    row |= {"takes": len(takes)}
+                    with results.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(row) + "\n")
+                if row["effect"] >= NO_EFFECT:
+                    break
             free.append(copy)
             count += 1
-            row = {"key": change.key, "effect": effect, "figure": figure}
-            row |= {"name": change.constant.name, "to": change.value}
-            with results.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-            left = (time.perf_counter() - began) / count * (len(changes) - count)
+            left = (time.perf_counter() - began) / count * (len(numbers) - count)
+            name = f"{number.path}:{number.line} {number.name}"
             print(
-                f"{count} of {len(changes)}, {left / 60:.0f} min left: "
-                f"{change.key} {change.constant.name}: {effect:.2%} {figure}",
+                f"{count} of {len(numbers)}, {left / 60:.0f} min left: "
+                f"{name}: {row['effect']:.2%} {row['figure']}",
                 flush=True,
             )
 
-        list(pool.map(attempt, changes))
-
-
-def effect_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[float, str]:
-    """Return the largest relative change of a figure, and which figure that is."""
-    worst, which = 0.0, ""
-    for take, old in before.items():
-        new = after.get(take, {"error": "no answer"})
-        if "error" in new:
-            return UNLIKE, f"{take}: {new['error']}"
-        if new.keys() != old.keys():
-            return UNLIKE, f"{take}: {' '.join(new.keys() ^ old.keys())}"
-        for figure, value in old.items():
-            unit = figure.rpartition(":")[2]
-            difference = abs(new[figure] - value)
-            change = difference / max(abs(value), SMALLEST[unit])
-            if change > worst:
-                worst, which = change, f"{take}: {figure.partition(':')[0]}"
-    return worst, which
+        list(ThreadPoolExecutor(workers).map(attempt, numbers))
 
 
 def read_results(results: Path) -> dict[str, Any]:
@@ -449,18 +386,19 @@ def read_results(results: Path) -> dict[str, Any]:
 
 def report(results: Path) -> None:
     """Print the effect of every number that stands in the sources, smallest first."""
-    rows = read_results(results)
-    table, missing = [], 0
-    for constant in tuned_numbers():
+    rows, table, missing = read_results(results), [], 0
+    for constant in tuned_numbers(read_modules()):
         found = [rows.get(Change(constant, factor).key) for factor in FACTORS]
         known = [row for row in found if row]
-        missing += len(known) < len(FACTORS)
-        if known:
-            best = max(known, key=lambda row: row["effect"])
-            where = f"{constant.path}:{constant.line}"
-            table.append((best["effect"], where, constant, best["figure"]))
-    table.sort(key=lambda row: row[:2])
-    for effect, where, constant, figure in table:
+        best = max(known, key=lambda row: row["effect"], default=None)
+        if best is None or (best["effect"] < NO_EFFECT and len(known) < len(FACTORS)):
+            missing += 1
+            continue
+        figure = best["figure"] if best["takes"] else "never run"
+        table.append(
+            (best["effect"], f"{constant.path}:{constant.line}", constant, figure)
+        )
+    for effect, where, constant, figure in sorted(table, key=lambda row: row[:2]):
         name = constant.name or "(in a line)"
         print(f"{effect:8.2%}  {where}  {name} = {constant.value:g}  {figure}")
     none = sum(row[0] < NO_EFFECT for row in table)
@@ -473,7 +411,7 @@ def main() -> None:
     parser.add_argument("command", choices=("run", "report"))
     parser.add_argument("results", type=Path)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--only", default="", help="regular expression on path:line")
+    parser.add_argument("--only", default="", help="regular expression on the path")
     arguments = parser.parse_args()
     for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = "1"
