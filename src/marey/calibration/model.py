@@ -13,7 +13,6 @@ Segments are sorted depth first. The columns of a segment and of all its descend
 are then adjacent.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -110,34 +109,6 @@ class KinematicModel:
         """Return the markers of a segment."""
         first = self.first_marker
         return list(range(int(first[segment]), int(first[segment + 1])))
-
-
-def model_from_names(
-    parents: Mapping[str, str], markers: Sequence[tuple[str, str]]
-) -> KinematicModel:
-    """Return the model of named segments and labelled markers.
-
-    Args:
-        parents: Parent of each segment; "" for the root.
-        markers: Label and segment of each marker.
-    """
-    names: list[str] = []
-
-    def visit(name: str) -> None:
-        names.append(name)
-        for child, parent in parents.items():
-            if parent == name:
-                visit(child)
-
-    visit(next(name for name, parent in parents.items() if not parent))
-    number = {name: i for i, name in enumerate(names)}
-    by_segment = sorted(markers, key=lambda marker: number[marker[1]])
-    return KinematicModel(
-        tuple(names),
-        np.array([number.get(parents[name], -1) for name in names], dtype=np.int64),
-        tuple(label for label, _ in by_segment),
-        np.array([number[name] for _, name in by_segment], dtype=np.int64),
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
