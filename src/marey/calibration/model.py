@@ -32,11 +32,6 @@ STUDENT_T_DOF = 8.0
 """Degrees of freedom of Student's t, the distribution of marker residuals. Higher gives
 outliers more weight. Chosen by hand."""
 
-RELATIVE_ROTATION_SD_RAD = 1.0
-"""Standard deviation of a segment's rotation relative to its parent around the mean
-one, in radians. It is so wide that it decides only rotations that markers leave
-undetermined; lower pulls all poses towards the mean. Chosen by hand."""
-
 MECHANICAL_HINGE_SD_RAD = 0.005
 """Standard deviation of the axis of a mechanical hinge in one frame, in radians. Higher
 lets a hinge leave its axis. Chosen by hand."""
@@ -332,7 +327,6 @@ def _calibration_tables(model: KinematicModel) -> "CalibrationTables":
         axis_is_hinge=np.array([axis.kind == "hinge" for axis in model.axes], bool),
         axis_weight=np.array([axis.sd**-2 for axis in model.axes], dtype=float),
         axis_column=columns.axis,
-        rotation_weight=np.full(len(model.names), RELATIVE_ROTATION_SD_RAD**-2),
         student_t_dof=STUDENT_T_DOF,
     )
 

@@ -122,7 +122,7 @@ class Prior:
 
     def add(
         self,
-        terms: Sequence[tuple[int, Float[Array, "row x"]]],
+        terms: Sequence[tuple[int | np.integer, Float[Array, "row x"]]],
         target: Float[Array, " row"],
         sd: float,
         *,
