@@ -51,8 +51,7 @@ class RandomModel:
             model=self.model,
             joint_offset=rng.normal(size=(N, 3)),
             marker_offset=rng.normal(size=(1, n_markers, 3)),
-            axis_in_parent=rng.normal(size=(2, 3)),
-            axis_in_child=rng.normal(size=(2, 3)),
+            axis=rng.normal(size=(2, 2, 3)),
             marker_noise=rng.uniform(0.3, 0.6, size=(1, n_markers)),
             mean_rotation=geometry.rotation_exp(rng.normal(size=(N, 3))),
         )
@@ -94,8 +93,8 @@ class RandomModel:
         parameters = (
             moved.joint_offset,
             moved.marker_offset[0],
-            moved.axis_in_parent,
-            moved.axis_in_child,
+            moved.axis[:, 0],
+            moved.axis[:, 1],
         )
         pose = (self.t[frame] + pose_step[:3], R)
         points = np.nan_to_num(self.points[frame])

@@ -169,14 +169,7 @@ def _initialise(
         parameters, immobile = detect_hinges(parameters, sampled)
         problem = replace(problem, parameters=parameters)
         return init_generic(problem, immobile)
-    none = np.zeros((0, 3))
-    parameters = replace(
-        parameters,
-        model=replace(model, axes=()),
-        axis_in_parent=none,
-        axis_in_child=none,
-    )
-    problem = replace(problem, parameters=parameters)
+    problem = replace(problem, parameters=parameters.with_axes((), ()))
     landmarks = find_landmarks(model.labels, model.marker_segment_names)
     initial = None
     if landmarks.has_pelvis:

@@ -53,8 +53,7 @@ def estimate_joint_covariance(
     matrix = np.linalg.inv(equations.A)
     matrix *= fit.white_share + (1.0 - fit.white_share) * SOFT_TISSUE_SD_FACTOR**2
     matrix = 0.5 * (matrix + matrix.T)
-    start = np.searchsorted(model.columns.shared, model.columns.joint_offset[1:])
-    row = start[:, None] + np.arange(3)
+    row = np.searchsorted(model.columns.shared, model.columns.joint_offset[1:])
     covariance = np.zeros((len(model.names), len(model.names), 3, 3))
     covariance[1:, 1:] = matrix[row[:, None, :, None], row[None, :, None, :]]
     for i, undetermined in fit.initial.undetermined.items():

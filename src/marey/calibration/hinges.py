@@ -7,7 +7,6 @@ that is fixed in both segments.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -50,8 +49,7 @@ def detect_hinges(
         parameters: Parameters of the model, with the hinges that are known.
         sessions: Sampled frames of every session.
     """
-    axes = [*parameters.model.axes]
-    in_parent, in_child = [*parameters.axis_in_parent], [*parameters.axis_in_child]
+    axes, values = [*parameters.model.axes], [*parameters.axis]
     known, immobile = {hinge.child for hinge in axes}, set()
     for i, M, count, uncertainty in _joint_rotations(parameters, sessions):
         if i in known or not count.any():
@@ -68,15 +66,8 @@ def detect_hinges(
         elif straight and swing > MIN_HINGE_SWING * deviation:
             sd = max(deviation, MECHANICAL_HINGE_SD_RAD)
             axes.append(AxisConstraint(i, "hinge", sd))
-            in_parent.append(Vt[0])
-            in_child.append(U[:, 0])
-    with_hinges = replace(
-        parameters,
-        model=replace(parameters.model, axes=tuple(axes)),
-        axis_in_parent=np.array(in_parent).reshape(-1, 3),
-        axis_in_child=np.array(in_child).reshape(-1, 3),
-    )
-    return with_hinges, frozenset(immobile)
+            values.append(np.stack([Vt[0], U[:, 0]]))
+    return parameters.with_axes(axes, values), frozenset(immobile)
 
 
 def order_sessions_by_information(

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import count
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from marey.calibration.model import MEAN_STATURE_M, KinematicModel, ModelParameters
 from marey.calibration.problem import CalibrationProblem
@@ -122,7 +122,7 @@ class Prior:
 
     def add(
         self,
-        terms: Sequence[tuple[int | np.integer, Float[Array, "row x"]]],
+        terms: Sequence[tuple[Int[Array, " x"], Float[Array, "row x"]]],
         target: Float[Array, " row"],
         sd: float,
         *,
@@ -131,14 +131,14 @@ class Prior:
         """Add rows: the sum of matrix times parameters is `target`, within `sd`.
 
         Args:
-            terms: First column of some adjacent parameters, and their matrix.
+            terms: Columns of some parameters, and their matrix.
             target: Value of the sum.
             sd: Its standard deviation.
             constraint: Whether the rows have weight 1.
         """
         rows = np.zeros((len(target), self.model.columns.count))
-        for column, matrix in terms:
-            rows[:, column : column + matrix.shape[1]] += matrix / sd
+        for columns, matrix in terms:
+            rows[:, columns] += matrix / sd
         self.rows += [*rows]
         self.targets += (target / sd).tolist()
         self.is_constraint += [constraint] * len(target)
@@ -178,9 +178,9 @@ class Prior:
 
     def add_axis_prior(self, axis: int, parameters: ModelParameters, sd: float) -> None:
         """Add: an axis has its present directions in parent and child."""
-        column = self.model.columns.axis[axis]
-        self.add([(column, EYE)], parameters.axis_in_parent[axis], sd)
-        self.add([(column + len(EYE), EYE)], parameters.axis_in_child[axis], sd)
+        columns = self.model.columns.axis[axis]
+        for column, direction in zip(columns, parameters.axis[axis], strict=True):
+            self.add([(column, EYE)], direction, sd)
 
     def add_gauge_constraints(self, offsets: Float[Array, "marker 3"]) -> None:
         r"""Add the constraints that choose the axes of all segments.
@@ -254,15 +254,14 @@ class Prior:
         columns are those of a session, and the stature as one more.
         """
         columns = self.model.columns
-        axes = np.concatenate([parameters.axis_in_parent, parameters.axis_in_child])
-        axis_columns = np.concatenate([columns.axis, columns.axis + 3])
+        axes, axis_columns = (x.reshape(-1, 3) for x in (parameters.axis, columns.axis))
         residual = np.zeros(len(self.lengths) + len(axes) + 1)
         jacobian = np.zeros((len(residual), columns.count + 1))
         for n, length in enumerate(self.lengths):
             residual[n] = _length_row(length, parameters, jacobian[n])
         for n, axis, column in zip(count(len(self.lengths)), axes, axis_columns):
             residual[n] = (1.0 - axis @ axis) / UNIT_AXIS_SD
-            jacobian[n, column : column + 3] = 2.0 * axis / UNIT_AXIS_SD
+            jacobian[n, column] = 2.0 * axis / UNIT_AXIS_SD
         residual[-1] = (MEAN_STATURE_M - parameters.stature) / STATURE_SD_M
         jacobian[-1, -1] = 1.0 / STATURE_SD_M
         return residual, jacobian
@@ -284,7 +283,7 @@ def _length_row(
         length -= 0.0 if prior.is_distance else other
     for segment, vector, norm, sign in terms:
         column = parameters.model.columns.joint_offset[segment]
-        jacobian[column : column + 3] += sign / prior.sd * vector / max(norm, TINY)
+        jacobian[column] += sign / prior.sd * vector / max(norm, TINY)
     jacobian[-1] = -prior.ratio / prior.sd
     return (prior.ratio * parameters.stature - length) / prior.sd
 

@@ -125,9 +125,9 @@ def problem_of_sessions(
     joint_offset = joint_in_segment[parent] + skeleton.offset[segment_joint]
     joint_offset[0] = 0.0
     marker_offset = (joint_in_segment[point_joint] + point_offset)[order]
-    axis = skeleton.axes[segment_joint[hinges], 0].reshape(-1, 3)
+    axis = np.repeat(skeleton.axes[segment_joint[hinges], :1], 2, axis=1)
     parameters = ModelParameters.initial(
-        model, joint_offset, marker_offset, (axis, axis), len(sessions), FIRST_NOISE_M
+        model, joint_offset, marker_offset, axis, len(sessions), FIRST_NOISE_M
     )
     return CalibrationProblem(
         skeleton,

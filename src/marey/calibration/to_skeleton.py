@@ -148,9 +148,9 @@ def _align_hinge_axes(fit: CalibrationFit) -> Float[Array, "segment 3 3"]:
     model, parameters = fit.estimate.model, fit.estimate.parameters
     R = np.repeat(np.eye(3)[None], len(model.names), axis=0)
     for i, n in _hinges(fit):
-        goal = R[model.parent[i]] @ parameters.axis_in_parent[n]
+        goal = R[model.parent[i]] @ parameters.axis[n, 0]
         goal = goal / np.linalg.norm(goal)
-        R[i] = _shortest_rotation(parameters.axis_in_child[n], goal)
+        R[i] = _shortest_rotation(parameters.axis[n, 1], goal)
     return R
 
 
@@ -195,7 +195,7 @@ def _build_bones(
         )
     axes = skeleton.axes.copy()
     for i, n in _hinges(fit):
-        axis = R[i] @ fit.estimate.parameters.axis_in_child[n]
+        axis = R[i] @ fit.estimate.parameters.axis[n, 1]
         axes[problem.segment_joint[i], 0] = axis / np.linalg.norm(axis)
     return replace(skeleton, offset=offset, axes=axes)
 

@@ -75,7 +75,7 @@ def init_generic(
         add_symmetry_and_proportions(prior, mirror=False)
     undetermined = {i: size**2 * np.eye(3) for i in immobile}
     for n, hinge in enumerate(model.axes):
-        a = parameters.axis_in_parent[n]
+        a = parameters.axis[n, 0]
         undetermined[hinge.child] = size**2 * np.outer(a, a)
         prior.add_axis_prior(n, parameters, FREE_AXIS_SD_RAD)
         along_axis = [(model.columns.joint_offset[hinge.child], a[None])]

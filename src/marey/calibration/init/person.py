@@ -360,11 +360,8 @@ def _soft_axis_constraints(model: KinematicModel) -> tuple[AxisConstraint, ...]:
     )
 
 
-def _initial_axes(
-    model: KinematicModel,
-) -> tuple[Float[Array, "axis 3"], Float[Array, "axis 3"]]:
+def _initial_axes(model: KinematicModel) -> Float[Array, "axis 2 3"]:
     """Return all axes in parent and child: to the left; in forearms along the bone."""
-    left, up = np.eye(3)[1], np.eye(3)[2]
-    in_parent = np.array([left for _ in model.axes]).reshape(-1, 3)
-    in_child = np.array([left if axis.kind == "hinge" else up for axis in model.axes])
-    return in_parent, in_child.reshape(-1, 3)
+    _, left, up = np.eye(3)
+    axes = [(left, left if axis.kind == "hinge" else up) for axis in model.axes]
+    return np.array(axes).reshape(-1, 2, 3)

@@ -74,8 +74,7 @@ class KernelParameters(NamedTuple):
 
     joint_offset: np.ndarray
     marker_offset: np.ndarray
-    axis_in_parent: np.ndarray
-    axis_in_child: np.ndarray
+    axis: np.ndarray
     marker_noise: np.ndarray
     mean_rotation: np.ndarray
 
@@ -270,8 +269,8 @@ def _write_axis_rows(tables, parameters, R, scratch, h):
     P, Q = R[tables.parent[i]], R[i]
     a, b, j = scratch.vectors[0], scratch.vectors[1], scratch.vectors[2]
     e, rows = scratch.axis_residual[h], scratch.axis_rows[h]
-    rotate(P, parameters.axis_in_parent[h], a)
-    rotate(Q, parameters.axis_in_child[h], b)
+    rotate(P, parameters.axis[h, 0], a)
+    rotate(Q, parameters.axis[h, 1], b)
     cross(a, b, j)
     if not tables.axis_is_hinge[h]:
         e[0] = factor * (a[0] * b[0] + a[1] * b[1] + a[2] * b[2])

@@ -196,6 +196,8 @@ def reduced_equations(
         A[:-1, :-1] += H[np.ix_(shared, shared)] - Y[:, :-1].T @ Y[:, :-1]
         b[:-1] += g[shared] - Y[:, :-1].T @ Y[:, -1]
         factors.append((L, Y))
+    if not np.isfinite(A).all():
+        raise np.linalg.LinAlgError("the normal equations are not finite")
     leverage = tuple(leverage for _, _, leverage, _ in sessions)
     return ReducedEquations(A, b, tuple(factors), leverage, cost)
 
