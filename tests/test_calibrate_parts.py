@@ -16,15 +16,18 @@ from marey.calibration.model import (
     FramePoses,
     KinematicModel,
     ModelParameters,
-    model_from_names,
 )
 from marey.calibration.noise_model import sample_frame_pairs
-from marey.calibration.parallel import map_in_threads
 from marey.calibration.priors import LengthPrior, Prior
-from marey.calibration.solver.cholesky_kernel import back_substitute, eliminate
-from marey.calibration.solver.levenberg_marquardt import residuals
+from marey.calibration.problem import problem_of_sessions
+from marey.calibration.solver.levenberg_marquardt import (
+    map_in_threads,
+    reduced_equations,
+    residuals,
+)
 from marey.calibration.solver.schur_kernel import eliminate_poses, step_poses
 from marey.numerics import geometry
+from marey.skeleton import Skeleton
 
 PARENT = np.array([-1, 0, 1, 2, 1, 0, 5])
 SEGMENT = np.sort([*np.repeat(np.arange(7), 2), 0, 3])
@@ -48,8 +51,7 @@ class RandomModel:
             model=self.model,
             joint_offset=rng.normal(size=(N, 3)),
             marker_offset=rng.normal(size=(1, n_markers, 3)),
-            axis_in_parent=rng.normal(size=(2, 3)),
-            axis_in_child=rng.normal(size=(2, 3)),
+            axis=rng.normal(size=(2, 2, 3)),
             marker_noise=rng.uniform(0.3, 0.6, size=(1, n_markers)),
             mean_rotation=geometry.rotation_exp(rng.normal(size=(N, 3))),
         )
@@ -91,8 +93,8 @@ class RandomModel:
         parameters = (
             moved.joint_offset,
             moved.marker_offset[0],
-            moved.axis_in_parent,
-            moved.axis_in_child,
+            moved.axis[:, 0],
+            moved.axis[:, 1],
         )
         pose = (self.t[frame] + pose_step[:3], R)
         points = np.nan_to_num(self.points[frame])
@@ -236,9 +238,16 @@ def test_labels_of_other_markers_name_no_landmark(label, segment):
     assert not find_landmarks([label], [segment]).markers
 
 
-def test_a_model_from_names_is_sorted_depth_first():
-    parents = {"a": "", "c": "a", "b": "a", "d": "c"}
-    model = model_from_names(parents, [("p", "b"), ("q", "d"), ("r", "a")])
+def test_the_segments_of_a_problem_are_sorted_depth_first():
+    skeleton = Skeleton(
+        names=("a", "c", "b", "d"),
+        parent=np.array([-1, 0, 0, 1]),
+        offset=np.zeros((4, 3)),
+        marker_labels=("p", "q", "r"),
+        marker_joint=np.array([2, 3, 0]),
+        marker_offset=np.zeros((3, 3)),
+    )
+    model = problem_of_sessions(skeleton, (np.zeros((1, 3, 3)),), (0,)).model
     assert model.names == ("a", "c", "d", "b")
     assert model.parent.tolist() == [-1, 0, 1, 0]
     assert model.labels == ("r", "q", "p")
@@ -290,34 +299,43 @@ def test_an_occluded_marker_is_predicted_from_its_neighbours(rng):
     points = geometry.apply(T[:, None], offsets[None])
     occluded = points.copy()
     occluded[4, 2] = np.nan
-    assert fill_occlusions(model, occluded, 4) == pytest.approx(points[4])
+    assert fill_occlusions(model, occluded, 4) == pytest.approx(points)
     occluded[:, 2] = np.nan
-    assert np.isnan(fill_occlusions(model, occluded, 4)[2]).all()
+    assert np.isnan(fill_occlusions(model, occluded, 4)[4, 2]).all()
 
 
 # --- linear algebra -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("count", "more"), [(1, 0), (0, 3), (7, 4), (60, 25)])
-def test_elimination_and_back_substitution_solve_the_whole_system(rng, count, more):
-    square = rng.normal(size=(count + more, count + more + 3))
-    A, b = square @ square.T, rng.normal(size=count + more)
-    H, g = A.copy(), b.copy()
-    assert eliminate(H, g, count)
-    L = np.linalg.cholesky(A)[:count, :count]
-    np.testing.assert_allclose(np.tril(H[:count, :count]), L, atol=1e-9)
-    coupling = A[:count, count:]
-    solved = np.linalg.solve(A[:count, :count], coupling)
-    schur_complement = A[count:, count:] - coupling.T @ solved
-    np.testing.assert_allclose(H[count:, count:], schur_complement, atol=1e-9)
-    y = np.linalg.solve(H[count:, count:], g[count:])
-    x = np.concatenate([back_substitute(H, g, y, count), y])
-    np.testing.assert_allclose(A @ x, b, atol=1e-7)
+def test_elimination_of_the_markers_keeps_the_solution_of_the_whole_system(rng):
+    case = RandomModel(rng)
+    prior = Prior(case.model)
+    prior.add_marker_priors(case.parameters.marker_offset[0], 0.3)
+    for axis in range(len(case.model.axes)):
+        prior.add_axis_prior(axis, case.parameters, 0.5)
+    poses = FramePoses(case.points, case.t, case.R)
+    estimate = Estimate(case.parameters, (poses,))
+    equations = reduced_equations(estimate, prior, prior_weight=2.0, damping=0.0)
+    n, columns = case.columns.count, case.columns
+    residual, J = prior.nonlinear_rows(case.parameters)
+    whole, right = 2.0 * J.T @ J, 2.0 * J.T @ residual
+    A, b, _, _ = case.reduced_equations()
+    normal, gradient, _ = prior.linear_equations(case.parameters, 0, 2.0)
+    whole[:n, :n] += A + normal
+    right[:n] += b + gradient
+    wanted = np.linalg.solve(whole, right)
+    found = np.linalg.solve(equations.A, equations.b)
+    assert found == pytest.approx(wanted[[*columns.shared, n]], rel=1e-6, abs=1e-8)
 
 
-def test_a_block_that_is_not_positive_definite_is_not_eliminated():
-    assert not eliminate(np.diag([1.0, 0.0]), np.ones(2), 2)
-    assert not eliminate(np.diag([1.0, np.nan]), np.ones(2), 2)
+def test_markers_that_nothing_determines_are_not_eliminated(rng):
+    case = RandomModel(rng)
+    case.points[:] = np.nan
+    poses = FramePoses(case.points, case.t, case.R)
+    prior = Prior(case.model)
+    prior.add_marker_priors(np.full((len(SEGMENT), 3), np.nan), np.nan)
+    with pytest.raises(np.linalg.LinAlgError):
+        reduced_equations(Estimate(case.parameters, (poses,)), prior, 1.0, 0.0)
 
 
 def test_results_of_threads_come_in_the_order_of_the_items():

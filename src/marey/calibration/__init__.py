@@ -11,10 +11,10 @@ from marey.calibration.covariance import estimate_joint_covariance
 from marey.calibration.findings import calibration_findings, not_calibrated
 from marey.calibration.hinges import detect_hinges, order_sessions_by_information
 from marey.calibration.init.generic import init_from_known_skeleton, init_generic
-from marey.calibration.init.initialisation import Initialisation
+from marey.calibration.init.person import init_person
 from marey.calibration.init.poses import sample_frames
-from marey.calibration.init.select import init_person
 from marey.calibration.options import CalibrateOptions as CalibrateOptions
+from marey.calibration.priors import Initialisation
 from marey.calibration.problem import (
     MIN_SESSION_FRAMES,
     CalibrationProblem,
@@ -35,9 +35,6 @@ MAX_RMS_INCREASE = 2.0
 """A calibration whose marker rms exceeds this multiple of the rms before it is
 rejected. The robust loss can otherwise treat all markers of a limb as outliers. Higher
 rejects fewer. Chosen by hand."""
-
-PERSON = {"Hips", "LeftUpperLeg", "RightUpperLeg"}
-"""Names of segments that every person has."""
 
 KNOWN_SKELETON_MAX_ROUNDS = 30
 """Most rounds of the bundle adjustment with known bones, whose markers may be far from
@@ -134,29 +131,19 @@ def calibrate(
         return _keep_skeleton(problem, undetermined)
     if fit.rms() > MAX_RMS_INCREASE * fit.rms_before:
         return _keep_skeleton(problem, "the markers would fit worse than before")
-    is_person = _is_person(skeleton.names)
     if options.keep_bones:
-        calibrated = update_marker_offsets(problem, fit)
+        mean, by_take = update_marker_offsets(fit)
     else:
-        covariance = estimate_joint_covariance(fit)
-        calibrated = to_skeletons(problem, fit, covariance, is_person=is_person)
+        mean, by_take = to_skeletons(fit, estimate_joint_covariance(fit))
     return Calibration(
-        skeleton=calibrated.skeleton,
-        skeletons=calibrated.skeletons,
+        skeleton=mean,
+        skeletons=by_take,
         rms=fit.rms(),
-        marker_noise=_skeleton_marker_noise(problem, fit)[np.argsort(order)],
+        marker_noise=_skeleton_marker_noise(fit)[np.argsort(order)],
         white_share=fit.white_share,
         prior_weight=fit.prior_weight,
-        findings=tuple(
-            calibration_findings(calibrated.skeleton, fit, is_person=is_person)
-        ),
+        findings=tuple(calibration_findings(mean, fit)),
     )
-
-
-def _is_person(names: tuple[str, ...]) -> bool:
-    """Return whether segments have the names of a person; animals have a tail."""
-    tail = any(name.startswith("Tail") for name in names)
-    return set(names) >= PERSON and not tail
 
 
 def fit_problem(
@@ -165,7 +152,6 @@ def fit_problem(
     """Return the bundle adjustment from the initialisation that suits the problem."""
     return bundle_adjust(
         _initialise(problem, options),
-        problem.sessions,
         max_frames=options.frames_per_session(len(problem.sessions)),
         effective_samples=options.effective_samples,
         max_rounds=KNOWN_SKELETON_MAX_ROUNDS if options.keep_bones else MAX_ROUNDS,
@@ -177,20 +163,18 @@ def _initialise(
 ) -> Initialisation:
     model, parameters = problem.model, problem.parameters
     if options.keep_bones:
-        return init_from_known_skeleton(parameters)
-    if not _is_person(model.names):
+        return init_from_known_skeleton(problem)
+    if not problem.is_person:
         sampled = _sample_sessions(problem, options)
         parameters, immobile = detect_hinges(parameters, sampled)
-        return init_generic(parameters, is_person=False, immobile=immobile)
-    model, none = replace(model, axes=()), np.zeros((0, 3))
-    parameters = replace(
-        parameters, model=model, axis_in_parent=none, axis_in_child=none
-    )
+        problem = replace(problem, parameters=parameters)
+        return init_generic(problem, immobile)
+    problem = replace(problem, parameters=parameters.with_axes((), ()))
     landmarks = find_landmarks(model.labels, model.marker_segment_names)
     initial = None
     if landmarks.has_pelvis:
-        initial = init_person(parameters, landmarks, problem.sessions, options)
-    return initial or init_generic(parameters, is_person=True)
+        initial = init_person(problem, landmarks, options)
+    return initial or init_generic(problem)
 
 
 def _reorder_sessions(
@@ -211,22 +195,22 @@ def _reorder_sessions(
 def _sample_sessions(
     problem: CalibrationProblem, options: CalibrateOptions
 ) -> list[Float[np.ndarray, "_ marker 3"]]:
-    """Return the sampled frames of every session."""
+    """Return the markers of the model in the sampled frames of every session."""
     n = options.frames_per_session(len(problem.sessions))
-    return [points[sample_frames(points, n)] for points in problem.sessions]
+    return [
+        points[np.ix_(sample_frames(points, n), problem.order)]
+        for points in problem.sessions
+    ]
 
 
 def _skeleton_marker_noise(
-    problem: CalibrationProblem, fit: CalibrationFit
+    fit: CalibrationFit,
 ) -> Float[np.ndarray, "session marker"]:
     """Return the noise of the skeleton's markers; NaN for markers not in the model."""
-    noise = fit.estimate.parameters.marker_noise
-    result = np.full((len(noise), len(problem.skeleton.marker_labels)), np.nan)
-    for k, number in enumerate(fit.order.tolist()):
-        source = problem.marker_source[number]
-        if source.kind == "marker":
-            result[:, source.number] = noise[:, k]
-    return result
+    problem, noise = fit.initial.problem, fit.estimate.parameters.marker_noise
+    of_points = np.full((len(noise), problem.sessions[0].shape[1]), np.nan)
+    of_points[:, problem.order] = noise
+    return of_points[:, : len(problem.skeleton.marker_labels)]
 
 
 def _keep_skeleton(problem: CalibrationProblem, reason: str) -> Calibration:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from marey.calibration.init.generic import SHOULDER_GIRDLE
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton
@@ -21,9 +22,7 @@ MAX_DRIFT_WHITE_SHARE = 0.5
 Higher reports more. Chosen by hand."""
 
 
-def calibration_findings(
-    skeleton: Skeleton, fit: CalibrationFit, *, is_person: bool
-) -> Iterator[Finding]:
+def calibration_findings(skeleton: Skeleton, fit: CalibrationFit) -> Iterator[Finding]:
     """Yield the findings of a calibration."""
     model, n_sessions = fit.estimate.model, len(fit.estimate.poses)
     yield Finding(
@@ -44,22 +43,21 @@ def calibration_findings(
             "one sample, and standard deviations are larger",
             value=fit.white_share,
         )
-    if is_person and "LeftShoulder" in model.names:
+    is_person = fit.initial.problem.is_person
+    if is_person and SHOULDER_GIRDLE[0] in model.names:
         yield Finding(
             "shoulders-move",
             "calibrate",
             "info",
             "the shoulders move relative to the chest: each has a joint of its own",
-            subject="LeftShoulder, RightShoulder",
+            subject=", ".join(SHOULDER_GIRDLE),
         )
-    yield from _uncertain_joints(skeleton, fit, is_person=is_person)
+    yield from _uncertain_joints(skeleton, fit)
     yield from _noisy_markers(fit)
 
 
-def _uncertain_joints(
-    skeleton: Skeleton, fit: CalibrationFit, *, is_person: bool
-) -> Iterator[Finding]:
-    model = fit.estimate.model
+def _uncertain_joints(skeleton: Skeleton, fit: CalibrationFit) -> Iterator[Finding]:
+    model, is_person = fit.estimate.model, fit.initial.problem.is_person
     hinges = {model.names[axis.child] for axis in model.axes}
     for joint, name in enumerate(skeleton.names):
         covariance = skeleton.covariance[joint]

@@ -6,8 +6,7 @@ the rotation away from each principal axis: a singular value of 1 belongs to an 
 that is fixed in both segments.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -50,32 +49,25 @@ def detect_hinges(
         parameters: Parameters of the model, with the hinges that are known.
         sessions: Sampled frames of every session.
     """
-    model, rotations = parameters.model, _segment_rotations(parameters, sessions)
-    known = {hinge.child: n for n, hinge in enumerate(model.axes)}
-    axes, in_parent, in_child, immobile = [], [], [], set()
-    for i in range(1, len(model.names)):
-        p = int(model.parent[i])
-        if i in known:
-            n = known[i]
-            axes.append(model.axes[n])
-            in_parent.append(parameters.axis_in_parent[n])
-            in_child.append(parameters.axis_in_child[n])
-        elif i in rotations and p in rotations:
-            motion = _joint_motion(rotations[p], rotations[i])
-            if motion.swing < MAX_HINGE_DEVIATION_RAD:
-                immobile.add(i)
-            elif motion.is_hinge:
-                sd = max(motion.deviation, MECHANICAL_HINGE_SD_RAD)
-                axes.append(AxisConstraint(i, "hinge", sd))
-                in_parent.append(motion.axis_in_parent)
-                in_child.append(motion.axis_in_child)
-    with_hinges = replace(
-        parameters,
-        model=replace(model, axes=tuple(axes)),
-        axis_in_parent=np.array(in_parent).reshape(-1, 3),
-        axis_in_child=np.array(in_child).reshape(-1, 3),
-    )
-    return with_hinges, frozenset(immobile)
+    axes, values = [*parameters.model.axes], [*parameters.axis]
+    known, immobile = {hinge.child for hinge in axes}, set()
+    for i, M, count, uncertainty in _joint_rotations(parameters, sessions):
+        if i in known or not count.any():
+            continue
+        M, count = M[count > 0], count[count > 0]
+        s = np.linalg.svd(M, compute_uv=False)
+        deviation, swing = _largest_angle(s[:, 0]), _largest_angle(s[:, 1])
+        # The axis that fits all sessions best, and how far a session deviates from it.
+        U, _, Vt = np.linalg.svd(np.einsum("s,sij->ij", count, M))
+        off_axis = _largest_angle(np.einsum("i,sij,j->s", U[:, 0], M, Vt[0]))
+        straight = max(deviation, off_axis - uncertainty) < MAX_HINGE_DEVIATION_RAD
+        if swing < MAX_HINGE_DEVIATION_RAD:
+            immobile.add(i)
+        elif straight and swing > MIN_HINGE_SWING * deviation:
+            sd = max(deviation, MECHANICAL_HINGE_SD_RAD)
+            axes.append(AxisConstraint(i, "hinge", sd))
+            values.append(np.stack([Vt[0], U[:, 0]]))
+    return parameters.with_axes(axes, values), frozenset(immobile)
 
 
 def order_sessions_by_information(
@@ -92,33 +84,45 @@ def order_sessions_by_information(
     """
     if len(sessions) == 1:
         return np.zeros(1, dtype=np.int64)
-    model, rotations = parameters.model, _segment_rotations(parameters, sessions)
     information = np.zeros(len(sessions))
-    for i in range(1, len(model.names)):
-        p = int(model.parent[i])
-        if i in rotations and p in rotations:
-            M, count = _mean_rotations(rotations[p], rotations[i])
-            s = np.linalg.svd(M, compute_uv=False)
-            spread = np.maximum(1.0 - s**2, 0.0) + MAX_HINGE_DEVIATION_RAD**2
-            information += np.log((1 + count)[:, None] * spread).sum(axis=1)
+    for _, M, count, _ in _joint_rotations(parameters, sessions):
+        s = np.linalg.svd(M, compute_uv=False)
+        spread = np.maximum(1.0 - s**2, 0.0) + MAX_HINGE_DEVIATION_RAD**2
+        information += np.log((1 + count)[:, None] * spread).sum(axis=1)
     return np.argsort(-information, kind="stable")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _SegmentRotations:
-    """Rotations of a segment in the world."""
+def _joint_rotations(
+    parameters: ModelParameters, sessions: Sequence[Float[Array, "_ marker 3"]]
+) -> Iterator[tuple[int, Float[Array, "session 3 3"], Int[Array, " session"], float]]:
+    """Yield the mean rotation of each segment relative to its parent by session.
 
-    R: tuple[Float[Array, "_ 3 3"], ...]
-    """By session and frame; NaN where it was not seen."""
-
-    uncertainty: float
-    """Rotation of its axes between sessions, in radians."""
+    With each segment come its mean rotations, the number of their frames, and the
+    rotation of the axes of both segments between sessions, in radians. The mean is the
+    identity of no frames in sessions that never show both segments. Segments whose own
+    markers do not determine their rotation, or that of their parent, are left out.
+    """
+    rotations = _segment_rotations(parameters, sessions)
+    for i, p in enumerate(parameters.model.parent.tolist()):
+        if i not in rotations or p not in rotations:
+            continue
+        M, count = [], []
+        for P, Q in zip(rotations[p][0], rotations[i][0], strict=True):
+            both = np.isfinite(P).all(axis=(1, 2)) & np.isfinite(Q).all(axis=(1, 2))
+            total = np.einsum("fji,fjk->ik", Q[both], P[both])
+            count.append(int(both.sum()))
+            M.append(total / count[-1] if count[-1] else np.eye(3))
+        yield i, np.array(M), np.array(count), rotations[p][1] + rotations[i][1]
 
 
 def _segment_rotations(
     parameters: ModelParameters, sessions: Sequence[Array]
-) -> dict[int, _SegmentRotations]:
-    """Return the rotations of all segments that their own markers determine."""
+) -> dict[int, tuple[list[Float[Array, "_ 3 3"]], float]]:
+    """Return the rotations of all segments that their own markers determine.
+
+    They are by session and frame, NaN where the segment was not seen. With them comes
+    the rotation of the segment's axes between sessions, in radians.
+    """
     model, rotations = parameters.model, {}
     for i in range(len(model.names)):
         markers = model.markers_of(i)
@@ -131,8 +135,8 @@ def _segment_rotations(
             T = geometry.kabsch(reference, rigid.offset)
             R.append(rigid.T_world_body[:, :3, :3] @ T[:3, :3])
             offsets.append(geometry.apply(geometry.inverse(T), rigid.offset))
-        uncertainty = REPLACEMENT_ROTATION * _relative_displacement(np.array(offsets))
-        rotations[i] = _SegmentRotations(tuple(R), uncertainty)
+        displacement = _relative_displacement(np.array(offsets))
+        rotations[i] = R, REPLACEMENT_ROTATION * displacement
     return rotations
 
 
@@ -148,67 +152,6 @@ def _relative_displacement(offsets: Float[Array, "session marker 3"]) -> float:
     size = float(np.sum((mean - mean.mean(axis=0)) ** 2)) / len(mean)
     total = float(np.sum(deviation**2)) / max(int(seen.sum()), 1)
     return float(np.sqrt(total / size)) if size > 0.0 else 0.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _JointMotion:
-    """Rotation of a segment relative to its parent over all sessions."""
-
-    axis_in_parent: Float[Array, "3"]
-    """The axis that fits all sessions best."""
-
-    axis_in_child: Float[Array, "3"]
-    deviation: float
-    """Rotation away from the best axis of a session, rms in radians; the largest of all
-    sessions, like `swing`."""
-
-    swing: float
-    """Rotation about that axis."""
-
-    disagreement: float
-    """Deviation of a session from the axis of all sessions, less the uncertainty of the
-    segments' axes, rms in radians."""
-
-    @property
-    def is_hinge(self) -> bool:
-        """Whether the joint rotated about one axis only."""
-        straight = max(self.deviation, self.disagreement) < MAX_HINGE_DEVIATION_RAD
-        return straight and self.swing > MIN_HINGE_SWING * self.deviation
-
-
-def _mean_rotations(
-    parent: _SegmentRotations, child: _SegmentRotations
-) -> tuple[Float[Array, "session 3 3"], Int[Array, " session"]]:
-    """Return the mean rotation from parent to child by session, and its frames.
-
-    The identity, and no frames, for sessions that never show both.
-    """
-    M, count = [], []
-    for P, Q in zip(parent.R, child.R, strict=True):
-        both = np.isfinite(P).all(axis=(1, 2)) & np.isfinite(Q).all(axis=(1, 2))
-        total = np.einsum("fji,fjk->ik", Q[both], P[both])
-        count.append(int(both.sum()))
-        M.append(total / count[-1] if count[-1] else np.eye(3))
-    return np.array(M), np.array(count)
-
-
-def _joint_motion(parent: _SegmentRotations, child: _SegmentRotations) -> _JointMotion:
-    """Return the rotation of a segment relative to its parent."""
-    M, count = _mean_rotations(parent, child)
-    if not count.any():
-        return _JointMotion(np.zeros(3), np.zeros(3), np.inf, np.inf, np.inf)
-    M, count = M[count > 0], count[count > 0]
-    U, _, Vt = np.linalg.svd(np.einsum("s,sij->ij", count, M))
-    a, b = Vt[0], U[:, 0]
-    s = np.linalg.svd(M, compute_uv=False)
-    off_axis = _largest_angle(np.einsum("i,sij,j->s", b, M, a))
-    return _JointMotion(
-        axis_in_parent=a,
-        axis_in_child=b,
-        deviation=_largest_angle(s[:, 0]),
-        swing=_largest_angle(s[:, 1]),
-        disagreement=off_axis - parent.uncertainty - child.uncertainty,
-    )
 
 
 def _largest_angle(mean_cosine: Float[Array, " session"]) -> float:

@@ -13,7 +13,7 @@ Segments are sorted depth first. The columns of a segment and of all its descend
 are then adjacent.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -32,11 +32,6 @@ Array = np.ndarray
 STUDENT_T_DOF = 8.0
 """Degrees of freedom of Student's t, the distribution of marker residuals. Higher gives
 outliers more weight. Chosen by hand."""
-
-RELATIVE_ROTATION_SD_RAD = 1.0
-"""Standard deviation of a segment's rotation relative to its parent around the mean
-one, in radians. It is so wide that it decides only rotations that markers leave
-undetermined; lower pulls all poses towards the mean. Chosen by hand."""
 
 MECHANICAL_HINGE_SD_RAD = 0.005
 """Standard deviation of the axis of a mechanical hinge in one frame, in radians. Higher
@@ -112,46 +107,16 @@ class KinematicModel:
         return list(range(int(first[segment]), int(first[segment + 1])))
 
 
-def model_from_names(
-    parents: Mapping[str, str], markers: Sequence[tuple[str, str]]
-) -> KinematicModel:
-    """Return the model of named segments and labelled markers.
-
-    Args:
-        parents: Parent of each segment; "" for the root.
-        markers: Label and segment of each marker.
-    """
-    names: list[str] = []
-
-    def visit(name: str) -> None:
-        names.append(name)
-        for child, parent in parents.items():
-            if parent == name:
-                visit(child)
-
-    visit(next(name for name, parent in parents.items() if not parent))
-    number = {name: i for i, name in enumerate(names)}
-    by_segment = sorted(markers, key=lambda marker: number[marker[1]])
-    return KinematicModel(
-        tuple(names),
-        np.array([number.get(parents[name], -1) for name in names], dtype=np.int64),
-        tuple(label for label, _ in by_segment),
-        np.array([number[name] for _, name in by_segment], dtype=np.int64),
-    )
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ParameterColumns:
     """The column of each parameter in the equations of one session."""
 
-    joint_offset: Int[Array, " segment"]
-    """First of three columns by segment; -1 for the root."""
+    joint_offset: Int[Array, "segment 3"]
+    """Columns by segment; -1 for the root."""
 
-    marker_offset: Int[Array, " marker"]
-    """First of three columns by marker."""
-
-    axis: Int[Array, " axis"]
-    """First of six columns: the axis in the parent, then in the child."""
+    marker_offset: Int[Array, "marker 3"]
+    axis: Int[Array, "axis 2 3"]
+    """Columns of the axis in the parent, then in the child."""
 
     subtree_start: Int[Array, " segment"]
     """First column of a segment and its descendants."""
@@ -164,13 +129,12 @@ class ParameterColumns:
     @property
     def shared(self) -> Int[Array, " shared"]:
         """Columns of joint offsets and axes, which all sessions share."""
-        offsets, axes = _adjacent(self.joint_offset[1:]), _adjacent(self.axis, 6)
-        return np.sort(np.concatenate([offsets.ravel(), axes.ravel()]))
+        return np.sort(np.append(self.joint_offset[1:], self.axis))
 
     @property
     def per_session(self) -> Int[Array, " per_session"]:
         """Columns of marker offsets, which each session has for itself."""
-        return _adjacent(self.marker_offset).ravel()
+        return self.marker_offset.ravel()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,11 +148,8 @@ class ModelParameters:
     marker_offset: Float[Array, "session marker 3"]
     """Each marker in its segment's frame, in metres."""
 
-    axis_in_parent: Float[Array, "axis 3"]
-    """Unit axis of each constraint in the parent's frame."""
-
-    axis_in_child: Float[Array, "axis 3"]
-    """The axis in the child's frame."""
+    axis: Float[Array, "axis 2 3"]
+    """Unit axis of each constraint in the parent's frame, then in the child's."""
 
     marker_noise: Float[Array, "session marker"]
     """Scale of Student's t of each marker along one axis, in metres."""
@@ -204,7 +165,7 @@ class ModelParameters:
         model: KinematicModel,
         joint_offset: Float[Array, "segment 3"],
         marker_offset: Float[Array, "marker 3"],
-        axes: tuple[Float[Array, "axis 3"], Float[Array, "axis 3"]],
+        axis: Float[Array, "axis 2 3"],
         n_sessions: int,
         noise: float,
     ) -> "ModelParameters":
@@ -213,10 +174,17 @@ class ModelParameters:
             model,
             joint_offset,
             np.repeat(marker_offset[None], n_sessions, axis=0),
-            *axes,
+            axis,
             marker_noise=np.full((n_sessions, len(marker_offset)), noise),
             mean_rotation=np.repeat(np.eye(3)[None], len(joint_offset), axis=0),
         )
+
+    def with_axes(
+        self, axes: Sequence[AxisConstraint], values: Sequence[Float[Array, "2 3"]]
+    ) -> "ModelParameters":
+        """Return the parameters with other axis constraints, and the axes of these."""
+        axis = np.array(values, dtype=float).reshape(-1, 2, 3)
+        return replace(self, model=replace(self.model, axes=tuple(axes)), axis=axis)
 
     def of_session(self, session: int) -> "ModelParameters":
         """Return the parameters with the markers of one session alone."""
@@ -241,8 +209,7 @@ class ModelParameters:
         return KernelParameters(
             self.joint_offset,
             self.marker_offset[session],
-            self.axis_in_parent,
-            self.axis_in_child,
+            self.axis,
             self.marker_noise[session],
             self.mean_rotation,
         )
@@ -251,27 +218,23 @@ class ModelParameters:
         """Return the parameters of one session as one vector."""
         columns = self.model.columns
         values = np.zeros(columns.count)
-        values[_adjacent(columns.joint_offset[1:])] = self.joint_offset[1:]
-        values[_adjacent(columns.marker_offset)] = self.marker_offset[session]
-        values[_adjacent(columns.axis)] = self.axis_in_parent
-        values[_adjacent(columns.axis + 3)] = self.axis_in_child
+        values[columns.joint_offset[1:]] = self.joint_offset[1:]
+        values[columns.marker_offset] = self.marker_offset[session]
+        values[columns.axis] = self.axis
         return values
 
     def add_step(
         self, steps: Float[Array, "session column"], stature_step: float
     ) -> "ModelParameters":
         """Return the parameters after a step; shared ones step as in session 0."""
-        columns = self.model.columns
-        shared_step, of_markers = steps[0], _adjacent(columns.marker_offset)
+        columns, shared_step = self.model.columns, steps[0]
         joint_offset = self.joint_offset.copy()
-        joint_offset[1:] += shared_step[_adjacent(columns.joint_offset[1:])]
+        joint_offset[1:] += shared_step[columns.joint_offset[1:]]
         return replace(
             self,
             joint_offset=joint_offset,
-            marker_offset=self.marker_offset
-            + np.stack([step[of_markers] for step in steps]),
-            axis_in_parent=self.axis_in_parent + shared_step[_adjacent(columns.axis)],
-            axis_in_child=self.axis_in_child + shared_step[_adjacent(columns.axis + 3)],
+            marker_offset=self.marker_offset + steps[:, columns.marker_offset],
+            axis=self.axis + shared_step[columns.axis],
             stature=self.stature + stature_step,
         )
 
@@ -312,26 +275,21 @@ class Estimate:
         return sum(len(session.points) for session in self.poses)
 
 
-def _adjacent(start: Int[Array, " item"], length: int = 3) -> Int[Array, "item _"]:
-    """Return the columns of items that have `length` adjacent columns each."""
-    return np.asarray(start[:, None] + np.arange(length), dtype=np.int64)
-
-
 def _parameter_columns(model: KinematicModel) -> ParameterColumns:
-    n = len(model.names)
-    joint_offset, start, end = np.full(n, -1), np.zeros(n, int), np.zeros(n, int)
-    marker_offset = np.zeros(len(model.labels), int)
-    axis = np.zeros(len(model.axes), int)
-    column = 0
+    n, column = len(model.names), 0
+    start, end = np.zeros(n, int), np.zeros(n, int)
+    joint_offset = np.full((n, 3), -1)
+    marker_offset = np.zeros((len(model.labels), 3), int)
+    axis = np.zeros((len(model.axes), 2, 3), int)
     for i in range(n):
         start[i] = column
-        if i > 0:
-            joint_offset[i], column = column, column + 3
-        for h, constraint in enumerate(model.axes):
-            if constraint.child == i:
-                axis[h], column = column, column + 6
-        for k in model.markers_of(i):
-            marker_offset[k], column = column, column + 3
+        vectors = [joint_offset[i]] if i > 0 else []
+        for both, constraint in zip(axis, model.axes, strict=True):
+            vectors += [*both] if constraint.child == i else []
+        vectors += [marker_offset[k] for k in model.markers_of(i)]
+        for vector in vectors:
+            vector[:] = np.arange(column, column + 3)
+            column += len(vector)
         end[i] = column
     for i in range(n - 1, 0, -1):
         p = int(model.parent[i])
@@ -352,16 +310,15 @@ def _calibration_tables(model: KinematicModel) -> "CalibrationTables":
         path=path,
         depth=depth,
         first_marker=model.first_marker.astype(np.int64),
-        joint_column=columns.joint_offset,
-        marker_column=columns.marker_offset,
+        joint_column=columns.joint_offset[:, 0].copy(),
+        marker_column=columns.marker_offset[:, 0].copy(),
         low=low,
         high=high,
         product_start=np.concatenate([[0], np.cumsum(width * (width + 1) // 2)]),
         axis_child=np.array([axis.child for axis in model.axes], dtype=np.int64),
         axis_is_hinge=np.array([axis.kind == "hinge" for axis in model.axes], bool),
         axis_weight=np.array([axis.sd**-2 for axis in model.axes], dtype=float),
-        axis_column=columns.axis,
-        rotation_weight=np.full(len(model.names), RELATIVE_ROTATION_SD_RAD**-2),
+        axis_column=columns.axis[:, 0, 0].copy(),
         student_t_dof=STUDENT_T_DOF,
     )
 

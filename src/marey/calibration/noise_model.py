@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.calibration.init.poses import initial_poses
-from marey.calibration.model import STUDENT_T_DOF, Estimate, ModelParameters
+from marey.calibration.model import Estimate, ModelParameters
 from marey.calibration.solver.levenberg_marquardt import fit_poses, residuals
 from marey.numerics import geometry
 
@@ -32,11 +32,6 @@ More take longer. Chosen by hand."""
 MIN_PAIR_VISIBILITY = 0.5
 """Share of the markers that both frames of a pair must show. Higher leaves fewer pairs.
 Chosen by hand."""
-
-MIN_VARIANCE_RATIO = 1e-2
-"""Least ratio of residual variance to assumed variance. The assumed scale is at least
-that of the best cameras; residuals are taken for at least a tenth of it. Higher gives
-larger standard deviations on exact data. Chosen by hand."""
 
 
 def estimate_marker_noise(
@@ -135,29 +130,3 @@ def mean_relative_rotations(estimate: Estimate) -> Float[Array, "segment 3 3"]:
     parent = np.maximum(estimate.model.parent, 0)
     total = np.einsum("fsji,fsjk->sik", R[:, parent], R)
     return geometry.nearest_rotation(total)
-
-
-def robust_covariance_factor(
-    square: Float[Array, " position"], freedom: Float[Array, " position"], n_shared: int
-) -> float:
-    r"""Return the ratio of the covariance of a robust fit to that of its weights.
-
-    This is the asymptotic variance of an M-estimator,
-    :math:`\mathrm{E}[\psi^2] / \mathrm{E}[\psi']^2`, for Student's t in three
-    dimensions, relative to the inverse of the weighted normal matrix. It is at least
-    `MIN_VARIANCE_RATIO`: markers that fit to the last digit do not determine joints to
-    the last digit.
-
-    Args:
-        square: Squared residuals over the squared scale.
-        freedom: Degrees of freedom of each position that the pose leaves, 0 to 3.
-        n_shared: Parameters that all frames share.
-    """
-    w = (STUDENT_T_DOF + 3.0) / (STUDENT_T_DOF + square)
-    total = float(w @ freedom)
-    total *= max(1.0 - n_shared / max(float(freedom.sum()), 1.0), 0.1)
-    slope = w * (1.0 - 2.0 / 3.0 * square / (STUDENT_T_DOF + square))
-    if not total > 0.0:
-        return 1.0
-    ratio = float(w**2 @ square) / total * float(w.mean() / slope.mean()) ** 2
-    return max(ratio, MIN_VARIANCE_RATIO)

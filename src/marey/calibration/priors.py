@@ -6,18 +6,24 @@ weight T of `prior_weight` in `bundle_adjustment` ("tempered"). Constraints, suc
 choice of each segment's axes (the gauge), have the weight 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from marey.calibration.model import MEAN_STATURE_M, KinematicModel, ModelParameters
+from marey.calibration.problem import CalibrationProblem
 from marey.numerics import geometry
 
 Array = np.ndarray
+
+EYE = np.eye(3)
+
+TINY = 1e-9
+"""Length below which a vector has no direction, in metres."""
 
 GAUGE_SD_M = 5e-4
 """Standard deviation of the constraints that choose each segment's axes, in metres. The
@@ -39,6 +45,36 @@ of an axis. Chosen by hand."""
 STATURE_SD_M = 0.3
 """Standard deviation of the height of people, in metres, children included. Lower pulls
 all bones towards those of an average person. Chosen by hand."""
+
+BONE_OF_STATURE = {
+    "LowerLeg": 0.2425,
+    "Foot": 0.249,
+    "LowerArm": 0.1618,
+    "Hand": 0.1545,
+}
+"""Length of the bone that ends in each joint (thigh, shank, upper arm, forearm) as a
+share of the stature, men of de Leva 1996."""
+
+BONE_OF_STATURE_SD = 0.05
+"""Relative standard deviation of these shares between people. Lower pulls bones towards
+the usual proportions. Chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and Plug-in
+Gait, like all standard deviations here."""
+
+HIP_WIDTH_OF_STATURE, HIP_WIDTH_OF_STATURE_SD = 0.100, 0.08
+"""Distance of the hip joints as a share of the stature, and its relative standard
+deviation. Lower pulls the hips towards the usual width."""
+
+EQUAL_BONES_SD_M, EQUAL_CLAVICLES_SD_M = 0.005, 0.010
+"""Standard deviation of the difference of left and right bones, in metres. Lower makes
+both sides more equal."""
+
+MIRRORED_HIPS_SD_M, MIRRORED_CLAVICLES_SD_M, MIRRORED_SHOULDERS_SD_M = (
+    0.008,
+    0.010,
+    0.015,
+)
+"""Standard deviation of a joint from the mirror image of the other side, in metres.
+Lower makes both sides more equal."""
 
 
 def determine_rotation(markers: Float[Array, "marker 3"]) -> bool:
@@ -86,54 +122,40 @@ class Prior:
 
     def add(
         self,
-        terms: Sequence[tuple[int, float]],
-        target: float,
+        terms: Sequence[tuple[Int[Array, " x"], Float[Array, "row x"]]],
+        target: Float[Array, " row"],
         sd: float,
         *,
         constraint: bool = False,
     ) -> None:
-        """Add the row: the sum of factor times parameter is `target`, within `sd`.
+        """Add rows: the sum of matrix times parameters is `target`, within `sd`.
 
         Args:
-            terms: Column and factor of each parameter.
+            terms: Columns of some parameters, and their matrix.
             target: Value of the sum.
             sd: Its standard deviation.
-            constraint: Whether the row has weight 1.
+            constraint: Whether the rows have weight 1.
         """
-        row = np.zeros(self.model.columns.count)
-        for column, factor in terms:
-            row[column] += factor / sd
-        self.rows.append(row)
-        self.targets.append(target / sd)
-        self.is_constraint.append(constraint)
-
-    def add_vector(
-        self,
-        terms: Sequence[tuple[int | np.integer, float]],
-        target: Float[Array, " x"],
-        sd: float,
-        *,
-        constraint: bool = False,
-    ) -> None:
-        """Add one row per component; terms name the first column of each vector."""
-        for x, value in enumerate(target):
-            row = [(int(column) + x, factor) for column, factor in terms]
-            self.add(row, float(value), sd, constraint=constraint)
+        rows = np.zeros((len(target), self.model.columns.count))
+        for columns, matrix in terms:
+            rows[:, columns] += matrix / sd
+        self.rows += [*rows]
+        self.targets += (target / sd).tolist()
+        self.is_constraint += [constraint] * len(target)
 
     def add_landmark_prior(
         self, segment: int, markers: list[int], offset: Float[Array, " 3"], sd: float
     ) -> None:
         """Add: a joint has this offset from the mean of markers on its parent."""
         columns = self.model.columns
-        terms = [(columns.marker_offset[k], -1.0 / len(markers)) for k in markers]
-        self.add_vector([*terms, (columns.joint_offset[segment], 1.0)], offset, sd)
+        terms = [(columns.marker_offset[k], -EYE / len(markers)) for k in markers]
+        self.add([*terms, (columns.joint_offset[segment], EYE)], offset, sd)
 
     def add_mirror_prior(self, left: int, right: int, sd: float) -> None:
         """Add: two joints of one parent are mirror images; y points to the left."""
         column = self.model.columns.joint_offset
-        for x, sign in enumerate((-1.0, 1.0, -1.0)):
-            terms = [(int(column[left]) + x, 1.0), (int(column[right]) + x, sign)]
-            self.add(terms, 0.0, sd)
+        mirror = np.diag([-1.0, 1.0, -1.0])
+        self.add([(column[left], EYE), (column[right], mirror)], np.zeros(3), sd)
 
     def add_joint_prior(
         self,
@@ -145,20 +167,20 @@ class Prior:
     ) -> None:
         """Add: a joint has this offset in its parent."""
         column = self.model.columns.joint_offset[segment]
-        self.add_vector([(column, 1.0)], offset, sd, constraint=constraint)
+        self.add([(column, EYE)], offset, sd, constraint=constraint)
 
     def add_marker_priors(self, offsets: Float[Array, "marker 3"], sd: float) -> None:
         """Add: every marker has its offset in its segment."""
         for column, offset in zip(
             self.model.columns.marker_offset, offsets, strict=True
         ):
-            self.add_vector([(column, 1.0)], offset, sd)
+            self.add([(column, EYE)], offset, sd)
 
     def add_axis_prior(self, axis: int, parameters: ModelParameters, sd: float) -> None:
         """Add: an axis has its present directions in parent and child."""
-        in_parent, in_child = parameters.axis_in_parent, parameters.axis_in_child
-        directions = np.concatenate([in_parent[axis], in_child[axis]])
-        self.add_vector([(self.model.columns.axis[axis], 1.0)], directions, sd)
+        columns = self.model.columns.axis[axis]
+        for column, direction in zip(columns, parameters.axis[axis], strict=True):
+            self.add([(column, EYE)], direction, sd)
 
     def add_gauge_constraints(self, offsets: Float[Array, "marker 3"]) -> None:
         r"""Add the constraints that choose the axes of all segments.
@@ -171,29 +193,20 @@ class Prior:
         .. math:: \sum_k m_{0k} \times (m_k - m_{0k}) = 0
         """
         for i in range(len(self.model.names)):
-            if markers := self.model.markers_of(i):
-                self._add_segment_gauge(markers, offsets[markers], is_root=i == 0)
-
-    def _add_segment_gauge(
-        self, markers: list[int], offsets: Float[Array, "marker 3"], *, is_root: bool
-    ) -> None:
-        about_mean = is_root or determine_rotation(offsets)
-        lever = offsets - offsets.mean(axis=0) if about_mean else offsets
-        size = np.sqrt(np.mean(np.sum(lever**2, axis=1))) + 1e-9
-        cross = geometry.hat(lever) / (size * len(markers))
-        column = [int(c) for c in self.model.columns.marker_offset[markers]]
-        for x in range(3):
-            rotation = [
-                (start + z, float(cross[n, x, z]))
-                for n, start in enumerate(column)
-                for z in range(3)
-            ]
-            target = float(np.einsum("nz,nz->", cross[:, x], offsets))
+            markers = self.model.markers_of(i)
+            if not markers:
+                continue
+            m, column = offsets[markers], self.model.columns.marker_offset[markers]
+            about_mean = i == 0 or determine_rotation(m)
+            lever = m - m.mean(axis=0) if about_mean else m
+            size = np.sqrt(np.mean(np.sum(lever**2, axis=1))) + TINY
+            cross = geometry.hat(lever) / (size * len(markers))
+            target = np.einsum("nxz,nz->x", cross, m)
+            rotation = list(zip(column, cross, strict=True))
             self.add(rotation, target, GAUGE_SD_M, constraint=True)
-            if is_root:
-                mean = [(start + x, 1.0 / len(markers)) for start in column]
-                target = float(offsets[:, x].mean())
-                self.add(mean, target, GAUGE_SD_M, constraint=True)
+            if i == 0:
+                mean = [(start, EYE / len(markers)) for start in column]
+                self.add(mean, m.mean(axis=0), GAUGE_SD_M, constraint=True)
 
     @cached_property
     def _matrices(self) -> tuple[Array, Array, Array, Array, Array]:
@@ -241,15 +254,14 @@ class Prior:
         columns are those of a session, and the stature as one more.
         """
         columns = self.model.columns
-        axes = np.concatenate([parameters.axis_in_parent, parameters.axis_in_child])
-        axis_columns = np.concatenate([columns.axis, columns.axis + 3])
+        axes, axis_columns = (x.reshape(-1, 3) for x in (parameters.axis, columns.axis))
         residual = np.zeros(len(self.lengths) + len(axes) + 1)
         jacobian = np.zeros((len(residual), columns.count + 1))
         for n, length in enumerate(self.lengths):
             residual[n] = _length_row(length, parameters, jacobian[n])
         for n, axis, column in zip(count(len(self.lengths)), axes, axis_columns):
             residual[n] = (1.0 - axis @ axis) / UNIT_AXIS_SD
-            jacobian[n, column : column + 3] = 2.0 * axis / UNIT_AXIS_SD
+            jacobian[n, column] = 2.0 * axis / UNIT_AXIS_SD
         residual[-1] = (MEAN_STATURE_M - parameters.stature) / STATURE_SD_M
         jacobian[-1, -1] = 1.0 / STATURE_SD_M
         return residual, jacobian
@@ -271,6 +283,60 @@ def _length_row(
         length -= 0.0 if prior.is_distance else other
     for segment, vector, norm, sign in terms:
         column = parameters.model.columns.joint_offset[segment]
-        jacobian[column : column + 3] += sign / prior.sd * vector / max(norm, 1e-9)
+        jacobian[column] += sign / prior.sd * vector / max(norm, TINY)
     jacobian[-1] = -prior.ratio / prior.sd
     return (prior.ratio * parameters.stature - length) / prior.sd
+
+
+def add_symmetry_and_proportions(prior: Prior, *, mirror: bool) -> None:
+    """Add priors: bones are equal on both sides and have the usual proportions.
+
+    Args:
+        prior: Where to add them.
+        mirror: Whether hips and shoulders are mirror images too; the y axes of pelvis
+            and chest must then point to the left.
+    """
+    model, lengths = prior.model, prior.lengths
+
+    def both_sides(name: str) -> tuple[int, int]:
+        return model.index(f"Left{name}"), model.index(f"Right{name}")
+
+    for name, share in BONE_OF_STATURE.items():
+        left, right = both_sides(name)
+        if left > 0 and right > 0:
+            lengths.append(LengthPrior(left, right, 0.0, EQUAL_BONES_SD_M))
+        sd = BONE_OF_STATURE_SD * share * MEAN_STATURE_M
+        lengths += [LengthPrior(i, -1, share, sd) for i in (left, right) if i > 0]
+    hips, clavicles = both_sides("UpperLeg"), both_sides("Shoulder")
+    shoulders = both_sides("UpperArm")
+    sd = HIP_WIDTH_OF_STATURE_SD * HIP_WIDTH_OF_STATURE * MEAN_STATURE_M
+    lengths.append(LengthPrior(*hips, HIP_WIDTH_OF_STATURE, sd, is_distance=True))
+    if mirror:
+        prior.add_mirror_prior(*hips, MIRRORED_HIPS_SD_M)
+    if min(clavicles) > 0:
+        lengths.append(LengthPrior(*shoulders, 0.0, EQUAL_CLAVICLES_SD_M))
+        if mirror:
+            prior.add_mirror_prior(*clavicles, MIRRORED_CLAVICLES_SD_M)
+    elif mirror and min(shoulders) > 0:
+        prior.add_mirror_prior(*shoulders, MIRRORED_SHOULDERS_SD_M)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Initialisation:
+    """Initial parameters of a kinematic model and priors on them."""
+
+    problem: CalibrationProblem
+    """What is calibrated; its parameters are those of the given skeleton."""
+
+    parameters: ModelParameters
+    prior: Prior
+    min_noise: float
+    """Smallest scale of a marker, in metres."""
+
+    is_anatomical: bool = False
+    """Whether the z axes of arm segments point along the bones. Otherwise they point up
+    when the arms are in a T-pose."""
+
+    undetermined: Mapping[int, Float[Array, "3 3"]] = field(default_factory=dict)
+    """By segment: additional covariance of joints whose position the motion does not
+    determine, in square metres."""

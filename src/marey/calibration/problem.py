@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from marey.anatomy.names import has_tail, is_person
 from marey.calibration.model import (
     MECHANICAL_HINGE_SD_RAD,
     AxisConstraint,
@@ -35,28 +35,23 @@ MIN_SESSION_FRAMES = 5
 SENSOR_POINTS = np.concatenate([np.zeros((1, 3)), SENSOR_LEVER_M * np.eye(3)])
 
 
-class MarkerSource(NamedTuple):
-    """The part of the skeleton that a marker of the model represents."""
-
-    kind: Literal["marker", "sensor"]
-    number: int
-    """Number of the marker or sensor in the skeleton."""
-
-    point: int = 0
-    """Which of the four points of a sensor."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class CalibrationProblem:
-    """The kinematic model of a skeleton, and the markers of all sessions."""
+    """The kinematic model of a skeleton, and the markers of all sessions.
+
+    The points of a skeleton are its markers, then its sensors as four points each.
+    """
 
     skeleton: Skeleton
     parameters: ModelParameters
-    sessions: tuple[Float[Array, "_ marker 3"], ...]
-    """Markers of each session in the order of the model, in metres."""
+    sessions: tuple[Float[Array, "_ point 3"], ...]
+    """Points of the skeleton in each session, in metres; NaN where occluded."""
 
     take_session: tuple[int, ...]
     """The session of each take; -1 if it shows the skeleton in too few frames."""
+
+    order: Int[Array, " marker"]
+    """The point of the skeleton that each marker of the model is."""
 
     joint_segment: Int[Array, " joint"]
     """The segment of the model that moves each joint of the skeleton."""
@@ -67,12 +62,15 @@ class CalibrationProblem:
     joint_in_segment: Float[Array, "joint 3"]
     """Position of each joint in its segment, in metres; zero at the origin."""
 
-    marker_source: tuple[MarkerSource, ...]
-
     @property
     def model(self) -> KinematicModel:
         """The kinematic model."""
         return self.parameters.model
+
+    @property
+    def is_person(self) -> bool:
+        """Whether the segments have the names of a person and no tail."""
+        return is_person(self.model.names) and not has_tail(self.model.names)
 
 
 def build_problem(
@@ -91,44 +89,61 @@ def build_problem(
         raise DataError("calibrate", found="no takes", needed="at least one")
     sessions = _concatenate_sessions(skeleton, takes, take_session)
     numbers = list(sessions)
+    return problem_of_sessions(
+        skeleton,
+        tuple(sessions.values()),
+        tuple(numbers.index(s) if s in sessions else -1 for s in take_session),
+    )
+
+
+def problem_of_sessions(
+    skeleton: Skeleton,
+    sessions: tuple[Float[Array, "_ point 3"], ...],
+    take_session: tuple[int, ...],
+) -> CalibrationProblem:
+    """Return the calibration problem of a skeleton and its points in all sessions."""
     joint_segment, segment_joint, joint_in_segment = _find_segments(skeleton)
-    markers = _skeleton_markers(skeleton)
-    seen = np.zeros(len(markers.joint), dtype=bool)
-    for points in sessions.values():
+    labels, point_joint, point_offset = attached_points(skeleton)
+    seen = np.zeros(len(labels), dtype=bool)
+    for points in sessions:
         seen |= points_seen(points).any(axis=0)
-    order = np.argsort(joint_segment[markers.joint], kind="stable")
+    order = np.argsort(joint_segment[point_joint], kind="stable")
     order = order[seen[order]]
-    hinges = _known_hinges(skeleton, segment_joint)
+    hinges = [
+        i
+        for i, j in enumerate(segment_joint.tolist())
+        if skeleton.kind[j] == "hinge" and np.isfinite(skeleton.axes[j, 0]).all()
+    ]
     parent = skeleton.parent[segment_joint]
     model = KinematicModel(
         names=tuple(skeleton.names[j] for j in segment_joint),
         parent=np.where(parent >= 0, joint_segment[parent], -1),
-        labels=tuple(markers.labels[k] for k in order),
-        marker_segment=joint_segment[markers.joint[order]],
+        labels=tuple(labels[k] for k in order),
+        marker_segment=joint_segment[point_joint[order]],
         axes=tuple(AxisConstraint(i, "hinge", MECHANICAL_HINGE_SD_RAD) for i in hinges),
     )
     joint_offset = joint_in_segment[parent] + skeleton.offset[segment_joint]
     joint_offset[0] = 0.0
-    marker_offset = (joint_in_segment[markers.joint] + markers.offset)[order]
-    axis = skeleton.axes[segment_joint[hinges], 0].reshape(-1, 3)
+    marker_offset = (joint_in_segment[point_joint] + point_offset)[order]
+    axis = np.repeat(skeleton.axes[segment_joint[hinges], :1], 2, axis=1)
     parameters = ModelParameters.initial(
-        model, joint_offset, marker_offset, (axis, axis), len(numbers), FIRST_NOISE_M
+        model, joint_offset, marker_offset, axis, len(sessions), FIRST_NOISE_M
     )
     return CalibrationProblem(
         skeleton,
         parameters,
-        tuple(points[:, order] for points in sessions.values()),
-        tuple(numbers.index(s) if s in sessions else -1 for s in take_session),
+        sessions,
+        take_session,
+        order,
         joint_segment,
         segment_joint,
         joint_in_segment,
-        tuple(markers.sources[k] for k in order),
     )
 
 
 def _concatenate_sessions(
     skeleton: Skeleton, takes: Sequence[Take], take_session: Sequence[int]
-) -> dict[int, Float[Array, "_ marker 3"]]:
+) -> dict[int, Float[Array, "_ point 3"]]:
     """Return the frames of each session that shows the skeleton often enough."""
     parts: dict[int, list[Array]] = {number: [] for number in sorted(set(take_session))}
     for take, number in zip(takes, take_session, strict=True):
@@ -172,47 +187,26 @@ def _find_segments(
     return segment, np.array(origins, dtype=np.int64), position
 
 
-def _known_hinges(
-    skeleton: Skeleton, segment_joint: Int[Array, " segment"]
-) -> list[int]:
-    """Return the segments below hinges of the skeleton whose axes are known."""
-    return [
-        i
-        for i, j in enumerate(segment_joint.tolist())
-        if skeleton.kind[j] == "hinge" and np.isfinite(skeleton.axes[j, 0]).all()
-    ]
-
-
-class _SkeletonMarkers(NamedTuple):
-    """Markers of a skeleton, then its sensors as four points each."""
-
-    joint: Int[Array, " marker"]
-    offset: Float[Array, "marker 3"]
-    labels: list[str]
-    sources: list[MarkerSource]
-
-
-def _skeleton_markers(skeleton: Skeleton) -> _SkeletonMarkers:
-    n_points = len(SENSOR_POINTS)
+def attached_points(
+    skeleton: Skeleton,
+) -> tuple[list[str], Int[Array, " point"], Float[Array, "point 3"]]:
+    """Return label, joint and offset of each point of a skeleton."""
     points = geometry.apply(skeleton.T_joint_sensor[:, None], SENSOR_POINTS[None])
-    sensor_joint = np.repeat(skeleton.sensor_joint, n_points)
-    sources = [MarkerSource("marker", k) for k in range(len(skeleton.marker_labels))]
-    labels = [*skeleton.marker_labels]
-    for k, name in enumerate(skeleton.sensor_names):
-        sources += [MarkerSource("sensor", k, point) for point in range(n_points)]
-        labels += [f"{name} {point}" for point in "oxyz"]
-    return _SkeletonMarkers(
+    sensor_joint = np.repeat(skeleton.sensor_joint, len(SENSOR_POINTS))
+    sensor_labels = [
+        f"{name} {axis}" for name in skeleton.sensor_names for axis in "oxyz"
+    ]
+    return (
+        [*skeleton.marker_labels, *sensor_labels],
         np.concatenate([skeleton.marker_joint, sensor_joint]).astype(np.int64),
         np.concatenate([skeleton.marker_offset, points.reshape(-1, 3)]),
-        labels,
-        sources,
     )
 
 
-def _skeleton_points(skeleton: Skeleton, take: Take) -> Float[Array, "frame marker 3"]:
-    """Return the skeleton's markers in a take, then its sensors as four points each.
+def _skeleton_points(skeleton: Skeleton, take: Take) -> Float[Array, "frame point 3"]:
+    """Return the points of a skeleton in a take.
 
-    Labels are matched by `match_labels`; markers that the take does not have are NaN.
+    Labels are matched by `match_labels`; points that the take does not have are NaN.
     """
     marker = marker_columns(skeleton, take)
     sensor = match_labels(skeleton.sensor_names, take.sensor_names)

@@ -1,6 +1,6 @@
 """The calibrated model as a skeleton: rest pose, joints, covariances, markers."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -8,7 +8,7 @@ from jaxtyping import Float
 from marey.anatomy.landmarks import SIDES
 from marey.calibration.init.generic import SHOULDER_GIRDLE
 from marey.calibration.model import KinematicModel
-from marey.calibration.problem import SENSOR_POINTS, CalibrationProblem
+from marey.calibration.problem import SENSOR_POINTS, attached_points
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.numerics import geometry
 from marey.numerics.procrustes import shortest_rotations
@@ -21,79 +21,58 @@ LEGS = ("UpperLeg", "LowerLeg")
 TRUNK = ("Hips", "Chest")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CalibratedSkeletons:
-    """The calibrated skeletons of a subject."""
-
-    skeleton: Skeleton
-    """The bones with each marker's mean offset over the sessions."""
-
-    skeletons: tuple[Skeleton, ...]
-    """By take: the same bones with the marker offsets of its session."""
-
-
 def to_skeletons(
-    problem: CalibrationProblem,
-    fit: CalibrationFit,
-    covariance: Float[Array, "segment segment 3 3"],
-    *,
-    is_person: bool,
-) -> CalibratedSkeletons:
-    """Return the calibrated skeletons.
+    fit: CalibrationFit, covariance: Float[Array, "segment segment 3 3"]
+) -> tuple[Skeleton, tuple[Skeleton, ...]]:
+    """Return the calibrated skeleton, and the same for each take.
 
     A person rests in a T-pose on the ground, with the root at the mean of its children,
     and all its joints are balls: a joint that seems to be a hinge is a ball that hardly
     rotated. Other skeletons keep their rest pose.
     """
     model, parameters = fit.estimate.model, fit.estimate.parameters
-    R = _t_pose(fit) if is_person else _align_hinge_axes(problem, fit)
-    root_children = model.children(0)
-    o = parameters.joint_offset.copy()
-    root = o[root_children].mean(axis=0) if is_person and root_children else np.zeros(3)
-    o[root_children] -= root
-    on_root = np.where(model.marker_segment == 0, 1.0, 0.0)[None, :, None]
-    m = parameters.marker_offset - on_root * root
+    is_person = fit.initial.problem.is_person
+    R = _t_pose(fit) if is_person else _align_hinge_axes(fit)
+    root_children = model.children(0) if is_person else []
+    o, m = parameters.joint_offset.copy(), parameters.marker_offset.copy()
+    if root_children:
+        root = o[root_children].mean(axis=0)
+        o[root_children] -= root
+        m[:, model.markers_of(0)] -= root
     o[1:] = np.einsum("sij,sj->si", R[model.parent[1:]], o[1:])
     m = np.einsum("kij,tkj->tki", R[model.marker_segment], m)
-    bones = _build_bones(problem, fit, o, m.mean(axis=0), R, is_person=is_person)
-    offset_covariance, length_sd = _bone_covariances(
-        model, bones, covariance, R, root_children if is_person else []
-    )
-    bones = replace(bones, covariance=offset_covariance, length_sd=length_sd)
+    bones = _build_bones(fit, o, m.mean(axis=0), R)
+    bones = _add_covariances(fit, bones, covariance, R, root_children)
     if is_person:
-        bones = _stand_on_ground(_attach_markers(problem, fit, bones, m.mean(axis=0)))
-    return _skeleton_per_take(problem, fit, bones, m)
+        bones = _stand_on_ground(_attach_markers(fit, bones, m.mean(axis=0)))
+    return _skeleton_per_take(fit, bones, m)
 
 
 def update_marker_offsets(
-    problem: CalibrationProblem, fit: CalibrationFit
-) -> CalibratedSkeletons:
+    fit: CalibrationFit,
+) -> tuple[Skeleton, tuple[Skeleton, ...]]:
     """Return the skeleton of the problem with its calibrated marker offsets."""
-    parameters = fit.estimate.parameters
+    problem, parameters = fit.initial.problem, fit.estimate.parameters
     offset = problem.skeleton.offset.copy()
-    for i, name in enumerate(fit.estimate.model.names):
+    for i, name in enumerate(problem.model.names):
         if name in SHOULDER_GIRDLE:
             joint = problem.segment_joint[i]
-            parent = problem.skeleton.parent[joint]
-            offset[joint] = (
-                parameters.joint_offset[i] - problem.joint_in_segment[parent]
-            )
+            in_segment = problem.joint_in_segment[problem.skeleton.parent[joint]]
+            offset[joint] = parameters.joint_offset[i] - in_segment
     bones = replace(problem.skeleton, offset=offset)
-    return _skeleton_per_take(problem, fit, bones, parameters.marker_offset)
+    return _skeleton_per_take(fit, bones, parameters.marker_offset)
 
 
 def _skeleton_per_take(
-    problem: CalibrationProblem,
     fit: CalibrationFit,
     bones: Skeleton,
     marker_offset: Float[Array, "session marker 3"],
-) -> CalibratedSkeletons:
+) -> tuple[Skeleton, tuple[Skeleton, ...]]:
     """Return the bones with mean marker offsets, and with those of each take."""
-    mean = _attach_markers(problem, fit, bones, marker_offset.mean(axis=0))
-    sessions = [_attach_markers(problem, fit, bones, m) for m in marker_offset]
-    return CalibratedSkeletons(
-        mean, tuple(sessions[k] if k >= 0 else mean for k in problem.take_session)
-    )
+    mean = _attach_markers(fit, bones, marker_offset.mean(axis=0))
+    sessions = [_attach_markers(fit, bones, m) for m in marker_offset]
+    take_session = fit.initial.problem.take_session
+    return mean, tuple(sessions[k] if k >= 0 else mean for k in take_session)
 
 
 # --- rest pose ------------------------------------------------------------------------
@@ -164,127 +143,74 @@ def _stand_on_ground(skeleton: Skeleton) -> Skeleton:
     return replace(skeleton, offset=offset)
 
 
-def _align_hinge_axes(
-    problem: CalibrationProblem, fit: CalibrationFit
-) -> Float[Array, "segment 3 3"]:
+def _align_hinge_axes(fit: CalibrationFit) -> Float[Array, "segment 3 3"]:
     """Return rotations at rest that align the axes of hinges in parent and child."""
     model, parameters = fit.estimate.model, fit.estimate.parameters
     R = np.repeat(np.eye(3)[None], len(model.names), axis=0)
-    for n, axis in sorted(enumerate(model.axes), key=lambda item: item[1].child):
-        i = axis.child
-        if _joint_kind(problem, model, model.names[i], is_person=False) == "hinge":
-            goal = R[model.parent[i]] @ parameters.axis_in_parent[n]
-            goal = goal / np.linalg.norm(goal)
-            R[i] = _shortest_rotation(parameters.axis_in_child[n], goal)
+    for i, n in _hinges(fit):
+        goal = R[model.parent[i]] @ parameters.axis[n, 0]
+        goal = goal / np.linalg.norm(goal)
+        R[i] = _shortest_rotation(parameters.axis[n, 1], goal)
     return R
+
+
+def _hinges(fit: CalibrationFit) -> list[tuple[int, int]]:
+    """Return segment and axis number of each hinge of the skeleton, parents first."""
+    problem = fit.initial.problem
+    kind = [problem.skeleton.kind[joint] for joint in problem.segment_joint]
+    return sorted(
+        (axis.child, n)
+        for n, axis in enumerate(fit.estimate.model.axes)
+        if kind[axis.child] == "hinge"
+    )
 
 
 # --- joints ---------------------------------------------------------------------------
 
 
 def _build_bones(
-    problem: CalibrationProblem,
     fit: CalibrationFit,
     o: Float[Array, "segment 3"],
     m: Float[Array, "marker 3"],
     R: Float[Array, "segment 3 3"],
-    *,
-    is_person: bool,
 ) -> Skeleton:
-    """Return the skeleton of all joints, without markers.
+    """Return the skeleton with calibrated joints.
 
-    Joints keep the order of the skeleton, with new ones before their children. Fixed
-    joints keep their positions relative to the markers of their segments.
+    Fixed joints keep their positions relative to the markers of their segments.
     """
-    skeleton, model = problem.skeleton, fit.estimate.model
-    axis_in_child = fit.estimate.parameters.axis_in_child
-    axis_number = {model.names[axis.child]: n for n, axis in enumerate(model.axes)}
-    fixed_position = _fixed_joint_positions(problem, fit, m)
-    names, parent_name = _joint_names(problem, model)
-    position = {name: np.zeros(3) for name in names}
-    offset, kinds = [], []
-    axes = np.full((len(names), 2, 3), np.nan)
-    limits = np.full((len(names), 3, 2), np.nan)
-    for n, name in enumerate(names):
-        parent = parent_name[name]
-        i, j = model.index(name), _index(skeleton.names, name)
-        if i >= 0:
-            here = o[i] if parent else skeleton.offset[0]
-            kinds.append(_joint_kind(problem, model, name, is_person=is_person))
-        else:
-            here = position[name] = fixed_position[j]
-            kinds.append("fixed")
-        offset.append(here - (position[parent] if parent else 0.0))
-        if j >= 0 and not is_person:
-            axes[n], limits[n] = skeleton.axes[j], skeleton.limits[j]
-        if kinds[-1] == "hinge" and name in axis_number:
-            axis = R[i] @ axis_in_child[axis_number[name]]
-            axes[n, 0] = axis / np.linalg.norm(axis)
-    parents = [_index(names, parent_name[name]) for name in names]
-    return Skeleton(
-        names=tuple(names),
-        parent=np.array(parents, dtype=np.int64),
-        offset=np.array(offset),
-        kind=tuple(kinds),
-        axes=axes,
-        limits=limits,
-    )
-
-
-def _index(names: tuple[str, ...] | list[str], name: str) -> int:
-    """Return the number of a name, -1 if there is none."""
-    return names.index(name) if name in names else -1
-
-
-def _joint_names(
-    problem: CalibrationProblem, model: KinematicModel
-) -> tuple[list[str], dict[str, str]]:
-    """Return all joints, parents first, and the parent of each; "" for the root."""
-    names: list[str] = []
-    parents = {}
-    for name in problem.skeleton.names:
-        parents[name] = parent = _parent_name(problem, model, name)
-        if parent and parent not in names:
-            names.append(parent)
-            parents[parent] = _parent_name(problem, model, parent)
-        names.append(name)
-    return names, parents
-
-
-def _parent_name(problem: CalibrationProblem, model: KinematicModel, name: str) -> str:
-    """Return the parent of a joint in the calibrated skeleton; "" for the root."""
+    problem = fit.initial.problem
     skeleton = problem.skeleton
-    i, j = model.index(name), _index(skeleton.names, name)
-    p = int(skeleton.parent[j]) if j >= 0 else -1
-    if i >= 0 and model.parent[i] >= 0:
-        segment = str(model.names[model.parent[i]])
-        if p < 0 or problem.model.names[problem.joint_segment[p]] != segment:
-            return segment
-    return skeleton.names[p] if p >= 0 else ""
-
-
-def _joint_kind(
-    problem: CalibrationProblem, model: KinematicModel, name: str, *, is_person: bool
-) -> Kind:
-    if model.parent[model.index(name)] < 0:
-        return "root"
-    if is_person:
-        return "ball"
-    return problem.skeleton.kind[problem.skeleton.names.index(name)]
+    is_fixed = np.array([kind == "fixed" for kind in skeleton.kind])
+    in_segment = _fixed_joint_positions(fit, m)
+    position = np.where(is_fixed[:, None], in_segment, o[problem.joint_segment])
+    offset = position - in_segment[skeleton.parent]
+    offset[0] = skeleton.offset[0]
+    if problem.is_person:
+        kinds: list[Kind] = ["fixed" if fixed else "ball" for fixed in is_fixed[1:]]
+        return Skeleton(
+            names=skeleton.names,
+            parent=skeleton.parent,
+            offset=offset,
+            kind=("root", *kinds),
+        )
+    axes = skeleton.axes.copy()
+    for i, n in _hinges(fit):
+        axis = R[i] @ fit.estimate.parameters.axis[n, 1]
+        axes[problem.segment_joint[i], 0] = axis / np.linalg.norm(axis)
+    return replace(skeleton, offset=offset, axes=axes)
 
 
 def _fixed_joint_positions(
-    problem: CalibrationProblem, fit: CalibrationFit, m: Float[Array, "marker 3"]
+    fit: CalibrationFit, m: Float[Array, "marker 3"]
 ) -> Float[Array, "joint 3"]:
     """Return every fixed joint in its segment, moved with the segment's markers."""
-    model = fit.estimate.model
+    problem = fit.initial.problem
     positions = problem.joint_in_segment.copy()
     for j, kind in enumerate(problem.skeleton.kind):
-        segment = problem.model.names[problem.joint_segment[j]]
-        markers = model.markers_of(model.index(segment))
+        markers = problem.model.markers_of(int(problem.joint_segment[j]))
         if kind != "fixed" or not markers:
             continue
-        before = problem.parameters.marker_offset[0, fit.order[markers]]
+        before = problem.parameters.marker_offset[0, markers]
         T = geometry.kabsch(before, m[markers])
         if not np.isfinite(T).all():
             translation = m[markers].mean(axis=0) - before.mean(axis=0)
@@ -293,77 +219,54 @@ def _fixed_joint_positions(
     return positions
 
 
-def _bone_covariances(
-    model: KinematicModel,
+def _add_covariances(
+    fit: CalibrationFit,
     bones: Skeleton,
     covariance: Float[Array, "segment segment 3 3"],
     R: Float[Array, "segment 3 3"],
-    root_joints: list[int],
-) -> tuple[Float[Array, "joint 3 3"], Float[Array, " joint"]]:
-    """Return the covariance of every offset, and the standard deviation of lengths.
+    root_children: list[int],
+) -> Skeleton:
+    """Return the bones with covariance of offsets and standard deviation of lengths.
 
-    The root is at the mean of `root_joints`, if there are any. Their offsets are then
+    The root is at the mean of `root_children`, if there are any. Their offsets are then
     differences to that mean.
     """
-    offset_covariance = np.full((bones.n_joints, 3, 3), np.nan)
-    length_sd = np.full(bones.n_joints, np.nan)
-    for joint, name in enumerate(bones.names):
-        i = model.index(name)
-        if i <= 0:
-            continue
-        C = covariance[i, i]
-        if i in root_joints:
-            with_mean = covariance[i, root_joints].mean(axis=0)
-            of_mean = covariance[np.ix_(root_joints, root_joints)].mean(axis=(0, 1))
-            C = C - with_mean - with_mean.T + of_mean
-        G = R[model.parent[i]]
-        offset_covariance[joint] = G @ C @ G.T
-        offset = bones.offset[joint]
-        length = float(np.linalg.norm(offset))
-        if length > 0.0:
-            variance = float(offset @ offset_covariance[joint] @ offset)
-            length_sd[joint] = np.sqrt(max(variance, 0.0)) / length
-    return offset_covariance, length_sd
+    C = np.einsum("iixy->ixy", covariance).copy()
+    if root_children:
+        with_mean = covariance[np.ix_(root_children, root_children)].mean(axis=1)
+        C[root_children] += with_mean.mean(axis=0)
+        C[root_children] -= with_mean + with_mean.swapaxes(1, 2)
+    G = R[fit.estimate.model.parent[1:]]
+    of_offsets = np.full((bones.n_joints, 3, 3), np.nan)
+    of_offsets[fit.initial.problem.segment_joint[1:]] = G @ C[1:] @ G.swapaxes(1, 2)
+    variance = np.einsum("ji,jik,jk->j", bones.offset, of_offsets, bones.offset)
+    length = np.where(bones.lengths > 0.0, bones.lengths, np.nan)
+    length_sd = np.sqrt(np.maximum(variance, 0.0)) / length
+    return replace(bones, covariance=of_offsets, length_sd=length_sd)
 
 
 # --- markers --------------------------------------------------------------------------
 
 
 def _attach_markers(
-    problem: CalibrationProblem,
-    fit: CalibrationFit,
-    bones: Skeleton,
-    m: Float[Array, "marker 3"],
+    fit: CalibrationFit, bones: Skeleton, m: Float[Array, "marker 3"]
 ) -> Skeleton:
-    """Return the bones with markers and sensors; unseen ones keep their offsets."""
-    skeleton, model = problem.skeleton, fit.estimate.model
-    # A calibrated marker of a fixed joint belongs to the joint of its segment.
-    marker_joint = np.array(
-        [bones.names.index(skeleton.names[j]) for j in skeleton.marker_joint],
-        dtype=np.int64,
-    )
-    marker_offset = skeleton.marker_offset.copy()
-    sensor_joint = skeleton.sensor_joint.copy()
-    T_joint_sensor = skeleton.T_joint_sensor.copy()
-    sensor_points: dict[int, dict[int, Array]] = {}
-    for k, segment in enumerate(model.marker_segment_names):
-        kind, number, point = problem.marker_source[int(fit.order[k])]
-        joint = bones.names.index(segment)
-        if kind == "marker":
-            marker_joint[number], marker_offset[number] = joint, m[k]
-        else:
-            sensor_joint[number] = joint
-            sensor_points.setdefault(number, {})[point] = m[k]
-    for sensor, points in sensor_points.items():
-        T = geometry.kabsch(SENSOR_POINTS[list(points)], np.array([*points.values()]))
-        if np.isfinite(T).all():
-            T_joint_sensor[sensor] = T
+    """Return the bones with markers and sensors; unseen ones keep their offsets.
+
+    A calibrated marker of a fixed joint belongs to the joint of its segment.
+    """
+    problem, skeleton = fit.initial.problem, fit.initial.problem.skeleton
+    _, joint, offset = attached_points(skeleton)
+    joint[problem.order] = problem.segment_joint[problem.model.marker_segment]
+    offset[problem.order] = m
+    n, n_points = len(skeleton.marker_labels), len(SENSOR_POINTS)
+    T = geometry.kabsch(SENSOR_POINTS, offset[n:].reshape(-1, n_points, 3))
     return replace(
         bones,
         marker_labels=skeleton.marker_labels,
-        marker_joint=marker_joint,
-        marker_offset=marker_offset,
+        marker_joint=joint[:n],
+        marker_offset=offset[:n],
         sensor_names=skeleton.sensor_names,
-        sensor_joint=sensor_joint,
-        T_joint_sensor=T_joint_sensor,
+        sensor_joint=joint[n::n_points],
+        T_joint_sensor=T,
     )

@@ -6,20 +6,24 @@ Other joints have offsets from their landmarks that were chosen by hand. The pos
 not matter: the frame need not be upright.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.anatomy.landmarks import SIDES, Landmarks
+from marey.anatomy import names as vrm
+from marey.anatomy.landmarks import Landmarks
+from marey.anatomy.names import SIDES
 from marey.calibration.model import KinematicModel
 
 Array = np.ndarray
 
-LEFTWARD = {"Left": 1.0, "Right": -1.0}
+LEFTWARD = dict(zip(SIDES, (1.0, -1.0), strict=True))
 """Sign of the lateral direction of each side along the axis to the left."""
 
-HALF_KNEE_M, HALF_ANKLE_M, HALF_ELBOW_M = 0.050, 0.038, 0.038
+HALF_WIDTH_M = {"knee": 0.050, "ankle": 0.038, "elbow": 0.038}
 """Distance of the joint centre from the marker on the lateral landmark, skin and marker
 included, in metres. Chosen by hand."""
 
@@ -75,8 +79,7 @@ MIN_BENT_FRAMES = 5
 """Fewest frames from which the axis of the elbow is averaged. Chosen by hand."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JointRegression:
+class JointRegression(NamedTuple):
     """A joint position by regression."""
 
     position: Float[Array, " 3"]
@@ -89,21 +92,12 @@ class JointRegression:
     """Its standard deviation along each axis, in metres."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReferencePose:
-    """Joints and axes of segments in one frame, by name of the segment."""
-
-    joints: dict[str, JointRegression]
-    axes: dict[str, Float[Array, "3 3"]]
-    """Anterior (x), left (y) and up (z) of each segment, as columns."""
-
-
 def regress_joints(
     model: KinematicModel,
     landmarks: Landmarks,
     points: Float[Array, "frame marker 3"],
     frame: int,
-) -> ReferencePose:
+) -> "ReferencePose":
     """Return the joints that landmarks determine; NaN where landmarks coincide.
 
     Args:
@@ -112,34 +106,29 @@ def regress_joints(
         points: All frames; the reference frame without occlusions.
         frame: The reference frame.
     """
-    regression = _Regression(model, landmarks, points, frame)
+    pose = ReferencePose(model, landmarks, points, frame)
     with np.errstate(invalid="ignore", divide="ignore"):
-        regression.add_pelvis()
+        pose.add_pelvis()
         for side in SIDES:
-            regression.add_leg(side)
-        if model.index("Chest") >= 0 and landmarks.either_side("c7", "sternum"):
-            regression.add_trunk()
-            for side in SIDES:
-                if landmarks(side, "acromion"):
-                    regression.add_arm(side)
-    return ReferencePose(regression.joints, regression.axes)
+            pose.add_leg(side)
+        if model.index(vrm.CHEST) >= 0 and landmarks.either_side("c7", "sternum"):
+            pose.add_trunk()
+    return pose
 
 
-class _Regression:
+@dataclass(eq=False)
+class ReferencePose:
     """Joints of a person in one frame, added limb by limb from the pelvis."""
 
-    def __init__(
-        self,
-        model: KinematicModel,
-        landmarks: Landmarks,
-        points: Float[Array, "frame marker 3"],
-        frame: int,
-    ) -> None:
-        self.model, self.landmarks = model, landmarks
-        self.points, self.frame = points, frame
-        self.scale = self._body_scale()
-        self.joints: dict[str, JointRegression] = {}
-        self.axes: dict[str, Array] = {}
+    model: KinematicModel
+    landmarks: Landmarks
+    points: Float[Array, "frame marker 3"]
+    frame: int
+    joints: dict[str, JointRegression] = field(default_factory=dict)
+    """The joint at the origin of each segment, by name of the segment."""
+
+    axes: dict[str, Float[Array, "3 3"]] = field(default_factory=dict)
+    """Anterior (x), left (y) and up (z) of each segment, as columns."""
 
     def _mean(self, markers: list[int]) -> Float[Array, " 3"]:
         """Return the mean of markers in the reference frame."""
@@ -149,115 +138,100 @@ class _Regression:
         """Return the mean of markers in all frames."""
         return np.asarray(self.points[:, markers].mean(axis=1))
 
-    def _body_scale(self) -> float:
-        """Return the size relative to a usual person, by the longest leg ever seen."""
-        longest = 0.0
+    @cached_property
+    def scale(self) -> float:
+        """Size relative to a usual person, by the longest leg ever seen."""
+        longest = []
         for side in SIDES:
             hip = self.landmarks(side, "asis", "waist_front")
-            ankle = self.landmarks(side, "ankle_outer")
-            if ankle:
+            if ankle := self.landmarks(side, "ankle_outer"):
                 length = np.linalg.norm(self._means(hip) - self._means(ankle), axis=1)
-                seen = length[np.isfinite(length)]
-                if len(seen):
-                    longest = max(longest, float(np.quantile(seen, 0.9)))
-        if not longest:
-            return 1.0
-        scale = longest / USUAL_LEG_M
+                length = length[np.isfinite(length)]
+                longest += [np.quantile(length, 0.9)] if len(length) else []
+        scale = max(longest, default=USUAL_LEG_M) / USUAL_LEG_M
         return float(np.clip(scale, MIN_BODY_SCALE, MAX_BODY_SCALE))
 
     def add_pelvis(self) -> None:
         """Add the pelvis with both hips and the lumbar joint."""
         marks = self.landmarks
-        front = {side: marks(side, "asis", "waist_front") for side in SIDES}
-        back = {side: marks(side, "psis", "waist_back") for side in SIDES}
-        leftward = self._mean(front["Left"]) - self._mean(front["Right"])
+        front = [marks(side, "asis", "waist_front") for side in SIDES]
+        back = [marks(side, "psis", "waist_back") for side in SIDES]
+        behind = [*back[0], *back[1]] or marks("", "sacrum")
+        markers = [*front[0], *front[1], *behind]
+        left, right, sacrum = (self._mean(x) for x in (*front, behind))
+        leftward, middle = left - right, 0.5 * (left + right)
         width = float(np.linalg.norm(leftward))
-        if all(back.values()):
-            leftward = leftward + self._mean(back["Left"]) - self._mean(back["Right"])
-        behind = back["Left"] + back["Right"] or marks("", "sacrum")
-        middle = 0.5 * (self._mean(front["Left"]) + self._mean(front["Right"]))
-        forward = middle - self._mean(behind)
+        if all(back):
+            leftward = leftward + self._mean(back[0]) - self._mean(back[1])
+        forward = middle - sacrum
         depth = float(np.linalg.norm(forward))
         axes = _axes_from_up_and_left(np.cross(forward, leftward), leftward)
-        markers = [*front["Left"], *front["Right"], *behind]
-        center = 0.5 * (middle + self._mean(behind))
-        self.axes["Hips"] = axes
-        self.joints["Hips"] = JointRegression(center, markers, 0.0)
-        sd = HIP_SD_M if marks("Left", "asis") else BELT_HIP_SD_M
-        for side, left in LEFTWARD.items():
+        self.axes[vrm.HIPS] = axes
+        center = 0.5 * (middle + sacrum)
+        self.joints[vrm.HIPS] = JointRegression(center, markers, 0.0)
+        sd = HIP_SD_M if marks(SIDES[0], "asis") else BELT_HIP_SD_M
+        for side, sign in LEFTWARD.items():
             # Harrington et al. 2007; the constant terms scale with the person.
             offset = np.array(
                 [
                     -0.24 * depth - 0.0099 * self.scale,
-                    left * (0.33 * width + 0.0073 * self.scale),
+                    sign * (0.33 * width + 0.0073 * self.scale),
                     -0.30 * width - 0.0109 * self.scale,
                 ]
             )
             hip = JointRegression(middle + axes @ offset, markers, sd)
-            self.joints[f"{side}UpperLeg"] = hip
-        lumbar = self._mean(behind) + LUMBAR_DEPTH * forward
-        lumbar = lumbar + LUMBAR_UP_M * self.scale * axes[:, 2]
-        self.joints["Chest"] = JointRegression(lumbar, markers, LUMBAR_SD_M)
+            self.joints[side + vrm.UPPER_LEG] = hip
+        lumbar = sacrum + LUMBAR_DEPTH * forward + LUMBAR_UP_M * self.scale * axes[:, 2]
+        self.joints[vrm.CHEST] = JointRegression(lumbar, markers, LUMBAR_SD_M)
 
     def add_leg(self, side: str) -> None:
         """Add knee and ankle."""
-        marks = self.landmarks
-        hip = self.joints[f"{side}UpperLeg"].position
-        lateral = LEFTWARD[side] * self.axes["Hips"][:, 1]
-        outer, inner = marks(side, "knee_outer"), marks(side, "knee_inner")
-        ankle_outer, ankle_inner = (
-            marks(side, "ankle_outer"),
-            marks(side, "ankle_inner"),
-        )
-        if not outer:
+        hip = self.joints[side + vrm.UPPER_LEG].position
+        has_ankle = bool(self.landmarks(side, "ankle_outer"))
+        if not self.landmarks(side, "knee_outer"):
             return
-        if inner:
-            lateral = self._mean(outer) - self._mean(inner)
-        elif ankle_outer:
-            lateral = self._knee_axis(hip, outer, ankle_outer, lateral)
-        knee = self._between("knee", outer, inner, lateral, HALF_KNEE_M)
-        self.joints[f"{side}LowerLeg"] = knee
+        lateral = LEFTWARD[side] * self.axes[vrm.HIPS][:, 1]
+        if has_ankle:
+            lateral = self._knee_axis(side, hip, lateral)
+        knee, lateral = self._between(side, "knee", lateral)
         left = LEFTWARD[side] * lateral
-        self.axes[f"{side}UpperLeg"] = _axes_from_up_and_left(hip - knee.position, left)
-        if not ankle_outer:
-            return
-        if ankle_inner:
-            lateral = self._mean(ankle_outer) - self._mean(ankle_inner)
-        ankle = self._between("ankle", ankle_outer, ankle_inner, lateral, HALF_ANKLE_M)
-        self.joints[f"{side}Foot"] = ankle
-        shank = _axes_from_up_and_left(knee.position - ankle.position, left)
-        self.axes[f"{side}LowerLeg"] = self.axes[f"{side}Foot"] = shank
+        self.joints[side + vrm.LOWER_LEG] = knee
+        thigh = _axes_from_up_and_left(hip - knee.position, left)
+        self.axes[side + vrm.UPPER_LEG] = thigh
+        if has_ankle:
+            ankle, _ = self._between(side, "ankle", lateral)
+            self.joints[side + vrm.FOOT] = ankle
+            shank = _axes_from_up_and_left(knee.position - ankle.position, left)
+            self.axes[side + vrm.LOWER_LEG] = self.axes[side + vrm.FOOT] = shank
 
     def _between(
-        self,
-        joint: str,
-        outer: list[int],
-        inner: list[int],
-        lateral: Float[Array, " 3"],
-        half_width: float,
-    ) -> JointRegression:
-        """Return a joint midway between its landmarks, or medial of the lateral one."""
+        self, side: str, joint: str, lateral: Float[Array, " 3"]
+    ) -> tuple[JointRegression, Float[Array, " 3"]]:
+        """Return a joint, and the lateral direction at it.
+
+        The joint is midway between its landmarks, or medial of the lateral one.
+        """
+        outer = self.landmarks(side, f"{joint}_outer")
+        inner = self.landmarks(side, f"{joint}_inner")
         if inner:
+            lateral = self._mean(outer) - self._mean(inner)
             middle = 0.5 * (self._mean(outer) + self._mean(inner))
             sd = BOTH_LANDMARKS_SD_M[joint]
-            return JointRegression(middle, [*outer, *inner], sd)
-        offset = half_width * self.scale * lateral / np.linalg.norm(lateral)
+            return JointRegression(middle, [*outer, *inner], sd), lateral
+        offset = HALF_WIDTH_M[joint] * self.scale * lateral / np.linalg.norm(lateral)
         sd = OUTER_LANDMARK_SD_M[joint]
-        return JointRegression(self._mean(outer) - offset, outer, sd)
+        return JointRegression(self._mean(outer) - offset, outer, sd), lateral
 
     def _knee_axis(
-        self,
-        hip: Float[Array, " 3"],
-        knee: list[int],
-        ankle: list[int],
-        lateral: Float[Array, " 3"],
+        self, side: str, hip: Float[Array, " 3"], lateral: Float[Array, " 3"]
     ) -> Float[Array, " 3"]:
         """Return the lateral direction at the knee.
 
         It is normal to thigh and shank if the knee is clearly bent in the reference
         frame. Otherwise it is that of the pelvis, made perpendicular to the thigh.
         """
-        up, down = hip - self._mean(knee), self._mean(ankle) - self._mean(knee)
+        knee = self._mean(self.landmarks(side, "knee_outer"))
+        up, down = hip - knee, self._mean(self.landmarks(side, "ankle_outer")) - knee
         normal = np.cross(up, down)
         size = np.linalg.norm(normal)
         bent = size > MIN_CLEAR_FLEXION * np.linalg.norm(up) * np.linalg.norm(down)
@@ -268,78 +242,66 @@ class _Regression:
         return np.asarray(lateral - (lateral @ bone) * bone)
 
     def add_trunk(self) -> None:
-        """Add chest and neck; the suprasternal notch is kept for the clavicles."""
-        marks = self.landmarks
-        pelvis = self.axes["Hips"]
+        """Add chest, neck and arms."""
+        marks, pelvis = self.landmarks, self.axes[vrm.HIPS]
         back, front = marks.either_side("c7"), marks.either_side("sternum")
-        forward = pelvis[:, 0]
-        if back:
-            c7 = self._mean(back)
-        else:
-            c7 = self._mean(front) - CHEST_DEPTH_M * self.scale * forward
-        notch = CHEST_DEPTH_M * forward - NOTCH_BELOW_C7_M * pelvis[:, 2]
-        self.notch = self._mean(front) if front else c7 + self.scale * notch
-        up = 0.5 * (c7 + self.notch) - self.joints["Chest"].position
-        acromia = [marks(side, "acromion") for side in SIDES]
+        depth = CHEST_DEPTH_M * pelvis[:, 0]
+        c7 = self._mean(back) if back else self._mean(front) - self.scale * depth
+        below = depth - NOTCH_BELOW_C7_M * pelvis[:, 2]
+        notch = self._mean(front) if front else c7 + self.scale * below
+        up = 0.5 * (c7 + notch) - self.joints[vrm.CHEST].position
+        acromia = {side: marks(side, "acromion") for side in SIDES}
         left = pelvis[:, 1]
-        if all(acromia):
-            left = self._mean(acromia[0]) - self._mean(acromia[1])
+        if all(acromia.values()):
+            left = np.subtract(*map(self._mean, acromia.values()))
         axes = _axes_from_up_and_left(up, left)
-        self.axes["Chest"] = self.axes["Head"] = axes
-        neck = NECK_NEAR_C7 * c7 + (1.0 - NECK_NEAR_C7) * self.notch
+        self.axes[vrm.CHEST] = self.axes[vrm.HEAD] = axes
+        neck = NECK_NEAR_C7 * c7 + (1.0 - NECK_NEAR_C7) * notch
         neck = neck + NECK_UP_M * self.scale * axes[:, 2]
-        self.joints["Head"] = JointRegression(neck, [*back, *front], NECK_SD_M)
+        self.joints[vrm.HEAD] = JointRegression(neck, [*back, *front], NECK_SD_M)
+        for side in SIDES:
+            if acromia[side]:
+                self._add_arm(side, notch)
 
-    def add_arm(self, side: str) -> None:
+    def _add_arm(self, side: str, notch: Float[Array, " 3"]) -> None:
         """Add clavicle, shoulder, elbow and wrist."""
-        marks, chest = self.landmarks, self.axes["Chest"]
+        marks, chest = self.landmarks, self.axes[vrm.CHEST]
         acromion = marks(side, "acromion")
         forward, lateral = chest[:, 0], LEFTWARD[side] * chest[:, 1]
         offset = CLAVICLE_LATERAL_M * lateral - CLAVICLE_BACK_M * forward
-        self.joints[f"{side}Shoulder"] = JointRegression(
-            self.notch + self.scale * offset,
-            marks.either_side("sternum", "c7"),
-            CLAVICLE_SD_M,
+        clavicle = notch + self.scale * offset
+        self.joints[side + vrm.SHOULDER] = JointRegression(
+            clavicle, marks.either_side("sternum", "c7"), CLAVICLE_SD_M
         )
-        self.axes[f"{side}Shoulder"] = chest
+        self.axes[side + vrm.SHOULDER] = chest
         offset = SHOULDER_LATERAL_M * lateral - SHOULDER_DOWN_M * chest[:, 2]
-        shoulder = JointRegression(
-            self._mean(acromion) + self.scale * offset, acromion, SHOULDER_SD_M
+        shoulder = self._mean(acromion) + self.scale * offset
+        self.joints[side + vrm.UPPER_ARM] = JointRegression(
+            shoulder, acromion, SHOULDER_SD_M
         )
-        self.joints[f"{side}UpperArm"] = shoulder
-        if marks(side, "elbow_outer"):
-            self._add_forearm(side, shoulder.position)
-
-    def _add_forearm(self, side: str, shoulder: Float[Array, " 3"]) -> None:
-        marks = self.landmarks
-        outer, inner = marks(side, "elbow_outer"), marks(side, "elbow_inner")
-        wrist = marks(side, "wrist_outer", "wrist_inner")
-        if inner:
-            lateral = self._mean(outer) - self._mean(inner)
-        else:
-            lateral = self._elbow_axis(side, outer, wrist)
-        elbow = self._between("elbow", outer, inner, lateral, HALF_ELBOW_M)
-        self.joints[f"{side}LowerArm"] = elbow
+        if not marks(side, "elbow_outer"):
+            return
+        elbow, lateral = self._between(side, "elbow", self._elbow_axis(side))
+        self.joints[side + vrm.LOWER_ARM] = elbow
         left = LEFTWARD[side] * lateral
         axes = _axes_from_up_and_left(shoulder - elbow.position, left)
-        self.axes[f"{side}UpperArm"] = axes
-        if wrist:
-            position = self._mean(wrist)
-            self.joints[f"{side}Hand"] = JointRegression(position, wrist, WRIST_SD_M)
-            axes = _axes_from_up_and_left(elbow.position - position, left)
-        self.axes[f"{side}LowerArm"] = self.axes[f"{side}Hand"] = axes
+        self.axes[side + vrm.UPPER_ARM] = axes
+        if wrist := marks(side, "wrist_outer", "wrist_inner"):
+            hand = JointRegression(self._mean(wrist), wrist, WRIST_SD_M)
+            self.joints[side + vrm.HAND] = hand
+            axes = _axes_from_up_and_left(elbow.position - hand.position, left)
+        self.axes[side + vrm.LOWER_ARM] = self.axes[side + vrm.HAND] = axes
 
-    def _elbow_axis(
-        self, side: str, outer: list[int], wrist: list[int]
-    ) -> Float[Array, " 3"]:
+    def _elbow_axis(self, side: str) -> Float[Array, " 3"]:
         """Return the lateral direction at the elbow from all frames in which it bends.
 
         The normal of upper arm and forearm is averaged in the frame of the triangle of
         shoulder, elbow and another marker of the arm.
         """
-        left = LEFTWARD[side]
-        fallback = left * self.axes["Chest"][:, 1]
-        arm = self.model.markers_of(self.model.index(f"{side}UpperArm"))
+        left, outer = LEFTWARD[side], self.landmarks(side, "elbow_outer")
+        wrist = self.landmarks(side, "wrist_outer", "wrist_inner")
+        fallback = left * self.axes[vrm.CHEST][:, 1]
+        arm = self.model.markers_of(self.model.index(side + vrm.UPPER_ARM))
         third = [k for k in arm if k not in outer][:1] or wrist[:1]
         if not wrist or not third:
             return fallback

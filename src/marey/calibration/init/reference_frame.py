@@ -3,7 +3,8 @@
 import numpy as np
 from jaxtyping import Bool, Float
 
-from marey.anatomy.landmarks import SIDES, Landmarks
+from marey.anatomy.landmarks import Landmarks
+from marey.anatomy.names import SIDES
 from marey.calibration.model import KinematicModel
 from marey.numerics import geometry
 from marey.numerics.procrustes import points_seen
@@ -97,18 +98,18 @@ def _arm_elevation(points: Array, landmarks: Landmarks) -> Float[Array, " frame"
 
 def fill_occlusions(
     model: KinematicModel, points: Float[Array, "frame marker 3"], frame: int
-) -> Float[Array, "marker 3"]:
-    """Return the markers of one frame, occluded ones predicted from neighbours.
+) -> Float[Array, "frame marker 3"]:
+    """Return the points with the occluded markers of one frame predicted.
 
-    The neighbours are markers of the same segment, or else the nearest ones. The marker
-    is taken from the frame in which the neighbours have the most similar distances, and
-    moved with them (Kabsch). A marker that is never seen stays NaN.
+    The neighbours of a marker are those of the same segment, or else the nearest ones.
+    It is taken from the frame in which the neighbours have the most similar distances,
+    and moved with them (Kabsch). A marker that is never seen stays NaN.
     """
-    filled = np.array(points[frame])
+    filled = points.copy()
     seen = points_seen(points)
     for k in np.flatnonzero(~seen[frame]).tolist():
         if seen[:, k].any():
-            filled[k] = _predict_marker(model, points, seen, frame, k)
+            filled[frame, k] = _predict_marker(model, points, seen, frame, k)
     return filled
 
 

@@ -8,9 +8,8 @@ the residuals decides the weight of the prior.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from marey.calibration.init.initialisation import Initialisation
 from marey.calibration.init.poses import initial_poses, sample_frames
 from marey.calibration.model import Estimate
 from marey.calibration.noise_model import (
@@ -19,6 +18,7 @@ from marey.calibration.noise_model import (
     sample_frame_pairs,
     white_share,
 )
+from marey.calibration.priors import Initialisation
 from marey.calibration.solver.levenberg_marquardt import (
     FIRST_DAMPING,
     fit_poses,
@@ -59,11 +59,6 @@ class CalibrationFit:
     rms_before: float
     """Root mean square distance of markers before the first step, in metres."""
 
-    @property
-    def order(self) -> Int[Array, " marker"]:
-        """Number of each marker among those of the problem."""
-        return self.initial.order
-
     def rms(self) -> float:
         """Return the root mean square distance of markers, in metres."""
         return marker_rms(self.estimate)
@@ -98,7 +93,9 @@ def pose_sampled_frames(
     """Return the initial parameters with the poses of sampled frames."""
     parameters, poses = initial.parameters, []
     for session, points in enumerate(sessions):
-        frames = points[np.ix_(sample_frames(points, max_frames), initial.order)]
+        frames = points[
+            np.ix_(sample_frames(points, max_frames), initial.problem.order)
+        ]
         poses.append(initial_poses(parameters.of_session(session), frames))
     estimate = Estimate(parameters, tuple(poses))
     return fit_poses(estimate, FIRST_POSE_STEPS, FIRST_POSE_TOLERANCE)
@@ -106,25 +103,24 @@ def pose_sampled_frames(
 
 def bundle_adjust(
     initial: Initialisation,
-    sessions: tuple[Float[Array, "_ marker 3"], ...],
     *,
-    max_frames: int = 80,
-    effective_samples: float = 1.0,
-    max_rounds: int = MAX_ROUNDS,
+    max_frames: int,
+    effective_samples: float,
+    max_rounds: int,
     estimate_white_share: bool = True,
 ) -> CalibrationFit:
     """Return the parameters and poses of least cost over sampled frames.
 
     Args:
         initial: Initial parameters and priors.
-        sessions: Markers of every session at full rate, in the order of the problem.
         max_frames: Most frames of a session.
         effective_samples: Samples that all frames together are worth where soft tissue
             moves.
         max_rounds: Most rounds of a step and an estimate of the noise.
         estimate_white_share: Whether the white share is estimated; else it is 0.
     """
-    estimate = pose_sampled_frames(initial, sessions, max_frames)
+    problem = initial.problem
+    estimate = pose_sampled_frames(initial, problem.sessions, max_frames)
     rms_before = marker_rms(estimate)
     white, damping = 0.0, FIRST_DAMPING
     weight = prior_weight(white, estimate.n_frames, effective_samples)
@@ -141,7 +137,8 @@ def bundle_adjust(
         estimate = replace(estimate, parameters=parameters)
         if n_rounds == ROUNDS_BEFORE_WHITE_SHARE and estimate_white_share:
             pairs = [
-                sample_frame_pairs(points[:, initial.order]) for points in sessions
+                sample_frame_pairs(points[:, problem.order])
+                for points in problem.sessions
             ]
             white = white_share(parameters, pairs)
             weight = prior_weight(white, estimate.n_frames, effective_samples)

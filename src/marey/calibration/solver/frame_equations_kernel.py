@@ -1,4 +1,4 @@
-r"""Normal equations of the pose of one frame and their Cholesky factor, compiled.
+r"""Normal equations of the pose of one frame, and poses of least cost, compiled.
 
 The unknowns q of a pose are the position of the root and one rotation of every segment
 in the world. A rotation moves a marker only through the bone or the lever of its own
@@ -11,7 +11,9 @@ where :math:`\ell` is the offset of the next joint on the path to the marker, or
 marker itself. Descendants of a joint therefore enter the equations as sums.
 
 The unknowns form blocks of three: block 0 is the root position, block i + 1 the
-rotation of segment i about the axes of the world. A block is coupled only to the blocks
+rotation of segment i about the axes of the world. The rotation of a segment relative to
+its parent has a standard deviation of 1 rad around its mean, so wide that it decides
+only rotations that markers leave undetermined. A block is coupled only to the blocks
 on its path to the root. Elimination from the leaves to the root creates no fill-in
 (Featherstone 2005, factorisation for branched kinematic trees).
 
@@ -29,11 +31,23 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
-from marey.numerics.jit import lean
+from marey.numerics.jit import FAST, lean
 
 # Added to each diagonal element of a pose, so that blocks without data stay positive
 # definite; far below the weight of any marker. Chosen by hand.
 MIN_DIAGONAL = 1e-9
+
+# Largest rotation of a segment in one step, in radians; higher may overshoot, lower
+# takes more steps. Chosen by hand.
+MAX_ROTATION_STEP_RAD = 0.6
+
+# Damping of one pose, as a share of the diagonal: its first value, its factors after a
+# step that lowers the cost and after one that does not, and the value at which the
+# search ends. Chosen by hand.
+FIRST_DAMPING, DAMPING_DECREASE, DAMPING_INCREASE, MAX_DAMPING = 1e-3, 0.2, 10.0, 1e6
+
+# Smallest angle by which is divided, in radians.
+TINY = 1e-300
 
 
 class CalibrationTables(NamedTuple):
@@ -52,7 +66,6 @@ class CalibrationTables(NamedTuple):
     axis_is_hinge: np.ndarray  # else universal: the two axes stay perpendicular
     axis_weight: np.ndarray
     axis_column: np.ndarray  # of the axis in the parent; that in the child follows
-    rotation_weight: np.ndarray  # by segment: prior towards its mean rotation
     student_t_dof: float
 
 
@@ -61,8 +74,7 @@ class KernelParameters(NamedTuple):
 
     joint_offset: np.ndarray
     marker_offset: np.ndarray
-    axis_in_parent: np.ndarray
-    axis_in_child: np.ndarray
+    axis: np.ndarray
     marker_noise: np.ndarray
     mean_rotation: np.ndarray
 
@@ -79,9 +91,9 @@ class CalibrationScratch(NamedTuple):
     H: np.ndarray  # by block, by the blocks on its path: 3 x 3
     g: np.ndarray  # by block: the gradient, then the step
     Z: np.ndarray  # by block: 3 x columns, coupling of pose and parameters
-    parent_axis: np.ndarray
-    child_axis: np.ndarray
-    cross_product: np.ndarray
+    axis_residual: np.ndarray  # by axis constraint, divided by its sd
+    axis_rows: np.ndarray  # its Jacobian: rotations of parent and child, both axes
+    vectors: np.ndarray  # three for intermediate results
     mean_pose: np.ndarray  # rotation of a segment if it had its mean rotation
 
 
@@ -101,9 +113,9 @@ def new_scratch(tables, n_markers, n_columns):
         np.zeros((blocks, longest, 3, 3)),
         np.zeros((blocks, 3)),
         np.zeros((blocks, 3, n_columns)),
-        np.empty(3),
-        np.empty(3),
-        np.empty(3),
+        np.zeros((len(tables.axis_child), 3)),
+        np.zeros((len(tables.axis_child), 3, 12)),
+        np.empty((3, 3)),
         np.empty((3, 3)),
     )
 
@@ -147,17 +159,6 @@ def add_cross_columns(v, M, factor, out, column):
 
 @no_type_check
 @lean
-def _add_cross_square(v, factor, out):
-    """Add factor [v]x^T [v]x."""
-    size = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
-    for i in range(3):
-        out[i, i] += factor * size
-        for j in range(3):
-            out[i, j] -= factor * v[i] * v[j]
-
-
-@no_type_check
-@lean
 def _add_cross_product(u, v, factor, out):
     """Add factor [u]x [v]x = factor (v u^T - (u . v) I)."""
     dot = u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
@@ -165,6 +166,24 @@ def _add_cross_product(u, v, factor, out):
         out[i, i] -= factor * dot
         for j in range(3):
             out[i, j] += factor * v[i] * u[j]
+
+
+@no_type_check
+@lean
+def add_transposed_product(P, Q, factor, out, row, column):
+    """Add factor P^T Q, of two 3 x 3 matrices, from a row and a column on."""
+    for i in range(3):
+        for j in range(3):
+            s = P[0, i] * Q[0, j] + P[1, i] * Q[1, j] + P[2, i] * Q[2, j]
+            out[row + i, column + j] += factor * s
+
+
+@no_type_check
+@lean
+def add_rotated_back(P, v, factor, out, row):
+    """Add factor P^T v from a row on."""
+    for i in range(3):
+        out[row + i] += factor * (P[0, i] * v[0] + P[1, i] * v[1] + P[2, i] * v[2])
 
 
 @no_type_check
@@ -220,28 +239,53 @@ def _marker_cost(tables, parameters, points, R, scratch):
 def _rotation_cost(tables, parameters, R, scratch):
     """Return the cost of axis constraints and of rotations away from the mean.
 
-    A hinge costs |R_p a - R_c b|^2, a universal joint (R_p a . R_c b)^2. A rotation by
-    an angle away from the mean costs 3 - trace = 2 (1 - cos angle).
+    A rotation by an angle away from the mean costs 3 - trace = 2 (1 - cos angle).
     """
-    cost = 0.0
-    a, b, mean = scratch.parent_axis, scratch.child_axis, scratch.mean_pose
+    cost, mean = 0.0, scratch.mean_pose
     for h in range(len(tables.axis_child)):
-        i = tables.axis_child[h]
-        rotate(R[tables.parent[i]], parameters.axis_in_parent[h], a)
-        rotate(R[i], parameters.axis_in_child[h], b)
-        if tables.axis_is_hinge[h]:
-            square = (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 + (a[2] - b[2]) ** 2
-        else:
-            square = (a[0] * b[0] + a[1] * b[1] + a[2] * b[2]) ** 2
-        cost += tables.axis_weight[h] * square
+        e = scratch.axis_residual[h]
+        _write_axis_rows(tables, parameters, R, scratch, h)
+        cost += e[0] * e[0] + e[1] * e[1] + e[2] * e[2]
     for i in range(1, len(tables.parent)):
         _multiply(R[tables.parent[i]], parameters.mean_rotation[i], mean)
         trace = 0.0
         for x in range(3):
             for z in range(3):
                 trace += mean[x, z] * R[i, x, z]
-        cost += tables.rotation_weight[i] * (3.0 - trace)
+        cost += 3.0 - trace
     return cost
+
+
+@no_type_check
+@lean
+def _write_axis_rows(tables, parameters, R, scratch, h):
+    """Write residual and Jacobian of an axis constraint, divided by its sd.
+
+    With the axes a = R_p a_p and b = R_c b_c in the world, the residual of a hinge is
+    a - b, that of a universal joint a . b. The columns are the rotations of parent and
+    child, then the axis in the parent and the axis in the child.
+    """
+    i, factor = tables.axis_child[h], np.sqrt(tables.axis_weight[h])
+    P, Q = R[tables.parent[i]], R[i]
+    a, b, j = scratch.vectors[0], scratch.vectors[1], scratch.vectors[2]
+    e, rows = scratch.axis_residual[h], scratch.axis_rows[h]
+    rotate(P, parameters.axis[h, 0], a)
+    rotate(Q, parameters.axis[h, 1], b)
+    cross(a, b, j)
+    if not tables.axis_is_hinge[h]:
+        e[0] = factor * (a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
+        for x in range(3):
+            rows[0, x], rows[0, 3 + x] = factor * j[x], -factor * j[x]
+            rows[0, 6 + x] = factor * (P[0, x] * b[0] + P[1, x] * b[1] + P[2, x] * b[2])
+            rows[0, 9 + x] = factor * (Q[0, x] * a[0] + Q[1, x] * a[1] + Q[2, x] * a[2])
+        return
+    for x in range(3):
+        y, z = (x + 1) % 3, (x + 2) % 3
+        e[x] = factor * (a[x] - b[x])
+        rows[x, y], rows[x, z] = factor * a[z], -factor * a[y]
+        rows[x, 3 + y], rows[x, 3 + z] = -factor * b[z], factor * b[y]
+        for k in range(3):
+            rows[x, 6 + k], rows[x, 9 + k] = factor * P[x, k], -factor * Q[x, k]
 
 
 @no_type_check
@@ -253,7 +297,7 @@ def pose_equations(tables, parameters, R, scratch):
     H[:] = 0.0
     g[:] = 0.0
     subtree[:] = 0.0
-    torque = scratch.cross_product
+    torque = scratch.vectors[0]
     for i in range(n - 1, -1, -1):
         diagonal, sums = H[i + 1, tables.depth[i + 1]], subtree[i]
         for k in range(tables.first_marker[i], tables.first_marker[i + 1]):
@@ -265,7 +309,7 @@ def pose_equations(tables, parameters, R, scratch):
             cross(scratch.lever[k], scratch.residual[k], torque)
             for x in range(3):
                 g[i + 1, x] += w * torque[x]
-            _add_cross_square(scratch.lever[k], w, diagonal)
+            _add_cross_product(scratch.lever[k], scratch.lever[k], -w, diagonal)
         p = tables.parent[i]
         if p < 0:
             continue
@@ -275,7 +319,7 @@ def pose_equations(tables, parameters, R, scratch):
             subtree[p, 1 + x] += sums[0] * bone[i, x]
             subtree[p, 4 + x] += sums[4 + x]
             g[p + 1, x] += torque[x]
-        _add_cross_square(bone[i], sums[0], H[p + 1, tables.depth[p + 1]])
+        _add_cross_product(bone[i], bone[i], -sums[0], H[p + 1, tables.depth[p + 1]])
     for x in range(3):
         H[0, 0, x, x] = subtree[0, 0]
         g[0, x] = subtree[0, 4 + x]
@@ -292,46 +336,29 @@ def pose_equations(tables, parameters, R, scratch):
 @lean
 def _add_rotation_equations(tables, parameters, R, scratch):
     """Add axis constraints and the prior towards the mean rotation to H and g."""
-    H, g = scratch.H, scratch.g
-    a, b, j = scratch.parent_axis, scratch.child_axis, scratch.cross_product
-    mean = scratch.mean_pose
+    H, g, mean = scratch.H, scratch.g, scratch.mean_pose
     for h in range(len(tables.axis_child)):
-        i, w = tables.axis_child[h], tables.axis_weight[h]
-        p = tables.parent[i]
-        rotate(R[p], parameters.axis_in_parent[h], a)
-        rotate(R[i], parameters.axis_in_child[h], b)
-        child, parent = H[i + 1, tables.depth[i + 1]], H[p + 1, tables.depth[p + 1]]
-        coupling = H[i + 1, tables.depth[i + 1] - 1]
-        cross(a, b, j)
-        if tables.axis_is_hinge[h]:
-            _add_cross_square(a, w, parent)
-            _add_cross_square(b, w, child)
-            _add_cross_product(b, a, w, coupling)
-            residual = 1.0
-        else:
-            for x in range(3):
-                for z in range(3):
-                    parent[x, z] += w * j[x] * j[z]
-                    child[x, z] += w * j[x] * j[z]
-                    coupling[x, z] -= w * j[x] * j[z]
-            residual = -(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
-        for x in range(3):
-            g[p + 1, x] += w * residual * j[x]
-            g[i + 1, x] -= w * residual * j[x]
+        i, e = tables.axis_child[h], scratch.axis_residual[h]
+        p, depth = tables.parent[i], tables.depth[i + 1]
+        of_parent, of_child = scratch.axis_rows[h, :, :3], scratch.axis_rows[h, :, 3:6]
+        add_transposed_product(of_parent, of_parent, 1.0, H[p + 1, depth - 1], 0, 0)
+        add_transposed_product(of_child, of_child, 1.0, H[i + 1, depth], 0, 0)
+        add_transposed_product(of_child, of_parent, 1.0, H[i + 1, depth - 1], 0, 0)
+        add_rotated_back(of_parent, e, -1.0, g[p + 1], 0)
+        add_rotated_back(of_child, e, -1.0, g[i + 1], 0)
     for i in range(1, len(tables.parent)):
-        p, w = tables.parent[i], tables.rotation_weight[i]
-        Q = R[i]
+        p, Q, depth = tables.parent[i], R[i], tables.depth[i + 1]
         _multiply(R[p], parameters.mean_rotation[i], mean)
         for x in range(3):
             y, z = (x + 1) % 3, (x + 2) % 3
             angle = 0.0
             for k in range(3):
                 angle += Q[z, k] * mean[y, k] - Q[y, k] * mean[z, k]
-            g[i + 1, x] -= 0.5 * w * angle
-            g[p + 1, x] += 0.5 * w * angle
-            H[i + 1, tables.depth[i + 1], x, x] += w
-            H[p + 1, tables.depth[p + 1], x, x] += w
-            H[i + 1, tables.depth[i + 1] - 1, x, x] -= w
+            g[i + 1, x] -= 0.5 * angle
+            g[p + 1, x] += 0.5 * angle
+            H[i + 1, depth, x, x] += 1.0
+            H[p + 1, depth - 1, x, x] += 1.0
+            H[i + 1, depth - 1, x, x] -= 1.0
 
 
 @no_type_check
@@ -422,3 +449,86 @@ def substitute_backward(tables, scratch):
         g[b, 2] /= D[2, 2]
         g[b, 1] = (g[b, 1] - D[2, 1] * g[b, 2]) / D[1, 1]
         g[b, 0] = (g[b, 0] - D[1, 0] * g[b, 1] - D[2, 0] * g[b, 2]) / D[0, 0]
+
+
+# --- poses ----------------------------------------------------------------------------
+
+
+@no_type_check
+@lean
+def _rotate_by(w, R, out):
+    """Write exp([w]x) R by Rodrigues' formula; the angle is clipped."""
+    angle = np.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
+    shrink = min(1.0, MAX_ROTATION_STEP_RAD / max(angle, TINY))
+    x, y, z = w[0] * shrink, w[1] * shrink, w[2] * shrink
+    half = 0.5 * max(angle * shrink, TINY)
+    s, c = np.sin(2.0 * half) / (2.0 * half), 0.5 * (np.sin(half) / half) ** 2
+    xx, yy = 1 - c * (y * y + z * z), 1 - c * (x * x + z * z)
+    zz = 1 - c * (x * x + y * y)
+    xy, yx = c * x * y - s * z, c * x * y + s * z
+    xz, zx = c * x * z + s * y, c * x * z - s * y
+    yz, zy = c * y * z - s * x, c * y * z + s * x
+    for j in range(3):
+        out[0, j] = xx * R[0, j] + xy * R[1, j] + xz * R[2, j]
+        out[1, j] = yx * R[0, j] + yy * R[1, j] + yz * R[2, j]
+        out[2, j] = zx * R[0, j] + zy * R[1, j] + zz * R[2, j]
+
+
+@no_type_check
+@lean
+def retract(t, R, step, t_out, R_out):
+    """Write a pose after a step of its unknowns."""
+    for k in range(3):
+        t_out[k] = t[k] + step[0, k]
+    for i in range(len(R)):
+        _rotate_by(step[i + 1], R[i], R_out[i])
+
+
+@no_type_check
+@njit(cache=True, fastmath=FAST, nogil=True)
+def residuals_of_frames(tables, parameters, points, t, R, residual, weight):
+    """Write residual and weight of every marker; return the cost of all frames."""
+    scratch = new_scratch(tables, points.shape[1], 0)
+    cost = 0.0
+    for f in range(len(points)):
+        cost += frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
+        for k in range(points.shape[1]):
+            weight[f, k] = scratch.weight[k]
+            for x in range(3):
+                residual[f, k, x] = scratch.residual[k, x]
+    return cost
+
+
+@no_type_check
+@njit(cache=True, fastmath=FAST, nogil=True)
+def minimize_over_poses(tables, parameters, points, t, R, max_steps, tolerance):
+    """Bring the pose of every frame to its least cost, in place.
+
+    Levenberg-Marquardt on each frame by itself; the parameters stay. A frame has
+    converged when a step lowers its cost by less than `tolerance` times the cost.
+    """
+    scratch = new_scratch(tables, points.shape[1], 0)
+    t_new, R_new = np.empty(3), np.empty((len(tables.parent), 3, 3))
+    for f in range(len(points)):
+        damping = FIRST_DAMPING
+        cost = frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
+        for _ in range(max_steps):
+            pose_equations(tables, parameters, R[f], scratch)
+            factorize(tables, scratch, damping)
+            substitute_forward(tables, scratch)
+            substitute_backward(tables, scratch)
+            retract(t[f], R[f], scratch.g, t_new, R_new)
+            new = frame_residuals(tables, parameters, points[f], t_new, R_new, scratch)
+            if new <= cost:
+                gain = cost - new
+                cost = new
+                t[f] = t_new
+                R[f] = R_new
+                damping *= DAMPING_DECREASE
+                if gain < tolerance * max(cost, 1.0):
+                    break
+            else:
+                frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
+                damping *= DAMPING_INCREASE
+                if damping > MAX_DAMPING:
+                    break

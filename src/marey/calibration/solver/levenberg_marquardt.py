@@ -12,17 +12,23 @@ by frame, then the marker offsets session by session (Schur complements). What r
 are the equations of joint offsets, axes and stature, which all sessions share.
 """
 
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float
+from scipy.linalg import cholesky, solve_triangular
 
 from marey.calibration.model import Estimate, FramePoses
-from marey.calibration.parallel import map_in_threads
 from marey.calibration.priors import Prior
 
 Array = np.ndarray
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 FIRST_DAMPING, MIN_DAMPING, MAX_DAMPING = 1e-7, 1e-13, 1e6
 """Damping as a share of the diagonal: at first, the least, and where the search ends.
@@ -71,7 +77,7 @@ class Residuals(NamedTuple):
 
 def residuals(estimate: Estimate) -> tuple[Residuals, ...]:
     """Return the residuals of every session."""
-    from marey.calibration.solver.pose_kernel import residuals_of_frames
+    from marey.calibration.solver.frame_equations_kernel import residuals_of_frames
 
     result = []
     for session, poses in enumerate(estimate.poses):
@@ -92,7 +98,7 @@ def fit_poses(
         max_steps: Most Levenberg-Marquardt steps of each frame.
         tolerance: Relative decrease of the cost below which a frame has converged.
     """
-    from marey.calibration.solver.pose_kernel import minimize_over_poses
+    from marey.calibration.solver.frame_equations_kernel import minimize_over_poses
 
     def fit_session(session: int) -> FramePoses:
         poses = estimate.poses[session]
@@ -128,9 +134,9 @@ class ReducedEquations:
     """Unknowns in the order of `ParameterColumns.shared`, then the stature."""
 
     b: Float[Array, " shared"]
-    session_equations: tuple[tuple[Array, Array], ...]
-    """Matrix and right side of each session after elimination of its marker offsets,
-    which come first."""
+    factors: tuple[tuple[Array, Array], ...]
+    """For each session the Cholesky factor L of the block of its marker offsets, and
+    L^-1 times their coupling to the shared unknowns and their right side."""
 
     leverage: tuple[Float[Array, "_ marker"], ...]
     """Share of each marker's residual that the pose absorbs, 0 to 3."""
@@ -157,59 +163,43 @@ def reduced_equations(
     Raises:
         LinAlgError: If the marker offsets of a session are not determined.
     """
-    from marey.calibration.solver.cholesky_kernel import eliminate
     from marey.calibration.solver.frame_equations_kernel import MIN_DIAGONAL
+    from marey.calibration.solver.schur_kernel import eliminate_poses
 
     columns = estimate.model.columns
     shared, markers, n = columns.shared, columns.per_session, columns.count
-    markers_first = np.concatenate([markers, shared])
-    residual, jacobian = prior.nonlinear_rows(estimate.parameters)
-    J = jacobian[:, np.append(shared, n)]
-    A, b = prior_weight * J.T @ J, prior_weight * J.T @ residual
-    cost = prior_weight * float(residual @ residual)
-    session_equations, leverage = [], []
-    for session, frames in enumerate(_eliminate_poses(estimate, damping)):
-        normal, gradient, prior_cost = prior.linear_equations(
-            estimate.parameters, session, prior_weight
-        )
-        H, g = data_weight * frames.H + normal, data_weight * frames.g + gradient
-        cost = cost + prior_cost + data_weight * frames.cost
-        H[np.diag_indices(n)] += damping * H.diagonal() + MIN_DIAGONAL
-        H, g = H[np.ix_(markers_first, markers_first)], g[markers_first]
-        if not eliminate(H, g, len(markers)):
-            raise np.linalg.LinAlgError("the marker offsets are not determined")
-        A[:-1, :-1] += H[len(markers) :, len(markers) :]
-        b[:-1] += g[len(markers) :]
-        session_equations.append((H, g))
-        leverage.append(frames.leverage)
-    A[np.diag_indices(len(A))] += MIN_DIAGONAL
-    return ReducedEquations(A, b, tuple(session_equations), tuple(leverage), cost)
 
-
-class _SessionEquations(NamedTuple):
-    """Normal equations of the parameters of one session, poses eliminated."""
-
-    H: Float[Array, "column column"]
-    g: Float[Array, " column"]
-    leverage: Float[Array, "frame marker"]
-    cost: float
-
-
-def _eliminate_poses(
-    estimate: Estimate, damping: float
-) -> tuple[_SessionEquations, ...]:
-    from marey.calibration.solver.schur_kernel import eliminate_poses
-
-    n = estimate.model.columns.count
-
-    def eliminate_session(session: int) -> _SessionEquations:
+    def eliminate_session(session: int) -> tuple[Array, Array, Array, float]:
         H, g = np.empty((n, n)), np.empty(n)
         leverage = np.empty(estimate.poses[session].points.shape[:2])
         arguments = _kernel_arguments(estimate, session)
         cost = eliminate_poses(*arguments, damping, H, g, leverage)
-        return _SessionEquations(H, g, leverage, cost)
+        return H, g, leverage, cost
 
-    return map_in_threads(eliminate_session, estimate.sessions)
+    residual, jacobian = prior.nonlinear_rows(estimate.parameters)
+    J = jacobian[:, np.append(shared, n)]
+    A, b = prior_weight * J.T @ J, prior_weight * J.T @ residual
+    cost = prior_weight * float(residual @ residual)
+    A[np.diag_indices(len(A))] += MIN_DIAGONAL
+    sessions = map_in_threads(eliminate_session, estimate.sessions)
+    factors = []
+    for session, (H, g, _, data_cost) in enumerate(sessions):
+        normal, gradient, prior_cost = prior.linear_equations(
+            estimate.parameters, session, prior_weight
+        )
+        H, g = data_weight * H + normal, data_weight * g + gradient
+        cost += prior_cost + data_weight * data_cost
+        H[np.diag_indices(n)] += damping * H.diagonal() + MIN_DIAGONAL
+        L = cholesky(H[np.ix_(markers, markers)], lower=True, check_finite=False)
+        coupling = np.column_stack([H[np.ix_(markers, shared)], g[markers]])
+        Y = solve_triangular(L, coupling, lower=True, check_finite=False)
+        A[:-1, :-1] += H[np.ix_(shared, shared)] - Y[:, :-1].T @ Y[:, :-1]
+        b[:-1] += g[shared] - Y[:, :-1].T @ Y[:, -1]
+        factors.append((L, Y))
+    if not np.isfinite(A).all():
+        raise np.linalg.LinAlgError("the normal equations are not finite")
+    leverage = tuple(leverage for _, _, leverage, _ in sessions)
+    return ReducedEquations(A, b, tuple(factors), leverage, cost)
 
 
 # --- steps ----------------------------------------------------------------------------
@@ -262,16 +252,15 @@ def _solve_step(
     estimate: Estimate, damping: float, equations: ReducedEquations
 ) -> Estimate:
     """Return the estimate after the step that the equations give."""
-    from marey.calibration.solver.cholesky_kernel import back_substitute
     from marey.calibration.solver.schur_kernel import step_poses
 
     columns = estimate.model.columns
     shared_step = np.linalg.solve(equations.A, equations.b)
     steps = np.zeros((len(estimate.poses), columns.count))
-    n_markers = len(columns.per_session)
-    for step, (H, g) in zip(steps, equations.session_equations, strict=True):
+    for step, (L, Y) in zip(steps, equations.factors, strict=True):
+        right = Y[:, -1] - Y[:, :-1] @ shared_step[:-1]
         step[columns.shared] = shared_step[:-1]
-        step[columns.per_session] = back_substitute(H, g, shared_step[:-1], n_markers)
+        step[columns.per_session] = solve_triangular(L, right, lower=True, trans="T")
     parameters = estimate.parameters.add_step(steps, float(shared_step[-1]))
 
     def step_session(session: int) -> FramePoses:
@@ -283,3 +272,25 @@ def _solve_step(
 
     poses = map_in_threads(step_session, estimate.sessions)
     return fit_poses(Estimate(parameters, poses), POSE_STEPS)
+
+
+# --- threads --------------------------------------------------------------------------
+
+
+def map_in_threads(
+    function: Callable[[Item], Result], items: Sequence[Item]
+) -> tuple[Result, ...]:
+    """Return the function of each item, in the order of the items.
+
+    Threads save time only if a call takes a millisecond or more, nearly all of it
+    outside of Python.
+    """
+    if len(items) < 2:
+        return tuple(map(function, items))
+    return tuple(_thread_pool(os.getpid()).map(function, items))
+
+
+@cache
+def _thread_pool(process: int) -> ThreadPoolExecutor:
+    """Return the threads of a process; a fork does not inherit its parent's threads."""
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix=f"marey-{process}")

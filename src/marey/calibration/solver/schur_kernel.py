@@ -23,17 +23,17 @@ from numba import njit
 
 from marey.calibration.solver.frame_equations_kernel import (
     add_cross_columns,
-    cross,
+    add_rotated_back,
+    add_transposed_product,
     factorize,
     frame_residuals,
     new_scratch,
     pose_equations,
-    rotate,
+    retract,
     solve_lower,
     substitute_backward,
     substitute_forward,
 )
-from marey.calibration.solver.pose_kernel import retract
 from marey.numerics.jit import FAST, lean
 
 
@@ -60,7 +60,7 @@ def _add_translation_columns(path, depth, bone, R, i, factor, Z, column):
 
 @no_type_check
 @lean
-def _coupling(tables, parameters, R, scratch):
+def _coupling(tables, R, scratch):
     """Write Z, the coupling of pose and parameters."""
     Z, lever, bone, subtree = scratch.Z, scratch.lever, scratch.bone, scratch.subtree
     Z[:] = 0.0
@@ -82,118 +82,55 @@ def _coupling(tables, parameters, R, scratch):
             add_cross_columns(
                 subtree[i, 1:4], R[tables.parent[a]], 1.0, rotation_rows, column
             )
-    a, b = scratch.parent_axis, scratch.child_axis
     for h in range(len(tables.axis_child)):
-        i, w = tables.axis_child[h], tables.axis_weight[h]
-        p, column = tables.parent[i], tables.axis_column[h]
-        rotate(R[p], parameters.axis_in_parent[h], a)
-        rotate(R[i], parameters.axis_in_child[h], b)
-        if tables.axis_is_hinge[h]:
-            add_cross_columns(a, R[p], w, Z[p + 1], column)
-            add_cross_columns(b, R[p], -w, Z[i + 1], column)
-            add_cross_columns(a, R[i], -w, Z[p + 1], column + 3)
-            add_cross_columns(b, R[i], w, Z[i + 1], column + 3)
-        else:
-            cross(a, b, scratch.cross_product)
-            j = scratch.cross_product
-            _add_universal_columns(R[p], R[i], a, b, j, w, Z[p + 1], column)
-            _add_universal_columns(R[p], R[i], a, b, j, -w, Z[i + 1], column)
+        i, column = tables.axis_child[h], tables.axis_column[h]
+        rows, rotations = scratch.axis_rows[h], (tables.parent[i] + 1, i + 1)
+        for n in range(2):
+            for axis in range(2):
+                add_transposed_product(
+                    rows[:, 3 * n : 3 * n + 3],
+                    rows[:, 6 + 3 * axis : 9 + 3 * axis],
+                    1.0,
+                    Z[rotations[n]],
+                    0,
+                    column + 3 * axis,
+                )
 
 
 @no_type_check
 @lean
-def _add_universal_columns(P, Q, a, b, j, w, out, column):
-    """Add the columns of the two axes of a universal joint; j is a x b."""
-    for k in range(3):
-        in_parent = w * (P[0, k] * b[0] + P[1, k] * b[1] + P[2, k] * b[2])
-        in_child = w * (Q[0, k] * a[0] + Q[1, k] * a[1] + Q[2, k] * a[2])
-        for x in range(3):
-            out[x, column + k] += j[x] * in_parent
-            out[x, column + 3 + k] += j[x] * in_child
-
-
-@no_type_check
-@lean
-def _add_rotation_product(P, Q, factor, A, row, column):
-    """Add factor P^T Q."""
-    for i in range(3):
-        for j in range(3):
-            s = P[0, i] * Q[0, j] + P[1, i] * Q[1, j] + P[2, i] * Q[2, j]
-            A[row + i, column + j] += factor * s
-
-
-@no_type_check
-@lean
-def _add_rotated_back(P, v, factor, b, row):
-    """Add factor P^T v."""
-    for i in range(3):
-        b[row + i] += factor * (P[0, i] * v[0] + P[1, i] * v[1] + P[2, i] * v[2])
-
-
-@no_type_check
-@lean
-def _add_parameter_equations(tables, parameters, R, scratch, A, b):
+def _add_parameter_equations(tables, R, scratch, A, b):
     """Add H_pp and g_p of a frame, the lower triangle."""
     for i in range(len(tables.parent)):
-        p, path = tables.parent[i], tables.path[i + 1]
+        p = tables.parent[i]
         if p >= 0:
             row, w = tables.joint_column[i], scratch.subtree[i, 0]
-            _add_rotated_back(R[p], scratch.subtree[i, 4:], 1.0, b, row)
-            for step in range(2, tables.depth[i + 1] + 1):
-                a = path[step] - 1
-                column = tables.joint_column[a]
-                _add_rotation_product(R[p], R[tables.parent[a]], w, A, row, column)
+            add_rotated_back(R[p], scratch.subtree[i, 4:], 1.0, b, row)
+            _add_path_products(tables, R, i, R[p], w, A, row)
         for k in range(tables.first_marker[i], tables.first_marker[i + 1]):
             row, w = tables.marker_column[k], scratch.weight[k]
-            _add_rotated_back(R[i], scratch.residual[k], w, b, row)
+            add_rotated_back(R[i], scratch.residual[k], w, b, row)
             for x in range(3):
                 A[row + x, row + x] += w
-            for step in range(2, tables.depth[i + 1] + 1):
-                a = path[step] - 1
-                column = tables.joint_column[a]
-                _add_rotation_product(R[i], R[tables.parent[a]], w, A, row, column)
-    _add_axis_equations(tables, parameters, R, scratch, A, b)
-
-
-@no_type_check
-@lean
-def _add_axis_equations(tables, parameters, R, scratch, A, b):
-    parent_axis, child_axis = scratch.parent_axis, scratch.child_axis
-    residual = scratch.cross_product
+            _add_path_products(tables, R, i, R[i], w, A, row)
     for h in range(len(tables.axis_child)):
-        i, w = tables.axis_child[h], tables.axis_weight[h]
-        P, Q, row = R[tables.parent[i]], R[i], tables.axis_column[h]
-        rotate(P, parameters.axis_in_parent[h], parent_axis)
-        rotate(Q, parameters.axis_in_child[h], child_axis)
-        if tables.axis_is_hinge[h]:
-            for x in range(3):
-                residual[x] = parent_axis[x] - child_axis[x]
-                A[row + x, row + x] += w
-                A[row + 3 + x, row + 3 + x] += w
-            _add_rotation_product(Q, P, -w, A, row + 3, row)
-            _add_rotated_back(P, residual, -w, b, row)
-            _add_rotated_back(Q, residual, w, b, row + 3)
-        else:
-            _add_universal_equations(P, Q, parent_axis, child_axis, w, A, b, row)
+        row, rows = tables.axis_column[h], scratch.axis_rows[h, :, 6:]
+        for n in range(2):
+            one = rows[:, 3 * n : 3 * n + 3]
+            add_rotated_back(one, scratch.axis_residual[h], -1.0, b, row + 3 * n)
+            for m in range(n + 1):
+                other = rows[:, 3 * m : 3 * m + 3]
+                add_transposed_product(one, other, 1.0, A, row + 3 * n, row + 3 * m)
 
 
 @no_type_check
 @lean
-def _add_universal_equations(P, Q, parent_axis, child_axis, w, A, b, row):
-    """Add the equations of the two axes of a universal joint."""
-    residual = (
-        parent_axis[0] * child_axis[0]
-        + parent_axis[1] * child_axis[1]
-        + parent_axis[2] * child_axis[2]
-    )
-    for x in range(6):
-        M, v, k = (P, child_axis, x) if x < 3 else (Q, parent_axis, x - 3)
-        slope_x = M[0, k] * v[0] + M[1, k] * v[1] + M[2, k] * v[2]
-        b[row + x] -= w * residual * slope_x
-        for z in range(x + 1):
-            M, v, k = (P, child_axis, z) if z < 3 else (Q, parent_axis, z - 3)
-            slope_z = M[0, k] * v[0] + M[1, k] * v[1] + M[2, k] * v[2]
-            A[row + x, row + z] += w * slope_x * slope_z
+def _add_path_products(tables, R, i, axes, w, A, row):
+    """Add the products of an offset with the joint offsets on the path to segment i."""
+    for step in range(2, tables.depth[i + 1] + 1):
+        a = tables.path[i + 1, step] - 1
+        column = tables.joint_column[a]
+        add_transposed_product(axes, R[tables.parent[a]], w, A, row, column)
 
 
 @no_type_check
@@ -306,8 +243,8 @@ def eliminate_poses(tables, parameters, points, t, R, damping, A, b, leverage):
     for f in range(len(points)):
         cost += frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
         pose_equations(tables, parameters, R[f], scratch)
-        _coupling(tables, parameters, R[f], scratch)
-        _add_parameter_equations(tables, parameters, R[f], scratch, A, b)
+        _coupling(tables, R[f], scratch)
+        _add_parameter_equations(tables, R[f], scratch, A, b)
         factorize(tables, scratch, damping)
         substitute_forward(tables, scratch)
         _eliminate_pose(tables, scratch, products, b, index, Y, square)
@@ -332,7 +269,7 @@ def step_poses(tables, parameters, points, t, R, damping, step, t_out, R_out):
     for f in range(len(points)):
         frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
         pose_equations(tables, parameters, R[f], scratch)
-        _coupling(tables, parameters, R[f], scratch)
+        _coupling(tables, R[f], scratch)
         for block in range(len(tables.depth)):
             for x in range(3):
                 for j in range(len(step)):

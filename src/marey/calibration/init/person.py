@@ -1,0 +1,367 @@
+"""Initialisation of a person with landmarks: reference frame, joints and shoulders.
+
+Candidate frames, in each of which joints are regressed from landmarks, compete on the
+residuals of a few posed frames. Whether the shoulders move relative to the chest is
+decided by cross-validation on occluded markers.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from marey.anatomy.landmarks import Landmarks
+from marey.anatomy.names import (
+    CHEST,
+    LOWER_ARM,
+    LOWER_LEG,
+    SHOULDER,
+    SIDES,
+    UPPER_ARM,
+    both_sides,
+)
+from marey.calibration.init.joint_regression import ReferencePose, regress_joints
+from marey.calibration.init.poses import sample_frames
+from marey.calibration.init.reference_frame import candidate_frames, fill_occlusions
+from marey.calibration.model import (
+    AxisConstraint,
+    Estimate,
+    FramePoses,
+    KinematicModel,
+    ModelParameters,
+)
+from marey.calibration.options import CalibrateOptions
+from marey.calibration.priors import (
+    Initialisation,
+    Prior,
+    add_symmetry_and_proportions,
+)
+from marey.calibration.problem import CalibrationProblem, problem_of_sessions
+from marey.calibration.solver.bundle_adjustment import (
+    bundle_adjust,
+    pose_sampled_frames,
+)
+from marey.calibration.solver.levenberg_marquardt import fit_poses, residuals
+from marey.numerics import geometry
+from marey.skeleton import Skeleton
+
+Array = np.ndarray
+
+CANDIDATE_TEST_FRAMES, MIN_CANDIDATE_TEST_FRAMES = 20, 5
+"""Frames of all sessions, and at least of each, on which candidates for the reference
+frame compete. More take longer. Chosen by hand."""
+
+SHOULDER_TEST_FRAMES, MIN_SHOULDER_TEST_FRAMES, SHOULDER_TEST_ROUNDS = 30, 12, 3
+"""Frames of all sessions, at least of each, and rounds of the bundle adjustments that
+decide about the shoulders. More take longer. Chosen by hand."""
+
+PREDICTION_ERROR_SCALE_M = 0.010
+"""Prediction errors far above this length, in metres, count only by their logarithm:
+they belong to markers that the others do not determine. Chosen by hand."""
+
+MIN_FIXED_SHOULDER_GAIN = 1.05
+"""Shoulders are fixed if moving ones predict worse by this factor. Higher favours
+moving shoulders, because people have clavicles. Chosen by hand."""
+
+UPPER_BODY = (CHEST, SHOULDER, UPPER_ARM, LOWER_ARM)
+
+HIDDEN_POSE_STEPS = 10
+"""Levenberg-Marquardt steps of a pose with one marker hidden. Chosen by hand."""
+
+FIRST_NOISE_M = 6e-3
+"""Scale of a marker on skin before it is estimated, in metres. Chosen by hand."""
+
+MIN_SKIN_NOISE_M = 2e-4
+"""Smallest scale of a marker on skin, in metres. Chosen by hand."""
+
+SOFT_HINGE_SD_RAD, AXIS_SD_RAD = 0.1, 0.25
+"""Standard deviations of knees and elbows from a hinge and a universal joint in one
+frame, and of the initial directions of their axes, in radians. Higher gives them more
+freedom. Chosen by hand."""
+
+MARKER_SD_M = 0.2
+"""Standard deviation of a marker from its position in the reference frame, in metres:
+so wide that it decides only markers that are hardly seen. Chosen by hand."""
+
+UNMARKED_JOINT_SD_M = 0.040
+"""Standard deviation of an initial joint position without landmarks, in metres. Lower
+trusts it more. Chosen by hand."""
+
+
+def init_person(
+    problem: CalibrationProblem, landmarks: Landmarks, options: CalibrateOptions
+) -> Initialisation | None:
+    """Return the best initialisation of a person; None if no frame shows it whole."""
+    person = problem
+    if options.shoulders != "fixed" and _can_have_clavicles(problem.model, landmarks):
+        person = _insert_clavicles(problem, landmarks)
+    best = _choose_reference(problem, person, landmarks)
+    if best is None:
+        return None
+    initial, points, frame = best
+    if person is problem or options.shoulders == "move":
+        return initial
+    fixed = init_from_landmarks(problem, problem, landmarks, points, frame)
+    return _choose_shoulders(initial, fixed, options.effective_samples)
+
+
+def _choose_reference(
+    problem: CalibrationProblem, person: CalibrationProblem, landmarks: Landmarks
+) -> tuple[Initialisation, Float[Array, "frame marker 3"], int] | None:
+    """Return the best initialisation, its points without occlusions, and its frame.
+
+    None if no frame shows all markers.
+    """
+    sessions = problem.sessions
+    points = np.concatenate(sessions)[:, problem.order]
+    n_test = max(CANDIDATE_TEST_FRAMES // len(sessions), MIN_CANDIDATE_TEST_FRAMES)
+    test_frames = np.concatenate([x[sample_frames(x, n_test)] for x in sessions])
+    best, least = None, np.inf
+    for frame in candidate_frames(points, landmarks):
+        filled = fill_occlusions(problem.model, points, frame)
+        if not np.isfinite(filled[frame]).all():
+            continue
+        initial = init_from_landmarks(problem, person, landmarks, filled, frame)
+        if not np.isfinite(initial.parameters.joint_offset).all():
+            continue
+        misfit = _misfit(initial, test_frames)
+        if best is None or misfit < least:
+            best, least = (initial, filled, frame), misfit
+    return best
+
+
+def _misfit(initial: Initialisation, points: Float[Array, "frame point 3"]) -> float:
+    """Return the median plus 0.2 times the 0.9 quantile of the distances, in metres.
+
+    It is rounded to a tenth of a millimetre, so that the first of equally good
+    candidates is taken.
+    """
+    estimate = pose_sampled_frames(initial, (points,), len(points))
+    (session,) = residuals(estimate)
+    distance = np.linalg.norm(session.vector, axis=-1)[session.seen]
+    return round(float(np.median(distance) + 0.2 * np.quantile(distance, 0.9)), 4)
+
+
+def _choose_shoulders(
+    moving: Initialisation, fixed: Initialisation, effective_samples: float
+) -> Initialisation:
+    """Return the initialisation whose short fit predicts hidden markers better."""
+    n_sessions = len(moving.problem.sessions)
+    fits = [
+        bundle_adjust(
+            initial,
+            max_frames=max(
+                SHOULDER_TEST_FRAMES // n_sessions, MIN_SHOULDER_TEST_FRAMES
+            ),
+            effective_samples=effective_samples,
+            max_rounds=SHOULDER_TEST_ROUNDS,
+            estimate_white_share=False,
+        )
+        for initial in (moving, fixed)
+    ]
+    error_moving, error_fixed = (_hidden_marker_error(fit.estimate) for fit in fits)
+    is_moving = error_moving < MIN_FIXED_SHOULDER_GAIN * error_fixed
+    best = fits[0] if is_moving else fits[1]
+    return replace(best.initial, parameters=best.estimate.parameters)
+
+
+def _hidden_marker_error(estimate: Estimate) -> float:
+    r"""Return the error of predicting hidden markers of the upper body.
+
+    Each marker is hidden in turn and all frames are posed without it (leave one out).
+    The error is the mean of :math:`\log(1 + d^2 / s^2)` of the distances d, so that no
+    single marker decides that the others do not determine.
+    """
+    model = estimate.model
+    upper = [i for i, name in enumerate(model.names) if name.endswith(UPPER_BODY)]
+    hidden = np.flatnonzero(np.isin(model.marker_segment, upper))
+    trials = np.arange(len(hidden))
+    masked, unmasked = [], []
+    for poses in estimate.poses:
+        frames = np.tile(np.arange(len(poses.points)), len(hidden))
+        shown = poses.points[frames]
+        points = shown.copy()
+        points[np.arange(len(frames)), np.repeat(hidden, len(poses.points))] = np.nan
+        t, R = poses.root_position[frames], poses.R_world_segment[frames]
+        masked.append(FramePoses(points, t, R))
+        unmasked.append(shown)
+    posed = fit_poses(replace(estimate, poses=tuple(masked)), HIDDEN_POSE_STEPS)
+    predicted = tuple(
+        replace(poses, points=points)
+        for poses, points in zip(posed.poses, unmasked, strict=True)
+    )
+    total, count = 0.0, 0
+    for session in residuals(replace(estimate, poses=predicted)):
+        shape = len(hidden), -1, len(model.labels)
+        seen = session.seen.reshape(shape)[trials, :, hidden]
+        square = np.sum(session.vector**2, axis=-1).reshape(shape)[trials, :, hidden]
+        total += float(np.sum(np.log1p(square[seen] / PREDICTION_ERROR_SCALE_M**2)))
+        count += int(seen.sum())
+    return total / max(count, 1)
+
+
+# --- clavicles ------------------------------------------------------------------------
+
+
+def _can_have_clavicles(model: KinematicModel, landmarks: Landmarks) -> bool:
+    """Return whether clavicle segments can be added, with markers of their own."""
+    return all(
+        landmarks(side, "acromion")
+        and model.index(side + UPPER_ARM) >= 0
+        and model.index(side + SHOULDER) < 0
+        and model.names[model.parent[model.index(side + UPPER_ARM)]] == CHEST
+        for side in SIDES
+    )
+
+
+def _insert_clavicles(
+    problem: CalibrationProblem, landmarks: Landmarks
+) -> CalibrationProblem:
+    """Return the problem with a segment from the chest to each shoulder.
+
+    The markers on the acromia belong to these segments, which have the axes of the
+    chest and are at first where its joint is.
+    """
+    skeleton, parameters = problem.skeleton, problem.parameters
+    for side in SIDES:
+        acromion = landmarks(side, "acromion")
+        marker_offset = skeleton.marker_offset.copy()
+        marker_offset[problem.order[acromion]] = parameters.marker_offset[0, acromion]
+        offset = skeleton.offset.copy()
+        arm = skeleton.index(side + UPPER_ARM)
+        offset[arm] = parameters.joint_offset[problem.model.index(side + UPPER_ARM)]
+        skeleton = replace(skeleton, offset=offset, marker_offset=marker_offset)
+        skeleton = _insert_joint(skeleton, arm, side + SHOULDER, CHEST)
+        skeleton.marker_joint[problem.order[acromion]] = arm
+    return problem_of_sessions(skeleton, problem.sessions, problem.take_session)
+
+
+def _insert_joint(skeleton: Skeleton, child: int, name: str, parent: str) -> Skeleton:
+    """Return the skeleton with a joint between a joint and an ancestor of it."""
+
+    def renumber(joint: Int[Array, " item"]) -> Int[Array, " item"]:
+        return joint + (joint >= child)
+
+    parents = renumber(skeleton.parent)
+    parents[child] = child
+    return Skeleton(
+        names=(*skeleton.names[:child], name, *skeleton.names[child:]),
+        parent=np.insert(parents, child, skeleton.index(parent)),
+        offset=np.insert(skeleton.offset, child, 0.0, axis=0),
+        kind=(*skeleton.kind[:child], "ball", *skeleton.kind[child:]),
+        marker_labels=skeleton.marker_labels,
+        marker_joint=renumber(skeleton.marker_joint),
+        marker_offset=skeleton.marker_offset,
+        sensor_names=skeleton.sensor_names,
+        sensor_joint=renumber(skeleton.sensor_joint),
+        T_joint_sensor=skeleton.T_joint_sensor,
+    )
+
+
+# --- joint regression -----------------------------------------------------------------
+
+
+def init_from_landmarks(
+    problem: CalibrationProblem,
+    person: CalibrationProblem,
+    landmarks: Landmarks,
+    points: Float[Array, "frame marker 3"],
+    frame: int,
+) -> Initialisation:
+    """Return the initialisation of a person by joint regression in one frame.
+
+    Args:
+        problem: The problem of the given skeleton.
+        person: The same, perhaps with clavicles.
+        landmarks: The landmarks among the markers of the problem.
+        points: Frames of all sessions; the reference frame without occlusions.
+        frame: The reference frame.
+    """
+    pose = regress_joints(problem.model, landmarks, points, frame)
+    model = replace(person.model, axes=_soft_axis_constraints(person.model))
+    number = {point: k for k, point in enumerate(problem.order.tolist())}
+    order = [number[point] for point in person.order.tolist()]
+    joints, axes = _complete_pose(model, problem.parameters, pose, points[frame])
+    parent, segment = model.parent[1:], model.marker_segment
+    o = np.zeros_like(joints)
+    o[1:] = np.einsum("sji,sj->si", axes[parent], joints[1:] - joints[parent])
+    m = np.einsum("kji,kj->ki", axes[segment], points[frame, order] - joints[segment])
+    initial = ModelParameters.initial(
+        model, o, m, _initial_axes(model), len(problem.sessions), FIRST_NOISE_M
+    )
+    prior = Prior(model)
+    prior.add_gauge_constraints(m)
+    for i, name in enumerate(model.names[1:], start=1):
+        joint = pose.joints.get(name)
+        marks = [order.index(k) for k in joint.markers] if joint is not None else []
+        on_parent = [k for k in marks if segment[k] == model.parent[i]]
+        if joint is not None and on_parent:
+            offset = o[i] - m[on_parent].mean(axis=0)
+            prior.add_landmark_prior(i, on_parent, offset, joint.sd)
+        else:
+            prior.add_joint_prior(i, o[i], UNMARKED_JOINT_SD_M)
+    add_symmetry_and_proportions(prior, mirror=True)
+    for n in range(len(model.axes)):
+        prior.add_axis_prior(n, initial, AXIS_SD_RAD)
+    prior.add_marker_priors(m, MARKER_SD_M)
+    return Initialisation(person, initial, prior, MIN_SKIN_NOISE_M, is_anatomical=True)
+
+
+def _complete_pose(
+    model: KinematicModel,
+    parameters: ModelParameters,
+    pose: ReferencePose,
+    measured: Float[Array, "marker 3"],
+) -> tuple[Float[Array, "segment 3"], Float[Array, "segment 3 3"]]:
+    """Return joints and axes of all segments in the reference frame.
+
+    A joint without landmarks is that of the problem, moved with its parent's markers.
+    A segment without axes has its parent's.
+    """
+    joints = np.zeros((len(model.names), 3))
+    axes = np.zeros((len(model.names), 3, 3))
+    for i, name in enumerate(model.names):
+        p = int(model.parent[i])
+        axes[i] = pose.axes.get(name, axes[p])
+        if name in pose.joints:
+            joints[i] = pose.joints[name].position
+        else:
+            joints[i] = _move_with_markers(parameters, model.names[p], name, measured)
+    return joints, axes
+
+
+def _move_with_markers(
+    parameters: ModelParameters,
+    parent: str,
+    child: str,
+    measured: Float[Array, "marker 3"],
+) -> Float[Array, " 3"]:
+    """Return a joint of the problem in the reference frame, by its parent's markers."""
+    model, i = parameters.model, parameters.model.index(child)
+    markers = model.markers_of(model.index(parent))
+    if len(markers) >= 3:
+        T = geometry.kabsch(parameters.marker_offset[0, markers], measured[markers])
+        if np.isfinite(T).all():
+            return np.asarray(geometry.apply(T, parameters.joint_offset[i]))
+    near = [*markers, *model.markers_of(i)] or list(range(len(measured)))
+    return np.asarray(measured[near].mean(axis=0))
+
+
+def _soft_axis_constraints(model: KinematicModel) -> tuple[AxisConstraint, ...]:
+    """Return knees as soft hinges, and elbows as soft universal joints."""
+    return tuple(
+        AxisConstraint(
+            model.index(name),
+            "hinge" if name.endswith(LOWER_LEG) else "universal",
+            SOFT_HINGE_SD_RAD,
+        )
+        for name in (*both_sides(LOWER_LEG), *both_sides(LOWER_ARM))
+        if model.index(name) > 0
+    )
+
+
+def _initial_axes(model: KinematicModel) -> Float[Array, "axis 2 3"]:
+    """Return all axes in parent and child: to the left; in forearms along the bone."""
+    _, left, up = np.eye(3)
+    axes = [(left, left if axis.kind == "hinge" else up) for axis in model.axes]
+    return np.array(axes).reshape(-1, 2, 3)
