@@ -4,14 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.cleaning.neighbours import find_neighbours
+from marey.cleaning.outliers.joints import joint_centers
 from marey.cleaning.repairs import record_repair
 from marey.errors import OptionError
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
+from marey.numerics.robust import finite_median, runs
 from marey.report import Finding
 from marey.take import Take
 from marey.tree import Tree
@@ -109,9 +111,10 @@ def fill_gaps(
     support = _find_support(take, bodies, joints, tree)
     points = take.points.copy()
     gaps = [
-        (marker, *gap)
-        for marker in np.flatnonzero(~take.seen.all(axis=0)).tolist()
-        for gap in _short_gaps(take.seen[:, marker], max_frames)
+        (marker, first, last)
+        for marker, seen in enumerate(take.seen.T)
+        for first, last in runs(~seen)
+        if last - first < max_frames and first > 0 and last < len(seen) - 1
     ]
     filled_gaps = []
     for gap in gaps:
@@ -128,17 +131,6 @@ def fill_gaps(
         points=points,
         filled=take.filled | (np.isfinite(points).all(axis=-1) & ~take.seen),
     )
-
-
-def _short_gaps(
-    seen: Bool[Array, " frame"], max_frames: int
-) -> Iterator[tuple[int, int]]:
-    """Yield the first and last frame of gaps that are short and have two ends."""
-    frames = np.flatnonzero(seen)
-    for k in np.flatnonzero(np.diff(frames) > 1).tolist():
-        first, last = int(frames[k]) + 1, int(frames[k + 1]) - 1
-        if last - first < max_frames:
-            yield first, last
 
 
 def _count_frames(gaps: Sequence[Gap]) -> int:
@@ -233,29 +225,15 @@ def _find_support(
     same_body = [others[others != marker] for marker, others in enumerate(same_body)]
     if joints is None or tree is None:
         return GapSupport(points, tuple((chosen,) for chosen in same_body))
-    center_body, centers = _joint_centers(bodies, joints, tree)
-    of_joints = [len(body) + np.flatnonzero(center_body == b) for b in body]
+    pair, centers = joint_centers(bodies, joints, tree)
+    # Each body gets the centres as its neighbours see them.
+    centers = centers[:, :, ::-1].reshape(len(points), -1, 3)
+    of_joints = [len(body) + np.flatnonzero(pair.ravel() == b) for b in body]
     choices = [
         (markers, np.concatenate([markers, ends]))
         for markers, ends in zip(same_body, of_joints, strict=True)
     ]
     return GapSupport(np.concatenate([points, centers], axis=1), tuple(choices))
-
-
-def _joint_centers(
-    bodies: Bodies, joints: JointFits, tree: Tree
-) -> tuple[Int[Array, " end"], Float[Array, "frame end 3"]]:
-    """Return the body of each joint end, and the centre seen from the other body."""
-    body_of_end, centers = [], [np.zeros((bodies.take.n_frames, 0, 3))]
-    for row in tree.edge[tree.edge >= 0].tolist():
-        a, b = joints.pair[row].tolist()
-        ends = ((a, b, joints.center_b[row]), (b, a, joints.center_a[row]))
-        for body, other, center in ends:
-            body_of_end.append(body)
-            centers.append(
-                geometry.apply(bodies.T_world_body[:, other], center)[:, None]
-            )
-    return np.array(body_of_end, dtype=np.int64), np.concatenate(centers, axis=1)
 
 
 def _rigid_neighbours(
@@ -271,11 +249,8 @@ def _rigid_neighbours(
         yield from [np.zeros(0, dtype=np.int64)] * len(neighbours.index)
         return
     best_sd, nearest = neighbours.distance_sd[:, 0], neighbours.distance[:, 0]
-    finite = best_sd[np.isfinite(best_sd)]
-    usual_sd = float(np.median(finite)) if len(finite) else 0.0
-    limit = np.maximum(
-        MAX_DEVIATION_RATIO * np.maximum(best_sd, usual_sd), ROUNDING * nearest
-    )
+    usual_sd = np.maximum(best_sd, finite_median(best_sd))
+    limit = np.maximum(MAX_DEVIATION_RATIO * usual_sd, ROUNDING * nearest)
     sd = np.full((len(limit), len(limit)), np.inf)
     np.put_along_axis(sd, neighbours.index, neighbours.distance_sd, axis=1)
     sd = np.minimum(sd, sd.T)

@@ -1,15 +1,12 @@
 """Spikes: outliers of markers, which jump away and back within a few frames."""
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey.cleaning.neighbours import find_neighbours
+from marey.cleaning.neighbours import MarkerPredictor, find_neighbours
 from marey.cleaning.options import CleanOptions
-from marey.cleaning.outliers.mask import MAX_OUTLIER_SHARE, Outlier
+from marey.cleaning.outliers.mask import Outlier, drop_frequent
 from marey.cleaning.outliers.runs import JUMP_RATIO, find_position_runs
-from marey.cleaning.prediction_error import MarkerPredictor
 from marey.take import Take
 
 Array = np.ndarray
@@ -50,7 +47,8 @@ def find_spikes(take: Take, options: CleanOptions | None = None) -> tuple[Outlie
         for (marker, first, last), size in zip(runs, sizes, strict=True)
         if size > 0.0
     ]
-    return tuple(_drop_frequent_spikes(take, spikes))
+    n_seen = dict(zip(take.full_labels, take.seen.sum(axis=0).tolist(), strict=True))
+    return drop_frequent(spikes, n_seen)
 
 
 class _NeighbourTest:
@@ -156,13 +154,3 @@ def _frames_around(
     before = np.where(first > 0, previous[np.maximum(first - 1, 0), marker], -1)
     after = np.where(last < end, following[np.minimum(last + 1, end), marker], n_frames)
     return before, np.where(after < n_frames, after, -1)
-
-
-def _drop_frequent_spikes(take: Take, spikes: Sequence[Outlier]) -> Iterator[Outlier]:
-    """Yield the spikes of markers that are outliers in few of their frames."""
-    n_seen = dict(zip(take.full_labels, take.seen.sum(axis=0).tolist(), strict=True))
-    for label in dict.fromkeys(spike.name for spike in spikes):
-        of_label = [spike for spike in spikes if spike.name == label]
-        n_frames = sum(spike.n_frames for spike in of_label)
-        if n_frames <= MAX_OUTLIER_SHARE * n_seen[label]:
-            yield from of_label

@@ -30,6 +30,12 @@ MIN_SD_M = 1e-6
 """Standard deviation per frame, in metres, below which residuals are rounding
 errors."""
 
+MAX_SLIPS = 3
+"""Slips per body after which it is loose and the search ends. Chosen by hand."""
+
+ADVICE = "fasten it better or record again"
+"""What to do about a slip, for its finding."""
+
 CHI2_3_MEDIAN = 2.36597
 """Median of the chi-square distribution with three degrees of freedom,
 `scipy.stats.chi2.median(3)`."""

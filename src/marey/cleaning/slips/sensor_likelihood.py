@@ -100,17 +100,20 @@ class JointInSensor:
         )[..., 0]
         return displacement, information
 
-    def centers_before_after(
+    def change_of_center(
         self, frame: int
-    ) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
-        """Return the joint centre before and after a slip at this frame, in metres."""
-        displacement = self.estimate_displacement(np.array([frame]))[0][0]
+    ) -> tuple[Float[Array, "3"], Float[Array, "3"], Float[Array, "3 3"]]:
+        """Return the joint centre before and after a slip at this frame, in metres.
+
+        Also its information, the inverse of the covariance.
+        """
+        displacement, information = self.estimate_displacement(np.array([frame]))
         after = self.frames >= frame
         design = np.concatenate(
             [after.sum() * np.eye(3), -self.rotation[after].sum(axis=0).T]
         )
-        before = self.center - (self.inverse_normal @ design @ displacement)[:3]
-        return before, before + displacement
+        before = self.center - (self.inverse_normal @ design @ displacement[0])[:3]
+        return before, before + displacement[0], information[0] / self.variance
 
     def likelihood_ratio(self, frames: Int[Array, " time"]) -> Float[Array, " time"]:
         """Return twice the log likelihood ratio of any displacement at each frame."""
@@ -197,9 +200,8 @@ def joint_correlation(
         steps.append((step * np.minimum(1.0, limit / np.maximum(size, 1e-300))).ravel())
     C = np.array(steps) @ np.array(steps).T
     scale = np.sqrt(np.maximum(np.diag(C), 1e-300))
-    identity = np.eye(len(joints))
-    correlation = SHRINKAGE * identity + (1.0 - SHRINKAGE) * C / np.outer(scale, scale)
-    return np.asarray(correlation)
+    correlation = (1.0 - SHRINKAGE) * C / np.outer(scale, scale)
+    return np.asarray(correlation + SHRINKAGE * np.eye(len(joints)))
 
 
 def _sums_from(values: Float[Array, "seen k"], first: Array) -> Float[Array, "time k"]:
@@ -222,10 +224,8 @@ def fit_joint_in_both(
     if a is None or b is None:
         return None
     smaller = min(a, b, key=lambda joint: joint.variance)
-    return (
-        replace(a, variance=smaller.variance, dof=smaller.dof),
-        replace(b, variance=smaller.variance, dof=smaller.dof),
-    )
+    noise = {"variance": smaller.variance, "dof": smaller.dof}
+    return replace(a, **noise), replace(b, **noise)
 
 
 def fit_joint_in_sensor(
@@ -246,17 +246,13 @@ def fit_joint_in_sensor(
     R_a_world = A[..., :3].swapaxes(1, 2)
     rotation = R_a_world @ B[..., :3]
     position = (R_a_world @ (B[..., 3:] - A[..., 3:]))[..., 0]
-    kept = np.ones(len(frames), dtype=bool)
     for _ in range(2):
-        center, inverse_normal, residual = _fit_centers(position[kept], rotation[kept])
-        is_spike = _find_spikes(residual)
-        if not is_spike.any():
-            break
-        kept[np.flatnonzero(kept)[is_spike]] = False
-    else:
-        center, inverse_normal, residual = _fit_centers(position[kept], rotation[kept])
+        _, _, residual = _fit_centers(position, rotation)
+        kept = ~_find_spikes(residual)
+        frames, position, rotation = frames[kept], position[kept], rotation[kept]
+    center, inverse_normal, residual = _fit_centers(position, rotation)
     joint = JointInSensor(
-        frames[kept], center, residual, rotation[kept], inverse_normal, 1.0, np.inf
+        frames, center, residual, rotation, inverse_normal, 1.0, np.inf
     )
     variance, dof = change_point.long_run_variance(_residual_without_step(joint))
     minimum = change_point.MIN_SD_M**2
@@ -268,7 +264,8 @@ def fit_joint_in_sensor(
 def _residual_without_step(joint: JointInSensor) -> Float[Array, "seen 3"]:
     """Return the residual without its largest step, which is not noise."""
     n = len(joint.frames)
-    margin, stride = n // 50, max(n // STEP_SEARCH_FRAMES, 1)
+    margin = int(change_point.MIN_SIDE_SHARE * n)
+    stride = max(n // STEP_SEARCH_FRAMES, 1)
     candidates = joint.frames[margin : n - margin : stride]
     best = candidates[joint.likelihood_ratio(candidates).argmax()]
     displacement = joint.estimate_displacement(np.array([best]))[0][0]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.cleaning.neighbours import Q10_Q90_SD, distance_deviation, row_quantiles
+from marey.cleaning.neighbours import distance_deviation, row_median_and_sd
 from marey.cleaning.repairs import repair_warning
 from marey.cleaning.swaps.within_take import Swap, relabel
 from marey.report import Finding
@@ -298,8 +298,7 @@ def _distance_differences(
     """
     others = points[:, neighbours]
     to_a, to_b = (np.linalg.norm(others - points[:, k, None], axis=-1) for k in pair)
-    q10, median, q90 = row_quantiles((to_a - to_b).T, (0.1, 0.5, 0.9))
-    return median, (q90 - q10) / Q10_Q90_SD
+    return row_median_and_sd((to_a - to_b).T)
 
 
 def _finding(swap: SwapBetweenTakes, n_frames: int) -> Finding:

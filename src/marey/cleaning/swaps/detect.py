@@ -5,8 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.cleaning.neighbours import Neighbours, predict_from_neighbours
-from marey.cleaning.prediction_error import MarkerPredictor, MarkerSteps
+from marey.cleaning.neighbours import (
+    MarkerPredictor,
+    MarkerSteps,
+    Neighbours,
+    predict_from_neighbours,
+)
 
 Array = np.ndarray
 
