@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
+from marey.cleaning.arrays import Array, Vectors
 from marey.cleaning.repairs import record_repair
 from marey.errors import DataError, OptionError
 from marey.joint_fits import JointFits
@@ -23,8 +24,6 @@ from marey.numerics.robust import finite_median
 from marey.report import Finding
 from marey.take import Take
 from marey.tree import Tree
-
-Array = np.ndarray
 
 MAX_DEGREE = 4
 """Largest degree of the polynomial. Higher needs more motion in the volume. Chosen by
@@ -251,7 +250,7 @@ class _FieldProblem:
         return rows, part[kept], right[kept]
 
     def _term_displacements(
-        self, position: Float[Array, "seen 3"], arm: Float[Array, "seen 3"]
+        self, position: Vectors, arm: Vectors
     ) -> Float[Array, "seen 3 term"]:
         """Return the displacement of the end of a lever arm by each term."""
         z = (position - self.center) / self.rms_radius

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
+from marey.cleaning.arrays import Array, Points, Vectors
 from marey.cleaning.neighbours import find_neighbours
 from marey.cleaning.outliers.joints import joint_centers
 from marey.cleaning.repairs import record_repair
@@ -17,8 +18,6 @@ from marey.numerics.robust import finite_median, runs
 from marey.report import Finding
 from marey.take import Take
 from marey.tree import Tree
-
-Array = np.ndarray
 
 MAX_DEVIATION_RATIO = 2.0
 """Deviation of the distance of two markers of one body, relative to that of the
@@ -55,9 +54,7 @@ class GapSupport:
     """For each marker one or more choices of points that move with it; the next choice
     is used if the points of the one before are not enough."""
 
-    def predict(
-        self, marker: int, first: int, last: int
-    ) -> Float[Array, "gap 3"] | None:
+    def predict(self, marker: int, first: int, last: int) -> Vectors | None:
         """Return a marker's predicted path in some frames; None if not determined."""
         for chosen in self.supporting[marker]:
             around = self.points[first - 1 : last + 2, chosen]
@@ -138,10 +135,8 @@ def _count_frames(gaps: Sequence[Gap]) -> int:
 
 
 def _blend_predictions(
-    supporting: Float[Array, "frame point 3"],
-    start: Float[Array, "3"],
-    end: Float[Array, "3"],
-) -> Float[Array, "gap 3"] | None:
+    supporting: Points, start: Float[Array, "3"], end: Float[Array, "3"]
+) -> Vectors | None:
     """Return the path from start to end that the supporting points predict.
 
     None if they do not determine a rotation, or if their prediction of the end is far
@@ -160,9 +155,7 @@ def _blend_predictions(
     return np.asarray(path) if np.isfinite(path).all() else None
 
 
-def _determines_rotation(
-    supporting: Float[Array, "point 3"], position: Float[Array, "3"]
-) -> bool:
+def _determines_rotation(supporting: Vectors, position: Float[Array, "3"]) -> bool:
     """Return whether three points or more determine the rotation about their line."""
     if len(supporting) < 3 or not np.isfinite(position).all():
         return False
@@ -236,9 +229,7 @@ def _find_support(
     return GapSupport(np.concatenate([points, centers], axis=1), tuple(choices))
 
 
-def _rigid_neighbours(
-    points: Float[Array, "frame marker 3"], rate: float
-) -> Iterator[Int[Array, " _"]]:
+def _rigid_neighbours(points: Points, rate: float) -> Iterator[Int[Array, " _"]]:
     """Yield for each marker the neighbours at constant distances to it and each other.
 
     Neighbours are added one by one, the steadiest first, if their distances to the

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from marey.cleaning.arrays import Array, Frames, Markers, Points, Values, Vectors
 from marey.numerics import geometry
 from marey.numerics.procrustes import points_seen
-
-Array = np.ndarray
+from marey.numerics.robust import finite_median
 
 MAX_FRAMES = 300
 """Frames from which distances between markers are measured. More frames cost time.
@@ -95,10 +95,7 @@ class Neighbours:
 
 
 def find_neighbours(
-    points: Float[Array, "frame marker 3"],
-    rate: float,
-    *,
-    labels_doubtful: bool = False,
+    points: Points, rate: float, *, labels_doubtful: bool = False
 ) -> Neighbours:
     """Return for each marker the markers whose distance to it varies least.
 
@@ -145,13 +142,13 @@ def find_neighbours(
     )
 
 
-def _sample_stride(points: Float[Array, "frame marker 3"]) -> int:
+def _sample_stride(points: Points) -> int:
     """Return the step through the frames that leaves at most `MAX_FRAMES`."""
     return max(-(-len(points) // MAX_FRAMES), 1)
 
 
 def distance_deviation(
-    points: Float[Array, "frame marker 3"], markers: Int[Array, " chosen"]
+    points: Points, markers: Markers
 ) -> Float[Array, "chosen marker"]:
     """Return the deviation of the distances from some markers to all markers.
 
@@ -162,12 +159,10 @@ def distance_deviation(
         np.sqrt(np.sum((position - position[k]) ** 2, axis=1)) for k in markers.tolist()
     )
     sd = np.stack([row_median_and_sd(rows)[1] for rows in distances])
-    return np.nan_to_num(sd, nan=np.inf)
+    return np.asarray(np.nan_to_num(sd, nan=np.inf))
 
 
-def row_median_and_sd(
-    rows: Float[Array, "row value"],
-) -> tuple[Float[Array, " row"], Float[Array, " row"]]:
+def row_median_and_sd(rows: Float[Array, "row value"]) -> tuple[Values, Values]:
     """Return median and robust standard deviation of each row; see `row_quantiles`."""
     q10, median, q90 = row_quantiles(rows, (0.1, 0.5, 0.9))
     return median, (q90 - q10) / Q10_Q90_SD
@@ -190,15 +185,15 @@ def row_quantiles(
 
 
 def predict_from_neighbours(
-    points: Float[Array, "frame marker 3"],
+    points: Points,
     neighbours: Neighbours,
-    marker: Int[Array, " query"],
-    position: Float[Array, "query 3"],
-    start: Int[Array, " query"],
-    end: Int[Array, " query"],
+    marker: Markers,
+    position: Vectors,
+    start: Frames,
+    end: Frames,
     *,
-    excluded: Int[Array, " excluded"] | None = None,
-) -> Float[Array, "query 3"]:
+    excluded: Markers | None = None,
+) -> Vectors:
     r"""Return the predicted positions of markers in one frame from another frame.
 
     The rigid motion :math:`T` of the neighbours between the two frames (weighted Kabsch
@@ -247,7 +242,7 @@ def predict_from_neighbours(
 
 
 def _expected_change(
-    neighbours: Neighbours, marker: Int[Array, " query"], n_frames: Int[Array, " query"]
+    neighbours: Neighbours, marker: Markers, n_frames: Frames
 ) -> Float[Array, "query neighbour"]:
     """Return the expected change of the distance to neighbours within some frames.
 
@@ -299,9 +294,7 @@ class MarkerSteps(NamedTuple):
 class MarkerPredictor:
     """Predictions of marker positions by neighbours, with their usual error."""
 
-    def __init__(
-        self, points: Float[Array, "frame marker 3"], neighbours: Neighbours
-    ) -> None:
+    def __init__(self, points: Points, neighbours: Neighbours) -> None:
         self.points, self.neighbours = points, neighbours
         marker, frame = np.nonzero(points_seen(points).T)
         same = marker[1:] == marker[:-1]
@@ -314,9 +307,7 @@ class MarkerPredictor:
         largest_sd = np.where(np.isfinite(sd), sd, 0.0).max(axis=1, initial=0.0)
         self.largest_error = np.maximum(2.0 * largest_sd, self.one_frame_error)
 
-    def predict(
-        self, marker: Int[Array, " step"], start: Array, end: Array
-    ) -> Float[Array, "step 3"]:
+    def predict(self, marker: Markers, start: Array, end: Array) -> Vectors:
         """Return predicted positions in the frames `end`, from those in `start`."""
         position = self.points[start, marker]
         return predict_from_neighbours(
@@ -325,10 +316,10 @@ class MarkerPredictor:
 
     def limit(
         self,
-        marker: Int[Array, " step"],
-        n_frames: Int[Array, " step"],
+        marker: Markers,
+        n_frames: Frames,
         max_error_ratio: float = MAX_ERROR_RATIO,
-    ) -> Float[Array, " step"]:
+    ) -> Values:
         """Return the largest acceptable prediction error of steps, in metres."""
         error = self.one_frame_error[marker] * np.maximum(n_frames, 1)
         error = np.minimum(error, self.largest_error[marker])
@@ -342,9 +333,7 @@ class MarkerPredictor:
         Only steps with a large second difference, and steps across missing frames, are
         compared with their prediction, because predictions are slow.
         """
-        from marey.cleaning.neighbours_kernel import second_differences
-
-        acceleration = second_differences(self.points, *self.steps)
+        acceleration = self._second_differences()
         usual = self._marker_medians(acceleration, self.steps)[self.steps.marker]
         is_sudden = acceleration > MIN_ACCELERATION_RATIO * usual
         candidates = self.steps.select(is_sudden | (self.steps.n_frames > 1))
@@ -352,20 +341,32 @@ class MarkerPredictor:
         steps = candidates.select(self._errors(candidates) > limit)
         return steps.select(np.lexsort((steps.marker, steps.end)))
 
-    def _errors(self, steps: MarkerSteps) -> Float[Array, " step"]:
+    def _errors(self, steps: MarkerSteps) -> Values:
         """Return the distance of each end from its prediction; NaN if unknown."""
         predicted = self.predict(steps.marker, steps.start, steps.end)
         error = self.points[steps.end, steps.marker] - predicted
         return np.asarray(np.linalg.norm(error, axis=1))
 
-    def _marker_medians(
-        self, values: Float[Array, " step"], steps: MarkerSteps
-    ) -> Float[Array, " marker"]:
+    def _marker_medians(self, values: Values, steps: MarkerSteps) -> Values:
         """Return the median over the steps of each marker; zero without steps."""
-        # Numba is slow to import.
-        from marey.cleaning.neighbours_kernel import marker_medians
+        bounds = np.searchsorted(steps.marker, np.arange(self.points.shape[1] + 1))
+        return np.array([finite_median(values[a:b]) for a, b in pairwise(bounds)])
 
-        return np.asarray(marker_medians(values, steps.marker, self.points.shape[1]))
+    def _second_differences(self) -> Values:
+        """Return the second difference of positions at each step; infinite if unknown.
+
+        It is known for a step of one frame that follows a step of one frame.
+        """
+        marker, start, end = self.steps
+        is_single = self.steps.n_frames == 1
+        follows = (marker[1:] == marker[:-1]) & is_single[1:] & is_single[:-1]
+        k = 1 + np.flatnonzero(follows)
+        before, then, now = (
+            self.points[frame, marker[k]] for frame in (start[k - 1], start[k], end[k])
+        )
+        out = np.full(len(marker), np.inf)
+        out[k] = np.linalg.norm(now - 2.0 * then + before, axis=1)
+        return out
 
 
 def _sample_steps(steps: MarkerSteps, n_markers: int) -> MarkerSteps:

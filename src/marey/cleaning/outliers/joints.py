@@ -4,6 +4,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
+from marey.cleaning.arrays import Array, Values
 from marey.cleaning.options import CleanOptions
 from marey.cleaning.outliers.mask import Outlier, drop_frequent
 from marey.cleaning.outliers.runs import find_position_runs
@@ -11,8 +12,6 @@ from marey.joint_fits import JointFits
 from marey.numerics import geometry
 from marey.numerics.robust import finite_median, runs
 from marey.tree import Tree
-
-Array = np.ndarray
 
 JOINT_JUMP_RATIO = 5.0
 """Change of a joint residual relative to the median of its time above which it is a
@@ -28,10 +27,7 @@ jumps. Chosen by hand."""
 
 
 def find_joint_outliers(
-    bodies: Bodies,
-    joints: JointFits,
-    tree: Tree,
-    options: CleanOptions | None = None,
+    bodies: Bodies, joints: JointFits, tree: Tree, options: CleanOptions | None = None
 ) -> tuple[Outlier, ...]:
     """Return the frames in which a sensor jumps away from its joints and back.
 
@@ -89,7 +85,7 @@ def joint_centers(
 
 def _fast_part(
     residual: Float[Array, "joint frame 3"], max_frames: int
-) -> tuple[Float[Array, "joint frame 3"], Float[Array, " joint"]]:
+) -> tuple[Float[Array, "joint frame 3"], Values]:
     """Return residuals minus their moving median, and the median size of each joint."""
     from scipy.ndimage import median_filter
 
@@ -102,7 +98,7 @@ def _fast_part(
 def _explain_open_joints(
     is_open: Bool[Array, "joint frame"],
     deviation: Float[Array, "joint frame 3"],
-    scale: Float[Array, " joint"],
+    scale: Values,
     incidence: Float[Array, "joint body"],
 ) -> Bool[Array, "frame body"]:
     r"""Return the sensors that explain the open joints of each frame.

@@ -8,9 +8,10 @@ five consecutive steps (`step_deviation`).
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
+from numpy.lib.stride_tricks import sliding_window_view
 
-Array = np.ndarray
+from marey.cleaning.arrays import Array, Frames, Path, Values, Vectors
 
 JUMP_RATIO = 8.0
 """Deviation of a step relative to the median of its time above which it is a jump.
@@ -29,12 +30,14 @@ Distances = Callable[[slice, slice], Float[Array, "channel pair"]]
 slice may have one frame."""
 
 
-def step_deviation(step: Float[Array, "step k"]) -> Float[Array, " step"]:
-    """Return the distance of each step from the median of the five steps around it."""
-    # Numba is slow to import.
-    from marey.cleaning.neighbours_kernel import step_deviations
+def step_deviation(step: Float[Array, "step k"]) -> Values:
+    """Return the distance of each step from the median of the five steps around it.
 
-    return np.asarray(step_deviations(step))
+    Beyond the ends steps are mirrored.
+    """
+    around = np.pad(step, ((2, 2), (0, 0)), mode="reflect")
+    median = np.median(sliding_window_view(around, 5, axis=0), axis=-1)
+    return np.asarray(np.linalg.norm(step - median, axis=1))
 
 
 def local_median(
@@ -73,8 +76,8 @@ def _step_threshold(
 
 def find_outlier_runs(
     distances: Distances,
-    frames: Int[Array, " frame"],
-    steps: Sequence[Float[Array, "step 3"]],
+    frames: Frames,
+    steps: Sequence[Vectors],
     minimum: Sequence[float],
     ratio: float,
     rate: float,
@@ -124,7 +127,7 @@ def find_outlier_runs(
 
 
 def find_position_runs(
-    positions: Float[Array, "frame 3"],
+    positions: Path,
     rate: float,
     ratio: float,
     minimum: float,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
+from marey.cleaning.arrays import Array, Poses
 from marey.cleaning.options import CleanOptions
 from marey.cleaning.outliers.mask import Kind, Outlier, drop_frequent
 from marey.cleaning.outliers.runs import (
@@ -19,8 +20,6 @@ from marey.cleaning.outliers.runs import (
 )
 from marey.numerics import geometry
 from marey.take import Take
-
-Array = np.ndarray
 
 MIN_FROZEN_FRAMES = 3
 """Frames with bitwise equal poses from which a sensor is frozen. Higher misses short
@@ -55,13 +54,7 @@ def find_sensor_outliers(
 class _SensorPath:
     """The distinct consecutive poses of one sensor."""
 
-    def __init__(
-        self,
-        name: str,
-        T: Float[Array, "frame 4 4"],
-        rate: float,
-        options: CleanOptions,
-    ) -> None:
+    def __init__(self, name: str, T: Poses, rate: float, options: CleanOptions) -> None:
         self.name, self.options, self.rate = name, options, rate
         seen = np.flatnonzero(np.isfinite(T).all(axis=(1, 2)))
         is_new = np.ones(len(seen), dtype=bool)
@@ -90,7 +83,7 @@ class _SensorPath:
         R, n_frames = self.T[:, :3, :3], np.diff(self.frames)[:, None]
         rotation = geometry.rotation_log(R[:-1].swapaxes(1, 2) @ R[1:]) / n_frames
         step = np.diff(self.T[:, :3, 3], axis=0) / n_frames
-        minimum = np.array([self.options.min_jump, self.options.min_flip])
+        minimum = [self.options.min_jump, self.options.min_flip]
         max_frames = int(self.options.max_outlier * self.rate)
         limits = minimum, JUMP_RATIO, self.rate, max_frames
         for first, last in find_outlier_runs(
@@ -99,7 +92,7 @@ class _SensorPath:
             outside = first - 1 if first else last + 1
             away = self.distances(slice(outside, outside + 1), slice(first, last + 1))
             size = away.max(axis=1)
-            channel = int(np.argmax(size / minimum.clip(1e-9)))
+            channel = int(np.argmax(size / np.maximum(minimum, 1e-9)))
             frames = int(self.frames[first]), int(self.last_frames[last])
             kind: Kind = "flip" if channel else "jump"
             yield Outlier(self.name, kind, *frames, float(size[channel]))

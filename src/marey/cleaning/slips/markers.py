@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
+from marey.cleaning.arrays import Array, Frames, Markers, Path, Points, Poses, Vectors
 from marey.cleaning.neighbours import MarkerPredictor, find_neighbours
 from marey.cleaning.repairs import record_repair, repair_warning
 from marey.cleaning.slips import change_point
@@ -16,8 +17,6 @@ from marey.numerics.noise import rms_length
 from marey.numerics.procrustes import median_in_body
 from marey.report import Finding, mark_name
 from marey.take import Take
-
-Array = np.ndarray
 
 MIN_SLIP_M = 5e-3
 """Smallest slip of a marker, in metres. Skin moves by less all the time. Chosen by
@@ -136,9 +135,7 @@ Jumps = tuple[Int[Array, " jump"], Float[Array, "jump 3"]]
 vector from the prediction to the position, in world axes, in metres."""
 
 
-def _find_jumps(
-    points: Float[Array, "frame marker 3"], rate: float
-) -> dict[int, Jumps]:
+def _find_jumps(points: Points, rate: float) -> dict[int, Jumps]:
     """Return the steps of each marker that may be slips, by marker."""
     predictor = MarkerPredictor(points, find_neighbours(points, rate))
     steps = predictor.find_unpredicted_steps(MAX_ERROR_RATIO)
@@ -184,11 +181,8 @@ def _find_most_likely(
 
 
 def _body_poses(
-    points: Float[Array, "frame marker 3"],
-    neighbours: Int[Array, " neighbour"],
-    positions: Float[Array, "neighbour 3"],
-    marker: int,
-) -> Float[Array, "frame 4 4"]:
+    points: Points, neighbours: Markers, positions: Vectors, marker: int
+) -> Poses:
     """Return the poses of a body by the neighbours of a marker.
 
     Two neighbours leave the rotation about their line open; it is taken from the marker
@@ -210,11 +204,7 @@ Change = tuple[float, int, Float[Array, "3"]]
 
 
 def _find_change(
-    T_world_body: Float[Array, "frame 4 4"],
-    track: Float[Array, "frame 3"],
-    jumps: Jumps,
-    n_axes: int,
-    rate: float,
+    T_world_body: Poses, track: Path, jumps: Jumps, n_axes: int, rate: float
 ) -> Change | None:
     """Return the clearest lasting change that a jump began; None if there is none.
 
@@ -262,20 +252,15 @@ def _find_change(
 
 
 def _mean_change(
-    y: Float[Array, "frame 3"],
-    first: Int[Array, " jump"],
-    start: Array | int,
-    end: Array | int,
-) -> Float[Array, "jump 3"]:
+    y: Path, first: Frames, start: Array | int, end: Array | int
+) -> Vectors:
     """Return the mean from `first` to before `end`, minus that before, from `start`."""
     sums = np.concatenate([np.zeros((1, 3)), np.cumsum(y, axis=0)])
     after = (sums[end] - sums[first]) / (end - first)[:, None]
     return np.asarray(after - (sums[first] - sums[start]) / (first - start)[:, None])
 
 
-def _log_p_value(
-    noise: Float[Array, "frame 3"], first: int, size: float, n_axes: int
-) -> float:
+def _log_p_value(noise: Path, first: int, size: float, n_axes: int) -> float:
     """Return the log probability of a change of this size in noise, at any frame.
 
     The likelihood ratio is that of a t distribution, see `slip_likelihood_ratio`.
@@ -290,7 +275,7 @@ def _log_p_value(
     return change_point.log_exceedance(statistic, n_axes, (margin, margin))
 
 
-def _undo_slip(points: Array, slip: MarkerSlip) -> Float[Array, "frame 3"]:
+def _undo_slip(points: Array, slip: MarkerSlip) -> Path:
     """Return the track of a marker as if it had not slipped."""
     track = points[:, slip.column].copy()
     T = _body_poses(

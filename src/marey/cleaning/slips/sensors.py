@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
+from marey.cleaning.arrays import Array, Poses
 from marey.cleaning.repairs import record_repair, repair_warning
 from marey.cleaning.slips import change_point
 from marey.cleaning.slips.sensor_likelihood import (
@@ -28,8 +29,6 @@ from marey.numerics.robust import finite_median
 from marey.report import Finding, mark_name
 from marey.take import Take
 from marey.tree import Tree
-
-Array = np.ndarray
 
 MIN_DISPLACEMENT_M = 1e-3
 """Smallest displacement of a joint centre by a slip, in metres. Smaller changes are
@@ -382,7 +381,7 @@ class _SlipSearch:
         return tuple(ordered)
 
 
-def _is_rotation(T: Float[Array, "frame 4 4"]) -> bool:
+def _is_rotation(T: Poses) -> bool:
     """Return whether orientations neither scale nor shear, which spoils residuals."""
     R = T[np.isfinite(T).all(axis=(1, 2)), :3, :3]
     error = np.abs(R.swapaxes(1, 2) @ R - np.eye(3)).max(initial=0.0)
