@@ -69,7 +69,7 @@ def test_displacement_and_ratio_are_those_of_two_least_squares_fits(rng, frame):
         joint.estimate_displacement(at)[0][0], displacement, atol=1e-9
     )
     expected = [center, center + displacement]
-    np.testing.assert_allclose(joint.centers_before_after(frame), expected, atol=1e-9)
+    np.testing.assert_allclose(joint.change_of_center(frame)[:2], expected, atol=1e-9)
     assert joint.likelihood_ratio(at)[0] == pytest.approx(
         fall / joint.variance, rel=1e-5
     )

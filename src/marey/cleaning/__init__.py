@@ -17,6 +17,7 @@ from typing import Any
 
 from marey.cleaning.field import Field as Field
 from marey.cleaning.field import fit_field as fit_field
+from marey.cleaning.field import rescale as rescale
 from marey.cleaning.field import undistort as undistort
 from marey.cleaning.gaps import fill_gaps as fill_gaps
 from marey.cleaning.options import CleanOptions as CleanOptions
@@ -25,11 +26,10 @@ from marey.cleaning.outliers.mask import Outlier as Outlier
 from marey.cleaning.outliers.mask import mask_outliers as mask_outliers
 from marey.cleaning.outliers.sensors import find_sensor_outliers as find_sensor_outliers
 from marey.cleaning.outliers.spikes import find_spikes as find_spikes
-from marey.cleaning.scale import rescale as rescale
 from marey.cleaning.slips.markers import MarkerSlip as MarkerSlip
 from marey.cleaning.slips.markers import find_marker_slips as find_marker_slips
 from marey.cleaning.slips.markers import undo_marker_slips as undo_marker_slips
-from marey.cleaning.slips.sensor_slip import SensorSlip as SensorSlip
+from marey.cleaning.slips.sensors import SensorSlip as SensorSlip
 from marey.cleaning.slips.sensors import find_sensor_slips as find_sensor_slips
 from marey.cleaning.slips.sensors import undo_sensor_slips as undo_sensor_slips
 from marey.cleaning.swaps.between_takes import SwapBetweenTakes as SwapBetweenTakes

@@ -1,4 +1,4 @@
-"""Distortion of a magnetic field, estimated from joint residuals and removed.
+"""Distortion and scale of the measuring volume, estimated or given, and removed.
 
 OBrien2000 (Sec. 4) measures a rigid pair of sensors whose distance varies by 7 mm when
 it is carried through the volume, and by much less when it is not: the volume is
@@ -14,15 +14,16 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
+from marey.cleaning.arrays import Array, Vectors
 from marey.cleaning.repairs import record_repair
-from marey.errors import DataError
+from marey.errors import DataError, OptionError
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
+from marey.numerics.noise import rms_length
+from marey.numerics.robust import finite_median
 from marey.report import Finding
 from marey.take import Take
 from marey.tree import Tree
-
-Array = np.ndarray
 
 MAX_DEGREE = 4
 """Largest degree of the polynomial. Higher needs more motion in the volume. Chosen by
@@ -142,10 +143,9 @@ def fit_field(
     problem = _FieldProblem(T, joints.pair[rows])
     centers = np.concatenate([joints.center_a[rows], joints.center_b[rows]], axis=1)
     for _ in range(FIT_ITERATIONS):
-        equations = problem.linearise(centers)
-        degree, before, after = _choose_degree(equations, problem)
-        A, g = equations.A.sum(axis=0), equations.g.sum(axis=0)
-        unknown = problem.solve(A, g, degree)
+        A, g, square, count = problem.linearise(centers)
+        degree, before, after = problem.choose_degree(A, g, square, count)
+        unknown = problem.solve(A.sum(axis=0), g.sum(axis=0), degree)
         centers = unknown[problem.n_coefficients :].reshape(-1, 6)
     used = problem.exponents.sum(axis=1) <= (degree if degree else -1)
     field = Field(
@@ -157,23 +157,7 @@ def fit_field(
         residual_after=after,
         rms=0.0,
     )
-    square = np.sum(field.displacement(problem.positions) ** 2, axis=1)
-    return replace(field, rms=float(np.sqrt(np.mean(square))))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _FieldEquations:
-    """Normal equations of field and joint centres in every part of the recording."""
-
-    A: Float[Array, "part unknown unknown"]
-    g: Float[Array, "part unknown"]
-    square: Float[Array, " part"]
-    count: Float[Array, " part"]
-
-    def square_residual(self, part: int, unknown: Float[Array, " unknown"]) -> float:
-        """Return the sum of squared residuals of one part."""
-        A, g = self.A[part], self.g[part]
-        return float(self.square[part] - 2.0 * unknown @ g + unknown @ A @ unknown)
+    return replace(field, rms=rms_length(field.displacement(problem.positions)))
 
 
 class _FieldProblem:
@@ -189,31 +173,33 @@ class _FieldProblem:
         positions = T[..., :3, 3].reshape(-1, 3)
         self.positions = positions[np.isfinite(positions).all(axis=1)]
         self.center = self.positions.mean(axis=0)
-        square = np.sum((self.positions - self.center) ** 2, axis=1)
-        self.rms_radius = max(float(np.sqrt(np.mean(square))), 1e-9)
+        self.rms_radius = max(rms_length(self.positions - self.center), 1e-9)
         self.exponents = exponents_up_to(MAX_DEGREE)
-        self.n_coefficients = 3 * len(self.exponents)
+        self.n_coefficients = self.exponents.size  # three for each term
         self.part = np.arange(len(T)) * FOLDS // len(T)
-        self.gauge = self._gauge()
-
-    def _gauge(self) -> Float[Array, "7 term"]:
-        """Return the sums that are zero without translation, rotation and scale."""
+        # The sums that are zero without translation, rotation and scale.
         z = (self.positions - self.center) / self.rms_radius
         translations = np.broadcast_to(np.eye(3), (len(z), 3, 3))
         similarity = np.concatenate([translations, geometry.hat(z), z[:, None]], 1)
         value, _ = monomials(z, self.exponents)
         sums = np.einsum("pgk,pt->gtk", similarity, value) / len(z)
-        return np.asarray(sums.reshape(7, -1))
+        self.gauge = sums.reshape(7, self.n_coefficients)
 
-    def linearise(self, centers: Float[Array, "joint 6"]) -> _FieldEquations:
-        """Return the normal equations of all joints about the given centres."""
+    def linearise(
+        self, centers: Float[Array, "joint 6"]
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return the normal equations of all joints about the given centres.
+
+        For each part of the recording the matrix, the right side, the sum of squares of
+        what is fitted, and the number of positions.
+        """
         n = self.n_coefficients + centers.size
         A, g = np.zeros((FOLDS, n, n)), np.zeros((FOLDS, n))
         square, count = np.zeros(FOLDS), np.zeros(FOLDS)
         for k, center in enumerate(centers):
             rows, part_of_row, right = self._joint_equations(k, center)
-            first = self.n_coefficients + 6 * k
-            index = np.r_[: self.n_coefficients, first : first + 6]
+            first = self.n_coefficients + k * len(center)
+            index = np.r_[: self.n_coefficients, first : first + len(center)]
             for part in range(FOLDS):
                 in_part = part_of_row == part
                 X = rows[in_part].reshape(-1, len(index))
@@ -222,7 +208,29 @@ class _FieldProblem:
                 g[part, index] += X.T @ y
                 square[part] += y @ y
                 count[part] += in_part.sum()
-        return _FieldEquations(A, g, square, count)
+        return A, g, square, count
+
+    def choose_degree(
+        self, A: Array, g: Array, square: Array, count: Array
+    ) -> tuple[int, float, float]:
+        """Return the degree that predicts best, and the residuals without and with it.
+
+        Cross-validation: each part is predicted from the others. Root mean square
+        residuals in metres.
+        """
+        residuals = []
+        for degree in range(MAX_DEGREE + 1):
+            total = 0.0
+            for part in range(FOLDS):
+                x = self.solve(A.sum(axis=0) - A[part], g.sum(axis=0) - g[part], degree)
+                total += float(square[part] - 2.0 * x @ g[part] + x @ A[part] @ x)
+            mean = max(total, 0.0) / max(count.sum(), 1.0)
+            residuals.append(float(np.sqrt(mean)))
+        best = 0
+        for degree in range(1, MAX_DEGREE + 1):
+            if residuals[degree] < MIN_DEGREE_GAIN ** (degree - best) * residuals[best]:
+                best = degree
+        return best, residuals[0], residuals[best]
 
     def _joint_equations(
         self, k: int, center: Float[Array, "6"]
@@ -234,8 +242,7 @@ class _FieldProblem:
         right = B[..., 3] - A[..., 3]
         arm_a, arm_b = A[..., :3] @ center[:3], B[..., :3] @ center[3:]
         square = np.sum((arm_a - arm_b - right) ** 2, axis=1)
-        median = float(np.median(square)) if len(square) else 0.0
-        kept = square <= MAX_RESIDUAL_RATIO**2 * max(median, 1e-18)
+        kept = square <= MAX_RESIDUAL_RATIO**2 * max(finite_median(square), 1e-18)
         A, B = A[kept], B[kept]
         of_a = self._term_displacements(A[..., 3], arm_a[kept])
         of_b = self._term_displacements(B[..., 3], arm_b[kept])
@@ -243,7 +250,7 @@ class _FieldProblem:
         return rows, part[kept], right[kept]
 
     def _term_displacements(
-        self, position: Float[Array, "seen 3"], arm: Float[Array, "seen 3"]
+        self, position: Vectors, arm: Vectors
     ) -> Float[Array, "seen 3 term"]:
         """Return the displacement of the end of a lever arm by each term."""
         z = (position - self.center) / self.rms_radius
@@ -266,10 +273,10 @@ class _FieldProblem:
         """
         used = np.repeat(self.exponents.sum(axis=1) <= degree, 3) & (degree > 0)
         index = np.r_[np.flatnonzero(used), self.n_coefficients : len(g)]
-        constraints = np.zeros((7, len(index)))
+        constraints = np.zeros((len(self.gauge), len(index)))
         constraints[:, : used.sum()] = self.gauge[:, used]
         _, _, V = np.linalg.svd(constraints)
-        null_space = V[7 if degree else 0 :].T
+        null_space = V[len(constraints) if degree else 0 :].T
         reduced = null_space.T @ A[np.ix_(index, index)] @ null_space
         pseudoinverse = np.linalg.pinv(reduced, rcond=1e-10, hermitian=True)
         unknown = np.zeros(len(g))
@@ -279,12 +286,12 @@ class _FieldProblem:
 
 def exponents_up_to(degree: int) -> Int[Array, "term 3"]:
     """Return the exponents of all monomials up to a degree, low degrees first."""
-    axes = [
-        combinations_with_replacement(range(3), total) for total in range(degree + 1)
+    terms = [
+        term
+        for total in range(degree + 1)
+        for term in combinations_with_replacement(range(3), total)
     ]
-    return np.array(
-        [[term.count(axis) for axis in range(3)] for terms in axes for term in terms]
-    )
+    return np.array([[term.count(axis) for axis in range(3)] for term in terms])
 
 
 def monomials(
@@ -293,39 +300,13 @@ def monomials(
     """Return the values and gradients of monomials up to `MAX_DEGREE`."""
     powers = np.stack([z**k for k in range(MAX_DEGREE + 1)])
     factor = np.stack([powers[exponents[:, axis], ..., axis] for axis in range(3)])
-    lower = np.stack(
-        [powers[np.maximum(exponents[:, axis] - 1, 0), ..., axis] for axis in range(3)]
-    )
     value = np.moveaxis(factor.prod(axis=0), 0, -1)
     slope = np.empty((*value.shape, 3))
     for axis in range(3):
-        others = factor[[i for i in range(3) if i != axis]].prod(axis=0)
-        slope[..., axis] = exponents[:, axis] * np.moveaxis(others * lower[axis], 0, -1)
+        lower = powers[np.maximum(exponents[:, axis] - 1, 0), ..., axis]
+        others = np.delete(factor, axis, axis=0).prod(axis=0)
+        slope[..., axis] = exponents[:, axis] * np.moveaxis(others * lower, 0, -1)
     return value, slope
-
-
-def _choose_degree(
-    equations: _FieldEquations, problem: _FieldProblem
-) -> tuple[int, float, float]:
-    """Return the degree that predicts best, and the residuals without and with it.
-
-    Cross-validation: each part is predicted from the others. Root mean square residuals
-    in metres.
-    """
-    A, g = equations.A.sum(axis=0), equations.g.sum(axis=0)
-    n = max(equations.count.sum(), 1.0)
-    residuals = []
-    for degree in range(MAX_DEGREE + 1):
-        square = 0.0
-        for part in range(FOLDS):
-            others = problem.solve(A - equations.A[part], g - equations.g[part], degree)
-            square += equations.square_residual(part, others)
-        residuals.append(float(np.sqrt(max(square, 0.0) / n)))
-    best = 0
-    for degree in range(1, MAX_DEGREE + 1):
-        if residuals[degree] < MIN_DEGREE_GAIN ** (degree - best) * residuals[best]:
-            best = degree
-    return best, residuals[0], residuals[best]
 
 
 def undistort(take: Take, field: Field) -> Take:
@@ -348,3 +329,26 @@ def undistort(take: Take, field: Field) -> Take:
     finding = Finding("field-bent", "clean", "info", message, value=field.rms)
     note = f"undistorted: field of degree {field.degree}, {rms}"
     return record_repair(take, [finding], [note], T_world_sensor=T)
+
+
+def rescale(take: Take, factor: float) -> Take:
+    """Return the take with all lengths multiplied by a factor.
+
+    The instrument of OBrien2000 (Sec. 4) measured lengths 0.94 times the true ones.
+    `marey.joints.rigid_pair` estimates the factor from two sensors on one stick.
+
+    Args:
+        take: The recording.
+        factor: True length divided by recorded length, above 0.
+
+    Raises:
+        OptionError: If the factor is not above 0.
+    """
+    if not 0.0 < factor < np.inf:
+        raise OptionError("factor", found=factor, needed="a number above 0")
+    T = take.T_world_sensor.copy()
+    T[..., :3, 3] *= factor
+    note = f"lengths multiplied by {factor:.6g}"
+    finding = Finding("take-scaled", "clean", "info", note, value=factor)
+    points = take.points * factor
+    return record_repair(take, [finding], [note], points=points, T_world_sensor=T)

@@ -4,19 +4,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
+from marey.cleaning.arrays import Array, Points, Vectors
 from marey.cleaning.neighbours import find_neighbours
+from marey.cleaning.outliers.joints import joint_centers
 from marey.cleaning.repairs import record_repair
 from marey.errors import OptionError
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
+from marey.numerics.robust import finite_median, runs
 from marey.report import Finding
 from marey.take import Take
 from marey.tree import Tree
-
-Array = np.ndarray
 
 MAX_DEVIATION_RATIO = 2.0
 """Deviation of the distance of two markers of one body, relative to that of the
@@ -53,9 +54,7 @@ class GapSupport:
     """For each marker one or more choices of points that move with it; the next choice
     is used if the points of the one before are not enough."""
 
-    def predict(
-        self, marker: int, first: int, last: int
-    ) -> Float[Array, "gap 3"] | None:
+    def predict(self, marker: int, first: int, last: int) -> Vectors | None:
         """Return a marker's predicted path in some frames; None if not determined."""
         for chosen in self.supporting[marker]:
             around = self.points[first - 1 : last + 2, chosen]
@@ -109,9 +108,10 @@ def fill_gaps(
     support = _find_support(take, bodies, joints, tree)
     points = take.points.copy()
     gaps = [
-        (marker, *gap)
-        for marker in np.flatnonzero(~take.seen.all(axis=0)).tolist()
-        for gap in _short_gaps(take.seen[:, marker], max_frames)
+        (marker, first, last)
+        for marker, seen in enumerate(take.seen.T)
+        for first, last in runs(~seen)
+        if last - first < max_frames and first > 0 and last < len(seen) - 1
     ]
     filled_gaps = []
     for gap in gaps:
@@ -130,26 +130,13 @@ def fill_gaps(
     )
 
 
-def _short_gaps(
-    seen: Bool[Array, " frame"], max_frames: int
-) -> Iterator[tuple[int, int]]:
-    """Yield the first and last frame of gaps that are short and have two ends."""
-    frames = np.flatnonzero(seen)
-    for k in np.flatnonzero(np.diff(frames) > 1).tolist():
-        first, last = int(frames[k]) + 1, int(frames[k + 1]) - 1
-        if last - first < max_frames:
-            yield first, last
-
-
 def _count_frames(gaps: Sequence[Gap]) -> int:
     return sum(last - first + 1 for _, first, last in gaps)
 
 
 def _blend_predictions(
-    supporting: Float[Array, "frame point 3"],
-    start: Float[Array, "3"],
-    end: Float[Array, "3"],
-) -> Float[Array, "gap 3"] | None:
+    supporting: Points, start: Float[Array, "3"], end: Float[Array, "3"]
+) -> Vectors | None:
     """Return the path from start to end that the supporting points predict.
 
     None if they do not determine a rotation, or if their prediction of the end is far
@@ -168,9 +155,7 @@ def _blend_predictions(
     return np.asarray(path) if np.isfinite(path).all() else None
 
 
-def _determines_rotation(
-    supporting: Float[Array, "point 3"], position: Float[Array, "3"]
-) -> bool:
+def _determines_rotation(supporting: Vectors, position: Float[Array, "3"]) -> bool:
     """Return whether three points or more determine the rotation about their line."""
     if len(supporting) < 3 or not np.isfinite(position).all():
         return False
@@ -233,8 +218,10 @@ def _find_support(
     same_body = [others[others != marker] for marker, others in enumerate(same_body)]
     if joints is None or tree is None:
         return GapSupport(points, tuple((chosen,) for chosen in same_body))
-    center_body, centers = _joint_centers(bodies, joints, tree)
-    of_joints = [len(body) + np.flatnonzero(center_body == b) for b in body]
+    pair, centers = joint_centers(bodies, joints, tree)
+    # Each body gets the centres as its neighbours see them.
+    centers = centers[:, :, ::-1].reshape(len(points), -1, 3)
+    of_joints = [len(body) + np.flatnonzero(pair.ravel() == b) for b in body]
     choices = [
         (markers, np.concatenate([markers, ends]))
         for markers, ends in zip(same_body, of_joints, strict=True)
@@ -242,25 +229,7 @@ def _find_support(
     return GapSupport(np.concatenate([points, centers], axis=1), tuple(choices))
 
 
-def _joint_centers(
-    bodies: Bodies, joints: JointFits, tree: Tree
-) -> tuple[Int[Array, " end"], Float[Array, "frame end 3"]]:
-    """Return the body of each joint end, and the centre seen from the other body."""
-    body_of_end, centers = [], [np.zeros((bodies.take.n_frames, 0, 3))]
-    for row in tree.edge[tree.edge >= 0].tolist():
-        a, b = joints.pair[row].tolist()
-        ends = ((a, b, joints.center_b[row]), (b, a, joints.center_a[row]))
-        for body, other, center in ends:
-            body_of_end.append(body)
-            centers.append(
-                geometry.apply(bodies.T_world_body[:, other], center)[:, None]
-            )
-    return np.array(body_of_end, dtype=np.int64), np.concatenate(centers, axis=1)
-
-
-def _rigid_neighbours(
-    points: Float[Array, "frame marker 3"], rate: float
-) -> Iterator[Int[Array, " _"]]:
+def _rigid_neighbours(points: Points, rate: float) -> Iterator[Int[Array, " _"]]:
     """Yield for each marker the neighbours at constant distances to it and each other.
 
     Neighbours are added one by one, the steadiest first, if their distances to the
@@ -271,11 +240,8 @@ def _rigid_neighbours(
         yield from [np.zeros(0, dtype=np.int64)] * len(neighbours.index)
         return
     best_sd, nearest = neighbours.distance_sd[:, 0], neighbours.distance[:, 0]
-    finite = best_sd[np.isfinite(best_sd)]
-    usual_sd = float(np.median(finite)) if len(finite) else 0.0
-    limit = np.maximum(
-        MAX_DEVIATION_RATIO * np.maximum(best_sd, usual_sd), ROUNDING * nearest
-    )
+    usual_sd = np.maximum(best_sd, finite_median(best_sd))
+    limit = np.maximum(MAX_DEVIATION_RATIO * usual_sd, ROUNDING * nearest)
     sd = np.full((len(limit), len(limit)), np.inf)
     np.put_along_axis(sd, neighbours.index, neighbours.distance_sd, axis=1)
     sd = np.minimum(sd, sd.T)

@@ -5,14 +5,17 @@ bodies are needed, so this works before markers are assigned to bodies.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from marey.cleaning.arrays import Array, Frames, Markers, Points, Values, Vectors
 from marey.numerics import geometry
-
-Array = np.ndarray
+from marey.numerics.procrustes import points_seen
+from marey.numerics.robust import finite_median
 
 MAX_FRAMES = 300
 """Frames from which distances between markers are measured. More frames cost time.
@@ -56,6 +59,23 @@ MIN_RELATIVE_WIDTH = 0.05
 """Width of a set of points relative to its length below which the points are
 collinear. Higher rejects more predictions. Chosen by hand."""
 
+MIN_ACCELERATION_RATIO = 3.0
+"""Second difference of a marker's positions, relative to its median, above which a step
+is compared with its prediction. Higher is faster but misses small errors. Chosen by
+hand."""
+
+MAX_ERROR_RATIO = 4.0
+"""Prediction error relative to its usual value above which a step is unpredicted.
+Higher misses small errors, lower gives false alarms. Chosen by hand."""
+
+SAMPLE_STEPS = 40
+"""Steps per marker from which the usual prediction error is estimated. Chosen by
+hand."""
+
+STEADIEST_NEIGHBOURS = 3
+"""Neighbours whose distances bound the prediction error of long steps. Chosen by
+hand."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbours:
@@ -75,10 +95,7 @@ class Neighbours:
 
 
 def find_neighbours(
-    points: Float[Array, "frame marker 3"],
-    rate: float,
-    *,
-    labels_doubtful: bool = False,
+    points: Points, rate: float, *, labels_doubtful: bool = False
 ) -> Neighbours:
     """Return for each marker the markers whose distance to it varies least.
 
@@ -92,13 +109,29 @@ def find_neighbours(
         rate: Frames per second.
         labels_doubtful: Whether labels may be swapped for long stretches.
     """
-    change_sd, distance_sd, distance = _distance_statistics(
-        points, max(round(SHORT_LAG_S * rate), 1)
+    stride, n = _sample_stride(points), points.shape[1]
+    lag = min(max(round(SHORT_LAG_S * rate), 1), len(points) // 2)
+    frames = np.arange(0, len(points) - lag, stride)
+    now, later = (
+        points[sample].transpose(1, 2, 0).copy() for sample in (frames, frames + lag)
     )
+    # Of all pairs the deviation of the change within the lag, that over the take, and
+    # the median of the distance, in metres; infinite where unknown.
+    statistics = np.full((3, n, n), np.inf)
+    for k in range(n - 1):
+        distance, later_distance = (
+            np.sqrt(np.sum((position[k + 1 :] - position[k]) ** 2, axis=1))
+            for position in (now, later)
+        )
+        (change,) = row_quantiles(np.abs(later_distance - distance), (0.9,))
+        median, sd = row_median_and_sd(distance)
+        statistics[:, k, k + 1 :] = change / ABS_Q90_SD, sd, median
+        statistics[:, k + 1 :, k] = statistics[:, k, k + 1 :]
+    statistics[:, ~np.isfinite(statistics[:2]).all(axis=0)] = np.inf
+    change_sd, distance_sd, distance = statistics
     rank = change_sd.copy() if labels_doubtful else distance_sd.copy()
     np.fill_diagonal(rank, np.nan)  # sorts behind all others
-    count = min(MAX_NEIGHBOURS, max(points.shape[1] - 1, 0))
-    index = np.argsort(rank, axis=1, kind="stable")[:, :count]
+    index = np.argsort(rank, axis=1, kind="stable")[:, : min(MAX_NEIGHBOURS, n - 1)]
     if labels_doubtful:
         distance_sd = np.maximum(change_sd, distance_sd)
     return Neighbours(
@@ -109,50 +142,30 @@ def find_neighbours(
     )
 
 
-def _distance_statistics(
-    points: Float[Array, "frame marker 3"], lag: int
-) -> tuple[Array, Array, Array]:
-    """Return deviation of change, deviation and median of all pairwise distances.
-
-    The first is the robust standard deviation of the change within `lag` frames, the
-    second that over the take; all are in metres and infinite where unknown.
-    """
-    lag = min(lag, len(points) // 2)
-    frames = np.arange(0, len(points) - lag, max(-(-len(points) // MAX_FRAMES), 1))
-    n = points.shape[1]
-    change_sd, distance_sd, median = (np.full((n, n), np.inf) for _ in range(3))
-    now, later = (
-        points[sample].transpose(1, 2, 0).copy() for sample in (frames, frames + lag)
-    )
-    for k in range(n - 1):
-        distance, later_distance = (
-            np.sqrt(np.sum((position[k + 1 :] - position[k]) ** 2, axis=1))
-            for position in (now, later)
-        )
-        (change,) = row_quantiles(np.abs(later_distance - distance), (0.9,))
-        q10, q50, q90 = row_quantiles(distance, (0.1, 0.5, 0.9))
-        change_sd[k, k + 1 :] = change_sd[k + 1 :, k] = change / ABS_Q90_SD
-        distance_sd[k, k + 1 :] = distance_sd[k + 1 :, k] = (q90 - q10) / Q10_Q90_SD
-        median[k, k + 1 :] = median[k + 1 :, k] = q50
-    unknown = ~(np.isfinite(change_sd) & np.isfinite(distance_sd))
-    for value in (change_sd, distance_sd, median):
-        value[unknown] = np.inf
-    return change_sd, distance_sd, median
+def _sample_stride(points: Points) -> int:
+    """Return the step through the frames that leaves at most `MAX_FRAMES`."""
+    return max(-(-len(points) // MAX_FRAMES), 1)
 
 
 def distance_deviation(
-    points: Float[Array, "frame marker 3"], markers: Int[Array, " chosen"]
+    points: Points, markers: Markers
 ) -> Float[Array, "chosen marker"]:
     """Return the deviation of the distances from some markers to all markers.
 
     Robust standard deviations in metres; infinite where unknown.
     """
-    position = points[:: max(-(-len(points) // MAX_FRAMES), 1)].transpose(1, 2, 0)
+    position = points[:: _sample_stride(points)].transpose(1, 2, 0)
     distances = (
         np.sqrt(np.sum((position - position[k]) ** 2, axis=1)) for k in markers.tolist()
     )
-    q10, q90 = np.stack([row_quantiles(d, (0.1, 0.9)) for d in distances], axis=1)
-    return np.asarray(np.nan_to_num((q90 - q10) / Q10_Q90_SD, nan=np.inf))
+    sd = np.stack([row_median_and_sd(rows)[1] for rows in distances])
+    return np.asarray(np.nan_to_num(sd, nan=np.inf))
+
+
+def row_median_and_sd(rows: Float[Array, "row value"]) -> tuple[Values, Values]:
+    """Return median and robust standard deviation of each row; see `row_quantiles`."""
+    q10, median, q90 = row_quantiles(rows, (0.1, 0.5, 0.9))
+    return median, (q90 - q10) / Q10_Q90_SD
 
 
 def row_quantiles(
@@ -172,15 +185,15 @@ def row_quantiles(
 
 
 def predict_from_neighbours(
-    points: Float[Array, "frame marker 3"],
+    points: Points,
     neighbours: Neighbours,
-    marker: Int[Array, " query"],
-    position: Float[Array, "query 3"],
-    start: Int[Array, " query"],
-    end: Int[Array, " query"],
+    marker: Markers,
+    position: Vectors,
+    start: Frames,
+    end: Frames,
     *,
-    excluded: Int[Array, " excluded"] | None = None,
-) -> Float[Array, "query 3"]:
+    excluded: Markers | None = None,
+) -> Vectors:
     r"""Return the predicted positions of markers in one frame from another frame.
 
     The rigid motion :math:`T` of the neighbours between the two frames (weighted Kabsch
@@ -229,7 +242,7 @@ def predict_from_neighbours(
 
 
 def _expected_change(
-    neighbours: Neighbours, marker: Int[Array, " query"], n_frames: Int[Array, " query"]
+    neighbours: Neighbours, marker: Markers, n_frames: Frames
 ) -> Float[Array, "query neighbour"]:
     """Return the expected change of the distance to neighbours within some frames.
 
@@ -256,3 +269,113 @@ def _spans_a_plane(
     spread = np.linalg.eigvalsh(np.einsum("lmi,lmj->lij", centered, centered))
     is_wide = spread[:, 1] > MIN_RELATIVE_WIDTH**2 * spread[:, 2]
     return np.asarray((is_used.sum(axis=1) >= 3) & is_wide)
+
+
+# --- prediction error -----------------------------------------------------------------
+
+
+class MarkerSteps(NamedTuple):
+    """Steps of markers, each from a frame with the marker to the next such frame."""
+
+    marker: Int[Array, " step"]
+    start: Int[Array, " step"]
+    end: Int[Array, " step"]
+
+    def select(self, chosen: Array) -> "MarkerSteps":
+        """Return some of the steps, by mask or index."""
+        return MarkerSteps(*(values[chosen] for values in self))
+
+    @property
+    def n_frames(self) -> Int[Array, " step"]:
+        """Frames from start to end."""
+        return np.asarray(self.end - self.start)
+
+
+class MarkerPredictor:
+    """Predictions of marker positions by neighbours, with their usual error."""
+
+    def __init__(self, points: Points, neighbours: Neighbours) -> None:
+        self.points, self.neighbours = points, neighbours
+        marker, frame = np.nonzero(points_seen(points).T)
+        same = marker[1:] == marker[:-1]
+        # Of all markers, sorted by marker, then by time.
+        self.steps = MarkerSteps(marker[1:][same], frame[:-1][same], frame[1:][same])
+        sample = _sample_steps(self.steps, points.shape[1])
+        # Median error of steps of one frame, and a bound for steps of any length.
+        self.one_frame_error = self._marker_medians(self._errors(sample), sample)
+        sd = neighbours.distance_sd[:, :STEADIEST_NEIGHBOURS]
+        largest_sd = np.where(np.isfinite(sd), sd, 0.0).max(axis=1, initial=0.0)
+        self.largest_error = np.maximum(2.0 * largest_sd, self.one_frame_error)
+
+    def predict(self, marker: Markers, start: Array, end: Array) -> Vectors:
+        """Return predicted positions in the frames `end`, from those in `start`."""
+        position = self.points[start, marker]
+        return predict_from_neighbours(
+            self.points, self.neighbours, marker, position, start, end
+        )
+
+    def limit(
+        self,
+        marker: Markers,
+        n_frames: Frames,
+        max_error_ratio: float = MAX_ERROR_RATIO,
+    ) -> Values:
+        """Return the largest acceptable prediction error of steps, in metres."""
+        error = self.one_frame_error[marker] * np.maximum(n_frames, 1)
+        error = np.minimum(error, self.largest_error[marker])
+        return np.asarray(max_error_ratio * error)
+
+    def find_unpredicted_steps(
+        self, max_error_ratio: float = MAX_ERROR_RATIO
+    ) -> MarkerSteps:
+        """Return the steps that the neighbours fail to predict, sorted by time.
+
+        Only steps with a large second difference, and steps across missing frames, are
+        compared with their prediction, because predictions are slow.
+        """
+        acceleration = self._second_differences()
+        usual = self._marker_medians(acceleration, self.steps)[self.steps.marker]
+        is_sudden = acceleration > MIN_ACCELERATION_RATIO * usual
+        candidates = self.steps.select(is_sudden | (self.steps.n_frames > 1))
+        limit = self.limit(candidates.marker, candidates.n_frames, max_error_ratio)
+        steps = candidates.select(self._errors(candidates) > limit)
+        return steps.select(np.lexsort((steps.marker, steps.end)))
+
+    def _errors(self, steps: MarkerSteps) -> Values:
+        """Return the distance of each end from its prediction; NaN if unknown."""
+        predicted = self.predict(steps.marker, steps.start, steps.end)
+        error = self.points[steps.end, steps.marker] - predicted
+        return np.asarray(np.linalg.norm(error, axis=1))
+
+    def _marker_medians(self, values: Values, steps: MarkerSteps) -> Values:
+        """Return the median over the steps of each marker; zero without steps."""
+        bounds = np.searchsorted(steps.marker, np.arange(self.points.shape[1] + 1))
+        return np.array([finite_median(values[a:b]) for a, b in pairwise(bounds)])
+
+    def _second_differences(self) -> Values:
+        """Return the second difference of positions at each step; infinite if unknown.
+
+        It is known for a step of one frame that follows a step of one frame.
+        """
+        marker, start, end = self.steps
+        is_single = self.steps.n_frames == 1
+        follows = (marker[1:] == marker[:-1]) & is_single[1:] & is_single[:-1]
+        k = 1 + np.flatnonzero(follows)
+        before, then, now = (
+            self.points[frame, marker[k]] for frame in (start[k - 1], start[k], end[k])
+        )
+        out = np.full(len(marker), np.inf)
+        out[k] = np.linalg.norm(now - 2.0 * then + before, axis=1)
+        return out
+
+
+def _sample_steps(steps: MarkerSteps, n_markers: int) -> MarkerSteps:
+    """Return some steps of one frame of each marker, equally spaced in time."""
+    single = np.flatnonzero(steps.n_frames == 1)
+    bounds = np.searchsorted(steps.marker[single], np.arange(n_markers + 1))
+    sample = [
+        single[np.linspace(a, b - 1, min(SAMPLE_STEPS, b - a)).astype(int)]
+        for a, b in pairwise(bounds.tolist())
+        if b > a
+    ]
+    return steps.select(np.concatenate([single[:0], *sample]))

@@ -26,22 +26,17 @@ def _find_unused_sensors(takes: Sequence[Take]) -> dict[str, Finding]:
     """Return a finding for each sensor without data of its own, by its name."""
     names = dict.fromkeys(name for take in takes for name in take.sensor_names)
     poses = {name: tuple(_pose_bytes(take, name) for take in takes) for name in names}
-    seen = [name for name in names if any(poses[name])]
-    if not seen:
-        return {}
-    first_with_poses = {poses[name]: name for name in reversed(seen)}
-    unseen = {
-        name: repair_warning("sensor-unseen", "never seen: left out", name)
-        for name in names
-        if name not in seen
-    }
-    repeated = {}
-    for name in seen:
-        original = first_with_poses[poses[name]]
-        if original != name:
+    findings, first_with_poses = {}, dict[tuple[bytes, ...], str]()
+    for name in names:
+        original = first_with_poses.setdefault(poses[name], name)
+        if not any(poses[name]):
+            findings[name] = repair_warning(
+                "sensor-unseen", "never seen: left out", name
+            )
+        elif original != name:
             message = f"always at the pose of {mark_name(original)}: left out"
-            repeated[name] = repair_warning("sensor-repeated", message, name)
-    return unseen | repeated
+            findings[name] = repair_warning("sensor-repeated", message, name)
+    return findings if any(map(any, poses.values())) else {}
 
 
 def _pose_bytes(take: Take, name: str) -> bytes:

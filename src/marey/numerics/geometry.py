@@ -15,6 +15,11 @@ from marey.errors import DataError, OptionError
 
 Array = np.ndarray
 
+Vectors = Float[Array, "*#batch 3"]
+Quats = Float[Array, "*#batch 4"]
+Rotations = Float[Array, "*#batch 3 3"]
+Transforms = Float[Array, "*#batch 4 4"]
+
 # Below this angle (radians) quotients of vanishing terms are taken from their series.
 SMALL = 1e-4
 
@@ -28,14 +33,14 @@ GIMBAL = 1e-9
 # --- rotation vectors and quaternions ------------------------------------------------
 
 
-def quat_exp(rotvec: Float[Array, "*batch 3"]) -> Float[Array, "*batch 4"]:
+def quat_exp(rotvec: Vectors) -> Quats:
     """Return the unit quaternions wxyz of rotation vectors."""
     half = 0.5 * np.linalg.norm(rotvec, axis=-1, keepdims=True)
     scale = 0.5 * np.sinc(half / np.pi)
     return np.concatenate([np.cos(half), scale * rotvec], axis=-1)
 
 
-def quat_log(wxyz: Float[Array, "*batch 4"]) -> Float[Array, "*batch 3"]:
+def quat_log(wxyz: Quats) -> Vectors:
     """Return the rotation vectors, of at most pi, of unit quaternions."""
     wxyz = np.where(wxyz[..., :1] < 0.0, -wxyz, wxyz)
     w, v = wxyz[..., :1], wxyz[..., 1:]
@@ -45,23 +50,19 @@ def quat_log(wxyz: Float[Array, "*batch 4"]) -> Float[Array, "*batch 3"]:
     return np.asarray(v * np.where(tiny, 2.0, angle / np.where(tiny, 1.0, sine)))
 
 
-def quat_multiply(
-    left: Float[Array, "*#batch 4"], right: Float[Array, "*#batch 4"]
-) -> Float[Array, "*batch 4"]:
+def quat_multiply(left: Quats, right: Quats) -> Quats:
     """Return the quaternion of R_left @ R_right."""
     w, v, W, V = left[..., :1], left[..., 1:], right[..., :1], right[..., 1:]
     scalar = w * W - np.sum(v * V, axis=-1, keepdims=True)
     return np.concatenate([scalar, w * V + W * v + np.cross(v, V)], axis=-1)
 
 
-def quat_conjugate(wxyz: Float[Array, "*batch 4"]) -> Float[Array, "*batch 4"]:
+def quat_conjugate(wxyz: Quats) -> Quats:
     """Return the quaternions of the inverse rotations."""
     return np.asarray(wxyz * np.array([1.0, -1.0, -1.0, -1.0]))
 
 
-def quat_rotate(
-    wxyz: Float[Array, "*#batch 4"], points: Float[Array, "*#batch 3"]
-) -> Float[Array, "*batch 3"]:
+def quat_rotate(wxyz: Quats, points: Vectors) -> Vectors:
     """Return points turned by unit quaternions."""
     w, v = wxyz[..., :1], wxyz[..., 1:]
     twice = 2.0 * np.cross(v, points)
@@ -100,11 +101,7 @@ def _filled(values: Array) -> Array:
     return np.take_along_axis(values, source[..., None], axis=0)
 
 
-def quat_slerp(
-    start: Float[Array, "*#batch 4"],
-    end: Float[Array, "*#batch 4"],
-    share: Float[Array, "*#batch"],
-) -> Float[Array, "*batch 4"]:
+def quat_slerp(start: Quats, end: Quats, share: Float[Array, "*#batch"]) -> Quats:
     """Return the rotation a share of the shortest way from start to end."""
     way = quat_log(quat_multiply(quat_conjugate(start), end))
     return quat_multiply(start, quat_exp(share[..., None] * way))
@@ -113,7 +110,7 @@ def quat_slerp(
 # --- matrices ------------------------------------------------------------------------
 
 
-def matrix_from_quat(wxyz: Float[Array, "*batch 4"]) -> Float[Array, "*batch 3 3"]:
+def matrix_from_quat(wxyz: Quats) -> Rotations:
     """Return the rotation matrices of unit quaternions."""
     w, *v = np.moveaxis(wxyz, -1, 0)
     R = np.empty((*wxyz.shape[:-1], 3, 3), wxyz.dtype)
@@ -124,7 +121,7 @@ def matrix_from_quat(wxyz: Float[Array, "*batch 4"]) -> Float[Array, "*batch 3 3
     return R
 
 
-def quat_from_matrix(R: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 4"]:
+def quat_from_matrix(R: Rotations) -> Quats:
     """Return the unit quaternions, w >= 0, of rotation matrices.
 
     Of the four forms of Shepperd the one with the largest divisor is taken, so the
@@ -145,17 +142,17 @@ def quat_from_matrix(R: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 4"]:
     return np.asarray(np.where(q[..., :1] < 0.0, -q, q))
 
 
-def rotation_exp(rotvec: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3"]:
+def rotation_exp(rotvec: Vectors) -> Rotations:
     """Return the rotation matrices of rotation vectors."""
     return matrix_from_quat(quat_exp(rotvec))
 
 
-def rotation_log(R: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 3"]:
+def rotation_log(R: Rotations) -> Vectors:
     """Return the rotation vectors, of at most pi, of rotation matrices."""
     return quat_log(quat_from_matrix(R))
 
 
-def hat(v: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3"]:
+def hat(v: Vectors) -> Rotations:
     """Return the matrices that take x to the cross product of v and x."""
     x, y, z = np.moveaxis(v, -1, 0)
     o = np.zeros_like(x)
@@ -165,9 +162,7 @@ def hat(v: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3"]:
 # --- rigid transforms ----------------------------------------------------------------
 
 
-def transform(
-    R: Float[Array, "*#batch 3 3"], t: Float[Array, "*#batch 3"]
-) -> Float[Array, "*batch 4 4"]:
+def transform(R: Rotations, t: Vectors) -> Transforms:
     """Assemble T = [R t; 0 1], NaN throughout where either is unknown."""
     batch = np.broadcast_shapes(R.shape[:-2], t.shape[:-1])
     T = np.zeros((*batch, 4, 4))
@@ -180,28 +175,26 @@ def transform(
     return T
 
 
-def inverse(T: Float[Array, "*batch 4 4"]) -> Float[Array, "*batch 4 4"]:
+def inverse(T: Transforms) -> Transforms:
     """Return T_b_a of rigid T_a_b."""
     R = np.swapaxes(T[..., :3, :3], -1, -2)  # OBrien2000, Eq. 2
     return transform(R, -np.einsum("...ij,...j->...i", R, T[..., :3, 3]))  # Eq. 3
 
 
-def apply(
-    T: Float[Array, "*#batch 4 4"], points: Float[Array, "*#batch 3"]
-) -> Float[Array, "*batch 3"]:
+def apply(T: Transforms, points: Vectors) -> Vectors:
     """Return points_a = T_a_b @ points_b."""
     turned = sum(T[..., :3, k] * points[..., k : k + 1] for k in range(3))
     return np.asarray(turned + T[..., :3, 3])  # OBrien2000, Eq. 1
 
 
-def transform_exp(twist: Float[Array, "*batch 6"]) -> Float[Array, "*batch 4 4"]:
+def transform_exp(twist: Float[Array, "*batch 6"]) -> Transforms:
     """Return the transforms of twists: translation part first, rotation vector last."""
     rotvec = twist[..., 3:]
     t = np.einsum("...ij,...j->...i", _left_jacobian(rotvec), twist[..., :3])
     return transform(rotation_exp(rotvec), t)
 
 
-def transform_log(T: Float[Array, "*batch 4 4"]) -> Float[Array, "*batch 6"]:
+def transform_log(T: Transforms) -> Float[Array, "*batch 6"]:
     """Return the twists (translation part first) whose exponentials are T."""
     rotvec = rotation_log(T[..., :3, :3])
     known = np.isfinite(rotvec).all(axis=-1)[..., None]
@@ -210,7 +203,7 @@ def transform_log(T: Float[Array, "*batch 4 4"]) -> Float[Array, "*batch 6"]:
     return np.concatenate([np.where(known, v, np.nan), rotvec], axis=-1)
 
 
-def _left_jacobian(rotvec: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3"]:
+def _left_jacobian(rotvec: Vectors) -> Rotations:
     """Return the matrices V with t = V v for a twist (v, rotvec)."""
     angle = np.linalg.norm(rotvec, axis=-1)[..., None, None]
     small = angle < SMALL
@@ -238,9 +231,7 @@ def euler_axes(order: str) -> tuple[int, int, int]:
     return axes[0], axes[1], axes[2]
 
 
-def matrix_from_euler(
-    angles: Float[Array, "*batch 3"], order: str
-) -> Float[Array, "*batch 3 3"]:
+def matrix_from_euler(angles: Vectors, order: str) -> Rotations:
     """Return R = R_first @ R_second @ R_third of moving-axes Euler angles.
 
     They are in radians and in the order of `order`: "ZXY" stands for Rz @ Rx @ Ry.
@@ -248,18 +239,14 @@ def matrix_from_euler(
     return matrix_from_quat(quat_from_euler(angles, order))
 
 
-def quat_from_euler(
-    angles: Float[Array, "*batch 3"], order: str
-) -> Float[Array, "*batch 4"]:
+def quat_from_euler(angles: Vectors, order: str) -> Quats:
     """Return the unit quaternions of moving-axes Euler angles (see above)."""
     turns = quat_exp(angles[..., None] * np.eye(3)[list(euler_axes(order))])
     first, second, third = np.moveaxis(turns, -2, 0)
     return quat_multiply(quat_multiply(first, second), third)
 
 
-def euler_from_quat(
-    wxyz: Float[Array, "*batch 4"], order: str
-) -> Float[Array, "*batch 3"]:
+def euler_from_quat(wxyz: Quats, order: str) -> Vectors:
     """Return the principal Euler angles of unit quaternions.
 
     The middle angle lies within +-pi/2 (or 0 to pi where the outer axes are the same),
@@ -353,7 +340,7 @@ def _interpolate(values: Float[Array, "frame *item"], gap: Array) -> None:
 # --- fitting -------------------------------------------------------------------------
 
 
-def nearest_rotation(M: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 3 3"]:
+def nearest_rotation(M: Rotations) -> Rotations:
     """Return the rotations of least squared difference (Frobenius) from matrices."""
     known = np.isfinite(M).all(axis=(-1, -2), keepdims=True)
     U, _, Vt = np.linalg.svd(np.where(known, M, 0.0))
@@ -365,7 +352,7 @@ def kabsch(
     points_b: Float[Array, "*#batch point 3"],
     points_a: Float[Array, "*#batch point 3"],
     weights: Float[Array, "*#batch point"] | None = None,
-) -> Float[Array, "*batch 4 4"]:
+) -> Transforms:
     """Return the rigid T_a_b that best carries points_b onto points_a.
 
     Minimises the weighted sum of squared distances over the points known in both sets

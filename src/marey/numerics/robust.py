@@ -71,6 +71,12 @@ def median_and_scale(x: Float[Array, " value"]) -> tuple[float, float]:
     return middle, scale if scale > TOLERANCE * abs(middle) else 0.0
 
 
+def finite_median(x: Float[Array, "*value"]) -> float:
+    """Return the median of the finite values; 0 if there are none."""
+    finite = x[np.isfinite(x)]
+    return float(np.median(finite)) if len(finite) else 0.0
+
+
 def huber(x: Float[Array, " value"], cutoff: float = HUBER_CUTOFF) -> float:
     r"""Return Huber's one-step M-estimate of location, starting at the median.
 

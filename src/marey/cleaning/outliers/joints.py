@@ -1,18 +1,17 @@
 """Outliers of sensors by their joints: small jumps that open the joints around."""
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
+from marey.cleaning.arrays import Array, Values
 from marey.cleaning.options import CleanOptions
-from marey.cleaning.outliers.mask import MAX_OUTLIER_SHARE, Outlier
+from marey.cleaning.outliers.mask import Outlier, drop_frequent
 from marey.cleaning.outliers.runs import find_position_runs
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
-from marey.numerics.robust import runs
+from marey.numerics.robust import finite_median, runs
 from marey.tree import Tree
-
-Array = np.ndarray
 
 JOINT_JUMP_RATIO = 5.0
 """Change of a joint residual relative to the median of its time above which it is a
@@ -28,10 +27,7 @@ jumps. Chosen by hand."""
 
 
 def find_joint_outliers(
-    bodies: Bodies,
-    joints: JointFits,
-    tree: Tree,
-    options: CleanOptions | None = None,
+    bodies: Bodies, joints: JointFits, tree: Tree, options: CleanOptions | None = None
 ) -> tuple[Outlier, ...]:
     """Return the frames in which a sensor jumps away from its joints and back.
 
@@ -46,70 +42,63 @@ def find_joint_outliers(
         tree: Which of the joints are real.
         options: Thresholds; only `max_outlier` is used.
     """
-    rows = tree.edge[tree.edge >= 0]
+    pair, centers = joint_centers(bodies, joints, tree)
+    residual = (centers[:, :, 0] - centers[:, :, 1]).swapaxes(0, 1)
     rate = bodies.take.rate
     max_frames = int((options or CleanOptions()).max_outlier * rate)
+    limits = JOINT_JUMP_RATIO, MIN_RESIDUAL_CHANGE_M, max_frames
     # +1 for the first body of a joint, -1 for the second.
-    incidence = np.zeros((len(rows), len(bodies.names)))
-    residual = np.empty((len(rows), len(bodies.T_world_body), 3))
-    for k, row in enumerate(rows.tolist()):
-        incidence[k, joints.pair[row]] = 1.0, -1.0
-        residual[k] = _residual(bodies, joints, row)
+    incidence = np.zeros((len(pair), len(bodies.names)))
+    incidence[np.arange(len(pair))[:, None], pair] = 1.0, -1.0
     is_open = np.zeros(residual.shape[:2], dtype=bool)
     degree = np.abs(incidence).sum(axis=0)
     for k in np.flatnonzero(np.abs(incidence) @ degree > 2).tolist():
-        is_open[k] = _open_frames(residual[k], rate, max_frames)
+        for run in find_position_runs(residual[k], rate, *limits, per_frame=False):
+            is_open[k, run[0] : run[1] + 1] = True
+    is_open &= np.isfinite(residual).all(axis=2)
     if not is_open.any():
         return ()
     deviation, scale = _fast_part(residual, max_frames)
-    outliers = []
     is_outlier = _explain_open_joints(is_open, deviation, scale, incidence)
-    for body, flags in enumerate(is_outlier.T):
-        if 0 < flags.sum() <= MAX_OUTLIER_SHARE * len(flags):
-            sizes = np.linalg.norm(residual[incidence[:, body] != 0.0], axis=2)
-            for first, last in runs(flags):
-                size = float(np.nanmax(sizes[:, first : last + 1]))
-                name = bodies.names[body]
-                outliers.append(Outlier(name, "joint", first, last, size))
-    return tuple(outliers)
+    size = np.linalg.norm(residual, axis=2)
+    outliers = []
+    for body, name in enumerate(bodies.names):
+        of_body = size[incidence[:, body] != 0.0]
+        for first, last in runs(is_outlier[:, body]):
+            largest = float(np.nanmax(of_body[:, first : last + 1]))
+            outliers.append(Outlier(name, "joint", first, last, largest))
+    return drop_frequent(outliers, dict.fromkeys(bodies.names, len(is_outlier)))
 
 
-def _residual(bodies: Bodies, joints: JointFits, row: int) -> Float[Array, "frame 3"]:
-    """Return the residual of one joint in world axes, in metres."""
-    A, B = (bodies.T_world_body[:, body] for body in joints.pair[row])
-    center_from_b = geometry.apply(B, joints.center_b[row])
-    return np.asarray(geometry.apply(A, joints.center_a[row]) - center_from_b)
+def joint_centers(
+    bodies: Bodies, joints: JointFits, tree: Tree
+) -> tuple[Int[Array, "joint 2"], Float[Array, "frame joint 2 3"]]:
+    """Return both bodies of each real joint, and the centre as each of them sees it.
+
+    In the world, in metres.
+    """
+    rows = tree.edge[tree.edge >= 0]
+    pair = joints.pair[rows]
+    center = np.stack([joints.center_a[rows], joints.center_b[rows]], axis=1)
+    return pair, geometry.apply(bodies.T_world_body[:, pair], center)
 
 
 def _fast_part(
     residual: Float[Array, "joint frame 3"], max_frames: int
-) -> tuple[Float[Array, "joint frame 3"], Float[Array, " joint"]]:
+) -> tuple[Float[Array, "joint frame 3"], Values]:
     """Return residuals minus their moving median, and the median size of each joint."""
     from scipy.ndimage import median_filter
 
     slow = median_filter(np.nan_to_num(residual), size=(1, 2 * max_frames + 1, 1))
     deviation = np.asarray(residual - slow)
-    sizes = [row[np.isfinite(row)] for row in np.linalg.norm(deviation, axis=2)]
-    medians = [float(np.median(row)) if len(row) else 0.0 for row in sizes]
-    return deviation, np.maximum(np.array(medians), MIN_RESIDUAL_CHANGE_M)
-
-
-def _open_frames(
-    residual: Float[Array, "frame 3"], rate: float, max_frames: int
-) -> Bool[Array, " frame"]:
-    """Return the frames in which the residual of a joint is an outlier."""
-    seen = np.isfinite(residual).all(axis=1)
-    is_open = np.zeros(len(residual), dtype=bool)
-    limits = JOINT_JUMP_RATIO, MIN_RESIDUAL_CHANGE_M, max_frames
-    for first, last in find_position_runs(residual, rate, *limits, per_frame=False):
-        is_open[first : last + 1] = seen[first : last + 1]
-    return is_open
+    medians = [finite_median(row) for row in np.linalg.norm(deviation, axis=2)]
+    return deviation, np.maximum(medians, MIN_RESIDUAL_CHANGE_M)
 
 
 def _explain_open_joints(
     is_open: Bool[Array, "joint frame"],
     deviation: Float[Array, "joint frame 3"],
-    scale: Float[Array, " joint"],
+    scale: Values,
     incidence: Float[Array, "joint body"],
 ) -> Bool[Array, "frame body"]:
     r"""Return the sensors that explain the open joints of each frame.

@@ -1,6 +1,7 @@
 """Outliers of sensors and markers, and the take without them."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,19 +20,12 @@ are its normal motion and none is masked. Chosen by hand."""
 MAX_LISTED_SPANS = 5
 """Spans of frames that a finding lists. Chosen by hand."""
 
-_CODES: dict[Kind, str] = {
-    "jump": "sensor-jump",
-    "flip": "sensor-flip",
-    "frozen": "sensor-frozen",
-    "joint": "sensor-gap",
-    "spike": "marker-spike",
-}
-_MESSAGES: dict[Kind, str] = {
-    "jump": "jumps away and back by up to {mm:.0f} mm",
-    "flip": "flips over and back by up to {deg:.0f} deg",
-    "frozen": "repeats its last value while it moves",
-    "joint": "leaves its joints by up to {mm:.0f} mm and returns",
-    "spike": "jumps away and back by up to {mm:.0f} mm",
+_CODES_AND_MESSAGES: dict[Kind, tuple[str, str]] = {
+    "jump": ("sensor-jump", "jumps away and back by up to {mm:.0f} mm"),
+    "flip": ("sensor-flip", "flips over and back by up to {deg:.0f} deg"),
+    "frozen": ("sensor-frozen", "repeats its last value while it moves"),
+    "joint": ("sensor-gap", "leaves its joints by up to {mm:.0f} mm and returns"),
+    "spike": ("marker-spike", "jumps away and back by up to {mm:.0f} mm"),
 }
 
 
@@ -59,6 +53,25 @@ class Outlier:
         return self.last - self.first + 1
 
 
+def drop_frequent(
+    outliers: Sequence[Outlier], n_frames: Mapping[str, int]
+) -> tuple[Outlier, ...]:
+    """Return the outliers of sensors and markers that have few of them.
+
+    Args:
+        outliers: Of any sensors or markers.
+        n_frames: How many frames each sensor or marker has.
+    """
+    lost: Counter[str] = Counter()
+    for outlier in outliers:
+        lost[outlier.name] += outlier.n_frames
+    return tuple(
+        outlier
+        for outlier in outliers
+        if lost[outlier.name] <= MAX_OUTLIER_SHARE * n_frames[outlier.name]
+    )
+
+
 def mask_outliers(take: Take, outliers: Sequence[Outlier]) -> Take:
     """Return the take with the values of outliers set to NaN.
 
@@ -80,24 +93,18 @@ def mask_outliers(take: Take, outliers: Sequence[Outlier]) -> Take:
             T[frames, take.sensor_names.index(outlier.name)] = np.nan
         groups.setdefault((outlier.name, outlier.kind), []).append(outlier)
     is_finite = np.isfinite(points).all(axis=-1)
-    poses = int((take.sensor_seen & ~np.isfinite(T).all(axis=(-1, -2))).sum())
-    positions = int((take.seen & ~is_finite).sum())
+    masked = {
+        "poses of sensors": take.sensor_seen & ~np.isfinite(T).all(axis=(-1, -2)),
+        "positions of markers": take.seen & ~is_finite,
+    }
     return record_repair(
         take,
         [_finding(group) for group in groups.values()],
-        list(_history(poses, positions)),
+        [f"masked {m.sum()} outlier {what}" for what, m in masked.items() if m.any()],
         T_world_sensor=T,
         points=points,
         filled=take.filled & is_finite,
     )
-
-
-def _history(poses: int, positions: int) -> Iterator[str]:
-    """Yield how many values were masked, in words."""
-    if poses:
-        yield f"masked {poses} outlier poses of sensors"
-    if positions:
-        yield f"masked {positions} outlier positions of markers"
 
 
 def _finding(group: list[Outlier]) -> Finding:
@@ -108,8 +115,8 @@ def _finding(group: list[Outlier]) -> Finding:
         spans[MAX_LISTED_SPANS:] = ["..."]
     count = sum(o.n_frames for o in group)
     mm, deg = 1e3 * worst.size, np.degrees(worst.size)
-    message = _MESSAGES[worst.kind].format(mm=mm, deg=deg)
+    code, message = _CODES_AND_MESSAGES[worst.kind]
+    message = message.format(mm=mm, deg=deg)
     message += f"; {count} frames masked: {', '.join(spans)}"
     frames = group[0].first, group[-1].last
-    code = _CODES[worst.kind]
     return repair_warning(code, message, worst.name, frames, worst.size)

@@ -5,12 +5,13 @@ single step that differs from them, so it is measured by its distance from the m
 five consecutive steps (`step_deviation`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
+from numpy.lib.stride_tricks import sliding_window_view
 
-Array = np.ndarray
+from marey.cleaning.arrays import Array, Frames, Path, Values, Vectors
 
 JUMP_RATIO = 8.0
 """Deviation of a step relative to the median of its time above which it is a jump.
@@ -29,14 +30,14 @@ Distances = Callable[[slice, slice], Float[Array, "channel pair"]]
 slice may have one frame."""
 
 
-def step_deviation(step: Float[Array, "step k"]) -> Float[Array, " step"]:
-    """Return the distance of each step from the median of the five steps around it."""
-    # Numba is slow to import.
-    from marey.cleaning.prediction_error_kernel import write_step_deviations
+def step_deviation(step: Float[Array, "step k"]) -> Values:
+    """Return the distance of each step from the median of the five steps around it.
 
-    out = np.empty(len(step))
-    write_step_deviations(step, out)
-    return out
+    Beyond the ends steps are mirrored.
+    """
+    around = np.pad(step, ((2, 2), (0, 0)), mode="reflect")
+    median = np.median(sliding_window_view(around, 5, axis=0), axis=-1)
+    return np.asarray(np.linalg.norm(step - median, axis=1))
 
 
 def local_median(
@@ -56,7 +57,7 @@ def _overall_median(size: Float[Array, "channel step"]) -> Float[Array, "channel
     return np.array(medians)[:, None]
 
 
-def step_threshold(
+def _step_threshold(
     deviation: Float[Array, "channel step"],
     ratio: float,
     minimum: Float[Array, "channel 1"],
@@ -66,12 +67,6 @@ def step_threshold(
 
     The moving median is slow, so it is computed only if the median over the take leaves
     any candidate.
-
-    Args:
-        deviation: From `step_deviation`, one row per channel.
-        ratio: Threshold relative to the local median.
-        minimum: Smallest threshold, in the unit of each channel.
-        rate: Frames per second.
     """
     limit = np.maximum(ratio * _overall_median(deviation), minimum)
     if not (deviation > limit).any():
@@ -81,9 +76,11 @@ def step_threshold(
 
 def find_outlier_runs(
     distances: Distances,
-    frames: Int[Array, " frame"],
-    deviation: Float[Array, "channel step"],
-    threshold: Float[Array, "channel step"],
+    frames: Frames,
+    steps: Sequence[Vectors],
+    minimum: Sequence[float],
+    ratio: float,
+    rate: float,
     max_frames: int,
 ) -> Iterator[tuple[int, int]]:
     """Yield runs from a jump to the last frame before the return.
@@ -94,13 +91,17 @@ def find_outlier_runs(
     Args:
         distances: Distances between the values of two slices of frames.
         frames: The frames that have values, ascending.
-        deviation: From `step_deviation`, one row per channel.
-        threshold: From `step_threshold`.
+        steps: Differences of consecutive values of each channel.
+        minimum: Smallest deviation of a jump in each channel, in its unit.
+        ratio: Deviation of a step relative to the local median that is a jump.
+        rate: Frames per second.
         max_frames: Frames after which a value that has not returned has really moved.
 
     Yields:
         First and last position of each run in `frames`.
     """
+    deviation = np.stack([step_deviation(step) for step in steps])
+    threshold = _step_threshold(deviation, ratio, np.array(minimum)[:, None], rate)
     jumps = np.flatnonzero((deviation > threshold).any(axis=0)) + 1
     if not len(jumps):
         return
@@ -126,7 +127,7 @@ def find_outlier_runs(
 
 
 def find_position_runs(
-    positions: Float[Array, "frame 3"],
+    positions: Path,
     rate: float,
     ratio: float,
     minimum: float,
@@ -158,9 +159,6 @@ def find_position_runs(
     step = np.diff(known, axis=0)
     if per_frame:
         step = step / np.diff(frames)[:, None]
-    deviation = step_deviation(step)[None]
-    threshold = step_threshold(deviation, ratio, np.array([[minimum]]), rate)
-    for first, last in find_outlier_runs(
-        distances, frames, deviation, threshold, max_frames
-    ):
+    limits = [minimum], ratio, rate, max_frames
+    for first, last in find_outlier_runs(distances, frames, [step], *limits):
         yield int(frames[first]), int(frames[last])

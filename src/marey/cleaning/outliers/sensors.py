@@ -9,20 +9,17 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
+from marey.cleaning.arrays import Array, Poses
 from marey.cleaning.options import CleanOptions
-from marey.cleaning.outliers.mask import MAX_OUTLIER_SHARE, Kind, Outlier
+from marey.cleaning.outliers.mask import Kind, Outlier, drop_frequent
 from marey.cleaning.outliers.runs import (
     JUMP_RATIO,
     MIN_FRAMES,
     find_outlier_runs,
     local_median,
-    step_deviation,
-    step_threshold,
 )
 from marey.numerics import geometry
 from marey.take import Take
-
-Array = np.ndarray
 
 MIN_FROZEN_FRAMES = 3
 """Frames with bitwise equal poses from which a sensor is frozen. Higher misses short
@@ -46,26 +43,18 @@ def find_sensor_outliers(
         options: Thresholds.
     """
     chosen = options or CleanOptions()
-    outliers: list[Outlier] = []
-    for index, name in enumerate(take.sensor_names):
-        path = _SensorPath(name, take.T_world_sensor[:, index], take.rate, chosen)
-        of_sensor = path.find_outliers()
-        lost = sum(outlier.n_frames for outlier in of_sensor)
-        if lost <= MAX_OUTLIER_SHARE * len(path.frames):
-            outliers += of_sensor
-    return tuple(outliers)
+    paths = [
+        _SensorPath(name, take.T_world_sensor[:, index], take.rate, chosen)
+        for index, name in enumerate(take.sensor_names)
+    ]
+    outliers = [outlier for path in paths for outlier in path.find_outliers()]
+    return drop_frequent(outliers, {path.name: len(path.frames) for path in paths})
 
 
 class _SensorPath:
     """The distinct consecutive poses of one sensor."""
 
-    def __init__(
-        self,
-        name: str,
-        T: Float[Array, "frame 4 4"],
-        rate: float,
-        options: CleanOptions,
-    ) -> None:
+    def __init__(self, name: str, T: Poses, rate: float, options: CleanOptions) -> None:
         self.name, self.options, self.rate = name, options, rate
         seen = np.flatnonzero(np.isfinite(T).all(axis=(1, 2)))
         is_new = np.ones(len(seen), dtype=bool)
@@ -94,21 +83,19 @@ class _SensorPath:
         R, n_frames = self.T[:, :3, :3], np.diff(self.frames)[:, None]
         rotation = geometry.rotation_log(R[:-1].swapaxes(1, 2) @ R[1:]) / n_frames
         step = np.diff(self.T[:, :3, 3], axis=0) / n_frames
-        deviation = np.stack([step_deviation(step), step_deviation(rotation)])
-        minimum = np.array([[self.options.min_jump], [self.options.min_flip]])
-        threshold = step_threshold(deviation, JUMP_RATIO, minimum, self.rate)
+        minimum = [self.options.min_jump, self.options.min_flip]
         max_frames = int(self.options.max_outlier * self.rate)
+        limits = minimum, JUMP_RATIO, self.rate, max_frames
         for first, last in find_outlier_runs(
-            self.distances, self.frames, deviation, threshold, max_frames
+            self.distances, self.frames, [step, rotation], *limits
         ):
             outside = first - 1 if first else last + 1
             away = self.distances(slice(outside, outside + 1), slice(first, last + 1))
-            distance, angle = away.max(axis=1)
-            relative = away.max(axis=1) / minimum[:, 0].clip(1e-9)
-            kind: Kind = "jump" if relative[0] > relative[1] else "flip"
+            size = away.max(axis=1)
+            channel = int(np.argmax(size / np.maximum(minimum, 1e-9)))
             frames = int(self.frames[first]), int(self.last_frames[last])
-            size = float(distance if kind == "jump" else angle)
-            yield Outlier(self.name, kind, *frames, size)
+            kind: Kind = "flip" if channel else "jump"
+            yield Outlier(self.name, kind, *frames, float(size[channel]))
 
     def _find_frozen(self) -> Iterator[Outlier]:
         """Yield runs of one repeated pose after which the sensor catches up."""

@@ -1,18 +1,14 @@
 """Spikes: outliers of markers, which jump away and back within a few frames."""
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
-from marey.cleaning.neighbours import find_neighbours
+from marey.cleaning.arrays import Array, Markers, Values
+from marey.cleaning.neighbours import MarkerPredictor, find_neighbours
 from marey.cleaning.options import CleanOptions
-from marey.cleaning.outliers.mask import MAX_OUTLIER_SHARE, Outlier
+from marey.cleaning.outliers.mask import Outlier, drop_frequent
 from marey.cleaning.outliers.runs import JUMP_RATIO, find_position_runs
-from marey.cleaning.prediction_error import MarkerPredictor
 from marey.take import Take
-
-Array = np.ndarray
 
 MIN_SPIKE_TO_RETURN_RATIO = 2.0
 """Prediction error during a spike relative to that after it. Higher misses spikes of
@@ -50,7 +46,8 @@ def find_spikes(take: Take, options: CleanOptions | None = None) -> tuple[Outlie
         for (marker, first, last), size in zip(runs, sizes, strict=True)
         if size > 0.0
     ]
-    return tuple(_drop_frequent_spikes(take, spikes))
+    n_seen = dict(zip(take.full_labels, take.seen.sum(axis=0).tolist(), strict=True))
+    return drop_frequent(spikes, n_seen)
 
 
 class _NeighbourTest:
@@ -64,7 +61,7 @@ class _NeighbourTest:
         neighbours = find_neighbours(take.points, take.rate)
         self.predictor = MarkerPredictor(take.points, neighbours)
 
-    def spike_sizes(self, runs: Int[Array, "run 3"]) -> Float[Array, " run"]:
+    def spike_sizes(self, runs: Int[Array, "run 3"]) -> Values:
         """Return the distance of each run from its prediction in metres; 0 = no spike.
 
         The run is predicted from the frame before it and from the frame after it. The
@@ -72,7 +69,15 @@ class _NeighbourTest:
         small.
         """
         marker, first, last = runs.T
-        before, after = _frames_around(self.take.seen, runs)
+        seen, n_frames = self.take.seen, self.take.n_frames
+        # The frames around each run that show its marker; -1 if none does.
+        before, after = (
+            np.array([next((f for f in span if seen[f, m]), -1) for m, span in spans])
+            for spans in (
+                [(m, range(f)[::-1]) for m, f, _ in runs.tolist()],
+                [(m, range(n + 1, n_frames)) for m, _, n in runs.tolist()],
+            )
+        )
         error_from_before = self._errors(marker, before, first)
         error_from_after = self._errors(marker, after, last)
         return_error = self._errors(marker, before, after)
@@ -86,9 +91,7 @@ class _NeighbourTest:
         )
         return np.where(returns & ~self._may_be_swap(runs, before, size), size, 0.0)
 
-    def _errors(
-        self, marker: Int[Array, " run"], start: Array, end: Array
-    ) -> Float[Array, " run"]:
+    def _errors(self, marker: Markers, start: Array, end: Array) -> Values:
         """Return prediction errors, 0 if below the limit, NaN without start or end.
 
         Without a prediction it is the distance from start to end.
@@ -106,7 +109,7 @@ class _NeighbourTest:
         return np.where((start < 0) | (end < 0), np.nan, error)
 
     def _may_be_swap(
-        self, runs: Int[Array, "run 3"], before: Array, size: Float[Array, " run"]
+        self, runs: Int[Array, "run 3"], before: Array, size: Values
     ) -> Bool[Array, " run"]:
         """Return which runs may be label swaps, which are not spikes.
 
@@ -141,28 +144,3 @@ class _NeighbourTest:
         predicted = self.predictor.predict(hidden, last, np.full(len(hidden), frame))
         distance = np.linalg.norm(predicted - position, axis=1)
         return bool((distance < self.predictor.limit(hidden, frame - last)).any())
-
-
-def _frames_around(
-    seen: Bool[Array, "frame marker"], runs: Int[Array, "run 3"]
-) -> tuple[Int[Array, " run"], Int[Array, " run"]]:
-    """Return the frames with the marker before and after each run; -1 if none."""
-    frame = np.arange(len(seen))[:, None]
-    n_frames, end = len(seen), len(seen) - 1
-    previous = np.maximum.accumulate(np.where(seen, frame, -1), axis=0)
-    following = np.minimum.accumulate(np.where(seen, frame, n_frames)[::-1], axis=0)
-    following = following[::-1]
-    marker, first, last = runs.T
-    before = np.where(first > 0, previous[np.maximum(first - 1, 0), marker], -1)
-    after = np.where(last < end, following[np.minimum(last + 1, end), marker], n_frames)
-    return before, np.where(after < n_frames, after, -1)
-
-
-def _drop_frequent_spikes(take: Take, spikes: Sequence[Outlier]) -> Iterator[Outlier]:
-    """Yield the spikes of markers that are outliers in few of their frames."""
-    n_seen = dict(zip(take.full_labels, take.seen.sum(axis=0).tolist(), strict=True))
-    for label in dict.fromkeys(spike.name for spike in spikes):
-        of_label = [spike for spike in spikes if spike.name == label]
-        n_frames = sum(spike.n_frames for spike in of_label)
-        if n_frames <= MAX_OUTLIER_SHARE * n_seen[label]:
-            yield from of_label

@@ -7,11 +7,9 @@ with the long-run variance of the noise.
 from math import lgamma, log
 
 import numpy as np
-from jaxtyping import Float
 
+from marey.cleaning.arrays import Array, Path
 from marey.errors import OptionError
-
-Array = np.ndarray
 
 FALSE_ALARM_LEVEL = 1e-4
 """Probability of a false alarm per take, by theory. With slow noise, whose variance one
@@ -29,6 +27,12 @@ Chosen by hand."""
 MIN_SD_M = 1e-6
 """Standard deviation per frame, in metres, below which residuals are rounding
 errors."""
+
+MAX_SLIPS = 3
+"""Slips per body after which it is loose and the search ends. Chosen by hand."""
+
+ADVICE = "fasten it better or record again"
+"""What to do about a slip, for its finding."""
 
 CHI2_3_MEDIAN = 2.36597
 """Median of the chi-square distribution with three degrees of freedom,
@@ -99,7 +103,7 @@ def log_exceedance(statistic: float, dof: int, margins: tuple[float, float]) -> 
     return min(tail + log(bracket), 0.0)
 
 
-def long_run_variance(series: Float[Array, "frame 3"]) -> tuple[float, float]:
+def long_run_variance(series: Path) -> tuple[float, float]:
     r"""Return the long-run variance of a series per axis, and its degrees of freedom.
 
     The long-run variance is :math:`\lim_n n \operatorname{Var}(\bar x_n)`. It equals

@@ -8,17 +8,15 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
-from marey.cleaning.neighbours import find_neighbours
-from marey.cleaning.prediction_error import MarkerPredictor
+from marey.cleaning.arrays import Array, Frames, Markers, Path, Points, Poses, Vectors
+from marey.cleaning.neighbours import MarkerPredictor, find_neighbours
 from marey.cleaning.repairs import record_repair, repair_warning
 from marey.cleaning.slips import change_point
-from marey.cleaning.slips.sensor_search import MAX_SLIPS
 from marey.numerics import geometry
+from marey.numerics.noise import rms_length
 from marey.numerics.procrustes import median_in_body
 from marey.report import Finding, mark_name
 from marey.take import Take
-
-Array = np.ndarray
 
 MIN_SLIP_M = 5e-3
 """Smallest slip of a marker, in metres. Skin moves by less all the time. Chosen by
@@ -89,10 +87,7 @@ class MarkerSlip:
     @property
     def finding(self) -> Finding:
         """The finding for the report."""
-        message = (
-            f"{self} on {mark_name(self.body)}; undone; fasten it better or record "
-            "again"
-        )
+        message = f"{self} on {mark_name(self.body)}; undone; {change_point.ADVICE}"
         frames = (self.frame, self.frame)
         return repair_warning("marker-slipped", message, self.label, frames, self.size)
 
@@ -125,7 +120,7 @@ def find_marker_slips(
     for body in np.flatnonzero(bodies.determined).tolist():
         n_markers = int(bodies.shared[:, body].sum())
         of_body = {k: v for k, v in jumps.items() if bodies.marker_body[k] == body}
-        for _ in range(MAX_SLIPS if n_markers > 2 else 0):
+        for _ in range(change_point.MAX_SLIPS if n_markers > 2 else 0):
             slip = _find_most_likely(bodies, points, body, of_body, level)
             if slip is None:
                 break
@@ -135,38 +130,26 @@ def find_marker_slips(
     return tuple(sorted(slips, key=lambda slip: (slip.frame, slip.column)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Jumps:
-    """Steps of one marker that its neighbours do not predict."""
-
-    frame: Int[Array, " jump"]
-    vector: Float[Array, "jump 3"]
-    """From the prediction to the position, in world axes, in metres."""
+Jumps = tuple[Int[Array, " jump"], Float[Array, "jump 3"]]
+"""Steps of one marker that its neighbours do not predict: the frame of each, and the
+vector from the prediction to the position, in world axes, in metres."""
 
 
-def _find_jumps(
-    points: Float[Array, "frame marker 3"], rate: float
-) -> dict[int, _Jumps]:
+def _find_jumps(points: Points, rate: float) -> dict[int, Jumps]:
     """Return the steps of each marker that may be slips, by marker."""
     predictor = MarkerPredictor(points, find_neighbours(points, rate))
     steps = predictor.find_unpredicted_steps(MAX_ERROR_RATIO)
-    predicted = predictor.predict(steps.marker, steps.start, steps.end)
-    vector = points[steps.end, steps.marker] - predicted
+    vector = points[steps.end, steps.marker] - predictor.predict(*steps)
     size = np.linalg.norm(vector, axis=1)
     fits = (size >= MIN_SLIP_M) & (size <= MAX_SLIP_M)
-    jumps = {}
-    for marker in np.unique(steps.marker[fits]).tolist():
-        of_marker = fits & (steps.marker == marker)
-        jumps[marker] = _Jumps(steps.end[of_marker], vector[of_marker])
-    return jumps
+    of_marker = {
+        m: fits & (steps.marker == m) for m in set(steps.marker[fits].tolist())
+    }
+    return {m: (steps.end[rows], vector[rows]) for m, rows in sorted(of_marker.items())}
 
 
 def _find_most_likely(
-    bodies: Bodies,
-    points: Array,
-    body: int,
-    jumps: Mapping[int, _Jumps],
-    level: float,
+    bodies: Bodies, points: Array, body: int, jumps: Mapping[int, Jumps], level: float
 ) -> MarkerSlip | None:
     """Return the most likely slip of a body's markers; None if none is significant."""
     if not jumps:
@@ -176,34 +159,30 @@ def _find_most_likely(
     shape = median_in_body(bodies.T_world_body[sample, body], points[sample, markers])
     log_n_markers = log(max((bodies.marker_body >= 0).sum(), 1))
     n_axes = min(len(markers) - 1, 3)
-    candidates = []
+    slips = []
     for marker, of_marker in jumps.items():
         others = markers != marker
         T = _body_poses(points, markers[others], shape[others], marker)
         change = _find_change(T, points[:, marker], of_marker, n_axes, bodies.take.rate)
-        if change is not None and change[0] + log_n_markers < log(level):
-            candidates.append((change[0] + log_n_markers, marker, change))
-    if not candidates:
-        return None
-    log_p, marker, (_, frame, displacement) = min(candidates, key=lambda c: c[:2])
-    return MarkerSlip(
-        label=bodies.take.full_labels[marker],
-        column=marker,
-        body=bodies.names[body],
-        neighbours=markers[markers != marker],
-        neighbour_positions=shape[markers != marker],
-        frame=frame,
-        displacement=displacement,
-        p_value=float(np.exp(log_p)),
-    )
+        if change is None or change[0] + log_n_markers >= log(level):
+            continue
+        slip = MarkerSlip(
+            label=bodies.take.full_labels[marker],
+            column=marker,
+            body=bodies.names[body],
+            neighbours=markers[others],
+            neighbour_positions=shape[others],
+            frame=change[1],
+            displacement=change[2],
+            p_value=float(np.exp(change[0] + log_n_markers)),
+        )
+        slips.append((change[0], marker, slip))
+    return min(slips)[2] if slips else None
 
 
 def _body_poses(
-    points: Float[Array, "frame marker 3"],
-    neighbours: Int[Array, " neighbour"],
-    positions: Float[Array, "neighbour 3"],
-    marker: int,
-) -> Float[Array, "frame 4 4"]:
+    points: Points, neighbours: Markers, positions: Vectors, marker: int
+) -> Poses:
     """Return the poses of a body by the neighbours of a marker.
 
     Two neighbours leave the rotation about their line open; it is taken from the marker
@@ -213,8 +192,7 @@ def _body_poses(
         return geometry.kabsch(positions, points[:, neighbours])
     one, two = points[:, neighbours[0]], points[:, neighbours[1]]
     with np.errstate(invalid="ignore"):
-        x = two - one
-        x = x / np.linalg.norm(x, axis=1, keepdims=True)
+        x = (two - one) / np.linalg.norm(two - one, axis=1, keepdims=True)
         z = np.cross(x, points[:, marker] - one)
         z = z / np.linalg.norm(z, axis=1, keepdims=True)
     R = np.stack([x, np.cross(z, x), z], axis=-1)
@@ -226,11 +204,7 @@ Change = tuple[float, int, Float[Array, "3"]]
 
 
 def _find_change(
-    T_world_body: Float[Array, "frame 4 4"],
-    track: Float[Array, "frame 3"],
-    jumps: _Jumps,
-    n_axes: int,
-    rate: float,
+    T_world_body: Poses, track: Path, jumps: Jumps, n_axes: int, rate: float
 ) -> Change | None:
     """Return the clearest lasting change that a jump began; None if there is none.
 
@@ -240,7 +214,7 @@ def _find_change(
     Args:
         T_world_body: Poses of the body by the marker's neighbours.
         track: The marker in the world.
-        jumps: Its jumps.
+        jumps: Its steps that may be slips.
         n_axes: How many axes of the body, the first ones, determine a displacement.
         rate: Frames per second.
     """
@@ -248,17 +222,16 @@ def _find_change(
     frames = np.flatnonzero(np.isfinite(local).all(axis=1))
     n, window = len(frames), max(round(JUMP_WINDOW_S * rate), 3)
     margin = max(change_point.min_side_frames(n), round(MIN_SIDE_S * rate))
-    first = np.searchsorted(frames, jumps.frame)
+    first = np.searchsorted(frames, jumps[0])
     inner = np.flatnonzero((first >= margin) & (first <= n - margin))
     if not len(inner):
         return None
     first = first[inner]
     y = local[frames] - np.median(local[frames], axis=0)
-    sums = np.concatenate([np.zeros((1, 3)), np.cumsum(y, axis=0)])
-    lasting = _mean(sums, first, n) - _mean(sums, 0, first)
-    around = _mean(sums, first, first + window) - _mean(sums, first - window, first)
+    lasting = _mean_change(y, first, 0, n)
+    around = _mean_change(y, first, first - window, first + window)
     R_body_world = T_world_body[frames[first], :3, :3].mT
-    jump = (R_body_world @ jumps.vector[inner, :, None])[..., 0]
+    jump = (R_body_world @ jumps[1][inner, :, None])[..., 0]
     size, jump_size, lasting_error, around_error = (
         np.linalg.norm(v[:, :n_axes], axis=1)
         for v in (lasting, jump, lasting - jump, around - jump)
@@ -271,22 +244,23 @@ def _find_change(
     k = int(first[best])
     noise = y - lasting[best] * (np.arange(n) >= k)[:, None]
     noise -= np.median(noise, axis=0)
-    rms = np.sqrt(np.mean(np.sum(noise**2, axis=1)))
-    if size[best] < MIN_SLIP_TO_NOISE_RATIO * rms:
+    if size[best] < MIN_SLIP_TO_NOISE_RATIO * rms_length(noise):
         return None
     log_p = _log_p_value(noise, k, size[best], n_axes)
     displacement = np.where(np.arange(3) < n_axes, lasting[best], jump[best])
-    return log_p, int(jumps.frame[inner[best]]), displacement
+    return log_p, int(jumps[0][inner[best]]), displacement
 
 
-def _mean(sums: Array, start: Array | int, end: Array | int) -> Float[Array, "jump 3"]:
-    """Return the means from start to before end, from cumulative sums."""
-    return np.asarray((sums[end] - sums[start]) / np.reshape(end - start, (-1, 1)))
+def _mean_change(
+    y: Path, first: Frames, start: Array | int, end: Array | int
+) -> Vectors:
+    """Return the mean from `first` to before `end`, minus that before, from `start`."""
+    sums = np.concatenate([np.zeros((1, 3)), np.cumsum(y, axis=0)])
+    after = (sums[end] - sums[first]) / (end - first)[:, None]
+    return np.asarray(after - (sums[first] - sums[start]) / (first - start)[:, None])
 
 
-def _log_p_value(
-    noise: Float[Array, "frame 3"], first: int, size: float, n_axes: int
-) -> float:
+def _log_p_value(noise: Path, first: int, size: float, n_axes: int) -> float:
     """Return the log probability of a change of this size in noise, at any frame.
 
     The likelihood ratio is that of a t distribution, see `slip_likelihood_ratio`.
@@ -301,7 +275,7 @@ def _log_p_value(
     return change_point.log_exceedance(statistic, n_axes, (margin, margin))
 
 
-def _undo_slip(points: Array, slip: MarkerSlip) -> Float[Array, "frame 3"]:
+def _undo_slip(points: Array, slip: MarkerSlip) -> Path:
     """Return the track of a marker as if it had not slipped."""
     track = points[:, slip.column].copy()
     T = _body_poses(

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from marey.cleaning.arrays import Array, Frames, Poses, Values, Vectors
 from marey.cleaning.slips import change_point
 from marey.numerics import geometry
-
-Array = np.ndarray
 
 SLIP_ROTATION_SD = 0.2
 """Prior standard deviation of the rotation of a slip, in radians. It matters where
@@ -72,8 +71,8 @@ class JointInSensor:
     """Degrees of freedom of the variance."""
 
     def estimate_displacement(
-        self, frames: Int[Array, " time"]
-    ) -> tuple[Float[Array, "time 3"], Float[Array, "time 3 3"]]:
+        self, frames: Frames
+    ) -> tuple[Vectors, Float[Array, "time 3 3"]]:
         """Return the displacement of a slip at each frame, and its information.
 
         The displacement is in metres. The information is relative to `variance`, and
@@ -100,19 +99,22 @@ class JointInSensor:
         )[..., 0]
         return displacement, information
 
-    def centers_before_after(
+    def change_of_center(
         self, frame: int
-    ) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
-        """Return the joint centre before and after a slip at this frame, in metres."""
-        displacement = self.estimate_displacement(np.array([frame]))[0][0]
+    ) -> tuple[Float[Array, "3"], Float[Array, "3"], Float[Array, "3 3"]]:
+        """Return the joint centre before and after a slip at this frame, in metres.
+
+        Also its information, the inverse of the covariance.
+        """
+        displacement, information = self.estimate_displacement(np.array([frame]))
         after = self.frames >= frame
         design = np.concatenate(
             [after.sum() * np.eye(3), -self.rotation[after].sum(axis=0).T]
         )
-        before = self.center - (self.inverse_normal @ design @ displacement)[:3]
-        return before, before + displacement
+        before = self.center - (self.inverse_normal @ design @ displacement[0])[:3]
+        return before, before + displacement[0], information[0] / self.variance
 
-    def likelihood_ratio(self, frames: Int[Array, " time"]) -> Float[Array, " time"]:
+    def likelihood_ratio(self, frames: Frames) -> Values:
         """Return twice the log likelihood ratio of any displacement at each frame."""
         displacement, information = self.estimate_displacement(frames)
         square = np.einsum("ti,tij,tj->t", displacement, information, displacement)
@@ -122,8 +124,8 @@ class JointInSensor:
 def slip_likelihood_ratio(
     joints: Sequence[JointInSensor],
     correlation: Float[Array, "joint joint"],
-    frames: Int[Array, " time"],
-) -> tuple[Float[Array, " time"], Float[Array, " time"]]:
+    frames: Frames,
+) -> tuple[Values, Values]:
     r"""Return twice the log likelihood ratio of a slip at each frame.
 
     A small rigid motion of the sensor displaces each of its joints, by its position.
@@ -160,7 +162,7 @@ def _explained_by_motion(
     J: Float[Array, "joint time 3 6"],
     y: Float[Array, "joint time 3"],
     correlation: Float[Array, "joint joint"],
-) -> Float[Array, " time"]:
+) -> Values:
     """Return how much of whitened displacements a motion of the sensor explains.
 
     Generalised least squares with a normal prior on the rotation.
@@ -172,9 +174,7 @@ def _explained_by_motion(
     return np.asarray(np.sum(g * np.linalg.solve(A, g[..., None])[..., 0], axis=1))
 
 
-def joint_correlation(
-    joints: Sequence[JointInSensor],
-) -> Float[Array, "joint joint"]:
+def joint_correlation(joints: Sequence[JointInSensor]) -> Float[Array, "joint joint"]:
     """Return the correlation of the residuals of one sensor's joints.
 
     They share the noise of the sensor itself, about half of all. Without the
@@ -197,9 +197,8 @@ def joint_correlation(
         steps.append((step * np.minimum(1.0, limit / np.maximum(size, 1e-300))).ravel())
     C = np.array(steps) @ np.array(steps).T
     scale = np.sqrt(np.maximum(np.diag(C), 1e-300))
-    identity = np.eye(len(joints))
-    correlation = SHRINKAGE * identity + (1.0 - SHRINKAGE) * C / np.outer(scale, scale)
-    return np.asarray(correlation)
+    correlation = (1.0 - SHRINKAGE) * C / np.outer(scale, scale)
+    return np.asarray(correlation + SHRINKAGE * np.eye(len(joints)))
 
 
 def _sums_from(values: Float[Array, "seen k"], first: Array) -> Float[Array, "time k"]:
@@ -210,7 +209,7 @@ def _sums_from(values: Float[Array, "seen k"], first: Array) -> Float[Array, "ti
 
 
 def fit_joint_in_both(
-    T_world_a: Float[Array, "frame 4 4"], T_world_b: Float[Array, "frame 4 4"]
+    T_world_a: Poses, T_world_b: Poses
 ) -> tuple[JointInSensor, JointInSensor] | None:
     """Return a joint in the axes of both of its sensors; None without frames.
 
@@ -222,15 +221,13 @@ def fit_joint_in_both(
     if a is None or b is None:
         return None
     smaller = min(a, b, key=lambda joint: joint.variance)
-    return (
-        replace(a, variance=smaller.variance, dof=smaller.dof),
-        replace(b, variance=smaller.variance, dof=smaller.dof),
+    variance, dof = smaller.variance, smaller.dof
+    return replace(a, variance=variance, dof=dof), replace(
+        b, variance=variance, dof=dof
     )
 
 
-def fit_joint_in_sensor(
-    T_world_a: Float[Array, "frame 4 4"], T_world_b: Float[Array, "frame 4 4"]
-) -> JointInSensor | None:
+def fit_joint_in_sensor(T_world_a: Poses, T_world_b: Poses) -> JointInSensor | None:
     """Return the joint of two bodies in the axes of the first; None without frames.
 
     Frames with spikes of the residual are left out.
@@ -246,17 +243,13 @@ def fit_joint_in_sensor(
     R_a_world = A[..., :3].swapaxes(1, 2)
     rotation = R_a_world @ B[..., :3]
     position = (R_a_world @ (B[..., 3:] - A[..., 3:]))[..., 0]
-    kept = np.ones(len(frames), dtype=bool)
     for _ in range(2):
-        center, inverse_normal, residual = _fit_centers(position[kept], rotation[kept])
-        is_spike = _find_spikes(residual)
-        if not is_spike.any():
-            break
-        kept[np.flatnonzero(kept)[is_spike]] = False
-    else:
-        center, inverse_normal, residual = _fit_centers(position[kept], rotation[kept])
+        _, _, residual = _fit_centers(position, rotation)
+        kept = ~_find_spikes(residual)
+        frames, position, rotation = frames[kept], position[kept], rotation[kept]
+    center, inverse_normal, residual = _fit_centers(position, rotation)
     joint = JointInSensor(
-        frames[kept], center, residual, rotation[kept], inverse_normal, 1.0, np.inf
+        frames, center, residual, rotation, inverse_normal, 1.0, np.inf
     )
     variance, dof = change_point.long_run_variance(_residual_without_step(joint))
     minimum = change_point.MIN_SD_M**2
@@ -265,10 +258,11 @@ def fit_joint_in_sensor(
     return replace(joint, variance=variance, dof=dof)
 
 
-def _residual_without_step(joint: JointInSensor) -> Float[Array, "seen 3"]:
+def _residual_without_step(joint: JointInSensor) -> Vectors:
     """Return the residual without its largest step, which is not noise."""
     n = len(joint.frames)
-    margin, stride = n // 50, max(n // STEP_SEARCH_FRAMES, 1)
+    margin = int(change_point.MIN_SIDE_SHARE * n)
+    stride = max(n // STEP_SEARCH_FRAMES, 1)
     candidates = joint.frames[margin : n - margin : stride]
     best = candidates[joint.likelihood_ratio(candidates).argmax()]
     displacement = joint.estimate_displacement(np.array([best]))[0][0]
@@ -277,7 +271,7 @@ def _residual_without_step(joint: JointInSensor) -> Float[Array, "seen 3"]:
 
 
 def _fit_centers(
-    position: Float[Array, "seen 3"], rotation: Float[Array, "seen 3 3"]
+    position: Vectors, rotation: Float[Array, "seen 3 3"]
 ) -> tuple[Array, Array, Array]:
     """Return the centre in the first body, the inverse normal matrix, the residuals."""
     n, total = len(position), rotation.sum(axis=0)
@@ -293,7 +287,7 @@ def _fit_centers(
     return centers[:3], inverse_normal, residual
 
 
-def _find_spikes(residual: Float[Array, "seen 3"]) -> Bool[Array, " seen"]:
+def _find_spikes(residual: Vectors) -> Bool[Array, " seen"]:
     """Return which residuals are far from the median of five around them."""
     from scipy.ndimage import median_filter
 

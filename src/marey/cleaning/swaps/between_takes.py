@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from marey.cleaning.neighbours import Q10_Q90_SD, distance_deviation, row_quantiles
+from marey.cleaning.arrays import Array, Points
+from marey.cleaning.neighbours import distance_deviation, row_median_and_sd
 from marey.cleaning.repairs import repair_warning
 from marey.cleaning.swaps.within_take import Swap, relabel
+from marey.numerics.robust import finite_median
 from marey.report import Finding
 from marey.take import Take
-
-Array = np.ndarray
 
 MAX_NEIGHBOURS = 8
 """Markers that two labels are compared by: those with the steadiest distance to both.
@@ -126,22 +126,25 @@ def undo_swaps_between_takes(
     repaired = []
     for number, take in enumerate(takes):
         of_take = [swap for swap in swaps if swap.take == number]
-        in_all_frames = [_over_whole_take(take, swap) for swap in of_take]
-        findings = [_finding(swap, take.n_frames) for swap in of_take]
+        last = take.n_frames - 1
+        in_all_frames = [
+            Swap(
+                swap.labels,
+                tuple(map(take.full_labels.index, swap.labels)),
+                0,
+                last,
+                swap.misfit_before,
+                swap.misfit_after,
+            )
+            for swap in of_take
+        ]
+        findings = [_finding(swap, last) for swap in of_take]
         repaired.append(relabel(take, in_all_frames, findings) if of_take else take)
     return tuple(repaired)
 
 
-def _over_whole_take(take: Take, swap: SwapBetweenTakes) -> Swap:
-    columns = tuple(take.full_labels.index(label) for label in swap.labels)
-    misfits = swap.misfit_before, swap.misfit_after
-    return Swap(swap.labels, columns, 0, take.n_frames - 1, *misfits)
-
-
 def _choose_wrong_takes(
-    takes: Sequence[Take],
-    labels: tuple[str, str],
-    misfits_by_take: dict[int, Misfits],
+    takes: Sequence[Take], labels: tuple[str, str], misfits_by_take: dict[int, Misfits]
 ) -> Iterator[SwapBetweenTakes]:
     """Yield a swap for each take in which two labels are wrong.
 
@@ -150,13 +153,12 @@ def _choose_wrong_takes(
         labels: The two labels.
         misfits_by_take: Misfits of the takes that differ from the reference take.
     """
-    with_labels = [
+    wrong = sorted(misfits_by_take)
+    right = [
         number
         for number, take in enumerate(takes)
-        if set(labels) <= set(_unique_labels(take))
+        if number not in wrong and set(labels) <= set(_unique_labels(take))
     ]
-    wrong = sorted(misfits_by_take)
-    right = [number for number in with_labels if number not in misfits_by_take]
     votes = [
         (len(side), sum(_count_votes(takes[number], labels) for number in side))
         for side in (wrong, right)
@@ -171,7 +173,7 @@ def _choose_wrong_takes(
 
 def _count_votes(take: Take, labels: tuple[str, str]) -> int:
     """Return the frames in which two labels were right, minus those swapped before."""
-    columns = [take.full_labels.index(label) for label in labels]
+    columns = [*map(take.full_labels.index, labels)]
     subjects = {"-".join(labels), "-".join(labels[::-1])}
     swapped = sum(
         finding.frames[1] - finding.frames[0] + 1
@@ -193,129 +195,101 @@ def _compare_takes(reference: Take, take: Take) -> dict[tuple[str, str], Misfits
     labels = sorted(set(_unique_labels(reference)) & set(_unique_labels(take)))
     if len(labels) < MIN_NEIGHBOURS + 2:
         return {}
-    comparison = _TakeComparison(reference, take, labels)
+    first, second = (
+        t.points[
+            :: max(t.n_frames // MAX_FRAMES, 1), [*map(t.full_labels.index, labels)]
+        ]
+        for t in (reference, take)
+    )
     found: dict[tuple[int, int], Misfits] = {}
-    order = np.arange(len(labels))
     for _ in range(len(labels) // 2):
         # One swap at a time, because a swap spoils the comparison of labels around it.
-        clearest = comparison.find_clearest_swap(order)
+        clearest = _find_clearest_swap(first, second)
         if clearest is None or clearest[0] in found:
             break
         pair, misfits = clearest
-        order[list(pair)] = order[list(pair[::-1])]
+        second[:, pair] = second[:, pair[::-1]]
         found[pair] = misfits
     return {(labels[a], labels[b]): misfits for (a, b), misfits in found.items()}
 
 
-class _TakeComparison:
-    """The same labels in two takes.
+def _find_clearest_swap(
+    first: Points, second: Points
+) -> tuple[tuple[int, int], Misfits] | None:
+    """Return the pair whose swap reduces the misfit most; None if no pair does.
 
-    An order gives for each marker of the first take the label of the second take that
-    is on it.
+    Only labels that are neighbours in both takes are compared.
     """
-
-    def __init__(self, first: Take, second: Take, labels: list[str]) -> None:
-        self.first, self.second = (
-            take.points[:: max(take.n_frames // MAX_FRAMES, 1)][
-                :, [take.full_labels.index(label) for label in labels]
-            ]
-            for take in (first, second)
-        )
-        # Deviation of all distances in each take, in metres.
-        columns = np.arange(len(labels))
-        self.first_sd = distance_deviation(self.first, columns)
-        self.second_sd = distance_deviation(self.second, columns)
-
-    def find_clearest_swap(
-        self, order: Int[Array, " label"]
-    ) -> tuple[tuple[int, int], Misfits] | None:
-        """Return the pair whose swap reduces the misfit most; None if no pair does."""
-        misfits = {pair: self._misfits(order, pair) for pair in self._near_pairs(order)}
-        finite = [before for before, _ in misfits.values() if np.isfinite(before)]
-        usual = float(np.median(finite or 0))
-        minimum = max(MIN_SWAP_MISFIT_M, MIN_SWAP_MISFIT_RATIO * usual)
-        clear = [
-            (pair, (before, after))
-            for pair, (before, after) in misfits.items()
-            if before > minimum
-            and after < min(MAX_REMAINING_MISFIT_M, MAX_REMAINING_MISFIT * before)
-        ]
-        by_gain = sorted(clear, key=lambda swap: swap[1][0] - swap[1][1])
-        return by_gain[-1] if by_gain else None
-
-    def _near_pairs(self, order: Int[Array, " label"]) -> list[tuple[int, int]]:
-        """Return the pairs of labels that are neighbours in both takes."""
-        sd = np.hypot(self.first_sd, self.second_sd[np.ix_(order, order)])
-        np.fill_diagonal(sd, np.inf)
-        neighbours = np.argsort(sd, axis=1, kind="stable")[:, :MAX_NEIGHBOURS].tolist()
-        pairs = ((min(a, b), max(a, b)) for a, bs in enumerate(neighbours) for b in bs)
-        return sorted(set(pairs))
-
-    def _misfits(self, order: Int[Array, " label"], pair: tuple[int, int]) -> Misfits:
-        """Return the misfit of two labels between the takes, as they are and swapped.
-
-        Compared is the difference of the two labels' distances to each neighbour. A
-        swap changes its sign. The misfit is the weighted root mean square over
-        neighbours of half the difference between the takes, in metres; NaN if there are
-        too few neighbours.
-        """
-        neighbours = self._common_neighbours(order, pair)
-        in_first, first_sd = _distance_differences(self.first, pair, neighbours)
-        a, b = order[list(pair)].tolist()
-        in_second, second_sd = _distance_differences(
-            self.second, (a, b), order[neighbours]
-        )
-        weight = 1.0 / (first_sd**2 + second_sd**2 + TAKE_DEVIATION_M**2)
-        if np.isfinite(weight).sum() < MIN_NEIGHBOURS:
-            return float("nan"), float("nan")
-        weight /= np.nansum(weight)
-        before, after = (
-            float(np.sqrt(np.nansum(weight * (0.5 * difference) ** 2)))
-            for difference in (in_first - in_second, in_first + in_second)
-        )
-        return before, after
-
-    def _common_neighbours(
-        self, order: Int[Array, " label"], pair: tuple[int, int]
-    ) -> Int[Array, " neighbour"]:
-        """Return the steady neighbours of both labels; the same if they are swapped."""
-        columns = list(pair)
-        second_sd = self.second_sd[order[columns]].max(axis=0)[order]
-        sd = np.hypot(self.first_sd[columns].max(axis=0), second_sd)
-        sd[columns] = np.inf
-        nearest = np.argsort(sd, kind="stable")[:MAX_NEIGHBOURS]
-        return np.asarray(nearest[sd[nearest] < MAX_NEIGHBOUR_SD_M])
+    columns = np.arange(first.shape[1])
+    sd = np.stack([distance_deviation(points, columns) for points in (first, second)])
+    total_sd = np.hypot(*sd)
+    np.fill_diagonal(total_sd, np.inf)
+    near = np.argsort(total_sd, axis=1, kind="stable")[:, :MAX_NEIGHBOURS].tolist()
+    pairs = {(min(a, b), max(a, b)) for a, others in enumerate(near) for b in others}
+    misfits = {pair: _misfits(first, second, sd, pair) for pair in sorted(pairs)}
+    usual = finite_median(np.array([before for before, _ in misfits.values()]))
+    minimum = max(MIN_SWAP_MISFIT_M, MIN_SWAP_MISFIT_RATIO * usual)
+    clear = [
+        (pair, (before, after))
+        for pair, (before, after) in misfits.items()
+        if before > minimum
+        and after < min(MAX_REMAINING_MISFIT_M, MAX_REMAINING_MISFIT * before)
+    ]
+    by_gain = sorted(clear, key=lambda swap: swap[1][0] - swap[1][1])
+    return by_gain[-1] if by_gain else None
 
 
-def _distance_differences(
-    points: Float[Array, "frame label 3"],
-    pair: tuple[int, int],
-    neighbours: Int[Array, " neighbour"],
-) -> tuple[Float[Array, " neighbour"], Float[Array, " neighbour"]]:
-    """Return how much nearer neighbours are to the second label, and the deviation.
+def _misfits(
+    first: Points, second: Points, sd: Float[Array, "2 n n"], pair: tuple[int, int]
+) -> Misfits:
+    """Return the misfit of two labels between the takes, as they are and swapped.
 
-    Median and robust standard deviation, in metres.
+    Compared is the difference of the two labels' distances to each steady neighbour of
+    both. A swap changes its sign. The misfit is the weighted root mean square over
+    neighbours of half the difference between the takes, in metres; NaN if there are too
+    few neighbours.
+
+    Args:
+        first: The labels in one take.
+        second: The same labels in the other.
+        sd: Deviation of all distances in each take, in metres.
+        pair: Columns of the two labels.
     """
-    others = points[:, neighbours]
-    to_a, to_b = (np.linalg.norm(others - points[:, k, None], axis=-1) for k in pair)
-    q10, median, q90 = row_quantiles((to_a - to_b).T, (0.1, 0.5, 0.9))
-    return median, (q90 - q10) / Q10_Q90_SD
+    pair_sd = np.hypot(*sd[:, pair].max(axis=1))
+    pair_sd[list(pair)] = np.inf
+    nearest = np.argsort(pair_sd, kind="stable")[:MAX_NEIGHBOURS]
+    neighbours = nearest[pair_sd[nearest] < MAX_NEIGHBOUR_SD_M]
+    difference, variance = [], np.full(len(neighbours), TAKE_DEVIATION_M**2)
+    for points in (first, second):
+        others = points[:, neighbours]
+        a, b = (np.linalg.norm(others - points[:, k, None], axis=-1) for k in pair)
+        median, median_sd = row_median_and_sd((a - b).T)
+        difference.append(median)
+        variance = variance + median_sd**2
+    if np.isfinite(variance).sum() < MIN_NEIGHBOURS:
+        return float("nan"), float("nan")
+    weight = 1.0 / (variance * np.nansum(1.0 / variance))
+    before, after = (
+        float(np.sqrt(np.nansum(weight * (0.5 * change) ** 2)))
+        for change in (difference[0] - difference[1], difference[0] + difference[1])
+    )
+    return before, after
 
 
-def _finding(swap: SwapBetweenTakes, n_frames: int) -> Finding:
-    labels = " and ".join(swap.labels)
+def _finding(swap: SwapBetweenTakes, last: int) -> Finding:
+    """Return the finding of a swap in a take with this last frame."""
+    before, after = 1e3 * swap.misfit_before, 1e3 * swap.misfit_after
     here = f"take {swap.take + 1}"
     others = " and ".join(f"take {number + 1}" for number in swap.others)
-    misfits = (
-        f"({1e3 * swap.misfit_before:.0f} mm, {1e3 * swap.misfit_after:.0f} after)"
-    )
-    message = (
-        f"{labels} are swapped in {here}, compared with {others} {misfits}; undone"
+    message = " and ".join(swap.labels) + (
+        f" are swapped in {here}, compared with {others} "
         if swap.certain
-        else f"{labels} are swapped between {here} and {others} {misfits}; it is "
-        f"unknown which is right; changed in {here}, which has fewer frames"
+        else f" are swapped between {here} and {others} "
     )
-    subject, frames = "-".join(swap.labels), (0, n_frames - 1)
-    return repair_warning(
-        "labels-exchanged", message, subject, frames, swap.misfit_before
+    message += f"({before:.0f} mm, {after:.0f} after); " + (
+        "undone"
+        if swap.certain
+        else f"it is unknown which is right; changed in {here}, which has fewer frames"
     )
+    subject, code = "-".join(swap.labels), "labels-exchanged"
+    return repair_warning(code, message, subject, (0, last), swap.misfit_before)

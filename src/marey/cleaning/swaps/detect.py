@@ -5,10 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.cleaning.neighbours import Neighbours, predict_from_neighbours
-from marey.cleaning.prediction_error import MarkerPredictor, MarkerSteps
-
-Array = np.ndarray
+from marey.cleaning.arrays import Array, Markers, Points, Values
+from marey.cleaning.neighbours import (
+    MarkerPredictor,
+    MarkerSteps,
+    Neighbours,
+    predict_from_neighbours,
+)
 
 MIN_OWN_TO_OTHER_RATIO = 3.0
 """Distance of a swapped label from its own marker's prediction, relative to that from
@@ -60,7 +63,7 @@ class SwapCandidates:
 
 
 def detect_swap_events(
-    points: Float[Array, "frame marker 3"], neighbours: Neighbours, rate: float
+    points: Points, neighbours: Neighbours, rate: float
 ) -> SwapCandidates:
     """Return the frames at which labels change their markers, in the order of time.
 
@@ -115,7 +118,7 @@ class _LabelTracker:
             np.where(is_old, self.old_frame, last),
         )
 
-    def detect(self, frame: int, labels: Int[Array, " label"]) -> SwapEvent | None:
+    def detect(self, frame: int, labels: Markers) -> SwapEvent | None:
         """Return the swap event of a frame, if any, and update the markers of labels.
 
         Args:
@@ -206,7 +209,7 @@ def _find_cycles(following: dict[int, int], hidden: set[int]) -> list[list[int]]
 
 
 def _match(
-    distance: Float[Array, "label marker"], limit: Float[Array, " marker"], ratio: float
+    distance: Float[Array, "label marker"], limit: Values, ratio: float
 ) -> dict[int, int]:
     """Return the row of each label that left its marker, with the column it moved to.
 

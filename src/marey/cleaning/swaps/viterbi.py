@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float, Int
 
+from marey.cleaning.arrays import Array, Labelling, Markers, Points
 from marey.cleaning.neighbours import (
     MIN_RELATIVE_SD,
     Neighbours,
@@ -18,8 +19,6 @@ from marey.cleaning.neighbours import (
     find_neighbours,
 )
 from marey.cleaning.swaps.detect import MIN_OWN_TO_OTHER_RATIO, SwapCandidates
-
-Array = np.ndarray
 
 MAX_REFERENCES = 6
 """Neighbours per marker whose distances identify it. Chosen by hand."""
@@ -72,10 +71,8 @@ Permutation = tuple[int, ...]
 
 
 def viterbi_labels(
-    points: Float[Array, "frame label 3"],
-    neighbours: Neighbours,
-    candidates: SwapCandidates,
-) -> Int[Array, "frame label"]:
+    points: Points, neighbours: Neighbours, candidates: SwapCandidates
+) -> Labelling:
     r"""Return the most likely marker of each label in every frame (Viterbi search).
 
     The hidden state of a group of labels is a permutation of its markers. Between
@@ -134,7 +131,7 @@ class _ViterbiSearch:
         self,
         points: Array,
         neighbours: Neighbours,
-        group: Int[Array, " label"],
+        group: Markers,
         candidates: SwapCandidates,
     ) -> None:
         self.points, self.neighbours, self.group = points, neighbours, group
@@ -168,7 +165,7 @@ class _ViterbiSearch:
         in_group = np.isin(unpredicted.marker, group)
         self.unpredicted_frames = set(unpredicted.end[in_group].tolist())
 
-    def best_path(self) -> Int[Array, "frame label"]:
+    def best_path(self) -> Labelling:
         """Return the marker of each label of the group in every frame."""
         borders, state_cost = self._segments()
         total, previous = state_cost[0], []
@@ -243,7 +240,7 @@ class _ViterbiSearch:
 
 
 def reference_neighbours(
-    neighbours: Neighbours, marker: int, group: Int[Array, " label"]
+    neighbours: Neighbours, marker: int, group: Markers
 ) -> tuple[Array, Array, Array]:
     """Return steady neighbours outside a group, with median and deviation in metres."""
     index = neighbours.index[marker]
@@ -258,11 +255,8 @@ def reference_neighbours(
 
 
 def refine_with_repaired_labels(
-    points: Float[Array, "frame label 3"],
-    rate: float,
-    candidates: SwapCandidates,
-    first: Int[Array, "frame label"],
-) -> Int[Array, "frame label"]:
+    points: Points, rate: float, candidates: SwapCandidates, first: Labelling
+) -> Labelling:
     """Return the marker of each label by the better of two Viterbi searches.
 
     A long swap spoils the distances that are learned from the labels as recorded: if
@@ -293,15 +287,13 @@ def refine_with_repaired_labels(
     return best
 
 
-def sort_by_marker(values: Array, marker_of_label: Int[Array, "frame label"]) -> Array:
+def sort_by_marker(values: Array, marker_of_label: Labelling) -> Array:
     """Return the values of labels in the order of their markers."""
     label_of_marker = np.argsort(marker_of_label, axis=1)
     return np.asarray(values[np.arange(len(values))[:, None], label_of_marker])
 
 
-def _follow_events(
-    candidates: SwapCandidates, shape: tuple[int, ...]
-) -> Int[Array, "frame label"]:
+def _follow_events(candidates: SwapCandidates, shape: tuple[int, ...]) -> Labelling:
     """Return the marker of each label if all events are right.
 
     Each marker is named by the label that has it longest (optimal assignment).
@@ -318,7 +310,7 @@ def _follow_events(
     return np.asarray(name[marker_of_label])
 
 
-def _total_deviation(points: Float[Array, "frame marker 3"], group: list[int]) -> float:
+def _total_deviation(points: Points, group: list[int]) -> float:
     """Return the deviation of distances from a group to its steadiest neighbours.
 
     The sum of standard deviations, in metres.

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float, Int
 
+from marey.cleaning.arrays import Labelling, Markers, Points
 from marey.cleaning.neighbours import Neighbours, find_neighbours
 from marey.cleaning.repairs import record_repair, repair_warning
 from marey.cleaning.swaps.detect import detect_swap_events
@@ -18,8 +18,6 @@ from marey.cleaning.swaps.viterbi import (
 )
 from marey.report import Finding
 from marey.take import Take
-
-Array = np.ndarray
 
 MAX_ROUNDS = 3
 """Repetitions of detection and search on the repaired labels. Each undone swap makes
@@ -93,9 +91,7 @@ def find_swaps(take: Take) -> tuple[Swap, ...]:
     return tuple(sorted(swaps, key=lambda swap: (swap.first, swap.columns)))
 
 
-def track_labels(
-    points: Float[Array, "frame label 3"], rate: float
-) -> Int[Array, "frame label"]:
+def track_labels(points: Points, rate: float) -> Labelling:
     """Return the marker of each label in every frame.
 
     Args:
@@ -122,7 +118,7 @@ def track_labels(
 
 
 def _cycle_spans(
-    marker_of_label: Int[Array, "frame label"], points: Float[Array, "frame label 3"]
+    marker_of_label: Labelling, points: Points
 ) -> Iterator[tuple[tuple[int, ...], int, int]]:
     """Yield every cycle of labels with the first and last frame that shows it."""
     seen = np.isfinite(points).all(axis=-1)
@@ -141,7 +137,7 @@ def _cycle_spans(
     yield from ((cycle, *span) for cycle, span in spans.items())
 
 
-def _cycles(permutation: Int[Array, " label"]) -> Iterator[tuple[int, ...]]:
+def _cycles(permutation: Markers) -> Iterator[tuple[int, ...]]:
     """Yield the cycles of a permutation, each from its smallest label on."""
     done: set[int] = set()
     for first in np.flatnonzero(permutation != np.arange(len(permutation))).tolist():
@@ -156,9 +152,7 @@ def _cycles(permutation: Int[Array, " label"]) -> Iterator[tuple[int, ...]]:
 
 
 def _distance_misfit(
-    points: Float[Array, "frame marker 3"],
-    neighbours: Neighbours,
-    cycle: tuple[int, ...],
+    points: Points, neighbours: Neighbours, cycle: tuple[int, ...]
 ) -> float:
     """Return the mean deviation of distances from a cycle to its neighbours, in metres.
 
