@@ -402,5 +402,5 @@ def _cap_noise(
 
 def candidate_pairs(pair: Pairs, residual: PerPair) -> Bool[Array, " pair"]:
     """Return which pairs may be joined: their residual is near the best of a body."""
-    best = smallest_per_body(pair, residual, pair.max(initial=0) + 1)
+    best = smallest_per_body(pair, residual, int(pair.max(initial=0)) + 1)
     return np.asarray(residual <= MAX_RESIDUAL_RATIO * best[pair].max(axis=1))

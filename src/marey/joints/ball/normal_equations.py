@@ -152,7 +152,7 @@ def _sum_chunk(T: Float[Array, "frame body 4 4"], seen: Array) -> PairSums:
     if not all_seen:
         stack[..., 3] *= seen[:, None]
     flat = stack.reshape(3 * n, 4 * m)
-    sums = sums_of_complete_frames(flat.T @ flat, n)
+    sums = sums_of_complete_frames(flat.T @ flat, float(n))
     if all_seen:
         return sums
     count, own = _sum_occluded(stack, seen)
