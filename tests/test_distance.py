@@ -8,8 +8,7 @@ import pytest
 from joint_samples import CENTER_A, CENTER_B
 
 import marey
-from marey.joints.distance.cost import DistanceCost
-from marey.joints.distance.fit import joint_costs
+from marey.joints.distance import DistanceCost, joint_costs
 from marey.numerics import geometry
 
 MILLIMETRE = 1e-3

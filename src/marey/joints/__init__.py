@@ -11,20 +11,19 @@ from typing import Any
 
 from marey.anatomy.joint_names import joint_name_and_exercise as joint_name_and_exercise
 from marey.bodies import Bodies
-from marey.errors import DataError
+from marey.errors import DataError, OptionError
 from marey.joint_fits import JointFits as JointFits
-from marey.joints.common_markers import with_common_markers as with_common_markers
 from marey.joints.findings import find_differing_takes as find_differing_takes
 from marey.joints.findings import joint_findings as joint_findings
 from marey.joints.keypoint_joints import set_keypoint_joints
 from marey.joints.marker_looseness import measure_looseness
-from marey.joints.options import check_choice
 from marey.joints.residuals import Homogeneity as Homogeneity
 from marey.joints.residuals import RigidPair as RigidPair
 from marey.joints.residuals import homogeneity as homogeneity
 from marey.joints.residuals import joint_residuals as joint_residuals
 from marey.joints.residuals import rigid_pair as rigid_pair
-from marey.joints.temporary.find import find_temporary_joints as find_temporary_joints
+from marey.joints.stacked_takes import with_common_markers as with_common_markers
+from marey.joints.temporary import find_temporary_joints as find_temporary_joints
 from marey.joints.underdetermined import (
     pose_underdetermined_bodies as pose_underdetermined_bodies,
 )
@@ -32,7 +31,7 @@ from marey.joints.underdetermined import (
 REGISTRY = {
     "ball": "marey.joints.ball.fit",
     "gdke": "marey.joints.sphere.gdke",
-    "distance": "marey.joints.distance.fit",
+    "distance": "marey.joints.distance",
 }
 """Module of each method by its name."""
 
@@ -53,7 +52,9 @@ def fit_joints(
         OptionError: If the method or an option is not known.
     """
     takes = (bodies,) if isinstance(bodies, Bodies) else tuple(bodies)
-    check_choice("method", method, REGISTRY)
+    if method not in REGISTRY:
+        needed = f"one of {', '.join(REGISTRY)}"
+        raise OptionError("method", found=method, needed=needed)
     count = len(takes[0].names) if takes else 0
     if count < 2:
         raise DataError("joints", found=f"{count} bodies", needed="at least 2")

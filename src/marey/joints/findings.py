@@ -3,17 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from marey.anatomy.joint_names import joint_name_and_exercise
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.joints.ball.closed_form import FREE_SD_M, solve_centers, uncorrected_system
-from marey.joints.ball.fit import (
-    MAX_NON_ROTATION,
-    MAX_RESIDUAL_RATIO,
-    best_residual_of_bodies,
-)
+from marey.joints.ball.fit import MAX_NON_ROTATION, candidate_pairs, smallest_per_body
 from marey.joints.ball.normal_equations import (
     all_pairs,
     form_normal_equations,
@@ -69,7 +65,7 @@ def joint_findings(
     """
     takes = (bodies,) if isinstance(bodies, Bodies) else tuple(bodies)
     names = takes[0].names
-    best = _smallest_per_body(fits.pair, fits.residual, len(names))
+    best = smallest_per_body(fits.pair, fits.residual, len(names))
     return (
         *(f for body in range(len(names)) for f in _body_findings(takes, body)),
         *_pair_findings(names, fits),
@@ -80,7 +76,7 @@ def joint_findings(
 
 def _pair_findings(names: tuple[str, ...], fits: JointFits) -> Iterator[Finding]:
     """Yield the pairs that are never seen together, and the doubtful joints."""
-    is_candidate = _is_candidate(fits)
+    is_candidate = candidate_pairs(fits.pair, fits.residual)
     for row, (a, b) in enumerate(fits.pair.tolist()):
         if not fits.fitted[row]:
             message = "never seen in the same frame, so no joint is found; record both"
@@ -114,27 +110,10 @@ def _finding(
     return Finding(code, "joints", severity, message, subject, value=float(value))
 
 
-def _is_candidate(fits: JointFits) -> Array:
-    """Return which pairs may be joints, as their residual is near the best ones."""
-    return np.asarray(
-        fits.residual
-        <= MAX_RESIDUAL_RATIO * best_residual_of_bodies(fits.pair, fits.residual)
-    )
-
-
-def _smallest_per_body(
-    pair: Int[Array, "pair 2"], residual: Float[Array, " pair"], n_bodies: int
-) -> Float[Array, " body"]:
-    """Return the smallest residual of each body; NaN where there is none."""
-    smallest = np.full(n_bodies, np.nan)
-    for column in pair.T:
-        np.fmin.at(smallest, column, residual)
-    return smallest
-
-
 def _median_or(values: Float[Array, " body"], default: float) -> float:
-    """Return the median of the values that are not NaN, or a default without any."""
-    return float(np.nanmedian(values)) if np.isfinite(values).any() else default
+    """Return the median of the finite values, or a default without any."""
+    values = values[np.isfinite(values)]
+    return float(np.median(values)) if len(values) else default
 
 
 def _misread_orientations(
@@ -176,7 +155,7 @@ def _median_best_residual(
         form_normal_equations(sum_pairs(T, poses_seen(T)), pair)
     )
     residual = solve_centers(system, max_sd=np.inf).residual
-    return _median_or(_smallest_per_body(pair, residual, T.shape[1]), np.inf)
+    return _median_or(smallest_per_body(pair, residual, T.shape[1]), np.inf)
 
 
 def _body_findings(takes: Sequence[Bodies], body: int) -> Iterator[Finding]:
@@ -270,7 +249,8 @@ def find_differing_takes(
     found = []
     level = FALSE_ALARM_PROBABILITY / max(test.p_value.size, 1)
     differs = (test.p_value < level) & (test.displacement > MIN_DISPLACEMENT_M)
-    for take, row in np.argwhere(differs & _is_candidate(fits)).tolist():
+    differs &= candidate_pairs(fits.pair, fits.residual)
+    for take, row in np.argwhere(differs).tolist():
         a, b = (takes[take].names[body] for body in test.pair[row])
         displacement = float(test.displacement[take, row])
         message = (

@@ -6,13 +6,13 @@ for bodies of one or two markers, whose own pose is underdetermined.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import fields
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
-from marey.numerics.procrustes import points_seen
+from marey.joints.sphere.moments import SphereMoments, compute_moments
 
 Array = np.ndarray
 
@@ -62,37 +62,18 @@ def measure_looseness(
     markers.
     """
     markers = _MarkerStatistics(takes)
-    looseness = np.stack(
-        [
-            markers.looseness(_moments_in_body(takes, body), body)
-            for body in range(len(takes[0].names))
-        ]
-    )
+    n_bodies = len(takes[0].names)
+    looseness = np.stack([markers.looseness(body) for body in range(n_bodies)])
     a, b = pair.T
     spacing = np.array([markers.spacing(int(i), int(j)) for i, j in pair])
     return np.sqrt(looseness[a, b] * looseness[b, a]), spacing
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _MarkerMoments:
-    """Positions of all markers in the axes of one body, take by take, with moments."""
-
-    count: Float[Array, "take marker"]
-    mean: Float[Array, "take marker 3"]
-    second: Float[Array, "take marker 3 3"]
-    """Mean of y y^T, with y = x - mean."""
-
-    third: Float[Array, "take marker 3"]
-    """Mean of y |y|^2."""
-
-    in_body: tuple[Float[Array, "_ marker 3"], ...]
 
 
 class _MarkerStatistics:
     """Distances, usual spacing and noise of the markers of some takes."""
 
     def __init__(self, takes: Sequence[Bodies]) -> None:
-        bodies = takes[0]
+        self._takes, bodies = takes, takes[0]
         self._members = bodies.shared.T
         self._distance = _mean_distances(takes)
         others = np.where(np.isfinite(self._distance), self._distance, np.inf)
@@ -102,18 +83,14 @@ class _MarkerStatistics:
         is_used = self._members.any(axis=0) & np.isfinite(spacing)
         usual = float(np.median(spacing[is_used])) if is_used.any() else 1.0
         self._usual_spacing = max(usual, np.finfo(float).tiny)
-        self._variance = self._noise_variances(bodies)
-        variance = float(np.median(self._variance[is_used])) if is_used.any() else 1.0
-        self._noise = np.sqrt(variance)
-
-    def _noise_variances(self, bodies: Bodies) -> Float[Array, " marker"]:
-        """Return the noise variance of each marker, in square metres; above zero."""
         noise = bodies.marker_noise
         if len(noise) == 0:
             rms = bodies.rms[bodies.marker_body]
             noise = np.where(bodies.marker_body >= 0, rms, 0.0)
         smallest = MIN_NOISE_SPACINGS * self._usual_spacing
-        return np.asarray(np.maximum(np.nan_to_num(noise), smallest) ** 2)
+        self._variance = np.maximum(np.nan_to_num(noise), smallest) ** 2
+        variance = float(np.median(self._variance[is_used])) if is_used.any() else 1.0
+        self._noise = np.sqrt(variance)
 
     def spacing(self, a: int, b: int) -> float:
         """Return the smallest distance between markers of two bodies, in spacings."""
@@ -121,15 +98,17 @@ class _MarkerStatistics:
         distance = distance[np.isfinite(distance)]
         return float(distance.min()) / self._usual_spacing if len(distance) else np.nan
 
-    def looseness(self, moments: _MarkerMoments, body: int) -> Float[Array, " body"]:
+    def looseness(self, body: int) -> Float[Array, " body"]:
         """Return the looseness of every other body in the axes of one; NaN of itself.
 
         Markers that both bodies share are left out, unless the other has no more.
         """
+        positions, moments = _markers_in_body(self._takes, body)
+        count = moments.count.reshape(len(positions), -1)
         on_body = self._members[body]
         used = self._members & ~on_body
         used = np.where(used.any(axis=1, keepdims=True), used, self._members)
-        used &= (moments.count >= MIN_FRAMES).any(axis=0)
+        used &= (count >= MIN_FRAMES).any(axis=0)
         distance = np.where(np.isfinite(self._distance), self._distance, np.inf)[
             on_body
         ]
@@ -142,9 +121,12 @@ class _MarkerStatistics:
         used = used[has_markers]
         near_marker = nearest[has_markers].argmin(axis=1)
         own_marker = np.flatnonzero(on_body)[distance[:, near_marker].argmin(axis=0)]
-        guess, is_known = _midpoints(
-            moments.mean[:, own_marker], moments.mean[:, near_marker]
-        )
+        # The mean over the takes that show both markers.
+        mean = moments.mean.reshape(*count.shape, 3)
+        both = (count[:, own_marker] > 0) & (count[:, near_marker] > 0)
+        middle = 0.5 * (mean[:, own_marker] + mean[:, near_marker])
+        total = np.sum(middle * both[..., None], axis=0)
+        guess = total / np.maximum(both.sum(axis=0), 1)[:, None]
         prior_sd = np.maximum(
             self._distance[own_marker, near_marker],
             MIN_PRIOR_SD_SPACINGS * self._usual_spacing,
@@ -152,13 +134,13 @@ class _MarkerStatistics:
         center = self._centers(moments, used, guess, prior_sd)
         noise = used @ self._variance / used.sum(axis=1)
         noise = self._variance[on_body].mean() + noise
-        ratio = np.sqrt(_radius_variances(moments, used, center) / noise)
-        looseness[has_markers] = np.where(is_known, ratio, np.nan)
+        ratio = np.sqrt(_radius_variances(positions, count, used, center) / noise)
+        looseness[has_markers] = np.where(both.any(axis=0), ratio, np.nan)
         return looseness
 
     def _centers(
         self,
-        moments: _MarkerMoments,
+        moments: SphereMoments,
         used: Bool[Array, "other marker"],
         guess: Float[Array, "other 3"],
         prior_sd: Float[Array, " other"],
@@ -181,7 +163,7 @@ class _MarkerStatistics:
         )
         smallest = (MIN_RADIUS_SIGMAS * self._noise) ** 2
         weight = 1.0 / np.maximum(squared_radius, smallest)
-        weight = np.where(used[:, np.nonzero(known)[1]], weight, 0.0)
+        weight *= np.tile(used, len(known) // used.shape[1])[:, known]
         right = 2.0 * S + 4.0 * np.einsum("mij,mj->mi", C, mean)
         prior = (self._noise / prior_sd[:, None]) ** 2
         A = 4.0 * (weight @ C.reshape(-1, 9)).reshape(-1, 3, 3)
@@ -189,34 +171,18 @@ class _MarkerStatistics:
         return np.linalg.solve(A, (weight @ right + prior * guess)[..., None])[..., 0]
 
 
-def _midpoints(
-    a: Float[Array, "take other 3"], b: Float[Array, "take other 3"]
-) -> tuple[Float[Array, "other 3"], Bool[Array, " other"]]:
-    """Return the mean midpoints of two markers over all takes, and which are known."""
-    middle = 0.5 * (a + b)
-    is_known = points_seen(middle)
-    count = is_known.sum(axis=0)
-    total = np.where(is_known[..., None], middle, 0.0).sum(axis=0)
-    return total / np.maximum(count, 1)[:, None], count > 0
-
-
 def _radius_variances(
-    moments: _MarkerMoments,
+    positions: Sequence[Float[Array, "_ marker 3"]],
+    counts: Float[Array, "take marker"],
     used: Bool[Array, "other marker"],
     center: Float[Array, "other 3"],
 ) -> Float[Array, " other"]:
     """Return the mean variance of the markers' distances from each body's point."""
     total, count = np.zeros((2, len(used)))
-    for in_body, has_frames in zip(
-        moments.in_body, moments.count >= MIN_FRAMES, strict=True
-    ):
-        other, marker = np.nonzero(used & has_frames)
+    for in_body, n_frames in zip(positions, counts, strict=True):
+        other, marker = np.nonzero(used & (n_frames >= MIN_FRAMES))
         radius = np.linalg.norm(in_body[:, marker] - center[other], axis=-1)
-        is_known = np.isfinite(radius)
-        n = is_known.sum(axis=0)
-        radius = np.where(is_known, radius, 0.0)
-        deviation = np.where(is_known, radius - radius.sum(axis=0) / n, 0.0)
-        variance = np.sum(deviation**2, axis=0) / n
+        variance = np.nanvar(radius, axis=0)
         total += np.bincount(other, variance, minlength=len(used))
         count += np.bincount(other, minlength=len(used))
     return np.asarray(total / count)
@@ -245,25 +211,22 @@ def _mean_distances(takes: Sequence[Bodies]) -> Float[Array, "marker marker"]:
     return mean
 
 
-def _moments_in_body(takes: Sequence[Bodies], body: int) -> _MarkerMoments:
-    """Return positions and moments of all markers in the axes of one body."""
+def _markers_in_body(
+    takes: Sequence[Bodies], body: int
+) -> tuple[list[Float[Array, "_ marker 3"]], SphereMoments]:
+    """Return the positions of all markers in the axes of one body, take by take.
+
+    Their moments have one row for every marker of every take.
+    """
     from marey.numerics.procrustes_kernel import to_body  # numba is slow to import
 
-    parts = []
+    positions, parts = [], []
     for bodies in takes:
-        frames = _sample(bodies)
-        points = bodies.take.points[frames]
+        points = bodies.take.points[_sample(bodies)]
         in_body = np.empty(points.shape)
-        to_body(bodies.T_world_body[frames, body], points, in_body)
-        is_known = points_seen(in_body)[..., None]
-        count = is_known.sum(axis=0)
-        n = np.maximum(count, 1)
-        mean = np.where(is_known, in_body, 0.0).sum(axis=0) / n
-        y = np.where(is_known, in_body - mean, 0.0)
-        second = np.einsum("fmi,fmj->mij", y, y) / n[..., None]
-        third = np.einsum("fmi,fm->mi", y, np.sum(y**2, axis=-1)) / n
-        mean = np.where(count > 0, mean, np.nan)
-        parts.append((count[:, 0].astype(float), mean, second, third, in_body))
-    *moments, positions = zip(*parts, strict=True)
-    count, mean, second, third = (np.stack(values) for values in moments)
-    return _MarkerMoments(count, mean, second, third, positions)
+        to_body(bodies.T_world_body[_sample(bodies), body], points, in_body)
+        positions.append(in_body)
+        parts.append(compute_moments(in_body))
+    names = (field.name for field in fields(SphereMoments))
+    columns = ([getattr(part, name) for part in parts] for name in names)
+    return positions, SphereMoments(*(np.concatenate(column) for column in columns))

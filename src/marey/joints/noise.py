@@ -45,6 +45,15 @@ smaller covariances where a joint hardly moves. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class BodyNoise:
+    """Noise of the pose of one body; the fields are those of `PoseNoise`."""
+
+    rotation_covariance: Float[Array, "3 3"]
+    position_variance: float
+    anchor: Float[Array, " 3"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PoseNoise:
     """Noise of every body's pose, independent from frame to frame."""
 
@@ -67,12 +76,10 @@ class PoseNoise:
             position_variance=self.position_variance * factor,
         )
 
-    def select(self, body: int) -> "PoseNoise":
+    def of_body(self, body: int) -> BodyNoise:
         """Return the noise of one body."""
-        one = [body]
-        return PoseNoise(
-            self.rotation_covariance[one], self.position_variance[one], self.anchor[one]
-        )
+        covariance, variance = self.rotation_covariance[body], self.position_variance
+        return BodyNoise(covariance, float(variance[body]), self.anchor[body])
 
     def mean_square_residual(
         self, pair: Int[Array, "pair 2"], u: Float[Array, "pair 6"]
@@ -114,12 +121,6 @@ def rotation_shrinkage(
     """
     trace = np.trace(rotation_covariance, axis1=-2, axis2=-1)[..., None, None]
     return np.asarray(np.eye(3) - 0.5 * (trace * np.eye(3) - rotation_covariance))
-
-
-def zero_noise(n_bodies: int) -> PoseNoise:
-    """Return the noise of bodies whose poses are exact."""
-    zero = np.zeros(n_bodies)
-    return PoseNoise(np.zeros((n_bodies, 3, 3)), zero, np.zeros((n_bodies, 3)))
 
 
 def estimate_pose_noise(

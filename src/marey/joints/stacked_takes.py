@@ -1,13 +1,15 @@
 """Bodies and markers of several takes, stacked along the frames."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from marey.bodies import Bodies, MarkerName
-from marey.joints.noise import PoseNoise
+from marey.bodies import Bodies
+from marey.joints.noise import BodyNoise
 from marey.numerics import geometry
+from marey.take import Take
 
 Array = np.ndarray
 
@@ -20,22 +22,18 @@ class StackedTakes:
     """All frames of all takes: poses of the bodies and positions of their markers.
 
     Bodies have the same axes in all takes. Markers of different takes are matched by
-    their labels; a marker that a take does not have is NaN there. A body without
+    their labels; a marker that a take lacks is NaN there. A body without
     markers, a 6-DoF sensor, has its origin as its only marker.
     """
 
     def __init__(self, takes: Sequence[Bodies]) -> None:
+        takes = _with_common_columns(takes)
         self.T = np.concatenate([take.T_world_body for take in takes])
         self.determined = np.all([take.determined for take in takes], axis=0)
-        names = dict.fromkeys(name for take in takes for name in take.marker_names)
-        column = {name: i for i, name in enumerate(names)}
-        self.points = np.concatenate(
-            [points_in_columns(take, column) for take in takes]
-        )
-        self.member = np.zeros((len(column), len(takes[0].names)), dtype=bool)
-        for take in takes:
-            rows = [column[name] for name in take.marker_names]
-            self.member[rows] |= marker_membership(take)
+        self.points = np.concatenate([take.take.points for take in takes])
+        first = takes[0].marker_body[:, None] == np.arange(len(takes[0].names))
+        self.member = takes[0].shared | first
+        """Which markers belong to which bodies; on a joint, to several."""
         self._extent = np.abs(np.nan_to_num(self.T[..., :3, 3])).max(initial=0.0)
 
     def markers_in_body(self, body: int, moving: int) -> Float[Array, "frame marker 3"]:
@@ -66,9 +64,8 @@ class StackedTakes:
     def marker_noise_covariance(
         self,
         points: Float[Array, "frame marker 3"],
-        poses: PoseNoise,
-        body: int,
-        moving: int | None,
+        axes: BodyNoise,
+        moving: BodyNoise | None,
     ) -> Float[Array, "3 3"]:
         r"""Return the covariance of the noise of markers in the axes of a body.
 
@@ -80,40 +77,78 @@ class StackedTakes:
         from the rotation covariance C and the position variances of both bodies.
 
         Args:
-            points: The markers in the axes of `body`.
-            poses: Noise of the poses of all bodies.
-            body: The body in whose axes the markers are given.
-            moving: The body that carries the markers; None if it has no axes. Its
-                markers then count as exact: their noise is unknown, and an estimate
+            points: The markers in the axes of a body.
+            axes: Noise of that body.
+            moving: Noise of the body that carries the markers; None if it has no axes.
+                Its markers then count as exact: their noise is unknown, and an estimate
                 from their fast motion would be too large.
         """
-        arm = points[np.isfinite(points).all(axis=-1)] - poses.anchor[body]
+        arm = points[np.isfinite(points).all(axis=-1)] - axes.anchor
         second = arm.T @ arm / max(len(arm), 1)
-        C = poses.rotation_covariance[body]
+        C = axes.rotation_covariance
         # The mean of [y] C [y]^T over all arms y, expanded in second moments.
         size, both = np.trace(second), second @ C
         from_rotation = (
             (np.trace(C) * size - np.trace(both)) * np.eye(3) + both + both.T
         )
         from_rotation -= size * C + np.trace(C) * second
-        variance = poses.position_variance[body]
+        variance = axes.position_variance + (ROUNDING_SHARE * self._extent) ** 2
         if moving is not None:
             # The variance of one marker is that of the centroid times their number.
-            variance = variance + poses.position_variance[moving] * points.shape[1]
-        rounding = (ROUNDING_SHARE * self._extent) ** 2
-        return np.asarray(from_rotation + (variance + rounding) * np.eye(3))
+            variance += moving.position_variance * points.shape[1]
+        return np.asarray(from_rotation + variance * np.eye(3))
 
 
-def marker_membership(bodies: Bodies) -> Bool[Array, "marker body"]:
-    """Return which markers belong to which bodies; on a joint, to several."""
-    first = bodies.marker_body[:, None] == np.arange(len(bodies.names))
-    return np.asarray(bodies.shared | first)
+def with_common_markers(takes: Sequence[Bodies]) -> tuple[Bodies, ...]:
+    """Return the takes with the markers of all takes, and the axes of the first.
+
+    A marker that a take lacks is NaN there. It belongs to the body, and has the noise,
+    that it has in the first take which contains it.
+    """
+    takes = (takes[0], *(take.align_axes(takes[0]) for take in takes[1:]))
+    return _with_common_columns(takes)
 
 
-def points_in_columns(
-    bodies: Bodies, column: dict[MarkerName, int]
-) -> Float[Array, "frame marker 3"]:
-    """Return the markers of a take in given columns; NaN for those it lacks."""
-    points = np.full((len(bodies.T_world_body), len(column), 3), np.nan)
-    points[:, [column[name] for name in bodies.marker_names]] = bodies.take.points
-    return points
+def _with_common_columns(takes: Sequence[Bodies]) -> tuple[Bodies, ...]:
+    """Return the takes with the markers of all takes, in the same order."""
+    if all(take.marker_names == takes[0].marker_names for take in takes):
+        return tuple(takes)
+    names = dict.fromkeys(name for take in takes for name in take.marker_names)
+    column = {name: i for i, name in enumerate(names)}
+    rows_of = [[column[name] for name in take.marker_names] for take in takes]
+    shared = np.zeros((len(column), len(takes[0].names)), dtype=bool)
+    body = np.full(len(column), -1)
+    noise = np.full(len(column), np.nan)
+    # The first take comes last, and so overwrites the others.
+    for take, rows in zip(reversed(takes), reversed(rows_of), strict=True):
+        shared[rows] |= take.shared
+        body[rows] = np.where(take.marker_body >= 0, take.marker_body, body[rows])
+        if len(take.marker_noise):
+            noise[rows] = take.marker_noise
+
+    def in_columns(
+        values: Array, rows: list[int], missing: float, axis: int = 0
+    ) -> Array:
+        shape = [*values.shape[:axis], len(column), *values.shape[axis + 1 :]]
+        filled = np.full(shape, missing)
+        filled.swapaxes(0, axis)[rows] = values.swapaxes(0, axis)
+        return filled
+
+    return tuple(
+        replace(
+            take,
+            take=Take(
+                rate=take.take.rate,
+                points=in_columns(take.take.points, rows, np.nan, axis=1),
+                labels=tuple(label for label, _ in column),
+                T_world_sensor=take.take.T_world_sensor,
+                sensor_names=take.take.sensor_names,
+            ),
+            shared=shared,
+            marker_body=body,
+            marker_noise=noise if np.isfinite(noise).any() else np.zeros(0),
+            marker_offset=in_columns(take.marker_offset, rows, np.nan),
+            marker_confidence=in_columns(take.marker_confidence, rows, 0.0),
+        )
+        for take, rows in zip(takes, rows_of, strict=True)
+    )

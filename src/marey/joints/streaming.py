@@ -1,27 +1,47 @@
 """Joints of a stream of poses, fitted while the bodies move."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 
-from marey.errors import DataError, OptionError
+from marey.errors import DataError
 from marey.joint_fits import JointFits
-from marey.joints.ball.assemble_fits import (
-    PairEstimates,
-    assemble_joint_fits,
-    centers_from_origins,
-)
-from marey.joints.ball.closed_form import bias_corrected_system, solve_centers
+from marey.joints.ball.assemble_fits import PairEstimates, assemble_joint_fits
+from marey.joints.ball.closed_form import MAX_SD_M, bias_corrected_system, solve_centers
+from marey.joints.ball.evidence import mediation_ratios_of_sums
 from marey.joints.ball.normal_equations import (
     PairSums,
     all_pairs,
     form_normal_equations,
     sum_pairs,
+    sums_of_complete_frames,
     zero_sums,
 )
-from marey.joints.ball.third_body import mediation_ratios_of_sums
 from marey.joints.noise import PoseNoise
+from marey.options import Options, number, options_from
 
 Array = np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions(Options):
+    """How the joints of a stream are estimated."""
+
+    forgetting: float = number(1.0, above=0.0, high=1.0)
+    """Weight of a frame relative to the next one, above 0 to 1. With 0.999 the last
+    thousand frames count, with 1 all frames count equally."""
+
+    noise: float = number(0.0, low=0.0, high=1.0)
+    """Standard deviation per axis of the positions, in metres."""
+
+    turn_noise: float = number(0.0, low=0.0, high=1.0)
+    """Standard deviation per axis of the orientations, in radians; the centres are
+    corrected for its bias."""
+
+    max_sd: float = number(MAX_SD_M, above=0.0)
+    """As in `BallOptions`."""
 
 
 class JointAccumulator:
@@ -47,38 +67,18 @@ class JointAccumulator:
 
     Args:
         n_bodies: Number of bodies, 2 or more.
-        forgetting: Weight of a frame relative to the next one, above 0 to 1. With 0.999
-            the last thousand frames count, with 1 all frames count equally.
-        noise: Standard deviation per axis of the positions, in metres.
-        turn_noise: Standard deviation per axis of the orientations, in radians; the
-            centres are corrected for its bias.
-        max_sd: As in `BallOptions`.
+        **options: Fields of `StreamOptions`.
     """
 
-    def __init__(
-        self,
-        n_bodies: int,
-        *,
-        forgetting: float = 1.0,
-        noise: float = 0.0,
-        turn_noise: float = 0.0,
-        max_sd: float = 0.05,
-    ) -> None:
+    def __init__(self, n_bodies: int, **options: Any) -> None:
         if n_bodies < 2:
             raise DataError("joints", found=f"{n_bodies} bodies", needed="at least 2")
-        if not 0.0 < forgetting <= 1.0:
-            needed = "above 0, up to 1"
-            raise OptionError("forgetting", found=forgetting, needed=needed)
-        for name, value in (("noise", noise), ("turn_noise", turn_noise)):
-            if not 0.0 <= value <= 1.0:
-                raise OptionError(name, found=value, needed="0 to 1")
-        self.forgetting = forgetting
-        self.max_sd = max_sd
+        self.options = options_from(StreamOptions, options)
         self.n_frames = 0
         """Number of frames so far."""
         self._noise = PoseNoise(
-            np.tile(turn_noise**2 * np.eye(3), (n_bodies, 1, 1)),
-            np.full(n_bodies, noise**2),
+            np.tile(self.options.turn_noise**2 * np.eye(3), (n_bodies, 1, 1)),
+            np.full(n_bodies, self.options.noise**2),
             np.zeros((n_bodies, 3)),
         )
         self._pair = all_pairs(n_bodies)
@@ -103,12 +103,13 @@ class JointAccumulator:
                 needed=f"({n_bodies}, 4, 4)",
             )
         self.n_frames += 1
-        if self.forgetting < 1.0:
-            self._gram *= self.forgetting
-            self._count *= self.forgetting
+        forgetting = self.options.forgetting
+        if forgetting < 1.0:
+            self._gram *= forgetting
+            self._count *= forgetting
             # These sums are large; without occlusions they stay zero and are skipped.
             if self._gapped.count.any():
-                self._gapped = self._gapped.times(self.forgetting)
+                self._gapped = self._gapped.times(forgetting)
         rows = T_world_body[:, :3].transpose(1, 0, 2).reshape(3, 4 * n_bodies)
         if np.isfinite(rows).all():
             # Only differences of positions matter: without their mean, no digits are
@@ -122,33 +123,15 @@ class JointAccumulator:
 
     def sums(self) -> PairSums:
         """Return the sums over all frames so far."""
-        return self._complete_sums() + self._gapped
-
-    def _complete_sums(self) -> PairSums:
-        """Return the sums over the frames that show every body."""
-        n = len(self._gapped.count)
-        gram = self._gram.reshape(n, 4, n, 4).transpose(0, 2, 1, 3)
-        diagonal = gram[np.arange(n), np.arange(n)]
-        own = np.broadcast_to(diagonal[:, None], (n, n, 4, 4))
-        return PairSums(
-            count=np.full((n, n), self._count),
-            rotation=gram[..., :3, :3],
-            position=gram[..., :3, 3],
-            square=gram[..., 3, 3],
-            rotation_a=own[..., :3, :3],
-            position_a=own[..., :3, 3],
-            square_a=own[..., 3, 3],
-        )
+        return sums_of_complete_frames(self._gram, self._count) + self._gapped
 
     def fits(self) -> JointFits:
         """Return the joints of all pairs so far; pairs that were never seen are NaN."""
-        system = bias_corrected_system(
-            form_normal_equations(self.sums(), self._pair), self._noise, self._pair
-        )
-        closed = solve_centers(system, max_sd=self.max_sd)
-        correlation = np.ones(len(self._pair))
-        draft = PairEstimates(self._pair, self._noise, system, closed, correlation)
-        centers = centers_from_origins(draft)[0].reshape(-1, 2, 3)
-        distance = np.linalg.norm(centers, axis=-1).mean(axis=1)
-        mediated = mediation_ratios_of_sums(self._complete_sums(), self._pair)
-        return assemble_joint_fits(draft, distance=distance, mediated=mediated)
+        pair, noise = self._pair, self._noise
+        raw = form_normal_equations(self.sums(), pair)
+        system = bias_corrected_system(raw, noise, pair)
+        centers = solve_centers(system, max_sd=self.options.max_sd)
+        estimates = PairEstimates(pair, noise, system, centers, np.ones(len(pair)))
+        complete = sums_of_complete_frames(self._gram, self._count)
+        mediated = mediation_ratios_of_sums(complete, pair)
+        return assemble_joint_fits(estimates, None, mediated)

@@ -15,8 +15,12 @@ from jaxtyping import Bool
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.joints.axes_from_points import unit_vectors
-from marey.joints.hierarchy.propagation import PosePropagation, mean_relative_rotation
-from marey.joints.hierarchy.root_to_leaf import BodyConstants, Poses
+from marey.joints.hierarchy.root_to_leaf import (
+    BodyConstants,
+    PosePropagation,
+    Poses,
+    mean_relative_rotation,
+)
 from marey.numerics.procrustes import evaluate_fit, median_in_body
 from marey.tree import Tree
 
@@ -78,16 +82,16 @@ def _pose_from_neighbours(
         if parent >= 0
         for link in ((body, parent), (parent, body))
     ]
-    has_pose = propagation.has_pose
-    while ready := [(a, b) for a, b in untried if has_pose(b) and not has_pose(a)]:
+    posed = propagation.noise.keys()
+    while ready := [(a, b) for a, b in untried if b in posed and a not in posed]:
         untried.remove(ready[0])
-        part = propagation.estimate_child(*ready[0], "weighted", "geometric")
+        part = propagation.estimate_child(*ready[0])
         if part.pose_source != "parent":
             propagation.pose(part)
             constants.append(part)
-    is_posed = np.array([has_pose(body) for body in range(len(determined))])
-    is_posed = is_posed[:, None, None]
-    return np.where(is_posed, propagation.T, propagation.stacked.T), constants
+    T = propagation.stacked.T.copy()
+    T[:, list(posed)] = propagation.T[:, list(posed)]
+    return T, constants
 
 
 def _with_poses(take: Bodies, T: Poses, constants: Sequence[BodyConstants]) -> Bodies:

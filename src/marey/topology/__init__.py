@@ -20,8 +20,7 @@ import numpy as np
 
 from marey.errors import DataError, OptionError
 from marey.joint_fits import JointFits
-from marey.topology.coincident_joints import merge_coincident_joints
-from marey.topology.loops import find_loops
+from marey.topology.loops import find_loops, merge_coincident_joints
 from marey.topology.pruning import DOUBTFUL_EDGE_COST as DOUBTFUL_EDGE_COST
 from marey.topology.pruning import (
     remove_marker_edges,

@@ -8,12 +8,12 @@ from jaxtyping import Float
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.joints.ball.closed_form import (
+    FREE_SD_M,
     CenterEstimates,
     EigenSystem,
-    minimum_norm_centers,
     uncorrected_system,
 )
-from marey.joints.ball.hinge import axis_covariance, hinge_axes, joint_kinds
+from marey.joints.ball.hinge import KINDS, axis_covariance, hinge_axes
 from marey.joints.ball.normal_equations import Pairs, PerPair
 from marey.joints.noise import PoseNoise
 
@@ -33,30 +33,30 @@ class PairEstimates:
 
 
 def assemble_joint_fits(
-    estimates: PairEstimates, *, distance: PerPair, mediated: PerPair
+    estimates: PairEstimates, bodies: Bodies | None, mediated: PerPair
 ) -> JointFits:
     """Return the fits, with centres relative to the bodies' origins.
 
     Args:
         estimates: The estimates of all pairs.
-        distance: As in `JointFits`.
+        bodies: The bodies with their markers; None if they have none.
         mediated: As in `JointFits`.
     """
     pair, system, centers = estimates.pair, estimates.system, estimates.centers
     known = np.isfinite(centers.residual)
-    u, covariance = centers_from_origins(estimates)
-    expected = estimates.noise.mean_square_residual(pair, u - _anchors(estimates))
-    kind = joint_kinds(centers.free, known)
+    anchor = estimates.noise.anchor[pair].reshape(len(pair), 6)
+    u, covariance = _minimum_norm_centers(centers, system, anchor)
+    expected = estimates.noise.mean_square_residual(pair, u - anchor)
+    kind = tuple(KINDS[n] for n in np.where(known, centers.free.sum(axis=1), 0))
     hinge = np.array([k == "hinge" for k in kind], dtype=bool)
     axis_a, axis_b = (np.where(hinge[:, None], x, np.nan) for x in hinge_axes(system))
     axes = np.full((len(pair), 6, 6), np.nan)
     if hinge.any():
         axes[hinge] = axis_covariance(
-            system.select(hinge),
-            axis_a[hinge],
-            axis_b[hinge],
-            estimates.correlation[hinge],
+            system, axis_a, axis_b, estimates.correlation, hinge
         )
+    raw = system.raw
+    uncorrected = system if system.A is raw.A else uncorrected_system(raw)
     return JointFits(
         pair=pair,
         center_a=u[:, :3],
@@ -65,46 +65,45 @@ def assemble_joint_fits(
         axis_b=axis_b,
         residual=centers.residual,
         noise=np.where(known, np.sqrt(expected), np.nan),
-        distance=np.where(known, distance, np.nan),
+        distance=np.where(known, _marker_distances(bodies, pair, u), np.nan),
         mediated=np.where(known, mediated, np.nan),
-        spread=_singular_values(system),
+        # The singular values of Q per root frame (OBrien2000, Sec. 3.2).
+        spread=np.sqrt(np.maximum(uncorrected.eigenvalues, 0.0)),
         covariance=covariance,
         axis_covariance=axes,
         kind=kind,
     )
 
 
-def centers_from_origins(
-    estimates: PairEstimates,
+def _minimum_norm_centers(
+    centers: CenterEstimates, system: EigenSystem, anchor: Float[Array, "pair 6"]
 ) -> tuple[Float[Array, "pair 6"], Float[Array, "pair 6 6"]]:
-    """Return (center_a, center_b) relative to the origins, and their covariance."""
-    centers = estimates.centers
-    return minimum_norm_centers(
-        centers.u + _anchors(estimates),
-        centers.covariance,
-        estimates.system.eigenvectors,
-        centers.free,
-        centers.sd,
+    """Return the centres nearest to both bodies' origins, and their covariance.
+
+    Along a free direction the answer is a choice (OBrien2000, Sec. 3.2). Its variance
+    there is the predicted one plus the square of the step to that choice, at most
+    `FREE_SD_M` squared.
+    """
+    free, u = centers.free, centers.u + anchor
+    directions = np.where(free[:, None, :], system.eigenvectors[:, :, :3], 0.0)
+    step = np.einsum("pik,pi->pk", directions, u)
+    u = u - np.einsum("pik,pk->pi", directions, step)
+    variance = np.minimum(
+        2.0 * np.where(free, centers.sd, 0.0) ** 2 + step**2, 2.0 * FREE_SD_M**2
     )
+    along = np.einsum("pik,pk,pjk->pij", directions, variance, directions)
+    return u, centers.covariance + along
 
 
-def _anchors(estimates: PairEstimates) -> Float[Array, "pair 6"]:
-    pair = estimates.pair
-    return np.asarray(estimates.noise.anchor[pair].reshape(len(pair), 6))
-
-
-def _singular_values(system: EigenSystem) -> Float[Array, "pair 6"]:
-    """Return the singular values of Q per root frame (OBrien2000, Sec. 3.2)."""
-    raw = system.raw
-    uncorrected = system if system.A is raw.A else uncorrected_system(raw)
-    return np.asarray(np.sqrt(np.maximum(uncorrected.eigenvalues, 0.0)))
-
-
-def marker_distances(bodies: Bodies, pair: Pairs, u: Float[Array, "pair 6"]) -> PerPair:
+def _marker_distances(
+    bodies: Bodies | None, pair: Pairs, u: Float[Array, "pair 6"]
+) -> PerPair:
     """Return the mean distance of centres from the markers of both bodies, in metres.
 
     From the origin of a body without markers.
     """
+    if bodies is None:
+        return np.asarray(np.linalg.norm(u.reshape(-1, 2, 3), axis=-1).mean(axis=1))
     total = np.zeros(len(pair))
     for body in range(len(bodies.names)):
         offsets = bodies.marker_offset[bodies.marker_body == body]

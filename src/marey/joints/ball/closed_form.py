@@ -28,6 +28,11 @@ NOISE_SIGMAS = 3.0
 """Standard deviations by which motion must exceed the sampling error of the noise to
 count as motion. Higher calls more directions free. Chosen by hand."""
 
+MAX_SD_M = 0.05
+"""Predicted standard deviation of a centre, in metres, above which a direction counts
+as free, unless a caller says otherwise. Higher calls fewer joints hinges. Chosen by
+hand."""
+
 FREE_SD_M = 10.0
 """Standard deviation, in metres, of a centre along a direction that the motion leaves
 free. Any length far above a body's will do. Chosen by hand."""
@@ -64,11 +69,6 @@ class EigenSystem:
         """Return the inverse eigenvalues, zero for those that are rounding."""
         excited = self.eigenvalues > MIN_EIGENVALUE
         return np.where(excited, 1.0 / np.where(excited, self.eigenvalues, 1.0), 0.0)
-
-    def select(self, rows: Array) -> "EigenSystem":
-        """Return the system of some pairs."""
-        parts = (self.A, self.g, self.eigenvalues, self.eigenvectors)
-        return EigenSystem(self.raw.select(rows), *(part[rows] for part in parts))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,26 +187,3 @@ def predicted_sd(system: EigenSystem, variance: PerPair) -> Float[Array, "pair 3
         # A unit step of (center_a, center_b) is a step of 1/sqrt(2) in each body.
         sd = np.sqrt(0.5 * variance[:, None] * np.maximum(observed, 0.0)) / certain
     return np.where(certain > 0.0, sd, np.inf)
-
-
-def minimum_norm_centers(
-    u: Float[Array, "pair 6"],
-    covariance: Float[Array, "pair 6 6"],
-    eigenvectors: Float[Array, "pair 6 6"],
-    free: Bool[Array, "pair 3"],
-    sd: Float[Array, "pair 3"],
-) -> tuple[Float[Array, "pair 6"], Float[Array, "pair 6 6"]]:
-    """Return the centres nearest to both bodies' origins, and their covariance.
-
-    Along a free direction the answer is a choice (OBrien2000, Sec. 3.2). Its variance
-    there is the predicted one plus the square of the step to that choice, at most
-    `FREE_SD_M` squared.
-    """
-    directions = np.where(free[:, None, :], eigenvectors[:, :, :3], 0.0)
-    step = np.einsum("pik,pi->pk", directions, u)
-    u = u - np.einsum("pik,pk->pi", directions, step)
-    variance = np.minimum(
-        2.0 * np.where(free, sd, 0.0) ** 2 + step**2, 2.0 * FREE_SD_M**2
-    )
-    along = np.einsum("pik,pk,pjk->pij", directions, variance, directions)
-    return u, covariance + along

@@ -8,66 +8,53 @@ the centre, not from a singular value alone; every answer has a covariance.
 `estimator="least_squares"` is the method as published.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
-from marey.joints.ball.assemble_fits import (
-    PairEstimates,
-    assemble_joint_fits,
-    centers_from_origins,
-    marker_distances,
-)
-from marey.joints.ball.averaged_residual import averaged_residuals
+from marey.joints.ball.assemble_fits import PairEstimates, assemble_joint_fits
 from marey.joints.ball.closed_form import (
+    MAX_SD_M,
     CenterEstimates,
-    EigenSystem,
     bias_corrected_system,
     solve_centers,
     uncorrected_system,
     undo_rotation_shrinkage,
 )
+from marey.joints.ball.evidence import averaged_residuals, mediation_ratios
 from marey.joints.ball.gauss_helmert import fit_gauss_helmert
 from marey.joints.ball.hinge import is_universal, universal_axes
 from marey.joints.ball.normal_equations import (
     NormalEquations,
     Pairs,
+    PairSums,
     PerPair,
     all_pairs,
     form_normal_equations,
+    poses_seen,
+    sum_pairs_at_anchors,
 )
 from marey.joints.ball.pair_frames import (
     RelativePoses,
-    StackedPoses,
     best_pairs,
     correlation_length,
     find_inliers,
-    sum_pairs_at_anchors,
 )
-from marey.joints.ball.third_body import mediation_ratios
 from marey.joints.noise import (
     MIN_INFORMATION_SHARE,
     PoseNoise,
     estimate_pose_noise,
     rotation_shrinkage,
 )
-from marey.joints.options import check_choice, check_range
-from marey.options import options_from
+from marey.numerics import geometry
+from marey.options import Options, choice, number, options_from
 
 Array = np.ndarray
 Rows = Int[Array, " row"]
-BallEstimator = Literal["auto", "least_squares", "corrected", "likelihood"]
-
-_RANGES: dict[str, tuple[float, float, str]] = {
-    "noise": (0.0, 1.0, "m"),
-    "turn_noise": (0.0, 1.0, "rad"),
-    "max_sd": (1e-6, 100.0, "m"),
-    "refine": (0, 10**6, "pairs"),
-}
 
 NOISE_HEADROOM = 1.25
 """Largest noise variance of a body over the mean square residual of its best joint.
@@ -101,10 +88,12 @@ Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BallOptions:
+class BallOptions(Options):
     """How joints between 6-DoF bodies are estimated."""
 
-    estimator: BallEstimator = "auto"
+    estimator: Literal["auto", "least_squares", "corrected", "likelihood"] = choice(
+        "auto", "least_squares", "corrected", "likelihood"
+    )
     """"least_squares": OBrien2000. "corrected": without its bias from noisy
     orientations. "likelihood": Gauss-Helmert, every pair. "auto": likelihood for the
     pairs with the smallest residuals, corrected for the others."""
@@ -121,11 +110,11 @@ class BallOptions:
     """Standard deviation per axis of a sensor's orientation, 0 to 1 rad; None =
     estimated. For bodies of markers it follows from `noise`."""
 
-    max_sd: float = 0.05
-    """Predicted standard deviation of the centre, 1e-6 to 100 m, above which a
-    direction counts as free: one free direction makes a hinge."""
+    max_sd: float = number(MAX_SD_M, above=0.0)
+    """Predicted standard deviation of the centre, above 0 m, above which a direction
+    counts as free: one free direction makes a hinge."""
 
-    refine: int = 4
+    refine: int = number(4, low=0)
     """How many of each body's best pairs are refined frame by frame, 0 or more; pairs
     whose residual is three times the smallest of both bodies are not."""
 
@@ -134,11 +123,11 @@ class BallOptions:
     when not."""
 
     def __post_init__(self) -> None:
-        check_choice("estimator", self.estimator, get_args(BallEstimator))
-        for name, (low, high, unit) in _RANGES.items():
+        Options.__post_init__(self)
+        for name in ("noise", "turn_noise"):
             value = getattr(self, name)
-            if value is not None:
-                check_range(name, value, low, high, unit)
+            good = value is None or 0.0 <= value <= 1.0
+            self.check(name, "a number from 0 to 1", good=good)
 
 
 def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
@@ -154,101 +143,125 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     return _BallFit(takes, options_from(BallOptions, options)).run()
 
 
+def fit_roughly(
+    T: Float[Array, "frame body 4 4"], noise: PoseNoise, pair: Pairs, max_sd: float
+) -> tuple[PairSums, NormalEquations, CenterEstimates, PoseNoise]:
+    """Return the least squares of OBrien2000, where every other fit starts.
+
+    Args:
+        T: Poses of the bodies in all takes.
+        noise: Estimated noise of their poses.
+        pair: Bodies (a, b).
+        max_sd: As in `BallOptions`.
+
+    Returns:
+        Sums, equations and centres of all pairs, and the noise that these allow.
+    """
+    sums = sum_pairs_at_anchors(T, noise.anchor)
+    raw = form_normal_equations(sums, pair)
+    centers = solve_centers(uncorrected_system(raw), max_sd=max_sd)
+    return sums, raw, centers, _cap_noise(noise, raw, centers, pair)
+
+
 class _BallFit:
     """One call of `fit`: the takes, the options and the intermediate results."""
 
     def __init__(self, takes: tuple[Bodies, ...], options: BallOptions) -> None:
         self.takes, self.options = takes, options
         self.pair = all_pairs(len(takes[0].names))
-        self.noise = estimate_pose_noise(
+        poses = [take.T_world_body for take in takes]
+        self.T = poses[0] if len(poses) == 1 else np.concatenate(poses)
+        self.seen = poses_seen(self.T)
+        noise = estimate_pose_noise(
             takes, noise=options.noise, turn_noise=options.turn_noise
         )
-        self.poses = StackedPoses(takes, self.noise.anchor)
+        self.sums, self.raw, self.rough, self.noise = fit_roughly(
+            self.T, noise, self.pair, options.max_sd
+        )
+        is_rotation = np.all(_non_rotation(self.raw) < MAX_NON_ROTATION, axis=1)
+        self.rows = self._refined_rows()
+        """Pairs that are refined frame by frame."""
+        self.rotated_rows = self.rows[is_rotation[self.rows]]
+        """Those whose orientations are rotations."""
         self.inliers: dict[int, Array] = {}
         """Inlier frames of the pairs that have outliers, by row."""
 
     def run(self) -> JointFits:
-        options = self.options
-        sums = sum_pairs_at_anchors(self.poses.T, self.noise.anchor)
-        raw = form_normal_equations(sums, self.pair)
-        self.uncorrected = uncorrected_system(raw)
-        rough = solve_centers(self.uncorrected, max_sd=options.max_sd)
-        self.noise = cap_noise_by_residual(self.noise, raw, rough, self.pair)
-        self.is_rotation = np.all(_non_rotation(raw) < MAX_NON_ROTATION, axis=1)
-        rows = self._refined_rows(rough)
-        estimates = self._closed_form(self._without_spikes(raw, rough, rows), rows)
+        options, pair = self.options, self.pair
+        estimates = self._closed_form()
         if options.estimator in ("auto", "likelihood"):
-            likely = self._maximise_likelihood(estimates, rows)
+            likely = self._maximise_likelihood(estimates)
             estimates = replace(estimates, centers=likely)
-        estimates = replace(estimates, centers=self._exact_residuals(estimates, rows))
-        mediated = np.full(len(self.pair), np.nan)
+        estimates = replace(estimates, centers=self._exact_residuals(estimates))
+        mediated = np.full(len(pair), np.nan)
         if options.mediation:
-            mediated = mediation_ratios(self.takes, sums, self.pair)
-        u = centers_from_origins(estimates)[0]
-        distance = marker_distances(self.takes[0], self.pair, u)
-        fits = assemble_joint_fits(estimates, distance=distance, mediated=mediated)
+            mediated = mediation_ratios(self.takes, self.sums, pair)
+        fits = assemble_joint_fits(estimates, self.takes[0], mediated)
         averaged, averaged_noise = averaged_residuals(
-            self.takes, self.noise, self.pair, max_sd=options.max_sd
+            self.takes, self.noise, pair, max_sd=options.max_sd
         )
         fits = replace(fits, averaged_residual=averaged, averaged_noise=averaged_noise)
-        return self._classify_universal(fits, estimates, rows)
+        return self._classify_universal(fits, estimates)
 
-    def _refined_rows(self, rough: CenterEstimates) -> Rows:
-        """Return the pairs that are refined frame by frame."""
+    def _refined_rows(self) -> Rows:
+        residual = self.rough.residual
         if self.options.estimator == "likelihood":
-            return np.flatnonzero(np.isfinite(rough.residual))
-        rows = best_pairs(self.pair, rough.residual, self.options.refine)
-        return np.asarray(rows[candidate_pairs(self.pair, rough.residual)[rows]])
+            return np.flatnonzero(np.isfinite(residual))
+        rows = best_pairs(self.pair, residual, self.options.refine)
+        return np.asarray(rows[candidate_pairs(self.pair, residual)[rows]])
 
-    def _without_spikes(
-        self, raw: NormalEquations, rough: CenterEstimates, rows: Rows
-    ) -> NormalEquations:
-        """Return the equations without the spikes of the refined pairs."""
-        if not self.options.robust or self.options.estimator == "least_squares":
-            return raw
-        count, A = raw.count.copy(), raw.A.copy()
-        g, square = raw.g.copy(), raw.square.copy()
-        for row in rows[self.is_rotation[rows]].tolist():
-            relative = self._relative_poses(row)
-            inlier = find_inliers(relative, rough.u[row])
-            if not inlier.all():
-                self.inliers[row] = inlier
-                part = relative.select(inlier).equations()
-                count[row], A[row] = part.count[0], part.A[0]
-                g[row], square[row] = part.g[0], part.square[0]
-        return NormalEquations(count, A, g, square)
-
-    def _closed_form(self, raw: NormalEquations, rows: Rows) -> PairEstimates:
+    def _closed_form(self) -> PairEstimates:
         """Return the closed-form centres, with covariances for correlated residuals."""
-        system, max_sd = self._system(raw), self.options.max_sd
+        max_sd, raw = self.options.max_sd, self.raw
+        if self.options.estimator == "least_squares":
+            system = uncorrected_system(raw)
+        else:
+            raw = self._without_spikes() if self.options.robust else raw
+            system = bias_corrected_system(raw, self.noise, self.pair)
         centers = solve_centers(system, max_sd=max_sd)
         correlation = np.ones(len(self.pair))
-        for row in rows[self.is_rotation[rows]].tolist():
+        for row in self.rotated_rows.tolist():
             residual = self._relative_poses(row).residual(centers.u[row])
             correlation[row] = correlation_length(residual)
-        if len(rows):
+        if len(self.rows):
             centers = solve_centers(system, max_sd=max_sd, correlation=correlation)
         return PairEstimates(self.pair, self.noise, system, centers, correlation)
 
-    def _system(self, raw: NormalEquations) -> EigenSystem:
-        if self.options.estimator == "least_squares":
-            return self.uncorrected
-        return bias_corrected_system(raw, self.noise, self.pair)
+    def _without_spikes(self) -> NormalEquations:
+        """Return the equations without the spikes of the refined pairs."""
+        names = [field.name for field in fields(NormalEquations)]
+        columns = {name: getattr(self.raw, name).copy() for name in names}
+        for row in self.rotated_rows.tolist():
+            relative = self._relative_poses(row)
+            inlier = find_inliers(relative, self.rough.u[row])
+            if not inlier.all():
+                self.inliers[row] = inlier
+                part = relative.select(inlier).equations()
+                for name, values in columns.items():
+                    values[row] = getattr(part, name)[0]
+        return NormalEquations(**columns)
 
     def _relative_poses(self, row: int) -> RelativePoses:
-        """Return the relative poses of a pair in its inlier frames."""
-        relative = self.poses.relative_poses(*self.pair[row].tolist())
-        inlier = self.inliers.get(row)
-        return relative if inlier is None else relative.select(inlier)
+        """Return the relative poses of a pair in its inlier frames.
 
-    def _maximise_likelihood(
-        self, estimates: PairEstimates, rows: Rows
-    ) -> CenterEstimates:
+        The orientations must be rotations.
+        """
+        from marey.joints.ball.gauss_helmert_kernel import write_relative_poses
+
+        a, b = self.pair[row].tolist()
+        frames = np.flatnonzero(self.seen[:, a] & self.seen[:, b])
+        frames = frames[self.inliers.get(row, slice(None))]
+        R_a_b, t_a_b = np.empty((len(frames), 3, 3)), np.empty((len(frames), 3))
+        anchor = self.noise.anchor
+        write_relative_poses(self.T, frames, a, b, anchor[a], anchor[b], R_a_b, t_a_b)
+        return RelativePoses(R_a_b, t_a_b)
+
+    def _maximise_likelihood(self, estimates: PairEstimates) -> CenterEstimates:
         """Return the centres, those of some pairs replaced by the likeliest."""
-        centers = estimates.centers
+        centers, rows = estimates.centers, self.rotated_rows
         u, covariance = centers.u.copy(), centers.covariance.copy()
         noisy = centers.residual > EXACT_SHARE * np.sqrt(estimates.system.raw.square)
-        for row in rows[(noisy & self.is_rotation)[rows]].tolist():
+        for row in rows[noisy[rows]].tolist():
             found = self._likeliest_centers(estimates, row)
             if found is not None:
                 u[row], covariance[row] = found
@@ -285,7 +298,7 @@ class _BallFit:
         K = rotation_shrinkage(noise.rotation_covariance)
         return likely.u, scale * _covariance(likely.information, K[a], K[b], free)
 
-    def _exact_residuals(self, estimates: PairEstimates, rows: Rows) -> CenterEstimates:
+    def _exact_residuals(self, estimates: PairEstimates) -> CenterEstimates:
         """Return the centres with residuals from the frames, not from the sums.
 
         For the refined pairs, and where the sums have lost the digits.
@@ -293,21 +306,25 @@ class _BallFit:
         centers, raw = estimates.centers, estimates.system.raw
         lost = centers.residual < CANCELLATION_SHARE * np.sqrt(raw.square)
         residual = raw.rms_residual(centers.u)
-        for row in np.union1d(rows, np.flatnonzero(lost)).tolist():
+        for row in np.union1d(self.rows, np.flatnonzero(lost)).tolist():
             a, b = self.pair[row].tolist()
-            vectors = self.poses.world_residuals(a, b, centers.u[row])
-            vectors = vectors[self.inliers.get(row, slice(None))]
-            residual[row] = np.sqrt(np.mean(np.sum(vectors**2, axis=1)))
+            anchors = self.noise.anchor[[a, b]]
+            center_a, center_b = centers.u[row].reshape(2, 3) + anchors
+            gap = geometry.apply(self.T[:, a], center_a)
+            gap -= geometry.apply(self.T[:, b], center_b)
+            gap = gap[self.seen[:, a] & self.seen[:, b]]
+            square = np.sum(gap[self.inliers.get(row, slice(None))] ** 2, axis=1)
+            residual[row] = np.sqrt(np.mean(square))
         return replace(centers, residual=residual)
 
     def _classify_universal(
-        self, fits: JointFits, estimates: PairEstimates, rows: Rows
+        self, fits: JointFits, estimates: PairEstimates
     ) -> JointFits:
         """Return the fits with balls that rotate about two axes called universal."""
-        raw = estimates.system.raw
+        raw, rows = estimates.system.raw, self.rotated_rows
         ball = np.array([kind == "ball" for kind in fits.kind], dtype=bool)
-        tested = ball & self.is_rotation & (raw.count > 2)
-        rows = rows[(tested & (fits.residual <= self.options.max_sd))[rows]]
+        tested = ball & (raw.count > 2) & (fits.residual <= self.options.max_sd)
+        rows = rows[tested[rows]]
         if not len(rows):
             return fits
         rotations = []
@@ -349,24 +366,23 @@ def _covariance(
     return np.linalg.pinv(across @ corrected @ across, rcond=1e-12, hermitian=True)
 
 
-def best_residual_of_bodies(pair: Pairs, residual: PerPair) -> PerPair:
-    """Return the larger of the smallest residuals of each pair's two bodies."""
-    best = np.full(pair.max(initial=0) + 1, np.inf)
+def smallest_per_body(
+    pair: Pairs, residual: PerPair, n_bodies: int
+) -> Float[Array, " body"]:
+    """Return the smallest residual of each body; infinite where there is none."""
+    smallest = np.full(n_bodies, np.inf)
     for column in pair.T:
-        np.fmin.at(best, column, residual)
-    return np.asarray(best[pair].max(axis=1))
+        np.fmin.at(smallest, column, residual)
+    return smallest
 
 
 def _non_rotation(raw: NormalEquations) -> Float[Array, "pair 2"]:
     """Return the largest entry of mean(R^T R) - I of both bodies of each pair."""
-    deviation = np.abs(raw.A - np.eye(6))
-    return np.stack(
-        [deviation[:, :3, :3].max(axis=(1, 2)), deviation[:, 3:, 3:].max(axis=(1, 2))],
-        axis=1,
-    )
+    deviation = np.abs(raw.A - np.eye(6)).reshape(-1, 2, 3, 2, 3)
+    return np.stack([deviation[:, i, :, i].max(axis=(1, 2)) for i in (0, 1)], axis=1)
 
 
-def cap_noise_by_residual(
+def _cap_noise(
     noise: PoseNoise, raw: NormalEquations, rough: CenterEstimates, pair: Pairs
 ) -> PoseNoise:
     """Return the noise, reduced where a body's joints fit better than it would allow.
@@ -386,6 +402,5 @@ def cap_noise_by_residual(
 
 def candidate_pairs(pair: Pairs, residual: PerPair) -> Bool[Array, " pair"]:
     """Return which pairs may be joined: their residual is near the best of a body."""
-    return np.asarray(
-        residual <= MAX_RESIDUAL_RATIO * best_residual_of_bodies(pair, residual)
-    )
+    best = smallest_per_body(pair, residual, int(pair.max(initial=0)) + 1)
+    return np.asarray(residual <= MAX_RESIDUAL_RATIO * best[pair].max(axis=1))

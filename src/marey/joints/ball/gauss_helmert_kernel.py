@@ -276,17 +276,3 @@ def subtract_medians(residual, out):
         for i in range(3):
             x = residual[first : first + 5, i]
             out[k, i] = residual[k, i] - median_of_five(x[0], x[1], x[2], x[3], x[4])
-
-
-@no_type_check
-@njit(cache=True)
-def clear_long_runs(flag, longest):
-    """Set runs of flags that are longer than `longest` to False."""
-    n, first = len(flag), 0
-    while first < n:
-        last = first
-        while last < n and flag[last]:
-            last += 1
-        if last - first > longest:
-            flag[first:last] = False
-        first = max(last, first + 1)

@@ -9,6 +9,7 @@ contradicts its Eqs. 11 and 12.
 import numpy as np
 from jaxtyping import Bool, Float
 
+from marey.joints.axes_from_points import unit_vectors
 from marey.joints.ball.closed_form import NOISE_SIGMAS, NOISE_UNCERTAINTY, EigenSystem
 from marey.joints.ball.normal_equations import PerPair
 
@@ -39,13 +40,6 @@ GAUSS_NEWTON_STEPS = 10
 """Gauss-Newton steps for both axes after that. Chosen by hand."""
 
 
-def joint_kinds(
-    free: Bool[Array, "pair 3"], known: Bool[Array, " pair"]
-) -> tuple[str, ...]:
-    """Return "ball", "hinge" or "fixed" of each pair; "ball" where nothing is known."""
-    return tuple(KINDS[int(n)] for n in np.where(known, free.sum(axis=1), 0))
-
-
 def hinge_axes(
     system: EigenSystem,
 ) -> tuple[Float[Array, "pair 3"], Float[Array, "pair 3"]]:
@@ -57,12 +51,7 @@ def hinge_axes(
     axis_a, axis_b = null_vector[:, :3], null_vector[:, 3:]
     largest = np.argmax(np.abs(np.nan_to_num(axis_a)), axis=1)[:, None]
     sign = np.where(np.take_along_axis(axis_a, largest, axis=1) < 0.0, -1.0, 1.0)
-    return _unit(sign * axis_a), _unit(sign * axis_b)
-
-
-def _unit(v: Array) -> Array:
-    length = np.linalg.norm(v, axis=-1, keepdims=True)
-    return np.asarray(v / np.where(length > 0.0, length, np.nan))
+    return unit_vectors(sign * axis_a), unit_vectors(sign * axis_b)
 
 
 def axis_covariance(
@@ -70,38 +59,41 @@ def axis_covariance(
     axis_a: Float[Array, "pair 3"],
     axis_b: Float[Array, "pair 3"],
     correlation: PerPair,
-) -> Float[Array, "pair 6 6"]:
-    """Return the covariance of (axis_a, axis_b), in square radians.
+    hinge: Bool[Array, " pair"],
+) -> Float[Array, "hinge 6 6"]:
+    """Return the covariance of (axis_a, axis_b) of hinges, in square radians.
 
     In every frame the two axes differ by an angle whose variance is the smallest
     eigenvalue. That variance is propagated through the least squares for the four
     tangent directions of the two axes.
 
     Args:
-        system: The equations of the hinges.
+        system: The equations of all pairs.
         axis_a: Unit axes in body a.
         axis_b: Unit axes in body b.
         correlation: Frames per independent residual, 1 or more.
+        hinge: Which pairs are hinges.
     """
-    n = len(axis_a)
-    tangent = np.zeros((n, 6, 4))
-    tangent[:, :3, :2] = _tangents(axis_a)
-    tangent[:, 3:, 2:] = _tangents(axis_b)
-    null_vector = system.eigenvectors[:, :, 0]
-    variance = np.einsum("pi,pij,pj->p", null_vector, system.raw.A, null_vector)
+    tangent = np.zeros((np.count_nonzero(hinge), 6, 4))
+    tangent[:, :3, :2], tangent[:, 3:, 2:] = (
+        _tangents(axis[hinge]) for axis in (axis_a, axis_b)
+    )
+    null_vector = system.eigenvectors[hinge, :, 0]
+    A = system.raw.A[hinge]
+    variance = np.einsum("pi,pij,pj->p", null_vector, A, null_vector)
     tangent_T = np.swapaxes(tangent, 1, 2)
-    information = tangent_T @ system.A @ tangent
-    observed = tangent_T @ system.raw.A @ tangent
+    information = tangent_T @ system.A[hinge] @ tangent
     inverse = np.linalg.pinv(information, rcond=1e-10, hermitian=True)
-    scale = np.maximum(variance, 0.0) * correlation / np.maximum(system.raw.count, 1.0)
-    covariance = scale[:, None, None] * (inverse @ observed @ inverse)
-    return np.asarray(tangent @ covariance @ tangent_T)
+    count = np.maximum(system.raw.count, 1.0)
+    scale = np.maximum(variance, 0.0) * (correlation / count)[hinge]
+    covariance = inverse @ (tangent_T @ A @ tangent) @ inverse
+    return np.asarray(tangent @ (scale[:, None, None] * covariance) @ tangent_T)
 
 
 def _tangents(axis: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 2"]:
     """Return two unit directions orthogonal to each axis and to each other."""
     helper = np.eye(3)[np.argmin(np.abs(axis), axis=-1)]
-    side = _unit(np.cross(axis, helper))
+    side = unit_vectors(np.cross(axis, helper))
     return np.stack([side, np.cross(axis, side)], axis=-1)
 
 
@@ -124,7 +116,7 @@ def universal_axes(
     flat = R_a_b.reshape(n_pairs, n_frames, 9)
     W = (np.swapaxes(flat, 1, 2) @ flat / n_frames)[:, None]
     W_ijkl = W.reshape(n_pairs, 1, 3, 3, 3, 3)
-    axis_a = axis_b = np.broadcast_to(_unit(STARTS), (n_pairs, len(STARTS), 3))
+    axis_a = axis_b = np.broadcast_to(unit_vectors(STARTS), (n_pairs, len(STARTS), 3))
     for _ in range(ALTERNATIONS):
         for_a = np.einsum("psijkl,psj,psl->psik", W_ijkl, axis_b, axis_b)
         axis_a = np.linalg.eigh(for_a)[1][..., 0]
@@ -165,8 +157,8 @@ def _gauss_newton_step(W: Array, axis_a: Array, axis_b: Array) -> tuple[Array, A
     hessian = hessian + damping[..., None, None] * np.eye(4)
     step = -np.linalg.solve(hessian, gradient[..., None])
     return (
-        _unit(axis_a + (tangent_a @ step[..., :2, :])[..., 0]),
-        _unit(axis_b + (tangent_b @ step[..., 2:, :])[..., 0]),
+        unit_vectors(axis_a + (tangent_a @ step[..., :2, :])[..., 0]),
+        unit_vectors(axis_b + (tangent_b @ step[..., 2:, :])[..., 0]),
     )
 
 

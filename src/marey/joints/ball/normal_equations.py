@@ -27,28 +27,20 @@ same. Chosen by hand."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairSums:
-    """Sums over the frames in which both bodies of a pair were seen."""
+    """Sums over the frames in which both bodies of a pair were seen.
+
+    P = [R t] is the pose of a body without its last row.
+    """
 
     count: Float[Array, "body body"]
     """Number of frames, or their total weight."""
 
-    rotation: Float[Array, "body body 3 3"]
-    """Sum of R_a^T R_b."""
+    both: Float[Array, "body body 4 4"]
+    """Sum of P_a^T P_b."""
 
-    position: Float[Array, "body body 3"]
-    """Sum of R_a^T t_b."""
-
-    square: Float[Array, "body body"]
-    """Sum of t_a . t_b."""
-
-    rotation_a: Float[Array, "body body 3 3"]
-    """Sum of R_a^T R_a: the identity times the count unless poses scale or shear."""
-
-    position_a: Float[Array, "body body 3"]
-    """Sum of R_a^T t_a."""
-
-    square_a: Float[Array, "body body"]
-    """Sum of |t_a|^2."""
+    own: Float[Array, "body body 4 4"]
+    """Sum of P_a^T P_a; its rotations are the identity times the count unless poses
+    scale or shear."""
 
     def __add__(self, other: "PairSums") -> "PairSums":
         """Return the sums over the frames of both."""
@@ -82,16 +74,9 @@ class NormalEquations:
         Below 1e-8 of |d| only rounding is left.
         """
         Au = (self.A @ u[..., None])[..., 0]
-        square = self.square - 2.0 * _dot(u, self.g) + _dot(u, Au)
+        u_g, u_Au = (np.einsum("...i,...i->...", u, x) for x in (self.g, Au))
+        square = self.square - 2.0 * u_g + u_Au
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))
-
-    def select(self, rows: Array) -> "NormalEquations":
-        """Return the equations of some pairs."""
-        return NormalEquations(*(getattr(self, f.name)[rows] for f in fields(self)))
-
-
-def _dot(x: Array, y: Array) -> Array:
-    return np.asarray(np.einsum("...i,...i->...", x, y))
 
 
 def all_pairs(n_bodies: int) -> Pairs:
@@ -109,10 +94,23 @@ def poses_seen(
 
 def zero_sums(n_bodies: int) -> PairSums:
     """Return the sums over no frames."""
-    m = n_bodies
-    scalar, vector, matrix = (m, m), (m, m, 3), (m, m, 3, 3)
-    shapes = (scalar, matrix, vector, scalar, matrix, vector, scalar)
-    return PairSums(*(np.zeros(shape) for shape in shapes))
+    zero = np.zeros((n_bodies, n_bodies, 4, 4))
+    return PairSums(np.zeros((n_bodies, n_bodies)), zero, zero)
+
+
+def sums_of_complete_frames(
+    gram: Float[Array, "columns columns"], count: float
+) -> PairSums:
+    """Return the sums over frames that show every body, from their Gram matrix.
+
+    Args:
+        gram: Product of [R_1 t_1 ... R_m t_m] with its own transpose, summed.
+        count: Number of frames, or their total weight.
+    """
+    m = len(gram) // 4
+    both = gram.reshape(m, 4, m, 4).transpose(0, 2, 1, 3)
+    own = both[np.arange(m), np.arange(m)][:, None]
+    return PairSums(np.full((m, m), count), both, np.broadcast_to(own, both.shape))
 
 
 def sum_pairs(
@@ -131,6 +129,17 @@ def sum_pairs(
     return total
 
 
+def sum_pairs_at_anchors(
+    T_world_body: Float[Array, "frame body 4 4"], anchor: Float[Array, "body 3"]
+) -> PairSums:
+    """Return the sums over frames, with each body's origin moved to its anchor."""
+    T = T_world_body
+    if anchor.any():
+        T = T_world_body.copy()
+        T[..., :3, 3] += np.einsum("fbij,bj->fbi", T_world_body[..., :3, :3], anchor)
+    return sum_pairs(T, poses_seen(T))
+
+
 def _sum_chunk(T: Float[Array, "frame body 4 4"], seen: Array) -> PairSums:
     n, m = seen.shape
     all_seen = bool(seen.all())
@@ -139,26 +148,15 @@ def _sum_chunk(T: Float[Array, "frame body 4 4"], seen: Array) -> PairSums:
     if not all_seen:
         np.copyto(stack, 0.0, where=~seen[:, None, :, None])
     n_seen = np.maximum(seen.sum(axis=1), 1)
-    mean = stack[..., 3].sum(axis=-1) / n_seen[:, None]
-    stack[..., 3] -= mean[..., None]
+    stack[..., 3] -= (stack[..., 3].sum(axis=-1) / n_seen[:, None])[..., None]
     if not all_seen:
         stack[..., 3] *= seen[:, None]
     flat = stack.reshape(3 * n, 4 * m)
-    gram = (flat.T @ flat).reshape(m, 4, m, 4).transpose(0, 2, 1, 3)
+    sums = sums_of_complete_frames(flat.T @ flat, float(n))
     if all_seen:
-        count = np.full((m, m), float(n))
-        of_a = np.broadcast_to(gram[np.arange(m), np.arange(m)][:, None], gram.shape)
-    else:
-        count, of_a = _sum_occluded(stack, seen)
-    return PairSums(
-        count=count,
-        rotation=gram[..., :3, :3],
-        position=gram[..., :3, 3],
-        square=gram[..., 3, 3],
-        rotation_a=of_a[..., :3, :3],
-        position_a=of_a[..., :3, 3],
-        square_a=of_a[..., 3, 3],
-    )
+        return sums
+    count, own = _sum_occluded(stack, seen)
+    return PairSums(count, sums.both, own)
 
 
 def _sum_occluded(stack: Array, seen: Array) -> tuple[Array, Array]:
@@ -182,22 +180,17 @@ def form_normal_equations(sums: PairSums, pair: Pairs) -> NormalEquations:
     a, b = pair.T
     count = sums.count[a, b]
     per_frame = 1.0 / np.where(count > 0.0, count, np.nan)
+    both, own_a, own_b = sums.both[a, b], sums.own[a, b], sums.own[b, a]
     A = np.empty((len(pair), 6, 6))
-    A[:, :3, :3] = sums.rotation_a[a, b]
-    A[:, 3:, 3:] = sums.rotation_a[b, a]
-    A[:, :3, 3:] = -sums.rotation[a, b]  # Eq. 12
+    A[:, :3, :3], A[:, 3:, 3:] = own_a[:, :3, :3], own_b[:, :3, :3]
+    A[:, :3, 3:] = -both[:, :3, :3]  # Eq. 12
     A[:, 3:, :3] = np.swapaxes(A[:, :3, 3:], 1, 2)
-    g = np.concatenate(
-        [
-            sums.position[a, b] - sums.position_a[a, b],  # Eq. 10
-            sums.position[b, a] - sums.position_a[b, a],
-        ],
-        axis=-1,
-    )
-    square = sums.square_a[a, b] + sums.square_a[b, a] - 2.0 * sums.square[a, b]
+    in_a = both[:, :3, 3] - own_a[:, :3, 3]  # Eq. 10
+    in_b = sums.both[b, a, :3, 3] - own_b[:, :3, 3]
+    square = own_a[:, 3, 3] + own_b[:, 3, 3] - 2.0 * both[:, 3, 3]
     return NormalEquations(
         count,
         A * per_frame[:, None, None],
-        g * per_frame[:, None],
+        np.concatenate([in_a, in_b], axis=-1) * per_frame[:, None],
         np.maximum(square * per_frame, 0.0),
     )

@@ -1,21 +1,13 @@
 """Relative poses of one pair of bodies, and their residuals frame by frame."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey.bodies import Bodies
-from marey.joints.ball.normal_equations import (
-    NormalEquations,
-    Pairs,
-    PairSums,
-    PerPair,
-    poses_seen,
-    sum_pairs,
-)
+from marey.joints.ball.normal_equations import NormalEquations, Pairs, PerPair
 from marey.joints.noise import CHI2_3_MEDIAN
+from marey.numerics.robust import runs
 
 Array = np.ndarray
 
@@ -77,51 +69,6 @@ class RelativePoses:
         return NormalEquations(np.array([float(n)]), A, g, square)
 
 
-class StackedPoses:
-    """Poses of all frames of all takes, from which pairs are taken one at a time."""
-
-    def __init__(self, takes: Sequence[Bodies], anchor: Float[Array, "body 3"]) -> None:
-        poses = [take.T_world_body for take in takes]
-        self.T = poses[0] if len(poses) == 1 else np.concatenate(poses)
-        self.seen = poses_seen(self.T)
-        self.anchor = anchor
-
-    def relative_poses(self, a: int, b: int) -> RelativePoses:
-        """Return the poses of b in a; the orientations must be rotations."""
-        from marey.joints.ball.gauss_helmert_kernel import write_relative_poses
-
-        frames = np.flatnonzero(self.seen[:, a] & self.seen[:, b])
-        R_a_b, t_a_b = np.empty((len(frames), 3, 3)), np.empty((len(frames), 3))
-        anchors = self.anchor[a], self.anchor[b]
-        write_relative_poses(self.T, frames, a, b, *anchors, R_a_b, t_a_b)
-        return RelativePoses(R_a_b, t_a_b)
-
-    def world_residuals(
-        self, a: int, b: int, u: Float[Array, "6"]
-    ) -> Float[Array, "frame 3"]:
-        """Return center_a minus center_b in the world, in metres (Eq. 8).
-
-        Orientations may be any matrices.
-        """
-        A, B = self.T[:, a, :3], self.T[:, b, :3]
-        center_a, center_b = self.anchor[a] + u[:3], self.anchor[b] + u[3:]
-        residual = A[..., 3] - B[..., 3]
-        residual += np.einsum("fij,j->fi", A[..., :3], center_a)
-        residual -= np.einsum("fij,j->fi", B[..., :3], center_b)
-        return np.asarray(residual[self.seen[:, a] & self.seen[:, b]])
-
-
-def sum_pairs_at_anchors(
-    T_world_body: Float[Array, "frame body 4 4"], anchor: Float[Array, "body 3"]
-) -> PairSums:
-    """Return the sums over frames, with each body's origin moved to its anchor."""
-    T = T_world_body
-    if anchor.any():
-        T = T_world_body.copy()
-        T[..., :3, 3] += np.einsum("fbij,bj->fbi", T_world_body[..., :3, :3], anchor)
-    return sum_pairs(T, poses_seen(T))
-
-
 def tukey_weights(
     residual: Float[Array, "frame 3"],
     precision: Float[Array, "#frame 3 3"],
@@ -137,11 +84,7 @@ def tukey_weights(
         precision: Inverse covariance of every residual, or of all.
         min_square: Squared deviation that is never called a spike.
     """
-    from marey.joints.ball.gauss_helmert_kernel import (
-        clear_long_runs,
-        squared_norms,
-        subtract_medians,
-    )
+    from marey.joints.ball.gauss_helmert_kernel import squared_norms, subtract_medians
 
     if len(residual) < MIN_FRAMES_FOR_SPIKES:
         return np.ones(len(residual))
@@ -155,7 +98,8 @@ def tukey_weights(
         return np.ones(len(residual))
     weight = np.maximum(1.0 - square / limit, 0.0) ** 2
     spike = weight == 0.0
-    clear_long_runs(spike, MAX_SPIKE_FRAMES)
+    for first, last in runs(spike):
+        spike[first : last + 1] &= last - first < MAX_SPIKE_FRAMES
     if spike.mean() > MAX_SPIKE_SHARE:
         return np.ones(len(residual))
     weight[(weight == 0.0) & ~spike] = 1.0

@@ -1,22 +1,25 @@
 """Constants of a body from the poses of its parent, and its pose from the constants.
 
-One step of the root-to-leaf pass of Knight2007, Sec. 2.3: in the axes of the parent the
-markers of a child move on spheres about their joint; joint and markers together then
-determine the pose of the child.
+The steps of the root-to-leaf pass of Knight2007, Sec. 2.3: in the axes of the parent
+the markers of a child move on spheres about their joint; joint and markers together
+then determine the pose of the child, whose noise follows from that of the parent.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
+from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joints.axes_from_points import (
     construct_poses,
     poses_without_twist,
     unit_vectors,
 )
+from marey.joints.noise import BodyNoise, estimate_pose_noise
 from marey.joints.sphere.fit import SphereEstimator, fit_sphere
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
@@ -84,92 +87,141 @@ class BodyConstants:
     """Data that determine the pose: see `estimate_hierarchy`."""
 
 
-def root_constants(
-    stacked: StackedTakes, body: int, name: str, axes: AxesMethod
-) -> BodyConstants:
-    """Return the constants of the root: its own sensor, or three markers or more.
+class PosePropagation:
+    """Poses of the bodies of some takes and their noise, as far as they are known.
 
-    Raises:
-        DataError: If the markers do not determine a pose.
-    """
-    if not stacked.member[:, body].any():
-        return BodyConstants(body=body, kind="root", pose_source="sensor")
-    fit = fit_rigid(stacked.markers_in_world(body))
-    if not fit.determined:
-        raise DataError(
-            f"root {name}",
-            found=f"{stacked.member[:, body].sum()} markers, too few or on one line",
-            needed="3 markers that are not",
-        )
-    return BodyConstants(
-        body=body,
-        kind="root",
-        points_in_body=fit.offset,
-        weights=_weights(fit.sd),
-        pose_source="points" if axes == "weighted" else "constructed",
-    )
-
-
-def estimate_child(
-    stacked: StackedTakes,
-    body: int,
-    parent: int,
-    T_world_parent: PosePath,
-    axes: AxesMethod,
-    estimator: SphereEstimator,
-    noise: Float[Array, "3 3"] | None,
-) -> BodyConstants:
-    """Return the constants of a body whose parent is posed.
+    A body is estimated from a parent that has a pose, is posed itself, and may then be
+    the parent of others.
 
     Args:
-        stacked: Markers and sensor poses of all takes.
-        body: The child.
-        parent: Its parent.
-        T_world_parent: Poses of the parent.
+        takes: The same bodies in one or several takes.
         axes: As in `estimate_hierarchy`.
         estimator: As in `fit_sphere`.
-        noise: Covariance of the markers in the parent's axes, in square metres.
     """
-    T_parent_world = geometry.inverse(T_world_parent)
-    in_parent = geometry.apply(
-        T_parent_world[:, None], stacked.markers_in_world(body, without=parent)
-    )
-    sphere = fit_sphere(in_parent, estimator=estimator, noise=noise)
-    if sphere.reason and not stacked.determined[parent]:
-        # The noise predicted from few markers is rough: it may classify a hinge, but
-        # it must not reject the joint.
-        sphere = fit_sphere(in_parent, estimator=estimator)
-    if sphere.reason:
+
+    stacked: StackedTakes
+    """Markers and recorded poses of all takes."""
+
+    T: Poses
+    """World poses of the bodies so far; NaN for the others."""
+
+    noise: dict[int, BodyNoise]
+    """Noise of the bodies that have a pose."""
+
+    def __init__(
+        self,
+        takes: Sequence[Bodies],
+        axes: AxesMethod = "weighted",
+        estimator: SphereEstimator = "geometric",
+    ) -> None:
+        self.stacked, self.noise = StackedTakes(takes), {}
+        self.T = np.full(self.stacked.T.shape, np.nan)
+        self._axes, self._estimator = axes, estimator
+        self._recorded_noise = estimate_pose_noise(takes)
+
+    def use_recorded_pose(self, body: int) -> None:
+        """Pose a body as it was recorded."""
+        self.T[:, body] = self.stacked.T[:, body]
+        self.noise[body] = self._recorded_noise.of_body(body)
+
+    def estimate_root(self, body: int, name: str) -> BodyConstants:
+        """Return the constants of the root: its own sensor, or three markers or more.
+
+        Raises:
+            DataError: If the markers do not determine a pose.
+        """
+        if not self.stacked.member[:, body].any():
+            return BodyConstants(body=body, kind="root", pose_source="sensor")
+        fit = fit_rigid(self.stacked.markers_in_world(body))
+        if not fit.determined:
+            count = self.stacked.member[:, body].sum()
+            raise DataError(
+                f"root {name}",
+                found=f"{count} markers, too few or on one line",
+                needed="3 markers that are not",
+            )
         return BodyConstants(
             body=body,
-            parent=parent,
-            kind="fixed",
-            center_in_parent=_mean_seen(in_parent.reshape(-1, 3)),
-            pose_source="parent",
+            kind="root",
+            points_in_body=fit.offset,
+            weights=_weights(fit.sd),
+            pose_source="points" if self._axes == "weighted" else "constructed",
         )
-    constants = BodyConstants(
-        body=body,
-        parent=parent,
-        kind=sphere.kind,
-        center_in_parent=sphere.center,
-        axis_in_parent=sphere.axis,
-        covariance=sphere.covariance,
-        radial_noise=sphere.noise,
-        off_axis_rotation=sphere.spread[0] / np.nanmax(sphere.radius),
-        pose_source="sensor",
-    )
-    joint, axis = _joint_in_world(constants, T_world_parent)
-    if not stacked.member[:, body].any():
-        center = _mean_seen(geometry.apply(geometry.inverse(stacked.T[:, body]), joint))
-        return replace(constants, center_in_body=center)
-    arm = AXIS_POINT_DISTANCE_RATIO * np.nanmean(sphere.radius)
-    constants = _from_points(
-        constants, stacked.markers_in_world(body), joint, axis, arm, axes
-    )
-    if constants.pose_source != "direction":
-        return constants
-    rest = unit_vectors(_mean_seen(in_parent[:, 0] - sphere.center))
-    return replace(constants, points_in_body=rest[None], weights=np.ones(1))
+
+    def estimate_child(self, body: int, parent: int) -> BodyConstants:
+        """Return the constants of a body whose parent has a pose."""
+        stacked, T_world_parent = self.stacked, self.T[:, parent]
+        T_parent_world = geometry.inverse(T_world_parent)[:, None]
+        markers = stacked.markers_in_world(body, without=parent)
+        in_parent = geometry.apply(T_parent_world, markers)
+        noise = self._marker_noise(body, parent, T_parent_world)
+        sphere = fit_sphere(in_parent, estimator=self._estimator, noise=noise)
+        if sphere.reason and not stacked.determined[parent]:
+            # The noise predicted from few markers is rough: it may classify a hinge,
+            # but it must not reject the joint.
+            sphere = fit_sphere(in_parent, estimator=self._estimator)
+        if sphere.reason:
+            return BodyConstants(
+                body=body,
+                parent=parent,
+                kind="fixed",
+                center_in_parent=_mean_seen(in_parent.reshape(-1, 3)),
+                pose_source="parent",
+            )
+        constants = BodyConstants(
+            body=body,
+            parent=parent,
+            kind=sphere.kind,
+            center_in_parent=sphere.center,
+            axis_in_parent=sphere.axis,
+            covariance=sphere.covariance,
+            radial_noise=sphere.noise,
+            off_axis_rotation=sphere.spread[0] / np.nanmax(sphere.radius),
+            pose_source="sensor",
+        )
+        joint, axis = _joint_in_world(constants, T_world_parent)
+        if not stacked.member[:, body].any():
+            in_body = geometry.apply(geometry.inverse(stacked.T[:, body]), joint)
+            return replace(constants, center_in_body=_mean_seen(in_body))
+        arm = AXIS_POINT_DISTANCE_RATIO * np.nanmean(sphere.radius)
+        markers = stacked.markers_in_world(body)
+        constants = _from_points(constants, markers, joint, axis, arm, self._axes)
+        if constants.pose_source != "direction":
+            return constants
+        rest = unit_vectors(_mean_seen(in_parent[:, 0] - sphere.center))
+        return replace(constants, points_in_body=rest[None], weights=np.ones(1))
+
+    def _marker_noise(
+        self, body: int, parent: int, T_parent_world: Float[Array, "frame 1 4 4"]
+    ) -> Float[Array, "3 3"] | None:
+        """Return the covariance of a body's markers in the axes of its parent.
+
+        It is in square metres, and None if the noise of the parent is not known.
+        """
+        if not np.isfinite(self.noise[parent].rotation_covariance).all():
+            return None
+        markers = self.stacked.markers_in_world(body)
+        in_parent = geometry.apply(T_parent_world, markers)
+        is_posed = self.stacked.determined[body]
+        moving = self._recorded_noise.of_body(body) if is_posed else None
+        return self.stacked.marker_noise_covariance(
+            in_parent, self.noise[parent], moving
+        )
+
+    def pose(self, constants: BodyConstants) -> None:
+        """Pose a body by its constants, and propagate the noise of its parent to it."""
+        body, parent = constants.body, constants.parent
+        self.T[:, body] = pose_body(self.stacked, constants, self.T)
+        if self.stacked.determined[body] or parent < 0:
+            T = geometry.inverse(self.T[:, body]) @ self.stacked.T[:, body]
+            recorded = self._recorded_noise.of_body(body)
+            self.noise[body] = _noise_in_posed_axes(recorded, T)
+        else:
+            n_markers = int(self.stacked.member[:, body].sum())
+            R = mean_relative_rotation(self.T, body, parent)
+            self.noise[body] = _noise_through_joint(
+                constants, self.noise[parent], n_markers, R
+            )
 
 
 def _from_points(
@@ -266,3 +318,78 @@ def _mean_seen(points: Float[Array, "point 3"]) -> Float[Array, " 3"]:
     """Return the mean of the points that are not NaN; NaN if all are."""
     seen = points[np.isfinite(points).all(axis=-1)]
     return np.asarray(seen.mean(axis=0)) if len(seen) else _nan_vector()
+
+
+def mean_relative_rotation(T: Poses, body: int, parent: int) -> Float[Array, "3 3"]:
+    """Return the mean of R_body_parent over the frames that show both; NaN if none."""
+    R = np.swapaxes(T[:, body, :3, :3], 1, 2) @ T[:, parent, :3, :3]
+    R = R[np.isfinite(R).all(axis=(1, 2))]
+    return np.asarray(R.mean(axis=0)) if len(R) else np.full((3, 3), np.nan)
+
+
+UNKNOWN_NOISE = BodyNoise(np.full((3, 3), np.nan), np.nan, _nan_vector())
+
+
+def _noise_in_posed_axes(noise: BodyNoise, T_posed_recorded: PosePath) -> BodyNoise:
+    """Return the noise of a recorded body in the axes that it was posed with."""
+    T = T_posed_recorded[np.isfinite(T_posed_recorded).all(axis=(1, 2))]
+    if not len(T):
+        return UNKNOWN_NOISE
+    R = T[:, :3, :3].mean(axis=0)
+    anchor = geometry.apply(T, noise.anchor).mean(axis=0)
+    C = R @ noise.rotation_covariance @ R.T
+    return BodyNoise(C, noise.position_variance, anchor)
+
+
+def _noise_through_joint(
+    constants: BodyConstants,
+    parent: BodyNoise,
+    n_markers: int,
+    R_body_parent: Float[Array, "3 3"],
+) -> BodyNoise:
+    r"""Return the noise of a body that is posed by its joint and few markers.
+
+    The joint moves with the parent. Its position variance per axis is
+
+    .. math:: v_\text{joint} = v + \tfrac{1}{3} \operatorname{tr}([r] C [r]^T)
+
+    with the position variance :math:`v` and rotation covariance :math:`C` of the parent
+    and the lever arm :math:`r` from the parent's anchor to the joint. About the axis
+    :math:`n` of a hinge the markers determine the rotation; across it the body has the
+    noise of the parent and the play :math:`w` of the hinge:
+
+    .. math:: C_\text{body} = P R C R^T P + w^2 P + \frac{\sigma^2}{n^T J n} n n^T,
+              \qquad P = I - n n^T
+
+    with the inertia :math:`J` of the markers about the joint and their radial noise
+    :math:`\sigma`. The rotation covariance is NaN below a ball joint: the twist then
+    depends on how far few markers are from a line, which is too rough to classify a
+    hinge by.
+
+    Args:
+        constants: Constants of the body.
+        parent: Noise of its parent.
+        n_markers: How many of the points of the body are markers.
+        R_body_parent: Mean rotation from the parent's axes to the body's.
+    """
+    if not np.isfinite(R_body_parent).all():
+        return UNKNOWN_NOISE
+    C = parent.rotation_covariance
+    arm = constants.center_in_parent - parent.anchor
+    if constants.pose_source == "parent":
+        return BodyNoise(C, parent.position_variance, -arm)
+    lever = geometry.hat(arm)
+    variance = parent.position_variance + np.trace(lever @ C @ lever.T) / 3.0
+    center = constants.center_in_body
+    if constants.kind != "hinge":
+        return BodyNoise(np.full((3, 3), np.nan), variance, center)
+    axis = R_body_parent @ constants.axis_in_parent
+    axis = axis / np.linalg.norm(axis)
+    arms = constants.points_in_body[:n_markers] - center
+    inertia = np.sum(arms**2) * np.eye(3) - arms.T @ arms
+    # The radii vary by the noise of marker and joint relative to each other.
+    about = constants.radial_noise**2 / (axis @ inertia @ axis)
+    projection = np.eye(3) - np.outer(axis, axis)
+    across = projection @ R_body_parent
+    C = across @ C @ across.T + constants.off_axis_rotation**2 * projection
+    return BodyNoise(C + about * np.outer(axis, axis), variance, center)

@@ -38,122 +38,147 @@ MAX_ROUNDS = 60
 """Largest number of rounds of centre and noise. Chosen by hand."""
 
 
-def fit_kasa(moments: SphereMoments, basis: Basis) -> tuple[Center, float]:
-    """Return centre and noise variance by Knight2007, Eqs. 5 and 6, markers summed."""
-    center = _solve_center(moments, 0.0, moments.count, basis)
-    return center, noise_variance(moments, center, basis)
+class AlgebraicFit:
+    """Centre and noise of spheres, or of circles, from moments.
 
-
-def fit_bias_corrected(moments: SphereMoments, basis: Basis) -> tuple[Center, float]:
-    """Return a centre and a noise variance that are consistent with each other.
-
-    Each round subtracts the noise variance from the second moments, solves for the
-    centre, and estimates the variance from the radii about that centre.
+    Args:
+        moments: Of the positions of all markers.
+        basis: Directions in which the centre is sought.
+        bias_corrected: Whether the bias from the noise is removed; if not, Knight2007,
+            Eqs. 5 and 6, with the markers summed.
     """
-    center, variance = fit_kasa(moments, basis)
-    for _ in range(MAX_ROUNDS):
-        before = center
-        subtracted = _subtracted_variance(moments, variance, basis)
-        weight = _radius_weights(moments, center, basis)
-        center = _solve_center(moments, subtracted, weight, basis)
-        variance = noise_variance(moments, center, basis)
-        _, square, _ = squared_distances(moments, center, basis)
-        if np.sum((center - before) ** 2) <= 1e-20 * square.max():
-            break
-    return center, variance
 
+    center: Center
+    variance: float
+    """Noise variance of one coordinate, in square metres."""
 
-def mean_covariance(moments: SphereMoments) -> Float[np.ndarray, "3 3"]:
-    """Return the second moments averaged over all positions."""
-    return np.asarray(np.average(moments.second, axis=0, weights=moments.count))
+    def __init__(
+        self, moments: SphereMoments, basis: Basis, *, bias_corrected: bool
+    ) -> None:
+        self.moments, self.basis, self.bias_corrected = moments, basis, bias_corrected
+        self._C = basis.T @ moments.second @ basis
+        self._set_center(0.0, moments.count)
+        if bias_corrected:
+            self._remove_bias()
 
+    def _remove_bias(self) -> None:
+        """Find a centre and a noise variance that are consistent with each other.
 
-def degrees_of_freedom(moments: SphereMoments, basis: Basis) -> float:
-    """Return the number of positions minus the unknowns, centre and radii."""
-    unknowns = basis.shape[1] + np.count_nonzero(moments.count)
-    return max(float(moments.count.sum() - unknowns), 1.0)
+        Each round subtracts the noise variance from the second moments, solves for the
+        centre, and estimates the variance from the radii about that centre.
+        """
+        for _ in range(MAX_ROUNDS):
+            before = self.center
+            self._set_center(self._subtracted_variance(), self._radius_weights())
+            _, square, _ = self.squared_distances()
+            if np.sum((self.center - before) ** 2) <= 1e-20 * square.max():
+                break
 
+    def _set_center(self, subtracted: float, weight: np.ndarray) -> None:
+        """Solve sum_j w_j (C_j - subtracted I) (c - mean_j) = sum_j w_j S_j / 2 for c.
 
-def squared_distances(
-    moments: SphereMoments, center: Center, basis: Basis
-) -> tuple[
-    Float[np.ndarray, "marker 3"],
-    Float[np.ndarray, " marker"],
-    Float[np.ndarray, " marker"],
-]:
-    """Return c - mean of each marker, and mean and variance of |x - c|^2 (Eq. 1).
+        Then estimate the variance about that centre.
+        """
+        moments, basis = self.moments, self.basis
+        origin = np.average(moments.mean, axis=0, weights=moments.count)
+        C = self._C - subtracted * np.eye(basis.shape[1])
+        mean = (moments.mean - origin) @ basis
+        right = 0.5 * moments.third @ basis + np.einsum("mij,mj->mi", C, mean)
+        A, b = np.einsum("m,mij->ij", weight, C), weight @ right
+        self.center = origin + basis @ _solve(A, b)  # Eq. 5; Eq. 6 in a plane
+        self.variance = self._noise_variance()
 
-    In a plane each marker is measured from the point of the axis at its own height.
-    """
-    d = (center - moments.mean) @ basis @ basis.T
-    trace = np.trace(moments.second, axis1=-2, axis2=-1)
-    square = trace + np.sum(d * d, axis=-1)
-    Cd = np.einsum("mij,mj->mi", moments.second, d)
-    variance = (
-        moments.fourth - trace**2 + 4.0 * np.sum(d * (Cd - moments.third), axis=1)
-    )
-    return d, square, variance.clip(0.0)  # Eq. 1
+    @property
+    def freedom(self) -> float:
+        """The number of positions minus the unknowns, centre and radii."""
+        count = self.moments.count
+        unknowns = self.basis.shape[1] + np.count_nonzero(count)
+        return max(float(count.sum() - unknowns), 1.0)
 
+    def squared_distances(
+        self,
+    ) -> tuple[
+        Float[np.ndarray, "marker 3"],
+        Float[np.ndarray, " marker"],
+        Float[np.ndarray, " marker"],
+    ]:
+        """Return c - mean of each marker, and mean and variance of |x - c|^2 (Eq. 1).
 
-def noise_variance(moments: SphereMoments, center: Center, basis: Basis) -> float:
-    r"""Return the variance of one coordinate that explains the scatter of the radii.
+        In a plane each marker is measured from the point of the axis at its own height.
+        """
+        moments = self.moments
+        d = (self.center - moments.mean) @ self.basis @ self.basis.T
+        trace = np.trace(moments.second, axis1=-2, axis2=-1)
+        square = trace + np.sum(d * d, axis=-1)
+        Cd = np.einsum("mij,mj->mi", moments.second, d)
+        variance = (
+            moments.fourth - trace**2 + 4.0 * np.sum(d * (Cd - moments.third), axis=1)
+        )
+        return d, square, variance.clip(0.0)  # Eq. 1
 
-    Isotropic noise of variance s gives
+    def _noise_variance(self) -> float:
+        r"""Return the variance of one coordinate that explains the scatter of radii.
 
-    .. math:: \mathrm{var}|x - c|^2 = 4 R^2 s + 6 s^2, \quad
-        \mathrm{mean}|x - c|^2 = R^2 + 3 s,
+        Isotropic noise of variance s gives
 
-    which is solved for s. In square metres.
-    """
-    _, square, variance = squared_distances(moments, center, basis)
-    root = np.sqrt((4.0 * square**2 - 6.0 * variance).clip(0.0))
-    of_marker = _quotient(variance, 2.0 * square + root)
-    return float(moments.count @ of_marker / degrees_of_freedom(moments, basis))
+        .. math:: \mathrm{var}|x - c|^2 = 4 R^2 s + 6 s^2, \quad
+            \mathrm{mean}|x - c|^2 = R^2 + 3 s,
 
+        which is solved for s. In square metres.
+        """
+        _, square, variance = self.squared_distances()
+        root = np.sqrt((4.0 * square**2 - 6.0 * variance).clip(0.0))
+        of_marker = _quotient(variance, 2.0 * square + root)
+        return float(self.moments.count @ of_marker / self.freedom)
 
-def white_noise_covariance(
-    moments: SphereMoments,
-    center: Center,
-    variance: float,
-    basis: Basis,
-    *,
-    bias_corrected: bool,
-) -> Float[np.ndarray, "3 3"]:
-    """Return the covariance of the centre if the noise is white and isotropic.
+    def _subtracted_variance(self) -> float:
+        """Return the noise variance, limited so that C - variance I stays positive."""
+        C = self.basis.T @ self.moments.covariance @ self.basis
+        smallest = np.linalg.eigvalsh(C)[0]
+        return float(min(self.variance, (1.0 - MIN_MOMENT_SHARE) * max(smallest, 0.0)))
 
-    The sandwich of the normal matrix and the variance of the squared radii, both from
-    moments; in square metres.
-    """
-    H, weight, _ = _normal_matrix(
-        moments, center, variance, basis, bias_corrected=bias_corrected
-    )
-    _, _, scatter = squared_distances(moments, center, basis)
-    C = basis.T @ moments.second @ basis
-    middle = np.einsum("m,mij->ij", 0.25 * weight**2 * moments.count * scatter, C)
-    inverse = np.linalg.pinv(H, rcond=ROUNDING, hermitian=True)
-    return np.asarray(basis @ inverse @ middle @ inverse @ basis.T)
+    def _radius_weights(self) -> np.ndarray:
+        """Return weights that make squared radii count as radii: 1 / R^2."""
+        _, square, _ = self.squared_distances()
+        smallest = MIN_SQUARE_SHARE * square.max()
+        return np.asarray(self.moments.count / np.maximum(square, smallest))
 
+    def _inverse_normal_matrix(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return that inverse, the weight of one position, the variance subtracted."""
+        count = self.moments.count
+        subtracted, weight = 0.0, np.ones(len(count))
+        if self.bias_corrected:
+            subtracted = self._subtracted_variance()
+            weight = _quotient(self._radius_weights(), count)
+        C = self._C - subtracted * np.eye(self.basis.shape[1])
+        H = np.einsum("m,mij->ij", weight * count, C)
+        return np.linalg.pinv(H, rcond=ROUNDING, hermitian=True), weight, subtracted
 
-def center_influence(
-    points: Float[np.ndarray, "frame marker 3"],
-    moments: SphereMoments,
-    center: Center,
-    variance: float,
-    basis: Basis,
-    *,
-    bias_corrected: bool,
-) -> Float[np.ndarray, "frame 3"]:
-    """Return the influence of each frame on the centre, in metres."""
-    H, weight, subtracted = _normal_matrix(
-        moments, center, variance, basis, bias_corrected=bias_corrected
-    )
-    d, square, _ = squared_distances(moments, center, basis)
-    y = points - moments.mean
-    error = np.sum((y - d) ** 2, axis=-1) - square
-    score = 0.5 * error[..., None] * (y @ basis) + subtracted * (d @ basis)
-    score = np.where(np.isfinite(score), score, 0.0)
-    inverse = np.linalg.pinv(H, rcond=ROUNDING, hermitian=True)
-    return np.asarray(np.einsum("m,fmi->fi", weight, score) @ inverse @ basis.T)
+    def covariance(self) -> Float[np.ndarray, "3 3"]:
+        """Return the covariance of the centre if the noise is white and isotropic.
+
+        The sandwich of the normal matrix and the variance of the squared radii, both
+        from moments; in square metres.
+        """
+        inverse, weight, _ = self._inverse_normal_matrix()
+        _, _, scatter = self.squared_distances()
+        scale = (0.5 * weight) ** 2 * self.moments.count * scatter
+        gain = self.basis @ inverse
+        return np.asarray(gain @ np.einsum("m,mij->ij", scale, self._C) @ gain.T)
+
+    def influence(
+        self, points: Float[np.ndarray, "frame marker 3"]
+    ) -> Float[np.ndarray, "frame 3"]:
+        """Return the influence of each frame on the centre, in metres."""
+        inverse, weight, subtracted = self._inverse_normal_matrix()
+        d, square, _ = self.squared_distances()
+        y = points - self.moments.mean
+        error = np.sum((y - d) ** 2, axis=-1) - square
+        in_basis = y @ self.basis
+        score = 0.5 * error[..., None] * in_basis + subtracted * (d @ self.basis)
+        score = np.where(np.isfinite(score), score, 0.0)
+        gain = inverse @ self.basis.T
+        return np.asarray(np.einsum("m,fmi->fi", weight, score) @ gain)
 
 
 def axis_influence(
@@ -179,7 +204,7 @@ def white_noise_axis_covariance(
     """
     gain = _normal_gain(moments)
     per_position = variance / max(moments.count.sum(), 1.0)
-    return np.asarray(per_position * gain @ mean_covariance(moments) @ gain)
+    return np.asarray(per_position * gain @ moments.covariance @ gain)
 
 
 def _normal_gain(moments: SphereMoments) -> np.ndarray:
@@ -187,56 +212,9 @@ def _normal_gain(moments: SphereMoments) -> np.ndarray:
 
     First-order perturbation of the eigenvector of the smallest eigenvalue of C.
     """
-    value, vector = np.linalg.eigh(mean_covariance(moments))
+    value, vector = np.linalg.eigh(moments.covariance)
     inverse_gap = _quotient(np.ones(2), (value[1:] - value[0]).clip(0.0))
     return np.asarray((vector[:, 1:] * inverse_gap) @ vector[:, 1:].T)
-
-
-def _normal_matrix(
-    moments: SphereMoments,
-    center: np.ndarray,
-    variance: float,
-    basis: np.ndarray,
-    *,
-    bias_corrected: bool,
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the normal matrix, the weight of one position, the variance subtracted."""
-    subtracted, weight = 0.0, np.ones(len(moments.count))
-    if bias_corrected:
-        subtracted = _subtracted_variance(moments, variance, basis)
-        weight = _quotient(_radius_weights(moments, center, basis), moments.count)
-    C = basis.T @ (moments.second - subtracted * np.eye(3)) @ basis
-    return np.einsum("m,mij->ij", weight * moments.count, C), weight, subtracted
-
-
-def _subtracted_variance(
-    moments: SphereMoments, variance: float, basis: np.ndarray
-) -> float:
-    """Return the noise variance, limited so that C - variance I stays positive."""
-    smallest = np.linalg.eigvalsh(basis.T @ mean_covariance(moments) @ basis)[0]
-    return float(min(variance, (1.0 - MIN_MOMENT_SHARE) * max(smallest, 0.0)))
-
-
-def _radius_weights(
-    moments: SphereMoments, center: np.ndarray, basis: np.ndarray
-) -> np.ndarray:
-    """Return weights that make squared radii count as radii: 1 / R^2."""
-    _, square, _ = squared_distances(moments, center, basis)
-    return np.asarray(
-        moments.count / np.maximum(square, MIN_SQUARE_SHARE * square.max())
-    )
-
-
-def _solve_center(
-    moments: SphereMoments, variance: float, weight: np.ndarray, basis: np.ndarray
-) -> np.ndarray:
-    """Solve sum_j w_j (C_j - variance I) (c - mean_j) = sum_j w_j S_j / 2 for c."""
-    origin = np.average(moments.mean, axis=0, weights=moments.count)
-    C = basis.T @ (moments.second - variance * np.eye(3)) @ basis
-    mean = (moments.mean - origin) @ basis
-    right = 0.5 * moments.third @ basis + np.einsum("mij,mj->mi", C, mean)
-    A, b = np.einsum("m,mij->ij", weight, C), weight @ right
-    return np.asarray(origin + basis @ _solve(A, b))  # Eq. 5; Eq. 6 in a plane
 
 
 def _solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Spheres and circles through the positions of markers that rotate about one point."""
 
-from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -9,13 +9,15 @@ from scipy.special import chdtri
 
 from marey.errors import DataError
 from marey.joints.ball.closed_form import FREE_SD_M, NOISE_UNCERTAINTY
-from marey.joints.options import check_choice
 from marey.joints.sphere import algebraic, geometric
+from marey.joints.sphere.algebraic import AlgebraicFit
 from marey.joints.sphere.moments import SphereMoments, compute_moments, pool_moments
 from marey.joints.sphere.sandwich import sandwich_covariance
+from marey.options import Options, choice
 
 SphereEstimator = Literal["geometric", "corrected", "kasa"]
 SphereKind = Literal["ball", "hinge", "fixed"]
+KindChoice = Literal["auto", "ball", "hinge", "fixed"]
 
 MIN_POSITIONS = 4
 """Positions of one marker that determine a sphere (Knight2007, Sec. 2)."""
@@ -40,19 +42,32 @@ MAX_CIRCLE_NOISE = 0.2
 0.33, a ball of points 0.52. Half or twice the value changes no known decision."""
 
 
-def _nan_vector() -> Float[np.ndarray, " 3"]:
-    return np.full(3, np.nan)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GdkeOptions(Options):
+    """How joints are fitted to the paths of markers."""
+
+    estimator: Literal["geometric", "corrected", "kasa"] = choice(
+        "geometric", "corrected", "kasa"
+    )
+    """"kasa" is Knight2007 as published, biased on less than a full sphere;
+    "corrected" removes that bias; "geometric" is the least squares of the radii."""
 
 
-def _nan_matrix() -> Float[np.ndarray, "3 3"]:
-    return np.full((3, 3), np.nan)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SphereOptions(GdkeOptions):
+    """How one sphere is fitted."""
+
+    kind: Literal["auto", "ball", "hinge", "fixed"] = choice(
+        "auto", "ball", "hinge", "fixed"
+    )
+    """The kind of motion when it is known; "auto" decides."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Sphere:
     """The point or axis about which markers rotate, and its uncertainty."""
 
-    center: Float[np.ndarray, " 3"] = field(default_factory=_nan_vector)
+    center: Float[np.ndarray, " 3"]
     """In metres; of a hinge the point of the axis nearest to the markers' mean. NaN
     where unknown, see `reason`."""
 
@@ -60,24 +75,24 @@ class Sphere:
     """Distance of each marker from the centre, of a hinge from its axis; in metres,
     without the bias that noise adds. NaN for markers that were never seen."""
 
-    kind: SphereKind = "fixed"
+    kind: SphereKind
     """"ball": a sphere; "hinge": a circle or cylinder; "fixed": hardly any motion."""
 
-    axis: Float[np.ndarray, " 3"] = field(default_factory=_nan_vector)
+    axis: Float[np.ndarray, " 3"]
     """Unit axis of a hinge; NaN for other kinds."""
 
-    noise: float = float("nan")
+    noise: float
     """Standard deviation of one position along its radius, in metres."""
 
     spread: Float[np.ndarray, " 3"]
     """Standard deviation of the positions along their three principal directions,
     ascending, in metres."""
 
-    covariance: Float[np.ndarray, "3 3"] = field(default_factory=_nan_matrix)
+    covariance: Float[np.ndarray, "3 3"]
     """Covariance of the centre in square metres; very large along the axis of a hinge,
     where every point is equally good."""
 
-    axis_covariance: Float[np.ndarray, "3 3"] = field(default_factory=_nan_matrix)
+    axis_covariance: Float[np.ndarray, "3 3"]
     """Covariance of the axis of a hinge, estimated from the plane in which its markers
     move, in square radians; NaN for other kinds, and where the axis was given."""
 
@@ -109,7 +124,7 @@ class SphereAccumulator:
         self,
         *,
         estimator: Literal["corrected", "kasa"] = "corrected",
-        kind: SphereKind | Literal["auto"] = "auto",
+        kind: KindChoice = "auto",
     ) -> Sphere:
         """Return the sphere of all positions so far; see `fit_sphere`."""
         return fit_sphere_to_moments(self.moments, estimator=estimator, kind=kind)
@@ -119,7 +134,7 @@ def fit_sphere(
     points: Float[np.ndarray, "frame *marker 3"],
     *,
     estimator: SphereEstimator = "geometric",
-    kind: SphereKind | Literal["auto"] = "auto",
+    kind: KindChoice = "auto",
     axis: Float[np.ndarray, " 3"] | None = None,
     noise: Float[np.ndarray, "3 3"] | None = None,
 ) -> Sphere:
@@ -165,77 +180,56 @@ def fit_sphere(
         equation = geometric.estimating_equation(points, sphere.center, basis)
         covariance = basis @ equation.covariance @ basis.T
     else:
-        covariance = sandwich_covariance(center_influence(points, sphere, estimator))
+        fit = AlgebraicFit(moments, sphere.basis, bias_corrected=estimator != "kasa")
+        covariance = sandwich_covariance(fit.influence(points))
     if sphere.kind == "hinge" and axis is None:
         influence = algebraic.axis_influence(points, moments, sphere.axis)
         sphere = replace(sphere, axis_covariance=sandwich_covariance(influence))
-    return _with_center_covariance(sphere, covariance)
+    return _with_free_axis(replace(sphere, covariance=covariance))
 
 
 def fit_sphere_to_moments(
     moments: SphereMoments,
     *,
     estimator: SphereEstimator = "corrected",
-    kind: SphereKind | Literal["auto"] = "auto",
+    kind: KindChoice = "auto",
     axis: Float[np.ndarray, " 3"] | None = None,
     noise: Float[np.ndarray, "3 3"] | None = None,
 ) -> Sphere:
     """Return the sphere of moments alone; for "geometric" its start, "corrected"."""
-    check_choice("estimator", estimator, get_args(SphereEstimator))
-    check_choice("kind", kind, ("auto", *get_args(SphereKind)))
+    SphereOptions(estimator=estimator, kind=kind)
     reason = _why_no_fit(moments)
     if reason:
         return _no_sphere(moments, reason)
-    value, vector = np.linalg.eigh(algebraic.mean_covariance(moments))
+    value, vector = np.linalg.eigh(moments.covariance)
     axis_given, axis = axis is not None, vector[:, 0] if axis is None else axis
-    bias_corrected = estimator != "kasa"
-    fit = algebraic.fit_bias_corrected if bias_corrected else algebraic.fit_kasa
     bases = {"ball": np.eye(3), "hinge": _plane(axis)}
     fits = {
-        name: fit(moments, basis)
+        name: AlgebraicFit(moments, basis, bias_corrected=estimator != "kasa")
         for name, basis in bases.items()
         if kind in (name, "auto")
     }
     if kind == "auto":
-        kind = _classify(moments, (value, vector), bases["hinge"], fits, noise)
+        kind = _classify((value, vector), fits["ball"], fits["hinge"], noise)
     if kind == "fixed":
         return _no_sphere(moments, "the motion is too small to show a centre")
-    center, variance = fits[kind]
-    basis = bases[kind]
-    _, square, _ = algebraic.squared_distances(moments, center, basis)
-    radius = np.sqrt((square - 3.0 * variance).clip(0.0))
+    fit = fits[kind]
+    _, square, _ = fit.squared_distances()
+    radius = np.sqrt((square - 3.0 * fit.variance).clip(0.0))
+    axis_covariance = np.full((3, 3), np.nan)
+    if kind == "hinge" and not axis_given:
+        axis_covariance = algebraic.white_noise_axis_covariance(moments, fit.variance)
     sphere = Sphere(
-        center=center,
+        center=fit.center,
         radius=np.where(moments.count > 0, radius, np.nan),
         kind=kind,
-        noise=float(np.sqrt(variance)),
+        axis=axis if kind == "hinge" else np.full(3, np.nan),
+        noise=float(np.sqrt(fit.variance)),
         spread=np.sqrt(value.clip(0.0)),
+        covariance=fit.covariance(),
+        axis_covariance=axis_covariance,
     )
-    if kind == "hinge":
-        sphere = replace(sphere, axis=axis)
-    if kind == "hinge" and not axis_given:
-        covariance = algebraic.white_noise_axis_covariance(moments, variance)
-        sphere = replace(sphere, axis_covariance=covariance)
-    covariance = algebraic.white_noise_covariance(
-        moments, center, variance, basis, bias_corrected=bias_corrected
-    )
-    return _with_center_covariance(sphere, covariance)
-
-
-def center_influence(
-    points: Float[np.ndarray, "frame marker 3"],
-    sphere: Sphere,
-    estimator: SphereEstimator,
-) -> Float[np.ndarray, "frame 3"]:
-    """Return the influence of each frame on a "kasa" or "corrected" centre."""
-    return algebraic.center_influence(
-        points,
-        compute_moments(points),
-        sphere.center,
-        sphere.noise**2,
-        sphere.basis,
-        bias_corrected=estimator != "kasa",
-    )
+    return _with_free_axis(sphere)
 
 
 def _refine(points: np.ndarray, sphere: Sphere) -> Sphere:
@@ -261,10 +255,9 @@ def _refine(points: np.ndarray, sphere: Sphere) -> Sphere:
 
 
 def _classify(
-    moments: SphereMoments,
     principal: tuple[np.ndarray, np.ndarray],
-    plane: np.ndarray,
-    fits: dict[str, tuple[np.ndarray, float]],
+    ball: AlgebraicFit,
+    hinge: AlgebraicFit,
     noise: np.ndarray | None,
 ) -> SphereKind:
     """Return the kind of motion from the principal moments and the noise.
@@ -274,35 +267,33 @@ def _classify(
     flat too, but fills a disc: no circle fits it with a noise much below its radius.
 
     Args:
-        moments: Of the positions.
         principal: Eigenvalues (ascending) and eigenvectors of their covariance.
-        plane: Basis of the plane across the axis.
-        fits: Centre and noise variance of a "ball" and of a "hinge".
+        ball: Fit of a sphere.
+        hinge: Fit of a circle in the plane across the axis.
         noise: Prior covariance of the noise.
     """
     value, vector = principal
     expected = np.zeros(3)
     if noise is not None:
         expected = np.einsum("ik,ij,jk->k", vector, noise, vector)
-    freedom = algebraic.degrees_of_freedom(moments, np.eye(3))
+    freedom = ball.freedom
     limit = (1.0 + NOISE_UNCERTAINTY) * chdtri(freedom, FALSE_ALARM_RATE) / freedom
     rounding = algebraic.ROUNDING * value[-1]
-    ball, hinge = (max(fits[kind][1], rounding) for kind in ("ball", "hinge"))
-    at_rest = _rest_noise_ratio(freedom) * min(ball, hinge)
+    ball_noise, hinge_noise = (max(fit.variance, rounding) for fit in (ball, hinge))
+    at_rest = _rest_noise_ratio(freedom) * min(ball_noise, hinge_noise)
     if (
         value[1] <= max(at_rest, limit * expected[1])
         or value[-1] <= limit * expected[-1]
     ):
         return "fixed"
-    _, square, _ = algebraic.squared_distances(moments, fits["hinge"][0], plane)
-    if hinge > MAX_CIRCLE_NOISE**2 * square.max():
+    _, square, _ = hinge.squared_distances()
+    if hinge_noise > MAX_CIRCLE_NOISE**2 * square.max():
         return "ball"
-    flat = value[0] <= limit * max(hinge, expected[0]) and hinge <= limit * max(
-        ball, expected.max()
-    )
-    within_play = value[0] <= MAX_PLAY_RAD**2 * square.mean()
-    play = within_play and hinge <= MAX_PLAY_NOISE_RATIO**2 * ball
-    return "hinge" if flat or play else "ball"
+    is_flat = value[0] <= limit * max(hinge_noise, expected[0])
+    is_flat = is_flat and hinge_noise <= limit * max(ball_noise, expected.max())
+    has_play = value[0] <= MAX_PLAY_RAD**2 * square.mean()
+    has_play = has_play and hinge_noise <= MAX_PLAY_NOISE_RATIO**2 * ball_noise
+    return "hinge" if is_flat or has_play else "ball"
 
 
 def _rest_noise_ratio(freedom: float) -> float:
@@ -323,7 +314,7 @@ def _why_no_fit(moments: SphereMoments) -> str:
         return f"{most} positions of a marker, {MIN_POSITIONS} are needed"
     if not np.isfinite(moments.fourth).all():
         return "the positions are too large for numbers"
-    size = np.trace(algebraic.mean_covariance(moments))
+    size = np.trace(moments.covariance)
     farthest = np.sum(moments.mean**2, axis=-1).max()
     if size <= (4.0 * np.finfo(float).eps) ** 2 * farthest:
         return "all positions coincide"
@@ -333,10 +324,20 @@ def _why_no_fit(moments: SphereMoments) -> str:
 def _no_sphere(moments: SphereMoments, reason: str) -> Sphere:
     spread = np.full(3, np.nan)
     if moments.count.any() and np.isfinite(moments.second).all():
-        value = np.linalg.eigvalsh(algebraic.mean_covariance(moments))
+        value = np.linalg.eigvalsh(moments.covariance)
         spread = np.sqrt(value.clip(0.0))
-    radius = np.full(len(moments.count), np.nan)
-    return Sphere(radius=radius, spread=spread, reason=reason)
+    vector, matrix = np.full(3, np.nan), np.full((3, 3), np.nan)
+    return Sphere(
+        center=vector,
+        radius=np.full(len(moments.count), np.nan),
+        kind="fixed",
+        axis=vector,
+        noise=np.nan,
+        spread=spread,
+        covariance=matrix,
+        axis_covariance=matrix,
+        reason=reason,
+    )
 
 
 def _plane(axis: np.ndarray) -> np.ndarray:
@@ -344,12 +345,12 @@ def _plane(axis: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.svd(axis[None])[2][1:].T)
 
 
-def _with_center_covariance(sphere: Sphere, covariance: np.ndarray) -> Sphere:
+def _with_free_axis(sphere: Sphere) -> Sphere:
     """Return the sphere with a covariance that is very large along a hinge's axis."""
-    along = np.zeros((3, 3))
-    if sphere.kind == "hinge":
-        along = FREE_SD_M**2 * np.outer(sphere.axis, sphere.axis)
-    return replace(sphere, covariance=covariance + along)
+    if sphere.kind != "hinge":
+        return sphere
+    along = FREE_SD_M**2 * np.outer(sphere.axis, sphere.axis)
+    return replace(sphere, covariance=sphere.covariance + along)
 
 
 def _by_marker(points: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ other body may have a single marker.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -15,48 +15,41 @@ from scipy.linalg import block_diag
 from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits
-from marey.joints.ball.closed_form import FREE_SD_M, bias_corrected_system
+from marey.joints.ball.closed_form import (
+    FREE_SD_M,
+    bias_corrected_system,
+    uncorrected_system,
+)
+from marey.joints.ball.evidence import mediation_ratios
 from marey.joints.ball.fit import candidate_pairs
 from marey.joints.ball.hinge import axis_covariance, hinge_axes
-from marey.joints.ball.normal_equations import Pairs, PerPair, all_pairs
-from marey.joints.ball.pair_frames import (
-    RelativePoses,
-    correlation_length,
+from marey.joints.ball.normal_equations import (
+    NormalEquations,
+    Pairs,
+    PerPair,
+    all_pairs,
     sum_pairs_at_anchors,
 )
-from marey.joints.ball.third_body import mediation_ratios
+from marey.joints.ball.pair_frames import RelativePoses, correlation_length
 from marey.joints.noise import PoseNoise, estimate_pose_noise
-from marey.joints.options import check_choice
-from marey.joints.sphere.fit import MIN_POSITIONS, SphereEstimator
+from marey.joints.sphere.fit import MIN_POSITIONS, GdkeOptions, SphereEstimator
 from marey.joints.sphere.fit import Sphere as Sphere
 from marey.joints.sphere.fit import SphereAccumulator as SphereAccumulator
 from marey.joints.sphere.fit import fit_sphere as fit_sphere
-from marey.joints.sphere.one_sided import (
+from marey.joints.sphere.sandwich import sandwich_covariance
+from marey.joints.sphere.sides import (
     OneSidedFit,
     align_along_hinge,
     fallback_center,
     fill_missing_side,
+    fit_both_centers,
     fit_one_side,
 )
-from marey.joints.sphere.sandwich import sandwich_covariance
-from marey.joints.sphere.two_sided import fit_both_centers
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
 from marey.options import options_from
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GdkeOptions:
-    """How joints are fitted to the paths of markers."""
-
-    estimator: SphereEstimator = "geometric"
-    """"kasa" is Knight2007 as published, biased on less than a full sphere;
-    "corrected" removes that bias; "geometric" is the least squares of the radii."""
-
-    def __post_init__(self) -> None:
-        check_choice("estimator", self.estimator, get_args(SphereEstimator))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,7 +181,9 @@ def _fit_pair(
     return _PairFit(T_a_b, in_a, in_b, axes, covariance)
 
 
-# --- both bodies have a pose ----------------------------------------------------------
+def _equations(T_a_b: Float[Array, "frame 4 4"]) -> NormalEquations:
+    """Return the normal equations of OBrien2000 of one pair."""
+    return RelativePoses(T_a_b[:, :3, :3], T_a_b[:, :3, 3]).equations()
 
 
 def _common_axis(
@@ -199,12 +194,12 @@ def _common_axis(
     R_a_b axis_b = axis_a in every frame of an exact hinge (OBrien2000, Sec. 3.2).
     """
     R_a_b = T_a_b[:, :3, :3]
-    raw = RelativePoses(R_a_b, T_a_b[:, :3, 3]).equations()
-    system = bias_corrected_system(raw, poses, np.array([[a, b]]))
+    system = bias_corrected_system(_equations(T_a_b), poses, np.array([[a, b]]))
     axis_a, axis_b = hinge_axes(system)
     residual = R_a_b @ axis_b[0] - axis_a[0]
-    correlation = np.array([correlation_length(residual)])
-    return axis_a[0], axis_b[0], axis_covariance(system, axis_a, axis_b, correlation)[0]
+    correlation, hinge = np.array([correlation_length(residual)]), np.array([True])
+    axes = axis_covariance(system, axis_a, axis_b, correlation, hinge)
+    return axis_a[0], axis_b[0], axes[0]
 
 
 def _refine_both_centers(pair_fit: _PairFit) -> _PairFit:
@@ -223,50 +218,22 @@ def _refine_both_centers(pair_fit: _PairFit) -> _PairFit:
 
 def _two_sided_row(pair_fit: _PairFit) -> dict[str, Any]:
     """Return the fields of `JointFits` of a pair with two poses."""
-    in_a, in_b, kind = pair_fit.in_a, pair_fit.in_b, pair_fit.in_a.kind
+    in_a, in_b, T_a_b = pair_fit.in_a, pair_fit.in_b, pair_fit.both_seen
     free = np.zeros((6, 6))
-    if kind == "hinge":
-        in_a, in_b = align_along_hinge(pair_fit.both_seen, in_a, in_b)
+    if in_a.kind == "hinge":
+        in_a, in_b = align_along_hinge(T_a_b, in_a, in_b)
         along = np.concatenate([in_a.axis, in_b.axis])
         free = FREE_SD_M**2 * np.outer(along, along)
-    elif kind == "fixed":
+    elif in_a.kind == "fixed":
         free = FREE_SD_M**2 * np.eye(6)
+    system = uncorrected_system(_equations(T_a_b))
     return {
-        **_centers_and_axes(in_a, in_b),
+        **_fields_of_sides(in_a, in_b),
         "residual": replace(pair_fit, in_a=in_a, in_b=in_b).residual,
-        "distance": _mean_distance([in_a, in_b]),
-        "spread": _singular_values(pair_fit.both_seen[:, :3, :3]),
+        "spread": np.sqrt(system.eigenvalues[0].clip(0.0)),
         "covariance": pair_fit.covariance + free,
         "axis_covariance": pair_fit.axis_covariance,
-        "kind": kind,
     }
-
-
-def _centers_and_axes(in_a: OneSidedFit, in_b: OneSidedFit) -> dict[str, Array]:
-    return {
-        "center_a": in_a.center,
-        "center_b": in_b.center,
-        "axis_a": in_a.axis,
-        "axis_b": in_b.axis,
-    }
-
-
-def _mean_distance(sides: list[OneSidedFit]) -> float:
-    """Return the mean distance of the centres from the markers, in metres."""
-    distances = [side.marker_distance for side in sides]
-    return float(np.concatenate(distances).mean()) if sides else np.nan
-
-
-def _singular_values(R_a_b: Array) -> Array:
-    """Return the singular values of OBrien2000's Q per root frame.
-
-    The roots of 1 +- s_k with the singular values s_k of the mean of R_a_b.
-    """
-    s = np.linalg.svd(R_a_b.mean(axis=0), compute_uv=False)
-    return np.asarray(np.sqrt(np.sort(np.concatenate([1.0 - s, 1.0 + s])).clip(0.0)))
-
-
-# --- only one body has a pose ---------------------------------------------------------
 
 
 def _one_sided_row(pair_fit: _PairFit) -> dict[str, Any]:
@@ -281,15 +248,26 @@ def _one_sided_row(pair_fit: _PairFit) -> dict[str, Any]:
             covariance[block, block] += side.disagreement
             covariance[block, block] += free if side.kind == "hinge" else 0.0
             axes[block, block] = side.axis_covariance
-    known = [side for side in sides if side.known]
-    noise = np.array([side.noise for side in known])
+    noise = np.array([side.noise for side in sides if side.known])
     return {
-        **_centers_and_axes(*sides),
-        "residual": np.sqrt(np.mean(noise**2)) if known else np.nan,
-        "distance": _mean_distance(known),
+        **_fields_of_sides(*sides),
+        "residual": np.sqrt(np.mean(noise**2)) if len(noise) else np.nan,
         "spread": np.full(6, np.nan),
         "covariance": covariance,
         "axis_covariance": axes,
+    }
+
+
+def _fields_of_sides(in_a: OneSidedFit, in_b: OneSidedFit) -> dict[str, Any]:
+    """Return centres, axes, mean distance from the markers, and kind."""
+    known = [side for side in (in_a, in_b) if side.known]
+    distances = [side.marker_distance for side in known]
+    return {
+        "center_a": in_a.center,
+        "center_b": in_b.center,
+        "axis_a": in_a.axis,
+        "axis_b": in_b.axis,
+        "distance": np.concatenate(distances).mean() if known else np.nan,
         "kind": known[0].kind if known else "ball",
     }
 

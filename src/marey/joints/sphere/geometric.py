@@ -11,6 +11,7 @@ centre is its score times the inverse Hessian; the sum of the squared influences
 sandwich covariance.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from jaxtyping import Bool, Float
 from scipy.linalg import eigh
 from scipy.special import chdtri
 
-from marey.joints.noise import MIN_INFORMATION_SHARE
+from marey.joints.noise import MIN_INFORMATION_SHARE, BodyNoise
 from marey.joints.sphere.algebraic import ROUNDING, Basis, Center
 from marey.joints.sphere.sandwich import sandwich_covariance
 
@@ -42,17 +43,6 @@ DIFFERENCE_STEP = 1e-3
 
 Points = Float[np.ndarray, "frame marker 3"]
 Scores = Float[np.ndarray, "frame marker directions"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AxisNoise:
-    """Noise of the axes of the body in which positions are given."""
-
-    rotation_covariance: Float[np.ndarray, "3 3"]
-    """Covariance of their rotation vector, in square radians."""
-
-    anchor: Float[np.ndarray, " 3"]
-    """The point about which they rotate, in metres."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,16 +144,38 @@ def remove_axis_bias(
     than others, in correlation with their derivatives, and so biases the fit. Newton
     steps find the centre at which the scores minus their expectation sum to zero.
     """
-    moved = center
+
+    def step(moved: Center) -> Center:
+        return basis @ estimating_equation(points, moved, basis, bias).step
+
+    def farthest(moved: Center) -> float:
+        return float(np.nanmax(np.linalg.norm(points - moved, axis=-1)))
+
+    return take_newton_steps(step, center, farthest)
+
+
+def take_newton_steps(
+    step: Callable[[np.ndarray], np.ndarray],
+    start: np.ndarray,
+    farthest: Callable[[np.ndarray], float],
+) -> np.ndarray:
+    """Return where Newton steps converge, or the start if that is far from it.
+
+    Args:
+        step: The step from a point.
+        start: The first point.
+        farthest: Distance of the farthest marker from a point, in metres.
+    """
+    point = start
     for _ in range(MAX_STEPS):
-        step = basis @ estimating_equation(points, moved, basis, bias).step
-        moved = moved + step
-        farthest = np.nanmax(np.linalg.norm(points - moved, axis=-1))
-        if not np.linalg.norm(moved - center) < MAX_STEP_RADII * farthest:
-            return center
-        if np.linalg.norm(step) <= CONVERGED_STEP * farthest:
+        taken = step(point)
+        point = point + taken
+        size = farthest(point)
+        if not np.linalg.norm(point - start) < MAX_STEP_RADII * size:
+            return start
+        if np.linalg.norm(taken) <= CONVERGED_STEP * size:
             break
-    return moved
+    return point
 
 
 def radial_errors(
@@ -231,7 +243,7 @@ def estimating_equation(
 
 
 def axis_noise_bias(
-    points: Points, center: Center, basis: Basis, noise: AxisNoise
+    points: Points, center: Center, basis: Basis, noise: BodyNoise
 ) -> AxisNoiseBias:
     """Return the expected score due to the noise of the axes, near a centre.
 
@@ -273,7 +285,7 @@ def limit_noise_share(
 
 
 def _expected_score(
-    points: np.ndarray, center: np.ndarray, basis: np.ndarray, noise: AxisNoise
+    points: np.ndarray, center: np.ndarray, basis: np.ndarray, noise: BodyNoise
 ) -> np.ndarray:
     """Return the expected score of a position of each marker from noise of the axes.
 

@@ -29,32 +29,30 @@ class SphereMoments:
     fourth: Float[np.ndarray, " marker"]
     """Mean of |y|^4, from which the noise of the radii follows."""
 
+    @property
+    def covariance(self) -> Float[np.ndarray, "3 3"]:
+        """The second moments averaged over all positions."""
+        return np.asarray(np.average(self.second, axis=0, weights=self.count))
+
 
 def compute_moments(points: Float[np.ndarray, "frame marker 3"]) -> SphereMoments:
     """Return the moments of each marker over the frames in which it is seen.
 
     Positions too large to be squared give moments that are not finite.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _moments(points)
-
-
-def _moments(points: np.ndarray) -> SphereMoments:
     known = np.isfinite(points).all(axis=-1)
     count = known.sum(axis=0).astype(float)
     weight = known / np.maximum(count, 1.0)
     x = points if known.all() else np.where(known[..., None], points, 0.0)
-    mean = np.einsum("fm,fmi->mi", weight, x)
-    y = (x - mean) * known[..., None]
-    square = np.einsum("fmi,fmi->fm", y, y)
-    weighted = weight[..., None] * y
-    return SphereMoments(
-        count=count,
-        mean=mean,
-        second=np.einsum("fmi,fmj->mij", weighted, y, optimize=True),
-        third=np.einsum("fmi,fm->mi", weighted, square),
-        fourth=np.einsum("fm,fm->m", weight * square, square),
-    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.einsum("fm,fmi->mi", weight, x)
+        y = (x - mean) * known[..., None]
+        square = np.einsum("fmi,fmi->fm", y, y)
+        weighted = weight[..., None] * y
+        second = np.einsum("fmi,fmj->mij", weighted, y, optimize=True)
+        third = np.einsum("fmi,fm->mi", weighted, square)
+        fourth = np.einsum("fm,fm->m", weight * square, square)
+    return SphereMoments(count, mean, second, third, fourth)
 
 
 def pool_moments(a: SphereMoments, b: SphereMoments) -> SphereMoments:

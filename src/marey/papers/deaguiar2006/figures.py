@@ -8,7 +8,7 @@ import numpy as np
 from marey import synth
 from marey.bodies import Bodies
 from marey.joints import JointFits, fit_joints
-from marey.joints.distance.fit import joint_costs
+from marey.joints.distance import joint_costs
 from marey.metrics import compare
 from marey.papers.deaguiar2006.plots import figure_5_drawing
 from marey.papers.deaguiar2006.stick_figure import (

@@ -1,15 +1,23 @@
 """Temporary joints: bodies that hold together for part of a take, as in a grip."""
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
+from operator import add
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
-from marey.joints.temporary.windows import WindowMotions, extend_run, window_motions
+from marey.joints.ball.normal_equations import (
+    PairSums,
+    form_normal_equations,
+    poses_seen,
+    sum_pairs,
+)
 from marey.numerics import geometry
 from marey.tree import Loop, Tree
 
@@ -71,6 +79,15 @@ RESIDUAL_RANKING_M = 1e-3
 residual. Higher lets the distance decide more often. Chosen by hand."""
 
 
+RUN_CUTOFF = 3.0
+"""Squared deviation, in mean squares inside the run, above which a frame is more likely
+outside the run. Higher makes runs longer. Chosen by hand."""
+
+RUN_STOP_SCORE = 60.0
+"""Score above its minimum at which the search for the end of a run stops. Higher
+bridges longer interruptions. Chosen by hand."""
+
+
 def find_temporary_joints(
     bodies: Bodies, joints: JointFits, tree: Tree
 ) -> tuple[Loop, ...]:
@@ -96,14 +113,14 @@ def find_temporary_joints(
         return ()
     paths = _joint_paths(joints, tree)
     grips: list[_Grip] = []
-    for motions in window_motions(
+    motions = window_motions(
         bodies.T_world_body, joints.pair, block=block, blocks=WINDOW_BLOCKS
-    ):
-        for row, window in _rigid_windows(motions, joints, tree, paths):
-            start = int(motions.first[window])
-            core = slice(start, start + WINDOW_BLOCKS * block)
-            if not any(grip.row == row and grip.contains(core) for grip in grips):
-                grips.append(_extended_grip(bodies, joints, row, core))
+    )
+    for row, window in _rigid_windows(motions, joints, tree, paths):
+        start = block * window
+        core = slice(start, start + WINDOW_BLOCKS * block)
+        if not any(grip.row == row and grip.contains(core) for grip in grips):
+            grips.append(_extended_grip(bodies, joints, row, core))
     grips = [grip for grip in grips if grip.n_frames >= MIN_DURATION_S * rate]
     return tuple(
         Loop(
@@ -151,6 +168,28 @@ class _Grip:
         return max(common, 0) / min(self.n_frames, other.n_frames)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowMotions:
+    """Motions in the windows of a take; NaN where a body was not seen throughout."""
+
+    distance: Float[Array, "window pair"]
+    """Root mean square distance of the two origins, in metres."""
+
+    translation: Float[Array, "window pair"]
+    """Root mean square deviation of the second origin from its mean in the axes of the
+    first body, in metres."""
+
+    rotation: Float[Array, "window pair"]
+    """Root mean square rotation of the second body in the first, in radians."""
+
+    body_translation: Float[Array, "window body"]
+    """Root mean square deviation of each origin from its mean in the world, in
+    metres."""
+
+    body_rotation: Float[Array, "window body"]
+    """Root mean square rotation of each body in the world, in radians."""
+
+
 JointPaths = dict[int, tuple[int, ...]]
 """For each pair that may hold together: the rows of the tree's joints between the two,
 none if the two belong to different trees."""
@@ -190,6 +229,61 @@ def _rigid_windows(
         is_free = np.sum(is_bent[window, between]) >= MIN_MOVING_JOINTS
         if not between or (is_free and is_nearer[window, row]):
             yield row, window
+
+
+def window_motions(
+    T_world_body: Float[Array, "frame body 4 4"],
+    pair: Int[Array, "pair 2"],
+    *,
+    block: int,
+    blocks: int,
+) -> WindowMotions:
+    r"""Return the motions in the windows of a take.
+
+    The sums of the normal equations of OBrien2000, Eq. 13, add up: those of a window
+    are the sum of those of its blocks, which overlapping windows share. With the mean
+    relative position :math:`\bar p` and rotation :math:`M` over the window,
+
+    .. math:: d^2 = \overline{|t_b - t_a|^2}, \qquad s^2 = d^2 - |\bar p|^2, \qquad
+              \theta^2 = \tfrac{1}{2} (3 - \|M\|_F^2), \qquad \bar p = \overline{R_a^T
+              (t_b - t_a)}, \quad M = \overline{R_a^T R_b}
+
+    For small rotations :math:`\theta` is the root mean square angle.
+
+    Args:
+        T_world_body: The poses; the last frames that fill no block are left out.
+        pair: Bodies (a, b).
+        block: Number of frames in a block; one window starts at every block.
+        blocks: Number of blocks in a window.
+    """
+    n_frames, world = T_world_body.shape[:2]
+    # The world is the last body; it is at rest in its origin.
+    at_rest = np.broadcast_to(np.eye(4), (n_frames, 1, 4, 4))
+    T = np.concatenate([T_world_body, at_rest], axis=1)
+    seen = poses_seen(T)
+    in_world = np.stack([np.full(world, world), np.arange(world)], axis=-1)
+    with_world = np.concatenate([pair, in_world])
+    recent: deque[PairSums] = deque(maxlen=blocks)
+    motions = []
+    for start in range(0, n_frames - block + 1, block):
+        frames = slice(start, start + block)
+        recent.append(sum_pairs(T[frames], seen[frames]))
+        if len(recent) == blocks:
+            raw = form_normal_equations(reduce(add, recent), with_world)
+            variance = raw.square - np.sum(raw.g[:, :3] ** 2, axis=-1)
+            coherence = np.sum(raw.A[:, :3, 3:] ** 2, axis=(-1, -2))
+            squares = np.stack([raw.square, variance, 0.5 * (3.0 - coherence)])
+            squares[:, raw.count < block * blocks] = np.nan
+            motions.append(np.sqrt(np.maximum(squares, 0.0)))
+    distance, translation, rotation = np.stack(motions, axis=1)
+    n = len(pair)
+    return WindowMotions(
+        distance[:, :n],
+        translation[:, :n],
+        rotation[:, :n],
+        translation[:, n:],
+        rotation[:, n:],
+    )
 
 
 def _extended_grip(bodies: Bodies, joints: JointFits, row: int, core: slice) -> _Grip:
@@ -255,3 +349,34 @@ def _select_best(grips: list[_Grip]) -> list[_Grip]:
         if all(grip.overlap(other) <= MAX_OVERLAP for other in same_pair):
             best.append(grip)
     return sorted(best, key=lambda grip: (grip.start, grip.row))
+
+
+def extend_run(
+    deviation: Float[Array, " frame"], core: slice, rms: float
+) -> tuple[int, int]:
+    r"""Return the first frame of a run of small deviations, and the one after its last.
+
+    Each end is where the cumulative sum of the score :math:`(d_t / \mathrm{rms})^2 - 3`
+    is smallest, counted outwards from the core: a log likelihood ratio of frames inside
+    against frames outside. Frames without data have the score zero.
+
+    Args:
+        deviation: Distance :math:`d_t` from the pose inside the run, in metres.
+        core: Frames that are certainly inside.
+        rms: Root mean square deviation inside, in metres.
+    """
+    score = np.nan_to_num((deviation / rms) ** 2 - RUN_CUTOFF)
+    after = _minimum_prefix(score[core.stop :])
+    before = _minimum_prefix(score[: core.start][::-1])
+    return core.start - before, core.stop + after
+
+
+def _minimum_prefix(score: Float[Array, " frame"]) -> int:
+    """Return how many leading scores have the smallest sum.
+
+    The search stops once the sum exceeds its minimum so far by `RUN_STOP_SCORE`.
+    """
+    total = np.concatenate([[0.0], np.cumsum(score)])
+    is_over = total > np.minimum.accumulate(total) + RUN_STOP_SCORE
+    end = int(np.argmax(is_over)) if is_over.any() else len(total)
+    return int(np.argmin(total[:end]))

@@ -1,1 +1,0 @@
-"""Joints as points of constant distance to markers (DeAguiar2006)."""

@@ -1,0 +1,303 @@
+"""A joint from the paths of markers, in the axes of one body and of both.
+
+In the axes of one body the markers of the other run on spheres, of which only the radii
+count. If both bodies have poses, the two centres must also stay together as the bodies
+rotate (OBrien2000). A joint of small range shows little of its sphere, but its rotation
+is measured well, and so is the residual.
+"""
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import block_diag
+
+from marey.joints.ball.closed_form import FREE_SD_M
+from marey.joints.noise import BodyNoise, PoseNoise
+from marey.joints.sphere.algebraic import ROUNDING, AlgebraicFit
+from marey.joints.sphere.fit import (
+    MIN_POSITIONS,
+    KindChoice,
+    Sphere,
+    SphereEstimator,
+    fit_sphere,
+)
+from marey.joints.sphere.geometric import (
+    AxisNoiseBias,
+    EstimatingEquation,
+    axis_noise_bias,
+    estimating_equation,
+    limit_noise_share,
+    radial_errors,
+    remove_axis_bias,
+    take_newton_steps,
+)
+from marey.joints.sphere.moments import compute_moments
+from marey.joints.stacked_takes import StackedTakes
+from marey.numerics import geometry
+
+Array = np.ndarray
+Centers = Float[Array, "2 3"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class OneSidedFit(Sphere):
+    """The sphere that the markers of another body describe in the axes of one body."""
+
+    points: Float[Array, "frame marker 3"]
+    """The markers, in metres."""
+
+    influence: Float[Array, "frame 3"]
+    """Influence of each frame on the centre, in metres."""
+
+    disagreement: Float[Array, "3 3"]
+    """Covariance of the centre due to the disagreement of markers, in square metres."""
+
+    axis_noise: BodyNoise
+    """Noise of the body's axes."""
+
+    bias: AxisNoiseBias | None = None
+    """Expected score from that noise; only for "geometric" centres."""
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a centre."""
+        return bool(np.isfinite(self.center).all())
+
+    @property
+    def marker_distance(self) -> Float[Array, " marker"]:
+        """Mean distance from the centre of each marker ever seen, in metres."""
+        distance = np.linalg.norm(self.points - self.center, axis=-1)
+        known = np.isfinite(distance)
+        seen = known.any(axis=0)
+        total = np.where(known, distance, 0.0).sum(axis=0)[seen]
+        return np.asarray(total / known.sum(axis=0)[seen])
+
+
+Sides = tuple[OneSidedFit, OneSidedFit]
+
+
+def fit_one_side(
+    takes: StackedTakes,
+    body: int,
+    moving: int,
+    poses: PoseNoise,
+    *,
+    estimator: SphereEstimator,
+    kind: KindChoice = "auto",
+    axis: Float[Array, " 3"] | None = None,
+) -> OneSidedFit:
+    """Return the joint in a body's axes; unknown if the body has none.
+
+    Args:
+        takes: Poses and markers.
+        body: The body in whose axes the joint is estimated.
+        moving: The body whose markers describe the sphere.
+        poses: Noise of the poses.
+        estimator: As in `fit_sphere`.
+        kind: As in `fit_sphere`.
+        axis: As in `fit_sphere`.
+    """
+    points = np.full((len(takes.T), 0, 3), np.nan)
+    if takes.determined[body]:
+        points = takes.markers_in_body(body, moving)
+    axis_noise = poses.of_body(body)
+    posed = poses.of_body(moving) if takes.determined[moving] else None
+    noise = takes.marker_noise_covariance(points, axis_noise, posed)
+    sphere = fit_sphere(points, estimator=estimator, kind=kind, axis=axis, noise=noise)
+    side = OneSidedFit(
+        **{field.name: getattr(sphere, field.name) for field in fields(Sphere)},
+        points=points,
+        influence=np.zeros((len(points), 3)),
+        disagreement=np.zeros((3, 3)),
+        axis_noise=axis_noise,
+    )
+    if sphere.reason:
+        return side
+    if estimator == "geometric":
+        return _without_axis_bias(side)
+    moments, bias_corrected = compute_moments(points), estimator != "kasa"
+    fit = AlgebraicFit(moments, sphere.basis, bias_corrected=bias_corrected)
+    return replace(side, influence=fit.influence(points))
+
+
+def _without_axis_bias(side: OneSidedFit) -> OneSidedFit:
+    """Return a side whose centre has no bias from noisy axes."""
+    points, basis = side.points, side.basis
+    bias = axis_noise_bias(points, side.center, basis, side.axis_noise)
+    center = remove_axis_bias(points, side.center, basis, bias)
+    equation = estimating_equation(points, center, basis, bias)
+    return replace(
+        side,
+        center=center,
+        influence=equation.influence @ basis.T,
+        disagreement=basis @ equation.disagreement @ basis.T,
+        bias=bias,
+    )
+
+
+def fill_missing_side(
+    T_a_b: Float[Array, "frame 4 4"], in_a: OneSidedFit, in_b: OneSidedFit
+) -> tuple[OneSidedFit, OneSidedFit]:
+    """Return both sides with a centre: a missing one is taken from the other side.
+
+    If both are missing, the point midway between the two origins is used.
+    """
+    if in_a.known and in_b.known:
+        return in_a, in_b
+    T_b_a = geometry.inverse(T_a_b)
+    if not in_a.known and not in_b.known:
+        middle = 0.5 * T_a_b[:, :3, 3].mean(axis=0)
+        in_a = replace(in_a, center=middle)
+        return in_a, replace(in_b, center=mean_position(T_b_a, middle))
+    if not in_b.known:
+        return in_a, _copy_from_other(T_b_a, in_b, in_a)
+    return _copy_from_other(T_a_b, in_a, in_b), in_b
+
+
+def _copy_from_other(T: Array, side: OneSidedFit, other: OneSidedFit) -> OneSidedFit:
+    """Return a side with the centre and axis of the other, moved by T_side_other."""
+    R = T[:, :3, :3].mean(axis=0)
+    axis = R @ other.axis
+    return replace(
+        side,
+        center=mean_position(T, other.center),
+        axis=axis / np.linalg.norm(axis),
+        axis_covariance=R @ other.axis_covariance @ R.T,
+        kind=other.kind,
+        influence=other.influence @ R.T,
+        disagreement=R @ other.disagreement @ R.T,
+    )
+
+
+def mean_position(
+    T: Float[Array, "frame 4 4"], point: Float[Array, " 3"]
+) -> Float[Array, " 3"]:
+    """Return the mean over all frames of a point moved by T."""
+    return np.asarray(geometry.apply(T, point).mean(axis=0))
+
+
+def align_along_hinge(
+    T_a_b: Float[Array, "frame 4 4"], in_a: OneSidedFit, in_b: OneSidedFit
+) -> tuple[OneSidedFit, OneSidedFit]:
+    """Return a hinge with its centre midway between the feet of both origins.
+
+    The foot of an origin is the point of the axis nearest to it: the minimum norm
+    solution of OBrien2000.
+    """
+    foot_b = in_b.center - (in_b.center @ in_b.axis) * in_b.axis
+    foot_a = in_a.center - (in_a.center @ in_a.axis) * in_a.axis
+    half = 0.5 * (mean_position(T_a_b, foot_b) - foot_a) @ in_a.axis
+    return (
+        replace(in_a, center=foot_a + half * in_a.axis),
+        replace(in_b, center=foot_b - half * in_b.axis),
+    )
+
+
+def fallback_center(side: OneSidedFit) -> OneSidedFit:
+    """Return the side; if no centre was found, with the mean marker position as one."""
+    seen = np.isfinite(side.points).all(axis=-1)
+    if side.known or seen.sum(axis=0).max(initial=0) < MIN_POSITIONS:
+        return side
+    return replace(
+        side,
+        center=side.points[seen].mean(axis=0),
+        noise=float(np.linalg.norm(side.spread)),
+        disagreement=FREE_SD_M**2 * np.eye(3),
+    )
+
+
+def fit_both_centers(
+    T_a_b: Float[Array, "frame 4 4"], sides: Sides
+) -> tuple[Centers, Float[Array, "6 6"]]:
+    """Return the centres in a and b that fit radii and residual best.
+
+    Least squares, each term weighted by the inverse of its mean square, with the
+    expected scores due to the noise of the axes subtracted. The terms share the noise
+    of the orientations, so the covariance is the empirical (sandwich) one over frames.
+
+    Args:
+        T_a_b: Pose of b in a, NaN where one of them is occluded.
+        sides: The joint in the axes of a and of b, over the same frames; both with as
+            many directions in their basis.
+
+    Returns:
+        (center_a, center_b) in metres, and their covariance in square metres.
+    """
+    basis = block_diag(sides[0].basis, sides[1].basis)
+    farthest = max(np.nanmax(np.linalg.norm(s.points, axis=-1)) for s in sides)
+
+    def step(centers: Array) -> Array:
+        equation = _equation(T_a_b, sides, centers.reshape(2, 3))
+        return np.asarray(basis @ equation.step)
+
+    start = np.concatenate([side.center for side in sides])
+    centers = take_newton_steps(step, start, lambda _: farthest).reshape(2, 3)
+    covariance = _equation(T_a_b, sides, centers).covariance
+    return centers, basis @ covariance @ basis.T
+
+
+def _equation(T_a_b: Array, sides: Sides, centers: Centers) -> EstimatingEquation:
+    """Return the weighted scores of radii and residual for (center_a, center_b)."""
+    k = sides[0].basis.shape[1]
+    score, hessian = [], []
+    for i, (side, center) in enumerate(zip(sides, centers, strict=True)):
+        weight = 1.0 / _radial_variance(side, center)
+        block = slice(i * k, i * k + k)
+        radii = estimating_equation(side.points, center, side.basis, side.bias)
+        score.append(np.zeros((*radii.score.shape[:2], 2 * k)))
+        score[-1][..., block] = weight * radii.score
+        hessian.append(np.zeros((len(radii.hessian), 2 * k, 2 * k)))
+        hessian[-1][:, block, block] = weight * radii.hessian
+    residual_score, residual_hessian = _residual_equation(T_a_b, sides, centers)
+    return EstimatingEquation(
+        np.concatenate([*score, residual_score[:, None]], axis=1),
+        np.concatenate([*hessian, residual_hessian[None]]),
+        has_residual=True,
+    )
+
+
+def _radial_variance(side: OneSidedFit, center: Array) -> float:
+    error, radius = radial_errors(side.points, center, side.basis)
+    count = np.isfinite(side.points).all(axis=-1).sum()
+    rounding = ROUNDING * np.nanmax(radius) ** 2
+    return float(np.sum(error**2) / max(count, 1) + rounding)
+
+
+def _residual_equation(
+    T_a_b: Array, sides: Sides, centers: Centers
+) -> tuple[Float[Array, "frame both"], Float[Array, "both both"]]:
+    """Return scores and Hessian of the joint residual, without their noise bias."""
+    B_a, B_b = (side.basis for side in sides)
+    k = B_a.shape[1]
+    known = np.isfinite(T_a_b).all(axis=(1, 2))
+    residual = geometry.apply(T_a_b, centers[1]) - centers[0]
+    residual = np.where(known[:, None], residual, 0.0) @ B_a
+    rotation = np.where(known[:, None, None], B_a.T @ T_a_b[:, :3, :3] @ B_b, 0.0)
+    count = max(int(known.sum()), 1)
+    size = np.mean(np.sum(centers**2, axis=1))
+    variance = np.sum(residual**2) / (count * k) + ROUNDING * size
+    bias = [noise_bias(s, c) for s, c in zip(sides, centers, strict=True)]
+    jacobian = np.concatenate([known[:, None, None] * np.eye(k), -rotation], axis=2)
+    score = np.einsum("fki,fk->fi", jacobian, residual)
+    score += known[:, None] * np.concatenate([expected for expected, _ in bias])
+    gauss_newton = np.einsum("fki,fkj->ij", jacobian, jacobian, optimize=True)
+    hessian = gauss_newton.copy()
+    hessian[:k, :k] -= count * bias[0][1]
+    hessian[k:, k:] -= count * bias[1][1]
+    limited = limit_noise_share(hessian[None], gauss_newton[None])[0]
+    return score / variance, limited / variance
+
+
+def noise_bias(side: OneSidedFit, center: Array) -> tuple[Array, Array]:
+    """Return the expected score of one frame's residual from noise, and its Hessian.
+
+    A noisy rotation w moves the centre c by w x (c - anchor). The mean square of that
+    displacement grows with the arm, so least squares shorten the arm; this is half its
+    gradient by c, and half its second derivative.
+    """
+    hats = geometry.hat(side.basis.T)
+    C = side.axis_noise.rotation_covariance
+    square = np.einsum("kji,jl,klm->im", hats, C, hats)
+    arm = center - side.axis_noise.anchor
+    return side.basis.T @ square @ arm, side.basis.T @ square @ side.basis

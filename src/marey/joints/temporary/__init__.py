@@ -1,1 +1,0 @@
-"""Joints that exist for part of a take."""
