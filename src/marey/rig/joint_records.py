@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from marey.joint_fits import JointFits
 from marey.tree import Tree
@@ -13,24 +13,38 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JointRecord:
-    """A body and the joint to its parent."""
+class TreeJoints:
+    """The bodies of one tree, parents first, and the joint of each to its parent.
 
-    body: int
-    parent: int
-    """Index of the parent among the records; -1 = root."""
+    The joint of the root is the mean of its children's.
+    """
 
-    in_body: Float[Array, " 3"]
+    body: Int[Array, " joint"]
+    parent: Int[Array, " joint"]
+    """Position of the parent in this order; -1 = root."""
+
+    edge: Int[Array, " fitted"]
+    """Index of the fitted joint of every body but the root."""
+
+    is_first: Bool[Array, " fitted"]
+    """Whether the body is the first of that joint's pair."""
+
+    in_body: Float[Array, "joint 3"]
     """Centre of the joint in the body's frame, in metres."""
 
-    in_parent: Float[Array, " 3"]
+    in_parent: Float[Array, "joint 3"]
     """The same centre in the parent's frame, in metres."""
 
-    body_covariance: Float[Array, "3 3"]
+    body_covariance: Float[Array, "joint 3 3"]
     """Covariance of `in_body`, in m^2."""
 
-    parent_covariance: Float[Array, "3 3"]
+    parent_covariance: Float[Array, "joint 3 3"]
     """Covariance of `in_parent`, in m^2."""
+
+    @property
+    def leaves(self) -> list[int]:
+        """The joints that are nobody's parent."""
+        return sorted({*range(len(self.parent))} - {*self.parent.tolist()})
 
 
 def breadth_first_order(parent: Int[Array, " item"], roots: Sequence[int]) -> list[int]:
@@ -41,42 +55,27 @@ def breadth_first_order(parent: Int[Array, " item"], roots: Sequence[int]) -> li
     return order
 
 
-def make_joint_records(
-    joints: JointFits, tree: Tree, order: list[int]
-) -> list[JointRecord]:
-    """Return one record per body; the joint of the root is the mean of its children's.
-
-    Args:
-        joints: The fitted joints.
-        tree: The parent of every body.
-        order: The bodies of one tree, parents first.
-    """
-    index = {body: i for i, body in enumerate(order)}
-    records = []
-    for body in order[1:]:
-        edge = int(tree.edge[body])
-        body_part, parent_part = slice(3), slice(3, 6)
-        if joints.pair[edge, 0] != body:
-            body_part, parent_part = parent_part, body_part
-        centers = np.concatenate([joints.center_a[edge], joints.center_b[edge]])
-        covariance = joints.covariance[edge]
-        records.append(
-            JointRecord(
-                body,
-                index[int(tree.parent[body])],
-                centers[body_part],
-                centers[parent_part],
-                covariance[body_part, body_part],
-                covariance[parent_part, parent_part],
-            )
-        )
-    at_root = [record.in_parent for record in records if record.parent == 0]
-    middle = np.mean(at_root, axis=0) if at_root else np.zeros(3)
-    zero = np.zeros((3, 3))
-    return [JointRecord(order[0], -1, middle, middle, zero, zero), *records]
-
-
-def find_leaves(records: Sequence[JointRecord]) -> list[int]:
-    """Return the indices of the records that are nobody's parent."""
-    parents = {record.parent for record in records}
-    return [i for i in range(len(records)) if i not in parents]
+def find_tree_joints(joints: JointFits, tree: Tree, root: int) -> TreeJoints:
+    """Return the joints of the tree below a root."""
+    order = np.array(breadth_first_order(tree.parent, [root]))
+    parent = np.array([-1, *(order.tolist().index(p) for p in tree.parent[order[1:]])])
+    edge = tree.edge[order[1:]]
+    is_first = joints.pair[edge, 0] == order[1:]
+    here, there = np.where(is_first, 0, 1), np.where(is_first, 1, 0)
+    k = np.arange(len(edge))
+    centers = np.stack([joints.center_a[edge], joints.center_b[edge]], axis=1)
+    in_parent = centers[k, there]
+    covariance = joints.covariance[edge].reshape(-1, 2, 3, 2, 3)
+    at_root = in_parent[parent[1:] == 0]
+    middle = at_root.mean(axis=0) if len(at_root) else np.zeros(3)
+    unknown = np.zeros((1, 3, 3))
+    return TreeJoints(
+        body=order,
+        parent=parent,
+        edge=edge,
+        is_first=is_first,
+        in_body=np.vstack([middle, centers[k, here]]),
+        in_parent=np.vstack([middle, in_parent]),
+        body_covariance=np.concatenate([unknown, covariance[k, here, :, here]]),
+        parent_covariance=np.concatenate([unknown, covariance[k, there, :, there]]),
+    )

@@ -1,5 +1,6 @@
 """Check of labels by the motion: a marker must move with the body of its label."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -8,10 +9,7 @@ from jaxtyping import Float
 
 from marey.segmentation.clusters.pair_log_odds import (
     Members,
-    Scales,
-    estimate_scales,
     log_odds,
-    marker_noise,
     same_body,
 )
 from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
@@ -32,11 +30,9 @@ class LabelCheck:
     """Largest log odds of a marker with another marker of its body; NaN if it has none,
     or if few frames show them together."""
 
-    swaps: tuple[tuple[int, int], ...]
-    """Pairs of markers that have each other's labels."""
-
-    gains: tuple[float, ...]
-    """Log odds that each pair gains by swapping bodies."""
+    swaps: Mapping[tuple[int, int], float]
+    """Pairs of markers that have each other's labels, with the log odds that each pair
+    gains by swapping bodies; the largest first."""
 
     doubtful: tuple[int, ...]
     """Markers of negative support, even after the swaps are undone."""
@@ -66,61 +62,46 @@ def check_labels(
     """
     stats = pair_statistics([points])
     if not (same_body(members) & stats.is_known).any():
-        return LabelCheck(np.full(members.shape[1], np.nan), (), (), (), ())
-    scales = estimate_scales(stats)
-    support, _ = _support(stats, scales, members)
-    swaps, gains, repaired = _undo_swaps(stats, scales, members)
-    repaired_support, mean = _support(stats, scales, repaired)
+        return LabelCheck(np.full(members.shape[1], np.nan), {}, (), ())
+    support, _ = _support(stats, members)
+    swaps, repaired = _undo_swaps(stats, members)
+    repaired_support, mean = _support(stats, repaired)
+    doubtful = np.flatnonzero(repaired_support < 0.0).tolist()
     misplaced = {*np.flatnonzero(mean < 0.0).tolist(), *chain(*swaps)}
-    return LabelCheck(
-        support,
-        swaps,
-        gains,
-        doubtful=tuple(np.flatnonzero(repaired_support < 0.0).tolist()),
-        misplaced=tuple(sorted(misplaced)),
-    )
-
-
-def _log_odds(
-    stats: PairStats, scales: Scales, members: Members
-) -> Float[Array, "marker marker"]:
-    return log_odds(stats, scales, marker_noise(stats, scales, members))
+    return LabelCheck(support, swaps, tuple(doubtful), tuple(sorted(misplaced)))
 
 
 def _support(
-    stats: PairStats, scales: Scales, members: Members
+    stats: PairStats, members: Members
 ) -> tuple[Float[Array, " marker"], Float[Array, " marker"]]:
     """Return the largest and the mean log odds of each marker on its bodies."""
     pairs = same_body(members) & stats.is_known
-    odds = _log_odds(stats, scales, members)
+    odds = log_odds(stats, members)
+    count = np.where(pairs.any(axis=1), pairs.sum(axis=1), np.nan)
     largest = np.where(pairs, odds, -np.inf).max(axis=1)
-    total, count = np.where(pairs, odds, 0.0).sum(axis=1), pairs.sum(axis=1)
-    mean = total / np.maximum(count, 1)
-    alone = count == 0
-    return np.where(alone, np.nan, largest), np.where(alone, np.nan, mean)
+    mean = np.where(pairs, odds, 0.0).sum(axis=1) / count
+    return np.where(np.isnan(count), np.nan, largest), mean
 
 
 def _undo_swaps(
-    stats: PairStats, scales: Scales, members: Members
-) -> tuple[tuple[tuple[int, int], ...], tuple[float, ...], Members]:
-    """Return the swaps, their gains, largest first, and the bodies without swaps.
+    stats: PairStats, members: Members
+) -> tuple[dict[tuple[int, int], float], Members]:
+    """Return the swaps with their gains, largest first, and the bodies without swaps.
 
     Greedy: the swap of largest gain is undone before the next one is searched.
     """
-    swaps: list[tuple[int, int]] = []
-    gains = []
+    swaps: dict[tuple[int, int], float] = {}
     members = members.copy()
     for _ in range(members.shape[1] // 2):
-        gain = swap_gains(stats, _log_odds(stats, scales, members), members)
-        swapped = [marker for pair in swaps for marker in pair]
+        gain = swap_gains(stats, log_odds(stats, members), members)
+        swapped = list(chain(*swaps))
         gain[swapped] = gain[:, swapped] = -np.inf
         i, j = divmod(int(gain.argmax()), len(gain))
         if gain[i, j] < MIN_SWAP_GAIN:
             break
-        swaps.append((min(i, j), max(i, j)))
-        gains.append(float(gain[i, j]))
+        swaps[min(i, j), max(i, j)] = float(gain[i, j])
         members[:, [i, j]] = members[:, [j, i]]
-    return tuple(swaps), tuple(gains), members
+    return swaps, members
 
 
 def swap_gains(

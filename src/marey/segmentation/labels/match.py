@@ -1,6 +1,6 @@
 """Recognition of the marker set of a take by its labels, checked by the motion."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -189,43 +189,30 @@ def _join_subjects(take: Take, subjects: list[SubjectMatch]) -> MarkerSetMatch:
 def _check_motion(take: Take, match: MarkerSetMatch) -> MarkerSetMatch:
     """Return the match with the doubts that the motion raises."""
     used = match.used
-    members = np.array([np.isin(used, markers) for markers in match.members.values()])
-    check = check_labels(take.points[:, used], members)
+    inside = np.array([np.isin(used, markers) for markers in match.members.values()])
+    check = check_labels(take.points[:, used], inside)
     trusted = len(check.misplaced) <= MAX_MISPLACED_FRACTION * check.n_checked
-    if trusted:
-        findings = _label_findings(take, match, check)
-    else:
-        findings = [_contradiction_finding(match, check)]
-    probability = {used[i]: p for i, p in _label_probability(check).items()}
-    wrong = {
-        used[i]
-        for i in check.doubtful
-        if probability.get(used[i], 1.0) < MIN_LABEL_PROBABILITY
-    }
+    log_odds = {used[i]: float(x) for i, x in enumerate(check.support) if x < 0.0}
+    for pair, gain in check.swaps.items():
+        log_odds |= {used[i]: -gain for i in pair}
+    probability = {i: float(expit(x)) for i, x in log_odds.items()}
+    doubtful = [used[i] for i in check.doubtful]
+    wrong = {i for i in doubtful if probability.get(i, 1.0) < MIN_LABEL_PROBABILITY}
+    members = dict(match.members)
+    for body, markers in members.items():
+        right = tuple(i for i in markers if i not in wrong)
+        members[body] = right if len(right) >= MIN_MARKERS_LEFT else markers
     return replace(
         match,
-        members={
-            body: _drop_markers(markers, wrong)
-            for body, markers in match.members.items()
-        },
+        members=members,
         label_probability=probability,
         trusted=trusted,
-        findings=(_recognition_finding(match), *findings),
+        findings=(
+            _recognition_finding(match),
+            *(_label_findings(take, match, check) if trusted else ()),
+            *(() if trusted else [_contradiction_finding(match, check)]),
+        ),
     )
-
-
-def _drop_markers(markers: tuple[int, ...], wrong: set[int]) -> tuple[int, ...]:
-    """Return a body's markers without the wrong ones, if enough are left."""
-    right = tuple(i for i in markers if i not in wrong)
-    return right if len(right) >= MIN_MARKERS_LEFT else markers
-
-
-def _label_probability(check: LabelCheck) -> dict[int, float]:
-    """Return the probability of each doubted label: the logistic of its log odds."""
-    odds = {i: float(x) for i, x in enumerate(check.support) if x < 0.0}
-    for pair, gain in zip(check.swaps, check.gains, strict=True):
-        odds |= dict.fromkeys(pair, -gain)
-    return {i: float(expit(x)) for i, x in odds.items()}
 
 
 def _recognition_finding(match: MarkerSetMatch) -> Finding:
@@ -236,7 +223,7 @@ def _recognition_finding(match: MarkerSetMatch) -> Finding:
     )
     if match.unused:
         message += f"; unused: {list_labels(match.unused)}"
-    return _finding("labels-recognised", "info", message, match.name, float(n_used))
+    return _finding("labels-recognised", message, match.name, n_used, "info")
 
 
 def _contradiction_finding(match: MarkerSetMatch, check: LabelCheck) -> Finding:
@@ -245,37 +232,31 @@ def _contradiction_finding(match: MarkerSetMatch, check: LabelCheck) -> Finding:
         f"do not move with the body of their label in {match.name}"
     )
     misplaced = len(check.misplaced) / check.n_checked
-    return _finding("labels-contradicted", "warning", message, match.name, misplaced)
+    return _finding("labels-contradicted", message, match.name, misplaced)
 
 
 def _label_findings(
     take: Take, match: MarkerSetMatch, check: LabelCheck
-) -> list[Finding]:
-    """Return the swaps and the doubtful labels."""
+) -> Iterator[Finding]:
+    """Yield the swaps and the doubtful labels."""
     used = match.used
     labels = [take.full_labels[i] for i in used]
-    findings = []
-    for (i, j), gain in zip(check.swaps, check.gains, strict=True):
+    for (i, j), gain in check.swaps.items():
         message = (
             f"{labels[i]} and {labels[j]} are probably swapped: each moves with the "
             "other's body. Check both labels"
         )
-        swapped = f"{labels[i]}, {labels[j]}"
-        findings.append(_finding("labels-swapped", "warning", message, swapped, gain))
+        yield _finding("labels-swapped", message, f"{labels[i]}, {labels[j]}", gain)
     for i in check.doubtful:
         bodies = [body for body, markers in match.members.items() if used[i] in markers]
         message = (
             f"moves with no other marker of {' or '.join(map(mark_name, bodies))}. "
             "Check the label; a marker whose label is certainly wrong is left out"
         )
-        support = float(check.support[i])
-        findings.append(
-            _finding("label-doubtful", "warning", message, labels[i], support)
-        )
-    return findings
+        yield _finding("label-doubtful", message, labels[i], check.support[i])
 
 
 def _finding(
-    code: str, severity: Severity, message: str, subject: str, value: float
+    code: str, message: str, subject: str, value: float, severity: Severity = "warning"
 ) -> Finding:
-    return Finding(code, "segment", severity, message, subject, value=value)
+    return Finding(code, "segment", severity, message, subject, value=float(value))
