@@ -13,13 +13,16 @@ from marey.errors import DataError, FormatError
 from marey.segmentation import segment
 from marey.segmentation.clusters.pair_log_odds import log_odds
 from marey.segmentation.clusters.pair_statistics import pair_statistics
-from marey.segmentation.labels.check import check_labels, swap_gains
 from marey.segmentation.labels.marker_sets import (
     ENTRY_POINTS,
     known_marker_sets,
     read_marker_set,
 )
-from marey.segmentation.labels.match import recognise_marker_set
+from marey.segmentation.labels.match import (
+    check_labels,
+    recognise_marker_set,
+    swap_gains,
+)
 from marey.segmentation.labels.spelling import is_name, normalise_label
 from marey.segmentation.methods.labels import bodies_from_labels
 

@@ -221,7 +221,7 @@ def _point_inertia(
     mass: Float[Array, " item"], centre: Float[Array, "item 3"]
 ) -> Float[Array, "item 3 3"]:
     """Return the inertia of point masses about the origin."""
-    return mass[:, None, None] * parallel_axis_inertia(centre)
+    return np.asarray(mass[:, None, None] * parallel_axis_inertia(centre))
 
 
 def _subtree_inertia(

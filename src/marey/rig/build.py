@@ -11,8 +11,8 @@ from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
-from marey.rig.joint_records import TreeJoints, find_tree_joints
 from marey.rig.rest_pose import find_rest_frame, rest_rotations, t_pose_rotations
+from marey.rig.tree_joints import TreeJoints, find_tree_joints
 from marey.skeleton import Kind, Skeleton
 from marey.tree import Tree
 

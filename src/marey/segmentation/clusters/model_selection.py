@@ -14,10 +14,7 @@ from marey.segmentation.clusters.cross_validation import (
 from marey.segmentation.clusters.overlap import overlapping_bodies, owning_bodies
 from marey.segmentation.clusters.pair_log_odds import Members, members_of_labels
 from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
-from marey.segmentation.clusters.spectral import (
-    spectral_labels,
-    spectral_labels_of_counts,
-)
+from marey.segmentation.clusters.spectral import spectral_labels
 
 Array = np.ndarray
 
@@ -107,11 +104,10 @@ def _other_counts(
     """Return spectral clusterings with numbers of bodies around the given ones."""
     low = max(min(counts) - COUNT_MARGIN, 2)
     high = min(max(counts) + COUNT_MARGIN, len(like.owner) // 2)
-    tried = range(low, high + 1)
     return [
-        like.relabel(labels)
+        like.relabel(spectral_labels(stats, n_bodies=count, neighbour=rank))
         for rank in DENSE_SCALE_NEIGHBOURS
-        for labels in spectral_labels_of_counts(stats, tried, neighbour=rank)
+        for count in range(low, high + 1)
     ]
 
 

@@ -9,11 +9,12 @@ bones, and neighbouring bodies share the point between them.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, permutations
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from marey.anatomy.names import SIDE_SPELLINGS
 from marey.bodies import Bodies
 from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
@@ -40,7 +41,11 @@ SYNONYMS = {"paw": "foot", "heel": "toe", "thumb": "finger"}
 MIDLINE = ("nose", "snout", "eye", "ear", "head", "neck", "chest", "spine", "tail")
 """Words for points that are on no limb."""
 
-OPPOSITE_SIDES = (("left", "right"), ("right", "left"), ("l", "r"), ("r", "l"))
+OPPOSITE_SIDES = tuple(
+    sides
+    for spelling in zip(*SIDE_SPELLINGS.values(), strict=True)
+    for sides in permutations(spelling)
+)
 """Spellings of a side, each with the other side in the same spelling."""
 
 MIN_NAMED_FRACTION = 0.7
