@@ -333,7 +333,7 @@ def _recognition_finding(match: MarkerSetMatch) -> Finding:
     )
     if match.unused:
         message += f"; unused: {list_labels(match.unused)}"
-    return _finding("labels-recognised", message, match.name, n_used, "info")
+    return _finding("labels-recognised", message, match.name, float(n_used), "info")
 
 
 def _contradiction_finding(match: MarkerSetMatch, check: LabelCheck) -> Finding:
@@ -363,10 +363,10 @@ def _label_findings(
             f"moves with no other marker of {' or '.join(map(mark_name, bodies))}. "
             "Check the label; a marker whose label is certainly wrong is left out"
         )
-        yield _finding("label-doubtful", message, labels[i], check.support[i])
+        yield _finding("label-doubtful", message, labels[i], float(check.support[i]))
 
 
 def _finding(
     code: str, message: str, subject: str, value: float, severity: Severity = "warning"
 ) -> Finding:
-    return Finding(code, "segment", severity, message, subject, value=float(value))
+    return Finding(code, "segment", severity, message, subject, value=value)
