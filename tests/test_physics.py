@@ -252,7 +252,7 @@ def test_a_thigh_turns_about_its_hip_as_it_does_in_people():
 
 
 def test_a_capsule_is_as_hard_to_turn_as_its_points(rng):
-    from marey.anatomy.masses import capsule_segment
+    from marey.anatomy.masses import axial_inertia, capsules
 
     ends, radius = rng.normal(size=(2, 3)), 0.3
     box = rng.uniform(-2.5, 2.5, size=(400_000, 3)) + ends.mean(axis=0)
@@ -261,9 +261,10 @@ def test_a_capsule_is_as_hard_to_turn_as_its_points(rng):
     inside = np.linalg.norm(box - ends[0] - share[:, None] * bone, axis=1) < radius
     x = box[inside] - ends.mean(axis=0)
     points = np.mean(np.sum(x**2, axis=1)) * np.eye(3) - x.T @ x / len(x)
-    np.testing.assert_allclose(
-        capsule_segment(0, ends, 1.0, radius).inertia, points, atol=0.02
-    )
+    length = np.linalg.norm(bone)
+    capsule = capsules(np.array([length]), np.ones(1), np.array([radius]))
+    (inertia,) = axial_inertia(bone[None], capsule.along, capsule.across)
+    np.testing.assert_allclose(inertia, points, atol=0.02)
 
 
 def test_a_hand_held_to_the_world_stays_there(walk):

@@ -17,15 +17,11 @@ from marey.segmentation import REGISTRY, segment
 from marey.segmentation.clusters.model_selection import cluster_markers
 from marey.segmentation.clusters.overlap import (
     MEMBERSHIP_PRICE,
+    improve_cover,
     overlapping_bodies,
     owning_bodies,
 )
-from marey.segmentation.clusters.pair_log_odds import (
-    estimate_scales,
-    log_odds,
-    marker_noise,
-    nearest_neighbour_bodies,
-)
+from marey.segmentation.clusters.pair_log_odds import log_odds, nearest_neighbour_bodies
 from marey.segmentation.clusters.pair_statistics import (
     PairStats,
     pair_deviations,
@@ -114,9 +110,7 @@ def test_markers_never_seen_together_have_zero_log_odds():
     stats = pair_statistics([points])
     assert np.isnan(stats.spread[0, 1])
     assert not stats.is_known[0, 1]
-    scales = estimate_scales(stats)
-    noise = marker_noise(stats, scales, nearest_neighbour_bodies(stats))
-    assert log_odds(stats, scales, noise)[0, 1] == 0.0
+    assert log_odds(stats, nearest_neighbour_bodies(stats))[0, 1] == 0.0
 
 
 # --- log odds and cover ---------------------------------------------------------------
@@ -130,13 +124,7 @@ def test_log_odds_have_no_unit(dancer, unit):
 
 
 def find_cover(odds):
-    from marey.segmentation.clusters.correlation_clustering_kernel import (
-        cluster_overlapping,
-    )
-
-    start = np.eye(len(odds), dtype=bool)
-    cover = cluster_overlapping(odds, start, MEMBERSHIP_PRICE, 3, 1000)
-    return cover[cover.any(axis=1)]
+    return improve_cover(odds, np.eye(len(odds), dtype=bool))
 
 
 def test_no_single_change_improves_a_cover(rng):
@@ -163,7 +151,7 @@ def test_a_marker_on_a_joint_line_belongs_to_both():
 
 def test_owners_are_members(dancer):
     stats = pair_statistics([dancer.points])
-    members, odds = overlapping_bodies(stats, estimate_scales(stats))
+    members, odds = overlapping_bodies(stats)
     owner = owning_bodies(members, odds)
     assert members[owner, np.arange(len(owner))].all()
 

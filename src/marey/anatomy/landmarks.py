@@ -11,29 +11,18 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-SIDES = ("Left", "Right")
+from marey.anatomy import names as vrm
+from marey.anatomy.names import SIDES as SIDES
 
-SIDE_SPELLINGS = {"Left": ("l", "left"), "Right": ("r", "right")}
-
-SEGMENT_OF_LANDMARK = {
-    "asis": "Hips",
-    "psis": "Hips",
-    "waist_front": "Hips",
-    "waist_back": "Hips",
-    "sacrum": "Hips",
-    "c7": "Chest",
-    "sternum": "Chest",
-    "acromion": "Chest",
-    "elbow_outer": "UpperArm",
-    "elbow_inner": "UpperArm",
-    "wrist_outer": "LowerArm",
-    "wrist_inner": "LowerArm",
-    "knee_outer": "UpperLeg",
-    "knee_inner": "UpperLeg",
-    "ankle_outer": "LowerLeg",
-    "ankle_inner": "LowerLeg",
+LANDMARKS_OF_SEGMENT = {
+    vrm.HIPS: ("asis", "psis", "waist_front", "waist_back", "sacrum"),
+    vrm.CHEST: ("c7", "sternum", "acromion"),
+    vrm.UPPER_ARM: ("elbow_outer", "elbow_inner"),
+    vrm.LOWER_ARM: ("wrist_outer", "wrist_inner"),
+    vrm.UPPER_LEG: ("knee_outer", "knee_inner"),
+    vrm.LOWER_LEG: ("ankle_outer", "ankle_inner"),
 }
-"""The segment that each landmark moves with, without its side."""
+"""The landmarks that move with each segment, without its side."""
 
 LABEL_SEPARATORS = re.compile(r"[\W_]+")
 PATTERN_SEPARATORS = re.compile(r"[^\w#]+|_+")
@@ -74,10 +63,12 @@ def find_landmarks(labels: Sequence[str], segments: Sequence[str]) -> Landmarks:
     """
     markers: dict[tuple[str, str], tuple[int, ...]] = {}
     for k, (label, segment) in enumerate(zip(labels, segments, strict=True)):
-        without_side = segment.removeprefix("Left").removeprefix("Right")
-        segment_side = segment.removesuffix(without_side)
         side, name = _parse_label(label)
-        if SEGMENT_OF_LANDMARK.get(name) == without_side and segment_side in ("", side):
+        is_on_side = vrm.side_of(segment) in ("", side)
+        if (
+            name in LANDMARKS_OF_SEGMENT.get(vrm.without_side(segment), ())
+            and is_on_side
+        ):
             markers[side, name] = (*markers.get((side, name), ()), k)
     return Landmarks(markers)
 
@@ -109,7 +100,7 @@ def _spellings(pattern: str) -> Iterator[tuple[str, str]]:
     if "#" not in pattern:
         yield "", pattern
         return
-    for side, spellings in SIDE_SPELLINGS.items():
+    for side, spellings in vrm.SIDE_SPELLINGS.items():
         for spelling in spellings:
             yield side, pattern.replace("#", spelling)
             yield side, pattern.replace("#", "") + spelling

@@ -1,6 +1,7 @@
 """Masses and moments of inertia of the bodies of a skeleton."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -55,8 +56,21 @@ LIMB_INERTIA = {
 """Of limbs, as fractions of their length, from the same table: distance of the centre
 of mass from the upper end, radius of gyration across (the mean of both) and along."""
 
-Bone = tuple[int, int, Float[Array, "2 3"]]
-"""Joint at which a bone begins, node that carries it, and both ends in that node."""
+SOLID_SPHERE = 2.0 / 5.0
+"""Moment of inertia of a solid sphere of unit mass and radius about its centre, as
+published in tables of moments of inertia."""
+
+THIN_ROD = 1.0 / 12.0
+"""Moment of inertia of a thin rod of unit mass and length across its middle, as
+published in tables of moments of inertia."""
+
+HEMISPHERE_CENTRE = 3.0 / 8.0
+"""Distance of the centre of mass of a solid hemisphere from its flat side, in radii, as
+published in tables of centroids."""
+
+SPHERE_OF_CYLINDER = 4.0 / 3.0
+"""Volume of a sphere relative to that of a cylinder of the same radius whose length is
+the radius, as published by Archimedes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,17 +91,20 @@ class Masses:
     kg m^2: about the axis of a hinge, else the mean over all directions."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MassSegment:
-    """The flesh around one bone."""
+class BoneMasses(NamedTuple):
+    """The flesh around every bone, symmetric about it."""
 
-    node: int
-    mass: float
-    centre: Float[Array, " 3"]
-    """Centre of mass in the node, in metres."""
+    mass: Float[Array, " bone"]
+    """In kg."""
 
-    inertia: Float[Array, "3 3"]
-    """About the centre of mass, in kg m^2."""
+    centre: Float[Array, " bone"]
+    """Distance of the centre of mass from the upper end, over the length."""
+
+    along: Float[Array, " bone"]
+    """Moment of inertia about the bone, in kg m^2."""
+
+    across: Float[Array, " bone"]
+    """Moment of inertia about an axis across the bone through the centre of mass."""
 
 
 def estimate_masses(skeleton: Skeleton, nodes: Nodes) -> Masses:
@@ -96,126 +113,97 @@ def estimate_masses(skeleton: Skeleton, nodes: Nodes) -> Masses:
     Every bone carries a capsule. A person, identified by the names of the joints, has
     the mass that the height suggests, divided by the anthropometry of de Leva (1996);
     so have the centres and the inertia of the limbs. Other figures have capsules of one
-    slenderness.
+    slenderness. A body without length has a small mass.
     """
-    bones = _find_bones(skeleton, nodes)
+    bone, parent = skeleton.offset[1:], skeleton.parent[1:]
+    length = np.linalg.norm(bone, axis=1)
     human = vrm.is_person(skeleton.names) and vrm.has_arms(skeleton.names)
-    segments = (_human_segments if human else _plain_segments)(skeleton, bones)
+    flesh = _human_bones(skeleton, length) if human else _plain_bones(length)
+    in_node = nodes.joint_position[parent] + flesh.centre[:, None] * bone
+    tensor = axial_inertia(bone, flesh.along, flesh.across)
     n = len(nodes.tree.parent)
     mass, first_moment, about_node = np.zeros(n), np.zeros((n, 3)), np.zeros((n, 3, 3))
-    for segment in segments:
-        mass[segment.node] += segment.mass
-        first_moment[segment.node] += segment.mass * segment.centre
-        about_node[segment.node] += (
-            segment.inertia + segment.mass * parallel_axis_inertia(segment.centre)
-        )
-    min_mass = MIN_MASS_FRACTION * sum(segment.mass for segment in segments)
+    node = nodes.node_of_joint[parent]
+    np.add.at(mass, node, flesh.mass)
+    np.add.at(first_moment, node, flesh.mass[:, None] * in_node)
+    np.add.at(about_node, node, tensor + _point_inertia(flesh.mass, in_node))
+    min_mass = MIN_MASS_FRACTION * (mass.sum() or 1.0)
     bearing = np.unique(nodes.node_of_joint)
     light = bearing[mass[bearing] < min_mass]
-    gyration = LIGHT_BODY_GYRATION * _extent(skeleton)
-    about_node[light] += (min_mass - mass[light])[:, None, None] * (
-        gyration**2 * np.eye(3)
-    )
+    extent = np.ptp(skeleton.rest()[:, :3, 3], axis=0).max() or 1.0
+    gyration = (LIGHT_BODY_GYRATION * extent) ** 2 * np.eye(3)
+    about_node[light] += (min_mass - mass[light])[:, None, None] * gyration
     mass[light] = min_mass
     centre = first_moment / np.where(mass > 0.0, mass, 1.0)[:, None]
-    inertia = about_node - mass[:, None, None] * parallel_axis_inertia(centre)
+    inertia = about_node - _point_inertia(mass, centre)
     return Masses(mass, centre, inertia, _subtree_inertia(nodes, mass, centre, inertia))
 
 
-def _find_bones(skeleton: Skeleton, nodes: Nodes) -> list[Bone]:
-    """Return the bone from its parent to each joint."""
-    bones = []
-    for joint in range(1, skeleton.n_joints):
-        parent = int(skeleton.parent[joint])
-        start = nodes.joint_position[parent]
-        ends = np.stack([start, start + skeleton.offset[joint]])
-        bones.append((parent, int(nodes.node_of_joint[parent]), ends))
-    return bones
+def _plain_bones(length: Float[Array, " bone"]) -> BoneMasses:
+    """Return capsules of one slenderness."""
+    radius = RADIUS_PER_LENGTH * length
+    volume = np.pi * radius**2 * (length + SPHERE_OF_CYLINDER * radius)
+    return capsules(length, DENSITY * volume, radius)
 
 
-def _length(ends: Float[Array, "2 3"]) -> float:
-    return float(np.linalg.norm(ends[1] - ends[0]))
-
-
-def _extent(skeleton: Skeleton) -> float:
-    """Return the largest side of the figure's bounding box at rest, in metres."""
-    positions = skeleton.rest()[:, :3, 3]
-    return max(float(np.ptp(positions, axis=0).max()), 1e-3)
-
-
-def _plain_segments(skeleton: Skeleton, bones: list[Bone]) -> list[MassSegment]:
-    """Return capsules of one slenderness; one unit mass if no bone has a length."""
-    segments = []
-    for _, node, ends in bones:
-        length = _length(ends)
-        radius = RADIUS_PER_LENGTH * length
-        volume = np.pi * radius**2 * (length + 4.0 / 3.0 * radius)
-        segments.append(capsule_segment(node, ends, DENSITY * volume, radius))
-    if not sum(segment.mass for segment in segments) > 0.0:
-        return [capsule_segment(0, np.zeros((2, 3)), 1.0, 0.1)]
-    return segments
-
-
-def _human_segments(skeleton: Skeleton, bones: list[Bone]) -> list[MassSegment]:
+def _human_bones(skeleton: Skeleton, length: Float[Array, " bone"]) -> BoneMasses:
     """Return the segments of a person after de Leva (1996).
 
     A segment of several bones is divided by their lengths. Segments that the table has
     no inertia for are capsules as thick as their mass requires.
     """
+    parent, names = skeleton.parent[1:], skeleton.names
+    part = [vrm.without_side(name) for name in names]
+    fraction = np.array([SEGMENT_MASS_FRACTIONS.get(name, 0.0) for name in part])
+    if vrm.HEAD not in names and vrm.NECK in names:
+        fraction[names.index(vrm.NECK)] = SEGMENT_MASS_FRACTIONS[vrm.HEAD]
+    segment_length = np.bincount(parent, length, len(names))
     height = float(np.ptp(skeleton.rest()[:, 2, 3]))
-    fraction = {
-        name: SEGMENT_MASS_FRACTIONS.get(vrm.without_side(name), 0.0)
-        for name in skeleton.names
-    }
-    if vrm.HEAD not in fraction and vrm.NECK in fraction:
-        fraction[vrm.NECK] = SEGMENT_MASS_FRACTIONS[vrm.HEAD]
-    lengths: dict[str, float] = {}
-    for joint, _, ends in bones:
-        name = skeleton.names[joint]
-        lengths[name] = lengths.get(name, 0.0) + _length(ends)
-    mass = BODY_MASS_INDEX * height**2 / sum(fraction[name] for name in lengths)
-    segments = []
-    for joint, node, ends in bones:
-        name, length = skeleton.names[joint], _length(ends)
-        share = mass * fraction[name] * length / max(lengths[name], 1e-9)
-        part = vrm.without_side(name)
-        if part in LIMB_INERTIA and 0.0 < length == lengths[name]:
-            segments.append(_limb_segment(node, ends, share, *LIMB_INERTIA[part]))
-        else:
-            radius = np.sqrt(share / DENSITY / np.pi / max(length, 1e-3))
-            segments.append(capsule_segment(node, ends, share, float(radius)))
-    return segments
+    person = BODY_MASS_INDEX * height**2 / fraction[np.unique(parent)].sum()
+    share = length / np.where(segment_length > 0.0, segment_length, 1.0)[parent]
+    mass = person * fraction[parent] * share
+    thickness = np.where(length > 0.0, length, 1.0)
+    flesh = capsules(length, mass, np.sqrt(mass / DENSITY / np.pi / thickness))
+    for i, joint in enumerate(parent):
+        if part[joint] in LIMB_INERTIA and 0.0 < length[i] == segment_length[joint]:
+            centre, across, along = LIMB_INERTIA[part[joint]]
+            flesh.centre[i] = centre
+            flesh.across[i] = mass[i] * (across * length[i]) ** 2
+            flesh.along[i] = mass[i] * (along * length[i]) ** 2
+    return flesh
 
 
-def _limb_segment(
-    node: int,
-    ends: Float[Array, "2 3"],
-    mass: float,
-    centre: float,
-    gyration_across: float,
-    gyration_along: float,
-) -> MassSegment:
-    """Return a limb whose centre and radii of gyration are fractions of its length."""
-    bone = ends[1] - ends[0]
-    inertia = gyration_across**2 * float(bone @ bone) * np.eye(3)
-    inertia += (gyration_along**2 - gyration_across**2) * np.outer(bone, bone)
-    return MassSegment(node, mass, ends[0] + centre * bone, mass * inertia)
-
-
-def capsule_segment(
-    node: int, ends: Float[Array, "2 3"], mass: float, radius: float
-) -> MassSegment:
-    """Return a capsule: a cylinder of uniform density with two hemispheres."""
-    bone = ends[1] - ends[0]
-    length = _length(ends)
-    direction = bone / length if length > 0.0 else np.zeros(3)
-    sphere = 4.0 / 3.0 * radius / (length + 4.0 / 3.0 * radius) * mass
+def capsules(
+    length: Float[Array, " bone"],
+    mass: Float[Array, " bone"],
+    radius: Float[Array, " bone"],
+) -> BoneMasses:
+    """Return capsules: cylinders of uniform density with two hemispheres."""
+    ends = SPHERE_OF_CYLINDER * radius
+    sphere = np.divide(ends, length + ends, out=np.ones_like(ends), where=ends > 0.0)
+    sphere = sphere * mass
     cylinder = mass - sphere
-    along = 0.5 * cylinder * radius**2 + 0.4 * sphere * radius**2
-    across = cylinder * (length**2 / 12.0 + 0.25 * radius**2)
-    across += sphere * (0.4 * radius**2 + 0.25 * length**2 + 0.375 * length * radius)
-    inertia = across * np.eye(3) + (along - across) * np.outer(direction, direction)
-    return MassSegment(node, mass, ends.mean(axis=0), inertia)
+    along = (0.5 * cylinder + SOLID_SPHERE * sphere) * radius**2
+    across = cylinder * (THIN_ROD * length**2 + (0.5 * radius) ** 2)
+    across += sphere * (
+        SOLID_SPHERE * radius**2
+        + (0.5 * length) ** 2
+        + HEMISPHERE_CENTRE * length * radius
+    )
+    return BoneMasses(mass, np.full(len(mass), 0.5), along, across)
+
+
+def axial_inertia(
+    bone: Float[Array, "bone 3"],
+    along: Float[Array, " bone"],
+    across: Float[Array, " bone"],
+) -> Float[Array, "bone 3 3"]:
+    """Return the inertia tensors of bodies that are symmetric about their bones."""
+    square = np.sum(bone**2, axis=1)
+    outer = bone[:, :, None] * bone[:, None]
+    outer = outer / np.where(square > 0.0, square, 1.0)[:, None, None]
+    isotropic = across[:, None, None] * np.eye(3)
+    return np.asarray(isotropic + (along - across)[:, None, None] * outer)
 
 
 def parallel_axis_inertia(centre: Float[Array, "*item 3"]) -> Float[Array, "*item 3 3"]:
@@ -229,6 +217,13 @@ def parallel_axis_inertia(centre: Float[Array, "*item 3"]) -> Float[Array, "*ite
     return np.asarray(square - centre[..., :, None] * centre[..., None, :])
 
 
+def _point_inertia(
+    mass: Float[Array, " item"], centre: Float[Array, "item 3"]
+) -> Float[Array, "item 3 3"]:
+    """Return the inertia of point masses about the origin."""
+    return np.asarray(mass[:, None, None] * parallel_axis_inertia(centre))
+
+
 def _subtree_inertia(
     nodes: Nodes,
     mass: Float[Array, " node"],
@@ -238,7 +233,7 @@ def _subtree_inertia(
     """Return `Masses.subtree_inertia`, summed from the leaves to the root."""
     tree = nodes.tree
     total, first_moment = mass.copy(), mass[:, None] * centre
-    about_node = inertia + mass[:, None, None] * parallel_axis_inertia(centre)
+    about_node = inertia + _point_inertia(mass, centre)
     for i in range(len(tree.parent) - 1, 0, -1):
         parent, m = tree.parent[i], total[i]
         middle = first_moment[i] / m if m > 0.0 else np.zeros(3)

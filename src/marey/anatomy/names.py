@@ -15,6 +15,9 @@ UPPER_LEG, LOWER_LEG, FOOT, TOES = "UpperLeg", "LowerLeg", "Foot", "Toes"
 LEFT, RIGHT = "Left", "Right"
 SIDES = (LEFT, RIGHT)
 
+SIDE_SPELLINGS = {LEFT: ("left", "l"), RIGHT: ("right", "r")}
+"""How labels of markers and sensors write a side, in lower case."""
+
 TRUNK = (SPINE, CHEST, UPPER_CHEST, NECK, HEAD)
 """Bodies above the hips that have no side, from the hips upward."""
 

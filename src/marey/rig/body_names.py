@@ -7,7 +7,7 @@ from marey.anatomy.naming import Naming, NamingInput, find_names
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
-from marey.rig.joint_records import breadth_first_order
+from marey.rig.tree_joints import breadth_first_order
 from marey.tree import Tree
 
 MAX_NAMING_FRAMES = 200

@@ -11,13 +11,8 @@ from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
-from marey.rig.joint_records import (
-    JointRecord,
-    breadth_first_order,
-    find_leaves,
-    make_joint_records,
-)
 from marey.rig.rest_pose import find_rest_frame, rest_rotations, t_pose_rotations
+from marey.rig.tree_joints import TreeJoints, find_tree_joints
 from marey.skeleton import Kind, Skeleton
 from marey.tree import Tree
 
@@ -57,37 +52,49 @@ def build_skeletons(
     return tuple(_build(bodies, joints, tree, int(root)) for root in tree.roots)
 
 
-def _build(bodies: Bodies, joints: JointFits, tree: Tree, root: int) -> Skeleton:
+def _build(bodies: Bodies, fits: JointFits, tree: Tree, root: int) -> Skeleton:
     """Return the skeleton of one root."""
-    order = breadth_first_order(tree.parent, [root])
-    records = make_joint_records(joints, tree, order)
-    names = _joint_names([bodies.names[body] for body in order])
-    frame = find_rest_frame(bodies, order)
-    R_rest = rest_rotations(bodies, order, frame)
+    joints = find_tree_joints(fits, tree, root)
+    names = _joint_names([bodies.names[body] for body in joints.body])
+    frame = find_rest_frame(bodies, joints.body)
+    R_rest = rest_rotations(bodies, joints.body, frame)
     human = is_person(names)
     if human:
-        R_rest = t_pose_rotations(records, names, R_rest)
-    leaves = find_leaves(records)
-    offset = np.array([_offset(records, R_rest, record) for record in records])
-    offset[0] = np.zeros(3)
+        R_rest = t_pose_rotations(joints, names, R_rest)
+    offset = _rotate(
+        R_rest[joints.parent], joints.in_parent - joints.in_body[joints.parent]
+    )
+    offset[0] = 0.0
     if not human:
         T_world_root = bodies.T_world_body[frame, root]
-        offset[0] = geometry.apply(T_world_root, records[0].in_body)
-    ends = [-R_rest[i] @ records[i].in_body for i in leaves]
-    axes, kind = _degrees_of_freedom(joints, tree, records, R_rest)
-    covariance = np.array([_covariance(records, R_rest, record) for record in records])
-    unknown = np.full(len(leaves), np.nan)
+        offset[0] = geometry.apply(T_world_root, joints.in_body[0])
+    leaves = joints.leaves
+    ends = -_rotate(R_rest[leaves], joints.in_body[leaves])
+    axes, kind = _degrees_of_freedom(fits, joints, R_rest)
+    covariance = _offset_covariance(joints, R_rest)
+    length_sd = _length_sd(offset, covariance)
     skeleton = Skeleton(
         names=(*names, *(f"{names[i]}_end" for i in leaves)),
-        parent=np.array([*(r.parent for r in records), *leaves], dtype=np.int64),
-        offset=np.concatenate([offset, np.reshape(ends, (-1, 3))]),
+        parent=np.array([*joints.parent, *leaves], dtype=np.int64),
+        offset=np.concatenate([offset, ends]),
         kind=(*kind, *(END_KIND for _ in leaves)),
-        axes=np.concatenate([axes, np.full((len(leaves), 2, 3), np.nan)]),
-        covariance=np.concatenate([covariance, np.full((len(leaves), 3, 3), np.nan)]),
-        length_sd=np.concatenate([_length_sd(offset, covariance), unknown]),
+        axes=_with_unknown(axes, len(leaves)),
+        covariance=_with_unknown(covariance, len(leaves)),
+        length_sd=_with_unknown(length_sd, len(leaves)),
     )
-    skeleton = _attach_sources(skeleton, bodies, records, R_rest)
+    skeleton = _attach_sources(skeleton, bodies, joints, R_rest)
     return _put_on_ground(skeleton) if human else skeleton
+
+
+def _rotate(
+    R: Float[Array, "joint 3 3"], vectors: Float[Array, "joint 3"]
+) -> Float[Array, "joint 3"]:
+    return np.asarray(np.einsum("jik,jk->ji", R, vectors))
+
+
+def _with_unknown(values: Float[Array, "..."], count: int) -> Float[Array, "..."]:
+    """Return the values of all joints, followed by NaN for the ends of leaves."""
+    return np.concatenate([values, np.full((count, *values.shape[1:]), np.nan)])
 
 
 def _joint_names(bodies: list[str]) -> list[str]:
@@ -100,26 +107,18 @@ def _joint_names(bodies: list[str]) -> list[str]:
     ]
 
 
-def _offset(
-    records: list[JointRecord], R_rest: Float[Array, "joint 3 3"], record: JointRecord
-) -> Float[Array, " 3"]:
-    """Return the vector from the parent's joint to a joint at rest, in metres."""
-    start = records[record.parent].in_body
-    return np.asarray(R_rest[record.parent] @ (record.in_parent - start))
-
-
-def _covariance(
-    records: list[JointRecord], R_rest: Float[Array, "joint 3 3"], record: JointRecord
-) -> Float[Array, "3 3"]:
-    """Return the covariance of an offset, in m^2; NaN for the root.
+def _offset_covariance(
+    joints: TreeJoints, R_rest: Float[Array, "joint 3 3"]
+) -> Float[Array, "joint 3 3"]:
+    """Return the covariance of every offset, in m^2; NaN for the root.
 
     The sum of the covariances of the two joints on the parent's body.
     """
-    if record.parent < 0:
-        return np.full((3, 3), np.nan)
-    R = R_rest[record.parent]
-    both = record.parent_covariance + records[record.parent].body_covariance
-    return np.asarray(R @ both @ R.T)
+    R = R_rest[joints.parent]
+    both = joints.parent_covariance + joints.body_covariance[joints.parent]
+    covariance = R @ both @ R.swapaxes(1, 2)
+    covariance[0] = np.nan
+    return np.asarray(covariance)
 
 
 def _length_sd(
@@ -129,64 +128,53 @@ def _length_sd(
 
     .. math:: \sigma = \sqrt{d^T C d} / |d|
     """
-    sd = np.full(len(offset), np.nan)
-    for i in range(1, len(offset)):
-        bone, length = offset[i], np.linalg.norm(offset[i])
-        if length > 0.0:
-            variance = float(bone @ covariance[i] @ bone)
-            sd[i] = np.sqrt(max(variance, 0.0)) / length
-    return sd
+    variance = np.einsum("ji,jik,jk->j", offset, covariance, offset)
+    with np.errstate(invalid="ignore"):
+        sd = np.sqrt(np.maximum(variance, 0.0)) / np.linalg.norm(offset, axis=1)
+    return np.asarray(sd)
 
 
 def _degrees_of_freedom(
-    joints: JointFits,
-    tree: Tree,
-    records: list[JointRecord],
-    R_rest: Float[Array, "joint 3 3"],
+    fits: JointFits, joints: TreeJoints, R_rest: Float[Array, "joint 3 3"]
 ) -> tuple[Float[Array, "joint 2 3"], list[Kind]]:
     """Return the axes at rest and the kinds of the joints: root, hinge or ball."""
-    axes = np.full((len(records), 2, 3), np.nan)
-    kinds: list[Kind] = ["root"]
-    for i, record in enumerate(records[1:], start=1):
-        edge = int(tree.edge[record.body])
-        hinge = joints.kind[edge] == "hinge"
-        kinds.append("hinge" if hinge else "ball")
-        if hinge:
-            is_a = joints.pair[edge, 0] == record.body
-            axis = joints.axis_a[edge] if is_a else joints.axis_b[edge]
-            axes[i, 0] = R_rest[i] @ axis
-    return axes, kinds
+    is_hinge = [fits.kind[edge] == "hinge" for edge in joints.edge]
+    first = joints.is_first[:, None]
+    axis = np.where(first, fits.axis_a[joints.edge], fits.axis_b[joints.edge])
+    axis[np.logical_not(is_hinge)] = np.nan
+    axes = np.full((len(R_rest), 2, 3), np.nan)
+    axes[1:, 0] = _rotate(R_rest[1:], axis)
+    return axes, ["root", *("hinge" if hinge else "ball" for hinge in is_hinge)]
 
 
 def _attach_sources(
     skeleton: Skeleton,
     bodies: Bodies,
-    records: list[JointRecord],
+    joints: TreeJoints,
     R_rest: Float[Array, "joint 3 3"],
 ) -> Skeleton:
     """Return the skeleton with the markers or the sensors of its bodies."""
-    in_body = np.array([record.in_body for record in records])
     if not bodies.shared.any():
-        position = -np.einsum("bij,bj->bi", R_rest, in_body)
+        position = -_rotate(R_rest, joints.in_body)
         return replace(
             skeleton,
-            sensor_names=tuple(bodies.names[record.body] for record in records),
-            sensor_joint=np.arange(len(records)),
+            sensor_names=tuple(bodies.names[body] for body in joints.body),
+            sensor_joint=np.arange(len(joints.body)),
             T_joint_sensor=geometry.transform(R_rest, position),
         )
-    joint_of = {record.body: i for i, record in enumerate(records)}
+    joint_of = {body: i for i, body in enumerate(joints.body.tolist())}
     markers = [
         marker
         for marker, body in enumerate(bodies.marker_body.tolist())
         if body in joint_of and np.isfinite(bodies.marker_offset[marker]).all()
     ]
     joint = np.array([joint_of[int(bodies.marker_body[m])] for m in markers], dtype=int)
-    local = bodies.marker_offset[markers] - in_body[joint]
+    local = bodies.marker_offset[markers] - joints.in_body[joint]
     return replace(
         skeleton,
         marker_labels=tuple(bodies.take.full_labels[marker] for marker in markers),
         marker_joint=joint.astype(np.int64),
-        marker_offset=np.einsum("mij,mj->mi", R_rest[joint], local),
+        marker_offset=_rotate(R_rest[joint], local),
     )
 
 

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
 from marey.numerics import robust
-from marey.rig.joint_records import breadth_first_order
+from marey.rig.tree_joints import breadth_first_order
 from marey.skeleton import Skeleton
 
 Array = np.ndarray

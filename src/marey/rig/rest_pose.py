@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from marey.anatomy.names import LEFT, RIGHT, side_of
 from marey.anatomy.t_pose import shortest_rotation, t_pose_direction, upright_rotation
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.rig.joint_records import JointRecord
+from marey.rig.tree_joints import TreeJoints
 
 Array = np.ndarray
 
@@ -17,7 +17,7 @@ MAX_REST_CANDIDATES = 200
 """Number of frames compared for the rest pose. Higher is slower. Chosen by hand."""
 
 
-def find_rest_frame(bodies: Bodies, order: list[int]) -> int:
+def find_rest_frame(bodies: Bodies, order: Int[Array, " body"]) -> int:
     """Return the medoid frame among those that show most bodies.
 
     The similarity of two frames is the sum over bodies of the trace of the relative
@@ -36,7 +36,7 @@ def find_rest_frame(bodies: Bodies, order: list[int]) -> int:
 
 
 def rest_rotations(
-    bodies: Bodies, order: list[int], frame: int
+    bodies: Bodies, order: Int[Array, " body"], frame: int
 ) -> Float[Array, "joint 3 3"]:
     """Return the orientation of every body in a frame, or in the nearest that has one.
 
@@ -56,7 +56,7 @@ def rest_rotations(
 
 
 def t_pose_rotations(
-    records: Sequence[JointRecord], names: Sequence[str], R: Float[Array, "joint 3 3"]
+    joints: TreeJoints, names: Sequence[str], R: Float[Array, "joint 3 3"]
 ) -> Float[Array, "joint 3 3"]:
     """Return the orientations of a person's bodies in a T-pose.
 
@@ -65,14 +65,14 @@ def t_pose_rotations(
     the shortest rotation to their direction in a T-pose.
 
     Args:
-        records: The bodies of the figure, parents first.
+        joints: The bodies of the figure, parents first.
         names: Their names, of the VRM humanoid.
         R: Their orientations in some frame.
     """
     rotation = np.empty_like(R)
-    for i, record in enumerate(records):
-        of_parent = rotation[record.parent] if record.parent >= 0 else np.eye(3)
-        bone, width = _bone_and_width(records, names, i)
+    for i, parent in enumerate(joints.parent):
+        of_parent = rotation[parent] if parent >= 0 else np.eye(3)
+        bone, width = _bone_and_width(joints, names, i)
         bone = of_parent @ R[i] @ bone
         if width is None:
             step = shortest_rotation(bone, t_pose_direction(names[i], bone))
@@ -83,7 +83,7 @@ def t_pose_rotations(
 
 
 def _bone_and_width(
-    records: Sequence[JointRecord], names: Sequence[str], i: int
+    joints: TreeJoints, names: Sequence[str], i: int
 ) -> tuple[Float[Array, " 3"], Float[Array, " 3"] | None]:
     """Return the direction of a body's bone, and its width, in the body's frame.
 
@@ -93,13 +93,12 @@ def _bone_and_width(
     both.
     """
     children: dict[str, list[Array]] = {"": [], LEFT: [], RIGHT: []}
-    for record, name in zip(records, names, strict=True):
-        if record.parent == i:
-            children[side_of(name)].append(record.in_parent)
+    for child in np.flatnonzero(joints.parent == i).tolist():
+        children[side_of(names[child])].append(joints.in_parent[child])
     middle, left, right = children.values()
     sides = left + right
-    start = records[i].in_body
-    if records[i].parent < 0 and middle and sides:
+    start = joints.in_body[i]
+    if joints.parent[i] < 0 and middle and sides:
         start = np.mean(sides, axis=0)
     bone = np.mean(middle or sides or [np.zeros(3)], axis=0) - start
     return bone, left[0] - right[0] if left and right else None

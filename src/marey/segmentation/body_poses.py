@@ -9,16 +9,8 @@ from marey.bodies import Bodies
 from marey.numerics import geometry
 from marey.numerics.procrustes import RigidFit, evaluate_fit, fit_rigid, median_in_body
 from marey.report import Finding, mark_name
-from marey.segmentation.clusters.cross_validation import (
-    outside_weights,
-    weighted_poses,
-)
-from marey.segmentation.clusters.pair_log_odds import (
-    Members,
-    Scales,
-    estimate_scales,
-    marker_noise,
-)
+from marey.segmentation.clusters.cross_validation import outside_weights, weighted_poses
+from marey.segmentation.clusters.pair_log_odds import Members, marker_noise
 from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
 from marey.take import Take
 
@@ -35,10 +27,8 @@ only the rotation that the body's markers leave open. Chosen by hand."""
 def bodies_from_members(
     take: Take,
     members: Mapping[str, Sequence[int]],
-    *,
-    parents: Mapping[str, str] | None = None,
-    label_probability: Mapping[int, float] | None = None,
-    findings: tuple[Finding, ...] = (),
+    parents: Mapping[str, str],
+    findings: tuple[Finding, ...],
 ) -> Bodies:
     """Return bodies of given markers; the first body that lists a marker owns it.
 
@@ -46,26 +36,14 @@ def bodies_from_members(
         take: The recording.
         members: Markers of each body by index, at least one, by the body's name.
         parents: Parent of each body that has one, by name.
-        label_probability: Probability that a marker is on its body, by index; 1 for
-            all others.
         findings: Findings of the segmentation so far.
     """
     inside = np.zeros((len(members), len(take.labels)), dtype=bool)
-    for body, markers in enumerate(members.values()):
-        inside[body, list(markers)] = True
+    for row, markers in zip(inside, members.values(), strict=True):
+        row[list(markers)] = True
     owner = np.where(inside.any(axis=0), inside.argmax(axis=0), -1)
-    confidence = np.where(owner >= 0, 1.0, 0.0)
-    for marker, probability in (label_probability or {}).items():
-        confidence[marker] = probability
-    return make_bodies(
-        take,
-        tuple(members),
-        inside,
-        owner,
-        marker_confidence=confidence,
-        parents=parents,
-        findings=findings,
-    )
+    names = tuple(members)
+    return make_bodies(take, names, inside, owner, parents=parents, findings=findings)
 
 
 def make_bodies(
@@ -100,27 +78,23 @@ def make_bodies(
         stats: Distances of the take's markers, if known already.
     """
     stats = pair_statistics([take.points]) if stats is None else stats
-    scales = estimate_scales(stats)
     owned = members & (owner == np.arange(len(members))[:, None])
-    fits = [
-        _fit_body(take, *markers, stats, scales)
-        for markers in zip(owned, members, strict=True)
-    ]
     offset = np.full((len(owner), 3), np.nan)
-    for markers, fit in zip(owned, fits, strict=True):
-        positions = fit.offset
-        if len(positions) != markers.sum():
-            positions = median_in_body(fit.T_world_body, take.points[:, markers])
-        offset[markers] = positions
+    fits = []
+    for name, mine, inside in zip(names, owned, members, strict=True):
+        fit = _fit_body(take.points, mine, inside, stats)
+        fits.append(fit)
+        offset[mine] = (
+            fit.offset
+            if len(fit.offset) == mine.sum()
+            else median_in_body(fit.T_world_body, take.points[:, mine])
+        )
+        if not fit.determined and len(fit.offset) >= MIN_RIGID_MARKERS:
+            findings = (*findings, _line_finding(name, len(fit.offset)))
     if marker_confidence is None:
         marker_confidence = np.where(owner >= 0, 1.0, 0.0)
     if body_confidence is None:
         body_confidence = np.ones(len(fits))
-    undetermined = (
-        _line_finding(name, len(fit.offset))
-        for name, fit in zip(names, fits, strict=True)
-        if not fit.determined and len(fit.offset) >= MIN_RIGID_MARKERS
-    )
     return Bodies(
         take=take,
         names=tuple(names),
@@ -133,58 +107,46 @@ def make_bodies(
         marker_offset=offset,
         rms=np.array([fit.rms for fit in fits]),
         parents=dict(parents or {}),
-        marker_noise=marker_noise(stats, scales, members),
-        findings=(*findings, *undetermined),
+        marker_noise=marker_noise(stats, members),
+        findings=findings,
     )
 
 
 def _fit_body(
-    take: Take,
+    points: Float[Array, "frame marker 3"],
     owned: Bool[Array, " marker"],
     inside: Bool[Array, " marker"],
     stats: PairStats,
-    scales: Scales,
 ) -> RigidFit:
     """Return the rigid fit of a body, see `make_bodies`.
 
     Args:
-        take: The recording.
+        points: All markers of the recording.
         owned: Markers that the body owns.
         inside: All its markers.
         stats: Distances of all markers.
-        scales: Usual noise and distances.
     """
     if owned.sum() >= MIN_RIGID_MARKERS:
-        fit = fit_rigid(take.points[:, owned])
+        fit = fit_rigid(points[:, owned])
         if fit.determined:
             return fit
-    fit = fit_rigid(take.points[:, inside])
+    fit = fit_rigid(points[:, inside])
     if fit.determined:
         return fit
-    spread = np.where(np.isfinite(stats.spread), stats.spread, np.inf)[inside]
-    weight = outside_weights(spread.min(axis=0), scales)
-    weight[inside] = 1.0
-    T = weighted_poses(take.points, weight)
+    around = outside_weights(stats)[inside].max(axis=0)
+    T = weighted_poses(points, np.where(inside, 1.0, around))
     # Whatever the body's own markers determine, they alone decide.
-    shape = median_in_body(T, take.points)
-    weight = np.where(inside, 1.0, FINAL_OUTSIDE_WEIGHT * weight)
-    T = geometry.kabsch(shape, take.points, weight)
-    seen = np.isfinite(take.points[:, inside]).all(axis=-1).any(axis=1)
+    weight = np.where(inside, 1.0, FINAL_OUTSIDE_WEIGHT * around)
+    T = geometry.kabsch(median_in_body(T, points), points, weight)
+    seen = np.isfinite(points[:, inside]).all(axis=-1).any(axis=1)
     T[~seen] = np.nan
     # Frames that show hardly any other marker keep the pose of least rotation.
     lost = seen & ~np.isfinite(T).all(axis=(-1, -2))
     T[lost] = fit.T_world_body[lost]
-    return _center_fit(take.points[:, inside], T)
-
-
-def _center_fit(
-    points: Float[Array, "frame marker 3"], T: Float[Array, "frame 4 4"]
-) -> RigidFit:
-    """Return the fit of given poses, with the origin at the mean of the markers."""
-    shape = median_in_body(T, points)
+    shape = median_in_body(T, points[:, inside])
     center = np.nanmean(shape, axis=0) if np.isfinite(shape).any() else np.zeros(3)
     T = T @ geometry.transform(np.eye(3), center)
-    return evaluate_fit(points, shape - center, T, determined=False)
+    return evaluate_fit(points[:, inside], shape - center, T, determined=False)
 
 
 def _line_finding(name: str, n_markers: int) -> Finding:

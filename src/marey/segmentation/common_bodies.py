@@ -1,15 +1,12 @@
 """The same bodies in every take of a subject, whatever each take shows of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.bodies import Bodies
 from marey.report import Finding
-
-Array = np.ndarray
 
 
 def with_common_bodies(takes: Sequence[Bodies]) -> tuple[Bodies, ...]:
@@ -33,18 +30,14 @@ def with_common_bodies(takes: Sequence[Bodies]) -> tuple[Bodies, ...]:
 def _with_all_names(takes: tuple[Bodies, ...]) -> tuple[Bodies, ...]:
     """Return the takes with the bodies of all of them, in one order."""
     names = tuple(dict.fromkeys(name for take in takes for name in take.names))
-    fullest_last = sorted(takes, key=lambda take: -len(take.names))[::-1]
     parents: dict[str, str] = {}
-    source: dict[str, tuple[Bodies, int]] = {}
-    for take in fullest_last:
+    facts: dict[str, tuple[bool, float]] = {}
+    for take in sorted(takes, key=lambda take: -len(take.names))[::-1]:
         parents = {**parents, **take.parents}
-        source |= {name: (take, body) for body, name in enumerate(take.names)}
-    sources = [source[name] for name in names]
-    determined = np.array([take.determined[body] for take, body in sources])
-    confidence = np.array([take.body_confidence[body] for take, body in sources])
+        facts |= _facts(take)
     return tuple(
         replace(
-            _with_names(take, names, determined, confidence),
+            _with_names(take, names, {**facts, **_facts(take)}),
             parents=parents,
             findings=(*take.findings, *_missing_bodies(take, names)),
         )
@@ -52,38 +45,36 @@ def _with_all_names(takes: tuple[Bodies, ...]) -> tuple[Bodies, ...]:
     )
 
 
+def _facts(take: Bodies) -> dict[str, tuple[bool, float]]:
+    """Return whether each body is determined, and its confidence, by name."""
+    facts = zip(take.determined.tolist(), take.body_confidence.tolist(), strict=True)
+    return dict(zip(take.names, facts, strict=True))
+
+
 def _with_names(
-    take: Bodies,
-    names: tuple[str, ...],
-    determined: Bool[Array, " body"],
-    confidence: Float[Array, " body"],
+    take: Bodies, names: tuple[str, ...], facts: Mapping[str, tuple[bool, float]]
 ) -> Bodies:
     """Return a take with more bodies, which it does not show.
 
     Args:
         take: The take.
         names: Of all bodies.
-        determined: Of all bodies, for those that the take does not have.
-        confidence: Likewise.
+        facts: `_facts` of all bodies.
     """
-    index = [names.index(name) for name in take.names]
-    T = np.full((len(take.T_world_body), len(names), 4, 4), np.nan)
-    T[:, index] = take.T_world_body
-    shared = np.zeros((len(take.shared), len(names)), dtype=bool)
-    shared[:, index] = take.shared
-    confidence, determined = confidence.copy(), determined.copy()
-    confidence[index], determined[index] = take.body_confidence, take.determined
-    rms = np.full(len(names), np.nan)
-    rms[index] = take.rms
+    # The column after the last stands for all bodies that the take does not have.
+    column = [(*take.names, name).index(name) for name in names]
+    number = [*(names.index(name) for name in take.names), -1]
+    unseen = np.full((len(take.T_world_body), 1, 4, 4), np.nan)
+    determined, confidence = zip(*(facts[name] for name in names), strict=True)
     return replace(
         take,
         names=names,
-        T_world_body=T,
-        determined=determined,
-        marker_body=np.array([*index, -1])[take.marker_body],
-        shared=shared,
-        body_confidence=confidence,
-        rms=rms,
+        T_world_body=np.concatenate([take.T_world_body, unseen], axis=1)[:, column],
+        determined=np.array(determined),
+        marker_body=np.array(number)[take.marker_body],
+        shared=np.pad(take.shared, ((0, 0), (0, 1)))[:, column],
+        body_confidence=np.array(confidence),
+        rms=np.append(take.rms, np.nan)[column],
     )
 
 

@@ -12,12 +12,6 @@ Array = np.ndarray
 Vector = Float[Array, " 3"]
 Matrix = Float[Array, "3 3"]
 
-IDENTITY = np.eye(3)
-
-MIN_SWING_COSINE = -1.0 + 1e-6
-"""Cosine of a swing below which it is half a turn, which has no unique axis. Higher
-treats more swings as half turns. Chosen by hand."""
-
 MIN_UP_SINE = 0.34
 """Sine of the angle between a limb and its up point (20 degrees) from which on the up
 point alone determines the twist; below, its share falls with the square of the sine.
@@ -31,21 +25,11 @@ def unit(v: Vector) -> Vector:
 
 
 def swing_to(R: Matrix, bone: Vector, direction: Vector) -> Matrix:
-    """Return R after the shortest rotation that points a bone along a direction.
-
-    Rodrigues' formula of the rotation between two unit vectors, K = d n^T - n d^T:
-    I + K + K^2 / (1 + cos).
-    """
-    now = unit(R @ bone)
-    cosine = float(now @ direction)
-    if cosine < MIN_SWING_COSINE:
-        swing = geometry.matrix_from_quat(shortest_rotations(now, direction))
-    else:
-        K = np.outer(direction, now) - np.outer(now, direction)
-        swing = IDENTITY + K + K @ K / (1.0 + cosine)
-    swung = swing @ R
+    """Return R after the shortest rotation that points a bone along a direction."""
+    swing = shortest_rotations(unit(R @ bone), direction)
+    swung = geometry.matrix_from_quat(swing) @ R
     # A Newton step to the nearest rotation: rounding would add up over frames.
-    return np.asarray(swung @ (1.5 * IDENTITY - 0.5 * swung.T @ swung))
+    return np.asarray(1.5 * swung - 0.5 * swung @ swung.T @ swung)
 
 
 def twist_to_up_vector(
@@ -67,12 +51,9 @@ def twist_to_up_vector(
     across = up - (up @ direction) * direction
     sine = float(np.sqrt(across @ across)) / size
     facing = R @ side
-    W = geometry.hat(direction)
-    angle = min(1.0, (sine / MIN_UP_SINE) ** 2) * np.arctan2(
-        across @ W @ facing, facing @ across
-    )
-    twist = IDENTITY + np.sin(angle) * W + (1.0 - np.cos(angle)) * W @ W
-    return np.asarray(twist @ R)
+    angle = np.arctan2(across @ np.cross(direction, facing), facing @ across)
+    share = min(1.0, (sine / MIN_UP_SINE) ** 2)
+    return np.asarray(geometry.rotation_exp(share * angle * direction) @ R)
 
 
 class AimedBone:

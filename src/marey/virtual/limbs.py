@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float
 
+from marey.anatomy import names as vrm
+from marey.anatomy.limits import human_ranges
 from marey.errors import DataError, OptionError
 from marey.skeleton import Skeleton
 
@@ -14,44 +16,27 @@ Array = np.ndarray
 Constraint = Literal["measured", "oriented", "aimed", "rigid"]
 
 
-def _both_sides(*parts: str) -> tuple[str, ...]:
-    return tuple(f"{side}{part}" for part in parts for side in ("Left", "Right"))
+def _layout(trunk: Sequence[str], limbs: Sequence[str]) -> tuple[str, ...]:
+    return (*trunk, *(name for part in limbs for name in vrm.both_sides(part)))
 
 
 LAYOUTS = {
-    "13": (
-        "Hips",
-        "Chest",
-        "Head",
-        *_both_sides("Shoulder", "LowerArm", "Hand", "LowerLeg", "Foot"),
+    "13": _layout(
+        (vrm.HIPS, vrm.CHEST, vrm.HEAD),
+        (vrm.SHOULDER, *vrm.ARM[2:], vrm.LOWER_LEG, vrm.FOOT),
     ),
-    "18": (
-        "Hips",
-        "Spine",
-        "Chest",
-        "Head",
-        *_both_sides(
-            "Shoulder", "UpperArm", "LowerArm", "Hand", "UpperLeg", "LowerLeg", "Foot"
-        ),
-    ),
+    "18": _layout((vrm.HIPS, vrm.SPINE, vrm.CHEST, vrm.HEAD), (*vrm.ARM, *vrm.LEG[:3])),
 }
 """Bones with a sensor, by layout. Bodenheimer1997, Fig. 1, shows 13 and 18 of them
 without names; these are those of its Sec. 2.1, with the thighs, upper arms and belly
 added for 18."""
 
-ORIENTED_BONES = ("Hand", "Foot", "Toes")
-AIMED_BONES = ("Spine", "Chest", "UpperChest", "Shoulder", "UpperArm", "UpperLeg")
-BONES_ANCHORED_AT_END = ("UpperArm",)
+ORIENTED_BONES = (vrm.HAND, vrm.FOOT, vrm.TOES)
+AIMED_BONES = (*vrm.TRUNK[:3], vrm.SHOULDER, vrm.UPPER_ARM, vrm.UPPER_LEG)
+BONES_ANCHORED_AT_END = (vrm.UPPER_ARM,)
+BENDING_BONES = (vrm.LOWER_ARM, vrm.LOWER_LEG)
 
-BEND_AXES = {
-    "LeftLowerLeg": (0.0, 1.0, 0.0),
-    "RightLowerLeg": (0.0, 1.0, 0.0),
-    "LeftLowerArm": (0.0, 0.0, -1.0),
-    "RightLowerArm": (0.0, 0.0, 1.0),
-}
-"""Axes about which knees and elbows bend in a T-pose that faces +x."""
-
-UP_OFFSETS = {"UpperLeg": 0.35}
+UP_OFFSETS = {vrm.UPPER_LEG: 0.35}
 """Distance of a limb's up point from its line, as a share of the distance behind its
 end. A knee hardly twists, so this determines the thigh's twist even when the leg is
 straight. Higher trusts the shin more. Chosen by hand."""
@@ -177,7 +162,7 @@ def _make_limb(
 ) -> VirtualLimb:
     """Return the rule of one bone."""
     name, sensor = skeleton.names[joint], sensor_of.get(joint, "")
-    bone = name.removeprefix("Left").removeprefix("Right")
+    bone = vrm.without_side(name)
     aim_joint = _next_joint(skeleton, joint, sensor_of)
     if joint > 0 and bone in ORIENTED_BONES and sensor:
         return VirtualLimb(joint=name, constraint="oriented", sensor=sensor)
@@ -204,9 +189,7 @@ def _next_joint(skeleton: Skeleton, joint: int, sensor_of: dict[int, str]) -> st
         for j, kind in enumerate(skeleton.kind)
         if j > 0 and kind != "fixed" and _moving_parent(skeleton, j) == joint
     ]
-    central = [
-        j for j in children if not skeleton.names[j].startswith(("Left", "Right"))
-    ]
+    central = [j for j in children if not vrm.side_of(skeleton.names[j])]
     for j in central or (children if len(children) == 1 else []):
         if j in sensor_of or joint in sensor_of:
             return skeleton.names[j]
@@ -241,8 +224,11 @@ def driving_sensors(
 
 
 def bend_axis(skeleton: Skeleton, joint: int) -> Float[Array, " 3"]:
-    """Return the axis about which a joint bends, at rest; NaN where none is known."""
-    axis = skeleton.axes[joint, 0]
-    if np.isfinite(axis).all():
-        return np.asarray(axis)
-    return np.array(BEND_AXES.get(skeleton.names[joint], (np.nan,) * 3))
+    """Return the axis about which a joint bends, at rest; NaN where none is known.
+
+    Without an axis of their own, knees and elbows bend as in a T-pose that faces +x.
+    """
+    axis, name = skeleton.axes[joint, 0], skeleton.names[joint]
+    if np.isnan(axis).any() and vrm.without_side(name) in BENDING_BONES:
+        axis = human_ranges()[name].axes[0]
+    return np.asarray(axis)

@@ -1,16 +1,18 @@
 """Leave-one-out error of markers: each is predicted from the other markers of its body.
 
-A criterion that needs no ground truth. It compares whole solutions. It is no good for
-splitting and merging sparse bodies: with two or three markers the error is mostly the
-rotation that they leave undetermined.
+A criterion that needs no ground truth. It compares whole solutions, and merges dense
+bodies. It is no good for splitting and merging sparse bodies: with two or three markers
+the error is mostly the rotation that they leave undetermined.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
-from marey.segmentation.clusters.pair_log_odds import Members, Scales
+from marey.numerics import geometry
+from marey.segmentation.clusters.pair_log_odds import Members, members_of_labels
 from marey.segmentation.clusters.pair_statistics import PairStats, evenly_spaced
 
 Array = np.ndarray
@@ -36,6 +38,21 @@ N_POSE_ITERATIONS = 3
 LOG_ODDS_WEIGHT = 0.1
 """Weight of the log odds of pairs beside the log prediction errors. Chosen by hand."""
 
+MIN_DENSITY = 5.0
+"""Mean number of markers per body from which merges are tried. Lower merges bodies of
+sparse sets wrongly. Chosen by hand."""
+
+MIN_BODY_SIZE = 3
+"""Number of markers of a body that may be merged, or keeps after losing one. Chosen by
+hand."""
+
+MAX_SPREAD_RATIO = 3.0
+"""Spread between two bodies, relative to the spread inside, up to which a merge or a
+move is tried. Higher is slower. Chosen by hand."""
+
+MIN_COST_GAIN = 1e-6
+"""Smallest gain of a change. Guards against cycles by rounding."""
+
 
 class LeaveOneOut:
     """Prediction errors of markers, over a sample of the frames, cached."""
@@ -44,14 +61,13 @@ class LeaveOneOut:
         self,
         takes: Sequence[Float[Array, "_ marker 3"]],
         stats: PairStats,
-        scales: Scales,
         odds: Float[Array, "marker marker"],
     ) -> None:
         self._takes = [
             points[evenly_spaced(len(points), MAX_FRAMES)] for points in takes
         ]
-        self._outside_weight = outside_weights(stats.known_spread, scales)
-        self._noise = scales.noise
+        self._outside_weight = outside_weights(stats)
+        self._noise = stats.noise
         self._log_odds = odds
         self._errors: dict[tuple[int, bytes], float] = {}
 
@@ -77,30 +93,28 @@ class LeaveOneOut:
         return self._errors[key]
 
     def _predict(self, marker: int, others: Bool[Array, " marker"]) -> float:
-        from marey.segmentation.clusters.cross_validation_kernel import (
-            prediction_error,
-        )
-
         weight = np.where(others, 1.0, self._outside_weight[marker])
         if others.sum() >= MIN_OWN_MARKERS:
             weight = others.astype(float)
         weight[marker] = 0.0
         used = weight > MIN_RELATIVE_WEIGHT * weight.max()
-        sums = [
-            prediction_error(
-                points[:, used], weight[used], points[:, marker], N_POSE_ITERATIONS
-            )
-            for points in self._takes
-        ]
-        square, count = np.sum(sums, axis=0)
+        square, count = 0.0, 0
+        for points in self._takes:
+            T = weighted_poses(points[:, used], weight[used])
+            local = geometry.apply(geometry.inverse(T), points[:, marker])
+            local = local[np.isfinite(local[:, 0])]
+            if len(local):
+                square += float(np.sum((local - np.median(local, axis=0)) ** 2))
+                count += len(local)
         return float(np.sqrt(square / count)) if count else 0.0
 
 
-def outside_weights(
-    spread: Float[Array, "*marker"], scales: Scales
-) -> Float[Array, "*marker"]:
-    """Return the weights of markers of other bodies: smaller for a larger spread."""
-    return np.asarray(OUTSIDE_WEIGHT / (1.0 + (spread / scales.noise) ** 2))
+def outside_weights(stats: PairStats) -> Float[Array, "marker marker"]:
+    """Return the weight of each marker in the pose of another one's body.
+
+    Smaller for a larger spread between the two.
+    """
+    return np.asarray(OUTSIDE_WEIGHT / (1.0 + (stats.known_spread / stats.noise) ** 2))
 
 
 def weighted_poses(
@@ -108,12 +122,88 @@ def weighted_poses(
 ) -> Float[Array, "frame 4 4"]:
     """Return poses that follow weighted markers, whether or not these are rigid.
 
-    Generalised Procrustes analysis, a few iterations. NaN in frames that show fewer
-    than three markers.
+    Generalised Procrustes analysis: poses are fitted to a shape (Kabsch), and the shape
+    is the mean over frames in these poses. The first shape is the frame that shows the
+    largest weight. NaN in frames that show fewer than three markers.
     """
-    from marey.segmentation.clusters import cross_validation_kernel
+    seen = np.isfinite(points[..., 0])
+    shape = points[(seen @ weight).argmax()]
+    for _ in range(N_POSE_ITERATIONS - 1):
+        T = geometry.kabsch(shape, points, weight)
+        local = geometry.apply(geometry.inverse(T)[:, None], points)
+        known = np.isfinite(local)
+        with np.errstate(invalid="ignore"):
+            shape = np.where(known, local, 0.0).sum(axis=0) / known.sum(axis=0)
+    return geometry.kabsch(shape, points, weight)
 
-    poses: Array = cross_validation_kernel.weighted_poses(
-        points, weight, N_POSE_ITERATIONS
-    )
-    return poses
+
+def is_dense(labels: Int[Array, " marker"]) -> bool:
+    """Return whether bodies have enough markers to try merges."""
+    return len(labels) >= MIN_DENSITY * (int(labels.max(initial=0)) + 1)
+
+
+def merge_bodies(
+    labels: Int[Array, " marker"],
+    stats: PairStats,
+    criterion: LeaveOneOut,
+) -> Int[Array, " marker"]:
+    """Return the labels after all merges and moves that lower the cost.
+
+    Greedy descent: each step makes the change of largest gain. Log odds of pairs count
+    distance against markers that are far apart, which divides large bodies with many
+    markers; spectral clustering misses the number of bodies. With three or more markers
+    on each body, the leave-one-out error detects both. On sparse sets it does not, and
+    is not used: a chest and hips that hardly move against each other predict each other
+    well.
+    """
+    for _ in range(2 * len(labels)):
+        better = _best_change(labels, stats, criterion)
+        if better is None:
+            return labels
+        labels = np.unique(better, return_inverse=True)[1]
+    return labels
+
+
+def _best_change(
+    labels: Int[Array, " marker"], stats: PairStats, criterion: LeaveOneOut
+) -> Int[Array, " marker"] | None:
+    """Return the labels after the change of largest gain; None if none gains."""
+    cost = [criterion.body_cost(body) for body in members_of_labels(labels)]
+    best_gain, best = MIN_COST_GAIN, None
+    for a, b, changed in _candidates(labels, stats):
+        after = sum(criterion.body_cost(changed == body) for body in {a, b})
+        gain = cost[a] + cost[b] - after
+        if gain > best_gain:
+            best_gain, best = gain, changed
+    return best
+
+
+def _candidates(
+    labels: Int[Array, " marker"], stats: PairStats
+) -> Iterator[tuple[int, int, Int[Array, " marker"]]]:
+    """Yield two bodies and the labels after their merge, or after a move to the second.
+
+    Bodies whose spread is hardly larger between than inside may merge. A marker may
+    move to the other body of smallest median spread to it.
+    """
+    spread, bodies = stats.known_spread, members_of_labels(labels)
+    size = bodies.sum(axis=1)
+    large = np.flatnonzero(size >= MIN_BODY_SIZE)
+    inside = {}
+    for body in large.tolist():
+        pairs = spread[np.ix_(bodies[body], bodies[body])]
+        pairs = pairs[~np.eye(len(pairs), dtype=bool)]
+        inside[body] = max(float(np.median(pairs)), stats.noise)
+    for a, b in combinations(inside, 2):
+        between = np.median(spread[np.ix_(bodies[a], bodies[b])])
+        if between < MAX_SPREAD_RATIO * max(inside[a], inside[b]):
+            yield a, b, np.where(labels == b, a, labels)
+    to_body = np.stack([np.median(spread[:, bodies[b]], axis=1) for b in large], axis=1)
+    for marker, body in enumerate(labels.tolist()):
+        to_other = np.where(large == body, np.inf, to_body[marker])
+        nearest = int(np.argmin(to_other))
+        own = max(float(np.median(spread[marker, bodies[body]])), stats.noise)
+        if size[body] > MIN_BODY_SIZE and to_other[nearest] < MAX_SPREAD_RATIO * own:
+            other = int(large[nearest])
+            moved = np.where(np.arange(len(labels)) == marker, other, labels)
+            yield body, other, moved

@@ -6,20 +6,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.segmentation.clusters.cross_validation import LeaveOneOut
-from marey.segmentation.clusters.merge_bodies import is_dense, merge_bodies
+from marey.segmentation.clusters.cross_validation import (
+    LeaveOneOut,
+    is_dense,
+    merge_bodies,
+)
 from marey.segmentation.clusters.overlap import overlapping_bodies, owning_bodies
-from marey.segmentation.clusters.pair_log_odds import (
-    Members,
-    Scales,
-    estimate_scales,
-    members_of_labels,
-)
+from marey.segmentation.clusters.pair_log_odds import Members, members_of_labels
 from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
-from marey.segmentation.clusters.spectral import (
-    spectral_labels,
-    spectral_labels_of_counts,
-)
+from marey.segmentation.clusters.spectral import spectral_labels
 
 Array = np.ndarray
 
@@ -60,8 +55,12 @@ class Clustering:
     """Log odds of every two markers to be on one body."""
 
     def relabel(self, labels: Int[Array, " marker"]) -> "Clustering":
-        """Return the clustering with other bodies, none of which share markers."""
-        owner = _renumber(labels)
+        """Return the clustering with other bodies, which share no markers.
+
+        They are numbered in the order of their first markers.
+        """
+        _, first, number = np.unique(labels, return_index=True, return_inverse=True)
+        owner = first.argsort().argsort()[number]
         return replace(self, members=members_of_labels(owner), owner=owner)
 
 
@@ -82,21 +81,20 @@ def cluster_markers(
         n_bodies: Number of bodies; 0 = found.
     """
     stats = pair_statistics(takes) if stats is None else stats
-    scales = estimate_scales(stats)
-    overlap = _cluster_overlapping(stats, scales, n_bodies)
+    overlap = _cluster_overlapping(stats, n_bodies)
     if method == "spectral":
         return overlap.relabel(spectral_labels(stats, n_bodies=n_bodies))
     spectral = [
         overlap.relabel(spectral_labels(stats, n_bodies=n_bodies, neighbour=rank))
         for rank in SCALE_NEIGHBOURS
     ]
-    criterion = LeaveOneOut(takes, stats, scales, overlap.log_odds)
+    criterion = LeaveOneOut(takes, stats, overlap.log_odds)
     best = _select(overlap, spectral, criterion, MIN_SPECTRAL_GAIN)
     if n_bodies or not is_dense(best.owner):
         return best
     counts = {len(one.members) for one in (overlap, *spectral)}
     best = _select(best, _other_counts(best, stats, counts), criterion)
-    merged = merge_bodies(best.owner, stats, scales, criterion)
+    merged = merge_bodies(best.owner, stats, criterion)
     return best if (merged == best.owner).all() else best.relabel(merged)
 
 
@@ -106,20 +104,19 @@ def _other_counts(
     """Return spectral clusterings with numbers of bodies around the given ones."""
     low = max(min(counts) - COUNT_MARGIN, 2)
     high = min(max(counts) + COUNT_MARGIN, len(like.owner) // 2)
-    tried = range(low, high + 1)
     return [
-        like.relabel(labels)
+        like.relabel(spectral_labels(stats, n_bodies=count, neighbour=rank))
         for rank in DENSE_SCALE_NEIGHBOURS
-        for labels in spectral_labels_of_counts(stats, tried, neighbour=rank)
+        for count in range(low, high + 1)
     ]
 
 
-def _cluster_overlapping(stats: PairStats, scales: Scales, n_bodies: int) -> Clustering:
+def _cluster_overlapping(stats: PairStats, n_bodies: int) -> Clustering:
     """Return overlapping bodies; a given number of bodies by bisection of the bias.
 
     If no bias gives the number, the bodies are those of spectral clustering.
     """
-    clustering = _with_bias(stats, scales, 0.0)
+    clustering = _with_bias(stats, 0.0)
     if not n_bodies:
         return clustering
     low, high = -MAX_BIAS, MAX_BIAS
@@ -127,28 +124,18 @@ def _cluster_overlapping(stats: PairStats, scales: Scales, n_bodies: int) -> Clu
         if len(clustering.members) == n_bodies:
             return clustering
         bias = 0.5 * (low + high)
-        clustering = _with_bias(stats, scales, bias)
+        clustering = _with_bias(stats, bias)
         low, high = (bias, high) if len(clustering.members) > n_bodies else (low, bias)
     if len(clustering.members) == n_bodies:
         return clustering
     return clustering.relabel(spectral_labels(stats, n_bodies=n_bodies))
 
 
-def _with_bias(stats: PairStats, scales: Scales, bias: float) -> Clustering:
+def _with_bias(stats: PairStats, bias: float) -> Clustering:
     """Return overlapping bodies for a bias of the log odds, without unowned bodies."""
-    members, odds = overlapping_bodies(stats, scales, bias)
-    owner = owning_bodies(members, odds)
-    owning = np.unique(owner[owner >= 0])
-    number = np.full(len(members) + 1, -1)
-    number[owning] = np.arange(len(owning))
-    return Clustering(members[owning], number[owner], odds)
-
-
-def _renumber(labels: Int[Array, " marker"]) -> Int[Array, " marker"]:
-    """Return the labels numbered from 0 in the order of first use; -1 stays."""
-    used = dict.fromkeys(label for label in labels.tolist() if label >= 0)
-    number = {label: i for i, label in enumerate(used)} | {-1: -1}
-    return np.array([number[label] for label in labels.tolist()], dtype=np.int64)
+    members, odds = overlapping_bodies(stats, bias)
+    owning, owner = np.unique(owning_bodies(members, odds), return_inverse=True)
+    return Clustering(members[owning], owner, odds)
 
 
 def _select(

@@ -11,9 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from marey.segmentation.clusters.pair_log_odds import (
     Members,
-    Scales,
     log_odds,
-    marker_noise,
     members_of_labels,
     nearest_neighbour_bodies,
 )
@@ -35,6 +33,9 @@ CHANGES_PER_MARKER = 20
 """Number of changes of the cover, per marker, after which the search stops. Chosen by
 hand."""
 
+MIN_GAIN = 1e-9
+"""Smallest gain of a change, in log odds. Guards against cycles by rounding."""
+
 MIN_ABSORB_LOG_ODDS = -3.0
 """Mean log odds from which a body of one marker joins another body. Higher leaves more
 single markers. Chosen by hand."""
@@ -45,7 +46,7 @@ shared markers. Chosen by hand."""
 
 
 def overlapping_bodies(
-    stats: PairStats, scales: Scales, bias: float = 0.0
+    stats: PairStats, bias: float = 0.0
 ) -> tuple[Members, Float[Array, "marker marker"]]:
     """Return the bodies, with shared markers, and the log odds of all pairs.
 
@@ -54,14 +55,11 @@ def overlapping_bodies(
 
     Args:
         stats: Distances of all pairs.
-        scales: Usual noise and distances.
         bias: Added to all log odds: above 0 makes fewer bodies.
     """
     members = nearest_neighbour_bodies(stats)
     for _ in range(N_ITERATIONS):
-        noise = marker_noise(stats, scales, members)
-        odds = log_odds(stats, scales, noise)
-        odds = np.where(stats.is_known, odds + bias, 0.0)
+        odds = log_odds(stats, members, bias)
         cover = _find_cover(odds)
         if np.array_equal(cover, members):
             break
@@ -71,19 +69,113 @@ def overlapping_bodies(
 
 def _find_cover(odds: Float[Array, "marker marker"]) -> Members:
     """Return the cover of greedy search, bodies in the order of their first markers."""
-    from marey.segmentation.clusters.correlation_clustering_kernel import (
-        cluster_overlapping,
+    cover = improve_cover(odds, _complete_linkage(odds))
+    return cover[np.lexsort(cover.T[::-1])[::-1]]
+
+
+def improve_cover(
+    odds: Float[Array, "marker marker"], members: Members
+) -> Bool[Array, "fewer marker"]:
+    """Return a cover of the markers by bodies that no single change improves.
+
+    The value of a cover is the sum of the log odds of all pairs that share at least one
+    body, less a price for every membership. Greedy ascent: each step makes the change
+    of largest gain. In a change, a marker joins a body, leaves it or moves to another;
+    two bodies merge; or two markers open a new body.
+
+    Args:
+        odds: Log odds of one body for every two markers, zero on the diagonal.
+        members: The cover to start from.
+    """
+    n_markers = len(odds)
+    cover = np.zeros((len(members) + n_markers, n_markers), dtype=bool)
+    cover[: len(members)] = members
+    for _ in range(CHANGES_PER_MARKER * n_markers):
+        gain, changed = _best_change(odds, cover)
+        if gain < MIN_GAIN:
+            break
+        cover = _without_subsets(changed)
+    return cover[cover.any(axis=1)]
+
+
+def _best_change(
+    odds: Float[Array, "marker marker"], cover: Members
+) -> tuple[float, Members]:
+    """Return the largest gain of one change of a cover, and the cover after it."""
+    rows = np.flatnonzero(cover.any(axis=1))
+    marker, source = np.nonzero(cover[rows].T)
+    toggling, moving, merging, opening = _gains(odds, cover[rows], marker, source)
+    changes = np.hstack([toggling, moving, merging])
+    gain, opening_gain = float(changes.max()), float(opening.max())
+    changed = cover.copy()
+    if opening_gain > gain:
+        pair = np.unravel_index(opening.argmax(), opening.shape)
+        changed[cover.any(axis=1).argmin(), pair] = True
+        return opening_gain, changed
+    number, change = divmod(int(changes.argmax()), changes.shape[1])
+    body, move = rows[number], change - len(odds)
+    if move < 0:
+        changed[body, change] ^= True
+    elif move < len(marker):
+        changed[[body, rows[source[move]]], marker[move]] = True, False
+    else:
+        merged = rows[move - len(marker)]
+        changed[body] |= cover[merged]
+        changed[merged] = False
+    return gain, changed
+
+
+def _gains(
+    odds: Float[Array, "marker marker"],
+    inside: Members,
+    marker: Int[Array, " membership"],
+    source: Int[Array, " membership"],
+) -> tuple[Array, Array, Array, Array]:
+    """Return the gains of all changes of a cover; -inf where a change is not allowed.
+
+    Args:
+        odds: Log odds of one body for every two markers.
+        inside: The bodies of the cover.
+        marker: Marker of every membership.
+        source: Body of every membership.
+
+    Returns:
+        Of each body and marker that joins or leaves it; of each body and membership
+        that moves there; of two bodies that merge; of two markers that open a body.
+    """
+    bodies = inside.astype(float)
+    n_common = bodies.T @ bodies
+    of_new_pairs = np.where(n_common == 0, odds, 0.0)
+    of_lone_pairs = np.where(n_common == 1, odds, 0.0)
+    gain, loss = bodies @ of_new_pairs, bodies @ of_lone_pairs
+    n_bodies = inside.sum(axis=0)
+    is_free = n_bodies < MAX_BODIES_PER_MARKER
+    leaving = np.where(n_bodies > 1, MEMBERSHIP_PRICE - loss, -np.inf)
+    joining = np.where(is_free, gain - MEMBERSHIP_PRICE, -np.inf)
+    # Pairs with markers of both bodies are not lost by a move.
+    kept = bodies @ (bodies[source] * of_lone_pairs[marker]).T
+    moving = gain[:, marker] - loss[source, marker] + kept
+    merging = MEMBERSHIP_PRICE * (bodies @ bodies.T) + gain @ bodies.T
+    merging[np.tril_indices(len(inside))] = -np.inf
+    opening = np.where(is_free[:, None] & is_free & (n_common == 0), odds, -np.inf)
+    opening[np.tril_indices(len(odds))] = -np.inf
+    return (
+        np.where(inside, leaving, joining),
+        np.where(inside[:, marker], -np.inf, moving),
+        merging,
+        opening - 2.0 * MEMBERSHIP_PRICE,
     )
 
-    cover = cluster_overlapping(
-        odds,
-        _complete_linkage(odds),
-        MEMBERSHIP_PRICE,
-        MAX_BODIES_PER_MARKER,
-        CHANGES_PER_MARKER * len(odds),
-    )
-    members: Members = cover[cover.any(axis=1)]
-    return members[np.lexsort(members.T[::-1])[::-1]]
+
+def _without_subsets(cover: Members) -> Members:
+    """Return the cover without bodies that are subsets of another, or repeat one."""
+    bodies = cover.astype(float)
+    n_markers, n_common = bodies.sum(axis=1), bodies @ bodies.T
+    is_subset = n_common == n_markers[:, None]
+    is_larger = n_markers > n_markers[:, None]
+    is_earlier = np.tri(len(cover), k=-1, dtype=bool)
+    is_needless = (is_subset & (is_larger | is_earlier)).any(axis=1)
+    return np.asarray(cover & ~is_needless[:, None])
 
 
 def _complete_linkage(odds: Float[Array, "marker marker"]) -> Members:

@@ -12,7 +12,6 @@ distance :math:`r` of markers on one body:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -45,84 +44,13 @@ very rigid pairs count less. Chosen by hand."""
 MIN_NOISE_RATIO, MAX_NOISE_RATIO = 0.3, 5.0
 """Bounds of a marker's noise, relative to the usual noise. Chosen by hand."""
 
-MIN_NOISE_PER_SPACING = 1e-3
-"""Smallest usual noise, as a fraction of the usual spacing of markers. Bounds the log
-odds of exact data. Chosen by hand."""
-
-SPACING_RANK = 4
-"""The nearest marker of this rank gives the spacing around a marker. Chosen by hand."""
-
-STEADY_RATIO = 2.0
-"""Spread, in units of noise, up to which a pair counts for the usual distance of
-markers on one body; also the bound on a marker's noise there, and on the usual distance
-relative to its median. Chosen by hand."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scales:
-    """Usual noise and distances of a recording."""
-
-    noise: float
-    """Usual spread of the distance between markers of one body, in metres."""
-
-    body_distance: Float[Array, " marker"]
-    """Usual distance to markers on the same body, in metres."""
-
-
-def estimate_scales(stats: PairStats) -> Scales:
-    """Return the usual noise and distances of a recording.
-
-    The noise is the median over markers of the smallest spread.
-    """
-    spread = stats.known_spread
-    distance = np.where(stats.is_known, stats.distance, np.inf)
-    rank = min(SPACING_RANK, len(distance) - 1) - 1
-    spacing = _fill_with_median(np.sort(distance, axis=1)[:, max(rank, 0)])
-    smallest = _fill_with_median(spread.min(axis=1))
-    noise = max(
-        float(np.median(smallest)),
-        MIN_NOISE_PER_SPACING * float(np.median(spacing)),
-        float(np.finfo(float).tiny),
-    )
-    distance = _body_distance(spread, stats.distance, spacing, smallest, noise)
-    return Scales(noise, distance)
-
-
-def _fill_with_median(values: Float[Array, " marker"]) -> Float[Array, " marker"]:
-    """Return the values with the median of the finite ones in place of the others."""
-    known = np.isfinite(values)
-    median = float(np.median(values[known])) if known.any() else 0.0
-    return np.where(known, values, median)
-
-
-def _body_distance(
-    spread: Float[Array, "marker marker"],
-    distance: Float[Array, "marker marker"],
-    spacing: Float[Array, " marker"],
-    smallest: Float[Array, " marker"],
-    noise: float,
-) -> Float[Array, " marker"]:
-    """Return the median distance of each marker to those of small spread, bounded."""
-    limit = STEADY_RATIO * np.maximum(noise, np.minimum(smallest, STEADY_RATIO * noise))
-    median = np.empty(len(spread))
-    for i, row in enumerate(spread):
-        steady = row < limit[i]
-        if not steady.any():
-            steady = row == row.min()
-        median[i] = np.nanmedian(distance[i, steady])
-    median = _fill_with_median(median)
-    bounded = np.minimum(median, STEADY_RATIO * np.median(median))
-    return np.asarray(np.maximum(spacing, bounded))
-
 
 def same_body(members: Members) -> Bool[Array, "marker marker"]:
     """Return which two markers have a body in common; True on the diagonal."""
     return np.asarray((members.T.astype(int) @ members) > 0)
 
 
-def marker_noise(
-    stats: PairStats, scales: Scales, members: Members
-) -> Float[Array, " marker"]:
+def marker_noise(stats: PairStats, members: Members) -> Float[Array, " marker"]:
     """Return the noise of each marker in metres, from distances on its bodies.
 
     The root mean square spread to the other markers of its bodies, shrunk to the usual
@@ -130,9 +58,9 @@ def marker_noise(
     """
     pairs = same_body(members) & stats.is_known
     total = np.where(pairs, stats.spread**2, 0.0).sum(axis=1)
-    prior = PRIOR_PAIRS * scales.noise**2
+    prior = PRIOR_PAIRS * stats.noise**2
     noise = np.sqrt((total + prior) / (pairs.sum(axis=1) + PRIOR_PAIRS))
-    bounds = MIN_NOISE_RATIO * scales.noise, MAX_NOISE_RATIO * scales.noise
+    bounds = MIN_NOISE_RATIO * stats.noise, MAX_NOISE_RATIO * stats.noise
     return np.asarray(np.clip(noise, *bounds))
 
 
@@ -146,7 +74,7 @@ def nearest_neighbour_bodies(stats: PairStats) -> Members:
 
 
 def log_odds(
-    stats: PairStats, scales: Scales, noise: Float[Array, " marker"]
+    stats: PairStats, members: Members, bias: float = 0.0
 ) -> Float[Array, "marker marker"]:
     """Return the log odds of every two markers to be on one body.
 
@@ -154,19 +82,22 @@ def log_odds(
 
     Args:
         stats: Distances of all pairs.
-        scales: Usual noise and distances.
-        noise: Of each marker, in metres.
+        members: Bodies that the noise of the markers is taken from.
+        bias: Added to the log odds of known pairs.
     """
-    min_spread = MIN_SPREAD_RATIO * scales.noise
+    noise = _geometric_mean(marker_noise(stats, members))
     with np.errstate(divide="ignore"):
-        log_spread = np.log(np.hypot(stats.spread, min_spread) / _geometric_mean(noise))
-        log_distance = np.log(stats.distance / _geometric_mean(scales.body_distance))
+        log_spread = np.log(
+            np.hypot(stats.spread, MIN_SPREAD_RATIO * stats.noise) / noise
+        )
+        log_distance = np.log(stats.distance / _geometric_mean(stats.body_distance))
     odds = (
         INTERCEPT
         - SPREAD_COEFFICIENT * log_spread
         - DISTANCE_COEFFICIENT * np.minimum(log_distance, MAX_LOG_DISTANCE)
     )
-    return np.where(stats.is_known, np.clip(odds, MIN_LOG_ODDS, MAX_LOG_ODDS), 0.0)
+    odds = np.clip(odds, MIN_LOG_ODDS, MAX_LOG_ODDS) + bias
+    return np.where(stats.is_known, odds, 0.0)
 
 
 def _geometric_mean(values: Float[Array, " marker"]) -> Float[Array, "marker marker"]:

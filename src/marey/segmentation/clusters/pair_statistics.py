@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -20,10 +21,6 @@ N_BLOCKS = 10
 """Number of blocks of time whose quantiles are taken separately. With one block, a
 joint that moves for a moment only would pass for noise. Chosen by hand."""
 
-SINGLE_PRECISION_FRAMES = 64
-"""Number of frames that are summed in single precision before double precision. Higher
-is faster and less exact. Chosen by hand."""
-
 Q05, Q95 = 0.05, 0.95
 """Quantiles whose distance measures the spread within a block."""
 
@@ -31,7 +28,20 @@ Q05_Q95_SD = 3.29
 """Standard deviations of a normal distribution between these quantiles, 2 x 1.645."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+MIN_NOISE_PER_SPACING = 1e-3
+"""Smallest usual noise, as a fraction of the usual spacing of markers. Bounds the log
+odds of exact data. Chosen by hand."""
+
+SPACING_RANK = 4
+"""The nearest marker of this rank gives the spacing around a marker. Chosen by hand."""
+
+STEADY_RATIO = 2.0
+"""Spread, in units of noise, up to which a pair counts for the usual distance of
+markers on one body; also the bound on a marker's noise there, and on the usual distance
+relative to its median. Chosen by hand."""
+
+
+@dataclass(frozen=True, eq=False)
 class PairStats:
     """Distances of all pairs of markers, over one or several takes."""
 
@@ -54,10 +64,55 @@ class PairStats:
         """The spread of known pairs, infinite elsewhere."""
         return np.where(self.is_known, self.spread, np.inf)
 
+    @cached_property
+    def noise(self) -> float:
+        """Usual spread of the distance between markers of one body, in metres.
+
+        The median over markers of the smallest spread.
+        """
+        noise = float(np.median(self._smallest_spread))
+        min_noise = MIN_NOISE_PER_SPACING * float(np.median(self._spacing))
+        return max(noise, min_noise, float(np.finfo(float).tiny))
+
+    @cached_property
+    def body_distance(self) -> Float[Array, " marker"]:
+        """Usual distance to markers on the same body, in metres.
+
+        The median distance to markers of small spread, bounded.
+        """
+        spread, max_noise = self.known_spread, STEADY_RATIO * self.noise
+        limit = STEADY_RATIO * np.clip(self._smallest_spread, self.noise, max_noise)
+        median = np.empty(len(spread))
+        for i, row in enumerate(spread):
+            smallest = row.min()
+            steady = row < limit[i] if smallest < limit[i] else row == smallest
+            median[i] = np.nanmedian(self.distance[i, steady])
+        median = _fill_with_median(median)
+        bounded = np.minimum(median, STEADY_RATIO * np.median(median))
+        return np.asarray(np.maximum(self._spacing, bounded))
+
+    @cached_property
+    def _smallest_spread(self) -> Float[Array, " marker"]:
+        return _fill_with_median(self.known_spread.min(axis=1))
+
+    @cached_property
+    def _spacing(self) -> Float[Array, " marker"]:
+        """Distance of each marker to one of its nearest neighbours, in metres."""
+        distance = np.where(self.is_known, self.distance, np.inf)
+        rank = min(SPACING_RANK, len(distance) - 1) - 1
+        return _fill_with_median(np.sort(distance, axis=1)[:, max(rank, 0)])
+
     def select(self, markers: Int[Array, " kept"]) -> "PairStats":
         """Return the statistics of some of the markers, by index."""
         pairs = np.ix_(markers, markers)
         return PairStats(self.spread[pairs], self.distance[pairs])
+
+
+def _fill_with_median(values: Float[Array, " marker"]) -> Float[Array, " marker"]:
+    """Return the values with the median of the finite ones in place of the others."""
+    known = np.isfinite(values)
+    median = float(np.median(values[known])) if known.any() else 0.0
+    return np.where(known, values, median)
 
 
 def pair_statistics(takes: Sequence[Float[Array, "_ marker 3"]]) -> PairStats:
@@ -75,12 +130,13 @@ def pair_statistics(takes: Sequence[Float[Array, "_ marker 3"]]) -> PairStats:
     from marey.segmentation.clusters.pair_statistics_kernel import pair_spreads
 
     n_markers = takes[0].shape[1]
-    pairs = _pair_indices(n_markers)
+    pairs = np.stack(np.triu_indices(n_markers, 1), axis=1)
     variance, distance, weight_sum = (np.zeros(len(pairs)) for _ in range(3))
     for points in takes:
-        positions, seen = _marker_major(points[evenly_spaced(len(points))])
+        positions = np.moveaxis(points[evenly_spaced(len(points))], 0, -1)
+        seen = np.isfinite(positions).all(axis=1)
         spread, median, n_common = pair_spreads(
-            positions, seen, pairs, N_BLOCKS, Q05, Q95, Q05_Q95_SD
+            positions.copy(), seen, pairs, N_BLOCKS, Q05, Q95, Q05_Q95_SD
         )
         weight = np.where(n_common >= MIN_COMMON_FRAMES, n_common, 0)
         variance += weight * np.nan_to_num(spread) ** 2
@@ -96,24 +152,16 @@ def pair_statistics(takes: Sequence[Float[Array, "_ marker 3"]]) -> PairStats:
 def pair_deviations(points: Float[Array, "frame marker 3"]) -> PairStats:
     """Return mean and standard deviation of all distances over all frames.
 
-    Plain moments as in DeAguiar2006; they are not robust against outliers.
+    Plain moments as in DeAguiar2006; they are not robust against outliers. NaN for two
+    markers that no frame shows together.
     """
-    from marey.segmentation.clusters.pair_statistics_kernel import pair_moments
-
-    positions, seen = _marker_major(points)
-    n_markers = len(positions)
-    single = np.where(seen[:, None], positions, 0.0).astype(np.float32)
-    mean, sd = pair_moments(
-        single,
-        seen.astype(np.float32),
-        _pair_indices(n_markers),
-        SINGLE_PRECISION_FRAMES,
-    )
-    return PairStats(_symmetric(sd, n_markers), _symmetric(mean, n_markers))
-
-
-def _pair_indices(n_markers: int) -> Int[Array, "pair 2"]:
-    return np.stack(np.triu_indices(n_markers, 1), axis=1)
+    mean, sd = [], []
+    for marker in range(points.shape[1]):
+        distance = np.linalg.norm(points - points[:, marker : marker + 1], axis=-1)
+        known = np.ma.masked_invalid(distance)
+        mean.append(known.mean(axis=0).filled(np.nan))
+        sd.append(known.std(axis=0).filled(np.nan))
+    return PairStats(np.array(sd), np.array(mean))
 
 
 def _symmetric(values: Float[Array, " pair"], n: int) -> Float[Array, "marker marker"]:
@@ -127,11 +175,3 @@ def _symmetric(values: Float[Array, " pair"], n: int) -> Float[Array, "marker ma
 def evenly_spaced(n_frames: int, max_frames: int = MAX_FRAMES) -> slice:
     """Return a slice of evenly spaced frames, at most a given number."""
     return slice(None, None, max(-(-n_frames // max_frames), 1))
-
-
-def _marker_major(
-    points: Float[Array, "frame marker 3"],
-) -> tuple[Float[Array, "marker 3 frame"], Bool[Array, "marker frame"]]:
-    """Return the positions marker by marker, and whether each was seen."""
-    seen = np.isfinite(points).all(axis=-1).T
-    return np.ascontiguousarray(points.transpose(1, 2, 0)), np.ascontiguousarray(seen)

@@ -46,7 +46,7 @@ def _block_spread(distances, n_blocks, low, high, width):
         block = distances[b * n // n_blocks : (b + 1) * n // n_blocks]
         m = len(block)
         if m > 0:
-            _sort(block)
+            block.sort()
             span = block[int(high * (m - 1) + 0.5)] - block[int(low * (m - 1) + 0.5)]
             total += m * (span / width) ** 2
             medians[b] = block[m // 2]
@@ -69,81 +69,3 @@ def _distances(a, b, seen_a, seen_b, out):
             out[n] = np.sqrt(x * x + y * y + z * z)
             n += 1
     return n
-
-
-@no_type_check
-@njit(cache=True)
-def _sort(values):
-    """Sort a few values in place by insertion."""
-    for i in range(1, len(values)):
-        value = values[i]
-        j = i
-        while j > 0 and values[j - 1] > value:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = value
-
-
-@no_type_check
-@njit(cache=True, parallel=True, fastmath={"reassoc", "contract", "nsz"})
-def pair_moments(positions, seen, pairs, step):
-    """Return mean and standard deviation of each pair's distance over all frames.
-
-    Distances are taken relative to the first one, so that single precision is enough
-    for the sums over a few frames.
-
-    Args:
-        positions: (marker, 3, frame) in single precision, zero where unseen.
-        seen: (marker, frame) one where the marker was seen, else zero.
-        pairs: (pair, 2) the markers of each pair.
-        step: Number of frames that are summed in single precision before double.
-    """
-    n_frames = positions.shape[2]
-    mean, sd = np.full(len(pairs), np.nan), np.full(len(pairs), np.nan)
-    for k in prange(len(pairs)):
-        i, j = pairs[k]
-        start = _first_distance(positions[i], positions[j], seen[i], seen[j])
-        count, total, square = 0.0, 0.0, 0.0
-        for first in range(0, n_frames, step):
-            last = min(first + step, n_frames)
-            n, one, two = _sums(
-                positions[i, :, first:last],
-                positions[j, :, first:last],
-                seen[i, first:last],
-                seen[j, first:last],
-                start,
-            )
-            count += n
-            total += one
-            square += two
-        if count > 0.0:
-            offset = total / count
-            mean[k] = start + offset
-            sd[k] = np.sqrt(max(square / count - offset * offset, 0.0))
-    return mean, sd
-
-
-@no_type_check
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
-def _sums(a, b, seen_a, seen_b, start):
-    """Return count, sum and sum of squares of distances less the first one."""
-    n, one, two = np.float32(0), np.float32(0), np.float32(0)
-    ax, ay, az, bx, by, bz = a[0], a[1], a[2], b[0], b[1], b[2]
-    for f in range(len(seen_a)):
-        x, y, z = ax[f] - bx[f], ay[f] - by[f], az[f] - bz[f]
-        w = seen_a[f] * seen_b[f]
-        d = (np.sqrt(x * x + y * y + z * z) - start) * w
-        n += w
-        one += d
-        two += d * d
-    return n, one, two
-
-
-@no_type_check
-@njit(cache=True)
-def _first_distance(a, b, seen_a, seen_b):
-    for f in range(len(seen_a)):
-        if seen_a[f] * seen_b[f] > 0:
-            x, y, z = a[0, f] - b[0, f], a[1, f] - b[1, f], a[2, f] - b[2, f]
-            return np.sqrt(x * x + y * y + z * z)
-    return np.float32(0)

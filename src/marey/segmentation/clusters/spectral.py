@@ -7,7 +7,6 @@ default "self_tuning" (Zelnik-Manor and Perona, 2004) divides every spread by th
 spreads of the two markers to their neighbours and has no unit.
 """
 
-from collections.abc import Iterable
 from typing import Literal, get_args
 
 import numpy as np
@@ -66,15 +65,10 @@ def spectral_labels(
     else:
         matrix = self_tuning_affinity(stats, neighbour)
     eigenvalues, eigenvectors = _spectrum(matrix)
-    return _cluster_rows(eigenvectors, n_bodies or eigengap(eigenvalues))
-
-
-def spectral_labels_of_counts(
-    stats: PairStats, counts: Iterable[int], *, neighbour: int = SCALE_NEIGHBOUR
-) -> list[Int[Array, " marker"]]:
-    """Return the body of every marker for several numbers of bodies."""
-    _, eigenvectors = _spectrum(self_tuning_affinity(stats, neighbour))
-    return [_cluster_rows(eigenvectors, count) for count in counts]
+    count = n_bodies or eigengap(eigenvalues)
+    rows = eigenvectors[:, :count]
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return _k_means(np.divide(rows, length, out=rows.copy(), where=length > 0), count)
 
 
 def printed_affinity(stats: PairStats, n_frames: int) -> Float[Array, "marker marker"]:
@@ -138,15 +132,6 @@ def eigengap(eigenvalues: Float[Array, " marker"]) -> int:
     limit = max(len(eigenvalues) // 2, 1)
     gap = eigenvalues[:limit] - eigenvalues[1 : limit + 1]
     return int(np.argmax(gap[1:])) + 2 if len(gap) > 1 else 1
-
-
-def _cluster_rows(
-    eigenvectors: Float[Array, "marker marker"], count: int
-) -> Int[Array, " marker"]:
-    """Return the labels of k-means of the normalised rows of the first eigenvectors."""
-    rows = eigenvectors[:, :count]
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return _k_means(np.divide(rows, length, out=rows.copy(), where=length > 0), count)
 
 
 def _k_means(rows: Float[Array, "marker body"], count: int) -> Int[Array, " marker"]:

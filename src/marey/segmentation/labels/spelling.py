@@ -3,9 +3,10 @@
 import re
 from collections import Counter
 
+from marey.anatomy.names import SIDE_SPELLINGS
 from marey.take import Take
 
-SIDE_LETTERS = {"l": "l", "left": "l", "r": "r", "right": "r"}
+SIDE_LETTERS = {word: word[0] for words in SIDE_SPELLINGS.values() for word in words}
 
 MIN_PREFIX_LABELS = 6
 """Number of labels with the same prefix from which it is the name of a subject. Higher

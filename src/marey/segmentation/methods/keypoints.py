@@ -9,15 +9,16 @@ bones, and neighbouring bodies share the point between them.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, permutations
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from marey.anatomy.names import SIDE_SPELLINGS
 from marey.bodies import Bodies
 from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
-from marey.segmentation.clusters.pair_log_odds import Members, Scales, estimate_scales
+from marey.segmentation.clusters.pair_log_odds import Members
 from marey.segmentation.clusters.pair_statistics import PairStats
 from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.marker_selection import select_markers
@@ -40,7 +41,11 @@ SYNONYMS = {"paw": "foot", "heel": "toe", "thumb": "finger"}
 MIDLINE = ("nose", "snout", "eye", "ear", "head", "neck", "chest", "spine", "tail")
 """Words for points that are on no limb."""
 
-OPPOSITE_SIDES = (("left", "right"), ("right", "left"), ("l", "r"), ("r", "l"))
+OPPOSITE_SIDES = tuple(
+    sides
+    for spelling in zip(*SIDE_SPELLINGS.values(), strict=True)
+    for sides in permutations(spelling)
+)
 """Spellings of a side, each with the other side in the same spelling."""
 
 MIN_NAMED_FRACTION = 0.7
@@ -152,10 +157,9 @@ def find_bones(take: Take, stats: PairStats, kept: Int[Array, " kept"]) -> Membe
         kept: Indices of these points in the take.
     """
     words = _parse_labels([take.labels[i] for i in kept])
-    scales = estimate_scales(stats)
     named = _bones_of_names(words)
-    bones = _spanning_tree(_bone_costs(stats, scales, words), named)
-    groups = _merge_rigid_bones(bones, named, stats, scales)
+    bones = _spanning_tree(_bone_costs(stats, words), named)
+    groups = _merge_rigid_bones(bones, named, stats)
     members = np.zeros((len(groups), len(take.labels)), dtype=bool)
     for row, group in zip(members, groups, strict=True):
         row[kept[sorted(group)]] = True
@@ -259,7 +263,7 @@ def _parent_point(words: Sequence[JointWord], word: JointWord) -> int:
 
 def _move_as_joints(stats: PairStats) -> bool:
     """Return whether many points are joints between neighbours that move."""
-    noise = estimate_scales(stats).noise
+    noise = stats.noise
     spread = stats.known_spread
     moving = stats.is_known & (spread > MIN_MOVING_SPREAD * noise)
     steady = spread <= MAX_STEADY_SPREAD * noise
@@ -273,10 +277,10 @@ def _move_as_joints(stats: PairStats) -> bool:
 
 
 def _bone_costs(
-    stats: PairStats, scales: Scales, words: Sequence[JointWord]
+    stats: PairStats, words: Sequence[JointWord]
 ) -> Float[Array, "point point"]:
     """Return the cost of a bone between every two points: its length times stretch."""
-    stretch = np.hypot(1.0, np.nan_to_num(stats.spread) / scales.noise)
+    stretch = np.hypot(1.0, np.nan_to_num(stats.spread) / stats.noise)
     has_side = np.array([word.side != "" for word in words])
     factor = np.where(has_side[:, None] & has_side, CROSS_LIMB_FACTOR, 1.0)
     cost = stats.distance * stretch**STRETCH_EXPONENT * factor
@@ -297,14 +301,14 @@ def _spanning_tree(cost: Float[Array, "point point"], named: set[Bone]) -> list[
 
 
 def _merge_rigid_bones(
-    bones: Sequence[Bone], named: set[Bone], stats: PairStats, scales: Scales
+    bones: Sequence[Bone], named: set[Bone], stats: PairStats
 ) -> list[set[int]]:
     """Return the points of each body: bones merged while their union is rigid.
 
     Named bones stay as they are.
     """
     median = float(np.median([stats.spread[bone] for bone in bones]))
-    limit = MAX_RIGID_SPREAD * max(scales.noise, median)
+    limit = MAX_RIGID_SPREAD * max(stats.noise, median)
 
     def is_rigid(points: set[int]) -> bool:
         pairs = np.ix_(sorted(points), sorted(points))

@@ -66,13 +66,11 @@ def bodies_from_labels(take: Take, match: MarkerSetMatch | None) -> Bodies:
             found=match.findings[-1].message if match else labels,
             needed=f"markers of a known set ({names}), or a marker map (template=)",
         )
-    return bodies_from_members(
-        take,
-        {**match.members, **find_props(take, set(match.used))},
-        parents=match.parents,
-        label_probability=match.label_probability,
-        findings=match.findings,
-    )
+    members = {**match.members, **find_props(take, set(match.used))}
+    bodies = bodies_from_members(take, members, match.parents, match.findings)
+    for marker, probability in match.label_probability.items():
+        bodies.marker_confidence[marker] = probability
+    return bodies
 
 
 def find_props(take: Take, used: set[int]) -> dict[str, tuple[int, ...]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from itertools import chain
 
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
@@ -10,9 +11,6 @@ from marey.segmentation.body_poses import bodies_from_members
 from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.template import Template, read_template
 from marey.take import Take
-
-SubjectBody = tuple[str, str]
-"""A subject of the take, and a body of the template."""
 
 
 def check_suitability(task: SegmentationTask) -> Suitability:
@@ -46,48 +44,36 @@ def bodies_from_template(take: Take, template: Template) -> Bodies:
     Raises:
         DataError: If a body has none of its markers in the take.
     """
-    subjects = list(dict.fromkeys(take.subjects))
-    found: dict[SubjectBody, list[int]] = {}
-    missing: dict[SubjectBody, list[str]] = {}
-    for subject in subjects:
-        for body, patterns in template.markers.items():
-            matched = _match_markers(take, patterns, subject)
-            found[subject, body], missing[subject, body] = matched
-    present = [s for s in subjects if any(found[s, body] for body in template.markers)]
-    _check_all_found(take, template, found, present)
-    prefix = {subject: f"{subject}:" if len(present) > 1 else "" for subject in present}
-    return bodies_from_members(
-        take,
-        {
-            prefix[s] + body: found[s, body]
-            for s in present
-            for body in template.markers
-        },
-        parents={
-            prefix[s] + body: prefix[s] + parent
-            for s in present
-            for body, parent in template.parent.items()
-        },
-        findings=tuple(
-            _missing_marker(s, body, marker)
-            for s in present
-            for body in template.markers
-            for marker in missing[s, body]
-        ),
-    )
+    subjects = dict.fromkeys(take.subjects)
+    matches = {subject: _match_markers(take, template, subject) for subject in subjects}
+    present = [
+        subject
+        for subject, bodies in matches.items()
+        if any(any(names.values()) for names in bodies.values())
+    ]
+    members: dict[str, list[int]] = {}
+    parents: dict[str, str] = {}
+    findings: list[Finding] = []
+    for subject in present:
+        prefix = f"{subject}:" if len(present) > 1 else ""
+        parents |= {prefix + b: prefix + p for b, p in template.parent.items()}
+        for body, names in matches[subject].items():
+            members[prefix + body] = list(dict.fromkeys(chain(*names.values())))
+            missing = (name for name, markers in names.items() if not markers)
+            findings += [_missing_marker(subject, body, name) for name in missing]
+    _check_all_found(take, template, members)
+    return bodies_from_members(take, members, parents, tuple(findings))
 
 
 def _match_markers(
-    take: Take, patterns: tuple[str, ...], subject: str
-) -> tuple[list[int], list[str]]:
-    """Return the markers of a subject that match, and the patterns that match none."""
-    markers = [i for i, owner in enumerate(take.subjects) if owner == subject]
-    hits = {
-        pattern: [i for i in markers if _is_match(pattern, take, i)]
-        for pattern in patterns
+    take: Take, template: Template, subject: str
+) -> dict[str, dict[str, list[int]]]:
+    """Return a subject's markers by the body and the name that they match."""
+    owned = [i for i, owner in enumerate(take.subjects) if owner == subject]
+    return {
+        body: {name: [i for i in owned if _is_match(name, take, i)] for name in names}
+        for body, names in template.markers.items()
     }
-    found = dict.fromkeys(i for indices in hits.values() for i in indices)
-    return list(found), [pattern for pattern in patterns if not hits[pattern]]
 
 
 def _is_match(pattern: str, take: Take, marker: int) -> bool:
@@ -104,19 +90,11 @@ def _is_match(pattern: str, take: Take, marker: int) -> bool:
 
 
 def _check_all_found(
-    take: Take,
-    template: Template,
-    found: Mapping[SubjectBody, list[int]],
-    present: list[str],
+    take: Take, template: Template, members: Mapping[str, list[int]]
 ) -> None:
     """Raise a DataError if a body has no marker."""
-    empty = [
-        f"{subject}:{body}" if subject else body
-        for subject in present
-        for body in template.markers
-        if not found[subject, body]
-    ]
-    if empty or not present:
+    empty = [name for name, markers in members.items() if not markers]
+    if empty or not members:
         wanted = [name for names in template.markers.values() for name in names]
         raise DataError(
             f"template {template.path}".strip(),
