@@ -2,19 +2,23 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from marey.cli.style import SEVERITY_STYLES, rich_table
+from marey.cli.application import (
+    err,
+    out,
+    render_finding,
+    rich_table,
+    show_progress,
+)
 from marey.errors import MissingExtraError, OutputError, printable
 from marey.io.atomic import write_atomic
 from marey.papers import REGISTRY, Drawing, Effort, Experiment, experiments, run
@@ -53,8 +57,7 @@ def run_experiments(
     only: Sequence[str],
     folder: Path,
     figures: bool | None,
-    out: Console | None,
-    err: Console,
+    quiet: bool,
 ) -> dict[str, Any]:
     """Run a paper's experiments; print and write each result as soon as it is there.
 
@@ -64,8 +67,7 @@ def run_experiments(
         only: Names of experiments; all when empty.
         folder: Folder for tables and figures.
         figures: Whether to draw figures; None = if matplotlib is installed.
-        out: Console for the tables; None = the tables are not printed.
-        err: Console for progress and findings.
+        quiet: Whether the tables are not printed.
 
     Returns:
         Tables and names of figures, ready for JSON.
@@ -77,32 +79,16 @@ def run_experiments(
     if draw and not can_draw():
         raise MissingExtraError("matplotlib", "plots")
     done: dict[str, Experiment] = {}
-    with _progress(err, paper) as progress:
+    with show_progress(paper) as progress:
         effort = replace(effort, progress=progress)
         for name, experiment in run(paper, effort, only):
             done[name] = experiment
             _write(folder, paper, done, _draw(experiment.figures) if draw else {})
-            if out is not None:
+            if not quiet:
                 out.print(render(experiment))
     if figures is None and not draw:
-        err.print(Text(str(NO_FIGURES), style=SEVERITY_STYLES[NO_FIGURES.severity]))
+        err.print(render_finding(NO_FIGURES))
     return experiments_data(done)
-
-
-@contextmanager
-def _progress(err: Console, paper: str) -> Iterator[Callable[[str], None] | None]:
-    """Show the running experiment and its time, in a terminal only."""
-    if not err.is_terminal:
-        yield None
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as progress:
-        task = progress.add_task(escape(paper), total=None)
-
-        def show_line(line: str) -> None:
-            progress.update(task, description=escape(f"{paper}: {line}"))
-
-        yield show_line
 
 
 def render(experiment: Experiment) -> RenderableType:

@@ -1,21 +1,17 @@
 """`marey info`."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from marey.cli.application import (
     EXIT_BAD_INPUT,
     EXIT_ERROR_FINDING,
     EXIT_OK,
     EXIT_PARTIAL,
-    Columns,
-    Json,
-    Rate,
-    Unit,
-    Up,
+    NO_OVERRIDES,
+    ReadArguments,
     out,
     print_error,
     show_progress,
@@ -24,25 +20,27 @@ from marey.errors import MareyError
 
 
 def info(
-    files: Annotated[list[Path], Parameter(help="Recordings, motions or skeletons.")],
+    files: list[Path],
     /,
     *,
-    unit: Unit = None,
-    up: Up = None,
-    rate: Rate = None,
-    columns: Columns = None,
-    json_: Json = False,
+    reading: ReadArguments = NO_OVERRIDES,
+    json_: bool = False,
 ) -> int:
-    """Print what files contain: markers, frames, gaps, units and their origin."""
+    """Print what files contain: markers, frames, gaps, units and their origin.
+
+    Args:
+        files: Recordings, motions or skeletons.
+        reading: How to read the files.
+        json_: Print JSON.
+    """
     from marey.cli.file_description import describe_file, render
 
-    overrides = {"unit": unit, "up": up, "rate": rate, "columns": columns}
     descriptions: list[dict[str, Any]] = []
     n_failed = 0
     for file in files:
         try:
             with show_progress(f"reading {file.name}"):
-                descriptions.append(describe_file(file, **overrides))
+                descriptions.append(describe_file(file, **asdict(reading)))
         except MareyError as error:
             n_failed += 1
             descriptions.append({"path": str(file), "error": str(error)})
