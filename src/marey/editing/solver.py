@@ -8,12 +8,14 @@ from marey.editing.cache import StageCache
 from marey.editing.draft import EditStep
 from marey.editing.kinds.ground import floor_of, replace_ground_findings
 from marey.editing.kinds.mask_frames import mask_frames
-from marey.editing.kinds.placement import early_placement_findings
 from marey.editing.kinds.rename import apply_names
-from marey.editing.kinds.root import reroot_tree
+from marey.editing.kinds.skeletons import (
+    early_placement_findings,
+    edit_subjects,
+    reroot_tree,
+)
 from marey.editing.plan import Plan, plan_edits
 from marey.editing.refit import EditedFit, EditedStages, edit_tree
-from marey.editing.subject_edits import edit_subjects
 from marey.edits import Edit, parse_edits
 from marey.motion import Motion
 from marey.pipeline import SolveOptions, solve_takes

@@ -6,15 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from marey.editing.draft import EditStep, PlanDraft
+from marey.editing.draft import EditStep
 from marey.edits import Edit
 from marey.errors import DataError
 from marey.report import Finding
 from marey.take import Take
-
-
-def plan_mask(draft: PlanDraft, step: EditStep) -> None:
-    """Do nothing: frames are masked before bodies are found."""
 
 
 def mask_frames(
