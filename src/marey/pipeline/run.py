@@ -1,5 +1,6 @@
 """The pipeline from recordings to skeletons and motions: ten stages, ten lines."""
 
+from marey.errors import OptionError
 from marey.pipeline.options import SolveOptions, use_known_performer
 from marey.pipeline.progress import Clock
 from marey.pipeline.report import add_tables, assemble_solution
@@ -31,13 +32,18 @@ def solve_takes(
 
     Args:
         takes: The recordings, after stage 1, `read_takes`.
-        options: How to solve; its edits are ignored, `marey.solve` applies them.
+        options: How to solve; without edits, which `marey.solve` applies.
         clock: Measures and reports the stages.
 
     Raises:
         DataError: If there is nothing to solve, or the takes differ in their bodies.
         OptionError: If an option does not fit the recordings.
     """
+    if options.edits:
+        found = f"{len(options.edits)} edits"
+        raise OptionError(
+            "edits", found=found, needed="marey.solve, which applies them"
+        )
     chosen = use_known_performer(options)
     run = clock.run
     takes = run("clean", clean_takes, takes, chosen)
