@@ -76,7 +76,7 @@ def test_a_given_tree_and_root_are_kept(recording):
     assert marey.solve(recording, options=both).skeleton.names[0] == "LeftHand"
     with pytest.raises(marey.OptionError, match="root: found 'Tail"):
         marey.solve(recording, options=marey.SolveOptions(root="Tail"))
-    with pytest.raises(marey.OptionError, match="tree: found.*Tail"):
+    with pytest.raises(marey.OptionError, match=r"tree: found.*Tail"):
         marey.solve(recording, options=marey.SolveOptions(tree={"Tail": "LeftHand"}))
 
 

@@ -14,6 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from marey import __version__
+from marey.errors import OutputError
 from marey.report import Finding, Table, format_cell
 
 EXIT_OK, EXIT_ERROR_FINDING, EXIT_BAD_INPUT, EXIT_PARTIAL = 0, 1, 2, 3
@@ -86,6 +87,18 @@ def rich_table(table: Table) -> RichTable:
     for row in table.rows:
         shown.add_row(*(escape(format_cell(cell, digits=3)) for cell in row))
     return shown
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for the output, if it does not exist.
+
+    Raises:
+        OutputError: If it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made, {error}") from error
 
 
 def property_grid() -> RichTable:

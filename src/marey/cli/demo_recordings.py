@@ -6,9 +6,8 @@ import numpy as np
 from rich.table import Table
 
 from marey import synth
-from marey.cli.application import out, show_progress
+from marey.cli.application import make_folder, out, show_progress
 from marey.editing import solve
-from marey.errors import OutputError
 from marey.io import read, read_motion, write
 from marey.metrics import compare
 from marey.motion import Motion
@@ -18,10 +17,7 @@ from marey.solution import Solution
 
 def write_demo(folder: Path, *, seconds: float, seed: int) -> None:
     """Record a performer with markers and sensors, solve both and write all files."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made, {error}") from error
+    make_folder(folder)
     performer = synth.human(height=1.8, seed=seed)
     _write_all(folder, performer, seconds=seconds, seed=seed)
     sensor_recording = performer.record(
@@ -121,22 +117,22 @@ def _solve(
 def _repairs(take: synth.Recording, solution: Solution) -> Table:
     """Return the swaps and slips of a recording, and which of them were detected."""
     table = Table("fault", "detected", box=None)
+    labels, findings = take.full_labels, solution.report.findings
     for change in take.truth.changes("swaps"):
-        labels = {take.full_labels[change.index], take.full_labels[change.other]}
+        a, b = sorted((labels[change.index], labels[change.other]))
         detected = [
             f"frames {finding.frames[0]} to {finding.frames[1]}"
-            for finding in solution.report.findings
+            for finding in findings
             if finding.code == "labels-swapped"
-            and set(finding.subject.split("-")) == labels
+            and finding.subject in (f"{a}-{b}", f"{b}-{a}")
         ]
-        names = " and ".join(sorted(labels))
-        fault = f"{names} swapped in frames {change.first} to {change.last}"
+        fault = f"{a} and {b} swapped in frames {change.first} to {change.last}"
         table.add_row(fault, "; ".join(detected) or "not detected")
     for change in take.truth.changes("slips"):
-        label = take.full_labels[change.index] if take.labels else ""
+        label = labels[change.index] if labels else ""
         detected = [
             f"frame {finding.frames[0]}, by {1e3 * finding.value:.0f} mm"
-            for finding in solution.report.findings
+            for finding in findings
             if finding.code == "marker-slipped" and finding.subject == label
         ]
         fault = f"{label} slipped at frame {change.first} by {1e3 * change.size:.0f} mm"

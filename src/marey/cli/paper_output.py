@@ -14,12 +14,13 @@ from rich.text import Text
 
 from marey.cli.application import (
     err,
+    make_folder,
     out,
     render_finding,
     rich_table,
     show_progress,
 )
-from marey.errors import MissingExtraError, OutputError, printable
+from marey.errors import MissingExtraError, printable
 from marey.io.atomic import write_atomic
 from marey.papers import REGISTRY, Drawing, Effort, Experiment, experiments, run
 from marey.plot.saving import encode_figure
@@ -133,10 +134,7 @@ def _write(
     pictures: Mapping[str, bytes],
 ) -> None:
     """Write all tables and the new figures, all of them or none."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made, {error}") from error
+    make_folder(folder)
     text = json.dumps(experiments_data(done), indent=1, ensure_ascii=False)
     files = {f"{name}.png": picture for name, picture in pictures.items()}
     files["tables.json"] = text.encode()
