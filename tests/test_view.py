@@ -277,7 +277,7 @@ def test_an_edit_that_cannot_be_saved_is_not_applied(session, solution_path, tmp
 
     session.handle({"do": "try", "edit": RENAME})
     refused("keep")
-    assert session.page_state()["trial"]
+    assert session.page_state().trial
     assert shown(session) == first
     session.handle({"do": "keep"})
     refused("undo")

@@ -1,5 +1,6 @@
 """The application object, the consoles, and what the output of commands shares."""
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -76,6 +77,13 @@ def render_finding(finding: Finding) -> Text:
 def print_error(message: str, label: str = "[red]error:[/] ") -> None:
     """Print one line to standard error, after a label in Rich markup."""
     err.print(f"{label}{escape(message)}")
+
+
+def print_json(content: object) -> None:
+    """Print JSON to standard output; a number that is not finite becomes null."""
+    from marey.io.formats.html import to_json
+
+    out.print_json(json.dumps(to_json(content), allow_nan=False))
 
 
 def rich_table(table: Table) -> RichTable:

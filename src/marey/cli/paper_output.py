@@ -1,9 +1,8 @@
 """Output of `marey papers`: tables, figures and files of the experiments."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from marey.cli.application import (
 )
 from marey.errors import MissingExtraError, printable
 from marey.io.atomic import write_atomic
+from marey.io.formats.html import to_json
 from marey.papers import REGISTRY, Drawing, Effort, Experiment, experiments, run
 from marey.plot.saving import encode_figure
 from marey.plot.style import can_draw, new_figure, plot_style
@@ -71,7 +71,7 @@ def run_experiments(
         quiet: Whether the tables are not printed.
 
     Returns:
-        Tables and names of figures, ready for JSON.
+        Tables and names of figures.
 
     Raises:
         MissingExtraError: If figures are requested and matplotlib is missing.
@@ -103,28 +103,16 @@ def render(experiment: Experiment) -> RenderableType:
 
 
 def experiments_data(done: Mapping[str, Experiment]) -> dict[str, Any]:
-    """Return experiments ready for JSON; NaN and infinity become None."""
+    """Return the tables and the names of the figures of experiments."""
     return {
         name: {
-            "title": experiment.title,
-            "note": experiment.note,
-            "tables": {
-                caption: {
-                    "columns": list(table.columns),
-                    "rows": [[_plain(cell) for cell in row] for row in table.rows],
-                }
-                for caption, table in experiment.tables.items()
-            },
-            "figures": [f"{figure}.png" for figure in experiment.figures],
+            "title": one.title,
+            "note": one.note,
+            "tables": {caption: asdict(table) for caption, table in one.tables.items()},
+            "figures": [f"{figure}.png" for figure in one.figures],
         }
-        for name, experiment in done.items()
+        for name, one in done.items()
     }
-
-
-def _plain(cell: str | float) -> str | float | None:
-    if isinstance(cell, str):
-        return cell
-    return cell if math.isfinite(cell) else None
 
 
 def _write(
@@ -135,7 +123,7 @@ def _write(
 ) -> None:
     """Write all tables and the new figures, all of them or none."""
     make_folder(folder)
-    text = json.dumps(experiments_data(done), indent=1, ensure_ascii=False)
+    text = json.dumps(to_json(experiments_data(done)), indent=1, ensure_ascii=False)
     files = {f"{name}.png": picture for name, picture in pictures.items()}
     files["tables.json"] = text.encode()
     files["tables.md"] = _markdown(paper, done).encode()

@@ -86,7 +86,7 @@ def render(solution: Solution, tables: Mapping[str, Table]) -> RenderableType:
 
 
 def report_data(report: Report, tables: Mapping[str, Table]) -> dict[str, Any]:
-    """Return findings, tables and seconds per stage, ready for JSON."""
+    """Return findings, tables and seconds per stage, as plain values."""
     return {
         "findings": [asdict(finding) for finding in report.findings],
         "tables": {name: asdict(table) for name, table in tables.items()},

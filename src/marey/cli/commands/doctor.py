@@ -1,6 +1,5 @@
 """`marey doctor`."""
 
-import json
 import os
 import platform
 import re
@@ -11,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from marey import __version__
-from marey.cli.application import EXIT_OK, out, property_grid
+from marey.cli.application import EXIT_OK, out, print_json, property_grid
 
 EXTRA_REQUIREMENT = re.compile(
     r"([A-Za-z0-9_.\-]+)[^;]*;\s*extra == ['\"]([a-z]+)['\"]"
@@ -28,7 +27,7 @@ def doctor(*, json_: bool = False) -> int:
     """
     versions = installed_versions()
     if json_:
-        out.print_json(json.dumps(versions))
+        print_json(versions)
     else:
         out.print(render(versions))
     return EXIT_OK

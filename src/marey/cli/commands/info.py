@@ -1,6 +1,5 @@
 """`marey info`."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from marey.cli.application import (
     ReadArguments,
     out,
     print_error,
+    print_json,
     show_progress,
 )
 from marey.errors import MareyError
@@ -50,7 +50,7 @@ def info(
             if not json_:
                 out.print(render(descriptions[-1]))
     if json_:
-        out.print_json(json.dumps(descriptions))
+        print_json(descriptions)
     if n_failed:
         return EXIT_BAD_INPUT if n_failed == len(files) else EXIT_PARTIAL
     findings = [finding for about in descriptions for finding in about["findings"]]

@@ -1,9 +1,8 @@
 """`marey papers`."""
 
-import json
 from pathlib import Path
 
-from marey.cli.application import EXIT_OK, OutputPath, Switch, out
+from marey.cli.application import EXIT_OK, OutputPath, Switch, out, print_json
 
 
 def papers(
@@ -33,7 +32,7 @@ def papers(
 
     if not paper:
         if json_:
-            out.print_json(json.dumps(paper_output.experiment_names()))
+            print_json(paper_output.experiment_names())
         else:
             out.print(paper_output.render_experiment_list())
         return EXIT_OK
@@ -46,5 +45,5 @@ def papers(
         quiet=json_,
     )
     if json_:
-        out.print_json(json.dumps(results))
+        print_json(results)
     return EXIT_OK

@@ -1,6 +1,5 @@
 """`marey solve`."""
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from marey.cli.application import (
     Switch,
     err,
     out,
+    print_json,
     show_progress,
 )
 
@@ -143,7 +143,7 @@ def solve(
         for path in write_solution(solution, out_, lengths, overwrite=overwrite):
             err.print(f"wrote {escape(str(path))}")
     if json_:
-        out.print_json(json.dumps(report_data(solution.report, tables)))
+        print_json(report_data(solution.report, tables))
     elif not quiet:
         out.print(render(solution, tables))
     return EXIT_ERROR_FINDING if solution.report.worst == "error" else EXIT_OK
