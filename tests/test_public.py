@@ -20,16 +20,12 @@ FACE = Path(marey.__file__)
 
 
 def declared():
-    """Home module of each name in the TYPE_CHECKING block."""
-    tree = ast.parse(FACE.read_text())
-    (block,) = (
-        node
-        for node in tree.body
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-    )
+    """Home module of each name in the stub for type checkers."""
+    stub = ast.parse(FACE.with_suffix(".pyi").read_text())
     return {
         alias.asname: (statement.module, alias.name)
-        for statement in block.body
+        for statement in stub.body
+        if isinstance(statement, ast.ImportFrom)
         for alias in statement.names
     }
 

@@ -76,6 +76,8 @@ def test_a_given_tree_and_root_are_kept(recording):
     assert marey.solve(recording, options=both).skeleton.names[0] == "LeftHand"
     with pytest.raises(marey.OptionError, match="root: found 'Tail"):
         marey.solve(recording, options=marey.SolveOptions(root="Tail"))
+    with pytest.raises(marey.OptionError, match=r"tree: found.*Tail"):
+        marey.solve(recording, options=marey.SolveOptions(tree={"Tail": "LeftHand"}))
 
 
 def test_a_saved_solution_loads_unchanged(recording, tmp_path):
@@ -89,7 +91,7 @@ def test_a_saved_solution_loads_unchanged(recording, tmp_path):
 def test_the_pipeline_alone_refuses_edits(recording):
     options = marey.SolveOptions(edits=(marey.Edit(do="reroot", body="LeftHand"),))
     with pytest.raises(marey.OptionError, match="which applies them"):
-        pipeline.solve(recording, options=options)
+        pipeline.solve_takes((recording,), options, Clock(None))
     assert marey.solve(recording, options=options).skeleton.names[0] == "LeftHand"
 
 

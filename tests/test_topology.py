@@ -158,7 +158,7 @@ def test_a_tree_from_parents_has_these_parents(walker):
 )
 def test_parents_that_are_no_tree_are_refused(walker, parents, message):
     _, bodies, joints = walker
-    with pytest.raises(marey.DataError, match=message):
+    with pytest.raises(marey.OptionError, match=message):
         tree_from_parents(parents, bodies.names, joints)
 
 

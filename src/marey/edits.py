@@ -13,25 +13,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from marey.errors import FormatError, OptionError, printable
 from marey.io.atomic import check_target, write_atomic
 
-Do = Literal[
-    "reroot",
-    "move-marker",
-    "merge",
-    "split",
-    "cut",
-    "join",
-    "kind",
-    "rename",
-    "place-marker",
-    "place-joint",
-    "bad",
-    "ground",
-]
 JOINT_KINDS = ("ball", "universal", "hinge", "fixed")
 """Kinds that an edit can give to a joint."""
 
@@ -49,7 +35,7 @@ REQUIRED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "bad": ("first", "last"),
     "ground": ("normal", "height"),
 }
-"""Fields that each kind of edit needs."""
+"""All kinds of edits, and the fields that each needs."""
 
 OPTIONAL_FIELDS: Mapping[str, tuple[str, ...]] = {
     "merge": ("name",),
@@ -96,7 +82,7 @@ class Edit:
         OptionError: If a field is missing, has a wrong value or is not of this edit.
     """
 
-    do: Do
+    do: str
     body: str = ""
     bodies: Names = ()
     marker: str = ""
@@ -113,20 +99,13 @@ class Edit:
     height: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.do not in REQUIRED_FIELDS:
-            needed = f"one of {', '.join(REQUIRED_FIELDS)}"
-            raise OptionError("edit", found=self.do, needed=needed)
         allowed = _fields_of(self.do)
         for f in fields(self)[1:]:
             value = _parse_value(self.do, f.name, getattr(self, f.name))
             object.__setattr__(self, f.name, value)
             if f.name not in allowed and value != f.default:
                 raise _wrong(self.do, f.name, value, f"only {', '.join(allowed)}")
-        for name in REQUIRED_FIELDS[self.do]:
-            _check(self, name)
-        _check_new_name(self)
-        if self.do == "bad":
-            _check_frames(self)
+        _check_values(self)
 
     def __str__(self) -> str:
         return _sentence(self)
@@ -142,7 +121,15 @@ class Edit:
         }
 
 
-def _fields_of(do: str) -> tuple[str, ...]:
+def _fields_of(do: Any) -> tuple[str, ...]:
+    """Return the fields that a kind of edit can have.
+
+    Raises:
+        OptionError: If there is no such kind.
+    """
+    if not isinstance(do, str) or do not in REQUIRED_FIELDS:
+        needed = f"do = {', '.join(REQUIRED_FIELDS)}"
+        raise OptionError("edit", found=do, needed=needed)
     return (*REQUIRED_FIELDS[do], *OPTIONAL_FIELDS.get(do, ()))
 
 
@@ -154,20 +141,15 @@ def parse_edit(record: Any) -> Edit:
     """
     if not isinstance(record, Mapping):
         raise OptionError("edit", found=record, needed='such as {"do": "reroot", ...}')
-    unknown = sorted(set(map(str, record)) - {f.name for f in fields(Edit)})
     do = record.get("do", "no do")
-    if not isinstance(do, str) or do not in REQUIRED_FIELDS:
-        needed = f"do = {', '.join(REQUIRED_FIELDS)}"
-        raise OptionError("edit", found=do, needed=needed)
+    allowed = _fields_of(do)
     missing = [name for name in REQUIRED_FIELDS[do] if name not in record]
+    unknown = sorted(set(map(str, record)) - {f.name for f in fields(Edit)})
     if missing or unknown:
-        raise OptionError(
-            f"edit {do}",
-            found=f"no {missing[0]}" if missing else f"{', '.join(unknown)}",
-            needed=", ".join(_fields_of(do)),
-        )
+        found = f"no {missing[0]}" if missing else ", ".join(unknown)
+        raise OptionError(f"edit {do}", found=found, needed=", ".join(allowed))
     values = {k: _parse_value(do, k, value) for k, value in record.items() if k != "do"}
-    return Edit(do=do, **values)  # type: ignore[arg-type]
+    return Edit(do=do, **values)
 
 
 def parse_edits(records: Iterable[Any]) -> tuple[Edit, ...]:
@@ -264,33 +246,28 @@ CONDITIONS: Sequence[tuple[Names, Callable[[Any], object], str]] = (
 )
 """Conditions of required fields: the fields, the condition, and what is needed."""
 
-
-def _check(edit: Edit, name: str) -> None:
-    """Raise an OptionError if a required field has no valid value."""
-    if name == "to" and edit.do == "move-marker":
-        return  # a marker may be on no body
-    value = getattr(edit, name)
-    for names, is_valid, needed in CONDITIONS:
-        if name in names and not is_valid(value):
-            shown = list(value) if isinstance(value, tuple) else value
-            raise _wrong(edit.do, name, shown, needed)
+NEW_NAMES = {"rename": "to", "merge": "name", "split": "name"}
+"""The field of an edit that is a new name."""
 
 
-def _check_frames(edit: Edit) -> None:
-    """Raise an OptionError if masked frames or their take are out of range."""
-    if not 0 <= edit.first <= edit.last:
+def _check_values(edit: Edit) -> None:
+    """Raise an OptionError if a field has no valid value."""
+    for name in REQUIRED_FIELDS[edit.do]:
+        value = getattr(edit, name)
+        may_be_empty = (edit.do, name) == ("move-marker", "to")
+        for names, is_valid, needed in CONDITIONS:
+            if name in names and not (may_be_empty or is_valid(value)):
+                shown = list(value) if isinstance(value, tuple) else value
+                raise _wrong(edit.do, name, shown, needed)
+    new_name = getattr(edit, NEW_NAMES.get(edit.do, ""), "")
+    if new_name and not new_name.rpartition(":")[2].strip():
+        needed = "a name, not only a subject's"
+        raise _wrong(edit.do, NEW_NAMES[edit.do], new_name, needed)
+    if edit.do == "bad" and not 0 <= edit.first <= edit.last:
         found = f"{edit.first} to {edit.last}"
         raise _wrong(edit.do, "frames", found, "0 <= first <= last")
     if edit.take < 0:
         raise _wrong(edit.do, "take", edit.take, "the number of a take, from 0")
-
-
-def _check_new_name(edit: Edit) -> None:
-    """Raise an OptionError if a new name is only a subject's, such as "JOE:"."""
-    field = {"rename": "to", "merge": "name", "split": "name"}.get(edit.do, "")
-    new_name = getattr(edit, field, "")
-    if new_name and not new_name.rpartition(":")[2].strip():
-        raise _wrong(edit.do, field, new_name, "a name, not only a subject's")
 
 
 def _wrong(do: str, name: str, found: Any, needed: str) -> OptionError:
@@ -345,14 +322,9 @@ def read_edits(path: str | PathLike[str]) -> tuple[Edit, ...]:
     except (OSError, ValueError, RecursionError) as error:
         expected = "edits in TOML"
         raise FormatError(path, expected=expected, found=str(error)) from None
-    records = content.get("edit", [])
-    unknown = sorted(set(content) - {"version", "edit"})
-    if (
-        unknown
-        or content.get("version", VERSION) != VERSION
-        or type(records) is not list
-    ):
-        found = f"{', '.join(unknown) or content}"
+    records, version = content.pop("edit", []), content.pop("version", VERSION)
+    if content or version != VERSION or not isinstance(records, list):
+        found = ", ".join(sorted(content)) or f"version {version}, edit = {records}"
         expected = f"version = {VERSION} and tables [[edit]]"
         raise FormatError(path, expected=expected, found=found)
     return parse_edits(records)

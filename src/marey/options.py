@@ -71,7 +71,7 @@ class Choices:
 
 
 def number(
-    default: Number,
+    default: Number | None,
     *,
     low: Number = -inf,
     high: Number = inf,
@@ -81,7 +81,7 @@ def number(
     """Return a field that holds a number; a whole one if the default is an int.
 
     Args:
-        default: The value when the option is left out.
+        default: The value when the option is left out; None is then allowed as well.
         low: The smallest value allowed.
         high: The largest value allowed.
         above: The value that must be exceeded, instead of `low`.
@@ -108,8 +108,9 @@ class Options:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            allowed = one.metadata.get(ALLOWED)
-            if allowed is not None and not allowed.allows(getattr(self, one.name)):
+            allowed, value = one.metadata.get(ALLOWED), getattr(self, one.name)
+            is_left_out = value is None and one.default is None
+            if allowed is not None and not (is_left_out or allowed.allows(value)):
                 self.check(one.name, str(allowed), good=False)
 
     def check(self, name: str, needed: str, *, good: bool) -> None:

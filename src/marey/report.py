@@ -98,7 +98,10 @@ class Table:
                 )
 
     def __str__(self) -> str:
-        cells = [[_cell(c) for c in row] for row in (self.columns, *self.rows)]
+        cells = [
+            [format_cell(c, digits=4) for c in row]
+            for row in (self.columns, *self.rows)
+        ]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         return "\n".join(
             "  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True))
@@ -136,9 +139,9 @@ class Report:
         return "\n\n".join(blocks)
 
 
-def _cell(value: str | float | int) -> str:
+def format_cell(value: str | float | int, digits: int) -> str:
+    """Return a cell of a table as text; counts keep all their digits."""
     if isinstance(value, str):
         return printable(value)
-    # Counts keep all their digits.
     whole = abs(value) < 1e9 and value == round(value)
-    return f"{value:.0f}" if whole else f"{value:.4g}"
+    return f"{value:.0f}" if whole else f"{value:.{digits}g}"

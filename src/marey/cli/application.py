@@ -1,64 +1,120 @@
-"""The application object, the consoles and the arguments that commands share."""
+"""The application object, the consoles, and what the output of commands shares."""
 
+import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from marey import __version__
-from marey.cli.style import SEVERITY_STYLES
-
-if TYPE_CHECKING:
-    from marey.report import Finding
+from marey.errors import OutputError
+from marey.report import Finding, Table, format_cell
 
 EXIT_OK, EXIT_ERROR_FINDING, EXIT_BAD_INPUT, EXIT_PARTIAL = 0, 1, 2, 3
+
+SEVERITY_STYLES = {"info": "dim", "warning": "yellow", "error": "red"}
+"""Rich style of each severity of a finding."""
 
 app = App(
     name="marey",
     help="Estimate a skeleton and its motion from motion capture recordings.",
     version=__version__,
     result_action="return_value",
-    default_parameter=Parameter(show_default=False),
+    default_parameter=Parameter(
+        show_default=False,
+        negative_bool=(),
+        negative_iterable=(),
+        consume_multiple=True,
+    ),
 )
 out = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
 err = Console(stderr=True, highlight=False)
 
+# --- arguments ------------------------------------------------------------------------
 
-Unit = Annotated[
-    str | None, Parameter(help="Length unit of the input: mm, cm, m, in, ft.")
-]
-Up = Annotated[
-    str | None, Parameter(help="Axis of the input that points up: x y z -x -y -z.")
-]
-Rate = Annotated[float | None, Parameter(help="Frames per second of the input.")]
-Columns = Annotated[Path | None, Parameter(help="Column map of a table, a TOML file.")]
-REPEATABLE = Parameter(negative="", consume_multiple=True)
-Keep = Annotated[
-    tuple[str, ...], Parameter(help="Keep only markers like 'L*'."), REPEATABLE
-]
-Drop = Annotated[tuple[str, ...], Parameter(help="Drop markers like 'R*'."), REPEATABLE]
-Rename = Annotated[tuple[str, ...], Parameter(help="New labels, old=new."), REPEATABLE]
-Quiet = Annotated[bool, Parameter(help="Print errors only.", negative="")]
-Overwrite = Annotated[
-    bool, Parameter(help="Replace the output if it exists.", negative="")
-]
-Json = Annotated[bool, Parameter(name="--json", help="Print JSON.", negative="")]
+Switch = Annotated[bool, Parameter(negative_bool="no-")]
+"""An argument that also has a form with "no-", such as --no-browser."""
+
+OutputPath = Annotated[Path | None, Parameter(alias="-o")]
 
 
-def print_findings(findings: "Sequence[Finding]") -> None:
-    """Print findings to standard error, each in the style of its severity."""
-    for finding in findings:
-        err.print(f"[{SEVERITY_STYLES[finding.severity]}]{escape(str(finding))}[/]")
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ReadArguments:
+    """Arguments of `marey.read` that override what a file says."""
+
+    unit: str | None = None
+    """Length unit of the input: mm, cm, m, in, ft."""
+
+    up: str | None = None
+    """Axis of the input that points up: x y z -x -y -z."""
+
+    rate: float | None = None
+    """Frames per second of the input."""
+
+    columns: Path | None = None
+    """Column map of a table, a TOML file."""
+
+
+NO_OVERRIDES = ReadArguments()
+
+# --- output ---------------------------------------------------------------------------
+
+
+def render_finding(finding: Finding) -> Text:
+    """Return a finding in the style of its severity."""
+    return Text(str(finding), style=SEVERITY_STYLES[finding.severity])
 
 
 def print_error(message: str, label: str = "[red]error:[/] ") -> None:
     """Print one line to standard error, after a label in Rich markup."""
     err.print(f"{label}{escape(message)}")
+
+
+def print_json(content: object) -> None:
+    """Print JSON to standard output; a number that is not finite becomes null."""
+    from marey.io.formats.html import to_json
+
+    out.print_json(json.dumps(to_json(content), allow_nan=False))
+
+
+def rich_table(table: Table) -> RichTable:
+    """Return a report table as a Rich table."""
+    first, *others = table.columns
+    shown = RichTable(escape(first), box=None, header_style="dim", pad_edge=False)
+    for column in others:
+        shown.add_column(escape(column), justify="right", overflow="fold")
+    for row in table.rows:
+        shown.add_row(*(escape(format_cell(cell, digits=3)) for cell in row))
+    return shown
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for the output, if it does not exist.
+
+    Raises:
+        OutputError: If it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made, {error}") from error
+
+
+def property_grid() -> RichTable:
+    """Return an empty table of two columns: names, then values."""
+    grid = RichTable.grid(padding=(0, 2))
+    grid.add_column(style="cyan", justify="right")
+    grid.add_column()
+    return grid
 
 
 @contextmanager

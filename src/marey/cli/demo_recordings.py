@@ -3,33 +3,27 @@
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from marey import synth
-from marey.cli.application import show_progress
-from marey.errors import OutputError
+from marey.cli.application import make_folder, out, show_progress
+from marey.editing import solve
 from marey.io import read, read_motion, write
 from marey.metrics import compare
 from marey.motion import Motion
-from marey.pipeline import SolveOptions, solve
+from marey.pipeline import SolveOptions
 from marey.solution import Solution
 
 
-def write_demo(console: Console, folder: Path, *, seconds: float, seed: int) -> None:
+def write_demo(folder: Path, *, seconds: float, seed: int) -> None:
     """Record a performer with markers and sensors, solve both and write all files."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made, {error}") from error
+    make_folder(folder)
     performer = synth.human(height=1.8, seed=seed)
-    _write_all(console, folder, performer, seconds=seconds, seed=seed)
+    _write_all(folder, performer, seconds=seconds, seed=seed)
     sensor_recording = performer.record(
         "exercise", seconds=20.0, markers="none", sensors=True, noise=2e-3, seed=seed
     )
-    _solve(
-        console, sensor_recording, folder / "sensors.csv", "2 mm noise", SolveOptions()
-    )
+    _solve(sensor_recording, folder / "sensors.csv", "2 mm noise", SolveOptions())
     marker_recording = performer.record(
         "chicken_walk",
         seconds=12.0,
@@ -47,17 +41,14 @@ def write_demo(console: Console, folder: Path, *, seconds: float, seed: int) -> 
         "swapped, one marker slipped"
     )
     unlabelled = SolveOptions(segment="overlap")
-    solution = _solve(
-        console, marker_recording, folder / "markers.c3d", what, unlabelled
-    )
+    solution = _solve(marker_recording, folder / "markers.c3d", what, unlabelled)
     page = folder / "performer.html"
     write(solution, page, truth=marker_recording.truth.motions, overwrite=True)
-    console.print("\nThe solution and the truth, to open in any browser:")
-    console.print(str(page.resolve()), soft_wrap=True)
+    out.print("\nThe solution and the truth, to open in any browser:")
+    out.print(str(page.resolve()), soft_wrap=True)
 
 
 def _write_all(
-    console: Console,
     folder: Path,
     performer: synth.Figure,
     *,
@@ -74,7 +65,7 @@ def _write_all(
         seed=seed,
     )
     (motion,) = take.truth.motions
-    console.print(
+    out.print(
         f"[bold]{performer.name}[/] of {performer.skeleton.n_joints} joints, "
         f"{seconds:g} s walk: {len(take.labels)} markers at {take.rate:g} Hz, "
         f"1 mm noise, {1.0 - take.seen.mean():.1%} missing, "
@@ -94,11 +85,10 @@ def _write_all(
         table.add_row(str(folder / name), "true motion", f"{error_m * 1e6:.2g} µm")
     write(performer.skeleton, folder / "performer.skel.json", overwrite=True)
     table.add_row(str(folder / "performer.skel.json"), "true skeleton", "")
-    console.print(table)
+    out.print(table)
 
 
 def _solve(
-    console: Console,
     take: synth.Recording,
     path: Path,
     what: str,
@@ -113,36 +103,36 @@ def _solve(
     seconds = sum(solution.report.seconds.values())
     count = f"{len(take.labels)} markers" if take.labels else ""
     count = count or f"{len(take.sensor_names)} sensors"
-    console.print(
+    out.print(
         f"\n[bold]{path}[/]: {count}, {what}, {take.n_frames} frames; solved in "
         f"{seconds:.2f} s to {motion_path}; errors against the truth:"
     )
-    console.print(str(compare(solution, take)))
+    out.print(str(compare(solution, take)))
     repairs = _repairs(take, solution)
     if repairs.row_count:
-        console.print(repairs)
+        out.print(repairs)
     return solution
 
 
 def _repairs(take: synth.Recording, solution: Solution) -> Table:
     """Return the swaps and slips of a recording, and which of them were detected."""
     table = Table("fault", "detected", box=None)
+    labels, findings = take.full_labels, solution.report.findings
     for change in take.truth.changes("swaps"):
-        labels = {take.full_labels[change.index], take.full_labels[change.other]}
+        a, b = sorted((labels[change.index], labels[change.other]))
         detected = [
             f"frames {finding.frames[0]} to {finding.frames[1]}"
-            for finding in solution.report.findings
+            for finding in findings
             if finding.code == "labels-swapped"
-            and set(finding.subject.split("-")) == labels
+            and finding.subject in (f"{a}-{b}", f"{b}-{a}")
         ]
-        names = " and ".join(sorted(labels))
-        fault = f"{names} swapped in frames {change.first} to {change.last}"
+        fault = f"{a} and {b} swapped in frames {change.first} to {change.last}"
         table.add_row(fault, "; ".join(detected) or "not detected")
     for change in take.truth.changes("slips"):
-        label = take.full_labels[change.index] if take.labels else ""
+        label = labels[change.index] if labels else ""
         detected = [
             f"frame {finding.frames[0]}, by {1e3 * finding.value:.0f} mm"
-            for finding in solution.report.findings
+            for finding in findings
             if finding.code == "marker-slipped" and finding.subject == label
         ]
         fault = f"{label} slipped at frame {change.first} by {1e3 * change.size:.0f} mm"

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
-from marey.cli.style import SEVERITY_STYLES
+from marey.cli.application import property_grid, render_finding
 from marey.errors import FormatError, printable
 from marey.io import read, read_motion, read_skeleton, recognise
+from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Source, Take
 
@@ -127,14 +127,11 @@ def render(about: dict[str, Any]) -> RenderableType:
         (printable(about["path"]), "bold"),
         f"  {about['title']}, {_bytes(about['bytes'])}",
     )
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="cyan", justify="right")
-    table.add_column()
+    table = property_grid()
     for name, value in _rows(about):
         table.add_row(name, value)
-    parts: list[RenderableType] = [title, table]
-    parts += [_finding(finding) for finding in about["findings"]]
-    return Group(*parts, "")
+    findings = [render_finding(Finding(**finding)) for finding in about["findings"]]
+    return Group(title, table, *findings, "")
 
 
 def _rows(about: dict[str, Any]) -> list[tuple[str, RenderableType]]:
@@ -200,14 +197,6 @@ def _gap_chart(coverage: list[float]) -> Text:
     )
     return Text.assemble(
         ("▕", "dim"), (blocks, "green"), ("▏", "dim"), f" {np.mean(coverage):.0%}"
-    )
-
-
-def _finding(finding: dict[str, Any]) -> Text:
-    subject = f"{printable(finding['subject'])}: " if finding["subject"] else ""
-    return Text(
-        f"  {finding['severity']}: {subject}{printable(finding['message'], 400)}",
-        style=SEVERITY_STYLES[finding["severity"]],
     )
 
 

@@ -1,22 +1,27 @@
 """Output of `marey papers`: tables, figures and files of the experiments."""
 
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from marey.cli.style import SEVERITY_STYLES, rich_table
-from marey.errors import MissingExtraError, OutputError, printable
+from marey.cli.application import (
+    err,
+    make_folder,
+    out,
+    render_finding,
+    rich_table,
+    show_progress,
+)
+from marey.errors import MissingExtraError, printable
 from marey.io.atomic import write_atomic
+from marey.io.formats.html import to_json
 from marey.papers import REGISTRY, Drawing, Effort, Experiment, experiments, run
 from marey.plot.saving import encode_figure
 from marey.plot.style import can_draw, new_figure, plot_style
@@ -53,8 +58,7 @@ def run_experiments(
     only: Sequence[str],
     folder: Path,
     figures: bool | None,
-    out: Console | None,
-    err: Console,
+    quiet: bool,
 ) -> dict[str, Any]:
     """Run a paper's experiments; print and write each result as soon as it is there.
 
@@ -64,11 +68,10 @@ def run_experiments(
         only: Names of experiments; all when empty.
         folder: Folder for tables and figures.
         figures: Whether to draw figures; None = if matplotlib is installed.
-        out: Console for the tables; None = the tables are not printed.
-        err: Console for progress and findings.
+        quiet: Whether the tables are not printed.
 
     Returns:
-        Tables and names of figures, ready for JSON.
+        Tables and names of figures.
 
     Raises:
         MissingExtraError: If figures are requested and matplotlib is missing.
@@ -77,32 +80,16 @@ def run_experiments(
     if draw and not can_draw():
         raise MissingExtraError("matplotlib", "plots")
     done: dict[str, Experiment] = {}
-    with _progress(err, paper) as progress:
+    with show_progress(paper) as progress:
         effort = replace(effort, progress=progress)
         for name, experiment in run(paper, effort, only):
             done[name] = experiment
             _write(folder, paper, done, _draw(experiment.figures) if draw else {})
-            if out is not None:
+            if not quiet:
                 out.print(render(experiment))
     if figures is None and not draw:
-        err.print(Text(str(NO_FIGURES), style=SEVERITY_STYLES[NO_FIGURES.severity]))
+        err.print(render_finding(NO_FIGURES))
     return experiments_data(done)
-
-
-@contextmanager
-def _progress(err: Console, paper: str) -> Iterator[Callable[[str], None] | None]:
-    """Show the running experiment and its time, in a terminal only."""
-    if not err.is_terminal:
-        yield None
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as progress:
-        task = progress.add_task(escape(paper), total=None)
-
-        def show_line(line: str) -> None:
-            progress.update(task, description=escape(f"{paper}: {line}"))
-
-        yield show_line
 
 
 def render(experiment: Experiment) -> RenderableType:
@@ -116,28 +103,16 @@ def render(experiment: Experiment) -> RenderableType:
 
 
 def experiments_data(done: Mapping[str, Experiment]) -> dict[str, Any]:
-    """Return experiments ready for JSON; NaN and infinity become None."""
+    """Return the tables and the names of the figures of experiments."""
     return {
         name: {
-            "title": experiment.title,
-            "note": experiment.note,
-            "tables": {
-                caption: {
-                    "columns": list(table.columns),
-                    "rows": [[_plain(cell) for cell in row] for row in table.rows],
-                }
-                for caption, table in experiment.tables.items()
-            },
-            "figures": [f"{figure}.png" for figure in experiment.figures],
+            "title": one.title,
+            "note": one.note,
+            "tables": {caption: asdict(table) for caption, table in one.tables.items()},
+            "figures": [f"{figure}.png" for figure in one.figures],
         }
-        for name, experiment in done.items()
+        for name, one in done.items()
     }
-
-
-def _plain(cell: str | float) -> str | float | None:
-    if isinstance(cell, str):
-        return cell
-    return cell if math.isfinite(cell) else None
 
 
 def _write(
@@ -147,11 +122,8 @@ def _write(
     pictures: Mapping[str, bytes],
 ) -> None:
     """Write all tables and the new figures, all of them or none."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made, {error}") from error
-    text = json.dumps(experiments_data(done), indent=1, ensure_ascii=False)
+    make_folder(folder)
+    text = json.dumps(to_json(experiments_data(done)), indent=1, ensure_ascii=False)
     files = {f"{name}.png": picture for name, picture in pictures.items()}
     files["tables.json"] = text.encode()
     files["tables.md"] = _markdown(paper, done).encode()

@@ -2,17 +2,19 @@
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from marey.cli.style import SEVERITY_STYLES, rich_table
+from marey.cli.application import render_finding, rich_table
 from marey.errors import OptionError, printable
 from marey.io import format_for_suffix, read_skeleton, write
 from marey.io.contract import Format
-from marey.report import Finding, Table
+from marey.motion import Motion
+from marey.report import Report, Table
 from marey.segmentation import Template, read_template
 from marey.skeleton import Skeleton
 from marey.solution import Solution
@@ -35,10 +37,8 @@ def read_toml(path: Path, section: str) -> Mapping[str, Any]:
     return dict(content[section])
 
 
-def read_marker_map(path: Path | None) -> Template | None:
+def read_marker_map(path: Path) -> Template:
     """Return the marker map of a TOML file or of a skeleton with markers."""
-    if path is None:
-        return None
     if path.suffix.lower() == ".toml":
         return read_template(path)
     return read_template(read_skeleton(path))
@@ -80,19 +80,22 @@ def render(solution: Solution, tables: Mapping[str, Table]) -> RenderableType:
         )
     for name, table in tables.items():
         parts += [Text(name, style="cyan"), rich_table(table)]
-    parts += [_finding(finding) for finding in solution.report.findings]
+    parts += map(render_finding, solution.report.findings)
     seconds = ", ".join(f"{k} {v:.3f}" for k, v in solution.report.seconds.items())
     return Group(*parts, Text(f"seconds: {seconds}", style="dim"))
 
 
-def _finding(finding: Finding) -> Text:
-    return Text(
-        f"  {printable(str(finding), 400)}", style=SEVERITY_STYLES[finding.severity]
-    )
+def report_data(report: Report, tables: Mapping[str, Table]) -> dict[str, Any]:
+    """Return findings, tables and seconds per stage, as plain values."""
+    return {
+        "findings": [asdict(finding) for finding in report.findings],
+        "tables": {name: asdict(table) for name, table in tables.items()},
+        "seconds": dict(report.seconds),
+    }
 
 
 def write_solution(
-    solution: Solution, path: Path, *, overwrite: bool, measured: Mapping[str, float]
+    solution: Solution, path: Path, measured: Mapping[str, float], *, overwrite: bool
 ) -> list[Path]:
     """Write a solution to one file, or one file per subject and take.
 
@@ -102,8 +105,8 @@ def write_solution(
     Args:
         solution: The solution.
         path: File to write; its suffix selects the format.
-        overwrite: Whether existing files are replaced.
         measured: Measured bone lengths in metres, which an HTML page shows.
+        overwrite: Whether existing files are replaced.
 
     Returns:
         The written files.
@@ -116,20 +119,18 @@ def write_solution(
         page_lengths = measured if target_format.name == "html" else {}
         write(solution, path, measured=page_lengths, overwrite=overwrite)
         return [path]
-    written = []
+    stems = [Path(take.source.path).stem for take in solution.takes]
+    contents: list[tuple[Skeleton | Motion, tuple[str, ...]]] = []
     for subject in solution.subjects:
         if skeletons_only:
-            target = _path_with_parts(path, target_format, subject.name)
-            write(subject.skeleton, target, overwrite=overwrite)
-            written.append(target)
-            continue
-        for take, motion in zip(solution.takes, subject.motions, strict=True):
-            target = _path_with_parts(
-                path, target_format, subject.name, Path(take.source.path).stem
-            )
-            write(motion, target, overwrite=overwrite)
-            written.append(target)
-    return written
+            contents.append((subject.skeleton, (subject.name,)))
+        else:
+            names = [(subject.name, stem) for stem in stems]
+            contents += zip(subject.motions, names, strict=True)
+    targets = [_path_with_parts(path, target_format, *parts) for _, parts in contents]
+    for (content, _), target in zip(contents, targets, strict=True):
+        write(content, target, overwrite=overwrite)
+    return targets
 
 
 def _path_with_parts(path: Path, target_format: Format, *parts: str) -> Path:

@@ -35,27 +35,22 @@ class TakeAssignment:
 
     def move(self, labels: Sequence[str], body: int) -> "TakeAssignment":
         """Return the assignment with markers on one body only; -1 = on none."""
-        moved = [i for i, label in enumerate(self.labels) if label in labels]
-        shared, marker_body = self.shared.copy(), self.marker_body.copy()
-        confidence = self.confidence.copy()
-        shared[moved] = False
-        marker_body[moved] = body
-        # An assignment by hand is taken to be certain.
-        confidence[moved] = 1.0 if body >= 0 else 0.0
+        moved = np.array([label in labels for label in self.labels], dtype=bool)
+        shared = self.shared & ~moved[:, None]
         if body >= 0:
             shared[moved, body] = True
-        return replace(
-            self, shared=shared, marker_body=marker_body, confidence=confidence
-        )
+        marker_body = np.where(moved, body, self.marker_body)
+        # An assignment by hand is taken to be certain.
+        certain = np.where(moved, float(body >= 0), self.confidence)
+        return replace(self, shared=shared, marker_body=marker_body, confidence=certain)
 
     def merge(self, a: int, b: int) -> "TakeAssignment":
         """Return the assignment with the markers of body b on body a."""
-        shared, marker_body = self.shared.copy(), self.marker_body.copy()
+        shared = self.shared.copy()
         shared[:, a] |= shared[:, b]
-        marker_body[marker_body == b] = a
-        marker_body[marker_body > b] -= 1
+        owner = np.where(self.marker_body == b, a, self.marker_body)
         shared = np.delete(shared, b, axis=1)
-        return replace(self, shared=shared, marker_body=marker_body)
+        return replace(self, shared=shared, marker_body=owner - (owner > b))
 
     def add_body(self) -> "TakeAssignment":
         """Return the assignment with one more body, which has no markers yet."""
@@ -92,23 +87,18 @@ class MarkerAssignment:
     def markers_of(self, body: str) -> list[str]:
         """Return the labels of a body's markers over all takes."""
         number = self.names.index(body)
-        return list(
-            dict.fromkeys(
-                label
-                for take in self.takes
-                for label, owner in zip(take.labels, take.marker_body, strict=True)
-                if owner == number
-            )
+        labels = (
+            take.labels[marker]
+            for take in self.takes
+            for marker in np.flatnonzero(take.marker_body == number)
         )
+        return list(dict.fromkeys(labels))
 
     def body_of(self, label: str) -> str:
         """Return the body of a marker, "" if it has none."""
-        for take in self.takes:
-            if label in take.labels:
-                body = int(take.marker_body[take.labels.index(label)])
-                if body >= 0:
-                    return self.names[body]
-        return ""
+        takes = [take for take in self.takes if label in take.labels]
+        bodies = [take.marker_body[take.labels.index(label)] for take in takes]
+        return next((self.names[body] for body in bodies if body >= 0), "")
 
     def move(self, labels: Sequence[str], to: str) -> "MarkerAssignment":
         """Return the assignment with markers on another body only; "" = on none."""
@@ -171,16 +161,12 @@ def assignment_of(
     takes: Sequence[Bodies], parents: Mapping[str, str]
 ) -> MarkerAssignment:
     """Return the assignment of bodies as they were segmented."""
-    assignments = tuple(
-        TakeAssignment(
-            bodies.take.full_labels,
-            bodies.shared,
-            bodies.marker_body.astype(np.int64),
-            bodies.marker_confidence,
-        )
-        for bodies in takes
-    )
-    return MarkerAssignment(takes[0].names, assignments, dict(parents))
+    assignments = []
+    for one in takes:
+        owner, confidence = one.marker_body.astype(np.int64), one.marker_confidence
+        labels = one.take.full_labels
+        assignments.append(TakeAssignment(labels, one.shared, owner, confidence))
+    return MarkerAssignment(takes[0].names, tuple(assignments), dict(parents))
 
 
 def _merge_parents(parents: Mapping[str, str], a: str, b: str) -> dict[str, str]:

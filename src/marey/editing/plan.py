@@ -9,15 +9,12 @@ from marey.editing.assignment import MarkerAssignment, assignment_of
 from marey.editing.draft import EditStep, PlanDraft
 from marey.editing.kinds.ground import plan_ground
 from marey.editing.kinds.marker_bodies import plan_merge, plan_move_marker, plan_split
-from marey.editing.kinds.mask_frames import plan_mask
-from marey.editing.kinds.placement import plan_joint, plan_marker
 from marey.editing.kinds.rename import plan_rename
-from marey.editing.kinds.root import plan_reroot
+from marey.editing.kinds.skeletons import plan_joint, plan_marker, plan_reroot
 from marey.editing.kinds.tree_edges import plan_edge
 from marey.edits import Edit
 
 PLANNERS: Mapping[str, Callable[[PlanDraft, EditStep], None]] = {
-    "bad": plan_mask,
     "move-marker": plan_move_marker,
     "merge": plan_merge,
     "split": plan_split,
@@ -30,7 +27,8 @@ PLANNERS: Mapping[str, Callable[[PlanDraft, EditStep], None]] = {
     "rename": plan_rename,
     "ground": plan_ground,
 }
-"""The function that plans each kind of edit, in the order of the stages."""
+"""The function that plans each kind of edit, in the order of the stages. Bad frames are
+masked before bodies are found."""
 
 BODY_EDITS = ("move-marker", "merge", "split")
 TREE_EDITS = ("cut", "join")
@@ -116,13 +114,13 @@ def plan_edits(
             needed = "no edits of its tree: change the skeleton that was given"
             raise step.refuse("bodies", "a performer that is known", needed)
         draft.anatomical_names = partial(anatomical_names, index)
-        PLANNERS[edit.do](draft, step)
+        if edit.do in PLANNERS:
+            PLANNERS[edit.do](draft, step)
     assignment = draft.assignment.reorder(start)
-    is_same = assignment.names == start.names
-    if is_same and assignment.markers_key == start.markers_key:
+    if (assignment.names, assignment.markers_key) == (start.names, start.markers_key):
         assignment = start
-    names = dict(draft.given_names)
-    return Plan(assignment, start, tuple(draft.steps), names, draft.ground)
+    steps = tuple(draft.steps)
+    return Plan(assignment, start, steps, draft.given_names, draft.ground)
 
 
 def _why_bodies_are_fixed(bodies: Bodies, *, performer_known: bool) -> str:

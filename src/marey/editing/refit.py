@@ -33,14 +33,9 @@ from marey.take import Take
 from marey.topology import edge_costs, tree_from_parents
 from marey.tree import Tree
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EditedFit:
-    """The fit of all edits of bodies and tree, named by anatomy."""
-
-    fit: BodyFit
-    hips: tuple[int, ...] = ()
-    """Bodies that were recognised as hips after the edits."""
+EditedFit = tuple[BodyFit, tuple[int, ...]]
+"""The fit with all edits of bodies and tree, named by anatomy, and the bodies that were
+recognised as hips after the edits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +79,7 @@ class EditedStages:
                 hips = () if options.tree else hips_among(names)
                 break
         tree = replace(edited.tree(hips), loops=fit.tree.loops)
-        return EditedFit(with_names(replace(fit, tree=tree), names, namings), hips)
+        return with_names(replace(fit, tree=tree), names, namings), hips
 
     def _unedited_names(self) -> tuple[str, ...]:
         found, named = self.unedited.candidates.names, self.unedited.bodies[0].names

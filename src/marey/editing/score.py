@@ -1,6 +1,5 @@
 """Scores of a solution, and the difference between two solutions."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,26 +107,29 @@ def list_changes(
     """
     if edit.do == "rename":
         return ()
-    return tuple(_length_changes(_lengths(before), _lengths(after)))
+    old, new = _lengths(before), _lengths(after)
+    changed = [
+        name
+        for name in (old | new)
+        if name not in old
+        or name not in new
+        or abs(old[name] - new[name]) > MIN_LENGTH_CHANGE_M
+    ]
+    return tuple(
+        EditChange(f"{name} length", old.get(name), new.get(name), "m")
+        for name in changed
+    )
 
 
 def _lengths(solution: Solution) -> dict[str, float]:
     several = len(solution.subjects) > 1
-    lengths = {}
-    for subject in solution.subjects:
-        skeleton = subject.skeleton
-        for name, length in zip(skeleton.names[1:], skeleton.lengths[1:], strict=True):
-            lengths[f"{subject.name}: {name}" if several else name] = float(length)
-    return lengths
-
-
-def _length_changes(
-    before: Mapping[str, float], after: Mapping[str, float]
-) -> Iterator[EditChange]:
-    for name in dict.fromkeys((*before, *after)):
-        old, new = before.get(name), after.get(name)
-        if old is None or new is None or abs(old - new) > MIN_LENGTH_CHANGE_M:
-            yield EditChange(f"{name} length", old, new, "m")
+    return {
+        f"{subject.name}: {name}" if several else name: float(length)
+        for subject in solution.subjects
+        for name, length in zip(
+            subject.skeleton.names[1:], subject.skeleton.lengths[1:], strict=True
+        )
+    }
 
 
 def new_findings(before: Solution, after: Solution, edit: Edit) -> tuple[Finding, ...]:

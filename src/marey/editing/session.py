@@ -83,16 +83,16 @@ class EditSession:
         self._progress = progress
         given = parse_edits(edits)
         is_solution = isinstance(solved, Solution)
-        before: tuple[Edit, ...] = ()
         if isinstance(solved, Solution):
             chosen = options or parse_options(solved.options)
             takes = tuple(bodies.take for bodies in solved.bodies)
             before = parse_edits(solved.options.get("edits", ()))
+            self._masked = tuple(edit for edit in before if edit.do == "bad")
         else:
             chosen = options or SolveOptions()
             takes = read_takes(solved, chosen.subject)
-        self._masked = tuple(edit for edit in before if edit.do == "bad")
-        given = given or (before if is_solution else parse_edits(chosen.edits))
+            before, self._masked = parse_edits(chosen.edits), ()
+        given = given or before
         missing = pending_edits(self._masked, given)
         self._edits = (*(self._masked[index] for index in missing), *given)
         self._solver = EditSolver(
@@ -157,17 +157,11 @@ class EditSession:
         """
         edits = parse_edits(trial.solution.options["edits"])
         if edits != (*self._edits, trial.edit):
-            raise OptionError(
-                "trial",
-                found=f"{trial.edit}, tried on another answer",
-                needed="it tried again",
-            )
-        prefixes = [edits[:n] for n in range(len(edits))]
-        self._solutions = {
-            prefix: self._solutions[prefix]
-            for prefix in prefixes
-            if prefix in self._solutions
-        }
+            found = f"{trial.edit}, tried on another answer"
+            raise OptionError("trial", found=found, needed="it tried again")
+        prefixes = {edits[:n] for n in range(len(edits))}
+        known = self._solutions.items()
+        self._solutions = {key: one for key, one in known if key in prefixes}
         self._solutions[edits] = trial.solution
         self._undone = ()
         self._go_to(edits)

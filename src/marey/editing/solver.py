@@ -1,40 +1,31 @@
 """The pipeline with edits between its stages; an edit costs only what depends on it."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
 from marey.editing.assignment import assignment_of
 from marey.editing.cache import StageCache
 from marey.editing.draft import EditStep
 from marey.editing.kinds.ground import floor_of, replace_ground_findings
 from marey.editing.kinds.mask_frames import mask_frames
-from marey.editing.kinds.placement import early_placement_findings
 from marey.editing.kinds.rename import apply_names
-from marey.editing.kinds.root import reroot_tree
+from marey.editing.kinds.skeletons import (
+    early_placement_findings,
+    edit_subjects,
+    reroot_tree,
+)
 from marey.editing.plan import Plan, plan_edits
 from marey.editing.refit import EditedFit, EditedStages, edit_tree
-from marey.editing.subject_edits import edit_subjects
 from marey.edits import Edit, parse_edits
 from marey.motion import Motion
-from marey.pipeline import SolveOptions
-from marey.pipeline import solve as solve_without_edits
+from marey.pipeline import SolveOptions, solve_takes
 from marey.pipeline.options import use_known_performer
 from marey.pipeline.progress import Clock
 from marey.pipeline.report import add_tables, assemble_solution
-from marey.pipeline.stages_bodies import (
-    BodyFit,
-    fit_bodies,
-    fit_pair_joints,
-    fit_tree,
-    name_by_anatomy,
-    repair_with_joints,
-    segment_takes,
-)
+from marey.pipeline.run import estimate_bodies, estimate_skeletons
+from marey.pipeline.stages_bodies import BodyFit, repair_with_joints
 from marey.pipeline.stages_subjects import (
     SubjectFit,
-    build_subjects,
-    calibrate_subjects,
     pose_subjects,
     subject_of_each_body,
 )
@@ -66,22 +57,11 @@ def solve(
         FormatError: If a file cannot be read.
     """
     chosen = options or SolveOptions()
-    if not chosen.edits:
-        return solve_without_edits(recordings, options=chosen, progress=progress)
     clock = Clock(progress)
     takes = clock.run("read", read_takes, recordings, chosen.subject)
+    if not chosen.edits:
+        return solve_takes(takes, chosen, clock)
     return EditSolver(takes, chosen).solve(parse_edits(chosen.edits), clock)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class UneditedFit:
-    """The fit of masked takes without edits of bodies or tree."""
-
-    first: BodyFit
-    """Fit of the cleaned takes."""
-
-    named: BodyFit
-    """Fit of the repaired takes, named by anatomy."""
 
 
 class EditSolver:
@@ -125,15 +105,12 @@ class EditSolver:
             OptionError: If an edit does not fit, with its number.
             DataError: If there is nothing left to solve.
         """
-        unedited, plan, edited = self._fit((*self._root, *edits), clock)
-        fit = edited.fit
+        (_, unedited), plan, (fit, hips) = self._fit((*self._root, *edits), clock)
         key = _masks(edits), plan.fit_key
         subjects = self._cache.get(
-            "subjects", key, partial(self._calibrate, fit, clock)
+            "subjects", key, lambda: estimate_skeletons(fit, self._options, clock)
         )
-        _, steps = edit_tree(
-            plan, fit.candidates, unedited.named, self._options, edited.hips
-        )
+        _, steps = edit_tree(plan, fit.candidates, unedited, self._options, hips)
         names = dict(zip(plan.assignment.names, fit.bodies[0].names, strict=True))
         steps = tuple(
             replace(step, bodies=tuple(names[body] for body in step.bodies))
@@ -144,7 +121,7 @@ class EditSolver:
         posed, pose_findings = self._cache.get(
             "posed",
             (key, steps_key, ground),
-            partial(self._pose, fit, subjects, steps, plan.ground, clock),
+            lambda: self._pose(fit, subjects, steps, plan.ground, clock),
         )
         solution = assemble_solution(
             reroot_tree(fit, steps), posed, pose_findings, self._chosen, clock.seconds
@@ -156,38 +133,45 @@ class EditSolver:
 
     def _fit(
         self, edits: tuple[Edit, ...], clock: Clock
-    ) -> tuple[UneditedFit, Plan, EditedFit]:
-        """Return the fit without edits, the plan, and the fit with the edits."""
-        unedited = self._cache.get(
-            "unedited", _masks(edits), partial(self._fit_unedited, edits, clock)
-        )
-        plan = self._plan(edits, unedited.named, clock)
-        if plan.keeps_tree:
-            return unedited, plan, EditedFit(unedited.named)
-        key = _masks(edits), plan.fit_key
-        compute = partial(self._fit_edited, plan, unedited, clock)
-        return unedited, plan, self._cache.get("edited", key, compute)
+    ) -> tuple[tuple[BodyFit, BodyFit], Plan, EditedFit]:
+        """Return the fits without edits, the plan, and the fit with the edits.
 
-    def _fit_unedited(self, edits: Sequence[Edit], clock: Clock) -> UneditedFit:
+        Without edits there are the fit of the cleaned takes, and that of the repaired
+        takes, named by anatomy.
+        """
+        masks = _masks(edits)
+        unedited = self._cache.get(
+            "unedited", masks, lambda: self._fit_unedited(edits, clock)
+        )
+        plan = self._plan(edits, unedited[1], clock)
+        if plan.keeps_tree:
+            return unedited, plan, (unedited[1], ())
+        edited = self._cache.get(
+            "edited",
+            (masks, plan.fit_key),
+            lambda: self._fit_edited(plan, *unedited, clock),
+        )
+        return unedited, plan, edited
+
+    def _fit_unedited(
+        self, edits: Sequence[Edit], clock: Clock
+    ) -> tuple[BodyFit, BodyFit]:
         """Return stages 2 to 7 of the pipeline, after bad frames were masked."""
-        options, run = self._options, clock.run
         with clock.stage("clean"):
             takes = mask_frames(self._takes, edits[len(self._root) :], self._masked)
-            takes = clean_takes(takes, options)
-        bodies = run("segment", segment_takes, takes, options)
-        joints = run("joints", fit_pair_joints, bodies, options)
-        first = run("tree", fit_tree, bodies, joints, options)
-        fit = run("repair", repair_with_joints, first, options, fit_bodies)
-        return UneditedFit(first, run("name", name_by_anatomy, fit, options))
+            takes = clean_takes(takes, self._options)
+        return estimate_bodies(takes, self._options, clock)
 
-    def _fit_edited(self, plan: Plan, unedited: UneditedFit, clock: Clock) -> EditedFit:
+    def _fit_edited(
+        self, plan: Plan, first: BodyFit, named: BodyFit, clock: Clock
+    ) -> EditedFit:
         """Return stages 3 to 7 with the edits of bodies and tree."""
         options, run = self._options, clock.run
-        found = unedited.first.candidates
+        found = first.candidates
         if assignment_of(found.bodies, {}).markers_key != plan.found.markers_key:
-            found = unedited.named.candidates
-        stages = EditedStages(plan, found, unedited.named, self._cache)
-        fit = run("tree", stages.fit_bodies, unedited.first.takes, options)
+            found = named.candidates
+        stages = EditedStages(plan, found, named, self._cache)
+        fit = run("tree", stages.fit_bodies, first.takes, options)
         fit = run("repair", repair_with_joints, fit, options, stages.fit_bodies)
         return run("name", stages.name_by_anatomy, fit, options)
 
@@ -210,16 +194,11 @@ class EditSolver:
         if not any(map(has_default_name, unedited.candidates.names)):
             return {}
         if edits not in self._anatomical_names:
-            _, plan, edited = self._fit(edits, clock)
-            names = edited.fit.bodies[0].names
+            _, plan, (fit, _) = self._fit(edits, clock)
             self._anatomical_names[edits] = dict(
-                zip(plan.assignment.names, names, strict=True)
+                zip(plan.assignment.names, fit.bodies[0].names, strict=True)
             )
         return self._anatomical_names[edits]
-
-    def _calibrate(self, fit: BodyFit, clock: Clock) -> tuple[SubjectFit, ...]:
-        subjects = clock.run("skeleton", build_subjects, fit, self._options)
-        return clock.run("calibrate", calibrate_subjects, subjects, fit, self._options)
 
     def _pose(
         self,

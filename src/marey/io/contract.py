@@ -14,6 +14,7 @@ from marey.io.units_axes import (
     rotation_to_z_up,
 )
 from marey.motion import Motion
+from marey.options import Options, number
 from marey.report import Finding, Severity
 from marey.skeleton import Skeleton
 from marey.solution import Solution
@@ -36,7 +37,7 @@ Output = Mapping[str, Chunks]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
+class ReadOptions(Options):
     """Facts that the caller gives about a file; None means that the file decides."""
 
     unit: str | None = None
@@ -45,7 +46,7 @@ class ReadOptions:
     up: str | None = None
     """Axis of the file that points up: "x", "y", "z", "-x", "-y", "-z"."""
 
-    rate: float | None = None
+    rate: float | None = number(None, above=0.0, high=MAX_RATE_HZ)
     """Frames per second, > 0."""
 
     columns: str | Path | Mapping[str, Any] | None = None
@@ -61,14 +62,11 @@ class ReadOptions:
     """Also keep points the capture software computed, as if they were markers."""
 
     def __post_init__(self) -> None:
+        Options.__post_init__(self)
         if self.unit is not None:
             metres_per_unit(self.unit)
         if self.up is not None:
             rotation_to_z_up(self.up)
-        if self.rate is not None and not 0.0 < self.rate < MAX_RATE_HZ:
-            raise OptionError(
-                "rate", found=self.rate, needed="above 0 and below 1e6 Hz"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

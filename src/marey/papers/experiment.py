@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from marey.errors import OptionError
+from marey.options import Options, number
 from marey.report import Table
 
 Drawing = Callable[[Any], None]
@@ -29,20 +29,16 @@ class Experiment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class Effort(Options):
     """Number of runs, random seed and progress report of an experiment."""
 
     quick: bool = False
     """Whether to make about a tenth of the runs."""
 
-    seed: int = 0
+    seed: int = number(0, low=0)
 
     progress: Callable[[str], None] | None = None
     """Function that is called with a short line when a part begins."""
-
-    def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise OptionError("seed", found=self.seed, needed="0 or more")
 
     def runs(self, full: int) -> int:
         """Return the number of runs: `full`, or about a tenth of it if quick."""

@@ -5,4 +5,4 @@
 """
 
 from marey.pipeline.options import SolveOptions as SolveOptions
-from marey.pipeline.run import solve as solve
+from marey.pipeline.run import solve_takes as solve_takes

@@ -5,25 +5,30 @@ from dataclasses import dataclass, field, replace
 
 from marey.edits import Edit
 from marey.errors import OptionError
+from marey.joints import REGISTRY as JOINT_METHODS
+from marey.options import Options, choice, number
+from marey.pose import REGISTRY as POSE_SOLVERS
+from marey.segmentation import REGISTRY as SEGMENTATIONS
 from marey.segmentation import TemplateSource
 from marey.skeleton import Skeleton
+from marey.topology.weights import WEIGHTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SolveOptions:
+class SolveOptions(Options):
     """Options of `marey.solve`."""
 
-    joints: str = "ball"
+    joints: str = choice(*JOINT_METHODS)
     """Joint method, see `marey.fit_joints`."""
 
-    weight: str = "auto"
+    weight: str = choice("auto", *WEIGHTS)
     """Edge cost of a joint in the tree, see `marey.infer_tree`."""
 
     subject: str = ""
     """Name of the subject. If a take has markers of several subjects, only this one's
     are used, and it must be among them; otherwise it is the name of the answer."""
 
-    segment: str = "auto"
+    segment: str = choice("auto", *SEGMENTATIONS)
     """Segmentation method, see `marey.segment`."""
 
     template: TemplateSource | None = None
@@ -33,14 +38,14 @@ class SolveOptions:
     """Skeleton of a known performer, see `marey.read_skeleton`: its markers or sensors
     determine the bodies, its bones are kept, and only the motion is estimated."""
 
-    n_bodies: int = 0
+    n_bodies: int = number(0, low=0)
     """Number of bodies of unlabelled markers; 0 = estimated."""
 
     calibrate: bool = True
     """Whether bones and marker offsets are fitted together over all takes, see
     `marey.calibrate`; skeletons of sensors are not calibrated."""
 
-    pose: str = "auto"
+    pose: str = choice("auto", *POSE_SOLVERS)
     """Pose method, see `marey.solve_pose`; "auto": playback for sensors, else
     gauss_newton."""
 
@@ -57,7 +62,7 @@ class SolveOptions:
     """Whether outliers of sensors and markers are masked, and swapped labels and slips
     are undone."""
 
-    max_gap: float = 0.0
+    max_gap: float = number(0.0, low=0.0, infinite=True)
     """Longest gap of a marker that is filled in the takes of the solution, in seconds.
     Filled positions are never fitted to."""
 

@@ -11,7 +11,7 @@ from marey.joints import JointFits, joint_name_and_exercise
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.stages_bodies import BodyFit
 from marey.pose.measure import measure_motion
-from marey.report import Finding, Report, Table, mark_name
+from marey.report import Finding, Report, Severity, Table, mark_name
 from marey.rig.ground import GroundEstimate, estimate_ground, find_other_up_axis
 from marey.solution import Solution, Subject
 from marey.take import Take
@@ -110,13 +110,10 @@ def naming_finding(naming: Naming) -> Finding:
     sign = "-" if naming.up.sum() < 0 else ""
     lies = "" if naming.up[2] > 0 else f" lying along {sign}{axis}: check the up axis"
     doubt = "; which side is left is not certain" if is_unsure else ""
-    return Finding(
-        "named-by-looks",
-        "skeleton",
-        "warning" if is_unsure or lies else "info",
-        f"recognised as a {naming.kind}{lies}; its bodies are named so{doubt}",
-        value=naming.side_confidence,
-    )
+    severity: Severity = "warning" if is_unsure or lies else "info"
+    message = f"recognised as a {naming.kind}{lies}; its bodies are named so{doubt}"
+    value = naming.side_confidence
+    return Finding("named-by-looks", "skeleton", severity, message, value=value)
 
 
 def part_findings(tree: Tree, bodies: Bodies) -> Iterator[Finding]:
@@ -133,14 +130,11 @@ def part_findings(tree: Tree, bodies: Bodies) -> Iterator[Finding]:
         part = side + NEXT_OUTWARD.get(bare.removeprefix(side), "")
         joint = joint_name_and_exercise(bare, part)
         if joint is not None:
-            yield Finding(
-                "part-missing",
-                "skeleton",
-                "info",
+            message = (
                 f"the limb ends here: {part} has no markers, or the {joint[0]} never "
-                f"moved; {joint[1]} to get the joint",
-                subject=last,
+                f"moved; {joint[1]} to get the joint"
             )
+            yield Finding("part-missing", "skeleton", "info", message, last)
 
 
 def ground_findings(takes: Sequence[Take]) -> Iterator[Finding]:
@@ -156,16 +150,11 @@ def ground_findings(takes: Sequence[Take]) -> Iterator[Finding]:
             yield Finding("ground-unknown", "skeleton", "info", message, subject)
             continue
         doubts = _ground_doubts(ground)
-        up = _up_doubt(take, doubtful=bool(doubts))
-        yield Finding(
-            "ground",
-            "skeleton",
-            "warning" if doubts else "info",
-            "the lowest points that hold still are at "
-            f"z = {1e3 * ground.height:.0f} mm{doubts}{up}",
-            subject,
-            value=ground.height,
-        )
+        up, height = _up_doubt(take, doubtful=bool(doubts)), ground.height
+        severity: Severity = "warning" if doubts else "info"
+        where = f"z = {1e3 * height:.0f} mm{doubts}{up}"
+        message = f"the lowest points that hold still are at {where}"
+        yield Finding("ground", "skeleton", severity, message, subject, value=height)
 
 
 def _ground_doubts(ground: GroundEstimate) -> str:
@@ -259,19 +248,13 @@ def _loop_period(loop: Loop, *, several_takes: bool) -> str:
 def joint_table(joints: JointFits, tree: Tree, bodies: Bodies) -> Table:
     """Return the joints of the tree: kind, residual, sd of the centre and margin."""
     rows = []
-    for body in np.flatnonzero(tree.edge >= 0):
+    for body in np.flatnonzero(tree.edge >= 0).tolist():
         edge = int(tree.edge[body])
-        center_sd = np.sqrt(np.trace(joints.covariance[edge, :3, :3]))
-        rows.append(
-            (
-                bodies.names[body],
-                bodies.names[tree.parent[body]],
-                joints.kind[edge],
-                float(1e3 * joints.residual[edge]),
-                float(1e3 * center_sd),
-                float(tree.margin[body]),
-            )
-        )
+        names = bodies.names[body], bodies.names[tree.parent[body]]
+        residual = 1e3 * float(joints.residual[edge])
+        center_sd = 1e3 * float(np.sqrt(np.trace(joints.covariance[edge, :3, :3])))
+        margin = float(tree.margin[body])
+        rows.append((*names, joints.kind[edge], residual, center_sd, margin))
     columns = ("joint", "parent", "kind", "residual mm", "centre ± mm", "margin")
     return Table(columns, tuple(rows))
 

@@ -28,12 +28,11 @@ from marey.joints import (
 from marey.joints import joint_findings as joint_findings
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.several_takes import concatenate_takes, takes_of_first_session
-from marey.pipeline.tree_choice import prefer_nameable_tree
 from marey.report import Finding
-from marey.rig import name_bodies
+from marey.rig import has_default_name, name_bodies
 from marey.segmentation import segment
 from marey.take import Take
-from marey.topology import infer_tree, tree_from_parents
+from marey.topology import alternative_trees, infer_tree, tree_from_parents
 from marey.tree import Tree
 
 NO_JOINTS = JointFits(
@@ -53,6 +52,11 @@ ONE_BODY = Finding(
 MAX_REPAIR_ROUNDS = 3
 """Largest number of searches for errors that only joints show, each with the tree of
 the search before. Higher costs time where the tree keeps changing. Chosen by hand."""
+
+
+MIN_NAMING_FIT = 0.4
+"""Smallest `Naming.fit` of a person for which another tree is preferred. Higher keeps
+the cheapest tree more often. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,6 +142,25 @@ def infer_body_tree(
     """Return the tree that the joints support best."""
     tree = infer_tree(joints, weight=options.weight)
     return prefer_nameable_tree(concatenate_takes(bodies), joints, tree)
+
+
+def prefer_nameable_tree(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:
+    """Return the tree, or an almost equal one whose bodies can be named as a person's.
+
+    Feet that keep their distance for a while, and thighs that swing together, fit each
+    other as well as a leg fits the hips. If no tree of anonymous bodies matches a known
+    anatomy, the trees that differ in one doubtful joint are tried
+    (`marey.topology.alternative_trees`); the one that fits a person best is returned.
+    """
+    anonymous = any(map(has_default_name, bodies.names))
+    if not anonymous or name_bodies(bodies, joints, tree)[1]:
+        return tree
+    best, best_fit = tree, MIN_NAMING_FIT
+    for other in alternative_trees(joints, tree):
+        for naming in name_bodies(bodies, joints, other)[1]:
+            if naming.kind == "human" and naming.fit > best_fit:
+                best, best_fit = other, naming.fit
+    return best
 
 
 def complete_fit(candidates: Candidates, tree: Tree, options: SolveOptions) -> BodyFit:

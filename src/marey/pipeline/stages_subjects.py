@@ -31,13 +31,14 @@ class SubjectFit:
     pose_method: str
     findings: tuple[Finding, ...] = ()
 
-    def change_skeletons(self, change: Callable[[Skeleton], Skeleton]) -> "SubjectFit":
+    def change_skeletons(
+        self, change: Callable[..., Skeleton], *values: object
+    ) -> "SubjectFit":
         """Return the subject with a change of its skeleton and of that of each take."""
-        return replace(
-            self,
-            skeleton=change(self.skeleton),
-            take_skeletons=tuple(map(change, self.take_skeletons)),
+        first, *others = (
+            change(one, *values) for one in (self.skeleton, *self.take_skeletons)
         )
+        return replace(self, skeleton=first, take_skeletons=tuple(others))
 
 
 def build_subjects(fit: BodyFit, options: SolveOptions) -> tuple[SubjectFit, ...]:

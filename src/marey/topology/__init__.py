@@ -18,7 +18,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
-from marey.errors import DataError, OptionError
+from marey.errors import OptionError
 from marey.joint_fits import JointFits
 from marey.topology.loops import find_loops, merge_coincident_joints
 from marey.topology.pruning import DOUBTFUL_EDGE_COST as DOUBTFUL_EDGE_COST
@@ -136,16 +136,18 @@ def tree_from_parents(
         joints: Candidate joints of all pairs.
 
     Raises:
-        DataError: If a name is no body, or the parents form a cycle.
+        OptionError: If a name is no body, or the parents form a cycle.
     """
     unknown = sorted({*parents, *parents.values()} - {*names, ""})
     if unknown:
-        raise DataError("tree", found=f"bodies {unknown}", needed=f"names of {names}")
+        raise OptionError("tree", found=f"bodies {unknown}", needed=f"names of {names}")
     try:
         TopologicalSorter({body: {parents.get(body, "")} for body in names}).prepare()
     except CycleError as error:
         cycle = f"a cycle of {', '.join(error.args[1])}"
-        raise DataError("tree", found=cycle, needed="parents without cycles") from None
+        raise OptionError(
+            "tree", found=cycle, needed="parents without cycles"
+        ) from None
     index = {name: body for body, name in enumerate(names)} | {"": -1}
     parent = [index[parents.get(name, "")] for name in names]
     row_of = row_by_pair(joints.pair)

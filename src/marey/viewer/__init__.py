@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 REQUIRED_PACKAGES = ("starlette", "uvicorn", "websockets")
 
+IN_MEMORY = (Solution, Motion, Take)
 Viewable = Solution | Motion | Take | str | PathLike[str]
 
 
@@ -62,13 +63,15 @@ def view(
         OutputError: If the page was not built.
         MissingExtraError: If the packages of the extra `view` are not installed.
     """
-    _check_extra()
+    for package in REQUIRED_PACKAGES:
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(package, "view")
     from marey.viewer.server.server import Viewer, is_local
 
-    root, title = _root_and_title(source)
-    viewer = Viewer(
-        host=host, port=port, title=title, root=root, limits=limits or Limits()
-    )
+    if not (isinstance(source, IN_MEMORY) or Path(source).exists()):
+        path = Path(source).absolute()
+        raise FormatError(path, expected="a file or folder", found="nothing there")
+    viewer = Viewer(host, port, limits or Limits())
     try:
         if not is_local(host):
             warnings.warn(
@@ -77,7 +80,7 @@ def view(
                 stacklevel=2,
             )
         edits_path = Path(edits).absolute() if edits else None
-        viewer.start(_first_file(source, title, edits_path, viewer.scratch))
+        viewer.start(*_resolve(source, edits_path, viewer.scratch))
     except BaseException:
         viewer.close()
         raise
@@ -88,37 +91,26 @@ def view(
     return viewer
 
 
-def _check_extra() -> None:
-    for package in REQUIRED_PACKAGES:
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtraError(package, "view")
-
-
-def _root_and_title(source: Viewable) -> tuple[Path | None, str]:
-    """Return the folder whose recordings can be opened, and the title of the page."""
-    if isinstance(source, Solution | Motion | Take):
-        return None, replace_surrogates(scene_title(source))
-    path = Path(source).absolute()
-    if not path.exists():
-        raise FormatError(path, expected="a file or folder", found="nothing there")
-    return (path if path.is_dir() else path.parent).resolve(), replace_surrogates(
-        path.name
-    )
-
-
-def _first_file(
-    source: Viewable, title: str, edits_path: Path | None, scratch: Path
-) -> "ViewedFile | None":
-    """Return the file that the worker opens first; None for a folder."""
+def _resolve(
+    source: Viewable, edits_path: Path | None, scratch: Path
+) -> tuple[str, Path | None, "ViewedFile | None"]:
+    """Return the title, the folder of recordings and the file that is opened first."""
     from marey.viewer.server.state import ViewedFile
     from marey.viewer.worker.edits_file import default_edits_path
 
-    if isinstance(source, Solution | Motion | Take):
+    if isinstance(source, IN_MEMORY):
+        title = replace_surrogates(scene_title(source))
         # The worker is another process, which can only read files.
         folder = Path(mkdtemp(dir=scratch))
         write(source, folder / "shown.marey")
-        return ViewedFile(folder / "shown.marey", title, edits_path, folder)
+        return (
+            title,
+            None,
+            ViewedFile(folder / "shown.marey", title, edits_path, folder),
+        )
     path = Path(source).absolute()
+    title = replace_surrogates(path.name)
     if path.is_dir():
-        return None
-    return ViewedFile(path, title, edits_path or default_edits_path(path))
+        return title, path.resolve(), None
+    file = ViewedFile(path, title, edits_path or default_edits_path(path))
+    return title, path.parent.resolve(), file

@@ -1,25 +1,19 @@
 """`marey convert`."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
 from rich.markup import escape
 
 from marey.cli.application import (
     EXIT_OK,
-    Columns,
-    Drop,
-    Keep,
-    Overwrite,
-    Quiet,
-    Rate,
-    Rename,
-    Unit,
-    Up,
+    NO_OVERRIDES,
+    ReadArguments,
+    err,
     out,
-    print_findings,
+    render_finding,
     show_progress,
 )
 from marey.errors import FormatError, OptionError
@@ -30,70 +24,72 @@ if TYPE_CHECKING:
 
 
 def convert(
-    source: Annotated[Path, Parameter(help="The file to read.")],
-    target: Annotated[
-        Path, Parameter(help="The file to write; its suffix selects the format.")
-    ],
+    source: Path,
+    target: Path,
     /,
     *,
-    unit: Unit = None,
-    up: Up = None,
-    rate: Rate = None,
-    columns: Columns = None,
-    skeleton: Annotated[Path | None, Parameter(help="The ASF file of an AMC.")] = None,
-    frames: Annotated[str, Parameter(help="Frames a:b; b is not included.")] = "",
-    markers: Keep = (),
-    drop: Drop = (),
-    rename: Rename = (),
-    out_unit: Annotated[
-        str | None, Parameter(help="Length unit of the output.")
-    ] = None,
-    out_up: Annotated[
-        str | None, Parameter(help="Axis of the output that points up.")
-    ] = None,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
+    reading: ReadArguments = NO_OVERRIDES,
+    skeleton: Path | None = None,
+    frames: str = "",
+    markers: tuple[str, ...] = (),
+    drop: tuple[str, ...] = (),
+    rename: tuple[str, ...] = (),
+    out_unit: str | None = None,
+    out_up: str | None = None,
+    overwrite: bool = False,
+    quiet: bool = False,
 ) -> int:
-    """Convert a file to another format and print what that format cannot keep."""
+    """Convert a file to another format and print what that format cannot keep.
+
+    Args:
+        source: The file to read.
+        target: The file to write; its suffix selects the format.
+        reading: How to read the file.
+        skeleton: The ASF file of an AMC.
+        frames: Frames a:b; b is not included.
+        markers: Keep only markers like 'L*'.
+        drop: Drop markers like 'R*'.
+        rename: New labels, old=new.
+        out_unit: Length unit of the output.
+        out_up: Axis of the output that points up.
+        overwrite: Replace the output if it exists.
+        quiet: Print errors only.
+    """
     import marey
     from marey.io import format_for_suffix
     from marey.io.atomic import check_target
 
     target_format = format_for_suffix(target)
     check_target(target, overwrite=overwrite, inputs=(str(source),))
+    overrides = asdict(reading) | {"skeleton": skeleton}
+    content: Take | Motion
     with show_progress(f"reading {source.name}", quiet):
-        content: Take | Motion
-        if target_format.write_motion and not columns and _holds_motion(source):
-            content = marey.read_motion(
-                source, unit=unit, up=up, rate=rate, skeleton=skeleton
-            )
-            content = content.cut(*_parse_frames(frames, content.n_frames))
+        if target_format.write_motion and not reading.columns and _has_motion(source):
+            del overrides["columns"]
+            content = marey.read_motion(source, **overrides)
         else:
             content = marey.read(
                 source,
-                unit=unit,
-                up=up,
-                rate=rate,
-                columns=columns,
-                skeleton=skeleton,
                 markers=markers,
                 drop=drop,
                 rename=_parse_renames(rename),
                 analog=True,
+                **overrides,
             )
-            content = content.cut(*_parse_frames(frames, content.n_frames))
+        content = content.cut(*_parse_frames(frames, content.n_frames))
     with show_progress(f"writing {target.name}", quiet):
         lost = marey.write(
             content, target, unit=out_unit, up=out_up, overwrite=overwrite
         )
     if not quiet:
-        print_findings([*content.source.findings, *lost])
+        for finding in (*content.source.findings, *lost):
+            err.print(render_finding(finding))
         size = f"{target_format.title}, {content.n_frames} frames"
         out.print(f"wrote {escape(str(target))} ({size})")
     return EXIT_OK
 
 
-def _holds_motion(path: Path) -> bool:
+def _has_motion(path: Path) -> bool:
     """Return whether a file contains a motion; an npz archive may contain a take."""
     from marey.io import load, recognise
     from marey.take import Take
@@ -115,9 +111,8 @@ def _parse_frames(text: str, n_frames: int) -> tuple[int, int]:
             raise ValueError
         return int(start or 0), int(stop or n_frames)
     except ValueError:
-        raise OptionError(
-            "--frames", found=text, needed="a:b such as 100:200"
-        ) from None
+        needed = "a:b such as 100:200"
+        raise OptionError("--frames", found=text, needed=needed) from None
 
 
 def _parse_renames(texts: Sequence[str]) -> dict[str, str]:

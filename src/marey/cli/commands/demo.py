@@ -1,21 +1,24 @@
 """`marey demo`."""
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from marey.cli.application import EXIT_OK, out
+from marey.cli.application import EXIT_OK
 
 
 def demo(
-    folder: Annotated[Path, Parameter(help="Folder to write to.")] = Path("demo"),
+    folder: Path = Path("demo"),
     *,
-    seconds: Annotated[float, Parameter(help="Length of the walk.")] = 8.0,
-    seed: Annotated[int, Parameter(help="Random seed of the performer.")] = 0,
+    seconds: float = 8.0,
+    seed: int = 0,
 ) -> int:
-    """Record a synthetic performer, solve it, and compare with the known truth."""
+    """Record a synthetic performer, solve it, and compare with the known truth.
+
+    Args:
+        folder: Folder to write to.
+        seconds: Length of the walk.
+        seed: Random seed of the performer.
+    """
     from marey.cli.demo_recordings import write_demo
 
-    write_demo(out, folder, seconds=seconds, seed=seed)
+    write_demo(folder, seconds=seconds, seed=seed)
     return EXIT_OK

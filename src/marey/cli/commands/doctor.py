@@ -1,18 +1,16 @@
 """`marey doctor`."""
 
-import json
 import os
 import platform
 import re
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
-from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from marey import __version__
-from marey.cli.application import EXIT_OK, Json, out
+from marey.cli.application import EXIT_OK, out, print_json, property_grid
 
 EXTRA_REQUIREMENT = re.compile(
     r"([A-Za-z0-9_.\-]+)[^;]*;\s*extra == ['\"]([a-z]+)['\"]"
@@ -21,11 +19,15 @@ PACKAGE_NAME = re.compile(r"[A-Za-z0-9_.\-]+")
 HIDDEN_EXTRAS = {"all", "dev"}
 
 
-def doctor(*, json_: Json = False) -> int:
-    """Print versions of this installation, its extras and what is missing."""
+def doctor(*, json_: bool = False) -> int:
+    """Print versions of this installation, its extras and what is missing.
+
+    Args:
+        json_: Print JSON.
+    """
     versions = installed_versions()
     if json_:
-        out.print_json(json.dumps(versions))
+        print_json(versions)
     else:
         out.print(render(versions))
     return EXIT_OK
@@ -67,11 +69,9 @@ def _version(package: str) -> str | None:
         return None
 
 
-def render(versions: dict[str, Any]) -> RenderableType:
+def render(versions: dict[str, Any]) -> Table:
     """Return the versions as a table for the terminal."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="cyan", justify="right")
-    table.add_column()
+    table = property_grid()
     table.add_row("marey", versions["marey"])
     table.add_row(
         "python",
@@ -81,7 +81,7 @@ def render(versions: dict[str, Any]) -> RenderableType:
         table.add_row(name, number or Text("missing", style="red"))
     for extra, packages in versions["extras"].items():
         table.add_row(f"[{extra}]".replace("[", r"\["), _extra(extra, packages))
-    return Group(table)
+    return table
 
 
 def _extra(extra: str, packages: dict[str, str | None]) -> Text:

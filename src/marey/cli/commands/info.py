@@ -1,48 +1,46 @@
 """`marey info`."""
 
-import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from marey.cli.application import (
     EXIT_BAD_INPUT,
     EXIT_ERROR_FINDING,
     EXIT_OK,
     EXIT_PARTIAL,
-    Columns,
-    Json,
-    Rate,
-    Unit,
-    Up,
+    NO_OVERRIDES,
+    ReadArguments,
     out,
     print_error,
+    print_json,
     show_progress,
 )
 from marey.errors import MareyError
 
 
 def info(
-    files: Annotated[list[Path], Parameter(help="Recordings, motions or skeletons.")],
+    files: list[Path],
     /,
     *,
-    unit: Unit = None,
-    up: Up = None,
-    rate: Rate = None,
-    columns: Columns = None,
-    json_: Json = False,
+    reading: ReadArguments = NO_OVERRIDES,
+    json_: bool = False,
 ) -> int:
-    """Print what files contain: markers, frames, gaps, units and their origin."""
+    """Print what files contain: markers, frames, gaps, units and their origin.
+
+    Args:
+        files: Recordings, motions or skeletons.
+        reading: How to read the files.
+        json_: Print JSON.
+    """
     from marey.cli.file_description import describe_file, render
 
-    overrides = {"unit": unit, "up": up, "rate": rate, "columns": columns}
     descriptions: list[dict[str, Any]] = []
     n_failed = 0
     for file in files:
         try:
             with show_progress(f"reading {file.name}"):
-                descriptions.append(describe_file(file, **overrides))
+                descriptions.append(describe_file(file, **asdict(reading)))
         except MareyError as error:
             n_failed += 1
             descriptions.append({"path": str(file), "error": str(error)})
@@ -52,7 +50,7 @@ def info(
             if not json_:
                 out.print(render(descriptions[-1]))
     if json_:
-        out.print_json(json.dumps(descriptions))
+        print_json(descriptions)
     if n_failed:
         return EXIT_BAD_INPUT if n_failed == len(files) else EXIT_PARTIAL
     findings = [finding for about in descriptions for finding in about["findings"]]

@@ -1,40 +1,38 @@
 """`marey papers`."""
 
-import json
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from marey.cli.application import EXIT_OK, REPEATABLE, Json, err, out
+from marey.cli.application import EXIT_OK, OutputPath, Switch, out, print_json
 
 
 def papers(
-    paper: Annotated[str, Parameter(help="A paper; without it, all are listed.")] = "",
+    paper: str = "",
     /,
     *,
-    only: Annotated[
-        tuple[str, ...], Parameter(help="Names of experiments."), REPEATABLE
-    ] = (),
-    quick: Annotated[bool, Parameter(help="A tenth of the runs.", negative="")] = False,
-    seed: Annotated[int, Parameter(help="Random seed of the data.")] = 0,
-    figures: Annotated[
-        bool | None,
-        Parameter(help="Draw figures; the default if matplotlib is installed."),
-    ] = None,
-    out_: Annotated[
-        Path | None,
-        Parameter(name=["--out", "-o"], help="Folder of the results, papers/PAPER."),
-    ] = None,
-    json_: Json = False,
+    only: tuple[str, ...] = (),
+    quick: bool = False,
+    seed: int = 0,
+    figures: Switch | None = None,
+    out_: OutputPath = None,
+    json_: bool = False,
 ) -> int:
-    """Repeat a paper's experiments: published numbers beside ours, and figures."""
+    """Repeat a paper's experiments: published numbers beside ours, and figures.
+
+    Args:
+        paper: A paper; without it, all are listed.
+        only: Names of experiments.
+        quick: A tenth of the runs.
+        seed: Random seed of the data.
+        figures: Draw figures; the default if matplotlib is installed.
+        out_: Folder of the results, papers/PAPER.
+        json_: Print JSON.
+    """
     from marey.cli import paper_output
     from marey.papers import Effort
 
     if not paper:
         if json_:
-            out.print_json(json.dumps(paper_output.experiment_names()))
+            print_json(paper_output.experiment_names())
         else:
             out.print(paper_output.render_experiment_list())
         return EXIT_OK
@@ -44,9 +42,8 @@ def papers(
         only=only,
         folder=Path("papers", paper) if out_ is None else out_,
         figures=figures,
-        out=None if json_ else out,
-        err=err,
+        quiet=json_,
     )
     if json_:
-        out.print_json(json.dumps(results))
+        print_json(results)
     return EXIT_OK

@@ -1,10 +1,8 @@
 """`marey solve`."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 from cyclopts import Parameter
 from rich.markup import escape
@@ -12,154 +10,140 @@ from rich.markup import escape
 from marey.cli.application import (
     EXIT_ERROR_FINDING,
     EXIT_OK,
-    Columns,
-    Json,
-    Overwrite,
-    Quiet,
-    Rate,
-    Unit,
-    Up,
+    NO_OVERRIDES,
+    OutputPath,
+    ReadArguments,
+    Switch,
     err,
     out,
+    print_json,
     show_progress,
 )
 
 if TYPE_CHECKING:
-    from marey.report import Report, Table
+    from marey.pipeline import SolveOptions
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SolveArguments:
+    """How to solve: `SolveOptions`, in words and files."""
+
+    subject: str = ""
+    """Name of the subject, or the subject whose markers to use."""
+
+    map_: Path | None = None
+    """Marker map, a TOML file or a VSK."""
+
+    bodies: str = "auto"
+    """Segmentation: auto, overlap, spectral, labels or a number of bodies."""
+
+    joints: str = "ball"
+    """Joint method: ball, gdke, distance."""
+
+    pose: str = "auto"
+    """Pose solver: auto, playback, gauss_newton, bfgs or physics."""
+
+    contacts: bool = False
+    """Keep planted feet in place."""
+
+    skeleton: Path | None = None
+    """Skeleton of a known performer, whose bone lengths are kept."""
+
+    root: str = ""
+    """Root body of the tree."""
+
+    tree: Path | None = None
+    """Known hierarchy: TOML, [tree] child = parent."""
+
+    rigid_pair: tuple[str, str, float] | None = None
+    """Two sensors on one rigid rod and their distance in m, for the scale."""
+
+    field: bool = False
+    """Correct a distorted magnetic field."""
+
+    max_gap: float = 0.0
+    """Longest gap of a marker that is filled, in seconds."""
+
+    calibrate: Switch = True
+    """Calibrate bones and marker positions jointly over all takes."""
+
+    edits: Path | None = None
+    """Edits file of `marey view`: walk.c3d.edits.toml."""
+
+    def read_options(self) -> "SolveOptions":
+        """Return the options of `marey.solve`, with the content of the files."""
+        from marey.cli.solve_output import read_marker_map, read_toml
+        from marey.edits import read_edits
+        from marey.io import read_skeleton
+        from marey.pipeline import SolveOptions
+
+        given = asdict(self)
+        bodies, map_path = given.pop("bodies"), given.pop("map_")
+        contents = {
+            "skeleton": read_skeleton(self.skeleton) if self.skeleton else None,
+            "template": read_marker_map(map_path) if map_path else None,
+            "tree": read_toml(self.tree, "tree") if self.tree else {},
+            "edits": read_edits(self.edits) if self.edits else (),
+            "segment": "auto" if bodies.isdecimal() else bodies,
+            "n_bodies": int(bodies) if bodies.isdecimal() else 0,
+        }
+        return SolveOptions(**(given | contents))
+
+
+DEFAULTS = SolveArguments()
 
 
 def solve(
-    files: Annotated[list[Path], Parameter(help="Takes of one subject.")],
+    files: list[Path],
     /,
     *,
-    out_: Annotated[
-        Path | None,
-        Parameter(
-            name=["--out", "-o"], help="File to write; its suffix selects the format."
-        ),
-    ] = None,
-    unit: Unit = None,
-    up: Up = None,
-    rate: Rate = None,
-    columns: Columns = None,
-    subject: Annotated[
-        str, Parameter(help="Name of the subject, or the subject whose markers to use.")
-    ] = "",
-    map_: Annotated[
-        Path | None, Parameter(name="--map", help="Marker map, a TOML file or a VSK.")
-    ] = None,
-    bodies: Annotated[
-        str,
-        Parameter(
-            help="Segmentation: auto, overlap, spectral, labels or a number of bodies."
-        ),
-    ] = "auto",
-    joints: Annotated[
-        str, Parameter(help="Joint method: ball, gdke, distance.")
-    ] = "ball",
-    pose: Annotated[
-        str,
-        Parameter(help="Pose solver: auto, playback, gauss_newton, bfgs or physics."),
-    ] = "auto",
-    contacts: Annotated[
-        bool, Parameter(help="Keep planted feet in place.", negative="")
-    ] = False,
-    skeleton: Annotated[
-        Path | None,
-        Parameter(help="Skeleton of a known performer, whose bone lengths are kept."),
-    ] = None,
-    root: Annotated[str, Parameter(help="Root body of the tree.")] = "",
-    tree: Annotated[
-        Path | None, Parameter(help="Known hierarchy: TOML, [tree] child = parent.")
-    ] = None,
-    measured: Annotated[
-        Path | None,
-        Parameter(help="Measured bone lengths in m: TOML, [lengths] joint = 0.4."),
-    ] = None,
-    rigid_pair: Annotated[
-        tuple[str, str, float] | None,
-        Parameter(
-            help="Two sensors on one rigid rod and their distance in m, for the scale."
-        ),
-    ] = None,
-    field: Annotated[
-        bool, Parameter(help="Correct a distorted magnetic field.", negative="")
-    ] = False,
-    max_gap: Annotated[
-        float, Parameter(help="Longest gap of a marker that is filled, in seconds.")
-    ] = 0.0,
-    calibrate: Annotated[
-        bool,
-        Parameter(help="Calibrate bones and marker positions jointly over all takes."),
-    ] = True,
-    edits: Annotated[
-        Path | None, Parameter(help="Edits file of `marey view`: walk.c3d.edits.toml.")
-    ] = None,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    json_: Json = False,
+    out_: OutputPath = None,
+    reading: ReadArguments = NO_OVERRIDES,
+    solving: SolveArguments = DEFAULTS,
+    measured: Path | None = None,
+    overwrite: bool = False,
+    quiet: bool = False,
+    json_: bool = False,
 ) -> int:
-    """Estimate the skeleton and its motion from markers or 6-DoF sensors."""
+    """Estimate the skeleton and its motion from markers or 6-DoF sensors.
+
+    Args:
+        files: Takes of one subject.
+        out_: File to write; its suffix selects the format.
+        reading: How to read the files.
+        solving: How to solve.
+        measured: Measured bone lengths in m: TOML, [lengths] joint = 0.4.
+        overwrite: Replace the output if it exists.
+        quiet: Print errors only.
+        json_: Print JSON.
+    """
     from marey.cli.solve_output import (
         lengths_table,
-        read_marker_map,
         read_toml,
         render,
+        report_data,
         write_solution,
     )
     from marey.editing import solve as solve_takes
-    from marey.edits import read_edits
-    from marey.io import read, read_skeleton
+    from marey.io import read
     from marey.io.atomic import check_target
-    from marey.pipeline import SolveOptions
 
     if out_ is not None:
         check_target(out_, overwrite=overwrite, inputs=tuple(map(str, files)))
-    parents = dict(read_toml(tree, "tree")) if tree else {}
     lengths = read_toml(measured, "lengths") if measured else {}
-    edit_list = read_edits(edits) if edits else ()
-    takes = [read(file, unit=unit, up=up, rate=rate, columns=columns) for file in files]
+    options = solving.read_options()
+    takes = [read(file, **asdict(reading)) for file in files]
     with show_progress("solving", quiet) as report_stage:
-        solution = solve_takes(
-            takes,
-            progress=report_stage,
-            options=SolveOptions(
-                subject=subject,
-                segment="auto" if bodies.isdecimal() else bodies,
-                n_bodies=int(bodies) if bodies.isdecimal() else 0,
-                template=read_marker_map(map_),
-                skeleton=read_skeleton(skeleton) if skeleton else None,
-                joints=joints,
-                pose=pose,
-                contacts=contacts,
-                root=root,
-                tree=parents,
-                rigid_pair=rigid_pair,
-                field=field,
-                max_gap=max_gap,
-                calibrate=calibrate,
-                edits=edit_list,
-            ),
-        )
+        solution = solve_takes(takes, options=options, progress=report_stage)
     tables = dict(solution.report.tables)
     if lengths:
         tables["lengths"] = lengths_table(solution.skeleton, lengths)
     if out_ is not None:
-        for path in write_solution(
-            solution, out_, overwrite=overwrite, measured=lengths
-        ):
+        for path in write_solution(solution, out_, lengths, overwrite=overwrite):
             err.print(f"wrote {escape(str(path))}")
     if json_:
-        out.print_json(json.dumps(_report_data(solution.report, tables)))
+        print_json(report_data(solution.report, tables))
     elif not quiet:
         out.print(render(solution, tables))
     return EXIT_ERROR_FINDING if solution.report.worst == "error" else EXIT_OK
-
-
-def _report_data(report: "Report", tables: "Mapping[str, Table]") -> dict[str, Any]:
-    """Return findings, tables and seconds per stage, ready for JSON."""
-    return {
-        "findings": [asdict(finding) for finding in report.findings],
-        "tables": {name: asdict(table) for name, table in tables.items()},
-        "seconds": dict(report.seconds),
-    }

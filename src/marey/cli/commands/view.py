@@ -3,31 +3,30 @@
 import signal
 import warnings
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
 from rich.markup import escape
 
-from marey.cli.application import EXIT_OK, err, out
+from marey.cli.application import EXIT_OK, Switch, err, out
 
 
 def view(
-    path: Annotated[
-        Path, Parameter(help="A recording, a solution (.marey), a motion or a folder.")
-    ],
+    path: Path,
     /,
     *,
-    port: Annotated[int, Parameter(help="Port to listen on; 0 = any free port.")] = 0,
-    host: Annotated[
-        str, Parameter(help="Address to listen on; by default this machine only.")
-    ] = "127.0.0.1",
-    browser: Annotated[bool, Parameter(help="Open the browser.")] = True,
-    edits: Annotated[
-        Path | None,
-        Parameter(help="Edits file, instead of the one beside the recording."),
-    ] = None,
+    port: int = 0,
+    host: str = "127.0.0.1",
+    browser: Switch = True,
+    edits: Path | None = None,
 ) -> int:
-    """Show a recording and its skeleton in the browser, where it can be edited."""
+    """Show a recording and its skeleton in the browser, where it can be edited.
+
+    Args:
+        path: A recording, a solution (.marey), a motion or a folder.
+        port: Port to listen on; 0 = any free port.
+        host: Address to listen on; by default this machine only.
+        browser: Open the browser.
+        edits: Edits file, instead of the one beside the recording.
+    """
     import marey
 
     with warnings.catch_warnings(record=True) as caught:

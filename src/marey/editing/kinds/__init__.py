@@ -1,1 +1,1 @@
-"""The kinds of edits, one module each: what an edit asks for, and how it is done."""
+"""The kinds of edits by what they concern: what each asks for, and how it is done."""

@@ -6,15 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from marey.editing.draft import EditStep, PlanDraft
+from marey.editing.draft import EditStep
 from marey.edits import Edit
 from marey.errors import DataError
 from marey.report import Finding
 from marey.take import Take
-
-
-def plan_mask(draft: PlanDraft, step: EditStep) -> None:
-    """Do nothing: frames are masked before bodies are found."""
 
 
 def mask_frames(
@@ -41,11 +37,11 @@ def mask_frames(
             raise step.refuse("take", number, f"0 to {len(masked) - 1}")
         masked[number] = _mask_take(masked[number], step)
         if not any(take.seen.any() or take.sensor_seen.any() for take in masked):
-            raise DataError(
+            what, found = (
                 f"edit {step.number}: {step.edit}",
-                found="nothing else that was seen",
-                needed="some frames that are good",
+                "nothing else that was seen",
             )
+            raise DataError(what, found=found, needed="some frames that are good")
     return tuple(masked)
 
 
@@ -72,14 +68,9 @@ def _mask_take(take: Take, step: EditStep) -> Take:
     points[frames, markers] = np.nan
     filled[frames, markers] = False
     T[frames, sensors] = np.nan
-    finding = Finding(
-        "marked-bad",
-        "edit",
-        "info",
-        f"{edit}: nothing of it is used",
-        frames=(edit.first, edit.last),
-        value=float(edit.last - edit.first + 1),
-    )
+    message, span = f"{edit}: nothing of it is used", (edit.first, edit.last)
+    count = float(edit.last - edit.first + 1)
+    finding = Finding("marked-bad", "edit", "info", message, frames=span, value=count)
     return replace(
         take,
         points=points,
@@ -95,14 +86,12 @@ def _columns(take: Take, step: EditStep) -> tuple[list[int], list[int]]:
     names = step.edit.markers
     if not names:
         return list(range(len(take.labels))), list(range(len(take.sensor_names)))
-    markers, sensors = [], []
-    for name in names:
-        labels = zip(take.labels, take.full_labels, strict=True)
-        of_markers = [i for i, both in enumerate(labels) if name in both]
-        of_sensors = [i for i, other in enumerate(take.sensor_names) if other == name]
-        if not (of_markers or of_sensors):
-            needed = f"one of {', '.join((*take.full_labels, *take.sensor_names))}"
-            raise step.refuse("markers", name, needed)
-        markers += of_markers
-        sensors += of_sensors
+    known = {*take.labels, *take.full_labels, *take.sensor_names}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        needed = f"one of {', '.join((*take.full_labels, *take.sensor_names))}"
+        raise step.refuse("markers", unknown[0], needed)
+    labels = zip(take.labels, take.full_labels, strict=True)
+    markers = [i for i, both in enumerate(labels) if not set(both).isdisjoint(names)]
+    sensors = [i for i, sensor in enumerate(take.sensor_names) if sensor in names]
     return markers, sensors

@@ -9,13 +9,14 @@ from jaxtyping import Float
 
 from marey import synth
 from marey.bodies import Bodies
+from marey.editing import solve
 from marey.joints import JointFits, RigidPair, fit_joints, joint_residuals, rigid_pair
 from marey.metrics import compare
 from marey.papers.experiment import Effort, Experiment
 from marey.papers.measures import Cells, time_calls
 from marey.papers.plots import distance_drawing
 from marey.papers.recordings import capture_sensors, record_sensors
-from marey.pipeline import SolveOptions, solve
+from marey.pipeline import SolveOptions
 from marey.report import Table
 from marey.segmentation import segment
 from marey.synth import Recording

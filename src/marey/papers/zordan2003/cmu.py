@@ -5,6 +5,7 @@ from time import perf_counter
 import numpy as np
 
 from marey import io
+from marey.editing import solve
 from marey.motion import Motion
 from marey.papers.experiment import Drawing, Effort, Experiment
 from marey.papers.measures import (
@@ -15,7 +16,6 @@ from marey.papers.measures import (
 )
 from marey.papers.recordings import HOW_TO_GET_RECORDINGS, find_recording
 from marey.papers.zordan2003.plots import evenly_spaced_frames, filmstrip
-from marey.pipeline import solve
 from marey.pose.contact.ground_contacts import enforce_contacts, find_ground_contacts
 from marey.pose.physics import fit
 from marey.report import Table

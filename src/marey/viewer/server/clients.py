@@ -6,6 +6,7 @@ The queues are bounded, so that a page that does not read cannot delay the other
 import asyncio
 import json
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -20,19 +21,20 @@ class PageConnection:
 
     def __init__(self) -> None:
         self.queue: deque[str] = deque(maxlen=MAX_QUEUED_MESSAGES)
-        self._has_message = asyncio.Event()
+        self.has_message = asyncio.Event()
 
-    def enqueue(self, text: str) -> None:
+    def enqueue(self, message: dict[str, Any]) -> None:
         """Append a message; a full queue drops its oldest message."""
-        self.queue.append(text)
-        self._has_message.set()
+        self.queue.append(json.dumps(message))
+        self.has_message.set()
 
-    async def dequeue(self) -> str:
-        """Wait for a message and return the oldest."""
-        while not self.queue:
-            self._has_message.clear()
-            await self._has_message.wait()
-        return self.queue.popleft()
+    async def send_to(self, socket: WebSocket) -> None:
+        """Send all messages, as they are queued, until the page disconnects."""
+        with suppress(WebSocketDisconnect, RuntimeError):
+            while await self.has_message.wait():
+                while self.queue:
+                    await socket.send_text(self.queue.popleft())
+                self.has_message.clear()
 
 
 class PageConnections:
@@ -43,17 +45,16 @@ class PageConnections:
 
     def broadcast(self, message: dict[str, Any]) -> None:
         """Queue a message for every page, without waiting."""
-        text = json.dumps(message)
         for connection in self.connections:
-            connection.enqueue(text)
+            connection.enqueue(message)
 
     async def serve(self, socket: WebSocket, first: dict[str, Any]) -> None:
         """Send a page the first message, then all broadcasts, until it disconnects."""
         await socket.accept()
         connection = PageConnection()
-        connection.enqueue(json.dumps(first))
+        connection.enqueue(first)
         self.connections.add(connection)
-        sender = asyncio.create_task(_send(socket, connection))
+        sender = asyncio.create_task(connection.send_to(socket))
         try:
             # Messages from the page are ignored: requests come by HTTP.
             while (await socket.receive())["type"] != "websocket.disconnect":
@@ -62,11 +63,3 @@ class PageConnections:
             self.connections.discard(connection)
             sender.cancel()
             await asyncio.wait([sender])
-
-
-async def _send(socket: WebSocket, connection: PageConnection) -> None:
-    try:
-        while True:
-            await socket.send_text(await connection.dequeue())
-    except (WebSocketDisconnect, RuntimeError):
-        return

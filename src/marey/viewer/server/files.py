@@ -35,7 +35,7 @@ def resolve_inside(root: Path, relative: str) -> Path:
     """Return the absolute path of a file in a folder, with symbolic links resolved.
 
     Raises:
-        NotThereError: If the path is outside of the folder, or is not a
+        RecordingNotFoundError: If the path is outside of the folder, or is not a
             regular file.
     """
     has_unsafe_character = "\0" in relative or "\\" in relative or ":" in relative
@@ -104,7 +104,7 @@ async def store_upload(
     """Write a file while it is received; delete it if it is too large.
 
     Raises:
-        TooLargeError: As soon as more than `max_bytes` bytes are received.
+        RequestTooLargeError: As soon as more than `max_bytes` bytes are received.
     """
     size = 0
     try:

@@ -32,23 +32,16 @@ class Viewer:
     Use it in a `with` block, or call `close()`.
     """
 
-    def __init__(
-        self,
-        *,
-        host: str,
-        port: int,
-        title: str,
-        root: Path | None,
-        limits: Limits,
-    ) -> None:
+    def __init__(self, host: str, port: int, limits: Limits) -> None:
         self._socket = _listen(host, port)
         self.port: int = self._socket.getsockname()[1]
         """Port of the server."""
 
-        self._scratch = Path(tempfile.mkdtemp(prefix="marey-"))
+        self.scratch = Path(tempfile.mkdtemp(prefix="marey-"))
+        """Temporary folder, deleted by `close()`."""
+
         self._token = new_token()
-        self._host, self._root, self._limits = host, root, limits
-        self.state = ServerState(limits, title)
+        self._host, self._limits = host, limits
         self._server: uvicorn.Server | None = None
         self._stopped = threading.Event()
 
@@ -59,16 +52,20 @@ class Viewer:
         name = f"[{name}]" if ":" in name else name
         return f"http://{name}:{self.port}/?token={self._token}"
 
-    @property
-    def scratch(self) -> Path:
-        """Temporary folder, deleted by `close()`."""
-        return self._scratch
+    def start(
+        self, title: str, root: Path | None, first_file: ViewedFile | None
+    ) -> None:
+        """Start the server, which opens the first file.
 
-    def start(self, first_file: ViewedFile | None) -> None:
-        """Start the server, which opens the first file."""
+        Args:
+            title: Title of the page before any file is open.
+            root: Folder of the recordings that can be opened; None = none can.
+            first_file: File that is opened at once.
+        """
         page = read_page()
+        self.state = ServerState(self._limits, title)
         routes = ViewerRoutes(
-            self.state, page.text, self._root, self._scratch, first_file, self._limits
+            self.state, page.text, root, self.scratch, first_file, self._limits
         )
         policy = page.policy("'self'") + "; frame-ancestors 'none'"
         authenticator = Authenticator(
@@ -112,7 +109,7 @@ class Viewer:
             self._server.should_exit = True
             self._stopped.wait()
         self._socket.close()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
     def __enter__(self) -> "Viewer":
         return self

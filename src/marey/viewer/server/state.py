@@ -4,13 +4,13 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from marey.io.formats.html import SceneOptions, encode_scene
 from marey.viewer.server.clients import PageConnections
-from marey.viewer.server.protocol import Frame
+from marey.viewer.server.protocol import Frame, PageState
 from marey.viewer.worker.supervisor import (
     STOPPED_REASON,
     Limits,
@@ -20,15 +20,6 @@ from marey.viewer.worker.supervisor import (
 )
 
 RETRY_HINT = "the page shows the previous result: try again, or open another recording"
-
-INITIAL_STATE = {
-    "edits": [],
-    "can_undo": False,
-    "can_redo": False,
-    "trial": False,
-    "saved": "",
-}
-"""State that the pages receive before any file is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +61,7 @@ class ServerState:
         self._file: ViewedFile | None = None
         self._scene = _empty_scene(title)
         self._preview_scene = b""
-        self._page_state: dict[str, Any] = {"title": title, **INITIAL_STATE}
+        self._page_state = PageState(title=title)
         self._stage = ""
         self._job = 0
         self._worker_pid = 0
@@ -83,7 +74,8 @@ class ServerState:
     @property
     def page_state(self) -> dict[str, Any]:
         """Edits, possible actions, the running stage and the version of the scene."""
-        return {**self._page_state, "busy": self._stage, "version": self.version}
+        now = {"busy": self._stage, "version": self.version}
+        return asdict(self._page_state) | now
 
     @property
     def _file_in_worker(self) -> bool:
@@ -144,7 +136,10 @@ class ServerState:
             unused = previous
         except (RequestRefusedError, WorkerLostError) as error:
             if job == self._job:
-                self._report_open_failure(file, error)
+                if self._file is None:
+                    # A page that connects later finds the reason in the scene.
+                    self._set_scene(_empty_scene(file.title, str(error)))
+                self._report_failure(error)
         finally:
             if unused is not None and unused.temporary_folder is not None:
                 shutil.rmtree(unused.temporary_folder, ignore_errors=True)
@@ -173,11 +168,6 @@ class ServerState:
         self._set_scene(scene)
         self._set_page_state(state)
 
-    def _edit_records(self) -> list[dict[str, Any]]:
-        """Return the edits of the page state without their descriptions."""
-        edits = self._page_state["edits"]
-        return [{k: v for k, v in edit.items() if k != "text"} for edit in edits]
-
     async def _request(self, job: int, kind: str, **arguments: Any) -> Frame:
         """Return the worker's answer, if the job is still the current one."""
         if job == self._job:
@@ -188,15 +178,9 @@ class ServerState:
 
     def _set_page_state(self, state: dict[str, Any]) -> None:
         note = state.pop("note")
-        self._page_state = state
+        self._page_state = PageState(**state)
         if note:
             self.connections.broadcast({"type": "error", "message": note})
-
-    def _report_open_failure(self, file: ViewedFile, error: Exception) -> None:
-        if self._file is None:
-            # A page that connects after the message finds the reason in the scene.
-            self._set_scene(_empty_scene(file.title, str(error)))
-        self._report_failure(error)
 
     def _report_failure(self, error: Exception) -> None:
         is_lost = isinstance(error, WorkerLostError)
@@ -211,7 +195,7 @@ class ServerState:
         """
         async with self._run_job() as job:
             result, self.trial_scene = await self._request(job, "try", edit=record)
-            self._page_state = {**self._page_state, "trial": True}
+            self._page_state = replace(self._page_state, trial=True)
         return result
 
     async def change_edits(self, kind: str) -> dict[str, Any]:
@@ -252,7 +236,9 @@ class ServerState:
         self._broadcast_state()
         try:
             if self._file is not None and not self._file_in_worker:
-                await self._open_in_worker(self._file, job, self._edit_records())
+                edits = self._page_state.edits
+                records = [{k: e[k] for k in e if k != "text"} for e in edits]
+                await self._open_in_worker(self._file, job, records)
                 self._broadcast_state()
             yield job
         except WorkerLostError as error:

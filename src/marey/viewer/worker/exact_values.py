@@ -42,45 +42,27 @@ def encode_exact_values(
         OptionError: If there is no such take, marker or joint.
     """
     takes = content.takes if isinstance(content, Solution) else (content,)
-    arrays = SceneArrays()
     chosen = takes[_check_index("take", take, len(takes))]
+    motions = [content] if isinstance(content, Motion) else []
+    if isinstance(content, Solution):
+        motions = [person.motions[take] for person in content.subjects]
+    arrays = SceneArrays()
     if marker is not None and isinstance(chosen, Take):
         column = _check_index("marker", marker, len(chosen.labels))
-        motions: list[Motion] = []
-        if isinstance(content, Solution):
-            motions = [subject.motions[take] for subject in content.subjects]
         arrays.floats("points", chosen.points[:, column])
         arrays.floats("residual", marker_residuals(chosen, motions)[:, column])
-    else:
-        _add_joint(arrays, content, take, subject, joint)
-    return arrays.encode({"take": take, "first": 0})
-
-
-def _add_joint(
-    arrays: SceneArrays,
-    content: Solution | Motion | Take,
-    take: int,
-    subject: int | None,
-    joint: int | None,
-) -> None:
-    motions: tuple[Motion, ...] = ()
-    if isinstance(content, Solution):
-        motions = tuple(person.motions[take] for person in content.subjects)
-    elif isinstance(content, Motion):
-        motions = (content,)
-    subject_index = _check_index("subject", subject, len(motions))
-    motion = motions[subject_index]
-    joint_index = _check_index("joint", joint, motion.skeleton.n_joints)
-    arrays.floats("points", motion.T_world_joint()[:, joint_index, :3, 3])
-    angles = geometry.euler_continuous(
-        motion.wxyz[:, joint_index : joint_index + 1], "ZXY"
-    )
+        return arrays.encode({"take": take, "first": 0})
+    number = _check_index("subject", subject, len(motions))
+    motion = motions[number]
+    index = _check_index("joint", joint, motion.skeleton.n_joints)
+    angles = geometry.euler_continuous(motion.wxyz[:, index : index + 1], "ZXY")
+    arrays.floats("points", motion.T_world_joint()[:, index, :3, 3])
     arrays.floats("angles", np.degrees(angles[:, 0]))
     if isinstance(content, Solution):
-        gaps = joint_gaps(
-            scene_subjects(content)[subject_index], content.bodies[take], content.joints
-        )
-        arrays.floats("gap", gaps[:, joint_index])
+        bodies = content.bodies[take]
+        gaps = joint_gaps(scene_subjects(content)[number], bodies, content.joints)
+        arrays.floats("gap", gaps[:, index])
+    return arrays.encode({"take": take, "first": 0})
 
 
 def _check_index(name: str, value: int | None, count: int) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from marey.io.formats.html import MAX_DRAWN_ITEMS, SceneOptions, encode_scene
 from marey.motion import Motion
 from marey.solution import Solution
 from marey.take import Take
+from marey.viewer.server.protocol import PageState
 from marey.viewer.worker.edits_file import read_saved_edits, save_edits
 from marey.viewer.worker.exact_values import encode_exact_values
 
@@ -87,45 +89,39 @@ class WorkerSession:
         Raises:
             MareyError: If the request is impossible; the session is then unchanged.
         """
+        handlers: dict[str, Callable[..., Answer]] = {
+            "open": self._open,
+            "series": self._exact_values,
+            "try": self._try_edit,
+            "drop": self._drop_trial,
+        }
         kind = request["do"]
-        if kind == "open":
-            edits_path = Path(request["edits_path"]) if request["edits_path"] else None
-            return self._open(
-                Path(request["path"]),
-                request["title"],
-                edits_path,
-                request.get("edit_records"),
-            )
-        if kind == "series":
-            return {}, self._exact_values(request["indices"])
-        if kind == "try":
-            return self._try_edit(request["edit"])
-        return self._drop_trial() if kind == "drop" else self._change_edits(kind)
+        handler = handlers.get(kind, partial(self._change_edits, kind))
+        return handler(**{k: v for k, v in request.items() if k not in ("id", "do")})
 
     def _open(
         self,
-        path: Path,
+        path: str,
         title: str,
-        edits_path: Path | None,
-        records: EditRecords | None,
+        edits_path: str,
+        edit_records: EditRecords | None = None,
     ) -> Answer:
         """Open a file; if that fails, the previous file stays open.
 
-        The edits are `records`; if None, those of the edits file.
+        The edits are `edit_records`; if None, those of the edits file.
         """
         self._send_stage("read")
-        content = _read_content(path)
-        if isinstance(content, Take) and records is None:
-            preview = SceneOptions(
-                title=title, unsolved="being solved", max_drawn_items=self._max_drawn
-            )
-            self._send_progress({"scene": True}, encode_scene(content, preview))
-        edit_session, unsolved, note = None, "", ""
+        content = _read_content(Path(path))
+        saved_path = Path(edits_path) if edits_path else None
+        opened, note = OpenFile(title, content, edits_path=saved_path), ""
+        if isinstance(content, Take) and edit_records is None:
+            preview = replace(opened, unsolved="being solved")
+            self._send_progress({"scene": True}, preview.scene(self._max_drawn))
         if not isinstance(content, Motion):
             edit_session, unsolved, note = self._start_editing(
-                content, edits_path, records
+                content, saved_path, edit_records
             )
-        opened = OpenFile(title, content, edit_session, unsolved, edits_path)
+            opened = replace(opened, edit_session=edit_session, unsolved=unsolved)
         scene = opened.scene(self._max_drawn)
         self.open_file, self._trial = opened, None
         return self._state_answer(scene, note)
@@ -173,28 +169,28 @@ class WorkerSession:
 
     def _state_answer(self, scene: bytes, note: str = "") -> Answer:
         """Return the page state with a note for the user, and a scene."""
-        return {**self.page_state(), "note": note}, scene
+        return {**asdict(self.page_state()), "note": note}, scene
 
-    def page_state(self) -> dict[str, Any]:
+    def page_state(self) -> PageState:
         """Return title, edits and possible actions, as the page receives them."""
         opened, edit_session = self.open_file, self.open_file.edit_session
-        return {
-            "title": opened.title,
-            "edits": [{"text": str(edit), **edit.record()} for edit in opened.edits],
-            "can_undo": edit_session.can_undo if edit_session else False,
-            "can_redo": edit_session.can_redo if edit_session else False,
-            "trial": self._trial is not None,
-            "saved": opened.edits_path.name if opened.edits_path else "",
-        }
+        return PageState(
+            title=opened.title,
+            edits=[{"text": str(edit), **edit.record()} for edit in opened.edits],
+            can_undo=edit_session is not None and edit_session.can_undo,
+            can_redo=edit_session is not None and edit_session.can_redo,
+            trial=self._trial is not None,
+            saved=opened.edits_path.name if opened.edits_path else "",
+        )
 
-    def _exact_values(self, indices: Mapping[str, int]) -> bytes:
+    def _exact_values(self, indices: Mapping[str, int]) -> Answer:
         content = self.open_file.edited
         if content is None:
             raise DataError("series", found="no open file", needed="a recording")
-        return encode_exact_values(content, **indices)
+        return {}, encode_exact_values(content, **indices)
 
-    def _try_edit(self, record: Mapping[str, Any]) -> Answer:
-        trial = self._require_edit_session().attempt(parse_edit(record))
+    def _try_edit(self, edit: Mapping[str, Any]) -> Answer:
+        trial = self._require_edit_session().attempt(parse_edit(edit))
         scene = self.open_file.scene(self._max_drawn, trial)
         self._trial = trial
         return _trial_summary(trial), scene

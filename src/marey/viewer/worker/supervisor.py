@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marey.io.formats.html import MAX_DRAWN_ITEMS
+from marey.options import Options, number
 from marey.viewer.server.protocol import Frame, encode_frame, read_frame_async
 
 MIN_MEMORY_LIMIT_BYTES = 4 * 2**30
@@ -23,19 +24,19 @@ a worker that hangs. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Options):
     """Limits of time, memory and size of one viewer."""
 
-    seconds: float = 900.0
+    seconds: float = number(900.0, above=0.0)
     """Longest time of one request, in seconds."""
 
-    memory: int = 0
+    memory: int = number(0, low=0)
     """Memory limit of the worker, in bytes; 0 = the memory of the machine."""
 
-    upload: int = 512 * 2**20
+    upload: int = number(512 * 2**20, low=0)
     """Largest file that can be dropped on the page, in bytes."""
 
-    drawn: int = MAX_DRAWN_ITEMS
+    drawn: int = number(MAX_DRAWN_ITEMS, low=1)
     """Largest number of drawn values: frames times markers, sensors and joints.
 
     Of a longer take, only every second, third, ... frame is drawn. The curves of the

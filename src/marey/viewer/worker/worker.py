@@ -73,17 +73,15 @@ class Worker:
         try:
             result, data = self._session.handle(request)
         except MareyError as error:
-            self._send({"id": request["id"], "error": str(error)}, b"")
+            failure = str(error)
         except MemoryError:
-            message = "marey has not enough memory for this"
-            self._send({"id": request["id"], "error": message}, b"")
-        except (
-            Exception
-        ) as error:  # The page shows the error; the server must get an answer.
-            message = f"marey failed; this is a bug in marey: {error!r}"
-            self._send({"id": request["id"], "error": printable(message)}, b"")
+            failure = "marey has not enough memory for this"
+        except Exception as error:  # The server must get an answer.
+            failure = printable(f"marey failed; this is a bug in marey: {error!r}")
         else:
             self._send({"id": request["id"], "result": result}, data)
+            return
+        self._send({"id": request["id"], "error": failure}, b"")
 
     def _send(self, message: dict[str, Any], data: bytes) -> None:
         with self._write_lock:
