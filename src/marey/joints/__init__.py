@@ -14,8 +14,10 @@ from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits as JointFits
 from marey.joints.common_markers import with_common_markers as with_common_markers
+from marey.joints.distance.fit import joint_costs as joint_costs
 from marey.joints.findings import find_differing_takes as find_differing_takes
 from marey.joints.findings import joint_findings as joint_findings
+from marey.joints.hierarchy.estimate import estimate_hierarchy as estimate_hierarchy
 from marey.joints.keypoint_joints import set_keypoint_joints
 from marey.joints.marker_looseness import measure_looseness
 from marey.joints.options import check_choice
@@ -24,6 +26,10 @@ from marey.joints.residuals import RigidPair as RigidPair
 from marey.joints.residuals import homogeneity as homogeneity
 from marey.joints.residuals import joint_residuals as joint_residuals
 from marey.joints.residuals import rigid_pair as rigid_pair
+from marey.joints.sphere.fit import SphereAccumulator as SphereAccumulator
+from marey.joints.sphere.fit import SphereEstimator as SphereEstimator
+from marey.joints.sphere.fit import SphereKind as SphereKind
+from marey.joints.sphere.fit import fit_sphere as fit_sphere
 from marey.joints.temporary.find import find_temporary_joints as find_temporary_joints
 from marey.joints.underdetermined import (
     pose_underdetermined_bodies as pose_underdetermined_bodies,
