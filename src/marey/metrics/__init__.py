@@ -27,6 +27,7 @@ from marey.metrics.stages import compare_bodies as compare_bodies
 from marey.metrics.stages import compare_joints as compare_joints
 from marey.metrics.stages import compare_lengths, joint_distances
 from marey.metrics.stages import compare_tree as compare_tree
+from marey.metrics.stages import joint_errors as joint_errors
 from marey.motion import Motion
 from marey.skeleton import Skeleton, marker_columns
 from marey.solution import Solution

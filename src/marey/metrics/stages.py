@@ -53,8 +53,15 @@ def _choose_true_body(bodies: Bodies, match: Array, true: Array) -> Array:
     return best
 
 
-def compare_joints(joints: JointFits, bodies: Bodies, truth: Truth) -> JointsScore:
-    """Return the errors of joint centres and axes, at the true joints."""
+def joint_errors(
+    joints: JointFits, bodies: Bodies, truth: Truth
+) -> Float[Array, "joint 4"]:
+    """Return the errors of every true joint that has a fit, rms over frames.
+
+    They are the distance of the centres and the part of it perpendicular to a hinge
+    axis, both in metres, the angle of the axis in radians (NaN unless it is a hinge),
+    and whether the kind is correct.
+    """
     match = match_bodies(bodies, truth)
     found_of = {int(true): body for body, true in enumerate(match) if true >= 0}
     row = {frozenset(map(int, pair)): k for k, pair in enumerate(joints.pair)}
@@ -67,9 +74,14 @@ def compare_joints(joints: JointFits, bodies: Bodies, truth: Truth) -> JointsSco
             T = poses[subject][:, joint]
             skeleton = truth.motions[subject].skeleton
             errors.append(_joint_error(joints, row[pair], bodies, T, skeleton, joint))
-    center, off_axis, axis, kind = np.array(errors, dtype=float).reshape(-1, 4).T
+    return np.array(errors, dtype=float).reshape(-1, 4)
+
+
+def compare_joints(joints: JointFits, bodies: Bodies, truth: Truth) -> JointsScore:
+    """Return the errors of joint centres and axes, at the true joints."""
+    center, off_axis, axis, kind = joint_errors(joints, bodies, truth).T
     return JointsScore(
-        found=len(errors),
+        found=len(center),
         true=len(truth.edges),
         center=_rms(center),
         center_max=float(center.max()) if len(center) else float("nan"),

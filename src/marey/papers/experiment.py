@@ -1,7 +1,9 @@
-"""A rebuilt experiment and the effort it may take."""
+"""The frame of all experiments: effort, tables of results and the experiment itself."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from inspect import getdoc
 from typing import Any
 
 from marey.errors import OptionError
@@ -10,12 +12,15 @@ from marey.report import Table
 Drawing = Callable[[Any], None]
 """Function that draws on an empty matplotlib figure."""
 
+Cells = tuple[str | float, ...]
+"""One row of a table; an empty string where there is nothing to report."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
     """One published experiment, rebuilt: the paper's numbers beside ours."""
 
-    title: str
+    title: str = ""
     """Title with the table or section of the paper: "Wooden linkage (Table 1)"."""
 
     tables: Mapping[str, Table]
@@ -52,3 +57,37 @@ class Effort:
         """Report that a part begins."""
         if self.progress is not None:
             self.progress(line)
+
+
+Run = Callable[[Effort], Experiment]
+"""Function that runs an experiment."""
+
+
+def experiment(title: str) -> Callable[[Run], Run]:
+    """Return a decorator that gives an experiment its title and its note.
+
+    The note is the docstring of the function without its first line, which is the
+    summary that `marey papers` lists. An experiment that has a note keeps it.
+    """
+
+    def decorate(run: Run) -> Run:
+        @wraps(run)
+        def titled(effort: Effort) -> Experiment:
+            result = run(effort)
+            _, _, explanation = (getdoc(run) or "").partition("\n")
+            note = result.note or " ".join(explanation.split())
+            return replace(result, title=title, note=note)
+
+        return titled
+
+    return decorate
+
+
+def table(header: str, rows: Iterable[Cells]) -> Table:
+    """Return a table.
+
+    Args:
+        header: Titles of the columns, with " | " between them.
+        rows: The cells, row by row.
+    """
+    return Table(tuple(header.split(" | ")), tuple(rows))

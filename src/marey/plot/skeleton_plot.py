@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.motion import Motion
-from marey.plot.camera import Camera
 from marey.plot.primitives import (
+    Camera,
     draw_bones,
     draw_covariances,
     draw_joints,

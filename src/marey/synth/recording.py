@@ -9,8 +9,8 @@ import numpy as np
 
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.synth.corruption import corrupt
 from marey.synth.corruption.options import Corruption, merge_options
-from marey.synth.corruption.order import corrupt
 from marey.synth.corruption.state import CorruptionState
 from marey.synth.figures.figure import Figure
 from marey.synth.markers import place_markers, place_sensors

@@ -85,6 +85,11 @@ class Figure:
     surface (0 to 1) and an angle around it in degrees."""
 
     @property
+    def tips(self) -> tuple[int, ...]:
+        """The joints of all legs that touch the ground."""
+        return tuple(tip for leg in self.legs for tip in leg.tips)
+
+    @property
     def n_dof(self) -> int:
         """Number of degrees of freedom, including the six of the root."""
         return sum(DEGREES_OF_FREEDOM[kind] for kind in self.skeleton.kind)

@@ -161,9 +161,7 @@ def _stance_leg_angles(
     skeleton = figure.skeleton
     foot = np.tile(_stance_foot(figure, leg), (len(T), 1, 1))
     axis = foot[:, :3, :3] @ skeleton.axes[leg.middle, 0]
-    parent = T[:, skeleton.parent[leg.upper]]
-    twist = np.zeros(len(T))
-    return solve_limb(skeleton, leg.joints, parent, foot, axis, twist)
+    return solve_limb(skeleton, leg.joints, T, foot, axis)
 
 
 def _stance_foot(figure: Figure, leg: FigureLimb) -> Float[Array, "4 4"]:

@@ -6,8 +6,14 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from marey.motion import Contact
-from marey.synth.figures.figure import Figure, FigureLimb, PoseSequence, root_poses
+from marey.motion import Contact, Motion
+from marey.synth.figures.figure import (
+    Figure,
+    FigureLimb,
+    PoseSequence,
+    motion_from_poses,
+    root_poses,
+)
 from marey.synth.performance import walk as walking
 from marey.synth.performance.curves import (
     bump,
@@ -56,12 +62,11 @@ def solve_standing_leg(
     T_world_foot: Float[Array, "frame 4 4"],
 ) -> Float[Array, "frame 3 3"]:
     """Return the angles of a leg for a foot pose, with the knee above the foot."""
-    skeleton = figure.skeleton
-    axis = T_world_foot[:, :3, :3] @ skeleton.axes[leg.middle, 0]
+    axis = T_world_foot[:, :3, :3] @ figure.skeleton.axes[leg.middle, 0]
     level_axis = axis * np.array([1.0, 1.0, 0.0])
-    parent = T_world_joint[:, skeleton.parent[leg.upper]]
-    twist = np.zeros(len(T_world_foot))
-    return solve_limb(skeleton, leg.joints, parent, T_world_foot, level_axis, twist)
+    return solve_limb(
+        figure.skeleton, leg.joints, T_world_joint, T_world_foot, level_axis
+    )
 
 
 def standing_root_poses(figure: Figure, times: Times, sway: float = 0.0) -> Array:
@@ -92,9 +97,45 @@ def still(figure: Figure, times: Times, *, seconds: float, seed: int) -> PoseSeq
     T_world_root = standing_root_poses(figure, times)
     angles = np.tile(figure.neutral, (len(times), 1, 1))
     angles = stand_on_legs(figure, T_world_root, angles)
-    tips = [tip for leg in figure.legs for tip in leg.tips]
-    contacts = rest_contacts(figure, tips, [(0.0, seconds)])
+    contacts = rest_contacts(figure, figure.tips, [(0.0, seconds)])
     return PoseSequence(T_world_root, angles, tuple(contacts))
+
+
+def reach(
+    figure: Figure,
+    share: Float[Array, " frame"],
+    hand: Callable[[Float[Array, "frame joint 4 4"]], Float[Array, "frame 4 4"]],
+    *,
+    rate: float,
+    lean: float = 0.0,
+    sway: float = 0.0,
+) -> Motion:
+    """Return a figure that stands and reaches out with its right hand.
+
+    Args:
+        figure: A figure with arms.
+        share: 0 leaves the arm at rest, 1 puts the hand at its goal.
+        hand: Function from the poses of all joints at rest to the goal of the hand.
+        rate: Frames per second.
+        lean: Bend of the spine at the goal, in radians.
+        sway: Sway of the pelvis, in metres.
+    """
+    skeleton, arm = figure.skeleton, figure.arms[1]
+    times = np.arange(len(share)) / rate
+    T_world_root = standing_root_poses(figure, times, sway)
+    angles = np.tile(figure.neutral, (len(times), 1, 1))
+    angles[:, skeleton.index("Spine"), 0] += lean * share
+    angles = stand_on_legs(figure, T_world_root, angles)
+    T = joint_poses(skeleton, T_world_root, angles)
+    goal, axis = hand(T), np.tile([0.0, -0.9, 0.4], (len(times), 1))
+    arm_angles = solve_limb(skeleton, arm.joints, T, goal, axis)
+    # Forearm and wrist twist about the same line, so the forearm can take the twist.
+    arm_angles = solve_limb(skeleton, arm.joints, T, goal, axis, arm_angles[:, 2, 2])
+    joints = list(arm.joints)
+    angles[:, joints] += share[:, None, None] * (arm_angles - angles[:, joints])
+    contacts = rest_contacts(figure, figure.tips, [(0.0, float(times[-1]))])
+    poses = PoseSequence(T_world_root, angles, tuple(contacts))
+    return motion_from_poses(skeleton, poses, rate)
 
 
 def exercise(

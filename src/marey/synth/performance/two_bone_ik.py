@@ -94,22 +94,24 @@ def joint_poses(
 def solve_limb(
     skeleton: Skeleton,
     limb: tuple[int, int, int],
-    T_world_parent: Float[Array, "frame 4 4"],
+    T_world_joint: Float[Array, "frame joint 4 4"],
     T_world_end: Float[Array, "frame 4 4"],
     axis_world: Float[Array, "frame 3"],
-    twist: Float[Array, " frame"],
+    twist: Float[Array, " frame"] | None = None,
 ) -> Float[Array, "frame 3 3"]:
     """Return the angles (upper, middle, end) that give the end joint a wanted pose.
 
     Args:
         skeleton: The joints.
         limb: Upper joint, middle joint, end joint.
-        T_world_parent: Pose of the upper joint's parent.
+        T_world_joint: Poses of all joints; that of the upper joint's parent counts.
         T_world_end: Wanted pose of the end joint.
         axis_world: Preferred direction of the middle joint's axis, in the world.
-        twist: Twist of the middle joint, in radians.
+        twist: Twist of the middle joint, in radians. Default: none.
     """
     upper, middle, end = limb
+    T_world_parent = T_world_joint[:, skeleton.parent[upper]]
+    twist = np.zeros(len(T_world_end)) if twist is None else twist
     R_parent_world = np.swapaxes(T_world_parent[:, :3, :3], -1, -2)
     start = geometry.apply(T_world_parent, skeleton.offset[upper])
     to_goal = T_world_end[:, :3, 3] - start

@@ -223,9 +223,8 @@ def solve_legs(
         axis = _yaw_rotation(heading) @ figure.skeleton.axes[leg.middle, 0]
         stride = path.phase(times, leg)
         twist = gait.knee_twist * np.sin(2.0 * np.pi * (stride - 0.45))
-        parent = T[:, figure.skeleton.parent[leg.upper]]
         angles[:, leg.joints] = solve_limb(
-            figure.skeleton, leg.joints, parent, foot, axis, twist
+            figure.skeleton, leg.joints, T, foot, axis, twist
         )
     return angles
 

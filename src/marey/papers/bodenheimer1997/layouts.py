@@ -1,20 +1,20 @@
 """Bodenheimer1997: the virtual skeleton from 13 and 18 sensors (Sec. 2)."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from time import perf_counter
 
 import numpy as np
 from jaxtyping import Float
 
+import marey
 from marey import synth, virtual
 from marey.numerics import geometry
-from marey.papers.bodenheimer1997.plots import residuals_drawing
-from marey.papers.bodenheimer1997.takes import MAGNETIC_NOISE
-from marey.papers.experiment import Effort, Experiment
-from marey.papers.measures import Cells
-from marey.papers.recordings import record_sensors, skeleton_with_sensors
-from marey.report import Table
-from marey.skeleton import Skeleton
+from marey.papers.bodenheimer1997.poses import MAGNETIC_NOISE
+from marey.papers.experiment import Cells, Effort, Experiment, experiment, table
+from marey.papers.measures import rms, timed
+from marey.papers.plots import Curve, curves_drawing
+from marey.papers.recordings import record_sensors, true_skeleton
+from marey.plot.style import BLUE, RED
 from marey.synth import Recording
 from marey.virtual import VirtualMotion
 
@@ -26,14 +26,14 @@ SLIPPING_SENSOR, SLIP_M = "LeftLowerLeg", 0.06
 """The sensor that slips in the middle of the take, and the distance in metres."""
 
 
-def calibrate_by_zero_pose(take: Recording, seed: int) -> Skeleton:
+def calibrate_by_zero_pose(take: Recording, seed: int) -> marey.Skeleton:
     """Return the skeleton as a zero pose calibrates it (Sec. 2.2).
 
     The performer stands at some position and heading with an error of 2 degrees in
     every joint, and offsets are measured to a quarter of an inch.
     """
     rng = np.random.default_rng([seed, 97])
-    skeleton, quarter = skeleton_with_sensors(take), 0.25 * 0.0254
+    skeleton, quarter = true_skeleton(take), 0.25 * 0.0254
     T_world_zero = geometry.transform(
         geometry.rotation_exp(np.array([0.0, 0.0, rng.uniform(-3.0, 3.0)])),
         np.array([1.0, -0.5, 0.0]),
@@ -58,79 +58,72 @@ def limb_errors(seen: VirtualMotion, take: Recording) -> Float[Array, "limb 2"]:
     errors = []
     for part in LIMBS:
         joints = [j for j, n in enumerate(seen.skeleton.names) if n.endswith(part)]
-        both = np.stack([distance[:, joints], angle[:, joints]], axis=-1)
-        errors.append(np.sqrt(np.mean(both**2, axis=(0, 1))))
+        errors.append([rms(distance[:, joints]), rms(angle[:, joints])])
     return np.array(errors)
 
 
-def layouts(effort: Effort) -> Experiment:
+@experiment("The virtual skeleton (Sec. 2)")
+def virtual_skeleton(effort: Effort) -> Experiment:
     """Virtual skeletons of 13 and 18 sensors, and a sensor that slips (Sec. 2)."""
-    noise = {**MAGNETIC_NOISE, "gross": 0.0}
-    figure = synth.human(seed=effort.seed)
     rows: list[Cells] = []
     for motion in ("walk", "kick_punch"):
-        take = record_sensors(
-            figure,
-            motion,
-            seconds=_seconds(effort),
-            rate=RATE,
-            seed=effort.seed,
-            **noise,
-        )
+        take = record_magnetic_take(effort, motion, {**MAGNETIC_NOISE, "gross": 0.0})
         skeleton = calibrate_by_zero_pose(take, effort.seed)
         for layout in virtual.LAYOUTS:
-            start = perf_counter()
-            seen = virtual.compute_motion(skeleton, take, layout=layout)
-            seconds = (perf_counter() - start) / take.n_frames
+            follow = virtual.compute_motion
+            seen, seconds = timed(follow, skeleton, take, layout=layout)
             errors = limb_errors(seen, take)
             cells = [f"{1e3 * p:.0f} / {np.degrees(t):.1f}" for p, t in errors]
-            rows.append((f"{motion}, {layout}", *cells, round(1e3 * seconds, 2)))
+            per_frame = round(1e3 * seconds / take.n_frames, 2)
+            rows.append((f"{motion}, {layout}", *cells, per_frame))
     slipped = follow_walk_with_slip(effort)
-    residuals = {
-        name: slipped.separation[:, slipped.skeleton.index(name)]
-        for name in (SLIPPING_SENSOR, SLIPPING_SENSOR.replace("Left", "Right"))
-    }
-    half = len(slipped.separation) // 2
-    medians: list[Cells] = [
-        (name, *(round(100 * float(np.median(g)), 1) for g in (gap[:half], gap[half:])))
-        for name, gap in residuals.items()
-    ]
-    columns = ("motion, sensors", *(f"{part} mm / °" for part in LIMBS), "ms per frame")
+    knees: list[Cells] = []
+    curves = []
+    for side, colour in (("Left", RED), ("Right", BLUE)):
+        name = SLIPPING_SENSOR.replace("Left", side)
+        cm = 100 * slipped.separation[:, slipped.skeleton.index(name)]
+        halves = np.split(cm, [len(cm) // 2])
+        knees.append((name, *(round(float(np.median(half)), 1) for half in halves)))
+        style = {"color": colour, "linewidth": 0.8, "label": name}
+        curves.append(Curve(np.arange(len(cm)) / RATE, cm, style))
+    limbs = " | ".join(f"{part} mm / °" for part in LIMBS)
+    slips = "Residuals of the knees, median cm, before and after a sensor slips by "
+    drawing = curves_drawing(
+        "A sensor slips, and the residual of its joint grows",
+        {"": curves},
+        ("time, s", "residual, cm"),
+        size=(7.0, 3.0),
+    )
+    findings = " ".join(f"{f.subject}: {f.message}." for f in slipped.findings())
     return Experiment(
-        title="The virtual skeleton (Sec. 2)",
         tables={
-            "Errors of limbs, rms": Table(columns, tuple(rows)),
-            "Residuals of the knees, median cm, before and after a sensor slips by "
-            f"{100 * SLIP_M:.0f} cm": Table(
-                ("knee", "before", "after"), tuple(medians)
+            "Errors of limbs, rms": table(
+                f"motion, sensors | {limbs} | ms per frame", rows
             ),
+            f"{slips}{100 * SLIP_M:.0f} cm": table("knee | before | after", knees),
         },
         note="A zero pose with errors of 2 degrees in every joint, offsets to a "
         "quarter of an inch, noise of a magnetic system. The paper's Fig. 1 shows the "
         "sensors without names. Findings of the take with the slip: "
-        + (
-            " ".join(f"{f.subject}: {f.message}." for f in slipped.findings())
-            or "none."
-        ),
-        figures={"knee-residuals": residuals_drawing(residuals, RATE)},
+        + (findings or "none."),
+        figures={"knee-residuals": drawing},
     )
 
 
-def _seconds(effort: Effort) -> float:
-    return 0.25 * SECONDS if effort.quick else SECONDS
+def record_magnetic_take(
+    effort: Effort, motion: str, noise: Mapping[str, float]
+) -> Recording:
+    """Return 8 s of a person in sensors, or 2 s if quick."""
+    seconds = 0.25 * SECONDS if effort.quick else SECONDS
+    figure, seed = synth.human(seed=effort.seed), effort.seed
+    return record_sensors(
+        figure, motion, seconds=seconds, rate=RATE, seed=seed, **noise
+    )
 
 
 def follow_walk_with_slip(effort: Effort) -> VirtualMotion:
     """Return a walk during which the sensor of a lower leg slips."""
-    figure = synth.human(seed=effort.seed)
-    take = record_sensors(
-        figure,
-        "walk",
-        seconds=_seconds(effort),
-        rate=RATE,
-        seed=effort.seed,
-        noise=MAGNETIC_NOISE["noise"],
-    )
+    take = record_magnetic_take(effort, "walk", {"noise": MAGNETIC_NOISE["noise"]})
     column = take.sensor_names.index(SLIPPING_SENSOR)
     T = take.T_world_sensor.copy()
     slip = geometry.transform(np.eye(3), np.array([0.0, 0.0, SLIP_M]))
@@ -138,4 +131,4 @@ def follow_walk_with_slip(effort: Effort) -> VirtualMotion:
     after = T[len(T) // 2 :, column]
     after[:] = after @ geometry.inverse(T_body_sensor) @ slip @ T_body_sensor
     slipped = replace(take, T_world_sensor=T)
-    return virtual.compute_motion(skeleton_with_sensors(take), slipped, layout="13")
+    return virtual.compute_motion(true_skeleton(take), slipped, layout="13")
