@@ -142,7 +142,8 @@ def test_figure_6_residuals_are_of_the_order_of_the_sensors_resolution():
 )
 def test_section_3_1_centres_come_within_a_fifth_of_the_bound(estimate, swing, noise):
     """Where plain least squares is off by four to eight times the bound."""
-    cell = measure_accuracy(estimate, swing, noise, seed=(1, 2), runs=20)
+    rng = np.random.default_rng((1, 2))
+    cell = measure_accuracy(estimate, swing, noise, rng, runs=20)
     assert cell.over_bound("auto") <= 1.2
     assert cell.over_bound("least_squares") > 3.0
 

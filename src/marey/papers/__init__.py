@@ -5,7 +5,7 @@ for name, experiment in marey.papers.run("obrien2000", Effort(quick=True)):
         ...
 
 A new paper is one package in this folder with a mapping `EXPERIMENTS`, and one line
-below. Experiments call marey as a user does, by its public names; `experiment.py` is
+below. Experiments call marey as a user does, by its public names; `frame.py` is
 their common frame.
 """
 
@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 
 from marey.errors import OptionError
-from marey.papers.experiment import Drawing as Drawing
-from marey.papers.experiment import Effort as Effort
-from marey.papers.experiment import Experiment as Experiment
-from marey.papers.experiment import Run
+from marey.papers.frame import Drawing as Drawing
+from marey.papers.frame import Effort as Effort
+from marey.papers.frame import Experiment as Experiment
+from marey.papers.frame import Run
 
 REGISTRY = {
     "obrien2000": "marey.papers.obrien2000",

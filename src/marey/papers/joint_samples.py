@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 import marey
 from marey.numerics import geometry
-from marey.papers.experiment import Effort
+from marey.papers.frame import Effort
 from marey.papers.plots import Panels
 
 Array = np.ndarray
@@ -255,16 +255,16 @@ def marker_sample(
 
 
 class CenterEstimates(NamedTuple):
-    """Centres of a joint by several estimators, from one sample."""
+    """Centres of a joint or a sphere by several estimators, from one sample."""
 
-    errors: Mapping[str, Float[Array, "center 3"]]
+    errors: Mapping[str, Float[Array, "center direction"]]
     """Difference from the true centres by estimator, in metres."""
-
-    covariances: Sequence[Float[Array, "3 3"]]
-    """Covariance of each centre that the last of the estimators states, in m^2."""
 
     variance: float
     """Cramer-Rao bound of the squared error of a centre, in m^2."""
+
+    covariances: Sequence[Float[Array, "3 3"]] = ()
+    """Covariance of each centre that the last of the estimators states, in m^2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +280,9 @@ class CenterAccuracy:
     rms: Mapping[str, float]
     """Error of a centre by estimator, rms in metres; last the Cramer-Rao "bound"."""
 
+    bias: Mapping[str, float]
+    """Length of the mean error by estimator, in metres."""
+
     nees: float
     """Normalised estimation error squared; 3 if the stated covariance is right."""
 
@@ -289,79 +292,90 @@ class CenterAccuracy:
 
 
 Estimate = Callable[[np.random.Generator, float, float], CenterEstimates]
-"""Estimates of a sample, by range of motion and noise."""
+"""Draws a sample of a range of motion and a noise, and estimates its centres."""
 
 
 def measure_accuracy(
-    estimate: Estimate, swing: float, noise: float, *, seed: Sequence[int], runs: int
+    estimate: Estimate, swing: float, noise: float, rng: np.random.Generator, runs: int
 ) -> CenterAccuracy:
     """Return the errors of all estimators over many runs of one setting."""
-    rng = np.random.default_rng(seed)
-    squares: dict[str, list[float]] = {}
-    nees: list[float] = []
+    every: dict[str, list[Array]] = {}
+    variances, nees = [], []
     for _ in range(runs):
-        errors, covariances, variance = estimate(rng, swing, noise)
+        errors, variance, covariances = estimate(rng, swing, noise)
         for name, error in errors.items():
-            squares.setdefault(name, []).append(float(np.sum(error**2) / len(error)))
-        squares.setdefault("bound", []).append(variance)
+            every.setdefault(name, []).append(error)
+        variances.append(variance)
         default = list(errors.values())[-1]
-        for error, covariance in zip(default, covariances, strict=True):
-            nees.append(float(error @ np.linalg.solve(covariance, error)))
-    rms = {name: float(np.sqrt(np.mean(values))) for name, values in squares.items()}
-    bound = rms.pop("bound")
-    return CenterAccuracy(swing, noise, rms | {"bound": bound}, float(np.mean(nees)))
+        nees += [
+            float(error @ np.linalg.solve(covariance, error))
+            for error, covariance in zip(default, covariances, strict=False)
+        ]
+    rms, bias = {}, {}
+    for name, samples in every.items():
+        rms[name] = float(np.sqrt(np.mean(np.sum(np.square(samples), axis=-1))))
+        bias[name] = float(np.linalg.norm(np.mean(samples, axis=(0, 1))))
+    rms["bound"] = float(np.sqrt(np.mean(variances)))
+    return CenterAccuracy(swing, noise, rms, bias, float(np.mean(nees or [np.nan])))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccuracyGrid:
-    """Errors of joint centres for every range of motion and noise."""
+Setting = tuple[float, float, Sequence[int] | np.random.Generator]
+"""Range of motion, noise, and the seed or stream of random numbers."""
 
-    name: str
-    """Name of the experiment."""
 
-    noise: str
-    """Which noise it is."""
+def measure_grid(
+    effort: Effort,
+    name: str,
+    unit: str,
+    estimate: Estimate,
+    settings: Iterable[Setting],
+    runs: int,
+) -> list[CenterAccuracy]:
+    """Return the errors of every setting.
 
-    unit: str
-    """Unit of the noise: "°" or " mm"."""
+    Args:
+        effort: Number of runs and progress.
+        name: Name of the experiment.
+        unit: Unit of the noise, such as " mm".
+        estimate: Draws samples and estimates centres.
+        settings: The settings.
+        runs: Runs of one setting, if not quick.
+    """
+    cells = []
+    for swing, noise, seed in settings:
+        effort.report(f"{name}: range {swing:g}°, noise {noise:g}{unit}")
+        rng = np.random.default_rng(seed)
+        runs_here = effort.runs(runs)
+        cells.append(measure_accuracy(estimate, swing, noise, rng, runs_here))
+    return cells
 
-    stream: int
-    """Number of the random stream."""
 
-    runs: int
-    """Runs of one setting, if not quick."""
+def error_panels(
+    cells: Sequence[CenterAccuracy], title: str, names: Iterable[str], scale: float
+) -> Panels:
+    """Return errors against the range, one panel per noise, by estimator.
 
-    def measure(
-        self,
-        effort: Effort,
-        estimate: Estimate,
-        settings: Iterable[tuple[float, float, tuple[int, int]]],
-    ) -> list[CenterAccuracy]:
-        """Return the errors for settings of range, noise and random stream."""
-        cells = []
-        for swing, noise, position in settings:
-            effort.report(f"{self.name}: range {swing:g}°, noise {noise:g}{self.unit}")
-            seed, runs = (effort.seed, self.stream, *position), effort.runs(self.runs)
-            cells.append(measure_accuracy(estimate, swing, noise, seed=seed, runs=runs))
-        return cells
-
-    def panels(self, cells: Sequence[CenterAccuracy], names: Sequence[str]) -> Panels:
-        """Return errors in mm against the range, a panel per noise, by estimator."""
-        return {
-            f"{self.noise} {noise:g}{self.unit}": {
-                name: [(c.swing, 1e3 * c.rms[name]) for c in cells if c.noise == noise]
-                for name in names
-            }
-            for noise in sorted({c.noise for c in cells})
+    Args:
+        cells: Errors of all settings.
+        title: Title of a panel, with a placeholder for the noise.
+        names: Estimators to show.
+        scale: Factor on the errors.
+    """
+    return {
+        title.format(noise): {
+            name: [(c.swing, scale * c.rms[name]) for c in cells if c.noise == noise]
+            for name in names
         }
+        for noise in sorted({c.noise for c in cells})
+    }
 
 
 def hip_settings(
-    noises: Sequence[float], swings: Sequence[float]
-) -> list[tuple[float, float, tuple[int, int]]]:
-    """Return all settings of hips: range, noise and the numbers of both."""
+    effort: Effort, stream: int, noises: Sequence[float], swings: Sequence[float]
+) -> list[Setting]:
+    """Return all settings of hips: range, noise and seed."""
     return [
-        (swing, noise, (i, j))
+        (swing, noise, (effort.seed, stream, i, j))
         for i, noise in enumerate(noises)
         for j, swing in enumerate(swings)
     ]

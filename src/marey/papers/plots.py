@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from marey.papers.experiment import Drawing
+from marey.papers.frame import Drawing
 from marey.plot import residual_panel
 from marey.plot.style import BLUE, CM, INK, RED, simplify_axes
 
@@ -134,7 +134,8 @@ def line_drawing(
     for panel, lines in panels.items():
         curves[panel] = [
             Curve(
-                *zip(*points, strict=True),
+                [x for x, _ in points],
+                [y for _, y in points],
                 {"markersize": 4, "label": (names or {}).get(name, name)}
                 | {**styles[name]},
             )

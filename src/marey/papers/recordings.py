@@ -1,7 +1,6 @@
 """Recordings of the experiments: real ones on disk, and people in magnetic sensors."""
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,23 +93,17 @@ def true_skeleton(take: Recording) -> marey.Skeleton:
     )
 
 
-def true_bodies(
-    take: Recording, n_markers: Callable[[int], int | None] = lambda _: None
-) -> marey.Bodies:
+def true_bodies(take: Recording, n_markers: int | None = None) -> marey.Bodies:
     """Return the true bodies, each with its true markers.
 
     Args:
         take: A recording of one figure.
-        n_markers: Number of markers that a body may use, by the number of its joint;
-            None = all.
+        n_markers: Number of markers that a body may use, 4 on the root; None = all.
     """
     truth = take.truth
-    joints = np.unique(truth.marker_joint).tolist()
-    markers = {j: np.flatnonzero(truth.marker_joint == j) for j in joints}
-    template = {
-        truth.skeleton.names[joint]: [
-            take.labels[m] for m in markers[joint][: n_markers(joint)]
-        ]
-        for joint in joints
-    }
+    template = {}
+    for joint in np.unique(truth.marker_joint).tolist():
+        most = 4 if n_markers and joint == 0 else n_markers
+        markers = np.flatnonzero(truth.marker_joint == joint)[:most]
+        template[truth.skeleton.names[joint]] = [take.labels[m] for m in markers]
     return marey.segment(take, method="template", template=template)

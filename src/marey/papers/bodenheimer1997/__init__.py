@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from marey.papers.bodenheimer1997 import layouts, lengths, poses
-from marey.papers.experiment import Run
+from marey.papers.frame import Run
 
 EXPERIMENTS: Mapping[str, Run] = {
     "virtual": layouts.virtual_skeleton,

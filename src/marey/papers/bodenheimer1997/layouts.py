@@ -10,7 +10,7 @@ import marey
 from marey import synth, virtual
 from marey.numerics import geometry
 from marey.papers.bodenheimer1997.poses import MAGNETIC_NOISE
-from marey.papers.experiment import Cells, Effort, Experiment, experiment, table
+from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.measures import rms, timed
 from marey.papers.plots import Curve, curves_drawing
 from marey.papers.recordings import record_sensors, true_skeleton
@@ -64,7 +64,12 @@ def limb_errors(seen: VirtualMotion, take: Recording) -> Float[Array, "limb 2"]:
 
 @experiment("The virtual skeleton (Sec. 2)")
 def virtual_skeleton(effort: Effort) -> Experiment:
-    """Virtual skeletons of 13 and 18 sensors, and a sensor that slips (Sec. 2)."""
+    """Virtual skeletons of 13 and 18 sensors, and a sensor that slips (Sec. 2).
+
+    A zero pose with errors of 2 degrees in every joint, offsets to a quarter of an
+    inch, noise of a magnetic system. The paper's Fig. 1 shows the sensors without
+    names. Findings of the take with the slip: {findings}
+    """
     rows: list[Cells] = []
     for motion in ("walk", "kick_punch"):
         take = record_magnetic_take(effort, motion, {**MAGNETIC_NOISE, "gross": 0.0})
@@ -102,10 +107,7 @@ def virtual_skeleton(effort: Effort) -> Experiment:
             ),
             f"{slips}{100 * SLIP_M:.0f} cm": table("knee | before | after", knees),
         },
-        note="A zero pose with errors of 2 degrees in every joint, offsets to a "
-        "quarter of an inch, noise of a magnetic system. The paper's Fig. 1 shows the "
-        "sensors without names. Findings of the take with the slip: "
-        + (findings or "none."),
+        facts={"findings": findings or "none."},
         figures={"knee-residuals": drawing},
     )
 

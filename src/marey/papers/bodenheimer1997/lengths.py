@@ -7,14 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.numerics import robust
-from marey.papers.experiment import (
-    Cells,
-    Drawing,
-    Effort,
-    Experiment,
-    experiment,
-    table,
-)
+from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
 from marey.papers.measures import rms, round_to_digits
 from marey.papers.plots import label_axes, make_panels
 from marey.plot.style import BLUE, GREY, RED
@@ -86,7 +79,14 @@ def tag_rates(
 
 @experiment("A length out of 508 frames, six of them outliers (Sec. 3.1)")
 def collarbones(effort: Effort) -> Experiment:
-    """A length out of 508 frames, six of them outliers, and the frames tagged."""
+    """A length out of 508 frames, six of them outliers, and the frames tagged.
+
+    {n} collarbones. The paper gives 13.3 cm by hand and 14.1 cm by the mean, so its six
+    outliers are {excess:.0f} cm too long on average. The paper does not give the
+    standard deviation of the other frames ({sd} cm here). Outliers that are too long
+    move Huber's estimate up, not down to its 13.2 cm; the skew of the good frames may
+    explain it.
+    """
     rng = np.random.default_rng([effort.seed, 508])
     samples = [draw_lengths(rng) for _ in range(effort.runs(RUNS))]
     by_hand = float(np.mean([s.mean_without_outliers for s in samples]))
@@ -107,11 +107,7 @@ def collarbones(effort: Effort) -> Experiment:
                 "rule | of the outliers | of those beyond 4 sd | of the good", rates
             ),
         },
-        note=f"{len(samples)} collarbones. The paper gives 13.3 cm by hand and 14.1 cm "
-        f"by the mean, so its six outliers are {MEAN_EXCESS_CM:.0f} cm too long on "
-        "average. The paper does not give the standard deviation of the other frames "
-        f"({LENGTH_SD_CM} cm here). Outliers that are too long move Huber's estimate "
-        "up, not down to its 13.2 cm; the skew of the good frames may explain it.",
+        facts={"n": len(samples), "excess": MEAN_EXCESS_CM, "sd": LENGTH_SD_CM},
         figures={"lengths": lengths_drawing(samples[0].lengths_cm)},
     )
 

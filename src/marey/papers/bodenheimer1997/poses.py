@@ -10,14 +10,7 @@ from jaxtyping import Bool, Float
 import marey
 from marey import synth, virtual
 from marey.numerics import geometry
-from marey.papers.experiment import (
-    Cells,
-    Drawing,
-    Effort,
-    Experiment,
-    experiment,
-    table,
-)
+from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
 from marey.papers.measures import (
     TimedMotion,
     joint_errors,
@@ -185,7 +178,14 @@ def rms_mm(distance_m: Array) -> float:
 
 @experiment(f"A walk of {WALK_SECONDS} s at {RATE:g} frames per second (Sec. 3.2)")
 def walking(effort: Effort) -> Experiment:
-    """A walk of 6.7 s: iterations, seconds and residuals (Sec. 3.2)."""
+    """A walk of 6.7 s: iterations, seconds and residuals (Sec. 3.2).
+
+    {frames} frames of 13 sensors; in {tagged} of them joints were tagged and ignored.
+    The paper's machine was a Pentium 133, its figure has 44 degrees of freedom, ours
+    48. It says that the fit is extremely good, and shows no number. End effectors are
+    the wrists and ankles as sensors place them (before), and those of the articulated
+    skeleton (after).
+    """
     figure = synth.human(seed=effort.seed)
     walk = perform_walk(figure, effort.seed)
     ready = prepare(record_magnetic(figure, walk, effort.seed))
@@ -206,11 +206,7 @@ def walking(effort: Effort) -> Experiment:
             "Inverse kinematics": _walk_table(runs, ready),
             "End effectors, rms mm": effectors,
         },
-        note=f"{ready.take.n_frames} frames of 13 sensors; in {n_tagged} of them "
-        "joints were tagged and ignored. The paper's machine was a Pentium 133, its "
-        "figure has 44 degrees of freedom, ours 48. It says that the fit is extremely "
-        "good, and shows no number. End effectors are the wrists and ankles as sensors "
-        "place them (before), and those of the articulated skeleton (after).",
+        facts={"frames": ready.take.n_frames, "tagged": n_tagged},
     )
 
 

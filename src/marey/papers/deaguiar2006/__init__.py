@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from marey.papers.deaguiar2006 import clusters, people, robots
-from marey.papers.experiment import Run
+from marey.papers.frame import Run
 
 EXPERIMENTS: Mapping[str, Run] = {
     "clusters": clusters.clustering,

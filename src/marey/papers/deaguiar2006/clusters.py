@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from marey import synth
 from marey.metrics import adjusted_rand_index
-from marey.papers.experiment import Cells, Effort, Experiment, experiment, table
+from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.plots import Style, line_drawing
 from marey.plot.style import BLUE, GOLD, GREY, INK, RED
 from marey.segmentation import (

@@ -14,7 +14,7 @@ from marey.papers.deaguiar2006.stick_figure import (
     figure_2_drawing,
     joint_path,
 )
-from marey.papers.experiment import Cells, Effort, Experiment, experiment, table
+from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.measures import rms, rounded, timed
 from marey.papers.recordings import HOW_TO_GET_RECORDINGS, find_recording
 from marey.report import Table
@@ -179,7 +179,12 @@ METHODS = ("distance", "ball")
 
 @experiment("Beside commercial skeletons (Sec. 6, Fig. 4)")
 def commercial(effort: Effort) -> Experiment:
-    """Limb lengths beside those of the capture software, if recordings are there."""
+    """Limb lengths beside those of the capture software, if recordings are there.
+
+    The skeletons that come with recordings of the CMU graphics lab are the fits of its
+    software, not the truth: these are differences, not errors. Labels determine the
+    bodies. {data}
+    """
     rows: list[Cells] = []
     for name in TAKES[: 1 if effort.quick else None]:
         markers, skeleton = (
@@ -192,11 +197,7 @@ def commercial(effort: Effort) -> Experiment:
     header = "take | bone | software mm | paper's joints | ours"
     return Experiment(
         tables={caption: table(header, rows)},
-        note=(
-            "The skeletons that come with recordings of the CMU graphics lab are the "
-            "fits of its software, not the truth: these are differences, not errors. "
-            f"Labels determine the bodies. {HOW_TO_GET_RECORDINGS}"
-        ),
+        facts={"data": HOW_TO_GET_RECORDINGS},
     )
 
 

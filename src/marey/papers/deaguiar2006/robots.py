@@ -10,14 +10,7 @@ from marey import synth
 from marey.joints import joint_costs
 from marey.metrics import compare, joint_errors
 from marey.papers.deaguiar2006.stick_figure import build_stick_figure, figure_5_drawing
-from marey.papers.experiment import (
-    Cells,
-    Drawing,
-    Effort,
-    Experiment,
-    experiment,
-    table,
-)
+from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
 from marey.papers.recordings import true_bodies
 from marey.synth import Figure, Recording
 from marey.topology import spanning_tree

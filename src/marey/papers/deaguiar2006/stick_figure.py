@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 import marey
 from marey.numerics import geometry
-from marey.papers.experiment import Drawing
+from marey.papers.frame import Drawing
 from marey.papers.plots import equalise_scales, make_panels
 from marey.plot.primitives import Camera, draw_bones, draw_joints, draw_markers
 from marey.plot.style import BLUE, INK, RED

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from marey.papers.experiment import Run
+from marey.papers.frame import Run
 from marey.papers.knight2007 import arcs, joints, sphere
 
 EXPERIMENTS: Mapping[str, Run] = {

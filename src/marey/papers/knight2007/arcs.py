@@ -1,21 +1,14 @@
 """Knight2007, Secs. 2.1 and 2.2, extended from whole spheres to caps and arcs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
 from marey.joints import SphereEstimator, SphereKind, fit_sphere
 from marey.numerics import geometry
-from marey.papers.experiment import (
-    Cells,
-    Drawing,
-    Effort,
-    Experiment,
-    experiment,
-    table,
-)
+from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
+from marey.papers.joint_samples import CenterEstimates, error_panels, measure_grid
 from marey.papers.knight2007 import samples as samples
 from marey.papers.measures import rms
 from marey.report import Table
@@ -37,93 +30,76 @@ MAX_CONDITION_NUMBER = 100.0
 chosen by hand."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimatorStudy:
-    """Errors of all estimators on samples of the unit sphere."""
+Sample = Callable[[np.random.Generator, int, float], Float[Array, "point 3"]]
+"""Draws a number of points of an angle on the unit sphere."""
 
-    name: str
-    shape: str
-    """What a sample is: "a cap"."""
 
-    angle: str
-    """Name of the angle that a sample covers."""
+def compare_estimators(
+    effort: Effort,
+    rng: np.random.Generator,
+    sample: Sample,
+    words: tuple[str, str],
+    angles_deg: tuple[float, ...],
+    noises: tuple[float, ...],
+) -> tuple[Table, Drawing]:
+    """Return errors of centres by angle and noise, as a table and a drawing.
 
-    sample: Callable[[np.random.Generator, int, float], Float[Array, "point 3"]]
-    """Draws points of a given angle on the unit sphere."""
+    Args:
+        effort: Number of runs and progress.
+        rng: Draws samples and noise.
+        sample: Draws points of a cap or an arc.
+        words: What the samples are, and the name of their angle.
+        angles_deg: Angles of the samples, in degrees.
+        noises: Standard deviations of a coordinate, as fractions of the radius.
+    """
+    shape, angle = words
+    # An arc determines the centre in its plane only.
+    kind: SphereKind = "ball" if sample is samples.sample_cap else "hinge"
+    n = 3 if kind == "ball" else 2
 
-    angles_deg: tuple[float, ...]
-    noises: tuple[float, ...]
-    """Standard deviations of a coordinate, as fractions of the radius."""
+    def estimate(
+        rng: np.random.Generator, degrees: float, noise: float
+    ) -> CenterEstimates:
+        directions = sample(rng, POINTS, float(np.radians(degrees)))
+        points = directions + noise * rng.normal(size=directions.shape)
+        bound = samples.cramer_rao_bound(directions[:, :n], noise)
+        errors: dict[str, Array] = {}
+        for name in ESTIMATORS:
+            sphere = fit_sphere(points, estimator=name, kind=kind)
+            errors[name] = sphere.center[None, :n]
+        return CenterEstimates(errors, bound**2)
 
-    n_directions: int
-    """Number of directions in which the centre is determined: x, y and maybe z."""
-
-    def run(self, rng: np.random.Generator, effort: Effort) -> tuple[Table, Drawing]:
-        """Return errors by angle and noise, as a table and a drawing."""
-        rows: list[Cells] = []
-        panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
-        for noise in self.noises:
-            setting = f"noise {100 * noise:g} % of the radius"
-            effort.report(f"{self.name}: {setting}")
-            lines = panels.setdefault(setting, {})
-            for degrees in self.angles_deg:
-                errors = self._errors(rng, degrees, noise, effort.runs(RUNS))
-                rows.append(_row(degrees, noise, errors))
-                for estimator, (size, _) in errors.items():
-                    lines.setdefault(estimator, []).append((degrees, 100.0 * size))
-        header = (
-            f"{self.angle} ° | noise / R % | paper bias | paper rms | corrected rms | "
-            "geometric rms | bound | paper / bound | geometric / bound"
+    settings = [(degrees, noise, rng) for noise in noises for degrees in angles_deg]
+    cells = measure_grid(effort, shape, "", estimate, settings, RUNS)
+    rows: list[Cells] = [
+        (
+            f"{c.swing:g}",
+            100.0 * c.noise,
+            round(100.0 * c.bias["kasa"], 3),
+            *(round(100.0 * size, 3) for size in c.rms.values()),
+            round(c.over_bound("kasa"), 2),
+            round(c.over_bound("geometric"), 2),
         )
-        drawing = samples.error_drawing(
-            f"Centres from {self.name}",
-            panels,
-            f"{self.angle}, °",
-            "error of the centre, % of the radius",
-        )
-        return table(header, rows), drawing
-
-    def caption(self, effort: Effort) -> str:
-        """Return the caption of the table."""
-        return (
-            f"Error of the centre on {self.shape}, % of the radius, {POINTS} points, "
-            f"{effort.runs(RUNS)} runs per row"
-        )
-
-    def _errors(
-        self, rng: np.random.Generator, degrees: float, noise: float, runs: int
-    ) -> dict[str, tuple[float, float]]:
-        """Return rms error and bias of each estimator, and the bound."""
-        centers: dict[str, list[Array]] = {name: [] for name in ESTIMATORS}
-        bounds = []
-        n = self.n_directions
-        kind: SphereKind = "ball" if n == 3 else "hinge"
-        for _ in range(runs):
-            directions = self.sample(rng, POINTS, float(np.radians(degrees)))
-            points = directions + noise * rng.normal(size=directions.shape)
-            bounds.append(samples.cramer_rao_bound(directions[:, :n], noise))
-            for name in ESTIMATORS:
-                sphere = fit_sphere(points, estimator=name, kind=kind)
-                centers[name].append(sphere.center[:n])
-        errors = {
-            name: (
-                rms(np.linalg.norm(c, axis=1)),
-                float(np.linalg.norm(np.mean(c, axis=0))),
-            )
-            for name, c in centers.items()
-        }
-        return errors | {"bound": (rms(bounds), 0.0)}
+        for c in cells
+    ]
+    header = (
+        f"{angle} ° | noise / R % | paper bias | paper rms | corrected rms | "
+        "geometric rms | bound | paper / bound | geometric / bound"
+    )
+    names = (*ESTIMATORS, "bound")
+    drawing = samples.error_drawing(
+        f"Centres from {shape}",
+        error_panels(cells, "noise {:.1%} of the radius", names, 100.0),
+        f"{angle}, °",
+        "error of the centre, % of the radius",
+    )
+    return table(header, rows), drawing
 
 
-def _row(degrees: float, noise: float, errors: dict[str, tuple[float, float]]) -> Cells:
-    bound = errors["bound"][0]
+def _caption(what: str, effort: Effort) -> str:
     return (
-        f"{degrees:g}",
-        100.0 * noise,
-        round(100.0 * errors["kasa"][1], 3),
-        *(round(100.0 * size, 3) for size, _ in errors.values()),
-        round(errors["kasa"][0] / bound, 2),
-        round(errors["geometric"][0] / bound, 2),
+        f"Error of the centre on {what}, % of the radius, {POINTS} points, "
+        f"{effort.runs(RUNS)} runs per row"
     )
 
 
@@ -137,17 +113,14 @@ def caps(effort: Effort) -> Experiment:
     radii. Where the bound approaches the radius (10°, 3 %), no estimator determines the
     centre.
     """
-    study = EstimatorStudy(
-        name="caps of a sphere",
-        shape="a cap",
-        angle="half angle",
-        sample=samples.sample_cap,
-        angles_deg=HALF_ANGLES_DEG,
-        noises=CAP_NOISES,
-        n_directions=3,
+    rng = np.random.default_rng((effort.seed, 2))
+    words = ("caps of a sphere", "half angle")
+    errors, drawing = compare_estimators(
+        effort, rng, samples.sample_cap, words, HALF_ANGLES_DEG, CAP_NOISES
     )
-    errors, drawing = study.run(np.random.default_rng((effort.seed, 2)), effort)
-    return Experiment(tables={study.caption(effort): errors}, figures={"caps": drawing})
+    return Experiment(
+        tables={_caption("a cap", effort): errors}, figures={"caps": drawing}
+    )
 
 
 @experiment("Planar motion: circle, cylinder and the kind of joint (Eq. 6)")
@@ -161,19 +134,13 @@ def circles(effort: Effort) -> Experiment:
     noise is not significant and is called fixed.
     """
     rng = np.random.default_rng((effort.seed, 6))
-    study = EstimatorStudy(
-        name="arcs of a circle",
-        shape="an arc",
-        angle="half arc",
-        sample=samples.sample_arc,
-        angles_deg=HALF_ARCS_DEG,
-        noises=ARC_NOISES,
-        n_directions=2,
+    words = ("arcs of a circle", "half arc")
+    errors, drawing = compare_estimators(
+        effort, rng, samples.sample_arc, words, HALF_ARCS_DEG, ARC_NOISES
     )
-    errors, drawing = study.run(rng, effort)
     return Experiment(
         tables={
-            study.caption(effort): errors,
+            _caption("an arc", effort): errors,
             "Three markers on a cylinder, 300 frames": _cylinders(rng, effort),
             "Kind of joint recognised, %": _kinds(rng, effort),
         },

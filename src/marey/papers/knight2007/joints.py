@@ -10,14 +10,15 @@ import marey
 from marey import synth
 from marey.joints import estimate_hierarchy, fit_sphere
 from marey.numerics import geometry
-from marey.papers.experiment import Cells, Effort, Experiment, experiment, table
+from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.joint_samples import (
     MARKER_NOISES_MM,
     THIGH_SWINGS_DEG,
-    AccuracyGrid,
     CenterEstimates,
+    error_panels,
     hip_settings,
     marker_sample,
+    measure_grid,
 )
 from marey.papers.knight2007.samples import STYLES, error_drawing
 from marey.papers.measures import rounded, timed
@@ -43,16 +44,13 @@ def hip(effort: Effort) -> Experiment:
     two centres, and the known noise of both frames. NEES is the normalised estimation
     error squared: 3 if the stated covariance is right.
     """
-    grid = AccuracyGrid(
-        name="hip", noise="marker noise", unit=" mm", stream=4, runs=RUNS
-    )
-    settings = hip_settings(MARKER_NOISES_MM, THIGH_SWINGS_DEG)
-    cells = grid.measure(effort, estimate_hip, settings)
+    settings = hip_settings(effort, 4, MARKER_NOISES_MM, THIGH_SWINGS_DEG)
+    cells = measure_grid(effort, "hip", " mm", estimate_hip, settings, RUNS)
     header = (
         "range ° | noise mm | best marker | mean | together | corrected | geometric | "
         "ours | bound | ours / bound | NEES"
     )
-    rows = (
+    rows: list[Cells] = [
         (
             f"{c.swing:g}",
             c.noise,
@@ -61,14 +59,14 @@ def hip(effort: Effort) -> Experiment:
             round(c.nees, 2),
         )
         for c in cells
-    )
+    ]
     caption = (
         "Error of the centre in the pelvis, mm rms, 1000 frames, "
         f"{effort.runs(RUNS)} runs a row"
     )
     drawing = error_drawing(
         "A hip from four and four markers",
-        grid.panels(cells, list(STYLES)),
+        error_panels(cells, "marker noise {:g} mm", STYLES, 1e3),
         "range of motion, ° rms",
         "error of the hip, mm",
     )
@@ -84,7 +82,7 @@ def estimate_hip(
     estimates = _sphere_centers(bodies) | {"ours": fits.center_b[0]}
     errors = {name: (c - centers[PELVIS])[None] for name, c in estimates.items()}
     variance = float(np.trace(bound[3:, 3:]))
-    return CenterEstimates(errors, [fits.covariance[0, 3:, 3:]], variance)
+    return CenterEstimates(errors, variance, [fits.covariance[0, 3:, 3:]])
 
 
 def _sphere_centers(bodies: marey.Bodies) -> dict[str, Float[Array, " 3"]]:
@@ -139,7 +137,7 @@ def hierarchy(effort: Effort) -> Experiment:
     rows: list[Cells] = []
     errors: dict[str, Any] = {}
     for count in (1, 2, 3):
-        bodies = true_bodies(take, lambda joint, n=count: n if joint else 4)
+        bodies = true_bodies(take, count)
         for name, options in METHOD_OPTIONS.items():
             effort.report(f"hierarchy: {count} markers, {name}")
             error, cells = _estimate_and_score(figure, take, bodies, options)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
-from marey.papers.experiment import Drawing
+from marey.papers.frame import Drawing
 from marey.papers.plots import Panels, Style, line_drawing
 from marey.plot.style import BLUE, GOLD, GREEN, GREY, INK, RED
 

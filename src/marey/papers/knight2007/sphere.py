@@ -9,14 +9,7 @@ from jaxtyping import Bool, Float
 from scipy import stats
 
 from marey.joints import SphereAccumulator, fit_sphere
-from marey.papers.experiment import (
-    Cells,
-    Drawing,
-    Effort,
-    Experiment,
-    experiment,
-    table,
-)
+from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
 from marey.papers.knight2007.samples import sample_sphere
 from marey.papers.measures import rms, time_calls
 from marey.papers.plots import Curve, curves_drawing, line_drawing
@@ -46,7 +39,7 @@ POINT_COUNTS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 class MonteCarloRuns(NamedTuple):
     """Results of the Monte-Carlo, one value per sphere."""
 
-    count: Float[Array, " run"]
+    n_points: Float[Array, " run"]
     noise: Float[Array, " run"]
     true_radius: Float[Array, " run"]
     error: Float[Array, " run"]
@@ -86,7 +79,16 @@ def run_monte_carlo(rng: np.random.Generator, runs: int) -> MonteCarloRuns:
 
 @experiment("Monte-Carlo of the sphere fit (Sec. 2.2, Figs. 2 and 3)")
 def monte_carlo(effort: Effort) -> Experiment:
-    """Centre and radius of noisy spheres: 3 sigma / sqrt(N) (Sec. 2.2, Figs. 2, 3)."""
+    """Centre and radius of noisy spheres: 3 sigma / sqrt(N) (Sec. 2.2, Figs. 2, 3).
+
+    {rounding} of {runs} runs drew a noise below rounding and are left out. A few of
+    four or five points, almost in a plane, have errors without bound, which dominate sd
+    and Weibull shape: the column of usual runs omits the largest {unusual}, and in 5000
+    runs the paper's spread and shape lie between the two. What the paper calls a bias
+    is the size of the error: on a whole sphere its mean vanishes and its rms is the
+    Cramer-Rao bound, 3. The squared radius grows with the noise, R^2 + 3 sigma^2, and
+    is unbiased after correction, until the noise is as large as the sphere.
+    """
     runs = run_monte_carlo(np.random.default_rng((effort.seed, 7)), effort.runs(RUNS))
     good = runs.noise > ROUNDING_RATIO * (runs.true_radius + 1.0)
     usual = good & (runs.error <= np.quantile(runs.error[good], KEPT_QUANTILE))
@@ -100,17 +102,11 @@ def monte_carlo(effort: Effort) -> Experiment:
             ),
             "The radius, median over the true one less 1, %": _radii(runs, good),
         },
-        note=(
-            f"{(~good).sum()} of {len(good)} runs drew a noise below rounding "
-            "and are left out. A few of four or five points, almost in a plane, have "
-            "errors without bound, which dominate sd and Weibull shape: the "
-            f"column of usual runs omits the largest {(good & ~usual).sum()}, and "
-            "in 5000 runs the paper's spread and shape lie between the two. What the "
-            "paper calls a bias is the size of the error: on a whole "
-            "sphere its mean vanishes and its rms is the Cramer-Rao bound, 3. The "
-            "squared radius grows with the noise, R^2 + 3 sigma^2, and is unbiased "
-            "after correction, until the noise is as large as the sphere."
-        ),
+        facts={
+            "rounding": (~good).sum(),
+            "runs": len(good),
+            "unusual": (good & ~usual).sum(),
+        },
         figures={
             "figure-2": weibull_drawing(runs.error[usual]),
             "figure-3": radius_drawing(runs, good),
@@ -163,7 +159,7 @@ def _bins(
 def _law(runs: MonteCarloRuns, usual: Bool[Array, " run"]) -> Table:
     rows: list[Cells] = []
     for what, value, edges in (
-        ("N", runs.count, COUNT_BINS),
+        ("N", runs.n_points, COUNT_BINS),
         ("sigma / R", runs.noise_ratio, NOISE_RATIO_BINS),
     ):
         for low, high, in_bin in _bins(value, edges, usual):
@@ -238,11 +234,11 @@ def radius_drawing(runs: MonteCarloRuns, good: Bool[Array, " run"]) -> Drawing:
 
 def law_drawing(runs: MonteCarloRuns, usual: Bool[Array, " run"]) -> Drawing:
     """Return a drawing of the error over sigma against the number of points."""
-    error, is_small = runs.error / np.sqrt(runs.count), runs.noise_ratio < 0.3
+    error, is_small = runs.error / np.sqrt(runs.n_points), runs.noise_ratio < 0.3
     dots: dict[str, Any] = {"marker": ".", "markersize": 3, "linestyle": ""}
     curves = [
         Curve(
-            runs.count[usual & chosen],
+            runs.n_points[usual & chosen],
             error[usual & chosen],
             {"color": colour, "alpha": 0.4, "label": name, **dots},
         )

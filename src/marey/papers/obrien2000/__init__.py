@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from marey.papers.experiment import Run
+from marey.papers.frame import Run
 from marey.papers.obrien2000 import accuracy, exact, linkage, people
 
 EXPERIMENTS: Mapping[str, Run] = {

@@ -9,18 +9,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 import marey
-from marey.papers.experiment import Effort, Experiment, experiment, table
-from marey.papers.joint_samples import (
-    MARKER_NOISES_MM,
-    THIGH_SWINGS_DEG,
-    AccuracyGrid,
-    CenterEstimates,
-    Estimate,
-    JointSample,
-    hip_settings,
-    marker_sample,
-    sensor_sample,
-)
+from marey.papers import joint_samples
+from marey.papers.frame import Cells, Effort, Experiment, experiment, table
+from marey.papers.joint_samples import CenterEstimates, Estimate, JointSample, Setting
 from marey.papers.plots import PAPER, Style, line_drawing
 from marey.plot.style import BLUE, GOLD, INK, RED
 
@@ -46,23 +37,22 @@ def estimate_centers(sample: JointSample) -> CenterEstimates:
     for name in ESTIMATORS:
         fits = marey.fit_joints(bodies, estimator=name, mediation=False)
         errors[name] = np.stack([fits.center_a[0], fits.center_b[0]]) - centers
-    covariance = fits.covariance[0]
-    covariances = covariance[:3, :3], covariance[3:, 3:]
-    return CenterEstimates(errors, covariances, float(np.trace(bound) / 2.0))
+    covariances = fits.covariance[0, :3, :3], fits.covariance[0, 3:, 3:]
+    return CenterEstimates(errors, float(np.trace(bound) / 2.0), covariances)
 
 
 def estimate_from_sensors(
     rng: np.random.Generator, swing: float, noise: float
 ) -> CenterEstimates:
     """Return the errors of one sample of two sensors."""
-    return estimate_centers(sensor_sample(rng, swing, noise))
+    return estimate_centers(joint_samples.sensor_sample(rng, swing, noise))
 
 
 def estimate_from_markers(
     rng: np.random.Generator, swing: float, noise: float
 ) -> CenterEstimates:
     """Return the errors of one sample of a hip of markers."""
-    return estimate_centers(marker_sample(rng, swing, noise))
+    return estimate_centers(joint_samples.marker_sample(rng, swing, noise))
 
 
 @experiment("Joint centres from 6-DoF sensors (Sec. 3.1)")
@@ -75,16 +65,13 @@ def sensors(effort: Effort) -> Experiment:
     of any unbiased estimator. NEES is the normalised estimation error squared: 3 if
     the stated covariance is right.
     """
-    grid = AccuracyGrid(
-        name="sensors", noise="orientation noise", unit="°", stream=41, runs=RUNS
-    )
     settings = [
-        (swing, noise, (i, j))
+        (swing, noise, (effort.seed, 41, i, j))
         for i, swing in enumerate(SWINGS_DEG)
         for j, noise in enumerate(ROTATION_NOISES_DEG)
     ]
     caption = f"3000 frames, 1 mm of position noise, {effort.runs(RUNS)} runs a row"
-    return _measure(effort, grid, estimate_from_sensors, settings, caption)
+    return _measure(effort, "sensors", "°", estimate_from_sensors, settings, caption)
 
 
 @experiment("Joint centres from optical markers (Sec. 3.1)")
@@ -94,27 +81,26 @@ def markers(effort: Effort) -> Experiment:
     Estimators, bound and NEES are those of the experiment with sensors. The positions
     of markers on their bodies are known.
     """
-    grid = AccuracyGrid(
-        name="markers", noise="marker noise", unit=" mm", stream=42, runs=RUNS
-    )
-    settings = hip_settings(MARKER_NOISES_MM, THIGH_SWINGS_DEG)
+    noises, swings = joint_samples.MARKER_NOISES_MM, joint_samples.THIGH_SWINGS_DEG
+    settings = joint_samples.hip_settings(effort, 42, noises, swings)
     caption = f"A hip, 4 + 4 markers, 1000 frames, {effort.runs(RUNS)} runs a row"
-    return _measure(effort, grid, estimate_from_markers, settings, caption)
+    return _measure(effort, "markers", " mm", estimate_from_markers, settings, caption)
 
 
 def _measure(
     effort: Effort,
-    grid: AccuracyGrid,
+    name: str,
+    unit: str,
     estimate: Estimate,
-    settings: Iterable[tuple[float, float, tuple[int, int]]],
+    settings: Iterable[Setting],
     caption: str,
 ) -> Experiment:
-    cells = grid.measure(effort, estimate, settings)
+    cells = joint_samples.measure_grid(effort, name, unit, estimate, settings, RUNS)
     header = (
-        f"range ° | noise {grid.unit.strip()} | paper mm | unbiased mm | ours mm | "
+        f"range ° | noise {unit.strip()} | paper mm | unbiased mm | ours mm | "
         "bound mm | paper / bound | ours / bound | NEES"
     )
-    rows = (
+    rows: list[Cells] = [
         (
             f"{c.swing:g}",
             c.noise,
@@ -124,15 +110,16 @@ def _measure(
             round(c.nees, 3),
         )
         for c in cells
-    )
+    ]
+    what = "orientation" if name == "sensors" else "marker"
+    title = f"{what} noise {{:g}}{unit}"
     drawing = line_drawing(
         "Joint centres against the least error possible",
-        grid.panels(cells, list(STYLES)),
+        joint_samples.error_panels(cells, title, STYLES, 1e3),
         ("range of motion, ° rms", "error of a joint centre, mm"),
         STYLES,
         names=NAMES,
     )
     return Experiment(
-        tables={caption: table(header, rows)},
-        figures={f"accuracy-{grid.name}": drawing},
+        tables={caption: table(header, rows)}, figures={f"accuracy-{name}": drawing}
     )

@@ -11,7 +11,7 @@ from jaxtyping import Float
 import marey
 from marey import synth
 from marey.joints import RigidPair, joint_residuals, rigid_pair
-from marey.papers.experiment import Cells, Effort, Experiment, experiment, table
+from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.measures import rms, time_calls
 from marey.papers.plots import Curve, curves_drawing
 from marey.papers.recordings import capture_sensors, record_sensors

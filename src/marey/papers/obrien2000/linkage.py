@@ -10,14 +10,7 @@ import marey
 from marey import synth
 from marey.cleaning import fit_field, undistort
 from marey.joints import homogeneity
-from marey.papers.experiment import (
-    Cells,
-    Drawing,
-    Effort,
-    Experiment,
-    experiment,
-    table,
-)
+from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
 from marey.papers.measures import rms
 from marey.papers.obrien2000.exact import (
     NOISE_MODELS,
@@ -27,6 +20,7 @@ from marey.papers.obrien2000.exact import (
     length_between_joints,
 )
 from marey.papers.plots import label_axes, make_panels, residual_drawing
+from marey.papers.recordings import record_sensors
 from marey.plot.style import BLUE, GOLD, GREY, INK, RED
 from marey.report import Table
 from marey.synth import Recording

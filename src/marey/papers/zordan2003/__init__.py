@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from marey.papers.experiment import Run
+from marey.papers.frame import Run
 from marey.papers.zordan2003 import contact, performances
 
 EXPERIMENTS: Mapping[str, Run] = {

@@ -6,14 +6,7 @@ from typing import Any
 import numpy as np
 
 import marey
-from marey.papers.experiment import (
-    Cells,
-    Drawing,
-    Effort,
-    Experiment,
-    experiment,
-    table,
-)
+from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
 from marey.papers.measures import (
     TimedMotion,
     joint_distances,
@@ -124,7 +117,12 @@ FRAMES = 400
 
 @experiment("Real punches and walks (Secs. 4.1 and 4.2)")
 def real_recordings(effort: Effort) -> Experiment:
-    """Fighters and walkers of the CMU graphics lab, if recordings are there."""
+    """Fighters and walkers of the CMU graphics lab, if recordings are there.
+
+    The skeleton is estimated from the recording itself, which the paper wished for; the
+    first {frames} frames are mapped. There is no truth here, and no soles: markers on
+    top of feet determine plants but no floor, so that penetration is unknown. {data}
+    """
     mapping: list[Cells] = []
     contact: list[Cells] = []
     figures: dict[str, Drawing] = {}
@@ -160,10 +158,7 @@ def real_recordings(effort: Effort) -> Experiment:
                 contact,
             ),
         },
-        note="The skeleton is estimated from the recording itself, which the paper "
-        f"wished for; the first {FRAMES} frames are mapped. There is no truth here, "
-        "and no soles: markers on top of feet determine plants but no floor, so that "
-        f"penetration is unknown. {HOW_TO_GET_RECORDINGS}",
+        facts={"frames": FRAMES, "data": HOW_TO_GET_RECORDINGS},
         figures=figures,
     )
 

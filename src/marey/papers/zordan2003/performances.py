@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 import marey
 from marey import synth
-from marey.papers.experiment import Cells, Effort, Experiment, experiment, table
+from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.measures import (
     TimedMotion,
     joint_distances,

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 import marey
-from marey.papers.experiment import Drawing
+from marey.papers.frame import Drawing
 from marey.papers.plots import equalise_scales, make_panels
 from marey.plot.primitives import Camera
 from marey.plot.style import BLUE, FAINT, GOLD, GREY, INK

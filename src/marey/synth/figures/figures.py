@@ -265,10 +265,7 @@ def universal_pair(*, seed: int = 0) -> Figure:
 
 
 def _pair(
-    name: str,
-    kind: Kind,
-    axes: tuple[np.ndarray, np.ndarray],
-    limits: tuple[Span, ...],
+    name: str, kind: Kind, axes: tuple[np.ndarray, np.ndarray], limits: tuple[Span, ...]
 ) -> Figure:
     rows = [
         JointRow("Base", "", (0.0, 0.0, 1.0), "root"),

@@ -67,14 +67,25 @@ class Gait:
 
 
 @dataclass(frozen=True, slots=True)
-class WalkPath:
-    """The path of a walk over the ground and the timing of its strides."""
+class Walk:
+    """A gait of a figure: its path over the ground and the timing of its strides."""
 
-    speed: float
-    turn_rate: float
-    period: float
+    figure: Figure
+    gait: Gait
     start_phase: float
     """Phase of the first leg at time zero, as a share of the stride."""
+
+    @property
+    def period(self) -> float:
+        """Time of a stride, in seconds."""
+        length = leg_length(self.figure, self.figure.legs[0])
+        return self.gait.stride_seconds * float(np.sqrt(length))
+
+    @property
+    def speed(self) -> float:
+        """Speed over the ground, in metres per second."""
+        length = leg_length(self.figure, self.figure.legs[0])
+        return self.gait.stride_length * length / self.period
 
     def phase(
         self, times: Float[Array, "*batch"], leg: FigureLimb
@@ -84,11 +95,11 @@ class WalkPath:
 
     def heading(self, times: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
         """Return the direction of travel in radians from +x."""
-        return np.asarray(self.turn_rate * times)
+        return np.asarray(self.gait.turn_rate * times)
 
     def position(self, times: Float[Array, "*batch"]) -> Float[Array, "*batch 3"]:
         """Return the position on the ground, on a line or a circle, in metres."""
-        half = 0.5 * self.turn_rate * times
+        half = 0.5 * self.gait.turn_rate * times
         chord = self.speed * times * np.sinc(half / np.pi)
         xyz = [chord * np.cos(half), chord * np.sin(half), np.zeros_like(times)]
         return np.stack(xyz, axis=-1)
@@ -98,13 +109,6 @@ def leg_length(figure: Figure, leg: FigureLimb) -> float:
     """Return the length of the straight leg from hip to ankle, in metres."""
     lengths = figure.skeleton.lengths
     return float(lengths[leg.middle] + lengths[leg.end])
-
-
-def walk_path(figure: Figure, gait: Gait, start: float = 0.0) -> WalkPath:
-    """Return the path and timing of a gait, scaled to the legs of a figure."""
-    length = leg_length(figure, figure.legs[0])
-    period = gait.stride_seconds * float(np.sqrt(length))
-    return WalkPath(gait.stride_length * length / period, gait.turn_rate, period, start)
 
 
 QUADRUPED_GAIT = Gait(

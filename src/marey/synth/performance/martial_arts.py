@@ -7,7 +7,14 @@ from marey.motion import Contact
 from marey.numerics import geometry
 from marey.synth.figures.figure import Figure, FigureLimb, PoseSequence, root_poses
 from marey.synth.performance.angles import angles_of_joint
-from marey.synth.performance.curves import pulse, random_waves
+from marey.synth.performance.curves import (
+    Angles,
+    LimbAngles,
+    Poses,
+    Times,
+    pulse,
+    random_waves,
+)
 from marey.synth.performance.gait import leg_length
 from marey.synth.performance.two_bone_ik import align_bone, joint_poses, solve_limb
 
@@ -36,7 +43,7 @@ hand."""
 
 
 def kick_punch(
-    figure: Figure, times: Float[Array, " frame"], *, seconds: float, seed: int
+    figure: Figure, times: Times, *, seconds: float, seed: int
 ) -> PoseSequence:
     """Return rounds of left punch, right punch and a kick with the right leg.
 
@@ -76,7 +83,7 @@ def _pelvis_poses(
     right: Array,
     raised: Array,
     rng: np.random.Generator,
-) -> Float[Array, "frame 4 4"]:
+) -> Poses:
     """Return T_world_root: low, rotated, and over the left foot during the kick."""
     length = leg_length(figure, figure.legs[0])
     sway = 0.012 * length * random_waves(rng, times, 3, hertz=0.5)
@@ -92,7 +99,7 @@ def _pelvis_poses(
 
 def _trunk_angles(
     figure: Figure, count: int, left: Array, right: Array, extended: Array
-) -> Float[Array, "frame joint 3"]:
+) -> Angles:
     names = figure.skeleton.names
     angles = np.tile(figure.neutral, (count, 1, 1))
     spine, neck = names.index("Spine"), names.index("Neck")
@@ -141,9 +148,7 @@ def _shoulder_angles(
     )
 
 
-def _kick_angles(
-    stance: Array, raised: Array, extended: Array
-) -> Float[Array, "frame 3 3"]:
+def _kick_angles(stance: Array, raised: Array, extended: Array) -> LimbAngles:
     """Return the leg angles, blended from stance to a raised and extended leg."""
     knee_up, kick = np.radians(RAISED_LEG_DEGREES), np.radians(EXTENDED_LEG_DEGREES)
     free = stance.copy()
@@ -154,9 +159,7 @@ def _kick_angles(
     return np.asarray(stance + raised[:, None, None] * (free - stance))
 
 
-def _stance_leg_angles(
-    figure: Figure, leg: FigureLimb, T: Array
-) -> Float[Array, "frame 3 3"]:
+def _stance_leg_angles(figure: Figure, leg: FigureLimb, T: Array) -> LimbAngles:
     """Return the angles of a leg whose foot is in the fighting stance."""
     skeleton = figure.skeleton
     foot = np.tile(_stance_foot(figure, leg), (len(T), 1, 1))

@@ -16,19 +16,21 @@ from marey.synth.figures.figure import (
 )
 from marey.synth.performance import walk as walking
 from marey.synth.performance.curves import (
+    Angles,
+    LimbAngles,
+    Poses,
+    Times,
     bump,
     pulse,
     quintic_spline,
     random_waves,
     smoothstep,
 )
-from marey.synth.performance.gait import WalkPath, draw_gait, leg_length, walk_path
+from marey.synth.performance.gait import Walk, draw_gait, leg_length
 from marey.synth.performance.martial_arts import kick_punch
 from marey.synth.performance.two_bone_ik import joint_poses, solve_limb
-from marey.synth.performance.upper_body import hanging_arm_angles
 
 Array = np.ndarray
-Times = Float[np.ndarray, " frame"]
 UP = np.array([0.0, 0.0, 1.0])
 
 EXERCISE_RANGE, SWING_RANGE = 0.92, 0.7
@@ -40,11 +42,7 @@ STANDING_DROP = 0.012
 length. Larger values bend the knees more. Chosen by hand."""
 
 
-def stand_on_legs(
-    figure: Figure,
-    T_world_root: Float[Array, "frame 4 4"],
-    angles: Float[Array, "frame joint 3"],
-) -> Float[Array, "frame joint 3"]:
+def stand_on_legs(figure: Figure, T_world_root: Poses, angles: Angles) -> Angles:
     """Return the angles with legs that keep the feet at their rest positions."""
     angles = angles.copy()
     rest = figure.skeleton.rest()
@@ -59,8 +57,8 @@ def solve_standing_leg(
     figure: Figure,
     leg: FigureLimb,
     T_world_joint: Float[Array, "frame joint 4 4"],
-    T_world_foot: Float[Array, "frame 4 4"],
-) -> Float[Array, "frame 3 3"]:
+    T_world_foot: Poses,
+) -> LimbAngles:
     """Return the angles of a leg for a foot pose, with the knee above the foot."""
     axis = T_world_foot[:, :3, :3] @ figure.skeleton.axes[leg.middle, 0]
     level_axis = axis * np.array([1.0, 1.0, 0.0])
@@ -103,8 +101,8 @@ def still(figure: Figure, times: Times, *, seconds: float, seed: int) -> PoseSeq
 
 def reach(
     figure: Figure,
-    share: Float[Array, " frame"],
-    hand: Callable[[Float[Array, "frame joint 4 4"]], Float[Array, "frame 4 4"]],
+    share: Times,
+    hand: Callable[[Float[Array, "frame joint 4 4"]], Poses],
     *,
     rate: float,
     lean: float = 0.0,
@@ -233,11 +231,11 @@ def swing(figure: Figure, times: Times, *, seconds: float, seed: int) -> PoseSeq
 def swing_joints(
     figure: Figure,
     joints: Sequence[int],
-    angles: Float[Array, "frame joint 3"],
+    angles: Angles,
     times: Times,
     rng: np.random.Generator,
     size: float = SWING_RANGE,
-) -> Float[Array, "frame joint 3"]:
+) -> Angles:
     """Return the angles with smooth random motion of these joints in their range."""
     angles = angles.copy()
     limits = np.nan_to_num(figure.skeleton.limits)
@@ -269,34 +267,27 @@ def chicken_walk(
         pelvis_rotation=0.16,
         pelvis_obliquity=0.08,
     )
-    path = walk_path(figure, gait, start=rng.uniform(0.0, 1.0))
-    T_world_root = walking.pelvis_poses(figure, gait, path, times)
+    walk = Walk(figure, gait, rng.uniform(0.0, 1.0))
+    T_world_root = walking.pelvis_poses(walk, times)
     angles = np.tile(figure.neutral, (len(times), 1, 1))
     legs = {joint for leg in figure.legs for joint in leg.joints}
     upper = [joint for joint in figure.moving_joints if joint not in legs]
     angles = swing_joints(figure, upper, angles, times, rng)
-    angles = walking.solve_legs(figure, gait, path, times, T_world_root, angles)
+    angles = walking.solve_legs(walk, times, T_world_root, angles)
     for leg in figure.legs:
-        angles = _wave_swing_leg(figure, leg, path, times, angles, rng)
-    return PoseSequence(
-        T_world_root, angles, walking.foot_contacts(figure, gait, path, seconds)
-    )
+        angles = _wave_swing_leg(walk, leg, times, angles, rng)
+    return PoseSequence(T_world_root, angles, walking.foot_contacts(walk, seconds))
 
 
 def _wave_swing_leg(
-    figure: Figure,
-    leg: FigureLimb,
-    path: WalkPath,
-    times: Times,
-    angles: Array,
-    rng: np.random.Generator,
-) -> Array:
+    walk: Walk, leg: FigureLimb, times: Times, angles: Angles, rng: np.random.Generator
+) -> Angles:
     """Return the angles with random motion of a leg during its swing phase."""
-    strides = path.phase(times, leg)
+    strides = walk.phase(times, leg)
     flight = (strides - np.floor(strides) - leg.stance) / (1.0 - leg.stance)
     window = bump(flight)[:, None]
     u = random_waves(rng, times, 9, hertz=0.6).reshape(-1, 3, 3)
-    limits = np.nan_to_num(figure.skeleton.limits)
+    limits = np.nan_to_num(walk.figure.skeleton.limits)
     angles = angles.copy()
     for i, joint in enumerate(leg.joints):
         low, high = limits[joint].T
@@ -361,7 +352,7 @@ def _jump_on_legs(
     angles = np.tile(figure.neutral, (len(share), 1, 1))
     for arm in figure.arms:
         forward = -0.65 * depth + 1.6 * bump(0.5 * (flight + 0.6))
-        angles[:, arm.upper] = hanging_arm_angles(figure, arm, forward)
+        angles[:, arm.upper] = walking.hanging_arm_angles(figure, arm, forward)
     T = joint_poses(figure.skeleton, T_world_root, angles)
     rest = figure.skeleton.rest()
     contacts: list[Contact] = []

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from marey.numerics import geometry
 from marey.skeleton import Skeleton
 from marey.synth.performance.angles import angles_of_joint, quaternions_from_angles
+from marey.synth.performance.curves import Angles, LimbAngles, Poses, Times
 
 Array = np.ndarray
 
@@ -46,7 +47,7 @@ def solve_two_bones(
     limb: tuple[int, int, int],
     goal: Float[Array, "frame 3"],
     axis_goal: Float[Array, "frame 3"],
-    twist: Float[Array, " frame"],
+    twist: Times,
 ) -> tuple[Float[Array, "frame 3"], Float[Array, "frame 3"]]:
     """Return the angles of upper and middle joint that put the limb's end at a goal.
 
@@ -83,9 +84,7 @@ def _bend_angle(a: Array, b: Array, axis: Array, distance: Array) -> Array:
 
 
 def joint_poses(
-    skeleton: Skeleton,
-    T_world_root: Float[Array, "frame 4 4"],
-    angles: Float[Array, "frame joint 3"],
+    skeleton: Skeleton, T_world_root: Poses, angles: Angles
 ) -> Float[Array, "frame joint 4 4"]:
     """Return T_world_joint of joint angles, by forward kinematics."""
     return skeleton.forward(T_world_root, quaternions_from_angles(skeleton, angles))
@@ -95,10 +94,10 @@ def solve_limb(
     skeleton: Skeleton,
     limb: tuple[int, int, int],
     T_world_joint: Float[Array, "frame joint 4 4"],
-    T_world_end: Float[Array, "frame 4 4"],
+    T_world_end: Poses,
     axis_world: Float[Array, "frame 3"],
-    twist: Float[Array, " frame"] | None = None,
-) -> Float[Array, "frame 3 3"]:
+    twist: Times | None = None,
+) -> LimbAngles:
     """Return the angles (upper, middle, end) that give the end joint a wanted pose.
 
     Args:

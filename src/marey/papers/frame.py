@@ -29,6 +29,9 @@ class Experiment:
     note: str = ""
     """Explanation: what was rebuilt, what differs from the paper, and why."""
 
+    facts: Mapping[str, object] = field(default_factory=dict)
+    """Values of the placeholders in the note, such as the number of frames."""
+
     figures: Mapping[str, Drawing] = field(default_factory=dict)
     """Drawings by file name without suffix, such as "figure-6"."""
 
@@ -67,7 +70,7 @@ def experiment(title: str) -> Callable[[Run], Run]:
     """Return a decorator that gives an experiment its title and its note.
 
     The note is the docstring of the function without its first line, which is the
-    summary that `marey papers` lists. An experiment that has a note keeps it.
+    summary that `marey papers` lists. `Experiment.facts` fill its placeholders.
     """
 
     def decorate(run: Run) -> Run:
@@ -75,7 +78,7 @@ def experiment(title: str) -> Callable[[Run], Run]:
         def titled(effort: Effort) -> Experiment:
             result = run(effort)
             _, _, explanation = (getdoc(run) or "").partition("\n")
-            note = result.note or " ".join(explanation.split())
+            note = " ".join(explanation.split()).format(**result.facts)
             return replace(result, title=title, note=note)
 
         return titled
