@@ -90,7 +90,7 @@ def curves_drawing(
                 axes.plot(x, y, **style)
             axes.set(xscale=scales[0], yscale=scales[1])
             if ticks:
-                axes.set_xticks(x, [f"{value:.3g}" for value in x])
+                axes.set_xticks(x, [f"{value:g}" for value in x])
                 axes.minorticks_off()
             axes.yaxis.set_major_formatter("{x:g}")
             axes.set(xlim=limits[0], ylim=limits[1])
@@ -185,6 +185,7 @@ def dots_drawing(
                 at = {"transform": axes.get_yaxis_transform(), "ha": "center"}
                 axes.text(0.5, published[panel], "paper", color=RED, fontsize=8, **at)
             axes.set_yscale(scale)
+            axes.set_ylim(bottom=0.0 if scale == "linear" else None)
             axes.yaxis.set_major_formatter("{x:g}")
             y_label = labels[1] if axes is every[0] else ""
             label_axes(axes, labels[0], y_label, panel)

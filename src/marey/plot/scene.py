@@ -9,7 +9,6 @@ from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
-from marey.plot.arguments import check_take_number
 from marey.plot.primitives import Camera
 from marey.solution import Solution
 from marey.synth import Recording, Truth
@@ -60,6 +59,18 @@ class PlotScene:
             if len(known):
                 return np.asarray(known.mean(axis=0) * [1.0, 1.0, 0.0])
         return np.zeros(3)
+
+
+def check_take_number(solution: Solution, take: int) -> int:
+    """Return the number of a take after checking that it exists.
+
+    Raises:
+        OptionError: If the take does not exist.
+    """
+    count = len(solution.takes)
+    if not 0 <= take < count:
+        raise OptionError("take", found=take, needed=f"a number from 0 to {count - 1}")
+    return take
 
 
 def joint_positions(motions: Sequence[Motion], frames: Sequence[int]) -> JointPositions:
@@ -136,10 +147,7 @@ def _most_different_frames(scene: PlotScene, frames: Sequence[int]) -> list[int]
     Each frame is the one farthest from those before it, in squared distance of the
     joints relative to the ground below them; of all points if there are no joints.
     """
-    for points in (
-        joint_positions(scene.figures, frames),
-        scene.all_positions(frames),
-    ):
+    for points in (joint_positions(scene.figures, frames), scene.all_positions(frames)):
         seen = np.flatnonzero(np.isfinite(points).all(axis=-1).any(axis=1)).tolist()
         if len(seen):
             break

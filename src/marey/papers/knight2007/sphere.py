@@ -212,15 +212,15 @@ def radius_drawing(runs: MonteCarloRuns, good: Bool[Array, " run"]) -> Drawing:
     expected = np.sqrt(1.0 + 3.0 * x**2)
     line: dict[str, Any] = {"color": INK, "linestyle": "--", "linewidth": 1.0}
     panels = {}
-    for name, radius, colour, label, y in (
-        ("as published", runs.uncorrected_radius, RED, "√(1 + 3 σ²/R²)", expected),
-        ("corrected for the noise", runs.radius, BLUE, "1", np.ones_like(x)),
+    for name, radius, colour, y in (
+        ("as published: √(1 + 3 σ²/R²)", runs.uncorrected_radius, RED, expected),
+        ("corrected for the noise", runs.radius, BLUE, np.ones_like(x)),
     ):
         ratio = (radius / runs.true_radius)[good]
         dots = {"color": colour, "marker": ".", "markersize": 3, "alpha": 0.45}
         panels[name] = [
             Curve(runs.noise_ratio[good], ratio, {**dots, "linestyle": ""}),
-            Curve(x, y, {**line, "label": label}),
+            Curve(x, y, line),
         ]
     return curves_drawing(
         "Fig. 3: the radius",

@@ -1,9 +1,10 @@
 """The recording that the corruptions change, and the log of what they did."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from marey.synth.corruption.options import Corruption
 from marey.synth.truth import CorruptionEvent, Truth
@@ -36,6 +37,15 @@ class CorruptionState:
     def positions(self) -> tuple[tuple[str, Array], tuple[str, Array]]:
         """Return the positions of markers and of sensors, each with its item's name."""
         return ("marker", self.points), ("sensor", self.sensor_position)
+
+    def items_on(
+        self, subject: int, joints: Sequence[int]
+    ) -> tuple[Int[Array, " marker"], Int[Array, " sensor"]]:
+        """Return the markers and the sensors on some joints of a subject."""
+        truth = self.truth
+        marked = np.isin(truth.marker_joint, joints) & (truth.marker_subject == subject)
+        sensed = np.isin(truth.sensor_joint, joints) & (truth.sensor_subject == subject)
+        return np.flatnonzero(marked), np.flatnonzero(sensed)
 
     def rng(self, kind: str) -> np.random.Generator:
         """Return the random stream of one kind of corruption."""
