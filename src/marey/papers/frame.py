@@ -12,7 +12,7 @@ from marey.report import Table
 Drawing = Callable[[Any], None]
 """Function that draws on an empty matplotlib figure."""
 
-Cells = tuple[str | float, ...]
+Cells = tuple[str | float | int, ...]
 """One row of a table; an empty string where there is nothing to report."""
 
 

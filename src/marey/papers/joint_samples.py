@@ -22,17 +22,14 @@ REST_ROTATION = np.array([0.4, 0.9, -0.2])
 """R_b_a at rest, as a rotation vector in radians."""
 
 N_SINES = 6
+RATE = 60.0
 
 
 def smooth_curves(
-    rng: np.random.Generator,
-    n_frames: int,
-    n: int,
-    rate: float = 60.0,
-    hertz: float = 1.0,
+    rng: np.random.Generator, n_frames: int, n: int, hertz: float = 1.0
 ) -> Float[Array, "frame curve"]:
     """Return smooth curves of variance one: six sines of 0.1 Hz up to `hertz`."""
-    times = np.arange(n_frames)[:, None, None] / rate
+    times = np.arange(n_frames)[:, None, None] / RATE
     f = rng.uniform(0.1, hertz, (N_SINES, n))
     phase = rng.uniform(0.0, 2.0 * np.pi, (N_SINES, n))
     sines = np.sin(2.0 * np.pi * f * times + phase)
@@ -94,7 +91,6 @@ def bodies_from_markers(
     T_world_body: Float[Array, "frame body 4 4"],
     offsets: Float[Array, "body marker 3"],
     noise: float,
-    rate: float = 60.0,
 ) -> marey.Bodies:
     """Return bodies posed by noisy markers with known positions on them.
 
@@ -103,7 +99,6 @@ def bodies_from_markers(
         T_world_body: The true poses.
         offsets: Markers of each body, in its coordinates, in metres.
         noise: Standard deviation per axis of a marker, in metres.
-        rate: Frames per second.
     """
     n_bodies, n_markers = offsets.shape[:2]
     points = geometry.apply(T_world_body[:, :, None], offsets)
@@ -112,7 +107,7 @@ def bodies_from_markers(
     residual = np.linalg.norm(geometry.apply(T[:, :, None], offsets) - points, axis=-1)
     body = np.repeat(np.arange(n_bodies), n_markers)
     take = marey.Take(
-        rate=rate,
+        rate=RATE,
         points=points.reshape(len(points), -1, 3),
         labels=tuple(f"m{i}" for i in range(len(body))),
     )
@@ -213,42 +208,34 @@ class JointSample(NamedTuple):
     """Cramer-Rao bound of the covariance of both centres, in m^2."""
 
 
-def sensor_sample(
-    rng: np.random.Generator, swing: float, noise: float, n_frames: int = 3000
-) -> JointSample:
-    """Return a joint seen by two 6-DoF sensors with 1 mm of noise.
+def sensor_sample(rng: np.random.Generator, swing: float, noise: float) -> JointSample:
+    """Return 3000 frames of a joint seen by two 6-DoF sensors with 1 mm of noise.
 
     Args:
         rng: Draws motion and noise.
         swing: Rms rotation about each axis, in degrees.
         noise: Standard deviation of orientations per axis, in degrees.
-        n_frames: Number of frames.
     """
     noises = SENSOR_NOISE_M, float(np.radians(noise))
-    R_b_a = ball_joint_rotations(rng, n_frames, np.full(3, np.radians(swing)))
+    R_b_a = ball_joint_rotations(rng, 3000, np.full(3, np.radians(swing)))
     T = poses_of_joined_bodies(rng, R_b_a)
     bodies = bodies_from_sensors(add_pose_noise(rng, T, *noises))
     centers = np.stack([CENTER_A, CENTER_B])
     return JointSample(bodies, centers, cramer_rao_bound_of_sensors(T, *noises))
 
 
-def marker_sample(
-    rng: np.random.Generator, swing: float, noise: float, n_frames: int = 1000
-) -> JointSample:
-    """Return a hip seen by four markers on the thigh and four on the pelvis.
+def marker_sample(rng: np.random.Generator, swing: float, noise: float) -> JointSample:
+    """Return 1000 frames of a hip, with four markers on thigh and pelvis each.
 
     Args:
         rng: Draws motion and noise.
         swing: Rms rotation of the thigh about two axes, in degrees; half of it about
             its own length.
         noise: Standard deviation of markers per axis, in millimetres.
-        n_frames: Number of frames.
     """
     swings = np.radians(swing) * np.array([1, 1, 0.5])
     centers, sd = np.zeros((2, 3)), 1e-3 * noise
-    T = poses_of_joined_bodies(
-        rng, ball_joint_rotations(rng, n_frames, swings), *centers
-    )
+    T = poses_of_joined_bodies(rng, ball_joint_rotations(rng, 1000, swings), *centers)
     bodies = bodies_from_markers(rng, T, HIP_MARKERS_M, sd)
     bound = cramer_rao_bound_of_markers(T, HIP_MARKERS_M, centers, sd)
     return JointSample(bodies, centers, bound)

@@ -19,7 +19,7 @@ class TimedMotion(NamedTuple):
 
     motion: marey.Motion
     seconds: float
-    steps: float = float("nan")
+    steps: int | float = float("nan")
     """Iterations over all frames or per frame, as the caller counts; NaN = unknown."""
 
 

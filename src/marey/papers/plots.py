@@ -154,7 +154,7 @@ def line_drawing(
 
 def dots_drawing(
     title: str,
-    panels: Mapping[str, Mapping[str, Sequence[float]]],
+    panels: Mapping[str, Mapping[str, Any]],
     labels: tuple[str, str],
     *,
     published: Mapping[str, float] | None = None,

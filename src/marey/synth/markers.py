@@ -107,9 +107,10 @@ def _spread_evenly(
         edges = np.concatenate([[0.0], np.cumsum(n * share / share.sum())])
         counts[body == b] = np.diff(np.round(edges))
     used = dict.fromkeys(count, 0)
-    for surface, b, n in zip(figure.surfaces, body.tolist(), counts, strict=True):
+    numbers = body.tolist(), counts.tolist()
+    for surface, b, n in zip(figure.surfaces, *numbers, strict=True):
         start_angle = rng.uniform(0.0, 2.0 * np.pi)
-        for offset in surface.spiral_points(int(n), start_angle=start_angle):
+        for offset in surface.spiral_points(n, start_angle=start_angle):
             used[b] += 1
             label = f"{figure.skeleton.names[b]}{used[b]:02d}"
             yield label, surface.joint, offset

@@ -195,7 +195,7 @@ def _shuffle(truth: Truth, rng: np.random.Generator) -> Truth:
     )
 
 
-def _names(truth: Truth, named: bool) -> dict[str, tuple[str, ...]]:
+def _names(truth: Truth, named: bool) -> dict[str, Any]:
     """Return labels and subjects of markers, and names of sensors.
 
     Phantoms are "*0", "*1", ...; without names, markers and sensors have numbers.

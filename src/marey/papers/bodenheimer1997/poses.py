@@ -147,7 +147,7 @@ sees no difference."""
 def solve_by_bfgs(ready: PreparedTake, **options: Any) -> TimedMotion:
     """Return the poses of least fitness by BFGS; outlier joints have no weight."""
 
-    def solve() -> tuple[marey.Motion, float]:
+    def solve() -> tuple[marey.Motion, int]:
         seen = mask_joints(ready.skeleton, ready.take, ready.is_outlier)
         found = fit_bfgs(ready.skeleton, seen, **options)
         return found.motion, int(found.steps.sum())

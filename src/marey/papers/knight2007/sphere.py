@@ -1,6 +1,6 @@
 """Knight2007, Sec. 2.2: Monte-Carlo of centre and radius of a sphere, and run time."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -147,8 +147,10 @@ def _round_cells(row: Cells) -> Cells:
 
 
 def _bins(
-    value: Float[Array, " run"], edges: Iterable[float], chosen: Bool[Array, " run"]
-) -> Iterable[tuple[float, float, Bool[Array, " run"]]]:
+    value: Float[Array, " run"],
+    edges: Sequence[float | int],
+    chosen: Bool[Array, " run"],
+) -> Iterator[tuple[float | int, float | int, Bool[Array, " run"]]]:
     """Yield the ends of every bin, and which of the chosen runs are in it, if any."""
     for low, high in pairwise(edges):
         in_bin = chosen & (value >= low) & (value < high)

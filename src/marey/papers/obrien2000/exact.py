@@ -228,24 +228,16 @@ def _calibrate_stick(
     return true, calibration, calibration.scale * distance
 
 
-def record_sixteen_sensors(
-    seconds: float = 45.0, rate: float = 120.0, seed: int = 0
-) -> marey.Take:
-    """Return the exercise of a person in 16 sensors, two of them on the hips."""
-    noise = {"noise": 0.004, "turn_noise": 0.0087}
-    take = record_sensors(
-        synth.human(seed=seed),
-        "exercise",
-        seconds=seconds,
-        rate=rate,
-        seed=seed,
-        **noise,
-    )
+def record_sixteen_sensors(seed: int = 0) -> marey.Take:
+    """Return 45 s of a person in 16 sensors at 120 Hz, two of them on the hips."""
+    settings = {"seconds": 45.0, "rate": 120.0, "noise": 0.004, "turn_noise": 0.0087}
+    figure = synth.human(seed=seed)
+    take = record_sensors(figure, "exercise", seed=seed, **settings)
     T = take.T_world_sensor
     second = T[:, :1].copy()
     second[..., :3, 3] += second[..., :3, :3] @ np.array([0.0, 0.1, 0.0])
     return marey.Take(
-        rate=rate,
+        rate=take.rate,
         T_world_sensor=np.concatenate([T, second], axis=1),
         sensor_names=(*take.sensor_names, "Hips2"),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -51,19 +52,16 @@ class CorruptionState:
         """Return the random stream of one kind of corruption."""
         return np.random.default_rng([self.seed, *kind.encode()])
 
-    def log_event(
-        self,
-        kind: str,
-        size: float,
-        item: str = "all",
-        index: int = -1,
-        first: int = 0,
-        last: int = -1,
-        other: int = -1,
-    ) -> None:
-        """Add an event to the log; `CorruptionEvent` describes the arguments."""
-        event = CorruptionEvent(kind, item, int(index), first, last, float(size), other)
-        self.log.append(event)
+    def log_event(self, kind: str, size: float, *where: Any, **more: Any) -> None:
+        """Add an event to the log.
+
+        Args:
+            kind: The option of `Corruption` that caused it.
+            size: Size of the change.
+            where: Item, index, first and last frame; see `CorruptionEvent`.
+            more: Any other field of `CorruptionEvent`.
+        """
+        self.log.append(CorruptionEvent(kind, *where, size=float(size), **more))
 
 
 def random_directions(rng: np.random.Generator, count: int) -> Float[Array, "count 3"]:

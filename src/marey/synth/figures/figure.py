@@ -154,8 +154,9 @@ class Figure:
                 "motion", found=name, needed=f"one of {', '.join(self.motions)}"
             )
         length = DEFAULT_SECONDS[name] if seconds is None else seconds
-        times = sample_times(length, rate)
-        poses = MOTIONS[name](self, times, seconds=length, seed=seed)
+        perform, stream = MOTIONS[name]
+        rng = np.random.default_rng([seed, stream])
+        poses = perform(self, sample_times(length, rate), length, rng)
         return motion_from_poses(self.skeleton, poses, rate)
 
     def record(self, motion: str = "", **options: Any) -> "Recording":

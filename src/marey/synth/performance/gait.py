@@ -1,10 +1,13 @@
 """Gait parameters, and the path of a walk over the ground."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
+from marey.motion import Contact
+from marey.skeleton import Skeleton
 from marey.synth.figures.figure import Figure, FigureLimb
 
 Array = np.ndarray
@@ -109,6 +112,20 @@ def leg_length(figure: Figure, leg: FigureLimb) -> float:
     """Return the length of the straight leg from hip to ankle, in metres."""
     lengths = figure.skeleton.lengths
     return float(lengths[leg.middle] + lengths[leg.end])
+
+
+def contacts_at(
+    skeleton: Skeleton,
+    anchors: Float[Array, "joint 3"],
+    tips: Sequence[int],
+    spans: Sequence[tuple[float, float]],
+) -> list[Contact]:
+    """Return contacts of some joints at anchors, in metres, for spans of seconds."""
+    return [
+        Contact(skeleton.names[tip], start, end, anchors[tip])
+        for tip in tips
+        for start, end in spans
+    ]
 
 
 QUADRUPED_GAIT = Gait(

@@ -26,11 +26,12 @@ from marey.synth.performance.curves import (
     random_waves,
     smoothstep,
 )
-from marey.synth.performance.gait import Walk, draw_gait, leg_length
+from marey.synth.performance.gait import Walk, contacts_at, draw_gait, leg_length
 from marey.synth.performance.martial_arts import kick_punch
 from marey.synth.performance.two_bone_ik import joint_poses, solve_limb
 
 Array = np.ndarray
+Rng = np.random.Generator
 UP = np.array([0.0, 0.0, 1.0])
 
 EXERCISE_RANGE, SWING_RANGE = 0.92, 0.7
@@ -82,15 +83,10 @@ def rest_contacts(
 ) -> list[Contact]:
     """Return contacts of joints that touch the ground where they are at rest."""
     rest = figure.skeleton.rest()[:, :3, 3]
-    names = figure.skeleton.names
-    return [
-        Contact(names[tip], start, end, rest[tip])
-        for tip in tips
-        for start, end in spans
-    ]
+    return contacts_at(figure.skeleton, rest, tips, spans)
 
 
-def still(figure: Figure, times: Times, *, seconds: float, seed: int) -> PoseSequence:
+def still(figure: Figure, times: Times, seconds: float, rng: Rng) -> PoseSequence:
     """Return a figure that stands still."""
     T_world_root = standing_root_poses(figure, times)
     angles = np.tile(figure.neutral, (len(times), 1, 1))
@@ -136,16 +132,13 @@ def reach(
     return motion_from_poses(skeleton, poses, rate)
 
 
-def exercise(
-    figure: Figure, times: Times, *, seconds: float, seed: int
-) -> PoseSequence:
+def exercise(figure: Figure, times: Times, seconds: float, rng: Rng) -> PoseSequence:
     """Return a range-of-motion exercise: one joint after another moves in its range.
 
     It follows the "exercise" sets of OBrien2000, Sec. 4. A ball joint circles inside
     its limits and twists. A leg leaves the ground while its joints move. A spine with
     legs at both ends moves only a little.
     """
-    rng = np.random.default_rng([seed, 2])
     moving = figure.moving_joints
     slot = seconds / len(moving)
     spans = {joint: (i * slot, (i + 1) * slot) for i, joint in enumerate(moving)}
@@ -204,7 +197,7 @@ def _raise_leg(figure: Figure, leg: FigureLimb, angles: Array, share: Array) -> 
 
 
 def _circle_in_limits(
-    figure: Figure, joint: int, share: Array, rng: np.random.Generator
+    figure: Figure, joint: int, share: Array, rng: Rng
 ) -> Float[Array, "frame 3"]:
     """Return angles that circle within the limits of a joint while it twists."""
     low, high = np.nan_to_num(figure.skeleton.limits[joint]).T
@@ -213,12 +206,11 @@ def _circle_in_limits(
     return np.asarray(0.5 * (low + high) + 0.5 * EXERCISE_RANGE * (high - low) * u)
 
 
-def swing(figure: Figure, times: Times, *, seconds: float, seed: int) -> PoseSequence:
+def swing(figure: Figure, times: Times, seconds: float, rng: Rng) -> PoseSequence:
     """Return a motion of all degrees of freedom at once, the root included.
 
     A figure with legs moves in the air, without ground contact.
     """
-    rng = np.random.default_rng([seed, 3])
     root_motion = figure.root_travel * random_waves(rng, times, 6, hertz=0.15)
     position = figure.skeleton.offset[0] + root_motion[:, :3] * [0.5, 0.5, 0.15]
     if figure.legs:
@@ -233,8 +225,7 @@ def swing_joints(
     joints: Sequence[int],
     angles: Angles,
     times: Times,
-    rng: np.random.Generator,
-    size: float = SWING_RANGE,
+    rng: Rng,
 ) -> Angles:
     """Return the angles with smooth random motion of these joints in their range."""
     angles = angles.copy()
@@ -244,19 +235,18 @@ def swing_joints(
         low, high = limits[joint].T
         middle = 0.5 * (0.5 * (low + high) + figure.neutral[joint])
         room = np.minimum(high - middle, middle - low)
-        angles[:, joint] = middle + size * room * u[:, joint]
+        angles[:, joint] = middle + SWING_RANGE * room * u[:, joint]
     return angles
 
 
 def chicken_walk(
-    figure: Figure, times: Times, *, seconds: float, seed: int
+    figure: Figure, times: Times, seconds: float, rng: Rng
 ) -> PoseSequence:
     """Return an exaggerated walk that moves every degree of freedom.
 
     It follows the "walk" sets of OBrien2000, Sec. 4: exaggerated legs, bending waist,
     waving arms. The foot contacts are exact; the legs wave during the swing phase.
     """
-    rng = np.random.default_rng([seed, 4])
     default = draw_gait(figure, rng, turn_rate=0.4)
     gait = replace(
         default,
@@ -280,7 +270,7 @@ def chicken_walk(
 
 
 def _wave_swing_leg(
-    walk: Walk, leg: FigureLimb, times: Times, angles: Angles, rng: np.random.Generator
+    walk: Walk, leg: FigureLimb, times: Times, angles: Angles, rng: Rng
 ) -> Angles:
     """Return the angles with random motion of a leg during its swing phase."""
     strides = walk.phase(times, leg)
@@ -317,9 +307,8 @@ FLIGHT_SPAN = (0.40, 0.66)
 """Shares of the jump at take-off and landing. Chosen by hand."""
 
 
-def jump(figure: Figure, times: Times, *, seconds: float, seed: int) -> PoseSequence:
+def jump(figure: Figure, times: Times, seconds: float, rng: Rng) -> PoseSequence:
     """Return repeated jumps. A figure without legs hops along a random path."""
-    rng = np.random.default_rng([seed, 5])
     number = np.floor(times / JUMP_SECONDS)
     share = times / JUMP_SECONDS - number
     flight = (share - FLIGHT_SPAN[0]) / (FLIGHT_SPAN[1] - FLIGHT_SPAN[0])
@@ -370,7 +359,7 @@ def _hop_without_legs(
     number: Array,
     flight: Array,
     seconds: float,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> PoseSequence:
     """Return hops along a random path. The lowest joint rests between the flights."""
     skeleton = figure.skeleton
@@ -398,14 +387,19 @@ def _hop_without_legs(
     return PoseSequence(root_poses(position, rotvec), angles, contacts)
 
 
-MOTIONS: dict[str, Callable[..., PoseSequence]] = {
-    "exercise": exercise,
-    "walk": walking.walk,
-    "circle": walking.circle,
-    "chicken_walk": chicken_walk,
-    "kick_punch": kick_punch,
-    "jump": jump,
-    "swing": swing,
-    "still": still,
+Perform = Callable[[Figure, Times, float, Rng], PoseSequence]
+"""Function of a figure, times, the length in seconds and a random stream."""
+
+MOTIONS: dict[str, tuple[Perform, int]] = {
+    "exercise": (exercise, 2),
+    "walk": (walking.walk, 1),
+    "circle": (walking.circle, 1),
+    "chicken_walk": (chicken_walk, 4),
+    "kick_punch": (kick_punch, 6),
+    "jump": (jump, 5),
+    "swing": (swing, 3),
+    "still": (still, 0),
 }
+"""Each motion, and the number of its random stream."""
+
 DEFAULT_SECONDS = {name: 30.0 if name == "exercise" else 10.0 for name in MOTIONS}

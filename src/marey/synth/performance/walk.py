@@ -27,6 +27,10 @@ CIRCLE_TURN_RATE = 0.5
 """Turning rate of the walk on a circle, in radians per second. Larger values make the
 circle smaller. Chosen by hand."""
 
+IDLE_ANGLE = 0.02
+"""Largest amplitude of the small random motion of a walker, in radians. Chosen by
+hand."""
+
 ARM_FORWARD, ARM_SWING = 0.03, 0.36
 """Mean and amplitude of the forward swing of the upper arm, in radians. Chosen by
 hand."""
@@ -277,22 +281,22 @@ def hanging_arm_angles(
 
 
 def idle_angles(
-    figure: Figure,
-    angles: Angles,
-    times: Times,
-    rng: np.random.Generator,
-    size: float = 0.02,
+    figure: Figure, angles: Angles, times: Times, rng: np.random.Generator
 ) -> Angles:
     """Return small random angles that stay within the joint limits."""
     waves = curves.random_waves(rng, times, 3 * figure.skeleton.n_joints, hertz=0.3)
     limits = figure.skeleton.limits
     room = np.minimum(angles - limits[..., 0], limits[..., 1] - angles).min(axis=0)
-    amplitude = np.clip(np.nan_to_num(room, nan=0.0), 0.0, size)
+    amplitude = np.clip(np.nan_to_num(room, nan=0.0), 0.0, IDLE_ANGLE)
     return np.asarray(waves.reshape(angles.shape) * amplitude)
 
 
 def walk(
-    figure: Figure, times: Times, *, seconds: float, seed: int, turn_rate: float = 0.0
+    figure: Figure,
+    times: Times,
+    seconds: float,
+    rng: np.random.Generator,
+    turn_rate: float = 0.0,
 ) -> PoseSequence:
     """Return a walk at a constant speed.
 
@@ -300,10 +304,9 @@ def walk(
         figure: A figure with legs.
         times: Seconds.
         seconds: Length of the whole walk.
-        seed: Seed of the gait and of the phase at time zero.
+        rng: Random stream of the gait and of the phase at time zero.
         turn_rate: Turning rate in radians per second; 0 = straight ahead.
     """
-    rng = np.random.default_rng([seed, 1])
     gait = draw_gait(figure, rng, turn_rate=turn_rate)
     walk = Walk(figure, gait, rng.uniform(0.0, 1.0))
     T_world_root = pelvis_poses(walk, times)
