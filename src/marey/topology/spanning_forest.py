@@ -143,9 +143,7 @@ def spanning_tree(joints: JointFits, cost: PairValues) -> Tree:
     n_bodies = count_bodies(joints)
     edges = minimum_spanning_forest(joints.pair, cost, n_bodies)
     parent, edge = root_forest(adjacency_list(joints.pair, edges, n_bodies), None)
-    return Tree(
-        parent=parent, edge=edge, margin=edge_margins(joints.pair, cost, edge)
-    )
+    return Tree(parent=parent, edge=edge, margin=edge_margins(joints.pair, cost, edge))
 
 
 def replacement_edges(
