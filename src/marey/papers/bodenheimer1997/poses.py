@@ -10,14 +10,9 @@ from jaxtyping import Bool, Float
 import marey
 from marey import synth, virtual
 from marey.numerics import geometry
+from marey.papers import measures
 from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
-from marey.papers.measures import (
-    TimedMotion,
-    joint_errors,
-    rms,
-    round_to_digits,
-    timed,
-)
+from marey.papers.measures import TimedMotion
 from marey.papers.plots import Curve, curves_drawing
 from marey.papers.recordings import capture_sensors, true_skeleton
 from marey.plot.style import BLUE, GOLD, RED
@@ -152,14 +147,14 @@ def solve_by_bfgs(ready: PreparedTake, **options: Any) -> TimedMotion:
         found = fit_bfgs(ready.skeleton, seen, **options)
         return found.motion, int(found.steps.sum())
 
-    (motion, steps), seconds = timed(solve)
+    (motion, steps), seconds = measures.timed(solve)
     return TimedMotion(motion, seconds, steps)
 
 
 def solve_by_gauss_newton(ready: PreparedTake, **options: Any) -> TimedMotion:
     """Return the poses of marey's default method; it counts no steps."""
     more = {"method": "gauss_newton", "ignore": ready.is_outlier, **options}
-    (motion, _), seconds = timed(fit_pose, ready.skeleton, ready.take, **more)
+    (motion, _), seconds = measures.timed(fit_pose, ready.skeleton, ready.take, **more)
     return TimedMotion(motion, seconds, 0)
 
 
@@ -173,7 +168,7 @@ def distances_from_data(
 
 def rms_mm(distance_m: Array) -> float:
     """Return the root mean square in millimetres, rounded to three digits."""
-    return round_to_digits(1e3 * rms(distance_m))
+    return measures.round_to_digits(1e3 * measures.rms(distance_m))
 
 
 @experiment(f"A walk of {WALK_SECONDS} s at {RATE:g} frames per second (Sec. 3.2)")
@@ -220,9 +215,9 @@ def _walk_table(runs: dict[str, TimedMotion], ready: PreparedTake) -> Table:
             name,
             run.steps or "",
             round(run.steps / ready.take.n_frames, 1) if run.steps else "",
-            round_to_digits(run.seconds, 2),
+            measures.round_to_digits(run.seconds, 2),
             rms_mm(distances_from_data(ready, run.motion)),
-            rms_mm(joint_errors(run.motion, ready.recording)),
+            rms_mm(measures.joint_errors(run.motion, ready.recording)),
         )
         for name, run in runs.items()
     ]
@@ -236,7 +231,7 @@ def compare_end_effectors(ready: PreparedTake, motion: marey.Motion) -> Table:
     true = ready.recording.truth.motion.T_world_joint()[..., :3, 3]
     distances = (
         np.linalg.norm(ready.virtual.positions - true, axis=-1),
-        joint_errors(motion, ready.recording),
+        measures.joint_errors(motion, ready.recording),
         distances_from_data(ready, motion),
         distances_from_data(ready, weighted),
     )
@@ -297,8 +292,8 @@ def _use_table(
     paper = {"low reach": (1278, 37.08), "low reach, reference as start": (3295, 232.0)}
     rows: list[Cells] = []
     for name, run in runs.items():
-        error = joint_errors(run.motion, low.recording)[~low.is_outlier]
-        search = run.steps or "", round_to_digits(run.seconds, 2)
+        error = measures.joint_errors(run.motion, low.recording)[~low.is_outlier]
+        search = run.steps or "", measures.round_to_digits(run.seconds, 2)
         use = _shoulder_use(run.motion, other)
         rows.append((name, *paper.get(name, ("", "")), *search, *use, rms_mm(error)))
     truths = low.recording.truth.motion, medium.recording.truth.motion

@@ -6,16 +6,9 @@ from typing import Any
 import numpy as np
 
 import marey
+from marey.papers import measures
 from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
-from marey.papers.measures import (
-    TimedMotion,
-    joint_distances,
-    joint_errors,
-    rms,
-    rms_acceleration,
-    rounded,
-    timed,
-)
+from marey.papers.measures import TimedMotion
 from marey.papers.recordings import HOW_TO_GET_RECORDINGS, find_recording
 from marey.papers.zordan2003.performances import record_performance, solve_by_physics
 from marey.papers.zordan2003.stills import evenly_spaced_frames, filmstrip
@@ -60,13 +53,13 @@ def ground_contact(effort: Effort) -> Experiment:
         # Numba compiles at the first call, which is not timed.
         solve_by_physics(skeleton, take.cut(0, 3), **options)
         runs[name] = solve_by_physics(skeleton, take, **options)
-    (_, _, held, _), seconds = timed(hold_feet, skeleton, take)
+    (_, _, held, _), seconds = measures.timed(hold_feet, skeleton, take)
     runs["no ground, held afterwards"] = TimedMotion(held, seconds)
     footing = ground_contacts_of(take.truth.motion)
     rows: list[Cells] = [("truth", *_errors(take.truth.motion, take, footing), "")]
     for name, run in runs.items():
         errors = _errors(run.motion, take, footing)
-        rows.append((name, *errors, *rounded(take.n_frames / run.seconds)))
+        rows.append((name, *errors, *measures.rounded(take.n_frames / run.seconds)))
     header = (
         "method | joint error mm, rms | of the feet | acceleration m/s², rms | "
         "skate mm/s | below the floor mm, max | frames/s"
@@ -91,12 +84,12 @@ def hold_feet(
 
 
 def _errors(motion: marey.Motion, take: Recording, footing: GroundContacts) -> Cells:
-    error = joint_errors(motion, take)
+    error = measures.joint_errors(motion, take)
     feet = [motion.skeleton.index(foot) for foot in set(footing.points.names)]
-    return rounded(
-        1e3 * rms(error),
-        1e3 * rms(error[:, feet]),
-        rms_acceleration(motion),
+    return measures.rounded(
+        1e3 * measures.rms(error),
+        1e3 * measures.rms(error[:, feet]),
+        measures.rms_acceleration(motion),
         1e3 * footing.skate(motion),
         1e3 * footing.penetration(motion),
     )
@@ -168,32 +161,34 @@ def _map_by_simulation(
 ) -> tuple[Cells, marey.Motion]:
     """Return the cells of the first table and the simulated motion of a take."""
     direct = fit_physics(skeleton, take)
-    found, seconds = timed(fit_physics, skeleton, take, settle="simulation")
+    found, seconds = measures.timed(fit_physics, skeleton, take, settle="simulation")
     residual = found.residual_m[np.isfinite(found.residual_m) & ~found.is_cut_off]
-    cells = rounded(
+    cells = measures.rounded(
         1e3 * residual.mean(),
         1e3 * residual.max(),
         100.0 * found.is_cut_off.mean(),
-        1e3 * joint_distances(found.motion, direct.motion).max(),
+        1e3 * measures.joint_distances(found.motion, direct.motion).max(),
         found.steps.mean(),
     )
     n_moving = float(found.not_converged.sum())
-    return (*cells, n_moving, *rounded(take.n_frames / seconds)), found.motion
+    return (*cells, n_moving, *measures.rounded(take.n_frames / seconds)), found.motion
 
 
 def _hold_and_measure(
     skeleton: marey.Skeleton, take: marey.Take
 ) -> tuple[Cells, marey.Motion]:
     """Return the cells of the second table and the motion with its feet held."""
-    (free, footing, held, held_footing), seconds = timed(hold_feet, skeleton, take)
+    (free, footing, held, held_footing), seconds = measures.timed(
+        hold_feet, skeleton, take
+    )
     ground = fit_physics(skeleton, take, ground="found").motion
-    cells = rounded(
+    cells = measures.rounded(
         1e3 * footing.skate(free),
         1e3 * held_footing.skate(ground),
         1e3 * held_footing.skate(held),
-        1e3 * joint_distances(held, free).max(),
-        rms_acceleration(free),
-        rms_acceleration(held),
+        1e3 * measures.joint_distances(held, free).max(),
+        measures.rms_acceleration(free),
+        measures.rms_acceleration(held),
         take.n_frames / seconds,
     )
     return (len(held_footing.plants), *cells), held

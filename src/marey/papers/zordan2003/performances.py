@@ -9,16 +9,9 @@ from jaxtyping import Float
 
 import marey
 from marey import synth
+from marey.papers import measures
 from marey.papers.frame import Cells, Effort, Experiment, experiment, table
-from marey.papers.measures import (
-    TimedMotion,
-    joint_distances,
-    joint_errors,
-    rms,
-    rms_acceleration,
-    rounded,
-    timed,
-)
+from marey.papers.measures import TimedMotion
 from marey.papers.recordings import true_skeleton
 from marey.papers.zordan2003.stills import evenly_spaced_frames, filmstrip, stills
 from marey.pose import fit_physics
@@ -76,13 +69,15 @@ def solve_by_physics(
     skeleton: marey.Skeleton, take: marey.Take, **options: Any
 ) -> TimedMotion:
     """Return the postures at equilibrium; steps are means over the frames."""
-    solved, seconds = timed(fit_physics, skeleton, take, **options)
+    solved, seconds = measures.timed(fit_physics, skeleton, take, **options)
     return TimedMotion(solved.motion, seconds, float(solved.steps.mean()))
 
 
 def solve_by_gauss_newton(skeleton: marey.Skeleton, take: Recording) -> TimedMotion:
     """Return the poses of marey's default method."""
-    return TimedMotion(*timed(marey.solve_pose, skeleton, take, method="gauss_newton"))
+    return TimedMotion(
+        *measures.timed(marey.solve_pose, skeleton, take, method="gauss_newton")
+    )
 
 
 def marker_residuals(
@@ -110,20 +105,20 @@ def compare_methods(case: RecordedPerformance) -> tuple[Table, marey.Motion]:
         "performer, direct": solve_by_physics(performer, take),
         "performer, gauss_newton": solve_by_gauss_newton(performer, take),
     }
-    (acceleration,) = rounded(rms_acceleration(take.truth.motion))
+    (acceleration,) = measures.rounded(measures.rms_acceleration(take.truth.motion))
     rows: list[Cells] = [
         ("paper", "", "", "", "", "", PAPER_FPS),
         ("truth", "", "", 0.0, 0.0, acceleration, ""),
     ]
     for name, run in runs.items():
         residual_mm = 1e3 * marker_residuals(run.motion, take)
-        error_mm = 1e3 * joint_errors(run.motion, take)
-        cells = rounded(
+        error_mm = 1e3 * measures.joint_errors(run.motion, take)
+        cells = measures.rounded(
             residual_mm.mean(),
             residual_mm.max(),
-            rms(error_mm),
+            measures.rms(error_mm),
             error_mm.max(),
-            rms_acceleration(run.motion),
+            measures.rms_acceleration(run.motion),
             take.n_frames / run.seconds,
         )
         rows.append((name, *cells))
@@ -213,11 +208,11 @@ def gains(effort: Effort) -> Experiment:
     for options in GAINS:
         run = solve_by_physics(skeleton, take, settle="simulation", **options)
         direct = solve_by_physics(skeleton, take, **options).motion
-        cells = rounded(
+        cells = measures.rounded(
             run.steps,
-            1e3 * joint_distances(run.motion, direct).max(),
-            1e3 * joint_distances(run.motion, default).max(),
-            1e3 * rms(joint_errors(run.motion, take)),
+            1e3 * measures.joint_distances(run.motion, direct).max(),
+            1e3 * measures.joint_distances(run.motion, default).max(),
+            1e3 * measures.rms(measures.joint_errors(run.motion, take)),
         )
         changed = ", ".join(f"{k} {v}" for k, v in options.items()) or "defaults"
         rows.append((changed, *cells))

@@ -61,7 +61,8 @@ class CorruptionState:
             where: Item, index, first and last frame; see `CorruptionEvent`.
             more: Any other field of `CorruptionEvent`.
         """
-        self.log.append(CorruptionEvent(kind, *where, size=float(size), **more))
+        placed = dict(zip(("item", "index", "first", "last"), where, strict=False))
+        self.log.append(CorruptionEvent(kind, size=float(size), **placed, **more))
 
 
 def random_directions(rng: np.random.Generator, count: int) -> Float[Array, "count 3"]:
