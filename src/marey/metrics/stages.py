@@ -128,7 +128,7 @@ def _joint_error(
         found = T_a[:, :3, :3] @ joints.axis_a[row]
         sine = np.linalg.norm(np.cross(found, axis), axis=-1)
         cosine = np.abs(np.sum(found * axis, axis=-1))
-        angle = float(np.sqrt(np.nanmean(np.arctan2(sine, cosine) ** 2)))
+        angle = _rms(np.arctan2(sine, cosine))
     kind_correct = joints.kind[row] == skeleton.kind[joint]
     rms = float(np.sqrt(np.nanmean(square)))
     return (
