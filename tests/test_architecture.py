@@ -105,7 +105,7 @@ def allowed(module, other):
     if is_kernel(module):
         return False
     if other == FACE:
-        return part_of(module) == "cli"
+        return part_of(module) in ("cli", "papers")
     return may_import(part_of(module), part_of(other))
 
 
@@ -163,6 +163,85 @@ def test_no_module_is_hidden_by_a_name_of_its_package():
         if getattr(importlib.import_module(package), name, loaded) is not loaded:
             hidden.append(module)
     assert hidden == []
+
+
+def exported(package):
+    """Names that the face of a package offers: its own, and those it imports as such.
+
+    Where it imports a module under the name of the module, or lists one in `__all__`,
+    the names of that module are public as well.
+    """
+    for node in parsed(package).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.ImportFrom):
+            yield from (a.name for a in node.names if a.asname == a.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                if ast.unparse(target) == "__all__":
+                    yield from ast.literal_eval(node.value)
+                elif isinstance(target, ast.Name):
+                    yield target.id
+
+
+def is_public(name):
+    """Whether a dotted name below marey is one that a user may rely on."""
+    first, _, rest = name.partition(".")
+    if first == "papers" or MODULES.get(first, SOURCE).stem == first:
+        return True  # the papers themselves, and the nouns
+    if first in MODULES and rest:
+        return rest.partition(".")[0] in set(exported(first))
+    return first in MODULES or first in marey.__all__
+
+
+def dotted(node):
+    """A name or a chain of attributes as a dotted name; "" for anything else."""
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return f"{base}.{node.attr}" if base else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def names_used(tree):
+    """Dotted names below marey that a module imports, or reaches by attributes."""
+    homes = {"marey": "marey"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                homes[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    used = set(homes.values())
+    for chain in map(dotted, ast.walk(tree)):
+        first, dot, rest = chain.partition(".")
+        used.add(homes.get(first, "") + dot + rest)
+    return {name.removeprefix("marey.") for name in used if name.startswith("marey.")}
+
+
+def test_papers_call_marey_by_its_public_names_as_a_user_does():
+    private = {
+        (module, name)
+        for module in INSIDE
+        if part_of(module) == "papers"
+        for name in names_used(parsed(module))
+        if not is_public(name)
+    }
+    assert private == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "public"),
+    [
+        ("fit_joints", True),
+        ("joints.fit_sphere", True),
+        ("joints.sphere.fit.fit_sphere", False),
+        ("numerics.robust.tukey", True),
+        ("plot.style.BLUE", True),
+        ("plot.scene.build_scene", False),
+        ("take.Take", True),
+    ],
+)
+def test_public_is_what_a_face_exports(name, public):
+    assert is_public(name) == public
 
 
 @pytest.mark.parametrize(

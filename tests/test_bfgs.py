@@ -11,7 +11,8 @@ import marey
 from marey import synth
 from marey.numerics import geometry
 from marey.pose import fit_pose
-from marey.pose.bfgs.fit import BfgsOptions, fit
+from marey.pose.bfgs.fit import BfgsOptions
+from marey.pose.bfgs.fit import fit_bfgs as fit
 from marey.pose.bfgs.fitness_kernel import (
     FitnessTerms,
     evaluate_fitness,

@@ -17,6 +17,7 @@ import marey
 from marey import papers
 from marey.cli import main
 from marey.papers import Effort, Experiment, plots
+from marey.papers.obrien2000 import linkage
 from marey.report import Table
 
 ROOT = Path(__file__).parent.parent
@@ -298,22 +299,29 @@ def test_the_command_prints_and_writes_tables_and_figures(small, capsys):
 
 
 POINTS = {
-    "paper's method": [(5.0, 2.0), (10.0, 1.0)],
+    "paper": [(5.0, 2.0), (10.0, 1.0)],
     "bound": [(5.0, 0.2), (10.0, 0.1)],
 }
-RATES = {"residual": [(0.0, 100.0), (15.0, 60.0)], "auto": [(0.0, 100.0), (15.0, 90.0)]}
+LABELS = ("range of motion, °", "error, mm")
+STYLES = {"paper": {"color": "red"}, "bound": {"color": "black"}}
 NORM = np.abs(np.sin(np.arange(60.0))) / 100.0
+CURVE = plots.Curve(np.arange(60.0), NORM, {"color": "red", "label": "ours"})
 DRAWINGS = {
-    "accuracy": plots.accuracy_drawing({"1 mm": POINTS, "2 mm": POINTS}),
+    "lines": plots.line_drawing(
+        "Errors", {"1 mm": POINTS, "2 mm": POINTS}, LABELS, STYLES
+    ),
+    "lines with a legend below": plots.line_drawing(
+        "Rates", {"walk": POINTS}, LABELS, STYLES, scale="linear", legend_columns=2
+    ),
+    "curves": plots.curves_drawing("Distance", {"white": [CURVE]}, LABELS),
     "residual": plots.residual_drawing(NORM, 60.0, "A shoulder"),
-    "distance": plots.distance_drawing({"white": NORM, "field": NORM}, 60.0),
-    "lengths": plots.lengths_drawing(
-        ["Arm", "Leg"], np.ones(2), np.ones((2, 6)), {"white noise": np.zeros((2, 6))}
+    "lengths": linkage.lengths_drawing({"white noise": np.zeros((5, 6))}),
+    "dots": plots.dots_drawing(
+        "People",
+        {k: {"5 mm": [0.9, 1.2]} for k in ("Table 2", "Table 3")},
+        LABELS,
+        published={"Table 2": 1.0, "Table 3": 1.1},
     ),
-    "people": plots.people_drawing(
-        {k: {"paper": [1.0], "5 mm": [0.9, 1.2]} for k in ("Table 2", "Table 3")}
-    ),
-    "rates": plots.rates_drawing({"walk": RATES, "exercise": RATES}),
 }
 
 

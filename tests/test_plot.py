@@ -13,7 +13,7 @@ import marey
 from marey import joints, plot, synth
 from marey.numerics import geometry
 from marey.plot import style
-from marey.plot.camera import Camera
+from marey.plot.primitives import Camera
 from marey.plot.scene import build_scene, choose_frames
 from marey.segmentation.clusters.pair_statistics import pair_statistics
 

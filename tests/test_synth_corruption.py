@@ -227,11 +227,10 @@ def test_a_moving_knee_centre_moves_the_shank_by_the_published_amount(person):
 
 
 def test_options_out_of_range_or_unknown_are_errors(person):
-    with pytest.raises(
-        marey.OptionError, match=r"gaps: found 1\.5, need a number from 0 to"
-    ):
+    needed = r"gaps: found 1\.5, need a number from 0 to 0\.95"
+    with pytest.raises(marey.OptionError, match=needed):
         person.record("walk", gaps=1.5)
-    with pytest.raises(marey.OptionError, match="nois: found 'an unknown option'"):
+    with pytest.raises(marey.OptionError, match=r"nois: found .*, need one of noise"):
         person.record("walk", nois=1e-3)
     with pytest.raises(marey.OptionError, match="markers"):
         synth.linkage().record(markers="sparse41")

@@ -7,12 +7,9 @@ import pytest
 from marey import papers, synth
 from marey.numerics import robust
 from marey.papers import Effort
-from marey.papers.bodenheimer1997 import lengths as lengths
-from marey.papers.bodenheimer1997 import poses as poses
-from marey.papers.bodenheimer1997 import takes as takes
-from marey.papers.bodenheimer1997 import virtual as layouts
+from marey.papers.bodenheimer1997 import layouts, lengths, poses
 from marey.papers.measures import joint_errors
-from marey.pose.reference import compare_joint_use
+from marey.pose import compare_joint_use
 
 QUICK = Effort(quick=True)
 
@@ -46,8 +43,8 @@ def test_section_3_1_outliers_are_tagged_and_good_frames_are_not(samples):
 @pytest.fixture(scope="module")
 def walk():
     figure = synth.human(seed=0)
-    return takes.prepare(
-        takes.record_magnetic(figure, takes.perform_walk(figure, 0), 0)
+    return poses.prepare(
+        poses.record_magnetic(figure, poses.perform_walk(figure, 0), 0)
     )
 
 
@@ -90,10 +87,10 @@ def test_figure_11_end_effectors_stay_where_they_were(walk):
 def test_figures_7_to_9_a_reference_makes_shoulders_similar():
     figure = synth.human(seed=1)
     low, medium = (
-        takes.prepare(
-            takes.record_magnetic(figure, takes.perform_reach(figure, height), 3)
+        poses.prepare(
+            poses.record_magnetic(figure, poses.perform_reach(figure, height), 3)
         )
-        for height in (takes.LOW_REACH, takes.MEDIUM_REACH)
+        for height in (poses.LOW_REACH, poses.MEDIUM_REACH)
     )
     options = {
         "rotation": "euler",

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from marey.joints.sphere.gdke import SphereAccumulator, fit_sphere
+from marey.joints import SphereAccumulator, fit_sphere
 from marey.numerics import geometry
 from marey.papers import Effort, experiments
-from marey.papers.knight2007 import arcs as arcs
-from marey.papers.knight2007 import samples as samples
+from marey.papers.knight2007 import arcs, samples
 from marey.papers.knight2007.joints import hip
 from marey.papers.knight2007.sphere import run_monte_carlo
 

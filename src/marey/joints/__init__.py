@@ -13,8 +13,10 @@ from marey.anatomy.joint_names import joint_name_and_exercise as joint_name_and_
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
 from marey.joint_fits import JointFits as JointFits
+from marey.joints.distance import joint_costs as joint_costs
 from marey.joints.findings import find_differing_takes as find_differing_takes
 from marey.joints.findings import joint_findings as joint_findings
+from marey.joints.hierarchy.estimate import estimate_hierarchy as estimate_hierarchy
 from marey.joints.keypoint_joints import set_keypoint_joints
 from marey.joints.marker_looseness import measure_looseness
 from marey.joints.residuals import Homogeneity as Homogeneity
@@ -22,6 +24,10 @@ from marey.joints.residuals import RigidPair as RigidPair
 from marey.joints.residuals import homogeneity as homogeneity
 from marey.joints.residuals import joint_residuals as joint_residuals
 from marey.joints.residuals import rigid_pair as rigid_pair
+from marey.joints.sphere.fit import SphereAccumulator as SphereAccumulator
+from marey.joints.sphere.fit import SphereEstimator as SphereEstimator
+from marey.joints.sphere.fit import SphereKind as SphereKind
+from marey.joints.sphere.fit import fit_sphere as fit_sphere
 from marey.joints.stacked_takes import with_common_markers as with_common_markers
 from marey.joints.temporary import find_temporary_joints as find_temporary_joints
 from marey.joints.underdetermined import (

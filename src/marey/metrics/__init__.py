@@ -15,7 +15,6 @@ from marey.joint_fits import JointFits
 from marey.metrics.match import adjusted_rand_index as adjusted_rand_index
 from marey.metrics.match import match_bodies as match_bodies
 from marey.metrics.match import match_joints, match_paths, match_poses
-from marey.metrics.motion import compare_motion as compare_motion
 from marey.metrics.scores import BodiesScore as BodiesScore
 from marey.metrics.scores import JointsScore as JointsScore
 from marey.metrics.scores import MotionScore as MotionScore
@@ -26,7 +25,9 @@ from marey.metrics.scores import TreeScore as TreeScore
 from marey.metrics.stages import compare_bodies as compare_bodies
 from marey.metrics.stages import compare_joints as compare_joints
 from marey.metrics.stages import compare_lengths, joint_distances
+from marey.metrics.stages import compare_motion as compare_motion
 from marey.metrics.stages import compare_tree as compare_tree
+from marey.metrics.stages import joint_errors as joint_errors
 from marey.motion import Motion
 from marey.skeleton import Skeleton, marker_columns
 from marey.solution import Solution

@@ -1,7 +1,7 @@
 """Matching of found bodies, joints and paths with true ones."""
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
 from marey.numerics import geometry
@@ -80,10 +80,19 @@ def _match_by_count(
     n_shared: Float[np.ndarray, "row column"],
 ) -> Int[np.ndarray, " row"]:
     """Return the column of each row that maximises the total count; -1 = none."""
-    rows, columns = min_cost_assignment(-n_shared)
-    shared = n_shared[rows, columns] > 0.0
-    match = np.full(len(n_shared), -1, dtype=np.int64)
-    match[rows[shared]] = columns[shared]
+    return _match_rows(-n_shared, n_shared > 0.0)
+
+
+def _match_rows(
+    cost: Float[np.ndarray, "row column"], accepted: Bool[np.ndarray, "row column"]
+) -> Int[np.ndarray, " row"]:
+    """Return the column of each row in the assignment of least cost; -1 = none.
+
+    Pairs that are not accepted count for the assignment and are left out afterwards.
+    """
+    rows, columns = min_cost_assignment(cost)
+    match = np.full(len(cost), -1, dtype=np.int64)
+    match[rows] = np.where(accepted[rows, columns], columns, -1)
     return match
 
 
@@ -114,11 +123,9 @@ def match_poses(
     # The positions decide between bodies that never move against each other.
     offset = found[:1, :, None, :3, 3] - true[:1, None, :, :3, 3]
     distance = np.nan_to_num(np.linalg.norm(offset, axis=-1)).sum(axis=0)
-    rows, columns = min_cost_assignment(motion + POSITION_WEIGHT * distance)
-    accepted = motion[rows, columns] < MAX_MATCH_DISTANCE_M
-    match = np.full(found.shape[1], -1, dtype=np.int64)
-    match[rows[accepted]] = columns[accepted]
-    return match
+    return _match_rows(
+        motion + POSITION_WEIGHT * distance, motion < MAX_MATCH_DISTANCE_M
+    )
 
 
 def _shared_marker_counts(
@@ -152,10 +159,7 @@ def relative_motion_rms(
 
 
 def match_joints(
-    skeleton: Skeleton,
-    truth: Truth,
-    subject: int,
-    columns: Int[np.ndarray, " marker"],
+    skeleton: Skeleton, truth: Truth, subject: int, columns: Int[np.ndarray, " marker"]
 ) -> Int[np.ndarray, " joint"]:
     """Return the true joint that shares the most markers with each joint; -1 = none.
 

@@ -3,7 +3,10 @@
 from dataclasses import dataclass, fields
 from math import isnan
 
-MM_PER_M = 1e3
+
+def _mm(metres: float) -> str:
+    """Return a length in millimetres, as text."""
+    return f"{1e3 * metres:.2f} mm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +71,10 @@ class JointsScore:
     def __str__(self) -> str:
         hinges = ""
         if not isnan(self.axis):
-            off = MM_PER_M * self.off_axis
-            hinges = f", off axis {off:.2f} mm; axis {self.axis:.4f} rad"
+            hinges = f", off axis {_mm(self.off_axis)}; axis {self.axis:.4f} rad"
         return (
-            f"joints: {self.found} of {self.true}; centre "
-            f"{MM_PER_M * self.center:.2f} mm rms, "
-            f"{MM_PER_M * self.center_max:.2f} mm at worst{hinges}; "
-            f"{self.kinds_right} kinds right"
+            f"joints: {self.found} of {self.true}; centre {_mm(self.center)} rms, "
+            f"{_mm(self.center_max)} at worst{hinges}; {self.kinds_right} kinds right"
         )
 
 
@@ -128,8 +128,8 @@ class SkeletonScore:
     def __str__(self) -> str:
         return (
             f"skeleton: {self.compared} of {self.true} lengths; error "
-            f"{MM_PER_M * self.rms:.2f} mm rms, {MM_PER_M * self.max:.2f} mm at most, "
-            f"{MM_PER_M * self.mean:+.2f} mm mean"
+            f"{_mm(self.rms)} rms, {_mm(self.max)} at most, "
+            f"{1e3 * self.mean:+.2f} mm mean"
         )
 
 
@@ -156,9 +156,8 @@ class MotionScore:
     def __str__(self) -> str:
         return (
             f"motion: {self.matched} of {self.true} joints; position "
-            f"{MM_PER_M * self.position:.2f} mm mean, "
-            f"{MM_PER_M * self.position_max:.2f} mm at worst; "
-            f"rotation {self.rotation:.4f} rad rms; root {MM_PER_M * self.root:.2f} mm"
+            f"{_mm(self.position)} mean, {_mm(self.position_max)} at worst; "
+            f"rotation {self.rotation:.4f} rad rms; root {_mm(self.root)}"
         )
 
 

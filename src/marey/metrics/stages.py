@@ -1,5 +1,6 @@
-"""Comparison of bodies, joints, tree and bone lengths with the truth."""
+"""Comparison of bodies, joints, tree, bone lengths and motion with the truth."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -7,8 +8,14 @@ from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
-from marey.metrics.match import adjusted_rand_index, match_bodies
-from marey.metrics.scores import BodiesScore, JointsScore, SkeletonScore, TreeScore
+from marey.metrics import scores
+from marey.metrics.match import (
+    adjusted_rand_index,
+    match_bodies,
+    match_paths,
+    relative_motion_rms,
+)
+from marey.motion import Motion
 from marey.numerics import geometry
 from marey.skeleton import Skeleton
 from marey.synth.truth import Truth
@@ -18,14 +25,14 @@ Array = np.ndarray
 Edge = frozenset[int]
 
 
-def compare_bodies(bodies: Bodies, truth: Truth) -> BodiesScore:
+def compare_bodies(bodies: Bodies, truth: Truth) -> scores.BodiesScore:
     """Return the errors of the bodies."""
     match = match_bodies(bodies, truth)
     true, is_real = truth.marker_body, truth.marker_body >= 0
     correct = np.where(bodies.marker_body >= 0, match[bodies.marker_body], -2) == true
     true_bodies = np.unique(np.concatenate([true[is_real], truth.sensor_body]))
     n_marked = len(np.unique(bodies.marker_body[bodies.marker_body >= 0]))
-    return BodiesScore(
+    return scores.BodiesScore(
         found=len(bodies.names) if truth.sensor_body.size else n_marked,
         true=len(true_bodies),
         matched=int(np.sum(match >= 0)),
@@ -53,8 +60,15 @@ def _choose_true_body(bodies: Bodies, match: Array, true: Array) -> Array:
     return best
 
 
-def compare_joints(joints: JointFits, bodies: Bodies, truth: Truth) -> JointsScore:
-    """Return the errors of joint centres and axes, at the true joints."""
+def joint_errors(
+    joints: JointFits, bodies: Bodies, truth: Truth
+) -> Float[Array, "joint 4"]:
+    """Return the errors of every true joint that has a fit, rms over frames.
+
+    They are the distance of the centres and the part of it perpendicular to a hinge
+    axis, both in metres, the angle of the axis in radians (NaN unless it is a hinge),
+    and whether the kind is correct.
+    """
     match = match_bodies(bodies, truth)
     found_of = {int(true): body for body, true in enumerate(match) if true >= 0}
     row = {frozenset(map(int, pair)): k for k, pair in enumerate(joints.pair)}
@@ -67,9 +81,16 @@ def compare_joints(joints: JointFits, bodies: Bodies, truth: Truth) -> JointsSco
             T = poses[subject][:, joint]
             skeleton = truth.motions[subject].skeleton
             errors.append(_joint_error(joints, row[pair], bodies, T, skeleton, joint))
-    center, off_axis, axis, kind = np.array(errors, dtype=float).reshape(-1, 4).T
-    return JointsScore(
-        found=len(errors),
+    return np.array(errors, dtype=float).reshape(-1, 4)
+
+
+def compare_joints(
+    joints: JointFits, bodies: Bodies, truth: Truth
+) -> scores.JointsScore:
+    """Return the errors of joint centres and axes, at the true joints."""
+    center, off_axis, axis, kind = joint_errors(joints, bodies, truth).T
+    return scores.JointsScore(
+        found=len(center),
         true=len(truth.edges),
         center=_rms(center),
         center_max=float(center.max()) if len(center) else float("nan"),
@@ -107,7 +128,7 @@ def _joint_error(
         found = T_a[:, :3, :3] @ joints.axis_a[row]
         sine = np.linalg.norm(np.cross(found, axis), axis=-1)
         cosine = np.abs(np.sum(found * axis, axis=-1))
-        angle = float(np.sqrt(np.nanmean(np.arctan2(sine, cosine) ** 2)))
+        angle = _rms(np.arctan2(sine, cosine))
     kind_correct = joints.kind[row] == skeleton.kind[joint]
     rms = float(np.sqrt(np.nanmean(square)))
     return (
@@ -124,7 +145,7 @@ def _rms(values: Array) -> float:
     return float(np.sqrt(np.mean(known**2))) if len(known) else float("nan")
 
 
-def compare_tree(tree: Tree, bodies: Bodies, truth: Truth) -> TreeScore:
+def compare_tree(tree: Tree, bodies: Bodies, truth: Truth) -> scores.TreeScore:
     """Return the numbers of correct, wrong and missing edges between true bodies."""
     match = match_bodies(bodies, truth)
     found = set()
@@ -137,7 +158,7 @@ def compare_tree(tree: Tree, bodies: Bodies, truth: Truth) -> TreeScore:
         else:
             found.add(frozenset((int(match[body]), int(match[parent]))))
     true = _contracted_edges(truth, {int(row) for row in match if row >= 0})
-    return TreeScore(
+    return scores.TreeScore(
         right=len(found & true),
         wrong=len(found - true) + wrong,
         missing=len(true - found),
@@ -197,14 +218,81 @@ def joint_distances(skeleton: Skeleton, body: Array) -> Lengths:
     }
 
 
-def compare_lengths(found: Lengths, true: Lengths) -> SkeletonScore:
+def compare_lengths(found: Lengths, true: Lengths) -> scores.SkeletonScore:
     """Return the errors of the distances that both skeletons have."""
     common = [key for key in true if key in found]
     error = np.array([found[key] - true[key] for key in common])
-    return SkeletonScore(
+    return scores.SkeletonScore(
         compared=len(common),
         true=len(true),
         rms=_rms(error),
         max=float(np.abs(error).max()) if len(error) else float("nan"),
         mean=float(error.mean()) if len(error) else float("nan"),
+    )
+
+
+def moving_joints(skeleton: Skeleton) -> Array:
+    """Return the joints that rotate: all except the root and fixed joints."""
+    return np.array(
+        [j for j, kind in enumerate(skeleton.kind) if kind not in ("root", "fixed")],
+        dtype=np.int64,
+    )
+
+
+def compare_motion(found: Motion, true: Motion) -> scores.MotionScore:
+    """Return the errors of a motion.
+
+    Joints are matched by their positions; their names do not matter.
+    """
+    true = resample_truth(true, found)
+    joints, true_joints = moving_joints(found.skeleton), moving_joints(true.skeleton)
+    T_found, T_true = found.T_world_joint(), true.T_world_joint()
+    position, true_position = T_found[..., :3, 3], T_true[..., :3, 3]
+    rows, columns = match_paths(position[:, joints], true_position[:, true_joints])
+    joints, true_joints = joints[rows], true_joints[columns]
+    error = position[:, joints] - true_position[:, true_joints]
+    distance = np.linalg.norm(error, axis=-1)
+    has_joints = distance.size > 0
+    per_joint = np.nanmean(distance, axis=0) if has_joints else np.array([np.nan])
+    angles = _rotation_errors(
+        T_found[:, joints, :3, :3], T_true[:, true_joints, :3, :3]
+    )
+    return scores.MotionScore(
+        matched=len(joints),
+        true=len(moving_joints(true.skeleton)),
+        position=float(per_joint.mean()),
+        position_max=float(per_joint.max()),
+        rotation=float(np.sqrt(np.nanmean(angles**2))) if has_joints else float("nan"),
+        root=_root_error(found, T_found, true),
+    )
+
+
+def resample_truth(true: Motion, found: Motion) -> Motion:
+    """Return the true motion, sampled at the times of the found one."""
+    same = true.n_frames == found.n_frames and true.rate == found.rate
+    if same:
+        return true
+    times = found.times - found.start + true.start
+    last = true.start + true.duration
+    return replace(true.at(np.clip(times, true.start, last)), rate=found.rate)
+
+
+def _rotation_errors(
+    found: Float[Array, "frame joint 3 3"], true: Float[Array, "frame joint 3 3"]
+) -> Float[Array, "frame joint"]:
+    """Return the angles between orientations, after a constant rotation per joint.
+
+    The constant rotation is the mean relative rotation (orthogonal Procrustes).
+    """
+    relative = np.swapaxes(true, -1, -2) @ found
+    mean = geometry.nearest_rotation(np.nansum(relative, axis=0))
+    residual = relative @ np.swapaxes(mean, -1, -2)
+    return np.asarray(np.linalg.norm(geometry.rotation_log(residual), axis=-1))
+
+
+def _root_error(found: Motion, T_found: Array, true: Motion) -> float:
+    """Return the least rms motion of any found body in the frame of the true root."""
+    bodies = np.concatenate([[0], moving_joints(found.skeleton)])
+    return float(
+        relative_motion_rms(T_found[:, bodies], true.T_world_root[:, None]).min()
     )

@@ -1,1 +1,3 @@
 """Mathematics without capture: rotations, rigid fits, robust estimates."""
+
+__all__ = ["geometry", "robust"]

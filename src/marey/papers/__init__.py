@@ -4,28 +4,30 @@ for name, experiment in marey.papers.run("obrien2000", Effort(quick=True)):
     for caption, table in experiment.tables.items():
         ...
 
-A new paper is one module in this folder with a mapping `EXPERIMENTS`, and one line
-below.
+A new paper is one package in this folder with a mapping `EXPERIMENTS`, and one line
+below. Experiments call marey as a user does, by its public names; `frame.py` is
+their common frame.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 
 from marey.errors import OptionError
-from marey.papers.experiment import Drawing as Drawing
-from marey.papers.experiment import Effort as Effort
-from marey.papers.experiment import Experiment as Experiment
+from marey.papers.frame import Drawing as Drawing
+from marey.papers.frame import Effort as Effort
+from marey.papers.frame import Experiment as Experiment
+from marey.papers.frame import Run
 
 REGISTRY = {
-    "obrien2000": "marey.papers.obrien2000.experiments",
-    "knight2007": "marey.papers.knight2007.experiments",
-    "deaguiar2006": "marey.papers.deaguiar2006.experiments",
-    "bodenheimer1997": "marey.papers.bodenheimer1997.experiments",
-    "zordan2003": "marey.papers.zordan2003.experiments",
+    "obrien2000": "marey.papers.obrien2000",
+    "knight2007": "marey.papers.knight2007",
+    "deaguiar2006": "marey.papers.deaguiar2006",
+    "bodenheimer1997": "marey.papers.bodenheimer1997",
+    "zordan2003": "marey.papers.zordan2003",
 }
 
 
-def experiments(paper: str) -> Mapping[str, Callable[[Effort], Experiment]]:
+def experiments(paper: str) -> Mapping[str, Run]:
     """Return the experiments of a paper by name, in the order of the paper.
 
     Args:
@@ -36,9 +38,7 @@ def experiments(paper: str) -> Mapping[str, Callable[[Effort], Experiment]]:
     """
     if paper not in REGISTRY:
         raise OptionError("paper", found=paper, needed=f"one of {', '.join(REGISTRY)}")
-    registered: Mapping[str, Callable[[Effort], Experiment]] = import_module(
-        REGISTRY[paper]
-    ).EXPERIMENTS
+    registered: Mapping[str, Run] = import_module(REGISTRY[paper]).EXPERIMENTS
     return registered
 
 
@@ -64,7 +64,7 @@ def run(
 
 
 def _run_each(
-    known: Mapping[str, Callable[[Effort], Experiment]],
+    known: Mapping[str, Run],
     chosen: Sequence[str],
     effort: Effort,
 ) -> Iterator[tuple[str, Experiment]]:

@@ -1,44 +1,56 @@
 """Measures that several experiments report: errors, accelerations and run times."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.motion import Motion
+import marey
 from marey.synth import Recording
 
 Array = np.ndarray
-
-Cells = tuple[str | float, ...]
-"""One row of a table; an empty string where there is nothing to report."""
+Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TimedMotion:
+class TimedMotion(NamedTuple):
     """A motion that a pose solver found, and what the search cost."""
 
-    motion: Motion
+    motion: marey.Motion
     seconds: float
     steps: int | float = float("nan")
     """Iterations over all frames or per frame, as the caller counts; NaN = unknown."""
 
 
-def joint_distances(one: Motion, other: Motion) -> Float[Array, "frame joint"]:
+def timed(
+    call: Callable[..., Answer], *arguments: Any, **options: Any
+) -> tuple[Answer, float]:
+    """Return what a call returns, and its seconds."""
+    start = perf_counter()
+    answer = call(*arguments, **options)
+    return answer, perf_counter() - start
+
+
+def time_calls(call: Callable[[], object], repeats: int) -> Float[Array, " run"]:
+    """Return the seconds of each of several calls."""
+    return np.array([timed(call)[1] for _ in range(repeats)])
+
+
+def joint_distances(
+    one: marey.Motion, other: marey.Motion
+) -> Float[Array, "frame joint"]:
     """Return the distance between equal joints of two motions, in metres."""
     difference = (one.T_world_joint() - other.T_world_joint())[..., :3, 3]
     return np.asarray(np.linalg.norm(difference, axis=-1))
 
 
-def joint_errors(motion: Motion, take: Recording) -> Float[Array, "frame joint"]:
+def joint_errors(motion: marey.Motion, take: Recording) -> Float[Array, "frame joint"]:
     """Return the distance of every joint from its true position, in metres."""
     return joint_distances(motion, take.truth.motion)
 
 
-def rms_acceleration(motion: Motion) -> float:
+def rms_acceleration(motion: marey.Motion) -> float:
     """Return the root mean square acceleration of all joints, in m/s^2.
 
     Accelerations are second differences, which noise makes large.
@@ -58,11 +70,6 @@ def round_to_digits(value: float, digits: int = 3) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def time_calls(call: Callable[[], object], repeats: int) -> Float[Array, " run"]:
-    """Return the seconds of each of several calls."""
-    seconds = []
-    for _ in range(repeats):
-        start = perf_counter()
-        call()
-        seconds.append(perf_counter() - start)
-    return np.array(seconds)
+def rounded(*values: float, digits: int = 3) -> tuple[float, ...]:
+    """Return numbers rounded to some significant digits."""
+    return tuple(round_to_digits(value, digits) for value in values)

@@ -1,39 +1,33 @@
 """Drawings that several experiments share; the caller provides the figure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.papers.experiment import Drawing
-from marey.plot.residual_plot import residual_panel
-from marey.plot.style import BLUE, CM, GOLD, GREY, INK, RED, simplify_axes
+from marey.papers.frame import Drawing
+from marey.plot import residual_panel
+from marey.plot.style import BLUE, CM, INK, RED, simplify_axes
 
 Array = np.ndarray
 
-Lines = Mapping[str, Sequence[tuple[float, float]]]
-"""Points (x, y) of several lines, by the name of the line."""
+Style = Mapping[str, Any]
+"""Options of `matplotlib.axes.Axes.plot`."""
 
-Styles = Mapping[str, Mapping[str, Any]]
-"""Options of `matplotlib.axes.Axes.plot`, by the name of the line."""
+Panels = Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]
+"""Points (x, y) of lines, by the title of the panel and the name of the line."""
 
 PAPER = "paper's method"
 """Name of the line that shows the method as published."""
 
-ACCURACY_STYLES: Styles = {
-    PAPER: {"color": RED, "marker": "o"},
-    "unbiased": {"color": GOLD, "marker": "s"},
-    "ours": {"color": BLUE, "marker": "D"},
-    "bound": {"color": INK, "linestyle": "--", "linewidth": 1.0},
-}
 
-TREE_STYLES: Styles = {
-    "residual": {"color": RED, "marker": "o"},
-    "normalised": {"color": GREY, "marker": "o"},
-    "mediated": {"color": GOLD, "marker": "o"},
-    "auto": {"color": BLUE, "marker": "o"},
-}
+class Curve(NamedTuple):
+    """Points of a panel and how they look."""
+
+    x: Any
+    y: Any
+    style: Style
 
 
 def label_axes(axes: Any, x: str = "", y: str = "", title: str = "") -> None:
@@ -45,92 +39,159 @@ def label_axes(axes: Any, x: str = "", y: str = "", title: str = "") -> None:
     simplify_axes(axes)
 
 
-def make_panels(figure: Any, n: int, size: tuple[float, float], title: str) -> Any:
-    """Return axes side by side that share the y axis, on a figure with a title."""
+def make_panels(
+    figure: Any, n: int, size: tuple[float, float], title: str, **options: Any
+) -> Any:
+    """Return axes side by side on a figure with a title.
+
+    Args:
+        figure: An empty figure.
+        n: Number of axes.
+        size: Width and height of the figure, in inches.
+        title: Title of the figure.
+        options: Options of `matplotlib.figure.Figure.subplots`.
+    """
     figure.set_size_inches(*size)
     figure.suptitle(title, fontsize=10, color=INK)
-    return figure.subplots(1, n, sharey=True, squeeze=False)[0]
+    return figure.subplots(1, n, squeeze=False, **options)[0]
 
 
-def line_drawing(
+def curves_drawing(
     title: str,
-    panels: Mapping[str, Lines],
-    x_label: str,
-    y_label: str,
-    styles: Styles,
+    panels: Mapping[str, Sequence[Curve]],
+    labels: tuple[str, str],
     *,
-    names: Mapping[str, str] | None = None,
-    log: bool = True,
-    y_limits: tuple[float, float] | None = None,
-    legend_columns: int = 0,
+    size: tuple[float, float] | None = None,
+    scales: tuple[str, str] = ("linear", "linear"),
+    limits: tuple[Any, Any] = (None, None),
+    ticks: bool = False,
+    legend: Mapping[str, Any] | None = None,
 ) -> Drawing:
-    """Return a drawing of lines, one panel per setting, all on one y axis.
+    """Return a drawing of curves, one panel per setting, all on one y axis.
 
     Args:
         title: Title of the figure.
-        panels: Lines of each panel, by the title of the panel.
-        x_label: Quantity and unit of the x axis.
-        y_label: Quantity and unit of the y axis.
-        styles: Style of each line.
-        names: Names of lines in the legend, where they differ.
-        log: Whether both axes are logarithmic.
-        y_limits: Ends of the y axis; as the data need when left out.
-        legend_columns: Columns of a legend below all panels; 0 = a legend in the last
-            panel.
+        panels: Curves of each panel, by the title of the panel.
+        labels: Quantity and unit of the x axis and of the y axis.
+        size: Width and height in inches; when left out, as the panels need.
+        scales: Scales of both axes: "linear" or "log".
+        limits: Ends of both axes; None = as the data need.
+        ticks: Whether the x axis has a tick at every point of the curves.
+        legend: Options of the legend in the last panel; with a number of columns,
+            "ncols", it is below all panels.
     """
+    below = legend is not None and "ncols" in legend
+    inches = size or (2.7 * len(panels) + 0.8, 3.6 if below else 3.2)
 
     def draw(figure: Any) -> None:
-        size = (2.7 * len(panels) + 0.8, 3.6 if legend_columns else 3.2)
-        every = make_panels(figure, len(panels), size, title)
-        for axes, (panel, lines) in zip(every, panels.items(), strict=True):
-            for name, points in lines.items():
-                x, y = zip(*points, strict=True)
-                plot = axes.loglog if log else axes.plot
-                style = {"markersize": 4, **styles[name]}
-                plot(x, y, label=(names or {}).get(name, name), **style)
-            axes.set_xticks(x, [f"{value:.3g}" for value in x])
+        every = make_panels(figure, len(panels), inches, title, sharey=True)
+        for axes, (panel, curves) in zip(every, panels.items(), strict=True):
+            for x, y, style in curves:
+                axes.plot(x, y, **style)
+            axes.set(xscale=scales[0], yscale=scales[1])
+            if ticks:
+                axes.set_xticks(x, [f"{value:g}" for value in x])
+                axes.minorticks_off()
             axes.yaxis.set_major_formatter("{x:g}")
-            axes.minorticks_off()
-            axes.set_ylim(y_limits)
-            label_axes(axes, x_label, "" if axes is not every[0] else y_label, panel)
-        if legend_columns:
-            handles = every[0].get_legend_handles_labels()
-            figure.legend(
-                *handles,
-                fontsize=7,
-                frameon=False,
-                ncols=legend_columns,
-                loc="outside lower center",
-            )
-        else:
-            every[-1].legend(fontsize=7, frameon=False)
+            axes.set(xlim=limits[0], ylim=limits[1])
+            y_label = labels[1] if axes is every[0] else ""
+            label_axes(axes, labels[0], y_label, panel)
+        words = every[-1].get_legend_handles_labels()
+        look: dict[str, Any] = {"fontsize": 7, "frameon": False, **(legend or {})}
+        if below:
+            figure.legend(*words, loc="outside lower center", **look)
+        elif words[0]:
+            every[-1].legend(*words, **look)
 
     return draw
 
 
-def accuracy_drawing(panels: Mapping[str, Lines]) -> Drawing:
-    """Return a drawing of error against range of motion, one panel per noise."""
-    return line_drawing(
-        "Joint centres against the least error possible",
-        panels,
-        "range of motion, ° rms",
-        "error of a joint centre, mm",
-        ACCURACY_STYLES,
+def line_drawing(
+    title: str,
+    panels: Panels,
+    labels: tuple[str, str],
+    styles: Mapping[str, Style],
+    *,
+    names: Mapping[str, str] | None = None,
+    scale: str = "log",
+    y_limits: tuple[float, float] | None = None,
+    legend_columns: int = 0,
+) -> Drawing:
+    """Return a drawing of lines through marked points, one panel per setting.
+
+    Args:
+        title: Title of the figure.
+        panels: Lines of each panel, by the title of the panel.
+        labels: Quantity and unit of the x axis and of the y axis.
+        styles: Style of each line.
+        names: Names of lines in the legend, where they differ.
+        scale: Scale of both axes.
+        y_limits: Ends of the y axis; as the data need when left out.
+        legend_columns: Columns of a legend below all panels; 0 = a legend in the last
+            panel.
+    """
+    curves = {}
+    for panel, lines in panels.items():
+        curves[panel] = [
+            Curve(
+                [x for x, _ in points],
+                [y for _, y in points],
+                {"markersize": 4, "label": (names or {}).get(name, name)}
+                | {**styles[name]},
+            )
+            for name, points in lines.items()
+        ]
+    return curves_drawing(
+        title,
+        curves,
+        labels,
+        scales=(scale, scale),
+        limits=(None, y_limits),
+        ticks=True,
+        legend={"ncols": legend_columns} if legend_columns else None,
     )
 
 
-def rates_drawing(panels: Mapping[str, Lines]) -> Drawing:
-    """Return a drawing of the rate of true trees against the slide of a sensor."""
-    return line_drawing(
-        "Rate of true hierarchies",
-        panels,
-        "slide of the pelvis sensor, mm rms",
-        "true trees, %",
-        TREE_STYLES,
-        names={"residual": PAPER, "auto": "ours"},
-        log=False,
-        y_limits=(-3.0, 103.0),
-    )
+def dots_drawing(
+    title: str,
+    panels: Mapping[str, Mapping[str, Any]],
+    labels: tuple[str, str],
+    *,
+    published: Mapping[str, float] | None = None,
+    scale: str = "linear",
+) -> Drawing:
+    """Return a drawing of groups of dots with their medians, one panel per setting.
+
+    Args:
+        title: Title of the figure.
+        panels: Values by the title of the panel and the name of the group.
+        labels: Quantity and unit of the x axis and of the y axis.
+        published: Value of the paper by the title of the panel, drawn as a line.
+        scale: Scale of the y axis.
+    """
+
+    def draw(figure: Any) -> None:
+        every = make_panels(figure, len(panels), (8.0, 3.4), title, sharey=True)
+        for axes, (panel, groups) in zip(every, panels.items(), strict=True):
+            for k, values in enumerate(groups.values()):
+                x = k + np.linspace(-0.2, 0.2, len(values))
+                axes.plot(x, np.sort(values), "o", color=BLUE, markersize=3, alpha=0.5)
+                middle = float(np.median(values))
+                axes.plot([k - 0.27, k + 0.27], [middle] * 2, color=INK, linewidth=1.5)
+                at: dict[str, Any] = {"fontsize": 7, "color": INK, "va": "center"}
+                axes.annotate(f"{middle:.1f}", (k + 0.28, middle), **at)
+            if published is not None:
+                axes.axhline(published[panel], color=RED, linewidth=1.2)
+                at = {"transform": axes.get_yaxis_transform(), "ha": "center"}
+                axes.text(0.5, published[panel], "paper", color=RED, fontsize=8, **at)
+            axes.set_yscale(scale)
+            axes.set_ylim(bottom=0.0 if scale == "linear" else None)
+            axes.yaxis.set_major_formatter("{x:g}")
+            y_label = labels[1] if axes is every[0] else ""
+            label_axes(axes, labels[0], y_label, panel)
+            axes.set_xticks(range(len(groups)), list(groups), fontsize=7)
+
+    return draw
 
 
 def residual_drawing(
@@ -148,104 +209,29 @@ def residual_drawing(
     times = np.arange(len(norm)) / rate
 
     def draw(figure: Any) -> None:
-        figure.set_size_inches(8.0, 3.0)
-        left, right = figure.subplots(1, 2, width_ratios=(2, 1))
+        left, right = make_panels(figure, 2, (8.0, 3.0), title, width_ratios=(2, 1))
         residual_panel(left, right, times, norm, limit=limit, unit=CM)
         label_axes(left, "time, s", "residual, cm")
         label_axes(right, "residual, cm", "share of frames")
-        figure.suptitle(title, fontsize=10, color=INK)
 
     return draw
 
 
-def distance_drawing(
-    distances: Mapping[str, Float[Array, " frame"]], rate: float
-) -> Drawing:
-    """Return a drawing in the manner of OBrien2000, Fig. 4, one row per noise model."""
-
-    def draw(figure: Any) -> None:
-        figure.set_size_inches(8.0, 1.7 * len(distances) + 0.6)
-        every = figure.subplots(len(distances), 1, sharex=True, sharey=True)
-        for axes, (name, distance) in zip(every, distances.items(), strict=True):
-            cm = 100.0 * distance
-            axes.plot(np.arange(len(cm)) / rate, cm, color=BLUE, linewidth=0.5)
-            axes.axhline(cm.mean(), color=RED, linewidth=1.0)
-            title = f"{name}: sd {cm.std():.2f} cm (paper 0.7 cm)"
-            axes.set_title(title, fontsize=9, color=INK, loc="left")
-            axes.set_xlim(0, len(cm) / rate)
-            simplify_axes(axes)
-        every[-1].set_xlabel("time, s", fontsize=8, color=INK)
-        figure.supylabel("distance, cm", fontsize=8, color=INK)
-        figure.suptitle("Two sensors on a moving stick", fontsize=10, color=INK)
-
-    return draw
-
-
-def lengths_drawing(
-    names: Sequence[str],
-    measured: Float[Array, " row"],
-    paper: Float[Array, "row set"],
-    ours: Mapping[str, Float[Array, "row set"]],
-) -> Drawing:
-    """Return a drawing of measured minus calculated lengths, set by set."""
-
-    def draw(figure: Any) -> None:
-        groups = {"paper": paper, **ours}
-        (axes,) = make_panels(figure, 1, (8.0, 3.6), "Lengths of the wooden linkage")
-        colours = (RED, GREY, GOLD, BLUE)
-        for k, ((group, calculated), colour) in enumerate(
-            zip(groups.items(), colours, strict=False)
-        ):
-            error = (measured[:, None] - calculated).T
-            x = np.arange(len(names))[:, None] + 0.18 * (k - 1.5)
-            x = (x + 0.012 * (np.arange(len(error)) - 2.5)).T
-            axes.plot(x[:-1], error[:-1], "o", color=colour, markersize=3.5, alpha=0.8)
-            # The last set was recorded after the sensors were moved.
-            axes.plot(x[-1], error[-1], "x", color=colour, markersize=5)
-            axes.plot([], [], "o", color=colour, markersize=4, label=group)
-        axes.plot([], [], "x", color=INK, markersize=5, label="set 6, sensors moved")
-        axes.axhline(0.0, color=INK, linewidth=0.8)
-        axes.set_xticks(range(len(names)), [n.replace(" - ", "\n") for n in names])
-        axes.legend(fontsize=7, frameon=False, ncols=5, loc="upper center")
-        axes.set_ylim(-1.3, 1.0)
-        label_axes(axes, "", "measured minus calculated, cm")
-
-    return draw
-
-
-def people_drawing(groups: Mapping[str, Mapping[str, Sequence[float]]]) -> Drawing:
-    """Return a drawing of the errors of many people beside the error of the paper.
+def equalise_scales(
+    every: Sequence[Any], margin: float, y_limits: tuple[float, float] | None = None
+) -> None:
+    """Give panels with pictures of figures one scale, without ticks and frames.
 
     Args:
-        groups: For each table of the paper: first its error, then the errors of
-            generated people by the slide of their skin; in centimetres rms.
+        every: The axes.
+        margin: Half of a panel, over the size of the largest picture.
+        y_limits: Ends of all y axes; around the middle of each when left out.
     """
-
-    def draw(figure: Any) -> None:
-        title = "Limb lengths of people, one dot per person"
-        every = make_panels(figure, len(groups), (8.0, 3.2), title)
-        rng = np.random.default_rng(0)
-        for axes, (group, errors) in zip(every, groups.items(), strict=True):
-            (_, (published,)), *ours = errors.items()
-            for k, (_, values) in enumerate(ours):
-                x = k + rng.uniform(-0.14, 0.14, len(values))
-                axes.plot(x, values, "o", color=BLUE, markersize=3, alpha=0.5)
-                middle = [np.median(values)] * 2
-                axes.plot([k - 0.25, k + 0.25], middle, color=INK, linewidth=1.5)
-            axes.axhline(published, color=RED, linewidth=1.2)
-            axes.annotate(
-                "paper",
-                (0.5, published),
-                xycoords=("axes fraction", "data"),
-                xytext=(0, 2),
-                textcoords="offset points",
-                ha="center",
-                color=RED,
-                fontsize=8,
-            )
-            axes.set_xticks(range(len(ours)), [name for name, _ in ours])
-            label_axes(axes, "slide of the skin, rms", "", group)
-        every[0].set_ylim(0.0, 1.1 * every[0].get_ylim()[1])
-        every[0].set_ylabel("error of limb lengths, cm rms", fontsize=8, color=INK)
-
-    return draw
+    boxes = [axes.dataLim for axes in every]
+    half = margin * np.max([box.size for box in boxes], axis=0)
+    for axes, box in zip(every, boxes, strict=True):
+        (x, y), (half_width, half_height) = 0.5 * (box.min + box.max), half
+        axes.set(xlim=(x - half_width, x + half_width), aspect="equal")
+        axes.set_ylim(y_limits or (y - half_height, y + half_height))
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)

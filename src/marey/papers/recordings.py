@@ -1,14 +1,14 @@
 """Recordings of the experiments: real ones on disk, and people in magnetic sensors."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+import marey
 from marey import synth
-from marey.motion import Motion
-from marey.skeleton import Skeleton
 from marey.synth import Figure, Recording
 
 DATA_VARIABLE = "MAREY_DATA"
@@ -29,40 +29,36 @@ def find_recording(path: str) -> Path | None:
     Returns:
         The path in the first folder that holds it; None if no folder does.
     """
-    return next((f / path for f in _data_folders() if (f / path).exists()), None)
-
-
-def _data_folders() -> Iterator[Path]:
     listed = os.environ.get(DATA_VARIABLE, "").split(os.pathsep)
-    return (Path(folder) for folder in listed if folder)
+    paths = (Path(folder) / path for folder in listed if folder)
+    return next((found for found in paths if found.exists()), None)
 
 
 def record_sensors(
-    figure: Figure, motion: str, *, seconds: float, rate: float, seed: int, **noise: Any
+    figure: Figure,
+    motion: str = "",
+    *,
+    seconds: float,
+    rate: float = 60.0,
+    seed: int,
+    **noise: Any,
 ) -> Recording:
     """Return a generated performance in 6-DoF sensors, one on every body.
 
     Args:
         figure: The performer.
-        motion: A key of `marey.synth.MOTIONS`.
+        motion: A key of `marey.synth.MOTIONS`. Default: the first of the figure.
         seconds: Length of the performance.
         rate: Frames per second.
         seed: Draws the performance, the positions of the sensors and the noise.
         noise: Options of `marey.synth.Corruption`.
     """
-    return figure.record(
-        motion,
-        sensors=True,
-        markers="none",
-        seconds=seconds,
-        rate=rate,
-        seed=seed,
-        **noise,
-    )
+    performance = figure.perform(motion, seconds=seconds, rate=rate, seed=seed)
+    return capture_sensors(figure, performance, seed=seed, **noise)
 
 
 def capture_sensors(
-    figure: Figure, motion: Motion, *, seed: int, **noise: Any
+    figure: Figure, motion: marey.Motion, *, seed: int, **noise: Any
 ) -> Recording:
     """Return a given motion as 6-DoF sensors record it, one on every body.
 
@@ -83,12 +79,31 @@ def capture_sensors(
     )
 
 
-def skeleton_with_sensors(take: Recording) -> Skeleton:
-    """Return the true skeleton of a recording with its sensors where they are."""
+def true_skeleton(take: Recording) -> marey.Skeleton:
+    """Return the true skeleton of a recording, its markers and sensors in place."""
     truth = take.truth
     return replace(
         truth.skeleton,
+        marker_labels=truth.marker_labels,
+        marker_joint=truth.marker_joint,
+        marker_offset=truth.marker_offset,
         sensor_names=take.sensor_names,
         sensor_joint=truth.sensor_joint,
         T_joint_sensor=truth.T_body_sensor,
     )
+
+
+def true_bodies(take: Recording, n_markers: int | None = None) -> marey.Bodies:
+    """Return the true bodies, each with its true markers.
+
+    Args:
+        take: A recording of one figure.
+        n_markers: Number of markers that a body may use, 4 on the root; None = all.
+    """
+    truth = take.truth
+    template = {}
+    for joint in np.unique(truth.marker_joint).tolist():
+        most = 4 if n_markers and joint == 0 else n_markers
+        markers = np.flatnonzero(truth.marker_joint == joint)[:most]
+        template[truth.skeleton.names[joint]] = [take.labels[m] for m in markers]
+    return marey.segment(take, method="template", template=template)

@@ -7,17 +7,15 @@ from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.plot.arguments import check_take_number
-from marey.plot.style import GREY, INK, escape_name, new_figure, with_style
-from marey.segmentation.clusters.pair_statistics import pair_statistics
+from marey.plot.scene import check_take_number
+from marey.plot.style import GREY, INK, MM, escape_name, new_figure, with_style
+from marey.segmentation import pair_statistics
 from marey.solution import Solution
 
 if TYPE_CHECKING:
     import matplotlib.figure
 
 Array = np.ndarray
-
-MM_PER_M = 1e3
 
 MIN_SPREAD_MM = 1e-2
 """Bottom of the scale in millimetres; smaller spreads are rounding. Chosen by hand."""
@@ -54,7 +52,7 @@ def clustering(
         needed = "at least 2: sensors are bodies already, there is nothing to cluster"
         raise DataError("markers", found=points.shape[1], needed=needed)
     order = _sort_by_body(bodies)
-    spread = MM_PER_M * pair_statistics((points,)).spread[np.ix_(order, order)]
+    spread = MM.per_metre * pair_statistics((points,)).spread[np.ix_(order, order)]
     size = min(0.055 * len(order) + 1.9, 7.0)
     figure = new_figure(size + 0.9, size, fixed=True)
     axes = figure.subplots()
@@ -101,12 +99,8 @@ def _draw_body_frames(axes: Any, bodies: Bodies, order: Int[Array, " marker"]) -
     for start, count in zip(first.tolist(), counts.tolist(), strict=True):
         if group[start] >= 0:
             corner = (start - 0.5, start - 0.5)
-            frame: dict[str, Any] = {
-                "fill": False,
-                "edgecolor": "white",
-                "linewidth": 1.1,
-            }
-            axes.add_patch(Rectangle(corner, count, count, **frame))
+            line: dict[str, Any] = {"edgecolor": "white", "linewidth": 1.1}
+            axes.add_patch(Rectangle(corner, count, count, fill=False, **line))
     names = [
         escape_name(bodies.names[b]) if b >= 0 else "no body" for b in group[first]
     ]

@@ -7,19 +7,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.errors import DataError
-from marey.plot.arguments import skeleton_of_subject
-from marey.plot.style import (
-    BLUE,
-    FAINT,
-    GOLD,
-    GREY,
-    INK,
-    escape_name,
-    format_number,
-    new_figure,
-    simplify_axes,
-    with_style,
-)
+from marey.plot import style
+from marey.plot.style import BLUE, FAINT, GOLD, GREY, INK, MM
 from marey.skeleton import Skeleton
 from marey.solution import Solution
 
@@ -28,13 +17,11 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-MM_PER_M = 1e3
-
 SCALE_MARGIN = 1.42
 """Width of the scale over the longest bone; the numbers are at its end."""
 
 
-@with_style
+@style.with_style
 def lengths(
     solution: Solution | Skeleton,
     measured: Mapping[str, float] | Skeleton | None = None,
@@ -60,61 +47,69 @@ def lengths(
             bone or not above 0 m.
         MissingExtraError: If matplotlib is not installed.
     """
-    found = (
-        solution
-        if isinstance(solution, Skeleton)
-        else skeleton_of_subject(solution, subject)
-    )
+    found = skeleton_of_subject(solution, subject)
     bones = np.flatnonzero((found.parent >= 0) & ~found.is_end)
     if not len(bones):
         raise DataError("lengths", found="no bones between joints", needed="some")
     known = _measured(found, bones, measured)
-    figure = new_figure(6.4, 0.2 * len(bones) + 1.0)
+    figure = style.new_figure(6.4, 0.2 * len(bones) + 1.0)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(1.15, 1))
     _bars(left, found, bones, known)
     if np.isfinite(known).any():
-        _errors(right, MM_PER_M * (found.lengths[bones] - known), _sd(found, bones))
+        _errors(right, MM.per_metre * (found.lengths[bones] - known), _sd(found, bones))
     else:
         right.barh(range(len(bones)), _sd(found, bones), height=0.6, color=BLUE)
         right.set_xlabel("standard deviation, mm")
     for axes in (left, right):
-        simplify_axes(axes, grid="x")
+        style.simplify_axes(axes, grid="x")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0.0)
     figure.suptitle("Bone lengths")
     return figure
 
 
+def skeleton_of_subject(solution: Solution | Skeleton, subject: str) -> Skeleton:
+    """Return the skeleton of a subject by name; "" = the only one.
+
+    Raises:
+        DataError: If there is no such subject.
+    """
+    if isinstance(solution, Skeleton):
+        return solution
+    if not subject:
+        return solution.skeleton
+    for one in solution.subjects:
+        if one.name == subject:
+            return one.skeleton
+    names = ", ".join(one.name for one in solution.subjects)
+    raise DataError("subject", found=repr(subject), needed=f"one of {names}")
+
+
 def _sd(skeleton: Skeleton, bones: Int[Array, " bone"]) -> Float[Array, " bone"]:
-    return np.asarray(MM_PER_M * skeleton.length_sd[bones])
+    return np.asarray(MM.per_metre * skeleton.length_sd[bones])
 
 
 def _bars(
     axes: Any, found: Skeleton, bones: Int[Array, " bone"], known: Float[Array, " bone"]
 ) -> None:
     """Draw the lengths, first bone on top, with the measured lengths over them."""
-    rows, size = np.arange(len(bones)), MM_PER_M * found.lengths[bones]
+    rows, size = np.arange(len(bones)), MM.per_metre * found.lengths[bones]
     axes.barh(rows, size, height=0.6, color=FAINT, label="calculated")
     for row, length, sd in zip(rows, size, _sd(found, bones), strict=True):
-        words = (
-            f"{length:.0f} ± {format_number(sd)}"
-            if np.isfinite(sd)
-            else f"{length:.0f}"
-        )
+        doubt = f" ± {style.format_number(sd)}" if np.isfinite(sd) else ""
         at: dict[str, Any] = {"ha": "right", "va": "center_baseline", "fontsize": 7}
-        axes.text(SCALE_MARGIN * size.max(), row, words, **at)
+        axes.text(SCALE_MARGIN * size.max(), row, f"{length:.0f}{doubt}", **at)
     if np.isfinite(known).any():
-        style: dict[str, Any] = {
-            "color": GOLD,
-            "markeredgecolor": INK,
-            "markeredgewidth": 0.6,
-        }
-        axes.plot(MM_PER_M * known, rows, "D", markersize=4, label="measured", **style)
+        rim: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": 0.6}
+        look: dict[str, Any] = {"color": GOLD, **rim}
+        axes.plot(
+            MM.per_metre * known, rows, "D", markersize=4, label="measured", **look
+        )
         axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, reverse=True)
     names = [
         f"{found.names[found.parent[bone]]} – {found.names[bone]}" for bone in bones
     ]
-    axes.set_yticks(rows, [escape_name(name) for name in names])
+    axes.set_yticks(rows, [style.escape_name(name) for name in names])
     axes.set(xlabel="length, mm", ylim=(len(bones) - 0.4, -0.6))
     axes.set_xlim(0.0, SCALE_MARGIN * size.max())
 
@@ -132,7 +127,9 @@ def _errors(axes: Any, error: Float[Array, " bone"], sd: Float[Array, " bone"]) 
         error[rows], rows, "o", color="white", markeredgecolor=BLUE, markersize=4.5
     )
     rms = float(np.sqrt(np.mean(error[rows] ** 2)))
-    axes.set_title(f"rms {format_number(rms)} mm", loc="right", pad=3.0, color=GREY)
+    axes.set_title(
+        f"rms {style.format_number(rms)} mm", loc="right", pad=3.0, color=GREY
+    )
     axes.set_xlabel("calculated minus measured, mm")
 
 

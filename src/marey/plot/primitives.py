@@ -1,6 +1,7 @@
-"""Bones, joints, markers and covariance ellipses, drawn in camera coordinates."""
+"""A camera, and bones, joints, markers and ellipses drawn in its coordinates."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,39 @@ Array = np.ndarray
 
 N_ELLIPSE_CORNERS = 48
 """Corners of the polygon that approximates an ellipse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Camera:
+    """Orthographic camera: its direction from the figure, in degrees."""
+
+    azimuth: float
+    """Azimuth of the camera as seen from the figure: 0 = +x, 90 = +y."""
+
+    elevation: float = 12.0
+
+    @classmethod
+    def facing(cls, T_world_root: Float[Array, "4 4"], aside: float = 32.0) -> "Camera":
+        """Return a camera in front of a figure that faces along its root's x axis.
+
+        Args:
+            T_world_root: Pose of the root.
+            aside: Angle of the camera to the figure's left, in degrees.
+        """
+        x, y = T_world_root[:2, 0]
+        return cls(float(np.degrees(np.arctan2(y, x))) + aside)
+
+    def project(self, points: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
+        """Return points in camera coordinates: right, up and towards the camera."""
+        return np.asarray(points @ self.axes.T)
+
+    @property
+    def axes(self) -> Float[Array, "3 3"]:
+        """R_camera_world: its rows point right, up and towards the camera."""
+        a, e = np.radians([self.azimuth, self.elevation])
+        right = [-np.sin(a), np.cos(a), 0.0]
+        towards = [np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)]
+        return np.stack([right, np.cross(towards, right), towards])
 
 
 def draw_bones(

@@ -9,19 +9,9 @@ from jaxtyping import Float
 
 from marey.errors import DataError, OptionError
 from marey.joints import joint_residuals as joint_residuals
-from marey.plot.arguments import check_take_number
-from marey.plot.style import (
-    BLUE,
-    INK,
-    MM,
-    RED,
-    LengthUnit,
-    escape_name,
-    format_number,
-    new_figure,
-    simplify_axes,
-    with_style,
-)
+from marey.plot import style
+from marey.plot.scene import check_take_number
+from marey.plot.style import BLUE, INK, MM, RED
 from marey.solution import Solution
 
 if TYPE_CHECKING:
@@ -53,7 +43,7 @@ class JointResidual:
     """Residual predicted from the measurement noise alone, rms in metres."""
 
 
-@with_style
+@style.with_style
 def residuals(
     solution: Solution,
     *,
@@ -88,7 +78,7 @@ def residuals(
     times = solution.takes[take].times
     blocks = -(-len(every) // MAX_ROWS)
     rows = -(-len(every) // blocks)
-    figure = new_figure(5.2 if blocks == 1 else 3.7 * blocks, 0.78 * rows + 1.0)
+    figure = style.new_figure(5.2 if blocks == 1 else 3.7 * blocks, 0.78 * rows + 1.0)
     columns = figure.subfigures(1, blocks, squeeze=False)[0]
     for k, column in enumerate(columns):
         _column(column, rows, every[k * rows : (k + 1) * rows], times, limit)
@@ -129,7 +119,7 @@ def residual_panel(
     *,
     limit: float,
     noise: float = float("nan"),
-    unit: LengthUnit = MM,
+    unit: style.LengthUnit = MM,
 ) -> None:
     """Draw the residual of a joint over time, and its histogram beside it.
 
@@ -151,11 +141,11 @@ def residual_panel(
     share = 100.0 * np.histogram(known, edges)[0] / max(len(known), 1)
     right.bar(edges[:-1], share, np.diff(edges), align="edge", color=BLUE)
     rms = float(np.sqrt(np.mean(known**2))) if len(known) else float("nan")
-    for value, style in ((rms, {"color": RED}), (unit.per_metre * noise, _NOISE)):
-        left.axhline(value, linewidth=0.9, **style)
-        right.axvline(value, linewidth=0.9, **style)
+    for value, look in ((rms, {"color": RED}), (unit.per_metre * noise, _NOISE)):
+        left.axhline(value, linewidth=0.9, **look)
+        right.axvline(value, linewidth=0.9, **look)
     right.set_title(
-        f"rms {format_number(rms)} {unit.name}", loc="right", pad=3.0, color=RED
+        f"rms {style.format_number(rms)} {unit.name}", loc="right", pad=3.0, color=RED
     )
     if over.any():
         words = f"{over.sum()} beyond"
@@ -165,7 +155,7 @@ def residual_panel(
     right.set(xlim=(0.0, top), ylim=(0.0, 1.1 * max(share.max(), 1.0)))
     right.yaxis.set_major_formatter("{x:g} %")
     for axes in (left, right):
-        simplify_axes(axes)
+        style.simplify_axes(axes)
 
 
 def _legend(figure: Any, every: Sequence[JointResidual]) -> None:
@@ -208,5 +198,7 @@ def _joints(
         body = moving[known.index(name)]
         pair = (int(tree.parent[body]), body)
         residual = np.linalg.norm(joint_residuals(bodies, fits, pair), axis=1)
-        title = f"{escape_name(name)} on {escape_name(bodies.names[pair[0]])}"
+        title = (
+            f"{style.escape_name(name)} on {style.escape_name(bodies.names[pair[0]])}"
+        )
         yield JointResidual(title, residual, float(fits.noise[tree.edge[body]]))

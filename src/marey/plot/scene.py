@@ -9,8 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
-from marey.plot.arguments import check_take_number
-from marey.plot.camera import Camera, widest_view
+from marey.plot.primitives import Camera
 from marey.solution import Solution
 from marey.synth import Recording, Truth
 
@@ -60,6 +59,18 @@ class PlotScene:
             if len(known):
                 return np.asarray(known.mean(axis=0) * [1.0, 1.0, 0.0])
         return np.zeros(3)
+
+
+def check_take_number(solution: Solution, take: int) -> int:
+    """Return the number of a take after checking that it exists.
+
+    Raises:
+        OptionError: If the take does not exist.
+    """
+    count = len(solution.takes)
+    if not 0 <= take < count:
+        raise OptionError("take", found=take, needed=f"a number from 0 to {count - 1}")
+    return take
 
 
 def joint_positions(motions: Sequence[Motion], frames: Sequence[int]) -> JointPositions:
@@ -136,10 +147,7 @@ def _most_different_frames(scene: PlotScene, frames: Sequence[int]) -> list[int]
     Each frame is the one farthest from those before it, in squared distance of the
     joints relative to the ground below them; of all points if there are no joints.
     """
-    for points in (
-        joint_positions(scene.figures, frames),
-        scene.all_positions(frames),
-    ):
+    for points in (joint_positions(scene.figures, frames), scene.all_positions(frames)):
         seen = np.flatnonzero(np.isfinite(points).all(axis=-1).any(axis=1)).tolist()
         if len(seen):
             break
@@ -170,3 +178,34 @@ def choose_camera(scene: PlotScene, frames: Sequence[int]) -> Camera:
         for side in ("Left", "Right")
     )
     return widest_view(scene.all_positions(frames), left, right)
+
+
+def widest_view(
+    points: Float[Array, "frame point 3"],
+    left: Sequence[int] = (),
+    right: Sequence[int] = (),
+) -> Camera:
+    """Return the level camera that sees the largest horizontal variance of points.
+
+    The image axis is the first principal component of the horizontal positions
+    relative to their centroid in every frame.
+
+    Args:
+        points: Positions in metres; NaN = not seen.
+        left: Points on the left of a figure; with `right`, it is seen from the front.
+        right: Points on its right.
+    """
+    horizontal = points[..., :2]
+    seen = np.isfinite(horizontal).all(axis=-1, keepdims=True)
+    count = np.maximum(seen.sum(axis=1, keepdims=True), 1)
+    horizontal = np.where(seen, horizontal, 0.0)
+    centroid = horizontal.sum(axis=1, keepdims=True) / count
+    offset = np.where(seen, horizontal - centroid, 0.0)
+    component = np.linalg.eigh(np.einsum("fpi,fpj->ij", offset, offset))[1][:, 1]
+    if len(left) and len(right):
+        # From the front, a figure's left is on the right of the picture.
+        sides = [offset[:, list(side)].mean((0, 1)) for side in (left, right)]
+        component = component * (
+            1.0 if (sides[0] - sides[1]) @ component >= 0.0 else -1.0
+        )
+    return Camera(float(np.degrees(np.arctan2(-component[0], component[1]))), 0.0)

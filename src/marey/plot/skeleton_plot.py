@@ -7,8 +7,9 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.motion import Motion
-from marey.plot.camera import Camera
+from marey.plot import style
 from marey.plot.primitives import (
+    Camera,
     draw_bones,
     draw_covariances,
     draw_joints,
@@ -24,17 +25,7 @@ from marey.plot.scene import (
     choose_frames,
     joint_positions,
 )
-from marey.plot.style import (
-    BLUE,
-    GOLD,
-    GREEN,
-    GREY,
-    INK,
-    RED,
-    new_figure,
-    simplify_axes,
-    with_style,
-)
+from marey.plot.style import BLUE, GOLD, GREEN, GREY, INK, RED
 from marey.solution import Solution
 from marey.synth import Recording, Truth
 
@@ -62,7 +53,7 @@ MIN_ASPECT = 0.6
 SIDE_COLOURS = {"Left": BLUE, "Right": RED, "": INK}
 
 
-@with_style
+@style.with_style
 def skeleton(
     motion: Solution | Motion,
     frame: Frames | None = None,
@@ -104,14 +95,14 @@ def skeleton(
     tall = min(MAX_HEIGHT_IN, MAX_WIDTH_IN / len(frames) * slender)
     wide = len(frames) * tall / slender
     gaps = 0.1 * len(frames) + 0.55
-    figure = new_figure(max(wide, 2.4) + gaps, tall + 0.7, fixed=True)
+    figure = style.new_figure(max(wide, 2.4) + gaps, tall + 0.7, fixed=True)
     times = _ellipse_scale(scene, high - low)
     every = figure.subplots(1, len(frames), sharey=True, squeeze=False)[0]
     for axes, k in zip(every, frames, strict=True):
         _draw_still(axes, scene, k, camera, times)
         axes.set(xlim=(left, right), ylim=(low, high), aspect="equal", xticks=[])
         axes.set_xlabel(f"{scene.times[k]:.2f} s")
-        simplify_axes(axes)
+        style.simplify_axes(axes)
         axes.spines[:].set_visible(False)
         axes.tick_params(axis="y", length=0.0)
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=(1, 2, 5, 10)))
@@ -194,11 +185,7 @@ def _legend(figure: Any, scene: PlotScene, times: int) -> None:
         label = "recorded" if scene.recorded else "markers on the skeleton"
         entries.append(Line2D([], [], marker="o", color=GREY, label=label, **dot))
     if scene.filled.any():
-        hollow: dict[str, Any] = {
-            "markerfacecolor": "white",
-            "markeredgecolor": GREY,
-            **dot,
-        }
+        hollow: dict[str, Any] = {"mfc": "white", "mec": GREY, **dot}
         entries.append(Line2D([], [], marker="o", label="filled in", **hollow))
     sides = {body_side(n) for figure in scene.figures for n in figure.skeleton.names}
     for side in ("Left", "Right"):
@@ -207,13 +194,9 @@ def _legend(figure: Any, scene: PlotScene, times: int) -> None:
             entries.append(Line2D([], [], label=side.lower(), **bone))
     if times:
         words = "± 1 sd of a joint" + (f", {times}× enlarged" if times > 1 else "")
-        soft: dict[str, Any] = {
-            "color": GREEN,
-            "alpha": 0.6,
-            "linestyle": "",
-            "markersize": 7.0,
-        }
-        entries.append(Line2D([], [], marker="o", label=words, **soft))
+        soft: dict[str, Any] = {**dot, "markersize": 7.0, "alpha": 0.6}
+        ellipse = Line2D([], [], marker="o", color=GREEN, label=words, **soft)
+        entries.append(ellipse)
     if scene.truth:
         entries.append(Line2D([], [], color=GOLD, linewidth=1.0, label="truth"))
     columns = max(int(figure.get_figwidth() / 1.3), 2)

@@ -14,7 +14,16 @@ from jaxtyping import Bool
 
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
+from marey.pose.bfgs.fit import fit_bfgs as fit_bfgs
+from marey.pose.contact.ground_contacts import GroundContacts as GroundContacts
 from marey.pose.contact.ground_contacts import GroundPlane, add_contacts
+from marey.pose.contact.ground_contacts import enforce_contacts as enforce_contacts
+from marey.pose.contact.ground_contacts import (
+    find_ground_contacts as find_ground_contacts,
+)
+from marey.pose.contact.ground_contacts import ground_contacts_of as ground_contacts_of
+from marey.pose.physics.fit import fit_physics as fit_physics
+from marey.pose.reference import compare_joint_use as compare_joint_use
 from marey.report import Finding
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take, match_labels

@@ -14,6 +14,16 @@ from typing import overload
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
 from marey.report import Finding
+from marey.segmentation.clusters.model_selection import (
+    cluster_markers as cluster_markers,
+)
+from marey.segmentation.clusters.pair_statistics import (
+    pair_deviations as pair_deviations,
+)
+from marey.segmentation.clusters.pair_statistics import (
+    pair_statistics as pair_statistics,
+)
+from marey.segmentation.clusters.spectral import spectral_labels as spectral_labels
 from marey.segmentation.common_bodies import with_common_bodies
 from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.template import Template as Template

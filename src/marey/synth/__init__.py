@@ -20,7 +20,9 @@ from marey.synth.figures.figures import universal_pair as universal_pair
 from marey.synth.figures.surfaces import Surface as Surface
 from marey.synth.markers import place_markers as place_markers
 from marey.synth.markers import place_sensors as place_sensors
+from marey.synth.performance.curves import smoothstep as smoothstep
 from marey.synth.performance.motions import MOTIONS as MOTIONS
+from marey.synth.performance.motions import reach as reach
 from marey.synth.recording import capture as capture
 from marey.synth.recording import record as record
 from marey.synth.scenes import prop as prop

@@ -1,5 +1,6 @@
 """Placement of markers and sensors on the surfaces of a figure."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,36 +53,34 @@ def place_markers(
     if isinstance(markers, int):
         if markers < 1:
             raise OptionError("markers", found=markers, needed="1 or more per body")
-        return _place_evenly(
-            figure,
-            _counts_per_surface(figure, dict.fromkeys(figure.bodies.tolist(), markers)),
-            rng,
-        )
+        counts = dict.fromkeys(figure.bodies.tolist(), markers)
+        return _on_bodies(figure, _spread_evenly(figure, counts, rng))
     if markers == "dense110":
-        return _place_evenly(figure, _counts_by_area(figure, 110), rng)
+        return _on_bodies(figure, _spread_evenly(figure, _counts(figure, 110), rng))
     if markers == "mesh":
-        return _place_on_vertices(figure)
+        return _on_bodies(figure, _vertices(figure))
     if markers == "none":
-        return MarkerPlacement((), np.zeros(0, dtype=np.int64), np.zeros((0, 3)))
+        return _on_bodies(figure, ())
     if markers not in figure.marker_sets:
         known = (*figure.marker_sets, "dense110", "mesh", "none", "or a number")
         raise OptionError("markers", found=markers, needed=", ".join(known))
-    return _place_named_set(figure, markers, rng)
+    return _on_bodies(figure, _named_set(figure, markers, rng))
 
 
-def _place_named_set(
+MarkerRow = tuple[str, int, np.ndarray]
+"""Label, joint of the surface and offset in its frame, of one marker."""
+
+
+def _named_set(
     figure: Figure, name: str, rng: np.random.Generator
-) -> MarkerPlacement:
+) -> Iterator[MarkerRow]:
     surfaces = {surface.name: surface for surface in figure.surfaces}
-    labels, joints, offsets = [], [], []
     for label, name_of_surface, u, degrees in figure.marker_sets[name]:
         surface = surfaces[name_of_surface]
         along = np.clip(u + PLACEMENT_SD * rng.normal(), 0.01, 0.99)
         angle = np.radians(degrees + PLACEMENT_SD_DEGREES * rng.normal())
-        labels.append(label)
-        joints.append(surface.joint)
-        offsets += [*_marker_centers(surface, np.array([along]), np.array([angle]))]
-    return _on_bodies(figure, labels, joints, np.array(offsets))
+        (offset,) = _marker_centers(surface, np.array([along]), np.array([angle]))
+        yield label, surface.joint, offset
 
 
 def _marker_centers(surface: Surface, u: np.ndarray, angle: np.ndarray) -> np.ndarray:
@@ -93,80 +92,63 @@ def _marker_centers(surface: Surface, u: np.ndarray, angle: np.ndarray) -> np.nd
     return np.asarray(points + MARKER_RADIUS_M * outward)
 
 
-def _place_evenly(
-    figure: Figure, counts: list[int], rng: np.random.Generator
-) -> MarkerPlacement:
-    labels, joints, offsets = [], [], []
-    used: dict[str, int] = {}
-    for surface, count in zip(figure.surfaces, counts, strict=True):
-        name = figure.skeleton.names[figure.body_of[surface.joint]]
+def _spread_evenly(
+    figure: Figure, count: Mapping[int, int], rng: np.random.Generator
+) -> Iterator[MarkerRow]:
+    """Yield markers, given their number on each body.
+
+    The markers of a body are distributed by the areas of its surfaces.
+    """
+    body = figure.body_of[[surface.joint for surface in figure.surfaces]]
+    area = np.array([surface.area for surface in figure.surfaces])
+    counts = np.zeros(len(area), dtype=np.int64)
+    for b, n in count.items():
+        share = area[body == b]
+        edges = np.concatenate([[0.0], np.cumsum(n * share / share.sum())])
+        counts[body == b] = np.diff(np.round(edges))
+    used = dict.fromkeys(count, 0)
+    numbers = body.tolist(), counts.tolist()
+    for surface, b, n in zip(figure.surfaces, *numbers, strict=True):
         start_angle = rng.uniform(0.0, 2.0 * np.pi)
-        for offset in surface.spiral_points(count, start_angle=start_angle):
-            used[name] = used.get(name, 0) + 1
-            labels.append(f"{name}{used[name]:02d}")
-            joints.append(surface.joint)
-            offsets.append(offset)
-    return _on_bodies(figure, labels, joints, np.array(offsets).reshape(-1, 3))
+        for offset in surface.spiral_points(n, start_angle=start_angle):
+            used[b] += 1
+            label = f"{figure.skeleton.names[b]}{used[b]:02d}"
+            yield label, surface.joint, offset
 
 
-def _counts_by_area(figure: Figure, total: int) -> list[int]:
-    """Return the number of markers on each surface: a minimum, more by area."""
-    body = figure.body_of
+def _counts(figure: Figure, total: int) -> dict[int, int]:
+    """Return the number of markers on each body: a minimum, more by area."""
     area = {int(b): 0.0 for b in figure.bodies}
     for surface in figure.surfaces:
-        area[int(body[surface.joint])] += surface.area
+        area[int(figure.body_of[surface.joint])] += surface.area
     spare = total - MIN_MARKERS_PER_BODY * len(area)
     if spare < 0:
         needed = f"{MIN_MARKERS_PER_BODY * len(area)} or more for this figure"
         raise OptionError("markers", found=total, needed=needed)
     share = np.array(list(area.values())) / sum(area.values())
     whole = np.diff(np.round(np.concatenate([[0.0], np.cumsum(spare * share)])))
-    counts = {
-        b: MIN_MARKERS_PER_BODY + int(n) for b, n in zip(area, whole, strict=True)
-    }
-    return _counts_per_surface(figure, counts)
+    return {b: MIN_MARKERS_PER_BODY + int(n) for b, n in zip(area, whole, strict=True)}
 
 
-def _counts_per_surface(figure: Figure, count: dict[int, int]) -> list[int]:
-    """Return the number of markers on each surface, given the number on each body.
-
-    The markers of a body are distributed by the areas of its surfaces.
-    """
-    body = figure.body_of
-    counts = [0] * len(figure.surfaces)
-    for b, n in count.items():
-        on_body = [i for i, s in enumerate(figure.surfaces) if body[s.joint] == b]
-        share = np.array([figure.surfaces[i].area for i in on_body])
-        edges = np.concatenate([[0.0], np.cumsum(n * share / share.sum())])
-        for i, part in zip(on_body, np.diff(np.round(edges)), strict=True):
-            counts[i] = int(part)
-    return counts
-
-
-def _place_on_vertices(figure: Figure) -> MarkerPlacement:
-    labels, joints, offsets = [], [], []
+def _vertices(figure: Figure) -> Iterator[MarkerRow]:
     for surface in figure.surfaces:
-        points, _ = surface.mesh(rings=5, spokes=8)
-        labels += [f"{surface.name}.{i:02d}" for i in range(len(points))]
-        joints += [surface.joint] * len(points)
-        offsets.append(points)
-    return _on_bodies(figure, labels, joints, np.concatenate(offsets))
+        for i, point in enumerate(surface.mesh(rings=5, spokes=8)[0]):
+            yield f"{surface.name}.{i:02d}", surface.joint, point
 
 
-def _on_bodies(
-    figure: Figure, labels: list[str], joints: list[int], offsets: np.ndarray
-) -> MarkerPlacement:
+def _on_bodies(figure: Figure, rows: Iterable[MarkerRow]) -> MarkerPlacement:
     """Return the markers with offsets in the frames of the bodies that carry them."""
+    every = list(rows)
+    joint = np.array([joint for _, joint, _ in every], dtype=np.int64)
+    offsets = np.array([offset for _, _, offset in every]).reshape(-1, 3)
     rest = figure.skeleton.rest()[:, :3, 3]
-    joint = np.array(joints, dtype=np.int64)
     body = figure.body_of[joint]
-    return MarkerPlacement(tuple(labels), body, offsets + rest[joint] - rest[body])
+    labels = tuple(label for label, _, _ in every)
+    return MarkerPlacement(labels, body, offsets + rest[joint] - rest[body])
 
 
 def place_sensors(
-    figure: Figure,
-    sensors: bool | str | tuple[str, ...],
-    rng: np.random.Generator,
+    figure: Figure, sensors: bool | str | tuple[str, ...], rng: np.random.Generator
 ) -> tuple[Int[np.ndarray, " sensor"], Float[np.ndarray, "sensor 4 4"]]:
     """Return the bodies that wear a 6-DoF sensor, and T_body_sensor of each.
 
@@ -186,21 +168,16 @@ def place_sensors(
     if isinstance(sensors, tuple):
         chosen = [figure.skeleton.index(name) for name in sensors]
         bodies = np.unique(figure.body_of[chosen])
-    largest = {int(b): _largest_surface(figure, int(b)) for b in bodies}
+    surface = [_largest_surface(figure, int(b)) for b in bodies]
     u = rng.uniform(0.25, 0.75, len(bodies))
     angle = rng.uniform(0.0, 2.0 * np.pi, len(bodies))
-    offsets = [
-        _marker_centers(largest[int(b)], u[i : i + 1], angle[i : i + 1])[0]
-        for i, b in enumerate(bodies)
+    rows = [
+        ("", one.joint, _marker_centers(one, u[i : i + 1], angle[i : i + 1])[0])
+        for i, one in enumerate(surface)
     ]
-    placement = _on_bodies(
-        figure,
-        [""] * len(bodies),
-        [largest[int(b)].joint for b in bodies],
-        np.array(offsets),
-    )
     R_body_sensor = geometry.rotation_exp(rng.normal(size=(len(bodies), 3)))
-    return np.asarray(bodies), geometry.transform(R_body_sensor, placement.offset)
+    offset = _on_bodies(figure, rows).offset
+    return np.asarray(bodies), geometry.transform(R_body_sensor, offset)
 
 
 def _largest_surface(figure: Figure, body: int) -> Surface:

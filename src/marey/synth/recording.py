@@ -9,8 +9,8 @@ import numpy as np
 
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.synth.corruption import corrupt
 from marey.synth.corruption.options import Corruption, merge_options
-from marey.synth.corruption.order import corrupt
 from marey.synth.corruption.state import CorruptionState
 from marey.synth.figures.figure import Figure
 from marey.synth.markers import place_markers, place_sensors
@@ -18,6 +18,7 @@ from marey.synth.truth import Link, Recording, Truth
 from marey.take import Fact, Source
 
 Sensors = bool | str | tuple[str, ...]
+ORIGIN = "synthetic"
 
 
 def record(
@@ -114,13 +115,11 @@ def capture(
     return Recording(
         rate=motions[0].rate,
         points=state.points,
-        labels=_labels(truth, labels),
-        subjects=_subjects(truth, labels),
         T_world_sensor=state.T_world_sensor,
-        sensor_names=_sensor_names(truth, labels),
         source=_source(motions[0].rate),
         history=tuple(dict.fromkeys(f"corrupted: {c.kind}" for c in state.log)),
         truth=replace(truth, log=tuple(state.log)),
+        **_names(truth, labels),
     )
 
 
@@ -196,35 +195,32 @@ def _shuffle(truth: Truth, rng: np.random.Generator) -> Truth:
     )
 
 
-def _labels(truth: Truth, named: bool) -> tuple[str, ...]:
-    """Return the labels of the take; phantoms are "*0", "*1", ..."""
+def _names(truth: Truth, named: bool) -> dict[str, Any]:
+    """Return labels and subjects of markers, and names of sensors.
+
+    Phantoms are "*0", "*1", ...; without names, markers and sensors have numbers.
+    """
+    n_markers, n_sensors = len(truth.marker_labels), len(truth.sensor_joint)
     if not named:
-        return tuple(f"M{i:03d}" for i in range(len(truth.marker_labels)))
-    count = iter(range(len(truth.marker_labels)))
-    return tuple(label or f"*{next(count)}" for label in truth.marker_labels)
-
-
-def _subjects(truth: Truth, named: bool) -> tuple[str, ...]:
-    if not named:
-        return ("",) * len(truth.marker_labels)
-    return tuple(truth.names[i] if i >= 0 else "" for i in truth.marker_subject)
-
-
-def _sensor_names(truth: Truth, named: bool) -> tuple[str, ...]:
-    if not named:
-        return tuple(f"S{i:02d}" for i in range(len(truth.sensor_joint)))
+        return {
+            "labels": tuple(f"M{i:03d}" for i in range(n_markers)),
+            "subjects": ("",) * n_markers,
+            "sensor_names": tuple(f"S{i:02d}" for i in range(n_sensors)),
+        }
+    count = iter(range(n_markers))
     names = []
     for subject, joint in zip(truth.sensor_subject, truth.sensor_joint, strict=True):
         owner, name = truth.names[subject], truth.figures[subject].skeleton.names[joint]
         names.append(f"{owner}:{name}" if owner else name)
-    return tuple(names)
+    return {
+        "labels": tuple(label or f"*{next(count)}" for label in truth.marker_labels),
+        "subjects": tuple(
+            truth.names[i] if i >= 0 else "" for i in truth.marker_subject
+        ),
+        "sensor_names": tuple(names),
+    }
 
 
 def _source(rate: float) -> Source:
-    origin = "synthetic"
-    return Source(
-        format=origin,
-        unit=Fact("m", "stated", origin),
-        up=Fact("z", "stated", origin),
-        rate=Fact(f"{rate:g}", "stated", origin),
-    )
+    unit, up, hertz = (Fact(v, "stated", ORIGIN) for v in ("m", "z", f"{rate:g}"))
+    return Source(format=ORIGIN, unit=unit, up=up, rate=hertz)

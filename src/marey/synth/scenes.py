@@ -10,30 +10,16 @@ from marey.errors import OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.synth.corruption.options import merge_options
-from marey.synth.figures.build import (
-    JointRow,
-    SurfaceRow,
-    Y,
-    Z,
-    build_skeleton,
-    build_surfaces,
-    neutral_angles,
-)
+from marey.synth.figures.build import JointRow, SurfaceRow, Y, Z, build_figure
 from marey.synth.figures.figure import (
     Figure,
-    FigureLimb,
     PoseSequence,
     motion_from_poses,
     sample_times,
 )
 from marey.synth.figures.figures import human
 from marey.synth.performance.curves import pulse, smoothstep
-from marey.synth.performance.motions import (
-    rest_contacts,
-    stand_on_legs,
-    standing_root_poses,
-)
-from marey.synth.performance.two_bone_ik import joint_poses, solve_limb
+from marey.synth.performance.motions import reach
 from marey.synth.recording import Sensors, capture
 from marey.synth.truth import Link, Recording
 
@@ -65,15 +51,8 @@ def prop(length: float = 0.5) -> Figure:
         JointRow("PropEnd", "Prop", (0.5, 0.0, 0.0)),
     ]
     ends = ((-0.5, 0.0, 0.0), (0.5, 0.0, 0.0))
-    skeleton = build_skeleton(rows, length)
     stick = SurfaceRow("Stick", "Prop", *ends, (0.05, 0.05), (0.05, 0.05), Y, Z, 8.0)
-    return Figure(
-        name="prop",
-        skeleton=skeleton,
-        surfaces=build_surfaces([stick], skeleton, length),
-        neutral=neutral_angles(rows),
-        motions=("swing", "still"),
-    )
+    return build_figure("prop", rows, [stick], ("swing", "still"), scale=length)
 
 
 def scene(
@@ -167,9 +146,7 @@ def _handover(people: People, seconds: float, rate: float, seed: int) -> ScenePa
         hold_times = np.clip(times, start, end)
         T_world_hand = _prop_poses(hold_times, middle, height) @ _grip(figure, i)
         share = pulse(times, start, end, REACH_SECONDS)
-        poses = _reach(figure, times, seconds, stage, T_world_hand, share)
-        motion = motion_from_poses(figure.skeleton, poses, rate)
-        motions.append(_transform_motion(motion, stage))
+        motions.append(_reach_on_stage(figure, share, stage, T_world_hand, rate))
         hand = figure.skeleton.index("RightHand")
         links.append(Link(i, hand, 2, 0, start, end))
     return (*people, stick), (*motions, prop_motion), tuple(links)
@@ -226,53 +203,23 @@ def _clasp(people: People, seconds: float, rate: float, seed: int) -> SceneParts
         T_world_hand = np.tile(geometry.transform(R, -R @ palm), (len(times), 1, 1))
         T_world_hand[:, :3, 3] += meeting_point
         share = pulse(times, start, end, REACH_SECONDS)
-        poses = _reach(figure, times, seconds, stage, T_world_hand, share)
-        motion = motion_from_poses(figure.skeleton, poses, rate)
-        motions.append(_transform_motion(motion, stage))
+        motions.append(_reach_on_stage(figure, share, stage, T_world_hand, rate))
     ends = [figure.skeleton.index("RightHandEnd") for figure in people]
     link = Link(0, ends[0], 1, ends[1], start, end)
     return people, (motions[0], motions[1]), (link,)
 
 
-def _reach(
+def _reach_on_stage(
     figure: Figure,
-    times: Array,
-    seconds: float,
+    share: Float[Array, " frame"],
     T_world_stage: Float[Array, "4 4"],
     T_world_hand: Float[Array, "frame 4 4"],
-    share: Float[Array, " frame"],
-) -> PoseSequence:
-    """Return a standing figure whose right hand reaches for a goal.
-
-    A share of zero leaves the arm at rest; a share of one puts the hand at the goal.
-    """
-    skeleton = figure.skeleton
-    T_stage_root = standing_root_poses(figure, times, sway=0.006)
-    angles = np.tile(figure.neutral, (len(times), 1, 1))
-    angles[:, skeleton.index("Spine"), 0] += 0.10 * share
-    angles = stand_on_legs(figure, T_stage_root, angles)
-    arm = figure.arms[1]
-    T = joint_poses(skeleton, T_stage_root, angles)
-    parent = T[:, skeleton.parent[arm.upper]]
-    axis = np.tile([0.0, -0.9, 0.4], (len(times), 1))
-    T_stage_hand = geometry.inverse(T_world_stage) @ T_world_hand
-    goal = _arm_angles(figure, arm, parent, T_stage_hand, axis)
-    joints = list(arm.joints)
-    angles[:, joints] += share[:, None, None] * (goal - angles[:, joints])
-    tips = [tip for leg in figure.legs for tip in leg.tips]
-    contacts = rest_contacts(figure, tips, [(0.0, seconds)])
-    return PoseSequence(T_stage_root, angles, tuple(contacts))
-
-
-def _arm_angles(
-    figure: Figure, arm: FigureLimb, parent: Array, T_world_hand: Array, axis: Array
-) -> Float[Array, "frame 3 3"]:
-    """Return arm angles for a hand pose, with the twist of the wrist in the forearm."""
-    skeleton, still = figure.skeleton, np.zeros(len(axis))
-    first = solve_limb(skeleton, arm.joints, parent, T_world_hand, axis, still)
-    # Forearm and wrist twist about the same line, so the forearm can take the twist.
-    forearm = first[:, 2, 2]
-    return solve_limb(skeleton, arm.joints, parent, T_world_hand, axis, forearm)
+    rate: float,
+) -> Motion:
+    """Return the reach of a figure that stands somewhere for a hand pose."""
+    hand = geometry.inverse(T_world_stage) @ T_world_hand
+    motion = reach(figure, share, lambda _: hand, rate=rate, lean=0.10, sway=0.006)
+    return _transform_motion(motion, T_world_stage)
 
 
 def _transform_motion(motion: Motion, T_world_stage: Float[Array, "4 4"]) -> Motion:

@@ -1,7 +1,7 @@
 """The truth behind a synthetic recording: figures, motions, placements, corruption."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -208,28 +208,11 @@ class Truth:
         )
 
 
-def _empty_truth() -> Truth:
-    return Truth(
-        figures=(),
-        motions=(),
-        names=(),
-        points=np.zeros((0, 0, 3)),
-        marker_labels=(),
-        marker_subject=np.zeros(0, dtype=np.int64),
-        marker_joint=np.zeros(0, dtype=np.int64),
-        marker_offset=np.zeros((0, 3)),
-        T_world_sensor=np.zeros((0, 0, 4, 4)),
-        sensor_subject=np.zeros(0, dtype=np.int64),
-        sensor_joint=np.zeros(0, dtype=np.int64),
-        T_body_sensor=np.zeros((0, 4, 4)),
-    )
-
-
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Recording(Take):
     """A take together with its truth."""
 
-    truth: Truth = field(default_factory=_empty_truth)
+    truth: Truth
 
     def cut(self, start: int, stop: int) -> "Recording":
         """Return frames `start` up to but not including `stop`, with their truth."""

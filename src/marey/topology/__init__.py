@@ -37,6 +37,7 @@ from marey.topology.spanning_forest import (
     root_forest,
     row_by_pair,
 )
+from marey.topology.spanning_forest import spanning_tree as spanning_tree
 from marey.topology.weights import PairValues, count_bodies, resolve_weight
 from marey.topology.weights import edge_costs as edge_costs
 from marey.tree import Tree

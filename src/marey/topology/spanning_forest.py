@@ -10,7 +10,9 @@ from collections.abc import Iterable
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey.topology.weights import PairValues
+from marey.joint_fits import JointFits
+from marey.topology.weights import PairValues, count_bodies
+from marey.tree import Tree
 
 Array = np.ndarray
 
@@ -134,6 +136,14 @@ def edge_margins(
         if others.any():
             margin[body] = np.log(cost[others].min() / cost[edge_of_body[body]])
     return margin
+
+
+def spanning_tree(joints: JointFits, cost: PairValues) -> Tree:
+    """Return the tree of least total cost, for one cost per candidate joint."""
+    n_bodies = count_bodies(joints)
+    edges = minimum_spanning_forest(joints.pair, cost, n_bodies)
+    parent, edge = root_forest(adjacency_list(joints.pair, edges, n_bodies), None)
+    return Tree(parent=parent, edge=edge, margin=edge_margins(joints.pair, cost, edge))
 
 
 def replacement_edges(

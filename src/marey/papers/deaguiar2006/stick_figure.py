@@ -1,17 +1,20 @@
-"""DeAguiar2006, Secs. 4 and 5: joints in every frame, joined by bones."""
+"""DeAguiar2006, Secs. 4 and 5: joints in every frame, joined by bones, and drawn."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.bodies import Bodies
-from marey.joints import JointFits
-from marey.metrics import match_bodies
+import marey
 from marey.numerics import geometry
-from marey.rig.lengths import bone_lengths, with_constant_lengths
+from marey.papers.frame import Drawing
+from marey.papers.plots import equalise_scales, make_panels
+from marey.plot.primitives import Camera, draw_bones, draw_joints, draw_markers
+from marey.plot.style import BLUE, INK, RED
+from marey.rig import bone_lengths, with_constant_lengths
 from marey.synth import Recording
-from marey.tree import Tree
 
 Array = np.ndarray
 
@@ -43,7 +46,9 @@ class StickFigure:
         return StickFigure(moved, self.parent, self.ends)
 
 
-def build_stick_figure(bodies: Bodies, fits: JointFits, tree: Tree) -> StickFigure:
+def build_stick_figure(
+    bodies: marey.Bodies, fits: marey.JointFits, tree: marey.Tree
+) -> StickFigure:
     """Return the joints of a tree in every frame, as Sec. 4 estimates them.
 
     The joint of a body is that with its parent. The root is drawn at the mean of its
@@ -61,7 +66,10 @@ def build_stick_figure(bodies: Bodies, fits: JointFits, tree: Tree) -> StickFigu
     number = {body: i for i, body in enumerate(order)}
     parent = [number.get(int(tree.parent[body]), -1) for body in order]
     leaves = sorted(set(order) - set(tree.parent.tolist()))
-    ends = [_marker_centroid(bodies, body) for body in leaves]
+    ends = []
+    for body in leaves:
+        centroid = np.nanmean(bodies.marker_offset[bodies.marker_body == body], axis=0)
+        ends.append(geometry.apply(bodies.T_world_body[:, body], centroid))
     return StickFigure(
         np.stack([*(positions[body] for body in order), *ends], axis=1),
         np.array([*parent, *(number[body] for body in leaves)], dtype=np.int64),
@@ -69,7 +77,9 @@ def build_stick_figure(bodies: Bodies, fits: JointFits, tree: Tree) -> StickFigu
     )
 
 
-def joint_path(bodies: Bodies, fits: JointFits, row: int) -> Float[Array, "frame 3"]:
+def joint_path(
+    bodies: marey.Bodies, fits: marey.JointFits, row: int
+) -> Float[Array, "frame 3"]:
     """Return the joint of one pair in the world, midway between its two centres."""
     a, b = fits.pair[row]
     in_a = geometry.apply(bodies.T_world_body[:, a], fits.center_a[row])
@@ -77,48 +87,136 @@ def joint_path(bodies: Bodies, fits: JointFits, row: int) -> Float[Array, "frame
     return np.asarray(0.5 * (in_a + in_b))
 
 
-def _marker_centroid(bodies: Bodies, body: int) -> Float[Array, "frame 3"]:
-    offsets = bodies.marker_offset[bodies.marker_body == body]
-    return geometry.apply(bodies.T_world_body[:, body], np.nanmean(offsets, axis=0))
+GOLDEN_RATIO = 0.618034
+"""Step of the hue from one body to the next, in turns of the colour circle."""
+
+LIGHT_DIRECTION = np.array([0.5, -0.4, 0.77])
+"""Direction in the world from which faces are lit. Chosen by hand."""
 
 
-@dataclass(frozen=True, slots=True)
-class RelativeJointErrors:
-    """Errors of joints, as fractions of the figure's height."""
-
-    mean: float
-    """Mean over all true joints whose bodies were found, as in the paper."""
-
-    across_hinge: float
-    """The same without the component along hinge axes, which no motion determines."""
-
-    n_joints: int
+def _camera(take: Recording, frame: int) -> Camera:
+    return Camera.facing(take.truth.motion.T_world_root[frame])
 
 
-def measure_joint_errors(
-    bodies: Bodies, fits: JointFits, take: Recording
-) -> RelativeJointErrors:
-    """Return the distance of joints from the true ones, rms over the frames of each."""
+def body_colours(count: int) -> Float[Array, "body 3"]:
+    """Return a colour for every body."""
+    from matplotlib.colors import hsv_to_rgb
+
+    hue = (0.58 + GOLDEN_RATIO * np.arange(count)) % 1.0
+    value = 0.78 + 0.12 * (np.arange(count) % 2)
+    return np.asarray(hsv_to_rgb(np.stack([hue, np.full(count, 0.62), value], axis=1)))
+
+
+def figure_2_drawing(
+    take: Recording,
+    bodies: marey.Bodies,
+    stick: StickFigure,
+    frames: Sequence[int],
+    title: str,
+) -> Drawing:
+    """Return a drawing of coloured bodies, poses with markers, and constant bones."""
+    constant = stick.with_constant_lengths()
+    middle = ["joints, and markers"] * (len(frames) - 2)
+
+    def draw(figure: Any) -> None:
+        captions = ["bodies found", *middle, "bones of constant length"]
+        every = _panels(figure, captions, title)
+        views = [_camera(take, frame) for frame in frames]
+        _draw_bodies(every[0], bodies, frames[0], views[0])
+        for k, frame in enumerate(frames[1:-1], start=1):
+            draw_markers(every[k], views[k].project(take.points[frame]), BLUE, 7.0)
+            _draw_bones(every[k], stick, frame, views[k])
+        _draw_bones(every[-1], constant, frames[-1], views[-1])
+        equalise_scales(every, 0.54)
+
+    return draw
+
+
+def figure_5_drawing(
+    take: Recording, bodies: marey.Bodies, stick: StickFigure, *, frame: int
+) -> Drawing:
+    """Return a drawing of a figure beside its estimated skeleton and true joints."""
+    truth, view = take.truth, _camera(take, frame)
+    true_joints = truth.motion.T_world_joint()[frame, truth.edges[:, 2], :3, 3]
+    title = f"A {truth.figures[0].name}, and the skeleton estimated from its markers"
+    captions = ["surface", "markers, by bodies found", "joints found, true ones red"]
+    ring = {"s": 95, "facecolors": "none", "edgecolors": RED, "linewidths": 1.3}
+
+    def draw(figure: Any) -> None:
+        every = _panels(figure, captions, title)
+        for axes in every:
+            _draw_surface(axes, take, frame, view, faint=axes is not every[0])
+        _draw_bodies(every[1], bodies, frame, view)
+        _draw_bones(every[2], stick, frame, view)
+        x, y, _ = view.project(true_joints).T
+        every[2].scatter(x, y, zorder=9, **ring)
+        equalise_scales(every, 0.54)
+
+    return draw
+
+
+def _panels(figure: Any, captions: Sequence[str], title: str) -> list[Any]:
+    size = (2.2 * len(captions) + 0.4, 4.0)
+    every: list[Any] = make_panels(figure, len(captions), size, title).tolist()
+    for axes, caption in zip(every, captions, strict=True):
+        axes.set_title(caption, fontsize=9, color=INK, y=-0.06)
+    return every
+
+
+def _draw_bodies(axes: Any, bodies: marey.Bodies, frame: int, view: Camera) -> None:
+    """Draw every body as a patch around its markers, far ones first."""
+    from matplotlib.patches import Polygon
+    from scipy.spatial import ConvexHull
+
+    spots = view.project(bodies.take.points[frame])
+    is_seen = np.isfinite(spots).all(axis=1)
+    shades = body_colours(len(bodies.names))
+    markers = [spots[(bodies.marker_body == b) & is_seen] for b in range(len(shades))]
+    depth = [points[:, 2].mean() if len(points) else 0.0 for points in markers]
+    for body in np.argsort(depth).tolist():
+        if len(markers[body]) > 2:
+            corners = markers[body][:, :2]
+            hull = ConvexHull(corners, qhull_options="QJ").vertices
+            # A tint, not a transparent colour: edge and face must not add up.
+            rim: dict[str, Any] = {"linewidth": 12.0, "joinstyle": "round"}
+            tint = 0.35 * shades[body] + 0.65
+            patch = Polygon(corners[hull], color=tint, clip_on=False, zorder=2, **rim)
+            axes.add_patch(patch)
+        draw_markers(axes, markers[body], shades[body], 13.0)
+
+
+def _draw_bones(axes: Any, stick: StickFigure, frame: int, view: Camera) -> None:
+    """Draw bones, and a ball at every joint but the ends."""
+    spots = view.project(stick.positions[frame])
+    draw_bones(axes, spots, stick.parent)
+    draw_joints(axes, np.delete(spots, stick.ends, axis=0))
+
+
+def _draw_surface(
+    axes: Any, take: Recording, frame: int, view: Camera, *, faint: bool = False
+) -> None:
+    """Draw the surface of a figure with Lambertian shading, far faces first."""
+    from matplotlib.collections import PolyCollection
+
     truth = take.truth
-    match = match_bodies(bodies, truth)
-    found_of = {int(true): body for body, true in enumerate(match) if true >= 0}
-    row = {frozenset(map(int, pair)): k for k, pair in enumerate(fits.pair)}
-    poses, skeleton = truth.motion.T_world_joint(), truth.skeleton
-    squared_errors = []
-    for parent, child, joint in truth.edges.tolist():
-        pair = frozenset((found_of.get(parent, -1), found_of.get(child, -2)))
-        if pair not in row or not fits.fitted[row[pair]]:
-            continue
-        error = joint_path(bodies, fits, row[pair]) - poses[:, joint, :3, 3]
-        along = np.zeros(len(error))
-        if skeleton.kind[joint] == "hinge":
-            axis = poses[:, joint, :3, :3] @ skeleton.axes[joint, 0]
-            along = np.sum(error * axis, axis=1)
-        square = np.sum(error**2, axis=1)
-        squared_errors.append([np.nanmean(square), np.nanmean(square - along**2)])
-    height = take.truth.figures[0].height
-    if not squared_errors:
-        return RelativeJointErrors(float("nan"), float("nan"), 0)
-    rms = np.sqrt(np.maximum(squared_errors, 0.0)) / height
-    mean, across = rms.mean(axis=0)
-    return RelativeJointErrors(float(mean), float(across), len(squared_errors))
+    T = truth.motion.T_world_joint()[frame]
+    faces = []
+    for shape in truth.figures[0].surfaces:
+        points, triangles = shape.mesh(rings=21, spokes=36)
+        faces.append(geometry.apply(T[shape.joint], points)[triangles])
+    corners = np.concatenate(faces)
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
+    spots = view.project(corners)
+    is_visible = view.project(normals)[:, 2] > 0.0
+    order = np.argsort(spots[is_visible, :, 2].mean(axis=1))
+    light = np.clip(normals[is_visible][order] @ LIGHT_DIRECTION, 0.0, 1.0)
+    tone = np.array([0.93, 0.94, 0.95] if faint else [0.80, 0.84, 0.88])
+    colour = np.clip((0.62 + 0.38 * light)[:, None] * tone, 0.0, 1.0)
+    if faint:
+        colour = 0.5 + 0.5 * colour
+    faces_seen = list(spots[is_visible][order][..., :2])
+    style: dict[str, Any] = {"facecolors": colour, "edgecolors": colour}
+    axes.add_collection(PolyCollection(faces_seen, linewidths=0.3, zorder=1, **style))
+    # Collections do not widen the limits of axes.
+    axes.update_datalim(spots[..., :2].reshape(-1, 2))

@@ -1,18 +1,16 @@
 """Knight2007, Secs. 2.1 and 2.2, extended from whole spheres to caps and arcs."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.joints.sphere.fit import SphereEstimator, SphereKind
-from marey.joints.sphere.gdke import fit_sphere
+from marey.joints import SphereEstimator, SphereKind, fit_sphere
 from marey.numerics import geometry
-from marey.papers.experiment import Drawing, Effort, Experiment
-from marey.papers.knight2007 import plots as plots
+from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
+from marey.papers.joint_samples import CenterEstimates, error_panels, measure_grid
 from marey.papers.knight2007 import samples as samples
-from marey.papers.measures import Cells
+from marey.papers.measures import rms
 from marey.report import Table
 
 Array = np.ndarray
@@ -32,103 +30,70 @@ MAX_CONDITION_NUMBER = 100.0
 chosen by hand."""
 
 
-def caps(effort: Effort) -> Experiment:
-    """Bias of the closed form on a cap of the sphere (beyond Sec. 2.2)."""
-    rng = np.random.default_rng((effort.seed, 2))
-    table, drawing = _compare_estimators(
-        rng,
-        effort,
-        "caps",
-        samples.sample_cap,
-        HALF_ANGLES_DEG,
-        CAP_NOISES,
-        np.eye(3),
-        labels=("half angle °", "Centres from caps of a sphere", "half angle, °"),
-    )
-    return Experiment(
-        title="Where the bias of the closed form is not small (beyond Sec. 2.2)",
-        tables={_caption("a cap", effort): table},
-        note=(
-            "The paper's Monte-Carlo covers whole spheres, on which the bias cancels. "
-            "A hip shows a cap: noise inflates C in c = mean + C^-1 S / 2 and biases "
-            "the centre towards the markers. Corrected subtracts the noise from C; "
-            "geometric is the least squares of the radii. Where the bound approaches "
-            "the radius (10°, 3 %), no estimator determines the centre."
-        ),
-        figures={"caps": drawing},
-    )
+Sample = Callable[[np.random.Generator, int, float], Float[Array, "point 3"]]
+"""Draws a number of points of an angle on the unit sphere."""
 
 
-def circles(effort: Effort) -> Experiment:
-    """Circles and cylinders by the null vector, and the test for a hinge (Eq. 6)."""
-    rng = np.random.default_rng((effort.seed, 6))
-    table, drawing = _compare_estimators(
-        rng,
-        effort,
-        "circles",
-        samples.sample_arc,
-        HALF_ARCS_DEG,
-        ARC_NOISES,
-        np.eye(3)[:, :2],
-        labels=("half arc °", "Centres from arcs of a circle", "half arc, °"),
-    )
-    return Experiment(
-        title="Planar motion: circle, cylinder and the kind of joint (Eq. 6)",
-        tables={
-            _caption("an arc", effort): table,
-            "Three markers on a cylinder, 300 frames": _cylinders(rng, effort),
-            "Kind of joint recognised, %": _kinds(rng, effort),
-        },
-        note=(
-            "Eq. 6 on an arc has the bias of Eq. 5 on a cap. The paper recognises a "
-            "hinge by the condition number of C, here above 100 (it gives no "
-            "threshold). That test also calls small caps planar, never recognises "
-            "markers at rest, and misses planes that noise has filled. Ours tests "
-            "every moment against the noise; an arc of ±20° with 3 % of noise is not "
-            "significant and is called fixed."
-        ),
-        figures={"circles": drawing},
-    )
-
-
-def _compare_estimators(
-    rng: np.random.Generator,
+def compare_estimators(
     effort: Effort,
-    name: str,
-    sample: Callable[[np.random.Generator, int, float], Float[Array, "point 3"]],
-    angles_deg: Sequence[float],
-    noises: Sequence[float],
-    basis: Float[Array, "3 directions"],
-    *,
-    labels: tuple[str, str, str],
+    rng: np.random.Generator,
+    sample: Sample,
+    words: tuple[str, str],
+    angles_deg: tuple[float, ...],
+    noises: tuple[float, ...],
 ) -> tuple[Table, Drawing]:
-    """Return errors of all estimators by angle and noise, as a table and a drawing.
+    """Return errors of centres by angle and noise, as a table and a drawing.
 
     Args:
+        effort: Number of runs and progress.
         rng: Draws samples and noise.
-        effort: How many runs to make.
-        name: Name of the experiment.
-        sample: Draws points of a given angle on the unit sphere.
+        sample: Draws points of a cap or an arc.
+        words: What the samples are, and the name of their angle.
         angles_deg: Angles of the samples, in degrees.
         noises: Standard deviations of a coordinate, as fractions of the radius.
-        basis: Directions in which the centre is determined.
-        labels: Column of the angle, title of the drawing, label of its x axis.
     """
-    rows: list[Cells] = []
-    panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for noise in noises:
-        setting = f"noise {100 * noise:g} % of the radius"
-        effort.report(f"{name}: {setting}")
-        lines = panels.setdefault(setting, {})
-        for degrees in angles_deg:
-            draw = partial(sample, rng, POINTS, np.radians(degrees))
-            errors = _errors(rng, draw, noise, effort.runs(RUNS), basis)
-            rows.append(_row(degrees, noise, errors))
-            for estimator, (rms, _) in errors.items():
-                lines.setdefault(estimator, []).append((degrees, 100.0 * rms))
-    column, title, x_label = labels
-    drawing = plots.error_drawing(title, panels, x_label)
-    return Table(_columns(column), tuple(rows)), drawing
+    shape, angle = words
+    # An arc determines the centre in its plane only.
+    kind: SphereKind = "ball" if sample is samples.sample_cap else "hinge"
+    n = 3 if kind == "ball" else 2
+
+    def estimate(
+        rng: np.random.Generator, degrees: float, noise: float
+    ) -> CenterEstimates:
+        directions = sample(rng, POINTS, float(np.radians(degrees)))
+        points = directions + noise * rng.normal(size=directions.shape)
+        bound = samples.cramer_rao_bound(directions[:, :n], noise)
+        errors: dict[str, Array] = {}
+        for name in ESTIMATORS:
+            sphere = fit_sphere(points, estimator=name, kind=kind)
+            errors[name] = sphere.center[None, :n]
+        return CenterEstimates(errors, bound**2)
+
+    settings = [(degrees, noise, rng) for noise in noises for degrees in angles_deg]
+    cells = measure_grid(effort, shape, "", estimate, settings, RUNS)
+    rows: list[Cells] = [
+        (
+            f"{c.swing:g}",
+            100.0 * c.noise,
+            round(100.0 * c.bias["kasa"], 3),
+            *(round(100.0 * size, 3) for size in c.rms.values()),
+            round(c.over_bound("kasa"), 2),
+            round(c.over_bound("geometric"), 2),
+        )
+        for c in cells
+    ]
+    header = (
+        f"{angle} ° | noise / R % | paper bias | paper rms | corrected rms | "
+        "geometric rms | bound | paper / bound | geometric / bound"
+    )
+    names = (*ESTIMATORS, "bound")
+    drawing = samples.error_drawing(
+        f"Centres from {shape}",
+        error_panels(cells, "noise {:.1%} of the radius", names, 100.0),
+        f"{angle}, °",
+        "error of the centre, % of the radius",
+    )
+    return table(header, rows), drawing
 
 
 def _caption(what: str, effort: Effort) -> str:
@@ -138,98 +103,87 @@ def _caption(what: str, effort: Effort) -> str:
     )
 
 
-def _errors(
-    rng: np.random.Generator,
-    shape: Callable[[], Float[Array, "point 3"]],
-    noise: float,
-    runs: int,
-    basis: Float[Array, "3 directions"],
-) -> dict[str, tuple[float, float]]:
-    """Return rms error and bias of each estimator on a unit sphere, and the bound."""
-    centers: dict[str, list[Array]] = {name: [] for name in ESTIMATORS}
-    variances = []
-    kind: SphereKind = "ball" if basis.shape[1] == 3 else "hinge"
-    for _ in range(runs):
-        directions = shape()
-        points = directions + noise * rng.normal(size=directions.shape)
-        variances.append(samples.cramer_rao_bound(directions @ basis, noise) ** 2)
-        for name in ESTIMATORS:
-            sphere = fit_sphere(points, estimator=name, kind=kind)
-            centers[name].append(sphere.center @ basis)
-    errors = {
-        name: (
-            float(np.sqrt(np.mean(np.sum(np.square(c), axis=1)))),
-            float(np.linalg.norm(np.mean(c, axis=0))),
-        )
-        for name, c in centers.items()
-    }
-    return errors | {"bound": (float(np.sqrt(np.mean(variances))), 0.0)}
+@experiment("Where the bias of the closed form is not small (beyond Sec. 2.2)")
+def caps(effort: Effort) -> Experiment:
+    """Bias of the closed form on a cap of the sphere (beyond Sec. 2.2).
 
-
-def _columns(first: str) -> tuple[str, ...]:
-    return (
-        first,
-        "noise / R %",
-        "paper bias",
-        *(f"{name} rms" for name in ("paper", *ESTIMATORS[1:])),
-        "bound",
-        "paper / bound",
-        "geometric / bound",
+    The paper's Monte-Carlo covers whole spheres, on which the bias cancels. A hip shows
+    a cap: noise inflates C in c = mean + C^-1 S / 2 and biases the centre towards the
+    markers. Corrected subtracts the noise from C; geometric is the least squares of the
+    radii. Where the bound approaches the radius (10°, 3 %), no estimator determines the
+    centre.
+    """
+    rng = np.random.default_rng((effort.seed, 2))
+    words = ("caps of a sphere", "half angle")
+    errors, drawing = compare_estimators(
+        effort, rng, samples.sample_cap, words, HALF_ANGLES_DEG, CAP_NOISES
+    )
+    return Experiment(
+        tables={_caption("a cap", effort): errors}, figures={"caps": drawing}
     )
 
 
-def _row(degrees: float, noise: float, errors: dict[str, tuple[float, float]]) -> Cells:
-    bound = errors["bound"][0]
-    return (
-        f"{degrees:g}",
-        100.0 * noise,
-        round(100.0 * errors["kasa"][1], 3),
-        *(round(100.0 * errors[name][0], 3) for name in ESTIMATORS),
-        round(100.0 * bound, 3),
-        round(errors["kasa"][0] / bound, 2),
-        round(errors["geometric"][0] / bound, 2),
+@experiment("Planar motion: circle, cylinder and the kind of joint (Eq. 6)")
+def circles(effort: Effort) -> Experiment:
+    """Circles and cylinders by the null vector, and the test for a hinge (Eq. 6).
+
+    Eq. 6 on an arc has the bias of Eq. 5 on a cap. The paper recognises a hinge by the
+    condition number of C, here above 100 (it gives no threshold). That test also calls
+    small caps planar, never recognises markers at rest, and misses planes that noise
+    has filled. Ours tests every moment against the noise; an arc of ±20° with 3 % of
+    noise is not significant and is called fixed.
+    """
+    rng = np.random.default_rng((effort.seed, 6))
+    words = ("arcs of a circle", "half arc")
+    errors, drawing = compare_estimators(
+        effort, rng, samples.sample_arc, words, HALF_ARCS_DEG, ARC_NOISES
+    )
+    return Experiment(
+        tables={
+            _caption("an arc", effort): errors,
+            "Three markers on a cylinder, 300 frames": _cylinders(rng, effort),
+            "Kind of joint recognised, %": _kinds(rng, effort),
+        },
+        figures={"circles": drawing},
     )
 
 
 def _cylinders(rng: np.random.Generator, effort: Effort) -> Table:
     """Return errors of axis and centre of a hinge, and the NEES of the axis."""
-    rows = []
+    rows: list[Cells] = []
+    runs = effort.runs(RUNS)
     for degrees in HALF_ARCS_DEG[:-1]:
-        squared_distances, squared_tilts, nees = [], [], []
-        for _ in range(effort.runs(RUNS)):
+        distances, tilts, nees = [], [], []
+        for _ in range(runs):
             points = samples.sample_cylinder(rng, 300, np.radians(degrees), 3)
             sphere = fit_sphere(points + 0.01 * rng.normal(size=points.shape))
             if sphere.kind != "hinge":
                 continue
-            axis = sphere.axis * np.sign(sphere.axis[2])
-            tilt = axis[:2]
-            squared_distances.append(np.sum(sphere.center[:2] ** 2))
-            squared_tilts.append(np.sum(tilt**2))
+            tilt = (sphere.axis * np.sign(sphere.axis[2]))[:2]
+            distances.append(np.linalg.norm(sphere.center[:2]))
+            tilts.append(np.linalg.norm(tilt))
             covariance = sphere.axis_covariance[:2, :2]
             nees.append(tilt @ np.linalg.solve(covariance, tilt))
         rows.append(
             (
                 f"{degrees:g}",
-                round(100.0 * len(nees) / effort.runs(RUNS), 1),
-                round(100.0 * float(np.sqrt(np.mean(squared_distances))), 3),
-                round(float(np.degrees(np.sqrt(np.mean(squared_tilts)))), 3),
+                round(100.0 * len(nees) / runs, 1),
+                round(100.0 * rms(distances), 3),
+                round(float(np.degrees(rms(tilts))), 3),
                 round(float(np.mean(nees)), 2),
             )
         )
-    columns = (
-        "half arc °",
-        "recognised as hinge %",
-        "distance from axis, % of R",
-        "axis error °",
-        "axis NEES (2 if covariance is right)",
+    header = (
+        "half arc ° | recognised as hinge % | distance from axis, % of R | "
+        "axis error ° | axis NEES (2 if covariance is right)"
     )
-    return Table(columns, tuple(rows))
+    return table(header, rows)
 
 
 def _kinds(rng: np.random.Generator, effort: Effort) -> Table:
     """Return the rate of right kinds, by marey and by a condition number."""
     runs = effort.runs(RUNS)
-    rows = []
+    rows: list[Cells] = []
     for noise in (0.001, 0.01, 0.03):
         for name, draw in _MOTIONS.items():
             right = np.zeros(2)
@@ -239,8 +193,7 @@ def _kinds(rng: np.random.Generator, effort: Effort) -> Table:
                 kinds = (_kind_by_condition(points), fit_sphere(points).kind)
                 right += [kind == name.partition(",")[0] for kind in kinds]
             rows.append((name, 100.0 * noise, *(100.0 * right / runs)))
-    columns = ("motion", "noise / R %", "condition number", "ours")
-    return Table(columns, tuple(tuple(row) for row in rows))
+    return table("motion | noise / R % | condition number | ours", rows)
 
 
 def _kind_by_condition(points: Float[Array, "point 3"]) -> str:
@@ -248,15 +201,13 @@ def _kind_by_condition(points: Float[Array, "point 3"]) -> str:
     return "hinge" if value[-1] > MAX_CONDITION_NUMBER * value[0] else "ball"
 
 
-def _rotate_marker(
-    rng: np.random.Generator, swing: Sequence[float]
-) -> Float[Array, "point 3"]:
-    R = geometry.rotation_exp(np.asarray(swing) * rng.normal(size=(400, 3)))
+def _rotate_marker(rng: np.random.Generator) -> Float[Array, "point 3"]:
+    R = geometry.rotation_exp(0.5 * rng.normal(size=(400, 3)))
     return np.asarray(R @ np.array([0.8, 0.0, 0.6]))
 
 
 _MOTIONS: dict[str, Callable[[np.random.Generator], Array]] = {
-    "ball, 30° rms": lambda rng: _rotate_marker(rng, (0.5, 0.5, 0.5)),
+    "ball, 30° rms": _rotate_marker,
     "ball, a cap of 15°": lambda rng: samples.sample_cap(rng, 400, np.radians(15.0)),
     "hinge, ±57°": lambda rng: samples.sample_arc(rng, 400, 1.0),
     "hinge, ±20°": lambda rng: samples.sample_arc(rng, 400, np.radians(20.0)),

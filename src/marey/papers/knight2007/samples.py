@@ -1,7 +1,13 @@
-"""Random points on spheres, caps, arcs and cylinders, and the Cramer-Rao bound."""
+"""Random points on spheres, caps, arcs and cylinders, and errors of their centres."""
+
+from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Float
+
+from marey.papers.frame import Drawing
+from marey.papers.plots import Panels, Style, line_drawing
+from marey.plot.style import BLUE, GOLD, GREEN, GREY, INK, RED
 
 Array = np.ndarray
 Points = Float[Array, "point 3"]
@@ -60,3 +66,36 @@ def cramer_rao_bound(
     """
     centred = directions - directions.mean(axis=0)
     return float(noise * np.sqrt(np.trace(np.linalg.inv(centred.T @ centred))))
+
+
+STYLES: Mapping[str, Style] = {
+    "best marker": {"color": GREY, "marker": "v"},
+    "kasa": {"color": RED, "marker": "o"},
+    "corrected": {
+        "color": GOLD,
+        "marker": "s",
+        "markersize": 8,
+        "markerfacecolor": "none",
+    },
+    "geometric": {"color": GREEN, "marker": "^"},
+    "ours": {"color": BLUE, "marker": "D"},
+    "bound": {"color": INK, "linestyle": "--", "linewidth": 1.0},
+}
+NAMES = {
+    "best marker": "paper, best single marker",
+    "kasa": "paper's closed form",
+    "corrected": "bias removed",
+    "geometric": "least squares of radii",
+    "ours": "ours: radii and residual",
+    "bound": "Cramer-Rao bound",
+}
+
+
+def error_drawing(title: str, panels: Panels, x_label: str, y_label: str) -> Drawing:
+    """Return a drawing of rms errors, one panel per noise, one line per method."""
+    n_lines = len(next(iter(panels.values())))
+    columns = 3 if n_lines > 4 else n_lines
+    labels = x_label, y_label
+    return line_drawing(
+        title, panels, labels, STYLES, names=NAMES, legend_columns=columns
+    )

@@ -1,1 +1,19 @@
-"""Experiments of OBrien2000."""
+"""Automatic Joint Parameter Estimation from Magnetic Motion Capture Data, rebuilt."""
+
+from collections.abc import Mapping
+
+from marey.papers.frame import Run
+from marey.papers.obrien2000 import accuracy, exact, linkage, people
+
+EXPERIMENTS: Mapping[str, Run] = {
+    "simulation": exact.simulation,
+    "hinges": exact.hinges,
+    "stick": exact.stick,
+    "linkage": linkage.wooden_linkage,
+    "people": people.limb_lengths,
+    "hierarchy": people.hierarchy,
+    "timing": exact.timing,
+    "slips": people.slips,
+    "sensors": accuracy.sensors,
+    "markers": accuracy.markers,
+}

@@ -1,17 +1,17 @@
 """OBrien2000: the wooden linkage, six sets of data (Table 1, Figs. 6 and 7)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float
 
+import marey
 from marey import synth
-from marey.bodies import Bodies
 from marey.cleaning import fit_field, undistort
-from marey.joints import JointFits, fit_joints, homogeneity
-from marey.papers.experiment import Drawing, Effort, Experiment
-from marey.papers.measures import Cells, rms
+from marey.joints import homogeneity
+from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
+from marey.papers.measures import rms
 from marey.papers.obrien2000.exact import (
     NOISE_MODELS,
     RATE,
@@ -19,14 +19,11 @@ from marey.papers.obrien2000.exact import (
     joint_residual,
     length_between_joints,
 )
-from marey.papers.plots import lengths_drawing, residual_drawing
+from marey.papers.plots import label_axes, make_panels, residual_drawing
 from marey.papers.recordings import record_sensors
+from marey.plot.style import BLUE, GOLD, GREY, INK, RED
 from marey.report import Table
-from marey.segmentation import segment
-from marey.topology import infer_tree
-
-if TYPE_CHECKING:
-    from marey.synth import Recording
+from marey.synth import Recording
 
 Array = np.ndarray
 
@@ -63,7 +60,7 @@ ROOMS = 10
 
 def record_sets(
     seed: int, noise: Mapping[str, Any], frames: int = FRAMES
-) -> list[Bodies]:
+) -> list[marey.Bodies]:
     """Return six sets of one linkage in one room; the sensors move before the last.
 
     One long recording is cut in six: noise and motion continue and the field of the
@@ -79,7 +76,6 @@ def record_sets(
         synth.linkage(),
         "swing",
         seconds=SETS * frames / RATE,
-        rate=RATE,
         seed=seed,
         slips=6,
         slip_size=0.08,
@@ -87,10 +83,12 @@ def record_sets(
         slip_frame=(SETS - 1) * frames,
         **noise,
     )
-    return [segment(take.cut(k * frames, (k + 1) * frames)) for k in range(SETS)]
+    return [marey.segment(take.cut(k * frames, (k + 1) * frames)) for k in range(SETS)]
 
 
-def table_1_lengths(bodies: Bodies, fits: JointFits) -> Float[Array, " row"]:
+def table_1_lengths(
+    bodies: marey.Bodies, fits: marey.JointFits
+) -> Float[Array, " row"]:
     """Return the lengths of Table 1, in centimetres."""
     return np.array(
         [
@@ -101,27 +99,29 @@ def table_1_lengths(bodies: Bodies, fits: JointFits) -> Float[Array, " row"]:
 
 
 def fit_sets(
-    sets: Sequence[Bodies], **options: Any
+    sets: Sequence[marey.Bodies], **options: Any
 ) -> tuple[Float[Array, "row set"], int]:
     """Return the lengths of every set in centimetres, and the number of true trees."""
     lengths, n_true_trees = [], 0
     for bodies in sets:
-        fits = fit_joints(bodies, **options)
+        fits = marey.fit_joints(bodies, **options)
         lengths.append(table_1_lengths(bodies, fits))
-        n_true_trees += is_true_tree(infer_tree(fits), cast("Recording", bodies.take))
+        n_true_trees += is_true_tree(
+            marey.infer_tree(fits), cast("Recording", bodies.take)
+        )
     return np.stack(lengths, axis=1), n_true_trees
 
 
-def undistort_sets(sets: Sequence[Bodies]) -> list[Bodies]:
+def undistort_sets(sets: Sequence[marey.Bodies]) -> list[marey.Bodies]:
     """Return the sets without the distortion of the field of their room.
 
     The field is fitted to the residuals of the joints in the first five sets. The last
     set has other joint centres, because its sensors were moved, but the same field.
     """
     unmoved = sets[:-1]
-    fits = fit_joints(unmoved, estimator="corrected")
-    field = fit_field(unmoved, fits, infer_tree(fits))
-    return [segment(undistort(bodies.take, field)) for bodies in sets]
+    fits = marey.fit_joints(unmoved, estimator="corrected")
+    field = fit_field(unmoved, fits, marey.infer_tree(fits))
+    return [marey.segment(undistort(bodies.take, field)) for bodies in sets]
 
 
 def compare_with_table_1(ours: Float[Array, "row set"]) -> Table:
@@ -136,8 +136,8 @@ def compare_with_table_1(ours: Float[Array, "row set"]) -> Table:
             differences = [f"{value:.2f}" for value in measured - lengths]
             rows.append((first, source, float(measured), *cells))
             rows.append(("", f"Δ {source}", "", *differences))
-    columns = ("cm", "", "Meas.", *(f"Set {k + 1}" for k in range(ours.shape[1])))
-    return Table(columns, tuple(rows))
+    sets = " | ".join(f"Set {k + 1}" for k in range(ours.shape[1]))
+    return table(f"cm |  | Meas. | {sets}", rows)
 
 
 def summarize_errors(
@@ -152,7 +152,7 @@ def summarize_errors(
     )
 
 
-def compare_sets(sets: Sequence[Bodies]) -> Table:
+def compare_sets(sets: Sequence[marey.Bodies]) -> Table:
     """Return likelihood-ratio tests of each set against the other five."""
     test = homogeneity(sets)
     linked = [
@@ -163,44 +163,61 @@ def compare_sets(sets: Sequence[Bodies]) -> Table:
     rows = [k for k, pair in enumerate(test.pair.tolist()) if set(pair) in linked]
     p = np.min(test.p_value[:, rows], axis=1) * len(rows) * len(sets)
     distance_cm = 100.0 * np.median(test.displacement[:, rows], axis=1)
-    return Table(
-        ("set", "distance of centres cm", "p (all joints and sets)", "verdict"),
-        tuple(
+    moved = (p < MAX_P_VALUE) & (distance_cm > MIN_MOVE_CM)
+    header = "set | distance of centres cm | p (all joints and sets) | verdict"
+    return table(
+        header,
+        (
             (
                 f"Set {k + 1}",
                 float(distance_cm[k]),
                 float(min(p[k], 1.0)),
-                "sensors moved"
-                if p[k] < MAX_P_VALUE and distance_cm[k] > MIN_MOVE_CM
-                else "",
+                "sensors moved" if moved[k] else "",
             )
             for k in range(len(sets))
         ),
     )
 
 
-def fit_pooled_sets(sets: Sequence[Bodies]) -> Table:
+ERRORS = "rms | mean |Δ| | mean Δ | max |Δ|"
+"""Columns of what `summarize_errors` returns."""
+
+
+def fit_pooled_sets(sets: Sequence[marey.Bodies]) -> Table:
     """Return the errors of one fit to several sets, with and without the last."""
-    rows = []
+    rows: list[Cells] = []
     for name, pooled in (("Sets 1 to 6", sets), ("Sets 1 to 5", sets[:-1])):
-        error = MEASURED_CM - table_1_lengths(sets[0], fit_joints(pooled))
+        error = MEASURED_CM - table_1_lengths(sets[0], marey.fit_joints(pooled))
         rows.append((name, *summarize_errors(error[:, None])))
-    columns = ("one fit of", "rms", "mean |Δ|", "mean Δ", "max |Δ|")
-    return Table(columns, tuple(rows))
+    return table(f"one fit of | {ERRORS}", rows)
 
 
-def linkage(effort: Effort) -> Experiment:
-    """The wooden linkage: six sets, with sensors moved before the last (Table 1)."""
+METHODS: Mapping[str, Callable[[Sequence[marey.Bodies]], tuple[Any, int]]] = {
+    "paper's": lambda sets: fit_sets(sets, estimator="least_squares"),
+    "ours": fit_sets,
+    "undistorted": lambda sets: fit_sets(undistort_sets(sets)),
+}
+
+
+@experiment("Wooden linkage of five ball joints (Table 1)")
+def wooden_linkage(effort: Effort) -> Experiment:
+    """The wooden linkage: six sets, with sensors moved before the last (Table 1).
+
+    Δ is measured minus calculated. White noise of the paper's size cannot produce
+    errors like the paper's; a field of that size nearly does. The rest may be errors
+    of the tape measure, which our linkage does not have. Undistorted: the field is
+    estimated from the joints and removed; one factor on all lengths of a room remains,
+    which only a stick of known length determines.
+    """
     rooms = effort.runs(ROOMS)
-    rows: list[Cells] = [
-        ("paper", "", *summarize_errors(MEASURED_CM[:, None] - CALCULATED_CM), "6 of 6")
-    ]
-    first_room: dict[str, list[Bodies]] = {}
+    published = summarize_errors(MEASURED_CM[:, None] - CALCULATED_CM)
+    rows: list[Cells] = [("paper", "", *published, "6 of 6")]
+    first_room: dict[str, list[marey.Bodies]] = {}
     lengths: dict[str, Float[Array, "row set"]] = {}
     for model, noise in NOISE_MODELS.items():
         effort.report(f"linkage: {model}")
         recorded = [record_sets(effort.seed + room, noise) for room in range(rooms)]
-        for method, fit in _METHODS.items():
+        for method, fit in METHODS.items():
             fits = [fit(sets) for sets in recorded]
             calculated = np.concatenate([values for values, _ in fits], axis=1)
             error = MEASURED_CM[:, None] - calculated
@@ -208,42 +225,52 @@ def linkage(effort: Effort) -> Experiment:
             rows.append((model, method, *summarize_errors(error), true_trees))
             if method == "ours":
                 first_room[model], lengths[model] = recorded[0], fits[0][0]
-    columns = ("noise", "method", "rms", "mean |Δ|", "mean Δ", "max |Δ|", "true trees")
-    strong = "strong field"
+    white, strong = first_room["white noise"], first_room["strong field"]
+    in_strong_field = compare_with_table_1(lengths["strong field"])
+    every_error = table(f"noise | method | {ERRORS} | true trees", rows)
     return Experiment(
-        title="Wooden linkage of five ball joints (Table 1)",
         tables={
-            "Table 1, ours in a strong field": compare_with_table_1(lengths[strong]),
-            f"Δ in cm, {SETS * rooms} sets": Table(columns, tuple(rows)),
-            "Sets that differ from the others (white noise)": compare_sets(
-                first_room["white noise"]
-            ),
-            "All sets as one (white noise)": fit_pooled_sets(first_room["white noise"]),
+            "Table 1, ours in a strong field": in_strong_field,
+            f"Δ in cm, {SETS * rooms} sets": every_error,
+            "Sets that differ from the others (white noise)": compare_sets(white),
+            "All sets as one (white noise)": fit_pooled_sets(white),
         },
-        note="Δ is measured minus calculated. White noise of the paper's size cannot "
-        "produce errors like the paper's; a field of that size nearly does. The rest "
-        "may be errors of the tape measure, which our linkage does not have. "
-        "Undistorted: the field is estimated from the joints and removed; one factor "
-        "on all lengths of a room remains, which only a stick of known length "
-        "determines.",
         figures={
-            "table-1": lengths_drawing(
-                list(TABLE_1_LENGTHS), MEASURED_CM, CALCULATED_CM, lengths
-            ),
-            "figure-6": _residual_figure(first_room[strong][0], "Right", 1),
-            "figure-7": _residual_figure(first_room[strong][5], "Left", 6),
+            "table-1": lengths_drawing({"paper": CALCULATED_CM, **lengths}),
+            "figure-6": _residual_figure(strong[0], "Right", 1),
+            "figure-7": _residual_figure(strong[5], "Left", 6),
         },
     )
 
 
-_METHODS: Mapping[str, Callable[[Sequence[Bodies]], tuple[Any, int]]] = {
-    "paper's": lambda sets: fit_sets(sets, estimator="least_squares"),
-    "ours": fit_sets,
-    "undistorted": lambda sets: fit_sets(undistort_sets(sets)),
-}
-
-
-def _residual_figure(bodies: Bodies, side: str, number: int) -> Drawing:
+def _residual_figure(bodies: marey.Bodies, side: str, number: int) -> Drawing:
     norm = joint_residual(bodies, ("Torso", f"{side}UpperArm"))
     title = f"{side} shoulder of the linkage, Set {number}"
     return residual_drawing(norm, RATE, title, top=3.0)
+
+
+def lengths_drawing(groups: Mapping[str, Float[Array, "row set"]]) -> Drawing:
+    """Return a drawing of measured minus calculated lengths in cm, set by set."""
+
+    def draw(figure: Any) -> None:
+        (axes,) = make_panels(figure, 1, (8.0, 3.6), "Lengths of the wooden linkage")
+        colours = (RED, GREY, GOLD, BLUE)
+        for k, ((group, calculated), colour) in enumerate(
+            zip(groups.items(), colours, strict=False)
+        ):
+            error = (MEASURED_CM[:, None] - calculated).T
+            x = np.arange(error.shape[1]) + 0.18 * (k - 1.5)
+            x = x + 0.012 * (np.arange(len(error))[:, None] - 2.5)
+            axes.plot(x[:-1], error[:-1], "o", color=colour, markersize=3.5, alpha=0.8)
+            # The last set was recorded after the sensors were moved.
+            axes.plot(x[-1], error[-1], "x", color=colour, markersize=5)
+            axes.plot([], [], "o", color=colour, markersize=4, label=group)
+        axes.plot([], [], "x", color=INK, markersize=5, label="set 6, sensors moved")
+        axes.axhline(0.0, color=INK, linewidth=0.8)
+        names = [name.replace(" - ", "\n") for name in TABLE_1_LENGTHS]
+        axes.set_xticks(range(len(names)), names)
+        axes.legend(fontsize=7, frameon=False, ncols=5, loc="upper center")
+        axes.set_ylim(-1.3, 1.0)
+        label_axes(axes, "", "measured minus calculated, cm")
+
+    return draw

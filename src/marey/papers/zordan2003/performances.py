@@ -1,35 +1,21 @@
 """Zordan2003, Sec. 4: martial arts and walking of a performer whose truth is known."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from time import perf_counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+import marey
 from marey import synth
-from marey.motion import Motion
-from marey.papers.experiment import Effort, Experiment
-from marey.papers.measures import (
-    Cells,
-    TimedMotion,
-    joint_distances,
-    joint_errors,
-    rms,
-    rms_acceleration,
-    round_to_digits,
-)
-from marey.papers.zordan2003.plots import (
-    close_ups,
-    evenly_spaced_frames,
-    filmstrip,
-    time_lapse,
-)
-from marey.pose import solve_pose
-from marey.pose.physics import fit
+from marey.papers import measures
+from marey.papers.frame import Cells, Effort, Experiment, experiment, table
+from marey.papers.measures import TimedMotion
+from marey.papers.recordings import true_skeleton
+from marey.papers.zordan2003.stills import evenly_spaced_frames, filmstrip, stills
+from marey.pose import fit_physics
 from marey.report import Table
-from marey.skeleton import Skeleton
 from marey.synth import Recording
 
 Array = np.ndarray
@@ -57,10 +43,10 @@ class RecordedPerformance:
     """A recorded performance and the two skeletons that it is mapped to."""
 
     recording: Recording
-    performer: Skeleton
+    performer: marey.Skeleton
     """The performer's true skeleton, with the true positions of the markers."""
 
-    average: Skeleton
+    average: marey.Skeleton
     """The skeleton of an average person, scaled to the performer's height, with its own
     template of the marker set: "no other specialized adjustments were made"."""
 
@@ -76,156 +62,121 @@ def record_performance(
     )
     average = synth.human(height=performer.height, seed=0)
     template = average.record("still", seconds=0.1, rate=RATE, markers=MARKERS)
-    return RecordedPerformance(
-        take, skeleton_with_markers(take), skeleton_with_markers(template)
-    )
-
-
-def skeleton_with_markers(take: Recording) -> Skeleton:
-    """Return the true skeleton of a recording with its markers where they are."""
-    truth = take.truth
-    return replace(
-        truth.skeleton,
-        marker_labels=truth.marker_labels,
-        marker_joint=truth.marker_joint,
-        marker_offset=truth.marker_offset,
-    )
+    return RecordedPerformance(take, true_skeleton(take), true_skeleton(template))
 
 
 def solve_by_physics(
-    skeleton: Skeleton, take: Recording, **options: Any
+    skeleton: marey.Skeleton, take: marey.Take, **options: Any
 ) -> TimedMotion:
     """Return the postures at equilibrium; steps are means over the frames."""
-    start = perf_counter()
-    solved = fit.fit_physics(skeleton, take, **options)
-    seconds = perf_counter() - start
+    solved, seconds = measures.timed(fit_physics, skeleton, take, **options)
     return TimedMotion(solved.motion, seconds, float(solved.steps.mean()))
 
 
-def solve_by_gauss_newton(skeleton: Skeleton, take: Recording) -> TimedMotion:
+def solve_by_gauss_newton(skeleton: marey.Skeleton, take: Recording) -> TimedMotion:
     """Return the poses of marey's default method."""
-    start = perf_counter()
-    motion = solve_pose(skeleton, take, method="gauss_newton")
-    return TimedMotion(motion, perf_counter() - start)
+    return TimedMotion(
+        *measures.timed(marey.solve_pose, skeleton, take, method="gauss_newton")
+    )
 
 
-def marker_residuals(motion: Motion, take: Recording) -> Float[Array, "frame marker"]:
+def marker_residuals(
+    motion: marey.Motion, take: Recording
+) -> Float[Array, "frame marker"]:
     """Return the distance of every marker from its position on the body, in metres."""
     difference = motion.marker_points() - take.points
     return np.asarray(np.linalg.norm(difference, axis=-1))
 
 
-COLUMNS = (
-    "skeleton and method",
-    "marker residual mm, mean",
-    "max",
-    "joint error mm, rms",
-    "max",
-    "acceleration m/s², rms",
-    "frames/s",
-)
-
-
-def compare_methods(case: RecordedPerformance) -> tuple[Table, Motion]:
+def compare_methods(case: RecordedPerformance) -> tuple[Table, marey.Motion]:
     """Return one row per method, and the simulated motion of the average skeleton."""
-    take = case.recording
+    take, performer, average = case.recording, case.performer, case.average
     for settle in ("direct", "simulation"):
         # Numba compiles at the first call, which is not timed.
-        solve_by_physics(case.performer, first_frames(take), settle=settle)
+        solve_by_physics(performer, take.cut(0, 3), settle=settle)
+    simulated = {"settle": "simulation"}
     runs = {
         "average, simulated as printed": solve_by_physics(
-            case.average, take, settle="simulation", **PUBLISHED_OPTIONS
+            average, take, **simulated, **PUBLISHED_OPTIONS
         ),
-        "average, simulated": solve_by_physics(case.average, take, settle="simulation"),
-        "average, direct": solve_by_physics(case.average, take),
-        "performer, simulated": solve_by_physics(
-            case.performer, take, settle="simulation"
-        ),
-        "performer, direct": solve_by_physics(case.performer, take),
-        "performer, gauss_newton": solve_by_gauss_newton(case.performer, take),
+        "average, simulated": solve_by_physics(average, take, **simulated),
+        "average, direct": solve_by_physics(average, take),
+        "performer, simulated": solve_by_physics(performer, take, **simulated),
+        "performer, direct": solve_by_physics(performer, take),
+        "performer, gauss_newton": solve_by_gauss_newton(performer, take),
     }
-    true_acceleration = round_to_digits(rms_acceleration(take.truth.motion))
+    (acceleration,) = measures.rounded(measures.rms_acceleration(take.truth.motion))
     rows: list[Cells] = [
         ("paper", "", "", "", "", "", PAPER_FPS),
-        ("truth", "", "", 0.0, 0.0, true_acceleration, ""),
+        ("truth", "", "", 0.0, 0.0, acceleration, ""),
     ]
     for name, run in runs.items():
-        residual = marker_residuals(run.motion, take)
-        error = joint_errors(run.motion, take)
-        cells = (
-            1e3 * residual.mean(),
-            1e3 * residual.max(),
-            1e3 * rms(error),
-            1e3 * error.max(),
-            rms_acceleration(run.motion),
+        residual_mm = 1e3 * marker_residuals(run.motion, take)
+        error_mm = 1e3 * measures.joint_errors(run.motion, take)
+        cells = measures.rounded(
+            residual_mm.mean(),
+            residual_mm.max(),
+            measures.rms(error_mm),
+            error_mm.max(),
+            measures.rms_acceleration(run.motion),
             take.n_frames / run.seconds,
         )
-        rows.append((name, *map(round_to_digits, cells)))
-    return Table(COLUMNS, tuple(rows)), runs["average, simulated"].motion
-
-
-def first_frames(take: Recording) -> Recording:
-    """Return the first three frames of a recording, to compile with."""
-    return replace(
-        take,
-        points=take.points[:3],
-        filled=take.filled[:3],
-        T_world_sensor=take.T_world_sensor[:3],
+        rows.append((name, *cells))
+    header = (
+        "skeleton and method | marker residual mm, mean | max | joint error mm, rms | "
+        "max | acceleration m/s², rms | frames/s"
     )
+    return table(header, rows), runs["average, simulated"].motion
 
 
-NOTE = (
-    "The performer is generated, so the truth is known; the paper shows pictures and "
-    "says that postures are believable and smooth. The average skeleton is only scaled "
-    "to the height; its joint errors are the differences of build, as in the paper. "
-    "The four gains are the same here and in the other experiment. Frames per second "
-    "are of one core of this machine and include the first frames; the paper's are of "
-    "a Pentium IV at 2.4 GHz. `performer` is the skeleton of the performer."
-)
-
-
+@experiment("Martial arts (Sec. 4.1, Figs. 2-4)")
 def martial_arts(effort: Effort) -> Experiment:
-    """Punches and kicks (Sec. 4.1, Figs. 2-4)."""
+    """Punches and kicks (Sec. 4.1, Figs. 2-4).
+
+    The performer is generated, so the truth is known; the paper shows pictures and says
+    that postures are believable and smooth. The average skeleton is only scaled to the
+    height; its joint errors are the differences of build, as in the paper. The four
+    gains are the same here and in the other experiment. Frames per second are of one
+    core of this machine and include the first frames; the paper's are of a Pentium IV
+    at 2.4 GHz. `performer` is the skeleton of the performer.
+    """
     seconds = 3.4 if effort.quick else 2 * ROUND_SECONDS
     case = record_performance("kick_punch", seconds, effort)
-    table, motion = compare_methods(case)
+    methods, motion = compare_methods(case)
     lapse = [
         frame
         for start in (KICK_START_S, ROUND_SECONDS + KICK_START_S)
         for frame in evenly_spaced_frames(motion, start, 0.05, 16)
     ]
-    stills = evenly_spaced_frames(motion, KICK_START_S + 0.05, 0.25, 3)
+    close_ups = evenly_spaced_frames(motion, KICK_START_S + 0.05, 0.25, 3)
     strip = evenly_spaced_frames(motion, KICK_START_S, 0.17, 7)
     return Experiment(
-        title="Martial arts (Sec. 4.1, Figs. 2-4)",
-        tables={"Punches and kicks": table},
-        note=NOTE,
+        tables={"Punches and kicks": methods},
         figures={
-            "figure-2": time_lapse(motion, lapse, "Kicks in time lapse"),
-            "figure-3": close_ups(
+            "figure-2": stills(motion, [lapse], "Kicks in time lapse", (6.0, 4.2)),
+            "figure-3": stills(
                 motion,
-                case.recording.points,
-                stills,
+                [[frame] for frame in close_ups],
                 "Recorded markers gold, those on the body dark",
+                (2.6, 4.2),
+                case.recording.points,
             ),
             "figure-4": filmstrip(motion, strip, "A kick, 0.17 s from still to still"),
         },
     )
 
 
+@experiment("Walking (Sec. 4.2, Fig. 5)")
 def walking(effort: Effort) -> Experiment:
-    """A walk with the gains of the kicks (Sec. 4.2, Fig. 5)."""
+    """A walk with the gains of the kicks (Sec. 4.2, Fig. 5).
+
+    Performer, skeletons and gains are those of the martial arts.
+    """
     seconds = 2.6 if effort.quick else 6.0
-    table, motion = compare_methods(record_performance("walk", seconds, effort))
+    methods, motion = compare_methods(record_performance("walk", seconds, effort))
     strip = evenly_spaced_frames(motion, 0.1, 0.5, 6)
-    return Experiment(
-        title="Walking (Sec. 4.2, Fig. 5)",
-        tables={"A walk": table},
-        note=NOTE,
-        figures={
-            "figure-5": filmstrip(motion, strip, "A walk, 0.50 s from still to still")
-        },
-    )
+    drawing = filmstrip(motion, strip, "A walk, 0.50 s from still to still")
+    return Experiment(tables={"A walk": methods}, figures={"figure-5": drawing})
 
 
 GAINS: tuple[Mapping[str, Any], ...] = (
@@ -241,10 +192,14 @@ GAINS: tuple[Mapping[str, Any], ...] = (
 """Gains that are changed from the defaults, one row of the table each."""
 
 
+@experiment("The four gains (Secs. 2.2 and 2.3)")
 def gains(effort: Effort) -> Experiment:
     """Effect of the gains: damping does not move the equilibrium (Eqs. 1-2).
 
-    "A wide range of values appear adequate from our inspection" (Sec. 2.2).
+    "A wide range of values appear adequate from our inspection" (Sec. 2.2). The
+    equilibrium does not depend on damping or mass. It depends on the stiffness of the
+    springs only where torques pull against them. Torques on all joints, as printed,
+    pull the figure away from its markers: the stiffer, the further.
     """
     case = record_performance("kick_punch", 0.3 if effort.quick else 1.0, effort)
     take, skeleton = case.recording, case.performer
@@ -253,26 +208,16 @@ def gains(effort: Effort) -> Experiment:
     for options in GAINS:
         run = solve_by_physics(skeleton, take, settle="simulation", **options)
         direct = solve_by_physics(skeleton, take, **options).motion
-        cells = (
+        cells = measures.rounded(
             run.steps,
-            1e3 * joint_distances(run.motion, direct).max(),
-            1e3 * joint_distances(run.motion, default).max(),
-            1e3 * rms(joint_errors(run.motion, take)),
+            1e3 * measures.joint_distances(run.motion, direct).max(),
+            1e3 * measures.joint_distances(run.motion, default).max(),
+            1e3 * measures.rms(measures.joint_errors(run.motion, take)),
         )
         changed = ", ".join(f"{k} {v}" for k, v in options.items()) or "defaults"
-        rows.append((changed, *map(round_to_digits, cells)))
-    columns = (
-        "gains",
-        "steps per frame",
-        "distance from the least energy mm, max",
-        "distance from the default gains mm, max",
-        "joint error mm, rms",
+        rows.append((changed, *cells))
+    header = (
+        "gains | steps per frame | distance from the least energy mm, max | "
+        "distance from the default gains mm, max | joint error mm, rms"
     )
-    return Experiment(
-        title="The four gains (Secs. 2.2 and 2.3)",
-        tables={"Kicks, skeleton of the performer": Table(columns, tuple(rows))},
-        note="The equilibrium does not depend on damping or mass. It depends on the "
-        "stiffness of the springs only where torques pull against them. Torques on all "
-        "joints, as printed, pull the figure away from its markers: the stiffer, the "
-        "further.",
-    )
+    return Experiment(tables={"Kicks, skeleton of the performer": table(header, rows)})

@@ -72,11 +72,11 @@ def solve(
             ever seen.
         OptionError: If an option is not known or out of range.
     """
-    fitted = fit(skeleton, take, **options)
+    fitted = fit_bfgs(skeleton, take, **options)
     return fitted.motion, _findings(fitted)
 
 
-def fit(skeleton: Skeleton, take: Take, **options: Any) -> BfgsFit:
+def fit_bfgs(skeleton: Skeleton, take: Take, **options: Any) -> BfgsFit:
     r"""Return the motion of least fitness, with the iterations of every frame.
 
     Implements Bodenheimer1997, Sec. 3.2. The fitness of a frame is the weighted sum of

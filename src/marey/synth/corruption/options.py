@@ -5,11 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from marey.errors import OptionError
-from marey.options import Options, choice, number
-
-MAX_GAP_SHARE = 0.95
-"""Largest share of missing frames. Chosen by hand."""
+from marey.options import Options, choice, number, options_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +22,7 @@ class Corruption(Options):
     coloured: float = number(0.0, low=0.0, high=1.0)
     """Coloured noise (first-order autoregression), deviation per axis, 0 to 1 m."""
 
-    coloured_time: float = number(0.5, low=0.0001, high=10000.0)
+    coloured_time: float = number(0.5, low=0.0001, high=1e4)
     """Time constant of the coloured noise, above 0 s."""
 
     turn_noise: float = number(0.0, low=0.0, high=1.0)
@@ -78,28 +74,28 @@ class Corruption(Options):
     swaps: int = number(0, low=0, high=10**6)
     """Number of label swaps between two neighbouring markers."""
 
-    swap_seconds: float = number(0.5, low=0.0, high=10000.0)
+    swap_seconds: float = number(0.5, low=0.0, high=1e4)
     """Mean length of a swap, in seconds."""
 
     phantoms: int = number(0, low=0, high=10**4)
     """Number of phantom markers: they belong to no body and are visible for a while."""
 
-    gaps: float = number(0.0, low=0.0, high=MAX_GAP_SHARE)
+    gaps: float = number(0.0, low=0.0, high=0.95)
     """Share of the frames in which each marker is missing, 0 to 0.95."""
 
-    gap_seconds: float = number(0.25, low=0.0, high=10000.0)
+    gap_seconds: float = number(0.25, low=0.0, high=1e4)
     """Mean length of a gap, in seconds."""
 
     gap_of: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """Share of missing frames of single markers, by true label; others have `gaps`."""
 
-    sensor_gaps: float = number(0.0, low=0.0, high=MAX_GAP_SHARE)
+    sensor_gaps: float = number(0.0, low=0.0, high=0.95)
     """Share of the frames in which each sensor is missing, 0 to 0.95."""
 
     scale: float = number(1.0, low=0.01, high=100.0)
     """Scale factor on all positions, 0.01 to 100. OBrien2000 measured 0.94."""
 
-    dropped: float = number(0.0, low=0.0, high=MAX_GAP_SHARE)
+    dropped: float = number(0.0, low=0.0, high=0.95)
     """Share of dropped frames, 0 to 0.95. The other frames keep their times."""
 
     drop_style: str = choice("missing", "repeat")
@@ -108,8 +104,8 @@ class Corruption(Options):
     def __post_init__(self) -> None:
         Options.__post_init__(self)
         shares = self.gap_of.values()
-        good = all(0.0 <= share <= MAX_GAP_SHARE for share in shares)
-        self.check("gap_of", f"shares from 0 to {MAX_GAP_SHARE}", good=good)
+        good = all(0.0 <= share <= 0.95 for share in shares)
+        self.check("gap_of", "shares from 0 to 0.95", good=good)
 
 
 def merge_options(
@@ -120,8 +116,6 @@ def merge_options(
     Raises:
         OptionError: If an option does not exist.
     """
-    names = [f.name for f in fields(Corruption)]
-    for name in options:
-        if name not in names:
-            raise OptionError(name, found="an unknown option", needed=", ".join(names))
-    return dataclasses.replace(corruption or Corruption(), **options)
+    base = corruption or Corruption()
+    given = {one.name: getattr(base, one.name) for one in fields(base)}
+    return options_from(Corruption, given | dict(options))

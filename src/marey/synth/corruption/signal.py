@@ -146,18 +146,21 @@ def swap_labels(state: CorruptionState) -> None:
 def add_gaps(state: CorruptionState) -> None:
     """Hide markers and sensors in gaps. Each loses exactly its share of the frames."""
     options, truth = state.options, state.truth
-    length = options.gap_seconds * state.rate
-    rng = state.rng("gaps")
-    for index, label in enumerate(truth.marker_labels):
-        share = options.gap_of.get(label, options.gaps)
-        gaps = _draw_gaps(rng, len(state.points), share, length)
-        if truth.marker_joint[index] >= 0:
-            _hide(state, state.points, "gaps", "marker", index, gaps)
-    rng = state.rng("sensor_gaps")
-    sensors = state.T_world_sensor
-    for index in range(sensors.shape[1]):
-        gaps = _draw_gaps(rng, len(sensors), options.sensor_gaps, length)
-        _hide(state, sensors, "sensor_gaps", "sensor", index, gaps)
+    shares = [options.gap_of.get(label, options.gaps) for label in truth.marker_labels]
+    sensor_shares = [options.sensor_gaps] * len(truth.sensor_joint)
+    for kind, item, values, every in (
+        ("gaps", "marker", state.points, shares),
+        ("sensor_gaps", "sensor", state.T_world_sensor, sensor_shares),
+    ):
+        rng, length = state.rng(kind), options.gap_seconds * state.rate
+        for index, share in enumerate(every):
+            gaps = _draw_gaps(rng, len(values), share, length)
+            if item == "marker" and truth.marker_joint[index] < 0:
+                continue
+            for first, last in gaps:
+                values[first : last + 1, index] = np.nan
+                seconds = (last - first + 1) / state.rate
+                state.log_event(kind, seconds, item, index, first, last)
 
 
 def _draw_gaps(
@@ -186,20 +189,6 @@ def _random_partition(
     """Return whole numbers, zero or more, that add up to a total."""
     cuts = np.sort(rng.integers(0, total + 1, count - 1))
     return np.diff(cuts, prepend=0, append=total).astype(np.int64)
-
-
-def _hide(
-    state: CorruptionState,
-    values: Array,
-    kind: str,
-    item: str,
-    index: int,
-    gaps: list[Span],
-) -> None:
-    for first, last in gaps:
-        values[first : last + 1, index] = np.nan
-        seconds = (last - first + 1) / state.rate
-        state.log_event(kind, seconds, item, index, first, last)
 
 
 def drop_frames(state: CorruptionState) -> None:

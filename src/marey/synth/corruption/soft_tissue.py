@@ -1,9 +1,7 @@
 """Corruption at the body: soft tissue artefacts, moving knee centres, slips."""
 
-from dataclasses import dataclass
-
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from marey.errors import OptionError
 from marey.numerics import geometry
@@ -52,54 +50,21 @@ def move_knee_centres(state: CorruptionState) -> None:
             travel = state.options.knee_shift * share * KNEE_TRAVEL_M
             R = T[:, skeleton.parent[knee], :3, :3]
             displacement = np.einsum("fij,fj->fi", R, travel)
-            below = _descendants(skeleton.parent, knee)
-            _displace(state, subject, below, displacement)
+            markers, sensors = state.items_on(
+                subject, _descendants(skeleton.parent, knee)
+            )
+            state.points[:, markers] += displacement[:, None]
+            state.sensor_position[:, sensors] += displacement[:, None]
             state.log_event("knee_shift", np.abs(displacement).max(), index=knee)
 
 
-def _descendants(parent: Int[Array, " joint"], top: int) -> Bool[Array, " joint"]:
-    """Return which joints are a joint itself or below it."""
-    below = np.zeros(len(parent), dtype=bool)
+def _descendants(parent: Int[Array, " joint"], top: int) -> list[int]:
+    """Return a joint and those below it."""
+    below = [top]
     for joint, up in enumerate(parent):
-        below[joint] = joint == top or (up >= 0 and below[up])
+        if up in below:
+            below.append(joint)
     return below
-
-
-def _displace(
-    state: CorruptionState,
-    subject: int,
-    joints: Bool[Array, " joint"],
-    displacement: Float[Array, "frame 3"],
-) -> None:
-    """Move the markers and sensors on some joints of a subject."""
-    truth = state.truth
-    markers = (truth.marker_subject == subject) & joints[truth.marker_joint]
-    state.points[:, markers] += displacement[:, None]
-    sensors = (truth.sensor_subject == subject) & joints[truth.sensor_joint]
-    state.sensor_position[:, sensors] += displacement[:, None]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _BodyArtefact:
-    """The soft tissue artefact of one body, as a linear function of joint angles."""
-
-    subject: int
-    body: int
-    R_world_body: Float[Array, "frame 3 3"]
-    angles: Float[Array, "frame angle"]
-    """Angles of the neighbouring joints, centred, with an rms of one together."""
-
-    common_gain: Float[Array, "2 3 angle"]
-    """Gain from angles to translation and rotation, common to all items on the body."""
-
-    scale: float
-    """Size of the artefact as a share of that on a thigh."""
-
-    def wobble(self, gain: Float[Array, "*batch 3 angle"], rms: float) -> Array:
-        """Return translations or rotations over time, scaled to an rms."""
-        values = np.einsum("...ij,fj->f...i", np.sqrt(0.5) * gain, self.angles)
-        size = np.sqrt(np.mean(np.sum(values**2, axis=-1)))
-        return np.asarray(values * (rms * self.scale / size))
 
 
 def add_soft_tissue_motion(state: CorruptionState) -> None:
@@ -108,24 +73,44 @@ def add_soft_tissue_motion(state: CorruptionState) -> None:
     Each marker or sensor has a random linear gain from the joint angles to its
     displacement. Half of the variance of the gain is common to the whole body.
     """
-    truth, rng = state.truth, state.rng("soft_tissue")
+    truth, rng, options = state.truth, state.rng("soft_tissue"), state.options
     _check_bodies(state)
-    for subject, (figure, motion) in enumerate(
-        zip(truth.figures, truth.motions, strict=True)
-    ):
+    for subject, motion in enumerate(truth.motions):
+        figure, names = truth.figures[subject], motion.skeleton.names
         T = motion.T_world_joint()
         parent_body = figure.body_of[motion.skeleton.parent]
         for body in figure.bodies.tolist():
             angles = _neighbour_angles(parent_body, motion.wxyz, body)
             if angles.shape[1] == 0:
                 continue
-            gain = rng.normal(size=(2, 3, angles.shape[1]))
-            scale = _soft_tissue_scale(state, motion.skeleton.names[body])
-            R = T[:, body, :3, :3]
-            artefact = _BodyArtefact(subject, body, R, angles, gain, scale)
-            _move_markers(state, rng, artefact)
-            _move_sensors(state, rng, artefact)
-    state.log_event("soft_tissue", size=state.options.soft_tissue)
+            R, scale = T[:, body, :3, :3], _soft_tissue_scale(state, names[body])
+            markers, sensors = state.items_on(subject, [body])
+            common = rng.normal(size=(2, 3, angles.shape[1]))
+            gain = rng.normal(size=(len(markers), *common.shape[1:])) + common[0]
+            if len(markers) and options.soft_tissue:
+                moves = _wobble(gain, angles, options.soft_tissue * scale)
+                state.points[:, markers] += np.einsum("fij,fmj->fmi", R, moves)
+            gain = rng.normal(size=common.shape) + common
+            for sensor in sensors.tolist():
+                move = _wobble(gain[0], angles, options.soft_tissue * scale)
+                state.sensor_position[:, sensor] += np.einsum("fij,fj->fi", R, move)
+                rotvec = _wobble(gain[1], angles, options.soft_tissue_turn * scale)
+                _rotate_sensor(state, sensor, rotvec)
+    state.log_event("soft_tissue", size=options.soft_tissue)
+
+
+def _wobble(
+    gain: Float[Array, "*batch 3 angle"],
+    angles: Float[Array, "frame angle"],
+    rms: float,
+) -> Array:
+    """Return translations or rotations over time, scaled to an rms.
+
+    They are linear functions of the angles, which have an rms of one together.
+    """
+    values = np.einsum("...ij,fj->f...i", np.sqrt(0.5) * gain, angles)
+    size = np.sqrt(np.mean(np.sum(values**2, axis=-1)))
+    return np.asarray(values * (rms / size))
 
 
 def _check_bodies(state: CorruptionState) -> None:
@@ -157,33 +142,6 @@ def _neighbour_angles(
     angles = angles - angles.mean(axis=0)
     rms = np.sqrt(np.mean(np.sum(angles**2, axis=1)))
     return angles / rms if rms > MIN_JOINT_MOTION else np.zeros((len(wxyz), 0))
-
-
-def _move_markers(
-    state: CorruptionState, rng: np.random.Generator, artefact: _BodyArtefact
-) -> None:
-    truth, common = state.truth, artefact.common_gain
-    on_body = truth.marker_joint == artefact.body
-    markers = np.flatnonzero((truth.marker_subject == artefact.subject) & on_body)
-    gain = rng.normal(size=(len(markers), *common.shape[1:])) + common[0]
-    if len(markers) == 0 or state.options.soft_tissue == 0.0:
-        return
-    moves = artefact.wobble(gain, state.options.soft_tissue)
-    state.points[:, markers] += np.einsum("fij,fmj->fmi", artefact.R_world_body, moves)
-
-
-def _move_sensors(
-    state: CorruptionState, rng: np.random.Generator, artefact: _BodyArtefact
-) -> None:
-    truth, options = state.truth, state.options
-    gain = rng.normal(size=artefact.common_gain.shape) + artefact.common_gain
-    on_body = truth.sensor_joint == artefact.body
-    for sensor in np.flatnonzero((truth.sensor_subject == artefact.subject) & on_body):
-        move = artefact.wobble(gain[0], options.soft_tissue)
-        rotvec = artefact.wobble(gain[1], options.soft_tissue_turn)
-        move = np.einsum("fij,fj->fi", artefact.R_world_body, move)
-        state.sensor_position[:, sensor] += move
-        _rotate_sensor(state, int(sensor), rotvec)
 
 
 def _rotate_sensor(

@@ -1,9 +1,11 @@
 """The recording that the corruptions change, and the log of what they did."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from marey.synth.corruption.options import Corruption
 from marey.synth.truth import CorruptionEvent, Truth
@@ -37,23 +39,30 @@ class CorruptionState:
         """Return the positions of markers and of sensors, each with its item's name."""
         return ("marker", self.points), ("sensor", self.sensor_position)
 
+    def items_on(
+        self, subject: int, joints: Sequence[int]
+    ) -> tuple[Int[Array, " marker"], Int[Array, " sensor"]]:
+        """Return the markers and the sensors on some joints of a subject."""
+        truth = self.truth
+        marked = np.isin(truth.marker_joint, joints) & (truth.marker_subject == subject)
+        sensed = np.isin(truth.sensor_joint, joints) & (truth.sensor_subject == subject)
+        return np.flatnonzero(marked), np.flatnonzero(sensed)
+
     def rng(self, kind: str) -> np.random.Generator:
         """Return the random stream of one kind of corruption."""
         return np.random.default_rng([self.seed, *kind.encode()])
 
-    def log_event(
-        self,
-        kind: str,
-        size: float,
-        item: str = "all",
-        index: int = -1,
-        first: int = 0,
-        last: int = -1,
-        other: int = -1,
-    ) -> None:
-        """Add an event to the log; `CorruptionEvent` describes the arguments."""
-        event = CorruptionEvent(kind, item, int(index), first, last, float(size), other)
-        self.log.append(event)
+    def log_event(self, kind: str, size: float, *where: Any, **more: Any) -> None:
+        """Add an event to the log.
+
+        Args:
+            kind: The option of `Corruption` that caused it.
+            size: Size of the change.
+            where: Item, index, first and last frame; see `CorruptionEvent`.
+            more: Any other field of `CorruptionEvent`.
+        """
+        placed = dict(zip(("item", "index", "first", "last"), where, strict=False))
+        self.log.append(CorruptionEvent(kind, size=float(size), **placed, **more))
 
 
 def random_directions(rng: np.random.Generator, count: int) -> Float[Array, "count 3"]:

@@ -1,11 +1,13 @@
-"""Skeletons and surfaces of figures, built from tables of joints and surfaces."""
+"""Figures, built from tables of joints, surfaces and limbs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from marey.skeleton import Kind, Skeleton
+from marey.synth.figures.figure import Figure, FigureLimb
 from marey.synth.figures.surfaces import Surface
 
 X, Y, Z = np.eye(3)
@@ -77,11 +79,6 @@ def build_skeleton(rows: Sequence[JointRow], scale: float = 1.0) -> Skeleton:
     )
 
 
-def neutral_angles(rows: Sequence[JointRow]) -> np.ndarray:
-    """Return the joint angles of the neutral standing pose, in radians."""
-    return np.asarray(np.radians([row.neutral for row in rows]), dtype=float)
-
-
 @dataclass(frozen=True, slots=True)
 class SurfaceRow:
     """One surface of a table; `Surface` describes the fields."""
@@ -98,29 +95,63 @@ class SurfaceRow:
     section_exponent: Number = 2.0
 
 
-def build_surfaces(
-    rows: Sequence[SurfaceRow],
-    skeleton: Skeleton,
-    scale: float = 1.0,
+LimbRow = tuple[str, tuple[str, ...], float]
+"""One limb of a table: side, names of upper, middle and end joint and of the joints
+that touch the ground without their side, phase."""
+
+
+def build_figure(
+    name: str,
+    rows: Sequence[JointRow],
+    surfaces: Sequence[SurfaceRow],
+    motions: tuple[str, ...],
     *,
-    mirror: bool = True,
-) -> tuple[Surface, ...]:
-    """Return the surfaces that a table describes.
+    scale: float = 1.0,
+    legs: Sequence[LimbRow] = (),
+    arms: Sequence[LimbRow] = (),
+    **more: Any,
+) -> Figure:
+    """Return the figure that tables describe.
 
     Args:
-        rows: The surfaces.
-        skeleton: The joints that carry them.
-        scale: Metres per unit of the table.
-        mirror: Whether each surface of the left side also gets a mirror image.
+        name: Name of the figure.
+        rows: Joints, parents before their children.
+        surfaces: Surfaces. Those of a left side are mirrored if the right side has no
+            surfaces of its own.
+        motions: Names of the motions it can perform.
+        scale: Metres per unit of the tables.
+        legs: Legs.
+        arms: Arms.
+        more: Other fields of `Figure`.
     """
-    surfaces = []
-    for row in rows:
-        surfaces.append(_surface(row, skeleton, scale, np.ones(3)))
-        if mirror and row.joint.startswith("Left"):
-            name = row.name.replace("L", "R", 1)
-            right = replace(row, joint=row.joint.replace("Left", "Right"), name=name)
-            surfaces.append(_surface(right, skeleton, scale, MIRROR))
-    return tuple(surfaces)
+    skeleton = build_skeleton(rows, scale)
+    has_right = any(row.joint.startswith("Right") for row in surfaces)
+    built = []
+    for row in surfaces:
+        built.append(_surface(row, skeleton, scale, np.ones(3)))
+        if row.joint.startswith("Left") and not has_right:
+            mirrored = row.name.replace("L", "R", 1)
+            joint = row.joint.replace("Left", "Right")
+            right = replace(row, joint=joint, name=mirrored)
+            built.append(_surface(right, skeleton, scale, MIRROR))
+    return Figure(
+        name=name,
+        skeleton=skeleton,
+        surfaces=tuple(built),
+        neutral=np.asarray(np.radians([row.neutral for row in rows]), dtype=float),
+        motions=motions,
+        legs=tuple(_limb(skeleton, *limb) for limb in legs),
+        arms=tuple(_limb(skeleton, *limb) for limb in arms),
+        **more,
+    )
+
+
+def _limb(
+    skeleton: Skeleton, side: str, parts: tuple[str, ...], phase: float
+) -> FigureLimb:
+    upper, middle, end, *tips = (skeleton.index(f"{side}{part}") for part in parts)
+    sign = 1.0 if side == "Left" else -1.0
+    return FigureLimb(upper, middle, end, tuple(tips), side=sign, phase=phase)
 
 
 def _surface(

@@ -85,6 +85,11 @@ class Figure:
     surface (0 to 1) and an angle around it in degrees."""
 
     @property
+    def tips(self) -> tuple[int, ...]:
+        """The joints of all legs that touch the ground."""
+        return tuple(tip for leg in self.legs for tip in leg.tips)
+
+    @property
     def n_dof(self) -> int:
         """Number of degrees of freedom, including the six of the root."""
         return sum(DEGREES_OF_FREEDOM[kind] for kind in self.skeleton.kind)
@@ -149,8 +154,9 @@ class Figure:
                 "motion", found=name, needed=f"one of {', '.join(self.motions)}"
             )
         length = DEFAULT_SECONDS[name] if seconds is None else seconds
-        times = sample_times(length, rate)
-        poses = MOTIONS[name](self, times, seconds=length, seed=seed)
+        perform, stream = MOTIONS[name]
+        rng = np.random.default_rng([seed, stream])
+        poses = perform(self, sample_times(length, rate), length, rng)
         return motion_from_poses(self.skeleton, poses, rate)
 
     def record(self, motion: str = "", **options: Any) -> "Recording":

@@ -1,13 +1,13 @@
 """The figures: people, animals and mechanisms whose dimensions are all known."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from marey.errors import OptionError
-from marey.skeleton import Skeleton
+from marey.skeleton import Kind
 from marey.synth.figures import human as _human
 from marey.synth.figures import quadruped as _quadruped
 from marey.synth.figures.build import (
@@ -19,11 +19,9 @@ from marey.synth.figures.build import (
     Y,
     Z,
     add_right_side,
-    build_skeleton,
-    build_surfaces,
-    neutral_angles,
+    build_figure,
 )
-from marey.synth.figures.figure import Figure, FigureLimb
+from marey.synth.figures.figure import Figure
 
 PROPORTION_SD = 0.02
 """Standard deviation of a person's bone lengths, as a share of the average length.
@@ -39,6 +37,20 @@ BIPED_MOTIONS = (
     "jump",
     "still",
 )
+
+FOOT = ("UpperLeg", "LowerLeg", "Foot", "Heel", "Toes")
+ARM = ("UpperArm", "LowerArm", "Hand")
+BIPED_LEGS = (("Left", FOOT, 0.0), ("Right", FOOT, 0.5))
+BIPED_ARMS = (("Left", ARM, 0.0), ("Right", ARM, 0.0))
+
+HIND, FORE = ("UpperLeg", "LowerLeg", "Foot", "Toes"), (*ARM, "Fingers")
+QUADRUPED_LEGS = (
+    ("Left", HIND, 0.0),
+    ("Left", FORE, 0.25),
+    ("Right", HIND, 0.5),
+    ("Right", FORE, 0.75),
+)
+"""The legs in the order of a lateral-sequence walk."""
 
 NECK_TO_LEFT_SHOULDER_M, NECK_TO_RIGHT_SHOULDER_M = 0.390, 0.397
 BETWEEN_SHOULDERS_M = 0.343
@@ -68,18 +80,14 @@ def human(height: float = 1.8, *, seed: int = 0) -> Figure:
         row.name: 1.0 + PROPORTION_SD * float(np.clip(rng.normal(), -2.5, 2.5))
         for row in _human.JOINT_ROWS
     }
-    rows = _scale_bones(_human.JOINT_ROWS, factor)
-    skeleton = build_skeleton(rows, height)
-    return Figure(
-        name="human",
-        skeleton=skeleton,
-        surfaces=build_surfaces(
-            _scale_surfaces(_human.SURFACE_ROWS, factor), skeleton, height
-        ),
-        neutral=neutral_angles(rows),
-        motions=BIPED_MOTIONS,
-        legs=_legs(skeleton),
-        arms=_arms(skeleton),
+    return build_figure(
+        "human",
+        _scale_bones(_human.JOINT_ROWS, factor),
+        _scale_surfaces(_human.SURFACE_ROWS, factor),
+        BIPED_MOTIONS,
+        scale=height,
+        legs=BIPED_LEGS,
+        arms=BIPED_ARMS,
         marker_sets={"sparse41": _human.SPARSE41, "set53": _human.SET53},
     )
 
@@ -121,29 +129,6 @@ def _scale_surfaces(
     return tuple(scaled)
 
 
-LEG_JOINTS = ("UpperLeg", "LowerLeg", "Foot")
-
-
-def _limb(
-    skeleton: Skeleton, side: str, parts: tuple[str, ...], **more: Any
-) -> FigureLimb:
-    """Return the limb with these joints: upper, middle, end, then ground contacts."""
-    upper, middle, end, *tips = (skeleton.index(f"{side}{part}") for part in parts)
-    sign = 1.0 if side == "Left" else -1.0
-    return FigureLimb(upper, middle, end, tips=tuple(tips), side=sign, **more)
-
-
-def _legs(skeleton: Skeleton) -> tuple[FigureLimb, ...]:
-    foot = (*LEG_JOINTS, "Heel", "Toes")
-    left = _limb(skeleton, "Left", foot)
-    return left, _limb(skeleton, "Right", foot, phase=0.5)
-
-
-def _arms(skeleton: Skeleton) -> tuple[FigureLimb, ...]:
-    parts = ("UpperArm", "LowerArm", "Hand")
-    return _limb(skeleton, "Left", parts), _limb(skeleton, "Right", parts)
-
-
 def robot(height: float = 1.5) -> Figure:
     """Return a walking robot of boxes with hinge knees and elbows, like DeAguiar2006.
 
@@ -154,8 +139,6 @@ def robot(height: float = 1.5) -> Figure:
         height: Height in metres, 0.1 to 5.
     """
     _check_size("height", height, 0.1, 5.0)
-    rows = add_right_side([_robot_row(row) for row in _human.JOINT_ROWS])
-    skeleton = build_skeleton(rows, height)
     boxes = [
         replace(
             row,
@@ -166,14 +149,14 @@ def robot(height: float = 1.5) -> Figure:
         )
         for row in _human.SURFACE_ROWS
     ]
-    return Figure(
-        name="robot",
-        skeleton=skeleton,
-        surfaces=build_surfaces(boxes, skeleton, height),
-        neutral=neutral_angles(rows),
-        motions=("walk", *(name for name in BIPED_MOTIONS if name != "walk")),
-        legs=_legs(skeleton),
-        arms=_arms(skeleton),
+    return build_figure(
+        "robot",
+        add_right_side([_robot_row(row) for row in _human.JOINT_ROWS]),
+        boxes,
+        ("walk", *(name for name in BIPED_MOTIONS if name != "walk")),
+        scale=height,
+        legs=BIPED_LEGS,
+        arms=BIPED_ARMS,
     )
 
 
@@ -207,19 +190,14 @@ def snowman(height: float = 1.6) -> Figure:
         JointRow("HeadEnd", "Head", (0.0, 0.0, 0.24)),
         JointRow("Ground", "Base", (0.0, 0.0, -0.25)),
     ]
-    skeleton = build_skeleton(rows, height)
     spheres = [
         _sphere_row("Base", (0, 0, -0.25), 0.50, 0.28),
         _sphere_row("Middle", (0, 0, -0.03), 0.36, 0.20),
         _sphere_row("Head", (0, 0, -0.03), 0.27, 0.14),
     ]
-    return Figure(
-        name="snowman",
-        skeleton=skeleton,
-        surfaces=build_surfaces(spheres, skeleton, height),
-        neutral=neutral_angles(rows),
-        motions=("jump", "exercise", "swing", "still"),
-        root_travel=0.0,
+    motions = ("jump", "exercise", "swing", "still")
+    return build_figure(
+        "snowman", rows, spheres, motions, scale=height, root_travel=0.0
     )
 
 
@@ -238,26 +216,13 @@ def quadruped(height: float = 0.6) -> Figure:
         height: Height at the withers in metres, 0.1 to 3.
     """
     _check_size("height", height, 0.1, 3.0)
-    rows = add_right_side(_quadruped.JOINT_ROWS)
-    skeleton = build_skeleton(rows, height)
-    return Figure(
-        name="quadruped",
-        skeleton=skeleton,
-        surfaces=build_surfaces(_quadruped.SURFACE_ROWS, skeleton, height),
-        neutral=neutral_angles(rows),
-        motions=("walk", "exercise", "circle", "still"),
-        legs=_quadruped_legs(skeleton),
-    )
-
-
-def _quadruped_legs(skeleton: Skeleton) -> tuple[FigureLimb, ...]:
-    """Return the legs in the order of a lateral-sequence walk: hind, then fore."""
-    hind, fore = (*LEG_JOINTS, "Toes"), ("UpperArm", "LowerArm", "Hand", "Fingers")
-    return (
-        _limb(skeleton, "Left", hind, phase=0.0),
-        _limb(skeleton, "Left", fore, phase=0.25),
-        _limb(skeleton, "Right", hind, phase=0.5),
-        _limb(skeleton, "Right", fore, phase=0.75),
+    return build_figure(
+        "quadruped",
+        add_right_side(_quadruped.JOINT_ROWS),
+        _quadruped.SURFACE_ROWS,
+        ("walk", "exercise", "circle", "still"),
+        scale=height,
+        legs=QUADRUPED_LEGS,
     )
 
 
@@ -290,24 +255,24 @@ def linkage() -> Figure:
 def hinge_pair(*, seed: int = 0) -> Figure:
     """Return two bodies joined by one hinge, whose axis is drawn from the seed."""
     axis = _random_axes(seed)[0]
-    rows = [
-        JointRow("Base", "", (0.0, 0.0, 1.0), "root"),
-        JointRow("Arm", "Base", (0.30, 0.0, 0.0), "hinge", (axis, axis), ((-80, 80),)),
-        JointRow("ArmEnd", "Arm", (0.25, 0.0, 0.0)),
-    ]
-    return _bar_mechanism("hinge_pair", rows)
+    return _pair("hinge_pair", "hinge", (axis, axis), ((-80, 80),))
 
 
 def universal_pair(*, seed: int = 0) -> Figure:
     """Return two bodies joined by a universal joint, whose axes come from the seed."""
-    axes = _random_axes(seed)
     limits = ((-60, 60), (-60, 60))
+    return _pair("universal_pair", "universal", _random_axes(seed), limits)
+
+
+def _pair(
+    name: str, kind: Kind, axes: tuple[np.ndarray, np.ndarray], limits: tuple[Span, ...]
+) -> Figure:
     rows = [
         JointRow("Base", "", (0.0, 0.0, 1.0), "root"),
-        JointRow("Arm", "Base", (0.30, 0.0, 0.0), "universal", axes, limits),
+        JointRow("Arm", "Base", (0.30, 0.0, 0.0), kind, axes, limits),
         JointRow("ArmEnd", "Arm", (0.25, 0.0, 0.0)),
     ]
-    return _bar_mechanism("universal_pair", rows)
+    return _bar_mechanism(name, rows)
 
 
 def pendulum(*, link: float = 0.52) -> Figure:
@@ -317,37 +282,37 @@ def pendulum(*, link: float = 0.52) -> Figure:
         link: Distance between neighbouring hinges in metres, 0.05 to 5.
     """
     _check_size("link", link, 0.05, 5.0)
-    limits = ((-70, 70),)
+    hinge = partial(JointRow, kind="hinge", axes=(Y, Y), limits=((-70, 70),))
     rows = [
         JointRow("Mount", "", (0.0, 0.0, 4.0), "root"),
-        JointRow("Upper", "Mount", (0.0, 0.0, -0.2), "hinge", (Y, Y), limits),
-        JointRow("Middle", "Upper", (0.0, 0.0, -1.0), "hinge", (Y, Y), limits),
-        JointRow("Lower", "Middle", (0.0, 0.0, -1.0), "hinge", (Y, Y), limits),
+        hinge("Upper", "Mount", (0.0, 0.0, -0.2)),
+        hinge("Middle", "Upper", (0.0, 0.0, -1.0)),
+        hinge("Lower", "Middle", (0.0, 0.0, -1.0)),
         JointRow("LowerEnd", "Lower", (0.0, 0.0, -1.0)),
     ]
-    return replace(_bar_mechanism("pendulum", rows, link), root_travel=0.0)
+    return _bar_mechanism("pendulum", rows, link, root_travel=0.0)
 
 
-def _bar_mechanism(name: str, rows: list[JointRow], scale: float = 1.0) -> Figure:
+def _bar_mechanism(
+    name: str, rows: Sequence[JointRow], scale: float = 1.0, root_travel: float = 1.0
+) -> Figure:
     """Return a mechanism with one bar along every bone."""
-    skeleton = build_skeleton(rows, scale)
-    bars = []
-    for row in rows[1:]:
-        name, start = f"{row.parent}-{row.name}", (0.0, 0.0, 0.0)
-        axes = _perpendicular_axes(np.array(row.offset, dtype=float))
-        width, depth = (0.04, 0.03), (0.03, 0.025)
-        bars.append(
-            SurfaceRow(
-                name, row.parent, start, row.offset, width, depth, *axes, 6.0, 6.0
-            )
+    bars = [
+        SurfaceRow(
+            f"{row.parent}-{row.name}",
+            row.parent,
+            (0.0, 0.0, 0.0),
+            row.offset,
+            (0.04, 0.03),
+            (0.03, 0.025),
+            *_perpendicular_axes(np.array(row.offset, dtype=float)),
+            6.0,
+            6.0,
         )
-    return Figure(
-        name=name,
-        skeleton=skeleton,
-        surfaces=build_surfaces(bars, skeleton, scale, mirror=False),
-        neutral=neutral_angles(rows),
-        motions=("swing", "exercise", "still"),
-    )
+        for row in rows[1:]
+    ]
+    motions = ("swing", "exercise", "still")
+    return build_figure(name, rows, bars, motions, scale=scale, root_travel=root_travel)
 
 
 def _perpendicular_axes(bone: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,15 @@ import numpy as np
 from jaxtyping import Float
 
 Array = np.ndarray
+Times = Float[Array, " frame"]
+"""One value per frame: seconds, shares or angles."""
+
+Poses = Float[Array, "frame 4 4"]
+Angles = Float[Array, "frame joint 3"]
+"""Joint angles, in radians."""
+
+LimbAngles = Float[Array, "frame 3 3"]
+"""Angles of upper, middle and end joint, in radians."""
 
 
 def smoothstep(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
@@ -14,26 +23,20 @@ def smoothstep(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     return np.asarray(s**3 * (10.0 + s * (6.0 * s - 15.0)))
 
 
-def pulse(
-    times: Float[Array, " frame"], start: float, end: float, ramp: float
-) -> Float[Array, " frame"]:
+def pulse(times: Times, start: float, end: float, ramp: float) -> Times:
     """Return 1 from start to end, with smooth ramps of `ramp` seconds on both sides."""
     up = smoothstep((times - start) / ramp + 1.0)
     return np.asarray(up * (1.0 - smoothstep((times - end) / ramp)))
 
 
-def bump(x: Float[Array, " frame"]) -> Float[Array, " frame"]:
+def bump(x: Times) -> Times:
     """Return 64 x^3 (1 - x)^3 between 0 and 1, and 0 outside: a bump of height 1."""
     s = np.clip(x, 0.0, 1.0)
     return np.asarray(64.0 * (s * (1.0 - s)) ** 3)
 
 
 def random_waves(
-    rng: np.random.Generator,
-    times: Float[Array, " frame"],
-    size: int,
-    *,
-    hertz: float = 0.4,
+    rng: np.random.Generator, times: Times, size: int, *, hertz: float = 0.4
 ) -> Float[Array, "frame wave"]:
     """Return independent random curves with values in -1 to 1.
 
@@ -52,9 +55,7 @@ def random_waves(
     return np.asarray(np.sin(omega * times[:, None] + phase + modulation))
 
 
-def quintic_spline(
-    x: Float[Array, " frame"], knots: Sequence[tuple[float, float, float]]
-) -> Float[Array, " frame"]:
+def quintic_spline(x: Times, knots: Sequence[tuple[float, float, float]]) -> Times:
     """Return the quintic Hermite spline through knots (x, value, slope).
 
     The second derivative is zero at every knot, so the curve is twice continuously

@@ -1,10 +1,13 @@
 """Gait parameters, and the path of a walk over the ground."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
+from marey.motion import Contact
+from marey.skeleton import Skeleton
 from marey.synth.figures.figure import Figure, FigureLimb
 
 Array = np.ndarray
@@ -67,14 +70,25 @@ class Gait:
 
 
 @dataclass(frozen=True, slots=True)
-class WalkPath:
-    """The path of a walk over the ground and the timing of its strides."""
+class Walk:
+    """A gait of a figure: its path over the ground and the timing of its strides."""
 
-    speed: float
-    turn_rate: float
-    period: float
+    figure: Figure
+    gait: Gait
     start_phase: float
     """Phase of the first leg at time zero, as a share of the stride."""
+
+    @property
+    def period(self) -> float:
+        """Time of a stride, in seconds."""
+        length = leg_length(self.figure, self.figure.legs[0])
+        return self.gait.stride_seconds * float(np.sqrt(length))
+
+    @property
+    def speed(self) -> float:
+        """Speed over the ground, in metres per second."""
+        length = leg_length(self.figure, self.figure.legs[0])
+        return self.gait.stride_length * length / self.period
 
     def phase(
         self, times: Float[Array, "*batch"], leg: FigureLimb
@@ -84,11 +98,11 @@ class WalkPath:
 
     def heading(self, times: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
         """Return the direction of travel in radians from +x."""
-        return np.asarray(self.turn_rate * times)
+        return np.asarray(self.gait.turn_rate * times)
 
     def position(self, times: Float[Array, "*batch"]) -> Float[Array, "*batch 3"]:
         """Return the position on the ground, on a line or a circle, in metres."""
-        half = 0.5 * self.turn_rate * times
+        half = 0.5 * self.gait.turn_rate * times
         chord = self.speed * times * np.sinc(half / np.pi)
         xyz = [chord * np.cos(half), chord * np.sin(half), np.zeros_like(times)]
         return np.stack(xyz, axis=-1)
@@ -100,11 +114,18 @@ def leg_length(figure: Figure, leg: FigureLimb) -> float:
     return float(lengths[leg.middle] + lengths[leg.end])
 
 
-def walk_path(figure: Figure, gait: Gait, start: float = 0.0) -> WalkPath:
-    """Return the path and timing of a gait, scaled to the legs of a figure."""
-    length = leg_length(figure, figure.legs[0])
-    period = gait.stride_seconds * float(np.sqrt(length))
-    return WalkPath(gait.stride_length * length / period, gait.turn_rate, period, start)
+def contacts_at(
+    skeleton: Skeleton,
+    anchors: Float[Array, "joint 3"],
+    tips: Sequence[int],
+    spans: Sequence[tuple[float, float]],
+) -> list[Contact]:
+    """Return contacts of some joints at anchors, in metres, for spans of seconds."""
+    return [
+        Contact(skeleton.names[tip], start, end, anchors[tip])
+        for tip in tips
+        for start, end in spans
+    ]
 
 
 QUADRUPED_GAIT = Gait(

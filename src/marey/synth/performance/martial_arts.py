@@ -1,5 +1,7 @@
 """Martial arts: guard, two punches and a kick, with exact foot contacts."""
 
+from typing import NamedTuple
+
 import numpy as np
 from jaxtyping import Float
 
@@ -7,8 +9,15 @@ from marey.motion import Contact
 from marey.numerics import geometry
 from marey.synth.figures.figure import Figure, FigureLimb, PoseSequence, root_poses
 from marey.synth.performance.angles import angles_of_joint
-from marey.synth.performance.curves import pulse, random_waves
-from marey.synth.performance.gait import leg_length
+from marey.synth.performance.curves import (
+    Angles,
+    LimbAngles,
+    Poses,
+    Times,
+    pulse,
+    random_waves,
+)
+from marey.synth.performance.gait import contacts_at, leg_length
 from marey.synth.performance.two_bone_ik import align_bone, joint_poses, solve_limb
 
 Array = np.ndarray
@@ -16,10 +25,14 @@ Array = np.ndarray
 ROUND_SECONDS = 4.2
 """Time of one round: left punch, right punch, kick, guard. Chosen by hand."""
 
-LEFT_PUNCH_PULSE, RIGHT_PUNCH_PULSE = (0.45, 0.55, 0.26), (1.25, 1.38, 0.30)
-KNEE_RAISE_PULSE, KNEE_EXTENSION_PULSE = (2.25, 2.75, 0.38), (2.45, 2.55, 0.20)
-"""Start, end and ramp of each action in a round, in seconds, as `pulse` takes them.
-Chosen by hand."""
+ACTION_PULSES = {
+    "left": (0.45, 0.55, 0.26),
+    "right": (1.25, 1.38, 0.30),
+    "raised": (2.25, 2.75, 0.38),
+    "extended": (2.45, 2.55, 0.20),
+}
+"""Start, end and ramp of each action in a round, in seconds, as `pulse` takes them: the
+two punches, the raised knee and the extended leg. Chosen by hand."""
 
 STANCE_FEET = {1.0: (0.24, 0.13, 0.15), -1.0: (-0.24, -0.16, -0.70)}
 """Position ahead and to the left, in leg lengths, and yaw in radians of each foot in
@@ -35,8 +48,22 @@ EXTENDED_LEG_DEGREES = (96.0, 10.0, 0.0, 10.0)
 hand."""
 
 
+class Actions(NamedTuple):
+    """How far each action has gone, from 0 to 1, over time."""
+
+    left: Times
+    """Punch of the left arm."""
+
+    right: Times
+    raised: Times
+    """Knee of the right leg."""
+
+    extended: Times
+    """The kick."""
+
+
 def kick_punch(
-    figure: Figure, times: Float[Array, " frame"], *, seconds: float, seed: int
+    figure: Figure, times: Times, seconds: float, rng: np.random.Generator
 ) -> PoseSequence:
     """Return rounds of left punch, right punch and a kick with the right leg.
 
@@ -44,40 +71,39 @@ def kick_punch(
         figure: A figure with two legs and two arms.
         times: Seconds.
         seconds: Length of the whole motion.
-        seed: Seed of the small motion of the pelvis.
+        rng: Random stream of the small motion of the pelvis.
     """
-    rng = np.random.default_rng([seed, 6])
+    skeleton = figure.skeleton
     clock = times % ROUND_SECONDS
-    left, right = pulse(clock, *LEFT_PUNCH_PULSE), pulse(clock, *RIGHT_PUNCH_PULSE)
-    raised = pulse(clock, *KNEE_RAISE_PULSE)
-    extended = pulse(clock, *KNEE_EXTENSION_PULSE)
-    T_world_root = _pelvis_poses(figure, times, left, right, raised, rng)
-    angles = _trunk_angles(figure, len(times), left, right, extended)
+    now = Actions(*(pulse(clock, *span) for span in ACTION_PULSES.values()))
+    T_world_root = _pelvis_poses(figure, times, now, rng)
+    angles = _trunk_angles(figure, now)
     for arm in figure.arms:
-        punch = left if arm.side > 0.0 else right
+        punch = now.left if arm.side > 0.0 else now.right
         angles[:, [arm.upper, arm.middle]] = _arm_angles(figure, arm, punch)
-    T = joint_poses(figure.skeleton, T_world_root, angles)
+    T = joint_poses(skeleton, T_world_root, angles)
     contacts: list[Contact] = []
     for leg in figure.legs:
-        angles[:, leg.joints] = _stance_leg_angles(figure, leg, T)
-        spans = [(0.0, seconds)]
+        T_world_foot = _stance_foot(figure, leg)
+        foot = np.tile(T_world_foot, (len(T), 1, 1))
+        axis = foot[:, :3, :3] @ skeleton.axes[leg.middle, 0]
+        stance, spans = (
+            solve_limb(skeleton, leg.joints, T, foot, axis),
+            [(0.0, seconds)],
+        )
         if leg.side < 0.0:
-            stance = angles[:, leg.joints]
-            angles[:, leg.joints] = _kick_angles(stance, raised, extended)
-            spans = _right_foot_spans(seconds)
-        contacts += _stance_contacts(figure, leg, spans)
+            stance, spans = _kick_angles(stance, now), _right_foot_spans(seconds)
+        angles[:, leg.joints] = stance
+        anchors = geometry.apply(T_world_foot, skeleton.offset)
+        contacts += contacts_at(skeleton, anchors, leg.tips, spans)
     return PoseSequence(T_world_root, angles, tuple(contacts))
 
 
 def _pelvis_poses(
-    figure: Figure,
-    times: Array,
-    left: Array,
-    right: Array,
-    raised: Array,
-    rng: np.random.Generator,
-) -> Float[Array, "frame 4 4"]:
+    figure: Figure, times: Times, now: Actions, rng: np.random.Generator
+) -> Poses:
     """Return T_world_root: low, rotated, and over the left foot during the kick."""
+    left, right, raised, _ = now
     length = leg_length(figure, figure.legs[0])
     sway = 0.012 * length * random_waves(rng, times, 3, hertz=0.5)
     position = figure.skeleton.offset[0] + sway
@@ -90,11 +116,10 @@ def _pelvis_poses(
     return root_poses(position, rotvec)
 
 
-def _trunk_angles(
-    figure: Figure, count: int, left: Array, right: Array, extended: Array
-) -> Float[Array, "frame joint 3"]:
+def _trunk_angles(figure: Figure, now: Actions) -> Angles:
+    left, right, _, extended = now
     names = figure.skeleton.names
-    angles = np.tile(figure.neutral, (count, 1, 1))
+    angles = np.tile(figure.neutral, (len(left), 1, 1))
     spine, neck = names.index("Spine"), names.index("Neck")
     angles[:, spine, 0] = 0.12 - 0.25 * extended
     angles[:, spine, 2] = 0.25 * left - 0.30 * right
@@ -141,29 +166,15 @@ def _shoulder_angles(
     )
 
 
-def _kick_angles(
-    stance: Array, raised: Array, extended: Array
-) -> Float[Array, "frame 3 3"]:
+def _kick_angles(stance: LimbAngles, now: Actions) -> LimbAngles:
     """Return the leg angles, blended from stance to a raised and extended leg."""
     knee_up, kick = np.radians(RAISED_LEG_DEGREES), np.radians(EXTENDED_LEG_DEGREES)
     free = stance.copy()
-    free[:, 0] = knee_up[:3] + extended[:, None] * (kick - knee_up)[:3]
+    free[:, 0] = knee_up[:3] + now.extended[:, None] * (kick - knee_up)[:3]
     free[:, 1] = 0.0
-    free[:, 1, 0] = knee_up[3] + extended * (kick - knee_up)[3]
+    free[:, 1, 0] = knee_up[3] + now.extended * (kick - knee_up)[3]
     free[:, 2] = np.radians([8.0, 0.0, 0.0])
-    return np.asarray(stance + raised[:, None, None] * (free - stance))
-
-
-def _stance_leg_angles(
-    figure: Figure, leg: FigureLimb, T: Array
-) -> Float[Array, "frame 3 3"]:
-    """Return the angles of a leg whose foot is in the fighting stance."""
-    skeleton = figure.skeleton
-    foot = np.tile(_stance_foot(figure, leg), (len(T), 1, 1))
-    axis = foot[:, :3, :3] @ skeleton.axes[leg.middle, 0]
-    parent = T[:, skeleton.parent[leg.upper]]
-    twist = np.zeros(len(T))
-    return solve_limb(skeleton, leg.joints, parent, foot, axis, twist)
+    return np.asarray(stance + now.raised[:, None, None] * (free - stance))
 
 
 def _stance_foot(figure: Figure, leg: FigureLimb) -> Float[Array, "4 4"]:
@@ -178,20 +189,8 @@ def _stance_foot(figure: Figure, leg: FigureLimb) -> Float[Array, "4 4"]:
 
 def _right_foot_spans(seconds: float) -> list[tuple[float, float]]:
     """Return the spans of time in which the kicking foot is on the ground."""
-    start, end, ramp = KNEE_RAISE_PULSE
+    start, end, ramp = ACTION_PULSES["raised"]
     edges = [0.0]
     for k in range(int(np.ceil(seconds / ROUND_SECONDS))):
         edges += [k * ROUND_SECONDS + start - ramp, k * ROUND_SECONDS + end + ramp]
     return [*zip(edges[::2], [*edges[1::2], seconds], strict=True)]
-
-
-def _stance_contacts(
-    figure: Figure, leg: FigureLimb, spans: list[tuple[float, float]]
-) -> list[Contact]:
-    skeleton = figure.skeleton
-    anchors = geometry.apply(_stance_foot(figure, leg), skeleton.offset)
-    return [
-        Contact(skeleton.names[tip], start, end, anchors[tip])
-        for tip in leg.tips
-        for start, end in spans
-    ]

@@ -6,23 +6,32 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from marey.motion import Contact
-from marey.synth.figures.figure import Figure, FigureLimb, PoseSequence, root_poses
+from marey.motion import Contact, Motion
+from marey.synth.figures.figure import (
+    Figure,
+    FigureLimb,
+    PoseSequence,
+    motion_from_poses,
+    root_poses,
+)
 from marey.synth.performance import walk as walking
 from marey.synth.performance.curves import (
+    Angles,
+    LimbAngles,
+    Poses,
+    Times,
     bump,
     pulse,
     quintic_spline,
     random_waves,
     smoothstep,
 )
-from marey.synth.performance.gait import WalkPath, draw_gait, leg_length, walk_path
+from marey.synth.performance.gait import Walk, contacts_at, draw_gait, leg_length
 from marey.synth.performance.martial_arts import kick_punch
 from marey.synth.performance.two_bone_ik import joint_poses, solve_limb
-from marey.synth.performance.upper_body import hanging_arm_angles
 
 Array = np.ndarray
-Times = Float[np.ndarray, " frame"]
+Rng = np.random.Generator
 UP = np.array([0.0, 0.0, 1.0])
 
 EXERCISE_RANGE, SWING_RANGE = 0.92, 0.7
@@ -34,11 +43,7 @@ STANDING_DROP = 0.012
 length. Larger values bend the knees more. Chosen by hand."""
 
 
-def stand_on_legs(
-    figure: Figure,
-    T_world_root: Float[Array, "frame 4 4"],
-    angles: Float[Array, "frame joint 3"],
-) -> Float[Array, "frame joint 3"]:
+def stand_on_legs(figure: Figure, T_world_root: Poses, angles: Angles) -> Angles:
     """Return the angles with legs that keep the feet at their rest positions."""
     angles = angles.copy()
     rest = figure.skeleton.rest()
@@ -53,15 +58,14 @@ def solve_standing_leg(
     figure: Figure,
     leg: FigureLimb,
     T_world_joint: Float[Array, "frame joint 4 4"],
-    T_world_foot: Float[Array, "frame 4 4"],
-) -> Float[Array, "frame 3 3"]:
+    T_world_foot: Poses,
+) -> LimbAngles:
     """Return the angles of a leg for a foot pose, with the knee above the foot."""
-    skeleton = figure.skeleton
-    axis = T_world_foot[:, :3, :3] @ skeleton.axes[leg.middle, 0]
+    axis = T_world_foot[:, :3, :3] @ figure.skeleton.axes[leg.middle, 0]
     level_axis = axis * np.array([1.0, 1.0, 0.0])
-    parent = T_world_joint[:, skeleton.parent[leg.upper]]
-    twist = np.zeros(len(T_world_foot))
-    return solve_limb(skeleton, leg.joints, parent, T_world_foot, level_axis, twist)
+    return solve_limb(
+        figure.skeleton, leg.joints, T_world_joint, T_world_foot, level_axis
+    )
 
 
 def standing_root_poses(figure: Figure, times: Times, sway: float = 0.0) -> Array:
@@ -79,34 +83,62 @@ def rest_contacts(
 ) -> list[Contact]:
     """Return contacts of joints that touch the ground where they are at rest."""
     rest = figure.skeleton.rest()[:, :3, 3]
-    names = figure.skeleton.names
-    return [
-        Contact(names[tip], start, end, rest[tip])
-        for tip in tips
-        for start, end in spans
-    ]
+    return contacts_at(figure.skeleton, rest, tips, spans)
 
 
-def still(figure: Figure, times: Times, *, seconds: float, seed: int) -> PoseSequence:
+def still(figure: Figure, times: Times, seconds: float, rng: Rng) -> PoseSequence:
     """Return a figure that stands still."""
     T_world_root = standing_root_poses(figure, times)
     angles = np.tile(figure.neutral, (len(times), 1, 1))
     angles = stand_on_legs(figure, T_world_root, angles)
-    tips = [tip for leg in figure.legs for tip in leg.tips]
-    contacts = rest_contacts(figure, tips, [(0.0, seconds)])
+    contacts = rest_contacts(figure, figure.tips, [(0.0, seconds)])
     return PoseSequence(T_world_root, angles, tuple(contacts))
 
 
-def exercise(
-    figure: Figure, times: Times, *, seconds: float, seed: int
-) -> PoseSequence:
+def reach(
+    figure: Figure,
+    share: Times,
+    hand: Callable[[Float[Array, "frame joint 4 4"]], Poses],
+    *,
+    rate: float,
+    lean: float = 0.0,
+    sway: float = 0.0,
+) -> Motion:
+    """Return a figure that stands and reaches out with its right hand.
+
+    Args:
+        figure: A figure with arms.
+        share: 0 leaves the arm at rest, 1 puts the hand at its goal.
+        hand: Function from the poses of all joints at rest to the goal of the hand.
+        rate: Frames per second.
+        lean: Bend of the spine at the goal, in radians.
+        sway: Sway of the pelvis, in metres.
+    """
+    skeleton, arm = figure.skeleton, figure.arms[1]
+    times = np.arange(len(share)) / rate
+    T_world_root = standing_root_poses(figure, times, sway)
+    angles = np.tile(figure.neutral, (len(times), 1, 1))
+    angles[:, skeleton.index("Spine"), 0] += lean * share
+    angles = stand_on_legs(figure, T_world_root, angles)
+    T = joint_poses(skeleton, T_world_root, angles)
+    goal, axis = hand(T), np.tile([0.0, -0.9, 0.4], (len(times), 1))
+    arm_angles = solve_limb(skeleton, arm.joints, T, goal, axis)
+    # Forearm and wrist twist about the same line, so the forearm can take the twist.
+    arm_angles = solve_limb(skeleton, arm.joints, T, goal, axis, arm_angles[:, 2, 2])
+    joints = list(arm.joints)
+    angles[:, joints] += share[:, None, None] * (arm_angles - angles[:, joints])
+    contacts = rest_contacts(figure, figure.tips, [(0.0, float(times[-1]))])
+    poses = PoseSequence(T_world_root, angles, tuple(contacts))
+    return motion_from_poses(skeleton, poses, rate)
+
+
+def exercise(figure: Figure, times: Times, seconds: float, rng: Rng) -> PoseSequence:
     """Return a range-of-motion exercise: one joint after another moves in its range.
 
     It follows the "exercise" sets of OBrien2000, Sec. 4. A ball joint circles inside
     its limits and twists. A leg leaves the ground while its joints move. A spine with
     legs at both ends moves only a little.
     """
-    rng = np.random.default_rng([seed, 2])
     moving = figure.moving_joints
     slot = seconds / len(moving)
     spans = {joint: (i * slot, (i + 1) * slot) for i, joint in enumerate(moving)}
@@ -165,7 +197,7 @@ def _raise_leg(figure: Figure, leg: FigureLimb, angles: Array, share: Array) -> 
 
 
 def _circle_in_limits(
-    figure: Figure, joint: int, share: Array, rng: np.random.Generator
+    figure: Figure, joint: int, share: Array, rng: Rng
 ) -> Float[Array, "frame 3"]:
     """Return angles that circle within the limits of a joint while it twists."""
     low, high = np.nan_to_num(figure.skeleton.limits[joint]).T
@@ -174,12 +206,11 @@ def _circle_in_limits(
     return np.asarray(0.5 * (low + high) + 0.5 * EXERCISE_RANGE * (high - low) * u)
 
 
-def swing(figure: Figure, times: Times, *, seconds: float, seed: int) -> PoseSequence:
+def swing(figure: Figure, times: Times, seconds: float, rng: Rng) -> PoseSequence:
     """Return a motion of all degrees of freedom at once, the root included.
 
     A figure with legs moves in the air, without ground contact.
     """
-    rng = np.random.default_rng([seed, 3])
     root_motion = figure.root_travel * random_waves(rng, times, 6, hertz=0.15)
     position = figure.skeleton.offset[0] + root_motion[:, :3] * [0.5, 0.5, 0.15]
     if figure.legs:
@@ -192,11 +223,10 @@ def swing(figure: Figure, times: Times, *, seconds: float, seed: int) -> PoseSeq
 def swing_joints(
     figure: Figure,
     joints: Sequence[int],
-    angles: Float[Array, "frame joint 3"],
+    angles: Angles,
     times: Times,
-    rng: np.random.Generator,
-    size: float = SWING_RANGE,
-) -> Float[Array, "frame joint 3"]:
+    rng: Rng,
+) -> Angles:
     """Return the angles with smooth random motion of these joints in their range."""
     angles = angles.copy()
     limits = np.nan_to_num(figure.skeleton.limits)
@@ -205,19 +235,18 @@ def swing_joints(
         low, high = limits[joint].T
         middle = 0.5 * (0.5 * (low + high) + figure.neutral[joint])
         room = np.minimum(high - middle, middle - low)
-        angles[:, joint] = middle + size * room * u[:, joint]
+        angles[:, joint] = middle + SWING_RANGE * room * u[:, joint]
     return angles
 
 
 def chicken_walk(
-    figure: Figure, times: Times, *, seconds: float, seed: int
+    figure: Figure, times: Times, seconds: float, rng: Rng
 ) -> PoseSequence:
     """Return an exaggerated walk that moves every degree of freedom.
 
     It follows the "walk" sets of OBrien2000, Sec. 4: exaggerated legs, bending waist,
     waving arms. The foot contacts are exact; the legs wave during the swing phase.
     """
-    rng = np.random.default_rng([seed, 4])
     default = draw_gait(figure, rng, turn_rate=0.4)
     gait = replace(
         default,
@@ -228,34 +257,27 @@ def chicken_walk(
         pelvis_rotation=0.16,
         pelvis_obliquity=0.08,
     )
-    path = walk_path(figure, gait, start=rng.uniform(0.0, 1.0))
-    T_world_root = walking.pelvis_poses(figure, gait, path, times)
+    walk = Walk(figure, gait, rng.uniform(0.0, 1.0))
+    T_world_root = walking.pelvis_poses(walk, times)
     angles = np.tile(figure.neutral, (len(times), 1, 1))
     legs = {joint for leg in figure.legs for joint in leg.joints}
     upper = [joint for joint in figure.moving_joints if joint not in legs]
     angles = swing_joints(figure, upper, angles, times, rng)
-    angles = walking.solve_legs(figure, gait, path, times, T_world_root, angles)
+    angles = walking.solve_legs(walk, times, T_world_root, angles)
     for leg in figure.legs:
-        angles = _wave_swing_leg(figure, leg, path, times, angles, rng)
-    return PoseSequence(
-        T_world_root, angles, walking.foot_contacts(figure, gait, path, seconds)
-    )
+        angles = _wave_swing_leg(walk, leg, times, angles, rng)
+    return PoseSequence(T_world_root, angles, walking.foot_contacts(walk, seconds))
 
 
 def _wave_swing_leg(
-    figure: Figure,
-    leg: FigureLimb,
-    path: WalkPath,
-    times: Times,
-    angles: Array,
-    rng: np.random.Generator,
-) -> Array:
+    walk: Walk, leg: FigureLimb, times: Times, angles: Angles, rng: Rng
+) -> Angles:
     """Return the angles with random motion of a leg during its swing phase."""
-    strides = path.phase(times, leg)
+    strides = walk.phase(times, leg)
     flight = (strides - np.floor(strides) - leg.stance) / (1.0 - leg.stance)
     window = bump(flight)[:, None]
     u = random_waves(rng, times, 9, hertz=0.6).reshape(-1, 3, 3)
-    limits = np.nan_to_num(figure.skeleton.limits)
+    limits = np.nan_to_num(walk.figure.skeleton.limits)
     angles = angles.copy()
     for i, joint in enumerate(leg.joints):
         low, high = limits[joint].T
@@ -285,9 +307,8 @@ FLIGHT_SPAN = (0.40, 0.66)
 """Shares of the jump at take-off and landing. Chosen by hand."""
 
 
-def jump(figure: Figure, times: Times, *, seconds: float, seed: int) -> PoseSequence:
+def jump(figure: Figure, times: Times, seconds: float, rng: Rng) -> PoseSequence:
     """Return repeated jumps. A figure without legs hops along a random path."""
-    rng = np.random.default_rng([seed, 5])
     number = np.floor(times / JUMP_SECONDS)
     share = times / JUMP_SECONDS - number
     flight = (share - FLIGHT_SPAN[0]) / (FLIGHT_SPAN[1] - FLIGHT_SPAN[0])
@@ -320,7 +341,7 @@ def _jump_on_legs(
     angles = np.tile(figure.neutral, (len(share), 1, 1))
     for arm in figure.arms:
         forward = -0.65 * depth + 1.6 * bump(0.5 * (flight + 0.6))
-        angles[:, arm.upper] = hanging_arm_angles(figure, arm, forward)
+        angles[:, arm.upper] = walking.hanging_arm_angles(figure, arm, forward)
     T = joint_poses(figure.skeleton, T_world_root, angles)
     rest = figure.skeleton.rest()
     contacts: list[Contact] = []
@@ -338,7 +359,7 @@ def _hop_without_legs(
     number: Array,
     flight: Array,
     seconds: float,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> PoseSequence:
     """Return hops along a random path. The lowest joint rests between the flights."""
     skeleton = figure.skeleton
@@ -366,14 +387,19 @@ def _hop_without_legs(
     return PoseSequence(root_poses(position, rotvec), angles, contacts)
 
 
-MOTIONS: dict[str, Callable[..., PoseSequence]] = {
-    "exercise": exercise,
-    "walk": walking.walk,
-    "circle": walking.circle,
-    "chicken_walk": chicken_walk,
-    "kick_punch": kick_punch,
-    "jump": jump,
-    "swing": swing,
-    "still": still,
+Perform = Callable[[Figure, Times, float, Rng], PoseSequence]
+"""Function of a figure, times, the length in seconds and a random stream."""
+
+MOTIONS: dict[str, tuple[Perform, int]] = {
+    "exercise": (exercise, 2),
+    "walk": (walking.walk, 1),
+    "circle": (walking.circle, 1),
+    "chicken_walk": (chicken_walk, 4),
+    "kick_punch": (kick_punch, 6),
+    "jump": (jump, 5),
+    "swing": (swing, 3),
+    "still": (still, 0),
 }
+"""Each motion, and the number of its random stream."""
+
 DEFAULT_SECONDS = {name: 30.0 if name == "exercise" else 10.0 for name in MOTIONS}

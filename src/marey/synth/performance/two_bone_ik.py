@@ -6,6 +6,7 @@ from jaxtyping import Float
 from marey.numerics import geometry
 from marey.skeleton import Skeleton
 from marey.synth.performance.angles import angles_of_joint, quaternions_from_angles
+from marey.synth.performance.curves import Angles, LimbAngles, Poses, Times
 
 Array = np.ndarray
 
@@ -41,39 +42,6 @@ def align_bone(
     )
 
 
-def solve_two_bones(
-    skeleton: Skeleton,
-    limb: tuple[int, int, int],
-    goal: Float[Array, "frame 3"],
-    axis_goal: Float[Array, "frame 3"],
-    twist: Float[Array, " frame"],
-) -> tuple[Float[Array, "frame 3"], Float[Array, "frame 3"]]:
-    """Return the angles of upper and middle joint that put the limb's end at a goal.
-
-    The middle joint bends about its first axis by the angle that gives the right
-    distance (law of cosines). Then the upper joint points the limb at the goal.
-
-    Args:
-        skeleton: The joints.
-        limb: Upper joint, middle joint, end joint.
-        goal: Wanted position of the end joint relative to the upper joint, along the
-            axes of the upper joint's parent, in metres.
-        axis_goal: Preferred direction of the middle joint's axis, along the same axes.
-        twist: Twist of the middle joint about its bone, in radians. The bone must point
-            to the end joint, so that the twist does not move the end joint.
-    """
-    upper, middle, end = limb
-    axis = skeleton.axes[middle, 0]
-    a, b = skeleton.offset[middle], skeleton.offset[end]
-    bend = _bend_angle(a, b, axis, np.linalg.norm(goal, axis=-1))
-    R_bend = geometry.rotation_exp(bend[:, None] * axis)
-    limb_vector = a + R_bend @ b
-    R = align_bone(limb_vector, axis, goal, axis_goal)
-    middle_angles = np.stack([bend, np.zeros_like(bend), twist], axis=-1)
-    upper_angles = angles_of_joint(skeleton, upper, geometry.quat_from_matrix(R))
-    return upper_angles, middle_angles
-
-
 def _bend_angle(a: Array, b: Array, axis: Array, distance: Array) -> Array:
     """Return the angle about `axis` at which |a + R b| equals the distance."""
     along = (a @ axis) * (b @ axis)
@@ -83,9 +51,7 @@ def _bend_angle(a: Array, b: Array, axis: Array, distance: Array) -> Array:
 
 
 def joint_poses(
-    skeleton: Skeleton,
-    T_world_root: Float[Array, "frame 4 4"],
-    angles: Float[Array, "frame joint 3"],
+    skeleton: Skeleton, T_world_root: Poses, angles: Angles
 ) -> Float[Array, "frame joint 4 4"]:
     """Return T_world_joint of joint angles, by forward kinematics."""
     return skeleton.forward(T_world_root, quaternions_from_angles(skeleton, angles))
@@ -94,34 +60,47 @@ def joint_poses(
 def solve_limb(
     skeleton: Skeleton,
     limb: tuple[int, int, int],
-    T_world_parent: Float[Array, "frame 4 4"],
-    T_world_end: Float[Array, "frame 4 4"],
+    T_world_joint: Float[Array, "frame joint 4 4"],
+    T_world_end: Poses,
     axis_world: Float[Array, "frame 3"],
-    twist: Float[Array, " frame"],
-) -> Float[Array, "frame 3 3"]:
+    twist: Times | None = None,
+) -> LimbAngles:
     """Return the angles (upper, middle, end) that give the end joint a wanted pose.
+
+    The middle joint bends about its first axis by the angle that gives the right
+    distance (law of cosines). Then the upper joint points the limb at the goal.
 
     Args:
         skeleton: The joints.
         limb: Upper joint, middle joint, end joint.
-        T_world_parent: Pose of the upper joint's parent.
+        T_world_joint: Poses of all joints; that of the upper joint's parent counts.
         T_world_end: Wanted pose of the end joint.
         axis_world: Preferred direction of the middle joint's axis, in the world.
-        twist: Twist of the middle joint, in radians.
+        twist: Twist of the middle joint about its bone, in radians. The bone must point
+            to the end joint, so that the twist does not move the end joint. Default:
+            none.
     """
     upper, middle, end = limb
+    T_world_parent = T_world_joint[:, skeleton.parent[upper]]
     R_parent_world = np.swapaxes(T_world_parent[:, :3, :3], -1, -2)
     start = geometry.apply(T_world_parent, skeleton.offset[upper])
     to_goal = T_world_end[:, :3, 3] - start
     goal = np.einsum("fij,fj->fi", R_parent_world, to_goal)
-    axis = np.einsum("fij,fj->fi", R_parent_world, axis_world)
-    first, second = solve_two_bones(skeleton, limb, goal, axis, twist)
-    pose = np.zeros((len(goal), skeleton.n_joints, 3))
-    pose[:, upper], pose[:, middle] = first, second
-    wxyz = quaternions_from_angles(skeleton, pose)
+    axis_goal = np.einsum("fij,fj->fi", R_parent_world, axis_world)
+    axis, a, b = skeleton.axes[middle, 0], *skeleton.offset[[middle, end]]
+    bend = _bend_angle(a, b, axis, np.linalg.norm(goal, axis=-1))
+    limb_vector = a + geometry.rotation_exp(bend[:, None] * axis) @ b
+    R = align_bone(limb_vector, axis, goal, axis_goal)
+    angles = np.zeros((len(goal), skeleton.n_joints, 3))
+    angles[:, upper] = angles_of_joint(skeleton, upper, geometry.quat_from_matrix(R))
+    angles[:, middle, 0] = bend
+    if twist is not None:
+        angles[:, middle, 2] = twist
+    wxyz = quaternions_from_angles(skeleton, angles)
     R = geometry.matrix_from_quat(
         geometry.quat_multiply(wxyz[:, upper], wxyz[:, middle])
     )
     R_middle_end = np.swapaxes(R, -1, -2) @ R_parent_world @ T_world_end[:, :3, :3]
-    third = angles_of_joint(skeleton, end, geometry.quat_from_matrix(R_middle_end))
-    return np.stack([first, second, third], axis=1)
+    wxyz_end = geometry.quat_from_matrix(R_middle_end)
+    angles[:, end] = angles_of_joint(skeleton, end, wxyz_end)
+    return angles[:, list(limb)]
