@@ -103,6 +103,7 @@ def make_targets(
         sensor_rotation=np.ascontiguousarray(T_joint_sensor[:, :3, :3]),
         sensor_weight=sensor_weight,
         sensor_softness=np.zeros((len(sensor_joint), 2)),
+        n_vectors=3,
     )
 
 

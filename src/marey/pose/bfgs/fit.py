@@ -105,9 +105,7 @@ def fit(skeleton: Skeleton, take: Take, **options: Any) -> BfgsFit:
     A frame that this makes worse starts at its pose without the reference.
     """
     chosen = options_from(BfgsOptions, options)
-    solver = _BfgsSolver(
-        *prepare_targets(skeleton, TargetNames.of(take), chosen), chosen
-    )
+    solver = _BfgsSolver(*bfgs_targets(skeleton, TargetNames.of(take), chosen), chosen)
     points, sensors = as_c_float64(take.points), as_c_float64(take.T_world_sensor)
     order = frame_order(solver.matches, points, sensors)
     trace = solver.fit_in_order(points, sensors, order)
@@ -121,6 +119,16 @@ def fit(skeleton: Skeleton, take: Take, **options: Any) -> BfgsFit:
         trace.info[:, 1],
         trace.info[:, 2].astype(np.int64),
     )
+
+
+def bfgs_targets(
+    skeleton: Skeleton, names: TargetNames, options: BfgsOptions
+) -> tuple[Nodes, TargetMatches, "Targets"]:
+    """Return what `prepare_targets` does, with two orientation vectors per sensor."""
+    nodes, matches, targets = prepare_targets(skeleton, names, options)
+    # A vector has half the weight of a rotation, which three of them measure.
+    weight = targets.sensor_weight * [1.0, 2.0]
+    return nodes, matches, targets._replace(n_vectors=2, sensor_weight=weight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,17 +193,15 @@ class _BfgsSolver:
         """Fit frames of a trace: with a reference each where it is, else in turn."""
         # numba is slow to import
         from marey.articulated.kinematics_kernel import make_workspace
-        from marey.pose.bfgs.bfgs_kernel import fit_frames, make_bfgs_scratch
-        from marey.pose.bfgs.fitness_kernel import FitnessTerms, make_fitness_scratch
+        from marey.pose.bfgs.bfgs_kernel import fit_frames
+        from marey.pose.bfgs.fitness_kernel import FitnessTerms
 
         tree, chosen = self.nodes.tree, self.options
-        scratch = make_fitness_scratch(tree)
+        work = make_workspace(tree, len(self.matches.marker), len(self.matches.sensor))
         reference_q, prior = reference or (trace.q, np.zeros(len(tree.parent)))
-        terms = FitnessTerms(chosen.rotation == "euler", chosen.limit_sd**-2, prior)
         fit_frames(
-            (tree, self.targets, terms, scratch),
-            make_bfgs_scratch(int(scratch.start[-1])),
-            make_workspace(tree, len(self.matches.marker), len(self.matches.sensor)),
+            (tree, self.targets, work),
+            FitnessTerms(chosen.rotation == "euler", chosen.limit_sd**-2, prior),
             (points, sensors),
             order,
             reference_q,

@@ -7,14 +7,16 @@ markers reappear. A stream adds this offset to the measured rotation and lets it
 that a hinge stays on its axis; for the root's position they are metres.
 """
 
-from typing import NamedTuple, no_type_check
+# mypy: ignore-errors
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from marey.articulated.kinematics_kernel import copy
-from marey.articulated.limits_kernel import clamp_to_limits
+from marey.articulated.limits_kernel import TINY, clamp_to_limits, rotation_vector
 from marey.numerics.jit import lean
+from marey.numerics.vector3_kernel import dot, multiply_quaternions, set_values
 
 MAX_BLEND_SPEED = 8.0
 """Largest speed of a transition, in rad/s or m/s. Higher makes transitions shorter.
@@ -38,7 +40,6 @@ class ShownPose(NamedTuple):
     frames_left: np.ndarray  # (block): how many of these are to come
 
 
-@no_type_check
 def make_shown_pose(n):
     """Return the initial state of a stream, for a tree of n nodes."""
     return ShownPose(
@@ -51,52 +52,28 @@ def make_shown_pose(n):
     )
 
 
-@no_type_check
-@lean
-def _rotation_vector(p, q, out):
-    """Write the rotation vector from p to q in the parent's axes: log(q p^-1)."""
-    sign = 1.0
-    if p[0] * q[0] + p[1] * q[1] + p[2] * q[2] + p[3] * q[3] < 0.0:
-        sign = -1.0
-    w = sign * (q[0] * p[0] + q[1] * p[1] + q[2] * p[2] + q[3] * p[3])
-    x = sign * (-q[0] * p[1] + q[1] * p[0] - q[2] * p[3] + q[3] * p[2])
-    y = sign * (-q[0] * p[2] + q[1] * p[3] + q[2] * p[0] - q[3] * p[1])
-    z = sign * (-q[0] * p[3] - q[1] * p[2] + q[2] * p[1] + q[3] * p[0])
-    sine = np.sqrt(x * x + y * y + z * z)
-    scale = 2.0 * np.arctan2(sine, w) / sine if sine > 1e-12 else 2.0
-    out[0], out[1], out[2] = scale * x, scale * y, scale * z
-
-
-@no_type_check
 @lean
 def _rotate_by(v, share, q, out):
     """Write exp(share v) q; `out` may be q itself."""
-    angle = np.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
-    s = np.sin(0.5 * share * angle) / angle if angle > 1e-12 else 0.5 * share
+    angle = np.sqrt(dot(v, v))
+    s = np.sin(0.5 * share * angle) / angle if angle > TINY else 0.5 * share
     w, x, y, z = np.cos(0.5 * share * angle), s * v[0], s * v[1], s * v[2]
-    a, b, c, d = q[0], q[1], q[2], q[3]
-    out[0] = w * a - x * b - y * c - z * d
-    out[1] = w * b + x * a + y * d - z * c
-    out[2] = w * c + y * a + z * b - x * d
-    out[3] = w * d + z * a + x * c - y * b
+    set_values(out, multiply_quaternions((w, x, y, z), q))
 
 
-@no_type_check
 @lean
 def _transition_frames(offset, rate):
     """Return the number of frames of a transition: few for a small offset."""
-    size = np.sqrt(offset[0] ** 2 + offset[1] ** 2 + offset[2] ** 2)
+    size = np.sqrt(dot(offset, offset))
     return int(min(PEAK_SPEED * size / MAX_BLEND_SPEED, MAX_BLEND_S) * rate)
 
 
-@no_type_check
 @lean
 def _smoothstep(share):
     """Return the smoothstep curve 3 x^2 - 2 x^3: from 0 to 1, flat at both ends."""
     return share * share * (3.0 - 2.0 * share)
 
 
-@no_type_check
 @njit(cache=True)
 def fade_offsets_after(tree, work, information, prior, restarted, rate, root, q, shown):
     """Write the pose that a stream shows of a frame.
@@ -124,7 +101,7 @@ def fade_offsets_after(tree, work, information, prior, restarted, rate, root, q,
                 for k in range(3):
                     offset[k] = shown.root[k] - root[k]
             else:
-                _rotation_vector(q[b - 1], shown.q[b - 1], offset)
+                rotation_vector(shown.q[b - 1], q[b - 1], offset)
             count = min(_transition_frames(offset, rate), shown.frames_unseen[b])
             shown.frames_left[b] = shown.n_frames[b] = count
         shown.frames_unseen[b] = shown.frames_unseen[b] + 1 if unseen else 0
@@ -137,12 +114,11 @@ def fade_offsets_after(tree, work, information, prior, restarted, rate, root, q,
             _rotate_by(offset, share, q[b - 1], shown.q[b - 1])
             is_moved = True
         else:
-            copy(q[b - 1], shown.q[b - 1])
+            set_values(shown.q[b - 1], q[b - 1])
     if is_moved:
         clamp_to_limits(tree, work, shown.q)
 
 
-@no_type_check
 @njit(cache=True)
 def blend_offsets_before(tree, work, unseen, rate, root, q):
     """Blend the last unseen frames towards the pose at reappearance, in place.
@@ -170,7 +146,7 @@ def blend_offsets_before(tree, work, unseen, rate, root, q):
                 for k in range(3):
                     offset[k] = root[f, k] - root[f - 1, k]
             else:
-                _rotation_vector(q[f - 1, b - 1], q[f, b - 1], offset)
+                rotation_vector(q[f, b - 1], q[f - 1, b - 1], offset)
             longest = _transition_frames(offset, rate)
             count = 0
             while count < min(longest, f) and hidden[f - 1 - count, b]:

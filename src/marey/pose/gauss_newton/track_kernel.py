@@ -7,17 +7,20 @@ Geman-McClure loss with growing robustness; at last it is solved from an initial
 of its own. The best of these attempts counts.
 """
 
-from typing import NamedTuple, no_type_check
+# mypy: ignore-errors
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from marey.articulated.kinematics_kernel import copy, copy_pose, copy_rows, fill
+from marey.articulated.kinematics_kernel import copy_pose, copy_rows
+from marey.articulated.levenberg_marquardt_kernel import levenberg_marquardt
 from marey.articulated.limits_kernel import retract, rotation_difference
 from marey.articulated.targets_kernel import total_weight_seen
 from marey.numerics.jit import inlined, lean
+from marey.numerics.vector3_kernel import dot, fill, set_values
 from marey.pose.gauss_newton.initial_pose_kernel import find_initial_pose
-from marey.pose.gauss_newton.lm_kernel import levenberg_marquardt
 
 PREDICT, RETRY, RESTART = 0, 1, 2
 """Attempts in this order: from the prediction; the same by graduated non-convexity;
@@ -82,7 +85,6 @@ class TrackScratch(NamedTuple):
     difference: np.ndarray  # (3)
 
 
-@no_type_check
 @lean
 def _total_weight(work):
     """Return the total weight of positions after robust weighting."""
@@ -94,7 +96,6 @@ def _total_weight(work):
     return total
 
 
-@no_type_check
 @lean
 def _has_outlier_node(targets, work):
     """Return whether most of the targets of some node count as outliers."""
@@ -114,7 +115,6 @@ def _has_outlier_node(targets, work):
     return False
 
 
-@no_type_check
 @lean
 def _write_change(b, pose, old, out):
     """Write the change of block b between two poses."""
@@ -125,19 +125,16 @@ def _write_change(b, pose, old, out):
         rotation_difference(pose[1][b - 1], old[1][b - 1], out)
 
 
-@no_type_check
 @lean
 def _prediction_cost(prior, pose, predicted, d):
     """Return the cost of a pose's deviation from the prediction, bounded per joint."""
     total = 0.0
     for b in range(len(prior)):
         _write_change(b, pose, predicted, d)
-        square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
-        total += min(prior[b] * square, MAX_PRIOR_COST)
+        total += min(prior[b] * dot(d, d), MAX_PRIOR_COST)
     return total
 
 
-@no_type_check
 @lean
 def _update_velocity(prior_share, pose, start, velocity, settings, d):
     """Filter the velocities by the frame's change; those of unseen joints decay."""
@@ -151,20 +148,15 @@ def _update_velocity(prior_share, pose, start, velocity, settings, d):
             v[k] = (1.0 - share) * seen + share * settings.speed_kept * v[k]
 
 
-@no_type_check
 @lean
 def _keep_signs(last, q):
     """Give quaternions the signs of the last frame; q and -q are one rotation."""
     for i in range(len(q)):
-        dot = 0.0
-        for k in range(4):
-            dot += q[i, k] * last[i, k]
-        if dot < 0.0:
+        if dot(q[i], last[i]) < 0.0:
             for k in range(4):
                 q[i, k] = -q[i, k]
 
 
-@no_type_check
 @lean
 def _scale_velocity(velocity, factor):
     """Multiply all velocities by a factor."""
@@ -175,17 +167,15 @@ def _scale_velocity(velocity, factor):
             angular_velocity[i, k] *= factor
 
 
-@no_type_check
 @lean
 def _predict(q, velocity, predicted):
     """Write the pose one frame on at constant velocity, relative to the last root."""
-    copy(velocity[0], predicted[0])
+    set_values(predicted[0], velocity[0])
     for i in range(len(q)):
         v = velocity[1][i]
         retract(q[i], v[0], v[1], v[2], predicted[1][i])
 
 
-@no_type_check
 @inlined
 def _begin_frame(state, settings, path, scratch, out):
     """Write the pose that the frame starts from, and the expected one.
@@ -196,7 +186,7 @@ def _begin_frame(state, settings, path, scratch, out):
     origin, expected = scratch.origin, scratch.expected
     if settings.guided:
         copy_pose(out, (state.root, state.q))
-    copy(state.root, origin)
+    set_values(origin, state.root)
     fill(scratch.start[0], 0.0)
     copy_rows(state.q, scratch.start[1])
     if settings.guided:
@@ -210,15 +200,12 @@ def _begin_frame(state, settings, path, scratch, out):
     copy_pose(expected, scratch.predicted)
 
 
-@no_type_check
 @inlined
 def _attempt_frame(problem, seen, settings, scratch, attempt):
     """Solve the frame in one attempt; return the cost and the steps taken.
 
     All attempts but the first use graduated non-convexity.
     """
-    tree, targets, work = problem
-    points, sensors = seen
     pose, expected = scratch.pose, scratch.expected
     stage, max_steps = FULL_ROBUSTNESS, settings.max_steps
     if attempt != PREDICT:
@@ -226,30 +213,18 @@ def _attempt_frame(problem, seen, settings, scratch, attempt):
         max_steps = settings.max_retry_steps
         copy_pose(expected, pose)
     if attempt == RESTART:
-        root, q = pose
-        find_initial_pose(
-            tree,
-            targets,
-            work,
-            points,
-            sensors,
-            scratch.origin,
-            root,
-            q,
-            settings.prior,
-        )
+        find_initial_pose(problem, seen, scratch.origin, pose, settings.prior)
         copy_pose(pose, expected)
     cost, steps = 0.0, 0
     while stage <= FULL_ROBUSTNESS:
-        cost, count = levenberg_marquardt(
-            problem, seen, scratch, settings, ROBUSTNESS[stage], max_steps
+        cost, count, _ = levenberg_marquardt(
+            problem, seen, scratch, settings, ROBUSTNESS[stage], max_steps, None, 0
         )
         steps += count
         stage += 1
     return cost, steps
 
 
-@no_type_check
 @inlined
 def _solve_frame(problem, seen, weight, state, settings, scratch):
     """Make attempts until one is good; return the cost of the best, and all steps."""
@@ -286,7 +261,6 @@ def _solve_frame(problem, seen, weight, state, settings, scratch):
     return least_cost, steps
 
 
-@no_type_check
 @lean
 def _track_frame(problem, seen, state, settings, path, out, info, scratch):
     """Track the skeleton into one frame; write its pose and statistics."""
@@ -317,13 +291,12 @@ def _track_frame(problem, seen, state, settings, path, out, info, scratch):
         if unseen[0] >= 0:
             unseen[0] += 1
     info[1], info[3] = weight, steps
-    copy(work.information, info[4:])
+    set_values(info[4:], work.information)
     for k in range(3):
         state.root[k] = scratch.origin[k] + scratch.pose[0][k]
     copy_pose((state.root, state.q), out)
 
 
-@no_type_check
 @njit(cache=True)
 def track_frames(problem, recording, order, state, settings, paths, out):
     """Track the skeleton through frames, in the order given.

@@ -84,6 +84,13 @@ class SpringSystem:
         return self.tracker.nodes
 
     @property
+    def free_points(self) -> Float[Array, "frame column 3"]:
+        """The points without the midpoints of holds, which depend on the pose."""
+        points = self.points.copy()
+        points[:, self.hold_pairs[:, 2]] = np.nan
+        return points
+
+    @property
     def gravity(self) -> Float[Array, "node 3"]:
         """Force of gravity on every node, in newtons by `force_unit`."""
         newtons = self.masses.mass * self.options.gravity
