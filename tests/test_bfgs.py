@@ -8,12 +8,11 @@ import pytest
 
 import marey
 from marey import synth
-from marey.articulated.kinematics_kernel import make_workspace
+from marey.articulated.targets import TargetNames
 from marey.numerics import geometry
 from marey.pose import fit_pose
-from marey.pose.bfgs.fit import BfgsOptions, bfgs_targets, fit
+from marey.pose.bfgs.fit import BfgsOptions, BfgsSolver, fit
 from marey.pose.bfgs.fitness_kernel import FitnessTerms, evaluate_fitness
-from marey.pose.gauss_newton.driver import TargetNames
 from marey.rig.lengths import with_bone_lengths
 from marey.synth.performance.angles import joint_angles
 
@@ -32,10 +31,9 @@ class Frame:
         self.sensors = geometry.transform_exp(rng.normal(size=(2, 6)))
         labels = skeleton.marker_labels
         names = TargetNames(labels, labels, skeleton.sensor_names)
-        self.nodes, _, targets = bfgs_targets(self.skeleton, names, BfgsOptions(**SDS))
-        tree = self.nodes.tree
-        work = make_workspace(tree, len(self.points), len(self.sensors))
-        self.problem, m = (tree, targets, work), len(tree.parent)
+        solver = BfgsSolver(self.skeleton, names, BfgsOptions(**SDS))
+        self.nodes, self.problem = solver.nodes, solver.problem
+        m = len(self.nodes.tree.parent)
         self.base = self.random_rotations(rng, m)
         self.reference_q = self.random_rotations(rng, m)
         self.terms = FitnessTerms(euler, SDS["limit_sd"] ** -2, np.full(m, prior))

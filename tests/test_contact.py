@@ -12,13 +12,17 @@ import pytest
 import marey
 from marey import synth
 from marey.cli import main
+from marey.motion import GroundPlane
 from marey.numerics import geometry
 from marey.pipeline import SolveOptions
 from marey.pose import fit_pose
-from marey.pose.contact.foot_plants import FootPlant, find_foot_plants
-from marey.pose.contact.goals import PointGoals, project_anchors
+from marey.pose.contact.foot_plants import (
+    FootPlant,
+    estimate_noise,
+    find_foot_plants,
+    viterbi_states,
+)
 from marey.pose.contact.ground import (
-    ContactPlanes,
     GroundContacts,
     fit_contact_planes,
     select_ground_plants,
@@ -28,8 +32,11 @@ from marey.pose.contact.ground_contacts import (
     enforce_contacts,
     find_ground_contacts,
 )
-from marey.pose.contact.hmm import estimate_noise, viterbi_states
-from marey.pose.contact.inverse_kinematics import reach_goals
+from marey.pose.contact.inverse_kinematics import (
+    PointGoals,
+    project_anchors,
+    reach_goals,
+)
 from marey.pose.contact.points import (
     ContactPoints,
     PointTracks,
@@ -38,7 +45,7 @@ from marey.pose.contact.points import (
 
 FEET = ("LeftHeel", "LeftToes", "RightHeel", "RightToes")
 UP = np.array([0.0, 0.0, 1.0])
-LEVEL = ContactPlanes(np.zeros(2), np.zeros(2))
+LEVEL = GroundPlane(height=np.zeros(2))
 SKIN = {"noise": 2e-3, "soft_tissue": 5e-3, "gaps": 0.1}
 CASES = {"1 mm": {"noise": 1e-3}, "2 mm": {"noise": 2e-3}, "skin and gaps": SKIN}
 SEEDS = (0, 1, 2)

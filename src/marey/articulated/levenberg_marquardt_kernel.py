@@ -41,8 +41,7 @@ from marey.articulated.limits_kernel import (
     apply_step,
     clamp_to_limits,
     is_at_limit,
-    rotation_difference,
-    rotation_vector,
+    write_change,
     write_rotation_axes,
 )
 from marey.articulated.targets_kernel import sum_targets, weight_targets
@@ -101,17 +100,11 @@ def write_prior_residuals(tree, work, pose, expected, exact):
     Metres for the root, rotation vectors in the world for the nodes: exact ones, or
     chords of length 2 sin(angle / 2), which take no arc functions.
     """
-    root, q = pose
-    for k in range(3):
-        work.prior_residual[0, k] = expected[0][k] - root[k]
-    for i in range(len(q)):
-        p, residual = tree.parent[i], work.prior_residual[i + 1]
-        if exact:
-            rotation_vector(expected[1][i], q[i], residual)
-        else:
-            rotation_difference(expected[1][i], q[i], residual)
-        if p >= 0:
-            set_values(residual, rotate(work.R[p], residual))
+    for b in range(len(work.prior_residual)):
+        residual = work.prior_residual[b]
+        write_change(b, expected, pose, exact, residual)
+        if b > 1:
+            set_values(residual, rotate(work.R[tree.parent[b - 1]], residual))
 
 
 @lean
@@ -197,12 +190,8 @@ def levenberg_marquardt(
     """
     tree, targets, work = problem
     points, sensors = seen
-    origin, pose, new, expected = (
-        scratch.origin,
-        scratch.pose,
-        scratch.new,
-        scratch.expected,
-    )
+    origin, pose = scratch.origin, scratch.pose
+    new, expected = scratch.new, scratch.expected
     prior, gated, exact = settings.prior, not settings.guided, springs is not None
     clamp_to_limits(tree, work, pose[1])
     forward_kinematics(tree, pose[0], pose[1], work.R, work.c)

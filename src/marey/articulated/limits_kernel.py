@@ -77,6 +77,21 @@ def rotation_vector(q, p, out):
 
 
 @lean
+def write_change(b, pose, old, exact, out):
+    """Write the change of block b between two poses, in metres or radians.
+
+    Exact, or by the chord of the rotation, which takes no arc functions.
+    """
+    if b == 0:
+        for k in range(3):
+            out[k] = pose[0][k] - old[0][k]
+    elif exact:
+        rotation_vector(pose[1][b - 1], old[1][b - 1], out)
+    else:
+        rotation_difference(pose[1][b - 1], old[1][b - 1], out)
+
+
+@lean
 def wrap_angle(angle):
     """Return an angle wrapped into [-pi, pi)."""
     return angle - 2.0 * np.pi * np.floor((angle + np.pi) / (2.0 * np.pi))

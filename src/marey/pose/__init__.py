@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Bool
 
 from marey.errors import DataError, OptionError
-from marey.motion import Motion
-from marey.pose.contact.ground_contacts import GroundPlane, add_contacts
+from marey.motion import GroundPlane, Motion
+from marey.pose.contact.ground_contacts import add_contacts
 from marey.report import Finding
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take, match_labels

@@ -205,8 +205,8 @@ def fit_frames(problem, terms, recording, order, reference_q, settings, out):
             frame starts at an initial pose of its own; the largest number of steps;
             the tolerance of `BfgsOptions`; and the largest rms residual in metres,
             beyond which a frame is fitted again from an initial pose.
-        out: Gets by frame: position of the root; quaternions; and fitness, weight
-            seen, steps.
+        out: Gets by frame: position of the root; quaternions; and the statistics of
+            `PoseTrace`, with the fitness as cost.
     """
     points, sensors = recording
     guided, max_steps, tolerance, max_rms_residual = settings
@@ -241,5 +241,5 @@ def fit_frames(problem, terms, recording, order, reference_q, settings, out):
                 else:
                     copy_pose(best, pose)
             has_pose = True
-            info[f, 0], info[f, 2] = cost, steps
+            info[f, 0], info[f, 2], info[f, 3] = cost, weight, steps
         copy_pose(pose, (root_out[f], q_out[f]))

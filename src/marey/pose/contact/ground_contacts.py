@@ -1,8 +1,8 @@
 """Contact with the ground: foot plants found in a motion, and footskate removed.
 
-The steps are: contact points (`points`), stance frames (`hmm`), foot plants with fitted
-edges (`foot_plants`), the ground below them (`ground`), goals with weights (`goals`),
-and inverse kinematics that reaches the goals (`inverse_kinematics`).
+The steps are: contact points (`points`), stance frames and foot plants with fitted
+edges (`foot_plants`), the ground below them (`ground`), goals
+with weights, and inverse kinematics that reaches them (`inverse_kinematics`).
 """
 
 from dataclasses import replace
@@ -11,21 +11,24 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.articulated.tables import make_nodes
-from marey.articulated.targets import match_targets
+from marey.articulated.targets import MARKERS_PER_SENSOR, TargetNames, match_targets
 from marey.errors import DataError
-from marey.motion import Contact, Motion
+from marey.motion import Contact, GroundPlane, Motion
 from marey.numerics import geometry
-from marey.pose.contact.foot_plants import FootPlant, find_foot_plants
-from marey.pose.contact.goals import contact_goals, project_anchors
+from marey.pose.contact.foot_plants import FootPlant, detect_stance, find_foot_plants
 from marey.pose.contact.ground import GroundContacts as GroundContacts
-from marey.pose.contact.ground import GroundPlane as GroundPlane
 from marey.pose.contact.ground import (
     fit_contact_planes,
+    is_level,
     place_on_ground,
+    plant_height,
     select_ground_plants,
 )
-from marey.pose.contact.hmm import detect_stance
-from marey.pose.contact.inverse_kinematics import reach_goals
+from marey.pose.contact.inverse_kinematics import (
+    contact_goals,
+    project_anchors,
+    reach_goals,
+)
 from marey.pose.contact.points import (
     ContactPoints,
     PointTracks,
@@ -37,9 +40,6 @@ from marey.report import Finding, mark_name
 from marey.take import Take
 
 Array = np.ndarray
-
-MARKERS_OF_A_POSE = 3
-"""Fewest markers that determine the pose of a body; a sensor counts as as many."""
 
 UNDERDETERMINED_VISIBILITY = 0.1
 """Largest visibility of a body with too few markers in sight: a rotation that moves its
@@ -91,7 +91,7 @@ def find_ground_contacts(motion: Motion, take: Take | None = None) -> GroundCont
     return GroundContacts(
         points.select(used),
         tuple(replace(p, point=int(k)) for p, k in zip(plants, index, strict=True)),
-        replace(planes, height=planes.height[used]),
+        replace(planes, height=np.asarray(planes.height)[used]),
     )
 
 
@@ -104,17 +104,15 @@ def _visibility(
         return visibility
     skeleton = motion.skeleton
     nodes = make_nodes(skeleton, limits=False)
-    matches = match_targets(
-        skeleton, nodes, take.labels, take.full_labels, take.sensor_names
-    )
+    matches = match_targets(skeleton, nodes, TargetNames.of(take))
     marker_node = nodes.node_of_joint[skeleton.marker_joint[matches.marker]]
     sensor_node = nodes.node_of_joint[skeleton.sensor_joint[matches.sensor]]
     for k, node in enumerate(nodes.node_of_joint[points.joint]):
         markers = take.seen[:, matches.column[marker_node == node]]
         sensors = take.sensor_seen[:, matches.sensor_column[sensor_node == node]]
-        count = markers.sum(axis=1) + MARKERS_OF_A_POSE * sensors.sum(axis=1)
-        n_attached = markers.shape[1] + MARKERS_OF_A_POSE * sensors.shape[1]
-        needed = min(MARKERS_OF_A_POSE, n_attached)
+        count = markers.sum(axis=1) + MARKERS_PER_SENSOR * sensors.sum(axis=1)
+        n_attached = markers.shape[1] + MARKERS_PER_SENSOR * sensors.shape[1]
+        needed = min(MARKERS_PER_SENSOR, n_attached)
         if needed:
             share = count / needed
             guessed = UNDERDETERMINED_VISIBILITY * share
@@ -281,15 +279,15 @@ def _report_penetration(
 
 def _report_ground(contacts: GroundContacts) -> list[Finding]:
     ground = contacts.ground
-    slope, lowest = np.degrees(ground.angle), float(ground.height.min())
+    slope, lowest = np.degrees(ground.angle), float(np.min(ground.height))
     message = (
         f"the ground is inclined by {slope:.1f}°, and its lowest points are planted "
         f"at a height of {lowest:.2f} m"
     )
     findings = [_info("contact-ground", message, lowest)]
-    raised = [plant for plant in contacts.plants if not ground.is_level(plant)]
+    raised = [plant for plant in contacts.plants if not is_level(ground, plant)]
     if raised:
-        distance = max(abs(ground.plant_height(plant)) for plant in raised)
+        distance = max(abs(plant_height(ground, plant)) for plant in raised)
         message = (
             f"{len(raised)} of {len(contacts.plants)} foot plants are up to "
             f"{distance:.2f} m off the ground plane, as on steps or boxes"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from marey.articulated.limits_kernel import TINY, clamp_to_limits, rotation_vector
+from marey.articulated.limits_kernel import TINY, clamp_to_limits, write_change
 from marey.numerics.jit import lean
 from marey.numerics.vector3_kernel import dot, multiply_quaternions, set_values
 
@@ -40,7 +40,7 @@ class ShownPose(NamedTuple):
     frames_left: np.ndarray  # (block): how many of these are to come
 
 
-def make_shown_pose(n):
+def make_shown_pose(n: int) -> ShownPose:
     """Return the initial state of a stream, for a tree of n nodes."""
     return ShownPose(
         np.zeros(3),
@@ -53,12 +53,16 @@ def make_shown_pose(n):
 
 
 @lean
-def _rotate_by(v, share, q, out):
-    """Write exp(share v) q; `out` may be q itself."""
-    angle = np.sqrt(dot(v, v))
+def _add_offset(b, offset, share, pose, out):
+    """Write block b of a pose moved by a share of an offset; `out` may be the pose."""
+    if b == 0:
+        for k in range(3):
+            out[0][k] = pose[0][k] + share * offset[k]
+        return
+    angle = np.sqrt(dot(offset, offset))
     s = np.sin(0.5 * share * angle) / angle if angle > TINY else 0.5 * share
-    w, x, y, z = np.cos(0.5 * share * angle), s * v[0], s * v[1], s * v[2]
-    set_values(out, multiply_quaternions((w, x, y, z), q))
+    turn = np.cos(0.5 * share * angle), s * offset[0], s * offset[1], s * offset[2]
+    set_values(out[1][b - 1], multiply_quaternions(turn, pose[1][b - 1]))
 
 
 @lean
@@ -75,48 +79,40 @@ def _smoothstep(share):
 
 
 @njit(cache=True)
-def fade_offsets_after(tree, work, information, prior, restarted, rate, root, q, shown):
+def fade_offsets_after(problem, is_unseen, restarted, rate, pose, shown):
     """Write the pose that a stream shows of a frame.
 
     An offset takes at most as long to fade as its joint was unseen.
 
     Args:
-        tree: The kinematic tree.
-        work: Scratch.
-        information: Information of the frame's targets on each block.
-        prior: Information on each block below which it counts as unseen.
+        problem: The kinematic tree and a `PoseWorkspace`.
+        is_unseen: Whether the frame's targets determine a block less than its prior.
         restarted: Whether the pose was found without help of earlier frames.
         rate: Frames per second.
-        root: Position of the root, in metres.
-        q: Quaternions of all nodes.
+        pose: Position of the root, in metres, and quaternions of all nodes.
         shown: The `ShownPose` of the last frame; gets that of this one.
     """
-    is_moved = False
-    for b in range(len(information)):
-        unseen, offset = information[b] < prior[b], shown.offset[b]
+    is_moved, now = False, (shown.root, shown.q)
+    for b in range(len(is_unseen)):
+        unseen, offset = is_unseen[b], shown.offset[b]
         if restarted:
             shown.frames_left[b] = 0
         elif shown.frames_unseen[b] > 0 and not unseen:
-            if b == 0:
-                for k in range(3):
-                    offset[k] = shown.root[k] - root[k]
-            else:
-                rotation_vector(shown.q[b - 1], q[b - 1], offset)
+            write_change(b, now, pose, True, offset)
             count = min(_transition_frames(offset, rate), shown.frames_unseen[b])
             shown.frames_left[b] = shown.n_frames[b] = count
         shown.frames_unseen[b] = shown.frames_unseen[b] + 1 if unseen else 0
         share = _smoothstep(shown.frames_left[b] / (shown.n_frames[b] + 1.0))
         shown.frames_left[b] = max(shown.frames_left[b] - 1, 0)
-        if b == 0:
-            for k in range(3):
-                shown.root[k] = root[k] + share * offset[k]
-        elif share > 0.0:
-            _rotate_by(offset, share, q[b - 1], shown.q[b - 1])
+        if share > 0.0:
+            _add_offset(b, offset, share, pose, now)
             is_moved = True
+        elif b == 0:
+            set_values(shown.root, pose[0])
         else:
-            set_values(shown.q[b - 1], q[b - 1])
+            set_values(shown.q[b - 1], pose[1][b - 1])
     if is_moved:
-        clamp_to_limits(tree, work, shown.q)
+        clamp_to_limits(problem[0], problem[1], shown.q)
 
 
 @njit(cache=True)
@@ -142,20 +138,13 @@ def blend_offsets_before(tree, work, unseen, rate, root, q):
         for f in range(1, len(q)):
             if unseen[f, b] or not hidden[f - 1, b]:
                 continue
-            if b == 0:
-                for k in range(3):
-                    offset[k] = root[f, k] - root[f - 1, k]
-            else:
-                rotation_vector(q[f, b - 1], q[f - 1, b - 1], offset)
+            write_change(b, (root[f], q[f]), (root[f - 1], q[f - 1]), True, offset)
             longest = _transition_frames(offset, rate)
             count = 0
             while count < min(longest, f) and hidden[f - 1 - count, b]:
                 count += 1
             for step in range(1, count + 1):
                 share, frame = _smoothstep(step / (count + 1.0)), f - 1 - count + step
-                if b == 0:
-                    for k in range(3):
-                        root[frame, k] += share * offset[k]
-                else:
-                    _rotate_by(offset, share, q[frame, b - 1], q[frame, b - 1])
-                    clamp_to_limits(tree, work, q[frame])
+                pose = (root[frame], q[frame])
+                _add_offset(b, offset, share, pose, pose)
+                clamp_to_limits(tree, work, q[frame])

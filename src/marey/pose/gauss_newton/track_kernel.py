@@ -16,7 +16,7 @@ from numba import njit
 
 from marey.articulated.kinematics_kernel import copy_pose, copy_rows
 from marey.articulated.levenberg_marquardt_kernel import levenberg_marquardt
-from marey.articulated.limits_kernel import retract, rotation_difference
+from marey.articulated.limits_kernel import retract, write_change
 from marey.articulated.targets_kernel import total_weight_seen
 from marey.numerics.jit import inlined, lean
 from marey.numerics.vector3_kernel import dot, fill, set_values
@@ -116,21 +116,11 @@ def _has_outlier_node(targets, work):
 
 
 @lean
-def _write_change(b, pose, old, out):
-    """Write the change of block b between two poses."""
-    if b == 0:
-        for k in range(3):
-            out[k] = pose[0][k] - old[0][k]
-    else:
-        rotation_difference(pose[1][b - 1], old[1][b - 1], out)
-
-
-@lean
 def _prediction_cost(prior, pose, predicted, d):
     """Return the cost of a pose's deviation from the prediction, bounded per joint."""
     total = 0.0
     for b in range(len(prior)):
-        _write_change(b, pose, predicted, d)
+        write_change(b, pose, predicted, False, d)
         total += min(prior[b] * dot(d, d), MAX_PRIOR_COST)
     return total
 
@@ -140,7 +130,7 @@ def _update_velocity(prior_share, pose, start, velocity, settings, d):
     """Filter the velocities by the frame's change; those of unseen joints decay."""
     root_velocity, angular_velocity = velocity
     for b in range(len(prior_share)):
-        _write_change(b, pose, start, d)
+        write_change(b, pose, start, False, d)
         v = root_velocity if b == 0 else angular_velocity[b - 1]
         share = prior_share[b]
         for k in range(3):

@@ -1,18 +1,20 @@
 """Static equilibrium of a spring system, found as the minimum of its energy."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 
 from marey.articulated.targets import node_of_target
-from marey.numerics import geometry
 from marey.pose.physics.springs import SpringSystem
+from marey.pose.trace import PoseTrace
 
 if TYPE_CHECKING:
     from marey.articulated.contact_springs_kernel import ContactSprings
 
 Array = np.ndarray
+Rest = tuple[PoseTrace, Float[Array, "frame 2"]]
+"""Poses at rest; by frame the steps taken, and 1 where these were not enough."""
 
 GROUND_STIFFNESS_RATIO = 1000.0
 """Stiffness of the ground under each sole in the energy, as a multiple of a marker's:
@@ -20,30 +22,7 @@ GROUND_STIFFNESS_RATIO = 1000.0
 simulation is rigid. Raising it leaves less penetration. Chosen by hand."""
 
 
-class Equilibrium(NamedTuple):
-    """Poses at rest."""
-
-    q: Float[Array, "frame node 4"]
-    root: Float[Array, "frame 3"]
-    steps: Int[Array, " frame"]
-    """Steps taken: of the simulation, or of the minimisation."""
-
-    not_converged: Bool[Array, " frame"]
-    """Frames that were not at rest after the most steps."""
-
-    @classmethod
-    def of(
-        cls,
-        q: Float[Array, "frame node 4"],
-        root: Float[Array, "frame 3"],
-        info: Float[Array, "frame 2"],
-    ) -> "Equilibrium":
-        """Return poses with the two numbers of the kernels: steps, and failure."""
-        steps = info[:, 0].astype(np.int64)
-        return cls(geometry.quat_continuous(q), root, steps, info[:, 1] > 0.0)
-
-
-def minimise_energy(system: SpringSystem) -> Equilibrium:
+def minimise_energy(system: SpringSystem) -> Rest:
     r"""Return the poses of least energy, each sought from the robust fit's pose.
 
     At rest all forces balance, so the pose is a stationary point of the energy
@@ -73,7 +52,7 @@ def minimise_energy(system: SpringSystem) -> Equilibrium:
         system.options.steps,
         (root, q, info),
     )
-    return Equilibrium.of(q, root, info)
+    return PoseTrace(q, root, system.initial.info).continuous(), info
 
 
 def contact_springs(system: SpringSystem) -> "ContactSprings":

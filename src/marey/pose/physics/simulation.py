@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.articulated.targets import node_of_target
-from marey.pose.physics.equilibrium import Equilibrium, contact_springs
+from marey.pose.physics.equilibrium import Rest, contact_springs
 from marey.pose.physics.mujoco_model import (
     MAX_FREQUENCY,
     TIME_STEP_S,
@@ -19,6 +19,7 @@ from marey.pose.physics.mujoco_model import (
     sole_stiffness,
 )
 from marey.pose.physics.springs import SpringSystem
+from marey.pose.trace import PoseTrace
 
 if TYPE_CHECKING:
     from marey.pose.physics.forces_kernel import SoleForces
@@ -60,7 +61,7 @@ MAX_GROUND_GAP_M = 5e-5
 stops earlier and less exactly. Chosen by hand."""
 
 
-def simulate_to_rest(system: SpringSystem) -> Equilibrium:
+def simulate_to_rest(system: SpringSystem) -> Rest:
     """Return the poses at which a simulation comes to rest.
 
     Frames are visited from the first good one onward, then backwards from there, each
@@ -69,7 +70,7 @@ def simulate_to_rest(system: SpringSystem) -> Equilibrium:
     Raises:
         MissingExtraError: If MuJoCo is not installed.
     """
-    order = system.tracker.frame_order(system.points, system.sensors)
+    order = system.tracker.frame_order((system.points, system.sensors))
     q, root = system.initial.q.copy(), system.initial.root.copy()
     info = np.zeros((len(q), 2))
     first, n_forward = order[0], len(order) - int(order[0])
@@ -80,7 +81,7 @@ def simulate_to_rest(system: SpringSystem) -> Equilibrium:
             for frame in frames:
                 info[frame] = simulation.run_frame(int(frame))
                 simulation.read_pose(root[frame], q[frame])
-    return Equilibrium.of(q, root, info)
+    return PoseTrace(q, root, system.initial.info).continuous(), info
 
 
 @contextmanager
