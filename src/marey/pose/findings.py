@@ -152,7 +152,6 @@ def _joints_at_limits(
 
 
 def _outlier_markers(
-    skeleton: Skeleton,
     fit: "GaussNewtonSolver",
     residual_m: Float[Array, "frame marker"],
 ) -> Iterator[Finding]:

@@ -163,8 +163,7 @@ class GaussNewtonSolver(PoseSolver):
         self.state = TrackState(
             root=np.zeros(3),
             q=np.tile(IDENTITY_QUATERNION, (n, 1)),
-            root_velocity=np.zeros(3),
-            angular_velocity=np.zeros((n, 3)),
+            velocity=np.zeros((n + 1, 3)),
             frames_unseen=np.array([-1]),
             restart_wait=np.array([0]),
         )
@@ -258,7 +257,7 @@ class GaussNewtonSolver(PoseSolver):
             self.run(recording, part, trace)
             # Backwards from the first frame again, at zero velocity.
             self.state.root[:], self.state.q[:] = trace.root[first], trace.q[first]
-            self.state.root_velocity[:], self.state.angular_velocity[:] = 0.0, 0.0
+            self.state.velocity[:] = 0.0
         return trace.continuous()
 
     def run(

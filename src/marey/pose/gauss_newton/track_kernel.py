@@ -66,8 +66,7 @@ class TrackState(NamedTuple):
 
     root: np.ndarray
     q: np.ndarray
-    root_velocity: np.ndarray  # metres per frame
-    angular_velocity: np.ndarray  # (node, 3): rotation vectors per frame
+    velocity: np.ndarray  # (block, 3): metres and rotation vectors per frame
     frames_unseen: np.ndarray  # without any target; negative before the first pose
     restart_wait: np.ndarray  # frames in which no other attempt is to be made
 
@@ -126,13 +125,12 @@ def _prediction_cost(prior, pose, predicted, d):
 
 
 @lean
-def _update_velocity(prior_share, pose, start, velocity, settings, d):
+def _update_velocity(prior_share, scratch, velocity, settings):
     """Filter the velocities by the frame's change; those of unseen joints decay."""
-    root_velocity, angular_velocity = velocity
+    d = scratch.difference
     for b in range(len(prior_share)):
-        write_change(b, pose, start, False, d)
-        v = root_velocity if b == 0 else angular_velocity[b - 1]
-        share = prior_share[b]
+        write_change(b, scratch.pose, scratch.start, False, d)
+        share, v = prior_share[b], velocity[b]
         for k in range(3):
             seen = v[k] + settings.speed_gain * (d[k] - v[k])
             v[k] = (1.0 - share) * seen + share * settings.speed_kept * v[k]
@@ -150,11 +148,9 @@ def _keep_signs(last, q):
 @lean
 def _scale_velocity(velocity, factor):
     """Multiply all velocities by a factor."""
-    root_velocity, angular_velocity = velocity
-    for k in range(3):
-        root_velocity[k] *= factor
-        for i in range(len(angular_velocity)):
-            angular_velocity[i, k] *= factor
+    for b in range(len(velocity)):
+        for k in range(3):
+            velocity[b, k] *= factor
 
 
 @lean
@@ -162,7 +158,7 @@ def _predict(q, velocity, predicted):
     """Write the pose one frame on at constant velocity, relative to the last root."""
     set_values(predicted[0], velocity[0])
     for i in range(len(q)):
-        v = velocity[1][i]
+        v = velocity[i + 1]
         retract(q[i], v[0], v[1], v[2], predicted[1][i])
 
 
@@ -185,7 +181,7 @@ def _begin_frame(state, settings, path, scratch, out):
             expected[0][k] = path[0][k] - origin[k]
         copy_rows(path[1], expected[1])
     else:
-        _predict(state.q, (state.root_velocity, state.angular_velocity), expected)
+        _predict(state.q, state.velocity, expected)
         copy_pose(expected, scratch.pose)
     copy_pose(expected, scratch.predicted)
 
@@ -233,7 +229,7 @@ def _solve_frame(problem, seen, weight, state, settings, scratch):
             least, least_cost = value, cost
             copy_pose(pose, scratch.best)
             if attempt == RESTART:
-                _scale_velocity((state.root_velocity, state.angular_velocity), 0.0)
+                _scale_velocity(state.velocity, 0.0)
                 copy_pose(pose, scratch.start)
             good = cost <= weight * settings.max_rms_residual**2
             good = good and not (
@@ -255,7 +251,6 @@ def _solve_frame(problem, seen, weight, state, settings, scratch):
 def _track_frame(problem, seen, state, settings, path, out, info, scratch):
     """Track the skeleton into one frame; write its pose and statistics."""
     _, targets, work = problem
-    velocity = (state.root_velocity, state.angular_velocity)
     unseen = state.frames_unseen
     _begin_frame(state, settings, path, scratch, out)
     weight, cost, steps = total_weight_seen(targets, seen[0], seen[1]), 0.0, 0
@@ -266,18 +261,11 @@ def _track_frame(problem, seen, state, settings, path, out, info, scratch):
     if weight > 0.0:
         unseen[0] = 0
         info[0], info[2] = cost, _total_weight(work)
-        _update_velocity(
-            work.prior_share,
-            scratch.pose,
-            scratch.start,
-            velocity,
-            settings,
-            scratch.difference,
-        )
+        _update_velocity(work.prior_share, scratch, state.velocity, settings)
     else:
         fill(work.prior_share, 1.0)
         fill(work.information, 0.0)
-        _scale_velocity(velocity, settings.speed_kept)
+        _scale_velocity(state.velocity, settings.speed_kept)
         if unseen[0] >= 0:
             unseen[0] += 1
     info[1], info[3] = weight, steps
@@ -312,23 +300,16 @@ def track_frames(problem, recording, order, state, settings, paths, out):
     n = len(problem[0].parent)
     roots, rotations = np.empty((7, 3)), np.empty((5, n, 4))
     scratch = TrackScratch(
-        roots[0],
-        (roots[1], now.q),
-        (roots[2], rotations[0]),
-        (roots[3], rotations[1]),
-        (roots[4], rotations[2]),
-        (roots[5], rotations[3]),
-        (roots[6], rotations[4]),
-        np.empty(3),
+        origin=roots[0],
+        pose=(roots[1], now.q),
+        start=(roots[2], rotations[0]),
+        best=(roots[3], rotations[1]),
+        expected=(roots[4], rotations[2]),
+        predicted=(roots[5], rotations[3]),
+        new=(roots[6], rotations[4]),
+        difference=np.empty(3),
     )
     for f in order:
-        _track_frame(
-            problem,
-            (points[f], sensors[f]),
-            now,
-            settings,
-            (paths[0][f], paths[1][f]),
-            (root[f], q[f]),
-            info[f],
-            scratch,
-        )
+        seen, path = (points[f], sensors[f]), (paths[0][f], paths[1][f])
+        pose = (root[f], q[f])
+        _track_frame(problem, seen, now, settings, path, pose, info[f], scratch)

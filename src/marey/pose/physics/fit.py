@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey.articulated.tables import Nodes
 from marey.articulated.targets import marker_residuals, node_of_target
 from marey.motion import GroundPlane as GroundPlane
 from marey.motion import Motion
@@ -189,9 +188,11 @@ def _energies(
 ) -> tuple[Float[Array, " frame"], Float[Array, " frame"]]:
     """Return the energy of springs and of the neutral posture, in joules."""
     targets = system.targets
-    points = _set_midpoints(system, rest)
-    residual = marker_residuals(targets, system.nodes.tree, points, rest.root, rest.q)
+    residual = marker_residuals(
+        targets, system.nodes.tree, system.free_points, rest.root, rest.q
+    )
     springs = np.nansum(targets.weight * residual**2, axis=1)
+    springs += _hold_energy(system, rest)
     sensors = system.sensors[:, targets.sensor_column]
     difference = sensor_poses(system.tracker, rest) - sensors
     # The unit vectors of a frame rotated by a small angle move by twice its square.
@@ -205,28 +206,22 @@ def _energies(
     return half * springs, np.asarray(half * torques)
 
 
-def _set_midpoints(
-    system: SpringSystem, rest: PoseTrace
-) -> Float[Array, "frame column 3"]:
-    """Return the points with the midpoints of holds between bodies at rest.
+def _hold_energy(system: SpringSystem, rest: PoseTrace) -> Float[Array, " frame"]:
+    """Return twice the energy of holds between bodies, in joules by `force_unit`.
 
-    A hold between bodies is two springs from its midpoint, of equal length.
+    Such a hold is two springs from its midpoint, of equal length.
     """
-    if not len(system.hold_pairs):
-        return system.points
-    points = system.points.copy()
-    nodes: Nodes = system.nodes
+    nodes, targets, energy = system.nodes, system.targets, np.zeros(len(rest.q))
     T_world_joint = joint_poses(system.tracker, rest)
-    node = node_of_target(system.targets.start)
-    for first, second, column in system.hold_pairs:
-        ends = []
-        for target in (first, second):
-            joint = int(np.flatnonzero(nodes.node_of_joint == node[target])[0])
-            offset = system.targets.position[target] - nodes.joint_position[joint]
-            ends.append(geometry.apply(T_world_joint[:, joint], offset))
-        is_on = np.isfinite(points[:, column, 0])
-        points[is_on, column] = 0.5 * (ends[0] + ends[1])[is_on]
-    return points
+    node = node_of_target(targets.start)
+    for *ends, column in system.hold_pairs:
+        joints = [int(np.flatnonzero(nodes.node_of_joint == node[k])[0]) for k in ends]
+        offset = targets.position[ends] - nodes.joint_position[joints]
+        position = geometry.apply(T_world_joint[:, joints], offset)
+        half = 0.5 * np.linalg.norm(position[:, 1] - position[:, 0], axis=-1)
+        is_on = np.isfinite(system.points[:, column, 0])
+        energy += is_on * targets.weight[ends].sum() * half**2
+    return energy
 
 
 def _report_energy(

@@ -218,9 +218,8 @@ def _openness(
     """Return the share of the neutral torque: 0 where markers determine a joint."""
     if options.pull == "all":
         return np.ones_like(initial.information)
-    return np.asarray(
-        np.clip(2.0 - initial.information / OPEN_JOINT_INFORMATION, 0.0, 1.0)
-    )
+    share = 2.0 - initial.information / OPEN_JOINT_INFORMATION
+    return np.asarray(share.clip(0.0, 1.0))
 
 
 def _blend_unseen(
@@ -253,24 +252,15 @@ def _blend_unseen(
 class _SpringTable:
     """The table of targets while springs are added to it."""
 
-    skeleton: Skeleton
-    nodes: Nodes
-    base: "Targets"
     rows: list[tuple[int, Array, int, float]]
     """Node, offset in the node, column of the target position, and weight."""
 
     def __init__(self, tracker: GaussNewtonSolver) -> None:
         targets: Targets = tracker.targets
         self.skeleton, self.nodes, self.base = tracker.skeleton, tracker.nodes, targets
-        self.rows = list(
-            zip(
-                node_of_target(targets.start).tolist(),
-                targets.position,
-                targets.column.tolist(),
-                targets.weight.tolist(),
-                strict=True,
-            )
-        )
+        node = node_of_target(targets.start)
+        columns = (node, targets.position, targets.column, targets.weight)
+        self.rows = list(zip(*columns, strict=True))
         self.marker_joint = self.skeleton.marker_joint[tracker.matches.marker]
         self.marker_weight = tracker.options.marker_sd**-2
 
@@ -290,9 +280,8 @@ class _SpringTable:
 
     def _add(self, joint: int, offset: Array, column: int, weight: float) -> None:
         in_node = self.nodes.joint_position[joint] + offset
-        self.rows.append(
-            (int(self.nodes.node_of_joint[joint]), in_node, column, weight)
-        )
+        node = int(self.nodes.node_of_joint[joint])
+        self.rows.append((node, in_node, column, weight))
 
     def add_holds(
         self, holds: Sequence[Hold], take: Take, points: Array
