@@ -185,27 +185,22 @@ def _geometric_median(positions: Float[Array, "frame 3"]) -> Float[Array, " 3"]:
     return np.asarray(median)
 
 
-def _merge_plants(
-    plants: Iterator[FootPlant], track: PointTracks
-) -> Iterator[FootPlant]:
-    """Yield plants, those at one position with a short pause between them as one.
+def _merge_plants(plants: Iterator[FootPlant], track: PointTracks) -> list[FootPlant]:
+    """Return plants, those at one position with a short pause between them as one.
 
     Two plants stay apart where the point was seen to leave between them, as the point
     of a tapping foot does.
     """
-    last: FootPlant | None = None
+    merged: list[FootPlant] = []
     for plant in plants:
-        if last is None:
-            last = plant
-        elif _is_one_plant(last, plant, track):
+        if merged and _is_one_plant(merged[-1], plant, track):
+            last = merged[-1]
             longer = last.end - last.start >= plant.end - plant.start
             anchor = last.anchor if longer else plant.anchor
-            last = replace(last, end=plant.end, anchor=anchor)
+            merged[-1] = replace(last, end=plant.end, anchor=anchor)
         else:
-            yield last
-            last = plant
-    if last is not None:
-        yield last
+            merged.append(plant)
+    return merged
 
 
 def _is_one_plant(before: FootPlant, after: FootPlant, track: PointTracks) -> bool:
