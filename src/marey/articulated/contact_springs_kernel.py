@@ -26,12 +26,15 @@ from marey.articulated.factor_kernel import substitute_tree
 from marey.numerics.jit import lean
 from marey.numerics.vector3_kernel import (
     add_values,
+    add_vector,
     cross,
     dot,
     fill,
     place,
     rotate,
     set_values,
+    set_vector,
+    sum_products,
 )
 
 # Most rounds of the active set method in one step, by the number of soles.
@@ -77,21 +80,21 @@ def add_gravity(springs, work):
     """Add constant forces to the sums of the nodes: a gradient without a Hessian."""
     for i in range(len(springs.gravity)):
         sums, force = work.node_sums[i], springs.gravity[i]
-        add_values(sums[10:], 1.0, force)
+        add_vector(sums[10:], 1.0, force)
         for j in range(3):
-            add_values(sums[13 + 3 * j :], springs.centre[i, j], force)
+            add_vector(sums[13 + 3 * j :], springs.centre[i, j], force)
 
 
 @lean
 def _add_jacobian_row(tree, work, node, position, direction, sign, out):
     """Add the derivative of a point's coordinate along a direction by the unknowns."""
     d = sign * direction[0], sign * direction[1], sign * direction[2]
-    add_values(out, 1.0, d)
+    add_vector(out, 1.0, d)
     for step in range(1, tree.depth[node + 1] + 1):
         b = tree.chain[node + 1, step]
         c = work.c[b - 1]
         lever = position[0] - c[0], position[1] - c[1], position[2] - c[2]
-        add_values(out[3 * b :], 1.0, rotate(work.A[b], cross(lever, d)))
+        add_vector(out[3 * b :], 1.0, rotate(work.A[b], cross(lever, d)))
 
 
 @lean
@@ -105,7 +108,7 @@ def measure_gaps(springs, frame, origin, work):
             node = springs.node[r, side]
             if node >= 0:
                 point = place(work.R[node], work.c[node], springs.offset[r, side])
-                set_values(position[side], point)
+                set_vector(position[side], point)
         gap[r] = springs.height[frame, r]
         gap[r] -= dot(springs.direction[r], position[0])
         gap[r] += dot(springs.direction[r], position[1])
@@ -156,12 +159,12 @@ def apply_woodbury_update(tree, work, springs):
         substitute_tree(tree, work, springs.Y[r])
     for r in range(count):
         for s in range(count):
-            springs.S[r, s] = dot(springs.B[r], springs.Y[s])
+            springs.S[r, s] = sum_products(springs.B[r], springs.Y[s])
         weight = springs.weight[r]
         springs.S[r, r] += 1.0 / weight
         if springs.active[r]:
             cost -= weight * springs.gap[r] * springs.gap[r]
-        springs.gap[r] -= dot(springs.B[r], g)
+        springs.gap[r] -= sum_products(springs.B[r], g)
     _solve_forces(springs)
     for r in range(count):
         if springs.active[r]:

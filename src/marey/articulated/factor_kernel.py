@@ -25,7 +25,7 @@ Schur complement of each block while it is eliminated.
 # mypy: ignore-errors
 
 from marey.numerics.jit import lean
-from marey.numerics.vector3_kernel import add_values, dot, rotate
+from marey.numerics.vector3_kernel import add_vector, dot, rotate
 
 MIN_INFORMATION = 1e-3
 """Information added to every diagonal entry, in 1 / rad^2 or 1 / m^2.
@@ -47,7 +47,7 @@ def solve_normal_equations(tree, work, prior, gated, damping):
     eliminate_tree(tree, work, prior, gated, damping)
     for b in range(len(prior)):
         pull = rotate(work.A[b], work.prior_residual[b])
-        add_values(work.g[b], work.prior_share[b] * prior[b], pull)
+        add_vector(work.g[b], work.prior_share[b] * prior[b], pull)
     return substitute_tree(tree, work, work.flat)
 
 

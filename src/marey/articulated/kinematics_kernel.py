@@ -25,13 +25,13 @@ from numba import njit
 from marey.numerics.jit import lean
 from marey.numerics.kabsch_kernel import Scratch, scratch
 from marey.numerics.vector3_kernel import (
-    add_values,
     cross,
     dot,
     multiply_quaternions,
     place,
     rotate,
     set_values,
+    set_vector,
 )
 
 
@@ -94,7 +94,7 @@ def copy_rows(values, out):
 @lean
 def copy_pose(pose, out):
     """Copy the position of the root and the quaternions of a pose into another."""
-    set_values(out[0], pose[0])
+    set_vector(out[0], pose[0])
     copy_rows(pose[1], out[1])
 
 
@@ -114,12 +114,13 @@ def forward_kinematics(tree, root, q, R, c):
         d = 2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)
         p = tree.parent[i]
         if p < 0:
-            set_values(c[i], root)
+            set_vector(c[i], root)
         else:
-            set_values(c[i], place(R[p], c[p], tree.offset[i]))
+            set_vector(c[i], place(R[p], c[p], tree.offset[i]))
             a, b, d = rotate(R[p], a), rotate(R[p], b), rotate(R[p], d)
-        for k in range(3):
-            R[i, k, 0], R[i, k, 1], R[i, k, 2] = a[k], b[k], d[k]
+        R[i, 0, 0], R[i, 0, 1], R[i, 0, 2] = a[0], b[0], d[0]
+        R[i, 1, 0], R[i, 1, 1], R[i, 1, 2] = a[1], b[1], d[1]
+        R[i, 2, 0], R[i, 2, 1], R[i, 2, 2] = a[2], b[2], d[2]
 
 
 @lean
@@ -137,7 +138,8 @@ def sum_subtrees(tree, work):
         sums, out = work.node_sums[i], work.subtree_sums[i]
         place_sums(work.R[i], work.c[i], sums, out)
     for i in range(len(work.c) - 1, 0, -1):
-        add_values(work.subtree_sums[tree.parent[i]], 1.0, work.subtree_sums[i])
+        for k in range(16):
+            work.subtree_sums[tree.parent[i], k] += work.subtree_sums[i, k]
 
 
 @lean
@@ -175,11 +177,11 @@ def write_gradient(work):
     The force on the whole tree for the position of the root; for axis a of node i the
     torque of its subtree about the node: :math:`a \cdot (\tau_i - c_i \times f_i)`.
     """
-    set_values(work.g[0], work.subtree_sums[0, 10:13])
+    set_vector(work.g[0], work.subtree_sums[0, 10:13])
     for i in range(len(work.c)):
         u = work.subtree_sums[i]
         x, y, z = cross(work.c[i], u[10:])
-        set_values(
+        set_vector(
             work.g[i + 1], rotate(work.A[i + 1], (u[13] - x, u[14] - y, u[15] - z))
         )
 

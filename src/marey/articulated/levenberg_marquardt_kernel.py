@@ -41,12 +41,13 @@ from marey.articulated.limits_kernel import (
     apply_step,
     clamp_to_limits,
     is_at_limit,
-    write_change,
+    rotation_difference,
+    rotation_vector,
     write_rotation_axes,
 )
 from marey.articulated.targets_kernel import sum_targets, weight_targets
 from marey.numerics.jit import inlined, lean
-from marey.numerics.vector3_kernel import add_values, dot, place, rotate, set_values
+from marey.numerics.vector3_kernel import add_vector, dot, place, rotate, set_vector
 
 INITIAL_DAMPING = 1e-2
 """Damping after the first step that raised the cost, as a share of the mean diagonal of
@@ -100,11 +101,16 @@ def write_prior_residuals(tree, work, pose, expected, exact):
     Metres for the root, rotation vectors in the world for the nodes: exact ones, or
     chords of length 2 sin(angle / 2), which take no arc functions.
     """
-    for b in range(len(work.prior_residual)):
-        residual = work.prior_residual[b]
-        write_change(b, expected, pose, exact, residual)
-        if b > 1:
-            set_values(residual, rotate(work.R[tree.parent[b - 1]], residual))
+    for k in range(3):
+        work.prior_residual[0, k] = expected[0][k] - pose[0][k]
+    for i in range(len(work.c)):
+        residual = work.prior_residual[i + 1]
+        if exact:
+            rotation_vector(expected[1][i], pose[1][i], residual)
+        else:
+            rotation_difference(expected[1][i], pose[1][i], residual)
+        if i > 0:
+            set_vector(residual, rotate(work.R[tree.parent[i]], residual))
 
 
 @lean
@@ -130,7 +136,7 @@ def assemble_gradient(tree, work, prior, springs):
     for b in range(2, len(prior)):
         if tree.has_limits[b - 1] and is_at_limit(work, b - 1):
             pull = rotate(work.A[b], work.prior_residual[b])
-            add_values(work.g[b], work.prior_share[b] * prior[b], pull)
+            add_vector(work.g[b], work.prior_share[b] * prior[b], pull)
     if springs is not None:
         add_contact_gradient(tree, work, springs)
 

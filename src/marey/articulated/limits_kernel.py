@@ -23,7 +23,7 @@ from marey.numerics.vector3_kernel import (
     multiply_quaternions,
     rotate,
     rotate_back,
-    set_values,
+    set_vector,
 )
 
 MIN_LIMIT_RANGE_RAD = 1e-9
@@ -137,7 +137,7 @@ def swing_twist_quaternion(frame, angles, q):
     n, a, b = np.cos(0.5 * swing), scale * angles[0], scale * angles[1]
     c, s = np.cos(0.5 * angles[2]), np.sin(0.5 * angles[2])
     q[0] = n * c
-    set_values(q[1:], rotate_back(frame, (a * c + b * s, b * c - a * s, n * s)))
+    set_vector(q[1:], rotate_back(frame, (a * c + b * s, b * c - a * s, n * s)))
 
 
 @lean
@@ -172,7 +172,7 @@ def swing_twist_axes(frame, angles, R, A):
         (sine * b, -sine * a, np.cos(t)),
     )
     for i in range(3):
-        set_values(A[i], rotate(R, rotate_back(frame, columns[i])))
+        set_vector(A[i], rotate(R, rotate_back(frame, columns[i])))
 
 
 @lean
@@ -207,7 +207,7 @@ def write_rotation_axes(tree, work):
         hinge = tree.is_hinge[i]
         is_fixed[0], is_fixed[1], is_fixed[2] = False, hinge, hinge
         if hinge:
-            set_values(A[0], rotate(work.R[p], tree.axis[i]))
+            set_vector(A[0], rotate(work.R[p], tree.axis[i]))
         elif tree.has_limits[i] and is_at_limit(work, i):
             swing_twist_axes(tree.swing_frame[i], work.angles[i], work.R[p], A)
         else:

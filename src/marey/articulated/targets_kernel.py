@@ -19,7 +19,7 @@ from numba import njit
 
 from marey.articulated.kinematics_kernel import forward_kinematics
 from marey.numerics.jit import lean
-from marey.numerics.vector3_kernel import dot, fill, place
+from marey.numerics.vector3_kernel import add_vector, dot, fill, place
 
 
 class Targets(NamedTuple):
@@ -73,12 +73,9 @@ def weight_targets(targets, points, sensors, origin, work, robustness):
 @lean
 def _square_residual(R, c, m, y, origin):
     """Return the squared distance of a point of a node from where it was seen."""
-    p = place(R, c, m)
-    square = 0.0
-    for x in range(3):
-        r = p[x] - (y[x] - origin[x])
-        square += r * r
-    return square
+    a, b, d = place(R, c, m)
+    a, b, d = a - (y[0] - origin[0]), b - (y[1] - origin[1]), d - (y[2] - origin[2])
+    return a * a + b * b + d * d
 
 
 @lean
@@ -136,9 +133,8 @@ def _add_point(sums, w, m, seen, origin):
     """Add the sums of a target at m in its node that was seen in the world."""
     y = seen[0] - origin[0], seen[1] - origin[1], seen[2] - origin[2]
     sums[0] += w
-    for k in range(3):
-        sums[1 + k] += w * m[k]
-        sums[10 + k] += w * y[k]
+    add_vector(sums[1:], w, m)
+    add_vector(sums[10:], w, y)
     _add_moments(sums, w, m, y)
 
 
@@ -152,10 +148,9 @@ def _add_moments(sums, w, m, y):
     sums[7] += m1 * m[1]
     sums[8] += m1 * m[2]
     sums[9] += m2 * m[2]
-    for k in range(3):
-        sums[13 + k] += m0 * y[k]
-        sums[16 + k] += m1 * y[k]
-        sums[19 + k] += m2 * y[k]
+    add_vector(sums[13:], m0, y)
+    add_vector(sums[16:], m1, y)
+    add_vector(sums[19:], m2, y)
 
 
 @lean

@@ -1,7 +1,8 @@
 """Products of vectors, rotations and quaternions that kernels share, compiled.
 
-Vectors may be rows of arrays or tuples; results are tuples, so that nothing is
-allocated.
+Vectors have three elements and may be rows of arrays or tuples; results are tuples, so
+that nothing is allocated. Loops over three elements are written out: Numba does not
+know the length of a row, and would count.
 """
 
 # mypy: ignore-errors
@@ -11,11 +12,8 @@ from marey.numerics.jit import lean
 
 @lean
 def dot(a, b):
-    """Return the dot product of two vectors of any length."""
-    total = 0.0
-    for k in range(len(a)):
-        total += a[k] * b[k]
-    return total
+    """Return the dot product of two vectors."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 @lean
@@ -67,21 +65,44 @@ def multiply_quaternions(a, b):
 
 
 @lean
+def set_vector(out, v):
+    """Write a vector into the first three elements of an array."""
+    out[0], out[1], out[2] = v[0], v[1], v[2]
+
+
+@lean
+def add_vector(out, factor, v):
+    """Add a multiple of a vector to the first three elements of an array."""
+    out[0] += factor * v[0]
+    out[1] += factor * v[1]
+    out[2] += factor * v[2]
+
+
+@lean
+def sum_products(a, b):
+    """Return the sum of the products of two arrays of any length."""
+    total = 0.0
+    for k in range(len(a)):
+        total += a[k] * b[k]
+    return total
+
+
+@lean
 def set_values(out, values):
-    """Write a tuple or vector into a vector; a slice would take long to compile."""
+    """Write values of any number into an array; a slice would take long to compile."""
     for k in range(len(values)):
         out[k] = values[k]
 
 
 @lean
 def add_values(out, factor, values):
-    """Add a multiple of a tuple or vector to a vector."""
+    """Add a multiple of values of any number to an array."""
     for k in range(len(values)):
         out[k] += factor * values[k]
 
 
 @lean
 def fill(out, value):
-    """Set all elements of a vector to one value."""
+    """Set all elements of an array to one value."""
     for k in range(len(out)):
         out[k] = value

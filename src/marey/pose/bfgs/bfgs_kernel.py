@@ -20,7 +20,7 @@ from marey.articulated.kinematics_kernel import copy_pose, copy_rows
 from marey.articulated.limits_kernel import hinge_angle
 from marey.articulated.targets_kernel import total_weight_seen
 from marey.numerics.jit import inner
-from marey.numerics.vector3_kernel import fill, set_values
+from marey.numerics.vector3_kernel import fill, set_vector
 from marey.pose.bfgs.fitness_kernel import diagonal_hessian, fitness
 from marey.pose.gauss_newton.initial_pose_kernel import find_initial_pose
 
@@ -87,7 +87,7 @@ def _update_inverse_hessian(H, s, y):
 def _write_unknowns(tree, terms, pose, x, base):
     """Write a pose as unknowns and as `base`: rotation vectors of balls are zero."""
     root, q = pose
-    set_values(x, root)
+    set_vector(x, root)
     for i in range(len(q)):
         own = x[3 * i + 3 : 3 * i + 6]
         if tree.is_hinge[i]:

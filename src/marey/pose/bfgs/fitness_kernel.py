@@ -38,11 +38,12 @@ from marey.articulated.targets_kernel import sum_targets, weight_targets
 from marey.numerics.jit import inner
 from marey.numerics.vector3_kernel import (
     add_values,
+    add_vector,
     dot,
     fill,
     multiply_quaternions,
     rotate,
-    set_values,
+    set_vector,
 )
 
 IDENTITY = np.eye(3)
@@ -68,9 +69,9 @@ def _write_euler(x, q, axes):
     q[1] = sx * cy * cz + cx * sy * sz
     q[2] = cx * sy * cz - sx * cy * sz
     q[3] = cx * cy * sz + sx * sy * cz
-    set_values(axes[0], (1.0, 0.0, 0.0))
-    set_values(axes[1], (0.0, ca, sa))
-    set_values(axes[2], (sb, -sa * cb, ca * cb))
+    set_vector(axes[0], (1.0, 0.0, 0.0))
+    set_vector(axes[1], (0.0, ca, sa))
+    set_vector(axes[2], (sb, -sa * cb, ca * cb))
 
 
 @inner
@@ -82,9 +83,9 @@ def _write_rotation_vector(x, base, q, axes):
     u0, u1, u2 = 0.5 * x[0], 0.5 * x[1], 0.5 * x[2]
     retract(base, x[0], x[1], x[2], q)
     k = 1.0 / (1.0 + u0 * u0 + u1 * u1 + u2 * u2)
-    set_values(axes[0], (k, k * u2, -k * u1))
-    set_values(axes[1], (-k * u2, k, k * u0))
-    set_values(axes[2], (k * u1, -k * u0, k))
+    set_vector(axes[0], (k, k * u2, -k * u1))
+    set_vector(axes[1], (-k * u2, k, k * u0))
+    set_vector(axes[2], (k * u1, -k * u0, k))
 
 
 @inner
@@ -92,7 +93,7 @@ def _write_rotation(tree, terms, i, x, base, q, axes):
     """Write the rotation of a node by its unknowns, and their axes in the parent."""
     if tree.is_hinge[i]:
         hinge_quaternion(tree.axis[i], x[0], q)
-        set_values(axes[0], tree.axis[i])
+        set_vector(axes[0], tree.axis[i])
     elif terms.euler:
         _write_euler(x, q, axes)
     else:
@@ -115,9 +116,9 @@ def _add_limit_penalty(tree, i, q, weight, torque):
         if over != 0.0:
             cost += weight * over * over
             if tree.is_hinge[i]:
-                add_values(torque, 2.0 * weight * over, tree.axis[i])
+                add_vector(torque, 2.0 * weight * over, tree.axis[i])
             else:
-                add_values(torque, 2.0 * weight * over, torque_axis(A, x))
+                add_vector(torque, 2.0 * weight * over, torque_axis(A, x))
     return cost
 
 
@@ -128,7 +129,7 @@ def _add_reference_penalty(q, p, weight, torque):
     The cost is 4 w sin^2(angle / 2), which is w angle^2 to third order.
     """
     w, x, y, z = multiply_quaternions(q, (p[0], -p[1], -p[2], -p[3]))
-    add_values(torque, 4.0 * weight * w, (x, y, z))
+    add_vector(torque, 4.0 * weight * w, (x, y, z))
     return 4.0 * weight * (x * x + y * y + z * z)
 
 
@@ -149,7 +150,7 @@ def fitness(problem, frame, terms, x, base, pose, g):
     points, sensors, reference_q = frame
     root, q = pose
     cost, torque = 0.0, np.empty(3)
-    set_values(root, x[:3])
+    set_vector(root, x[:3])
     for i in range(len(q)):
         axes, own = work.A[i + 1], 3 * i + 3
         _write_rotation(tree, terms, i, x[own:], base[i], q[i], axes)
@@ -158,12 +159,12 @@ def fitness(problem, frame, terms, x, base, pose, g):
             cost += _add_limit_penalty(tree, i, q[i], terms.limit, torque)
         if terms.prior[i] > 0.0:
             cost += _add_reference_penalty(q[i], reference_q[i], terms.prior[i], torque)
-        set_values(g[own:], rotate(axes, torque))
+        set_vector(g[own:], rotate(axes, torque))
     forward_kinematics(tree, root, q, work.R, work.c)
     for i in range(1, len(q)):
         for k in range(1 if tree.is_hinge[i] else 3):
             axis = work.A[i + 1, k]
-            set_values(axis, rotate(work.R[tree.parent[i]], axis))
+            set_vector(axis, rotate(work.R[tree.parent[i]], axis))
     cost += weight_targets(targets, points, sensors, ORIGIN, work, 0.0)
     sum_targets(targets, points, sensors, ORIGIN, work)
     sum_subtrees(tree, work)

@@ -16,7 +16,12 @@ from numba import njit
 
 from marey.articulated.limits_kernel import TINY, clamp_to_limits, write_change
 from marey.numerics.jit import lean
-from marey.numerics.vector3_kernel import dot, multiply_quaternions, set_values
+from marey.numerics.vector3_kernel import (
+    dot,
+    multiply_quaternions,
+    set_values,
+    set_vector,
+)
 
 MAX_BLEND_SPEED = 8.0
 """Largest speed of a transition, in rad/s or m/s. Higher makes transitions shorter.
@@ -79,22 +84,23 @@ def _smoothstep(share):
 
 
 @njit(cache=True)
-def fade_offsets_after(problem, is_unseen, restarted, rate, pose, shown):
+def fade_offsets_after(problem, information, prior, restarted, rate, pose, shown):
     """Write the pose that a stream shows of a frame.
 
     An offset takes at most as long to fade as its joint was unseen.
 
     Args:
         problem: The kinematic tree and a `PoseWorkspace`.
-        is_unseen: Whether the frame's targets determine a block less than its prior.
+        information: Information of the frame's targets on each block.
+        prior: Information on each block below which it counts as unseen.
         restarted: Whether the pose was found without help of earlier frames.
         rate: Frames per second.
         pose: Position of the root, in metres, and quaternions of all nodes.
         shown: The `ShownPose` of the last frame; gets that of this one.
     """
     is_moved, now = False, (shown.root, shown.q)
-    for b in range(len(is_unseen)):
-        unseen, offset = is_unseen[b], shown.offset[b]
+    for b in range(len(prior)):
+        unseen, offset = information[b] < prior[b], shown.offset[b]
         if restarted:
             shown.frames_left[b] = 0
         elif shown.frames_unseen[b] > 0 and not unseen:
@@ -108,7 +114,7 @@ def fade_offsets_after(problem, is_unseen, restarted, rate, pose, shown):
             _add_offset(b, offset, share, pose, now)
             is_moved = True
         elif b == 0:
-            set_values(shown.root, pose[0])
+            set_vector(shown.root, pose[0])
         else:
             set_values(shown.q[b - 1], pose[1][b - 1])
     if is_moved:

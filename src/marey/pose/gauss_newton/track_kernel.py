@@ -19,7 +19,13 @@ from marey.articulated.levenberg_marquardt_kernel import levenberg_marquardt
 from marey.articulated.limits_kernel import retract, write_change
 from marey.articulated.targets_kernel import total_weight_seen
 from marey.numerics.jit import inlined, lean
-from marey.numerics.vector3_kernel import dot, fill, set_values
+from marey.numerics.vector3_kernel import (
+    dot,
+    fill,
+    set_values,
+    set_vector,
+    sum_products,
+)
 from marey.pose.gauss_newton.initial_pose_kernel import find_initial_pose
 
 PREDICT, RETRY, RESTART = 0, 1, 2
@@ -140,7 +146,7 @@ def _update_velocity(prior_share, scratch, velocity, settings):
 def _keep_signs(last, q):
     """Give quaternions the signs of the last frame; q and -q are one rotation."""
     for i in range(len(q)):
-        if dot(q[i], last[i]) < 0.0:
+        if sum_products(q[i], last[i]) < 0.0:
             for k in range(4):
                 q[i, k] = -q[i, k]
 
@@ -156,7 +162,7 @@ def _scale_velocity(velocity, factor):
 @lean
 def _predict(q, velocity, predicted):
     """Write the pose one frame on at constant velocity, relative to the last root."""
-    set_values(predicted[0], velocity[0])
+    set_vector(predicted[0], velocity[0])
     for i in range(len(q)):
         v = velocity[i + 1]
         retract(q[i], v[0], v[1], v[2], predicted[1][i])
@@ -172,7 +178,7 @@ def _begin_frame(state, settings, path, scratch, out):
     origin, expected = scratch.origin, scratch.expected
     if settings.guided:
         copy_pose(out, (state.root, state.q))
-    set_values(origin, state.root)
+    set_vector(origin, state.root)
     fill(scratch.start[0], 0.0)
     copy_rows(state.q, scratch.start[1])
     if settings.guided:

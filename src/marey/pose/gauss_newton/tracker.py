@@ -97,7 +97,8 @@ class PoseTracker:
         fit.run(recording, self._frame, trace)
         self._fade_offsets(
             (fit.nodes.tree, fit.work),
-            trace.information[0] < fit.settings.prior,
+            trace.information[0],
+            fit.settings.prior,
             restarted,
             fit.rate,
             (trace.root[0], trace.q[0]),

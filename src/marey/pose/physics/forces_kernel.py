@@ -34,12 +34,14 @@ from marey.articulated.targets_kernel import sum_targets, weight_targets
 from marey.numerics.jit import lean
 from marey.numerics.vector3_kernel import (
     add_values,
+    add_vector,
     cross,
     dot,
     fill,
     place,
     rotate,
     set_values,
+    set_vector,
 )
 
 # Share of the energy; a step that is predicted to lower it by less is the last. Raising
@@ -99,7 +101,7 @@ def minimise_frames(problem, recording, springs, prior, max_steps, out):
             problem, seen, scratch, settings, 0.0, max_steps, springs, f
         )
         info[f, 0], info[f, 1] = steps, 0.0 if converged else 1.0
-        add_values(root[f], 1.0, here)
+        add_vector(root[f], 1.0, here)
 
 
 @njit(cache=True)
@@ -119,8 +121,8 @@ def sum_springs(problem, points, sensors, springs):
 def _add_force_at(force, f, at, centre):
     """Add a force at a point to a body, with its torque about the centre of mass."""
     lever = at[0] - centre[0], at[1] - centre[1], at[2] - centre[2]
-    add_values(force, 1.0, f)
-    add_values(force[3:], 1.0, cross(lever, f))
+    add_vector(force, 1.0, f)
+    add_vector(force[3:], 1.0, cross(lever, f))
 
 
 @njit(cache=True)
@@ -137,7 +139,7 @@ def write_spring_forces(node_sums, body, holds, force_unit, pos, mat, com, force
         b = body[i]
         place_sums(mat[b], pos[b], node_sums[i], sums)
         add_values(force[b], force_unit, sums[10:])  # Eq. 1
-        add_values(force[b, 3:], -force_unit, cross(com[b], sums[10:]))
+        add_vector(force[b, 3:], -force_unit, cross(com[b], sums[10:]))
     node, offset, weight = holds
     for h in range(len(weight)):
         a, b = body[node[h, 0]], body[node[h, 1]]
@@ -200,7 +202,7 @@ def _add_ball_limit_torque(tree, i, q, joints, gain, load, angles, A, out):
             load[x],
         )
         gap = max(gap, excess)
-        add_values(out, torque, axis)
+        add_vector(out, torque, axis)
     return gap
 
 
@@ -230,7 +232,7 @@ def write_joint_torques(tree, joints, frame, neutral, qpos, gain, load, out):
         else:
             q = qpos[at : at + 4]
             rotation_vector(neutral[i], q, pull)
-            add_values(torque, stiffness, _rotate_to_child(q, pull))  # Eq. 2
+            add_vector(torque, stiffness, _rotate_to_child(q, pull))  # Eq. 2
             if tree.has_limits[i]:
                 excess = _add_ball_limit_torque(
                     tree, i, q, joints, gain, load[i], angles, A, torque
@@ -263,7 +265,7 @@ def add_ground_forces(
         if not np.isnan(last[0]):
             for x in range(3):
                 velocity[x] = (at[x] - last[x]) / seconds
-        set_values(last, at)
+        set_vector(last, at)
         soles.normal_force[s] = max(soles.normal_force[s] + gain * k * depth, 0.0)
         press = soles.normal_force[s] + k * max(depth, 0.0)
         if press > 0.0:
@@ -278,7 +280,7 @@ def add_ground_forces(
             soles.drag[s] = 0.0
             continue
         if np.isnan(soles.anchor[s, 0]):
-            set_values(soles.anchor[s], at)
+            set_vector(soles.anchor[s], at)
         _write_friction(soles, s, at, velocity, soles.friction * press, gain, tangent)
         _add_force_at(force[b], tangent, at, com[b])
     return gap
@@ -306,7 +308,7 @@ def _write_friction(soles, s, at, velocity, limit, gain, out):
 @njit(cache=True)
 def read_pose(tree, joints, qpos, root, q):
     """Write the simulator's pose as position of the root and quaternions of nodes."""
-    set_values(root, qpos[:3])
+    set_vector(root, qpos[:3])
     for i in range(len(q)):
         at = joints.position[i]
         if tree.is_hinge[i]:
@@ -318,7 +320,7 @@ def read_pose(tree, joints, qpos, root, q):
 @njit(cache=True)
 def write_pose(tree, joints, root, q, qpos):
     """Write a pose into the simulator: the inverse of `read_pose`."""
-    set_values(qpos, root)
+    set_vector(qpos, root)
     for i in range(len(q)):
         at = joints.position[i]
         if tree.is_hinge[i]:
