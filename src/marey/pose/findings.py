@@ -123,7 +123,7 @@ def _joints_at_limits(
     """Return joints whose limits keep them away from their markers."""
     if not fit.nodes.tree.has_limits.any():
         return
-    at_limits = fit.at_limits(trace)
+    at_limits = fit.clamp_to_limits(trace.q.copy())
     for joint in fit.nodes.moving_joints:
         first = fit.nodes.first_node_of_joint[joint]
         last = fit.nodes.node_of_joint[joint]

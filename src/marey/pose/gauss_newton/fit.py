@@ -315,11 +315,13 @@ class GaussNewtonSolver(PoseSolver):
         blend_offsets_before(tree, self.work, unseen, self.rate, *pose)
         return blended
 
-    def at_limits(self, trace: PoseTrace) -> Bool[Array, "frame node"]:
-        """Return whether any angle of a node is at its limit."""
+    def clamp_to_limits(
+        self, q: Float[Array, "frame node 4"]
+    ) -> Bool[Array, "frame node"]:
+        """Clamp rotations to their limits, in place; return which nodes are at one."""
         # numba is slow to import
         from marey.articulated.limits_kernel import mark_reached_limits
 
-        reached = np.zeros(trace.q.shape[:2], dtype=bool)
-        mark_reached_limits(self.nodes.tree, self.work, trace.q.copy(), reached)
+        reached = np.zeros(q.shape[:2], dtype=bool)
+        mark_reached_limits(self.nodes.tree, self.work, q, reached)
         return reached

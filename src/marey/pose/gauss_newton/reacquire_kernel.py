@@ -84,13 +84,12 @@ def _smoothstep(share):
 
 
 @njit(cache=True)
-def fade_offsets_after(problem, information, prior, restarted, rate, pose, shown):
-    """Write the pose that a stream shows of a frame.
+def fade_offsets_after(information, prior, restarted, rate, pose, shown):
+    """Write the pose that a stream shows of a frame; return whether any joint is moved.
 
     An offset takes at most as long to fade as its joint was unseen.
 
     Args:
-        problem: The kinematic tree and a `PoseWorkspace`.
         information: Information of the frame's targets on each block.
         prior: Information on each block below which it counts as unseen.
         restarted: Whether the pose was found without help of earlier frames.
@@ -117,8 +116,7 @@ def fade_offsets_after(problem, information, prior, restarted, rate, pose, shown
             set_vector(shown.root, pose[0])
         else:
             set_values(shown.q[b - 1], pose[1][b - 1])
-    if is_moved:
-        clamp_to_limits(problem[0], problem[1], shown.q)
+    return is_moved
 
 
 @njit(cache=True)

@@ -95,8 +95,7 @@ class PoseTracker:
             np.array(T_world_sensor[None], dtype=float),
         )
         fit.run(recording, self._frame, trace)
-        self._fade_offsets(
-            (fit.nodes.tree, fit.work),
+        is_moved = self._fade_offsets(
             trace.information[0],
             fit.settings.prior,
             restarted,
@@ -104,6 +103,8 @@ class PoseTracker:
             (trace.root[0], trace.q[0]),
             shown,
         )
+        if is_moved:
+            fit.clamp_to_limits(shown.q[None])
         return shown.root.copy(), fit.nodes.joint_rotations(shown.q[None])[0]
 
     def reset(self) -> None:
