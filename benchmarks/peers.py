@@ -24,8 +24,9 @@ import numpy as np
 from pose import RATE, make_skeleton, record
 
 import marey
+from marey.articulated.targets import TargetNames
 from marey.numerics import geometry
-from marey.pose.gauss_newton.driver import GaussNewtonSolver, TargetNames
+from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.options import GaussNewtonOptions
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -60,7 +61,7 @@ def marey_solver(
     def run(count: int) -> Any:
         fit.reset()
         none = np.zeros((count, 0, 4, 4))
-        return fit.track(take.points[:count], none, np.arange(count))
+        return fit.track((take.points[:count], none), np.arange(count))
 
     return run, lambda count: fit.marker_residuals(take.points[:count], run(count))
 

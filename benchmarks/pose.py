@@ -13,8 +13,9 @@ import numpy as np
 from scipy.optimize import least_squares
 
 import marey
+from marey.articulated.targets import TargetNames
 from marey.numerics import geometry
-from marey.pose.gauss_newton.driver import GaussNewtonSolver, TargetNames
+from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.pose.options import GaussNewtonOptions
 from marey.skeleton import Skeleton
@@ -112,7 +113,7 @@ def solver_speed(skeleton: Skeleton, take: Take, **options: Any) -> float:
 
     def track() -> Any:
         fit.reset()
-        return fit.track(take.points, none, order)
+        return fit.track((take.points, none), order)
 
     seconds, trace = median_time(track), track()
     rms = 1e3 * np.sqrt(np.mean(fit.marker_residuals(take.points, trace) ** 2))

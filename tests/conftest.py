@@ -1,5 +1,6 @@
 """Shared fixtures: seeded generators and the folder of real recordings."""
 
+import ast
 import json
 import os
 from pathlib import Path
@@ -7,6 +8,18 @@ from pathlib import Path
 import jaxtyping
 import numpy as np
 import pytest
+from jaxtyping import _import_hook
+
+COMPILERS = {"no_type_check", "njit", "lean", "inner", "inlined"}
+"""Decorators of functions that are not checked: Numba could not compile a check."""
+
+
+def is_compiler(decorator):
+    name = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(name, ast.Name) and name.id in COMPILERS
+
+
+_import_hook._is_no_type_check = is_compiler
 
 
 def pytest_addoption(parser):

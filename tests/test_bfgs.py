@@ -1,7 +1,6 @@
 """Poses by BFGS: the fitness and its gradient, then whole takes."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import posed
@@ -9,16 +8,12 @@ import pytest
 
 import marey
 from marey import synth
+from marey.articulated.targets import TargetNames
 from marey.numerics import geometry
 from marey.pose import fit_pose
-from marey.pose.bfgs.fit import BfgsOptions
+from marey.pose.bfgs.fit import BfgsOptions, BfgsSolver
 from marey.pose.bfgs.fit import fit_bfgs as fit
-from marey.pose.bfgs.fitness_kernel import (
-    FitnessTerms,
-    evaluate_fitness,
-    make_fitness_scratch,
-)
-from marey.pose.gauss_newton.driver import TargetNames, prepare_targets
+from marey.pose.bfgs.fitness_kernel import FitnessTerms, evaluate_fitness
 from marey.rig.lengths import with_bone_lengths
 from marey.synth.performance.angles import joint_angles
 
@@ -37,10 +32,8 @@ class Frame:
         self.sensors = geometry.transform_exp(rng.normal(size=(2, 6)))
         labels = skeleton.marker_labels
         names = TargetNames(labels, labels, skeleton.sensor_names)
-        self.nodes, _, self.targets = prepare_targets(
-            self.skeleton, names, BfgsOptions(**SDS)
-        )
-        self.scratch = make_fitness_scratch(self.nodes.tree)
+        solver = BfgsSolver(self.skeleton, names, BfgsOptions(**SDS))
+        self.nodes, self.problem = solver.nodes, solver.problem
         m = len(self.nodes.tree.parent)
         self.base = self.random_rotations(rng, m)
         self.reference_q = self.random_rotations(rng, m)
@@ -54,25 +47,20 @@ class Frame:
         return q
 
     def unknowns(self, rng):
-        return 0.4 * rng.normal(size=int(self.scratch.start[-1]))
+        """Random unknowns; the two that a hinge does not use are zero."""
+        x = 0.4 * rng.normal(size=(len(self.base) + 1, 3))
+        x[1:][self.nodes.tree.is_hinge, 1:] = 0.0
+        return x.ravel()
 
     def fitness(self, x):
-        return evaluate_fitness(
-            self.nodes.tree,
-            self.targets,
-            self.terms,
-            self.scratch,
-            self.points,
-            self.sensors,
-            self.reference_q,
-            x,
-            self.base,
-        )
+        frame = self.points, self.sensors, self.reference_q
+        return evaluate_fitness(self.problem, frame, self.terms, x, self.base)
 
     def rotations(self, x):
         """Rotations of the nodes, written out with the geometry of the project."""
         tree, q = self.nodes.tree, []
-        for i, (a, b) in enumerate(pairwise(self.scratch.start)):
+        for i in range(len(tree.parent)):
+            a, b = 3 * i + 3, 3 * i + 6
             if tree.is_hinge[i]:
                 q.append(geometry.quat_exp(x[a] * tree.axis[i]))
             elif self.terms.euler:

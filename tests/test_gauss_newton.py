@@ -18,10 +18,11 @@ from marey.articulated.kinematics_kernel import (
     write_hessian,
 )
 from marey.articulated.limits_kernel import write_rotation_axes
+from marey.articulated.targets import TargetNames
 from marey.articulated.targets_kernel import sum_targets, weight_targets
 from marey.numerics import geometry
 from marey.pose import fit_pose
-from marey.pose.gauss_newton.driver import GaussNewtonSolver, TargetNames
+from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.pose.options import GaussNewtonOptions
 from marey.synth.performance.angles import joint_angles, within_limits

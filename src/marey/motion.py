@@ -45,6 +45,47 @@ class Contact:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class GroundPlane:
+    """The ground: the plane z = height + slope[0] x + slope[1] y.
+
+    With a height for each of several points it is one plane per point, all parallel:
+    the ground through the positions at which that point stands, as markers sit above
+    the sole.
+    """
+
+    height: Float[np.ndarray, " *point"] | float = 0.0
+    """Height at the origin, in metres."""
+
+    slope: Float[np.ndarray, " 2"] | tuple[float, float] = (0.0, 0.0)
+    """Rise along x and y, in metres per metre."""
+
+    def __post_init__(self) -> None:
+        numbers = np.append(self.height, self.slope)
+        if not np.isfinite(numbers).all():
+            raise OptionError(
+                "ground plane", found=numbers.tolist(), needed="finite numbers"
+            )
+
+    def heights_above(
+        self, positions: Float[np.ndarray, "*point 3"]
+    ) -> Float[np.ndarray, " *point"]:
+        """Return the height of each point above its plane along z, in metres."""
+        rise = positions[..., :2] @ np.asarray(self.slope)
+        return np.asarray(positions[..., 2] - rise - self.height)
+
+    @property
+    def normal(self) -> Float[np.ndarray, " 3"]:
+        """Unit vector out of the ground."""
+        up = np.array([-self.slope[0], -self.slope[1], 1.0])
+        return np.asarray(up / np.linalg.norm(up))
+
+    @property
+    def angle(self) -> float:
+        """Angle between the ground and the horizontal plane, in radians."""
+        return float(np.arctan(np.linalg.norm(self.slope)))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Motion:
     """Joint rotations of a skeleton over time; bone lengths never change."""
 

@@ -13,11 +13,19 @@ Row r of `work.H` holds the entries of unknown r with its ancestors, in the orde
 `tree.ancestor_unknowns`, then with its own block. Rows of a descendant begin like the
 row of its ancestor, so that a row is subtracted from its beginning on, four entries at
 a time; entries beyond the diagonal are filled with meaningless numbers and never read.
+
+`marey.calibration` has a factor of its own, by Cholesky, with the same sparsity. Its
+unknowns are rotations of segments in the world, which move only the next joints, not
+whole subtrees; all its blocks have three unknowns; and it needs the half-solved
+:math:`L^{-1} Z` of its parameters, which the LTL factor does not give. Here a step must
+take microseconds: a hinge has one unknown, and the share of the prior follows from the
+Schur complement of each block while it is eliminated.
 """
 
-from typing import no_type_check
+# mypy: ignore-errors
 
 from marey.numerics.jit import lean
+from marey.numerics.vector3_kernel import add_vector, dot, rotate
 
 MIN_INFORMATION = 1e-3
 """Information added to every diagonal entry, in 1 / rad^2 or 1 / m^2.
@@ -28,15 +36,27 @@ hand.
 """
 
 
-@no_type_check
 @lean
 def solve_normal_equations(tree, work, prior, gated, damping):
     r"""Turn the gradient in `work.g` into the step; return the predicted decrease.
 
-    Solves :math:`(H + P + \lambda D) x = g + P e` by the factor that the module
-    describes: P is the weight of the prior, e its residual, D the mean diagonal of each
-    block (Levenberg-Marquardt damping). An eliminated block leaves its inverse on the
-    diagonal and :math:`D^{-1} L` in its row, for `solve_with_factor`.
+    Solves :math:`(H + P + \lambda D) x = g + P e`: P is the weight of the prior, e its
+    residual, D the mean diagonal of each block (Levenberg-Marquardt damping). The
+    factor stays in `work.H`, for other right-hand sides; see `eliminate_tree`.
+    """
+    eliminate_tree(tree, work, prior, gated, damping)
+    for b in range(len(prior)):
+        pull = rotate(work.A[b], work.prior_residual[b])
+        add_vector(work.g[b], work.prior_share[b] * prior[b], pull)
+    return substitute_tree(tree, work, work.flat)
+
+
+@lean
+def eliminate_tree(tree, work, prior, gated, damping):
+    r"""Replace `work.H` by its factor, from the leaves to the root.
+
+    An eliminated block leaves its inverse on the diagonal and :math:`D^{-1} L` in its
+    row, for `substitute_tree`.
 
     Before its elimination a block is the Schur complement over its descendants: the
     information of the targets on the block, whatever its descendants do. The share of
@@ -45,57 +65,32 @@ def solve_normal_equations(tree, work, prior, gated, damping):
 
     Args:
         tree: The kinematic tree.
-        work: Holds H and g; gets the step in `g`, `prior_share` and `information`.
+        work: Holds H; gets `prior_share` and `information`.
         prior: Information of the prior on each block, in 1 / m^2 and 1 / rad^2.
         gated: Whether the share of the prior depends on the information; else it is 1.
-        damping: The factor :math:`\lambda`.
-
-    Returns:
-        The decrease of the cost if the quadratic model holds.
+        damping: Factor of the mean diagonal that is added to each block.
     """
-    g, H, A, ancestors = work.flat, work.H, work.A, tree.ancestor_unknowns
-    n_ancestors = tree.n_ancestor_unknowns
-    decrease = 0.0
+    H, n_ancestors = work.H, tree.n_ancestor_unknowns
     for b in range(len(n_ancestors) - 1, -1, -1):
-        n, hinge = n_ancestors[b], b > 0 and tree.is_hinge[b - 1]
+        n, hinge, A = n_ancestors[b], b > 0 and tree.is_hinge[b - 1], work.A[b]
         information = _least_information(work.is_fixed[b], H, 3 * b, n, hinge, prior[b])
         share = min(max(2.0 - information / prior[b], 0.0), 1.0) if gated else 1.0
         work.prior_share[b], work.information[b] = share, information
-        weight, residual = share * prior[b], work.prior_residual
+        weight, ancestors = share * prior[b], tree.ancestor_unknowns[b]
         if hinge:
-            decrease += _eliminate_hinge(
-                H, g, A, residual, ancestors, n, b, weight, damping
-            )
+            _eliminate_hinge(H, A, ancestors, n, 3 * b, weight, damping)
         else:
-            decrease += _eliminate_ball(
-                H, g, A, residual, ancestors, n, b, weight, damping
-            )
-    _substitute(tree, H, g)
-    return decrease
+            _eliminate_ball(H, A, ancestors, n, 3 * b, weight, damping)
 
 
-@no_type_check
 @lean
-def _substitute(tree, H, g):
-    """Subtract the steps of its ancestors from every unknown, from the root outward."""
-    ancestors, n_ancestors = tree.ancestor_unknowns, tree.n_ancestor_unknowns
-    for b in range(1, len(n_ancestors)):
-        for k in range(1 if tree.is_hinge[b - 1] else 3):
-            total = 0.0
-            for p in range(n_ancestors[b]):
-                total += H[3 * b + k, p] * g[ancestors[b, p]]
-            g[3 * b + k] -= total
+def substitute_tree(tree, work, g):
+    """Turn a right-hand side g into its solution x, by the factor in `work.H`.
 
-
-@no_type_check
-@lean
-def solve_with_factor(tree, work, g):
-    """Turn another right-hand side g into its solution, by the factor in `work.H`.
-
-    `solve_normal_equations` has left the factor: one forward and one backward
-    substitution are enough.
+    One substitution from the leaves to the root, one back. Returns the product of both.
     """
     H, ancestors, n_ancestors = work.H, tree.ancestor_unknowns, tree.n_ancestor_unknowns
+    product = 0.0
     for b in range(len(n_ancestors) - 1, -1, -1):
         n, r = n_ancestors[b], 3 * b
         if b > 0 and tree.is_hinge[b - 1]:
@@ -103,6 +98,7 @@ def solve_with_factor(tree, work, g):
             for p in range(n):
                 g[ancestors[b, p]] -= H[r, p] * x
             g[r] = H[r, n] * x
+            product += g[r] * x
             continue
         x, y, z = g[r], g[r + 1], g[r + 2]
         for p in range(n):
@@ -111,26 +107,24 @@ def solve_with_factor(tree, work, g):
         g[r] = H[r, n] * x + d * y + e * z
         g[r + 1] = d * x + H[r + 1, n + 1] * y + f * z
         g[r + 2] = e * x + f * y + H[r + 2, n + 2] * z
-    _substitute(tree, H, g)
+        product += g[r] * x + g[r + 1] * y + g[r + 2] * z
+    for b in range(1, len(n_ancestors)):
+        for k in range(1 if tree.is_hinge[b - 1] else 3):
+            total = 0.0
+            for p in range(n_ancestors[b]):
+                total += H[3 * b + k, p] * g[ancestors[b, p]]
+            g[3 * b + k] -= total
+    return product
 
 
-@no_type_check
 @lean
-def _eliminate_hinge(H, g, A, residual, ancestors, n, b, weight, damping):
-    """Eliminate the one unknown of a hinge; return its predicted decrease."""
-    r, a0, a1, a2 = 3 * b, A[b, 0, 0], A[b, 0, 1], A[b, 0, 2]
-    e0, e1, e2 = residual[b, 0], residual[b, 1], residual[b, 2]
-    gradient = g[r] + weight * (a0 * e0 + a1 * e1 + a2 * e2)
+def _eliminate_hinge(H, A, ancestors, n, r, weight, damping):
+    """Eliminate the one unknown of a hinge, of row r."""
     extra = weight + damping * H[r, n] / 3.0
-    size = a0 * a0 + a1 * a1 + a2 * a2
-    inverse = 1.0 / (H[r, n] + extra * size + MIN_INFORMATION)
-    step = inverse * gradient
-    g[r] = step
+    inverse = 1.0 / (H[r, n] + extra * dot(A[0], A[0]) + MIN_INFORMATION)
     # Later ancestors first: their rows still need the entries of the earlier ones.
     for p in range(n - 1, -1, -1):
-        to, u = ancestors[b, p], H[r, p]
-        y = inverse * u
-        g[to] -= u * step
+        to, y = ancestors[p], inverse * H[r, p]
         for o in range(0, p + 1, 4):
             w0, w1, w2, w3 = H[r, o], H[r, o + 1], H[r, o + 2], H[r, o + 3]
             h0, h1, h2, h3 = H[to, o], H[to, o + 1], H[to, o + 2], H[to, o + 3]
@@ -138,43 +132,28 @@ def _eliminate_hinge(H, g, A, residual, ancestors, n, b, weight, damping):
             H[to, o + 2], H[to, o + 3] = h2 - y * w2, h3 - y * w3
         H[r, p] = y
     H[r, n] = inverse
-    return gradient * step
 
 
-@no_type_check
 @lean
-def _eliminate_ball(H, g, A, residual, ancestors, n, i, weight, damping):
-    """Eliminate the three unknowns of a block; return their predicted decrease."""
-    r0, r1, r2 = 3 * i, 3 * i + 1, 3 * i + 2
+def _eliminate_ball(H, A, ancestors, n, r0, weight, damping):
+    """Eliminate the three unknowns of a block, from row r0 on."""
+    r1, r2 = r0 + 1, r0 + 2
     a, b, c = H[r0, n], H[r1, n + 1], H[r2, n + 2]
-    d, e, f = H[r1, n], H[r2, n], H[r2, n + 1]
     extra = weight + damping * (a + b + c) / 3.0
-    p0, p1, p2 = residual[i, 0], residual[i, 1], residual[i, 2]
-    x0, x1, x2 = A[i, 0, 0], A[i, 0, 1], A[i, 0, 2]
-    y0, y1, y2 = A[i, 1, 0], A[i, 1, 1], A[i, 1, 2]
-    z0, z1, z2 = A[i, 2, 0], A[i, 2, 1], A[i, 2, 2]
-    g0 = g[r0] + weight * (x0 * p0 + x1 * p1 + x2 * p2)
-    g1 = g[r1] + weight * (y0 * p0 + y1 * p1 + y2 * p2)
-    g2 = g[r2] + weight * (z0 * p0 + z1 * p1 + z2 * p2)
     # A fixed unknown has a row of zeros: MIN_INFORMATION keeps the block invertible.
-    a += extra * (x0 * x0 + x1 * x1 + x2 * x2) + MIN_INFORMATION
-    b += extra * (y0 * y0 + y1 * y1 + y2 * y2) + MIN_INFORMATION
-    c += extra * (z0 * z0 + z1 * z1 + z2 * z2) + MIN_INFORMATION
-    d += extra * (x0 * y0 + x1 * y1 + x2 * y2)
-    e += extra * (x0 * z0 + x1 * z1 + x2 * z2)
-    f += extra * (y0 * z0 + y1 * z1 + y2 * z2)
+    a += extra * dot(A[0], A[0]) + MIN_INFORMATION
+    b += extra * dot(A[1], A[1]) + MIN_INFORMATION
+    c += extra * dot(A[2], A[2]) + MIN_INFORMATION
+    d = H[r1, n] + extra * dot(A[0], A[1])
+    e = H[r2, n] + extra * dot(A[0], A[2])
+    f = H[r2, n + 1] + extra * dot(A[1], A[2])
     i00, i11, i22 = b * c - f * f, a * c - e * e, a * b - d * d
     i01, i02, i12 = e * f - d * c, d * f - b * e, d * e - a * f
     scale = 1.0 / (a * i00 + d * i01 + e * i02)
     i00, i11, i22 = scale * i00, scale * i11, scale * i22
     i01, i02, i12 = scale * i01, scale * i02, scale * i12
-    v0 = i00 * g0 + i01 * g1 + i02 * g2
-    v1 = i01 * g0 + i11 * g1 + i12 * g2
-    v2 = i02 * g0 + i12 * g1 + i22 * g2
-    g[r0], g[r1], g[r2] = v0, v1, v2
     for k in range(n - 1, -1, -1):
-        to, u0, u1, u2 = ancestors[i, k], H[r0, k], H[r1, k], H[r2, k]
-        g[to] -= u0 * v0 + u1 * v1 + u2 * v2
+        to, u0, u1, u2 = ancestors[k], H[r0, k], H[r1, k], H[r2, k]
         y0 = i00 * u0 + i01 * u1 + i02 * u2
         y1 = i01 * u0 + i11 * u1 + i12 * u2
         y2 = i02 * u0 + i12 * u1 + i22 * u2
@@ -190,10 +169,8 @@ def _eliminate_ball(H, g, A, residual, ancestors, n, i, weight, damping):
         H[r0, k], H[r1, k], H[r2, k] = y0, y1, y2
     H[r0, n], H[r1, n + 1], H[r2, n + 2] = i00, i11, i22
     H[r1, n], H[r2, n], H[r2, n + 1] = i01, i02, i12
-    return g0 * v0 + g1 * v1 + g2 * v2
 
 
-@no_type_check
 @lean
 def least_eigenvalue_bound(a, b, c, d, e, f):
     """Return a lower bound of the least eigenvalue of a symmetric 3 x 3 matrix.
@@ -206,7 +183,6 @@ def least_eigenvalue_bound(a, b, c, d, e, f):
     return det / minors if det > 0.0 and minors > 0.0 else 0.0
 
 
-@no_type_check
 @lean
 def _least_information(is_fixed, H, r, n, hinge, prior):
     """Return a lower bound of the least eigenvalue of a diagonal block.
@@ -217,10 +193,7 @@ def _least_information(is_fixed, H, r, n, hinge, prior):
     a = determined if is_fixed[0] else H[r, n]
     if hinge:
         return a
-    b, c = H[r + 1, n + 1], H[r + 2, n + 2]
+    b = determined if is_fixed[1] else H[r + 1, n + 1]
+    c = determined if is_fixed[2] else H[r + 2, n + 2]
     d, e, f = H[r + 1, n], H[r + 2, n], H[r + 2, n + 1]
-    if is_fixed[1]:
-        b = determined
-    if is_fixed[2]:
-        c = determined
     return least_eigenvalue_bound(a, b, c, d, e, f)

@@ -11,40 +11,48 @@ any of a, b, t is at its limit, these three are the unknowns of the joint instea
 rotations about the axes of the world, so that fixing one of them keeps the limit.
 """
 
-from typing import no_type_check
+# mypy: ignore-errors
 
 import numpy as np
 from numba import njit
 
 from marey.numerics.jit import lean
+from marey.numerics.vector3_kernel import (
+    cross,
+    dot,
+    multiply_quaternions,
+    rotate,
+    rotate_back,
+    set_vector,
+)
 
 MIN_LIMIT_RANGE_RAD = 1e-9
 """Range between two limits, in radians, below which the angle is locked; also the
 distance from a limit at which an angle counts as there. Higher locks more. Chosen by
 hand, above rounding."""
 
+TINY = 1e-12
+"""Sine of an angle below which its axis is not read from it; above rounding."""
+
+MIN_SWING_DETERMINANT = 1e-6
+"""Determinant of the swing-twist axes below which angles get no torque: a swing by half
+a turn has no direction. Higher drops more torques. Chosen by hand."""
+
 LOCKED = 2
 """Value of `limit_side` for an angle whose two limits are equal."""
 
 
-@no_type_check
 @lean
 def retract(q, x, y, z, out):
     r"""Write the retraction of a rotation vector d = (x, y, z) at the quaternion q.
 
     :math:`(1, d / 2) / |(1, d / 2)| \otimes q`, which equals exp(d) q to second order.
     """
-    x, y, z = 0.5 * x, 0.5 * y, 0.5 * z
-    a, b, c, d = q[0], q[1], q[2], q[3]
-    w = a - x * b - y * c - z * d
-    i = b + x * a + y * d - z * c
-    j = c + y * a + z * b - x * d
-    k = d + z * a + x * c - y * b
+    w, i, j, k = multiply_quaternions((1.0, 0.5 * x, 0.5 * y, 0.5 * z), q)
     n = 1.0 / np.sqrt(w * w + i * i + j * j + k * k)
     out[0], out[1], out[2], out[3] = w * n, i * n, j * n, k * n
 
 
-@no_type_check
 @lean
 def rotation_difference(q, p, out):
     r"""Write the difference of two quaternions, :math:`2 \, \mathrm{vec}(q p^{-1})`.
@@ -52,29 +60,49 @@ def rotation_difference(q, p, out):
     It is the rotation vector from p to q to second order; its length is
     2 sin(angle / 2). The sign is that of the shorter rotation.
     """
-    dot = q[0] * p[0] + q[1] * p[1] + q[2] * p[2] + q[3] * p[3]
-    s = 2.0 if dot >= 0.0 else -2.0
-    out[0] = s * (-q[0] * p[1] + q[1] * p[0] - q[2] * p[3] + q[3] * p[2])
-    out[1] = s * (-q[0] * p[2] + q[1] * p[3] + q[2] * p[0] - q[3] * p[1])
-    out[2] = s * (-q[0] * p[3] - q[1] * p[2] + q[2] * p[1] + q[3] * p[0])
+    w, x, y, z = multiply_quaternions(q, (p[0], -p[1], -p[2], -p[3]))
+    s = 2.0 if w >= 0.0 else -2.0
+    out[0], out[1], out[2] = s * x, s * y, s * z
 
 
-@no_type_check
+@lean
+def rotation_vector(q, p, out):
+    """Write the rotation vector from p to q in the parent's axes: log(q p^-1)."""
+    rotation_difference(q, p, out)
+    half = 0.5 * np.sqrt(dot(out, out))
+    if half > TINY:
+        scale = np.arctan2(half, np.sqrt(max(1.0 - half * half, 0.0))) / half
+        for k in range(3):
+            out[k] *= scale
+
+
+@lean
+def write_change(b, pose, old, exact, out):
+    """Write the change of block b between two poses, in metres or radians.
+
+    Exact, or by the chord of the rotation, which takes no arc functions.
+    """
+    if b == 0:
+        for k in range(3):
+            out[k] = pose[0][k] - old[0][k]
+    elif exact:
+        rotation_vector(pose[1][b - 1], old[1][b - 1], out)
+    else:
+        rotation_difference(pose[1][b - 1], old[1][b - 1], out)
+
+
 @lean
 def wrap_angle(angle):
     """Return an angle wrapped into [-pi, pi)."""
     return angle - 2.0 * np.pi * np.floor((angle + np.pi) / (2.0 * np.pi))
 
 
-@no_type_check
 @lean
 def hinge_angle(axis, q):
     """Return the rotation angle of q about an axis, in [-pi, pi)."""
-    along = axis[0] * q[1] + axis[1] * q[2] + axis[2] * q[3]
-    return wrap_angle(2.0 * np.arctan2(along, q[0]))
+    return wrap_angle(2.0 * np.arctan2(dot(axis, q[1:]), q[0]))
 
 
-@no_type_check
 @lean
 def hinge_quaternion(axis, angle, q):
     """Write the quaternion of a rotation by an angle about a unit axis."""
@@ -83,7 +111,6 @@ def hinge_quaternion(axis, angle, q):
     q[1], q[2], q[3] = s * axis[0], s * axis[1], s * axis[2]
 
 
-@no_type_check
 @lean
 def swing_twist_angles(frame, q, out):
     """Write the swings about x and y and the twist about the bone, in radians.
@@ -92,33 +119,27 @@ def swing_twist_angles(frame, q, out):
     a rotation vector in the plane of x and y.
     """
     w = q[0]
-    x = frame[0, 0] * q[1] + frame[0, 1] * q[2] + frame[0, 2] * q[3]
-    y = frame[1, 0] * q[1] + frame[1, 1] * q[2] + frame[1, 2] * q[3]
-    z = frame[2, 0] * q[1] + frame[2, 1] * q[2] + frame[2, 2] * q[3]
+    x, y, z = rotate(frame, q[1:])
     n = np.sqrt(w * w + z * z)
     c, s = (w / n, z / n) if n > 0.0 else (1.0, 0.0)
     a, b = c * x - s * y, c * y + s * x
     sine = np.sqrt(a * a + b * b)
-    scale = 2.0 * np.arctan2(sine, n) / sine if sine > 1e-12 else 2.0
+    scale = 2.0 * np.arctan2(sine, n) / sine if sine > TINY else 2.0
     out[0], out[1] = scale * a, scale * b
     out[2] = wrap_angle(2.0 * np.arctan2(z, w))
 
 
-@no_type_check
 @lean
 def swing_twist_quaternion(frame, angles, q):
     """Write the quaternion of two swings and a twist; inverts `swing_twist_angles`."""
     swing = np.sqrt(angles[0] ** 2 + angles[1] ** 2)
-    scale = np.sin(0.5 * swing) / swing if swing > 1e-12 else 0.5
+    scale = np.sin(0.5 * swing) / swing if swing > TINY else 0.5
     n, a, b = np.cos(0.5 * swing), scale * angles[0], scale * angles[1]
     c, s = np.cos(0.5 * angles[2]), np.sin(0.5 * angles[2])
     q[0] = n * c
-    x, y, z = a * c + b * s, b * c - a * s, n * s
-    for k in range(3):
-        q[1 + k] = x * frame[0, k] + y * frame[1, k] + z * frame[2, k]
+    set_vector(q[1:], rotate_back(frame, (a * c + b * s, b * c - a * s, n * s)))
 
 
-@no_type_check
 @lean
 def swing_twist_axes(frame, angles, R, A):
     r"""Write the world axes of infinitesimal changes of swings and twist.
@@ -151,15 +172,22 @@ def swing_twist_axes(frame, angles, R, A):
         (sine * b, -sine * a, np.cos(t)),
     )
     for i in range(3):
-        x, y, z = columns[i]
-        p0 = x * frame[0, 0] + y * frame[1, 0] + z * frame[2, 0]
-        p1 = x * frame[0, 1] + y * frame[1, 1] + z * frame[2, 1]
-        p2 = x * frame[0, 2] + y * frame[1, 2] + z * frame[2, 2]
-        for k in range(3):
-            A[i, k] = R[k, 0] * p0 + R[k, 1] * p1 + R[k, 2] * p2
+        set_vector(A[i], rotate(R, rotate_back(frame, columns[i])))
 
 
-@no_type_check
+@lean
+def torque_axis(A, x):
+    """Return the torque that does work on one of three angles alone.
+
+    The axes of the angles are the rows of A: a rotation by the axis of another angle
+    does no work, and one by its own does unit work. Zero if they lie in a plane.
+    """
+    t = cross(A[(x + 1) % 3], A[(x + 2) % 3])
+    work = dot(A[x], t)
+    scale = 1.0 / work if abs(work) > MIN_SWING_DETERMINANT else 0.0
+    return scale * t[0], scale * t[1], scale * t[2]
+
+
 @lean
 def is_at_limit(work, i):
     """Return whether any angle of node i is at a limit."""
@@ -167,7 +195,6 @@ def is_at_limit(work, i):
     return side[0] != 0 or side[1] != 0 or side[2] != 0
 
 
-@no_type_check
 @lean
 def write_rotation_axes(tree, work):
     """Write the world axes of all rotational unknowns and release all active limits.
@@ -180,10 +207,7 @@ def write_rotation_axes(tree, work):
         hinge = tree.is_hinge[i]
         is_fixed[0], is_fixed[1], is_fixed[2] = False, hinge, hinge
         if hinge:
-            axis = tree.axis[i]
-            for x in range(3):
-                R = work.R[p, x]
-                A[0, x] = R[0] * axis[0] + R[1] * axis[1] + R[2] * axis[2]
+            set_vector(A[0], rotate(work.R[p], tree.axis[i]))
         elif tree.has_limits[i] and is_at_limit(work, i):
             swing_twist_axes(tree.swing_frame[i], work.angles[i], work.R[p], A)
         else:
@@ -192,7 +216,6 @@ def write_rotation_axes(tree, work):
                     A[x, y] = 1.0 if x == y else 0.0
 
 
-@no_type_check
 @lean
 def _is_clear_of_limits(tree, i, q):
     """Return whether a joint is certainly within its limits; uses no arc functions.
@@ -204,13 +227,9 @@ def _is_clear_of_limits(tree, i, q):
     sign = 1.0 if q[0] >= 0.0 else -1.0
     low, high = tree.low_half_sine[i], tree.high_half_sine[i]
     if tree.is_hinge[i]:
-        axis = tree.axis[i]
-        along = sign * (axis[0] * q[1] + axis[1] * q[2] + axis[2] * q[3])
-        return low < along < high
-    frame, w = tree.swing_frame[i], q[0]
-    x = frame[0, 0] * q[1] + frame[0, 1] * q[2] + frame[0, 2] * q[3]
-    y = frame[1, 0] * q[1] + frame[1, 1] * q[2] + frame[1, 2] * q[3]
-    z = frame[2, 0] * q[1] + frame[2, 1] * q[2] + frame[2, 2] * q[3]
+        return low < sign * dot(tree.axis[i], q[1:]) < high
+    w = q[0]
+    x, y, z = rotate(tree.swing_frame[i], q[1:])
     square = w * w + z * z
     n = np.sqrt(square)
     if not low * n < sign * z < high * n:
@@ -230,7 +249,6 @@ def _is_clear_of_limits(tree, i, q):
     return True
 
 
-@no_type_check
 @lean
 def clamp_to_limits(tree, work, q):
     """Clamp every joint to its limits, in place; return whether the active set changed.
@@ -274,7 +292,6 @@ def clamp_to_limits(tree, work, q):
     return changed
 
 
-@no_type_check
 @njit(cache=True)
 def mark_reached_limits(tree, work, q, reached):
     """Write for all frames and nodes whether any angle is at a limit; clamps q."""
@@ -284,7 +301,6 @@ def mark_reached_limits(tree, work, q, reached):
             reached[f, i] = tree.has_limits[i] and is_at_limit(work, i)
 
 
-@no_type_check
 @lean
 def activate_limits(tree, work):
     """Fix unknowns at a limit that `work.g` would push beyond; return whether any was.
@@ -306,7 +322,6 @@ def activate_limits(tree, work):
     return any_fixed
 
 
-@no_type_check
 @lean
 def apply_step(tree, work, root, q, new_root, new_q):
     """Write the pose after the step in `work.g`; return its largest component.
@@ -333,12 +348,6 @@ def apply_step(tree, work, root, q, new_root, new_q):
                 angles[x] += d[x]
             swing_twist_quaternion(tree.swing_frame[i], angles, new_q[i])
         else:
-            R = work.R[tree.parent[i]]
-            retract(
-                q[i],
-                R[0, 0] * d[0] + R[1, 0] * d[1] + R[2, 0] * d[2],
-                R[0, 1] * d[0] + R[1, 1] * d[1] + R[2, 1] * d[2],
-                R[0, 2] * d[0] + R[1, 2] * d[1] + R[2, 2] * d[2],
-                new_q[i],
-            )
+            x, y, z = rotate_back(work.R[tree.parent[i]], d)
+            retract(q[i], x, y, z, new_q[i])
     return largest

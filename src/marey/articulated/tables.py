@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from marey.errors import DataError
 from marey.numerics import geometry
@@ -24,6 +24,9 @@ itself is compared. Higher compares more angles. Chosen by hand, above rounding.
 MAX_AXIS_ERROR = 1e-6
 """Largest deviation of a joint's axes from unit length and from a right angle. Higher
 accepts axes that were rounded more. Chosen by hand."""
+
+UNKNOWNS_AT_A_TIME = 4
+"""Entries of a row that `factor_kernel` works on at once: rows are padded to it."""
 
 NODES_OF_KIND = {"fixed": 0, "universal": 2}
 """Number of nodes of a joint by its kind; 1 for all others."""
@@ -159,19 +162,22 @@ def _make_tree(
         swing_frame[ball] = _swing_frame(skeleton, joint_and_axis[ball][0])
     # The angle about the node's own line: the hinge angle, or the twist of a ball.
     line = np.arange(n), np.where(is_hinge, 0, 2)
-    chain, depth = _ancestor_blocks(parent)
-    unknowns, n_unknowns = _ancestor_unknowns(
-        chain, np.concatenate([[False], is_hinge])
-    )
+    n_unknowns = np.concatenate([[3], np.where(is_hinge, 1, 3)])
+    chains = [[0]]
+    for i, p in enumerate(parent):
+        chains.append([*chains[p + 1], i + 1])
+    unknowns = [
+        [3 * b + k for b in row for k in range(n_unknowns[b])] for row in chains
+    ]
     return KinematicTree(
         parent=np.array(parent, dtype=np.int64),
         offset=offset,
         is_hinge=is_hinge,
         axis=axis,
-        chain=chain,
-        depth=depth,
-        ancestor_unknowns=unknowns,
-        n_ancestor_unknowns=n_unknowns,
+        chain=_padded(chains, 1),
+        depth=np.array([len(row) for row in chains]) - 1,
+        ancestor_unknowns=_padded(unknowns, UNKNOWNS_AT_A_TIME),
+        n_ancestor_unknowns=np.array([len(row) for row in unknowns]) - n_unknowns,
         has_limits=has_limits,
         swing_frame=swing_frame,
         low=low,
@@ -228,42 +234,13 @@ def _set_limits(
         )
 
 
-def _ancestor_blocks(parent: list[int]) -> tuple[Array, Array]:
-    """Return the blocks from the root to every block, itself last, and their number.
+def _padded(lists: list[list[int]], multiple: int) -> Int[Array, "row column"]:
+    """Return lists of different length as rows of a table, padded with -1.
 
-    Block 0 is the position of the root, block i + 1 belongs to node i. The number
-    counts the ancestors only.
+    The number of columns is a multiple of a number.
     """
-    chains = [[0]]
-    for i, p in enumerate(parent):
-        chains.append([*chains[p + 1], i + 1])
-    depth = np.array([len(chain) - 1 for chain in chains], dtype=np.int64)
-    return _padded(chains), depth
-
-
-def _ancestor_unknowns(
-    chain: Int[Array, "block step"], is_hinge: Bool[Array, " block"]
-) -> tuple[Array, Array]:
-    """Return the unknowns of all ancestors of every block, its own last.
-
-    Unknown 3 b + k is the k-th of block b; a hinge has only the first. Rows are padded
-    to a multiple of four, because the kernel works on four entries at a time. The
-    second table counts the unknowns of the ancestors only.
-    """
-    size = np.where(is_hinge, 1, 3)
-    unknowns = [
-        [3 * b + k for b in row if b >= 0 for k in range(size[b])]
-        for row in chain.tolist()
-    ]
-    n_ancestors = np.array([len(row) for row in unknowns], dtype=np.int64) - size
-    table = _padded(unknowns)
-    padding = -table.shape[1] % 4
-    return np.pad(table, ((0, 0), (0, padding)), constant_values=-1), n_ancestors
-
-
-def _padded(lists: list[list[int]]) -> Int[Array, "row column"]:
-    """Return lists of different length as rows of a table, padded with -1."""
-    table = np.full((len(lists), max(map(len, lists))), -1, dtype=np.int64)
+    longest = max(map(len, lists))
+    table = np.full((len(lists), longest + -longest % multiple), -1, dtype=np.int64)
     for i, values in enumerate(lists):
         table[i, : len(values)] = values
     return table

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -10,13 +10,15 @@ from jaxtyping import Float, Int
 from marey.articulated.tables import Nodes
 from marey.errors import DataError, OptionError
 from marey.skeleton import Skeleton
-from marey.take import match_labels
+from marey.take import Take, match_labels
 
 if TYPE_CHECKING:
     from marey.articulated.kinematics_kernel import KinematicTree
     from marey.articulated.targets_kernel import Targets
 
 Array = np.ndarray
+Recording = tuple[Float[Array, "frame column 3"], Float[Array, "frame sensor 4 4"]]
+"""Positions of markers in metres and poses of sensors, NaN where unseen."""
 
 MIN_VISIBLE_SHARE = 0.9
 """Share of the largest number of visible targets from which on a frame is good enough
@@ -24,6 +26,29 @@ to start from. Higher may start late in the take. Chosen by hand."""
 
 MARKERS_PER_SENSOR = 3
 """Number of markers that determine as much as one 6-DoF sensor: a full pose."""
+
+
+def as_c_float64(values: Array) -> Array:
+    """Return values in the layout of the compiled kernels; a copy only if needed."""
+    return np.require(values, dtype=float, requirements=["C", "W"])
+
+
+def recording_of(take: Take) -> Recording:
+    """Return the recording of a take in the layout of the compiled kernels."""
+    return as_c_float64(take.points), as_c_float64(take.T_world_sensor)
+
+
+class TargetNames(NamedTuple):
+    """Labels of the markers and names of the sensors of a recording."""
+
+    labels: Sequence[str]
+    full_labels: Sequence[str]
+    sensors: Sequence[str]
+
+    @classmethod
+    def of(cls, take: Take) -> "TargetNames":
+        """Return the names of a take."""
+        return cls(take.labels, take.full_labels, take.sensor_names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,26 +69,24 @@ class TargetMatches:
 
 
 def match_targets(
-    skeleton: Skeleton,
-    nodes: Nodes,
-    labels: Sequence[str],
-    full_labels: Sequence[str],
-    sensor_names: Sequence[str],
+    skeleton: Skeleton, nodes: Nodes, names: TargetNames
 ) -> TargetMatches:
     """Return the targets that skeleton and take share, by label (`match_labels`).
 
     Raises:
         DataError: If nothing matches, or a label matches several markers.
     """
-    marker_column = match_labels(skeleton.marker_labels, full_labels, labels)
-    sensor_column = match_labels(skeleton.sensor_names, sensor_names)
+    marker_column = match_labels(
+        skeleton.marker_labels, names.full_labels, names.labels
+    )
+    sensor_column = match_labels(skeleton.sensor_names, names.sensors)
     marker = _matched_by_node(marker_column, nodes.node_of_joint[skeleton.marker_joint])
     sensor = _matched_by_node(sensor_column, nodes.node_of_joint[skeleton.sensor_joint])
     if not len(marker) and not len(sensor):
         expected = (*skeleton.marker_labels, *skeleton.sensor_names)
         raise DataError(
             "pose",
-            found=", ".join((*labels, *sensor_names)) or "no markers or sensors",
+            found=", ".join((*names.labels, *names.sensors)) or "no markers or sensors",
             needed=f"some of {', '.join(expected) or 'the markers of a skeleton'}",
         )
     return TargetMatches(marker, marker_column[marker], sensor, sensor_column[sensor])
@@ -103,6 +126,7 @@ def make_targets(
         sensor_rotation=np.ascontiguousarray(T_joint_sensor[:, :3, :3]),
         sensor_weight=sensor_weight,
         sensor_softness=np.zeros((len(sensor_joint), 2)),
+        n_vectors=3,
     )
 
 
@@ -150,17 +174,13 @@ def target_weights(
     )
 
 
-def frame_order(
-    matches: TargetMatches,
-    points: Float[Array, "frame column 3"],
-    sensors: Float[Array, "frame sensor 4 4"],
-) -> Int[Array, " frame"]:
+def frame_order(matches: TargetMatches, recording: Recording) -> Int[Array, " frame"]:
     """Return all frames: from the first good one to the end, then back to the start.
 
     Raises:
         DataError: If no target of the skeleton is visible in any frame.
     """
-    count = _count_visible(matches, points, sensors)
+    count = count_visible(matches, recording)
     if not count.any():
         raise DataError(
             "pose",
@@ -172,19 +192,9 @@ def frame_order(
     return np.concatenate([frames[first:], frames[:first][::-1]])
 
 
-def visible_frames(
-    matches: TargetMatches,
-    points: Float[Array, "frame column 3"],
-    sensors: Float[Array, "frame sensor 4 4"],
-) -> Int[Array, " visible"]:
-    """Return the frames in which any target of the skeleton is visible."""
-    return np.flatnonzero(_count_visible(matches, points, sensors))
-
-
-def _count_visible(
-    matches: TargetMatches, points: Array, sensors: Array
-) -> Int[Array, " frame"]:
+def count_visible(matches: TargetMatches, recording: Recording) -> Int[Array, " frame"]:
     """Return the number of visible targets of every frame, in markers."""
+    points, sensors = recording
     n_markers = np.isfinite(points[:, matches.column, 0]).sum(axis=1)
     n_sensors = np.isfinite(sensors[:, matches.sensor_column, 0, 0]).sum(axis=1)
     return np.asarray(n_markers + MARKERS_PER_SENSOR * n_sensors)
@@ -205,6 +215,5 @@ def marker_residuals(
     from marey.articulated.targets_kernel import write_marker_residuals
 
     residual_m = np.empty((len(q), len(targets.column)))
-    contiguous = np.require(points, dtype=float, requirements=["C", "W"])
-    write_marker_residuals(tree, targets, contiguous, root, q, residual_m)
+    write_marker_residuals(tree, targets, as_c_float64(points), root, q, residual_m)
     return residual_m

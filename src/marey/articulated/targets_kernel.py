@@ -10,13 +10,16 @@ with softness s = 1 / scale^2; s = 0 is least squares. Gauss-Newton uses the wei
 The weight redescends, so that a gross outlier has almost no influence.
 """
 
-from typing import NamedTuple, no_type_check
+# mypy: ignore-errors
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from marey.articulated.kinematics_kernel import fill, forward_kinematics
+from marey.articulated.kinematics_kernel import forward_kinematics
 from marey.numerics.jit import lean
+from marey.numerics.vector3_kernel import add_vector, dot, fill, place
 
 
 class Targets(NamedTuple):
@@ -33,9 +36,9 @@ class Targets(NamedTuple):
     sensor_rotation: np.ndarray  # (sensor, 3, 3): R_node_sensor
     sensor_weight: np.ndarray  # (sensor, 2): of position 1 / m^2, of rotation 1 / rad^2
     sensor_softness: np.ndarray  # (sensor, 2): the same units
+    n_vectors: int  # unit vectors of a sensor whose residuals measure its rotation
 
 
-@no_type_check
 @lean
 def weight_targets(targets, points, sensors, origin, work, robustness):
     """Write the IRLS weight of every target; return the cost of all.
@@ -53,13 +56,9 @@ def weight_targets(targets, points, sensors, origin, work, robustness):
     cost = 0.0
     for i in range(len(c)):
         for k in range(targets.start[i], targets.start[i + 1]):
-            y = points[targets.column[k]]
-            m = targets.position[k]
-            square = 0.0
-            for x in range(3):
-                r = c[i, x] + R[i, x, 0] * m[0] + R[i, x, 1] * m[1] + R[i, x, 2] * m[2]
-                r -= y[x] - origin[x]
-                square += r * r
+            square = _square_residual(
+                R[i], c[i], targets.position[k], points[targets.column[k]], origin
+            )
             if not square >= 0.0:
                 work.marker_weight[k] = 0.0
                 continue
@@ -71,21 +70,25 @@ def weight_targets(targets, points, sensors, origin, work, robustness):
     return cost
 
 
-@no_type_check
+@lean
+def _square_residual(R, c, m, y, origin):
+    """Return the squared distance of a point of a node from where it was seen."""
+    a, b, d = place(R, c, m)
+    a, b, d = a - (y[0] - origin[0]), b - (y[1] - origin[1]), d - (y[2] - origin[2])
+    return a * a + b * b + d * d
+
+
 @lean
 def _weight_sensor(targets, sensors, origin, work, robustness, i, k):
     """Write the IRLS weights of a sensor's position and rotation; return its cost."""
-    T = sensors[targets.sensor_column[k]]
-    R, c, m = work.R[i], work.c[i], targets.sensor_position[k]
-    B = targets.sensor_rotation[k]
-    distance, angle = 0.0, 0.0  # both squared
+    T, B, R = sensors[targets.sensor_column[k]], targets.sensor_rotation[k], work.R[i]
+    distance = _square_residual(
+        R, work.c[i], targets.sensor_position[k], T[:, 3], origin
+    )
+    angle = 0.0  # squared: three unit vectors rotated by t move by 2 t^2 in all
     for x in range(3):
-        r = c[x] + R[x, 0] * m[0] + R[x, 1] * m[1] + R[x, 2] * m[2]
-        r -= T[x, 3] - origin[x]
-        distance += r * r
-        for y in range(3):
-            d = R[x, 0] * B[0, y] + R[x, 1] * B[1, y] + R[x, 2] * B[2, y] - T[x, y]
-            # Three unit vectors rotated by t move by 2 t^2 in all.
+        for y in range(targets.n_vectors):
+            d = dot(R[x], B[:, y]) - T[x, y]
             angle += 0.5 * d * d
     if not distance + angle >= 0.0:
         work.sensor_weight[k, 0] = work.sensor_weight[k, 1] = 0.0
@@ -98,7 +101,6 @@ def _weight_sensor(targets, sensors, origin, work, robustness, i, k):
     return cost
 
 
-@no_type_check
 @lean
 def sum_targets(targets, points, sensors, origin, work):
     """Write the sums of every node's targets: w, w m, w m m^T, w y, w m y^T.
@@ -112,72 +114,45 @@ def sum_targets(targets, points, sensors, origin, work):
         for k in range(targets.start[i], targets.start[i + 1]):
             w = work.marker_weight[k]
             if w > 0.0:
-                y = points[targets.column[k]]
                 _add_point(
-                    sums,
-                    w,
-                    targets.position[k],
-                    y[0] - origin[0],
-                    y[1] - origin[1],
-                    y[2] - origin[2],
+                    sums, w, targets.position[k], points[targets.column[k]], origin
                 )
         for k in range(targets.sensor_start[i], targets.sensor_start[i + 1]):
             w, w_rotation = work.sensor_weight[k, 0], work.sensor_weight[k, 1]
             if w + w_rotation > 0.0:
-                T = sensors[targets.sensor_column[k]]
-                _add_point(
-                    sums,
-                    w,
-                    targets.sensor_position[k],
-                    T[0, 3] - origin[0],
-                    T[1, 3] - origin[1],
-                    T[2, 3] - origin[2],
-                )
-                _add_rotation(sums, 0.5 * w_rotation, targets.sensor_rotation[k], T)
+                T, B = sensors[targets.sensor_column[k]], targets.sensor_rotation[k]
+                _add_point(sums, w, targets.sensor_position[k], T[:, 3], origin)
+                # Unit vectors have a direction and no position.
+                for x in range(targets.n_vectors):
+                    y = T[0, x], T[1, x], T[2, x]
+                    _add_moments(sums, 0.5 * w_rotation, B[:, x], y)
 
 
-@no_type_check
 @lean
-def _add_point(sums, w, m, y0, y1, y2):
-    m0, m1, m2 = w * m[0], w * m[1], w * m[2]
+def _add_point(sums, w, m, seen, origin):
+    """Add the sums of a target at m in its node that was seen in the world."""
+    y = seen[0] - origin[0], seen[1] - origin[1], seen[2] - origin[2]
     sums[0] += w
-    sums[1] += m0
-    sums[2] += m1
-    sums[3] += m2
+    add_vector(sums[1:], w, m)
+    add_vector(sums[10:], w, y)
+    _add_moments(sums, w, m, y)
+
+
+@lean
+def _add_moments(sums, w, m, y):
+    """Add the second moments w m m^T and w m y^T."""
+    m0, m1, m2 = w * m[0], w * m[1], w * m[2]
     sums[4] += m0 * m[0]
     sums[5] += m0 * m[1]
     sums[6] += m0 * m[2]
     sums[7] += m1 * m[1]
     sums[8] += m1 * m[2]
     sums[9] += m2 * m[2]
-    sums[10] += w * y0
-    sums[11] += w * y1
-    sums[12] += w * y2
-    sums[13] += m0 * y0
-    sums[14] += m0 * y1
-    sums[15] += m0 * y2
-    sums[16] += m1 * y0
-    sums[17] += m1 * y1
-    sums[18] += m1 * y2
-    sums[19] += m2 * y0
-    sums[20] += m2 * y1
-    sums[21] += m2 * y2
+    add_vector(sums[13:], m0, y)
+    add_vector(sums[16:], m1, y)
+    add_vector(sums[19:], m2, y)
 
 
-@no_type_check
-@lean
-def _add_rotation(sums, w, B, T):
-    """Add the three unit vectors of a sensor's rotation, which have no position."""
-    sums[4] += w
-    sums[7] += w
-    sums[9] += w
-    for x in range(3):
-        for y in range(3):
-            dot = B[x, 0] * T[y, 0] + B[x, 1] * T[y, 1] + B[x, 2] * T[y, 2]
-            sums[13 + 3 * x + y] += w * dot
-
-
-@no_type_check
 @lean
 def total_weight_seen(targets, points, sensors):
     """Return the total weight of all positions seen, outliers included."""
@@ -191,19 +166,16 @@ def total_weight_seen(targets, points, sensors):
     return total
 
 
-@no_type_check
 @njit(cache=True)
 def write_marker_residuals(tree, targets, points, root, q, residual):
     """Write the distance of every marker from its model position; NaN where unseen."""
     n = len(tree.parent)
-    R, c = np.empty((n, 3, 3)), np.empty((n, 3))
+    R, c, zero = np.empty((n, 3, 3)), np.empty((n, 3)), np.zeros(3)
     for f in range(len(q)):
         forward_kinematics(tree, root[f], q[f], R, c)
         for i in range(n):
             for k in range(targets.start[i], targets.start[i + 1]):
-                y, m, square = points[f, targets.column[k]], targets.position[k], 0.0
-                for x in range(3):
-                    r = R[i, x, 0] * m[0] + R[i, x, 1] * m[1] + R[i, x, 2] * m[2]
-                    r += c[i, x] - y[x]
-                    square += r * r
+                square = _square_residual(
+                    R[i], c[i], targets.position[k], points[f, targets.column[k]], zero
+                )
                 residual[f, k] = np.sqrt(square)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
+from marey.motion import GroundPlane
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.reroot import reroot_skeleton
 from marey.pipeline.several_takes import concatenate_takes
 from marey.pipeline.stages_bodies import BodyFit
 from marey.pose import fit_pose
-from marey.pose.contact.ground_contacts import GroundPlane
 from marey.report import Finding
 from marey.rig import build_skeletons
 from marey.skeleton import Skeleton

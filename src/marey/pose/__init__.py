@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Bool
 
 from marey.errors import DataError, OptionError
-from marey.motion import Motion
+from marey.motion import GroundPlane, Motion
 from marey.pose.bfgs.fit import fit_bfgs as fit_bfgs
 from marey.pose.contact.ground_contacts import GroundContacts as GroundContacts
-from marey.pose.contact.ground_contacts import GroundPlane, add_contacts
+from marey.pose.contact.ground_contacts import add_contacts
 from marey.pose.contact.ground_contacts import enforce_contacts as enforce_contacts
 from marey.pose.contact.ground_contacts import (
     find_ground_contacts as find_ground_contacts,

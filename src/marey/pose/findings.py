@@ -1,16 +1,19 @@
 """Findings about a solved motion: lost frames, unseen joints, outlier markers."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.numerics.robust import runs
-from marey.pose.gauss_newton.driver import GaussNewtonSolver, PoseTrace
 from marey.pose.options import MAX_RMS_RESIDUAL_M
+from marey.pose.trace import PoseTrace
 from marey.report import Finding, mark_name
-from marey.skeleton import Skeleton
 from marey.take import Take
+
+if TYPE_CHECKING:
+    from marey.pose.gauss_newton.fit import GaussNewtonSolver
 
 Array = np.ndarray
 
@@ -45,7 +48,7 @@ LOST_MESSAGE = (
 
 
 def pose_findings(
-    skeleton: Skeleton, take: Take, fit: GaussNewtonSolver, trace: PoseTrace
+    take: Take, fit: "GaussNewtonSolver", trace: PoseTrace
 ) -> tuple[Finding, ...]:
     """Return frames without targets or fit, unseen joints, and misfits of markers."""
     residual_m = fit.marker_residuals(take.points, trace)
@@ -55,9 +58,9 @@ def pose_findings(
     return (
         *warn_of_runs("pose-unseen", weight == 0.0, UNSEEN_MESSAGE),
         *warn_of_runs("pose-lost", lost, LOST_MESSAGE),
-        *_unseen_joints(skeleton, take, fit, trace),
-        *_joints_at_limits(skeleton, fit, trace, residual_m),
-        *_outlier_markers(skeleton, fit, residual_m),
+        *_unseen_joints(take, fit, trace),
+        *_joints_at_limits(fit, trace, residual_m),
+        *_outlier_markers(fit, residual_m),
     )
 
 
@@ -77,13 +80,13 @@ def warn_of_runs(
 
 
 def _unseen_joints(
-    skeleton: Skeleton, take: Take, fit: GaussNewtonSolver, trace: PoseTrace
+    take: Take, fit: "GaussNewtonSolver", trace: PoseTrace
 ) -> Iterator[Finding]:
     """Return joints on which targets give less information than the prior does."""
     has_targets = trace.info[:, 1] > 0.0
     never = []
     for joint in fit.nodes.moving_joints[1:]:
-        name, block = skeleton.names[joint], fit.nodes.node_of_joint[joint] + 1
+        name, block = fit.skeleton.names[joint], fit.nodes.node_of_joint[joint] + 1
         unseen = has_targets & (trace.information[:, block] < fit.settings.prior[block])
         if unseen.sum() > MIN_NEVER_SEEN_SHARE * has_targets.sum():
             never.append(name)
@@ -113,15 +116,14 @@ def _unseen_joints(
 
 
 def _joints_at_limits(
-    skeleton: Skeleton,
-    fit: GaussNewtonSolver,
+    fit: "GaussNewtonSolver",
     trace: PoseTrace,
     residual_m: Float[Array, "frame marker"],
 ) -> Iterator[Finding]:
     """Return joints whose limits keep them away from their markers."""
     if not fit.nodes.tree.has_limits.any():
         return
-    at_limits = fit.at_limits(trace)
+    at_limits = fit.clamp_to_limits(trace.q.copy())
     for joint in fit.nodes.moving_joints:
         first = fit.nodes.first_node_of_joint[joint]
         last = fit.nodes.node_of_joint[joint]
@@ -143,14 +145,15 @@ def _joints_at_limits(
                 f"is at its limits in {share:.0%} of the frames with its markers "
                 f"{1e3 * np.median(mean[misfit]):.0f} mm off: check the sign of its "
                 "axis, or widen its limits",
-                subject=skeleton.names[joint],
+                subject=fit.skeleton.names[joint],
                 frames=(int(frames[misfit][0]), int(frames[misfit][-1])),
                 value=float(share),
             )
 
 
 def _outlier_markers(
-    skeleton: Skeleton, fit: GaussNewtonSolver, residual_m: Float[Array, "frame marker"]
+    fit: "GaussNewtonSolver",
+    residual_m: Float[Array, "frame marker"],
 ) -> Iterator[Finding]:
     """Return markers that are outliers in many of their frames."""
     if fit.options.outlier == 0.0 or not len(fit.matches.marker):
@@ -165,6 +168,6 @@ def _outlier_markers(
             "warning",
             f"is an outlier in {shares[k]:.0%} of its frames: it may have slipped, or "
             "its label is swapped",
-            subject=skeleton.marker_labels[fit.matches.marker[k]],
+            subject=fit.skeleton.marker_labels[fit.matches.marker[k]],
             value=float(shares[k]),
         )

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.articulated.tables import make_nodes
-from marey.articulated.targets import match_targets
+from marey.articulated.targets import TargetNames, match_targets
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.pose.contact.ground_contacts import ground_contacts_of
@@ -76,13 +76,8 @@ def marker_distances(
     skeleton = motion.skeleton
     if not skeleton.marker_labels or not take.labels:
         return np.zeros((motion.n_frames, 0)), ()
-    matches = match_targets(
-        skeleton,
-        make_nodes(skeleton, limits=False),
-        take.labels,
-        take.full_labels,
-        take.sensor_names,
-    )
+    nodes = make_nodes(skeleton, limits=False)
+    matches = match_targets(skeleton, nodes, TargetNames.of(take))
     joint = skeleton.marker_joint[matches.marker]
     model = geometry.apply(
         motion.T_world_joint()[:, joint], skeleton.marker_offset[matches.marker]

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from marey.numerics import geometry
+
 Array = np.ndarray
 
 N_FRAME_STATISTICS = 4
@@ -22,9 +24,8 @@ class PoseTrace:
     """Position of the root, in metres."""
 
     info: Float[Array, "frame number"]
-    """Statistics of the solver. The first two are cost and weight of all positions
-    seen; `gauss_newton` adds the weight after robust weighting, the steps and the
-    `information`, `bfgs` the steps."""
+    """Statistics of the solver: cost, weight of all positions seen, the same after
+    robust weighting, and steps; then the `information`."""
 
     @property
     def information(self) -> Float[Array, "frame block"]:
@@ -35,13 +36,17 @@ class PoseTrace:
         return self.info[:, N_FRAME_STATISTICS:]
 
     @classmethod
-    def empty(cls, n_frames: int, n_nodes: int, n_statistics: int) -> "PoseTrace":
+    def empty(cls, n_frames: int, n_nodes: int) -> "PoseTrace":
         """Return a trace to be written, its statistics zero."""
         return cls(
             np.empty((n_frames, n_nodes, 4)),
             np.empty((n_frames, 3)),
-            np.zeros((n_frames, n_statistics)),
+            np.zeros((n_frames, N_FRAME_STATISTICS + n_nodes + 1)),
         )
+
+    def continuous(self) -> "PoseTrace":
+        """Return the same poses, with quaternions that do not change their sign."""
+        return PoseTrace(geometry.quat_continuous(self.q), self.root, self.info)
 
     def copy(self) -> "PoseTrace":
         """Return a copy whose arrays can be written."""

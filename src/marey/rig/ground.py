@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
+from marey.motion import GroundPlane
 from marey.take import Take
 
 Array = np.ndarray
@@ -39,13 +40,15 @@ OTHER_UP_AXES = {
 """Axes other than z that may be up, each with the rotation that brings it to z."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroundEstimate:
-    """A level ground as a recording shows it."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class GroundEstimate(GroundPlane):
+    """A level ground as a recording shows it.
 
-    height: float
-    """Height above z = 0, in metres. The floor is a little lower: markers sit on top of
-    shoes."""
+    The floor is a little lower: markers sit on top of shoes.
+    """
+
+    height: float = 0.0
+    """Height above z = 0, in metres."""
 
     spread: float
     """Interquartile range of the heights of the still points, in metres."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from marey.editing.draft import EditStep, PlanDraft
 from marey.edits import Edit
-from marey.pose.contact.ground_contacts import GroundPlane
+from marey.motion import GroundPlane
 from marey.report import Finding
 
 

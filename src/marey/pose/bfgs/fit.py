@@ -1,34 +1,22 @@
 """Poses by BFGS: the inverse kinematics of Bodenheimer1997."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.articulated.tables import Nodes
-from marey.articulated.targets import TargetMatches, frame_order
+from marey.articulated.targets import Recording, TargetNames, recording_of
 from marey.motion import Motion
-from marey.numerics import geometry
 from marey.options import options_from
 from marey.pose.findings import warn_of_runs
-from marey.pose.gauss_newton.driver import TargetNames, prepare_targets
 from marey.pose.options import MAX_RMS_RESIDUAL_M
 from marey.pose.options import BfgsOptions as BfgsOptions
-from marey.pose.reference_prior import (
-    as_c_float64,
-    blend_reference_across_gaps,
-    make_motion,
-    reference_rotations,
-    refine_with_reference,
-)
+from marey.pose.solver import PoseSolver
 from marey.pose.trace import PoseTrace
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
-
-if TYPE_CHECKING:
-    from marey.articulated.targets_kernel import Targets
 
 Array = np.ndarray
 
@@ -105,101 +93,60 @@ def fit_bfgs(skeleton: Skeleton, take: Take, **options: Any) -> BfgsFit:
     A frame that this makes worse starts at its pose without the reference.
     """
     chosen = options_from(BfgsOptions, options)
-    solver = _BfgsSolver(
-        *prepare_targets(skeleton, TargetNames.of(take), chosen), chosen
-    )
-    points, sensors = as_c_float64(take.points), as_c_float64(take.T_world_sensor)
-    order = frame_order(solver.matches, points, sensors)
-    trace = solver.fit_in_order(points, sensors, order)
-    if chosen.reference is not None:
-        motion = make_motion(skeleton, take, solver.nodes, trace.root, trace.q)
-        reference = reference_rotations(motion, solver.nodes, chosen)
-        trace = solver.refine_with_reference(points, sensors, trace, *reference)
-    return BfgsFit(
-        make_motion(skeleton, take, solver.nodes, trace.root, trace.q),
-        trace.info[:, 0],
-        trace.info[:, 1],
-        trace.info[:, 2].astype(np.int64),
-    )
+    solver = BfgsSolver(skeleton, TargetNames.of(take), chosen)
+    recording = recording_of(take)
+    trace = solver.fit_in_order(recording)
+    trace = solver.refine_with_reference(take, recording, trace, chosen)
+    fitness, seen, _, steps = trace.info[:, :4].T
+    return BfgsFit(solver.motion(take, trace), fitness, seen, steps.astype(np.int64))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _BfgsSolver:
+class BfgsSolver(PoseSolver):
     """A skeleton and its targets, ready for BFGS."""
 
-    nodes: Nodes
-    matches: TargetMatches
-    targets: "Targets"
-    options: BfgsOptions
+    def __init__(
+        self, skeleton: Skeleton, names: TargetNames, options: BfgsOptions
+    ) -> None:
+        super().__init__(skeleton, names, options)
+        self.options = options
+        # Two orientation vectors per sensor: each has half the weight of a rotation,
+        # which three of them measure.
+        weight = self.targets.sensor_weight * [1.0, 2.0]
+        self.targets = self.targets._replace(n_vectors=2, sensor_weight=weight)
 
-    def fit_in_order(
-        self, points: Array, sensors: Array, order: Int[Array, " frame"]
-    ) -> PoseTrace:
+    def fit_in_order(self, recording: Recording) -> PoseTrace:
         """Return the poses of frames, each started where the last one ended."""
-        trace = PoseTrace.empty(len(points), len(self.nodes.tree.parent), 3)
+        order = self.frame_order(recording)
+        trace = PoseTrace.empty(len(order), len(self.nodes.tree.parent))
         n_forward = len(order) - int(order[0])
-        self._run(points, sensors, order[:n_forward], trace)
+        self.run(recording, order[:n_forward], trace)
         if n_forward < len(order):
             backward = np.concatenate([order[:1], order[n_forward:]])
-            self._run(points, sensors, backward, trace)
-        return PoseTrace(geometry.quat_continuous(trace.q), trace.root, trace.info)
+            self.run(recording, backward, trace)
+        return trace.continuous()
 
-    def refine_with_reference(
+    def run(
         self,
-        points: Array,
-        sensors: Array,
-        alone: PoseTrace,
-        reference_q: Float[Array, "frame node 4"],
-        prior: Float[Array, " node"],
-    ) -> PoseTrace:
-        """Return the poses of frames that start at a reference and are drawn to it.
-
-        Args:
-            points: Markers of the take, in metres.
-            sensors: Sensors of the take.
-            alone: The poses without the reference.
-            reference_q: Rotations of the reference.
-            prior: Their information, in 1 / rad^2.
-        """
-        best, spent = refine_with_reference(
-            lambda frames, trace: self._run(
-                points, sensors, frames, trace, (reference_q, prior)
-            ),
-            alone,
-            reference_q,
-        )
-        best.info[:, 2] = alone.info[:, 2] + spent[:, 2]
-        q = blend_reference_across_gaps(
-            self.nodes, self.targets, points, sensors, best.q, reference_q
-        )
-        return PoseTrace(q, best.root, best.info)
-
-    def _run(
-        self,
-        points: Array,
-        sensors: Array,
+        recording: Recording,
         order: Int[Array, " some"],
         trace: PoseTrace,
         reference: tuple[Array, Array] | None = None,
     ) -> None:
         """Fit frames of a trace: with a reference each where it is, else in turn."""
         # numba is slow to import
-        from marey.articulated.kinematics_kernel import make_workspace
-        from marey.pose.bfgs.bfgs_kernel import fit_frames, make_bfgs_scratch
-        from marey.pose.bfgs.fitness_kernel import FitnessTerms, make_fitness_scratch
+        from marey.pose.bfgs.bfgs_kernel import fit_frames
+        from marey.pose.bfgs.fitness_kernel import FitnessTerms
 
-        tree, chosen = self.nodes.tree, self.options
-        scratch = make_fitness_scratch(tree)
-        reference_q, prior = reference or (trace.q, np.zeros(len(tree.parent)))
-        terms = FitnessTerms(chosen.rotation == "euler", chosen.limit_sd**-2, prior)
+        options, n = self.options, len(self.nodes.tree.parent)
+        is_guided = reference is not None
+        reference_q, prior = reference or (trace.q, np.zeros(n))
         fit_frames(
-            (tree, self.targets, terms, scratch),
-            make_bfgs_scratch(int(scratch.start[-1])),
-            make_workspace(tree, len(self.matches.marker), len(self.matches.sensor)),
-            (points, sensors),
+            self.problem,
+            FitnessTerms(options.rotation == "euler", options.limit_sd**-2, prior),
+            recording,
             order,
             reference_q,
-            (reference is not None, chosen.steps, chosen.tolerance, MAX_RMS_RESIDUAL_M),
+            (is_guided, options.steps, options.tolerance, MAX_RMS_RESIDUAL_M),
             (trace.root, trace.q, trace.info),
         )
 

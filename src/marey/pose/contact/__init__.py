@@ -1,9 +1,8 @@
 """Contact: foot plants, the ground, footskate removal, and hand holds."""
 
+from marey.motion import GroundPlane as GroundPlane
 from marey.pose.contact.foot_plants import FootPlant as FootPlant
-from marey.pose.contact.ground import ContactPlanes as ContactPlanes
 from marey.pose.contact.ground import GroundContacts as GroundContacts
-from marey.pose.contact.ground import GroundPlane as GroundPlane
 from marey.pose.contact.ground_contacts import add_contacts as add_contacts
 from marey.pose.contact.ground_contacts import enforce_contacts as enforce_contacts
 from marey.pose.contact.ground_contacts import (

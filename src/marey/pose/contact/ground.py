@@ -1,9 +1,8 @@
-"""The ground: one plane, and the planes on which contact points stand.
+"""The ground that contact points stand on, found from their foot plants.
 
-`GroundPlane` is a plane that is known, such as the floor of a laboratory.
-`ContactPlanes` are planes parallel to the ground, one for each contact point, through
-the positions at which that point stands: markers sit above the sole.
-`GroundContacts` are the foot plants of a motion with these planes.
+The ground is a `GroundPlane` for each contact point, through the positions at which
+that point stands: markers sit above the sole. `GroundContacts` are the foot plants of a
+motion with these planes.
 """
 
 from collections.abc import Sequence
@@ -13,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from marey.errors import OptionError
-from marey.motion import Contact, Motion
+from marey.motion import Contact, GroundPlane, Motion
 from marey.pose.contact.foot_plants import FootPlant
 from marey.pose.contact.points import ContactPoints, PointTracks
 
@@ -53,61 +51,16 @@ ORIGIN_HEIGHT_WEIGHT = 1e-9
 """Prior weight of height zero, only to keep the system solvable without plants."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroundPlane:
-    """A known ground: the plane z = height + slope[0] x + slope[1] y."""
-
-    height: float = 0.0
-    """Height at the origin, in metres."""
-
-    slope: tuple[float, float] = (0.0, 0.0)
-    """Rise along x and y, in metres per metre."""
-
-    def __post_init__(self) -> None:
-        if not np.isfinite([self.height, *self.slope]).all():
-            raise OptionError(
-                "ground plane",
-                found=[self.height, *self.slope],
-                needed="finite numbers",
-            )
+def plant_height(ground: GroundPlane, plant: FootPlant) -> float:
+    """Return the height of a plant's anchor above its plane along z, in metres."""
+    x, y, z = plant.anchor
+    rise = ground.slope[0] * x + ground.slope[1] * y
+    return float(z - rise - np.atleast_1d(ground.height)[plant.point])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ContactPlanes:
-    """Parallel planes on which contact points stand, one for each point."""
-
-    slope: Float[Array, " 2"]
-    """Rise along x and y, in metres per metre; the same for all."""
-
-    height: Float[Array, " point"]
-    """Height of each point's plane at the origin, in metres."""
-
-    def point_heights(
-        self, positions: Float[Array, "*batch point 3"]
-    ) -> Float[Array, "*batch point"]:
-        """Return the height of each point above its plane along z, in metres."""
-        rise = positions[..., :2] @ self.slope
-        return np.asarray(positions[..., 2] - rise - self.height)
-
-    def plant_height(self, plant: FootPlant) -> float:
-        """Return the height of a plant's anchor above its plane along z, in metres."""
-        rise = self.slope @ plant.anchor[:2]
-        return float(plant.anchor[2] - rise - self.height[plant.point])
-
-    def is_level(self, plant: FootPlant) -> bool:
-        """Return whether a plant is on the ground, rather than on a step or a box."""
-        return abs(self.plant_height(plant)) < MIN_STEP_HEIGHT_M
-
-    @property
-    def normal(self) -> Float[Array, " 3"]:
-        """Unit vector out of the ground."""
-        up = np.array([-self.slope[0], -self.slope[1], 1.0])
-        return np.asarray(up / np.linalg.norm(up))
-
-    @property
-    def angle(self) -> float:
-        """Angle between the ground and the horizontal plane, in radians."""
-        return float(np.arctan(np.linalg.norm(self.slope)))
+def is_level(ground: GroundPlane, plant: FootPlant) -> bool:
+    """Return whether a plant is on the ground, rather than on a step or a box."""
+    return abs(plant_height(ground, plant)) < MIN_STEP_HEIGHT_M
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +71,7 @@ class GroundContacts:
     """The points that are planted at least once."""
 
     plants: tuple[FootPlant, ...]
-    ground: ContactPlanes
+    ground: GroundPlane
 
     def contacts(self, motion: Motion) -> tuple[Contact, ...]:
         """Return the plants on the clock of a motion."""
@@ -151,14 +104,14 @@ class GroundContacts:
         The ground is lower than the plane between two plants of which one is on a step
         down. It is -inf for markers.
         """
-        step_down = np.zeros((n_frames, len(self.ground.height)))
+        step_down = np.zeros((n_frames, len(self.points.joint)))
         step_down[:, ~self.points.is_sole] = -np.inf
         frames = np.arange(n_frames)
         for point in np.flatnonzero(self.points.is_sole):
             plants = [plant for plant in self.plants if plant.point == point]
             if not plants:
                 continue
-            height = np.array([self.ground.plant_height(plant) for plant in plants])
+            height = np.array([plant_height(self.ground, plant) for plant in plants])
             height = np.where(height < -MIN_STEP_HEIGHT_M, height, 0.0)
             starts = [plant.start for plant in plants]
             following = np.searchsorted(starts, frames, side="right")
@@ -174,16 +127,16 @@ def place_on_ground(contacts: GroundContacts, ground: GroundPlane) -> GroundCont
     The height of each plane is the median of its point's plants on the ground: a
     marker or joint that sits above the sole still does.
     """
-    slope, height = np.array(ground.slope), contacts.ground.height.copy()
+    slope, height = np.array(ground.slope), np.empty(len(contacts.points.joint))
     for point in range(len(height)):
         plants = [plant for plant in contacts.plants if plant.point == point]
-        level = [plant for plant in plants if contacts.ground.is_level(plant)]
+        level = [plant for plant in plants if is_level(contacts.ground, plant)]
         heights = [p.anchor[2] - slope @ p.anchor[:2] for p in level or plants]
         height[point] = max(float(np.median(heights)), ground.height)
-    return replace(contacts, ground=ContactPlanes(slope, height))
+    return replace(contacts, ground=GroundPlane(slope=slope, height=height))
 
 
-def fit_contact_planes(plants: Sequence[FootPlant], n_points: int) -> ContactPlanes:
+def fit_contact_planes(plants: Sequence[FootPlant], n_points: int) -> GroundPlane:
     r"""Return the planes on which most plants stand.
 
     The unknowns are the common slope, the height of the ground and the height of every
@@ -212,7 +165,7 @@ def fit_contact_planes(plants: Sequence[FootPlant], n_points: int) -> ContactPla
     level[2] = np.percentile(anchor[:, 2], 50.0, method="lower") if plants else 0.0
     starts = (level, regression.solve(weight))
     best = min(map(regression.refine, starts), key=regression.cost)
-    return ContactPlanes(best[:2], best[2] + best[3:] - best[:2] @ centre)
+    return GroundPlane(slope=best[:2], height=best[2] + best[3:] - best[:2] @ centre)
 
 
 class _PlaneRegression(NamedTuple):
@@ -255,7 +208,7 @@ class _PlaneRegression(NamedTuple):
 
 def select_ground_plants(
     plants: Sequence[FootPlant], tracks: PointTracks, lowest: Float[Array, " frame"]
-) -> tuple[list[FootPlant], ContactPlanes]:
+) -> tuple[list[FootPlant], GroundPlane]:
     """Return the plants on ground, steps or boxes, and the planes they stand on.
 
     A still point may be a hand in the air. A point that stands on something is the
@@ -274,9 +227,9 @@ def select_ground_plants(
     kept = _lowest_plants(plants, positions[..., 2], lowest, coarse)
     planes = fit_contact_planes(kept, n_points)
     is_unused = ~np.isin(np.arange(n_points), [plant.point for plant in kept])
-    height = np.where(is_unused, np.inf, planes.point_heights(positions))
+    height = np.where(is_unused, np.inf, planes.heights_above(positions))
     low = _lowest_plants(kept, height, np.full(len(positions), np.inf), fine)
-    kept = [p for p in kept if p in low or planes.plant_height(p) < MIN_STEP_HEIGHT_M]
+    kept = [p for p in kept if p in low or plant_height(planes, p) < MIN_STEP_HEIGHT_M]
     return kept, fit_contact_planes(kept, n_points)
 
 

@@ -1,31 +1,35 @@
 """Contact with the ground: foot plants found in a motion, and footskate removed.
 
-The steps are: contact points (`points`), stance frames (`hmm`), foot plants with fitted
-edges (`foot_plants`), the ground below them (`ground`), goals with weights (`goals`),
-and inverse kinematics that reaches the goals (`inverse_kinematics`).
+The steps are: contact points (`points`), stance frames and foot plants with fitted
+edges (`foot_plants`), the ground below them (`ground`), goals
+with weights, and inverse kinematics that reaches them (`inverse_kinematics`).
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.articulated.tables import make_nodes
-from marey.articulated.targets import match_targets
+from marey.articulated.targets import MARKERS_PER_SENSOR, TargetNames, match_targets
 from marey.errors import DataError
-from marey.motion import Contact, Motion
+from marey.motion import Contact, GroundPlane, Motion
 from marey.numerics import geometry
-from marey.pose.contact.foot_plants import FootPlant, find_foot_plants
-from marey.pose.contact.goals import contact_goals, project_anchors
+from marey.pose.contact.foot_plants import FootPlant, detect_stance, find_foot_plants
 from marey.pose.contact.ground import GroundContacts as GroundContacts
-from marey.pose.contact.ground import GroundPlane as GroundPlane
 from marey.pose.contact.ground import (
     fit_contact_planes,
+    is_level,
     place_on_ground,
+    plant_height,
     select_ground_plants,
 )
-from marey.pose.contact.hmm import detect_stance
-from marey.pose.contact.inverse_kinematics import reach_goals
+from marey.pose.contact.inverse_kinematics import (
+    contact_goals,
+    project_anchors,
+    reach_goals,
+)
 from marey.pose.contact.points import (
     ContactPoints,
     PointTracks,
@@ -37,9 +41,6 @@ from marey.report import Finding, mark_name
 from marey.take import Take
 
 Array = np.ndarray
-
-MARKERS_OF_A_POSE = 3
-"""Fewest markers that determine the pose of a body; a sensor counts as as many."""
 
 UNDERDETERMINED_VISIBILITY = 0.1
 """Largest visibility of a body with too few markers in sight: a rotation that moves its
@@ -91,7 +92,7 @@ def find_ground_contacts(motion: Motion, take: Take | None = None) -> GroundCont
     return GroundContacts(
         points.select(used),
         tuple(replace(p, point=int(k)) for p, k in zip(plants, index, strict=True)),
-        replace(planes, height=planes.height[used]),
+        replace(planes, height=np.asarray(planes.height)[used]),
     )
 
 
@@ -104,17 +105,15 @@ def _visibility(
         return visibility
     skeleton = motion.skeleton
     nodes = make_nodes(skeleton, limits=False)
-    matches = match_targets(
-        skeleton, nodes, take.labels, take.full_labels, take.sensor_names
-    )
+    matches = match_targets(skeleton, nodes, TargetNames.of(take))
     marker_node = nodes.node_of_joint[skeleton.marker_joint[matches.marker]]
     sensor_node = nodes.node_of_joint[skeleton.sensor_joint[matches.sensor]]
     for k, node in enumerate(nodes.node_of_joint[points.joint]):
         markers = take.seen[:, matches.column[marker_node == node]]
         sensors = take.sensor_seen[:, matches.sensor_column[sensor_node == node]]
-        count = markers.sum(axis=1) + MARKERS_OF_A_POSE * sensors.sum(axis=1)
-        n_attached = markers.shape[1] + MARKERS_OF_A_POSE * sensors.shape[1]
-        needed = min(MARKERS_OF_A_POSE, n_attached)
+        count = markers.sum(axis=1) + MARKERS_PER_SENSOR * sensors.sum(axis=1)
+        n_attached = markers.shape[1] + MARKERS_PER_SENSOR * sensors.shape[1]
+        needed = min(MARKERS_PER_SENSOR, n_attached)
         if needed:
             share = count / needed
             guessed = UNDERDETERMINED_VISIBILITY * share
@@ -228,13 +227,7 @@ def add_contacts(
     if ground is not None:
         found = place_on_ground(found, ground)
     changed, enforced = enforce_contacts(motion, found)
-    return changed, (
-        _report_plants(enforced),
-        _report_skate(found.skate(motion), enforced.skate(changed)),
-        *_report_penetration(motion, changed, enforced),
-        *_report_ground(enforced),
-        *_report_correction(motion, changed),
-    )
+    return changed, tuple(_report_contacts(motion, changed, found, enforced))
 
 
 def report_no_contact() -> Finding:
@@ -250,63 +243,52 @@ def _info(code: str, message: str, value: float) -> Finding:
     return Finding(code, "pose", "info", message, value=value)
 
 
-def _report_plants(contacts: GroundContacts) -> Finding:
+def _report_contacts(
+    before: Motion, after: Motion, found: GroundContacts, contacts: GroundContacts
+) -> Iterator[Finding]:
+    """Yield the plants, the ground below them, and what holding them has changed."""
     names = ", ".join(map(mark_name, sorted(set(contacts.points.names))))
-    count = len(contacts.plants)
-    return _info(
-        "contact-plants", f"found {count} foot plants of {names}", float(count)
-    )
-
-
-def _report_skate(before: float, after: float) -> Finding:
+    count, ground = len(contacts.plants), contacts.ground
+    message = f"found {count} foot plants of {names}"
+    yield _info("contact-plants", message, float(count))
+    skate = contacts.skate(after)
     message = (
-        f"planted points move at {1e3 * after:.2g} mm/s on average, and at "
-        f"{1e3 * before:.2g} mm/s before they were held"
+        f"planted points move at {1e3 * skate:.2g} mm/s on average, and at "
+        f"{1e3 * found.skate(before):.2g} mm/s before they were held"
     )
-    return _info("contact-skate", message, after)
-
-
-def _report_penetration(
-    before: Motion, after: Motion, contacts: GroundContacts
-) -> list[Finding]:
-    if not contacts.points.is_sole.any():
-        return []
-    deepest, lifted = contacts.penetration(before), contacts.penetration(after)
-    message = (
-        f"points are at most {1e3 * lifted:.2g} mm below the ground, and "
-        f"{1e3 * deepest:.2g} mm before they were lifted"
-    )
-    return [_info("contact-depth", message, lifted)]
-
-
-def _report_ground(contacts: GroundContacts) -> list[Finding]:
-    ground = contacts.ground
-    slope, lowest = np.degrees(ground.angle), float(ground.height.min())
+    yield _info("contact-skate", message, skate)
+    if contacts.points.is_sole.any():
+        lifted = contacts.penetration(after)
+        message = (
+            f"points are at most {1e3 * lifted:.2g} mm below the ground, and "
+            f"{1e3 * contacts.penetration(before):.2g} mm before they were lifted"
+        )
+        yield _info("contact-depth", message, lifted)
+    slope, lowest = np.degrees(ground.angle), float(np.min(ground.height))
     message = (
         f"the ground is inclined by {slope:.1f}°, and its lowest points are planted "
         f"at a height of {lowest:.2f} m"
     )
-    findings = [_info("contact-ground", message, lowest)]
-    raised = [plant for plant in contacts.plants if not ground.is_level(plant)]
+    yield _info("contact-ground", message, lowest)
+    raised = [plant for plant in contacts.plants if not is_level(ground, plant)]
     if raised:
-        distance = max(abs(ground.plant_height(plant)) for plant in raised)
+        distance = max(abs(plant_height(ground, plant)) for plant in raised)
         message = (
-            f"{len(raised)} of {len(contacts.plants)} foot plants are up to "
-            f"{distance:.2f} m off the ground plane, as on steps or boxes"
+            f"{len(raised)} of {count} foot plants are up to {distance:.2f} m off the "
+            "ground plane, as on steps or boxes"
         )
-        findings.append(_info("contact-uneven", message, distance))
-    return findings
+        yield _info("contact-uneven", message, distance)
+    yield from _report_correction(before, after)
 
 
-def _report_correction(before: Motion, after: Motion) -> list[Finding]:
+def _report_correction(before: Motion, after: Motion) -> Iterator[Finding]:
+    """Yield a warning if a joint was moved far."""
     moved = (after.T_world_joint() - before.T_world_joint())[..., :3, 3]
     distance = np.nan_to_num(np.linalg.norm(moved, axis=-1))
     frame, joint = np.unravel_index(int(distance.argmax()), distance.shape)
     largest = float(distance[frame, joint])
-    if largest < LARGE_CORRECTION_M:
-        return []
-    return [
-        Finding(
+    if largest >= LARGE_CORRECTION_M:
+        yield Finding(
             "contact-far",
             "pose",
             "warning",
@@ -316,4 +298,3 @@ def _report_correction(before: Motion, after: Motion) -> list[Finding]:
             frames=(int(frame), int(frame)),
             value=largest,
         )
-    ]

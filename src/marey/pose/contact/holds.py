@@ -10,14 +10,18 @@ from jaxtyping import Float
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.pose.contact.foot_plants import FootPlant, find_foot_plants
+from marey.pose.contact.foot_plants import (
+    FootPlant,
+    detect_stance,
+    estimate_noise,
+    find_foot_plants,
+)
 from marey.pose.contact.ground import GroundContacts
 from marey.pose.contact.ground_contacts import (
     contact_frames,
     contact_offset,
     find_ground_contacts,
 )
-from marey.pose.contact.hmm import detect_stance, estimate_noise
 from marey.pose.contact.points import (
     ContactPoints,
     PointTracks,

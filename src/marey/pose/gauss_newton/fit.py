@@ -1,16 +1,66 @@
 """Poses from markers and sensors: inverse kinematics by Gauss-Newton on the tree."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from marey.articulated.tables import IDENTITY_QUATERNION
+from marey.articulated.targets import (
+    Recording,
+    TargetNames,
+    as_c_float64,
+    count_visible,
+    recording_of,
+)
 from marey.motion import Motion
 from marey.options import options_from
 from marey.pose.findings import pose_findings
-from marey.pose.gauss_newton.driver import GaussNewtonSolver, PoseTrace, TargetNames
-from marey.pose.options import GaussNewtonOptions as GaussNewtonOptions
-from marey.pose.reference_prior import as_c_float64, make_motion, reference_rotations
+from marey.pose.gauss_newton.smoothing import smooth_poses
+from marey.pose.options import MAX_RMS_RESIDUAL_M, GaussNewtonOptions
+from marey.pose.solver import PoseSolver, frames_worse_than
+from marey.pose.trace import PoseTrace
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
+
+if TYPE_CHECKING:
+    from marey.pose.gauss_newton.track_kernel import TrackSettings
+
+Array = np.ndarray
+
+MAX_SCALE_FRAMES = 200
+"""Largest number of frames from which the scale of each marker is estimated. Higher is
+more precise and slower. Chosen by hand."""
+
+VELOCITY_TIME_S = 0.05
+"""Time constant of the velocity filter, in seconds: of the decay of unseen joints and
+of the gain of seen ones. Higher predicts more smoothly and reacts later. Chosen by
+hand."""
+
+MAX_UNSEEN_S = 0.25
+"""Time without any target, in seconds, after which the pose is found from scratch.
+Higher extrapolates longer. Chosen by hand."""
+
+MEDIAN_DISTANCE = 1.538
+"""Median length of a vector of three independent standard normal components: the square
+root of the median of chi-square with 3 degrees of freedom."""
+
+MAX_SCALE_RATIO = 3.0
+"""Largest scale of a marker, as a multiple of the median of all markers. Beyond it a
+marker is wrong, not loose. Higher lets such markers count. Chosen by hand."""
+
+BACKWARD_FRAMES = 50
+"""Number of frames at the start of a take that are tracked backwards as well. Higher
+corrects longer wrong starts. Chosen by hand."""
+
+MAX_RETRY_STEPS = 100
+"""Largest number of steps of every attempt after the first, in each frame. Chosen by
+hand."""
+
+MIN_PRIOR = 1e-9
+"""Information of a prior that is to have no weight, in 1 / rad^2: the kernel divides by
+it."""
 
 
 def solve(
@@ -63,28 +113,215 @@ def solve(
     """
     chosen = options_from(GaussNewtonOptions, options)
     fit = GaussNewtonSolver(skeleton, TargetNames.of(take), take.rate, chosen)
-    points, sensors = as_c_float64(take.points), as_c_float64(take.T_world_sensor)
-    trace = fit.solve_take(points, sensors)
-    if chosen.reference is not None:
-        motion = make_motion(skeleton, take, fit.nodes, trace.root, trace.q)
-        q, prior = reference_rotations(motion, fit.nodes, chosen)
-        trace = fit.refine_with_reference(points, sensors, trace, q, prior)
+    recording = recording_of(take)
+    trace = fit.solve_take(recording)
+    trace = fit.refine_with_reference(take, recording, trace, chosen)
     if chosen.smooth > 0.0:
-        trace = fit.smooth(points, sensors, trace)
+        trace = fit.smooth(recording, trace)
     else:
-        trace = blend_before_reappearance(fit, trace)
-    motion = make_motion(skeleton, take, fit.nodes, trace.root, trace.q)
-    return motion, pose_findings(skeleton, take, fit, trace)
+        trace = fit.blend_before_reappearance(trace)
+    return fit.motion(take, trace), pose_findings(take, fit, trace)
 
 
-def blend_before_reappearance(fit: GaussNewtonSolver, trace: PoseTrace) -> PoseTrace:
-    """Return the trace whose occluded joints move to where they reappear."""
-    # numba is slow to import
-    from marey.pose.gauss_newton.reacquire_kernel import blend_offsets_before
+class GaussNewtonSolver(PoseSolver):
+    """A skeleton with its targets, and its pose and velocity at the last frame."""
 
-    blended = trace.copy()
-    unseen = trace.information < fit.settings.prior
-    blend_offsets_before(
-        fit.nodes.tree, fit.work, unseen, fit.rate, blended.root, blended.q
-    )
-    return PoseTrace(blended.q, blended.root, trace.info)
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        names: TargetNames,
+        rate: float,
+        options: GaussNewtonOptions,
+    ) -> None:
+        # numba is slow to import
+        from marey.pose.gauss_newton.track_kernel import TrackSettings, track_frames
+
+        super().__init__(skeleton, names, options)
+        self.options = options
+        self._set_scales(np.full(len(self.matches.marker), options.marker_sd))
+        self.rate, self._track_frames = rate, track_frames
+        gain = min(1.0 / (rate * VELOCITY_TIME_S), 1.0)
+        self.settings = TrackSettings(
+            prior=np.full(len(self.nodes.tree.parent) + 1, rate / options.drift**2),
+            robust=options.outlier > 0.0,
+            max_steps=options.steps,
+            max_retry_steps=max(MAX_RETRY_STEPS, options.steps),
+            tolerance=options.tolerance,
+            speed_kept=1.0 - gain,
+            speed_gain=gain,
+            max_rms_residual=MAX_RMS_RESIDUAL_M,
+            max_unseen_frames=int(np.ceil(MAX_UNSEEN_S * rate)),
+            guided=False,
+        )
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the pose: the next frame is solved from scratch."""
+        from marey.pose.gauss_newton.track_kernel import TrackState  # numba is slow
+
+        n = len(self.nodes.tree.parent)
+        self.state = TrackState(
+            root=np.zeros(3),
+            q=np.tile(IDENTITY_QUATERNION, (n, 1)),
+            velocity=np.zeros((n + 1, 3)),
+            frames_unseen=np.array([-1]),
+            restart_wait=np.array([0]),
+        )
+
+    @property
+    def needs_initial_pose(self) -> bool:
+        """Whether the next frame is solved from scratch, not from the last pose."""
+        return not 0 <= self.state.frames_unseen[0] <= self.settings.max_unseen_frames
+
+    def _set_scales(self, scale: Float[Array, " marker"]) -> None:
+        """Set the scales of the Geman-McClure loss to `outlier` times these, in m."""
+        options = self.options
+        if options.outlier > 0.0:
+            sensor_sd = np.array([options.sensor_sd, options.rotation_sd])
+            sensor_scale = np.tile(sensor_sd, (len(self.matches.sensor), 1))
+            self.targets = self.targets._replace(
+                softness=1.0 / (options.outlier * scale) ** 2,
+                sensor_softness=1.0 / (options.outlier * sensor_scale) ** 2,
+            )
+
+    def estimate_scales(self, recording: Recording) -> None:
+        """Estimate the scale of every marker's residual on a sample of the frames.
+
+        First from a least-squares fit: where bones do not fit, whole limbs have large
+        residuals, and would be dropped as outliers by the scale of markers that fit.
+        """
+        if self.options.outlier == 0.0:
+            return
+        visible = np.flatnonzero(count_visible(self.matches, recording))
+        count = min(MAX_SCALE_FRAMES, len(visible))
+        frames = visible[np.linspace(0, len(visible) - 1, count).astype(int)]
+        sample = recording[0][frames], recording[1][frames]
+        order, settings = self.frame_order(sample), self.settings
+        for robust in (False, True):
+            self.settings = settings._replace(robust=robust)
+            if not robust:
+                self._set_scales(np.full(len(self.matches.marker), np.inf))
+            trace = self.track(sample, order)
+            self.reset()
+            residual_m = self.marker_residuals(sample[0], trace)
+            self._set_scales(self._marker_scales(residual_m))
+        self.settings = settings
+
+    def _marker_scales(
+        self, residual_m: Float[Array, "frame marker"]
+    ) -> Float[Array, " marker"]:
+        """Return the scale of every marker's residual along one axis, in metres.
+
+        From the median, which outliers hardly change; at least `marker_sd`.
+        """
+        seen = np.isfinite(residual_m).any(axis=0)
+        scale = np.full(residual_m.shape[1], self.options.marker_sd)
+        if seen.any():
+            usual = np.nanmedian(residual_m[:, seen], axis=0) / MEDIAN_DISTANCE
+            usual = np.minimum(usual, MAX_SCALE_RATIO * np.median(usual))
+            scale[seen] = np.maximum(usual, self.options.marker_sd)
+        return scale
+
+    def solve_take(self, recording: Recording) -> PoseTrace:
+        """Return the poses of all frames of a take."""
+        order = self.frame_order(recording)
+        if self.options.adapt:
+            self.estimate_scales(recording)
+        trace = self.track(recording, order)
+        if self.options.outlier == 0.0:
+            return trace
+        return self._correct_start(recording, trace, int(order[0]))
+
+    def _correct_start(
+        self, recording: Recording, trace: PoseTrace, first: int
+    ) -> PoseTrace:
+        """Return the trace with its first frames tracked backwards, where better.
+
+        The first frame is solved from scratch, and outliers may mislead it.
+        """
+        last = min(first + BACKWARD_FRAMES, len(trace.q) - 1)
+        self.reset()
+        points, sensors = (as_c_float64(one[last::-1]) for one in recording)
+        again = self.track((points, sensors), np.arange(last + 1))
+        again = PoseTrace(again.q[::-1], again.root[::-1], again.info[::-1])
+        worse = frames_worse_than(trace.info[: last + 1, 0], again.info[:, 0])
+        corrected = trace.copy()
+        corrected.replace_frames(worse, again)
+        return corrected.continuous()
+
+    def track(self, recording: Recording, order: Int[Array, " frame"]) -> PoseTrace:
+        """Return the poses of frames visited in this order, forward, then backward."""
+        trace = PoseTrace.empty(len(order), len(self.nodes.tree.parent))
+        first, n_forward = int(order[0]), len(order) - int(order[0])
+        for part in (order[:n_forward], order[n_forward:]):
+            self.run(recording, part, trace)
+            # Backwards from the first frame again, at zero velocity.
+            self.state.root[:], self.state.q[:] = trace.root[first], trace.q[first]
+            self.state.velocity[:] = 0.0
+        return trace.continuous()
+
+    def run(
+        self,
+        recording: Recording,
+        order: Int[Array, " some"],
+        trace: PoseTrace,
+        reference: tuple[Array, Array] | None = None,
+    ) -> None:
+        """Solve frames of a trace in this order, in place; see `track_frames`."""
+        settings, paths = self.settings, (trace.root, trace.q)
+        if reference is not None:
+            prior = np.maximum(np.concatenate([[0.0], reference[1]]), MIN_PRIOR)
+            settings = settings._replace(guided=True, prior=prior)
+            paths = (trace.root.copy(), reference[0])
+        self._run(recording, order, trace, settings, paths)
+        if reference is not None:
+            self.reset()
+
+    def _run(
+        self,
+        recording: Recording,
+        order: Int[Array, " some"],
+        trace: PoseTrace,
+        settings: "TrackSettings",
+        paths: tuple[Array, Array],
+    ) -> None:
+        """Solve frames, drawn to paths if the settings say so."""
+        out = (trace.root, trace.q, trace.info)
+        state = tuple(self.state)
+        self._track_frames(self.problem, recording, order, state, settings, paths, out)
+
+    def smooth(self, recording: Recording, trace: PoseTrace) -> PoseTrace:
+        """Return the poses drawn towards smooth paths; see `smooth_poses`."""
+        every, smooth = np.arange(len(trace.q)), trace.copy()
+
+        def draw(paths: tuple[Array, Array], prior: Float[Array, " block"]) -> None:
+            guided = self.settings._replace(guided=True, prior=prior)
+            self._run(recording, every, smooth, guided, paths)
+            smooth.q[:] = smooth.continuous().q
+
+        step_sd = self.options.smooth / self.rate**2
+        smooth_poses(draw, smooth, trace.information, self.settings.prior, step_sd)
+        smooth.information[:] = trace.information
+        return smooth
+
+    def blend_before_reappearance(self, trace: PoseTrace) -> PoseTrace:
+        """Return the trace whose occluded joints move to where they reappear."""
+        # numba is slow to import
+        from marey.pose.gauss_newton.reacquire_kernel import blend_offsets_before
+
+        blended, tree = trace.copy(), self.nodes.tree
+        unseen = trace.information < self.settings.prior
+        pose = (blended.root, blended.q)
+        blend_offsets_before(tree, self.work, unseen, self.rate, *pose)
+        return blended
+
+    def clamp_to_limits(
+        self, q: Float[Array, "frame node 4"]
+    ) -> Bool[Array, "frame node"]:
+        """Clamp rotations to their limits, in place; return which nodes are at one."""
+        # numba is slow to import
+        from marey.articulated.limits_kernel import mark_reached_limits
+
+        reached = np.zeros(q.shape[:2], dtype=bool)
+        mark_reached_limits(self.nodes.tree, self.work, q, reached)
+        return reached

@@ -6,16 +6,17 @@ targets of its own node lie best (Wahba's problem), limits left aside. The resul
 Levenberg-Marquardt.
 """
 
-from typing import no_type_check
+# mypy: ignore-errors
 
 import numpy as np
 
 from marey.articulated.factor_kernel import least_eigenvalue_bound
-from marey.articulated.kinematics_kernel import copy, fill, forward_kinematics
+from marey.articulated.kinematics_kernel import forward_kinematics
 from marey.articulated.limits_kernel import hinge_quaternion
 from marey.articulated.targets_kernel import sum_targets, weight_targets
 from marey.numerics.jit import lean
 from marey.numerics.kabsch_kernel import diagonalise_4x4, fill_horn_matrix, is_tied
+from marey.numerics.vector3_kernel import dot, fill, rotate, set_values
 
 MIN_ANCHOR_INFORMATION = 10.0
 """Least information of a node's targets on its rotation, in 1 / rad^2, that makes the
@@ -26,16 +27,15 @@ MIN_ANCHOR_RATIO = 10.0
 other node becomes the anchor. Higher prefers the root. Chosen by hand."""
 
 
-@no_type_check
 @lean
 def _horn_rotation(work, near):
-    """Write the best rotation of `work.cross_moment`; return whether it is unique.
+    """Write the best rotation of a cross moment; return whether it is unique.
 
     Horn's method: the eigenvector of the largest eigenvalue of a 4 x 4 matrix. Its sign
     is that of the quaternion `near`.
     """
-    N, V, q = work.horn_matrix, work.eigenvectors, work.rotation
-    fill_horn_matrix(work.cross_moment, N)
+    N, V, q = work.horn.N, work.horn.V, work.horn.q
+    fill_horn_matrix(work.horn.H, N)
     diagonalise_4x4(N, V)
     best = 0
     for k in range(1, 4):
@@ -53,7 +53,6 @@ def _horn_rotation(work, near):
     return True
 
 
-@no_type_check
 @lean
 def _rotation_information(sums):
     """Return the least information of a node's targets on its rotation, in 1 / rad^2.
@@ -70,7 +69,6 @@ def _rotation_information(sums):
     return least_eigenvalue_bound(yy + zz, xx + zz, xx + yy, d, e, f)
 
 
-@no_type_check
 @lean
 def _centre_cross_moment(sums, H):
     """Write the cross moment of model and seen positions about their centres."""
@@ -79,7 +77,6 @@ def _centre_cross_moment(sums, H):
             H[j, k] = sums[13 + 3 * j + k] - sums[1 + j] * sums[10 + k] / sums[0]
 
 
-@no_type_check
 @lean
 def _sums_in_root(work, anchor, sums):
     """Write the sums of the anchor (of all nodes if -1) in the root's frame."""
@@ -90,17 +87,13 @@ def _sums_in_root(work, anchor, sums):
         R, c, node = work.R[i], work.c[i], work.node_sums[i]
         sums[0] += node[0]
         for j in range(3):
-            s = R[j, 0] * node[1] + R[j, 1] * node[2] + R[j, 2] * node[3]
-            sums[1 + j] += s + node[0] * c[j]
+            sums[1 + j] += dot(R[j], node[1:4]) + node[0] * c[j]
             sums[10 + j] += node[10 + j]
             for k in range(3):
-                rotated = 0.0
-                for m in range(3):
-                    rotated += R[j, m] * node[13 + 3 * m + k]
+                rotated = dot(R[j], (node[13 + k], node[16 + k], node[19 + k]))
                 sums[13 + 3 * j + k] += rotated + c[j] * node[10 + k]
 
 
-@no_type_check
 @lean
 def _choose_anchor(work):
     """Return the node whose targets determine its pose best; -1 if none does."""
@@ -113,7 +106,6 @@ def _choose_anchor(work):
     return best if information > MIN_ANCHOR_INFORMATION else -1
 
 
-@no_type_check
 @lean
 def _place_root(tree, work, anchor, root, q):
     """Write the root's pose that places the anchor, or the rigid figure, best."""
@@ -124,24 +116,22 @@ def _place_root(tree, work, anchor, root, q):
     _sums_in_root(work, anchor, sums)
     if not sums[0] > 0.0:
         return
-    _centre_cross_moment(sums, work.cross_moment)
+    _centre_cross_moment(sums, work.horn.H)
     if _horn_rotation(work, q[0]):
-        copy(work.rotation, q[0])
+        set_values(q[0], work.horn.q)
     forward_kinematics(tree, root, q, work.R, work.c)
+    rotated = rotate(work.R[0], sums[1:])
     for j in range(3):
-        R = work.R[0, j]
-        rotated = R[0] * sums[1] + R[1] * sums[2] + R[2] * sums[3]
-        root[j] = (sums[10 + j] - rotated) / sums[0]
+        root[j] = (sums[10 + j] - rotated[j]) / sums[0]
 
 
-@no_type_check
 @lean
 def _rotate_joints(tree, work, prior, root, q):
     """Rotate every joint, from the root outward, so that its own targets lie best.
 
     By Horn's method, or by the closed form of the best angle about a hinge's axis.
     """
-    H = work.cross_moment
+    H = work.horn.H
     for i in range(1, len(q)):
         sums = work.node_sums[i]
         if not sums[4] + sums[7] + sums[9] > 0.0:
@@ -159,34 +149,28 @@ def _rotate_joints(tree, work, prior, root, q):
                     H[j, k] += moment * R_parent[m, k]
         if tree.is_hinge[i]:
             a = tree.axis[i]
-            sine = a[0] * (H[1, 2] - H[2, 1]) + a[1] * (H[2, 0] - H[0, 2])
-            sine += a[2] * (H[0, 1] - H[1, 0])
+            skew = H[1, 2] - H[2, 1], H[2, 0] - H[0, 2], H[0, 1] - H[1, 0]
             cosine = H[0, 0] + H[1, 1] + H[2, 2]
-            for j in range(3):
-                for k in range(3):
-                    cosine -= a[j] * H[j, k] * a[k]
-            hinge_quaternion(a, np.arctan2(sine, cosine), q[i])
+            cosine -= dot(a, rotate(H, a))
+            hinge_quaternion(a, np.arctan2(dot(a, skew), cosine), q[i])
         elif _horn_rotation(work, q[i]):
-            copy(work.rotation, q[i])
+            set_values(q[i], work.horn.q)
 
 
-@no_type_check
 @lean
-def find_initial_pose(tree, targets, work, points, sensors, origin, root, q, prior):
+def find_initial_pose(problem, seen, origin, pose, prior):
     """Write a pose found from one frame alone: the root, then joints outward.
 
     Args:
-        tree: The kinematic tree.
-        targets: The table of targets.
-        work: Scratch.
-        points: Markers of the frame.
-        sensors: Sensors of the frame.
+        problem: The kinematic tree, the table of targets and a `PoseWorkspace`.
+        seen: Markers and sensors of the frame.
         origin: Origin of the position of the root.
-        root: Gets the position of the root.
-        q: Gets the quaternions; joints without targets keep theirs.
+        pose: Gets the position of the root and the quaternions; joints without targets
+            keep theirs.
         prior: Information on each block that keeps its present rotation, 1 / rad^2.
     """
-    weight_targets(targets, points, sensors, origin, work, 0.0)
-    sum_targets(targets, points, sensors, origin, work)
-    _place_root(tree, work, _choose_anchor(work), root, q)
-    _rotate_joints(tree, work, prior, root, q)
+    tree, targets, work = problem
+    weight_targets(targets, seen[0], seen[1], origin, work, 0.0)
+    sum_targets(targets, seen[0], seen[1], origin, work)
+    _place_root(tree, work, _choose_anchor(work), pose[0], pose[1])
+    _rotate_joints(tree, work, prior, pose[0], pose[1])

@@ -7,14 +7,21 @@ markers reappear. A stream adds this offset to the measured rotation and lets it
 that a hinge stays on its axis; for the root's position they are metres.
 """
 
-from typing import NamedTuple, no_type_check
+# mypy: ignore-errors
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from marey.articulated.kinematics_kernel import copy
-from marey.articulated.limits_kernel import clamp_to_limits
+from marey.articulated.limits_kernel import TINY, clamp_to_limits, write_change
 from marey.numerics.jit import lean
+from marey.numerics.vector3_kernel import (
+    dot,
+    multiply_quaternions,
+    set_values,
+    set_vector,
+)
 
 MAX_BLEND_SPEED = 8.0
 """Largest speed of a transition, in rad/s or m/s. Higher makes transitions shorter.
@@ -38,8 +45,7 @@ class ShownPose(NamedTuple):
     frames_left: np.ndarray  # (block): how many of these are to come
 
 
-@no_type_check
-def make_shown_pose(n):
+def make_shown_pose(n: int) -> ShownPose:
     """Return the initial state of a stream, for a tree of n nodes."""
     return ShownPose(
         np.zeros(3),
@@ -51,98 +57,68 @@ def make_shown_pose(n):
     )
 
 
-@no_type_check
 @lean
-def _rotation_vector(p, q, out):
-    """Write the rotation vector from p to q in the parent's axes: log(q p^-1)."""
-    sign = 1.0
-    if p[0] * q[0] + p[1] * q[1] + p[2] * q[2] + p[3] * q[3] < 0.0:
-        sign = -1.0
-    w = sign * (q[0] * p[0] + q[1] * p[1] + q[2] * p[2] + q[3] * p[3])
-    x = sign * (-q[0] * p[1] + q[1] * p[0] - q[2] * p[3] + q[3] * p[2])
-    y = sign * (-q[0] * p[2] + q[1] * p[3] + q[2] * p[0] - q[3] * p[1])
-    z = sign * (-q[0] * p[3] - q[1] * p[2] + q[2] * p[1] + q[3] * p[0])
-    sine = np.sqrt(x * x + y * y + z * z)
-    scale = 2.0 * np.arctan2(sine, w) / sine if sine > 1e-12 else 2.0
-    out[0], out[1], out[2] = scale * x, scale * y, scale * z
+def _add_offset(b, offset, share, pose, out):
+    """Write block b of a pose moved by a share of an offset; `out` may be the pose."""
+    if b == 0:
+        for k in range(3):
+            out[0][k] = pose[0][k] + share * offset[k]
+        return
+    angle = np.sqrt(dot(offset, offset))
+    s = np.sin(0.5 * share * angle) / angle if angle > TINY else 0.5 * share
+    turn = np.cos(0.5 * share * angle), s * offset[0], s * offset[1], s * offset[2]
+    set_values(out[1][b - 1], multiply_quaternions(turn, pose[1][b - 1]))
 
 
-@no_type_check
-@lean
-def _rotate_by(v, share, q, out):
-    """Write exp(share v) q; `out` may be q itself."""
-    angle = np.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
-    s = np.sin(0.5 * share * angle) / angle if angle > 1e-12 else 0.5 * share
-    w, x, y, z = np.cos(0.5 * share * angle), s * v[0], s * v[1], s * v[2]
-    a, b, c, d = q[0], q[1], q[2], q[3]
-    out[0] = w * a - x * b - y * c - z * d
-    out[1] = w * b + x * a + y * d - z * c
-    out[2] = w * c + y * a + z * b - x * d
-    out[3] = w * d + z * a + x * c - y * b
-
-
-@no_type_check
 @lean
 def _transition_frames(offset, rate):
     """Return the number of frames of a transition: few for a small offset."""
-    size = np.sqrt(offset[0] ** 2 + offset[1] ** 2 + offset[2] ** 2)
+    size = np.sqrt(dot(offset, offset))
     return int(min(PEAK_SPEED * size / MAX_BLEND_SPEED, MAX_BLEND_S) * rate)
 
 
-@no_type_check
 @lean
 def _smoothstep(share):
     """Return the smoothstep curve 3 x^2 - 2 x^3: from 0 to 1, flat at both ends."""
     return share * share * (3.0 - 2.0 * share)
 
 
-@no_type_check
 @njit(cache=True)
-def fade_offsets_after(tree, work, information, prior, restarted, rate, root, q, shown):
-    """Write the pose that a stream shows of a frame.
+def fade_offsets_after(information, prior, restarted, rate, pose, shown):
+    """Write the pose that a stream shows of a frame; return whether any joint is moved.
 
     An offset takes at most as long to fade as its joint was unseen.
 
     Args:
-        tree: The kinematic tree.
-        work: Scratch.
         information: Information of the frame's targets on each block.
         prior: Information on each block below which it counts as unseen.
         restarted: Whether the pose was found without help of earlier frames.
         rate: Frames per second.
-        root: Position of the root, in metres.
-        q: Quaternions of all nodes.
+        pose: Position of the root, in metres, and quaternions of all nodes.
         shown: The `ShownPose` of the last frame; gets that of this one.
     """
-    is_moved = False
-    for b in range(len(information)):
+    is_moved, now = False, (shown.root, shown.q)
+    for b in range(len(prior)):
         unseen, offset = information[b] < prior[b], shown.offset[b]
         if restarted:
             shown.frames_left[b] = 0
         elif shown.frames_unseen[b] > 0 and not unseen:
-            if b == 0:
-                for k in range(3):
-                    offset[k] = shown.root[k] - root[k]
-            else:
-                _rotation_vector(q[b - 1], shown.q[b - 1], offset)
+            write_change(b, now, pose, True, offset)
             count = min(_transition_frames(offset, rate), shown.frames_unseen[b])
             shown.frames_left[b] = shown.n_frames[b] = count
         shown.frames_unseen[b] = shown.frames_unseen[b] + 1 if unseen else 0
         share = _smoothstep(shown.frames_left[b] / (shown.n_frames[b] + 1.0))
         shown.frames_left[b] = max(shown.frames_left[b] - 1, 0)
-        if b == 0:
-            for k in range(3):
-                shown.root[k] = root[k] + share * offset[k]
-        elif share > 0.0:
-            _rotate_by(offset, share, q[b - 1], shown.q[b - 1])
+        if share > 0.0:
+            _add_offset(b, offset, share, pose, now)
             is_moved = True
+        elif b == 0:
+            set_vector(shown.root, pose[0])
         else:
-            copy(q[b - 1], shown.q[b - 1])
-    if is_moved:
-        clamp_to_limits(tree, work, shown.q)
+            set_values(shown.q[b - 1], pose[1][b - 1])
+    return is_moved
 
 
-@no_type_check
 @njit(cache=True)
 def blend_offsets_before(tree, work, unseen, rate, root, q):
     """Blend the last unseen frames towards the pose at reappearance, in place.
@@ -166,20 +142,13 @@ def blend_offsets_before(tree, work, unseen, rate, root, q):
         for f in range(1, len(q)):
             if unseen[f, b] or not hidden[f - 1, b]:
                 continue
-            if b == 0:
-                for k in range(3):
-                    offset[k] = root[f, k] - root[f - 1, k]
-            else:
-                _rotation_vector(q[f - 1, b - 1], q[f, b - 1], offset)
+            write_change(b, (root[f], q[f]), (root[f - 1], q[f - 1]), True, offset)
             longest = _transition_frames(offset, rate)
             count = 0
             while count < min(longest, f) and hidden[f - 1 - count, b]:
                 count += 1
             for step in range(1, count + 1):
                 share, frame = _smoothstep(step / (count + 1.0)), f - 1 - count + step
-                if b == 0:
-                    for k in range(3):
-                        root[frame, k] += share * offset[k]
-                else:
-                    _rotate_by(offset, share, q[frame, b - 1], q[frame, b - 1])
-                    clamp_to_limits(tree, work, q[frame])
+                pose = (root[frame], q[frame])
+                _add_offset(b, offset, share, pose, pose)
+                clamp_to_limits(tree, work, q[frame])

@@ -7,17 +7,26 @@ Geman-McClure loss with growing robustness; at last it is solved from an initial
 of its own. The best of these attempts counts.
 """
 
-from typing import NamedTuple, no_type_check
+# mypy: ignore-errors
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from marey.articulated.kinematics_kernel import copy, copy_pose, copy_rows, fill
-from marey.articulated.limits_kernel import retract, rotation_difference
+from marey.articulated.kinematics_kernel import copy_pose, copy_rows
+from marey.articulated.levenberg_marquardt_kernel import levenberg_marquardt
+from marey.articulated.limits_kernel import retract, write_change
 from marey.articulated.targets_kernel import total_weight_seen
 from marey.numerics.jit import inlined, lean
+from marey.numerics.vector3_kernel import (
+    dot,
+    fill,
+    set_values,
+    set_vector,
+    sum_products,
+)
 from marey.pose.gauss_newton.initial_pose_kernel import find_initial_pose
-from marey.pose.gauss_newton.lm_kernel import levenberg_marquardt
 
 PREDICT, RETRY, RESTART = 0, 1, 2
 """Attempts in this order: from the prediction; the same by graduated non-convexity;
@@ -63,8 +72,7 @@ class TrackState(NamedTuple):
 
     root: np.ndarray
     q: np.ndarray
-    root_velocity: np.ndarray  # metres per frame
-    angular_velocity: np.ndarray  # (node, 3): rotation vectors per frame
+    velocity: np.ndarray  # (block, 3): metres and rotation vectors per frame
     frames_unseen: np.ndarray  # without any target; negative before the first pose
     restart_wait: np.ndarray  # frames in which no other attempt is to be made
 
@@ -82,7 +90,6 @@ class TrackScratch(NamedTuple):
     difference: np.ndarray  # (3)
 
 
-@no_type_check
 @lean
 def _total_weight(work):
     """Return the total weight of positions after robust weighting."""
@@ -94,7 +101,6 @@ def _total_weight(work):
     return total
 
 
-@no_type_check
 @lean
 def _has_outlier_node(targets, work):
     """Return whether most of the targets of some node count as outliers."""
@@ -114,78 +120,54 @@ def _has_outlier_node(targets, work):
     return False
 
 
-@no_type_check
-@lean
-def _write_change(b, pose, old, out):
-    """Write the change of block b between two poses."""
-    if b == 0:
-        for k in range(3):
-            out[k] = pose[0][k] - old[0][k]
-    else:
-        rotation_difference(pose[1][b - 1], old[1][b - 1], out)
-
-
-@no_type_check
 @lean
 def _prediction_cost(prior, pose, predicted, d):
     """Return the cost of a pose's deviation from the prediction, bounded per joint."""
     total = 0.0
     for b in range(len(prior)):
-        _write_change(b, pose, predicted, d)
-        square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
-        total += min(prior[b] * square, MAX_PRIOR_COST)
+        write_change(b, pose, predicted, False, d)
+        total += min(prior[b] * dot(d, d), MAX_PRIOR_COST)
     return total
 
 
-@no_type_check
 @lean
-def _update_velocity(prior_share, pose, start, velocity, settings, d):
+def _update_velocity(prior_share, scratch, velocity, settings):
     """Filter the velocities by the frame's change; those of unseen joints decay."""
-    root_velocity, angular_velocity = velocity
+    d = scratch.difference
     for b in range(len(prior_share)):
-        _write_change(b, pose, start, d)
-        v = root_velocity if b == 0 else angular_velocity[b - 1]
-        share = prior_share[b]
+        write_change(b, scratch.pose, scratch.start, False, d)
+        share, v = prior_share[b], velocity[b]
         for k in range(3):
             seen = v[k] + settings.speed_gain * (d[k] - v[k])
             v[k] = (1.0 - share) * seen + share * settings.speed_kept * v[k]
 
 
-@no_type_check
 @lean
 def _keep_signs(last, q):
     """Give quaternions the signs of the last frame; q and -q are one rotation."""
     for i in range(len(q)):
-        dot = 0.0
-        for k in range(4):
-            dot += q[i, k] * last[i, k]
-        if dot < 0.0:
+        if sum_products(q[i], last[i]) < 0.0:
             for k in range(4):
                 q[i, k] = -q[i, k]
 
 
-@no_type_check
 @lean
 def _scale_velocity(velocity, factor):
     """Multiply all velocities by a factor."""
-    root_velocity, angular_velocity = velocity
-    for k in range(3):
-        root_velocity[k] *= factor
-        for i in range(len(angular_velocity)):
-            angular_velocity[i, k] *= factor
+    for b in range(len(velocity)):
+        for k in range(3):
+            velocity[b, k] *= factor
 
 
-@no_type_check
 @lean
 def _predict(q, velocity, predicted):
     """Write the pose one frame on at constant velocity, relative to the last root."""
-    copy(velocity[0], predicted[0])
+    set_vector(predicted[0], velocity[0])
     for i in range(len(q)):
-        v = velocity[1][i]
+        v = velocity[i + 1]
         retract(q[i], v[0], v[1], v[2], predicted[1][i])
 
 
-@no_type_check
 @inlined
 def _begin_frame(state, settings, path, scratch, out):
     """Write the pose that the frame starts from, and the expected one.
@@ -196,7 +178,7 @@ def _begin_frame(state, settings, path, scratch, out):
     origin, expected = scratch.origin, scratch.expected
     if settings.guided:
         copy_pose(out, (state.root, state.q))
-    copy(state.root, origin)
+    set_vector(origin, state.root)
     fill(scratch.start[0], 0.0)
     copy_rows(state.q, scratch.start[1])
     if settings.guided:
@@ -205,20 +187,17 @@ def _begin_frame(state, settings, path, scratch, out):
             expected[0][k] = path[0][k] - origin[k]
         copy_rows(path[1], expected[1])
     else:
-        _predict(state.q, (state.root_velocity, state.angular_velocity), expected)
+        _predict(state.q, state.velocity, expected)
         copy_pose(expected, scratch.pose)
     copy_pose(expected, scratch.predicted)
 
 
-@no_type_check
 @inlined
 def _attempt_frame(problem, seen, settings, scratch, attempt):
     """Solve the frame in one attempt; return the cost and the steps taken.
 
     All attempts but the first use graduated non-convexity.
     """
-    tree, targets, work = problem
-    points, sensors = seen
     pose, expected = scratch.pose, scratch.expected
     stage, max_steps = FULL_ROBUSTNESS, settings.max_steps
     if attempt != PREDICT:
@@ -226,30 +205,18 @@ def _attempt_frame(problem, seen, settings, scratch, attempt):
         max_steps = settings.max_retry_steps
         copy_pose(expected, pose)
     if attempt == RESTART:
-        root, q = pose
-        find_initial_pose(
-            tree,
-            targets,
-            work,
-            points,
-            sensors,
-            scratch.origin,
-            root,
-            q,
-            settings.prior,
-        )
+        find_initial_pose(problem, seen, scratch.origin, pose, settings.prior)
         copy_pose(pose, expected)
     cost, steps = 0.0, 0
     while stage <= FULL_ROBUSTNESS:
-        cost, count = levenberg_marquardt(
-            problem, seen, scratch, settings, ROBUSTNESS[stage], max_steps
+        cost, count, _ = levenberg_marquardt(
+            problem, seen, scratch, settings, ROBUSTNESS[stage], max_steps, None, 0
         )
         steps += count
         stage += 1
     return cost, steps
 
 
-@no_type_check
 @inlined
 def _solve_frame(problem, seen, weight, state, settings, scratch):
     """Make attempts until one is good; return the cost of the best, and all steps."""
@@ -268,7 +235,7 @@ def _solve_frame(problem, seen, weight, state, settings, scratch):
             least, least_cost = value, cost
             copy_pose(pose, scratch.best)
             if attempt == RESTART:
-                _scale_velocity((state.root_velocity, state.angular_velocity), 0.0)
+                _scale_velocity(state.velocity, 0.0)
                 copy_pose(pose, scratch.start)
             good = cost <= weight * settings.max_rms_residual**2
             good = good and not (
@@ -286,12 +253,10 @@ def _solve_frame(problem, seen, weight, state, settings, scratch):
     return least_cost, steps
 
 
-@no_type_check
 @lean
 def _track_frame(problem, seen, state, settings, path, out, info, scratch):
     """Track the skeleton into one frame; write its pose and statistics."""
     _, targets, work = problem
-    velocity = (state.root_velocity, state.angular_velocity)
     unseen = state.frames_unseen
     _begin_frame(state, settings, path, scratch, out)
     weight, cost, steps = total_weight_seen(targets, seen[0], seen[1]), 0.0, 0
@@ -302,28 +267,20 @@ def _track_frame(problem, seen, state, settings, path, out, info, scratch):
     if weight > 0.0:
         unseen[0] = 0
         info[0], info[2] = cost, _total_weight(work)
-        _update_velocity(
-            work.prior_share,
-            scratch.pose,
-            scratch.start,
-            velocity,
-            settings,
-            scratch.difference,
-        )
+        _update_velocity(work.prior_share, scratch, state.velocity, settings)
     else:
         fill(work.prior_share, 1.0)
         fill(work.information, 0.0)
-        _scale_velocity(velocity, settings.speed_kept)
+        _scale_velocity(state.velocity, settings.speed_kept)
         if unseen[0] >= 0:
             unseen[0] += 1
     info[1], info[3] = weight, steps
-    copy(work.information, info[4:])
+    set_values(info[4:], work.information)
     for k in range(3):
         state.root[k] = scratch.origin[k] + scratch.pose[0][k]
     copy_pose((state.root, state.q), out)
 
 
-@no_type_check
 @njit(cache=True)
 def track_frames(problem, recording, order, state, settings, paths, out):
     """Track the skeleton through frames, in the order given.
@@ -349,23 +306,16 @@ def track_frames(problem, recording, order, state, settings, paths, out):
     n = len(problem[0].parent)
     roots, rotations = np.empty((7, 3)), np.empty((5, n, 4))
     scratch = TrackScratch(
-        roots[0],
-        (roots[1], now.q),
-        (roots[2], rotations[0]),
-        (roots[3], rotations[1]),
-        (roots[4], rotations[2]),
-        (roots[5], rotations[3]),
-        (roots[6], rotations[4]),
-        np.empty(3),
+        origin=roots[0],
+        pose=(roots[1], now.q),
+        start=(roots[2], rotations[0]),
+        best=(roots[3], rotations[1]),
+        expected=(roots[4], rotations[2]),
+        predicted=(roots[5], rotations[3]),
+        new=(roots[6], rotations[4]),
+        difference=np.empty(3),
     )
     for f in order:
-        _track_frame(
-            problem,
-            (points[f], sensors[f]),
-            now,
-            settings,
-            (paths[0][f], paths[1][f]),
-            (root[f], q[f]),
-            info[f],
-            scratch,
-        )
+        seen, path = (points[f], sensors[f]), (paths[0][f], paths[1][f])
+        pose = (root[f], q[f])
+        _track_frame(problem, seen, now, settings, path, pose, info[f], scratch)

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from marey.articulated.targets import TargetNames
 from marey.errors import DataError
 from marey.options import options_from
-from marey.pose.gauss_newton.driver import GaussNewtonSolver, TargetNames
+from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.options import GaussNewtonOptions
-from marey.pose.trace import N_FRAME_STATISTICS, PoseTrace
+from marey.pose.trace import PoseTrace
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
@@ -62,7 +63,7 @@ class PoseTracker:
         )
         n = len(self._fit.nodes.tree.parent)
         self._n_markers, self._n_sensors = len(labels), len(sensor_names)
-        self._trace = PoseTrace.empty(1, n, N_FRAME_STATISTICS + n + 1)
+        self._trace = PoseTrace.empty(1, n)
         self._frame = np.zeros(1, dtype=np.int64)
         self._fade_offsets, self._shown = fade_offsets_after, make_shown_pose(n)
 
@@ -89,23 +90,21 @@ class PoseTracker:
             )
         fit, trace, shown = self._fit, self._trace, self._shown
         restarted = fit.needs_initial_pose
-        fit.run(
+        recording = (
             np.array(points[None], dtype=float),
             np.array(T_world_sensor[None], dtype=float),
-            self._frame,
-            trace,
         )
-        self._fade_offsets(
-            fit.nodes.tree,
-            fit.work,
+        fit.run(recording, self._frame, trace)
+        is_moved = self._fade_offsets(
             trace.information[0],
             fit.settings.prior,
             restarted,
             fit.rate,
-            trace.root[0],
-            trace.q[0],
+            (trace.root[0], trace.q[0]),
             shown,
         )
+        if is_moved:
+            fit.clamp_to_limits(shown.q[None])
         return shown.root.copy(), fit.nodes.joint_rotations(shown.q[None])[0]
 
     def reset(self) -> None:

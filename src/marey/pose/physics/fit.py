@@ -6,19 +6,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey.articulated.tables import Nodes
 from marey.articulated.targets import marker_residuals, node_of_target
+from marey.motion import GroundPlane as GroundPlane
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.options import options_from
-from marey.pose.contact.ground import GroundPlane as GroundPlane
 from marey.pose.contact.ground_contacts import report_no_contact
 from marey.pose.contact.holds import Hold as Hold
 from marey.pose.contact.holds import contacts_as_holds as contacts_as_holds
 from marey.pose.findings import pose_findings, warn_of_runs
-from marey.pose.gauss_newton.driver import GaussNewtonSolver, PoseTrace
-from marey.pose.physics.equilibrium import Equilibrium, minimise_energy
-from marey.pose.physics.options import PhysicsOptions as PhysicsOptions
+from marey.pose.options import PhysicsOptions as PhysicsOptions
+from marey.pose.physics.equilibrium import Rest, minimise_energy
 from marey.pose.physics.simulation import simulate_to_rest
 from marey.pose.physics.springs import (
     SpringSystem,
@@ -26,7 +24,7 @@ from marey.pose.physics.springs import (
     joint_poses,
     sensor_poses,
 )
-from marey.pose.reference_prior import make_motion
+from marey.pose.trace import PoseTrace
 from marey.report import Finding, Table
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -110,15 +108,13 @@ def solve(
         MissingExtraError: If a simulation is asked for and MuJoCo is not installed.
         OptionError: If an option is not known or out of range.
     """
-    system, rest = _find_rest(skeleton, take, options)
-    trace = PoseTrace(rest.q, rest.root, system.initial.info)
-    motion = make_motion(skeleton, take, system.nodes, rest.root, rest.q)
-    found = [*pose_findings(skeleton, take, system.tracker, trace)]
-    found.extend(warn_of_runs("pose-restless", rest.not_converged, NOT_CONVERGED))
+    system, (rest, info) = _find_rest(skeleton, take, options)
+    found = [*pose_findings(take, system.tracker, rest)]
+    found.extend(warn_of_runs("pose-restless", info[:, 1] > 0.0, NOT_CONVERGED))
     found.append(_report_energy(*_energies(system, rest)))
     if not system.has_contact:
         found.append(report_no_contact())
-    return motion, tuple(found)
+    return system.tracker.motion(take, rest), tuple(found)
 
 
 def fit_physics(skeleton: Skeleton, take: Take, **options: Any) -> PhysicsFit:
@@ -164,24 +160,23 @@ def fit_physics(skeleton: Skeleton, take: Take, **options: Any) -> PhysicsFit:
     :math:`\mu F_z` is almost zero where gravity presses no foot down, and makes a pose
     depend on those before it.
     """
-    system, rest = _find_rest(skeleton, take, options)
-    tracker: GaussNewtonSolver = system.tracker
-    trace = PoseTrace(rest.q, rest.root, system.initial.info)
-    residual_m = tracker.marker_residuals(take.points, trace)
+    system, (rest, info) = _find_rest(skeleton, take, options)
+    tracker = system.tracker
+    residual_m = tracker.marker_residuals(take.points, rest)
     is_on = np.isfinite(system.points[:, tracker.matches.column, 0])
     return PhysicsFit(
-        make_motion(skeleton, take, system.nodes, rest.root, rest.q),
+        tracker.motion(take, rest),
         residual_m,
         np.isfinite(residual_m) & ~is_on,
         *_energies(system, rest),
-        rest.steps,
-        rest.not_converged,
+        info[:, 0].astype(np.int64),
+        info[:, 1] > 0.0,
     )
 
 
 def _find_rest(
     skeleton: Skeleton, take: Take, options: dict[str, Any]
-) -> tuple[SpringSystem, Equilibrium]:
+) -> tuple[SpringSystem, Rest]:
     chosen = options_from(PhysicsOptions, options)
     system = build_spring_system(skeleton, take, chosen)
     is_simulated = chosen.settle == "simulation"
@@ -189,15 +184,17 @@ def _find_rest(
 
 
 def _energies(
-    system: SpringSystem, rest: Equilibrium
+    system: SpringSystem, rest: PoseTrace
 ) -> tuple[Float[Array, " frame"], Float[Array, " frame"]]:
     """Return the energy of springs and of the neutral posture, in joules."""
     targets = system.targets
-    points = _set_midpoints(system, rest)
-    residual = marker_residuals(targets, system.nodes.tree, points, rest.root, rest.q)
+    residual = marker_residuals(
+        targets, system.nodes.tree, system.free_points, rest.root, rest.q
+    )
     springs = np.nansum(targets.weight * residual**2, axis=1)
+    springs += _hold_energy(system, rest)
     sensors = system.sensors[:, targets.sensor_column]
-    difference = sensor_poses(system.tracker, rest.root, rest.q) - sensors
+    difference = sensor_poses(system.tracker, rest) - sensors
     # The unit vectors of a frame rotated by a small angle move by twice its square.
     angle2 = 0.5 * np.sum(difference[..., :3, :3] ** 2, axis=(-1, -2))
     squares = np.stack([np.sum(difference[..., 3] ** 2, -1), angle2], axis=-1)
@@ -209,28 +206,22 @@ def _energies(
     return half * springs, np.asarray(half * torques)
 
 
-def _set_midpoints(
-    system: SpringSystem, rest: Equilibrium
-) -> Float[Array, "frame column 3"]:
-    """Return the points with the midpoints of holds between bodies at rest.
+def _hold_energy(system: SpringSystem, rest: PoseTrace) -> Float[Array, " frame"]:
+    """Return twice the energy of holds between bodies, in joules by `force_unit`.
 
-    A hold between bodies is two springs from its midpoint, of equal length.
+    Such a hold is two springs from its midpoint, of equal length.
     """
-    if not len(system.hold_pairs):
-        return system.points
-    points = system.points.copy()
-    nodes: Nodes = system.nodes
-    T_world_joint = joint_poses(system.tracker, rest.root, rest.q)
-    node = node_of_target(system.targets.start)
-    for first, second, column in system.hold_pairs:
-        ends = []
-        for target in (first, second):
-            joint = int(np.flatnonzero(nodes.node_of_joint == node[target])[0])
-            offset = system.targets.position[target] - nodes.joint_position[joint]
-            ends.append(geometry.apply(T_world_joint[:, joint], offset))
-        is_on = np.isfinite(points[:, column, 0])
-        points[is_on, column] = 0.5 * (ends[0] + ends[1])[is_on]
-    return points
+    nodes, targets, energy = system.nodes, system.targets, np.zeros(len(rest.q))
+    T_world_joint = joint_poses(system.tracker, rest)
+    node = node_of_target(targets.start)
+    for *ends, column in system.hold_pairs:
+        joints = [int(np.flatnonzero(nodes.node_of_joint == node[k])[0]) for k in ends]
+        offset = targets.position[ends] - nodes.joint_position[joints]
+        position = geometry.apply(T_world_joint[:, joints], offset)
+        half = 0.5 * np.linalg.norm(position[:, 1] - position[:, 0], axis=-1)
+        is_on = np.isfinite(system.points[:, column, 0])
+        energy += is_on * targets.weight[ends].sum() * half**2
+    return energy
 
 
 def _report_energy(

@@ -1,26 +1,54 @@
-"""Forces and torques on a simulated body at one moment; compiled.
+"""Forces on a body that springs pull to its markers, and its equilibrium; compiled.
 
-Positions, rotations and velocities are the simulator's, of the current step. They come
-as MuJoCo's arrays: `pos` and `mat` are positions and rotations (row by row) of bodies,
-`com` their centres of mass, `force` forces and torques about these.
+Either the energy of all springs is minimised frame by frame (`minimise_frames`), or
+their forces at one moment are written for a simulator. Positions, rotations and
+velocities are then the simulator's, of the current step. They come as MuJoCo's arrays:
+`pos` and `mat` are positions and rotations of bodies, `com` their centres of mass,
+`force` forces and torques about these.
 """
 
-from typing import NamedTuple, no_type_check
+# mypy: ignore-errors
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from marey.articulated.kinematics_kernel import fill
+from marey.articulated.contact_springs_kernel import add_gravity
+from marey.articulated.kinematics_kernel import place_sums
+from marey.articulated.levenberg_marquardt_kernel import (
+    FrameScratch,
+    FrameSettings,
+    levenberg_marquardt,
+)
 from marey.articulated.limits_kernel import (
     hinge_angle,
     hinge_quaternion,
-    rotation_difference,
+    rotation_vector,
     swing_twist_angles,
     swing_twist_axes,
+    torque_axis,
     wrap_angle,
 )
+from marey.articulated.targets_kernel import sum_targets, weight_targets
 from marey.numerics.jit import lean
-from marey.pose.physics.equilibrium_kernel import chord_to_rotation_vector
+from marey.numerics.vector3_kernel import (
+    add_values,
+    add_vector,
+    cross,
+    dot,
+    fill,
+    place,
+    rotate,
+    set_values,
+    set_vector,
+)
+
+# Share of the energy; a step that is predicted to lower it by less is the last. Raising
+# it stops earlier. Chosen by hand.
+MIN_RELATIVE_DECREASE = 1e-12
+
+IDENTITY = np.eye(3)
 
 
 class SimulatedJoints(NamedTuple):
@@ -34,106 +62,94 @@ class SimulatedJoints(NamedTuple):
     limit_stiffness: float  # of a limit by inertia, in 1/s^2
 
 
-@no_type_check
-@lean
-def add_force_at(force, i, x, y, z, at, centre):
-    """Add a force at a point to a body, with its torque about the centre of mass."""
-    out, a, b, c = force[i], at[0] - centre[0], at[1] - centre[1], at[2] - centre[2]
-    out[0] += x
-    out[1] += y
-    out[2] += z
-    out[3] += b * z - c * y
-    out[4] += c * x - a * z
-    out[5] += a * y - b * x
+class SoleForces(NamedTuple):
+    """Soles in the simulator, and their forces, which persist from step to step."""
+
+    body: np.ndarray
+    offset: np.ndarray
+    stiffness: np.ndarray  # of the ground under each, in N/m
+    normal: np.ndarray
+    damping_time: float  # damping by stiffness, in seconds
+    friction: float  # Coulomb coefficient
+    normal_force: np.ndarray  # integral part of the force, in N
+    drag: np.ndarray  # the same along the ground
+    last: np.ndarray  # position a step ago; NaN at first
+    anchor: np.ndarray  # position at which each sole sticks; NaN where it does not
 
 
-@no_type_check
-@lean
-def world_position(pos, mat, offset, out):
-    """Write the position in the world of a point of a body."""
-    for x in range(3):
-        out[x] = pos[x] + mat[3 * x] * offset[0] + mat[3 * x + 1] * offset[1]
-        out[x] += mat[3 * x + 2] * offset[2]
-
-
-@no_type_check
-@lean
-def _write_midpoints(targets, node, body, hold_pairs, pos, mat, points):
-    """Write the midpoints of holds between two bodies."""
-    for p in range(len(hold_pairs)):
-        y = points[hold_pairs[p, 2]]
-        if np.isfinite(y[0]):
-            for k in range(3):
-                middle = 0.0
-                for side in range(2):
-                    t = hold_pairs[p, side]
-                    b, m = body[node[t]], targets.position[t]
-                    middle += pos[b, k]
-                    for x in range(3):
-                        middle += mat[b, 3 * k + x] * m[x]
-                y[k] = 0.5 * middle
-
-
-@no_type_check
 @njit(cache=True)
-def write_spring_forces(
-    targets,
-    node,
-    sensor_node,
-    body,
-    hold_pairs,
-    force_unit,
-    weights,
-    centres,
-    points,
-    sensors,
-    pos,
-    mat,
-    com,
-    force,
-):
+def minimise_frames(problem, recording, springs, prior, max_steps, out):
+    """Move the poses of all frames to the least energy.
+
+    Args:
+        problem: The kinematic tree, the table of targets and a `PoseWorkspace`.
+        recording: Points that springs lead to, in metres, and sensors.
+        springs: `ContactSprings`.
+        prior: The neutral posture and its weight, by frame.
+        max_steps: Largest number of steps of a frame.
+        out: Gets by frame: position of the root; quaternions; steps, and 1 where these
+            were not enough.
+    """
+    root, q, info = out
+    zero, new = np.zeros(3), (np.empty(3), np.empty((q.shape[1], 4)))
+    for f in range(len(q)):
+        origin, here = root[f].copy(), np.zeros(3)
+        scratch = FrameScratch(origin, (here, q[f]), (zero, prior[0][f]), new)
+        settings = FrameSettings(prior[1][f], False, MIN_RELATIVE_DECREASE, True)
+        seen = (recording[0][f], recording[1][f])
+        _, steps, converged = levenberg_marquardt(
+            problem, seen, scratch, settings, 0.0, max_steps, springs, f
+        )
+        info[f, 0], info[f, 1] = steps, 0.0 if converged else 1.0
+        add_vector(root[f], 1.0, here)
+
+
+@njit(cache=True)
+def sum_springs(problem, points, sensors, springs):
+    """Write the sums of a frame's springs by node into `work.node_sums`.
+
+    They do not depend on the pose, and so serve all steps of a frame.
+    """
+    _, targets, work = problem
+    zero = np.zeros(3)
+    weight_targets(targets, points, sensors, zero, work, 0.0)
+    sum_targets(targets, points, sensors, zero, work)
+    add_gravity(springs, work)
+
+
+@lean
+def _add_force_at(force, f, at, centre):
+    """Add a force at a point to a body, with its torque about the centre of mass."""
+    lever = at[0] - centre[0], at[1] - centre[1], at[2] - centre[2]
+    add_vector(force, 1.0, f)
+    add_vector(force[3:], 1.0, cross(lever, f))
+
+
+@njit(cache=True)
+def write_spring_forces(node_sums, body, holds, force_unit, pos, mat, com, force):
     """Write force and torque of all springs on every body (Zordan2003, Eq. 1).
 
-    `weights` are constant forces by node, which act on its points `centres`.
+    `holds` are holds between two bodies: nodes and offsets by hold and side, and the
+    weight of each, 0 where it is off.
     """
-    at, rotated = np.empty(3), np.empty((3, 3))
-    for i in range(len(force)):
-        fill(force[i], 0.0)
-    for i in range(len(weights)):
-        b, f = body[i], weights[i]
-        world_position(pos[b], mat[b], centres[i], at)
-        add_force_at(force, b, f[0], f[1], f[2], at, com[b])
-    _write_midpoints(targets, node, body, hold_pairs, pos, mat, points)
-    for t in range(len(node)):
-        b, m, y = body[node[t]], targets.position[t], points[targets.column[t]]
-        if not np.isfinite(y[0]):
-            continue
-        R, k = mat[b], force_unit * targets.weight[t]
-        world_position(pos[b], R, m, at)
-        x = (y[0] - at[0], y[1] - at[1], y[2] - at[2])
-        add_force_at(force, b, k * x[0], k * x[1], k * x[2], at, com[b])  # Eq. 1
-    for t in range(len(sensor_node)):
-        b, m, T = body[sensor_node[t]], targets.sensor_position[t], sensors[t]
-        if not np.isfinite(T[0, 0]):
-            continue
-        R, B = mat[b], targets.sensor_rotation[t]
-        world_position(pos[b], R, m, at)
-        for i in range(3):
-            for j in range(3):
-                rotated[i, j] = R[3 * i] * B[0, j] + R[3 * i + 1] * B[1, j]
-                rotated[i, j] += R[3 * i + 2] * B[2, j]
-        k = force_unit * targets.sensor_weight[t, 0]
-        x = (T[0, 3] - at[0], T[1, 3] - at[1], T[2, 3] - at[2])
-        add_force_at(force, b, k * x[0], k * x[1], k * x[2], at, com[b])
-        k = 0.5 * force_unit * targets.sensor_weight[t, 1]
-        for j in range(3):
-            a0, a1, a2 = rotated[0, j], rotated[1, j], rotated[2, j]
-            force[b, 3] += k * (a1 * T[2, j] - a2 * T[1, j])
-            force[b, 4] += k * (a2 * T[0, j] - a0 * T[2, j])
-            force[b, 5] += k * (a0 * T[1, j] - a1 * T[0, j])
+    sums = np.empty(16)
+    for b in range(len(force)):
+        fill(force[b], 0.0)
+    for i in range(len(node_sums)):
+        b = body[i]
+        place_sums(mat[b], pos[b], node_sums[i], sums)
+        add_values(force[b], force_unit, sums[10:])  # Eq. 1
+        add_vector(force[b, 3:], -force_unit, cross(com[b], sums[10:]))
+    node, offset, weight = holds
+    for h in range(len(weight)):
+        a, b = body[node[h, 0]], body[node[h, 1]]
+        x, y = place(mat[a], pos[a], offset[h, 0]), place(mat[b], pos[b], offset[h, 1])
+        k = force_unit * weight[h]
+        f = k * (y[0] - x[0]), k * (y[1] - x[1]), k * (y[2] - x[2])
+        _add_force_at(force[a], f, x, com[a])
+        _add_force_at(force[b], (-f[0], -f[1], -f[2]), y, com[b])
 
 
-@no_type_check
 @lean
 def _limit_torque(low, high, angle, stiffness, gain, load):
     """Return the torque of an angle's limits, and its gap.
@@ -153,56 +169,43 @@ def _limit_torque(low, high, angle, stiffness, gain, load):
     return load[0] - load[1] - stiffness * excess, gap
 
 
-@no_type_check
 @lean
 def _rotate_to_child(q, v):
-    """Rotate a vector from the parent's frame into that of a ball joint."""
-    w, x, y, z = q[0], -q[1], -q[2], -q[3]
-    a = 2.0 * (y * v[2] - z * v[1])
-    b = 2.0 * (z * v[0] - x * v[2])
-    c = 2.0 * (x * v[1] - y * v[0])
-    v0 = v[0] + w * a + y * c - z * b
-    v1 = v[1] + w * b + z * a - x * c
-    v2 = v[2] + w * c + x * b - y * a
-    v[0], v[1], v[2] = v0, v1, v2
+    """Return a vector of the parent's frame in that of a ball joint."""
+    u = -q[1], -q[2], -q[3]
+    x, y, z = cross(u, v)
+    t = 2.0 * x, 2.0 * y, 2.0 * z
+    x, y, z = cross(u, t)
+    return v[0] + q[0] * t[0] + x, v[1] + q[0] * t[1] + y, v[2] + q[0] * t[2] + z
 
 
-@no_type_check
 @lean
-def _write_ball_limit_torque(
-    tree, i, q, joints, gain, load, angles, A, identity, axis, out
-):
-    """Write the torque of a ball joint's limits, in its own frame.
+def _add_ball_limit_torque(tree, i, q, joints, gain, load, angles, A, out):
+    """Add the torque of a ball joint's limits, in its own frame.
 
     Returns the largest distance from a limit under load, in radians.
     """
     swing_twist_angles(tree.swing_frame[i], q, angles)
-    swing_twist_axes(tree.swing_frame[i], angles, identity, A)
-    M, gap = joints.mobility[i], 0.0
-    fill(out, 0.0)
+    swing_twist_axes(tree.swing_frame[i], angles, IDENTITY, A)
+    gap = 0.0
     for x in range(3):
-        # The torque that does work on this angle alone: A t = (0, .., 1, .., 0).
-        a, b, c = A[x], A[(x + 1) % 3], A[(x + 2) % 3]
-        axis[0], axis[1] = b[1] * c[2] - b[2] * c[1], b[2] * c[0] - b[0] * c[2]
-        axis[2] = b[0] * c[1] - b[1] * c[0]
-        scale = a[0] * axis[0] + a[1] * axis[1] + a[2] * axis[2]
-        _rotate_to_child(q, axis)
-        mobility = 0.0
-        for k in range(3):
-            axis[k] /= scale
-        for k in range(3):
-            for m in range(3):
-                mobility += axis[k] * M[k, m] * axis[m]
-        low, high = tree.low[i, x], tree.high[i, x]
-        stiffness = joints.limit_stiffness / mobility
-        torque, excess = _limit_torque(low, high, angles[x], stiffness, gain, load[x])
+        axis = _rotate_to_child(q, torque_axis(A, x))
+        mobility = dot(axis, rotate(joints.mobility[i], axis))
+        if not mobility > 0.0:
+            continue
+        torque, excess = _limit_torque(
+            tree.low[i, x],
+            tree.high[i, x],
+            angles[x],
+            joints.limit_stiffness / mobility,
+            gain,
+            load[x],
+        )
         gap = max(gap, excess)
-        for k in range(3):
-            out[k] += torque * axis[k]
+        add_vector(out, torque, axis)
     return gap
 
 
-@no_type_check
 @njit(cache=True)
 def write_joint_torques(tree, joints, frame, neutral, qpos, gain, load, out):
     """Write the torques of all joints: to the neutral posture, and of limits.
@@ -212,65 +215,115 @@ def write_joint_torques(tree, joints, frame, neutral, qpos, gain, load, out):
     load of the limits by node, angle and side; it persists from step to step. Returns
     the largest distance of an angle from a limit under load, in radians.
     """
-    pull, angles, A = np.empty(3), np.empty(3), np.empty((3, 3))
-    limit, axis, identity, gap = np.empty(3), np.empty(3), np.eye(3), 0.0
+    pull, angles, A, gap = np.empty(3), np.empty(3), np.empty((3, 3)), 0.0
     fill(out, 0.0)
     for i in range(1, len(tree.parent)):
-        at, to = joints.position[i], joints.speed[i]
-        stiffness = joints.torque[frame, i]
+        at, torque = joints.position[i], out[joints.speed[i] :]
+        stiffness, excess = joints.torque[frame, i], 0.0
         if tree.is_hinge[i]:
             angle = wrap_angle(qpos[at])
             error = wrap_angle(angle - hinge_angle(tree.axis[i], neutral[i]))
-            out[to] = -stiffness * error  # Eq. 2
+            torque[0] = -stiffness * error  # Eq. 2
             if tree.has_limits[i]:
                 low, high = tree.low[i, 0], tree.high[i, 0]
                 k = joints.limit_stiffness / joints.mobility[i, 0, 0]
-                torque, excess = _limit_torque(low, high, angle, k, gain, load[i, 0])
-                out[to] += torque
-                gap = max(gap, excess)
-            continue
-        q = qpos[at : at + 4]
-        rotation_difference(neutral[i], q, pull)
-        chord_to_rotation_vector(pull)
-        for k in range(3):
-            pull[k] *= stiffness  # Eq. 2
-        _rotate_to_child(q, pull)
-        fill(limit, 0.0)
-        if tree.has_limits[i]:
-            ball_gap = _write_ball_limit_torque(
-                tree, i, q, joints, gain, load[i], angles, A, identity, axis, limit
-            )
-            gap = max(gap, ball_gap)
-        for k in range(3):
-            out[to + k] = pull[k] + limit[k]
+                limit, excess = _limit_torque(low, high, angle, k, gain, load[i, 0])
+                torque[0] += limit
+        else:
+            q = qpos[at : at + 4]
+            rotation_vector(neutral[i], q, pull)
+            add_vector(torque, stiffness, _rotate_to_child(q, pull))  # Eq. 2
+            if tree.has_limits[i]:
+                excess = _add_ball_limit_torque(
+                    tree, i, q, joints, gain, load[i], angles, A, torque
+                )
+        gap = max(gap, excess)
     return gap
 
 
-@no_type_check
+@njit(cache=True)
+def add_ground_forces(
+    soles, ground_height, is_planted, gain, seconds, pos, mat, com, force
+):
+    """Add the force of the ground on every sole (Zordan2003, Sec. 3).
+
+    The normal force F_z is that of a unilateral spring and damper, with an integral
+    part so that nothing stays below the ground; it never pulls. Along the ground a
+    planted sole sticks to the position where it came down, by a spring of at most
+    mu F_z (Coulomb friction). Beyond that it slides, and its anchor moves with it.
+    A force against the direction of the velocity, as printed, would change its sign
+    with every oscillation.
+
+    Returns the largest distance of a sole below the ground, or above it under load.
+    """
+    tangent, velocity, gap = np.empty(3), np.zeros(3), 0.0
+    n = soles.normal
+    for s in range(len(soles.body)):
+        b, k, last = soles.body[s], soles.stiffness[s], soles.last[s]
+        at = place(mat[b], pos[b], soles.offset[s])
+        depth = ground_height[s] - dot(n, at)
+        if not np.isnan(last[0]):
+            for x in range(3):
+                velocity[x] = (at[x] - last[x]) / seconds
+        set_vector(last, at)
+        soles.normal_force[s] = max(soles.normal_force[s] + gain * k * depth, 0.0)
+        press = soles.normal_force[s] + k * max(depth, 0.0)
+        if press > 0.0:
+            press = max(press - soles.damping_time * k * dot(n, velocity), 0.0)
+        gap = max(gap, depth)
+        if soles.normal_force[s] > 0.0:
+            gap = max(gap, abs(depth))
+        f = press * n[0], press * n[1], press * n[2]
+        _add_force_at(force[b], f, at, com[b])
+        if not is_planted[s] or soles.friction == np.inf:
+            soles.anchor[s] = np.nan
+            soles.drag[s] = 0.0
+            continue
+        if np.isnan(soles.anchor[s, 0]):
+            set_vector(soles.anchor[s], at)
+        _write_friction(soles, s, at, velocity, soles.friction * press, gain, tangent)
+        _add_force_at(force[b], tangent, at, com[b])
+    return gap
+
+
+@lean
+def _write_friction(soles, s, at, velocity, limit, gain, out):
+    """Write the friction of a sole, at most `limit` newtons."""
+    n, drag, anchor = soles.normal, soles.drag[s], soles.anchor[s]
+    k, along, rising = soles.stiffness[s], dot(n, anchor) - dot(n, at), dot(n, velocity)
+    for x in range(3):
+        gap = anchor[x] - at[x] - along * n[x]
+        drag[x] += gain * k * gap
+        slip_speed = velocity[x] - rising * n[x]
+        out[x] = drag[x] + k * gap - soles.damping_time * k * slip_speed
+    size = np.sqrt(dot(out, out))
+    if size > limit:
+        for x in range(3):
+            out[x] *= limit / size
+            drag[x] = out[x]
+            if limit > 0.0:
+                anchor[x] = at[x]
+
+
 @njit(cache=True)
 def read_pose(tree, joints, qpos, root, q):
     """Write the simulator's pose as position of the root and quaternions of nodes."""
-    for k in range(3):
-        root[k] = qpos[k]
+    set_vector(root, qpos[:3])
     for i in range(len(q)):
         at = joints.position[i]
         if tree.is_hinge[i]:
             hinge_quaternion(tree.axis[i], qpos[at], q[i])
         else:
-            for k in range(4):
-                q[i, k] = qpos[at + k]
+            set_values(q[i], qpos[at : at + 4])
 
 
-@no_type_check
 @njit(cache=True)
 def write_pose(tree, joints, root, q, qpos):
     """Write a pose into the simulator: the inverse of `read_pose`."""
-    for k in range(3):
-        qpos[k] = root[k]
+    set_vector(qpos, root)
     for i in range(len(q)):
         at = joints.position[i]
         if tree.is_hinge[i]:
             qpos[at] = hinge_angle(tree.axis[i], q[i])
         else:
-            for k in range(4):
-                qpos[at + k] = q[i, k]
+            set_values(qpos[at:], q[i])

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.articulated.targets import node_of_target
-from marey.pose.physics.equilibrium import Equilibrium
+from marey.pose.physics.equilibrium import Rest, contact_springs
 from marey.pose.physics.mujoco_model import (
     MAX_FREQUENCY,
     TIME_STEP_S,
@@ -19,9 +19,10 @@ from marey.pose.physics.mujoco_model import (
     sole_stiffness,
 )
 from marey.pose.physics.springs import SpringSystem
+from marey.pose.trace import PoseTrace
 
 if TYPE_CHECKING:
-    from marey.pose.physics.ground_kernel import SoleForces
+    from marey.pose.physics.forces_kernel import SoleForces
 
 Array = np.ndarray
 
@@ -60,7 +61,7 @@ MAX_GROUND_GAP_M = 5e-5
 stops earlier and less exactly. Chosen by hand."""
 
 
-def simulate_to_rest(system: SpringSystem) -> Equilibrium:
+def simulate_to_rest(system: SpringSystem) -> Rest:
     """Return the poses at which a simulation comes to rest.
 
     Frames are visited from the first good one onward, then backwards from there, each
@@ -69,7 +70,7 @@ def simulate_to_rest(system: SpringSystem) -> Equilibrium:
     Raises:
         MissingExtraError: If MuJoCo is not installed.
     """
-    order = system.tracker.frame_order(system.points, system.sensors)
+    order = system.tracker.frame_order((system.points, system.sensors))
     q, root = system.initial.q.copy(), system.initial.root.copy()
     info = np.zeros((len(q), 2))
     first, n_forward = order[0], len(order) - int(order[0])
@@ -80,7 +81,7 @@ def simulate_to_rest(system: SpringSystem) -> Equilibrium:
             for frame in frames:
                 info[frame] = simulation.run_frame(int(frame))
                 simulation.read_pose(root[frame], q[frame])
-    return Equilibrium.of(q, root, info)
+    return PoseTrace(q, root, system.initial.info).continuous(), info
 
 
 @contextmanager
@@ -97,7 +98,7 @@ def _collect_warnings() -> Iterator[list[str]]:
 
 def _unloaded_soles(system: SpringSystem, body: MujocoModel) -> "SoleForces":
     """Return the soles in the simulator, without load."""
-    from marey.pose.physics.ground_kernel import SoleForces  # numba is slow to import
+    from marey.pose.physics.forces_kernel import SoleForces  # numba is slow to import
 
     soles = system.soles
     n = len(soles.node)
@@ -119,22 +120,24 @@ class Simulation:
     """A simulated body, and the forces on it."""
 
     def __init__(self, system: SpringSystem, warnings: Sequence[str] = ()) -> None:
-        from marey.pose.physics import forces_kernel, ground_kernel  # numba is slow
+        # numba is slow to import
+        from marey.articulated.kinematics_kernel import make_workspace
+        from marey.pose.physics import forces_kernel
 
-        self.system, self.warnings = system, warnings
-        self.forces, self.ground = forces_kernel, ground_kernel
+        tree, targets, pairs = system.nodes.tree, system.targets, system.hold_pairs
+        self.system, self.warnings, self.forces = system, warnings, forces_kernel
         self.mujoco = import_mujoco()
         self.body: MujocoModel = build_mujoco_model(system)
-        self.node = node_of_target(system.targets.start)
-        self.sensor_node = node_of_target(system.targets.sensor_start)
-        self.limit_load = np.zeros((len(system.nodes.tree.parent), 3, 2))
-        self.soles = _unloaded_soles(system, self.body)
-        self.weight = system.force_unit * system.gravity
-        self.drag = np.zeros(self.body.model.nv)
-        self.points = system.points.copy()
-        self.sensors = np.ascontiguousarray(
-            system.sensors[:, system.targets.sensor_column]
+        work = make_workspace(tree, len(targets.column), len(targets.sensor_column))
+        self.problem = tree, targets, work
+        self.springs, self.summed_frame = contact_springs(system), -1
+        self.hold_ends = (
+            node_of_target(targets.start)[pairs[:, :2]],
+            targets.position[pairs[:, :2]],
         )
+        self.limit_load = np.zeros((len(tree.parent), 3, 2))
+        self.soles = _unloaded_soles(system, self.body)
+        self.drag, self.points = np.zeros(self.body.model.nv), system.free_points
 
     def set_pose(self, root: Float[Array, " 3"], q: Float[Array, "node 4"]) -> None:
         """Move the body to a pose."""
@@ -227,22 +230,27 @@ class Simulation:
         """
         system, body = self.system, self.body
         data, seconds = body.data, body.model.opt.timestep
-        bodies = (data.xpos, data.xmat, data.xipos, data.xfrc_applied)
+        mat = data.xmat.reshape(-1, 3, 3)
+        bodies = (data.xpos, mat, data.xipos, data.xfrc_applied)
+        if frame != self.summed_frame:
+            seen = (self.points[frame], system.sensors[frame])
+            self.forces.sum_springs(self.problem, *seen, self.springs)
+            self.summed_frame = frame
+        # Each body is drawn to the midpoint of a hold: half of their distance.
+        hold_weight = np.where(
+            np.isfinite(system.points[frame, system.hold_pairs[:, 2], 0]),
+            0.5 * system.targets.weight[system.hold_pairs[:, 0]],
+            0.0,
+        )
         self.forces.write_spring_forces(
-            system.targets,
-            self.node,
-            self.sensor_node,
+            self.problem[2].node_sums,
             body.joints.body,
-            system.hold_pairs,
+            (*self.hold_ends, hold_weight),
             system.force_unit,
-            self.weight,
-            system.masses.centre,
-            self.points[frame],
-            self.sensors[frame],
             *bodies,
         )
         gain = LOAD_GAIN * damping * seconds
-        ground_gap: float = self.ground.add_ground_forces(
+        ground_gap: float = self.forces.add_ground_forces(
             self.soles,
             system.soles.ground_height[frame],
             system.soles.is_planted[frame],

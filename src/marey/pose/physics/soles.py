@@ -6,8 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.articulated.tables import Nodes
-from marey.motion import Motion
-from marey.pose.contact.ground import ContactPlanes, GroundPlane
+from marey.motion import GroundPlane, Motion
 from marey.pose.contact.ground_contacts import (
     GroundContacts,
     find_ground_contacts,
@@ -15,7 +14,7 @@ from marey.pose.contact.ground_contacts import (
 )
 from marey.pose.contact.holds import Hold
 from marey.pose.contact.points import find_contact_points
-from marey.pose.physics.options import PhysicsOptions
+from marey.pose.options import PhysicsOptions
 from marey.take import Take
 
 Array = np.ndarray
@@ -113,8 +112,7 @@ def _move_to_plane(
         for plant in contacts.plants
     )
     height = np.full(int(keep.sum()), plane.height)
-    planes = ContactPlanes(np.array(plane.slope, dtype=float), height)
-    return GroundContacts(every.select(keep), plants, planes)
+    return GroundContacts(every.select(keep), plants, replace(plane, height=height))
 
 
 def _make_soles(contacts: GroundContacts, motion: Motion, nodes: Nodes) -> Soles:
@@ -126,31 +124,20 @@ def _make_soles(contacts: GroundContacts, motion: Motion, nodes: Nodes) -> Soles
         stands[plant.frames, plant.point] = True
     in_node = nodes.joint_position[points.joint] + points.offset
     node_of_point = nodes.node_of_joint[points.joint]
-    parts = [replace(no_soles(motion.n_frames), normal=normal)]
+    empty = no_soles(motion.n_frames)
+    by_sole = [(empty.node, empty.offset, empty.share)]
+    by_frame = [(empty.ground_height, empty.is_planted)]
     for node in np.unique(node_of_point[points.is_sole]):
         ends = np.flatnonzero(points.is_sole & (node_of_point == node))
         up = _up_in_foot(motion, int(points.body[ends[0]]), stands[:, ends], normal)
         weights, aside = _spread_points(in_node[ends], up)
-        n = len(weights)
-        is_planted = stands[:, ends].any(axis=1, keepdims=True)
-        parts.append(
-            Soles(
-                np.full(n, node),
-                weights @ in_node[ends] + aside,
-                np.full(n, 1.0 / n),
-                normal,
-                height[:, ends] @ weights.T,
-                np.repeat(is_planted, n, axis=1),
-            )
-        )
-    return Soles(
-        np.concatenate([part.node for part in parts]),
-        np.concatenate([part.offset for part in parts]),
-        np.concatenate([part.share for part in parts]),
-        normal,
-        np.concatenate([part.ground_height for part in parts], axis=1),
-        np.concatenate([part.is_planted for part in parts], axis=1),
-    )
+        n, is_planted = len(weights), stands[:, ends].any(axis=1, keepdims=True)
+        offset = weights @ in_node[ends] + aside
+        by_sole.append((np.full(n, node), offset, np.full(n, 1.0 / n)))
+        by_frame.append((height[:, ends] @ weights.T, np.repeat(is_planted, n, axis=1)))
+    node, offset, share = map(np.concatenate, zip(*by_sole, strict=True))
+    ground_height, planted = map(np.hstack, zip(*by_frame, strict=True))
+    return Soles(node, offset, share, normal, ground_height, planted)
 
 
 def _up_in_foot(

@@ -9,17 +9,21 @@ from jaxtyping import Float, Int
 
 from marey.anatomy.masses import Masses, estimate_masses
 from marey.articulated.tables import IDENTITY_QUATERNION, Nodes
-from marey.articulated.targets import node_of_target
+from marey.articulated.targets import (
+    Recording,
+    TargetNames,
+    as_c_float64,
+    node_of_target,
+    recording_of,
+    start_of_nodes,
+)
 from marey.errors import DataError
-from marey.motion import Motion
 from marey.numerics import geometry
 from marey.pose.contact.holds import Hold
-from marey.pose.gauss_newton.driver import GaussNewtonSolver, PoseTrace, TargetNames
-from marey.pose.gauss_newton.fit import blend_before_reappearance
-from marey.pose.options import GaussNewtonOptions
-from marey.pose.physics.options import PhysicsOptions
+from marey.pose.gauss_newton.fit import GaussNewtonSolver
+from marey.pose.options import GaussNewtonOptions, PhysicsOptions
 from marey.pose.physics.soles import Soles, find_soles
-from marey.pose.reference_prior import as_c_float64, make_motion, reference_rotations
+from marey.pose.trace import PoseTrace
 from marey.skeleton import Skeleton
 from marey.take import Take
 
@@ -84,6 +88,13 @@ class SpringSystem:
         return self.tracker.nodes
 
     @property
+    def free_points(self) -> Float[Array, "frame column 3"]:
+        """The points without the midpoints of holds, which depend on the pose."""
+        points = self.points.copy()
+        points[:, self.hold_pairs[:, 2]] = np.nan
+        return points
+
+    @property
     def gravity(self) -> Float[Array, "node 3"]:
         """Force of gravity on every node, in newtons by `force_unit`."""
         newtons = self.masses.mass * self.options.gravity
@@ -110,19 +121,19 @@ def build_spring_system(
         limits=options.limits,
     )
     tracker = GaussNewtonSolver(skeleton, TargetNames.of(take), take.rate, fit_options)
-    points, sensors = as_c_float64(take.points), as_c_float64(take.T_world_sensor)
-    initial = blend_before_reappearance(tracker, tracker.solve_take(points, sensors))
-    motion = make_motion(skeleton, take, tracker.nodes, initial.root, initial.q)
+    recording = recording_of(take)
+    initial = tracker.blend_before_reappearance(tracker.solve_take(recording))
+    motion = tracker.motion(take, initial)
     soles, plants = find_soles(motion, tracker.nodes, take, options)
     table = _SpringTable(tracker)
     table.add_shared_markers(options.shared_within)
-    points = _cut_far_markers(tracker, points, initial, options.cutoff)
+    points, sensors = _cut_far_targets(tracker, recording, initial, options.cutoff)
     points, hold_pairs = table.add_holds((*options.holds, *plants), take, points)
     masses = estimate_masses(skeleton, tracker.nodes)
     force_unit = options.stiffness * options.marker_sd**2
     openness = _openness(initial, options)
     torque = options.torque * masses.subtree_inertia[1:] / force_unit
-    neutral = _neutral_posture(motion, tracker.nodes, options)
+    neutral = _neutral_posture(tracker, take, initial, options)
     return SpringSystem(
         tracker=tracker,
         options=options,
@@ -131,7 +142,7 @@ def build_spring_system(
         force_unit=force_unit,
         targets=table.targets,
         points=as_c_float64(points),
-        sensors=_cut_far_sensors(tracker, sensors, initial, options.cutoff),
+        sensors=sensors,
         hold_pairs=hold_pairs,
         neutral=_blend_unseen(neutral, initial, openness, take.rate),
         neutral_weight=np.concatenate([[0.0, 0.0], torque]) * openness,
@@ -140,63 +151,53 @@ def build_spring_system(
     )
 
 
-def _cut_far_markers(
-    tracker: GaussNewtonSolver, points: Array, initial: PoseTrace, cutoff: float
-) -> Float[Array, "frame column 3"]:
-    """Return the markers; NaN where their springs are longer than the cutoff."""
-    is_far = np.zeros(points.shape[:2], dtype=bool)
-    is_far[:, tracker.matches.column] = (
-        tracker.marker_residuals(points, initial) > cutoff
-    )
-    return np.where(is_far[..., None], np.nan, points)
-
-
-def _cut_far_sensors(
-    tracker: GaussNewtonSolver, sensors: Array, initial: PoseTrace, cutoff: float
-) -> Float[Array, "frame sensor 4 4"]:
-    """Return the sensors; NaN where their springs are longer than the cutoff."""
-    if not len(tracker.matches.sensor) or cutoff == np.inf:
-        return sensors
-    sensors, column = sensors.copy(), tracker.matches.sensor_column
-    residual = sensor_poses(tracker, initial.root, initial.q) - sensors[:, column]
+def _cut_far_targets(
+    tracker: GaussNewtonSolver, recording: Recording, initial: PoseTrace, cutoff: float
+) -> Recording:
+    """Return markers and sensors; NaN where springs are longer than the cutoff."""
+    points, sensors = (values.copy() for values in recording)
+    column = tracker.matches.column
+    is_far = tracker.marker_residuals(points, initial) > cutoff
+    points[:, column] = np.where(is_far[..., None], np.nan, points[:, column])
+    column = tracker.matches.sensor_column
+    residual = sensor_poses(tracker, initial) - sensors[:, column]
     is_far = np.linalg.norm(residual[..., :3, 3], axis=-1) > cutoff
     sensors[:, column] = np.where(is_far[..., None, None], np.nan, sensors[:, column])
-    return sensors
+    return points, sensors
 
 
 def joint_poses(
-    tracker: GaussNewtonSolver,
-    root: Float[Array, "frame 3"],
-    q: Float[Array, "frame node 4"],
+    tracker: GaussNewtonSolver, trace: PoseTrace
 ) -> Float[Array, "frame joint 4 4"]:
     """Return T_world_joint of poses that are given by node."""
-    T_world_root = geometry.transform(geometry.matrix_from_quat(q[:, 0]), root)
-    return tracker.skeleton.forward(T_world_root, tracker.nodes.joint_rotations(q))
+    R_world_root = geometry.matrix_from_quat(trace.q[:, 0])
+    T_world_root = geometry.transform(R_world_root, trace.root)
+    return tracker.skeleton.forward(
+        T_world_root, tracker.nodes.joint_rotations(trace.q)
+    )
 
 
 def sensor_poses(
-    tracker: GaussNewtonSolver,
-    root: Float[Array, "frame 3"],
-    q: Float[Array, "frame node 4"],
+    tracker: GaussNewtonSolver, trace: PoseTrace
 ) -> Float[Array, "frame sensor 4 4"]:
     """Return the poses of the attached sensors in the world."""
     skeleton, sensor = tracker.skeleton, tracker.matches.sensor
-    T_world_joint = joint_poses(tracker, root, q)[:, skeleton.sensor_joint[sensor]]
+    T_world_joint = joint_poses(tracker, trace)[:, skeleton.sensor_joint[sensor]]
     return np.asarray(T_world_joint @ skeleton.T_joint_sensor[sensor])
 
 
 def _neutral_posture(
-    motion: Motion, nodes: Nodes, options: PhysicsOptions
+    tracker: GaussNewtonSolver, take: Take, trace: PoseTrace, options: PhysicsOptions
 ) -> Float[Array, "frame node 4"]:
     """Return the posture that torques lead to: a reference's, or arms at the side."""
-    skeleton = motion.skeleton
+    skeleton = tracker.skeleton
     if options.reference is not None:
-        return reference_rotations(motion, nodes, options)[0]
+        return tracker.reference_rotations(take, trace, options)[0]
     wxyz = np.tile(IDENTITY_QUATERNION, (1, skeleton.n_joints, 1))
     for joint, name in enumerate(skeleton.names):
         if name in ("LeftUpperArm", "RightUpperArm"):
             wxyz[0, joint] = _rotation_to_down(skeleton, joint)
-    return np.tile(nodes.node_rotations(wxyz), (motion.n_frames, 1, 1))
+    return np.tile(tracker.nodes.node_rotations(wxyz), (len(trace.q), 1, 1))
 
 
 def _rotation_to_down(skeleton: Skeleton, joint: int) -> Float[Array, " 4"]:
@@ -217,9 +218,8 @@ def _openness(
     """Return the share of the neutral torque: 0 where markers determine a joint."""
     if options.pull == "all":
         return np.ones_like(initial.information)
-    return np.asarray(
-        np.clip(2.0 - initial.information / OPEN_JOINT_INFORMATION, 0.0, 1.0)
-    )
+    share = 2.0 - initial.information / OPEN_JOINT_INFORMATION
+    return np.asarray(share.clip(0.0, 1.0))
 
 
 def _blend_unseen(
@@ -252,24 +252,15 @@ def _blend_unseen(
 class _SpringTable:
     """The table of targets while springs are added to it."""
 
-    skeleton: Skeleton
-    nodes: Nodes
-    base: "Targets"
     rows: list[tuple[int, Array, int, float]]
     """Node, offset in the node, column of the target position, and weight."""
 
     def __init__(self, tracker: GaussNewtonSolver) -> None:
         targets: Targets = tracker.targets
         self.skeleton, self.nodes, self.base = tracker.skeleton, tracker.nodes, targets
-        self.rows = list(
-            zip(
-                node_of_target(targets.start).tolist(),
-                targets.position,
-                targets.column.tolist(),
-                targets.weight.tolist(),
-                strict=True,
-            )
-        )
+        node = node_of_target(targets.start)
+        columns = (node, targets.position, targets.column, targets.weight)
+        self.rows = list(zip(*columns, strict=True))
         self.marker_joint = self.skeleton.marker_joint[tracker.matches.marker]
         self.marker_weight = tracker.options.marker_sd**-2
 
@@ -289,9 +280,8 @@ class _SpringTable:
 
     def _add(self, joint: int, offset: Array, column: int, weight: float) -> None:
         in_node = self.nodes.joint_position[joint] + offset
-        self.rows.append(
-            (int(self.nodes.node_of_joint[joint]), in_node, column, weight)
-        )
+        node = int(self.nodes.node_of_joint[joint])
+        self.rows.append((node, in_node, column, weight))
 
     def add_holds(
         self, holds: Sequence[Hold], take: Take, points: Array
@@ -327,11 +317,9 @@ class _SpringTable:
     @property
     def targets(self) -> "Targets":
         """The table that the kernels read; all springs are linear."""
-        count = np.bincount(
-            [row[0] for row in self.rows], minlength=len(self.base.start) - 1
-        )
+        node = np.array([row[0] for row in self.rows], dtype=np.int64)
         return self.base._replace(
-            start=np.concatenate([[0], np.cumsum(count)]).astype(np.int64),
+            start=start_of_nodes(node, len(self.base.start) - 1),
             column=np.array([row[2] for row in self.rows], dtype=np.int64),
             position=np.array([row[1] for row in self.rows]).reshape(-1, 3),
             weight=np.array([row[3] for row in self.rows], dtype=float),

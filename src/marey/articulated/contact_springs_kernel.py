@@ -16,19 +16,36 @@ is exact for any stiffness. Soles only push: their forces are bounded by
 Lawson and Hanson).
 """
 
-from typing import NamedTuple, no_type_check
+# mypy: ignore-errors
+
+from typing import NamedTuple
 
 import numpy as np
 
-from marey.articulated.factor_kernel import solve_with_factor
-from marey.articulated.kinematics_kernel import dot, fill
+from marey.articulated.factor_kernel import substitute_tree
 from marey.numerics.jit import lean
+from marey.numerics.vector3_kernel import (
+    add_values,
+    add_vector,
+    cross,
+    dot,
+    fill,
+    place,
+    rotate,
+    set_values,
+    set_vector,
+    sum_products,
+)
 
 # Most rounds of the active set method in one step, by the number of soles.
 MAX_ITERATIONS_PER_SOLE = 4
 
-# A gap of less than this, in metres, does not activate a sole: it is rounding.
-ROUNDING_M = 1e-12
+# A gap of less than this, in metres, does not activate a sole, and a force of less
+# than this share of the balance is zero: both are rounding.
+ROUNDING = 1e-12
+
+# Least pivot of the Cholesky factor.
+TINY = 1e-300
 
 
 class ContactSprings(NamedTuple):
@@ -54,35 +71,32 @@ class ContactSprings(NamedTuple):
     balance: np.ndarray  # by row: force at which all active rows balance
     active: np.ndarray  # by row
     scratch: np.ndarray
+    gravity: np.ndarray  # by node: constant force
+    centre: np.ndarray  # by node: where it acts, in the node, metres
 
 
-@no_type_check
 @lean
-def _world_position(work, node, offset, out):
-    R, c = work.R[node], work.c[node]
-    for k in range(3):
-        out[k] = c[k] + R[k, 0] * offset[0] + R[k, 1] * offset[1] + R[k, 2] * offset[2]
+def add_gravity(springs, work):
+    """Add constant forces to the sums of the nodes: a gradient without a Hessian."""
+    for i in range(len(springs.gravity)):
+        sums, force = work.node_sums[i], springs.gravity[i]
+        add_vector(sums[10:], 1.0, force)
+        for j in range(3):
+            add_vector(sums[13 + 3 * j :], springs.centre[i, j], force)
 
 
-@no_type_check
 @lean
 def _add_jacobian_row(tree, work, node, position, direction, sign, out):
     """Add the derivative of a point's coordinate along a direction by the unknowns."""
-    chain, A = tree.chain[node + 1], work.A
-    d0, d1, d2 = sign * direction[0], sign * direction[1], sign * direction[2]
-    out[0] += d0
-    out[1] += d1
-    out[2] += d2
+    d = sign * direction[0], sign * direction[1], sign * direction[2]
+    add_vector(out, 1.0, d)
     for step in range(1, tree.depth[node + 1] + 1):
-        b = chain[step]
+        b = tree.chain[node + 1, step]
         c = work.c[b - 1]
-        x, y, z = position[0] - c[0], position[1] - c[1], position[2] - c[2]
-        t0, t1, t2 = y * d2 - z * d1, z * d0 - x * d2, x * d1 - y * d0
-        for k in range(3):
-            out[3 * b + k] += A[b, k, 0] * t0 + A[b, k, 1] * t1 + A[b, k, 2] * t2
+        lever = position[0] - c[0], position[1] - c[1], position[2] - c[2]
+        add_vector(out[3 * b :], 1.0, rotate(work.A[b], cross(lever, d)))
 
 
-@no_type_check
 @lean
 def measure_gaps(springs, frame, origin, work):
     """Write the gap of every row; return twice the energy of the active ones."""
@@ -93,10 +107,11 @@ def measure_gaps(springs, frame, origin, work):
         for side in range(2):
             node = springs.node[r, side]
             if node >= 0:
-                _world_position(work, node, springs.offset[r, side], position[side])
+                point = place(work.R[node], work.c[node], springs.offset[r, side])
+                set_vector(position[side], point)
         gap[r] = springs.height[frame, r]
-        for k in range(3):
-            gap[r] -= springs.direction[r, k] * (position[0, k] - position[1, k])
+        gap[r] -= dot(springs.direction[r], position[0])
+        gap[r] += dot(springs.direction[r], position[1])
         is_hold = r < springs.n_hold_rows
         springs.active[r] = springs.on[frame, r] and (is_hold or gap[r] > 0.0)
         if springs.active[r]:
@@ -104,35 +119,30 @@ def measure_gaps(springs, frame, origin, work):
     return cost
 
 
-@no_type_check
 @lean
 def _write_jacobian(tree, work, springs):
     """Write the Jacobian B of all rows at the current pose."""
-    position = springs.scratch[0]
     for r in range(len(springs.gap)):
         row = springs.B[r]
         fill(row, 0.0)
         for side in range(2):
             node, sign = springs.node[r, side], 1.0 - 2.0 * side
             if node >= 0:
-                _world_position(work, node, springs.offset[r, side], position)
-                d = springs.direction[r]
-                _add_jacobian_row(tree, work, node, position, d, sign, row)
+                point = place(work.R[node], work.c[node], springs.offset[r, side])
+                _add_jacobian_row(
+                    tree, work, node, point, springs.direction[r], sign, row
+                )
 
 
-@no_type_check
 @lean
 def add_contact_gradient(tree, work, springs):
     """Add the gradient of all active contact springs to that of the other springs."""
     _write_jacobian(tree, work, springs)
     for r in range(len(springs.gap)):
         if springs.active[r]:
-            force = springs.weight[r] * springs.gap[r]
-            for x in range(len(work.flat)):
-                work.flat[x] += force * springs.B[r, x]
+            add_values(work.flat, springs.weight[r] * springs.gap[r], springs.B[r])
 
 
-@no_type_check
 @lean
 def apply_woodbury_update(tree, work, springs):
     """Correct the step of the other springs for contact (Woodbury update).
@@ -145,27 +155,24 @@ def apply_woodbury_update(tree, work, springs):
     g, count, cost = work.flat, len(springs.gap), 0.0
     _write_jacobian(tree, work, springs)
     for r in range(count):
-        for x in range(len(g)):
-            springs.Y[r, x] = springs.B[r, x]
-        solve_with_factor(tree, work, springs.Y[r])
+        set_values(springs.Y[r], springs.B[r])
+        substitute_tree(tree, work, springs.Y[r])
     for r in range(count):
         for s in range(count):
-            springs.S[r, s] = dot(springs.B[r], springs.Y[s])
+            springs.S[r, s] = sum_products(springs.B[r], springs.Y[s])
         weight = springs.weight[r]
         springs.S[r, r] += 1.0 / weight
         if springs.active[r]:
             cost -= weight * springs.gap[r] * springs.gap[r]
-        springs.gap[r] -= dot(springs.B[r], g)
+        springs.gap[r] -= sum_products(springs.B[r], g)
     _solve_forces(springs)
     for r in range(count):
         if springs.active[r]:
             cost += springs.force[r] * springs.gap[r]
-            for x in range(len(g)):
-                g[x] += springs.force[r] * springs.Y[r, x]
+            add_values(g, springs.force[r], springs.Y[r])
     return cost
 
 
-@no_type_check
 @lean
 def _solve_forces(springs):
     """Write the forces of all rows; those of soles push (Lawson and Hanson).
@@ -187,11 +194,10 @@ def _solve_forces(springs):
         active[deepest] = True
 
 
-@no_type_check
 @lean
 def _deepest_inactive_sole(springs, first):
     """Return the row of the inactive sole that would sink most; -1 if none would."""
-    most, deepest = ROUNDING_M, -1
+    most, deepest = ROUNDING, -1
     for r in range(first, len(springs.force)):
         if not springs.active[r]:
             left = springs.gap[r]
@@ -202,7 +208,6 @@ def _deepest_inactive_sole(springs, first):
     return deepest
 
 
-@no_type_check
 @lean
 def _release_soles(springs, first):
     """Move forces towards balance while soles push; return whether any is released."""
@@ -213,12 +218,11 @@ def _release_soles(springs, first):
     for r in range(len(force)):
         pulls = active[r] and r >= first and balance[r] < 0.0
         force[r] += share * (balance[r] - force[r])
-        if pulls and force[r] <= 1e-12 * abs(balance[r]):
+        if pulls and force[r] <= ROUNDING * abs(balance[r]):
             active[r], force[r] = False, 0.0
     return share < 1.0
 
 
-@no_type_check
 @lean
 def _solve_active_rows(springs):
     """Write the forces at which all active rows balance, by a Cholesky factor of S."""
@@ -235,7 +239,7 @@ def _solve_active_rows(springs):
             for k in range(j):
                 if active[k]:
                     value -= L[i, k] * L[j, k]
-            L[i, j] = value / L[j, j] if j < i else max(value, 1e-300) ** 0.5
+            L[i, j] = value / L[j, j] if j < i else max(value, TINY) ** 0.5
             if j < i:
                 total -= L[i, j] * f[j]
         f[i] = total / L[i, i]

@@ -1,0 +1,108 @@
+"""Products of vectors, rotations and quaternions that kernels share, compiled.
+
+Vectors have three elements and may be rows of arrays or tuples; results are tuples, so
+that nothing is allocated. Loops over three elements are written out: Numba does not
+know the length of a row, and would count.
+"""
+
+# mypy: ignore-errors
+
+from marey.numerics.jit import lean
+
+
+@lean
+def dot(a, b):
+    """Return the dot product of two vectors."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@lean
+def cross(a, b):
+    """Return the cross product a x b."""
+    return (
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    )
+
+
+@lean
+def rotate(R, v):
+    """Return the vector R v."""
+    return (
+        R[0, 0] * v[0] + R[0, 1] * v[1] + R[0, 2] * v[2],
+        R[1, 0] * v[0] + R[1, 1] * v[1] + R[1, 2] * v[2],
+        R[2, 0] * v[0] + R[2, 1] * v[1] + R[2, 2] * v[2],
+    )
+
+
+@lean
+def rotate_back(R, v):
+    """Return the vector R^T v."""
+    return (
+        R[0, 0] * v[0] + R[1, 0] * v[1] + R[2, 0] * v[2],
+        R[0, 1] * v[0] + R[1, 1] * v[1] + R[2, 1] * v[2],
+        R[0, 2] * v[0] + R[1, 2] * v[1] + R[2, 2] * v[2],
+    )
+
+
+@lean
+def place(R, c, v):
+    """Return the point c + R v."""
+    x, y, z = rotate(R, v)
+    return c[0] + x, c[1] + y, c[2] + z
+
+
+@lean
+def multiply_quaternions(a, b):
+    """Return the product of two quaternions (wxyz)."""
+    return (
+        a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
+        a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
+        a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1],
+        a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0],
+    )
+
+
+@lean
+def set_vector(out, v):
+    """Write a vector into the first three elements of an array."""
+    out[0], out[1], out[2] = v[0], v[1], v[2]
+
+
+@lean
+def add_vector(out, factor, v):
+    """Add a multiple of a vector to the first three elements of an array."""
+    out[0] += factor * v[0]
+    out[1] += factor * v[1]
+    out[2] += factor * v[2]
+
+
+@lean
+def sum_products(a, b):
+    """Return the sum of the products of two arrays of any length."""
+    total = 0.0
+    for k in range(len(a)):
+        total += a[k] * b[k]
+    return total
+
+
+@lean
+def set_values(out, values):
+    """Write values of any number into an array; a slice would take long to compile."""
+    for k in range(len(values)):
+        out[k] = values[k]
+
+
+@lean
+def add_values(out, factor, values):
+    """Add a multiple of values of any number to an array."""
+    for k in range(len(values)):
+        out[k] += factor * values[k]
+
+
+@lean
+def fill(out, value):
+    """Set all elements of an array to one value."""
+    for k in range(len(out)):
+        out[k] = value

@@ -1,0 +1,221 @@
+"""What all methods that fit poses to markers and sensors share.
+
+A solver has the tables of a skeleton, and runs over the frames of a recording. A second
+run may start from a reference motion, which is then a weak prior of the rotations.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from marey.articulated.tables import make_nodes
+from marey.articulated.targets import (
+    Recording,
+    TargetNames,
+    frame_order,
+    make_targets,
+    marker_residuals,
+    match_targets,
+    target_weights,
+)
+from marey.motion import Motion
+from marey.numerics import geometry
+from marey.numerics.robust import runs
+from marey.pose.options import PoseOptions
+from marey.pose.reference import common_joints, warp_time
+from marey.pose.trace import PoseTrace
+from marey.skeleton import Skeleton
+from marey.take import Take
+
+if TYPE_CHECKING:
+    from marey.articulated.kinematics_kernel import KinematicTree, PoseWorkspace
+    from marey.articulated.targets_kernel import Targets
+
+Array = np.ndarray
+
+MAX_COST_RATIO = 1.2
+"""Largest ratio of a frame's cost to that of another solution; see
+`frames_worse_than`. Higher suspects fewer frames. Chosen by hand."""
+
+MAX_COST_INCREASE = 10.0
+"""Increase of a frame's cost, in squared standard deviations, that is allowed beside
+`MAX_COST_RATIO`. Higher suspects fewer frames. Chosen by hand."""
+
+
+def frames_worse_than(
+    cost: Float[Array, " frame"], other: Float[Array, " frame"]
+) -> Int[Array, " worse"]:
+    """Return the frames whose cost is clearly above that of another solution."""
+    return np.flatnonzero(cost > MAX_COST_RATIO * other + MAX_COST_INCREASE)
+
+
+class PoseSolver:
+    """A skeleton with its targets, ready for a method."""
+
+    targets: "Targets"
+
+    def __init__(
+        self, skeleton: Skeleton, names: TargetNames, options: PoseOptions
+    ) -> None:
+        """Prepare the tables; weights are one over variances, times those given.
+
+        Raises:
+            DataError: If the recording has none of the skeleton's markers and sensors.
+        """
+        from marey.articulated.kinematics_kernel import make_workspace  # numba is slow
+
+        self.skeleton = skeleton
+        self.nodes = make_nodes(skeleton, limits=options.limits)
+        self.matches = match_targets(skeleton, self.nodes, names)
+        marker, sensor = target_weights(options.weights, skeleton, self.matches)
+        sensor_sd = np.array([options.sensor_sd, options.rotation_sd])
+        self.targets = make_targets(
+            skeleton,
+            self.nodes,
+            self.matches,
+            marker / options.marker_sd**2,
+            sensor[:, None] / sensor_sd**2,
+        )
+        self.work = make_workspace(self.nodes.tree, len(marker), len(sensor))
+
+    @property
+    def problem(self) -> "tuple[KinematicTree, Targets, PoseWorkspace]":
+        """The tables that the kernels take."""
+        return self.nodes.tree, self.targets, self.work
+
+    def run(
+        self,
+        recording: Recording,
+        order: Int[Array, " some"],
+        trace: PoseTrace,
+        reference: tuple[Array, Array] | None = None,
+    ) -> None:
+        """Solve frames of a trace in this order, in place.
+
+        Args:
+            recording: Markers and sensors of the take.
+            order: Numbers of the frames.
+            trace: Gets the poses.
+            reference: Rotations to start from and to be drawn to, by frame, and their
+                information by node, in 1 / rad^2; None for no reference.
+        """
+        raise NotImplementedError
+
+    def frame_order(self, recording: Recording) -> Int[Array, " frame"]:
+        """Return the order in which frames are visited; see `targets.frame_order`."""
+        return frame_order(self.matches, recording)
+
+    def marker_residuals(
+        self, points: Float[Array, "frame column 3"], trace: PoseTrace
+    ) -> Float[Array, "frame marker"]:
+        """Return the distance of every marker from its model position, in metres.
+
+        NaN where the marker is not seen.
+        """
+        return marker_residuals(
+            self.targets, self.nodes.tree, points, trace.root, trace.q
+        )
+
+    def motion(self, take: Take, trace: PoseTrace) -> Motion:
+        """Return the motion of a trace, on the clock of its take."""
+        R_world_root = geometry.matrix_from_quat(trace.q[:, 0])
+        return Motion(
+            skeleton=self.skeleton,
+            T_world_root=geometry.transform(R_world_root, trace.root),
+            wxyz=self.nodes.joint_rotations(trace.q),
+            rate=take.rate,
+            start=take.start,
+        )
+
+    def reference_rotations(
+        self, take: Take, trace: PoseTrace, options: PoseOptions
+    ) -> tuple[Float[Array, "frame node 4"], Float[Array, " node"]]:
+        """Return the rotations of the reference at every frame, and their information.
+
+        Args:
+            take: The recording.
+            trace: The poses without the reference. The reference is matched to them in
+                time, and joints that the reference does not have keep their rotations.
+            options: The reference, its keys and its standard deviation.
+
+        Returns:
+            Rotations of all nodes, and one over their variance, in 1 / rad^2; 0 for
+            joints that the reference does not have.
+        """
+        assert options.reference is not None
+        motion = self.motion(take, trace)
+        joints, reference_joints = common_joints(motion, options.reference)
+        reference = warp_time(options.reference, motion, options.keys)
+        wxyz = motion.wxyz.copy()
+        wxyz[:, joints] = reference.wxyz[:, reference_joints]
+        information = np.zeros(len(self.nodes.tree.parent))
+        for ends in (self.nodes.first_node_of_joint, self.nodes.node_of_joint):
+            information[ends[joints]] = options.reference_sd**-2
+        return self.nodes.node_rotations(wxyz), information
+
+    def refine_with_reference(
+        self, take: Take, recording: Recording, alone: PoseTrace, options: PoseOptions
+    ) -> PoseTrace:
+        """Return poses that start at the rotations of a reference and are drawn to it.
+
+        A frame that the reference makes worse starts at its pose without it instead.
+        Steps of all attempts are counted. Without a reference the poses stay.
+        """
+        if options.reference is None:
+            return alone
+        q, information = self.reference_rotations(take, alone, options)
+        nothing = np.zeros_like(alone.info)
+        best = PoseTrace(q, alone.root, nothing).copy()
+        again = PoseTrace(alone.q, alone.root, nothing).copy()
+        self.run(recording, np.arange(len(q)), best, (q, information))
+        worse = frames_worse_than(best.info[:, 0], alone.info[:, 0])
+        self.run(recording, worse, again, (q, information))
+        steps = alone.info[:, 3] + best.info[:, 3] + again.info[:, 3]
+        best.replace_frames(worse[again.info[worse, 0] < best.info[worse, 0]], again)
+        best.info[:, 3] = steps
+        blended = self._blend_reference_across_gaps(recording, best.q, q)
+        return PoseTrace(blended, best.root, best.info)
+
+    def _blend_reference_across_gaps(
+        self,
+        recording: Recording,
+        q: Float[Array, "frame node 4"],
+        reference_q: Float[Array, "frame node 4"],
+    ) -> Float[Array, "frame node 4"]:
+        """Return the rotations with the reference's inside gaps, joined at the ends.
+
+        An unseen limb has the rotations of the reference. These may differ from the
+        data before and after the gap: the differences at both ends are interpolated
+        over the gap (slerp) and applied to the reference.
+        """
+        filled, is_unseen = q.copy(), self._unseen_nodes(recording)
+        for node in range(1, q.shape[1]):
+            for first, last in runs(is_unseen[:, node]):
+                ends = [f for f in (first - 1, last + 1) if 0 <= f < len(q)]
+                if not ends:
+                    continue
+                inverse = geometry.quat_conjugate(reference_q[ends, node])
+                offset = geometry.quat_multiply(q[ends, node], inverse)
+                offset = geometry.quat_continuous(offset[:, None])[:, 0]
+                gap = np.arange(first, last + 1)
+                share = (gap - first + 1) / (last - first + 2)
+                offset = geometry.quat_slerp(offset[:1], offset[-1:], share)
+                rotations = geometry.quat_multiply(offset, reference_q[gap, node])
+                filled[gap, node] = rotations
+        return geometry.quat_continuous(filled)
+
+    def _unseen_nodes(self, recording: Recording) -> Bool[Array, "frame node"]:
+        """Return the frames in which no target of a node's whole subtree is seen."""
+        points, sensors = recording
+        targets, parent = self.targets, self.nodes.tree.parent
+        is_seen = np.zeros((len(points), len(parent)), dtype=bool)
+        markers = np.isfinite(points[:, targets.column, 0]) & (targets.weight > 0.0)
+        has_weight = (targets.sensor_weight > 0.0).any(axis=1)
+        posed = np.isfinite(sensors[:, targets.sensor_column, 0, 0]) & has_weight
+        for start, seen in ((targets.start, markers), (targets.sensor_start, posed)):
+            for node in range(len(parent)):
+                is_seen[:, node] |= seen[:, start[node] : start[node + 1]].any(axis=1)
+        for node in range(len(parent) - 1, 0, -1):
+            is_seen[:, parent[node]] |= is_seen[:, node]
+        return ~is_seen
