@@ -146,7 +146,7 @@ def remove_axis_bias(
     """
 
     def step(moved: Center) -> Center:
-        return basis @ estimating_equation(points, moved, basis, bias).step
+        return np.asarray(basis @ estimating_equation(points, moved, basis, bias).step)
 
     def farthest(moved: Center) -> float:
         return float(np.nanmax(np.linalg.norm(points - moved, axis=-1)))
