@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from marey.io.contract import decode_text
 from marey.io.text.numbers import parse_number
 
+HEAD_BYTES = 2**16
+"""Bytes of a table that show what separates its cells."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableHeader:
@@ -38,7 +41,3 @@ def split_cells(line: bytes) -> list[str]:
 def delimiter_of(body: bytes) -> str:
     """Return what separates the cells of a table: tabs, or else blanks."""
     return "\t" if b"\t" in body[:HEAD_BYTES] else " "
-
-
-HEAD_BYTES = 2**16
-"""Bytes of a table that show what separates its cells."""
