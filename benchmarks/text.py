@@ -15,7 +15,7 @@ import numpy as np
 import marey
 from marey.io.contract import File
 from marey.io.formats import bvh, trc
-from marey.io.formats.amc.frames import read_frames
+from marey.io.formats.amc import read_frames
 from marey.io.formats.asf.read import read_asf
 from marey.io.text.numbers import parse_table
 

@@ -14,18 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from marey.errors import DataError, FormatError, OptionError
-from marey.io import registry
+from marey.io import contract, registry
 from marey.io.atomic import check_target, write_atomic
-from marey.io.contract import (
-    BYTE_ORDER_MARKS,
-    SNIFF_BYTES,
-    File,
-    Format,
-    Output,
-    ReadOptions,
-    WriteOptions,
-    normalize_text,
-)
+from marey.io.contract import File, Format, Output, ReadOptions, WriteOptions
+from marey.io.contract import motion_as_take as motion_as_take
 from marey.io.losses import find_losses
 from marey.motion import Motion
 from marey.report import Finding
@@ -218,19 +210,6 @@ def _input_paths(thing: Noun) -> tuple[str, ...]:
     return () if isinstance(thing, Skeleton) else (thing.source.path,)
 
 
-def motion_as_take(motion: Motion) -> Take:
-    """Return a motion's joints, without the bone ends, as 6-DoF sensors of a take."""
-    keep = ~motion.skeleton.is_end
-    names = tuple(n for n, k in zip(motion.skeleton.names, keep, strict=True) if k)
-    return Take(
-        rate=motion.rate,
-        T_world_sensor=motion.T_world_joint()[:, keep],
-        sensor_names=names,
-        start=motion.start,
-        source=motion.source,
-    )
-
-
 def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
     """Return the format of a file by its content.
 
@@ -253,12 +232,11 @@ def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
     if matches:
         raise _missing_content_error(path, matches[0], needs[0])
     known = (f.name for f in registry.formats() if f.reads)
+    some = f"{len(head)} bytes that none of them knows: {head[:16]!r}"
     raise FormatError(
         path,
         expected=f"one of the formats {', '.join(known)}",
-        found=f"{len(head)} bytes that none of them knows: {head[:16]!r}"
-        if head
-        else "an empty file",
+        found=some if head else "an empty file",
     )
 
 
@@ -294,10 +272,11 @@ def _read_head(path: Path) -> bytes:
         raise FormatError(path, expected="a file", found="a folder or device")
     try:
         with path.open("rb") as handle:
-            head = handle.read(SNIFF_BYTES)
+            head = handle.read(contract.SNIFF_BYTES)
     except OSError as error:
         raise FormatError(path, expected="a readable file", found=str(error)) from error
-    return normalize_text(head) if head.startswith(BYTE_ORDER_MARKS) else head
+    marked = head.startswith(contract.BYTE_ORDER_MARKS)
+    return contract.normalize_text(head) if marked else head
 
 
 def _find_format(name: str) -> Format:
@@ -315,11 +294,7 @@ def format_for_suffix(path: Path) -> Format:
         OptionError: If no format has it.
     """
     # A format that is only read may share its suffix with one that is written.
-    able = [
-        f
-        for f in registry.formats()
-        if any(getattr(f, f"write_{noun}") for noun in NOUNS)
-    ]
+    able = [f for f in registry.formats() if f.writes]
     for known in able:
         if any(path.name.lower().endswith(suffix) for suffix in known.suffixes):
             return known

@@ -4,16 +4,15 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, SupportsFloat
+
+import numpy as np
+from jaxtyping import Float
 
 from marey.errors import FormatError, OptionError
-from marey.io.units_axes import (
-    METRES_PER_UNIT,
-    R_MAREY_FILE,
-    metres_per_unit,
-    rotation_to_z_up,
-)
+from marey.io import units_axes
 from marey.motion import Motion
+from marey.numerics import geometry
 from marey.options import Options, number
 from marey.report import Finding, Severity
 from marey.skeleton import Skeleton
@@ -37,14 +36,26 @@ Output = Mapping[str, Chunks]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions(Options):
-    """Facts that the caller gives about a file; None means that the file decides."""
+class WorldOptions(Options):
+    """Unit and up axis of a file; None means that the file or the format decides."""
 
     unit: str | None = None
-    """Length unit, overriding what the file says: "mm", "cm", "m", "in", "ft"."""
+    """Length unit: "mm", "cm", "m", "in", "ft"."""
 
     up: str | None = None
     """Axis of the file that points up: "x", "y", "z", "-x", "-y", "-z"."""
+
+    def __post_init__(self) -> None:
+        Options.__post_init__(self)
+        if self.unit is not None:
+            units_axes.metres_per_unit(self.unit)
+        if self.up is not None:
+            units_axes.rotation_to_z_up(self.up)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions(WorldOptions):
+    """Facts that the caller gives about a file, overriding what the file says."""
 
     rate: float | None = number(None, above=0.0, high=MAX_RATE_HZ)
     """Frames per second, > 0."""
@@ -61,23 +72,10 @@ class ReadOptions(Options):
     computed: bool = False
     """Also keep points the capture software computed, as if they were markers."""
 
-    def __post_init__(self) -> None:
-        Options.__post_init__(self)
-        if self.unit is not None:
-            metres_per_unit(self.unit)
-        if self.up is not None:
-            rotation_to_z_up(self.up)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
-    """How to write; None means the default of the format."""
-
-    unit: str | None = None
-    """Length unit of the file."""
-
-    up: str | None = None
-    """Axis of the file that points up."""
+class WriteOptions(WorldOptions):
+    """How to write."""
 
     truth: Sequence[Motion] = ()
     """True motions to compare with, for a page."""
@@ -85,11 +83,21 @@ class WriteOptions:
     measured: Mapping[str, float] = field(default_factory=dict)
     """Bone lengths by tape measure, in metres by joint, for a page."""
 
-    def __post_init__(self) -> None:
-        if self.unit is not None:
-            metres_per_unit(self.unit)
-        if self.up is not None:
-            rotation_to_z_up(self.up)
+    def world(
+        self, unit: str, up: str, source: Source | None = None, name: str = ""
+    ) -> tuple[str, str]:
+        """Return unit and up axis of the file to write.
+
+        Args:
+            unit: Unit of the format, when none was asked for.
+            up: Up axis of the format, when none was asked for.
+            source: Where the thing came from; unit and axis of a file are kept if it
+                had the format of this name.
+            name: Name of the format.
+        """
+        if source is not None and source.format == name:
+            unit, up = source.unit.value or unit, source.up.value or up
+        return self.unit or unit, self.up or up
 
     def check_metres_z_up(self) -> None:
         """Refuse another unit or up axis than the only one of a format.
@@ -116,6 +124,32 @@ class WriteOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a file's numbers; every reader decides all three."""
+
+    unit: Fact
+    up: Fact
+    rate: Fact
+
+    @property
+    def hertz(self) -> float:
+        """Frames per second."""
+        return float(self.rate.value)
+
+    def points(
+        self, points: Float[np.ndarray, "*batch 3"]
+    ) -> Float[np.ndarray, "*batch 3"]:
+        """Return points of the file in marey's world; the array may be reused."""
+        return units_axes.points_from_file(points, self.unit.value, self.up.value)
+
+    def poses(
+        self, T: Float[np.ndarray, "*batch 4 4"]
+    ) -> Float[np.ndarray, "*batch 4 4"]:
+        """Return poses of the file in marey's world."""
+        return units_axes.poses_from_file(T, self.unit.value, self.up.value)
+
+
+@dataclass(frozen=True, slots=True)
 class File:
     """A file being read: its bytes, errors and findings."""
 
@@ -137,27 +171,32 @@ class File:
         r"""Return the whole file as UTF-8 bytes with \n line ends and no BOM."""
         return normalize_text(self.content())
 
-    def error(
+    def fail(
         self,
-        offset: int | None,
-        *,
         expected: str,
-        found: str,
-        counted: Literal["byte", "line"] = "byte",
-    ) -> FormatError:
-        """Return the error that names this file and offset, to be raised."""
-        return FormatError(
-            self.path,
-            offset,
-            expected=expected,
-            found=found,
-            format=self.format,
-            counted=counted,
-        )
+        found: object,
+        *,
+        line: int | None = None,
+        byte: int | None = None,
+        cause: BaseException | None = None,
+    ) -> NoReturn:
+        """Raise the error that names this file and a line, from 1, or a byte, from 0.
 
-    def fail_at_line(self, line: int, *, expected: str, found: str) -> NoReturn:
-        """Raise the error that names this file and line, counted from 1."""
-        raise self.error(line, expected=expected, found=found, counted="line")
+        Args:
+            expected: What should stand there.
+            found: What does.
+            line: Number of the line, when it is known.
+            byte: Offset of the byte, when it is known and no line is.
+            cause: The error that showed it.
+        """
+        raise FormatError(
+            self.path,
+            byte if line is None else line,
+            expected=expected,
+            found=str(found),
+            format=self.format,
+            counted="byte" if line is None else "line",
+        ) from cause
 
     def note(
         self,
@@ -166,12 +205,28 @@ class File:
         *,
         severity: Severity = "warning",
         subject: str = "",
-        value: float = float("nan"),
+        value: SupportsFloat = float("nan"),
     ) -> None:
         """Add a finding; it ends in `take.source.findings`."""
+        number = float(value)
         self.findings.append(
-            Finding(code, "read", severity, message, subject=subject, value=value)
+            Finding(code, "read", severity, message, subject=subject, value=number)
         )
+
+    def note_count(
+        self, code: str, count: int, message: str, *, severity: Severity = "warning"
+    ) -> None:
+        """Add a finding about a number of things, unless there are none.
+
+        Args:
+            code: Code of the finding.
+            count: How many there are; the value of the finding.
+            message: The finding in words, with {} in place of the count.
+            severity: Its severity.
+        """
+        if count:
+            text = message.format(count)
+            self.note(code, text, severity=severity, value=count)
 
     def decide_fact(
         self,
@@ -205,24 +260,72 @@ class File:
         )
         return Fact(assumed, "assumed", note)
 
-    def source(
-        self,
-        *,
-        unit: Fact,
-        up: Fact,
-        rate: Fact,
-        parameters: Mapping[str, Any] | None = None,
-    ) -> Source:
+    def source(self, facts: Facts, parameters: Mapping[str, Any] | None) -> Source:
         """Return the record of where a take came from."""
         return Source(
             path=str(self.path),
             format=self.format,
             sha256=hash_file(self.path),
-            unit=unit,
-            up=up,
-            rate=rate,
+            unit=facts.unit,
+            up=facts.up,
+            rate=facts.rate,
             findings=tuple(self.findings),
             parameters=parameters or {},
+        )
+
+    def take(
+        self,
+        facts: Facts,
+        *,
+        points: Float[np.ndarray, "frame marker 3"] | None = None,
+        T_world_sensor: Float[np.ndarray, "frame sensor 4 4"] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> Take:
+        """Return a take of positions and poses in the unit and axes of the file.
+
+        Args:
+            facts: Unit, up axis and rate of the file.
+            points: Positions of markers, if there are any.
+            T_world_sensor: Poses of sensors, if there are any.
+            parameters: What else the file says of itself.
+            **fields: Other fields of the take.
+        """
+        if points is not None:
+            fields["points"] = facts.points(points)
+        if T_world_sensor is not None:
+            fields["T_world_sensor"] = facts.poses(T_world_sensor)
+        source = self.source(facts, parameters)
+        return Take(rate=facts.hertz, source=source, **fields)
+
+    def motion(
+        self,
+        facts: Facts,
+        skeleton: Skeleton,
+        root: Float[np.ndarray, "#frame 3"],
+        wxyz: Float[np.ndarray, "frame joint 4"],
+        *,
+        start: float = 0.0,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Motion:
+        """Return the motion of a skeleton, in marey's world already.
+
+        Args:
+            facts: Unit, up axis and rate of the file.
+            skeleton: The bones.
+            root: Positions of the root in metres.
+            wxyz: Rotations of all joints.
+            start: Time of the first frame in seconds.
+            parameters: What else the file says of itself.
+        """
+        R = geometry.matrix_from_quat(wxyz[:, 0])
+        return Motion(
+            skeleton=skeleton,
+            T_world_root=geometry.transform(R, root),
+            wxyz=wxyz,
+            rate=facts.hertz,
+            start=start,
+            source=self.source(facts, parameters),
         )
 
 
@@ -262,12 +365,38 @@ class Format:
         """Whether files of this format can be read, and not only written."""
         return any((self.read_take, self.read_motion, self.read_skeleton))
 
+    @property
+    def writes(self) -> bool:
+        """Whether files of this format can be written."""
+        thing = self.write_motion or self.write_skeleton or self.write_solution
+        return bool(self.write_take or thing)
+
+
+def motion_as_take(
+    motion: Motion, T_world_joint: Float[np.ndarray, "frame joint 4 4"] | None = None
+) -> Take:
+    """Return a motion's joints, without the bone ends, as 6-DoF sensors of a take.
+
+    Args:
+        motion: The motion.
+        T_world_joint: Where its joints are, if that is not what the bones say.
+    """
+    T = motion.T_world_joint() if T_world_joint is None else T_world_joint
+    keep = ~motion.skeleton.is_end
+    return Take(
+        rate=motion.rate,
+        T_world_sensor=T if keep.all() else T[:, keep],
+        sensor_names=tuple(np.array(motion.skeleton.names, dtype=object)[keep]),
+        start=motion.start,
+        source=motion.source,
+    )
+
 
 def _is_plausible(what: str, stated: str) -> bool:
     if what == "unit":
-        return stated in METRES_PER_UNIT
+        return stated in units_axes.METRES_PER_UNIT
     if what == "up":
-        return stated in R_MAREY_FILE
+        return stated in units_axes.R_MAREY_FILE
     try:
         return 0.0 < float(stated) < MAX_RATE_HZ
     except ValueError:

@@ -40,6 +40,9 @@ MOTION_AS_TAKE_CHECKS: Mapping[str, Callable[[Motion], bool]] = {
     "gaps": MOTION_CHECKS["gaps"],
     "start": MOTION_CHECKS["start"],
 }
+LOST_BY_MOTIONS = ("gaps", "start", "markers on bones", "uncertainty", "contacts")
+"""What no file of joint angles holds."""
+
 DESCRIPTIONS = {
     "markers": "the markers",
     "sensors": "the sensors' orientations: their origins become markers",
@@ -62,31 +65,20 @@ def find_losses(
     thing: Take | Motion | Skeleton | Solution, target: Format
 ) -> tuple[Finding, ...]:
     """Return one finding for everything in `thing` that the target cannot hold."""
+    lost: list[str] = []
     if isinstance(thing, Take):
         lost = _failed_checks(thing, TAKE_CHECKS, target)
     elif isinstance(thing, Skeleton):
         lost = _failed_checks(thing, SKELETON_CHECKS, target)
-    elif isinstance(thing, Solution):
-        lost = []
-    elif target.write_motion is None:
-        contacts = ["contacts"] if thing.contacts else []
-        lost = [
-            "skeleton",
-            *_failed_checks(thing, MOTION_AS_TAKE_CHECKS, target),
-            *contacts,
-        ]
-    else:
-        lost = _failed_checks(thing.skeleton, SKELETON_CHECKS, target) + _failed_checks(
-            thing, MOTION_CHECKS, target
-        )
+    elif isinstance(thing, Motion) and target.write_motion is None:
+        lost = ["skeleton", *_failed_checks(thing, MOTION_AS_TAKE_CHECKS, target)]
+        lost += ["contacts"] if thing.contacts else []
+    elif isinstance(thing, Motion):
+        lost = _failed_checks(thing.skeleton, SKELETON_CHECKS, target)
+        lost += _failed_checks(thing, MOTION_CHECKS, target)
+    keeps_no = f"{target.name} does not keep"
     return tuple(
-        Finding(
-            "lost",
-            "write",
-            "info",
-            f"{target.name} does not keep {DESCRIPTIONS[what]}",
-            what,
-        )
+        Finding("lost", "write", "info", f"{keeps_no} {DESCRIPTIONS[what]}", what)
         for what in lost
     )
 

@@ -10,7 +10,10 @@ from jaxtyping import Float, Int
 from marey.io.contract import File
 from marey.io.text.names import make_unique
 from marey.numerics import geometry
-from marey.skeleton import Skeleton
+from marey.skeleton import Kind, Skeleton
+
+KINDS: tuple[Kind, ...] = ("fixed", "hinge", "universal", "ball")
+"""Kinds of joints by their number of rotations."""
 
 ADDED_ROOT = "root"
 MAX_STILL_TRANSLATION_M = 1e-6
@@ -58,9 +61,7 @@ def build_segment_tree(
     names = list(parents)
     if len(order) < len(names):
         looped = names[min(set(range(len(names))) - set(order))]
-        raise file.error(
-            None, expected="a tree of segments", found=f"a loop through {looped!r}"
-        )
+        file.fail("a tree of segments", f"a loop through {looped!r}")
     joint_of = {segment: joint for joint, segment in enumerate(order)}
     up = np.array([joint_of.get(parent[s], -1) for s in order], dtype=np.int64)
     roots = np.flatnonzero(up < 0)
@@ -73,7 +74,7 @@ def build_segment_tree(
         "roots-several",
         f"{len(roots)} segments have no parent: their parent is an added joint "
         f"{added!r}, which goes with the first of them",
-        value=float(len(roots)),
+        value=len(roots),
     )
     return SegmentTree(
         (added, *(names[s] for s in order)),
@@ -86,7 +87,7 @@ def _segment_index(file: File, number: Mapping[str, int], name: str, top: str) -
     if name == top:
         return -1
     if name not in number:
-        raise file.error(None, expected="a segment as parent", found=repr(name))
+        file.fail("a segment as parent", repr(name))
     return number[name]
 
 
@@ -103,6 +104,14 @@ def _order_parents_first(parent: Sequence[int]) -> list[int]:
         for child in children.get(segment, []):
             heapq.heappush(ready, child)
     return order
+
+
+def list_children(parent: Int[np.ndarray, " joint"]) -> list[list[int]]:
+    """Return the children of every joint, in order; joint 0 is the root."""
+    children: list[list[int]] = [[] for _ in parent]
+    for joint, up in enumerate(parent[1:].tolist(), start=1):
+        children[up].append(joint)
+    return children
 
 
 def frame_blocks(frames: int, joints: int) -> Iterator[slice]:
@@ -142,11 +151,16 @@ def joint_rotations(
     return wxyz
 
 
+def note_translation(file: File, joint: str, range_m: float, message: str) -> None:
+    """Add a finding when a joint moves in its parent, which a motion cannot hold."""
+    if range_m > MAX_STILL_TRANSLATION_M:
+        file.note("joint-translates", message, subject=joint, value=range_m)
+
+
 def note_bone_misfit(
     file: File,
     recorded: Float[np.ndarray, "frame recorded 3"],
     skeleton: Skeleton,
-    T_world_root: Float[np.ndarray, "frame 4 4"],
     wxyz: Float[np.ndarray, "frame joint 4"],
 ) -> None:
     """Add a finding when bones of constant length miss the recorded positions.
@@ -155,16 +169,16 @@ def note_bone_misfit(
         file: Keeps the finding.
         recorded: Recorded positions of the first joints, in metres.
         skeleton: The bones.
-        T_world_root: Pose of the root.
         wxyz: Rotations of all joints.
     """
     worst = 0.0
     for block in frame_blocks(*wxyz.shape[:2]):
-        T = skeleton.forward(T_world_root[block], wxyz[block])
+        R_root = geometry.matrix_from_quat(wxyz[block, 0])
+        T_root = geometry.transform(R_root, recorded[block, 0])
+        T = skeleton.forward(T_root, wxyz[block])
         modelled = T[:, : recorded.shape[1], :3, 3]
         miss = np.linalg.norm(recorded[block] - modelled, axis=-1)
-        known = np.isfinite(miss)
-        worst = float(np.max(miss, initial=worst, where=known))
+        worst = float(np.max(miss, initial=worst, where=np.isfinite(miss)))
     if worst > MAX_BONE_MISFIT_M:
         file.note(
             "bones-not-rigid",

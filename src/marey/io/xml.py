@@ -40,6 +40,11 @@ class XmlElement:
         """Return the children of this name, in order."""
         return (child for child in self.children if child.name == name)
 
+    def listed(self, group: str, name: str) -> list["XmlElement"]:
+        """Return the elements of a name inside the first child of another name."""
+        inside = self.find(group)
+        return [] if inside is None else list(inside.all(name))
+
 
 def parse_xml(
     file: File,
@@ -61,9 +66,7 @@ def parse_xml(
         FormatError: If the file is not XML, or refused for its size or content.
     """
     if file.size > MAX_FILE_BYTES:
-        raise file.error(
-            None, expected=f"at most {MAX_FILE_BYTES} bytes", found=f"{file.size}"
-        )
+        file.fail(f"at most {MAX_FILE_BYTES} bytes", file.size)
     parser = expat.ParserCreate("UTF-8", " ")
     builder = _XmlTreeBuilder(file, parser, frozenset(skip), consume or {})
     parser.buffer_text = True
@@ -74,12 +77,12 @@ def parse_xml(
     try:
         _feed(file, parser, _to_utf8(file.text()))
     except expat.ExpatError as error:
-        raise file.error(
-            error.lineno,
-            expected="well-formed XML",
-            found=expat.ErrorString(error.code),
-            counted="line",
-        ) from error
+        file.fail(
+            "well-formed XML",
+            expat.ErrorString(error.code),
+            line=error.lineno,
+            cause=error,
+        )
     return builder.root.children[0]
 
 
@@ -89,10 +92,10 @@ def _feed(file: File, parser: expat.XMLParserType, data: bytes) -> None:
         stop = first + CHUNK_BYTES
         parser.Parse(data[first:stop], stop >= len(data))
         if stop < len(data) and stop - parser.CurrentByteIndex > MAX_TAG_BYTES:
-            file.fail_at_line(
-                parser.CurrentLineNumber,
-                expected=f"tags and comments of at most {MAX_TAG_BYTES} bytes",
-                found="a longer one",
+            file.fail(
+                f"tags and comments of at most {MAX_TAG_BYTES} bytes",
+                "a longer one",
+                line=parser.CurrentLineNumber,
             )
 
 
@@ -165,10 +168,10 @@ class _XmlTreeBuilder:
 
     def refuse(self, name: str, *_: object) -> None:
         """Refuse a document type."""
-        self._file.fail_at_line(
-            self._parser.CurrentLineNumber,
-            expected="XML without a document type",
-            found=f"<!DOCTYPE {name}",
+        self._file.fail(
+            "XML without a document type",
+            f"<!DOCTYPE {name}",
+            line=self._parser.CurrentLineNumber,
         )
 
     def _finish_text(self) -> None:
@@ -177,6 +180,4 @@ class _XmlTreeBuilder:
             self._texts.clear()
 
     def _refuse_more(self, limit: str) -> NoReturn:
-        self._file.fail_at_line(
-            self._parser.CurrentLineNumber, expected=f"at most {limit}", found="more"
-        )
+        self._file.fail(f"at most {limit}", "more", line=self._parser.CurrentLineNumber)

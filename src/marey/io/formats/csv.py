@@ -8,41 +8,27 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from marey.io.contract import (
-    SNIFF_BYTES,
-    File,
-    Format,
-    Output,
-    WriteOptions,
-    decode_text,
-    normalize_text,
-)
+from marey.io import contract
+from marey.io.contract import Facts, File, Format, Output, WriteOptions, decode_text
+from marey.io.text import numbers
+from marey.io.text import take as tables
 from marey.io.text.columns import TableColumns, TableItem
-from marey.io.text.numbers import (
-    NumberTable,
-    note_missing_line_end,
-    parse_table,
-    refuse_long_lines,
-    refuse_words,
-)
-from marey.io.text.take import (
-    columns_of_take,
-    decide_columns,
-    table_metadata,
-    take_of_columns,
-)
-from marey.io.units_axes import poses_from_file
+from marey.io.text.timing import note_frame_count
 from marey.take import Take
 
 MAREY_COMMENT = "# marey table: "
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan", re.IGNORECASE)
 DECIMALS = 9
+"""Decimals of a written number: nanometres, or 1e-9 radians."""
+
+MAX_HEADER_BYTES = 2**20
+"""Bytes in which the first line of numbers begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +50,13 @@ class CsvLayout:
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a table: text, then lines of numbers."""
-    text = normalize_text(head)
+    text = contract.normalize_text(head)
     if b"\0" in text or not text.strip():
         return False
     if text.startswith(MAREY_COMMENT.encode()):
         return True
-    lines = decode_text(text).split("\n")[: None if len(head) < SNIFF_BYTES else -1]
+    whole = len(head) < contract.SNIFF_BYTES
+    lines = decode_text(text).split("\n")[: None if whole else -1]
     return _find_layout(lines) is not None
 
 
@@ -126,40 +113,33 @@ def _header(line: str, delimiter: str) -> tuple[str, ...]:
 def read_take(file: File) -> Take:
     """Return the take of a table."""
     text = file.text()
-    front = text.find(b"\n", 2**20) + 1
+    front = text.find(b"\n", MAX_HEADER_BYTES) + 1
     layout = _find_layout(decode_text(text[: front or None]).split("\n"))
     if layout is None:
-        file.fail_at_line(1, expected="a header and lines of numbers", found="neither")
+        file.fail("a header and lines of numbers", "neither", line=1)
     body = text.split(b"\n", layout.body_line - 1)[-1]
     if layout.decimal_comma:
         body = body.replace(b",", b".")
     count = len(layout.names) or len(
         _cells(decode_text(body.split(b"\n", 1)[0]), layout.delimiter)
     )
-    table = parse_table(
+    table = numbers.parse_table(
         file,
         body.replace(b'"', b""),
         columns=count,
         delimiter=layout.delimiter,
         first_line=layout.body_line,
     )
-    refuse_words(file, table)
-    refuse_long_lines(file, table)
-    _check_end(file, text, table, layout)
+    numbers.refuse_words(file, table)
+    numbers.refuse_long_lines(file, table)
+    note_frame_count(file, str(layout.meta.get("frames", "")), len(table.cells))
+    numbers.note_missing_line_end(file, text)
     if not layout.names and _is_matrix_stack(table.values):
         return _matrix_take(file, table.values.reshape(-1, 4, 4))
     names = layout.names or tuple(str(i) for i in range(count))
     counted = None if layout.names else _columns_by_threes(table.values)
-    columns = decide_columns(file, names, layout.meta, counted)
-    return take_of_columns(file, table.values, columns, layout.meta)
-
-
-def _check_end(file: File, text: bytes, table: NumberTable, layout: CsvLayout) -> None:
-    """Note the signs of a file that was cut off."""
-    present, declared = len(table.cells), layout.meta.get("frames")
-    if isinstance(declared, int) and declared != present:
-        file.note("frames-missing", f"frames declared {declared}, present {present}")
-    note_missing_line_end(file, text)
+    columns = tables.decide_columns(file, names, layout.meta, counted)
+    return tables.take_of_columns(file, table.values, columns, layout.meta)
 
 
 def _is_matrix_stack(values: np.ndarray) -> bool:
@@ -176,45 +156,32 @@ def _columns_by_threes(values: np.ndarray) -> TableColumns | None:
     if (values.shape[1] - first) % 3:
         return None
     items = [
-        TableItem(f"M{k:03d}", (first + 3 * k, first + 3 * k + 1, first + 3 * k + 2))
-        for k in range((values.shape[1] - first) // 3)
+        TableItem(f"M{k:03d}", (column, column + 1, column + 2))
+        for k, column in enumerate(range(first, values.shape[1], 3))
     ]
     whole = clocked and bool((values[:, 0] == np.round(values[:, 0])).all())
-    return TableColumns(tuple(items), 0 if clocked and not whole else -1, inferred=True)
+    return TableColumns(tuple(items), 0 if clocked and not whole else -1)
 
 
 def _matrix_take(file: File, T: np.ndarray) -> Take:
-    unit = file.decide_fact("unit", assumed="m", note="no unit in a stack of matrices")
-    up = file.decide_fact("up", assumed="z", note="no axes in a stack of matrices")
-    rate = file.decide_fact(
-        "rate", assumed="100", note="no times in a stack of matrices"
+    facts = Facts(
+        file.decide_fact("unit", assumed="m", note="no unit in a stack of matrices"),
+        file.decide_fact("up", assumed="z", note="no axes in a stack of matrices"),
+        file.decide_fact("rate", assumed="100", note="no times in a stack of matrices"),
     )
     T[~np.isfinite(T).all(axis=(-1, -2))] = np.nan
-    return Take(
-        rate=float(rate.value),
-        T_world_sensor=poses_from_file(T[:, None], unit.value, up.value),
-        sensor_names=("sensor",),
-        source=file.source(unit=unit, up=up, rate=rate),
-    )
+    return file.take(facts, T_world_sensor=T[:, None], sensor_names=("sensor",))
 
 
 def write_take(take: Take, options: WriteOptions) -> Output:
     """Return the table of a take: the time, then x y z and for sensors qw qx qy qz."""
-    unit, up = options.unit or "m", options.up or "z"
-    names, values = columns_of_take(take, unit, up, decimals=DECIMALS)
-    meta = {**table_metadata(take, unit, up), "frames": take.n_frames}
-    return {"": _lines(meta, names, take.times, values)}
-
-
-def _lines(
-    meta: dict[str, Any], names: Sequence[str], times: np.ndarray, values: np.ndarray
-) -> Iterable[bytes]:
-    header = io.StringIO()
-    csv.writer(header, lineterminator="\n").writerow(names)
-    yield f"{MAREY_COMMENT}{json.dumps(meta)}\n{header.getvalue()}".encode()
-    for time, row in zip(times, values, strict=True):
-        cells = ["" if v != v else f"{v:.{DECIMALS}f}" for v in row.tolist()]
-        yield f"{','.join([f'{time:.{DECIMALS}f}', *cells])}\n".encode()
+    names, values, meta = tables.table_of_take(take, options, decimals=DECIMALS)
+    meta["frames"] = take.n_frames
+    titles = io.StringIO()
+    csv.writer(titles, lineterminator="\n").writerow(names)
+    head = f"{MAREY_COMMENT}{json.dumps(meta)}\n{titles.getvalue()}"
+    row = ",".join([f"%.{DECIMALS}f"] * len(names)) + "\n"
+    return {"": numbers.format_lines(head, row, values, nan="")}
 
 
 FORMAT = Format(

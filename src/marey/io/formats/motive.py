@@ -17,29 +17,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from marey.io.contract import File, Format, decode_text, normalize_text
-from marey.io.text.names import split_subjects, unique_names
-from marey.io.text.numbers import check_width, note_missing_line_end, read_numbers
+from marey.io import contract
+from marey.io.contract import Facts, File, Format
+from marey.io.text import numbers, timing
+from marey.io.text.names import name_all, split_subjects
 from marey.io.text.rotations import rotations_from_quaternions
-from marey.io.text.timing import decide_rate, first_time, note_frame_count
-from marey.io.units_axes import parse_unit, points_from_file, poses_from_file
+from marey.io.units_axes import parse_unit
 from marey.numerics import geometry
 from marey.take import Take
 
 MAGIC = b"format version,"
 KEYS = (
-    "Format Version",
-    "Take Name",
-    "Take Notes",
-    "Capture Frame Rate",
-    "Export Frame Rate",
-    "Capture Start Time",
-    "Capture Start Frame",
-    "Total Frames in Take",
-    "Total Exported Frames",
-    "Rotation Type",
-    "Length Units",
-    "Coordinate Space",
+    *("Format Version", "Take Name", "Take Notes", "Capture Frame Rate"),
+    *("Export Frame Rate", "Capture Start Time", "Capture Start Frame"),
+    *("Total Frames in Take", "Total Exported Frames", "Rotation Type"),
+    *("Length Units", "Coordinate Space"),
 )
 ROWS = ("Type", "Name", "ID", "Parent")
 MAX_HEADER_LINES = 16
@@ -66,6 +58,11 @@ class MotiveEntry:
         return bool(self.rotation)
 
     @property
+    def is_measured(self) -> bool:
+        """Whether it was seen, and not put where a solved body has it."""
+        return self.kind.lower() == MEASURED
+
+    @property
     def is_whole(self) -> bool:
         """Whether no axis is missing."""
         rotation_whole = set(self.rotation) in (set(), set("XYZ"), set("XYZW"))
@@ -84,7 +81,7 @@ class MotiveHeader:
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a Motive CSV."""
-    text = normalize_text(head).lstrip().replace(b'"', b"")
+    text = contract.normalize_text(head).lstrip().replace(b'"', b"")
     return text[: len(MAGIC)].lower() == MAGIC
 
 
@@ -92,42 +89,43 @@ def read_take(file: File) -> Take:
     """Return the markers, rigid bodies and bones of a Motive CSV."""
     text = file.text()
     head = _read_header(file, text)
-    table = read_numbers(
+    values = numbers.read_numbers(
         file,
         text.split(b"\n", head.body_line - 1)[-1],
         columns=head.columns,
         delimiter=",",
         first_line=head.body_line,
-    )
-    values, fields = table.values, head.fields
+    ).values
+    fields, times = head.fields, values[:, TIME]
     declared = fields.get("Total Exported Frames", fields.get("Total Frames in Take"))
-    note_frame_count(file, declared or "", len(values))
-    note_missing_line_end(file, text)
+    timing.note_frame_count(file, declared or "", len(values))
+    numbers.note_missing_line_end(file, text)
     key = "Export Frame Rate"
     key = key if key in fields else "Capture Frame Rate"
-    rate = decide_rate(file, fields.get(key, ""), values[:, TIME], note=key)
+    rate = timing.decide_rate(file, fields.get(key, ""), times, note=key)
     stated = parse_unit(fields.get("Length Units", ""))
     unit = file.decide_fact("unit", stated=stated, assumed="m", note="Length Units")
     note = "Motive's own axes"
     up = file.decide_fact("up", stated="y", assumed="y", note=note, how="inferred")
     markers, sensors = _choose_entries(file, head)
-    points = values[:, [e.position[axis] for e in markers for axis in "XYZ"]]
-    points = points.reshape(len(values), -1, 3)
     T = _poses(file, values, sensors, fields.get("Rotation Type", ""))
     labels, subjects = _labels(file, markers)
     names = _sensor_names(file, sensors)
-    return Take(
-        rate=float(rate.value),
-        points=points_from_file(points, unit.value, up.value),
+    return file.take(
+        Facts(unit, up, rate),
+        points=_positions(values, markers),
         labels=labels,
         subjects=subjects,
-        T_world_sensor=poses_from_file(T, unit.value, up.value),
+        T_world_sensor=T,
         sensor_names=names,
-        start=first_time(values[:, TIME]),
-        source=file.source(
-            unit=unit, up=up, rate=rate, parameters=_parameters(fields, sensors, names)
-        ),
+        start=timing.first_time(times),
+        parameters=_parameters(fields, sensors, names),
     )
+
+
+def _positions(values: np.ndarray, entries: Sequence[MotiveEntry]) -> np.ndarray:
+    columns = [entry.position[axis] for entry in entries for axis in "XYZ"]
+    return values[:, columns].reshape(len(values), -1, 3)
 
 
 # --- header --------------------------------------------------------------------------
@@ -138,12 +136,10 @@ def _read_header(file: File, text: bytes) -> MotiveHeader:
     rows = [_cells(file, line, i + 1) for i, line in enumerate(lines)]
     if not sniff(text[:200]):
         found = ",".join(rows[0][:4]) or "nothing"
-        file.fail_at_line(1, expected="Format Version and its value", found=found)
+        file.fail("Format Version and its value", found, line=1)
     last = next((i for i, r in enumerate(rows) if r[0].lower() == "frame"), None)
     if last is None:
-        file.fail_at_line(
-            len(rows), expected="a line Frame, Time, X, ...", found="none"
-        )
+        file.fail("a line Frame, Time, X, ...", "none", line=len(rows))
     titles = [row for row in rows[1:last] if any(row)]
     holds = titles.pop() if titles else []
     named = {
@@ -151,10 +147,10 @@ def _read_header(file: File, text: bytes) -> MotiveHeader:
         for i, row in enumerate(titles[: len(ROWS)])
     }
     if "Position" not in holds or not {"Type", "Name"} <= set(named):
-        file.fail_at_line(
-            last,
-            expected="lines of types, names and Position or Rotation",
-            found=", ".join(named) or "none",
+        file.fail(
+            "lines of types, names and Position or Rotation",
+            ", ".join(named) or "none",
+            line=last,
         )
     entries = _entries(named, holds, rows[last])
     return MotiveHeader(_fields(rows[0]), entries, len(rows[last]), last + 2)
@@ -162,11 +158,11 @@ def _read_header(file: File, text: bytes) -> MotiveHeader:
 
 def _cells(file: File, line: bytes, number: int) -> list[str]:
     """Return the cells of a header line, at least one."""
-    check_width(file, line, b",", number)
+    numbers.check_width(file, line, b",", number)
     try:
-        cells = next(csv.reader([decode_text(line)]), [])
+        cells = next(csv.reader([contract.decode_text(line)]), [])
     except csv.Error as error:
-        file.fail_at_line(number, expected="cells between commas", found=str(error))
+        file.fail("cells between commas", error, line=number)
     return [cell.strip() for cell in cells] or [""]
 
 
@@ -209,15 +205,13 @@ def _choose_entries(
 ) -> tuple[list[MotiveEntry], list[MotiveEntry]]:
     """Return the entries to keep as markers, measured ones first, and as sensors."""
     whole = [entry for entry in head.entries if entry.is_whole]
-    if len(whole) < len(head.entries):
-        lost = len(head.entries) - len(whole)
+    lost = len(head.entries) - len(whole)
+    if lost:
         file.note("entries-partial", f"left out {lost} entries that lack an axis")
-    sensors = _without_local_bones(
-        file, head, [entry for entry in whole if entry.is_sensor]
-    )
-    points = [entry for entry in whole if not entry.is_sensor]
-    markers = [entry for entry in points if entry.kind.lower() == MEASURED]
-    solved = [entry for entry in points if entry.kind.lower() != MEASURED]
+    sensors = [entry for entry in whole if entry.is_sensor]
+    sensors = _without_local_bones(file, head, sensors)
+    markers = [entry for entry in whole if not entry.is_sensor and entry.is_measured]
+    solved = [e for e in whole if not e.is_sensor and not e.is_measured]
     if file.options.computed:
         markers += solved
     elif solved:
@@ -226,13 +220,13 @@ def _choose_entries(
             f"left out {len(solved)} markers of type {solved[0].kind!r} or similar: "
             "Motive solved them; computed=True keeps them",
             severity="info",
-            value=float(len(solved)),
+            value=len(solved),
         )
     if not markers and not sensors:
-        file.fail_at_line(
-            head.body_line - 1,
-            expected="markers, rigid bodies or global bones; computed=True for solved",
-            found=f"{len(solved)} solved markers",
+        file.fail(
+            "markers, rigid bodies or global bones; computed=True for solved",
+            f"{len(solved)} solved markers",
+            line=head.body_line - 1,
         )
     return markers, sensors
 
@@ -257,29 +251,27 @@ def _poses(
     file: File, values: np.ndarray, sensors: Sequence[MotiveEntry], rotation_type: str
 ) -> np.ndarray:
     """Return T_world_sensor in the unit and axes of the file."""
-    T = np.empty((len(values), len(sensors), 4, 4))
+    position = _positions(values, sensors)
+    R = np.empty((*position.shape, 3))
     q = [k for k, entry in enumerate(sensors) if "W" in entry.rotation]
-    wxyz = values[:, [sensors[k].rotation[axis] for k in q for axis in "WXYZ"]]
-    position = values[:, [e.position[axis] for e in sensors for axis in "XYZ"]]
-    position = position.reshape(len(values), -1, 3)
     if q:
-        R = rotations_from_quaternions(file, wxyz.reshape(len(values), -1, 4))
-        T[:, q] = geometry.transform(R, position[:, q])
+        wxyz = values[:, [sensors[k].rotation[axis] for k in q for axis in "WXYZ"]]
+        wxyz = wxyz.reshape(len(values), -1, 4)
+        R[:, q] = rotations_from_quaternions(file, wxyz)
     for k in set(range(len(sensors))) - set(q):
         order = _order(file, rotation_type)
         angles = values[:, [sensors[k].rotation[axis] for axis in order]]
-        R = geometry.matrix_from_euler(np.radians(angles), order)
-        T[:, k] = geometry.transform(R, position[:, k])
-    return T
+        R[:, k] = geometry.matrix_from_euler(np.radians(angles), order)
+    return geometry.transform(R, position)
 
 
 def _order(file: File, rotation_type: str) -> str:
     order = rotation_type.strip().upper()
     if sorted(order) != ["X", "Y", "Z"]:
-        file.fail_at_line(
-            1,
-            expected="Rotation Type of the three angles, such as XYZ",
-            found=rotation_type or "none",
+        file.fail(
+            "Rotation Type of the three angles, such as XYZ",
+            rotation_type or "none",
+            line=1,
         )
     return order
 
@@ -288,16 +280,14 @@ def _labels(
     file: File, markers: Sequence[MotiveEntry]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return labels and subjects; a solved marker never takes a measured one's name."""
-    measured = {m.name for m in markers if m.kind.lower() == MEASURED}
+    measured = {m.name for m in markers if m.is_measured}
     names = [
-        f"{m.name}_solved"
-        if m.kind.lower() != MEASURED and m.name in measured
-        else m.name
+        f"{m.name}_solved" if not m.is_measured and m.name in measured else m.name
         for m in markers
     ]
     # Motive 1.21 writes "Unlabeled:108", 1.25 "Unlabeled 108": no subject either way.
     names = [n.replace(f"{UNLABELED}:", f"{UNLABELED} ") for n in names]
-    return split_subjects(_name_all(file, names, "marker"))
+    return split_subjects(name_all(file, names, len(names), "marker"))
 
 
 def _sensor_names(file: File, sensors: Sequence[MotiveEntry]) -> tuple[str, ...]:
@@ -306,20 +296,7 @@ def _sensor_names(file: File, sensors: Sequence[MotiveEntry]) -> tuple[str, ...]
     skeletons = {name.rpartition(":")[0] for name in names} - {""}
     if len(skeletons) == 1:
         names = [name.rpartition(":")[2] for name in names]
-    return _name_all(file, names, "sensor")
-
-
-def _name_all(file: File, names: Sequence[str], what: str) -> tuple[str, ...]:
-    empty = sum(not name.rpartition(":")[2] for name in names)
-    if empty:
-        letter = what[0].upper()
-        text = f"{empty} {what}s have no name: named {letter}1, {letter}2, ..."
-        file.note("labels-missing", text)
-        names = [
-            name if name.rpartition(":")[2] else f"{name}{letter}{i + 1}"
-            for i, name in enumerate(names)
-        ]
-    return unique_names(file, names, what)
+    return name_all(file, names, len(names), "sensor")
 
 
 def _parameters(
@@ -327,11 +304,8 @@ def _parameters(
 ) -> dict[str, object]:
     """Return the header, and the parents of the bones where the file names them."""
     known = {s.name: name for s, name in zip(sensors, names, strict=True)}
-    parents = {
-        name: known[s.parent]
-        for s, name in zip(sensors, names, strict=True)
-        if s.parent in known
-    }
+    pairs = zip(names, [known.get(s.parent) for s in sensors], strict=True)
+    parents = {name: parent for name, parent in pairs if parent is not None}
     return {**fields, "Parents": parents} if parents else dict(fields)
 
 

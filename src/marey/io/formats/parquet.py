@@ -16,12 +16,7 @@ from jaxtyping import Float
 
 from marey.errors import MissingExtraError
 from marey.io.contract import File, Format, Output, WriteOptions
-from marey.io.text.take import (
-    columns_of_take,
-    decide_columns,
-    table_metadata,
-    take_of_columns,
-)
+from marey.io.text import take as tables
 from marey.take import Take
 
 MAGIC = b"PAR1"
@@ -36,6 +31,11 @@ MAX_NUMBER = 1e20
 MAX_GROWTH = 8
 SPARE_BYTES = 48 * 2**20
 CELL_BYTES = 8
+DAMAGE_ERRORS = (
+    *(OSError, ValueError, TypeError, KeyError),
+    *(OverflowError, MemoryError, RecursionError),
+)
+"""What damaged bytes make pyarrow and JSON raise."""
 
 
 def sniff(head: bytes) -> bool:
@@ -60,8 +60,8 @@ def _pyarrow() -> Any:
 def read_take(file: File) -> Take:
     """Return the take of a Parquet file."""
     names, values, meta = _table(file)
-    columns = decide_columns(file, names, meta)
-    return take_of_columns(file, values, columns, meta)
+    columns = tables.decide_columns(file, names, meta)
+    return tables.take_of_columns(file, values, columns, meta)
 
 
 def _table(
@@ -79,24 +79,11 @@ def _table(
             values = _values(pa, content, columns)
             names = tuple(schema.names[i] for i in columns)
             meta = json.loads((schema.metadata or {}).get(KEY, b"{}"))
-    except (
-        pa.ArrowException,
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-        OverflowError,
-        MemoryError,
-        RecursionError,
-    ) as error:
-        raise file.error(
-            None, expected="a whole Parquet file", found=str(error)
-        ) from error
+    except (pa.ArrowException, *DAMAGE_ERRORS) as error:
+        file.fail("a whole Parquet file", error, cause=error)
     values[~np.isfinite(values)] = np.nan
     if (np.abs(values) > MAX_NUMBER).any():
-        raise file.error(
-            None, expected=f"numbers within {MAX_NUMBER:g}", found="others"
-        )
+        file.fail(f"numbers within {MAX_NUMBER:g}", "others")
     return names, values, meta if isinstance(meta, dict) else {}
 
 
@@ -104,10 +91,9 @@ def _check_size(file: File, declared: Any) -> None:
     """Refuse a table that would take far more room than its file."""
     rows, columns = declared.num_rows, declared.num_columns
     if rows < 0 or CELL_BYTES * rows * columns > _max_bytes(file.size):
-        raise file.error(
-            None,
-            expected=f"at most {_max_bytes(file.size)} bytes of numbers",
-            found=f"{rows} rows of {columns} columns",
+        file.fail(
+            f"at most {_max_bytes(file.size)} bytes of numbers",
+            f"{rows} rows of {columns} columns",
         )
 
 
@@ -142,14 +128,9 @@ def _values(
 def write_take(take: Take, options: WriteOptions) -> Output:
     """Return the Parquet file of a take."""
     pa = _pyarrow()
-    unit, up = options.unit or "m", options.up or "z"
-    names, values = columns_of_take(take, unit, up, decimals=DECIMALS)
-    table = pa.table(
-        [take.times, *values.T],
-        names=names,
-        metadata={KEY: json.dumps(table_metadata(take, unit, up)).encode()},
-    )
-    return {"": [_pack(pa, table)]}
+    names, values, meta = tables.table_of_take(take, options, decimals=DECIMALS)
+    metadata = {KEY: json.dumps(meta).encode()}
+    return {"": [_pack(pa, pa.table([*values.T], names=names, metadata=metadata))]}
 
 
 def _pack(pa: Any, table: Any) -> bytes:

@@ -12,26 +12,19 @@ pitch, yaw about the moving axes x, y, z. A residual of -1 marks a body not seen
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.io.contract import File, Format, decode_text, normalize_text
-from marey.io.text.names import fill_missing_names, split_subjects, unique_names
-from marey.io.text.numbers import (
-    MAX_COLUMNS,
-    NumberTable,
-    check_width,
-    note_missing_line_end,
-    parse_number,
-    read_numbers,
-)
+from marey.io import contract
+from marey.io.contract import Facts, File, Format
+from marey.io.text import names, numbers, timing
+from marey.io.text.header import TableHeader
 from marey.io.text.rotations import repair_rotations
-from marey.io.text.timing import decide_rate, first_time, note_frame_count
-from marey.io.units_axes import points_from_file, poses_from_file
 from marey.numerics import geometry
-from marey.take import Event, Fact, Take
+from marey.take import Event, Take
 
 SINGLE_WORD_KEYS = ("DESCRIPTION", "EVENT", "FILE_VERSION", "FREQUENCY", "TIME_STAMP")
 KEY = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
@@ -46,86 +39,81 @@ MATRIX = tuple(f"Rot[{i}]" for i in range(9))
 BODY_COLUMNS = (*AXES, *ANGLES, "Residual", *MATRIX)
 
 
-@dataclass(frozen=True, slots=True)
-class QualisysHeader:
-    """Everything above the first frame."""
-
-    fields: Mapping[str, tuple[str, ...]]
-    """Values by key; the first value of a repeated key."""
-
-    events: tuple[Event, ...]
-    columns: tuple[str, ...]
-    """Column names; empty when there are none."""
-
-    body: bytes
-    body_line: int
-
-    def value(self, key: str) -> str:
-        """Return the first value of a key, "" when there is none."""
-        return next(iter(self.values(key)), "")
-
-    def values(self, key: str) -> tuple[str, ...]:
-        """Return the values of a key."""
-        return self.fields.get(key, ())
-
-    def count(self, key: str) -> int:
-        """Return a declared count, 0 when there is none."""
-        value = parse_number(self.value(key))
-        return int(value) if value is not None and value > 0.0 else 0
-
-
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a TSV of Qualisys."""
-    return SIGNATURE.match(normalize_text(head)) is not None
+    return SIGNATURE.match(contract.normalize_text(head)) is not None
 
 
 def read_take(file: File) -> Take:
     """Return the markers or the rigid bodies of a QTM export."""
     text = file.text()
-    head = _read_header(file, text)
-    kind = head.value("DATA_INCLUDED").upper() or (
-        "6D" if head.count("NO_OF_BODIES") else "3D"
-    )
+    head, events = _read_header(file, text)
+    kind = head.fields.get("DATA_INCLUDED", "").partition("\t")[0].upper()
+    kind = kind or ("6D" if _count(head, "NO_OF_BODIES") else "3D")
     if kind not in ("3D", "6D"):
-        raise file.error(
-            None,
-            expected="DATA_INCLUDED 3D or 6D; export trajectories or 6DOF data",
-            found=kind,
-        )
-    note_missing_line_end(file, text)
-    return _bodies_take(file, head) if kind == "6D" else _markers_take(file, head)
+        file.fail("DATA_INCLUDED 3D or 6D; export trajectories or 6DOF data", kind)
+    numbers.note_missing_line_end(file, text)
+    content, times = (_bodies if kind == "6D" else _markers)(file, head)
+    note = "QTM's convention"
+    facts = Facts(
+        file.decide_fact("unit", stated="mm", assumed="mm", note=note, how="inferred"),
+        file.decide_fact("up", stated="z", assumed="z", note=note, how="inferred"),
+        timing.decide_rate(
+            file, _values(head, "FREQUENCY")[0], times, note="FREQUENCY"
+        ),
+    )
+    start = timing.first_time(times)
+    return file.take(
+        facts, **content, start=start, events=events, parameters=head.fields
+    )
 
 
 # --- header --------------------------------------------------------------------------
 
 
-def _read_header(file: File, text: bytes) -> QualisysHeader:
-    fields: dict[str, tuple[str, ...]] = {}
+def _read_header(file: File, text: bytes) -> tuple[TableHeader, tuple[Event, ...]]:
+    fields: dict[str, str] = {}
     events: list[Event] = []
     start = 0
     lines = text.split(b"\n", MAX_HEADER_LINES)[:MAX_HEADER_LINES]
     for number, line in enumerate(lines, 1):
-        check_width(file, line, b"\t", number)
-        cells = [cell.strip() for cell in decode_text(line).split("\t")]
+        numbers.check_width(file, line, b"\t", number)
+        row = contract.decode_text(line).split("\t")
+        cells = [cell.strip() for cell in row]
         key, values = _key(cells)
         if not key and any(cells):
-            columns = () if _is_numbers(cells) else tuple(_strip_empty_cells(cells))
+            columns = () if _is_numbers(cells) else _strip_empty_cells(cells)
             body = text[start + (len(line) + 1 if columns else 0) :]
-            return QualisysHeader(
-                fields, tuple(events), columns, body, number + bool(columns)
-            )
+            line_of_body = number + bool(columns)
+            return TableHeader(fields, columns, body, line_of_body), tuple(events)
         if key == "EVENT":
             events += _event(values)
         elif key:
-            fields.setdefault(key, tuple(_strip_empty_cells(values)))
+            fields.setdefault(key, "\t".join(_strip_empty_cells(values)))
         start += len(line) + 1
-    raise file.error(None, expected="lines of numbers", found="a header alone")
+    file.fail("lines of numbers", "a header alone")
 
 
-def _strip_empty_cells(cells: Sequence[str]) -> Sequence[str]:
+def _values(head: TableHeader, key: str) -> list[str]:
+    """Return the values of a key, at least one."""
+    return head.fields.get(key, "").split("\t")
+
+
+def _names(head: TableHeader, key: str) -> list[str]:
+    """Return the names that a key lists, perhaps none."""
+    return _values(head, key) if head.fields.get(key) else []
+
+
+def _count(head: TableHeader, key: str) -> int:
+    """Return a declared count, 0 when there is none."""
+    value = numbers.parse_number(_values(head, key)[0])
+    return int(value) if value is not None and value > 0.0 else 0
+
+
+def _strip_empty_cells(cells: Sequence[str]) -> tuple[str, ...]:
     """Return cells without the empty ones at the end, which trailing tabs make."""
     last = max((i for i, cell in enumerate(cells) if cell), default=-1)
-    return cells[: last + 1]
+    return tuple(cells[: last + 1])
 
 
 def _key(cells: Sequence[str]) -> tuple[str, list[str]]:
@@ -140,116 +128,105 @@ def _key(cells: Sequence[str]) -> tuple[str, list[str]]:
 
 def _is_numbers(cells: Sequence[str]) -> bool:
     return all(
-        cell.lower() in ("", "nan", "null") or parse_number(cell) is not None
+        cell.lower() in ("", "nan", "null") or numbers.parse_number(cell) is not None
         for cell in cells
     )
 
 
 def _event(values: Sequence[str]) -> list[Event]:
     """Return the event of a line: its name, frame and time."""
-    time = parse_number(values[2]) if len(values) > 2 else None
+    time = numbers.parse_number(values[2]) if len(values) > 2 else None
     return [] if time is None else [Event(values[0], "", time)]
 
 
 # --- numbers -------------------------------------------------------------------------
 
 
-def _time_columns(head: QualisysHeader) -> list[str]:
+def _clocks(head: TableHeader) -> list[str]:
     """Return the names of the leading columns that are no coordinates."""
-    clocks = []
-    for name in head.columns:
-        if not TIME_COLUMN.fullmatch(name):
-            break
-        clocks.append(name.lower())
-    return clocks
+    return [name.lower() for name in takewhile(TIME_COLUMN.fullmatch, head.columns)]
 
 
 def _table(
-    file: File, head: QualisysHeader, width: int
+    file: File, head: TableHeader, width: int
 ) -> tuple[Float[np.ndarray, "frame width"], Float[np.ndarray, " frame"]]:
     """Return `width` columns of numbers and the times, NaN where there are none.
 
     Without column names, the extra cells per line determine the time columns.
     """
-    clocks = _time_columns(head)
+    clocks = _clocks(head)
     body = head.body.replace(b"NULL", b"")
-    spare = len(clocks) if head.columns else 2
-    numbers = read_numbers(
-        file, body, columns=spare + width, delimiter="\t", first_line=head.body_line
+    columns = width + (len(clocks) if head.columns else 2)
+    table = numbers.read_numbers(
+        file, body, columns=columns, delimiter="\t", first_line=head.body_line
     )
     if not head.columns:
-        clocks = _time_columns_by_count(numbers, width)
-    times = np.full(len(numbers.values), np.nan)
+        clocks = _clocks_by_count(table, width)
+    times = np.full(len(table.values), np.nan)
     for i, name in enumerate(clocks):
         if name.startswith("time"):
-            times = numbers.values[:, i]
-    note_frame_count(file, head.value("NO_OF_FRAMES"), len(times))
+            times = table.values[:, i]
+    timing.note_frame_count(file, _values(head, "NO_OF_FRAMES")[0], len(times))
     first = len(clocks)
-    return numbers.values[:, first : first + width], times
+    return table.values[:, first : first + width], times
 
 
-def _time_columns_by_count(numbers: NumberTable, width: int) -> list[str]:
-    extra = int(numbers.cells.max(initial=0)) - width
+def _clocks_by_count(table: numbers.NumberTable, width: int) -> list[str]:
+    extra = int(table.cells.max(initial=0)) - width
     if extra == 1:
-        whole = (numbers.values[:, 0] == np.round(numbers.values[:, 0])).all()
+        whole = (table.values[:, 0] == np.round(table.values[:, 0])).all()
         return ["frame" if whole else "time"]
     return ["frame", "time"] if extra == 2 else []
 
 
-def _take_facts(
-    file: File, head: QualisysHeader, times: np.ndarray
-) -> tuple[Fact, Fact, Fact]:
-    note = "QTM's convention"
-    unit = file.decide_fact(
-        "unit", stated="mm", assumed="mm", note=note, how="inferred"
-    )
-    up = file.decide_fact("up", stated="z", assumed="z", note=note, how="inferred")
-    rate = decide_rate(file, head.value("FREQUENCY"), times, note="FREQUENCY")
-    return unit, up, rate
+def _check_count(
+    file: File, head: TableHeader, what: str, named: int, present: int
+) -> None:
+    declared = _count(head, f"NO_OF_{what.upper()}")
+    if {declared or present, named} != {present}:
+        file.note(
+            f"{what}-mismatch",
+            f"{what} declared {declared}, named {named}, present {present}",
+            value=present,
+        )
 
 
-def _parameters(head: QualisysHeader) -> dict[str, str]:
-    return {key: "\t".join(values) for key, values in head.fields.items()}
+def _labels(file: File, titles: Sequence[str], count: int) -> tuple[str, ...]:
+    if not count:
+        file.fail("at least one marker or body", "none")
+    return names.name_all(file, titles, count, "item")
 
 
 # --- markers -------------------------------------------------------------------------
 
 
-def _markers_take(file: File, head: QualisysHeader) -> Take:
-    names = head.values("MARKER_NAMES")
-    given = head.columns[len(_time_columns(head)) :]
+def _markers(
+    file: File, head: TableHeader
+) -> tuple[dict[str, Any], Float[np.ndarray, " frame"]]:
+    """Return the fields of a take of markers, and the times."""
+    titles = _names(head, "MARKER_NAMES")
+    given = head.columns[len(_clocks(head)) :]
     if len(given) % 3:
-        file.fail_at_line(
-            head.body_line - 1,
-            expected="three columns per marker",
-            found=f"{len(given)} columns",
-        )
+        found, line = f"{len(given)} columns", head.body_line - 1
+        file.fail("three columns per marker", found, line=line)
     # Of count, names and columns the columns are the data itself.
-    declared = head.count("NO_OF_MARKERS")
-    count = len(given) // 3 or len(names) or declared
+    count = len(given) // 3 or len(titles) or _count(head, "NO_OF_MARKERS")
     values, times = _table(file, head, 3 * count)
-    labels = _labels(file, names or [_without_axis(n) for n in given[::3]], count)
-    if names and {declared or count, len(names)} != {count}:
-        file.note(
-            "markers-mismatch",
-            f"markers declared {declared}, named {len(names)}, present {count}",
-            value=float(count),
-        )
-    points = values.reshape(len(values), count, 3)
+    labels = _labels(file, titles or [_without_axis(n) for n in given[::3]], count)
+    if titles:
+        _check_count(file, head, "markers", len(titles), count)
     keep = _choose_trajectories(file, head, count)
-    points = points[:, keep]
-    _blank_zeros(file, points)
-    unit, up, rate = _take_facts(file, head, times)
-    labels, subjects = split_subjects([labels[i] for i in keep])
-    return Take(
-        rate=float(rate.value),
-        points=points_from_file(points, unit.value, up.value),
-        labels=labels,
-        subjects=subjects,
-        start=first_time(times),
-        events=head.events,
-        source=file.source(unit=unit, up=up, rate=rate, parameters=_parameters(head)),
+    points = values.reshape(len(values), count, 3)[:, keep]
+    zero = (points == 0.0).all(axis=-1)
+    points[zero] = np.nan
+    file.note_count(
+        "points-zero",
+        int(zero.sum()),
+        "{} positions are exactly zero: taken as not seen",
+        severity="info",
     )
+    labels, subjects = names.split_subjects([labels[i] for i in keep])
+    return {"points": points, "labels": labels, "subjects": subjects}, times
 
 
 def _without_axis(name: str) -> str:
@@ -260,91 +237,59 @@ def _last_word(cell: str) -> str:
     return cell.rpartition(" ")[2]
 
 
-def _labels(file: File, names: Sequence[str], count: int) -> tuple[str, ...]:
-    names = [*names[:count], *[""] * (count - len(names))]
-    if not count:
-        raise file.error(None, expected="at least one marker or body", found="none")
-    return unique_names(file, fill_missing_names(file, names, "item"), "item")
-
-
-def _choose_trajectories(file: File, head: QualisysHeader, count: int) -> list[int]:
+def _choose_trajectories(file: File, head: TableHeader, count: int) -> list[int]:
     """Return the trajectories to keep: without virtual ones unless asked for."""
-    types = [name.lower() for name in head.values("TRAJECTORY_TYPES")[:count]]
+    types = [name.lower() for name in _values(head, "TRAJECTORY_TYPES")[:count]]
     virtual = {i for i, name in enumerate(types) if name == "virtual"}
     filled = sum(name in ("mixed", "gap-filled") for name in types)
-    if filled:
-        file.note(
-            "trajectories-filled",
-            f"{filled} trajectories hold gap-filled values, which are not marked",
-            severity="info",
-            value=float(filled),
-        )
-    if virtual and not file.options.computed:
-        file.note(
-            "computed-left-out",
-            f"left out {len(virtual)} virtual trajectories, which QTM computed; "
-            "computed=True keeps them",
-            severity="info",
-            value=float(len(virtual)),
-        )
-        return [i for i in range(count) if i not in virtual]
-    return list(range(count))
-
-
-def _blank_zeros(file: File, points: Float[np.ndarray, "frame marker 3"]) -> None:
-    zero = (points == 0.0).all(axis=-1)
-    if zero.any():
-        points[zero] = np.nan
-        file.note(
-            "points-zero",
-            f"{int(zero.sum())} positions are exactly zero: taken as not seen",
-            severity="info",
-            value=float(zero.sum()),
-        )
+    file.note_count(
+        "trajectories-filled",
+        filled,
+        "{} trajectories hold gap-filled values, which are not marked",
+        severity="info",
+    )
+    if file.options.computed:
+        return list(range(count))
+    file.note_count(
+        "computed-left-out",
+        len(virtual),
+        "left out {} virtual trajectories, which QTM computed; computed=True "
+        "keeps them",
+        severity="info",
+    )
+    return [i for i in range(count) if i not in virtual]
 
 
 # --- bodies --------------------------------------------------------------------------
 
 
-def _bodies_take(file: File, head: QualisysHeader) -> Take:
+def _bodies(
+    file: File, head: TableHeader
+) -> tuple[dict[str, Any], Float[np.ndarray, " frame"]]:
+    """Return the fields of a take of rigid bodies, and the times."""
     bodies = _body_columns(file, head)
     width = max((max(columns.values()) + 1 for columns in bodies), default=0)
     values, times = _table(file, head, width)
-    names = head.values("BODY_NAMES") or tuple(
+    titles = _names(head, "BODY_NAMES") or [
         _without_axis(cell) for cell in head.columns if _last_word(cell) == "X"
-    )
-    if {head.count("NO_OF_BODIES") or len(bodies), len(names)} != {len(bodies)}:
-        file.note(
-            "bodies-mismatch",
-            f"bodies declared {head.count('NO_OF_BODIES')}, named {len(names)}, "
-            f"present {len(bodies)}",
-            value=float(len(bodies)),
-        )
-    labels = _labels(file, names, len(bodies))
+    ]
+    _check_count(file, head, "bodies", len(titles), len(bodies))
+    labels = _labels(file, titles, len(bodies))
     T = np.stack([_poses(file, values, columns) for columns in bodies], axis=1)
-    unit, up, rate = _take_facts(file, head, times)
-    return Take(
-        rate=float(rate.value),
-        T_world_sensor=poses_from_file(T, unit.value, up.value),
-        sensor_names=labels,
-        start=first_time(times),
-        events=head.events,
-        source=file.source(unit=unit, up=up, rate=rate, parameters=_parameters(head)),
-    )
+    return {"T_world_sensor": T, "sensor_names": labels}, times
 
 
-def _body_columns(file: File, head: QualisysHeader) -> list[dict[str, int]]:
+def _body_columns(file: File, head: TableHeader) -> list[dict[str, int]]:
     """Return the columns of each body by name, counted after frame and time."""
     if not head.columns:
-        count = head.count("NO_OF_BODIES") or len(head.values("BODY_NAMES"))
-        count = min(count, MAX_COLUMNS // len(BODY_COLUMNS))
+        count = _count(head, "NO_OF_BODIES") or len(_names(head, "BODY_NAMES"))
         step = len(BODY_COLUMNS)
         return [
             {name: step * b + i for i, name in enumerate(BODY_COLUMNS)}
-            for b in range(count)
+            for b in range(min(count, numbers.MAX_COLUMNS // step))
         ]
     bodies: list[dict[str, int]] = []
-    for i, cell in enumerate(head.columns[len(_time_columns(head)) :]):
+    for i, cell in enumerate(head.columns[len(_clocks(head)) :]):
         name = _last_word(cell)
         if name == "X":
             bodies.append({})
@@ -353,17 +298,17 @@ def _body_columns(file: File, head: QualisysHeader) -> list[dict[str, int]]:
     for columns in bodies:
         missing = [n for n in AXES if n not in columns]
         if missing or not _rotation_columns(columns):
-            file.fail_at_line(
-                head.body_line - 1,
-                expected="X Y Z and Rot[0] to Rot[8] or Roll Pitch Yaw for each body",
-                found=" ".join(columns),
+            file.fail(
+                "X Y Z and Rot[0] to Rot[8] or Roll Pitch Yaw for each body",
+                " ".join(columns),
+                line=head.body_line - 1,
             )
     return bodies
 
 
 def _rotation_columns(columns: Mapping[str, int]) -> tuple[str, ...]:
     """Return the names of the columns that hold the rotation, () when none do."""
-    return next((names for names in (MATRIX, ANGLES) if set(names) <= set(columns)), ())
+    return next((n for n in (MATRIX, ANGLES) if set(n) <= set(columns)), ())
 
 
 def _poses(
@@ -371,9 +316,9 @@ def _poses(
 ) -> Float[np.ndarray, "frame 4 4"]:
     """Return T_world_sensor of one body in millimetres."""
     position = values[:, [columns[name] for name in AXES]]
-    names = _rotation_columns(columns)
-    rotation = values[:, [columns[name] for name in names]]
-    if names == MATRIX:
+    parts = _rotation_columns(columns)
+    rotation = values[:, [columns[name] for name in parts]]
+    if parts == MATRIX:
         R = repair_rotations(file, rotation.reshape(-1, 3, 3).swapaxes(-1, -2))
     else:
         R = geometry.matrix_from_euler(np.radians(rotation), "XYZ")

@@ -11,6 +11,14 @@ from marey.skeleton import Kind, Skeleton
 
 VERSION_KEY = "marey_skeleton"
 VERSION = 1
+JOINT_ARRAYS = {
+    "offset": (3,),
+    "axes": (2, 3),
+    "limits": (3, 2),
+    "covariance": (3, 3),
+    "length_sd": (),
+}
+"""Fields of a joint that hold numbers, and their shapes."""
 
 
 def sniff(head: bytes) -> bool:
@@ -24,17 +32,15 @@ def read_skeleton(file: File) -> Skeleton:
         content = json.loads(decode_text(file.text()))
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
-        raise file.error(
-            line, expected="JSON", found=str(error), counted="line"
-        ) from error
+        file.fail("JSON", error, line=line, cause=error)
     try:
         return _skeleton(content)
     except (DataError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise file.error(
-            None,
-            expected=f"a skeleton of version {VERSION}",
-            found=f"{type(error).__name__}: {error}",
-        ) from error
+        file.fail(
+            f"a skeleton of version {VERSION}",
+            f"{type(error).__name__}: {error}",
+            cause=error,
+        )
 
 
 def _skeleton(content: dict[str, Any]) -> Skeleton:
@@ -47,30 +53,25 @@ def _skeleton(content: dict[str, Any]) -> Skeleton:
         needed = f"one of {', '.join(get_args(Kind))}"
         raise DataError("kind of a joint", found=unknown[0], needed=needed)
     number = {str(joint["name"]): i for i, joint in enumerate(joints)}
+    parent = [number[j["parent"]] if j["parent"] else -1 for j in joints]
     return Skeleton(
         names=tuple(str(joint["name"]) for joint in joints),
-        parent=np.array(
-            [number[j["parent"]] if j["parent"] else -1 for j in joints], dtype=np.int64
-        ),
-        offset=_array([joint["offset"] for joint in joints], (len(joints), 3)),
+        parent=np.array(parent, dtype=np.int64),
         kind=tuple(joint["kind"] for joint in joints),
-        axes=_array([joint["axes"] for joint in joints], (len(joints), 2, 3)),
-        limits=_array([joint["limits"] for joint in joints], (len(joints), 3, 2)),
-        covariance=_array([j["covariance"] for j in joints], (len(joints), 3, 3)),
-        length_sd=_array([joint["length_sd"] for joint in joints], (len(joints),)),
+        **{name: _array(joints, name, shape) for name, shape in JOINT_ARRAYS.items()},
         marker_labels=tuple(str(marker["label"]) for marker in markers),
         marker_joint=np.array([number[m["joint"]] for m in markers], dtype=np.int64),
-        marker_offset=_array([m["offset"] for m in markers], (len(markers), 3)),
+        marker_offset=_array(markers, "offset", (3,)),
         sensor_names=tuple(str(sensor["name"]) for sensor in sensors),
         sensor_joint=np.array([number[s["joint"]] for s in sensors], dtype=np.int64),
-        T_joint_sensor=_array([s["T"] for s in sensors], (len(sensors), 4, 4)),
+        T_joint_sensor=_array(sensors, "T", (4, 4)),
     )
 
 
-def _array(rows: list[Any], shape: tuple[int, ...]) -> np.ndarray:
-    """Return rows as an array of this shape; null means unknown."""
-    full = [np.full(shape[1:], np.nan) if row is None else row for row in rows]
-    return np.array(full, dtype=float).reshape(shape)
+def _array(rows: list[Any], name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a field of all rows, each of this shape; null means unknown."""
+    values = [np.full(shape, np.nan) if r[name] is None else r[name] for r in rows]
+    return np.array(values, dtype=float).reshape(len(rows), *shape)
 
 
 def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
@@ -78,17 +79,11 @@ def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
     options.check_metres_z_up()
     names = skeleton.names
     joints = [
-        {
-            "name": names[i],
-            "parent": names[parent] if parent >= 0 else None,
-            "kind": skeleton.kind[i],
-            "offset": skeleton.offset[i].tolist(),
-            "axes": _finite_or_null(skeleton.axes[i]),
-            "limits": _finite_or_null(skeleton.limits[i]),
-            "covariance": _finite_or_null(skeleton.covariance[i]),
-            "length_sd": _finite_or_null(skeleton.length_sd[i]),
-        }
-        for i, parent in enumerate(skeleton.parent)
+        {"name": name, "parent": names[parent] if parent >= 0 else None, "kind": kind}
+        | {field: _to_json(getattr(skeleton, field)[i]) for field in JOINT_ARRAYS}
+        for i, (name, parent, kind) in enumerate(
+            zip(names, skeleton.parent, skeleton.kind, strict=True)
+        )
     ]
     markers = [
         {"label": label, "joint": names[joint], "offset": offset.tolist()}
@@ -113,14 +108,11 @@ def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
     return {"": [json.dumps(content, indent=1, ensure_ascii=False).encode(), b"\n"]}
 
 
-def _finite_or_null(field: np.ndarray | np.float64) -> Any:
+def _to_json(values: np.ndarray | np.float64) -> Any:
     """Return values for JSON; null where unknown, one null when all are."""
-    values = np.asarray(field)
-    if not np.isfinite(values).any():
-        return None
-    known = values.astype(object)
+    known = np.array(values, dtype=object)
     known[~np.isfinite(values)] = None
-    return known.tolist()
+    return known.tolist() if np.isfinite(values).any() else None
 
 
 FORMAT = Format(

@@ -12,40 +12,21 @@ the origin.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from marey.io.contract import (
-    SNIFF_BYTES,
-    File,
-    Format,
-    Output,
-    WriteOptions,
-    decode_text,
-    normalize_text,
-)
-from marey.io.text.names import printable_name, split_subjects, unique_names
-from marey.io.text.numbers import (
-    NumberTable,
-    check_width,
-    decimals_for,
-    note_missing_line_end,
-    parse_number,
-    read_numbers,
-    round_values,
-)
+from marey.io import contract
+from marey.io.contract import Facts, File, Format, Output, WriteOptions, decode_text
+from marey.io.text import numbers, timing
+from marey.io.text.header import TableHeader, delimiter_of, split_cells
+from marey.io.text.names import split_subjects, unique_names
 from marey.io.text.rotations import rotations_from_quaternions
-from marey.io.text.timing import decide_rate, first_time, note_frame_count
-from marey.io.units_axes import (
-    parse_unit,
-    points_from_file,
-    points_to_file,
-    poses_from_file,
-)
+from marey.io.text.take import marker_table
+from marey.io.units_axes import parse_unit
 from marey.numerics import geometry
-from marey.take import Take
+from marey.take import Fact, Take
 
 END = re.compile(rb"^[ \t]*endheader[ \t]*$", re.IGNORECASE | re.MULTILINE)
 OLD_KEYS = {"datarows": "nrows", "datacolumns": "ncolumns"}
@@ -62,31 +43,10 @@ EXPECTED_TABLE = (
 PRECISION_M = 1e-9
 """Metres to which a coordinate is written."""
 
-TIME_DECIMALS = 9
-
-
-@dataclass(frozen=True, slots=True)
-class StorageHeader:
-    """Everything above the first frame."""
-
-    fields: Mapping[str, str]
-    """Values by key in lower case."""
-
-    columns: tuple[str, ...]
-    """Column names after `time`."""
-
-    body: bytes
-    body_line: int
-
-    @property
-    def data_type(self) -> str:
-        """What a cell holds, in lower case."""
-        return self.fields.get("datatype", "").lower()
-
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a storage table."""
-    text = normalize_text(head)
+    text = contract.normalize_text(head)
     return b"\0" not in text and END.search(text) is not None
 
 
@@ -94,39 +54,52 @@ def read_take(file: File) -> Take:
     """Return the markers or the oriented sensors of a storage table."""
     text = file.text()
     head = _read_header(file, text)
-    if head.data_type not in NUMBERS_PER_CELL:
-        raise file.error(
-            None, expected=EXPECTED_TABLE, found=f"DataType={head.data_type}"
-        )
-    note_missing_line_end(file, text)
-    if head.data_type == "quaternion":
-        return _orientations_take(file, head, text)
-    return _markers_take(file, head, text)
+    kind = head.fields.get("datatype", "").lower()
+    if kind not in NUMBERS_PER_CELL:
+        file.fail(EXPECTED_TABLE, f"DataType={kind}")
+    numbers.note_missing_line_end(file, text)
+    size = NUMBERS_PER_CELL[kind]
+    names, order = _split_columns(file, head, size)
+    if not names:
+        file.fail(EXPECTED_TABLE, "a table of times alone")
+    table = _numbers(file, head, size, whole=text.endswith(b"\n"))
+    values, times = table.values[:, order], table.values[:, 0]
+    values = values.reshape(len(values), len(names), -1)
+    content = _sensors if kind == "quaternion" else _markers
+    unit, up = (_unit_and_up_of_sensors if kind == "quaternion" else _unit_and_up)(
+        file, head
+    )
+    rate = timing.decide_rate(
+        file, head.fields.get("datarate", ""), times, note="DataRate"
+    )
+    return file.take(
+        Facts(unit, up, rate),
+        **content(file, names, values),
+        start=timing.first_time(times),
+        parameters=head.fields,
+    )
 
 
 # --- header --------------------------------------------------------------------------
 
 
-def _read_header(file: File, text: bytes) -> StorageHeader:
-    end = END.search(text[:SNIFF_BYTES])
+def _read_header(file: File, text: bytes) -> TableHeader:
+    end = END.search(text[: contract.SNIFF_BYTES])
     if end is None:
-        raise file.error(None, expected="a line endheader", found="none")
+        file.fail("a line endheader", "none")
     rest = text[end.end() :].lstrip()
     line, _, body = rest.partition(b"\n")
     number = text.count(b"\n", 0, len(text) - len(rest)) + 1
-    check_width(file, line, b"\t", number)
-    names = decode_text(line)
-    cells = names.split("\t") if "\t" in names else names.split()
-    cells = [cell.strip() for cell in cells]
+    numbers.check_width(file, line, b"\t", number)
+    cells = split_cells(line)
     if not cells or cells[0].lower() != "time":
-        file.fail_at_line(
-            number, expected="column names that begin with time", found=names or "none"
-        )
+        found = decode_text(line) or "none"
+        file.fail("column names that begin with time", found, line=number)
     while not cells[-1]:
         cells.pop()
     pairs = map(_field, decode_text(text[: end.start()]).split("\n"))
     fields = {key: value for key, value in pairs if key}
-    return StorageHeader(fields, tuple(cells[1:]), body, number + 1)
+    return TableHeader(fields, tuple(cells[1:]), body, number + 1)
 
 
 def _field(line: str) -> tuple[str, str]:
@@ -137,92 +110,61 @@ def _field(line: str) -> tuple[str, str]:
     return OLD_KEYS.get(name, name), value.strip()
 
 
-def _numbers(file: File, head: StorageHeader, text: bytes, size: int) -> NumberTable:
+def _numbers(
+    file: File, head: TableHeader, size: int, *, whole: bool
+) -> numbers.NumberTable:
     """Return the rows of a table with `size` numbers to a cell.
 
     A table of cells with commas must fill every line, because a missing cell could
     not be distinguished from the next one. A last line that was cut off is left out.
+
+    Args:
+        file: The file.
+        head: Its header and lines of numbers.
+        size: Numbers to a cell.
+        whole: Whether the last line has its end.
     """
     packed = size > 1
     columns = 1 + size * len(head.columns)
-    tabbed = b"\t" in head.body[: 2**16]
-    table = read_numbers(
+    table = numbers.read_numbers(
         file,
         head.body.replace(b",", b" ") if packed else head.body,
         columns=columns,
-        delimiter="\t" if tabbed and not packed else " ",
+        delimiter=" " if packed else delimiter_of(head.body),
         first_line=head.body_line,
     )
-    note_frame_count(file, head.fields.get("nrows", ""), len(table.cells))
-    declared = parse_number(head.fields.get("ncolumns", ""))
+    timing.note_frame_count(file, head.fields.get("nrows", ""), len(table.cells))
+    declared = numbers.parse_number(head.fields.get("ncolumns", ""))
     if declared is not None and declared != 1 + len(head.columns):
         file.note(
             "columns-mismatch",
             f"columns declared {declared:.15g}, present {1 + len(head.columns)}",
         )
-    short = np.flatnonzero(table.cells < columns) if packed else np.zeros(0, int)
+    short = np.flatnonzero(packed & (table.cells < columns))
     if not len(short):
         return table
     last = len(table.cells) - 1
-    if short[0] < last or text.endswith(b"\n") or last == 0:
-        file.fail_at_line(
-            int(table.line[short[0]]),
-            expected=f"{len(head.columns)} cells of {size} numbers",
-            found=f"{table.cells[short[0]] - 1} numbers",
+    if short[0] < last or whole or last == 0:
+        file.fail(
+            f"{len(head.columns)} cells of {size} numbers",
+            f"{table.cells[short[0]] - 1} numbers",
+            line=int(table.line[short[0]]),
         )
     return table.select(slice(last))
 
 
-# --- markers -------------------------------------------------------------------------
-
-
-def _markers_take(file: File, head: StorageHeader, text: bytes) -> Take:
-    size = NUMBERS_PER_CELL[head.data_type]
-    names, order = (
-        _vector_columns(head) if size == 3 else _single_number_columns(file, head)
-    )
-    if not names:
-        raise file.error(None, expected=EXPECTED_TABLE, found="a table of times alone")
-    table = _numbers(file, head, text, size)
-    points = table.values[:, order].reshape(len(table.values), -1, 3)
-    times = table.values[:, 0]
-    fields = head.fields
-    stated = (
-        parse_unit(fields["units"]) or fields["units"] if "units" in fields else None
-    )
-    unit = file.decide_fact("unit", stated=stated, assumed="m", note="Units")
-    up = file.decide_fact(
-        "up",
-        stated=fields.get("up", "y"),
-        assumed="y",
-        note="up" if "up" in fields else "OpenSim's own axes",
-        how="stated" if "up" in fields else "inferred",
-    )
-    rate = decide_rate(file, fields.get("datarate", ""), times, note="DataRate")
-    labels, subjects = split_subjects(unique_names(file, names, "marker"))
-    return Take(
-        rate=float(rate.value),
-        points=points_from_file(points, unit.value, up.value),
-        labels=labels,
-        subjects=subjects,
-        start=first_time(times),
-        source=file.source(unit=unit, up=up, rate=rate, parameters=fields),
-    )
-
-
-def _vector_columns(head: StorageHeader) -> tuple[list[str], list[int]]:
-    names = [name or f"M{i + 1}" for i, name in enumerate(head.columns)]
-    return names, list(range(1, 1 + 3 * len(names)))
-
-
-def _single_number_columns(
-    file: File, head: StorageHeader
+def _split_columns(
+    file: File, head: TableHeader, size: int
 ) -> tuple[list[str], list[int]]:
-    """Return the markers that columns of single numbers spell out, with their columns.
+    """Return the names of markers or sensors, and the columns of their numbers.
 
     Raises:
-        FormatError: If there are columns that belong to no marker.
+        FormatError: If there are columns of single numbers that belong to no marker.
     """
+    if size > 1:
+        letter = "M" if size == 3 else "S"
+        named = [name or f"{letter}{i + 1}" for i, name in enumerate(head.columns)]
+        return named, list(range(1, 1 + size * len(named)))
     column = {name.lower(): i + 1 for i, name in enumerate(head.columns)}
     names: list[str] = []
     order: list[int] = []
@@ -235,11 +177,7 @@ def _single_number_columns(
                 order += [i for i in group if i is not None]
     alone = [n for i, n in enumerate(head.columns) if i + 1 not in set(order)]
     if alone or len(set(order)) != len(order):
-        raise file.error(
-            None,
-            expected=EXPECTED_TABLE,
-            found=_describe_columns(alone or list(head.columns)),
-        )
+        file.fail(EXPECTED_TABLE, _describe_columns(alone or list(head.columns)))
     return names, order
 
 
@@ -255,34 +193,41 @@ def _describe_columns(alone: Sequence[str]) -> str:
     return f"columns {', '.join(alone[:4])}: {kind}"
 
 
-# --- orientations --------------------------------------------------------------------
+# --- markers and orientations --------------------------------------------------------
 
 
-def _orientations_take(file: File, head: StorageHeader, text: bytes) -> Take:
-    if not head.columns:
-        raise file.error(None, expected=EXPECTED_TABLE, found="a table of times alone")
-    table = _numbers(file, head, text, 4)
-    wxyz = table.values[:, 1:].reshape(len(table.values), -1, 4)
-    times = table.values[:, 0]
+def _unit_and_up(file: File, head: TableHeader) -> tuple[Fact, Fact]:
+    word, up = head.fields.get("units"), head.fields.get("up")
+    stated = None if word is None else parse_unit(word) or word
+    unit = file.decide_fact("unit", stated=stated, assumed="m", note="Units")
+    if up is not None:
+        return unit, file.decide_fact("up", stated=up, assumed="y", note="up")
+    note = "OpenSim's own axes"
+    return unit, file.decide_fact(
+        "up", stated="y", assumed="y", note=note, how="inferred"
+    )
+
+
+def _unit_and_up_of_sensors(file: File, head: TableHeader) -> tuple[Fact, Fact]:
     note = "no lengths in a table of orientations"
     unit = file.decide_fact("unit", stated="m", assumed="m", note=note, how="inferred")
-    up = file.decide_fact(
-        "up", stated=head.fields.get("up"), assumed="z", note="inertial sensors"
-    )
-    rate = decide_rate(file, head.fields.get("datarate", ""), times, note="DataRate")
+    up = head.fields.get("up")
+    return unit, file.decide_fact("up", stated=up, assumed="z", note="inertial sensors")
+
+
+def _markers(file: File, names: Sequence[str], points: np.ndarray) -> dict[str, Any]:
+    labels, subjects = split_subjects(unique_names(file, names, "marker"))
+    return {"points": points, "labels": labels, "subjects": subjects}
+
+
+def _sensors(file: File, names: Sequence[str], wxyz: np.ndarray) -> dict[str, Any]:
     file.note(
         "positions-unknown",
         "the file holds orientations alone: every sensor is at the origin",
     )
-    names = [name or f"S{i + 1}" for i, name in enumerate(head.columns)]
     T = geometry.transform(rotations_from_quaternions(file, wxyz), np.zeros(3))
-    return Take(
-        rate=float(rate.value),
-        T_world_sensor=poses_from_file(T, unit.value, up.value),
-        sensor_names=unique_names(file, names, "sensor"),
-        start=first_time(times),
-        source=file.source(unit=unit, up=up, rate=rate, parameters=head.fields),
-    )
+    names = unique_names(file, names, "sensor")
+    return {"T_world_sensor": T, "sensor_names": names}
 
 
 # --- writing -------------------------------------------------------------------------
@@ -294,34 +239,17 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     Sensors become markers at their origins. Coordinates are rounded to 1e-9 m. Unit
     and up axis are stated in the header, where OpenSim ignores the latter.
     """
-    unit = parse_unit(options.unit or "m") or "m"
-    up = options.up or "y"
-    positions = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
-    labels = [printable_name(n) for n in (*take.full_labels, *take.sensor_names)]
-    fields = {
-        "nRows": take.n_frames,
-        "nColumns": 1 + len(labels),
-        "DataRate": repr(float(take.rate)),
-        "DataType": "Vec3",
-        "Units": unit,
-        "up": up,
-        "version": 3,
-    }
-    header = "".join(f"{key}={value}\n" for key, value in fields.items())
-    titles = "\t".join(["time", *labels])
-    decimals = decimals_for(unit, PRECISION_M)
-    values = round_values(points_to_file(positions, unit, up), decimals)
-    return {"": _lines(f"{header}endheader\n{titles}\n", take.times, values, decimals)}
-
-
-def _lines(
-    header: str, times: np.ndarray, points: np.ndarray, decimals: int
-) -> Iterator[bytes]:
-    yield header.encode()
-    cell = ",".join([f"%.{decimals}f"] * 3)
-    row = "\t".join([f"%.{TIME_DECIMALS}f", *[cell] * points.shape[1]])
-    for time, position in zip(times.tolist(), points, strict=True):
-        yield (row % (time, *position.ravel().tolist()) + "\n").encode()
+    unit, up = options.world("m", "y")
+    unit = parse_unit(unit) or "m"
+    labels, points, decimals = marker_table(take, unit, up, PRECISION_M)
+    fields: dict[str, Any] = {"nRows": take.n_frames, "nColumns": 1 + len(labels)}
+    fields |= {"DataRate": repr(float(take.rate)), "DataType": "Vec3"}
+    fields |= {"Units": unit, "up": up, "version": 3}
+    head = "".join(f"{key}={value}\n" for key, value in fields.items())
+    head += "endheader\n" + "\t".join(["time", *labels]) + "\n"
+    cell = "\t" + ",".join([f"%.{decimals}f"] * 3)
+    values = np.column_stack([take.times, points.reshape(take.n_frames, -1)])
+    return {"": numbers.format_lines(head, f"%.9f{cell * len(labels)}\n", values)}
 
 
 FORMAT = Format(

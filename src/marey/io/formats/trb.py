@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Int, UInt16
 
-from marey.io.contract import File, Format, decode_text
+from marey.io.contract import Facts, File, Format, decode_text
 from marey.io.text.names import unique_names
-from marey.io.units_axes import points_from_file
 from marey.report import Finding
 from marey.take import Take
 
@@ -117,21 +116,22 @@ def load(path: str | PathLike[str]) -> Trb:
 def read_take(file: File) -> Take:
     """Return the take of a TRB file."""
     raw = _load(file)
-    unit = file.decide_fact("unit", assumed="mm", note="TRB does not state it")
-    up = file.decide_fact("up", assumed="z", note="TRB does not state it")
-    rate = file.decide_fact(
-        "rate",
-        stated=None if np.isnan(raw.rate) else f"{raw.rate:.10g}",
-        assumed="100",
-        note="item 0x0103",
+    facts = Facts(
+        file.decide_fact("unit", assumed="mm", note="TRB does not state it"),
+        file.decide_fact("up", assumed="z", note="TRB does not state it"),
+        file.decide_fact(
+            "rate",
+            stated=None if np.isnan(raw.rate) else f"{raw.rate:.10g}",
+            assumed="100",
+            note="item 0x0103",
+        ),
     )
-    links = tuple(f"{name}: {a} - {b}" for name, a, b in raw.links)
-    return Take(
-        rate=float(rate.value),
-        points=points_from_file(raw.points, unit.value, up.value),
+    return file.take(
+        facts,
+        points=raw.points,
         labels=raw.labels,
-        start=(raw.first_frame - 1) / float(rate.value),
-        source=file.source(unit=unit, up=up, rate=rate, parameters={"links": links}),
+        start=(raw.first_frame - 1) / facts.hertz,
+        parameters={"links": tuple(f"{name}: {a} - {b}" for name, a, b in raw.links)},
     )
 
 
@@ -139,7 +139,6 @@ def _load(file: File) -> Trb:
     data = file.content()
     header = _header(file, data)
     frames = _frames(file, data, header.data_at)
-    first, last = int(frames.number[0]), int(frames.number[-1])
     points, residuals = _points(file, data, header, frames)
     labels = unique_names(file, tuple(header.markers.values()), "marker")
     name = dict(zip(header.markers, labels, strict=True))
@@ -153,8 +152,8 @@ def _load(file: File) -> Trb:
             if a in name and b in name
         ),
         rate=header.rate,
-        first_frame=first,
-        last_frame=last,
+        first_frame=int(frames.number[0]),
+        last_frame=int(frames.number[-1]),
         findings=tuple(file.findings),
     )
 
@@ -175,23 +174,23 @@ def _header(file: File, data: bytes) -> _TrbHeader:
             _, a, b = struct.unpack_from("<HHH", body)
             header.links.append((_text(body[2 * WORD :]), a, b))
     if not header.markers:
-        raise file.error(FIRST_ITEM, expected="names of markers", found="none")
+        file.fail("names of markers", "none", byte=FIRST_ITEM)
     return header
 
 
 def _frames_offset(file: File, data: bytes) -> int:
     """Return the byte at which the frames begin; the high half comes before the low."""
     if not data.startswith(MAGIC):
-        raise file.error(0, expected=MAGIC.hex(" "), found=data[:8].hex(" "))
+        file.fail(MAGIC.hex(" "), data[:8].hex(" "), byte=0)
     if len(data) < FIRST_ITEM:
-        raise file.error(len(data), expected="a header", found="the end of the file")
+        file.fail("a header", "the end of the file", byte=len(data))
     high, low = struct.unpack_from("<HH", data, len(MAGIC))
     data_at = WORD * (high << 16 | low)
     if not FIRST_ITEM < data_at <= len(data):
-        raise file.error(
-            len(MAGIC),
-            expected=f"where the frames begin, within {len(data)} bytes",
-            found=f"byte {data_at}",
+        file.fail(
+            f"where the frames begin, within {len(data)} bytes",
+            f"byte {data_at}",
+            byte=len(MAGIC),
         )
     return int(data_at)
 
@@ -203,10 +202,10 @@ def _items(file: File, data: bytes, end: int) -> Iterator[tuple[int, bytes]]:
         tag, words = ITEM.unpack_from(data, at)
         after = at + ITEM.size + WORD * words
         if after > end:
-            raise file.error(
-                at,
-                expected=f"an item that ends by byte {end}",
-                found=f"item {tag:#06x} of {words} words",
+            file.fail(
+                f"an item that ends by byte {end}",
+                f"item {tag:#06x} of {words} words",
+                byte=at,
             )
         yield tag, data[at + ITEM.size : after]
         at = after
@@ -230,20 +229,20 @@ def _frames(file: File, data: bytes, at: int) -> _TrbFrames:
     seen, rest = np.divmod(WORD * words - RECORD_SIZE, MARKER_RECORD.itemsize)
     invalid = np.flatnonzero(zero | more | spare | rest | (tag ^ FRAME))
     if len(invalid):
-        raise file.error(
-            int(start[invalid[0]]),
-            expected=f"a frame, tag {FRAME:#06x}, of 3 + 6 n words",
-            found=f"tag {tag[invalid[0]]:#06x} of {words[invalid[0]]} words",
+        file.fail(
+            f"a frame, tag {FRAME:#06x}, of 3 + 6 n words",
+            f"tag {tag[invalid[0]]:#06x} of {words[invalid[0]]} words",
+            byte=int(start[invalid[0]]),
         )
     end = start + WORD * words
     count = int((end <= len(data)).sum())
     if count == 0:
-        raise file.error(at, expected="a frame", found="the end of the file")
+        file.fail("a frame", "the end of the file", byte=at)
     if end[-1] != len(data):
         file.note(
             "frames-missing",
             f"the file is cut off within a frame: {count} whole frames present",
-            value=float(count),
+            value=count,
         )
     number = _unwrap_numbers(file, start[:count], number[:count])
     return _TrbFrames(number, start[:count] + RECORD_SIZE, seen[:count])
@@ -268,10 +267,8 @@ def _unwrap_numbers(
     back = np.flatnonzero(np.diff(number) <= 0)
     if len(back):
         before, found = number[back[0] : back[0] + 2]
-        raise file.error(
-            int(start[back[0] + 1]),
-            expected=f"a frame after {before}",
-            found=f"frame {found}",
+        file.fail(
+            f"a frame after {before}", f"frame {found}", byte=int(start[back[0] + 1])
         )
     return number
 
@@ -283,16 +280,16 @@ def _points(
     first, last = int(frames.number[0]), int(frames.number[-1])
     size = (last - first + 1, len(header.markers))
     if size[0] * size[1] > len(data) // 2 + SPARE_CELLS:
-        raise file.error(
-            header.data_at,
-            expected="frames that fill the file",
-            found=f"{size[0]} frames of {size[1]} markers in {len(data)} bytes",
+        file.fail(
+            "frames that fill the file",
+            f"{size[0]} frames of {size[1]} markers in {len(data)} bytes",
+            byte=header.data_at,
         )
     if len(frames.number) < size[0]:
         file.note(
             "frames-missing",
             f"frames declared {size[0]} by their numbers, present {len(frames.number)}",
-            value=float(len(frames.number) - size[0]),
+            value=len(frames.number) - size[0],
         )
     records = _marker_records(data, frames)
     column = np.full(WRAP, -1)
@@ -300,12 +297,10 @@ def _points(
     row = np.repeat(frames.number - first, frames.seen)
     marker = column[records["number"]]
     named = marker >= 0
-    if not named.all():
-        file.note(
-            "points-unnamed",
-            f"{int((~named).sum())} positions belong to unnamed markers: left out",
-            value=float((~named).sum()),
-        )
+    unnamed = int((~named).sum())
+    file.note_count(
+        "points-unnamed", unnamed, "{} positions belong to unnamed markers: left out"
+    )
     valid = named & np.isfinite(records["xyz"]).all(axis=-1)
     points, residuals = np.full((*size, 3), np.nan), np.full(size, np.nan)
     with np.errstate(invalid="ignore"):

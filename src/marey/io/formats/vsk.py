@@ -76,24 +76,17 @@ class _VskNumbers:
         words = element.attributes.get(name, default).split()
         values = [self._number(element, word.strip("'")) for word in words]
         if len(values) != count:
-            self.file.fail_at_line(
-                element.line,
-                expected=f"{count} numbers in {name}",
-                found=f"{len(values)}",
-            )
+            self.file.fail(f"{count} numbers in {name}", len(values), line=element.line)
         return np.array(values)
 
     def _number(self, element: XmlElement, word: str) -> float:
         value = parse_number(word)
         if value is None:
+            sign = -1.0 if word.startswith("-") else 1.0
             bare = word.removeprefix("-").strip("'")
-            value = self.parameters.get(bare)
-            if value is not None and word.startswith("-"):
-                value = -value
-        if value is None or abs(value) > MAX_NUMBER:
-            self.file.fail_at_line(
-                element.line, expected="a number or parameter", found=repr(word)
-            )
+            value = sign * self.parameters.get(bare, np.nan)
+        if not abs(value) <= MAX_NUMBER:
+            self.file.fail("a number or parameter", repr(word), line=element.line)
         return value
 
 
@@ -119,11 +112,7 @@ def read_skeleton(file: File) -> Skeleton:
 def _load(file: File) -> Vsk:
     root = parse_xml(file)
     if root.name != "KinematicModel":
-        file.fail_at_line(
-            root.line,
-            expected="KinematicModel",
-            found=root.name,
-        )
+        file.fail("KinematicModel", root.name, line=root.line)
     numbers = _VskNumbers(file, _parameters(root))
     segments, parents = _segments(file, root)
     tree = build_segment_tree(file, parents)
@@ -142,13 +131,8 @@ def _load(file: File) -> Vsk:
 
 
 def _parameters(root: XmlElement) -> dict[str, float]:
-    listed = root.find("Parameters")
-    values = {
-        parameter.attributes.get("NAME", ""): parse_number(
-            parameter.attributes.get("VALUE", "")
-        )
-        for parameter in (listed.all("Parameter") if listed is not None else ())
-    }
+    listed = [p.attributes for p in root.listed("Parameters", "Parameter")]
+    values = {p.get("NAME", ""): parse_number(p.get("VALUE", "")) for p in listed}
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -156,28 +140,23 @@ def _segments(
     file: File, root: XmlElement
 ) -> tuple[dict[str, XmlElement], dict[str, str]]:
     """Return the segments and the names of their parents by name, parents first."""
-    top = root.find("Skeleton")
     segments: dict[str, XmlElement] = {}
     parents: dict[str, str] = {}
-    first = list(top.all("Segment")) if top is not None else []
-    waiting = [(segment, "") for segment in reversed(first)]
+    first = reversed(root.listed("Skeleton", "Segment"))
+    waiting = [(segment, "") for segment in first]
     while waiting:
         segment, parent = waiting.pop()
         name = segment.attributes.get("NAME", "")
         if not name or name in segments or len(segments) >= MAX_SEGMENTS:
-            file.fail_at_line(
-                segment.line,
-                expected=f"a segment of another name, at most {MAX_SEGMENTS}",
-                found=repr(name),
+            file.fail(
+                f"a segment of another name, at most {MAX_SEGMENTS}",
+                repr(name),
+                line=segment.line,
             )
         segments[name], parents[name] = segment, parent
         waiting += [(child, name) for child in reversed(list(segment.all("Segment")))]
     if not segments:
-        file.fail_at_line(
-            root.line,
-            expected="a Skeleton of Segments",
-            found="none",
-        )
+        file.fail("a Skeleton of Segments", "none", line=root.line)
     return segments, parents
 
 
@@ -263,7 +242,7 @@ def _joint(
     axes = numbers.read(joint, name, len(usual.split()), usual).reshape(-1, 3)
     lengths = np.linalg.norm(axes, axis=-1, keepdims=True)
     if not (lengths > 0.0).all():
-        numbers.file.fail_at_line(joint.line, expected="an axis", found="0 0 0")
+        numbers.file.fail("an axis", "0 0 0", line=joint.line)
     return kind, axes / lengths
 
 
@@ -286,7 +265,7 @@ def _markers(
         numbers.file.note(
             "markers-left-out",
             f"{len(lost)} markers name no segment of the body: {', '.join(lost[:6])}",
-            value=float(len(lost)),
+            value=len(lost),
         )
     return (
         unique_names(numbers.file, labels, "marker"),

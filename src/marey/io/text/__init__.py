@@ -1,6 +1,7 @@
 """Parts shared by the readers and writers of text formats.
 
 - `numbers`: text to numbers, and the rounding of written numbers.
+- `header`: what stands above the numbers of a table.
 - `names`: unique and printable names of markers and joints.
 - `timing`: frame counts and frame rates.
 - `rotations`: quaternions, rotation matrices and Euler angles of a file.

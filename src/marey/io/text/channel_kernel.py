@@ -28,6 +28,16 @@ COSINE = (
 
 @no_type_check
 @njit(cache=True, inline="always")
+def polynomial(coefficients, x):
+    """Return a polynomial of degree five by Horner's rule, lowest power first."""
+    value = coefficients[5]
+    for k in range(4, -1, -1):
+        value = coefficients[k] + x * value
+    return value
+
+
+@no_type_check
+@njit(cache=True, inline="always")
 def cos_sin(degrees):
     """Return cosine and sine of degrees, exact at every right angle.
 
@@ -37,24 +47,8 @@ def cos_sin(degrees):
     quarter = floor(degrees / 90.0 + 0.5)
     x = (degrees - 90.0 * quarter) * RADIANS_PER_DEGREE
     z = x * x
-    s = x + x * z * (
-        SINE[0]
-        + z * (SINE[1] + z * (SINE[2] + z * (SINE[3] + z * (SINE[4] + z * SINE[5]))))
-    )
-    c = (
-        1.0
-        - 0.5 * z
-        + z
-        * z
-        * (
-            COSINE[0]
-            + z
-            * (
-                COSINE[1]
-                + z * (COSINE[2] + z * (COSINE[3] + z * (COSINE[4] + z * COSINE[5])))
-            )
-        )
-    )
+    s = x + x * z * polynomial(SINE, z)
+    c = 1.0 - 0.5 * z + z * z * polynomial(COSINE, z)
     quadrant = quarter - 4.0 * floor(quarter * 0.25)
     if quadrant == 1.0:
         return -s, c
@@ -80,32 +74,18 @@ def compose_rotations(angles, first, column, axis, R_joint_file, wxyz):
     """
     for frame in range(angles.shape[0]):
         for joint in range(first.size - 1):
-            w, x, y, z = 1.0, 0.0, 0.0, 0.0
+            q = wxyz[frame, joint]
+            q[0], q[1], q[2], q[3] = 1.0, 0.0, 0.0, 0.0
             for k in range(first[joint], first[joint + 1]):
                 c, s = cos_sin(0.5 * angles[frame, column[k]])
-                if axis[k] == 0:
-                    w, x, y, z = (
-                        w * c - x * s,
-                        x * c + w * s,
-                        y * c + z * s,
-                        z * c - y * s,
-                    )
-                elif axis[k] == 1:
-                    w, x, y, z = (
-                        w * c - y * s,
-                        x * c - z * s,
-                        y * c + w * s,
-                        z * c + x * s,
-                    )
-                else:
-                    w, x, y, z = (
-                        w * c - z * s,
-                        x * c + y * s,
-                        y * c - x * s,
-                        z * c + w * s,
-                    )
+                a = 1 + axis[k]
+                b, d = 1 + a % 3, 1 + (a + 1) % 3
+                w, x, y, z = q[0], q[a], q[b], q[d]
+                q[0] = w * c - x * s
+                q[a] = x * c + w * s
+                q[b] = y * c + z * s
+                q[d] = z * c - y * s
             R = R_joint_file[joint]
-            wxyz[frame, joint, 0] = w
-            wxyz[frame, joint, 1] = R[0, 0] * x + R[0, 1] * y + R[0, 2] * z
-            wxyz[frame, joint, 2] = R[1, 0] * x + R[1, 1] * y + R[1, 2] * z
-            wxyz[frame, joint, 3] = R[2, 0] * x + R[2, 1] * y + R[2, 2] * z
+            x, y, z = q[1], q[2], q[3]
+            for row in range(3):
+                q[1 + row] = R[row, 0] * x + R[row, 1] * y + R[row, 2] * z

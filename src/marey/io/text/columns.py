@@ -2,9 +2,10 @@
 
 import re
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ COLUMN_COUNTS = {
     "euler": (3,),
     "matrix": (12, 16),
 }
+FACTS = ("unit", "up", "rate")
 TIME = re.compile(
     r"(t|time|time[ _]?stamp|seconds?|sec)"
     r"( ?[\[(](s|secs?|seconds?)[\])]|[ _](s|secs?|seconds?))?",
@@ -31,17 +33,11 @@ BEFORE = r"(?P<letter>[wxyz])[ _.:\-]?(?P<rest>.*)"
 # Angles or part of a quaternion: "hand.rotx", "hand_qx".
 NO_ROTATION = r"(?!(.*[ _.:\-])?(q_?|rot(ation)?[ _.:\-]?)[\[(]?[xyz][\])]?\Z)"
 
-POSITION_PATTERNS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (NO_ROTATION + AFTER + LETTER, BEFORE)
-)
-QUATERNION_PATTERNS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"{AFTER}q_?{LETTER}",
-        rf"{AFTER}(q|rot_?)?{LETTER}",
-        rf"(q|rot_?)?{BEFORE}",
-    )
+POSITION_PATTERNS = (NO_ROTATION + AFTER + LETTER, BEFORE)
+QUATERNION_PATTERNS = (
+    rf"{AFTER}q_?{LETTER}",
+    rf"{AFTER}(q|rot_?)?{LETTER}",
+    rf"(q|rot_?)?{BEFORE}",
 )
 
 ColumnGroup = tuple[str, tuple[int, ...]]
@@ -74,6 +70,11 @@ class TableItem:
         return bool(self.quaternion or self.euler or self.matrix)
 
     @property
+    def full_name(self) -> str:
+        """Its name after that of the subject."""
+        return f"{self.subject}:{self.name}" if self.subject else self.name
+
+    @property
     def columns(self) -> tuple[int, ...]:
         """All its columns."""
         return (*self.position, *self.quaternion, *self.euler, *self.matrix)
@@ -90,9 +91,6 @@ class TableColumns:
     facts: Mapping[str, str] = field(default_factory=dict)
     """Unit, up and rate as a map states them."""
 
-    inferred: bool = False
-    """Whether the layout was worked out from the column names."""
-
 
 def columns_from_map(
     given: str | Path | Mapping[str, Any], names: Sequence[str]
@@ -107,21 +105,23 @@ def columns_from_map(
         OptionError: If the map is not TOML, or names columns that are not there.
     """
     content = given if isinstance(given, Mapping) else _toml(Path(given))
-    unknown = set(content) - {"markers", "sensors", "time", "unit", "up", "rate"}
-    if unknown:
-        raise OptionError(
-            "columns",
-            found=sorted(unknown),
-            needed="markers, sensors, time, unit, up, rate",
-        )
+    _refuse_unknown("columns", content, ("markers", "sensors", "time", *FACTS))
     items = [
         _item(str(name), spec, names)
         for group in ("markers", "sensors")
         for name, spec in dict(content.get(group, {})).items()
     ]
-    facts = {key: str(content[key]) for key in ("unit", "up", "rate") if key in content}
+    facts = {key: str(content[key]) for key in FACTS if key in content}
     time = _column(content["time"], names) if "time" in content else -1
     return TableColumns(tuple(items), time, facts)
+
+
+def _refuse_unknown(
+    what: str, content: Mapping[str, Any], known: Sequence[str]
+) -> None:
+    unknown = sorted(set(content) - set(known))
+    if unknown:
+        raise OptionError(what, found=unknown, needed=", ".join(known))
 
 
 def _toml(path: Path) -> Mapping[str, Any]:
@@ -134,13 +134,7 @@ def _toml(path: Path) -> Mapping[str, Any]:
 def _item(name: str, spec: Any, names: Sequence[str]) -> TableItem:
     if not isinstance(spec, Mapping):
         spec = {"position": spec}
-    unknown = set(spec) - {*COLUMN_COUNTS, "order", "degrees"}
-    if unknown:
-        raise OptionError(
-            f"columns of {name}",
-            found=sorted(unknown),
-            needed=f"{', '.join(COLUMN_COUNTS)}",
-        )
+    _refuse_unknown(f"columns of {name}", spec, (*COLUMN_COUNTS, "order", "degrees"))
     columns: dict[str, Any] = {}
     for key, counts in COLUMN_COUNTS.items():
         if key in spec:
@@ -186,22 +180,19 @@ def columns_from_names(names: Sequence[str]) -> TableColumns | None:
     items = _join_groups(
         _group_columns(titles, used, POSITION_PATTERNS, "xyz"), quaternions
     )
-    return TableColumns(items, time, inferred=True) if items else None
+    return TableColumns(items, time) if items else None
 
 
 def _group_columns(
-    names: Sequence[str],
-    used: set[int],
-    patterns: Sequence[re.Pattern[str]],
-    letters: str,
+    names: Sequence[str], used: set[int], patterns: Sequence[str], letters: str
 ) -> list[ColumnGroup]:
     """Return complete groups of columns, named by what is left; mark them used."""
     groups: list[ColumnGroup] = []
     for pattern in patterns:
         found: dict[str, dict[str, list[int]]] = {}
         for i, name in enumerate(names):
-            match = pattern.fullmatch(name) if i not in used else None
-            if match:
+            match = re.fullmatch(pattern, name, re.IGNORECASE)
+            if match and i not in used:
                 parts = found.setdefault(match["rest"].strip(), {})
                 parts.setdefault(match["letter"].lower(), []).append(i)
         for rest, parts in found.items():
@@ -218,18 +209,11 @@ def _join_groups(
     quaternion_of = _match_quaternions(
         [rest for rest, _ in positions], [rest for rest, _ in quaternions]
     )
-    return tuple(
-        _split_subject(
-            TableItem(
-                rest or "point",
-                columns,
-                quaternion=quaternions[quaternion_of[i]][1]
-                if i in quaternion_of
-                else (),
-            )
-        )
-        for i, (rest, columns) in enumerate(positions)
-    )
+    items = []
+    for i, (rest, columns) in enumerate(positions):
+        quaternion = quaternions[quaternion_of[i]][1] if i in quaternion_of else ()
+        items.append(_split_subject(TableItem(rest or "point", columns, quaternion)))
+    return tuple(items)
 
 
 def _match_quaternions(
@@ -256,13 +240,9 @@ def _match_quaternions(
 
 
 def _number_repeats(names: Sequence[str]) -> list[tuple[str, int]]:
-    """Return each name with the count of its occurrences up to here."""
-    seen: Counter[str] = Counter()
-    out = []
-    for name in names:
-        seen[name] += 1
-        out.append((name, seen[name]))
-    return out
+    """Return each name with the count of its occurrences before."""
+    seen: defaultdict[str, count[int]] = defaultdict(count)
+    return [(name, next(seen[name])) for name in names]
 
 
 def _digits(text: str) -> str:

@@ -20,7 +20,7 @@ def unique_names(file: File, names: Sequence[str], kind: str) -> tuple[str, ...]
             "labels-repeated",
             f"{len(changed)} {kind}s share a name with another: "
             f"renamed, such as {changed[0]!r}",
-            value=float(len(changed)),
+            value=len(changed),
         )
     return unique
 
@@ -41,18 +41,37 @@ def make_unique(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(out)
 
 
-def fill_missing_names(file: File, names: Sequence[str], kind: str) -> list[str]:
-    """Return names in which M1, M2, ... replace empty names; a finding counts them."""
-    empty = sum(not name for name in names)
-    if empty:
-        file.note("labels-missing", f"{empty} {kind}s have no name: named M1, M2, ...")
-    return [name or f"M{i + 1}" for i, name in enumerate(names)]
+def name_all(
+    file: File, names: Sequence[str], count: int, kind: str
+) -> tuple[str, ...]:
+    """Return so many unique names; M1, M2, ... (sensors S1, ...) replace missing ones.
+
+    Args:
+        file: Collects findings.
+        names: Names as the file has them, "JOE:" a subject without a label.
+        count: How many there should be.
+        kind: What the names belong to: "marker", "sensor" or "item".
+    """
+    padded = [*names, *[""] * count][:count]
+    missing = {i for i, name in enumerate(padded) if not name.rpartition(":")[2]}
+    letter = "S" if kind == "sensor" else "M"
+    if missing:
+        text = f"{len(missing)} {kind}s have no name: named {letter}1, {letter}2, ..."
+        file.note("labels-missing", text)
+    named = [f"{n}{letter}{i + 1}" if i in missing else n for i, n in enumerate(padded)]
+    return unique_names(file, named, kind)
 
 
 def split_subjects(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return labels and subjects: "JOE:RTHI" is the label RTHI of the subject JOE."""
-    parts = [name.rpartition(":") for name in names]
-    return tuple(label for *_, label in parts), tuple(subject for subject, *_ in parts)
+    parts = [split_subject(name) for name in names]
+    return tuple(label for _, label in parts), tuple(subject for subject, _ in parts)
+
+
+def split_subject(name: str) -> tuple[str, str]:
+    """Return subject and label of a name; a name without one of them is a label."""
+    subject, _, label = name.rpartition(":")
+    return (subject, label) if subject and label else ("", name)
 
 
 def printable_name(name: str, forbidden: str = "") -> str:

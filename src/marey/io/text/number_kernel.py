@@ -38,6 +38,18 @@ def is_blank(c):
 
 @no_type_check
 @njit(cache=True, inline="always")
+def _digits(data, i, mantissa):
+    """Return the mantissa with the digits from data[i] on, and the index after them."""
+    digit = np.uint64(data[i]) - U48
+    while digit < U10:
+        mantissa = mantissa * U10 + digit
+        i += U1
+        digit = np.uint64(data[i]) - U48
+    return mantissa, i
+
+
+@no_type_check
+@njit(cache=True, inline="always")
 def fast_number(data, i):
     """Return (whether it was plain, value, next index) of a number such as -12.345.
 
@@ -47,23 +59,13 @@ def fast_number(data, i):
     negative = data[i] == 45
     if negative:
         i += U1
-    mantissa = U0
     first = i
-    digit = np.uint64(data[i]) - U48
-    while digit < U10:
-        mantissa = mantissa * U10 + digit
-        i += U1
-        digit = np.uint64(data[i]) - U48
+    mantissa, i = _digits(data, i, U0)
     digits = i - first
     decimals = U0
     if data[i] == 46:
-        i += U1
-        first = i
-        digit = np.uint64(data[i]) - U48
-        while digit < U10:
-            mantissa = mantissa * U10 + digit
-            i += U1
-            digit = np.uint64(data[i]) - U48
+        first = i + U1
+        mantissa, i = _digits(data, first, mantissa)
         decimals = i - first
         digits += decimals
     plain = U0 < digits <= FAST_DIGITS and mantissa <= np.uint64(EXACT)
@@ -78,31 +80,27 @@ def scan_number(data, i, stop):
     negative = data[i] == 45
     if negative or data[i] == 43:
         i += 1
-    mantissa = np.int64(0)
     first = i
-    while i < stop and 48 <= data[i] <= 57:
-        mantissa = mantissa * 10 + (data[i] - 48)
-        i += 1
-    digits = i - first
+    number, after = _digits(data, np.uint64(i), U0)
+    digits = np.int64(after) - first
     exponent = 0
-    if i < stop and data[i] == 46:
-        i += 1
-        point = i
-        while i < stop and 48 <= data[i] <= 57:
-            mantissa = mantissa * 10 + (data[i] - 48)
-            i += 1
-        exponent = point - i
+    if data[after] == 46:
+        point = after + U1
+        number, after = _digits(data, point, number)
+        exponent = np.int64(point) - np.int64(after)
         digits -= exponent
+    i = np.int64(after)
+    mantissa = np.int64(number)
     if digits == 0:
         return WORD, np.nan, i
     if digits > MOST_DIGITS and _significant(data, first, i) > MOST_DIGITS:
-        mantissa = -1
-    if i < stop and (data[i] == 101 or data[i] == 69):
-        power, after = _exponent(data, i + 1, stop)
-        if after == i + 1:
+        mantissa = np.int64(-1)
+    if data[i] == 101 or data[i] == 69:
+        power, end = _exponent(data, i + 1, stop)
+        if end == i + 1:
             return WORD, np.nan, i
         exponent += power
-        i = after
+        i = end
     if mantissa == 0:
         return NUMBER, -0.0 if negative else 0.0, i
     if mantissa < 0 or exponent < -22 or exponent > 22:
@@ -252,8 +250,8 @@ def _ends(data, i, stop, delimiter):
 
 @no_type_check
 @njit(cache=True)
-def count_lines(data):
-    """Return how many lines hold more than white space."""
+def count_lines(data, least, most):
+    """Return how many lines begin with a byte of a range, blanks not counted."""
     count = 0
     fresh = True
     for c in data:
@@ -261,7 +259,7 @@ def count_lines(data):
             fresh = True
         elif fresh and not is_blank(c):
             fresh = False
-            count += 1
+            count += least <= c <= most
     return count
 
 

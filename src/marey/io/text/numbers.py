@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,7 +78,7 @@ def parse_table(
 
     if not data.endswith(b"\n"):
         data += b"\n"
-    lines = count_lines(np.frombuffer(data, np.uint8))
+    lines = count_lines(np.frombuffer(data, np.uint8), 0, 255)
     check_table_size(file, lines, columns, len(data), first_line)
     return _parse_rows(data, lines, columns, delimiter, first_line)
 
@@ -105,7 +106,7 @@ def read_numbers(
     refuse_long_lines(file, table)
     filled = table.cells > 0
     if not filled.any():
-        file.fail_at_line(first_line, expected="frames", found="the end of the file")
+        file.fail("frames", "the end of the file", line=first_line)
     return table if filled.all() else table.select(filled)
 
 
@@ -119,10 +120,8 @@ def refuse_long_lines(file: File, table: NumberTable) -> None:
     columns = table.values.shape[1]
     long = np.flatnonzero(table.cells > columns)
     if len(long):
-        file.fail_at_line(
-            int(table.line[long[0]]),
-            expected=f"{columns} cells",
-            found=f"{table.cells[long[0]]}",
+        file.fail(
+            f"{columns} cells", table.cells[long[0]], line=int(table.line[long[0]])
         )
 
 
@@ -131,10 +130,10 @@ def _refuse_cells(
 ) -> None:
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        file.fail_at_line(
-            int(table.line[row]),
-            expected="a number or a blank",
-            found=f"{what} in column {column + 1}",
+        file.fail(
+            "a number or a blank",
+            f"{what} in column {column + 1}",
+            line=int(table.line[row]),
         )
 
 
@@ -146,9 +145,7 @@ def check_width(file: File, line: bytes, delimiter: bytes, number: int) -> None:
     """
     count = line.count(delimiter) + 1
     if count > MAX_COLUMNS:
-        file.fail_at_line(
-            number, expected=f"at most {MAX_COLUMNS} columns", found=f"{count}"
-        )
+        file.fail(f"at most {MAX_COLUMNS} columns", count, line=number)
 
 
 def _parse_rows(
@@ -164,7 +161,7 @@ def _parse_rows(
     text = np.frombuffer(data, np.uint8)
     rows = parse_rows(text, ord(delimiter), values, status, cells, line)
     values, status, line = values[:rows], status[:rows], line[:rows]
-    _finish_long_cells(data, values.reshape(-1), status.reshape(-1))
+    finish_long_cells(data, values.reshape(-1), status.reshape(-1))
     line += first_line
     return NumberTable(values, status, cells[:rows], line)
 
@@ -178,10 +175,8 @@ def check_table_size(
         FormatError: If there would be more cells than bytes and `SPARE_CELLS`.
     """
     if rows * columns > n_bytes + SPARE_CELLS:
-        file.fail_at_line(
-            line,
-            expected=f"lines of {columns} cells",
-            found=f"{rows} lines in {n_bytes} bytes",
+        file.fail(
+            f"lines of {columns} cells", f"{rows} lines in {n_bytes} bytes", line=line
         )
 
 
@@ -195,10 +190,9 @@ def check_motion_size(file: File, frames: int, joints: int, n_bytes: int) -> Non
     root_pose, rotation = 16, 4
     needed = 8 * frames * (root_pose + rotation * joints)
     if needed > MAX_GROWTH * n_bytes + SPARE_BYTES:
-        raise file.error(
-            None,
-            expected="frames that fill the file; if it is right, cut it into parts",
-            found=f"{frames} frames of {joints} joints in {n_bytes} bytes",
+        file.fail(
+            "frames that fill the file; if it is right, cut it into parts",
+            f"{frames} frames of {joints} joints in {n_bytes} bytes",
         )
 
 
@@ -229,7 +223,7 @@ def note_missing_line_end(file: File, data: bytes) -> None:
         )
 
 
-def _finish_long_cells(
+def finish_long_cells(
     data: bytes, values: Float[np.ndarray, " cell"], status: UInt8[np.ndarray, " cell"]
 ) -> None:
     """Convert the cells with too many digits for the fast path, in place."""
@@ -250,3 +244,20 @@ def decimals_for(unit: str, precision_m: float) -> int:
 def round_values(values: np.ndarray, decimals: int) -> np.ndarray:
     """Return values rounded as they are written; -0 becomes 0."""
     return np.asarray(np.round(values, decimals) + 0.0)
+
+
+def format_lines(
+    head: str, row: str, values: Float[np.ndarray, "row cell"], nan: str = "nan"
+) -> Iterator[bytes]:
+    """Yield a header, then one line for every row of numbers.
+
+    Args:
+        head: The lines before the first row.
+        row: A %-format of one row, its line end included.
+        values: The numbers.
+        nan: What stands for NaN.
+    """
+    yield head.encode()
+    for cells in values:
+        line = row % tuple(cells.tolist())
+        yield (line if nan == "nan" else line.replace("nan", nan)).encode()

@@ -1,5 +1,7 @@
 """Rotations of text formats: quaternions, rotation matrices and Euler angles."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
 
@@ -10,6 +12,8 @@ from marey.numerics import geometry
 
 ANGLE_DECIMALS = 6
 """Decimals of a written angle in degrees: 2e-8 m at the end of a limb of 2 m."""
+
+ANGLE_FORMAT = f"%.{ANGLE_DECIMALS}f"
 
 MAX_QUATERNION_STRETCH = 0.01
 """Largest difference from one of a quaternion's length without a finding.
@@ -42,12 +46,9 @@ def rotations_from_quaternions(
     length = np.linalg.norm(wxyz, axis=-1, keepdims=True)
     length[length < MIN_QUATERNION_LENGTH] = np.nan
     stretched = int((np.abs(length - 1.0) > MAX_QUATERNION_STRETCH).sum())
-    if stretched:
-        file.note(
-            "quaternions-scaled",
-            f"{stretched} quaternions are not of length one: scaled",
-            value=float(stretched),
-        )
+    file.note_count(
+        "quaternions-scaled", stretched, "{} quaternions are not of length one: scaled"
+    )
     return geometry.matrix_from_quat(wxyz / length)
 
 
@@ -67,13 +68,35 @@ def repair_rotations(
     out = np.full_like(R, np.nan)
     out[valid] = geometry.matrix_from_quat(geometry.quat_from_matrix(R[valid]))
     invalid = int((known & ~valid).sum())
-    if invalid:
-        file.note(
-            "rotations-wrong",
-            f"{invalid} rotation matrices are no rotations: taken as not seen",
-            value=float(invalid),
-        )
+    file.note_count(
+        "rotations-wrong",
+        invalid,
+        "{} rotation matrices are no rotations: taken as not seen",
+    )
     return out
+
+
+def rotations_from_channels(
+    values: Float[np.ndarray, "frame channel"],
+    rotations: Sequence[Sequence[tuple[int, int]]],
+    R_joint_file: Float[np.ndarray, "joint 3 3"],
+) -> Float[np.ndarray, "frame joint 4"]:
+    """Return the rotation of every joint as a product of rotations about axes.
+
+    Args:
+        values: Channels, angles in degrees.
+        rotations: Channel and axis, 0 to 2, of each joint's rotations, in the order of
+            the product.
+        R_joint_file: Axes of the answer from those of the angles.
+    """
+    from marey.io.text.channel_kernel import compose_rotations  # numba loads slowly
+
+    pairs = [pair for joint in rotations for pair in joint]
+    columns, axes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
+    first = np.cumsum([0, *(len(joint) for joint in rotations)])
+    wxyz = np.empty((len(values), len(rotations), 4))
+    compose_rotations(values, first, columns, axes, R_joint_file, wxyz)
+    return wxyz
 
 
 def hold_last_pose(

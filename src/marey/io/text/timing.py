@@ -40,7 +40,12 @@ def note_frame_count(file: File, declared: str, present: int) -> None:
 
 
 def decide_rate(
-    file: File, stated: str, times: Float[np.ndarray, " frame"], *, note: str
+    file: File,
+    stated: str,
+    times: Float[np.ndarray, " frame"],
+    *,
+    note: str,
+    clock: str = "mean step of the times",
 ) -> Fact:
     """Return the frame rate: the stated one, else the mean rate of the times.
 
@@ -49,22 +54,36 @@ def decide_rate(
         stated: Rate of the header; text that is no rate is ignored.
         times: Seconds, NaN where unknown.
         note: Where the file states the rate.
+        clock: Where the file has the times.
     """
-    value = parse_number(stated)
-    if value is not None and 0.0 < value < MAX_RATE_HZ:
-        text = f"{value:g}" if float(f"{value:g}") == value else repr(value)
-        rate = file.decide_fact("rate", stated=text, assumed="100", note=note)
-        if rate.how == "stated":
-            _check_rate(file, times, value)
-        return rate
-    inferred = mean_rate(times)
-    return file.decide_fact(
-        "rate",
-        stated=f"{inferred:.10g}" if np.isfinite(inferred) else None,
-        assumed="100",
-        note="mean step of the times",
-        how="inferred",
-    )
+    rate, found = parse_rate(stated), mean_rate(times)
+    if rate is None:
+        fact = file.decide_fact(
+            "rate",
+            stated=f"{found:.10g}" if np.isfinite(found) else None,
+            assumed="100",
+            note=clock,
+            how="inferred",
+        )
+    else:
+        text = f"{rate:g}" if float(f"{rate:g}") == rate else repr(rate)
+        fact = file.decide_fact("rate", stated=text, assumed="100", note=note)
+        # Times are rounded, often to a millisecond: the two ends may be off by that.
+        tolerance = MAX_RATE_DRIFT + TIME_ROUNDING_S * rate / max(len(times) - 1, 1)
+        if fact.how == "stated" and abs(found / rate - 1.0) > tolerance:
+            file.note(
+                "rate-mismatch",
+                f"{note} says {rate:g} Hz, the times {found:g} Hz: took {rate:g}",
+                value=found,
+            )
+    _check_steps(file, times)
+    return fact
+
+
+def parse_rate(text: str) -> float | None:
+    """Return the rate in hertz that a word spells, None if it spells none."""
+    rate = parse_number(text)
+    return rate if rate is not None and 0.0 < rate < MAX_RATE_HZ else None
 
 
 def first_time(times: Float[np.ndarray, " frame"]) -> float:
@@ -73,29 +92,23 @@ def first_time(times: Float[np.ndarray, " frame"]) -> float:
 
 
 def mean_rate(times: Float[np.ndarray, " frame"]) -> float:
-    """Return the frames per second of a time column, NaN when times do not grow."""
-    span = times[-1] - times[0] if len(times) > 1 else np.nan
-    return float((len(times) - 1) / span) if span > 0.0 else np.nan
+    """Return the frames per second of a time column, NaN when it shows none."""
+    with np.errstate(over="ignore"):
+        span = times[-1] - times[0] if len(times) > 1 else np.nan
+    rate = float((len(times) - 1) / span) if span > 0.0 else np.nan
+    return rate if 0.0 < rate < MAX_RATE_HZ else np.nan
 
 
-def _check_rate(file: File, times: Float[np.ndarray, " frame"], rate: float) -> None:
-    inferred = mean_rate(times)
-    tolerance = MAX_RATE_DRIFT + TIME_ROUNDING_S * rate / max(len(times) - 1, 1)
-    if abs(inferred / rate - 1.0) > tolerance:
-        file.note(
-            "rate-mismatch",
-            f"the header says {rate:g} Hz, the times {inferred:g} Hz: took {rate:g}",
-            value=inferred,
-        )
-        return
-    steps = np.diff(times) * rate
-    uneven = int((np.abs(steps - 1.0) > 0.5 + TIME_ROUNDING_S * rate).sum())
-    if uneven:
-        file.note(
-            "times-uneven",
-            f"{uneven} steps of the times are not one frame: frames may be missing",
-            value=float(uneven),
-        )
+def _check_steps(file: File, times: Float[np.ndarray, " frame"]) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.diff(times)
+        usual = np.median(steps) if len(steps) else np.nan
+        uneven = int((np.abs(steps - usual) > 0.5 * abs(usual) + TIME_ROUNDING_S).sum())
+    file.note_count(
+        "times-uneven",
+        uneven,
+        "{} steps of the times are not one frame: frames may be missing",
+    )
 
 
 def check_even_rate(motion: Motion) -> float:

@@ -23,19 +23,12 @@ COLON, HASH = 58, 35
 
 
 @no_type_check
-@njit(cache=True)
-def count_frames(data):
-    """Return how many lines begin like a frame number."""
-    count = 0
-    fresh = True
-    for i in range(data.size):
-        c = data[i]
-        if c == NEWLINE:
-            fresh = True
-        elif fresh and not is_blank(c):
-            fresh = False
-            count += 48 <= c <= 57
-    return count
+@njit(cache=True, inline="always")
+def _skip_blanks(data, i):
+    """Return the index of the first byte that is no blank, or of the line end."""
+    while data[i] != NEWLINE and is_blank(data[i]):
+        i += U1
+    return i
 
 
 @no_type_check
@@ -61,9 +54,7 @@ def parse_frames(data, names, name_start, first, values, status, numbers):
     frame = -1
     i = np.uint64(0)
     while i < size:
-        while data[i] != NEWLINE and is_blank(data[i]):
-            i += U1
-        start = i
+        start = i = _skip_blanks(data, i)
         if data[i] == HASH or data[i] == COLON:
             while data[i] != NEWLINE:
                 i += U1
@@ -75,8 +66,7 @@ def parse_frames(data, names, name_start, first, values, status, numbers):
             digits = digits and 48 <= data[i] <= 57
             i += U1
         end = i
-        while data[i] != NEWLINE and is_blank(data[i]):
-            i += U1
+        i = _skip_blanks(data, i)
         if digits and data[i] == NEWLINE:
             frame += 1
             numbers[frame] = _integer(data, start, end)
@@ -110,8 +100,7 @@ def parse_frames(data, names, name_start, first, values, status, numbers):
             values[frame, channel] = value
             status[frame, channel] = kind
             channel += 1
-            while data[i] != NEWLINE and is_blank(data[i]):
-                i += U1
+            i = _skip_blanks(data, i)
         # Only the last line may stop short: the file was cut there.
         if channel < first[bone, 1] and i + U1 < size:
             return COUNT, start, frame + 1

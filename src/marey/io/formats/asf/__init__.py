@@ -7,8 +7,7 @@ stated; Y is usual in the CMU database. An AMC file holds the motion.
 import re
 
 from marey.io.contract import File, Format, normalize_text
-from marey.io.formats.asf.read import read_asf
-from marey.io.formats.asf.skeleton import build_skeleton, decide_unit
+from marey.io.formats.asf.read import build_skeleton, decide_unit, read_asf
 from marey.io.formats.asf.write import write_skeleton
 from marey.skeleton import Skeleton
 

@@ -6,14 +6,19 @@ axes of the bone in the listed order, so the last one is leftmost in the product
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
 from marey.io.contract import File, decode_text
+from marey.io.segment_tree import KINDS
+from marey.io.text.names import make_unique
 from marey.io.text.numbers import MAX_NUMBER, parse_number
+from marey.io.units_axes import METRES_PER_UNIT, metres_per_unit, rotation_to_z_up
 from marey.numerics import geometry
+from marey.skeleton import Kind, Skeleton
+from marey.take import Fact
 
 ROOT = "root"
 DEGREES_OF_FREEDOM = ("rx", "ry", "rz", "tx", "ty", "tz", "l")
@@ -21,14 +26,23 @@ BONE_KEYS = {"id", "name", "direction", "length", "axis", "dof", "limits"}
 DEFAULT_ROOT_ORDER = ("TX", "TY", "TZ", "RX", "RY", "RZ")
 MAX_BONES = 20_000
 MAX_LINES = 20 * MAX_BONES
+MAX_LENGTH_FACTOR = 1e9
+"""Largest length factor, and one over the smallest; others are damage."""
+
 MAX_FILE_BYTES = 2**22
 """Bytes; far more than any skeleton takes."""
-
 
 # The writer of marey adds a comment with what the format cannot hold: the name and the
 # rest position of the root, and that bones ending in LINK_SUFFIX only bridge a gap.
 MAREY_COMMENT = re.compile(r"^# marey root (\S+) rest (\S+) (\S+) (\S+)$", re.MULTILINE)
 LINK_SUFFIX = "_link"
+
+NumberedWords = tuple[int, list[str]]
+"""Number of a line, and its words."""
+
+BLANK_CHARACTERS = str.maketrans("(),", "   ")
+KNOWN_LENGTH_FACTORS = (0.45, 2.54, 25.4, 0.0254)
+"""Length factors that determine the unit: that of Vicon and CMU, and cm, mm and m."""
 
 
 @dataclass(slots=True)
@@ -40,13 +54,7 @@ class AsfBone:
     vector: Float[np.ndarray, " 3"]
     """From its start to its end."""
 
-    angles: Float[np.ndarray, " 3"]
-    """Angles of `R_world_bone` in the file's unit."""
-
-    order: str
-    """Order of the angles about fixed axes, such as "XYZ"."""
-
-    R_world_bone: Float[np.ndarray, "3 3"] = field(default_factory=lambda: np.eye(3))
+    R_world_bone: Float[np.ndarray, "3 3"]
     """Axes of rotation of its degrees of freedom."""
 
     dof: tuple[str, ...] = ()
@@ -70,12 +78,93 @@ class AsfFile:
     """The length factor; None when the file has none."""
 
     radians: bool
-    root_name: str = ROOT
-    root_rest_position: Float[np.ndarray, " 3"] = field(
-        default_factory=lambda: np.zeros(3)
-    )
-    from_marey: bool = False
+    root_name: str
+    root_rest_position: Float[np.ndarray, " 3"]
+    from_marey: bool
     """Whether marey wrote it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AsfSkeleton:
+    """A skeleton, and the bone of the ASF that gives each joint."""
+
+    skeleton: Skeleton
+    bones: tuple[AsfBone | None, ...]
+    """Per joint; None for the root and for the ends of bones."""
+
+    R_world_bone: Float[np.ndarray, "joint 3 3"]
+    """R_world_bone of each joint, in marey's world."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AsfFields:
+    """Lines of a section or of a bone by their first word."""
+
+    file: File
+    lines: Mapping[str, NumberedWords]
+    radians: bool
+    """Whether angles are not in degrees."""
+
+    def words(self, key: str, *default: str) -> NumberedWords:
+        """Return number and words of a line, without the first word."""
+        line, words = self.lines.get(key, (1, [key, *default]))
+        return line, words[1:]
+
+    def number(self, line: int, word: str) -> float:
+        """Return the number that a word spells."""
+        value = parse_number(word)
+        if value is None or abs(value) > MAX_NUMBER:
+            self.file.fail("a number", word, line=line)
+        return value
+
+    def vector(self, key: str) -> Float[np.ndarray, " 3"]:
+        """Return three numbers, zeros if there are none."""
+        line, words = self.words(key, "0", "0", "0")
+        if len(words) < 3:
+            found = words[-1] if words else key
+            self.file.fail(f"three numbers of {key}", found, line=line)
+        return np.array([self.number(line, word) for word in words[:3]])
+
+    def rotation(self, key: str, place: int) -> Float[np.ndarray, "3 3"]:
+        """Return a rotation by angles about fixed axes, the first one first.
+
+        Args:
+            key: First word of the angles.
+            place: Where the order of the axes stands after the word "axis".
+        """
+        angles = self.vector(key)
+        line, words = self.words("axis")
+        order = words[place].upper() if len(words) > place else "XYZ"
+        if sorted(order) != ["X", "Y", "Z"]:
+            self.file.fail("an order of axes such as XYZ", order, line=line)
+        turns = angles if self.radians else np.deg2rad(angles)
+        return geometry.matrix_from_euler(turns[::-1].copy(), order[::-1])
+
+    def dof(self, key: str, *default: str) -> tuple[str, ...]:
+        """Return degrees of freedom, each at most once."""
+        line, words = self.words(key, *default)
+        dof = tuple(word.lower() for word in words)
+        if len(set(dof)) != len(dof) or not set(dof) <= set(DEGREES_OF_FREEDOM):
+            expected = f"each of {', '.join(DEGREES_OF_FREEDOM)} at most once"
+            self.file.fail(expected, " ".join(words), line=line)
+        return dof
+
+    def limits(self, count: int) -> tuple[tuple[float, float], ...]:
+        """Return least and greatest value of degrees of freedom, () if not stated."""
+        line, words = self.words("limits")
+        values = [_parse_limit(word) for word in words]
+        if None in values or len(values) != 2 * count:
+            if "limits" in self.lines:
+                self.file.note(
+                    "limits-ignored",
+                    f"line {line} has {len(values)} numbers for {count} degrees of "
+                    "freedom",
+                    subject=self.lines["name"][1][1],
+                )
+            return ()
+        scale = 1.0 if self.radians else np.pi / 180.0
+        pairs = np.array(values, dtype=float).reshape(-1, 2) * scale
+        return tuple((float(low), float(high)) for low, high in pairs)
 
 
 def read_asf(file: File) -> AsfFile:
@@ -87,41 +176,36 @@ def read_asf(file: File) -> AsfFile:
     text = decode_text(file.text())
     lines = text.count("\n")
     if lines > MAX_LINES or len(text) > MAX_FILE_BYTES:
-        raise file.error(
-            None,
-            expected=f"at most {MAX_LINES} lines and {MAX_FILE_BYTES} characters",
-            found=f"{lines} lines and {len(text)} characters",
+        file.fail(
+            f"at most {MAX_LINES} lines and {MAX_FILE_BYTES} characters",
+            f"{lines} lines and {len(text)} characters",
         )
     sections = _sections(file, text)
-    units = {words[0].lower(): (n, words) for n, words in sections.get("units", [])}
-    radians = units.get("angle", (0, ["", "deg"]))[1][1:2] == ["rad"]
+    units = _fields(file, sections.get("units", []))
+    radians = units.words("angle")[1][:1] == ["rad"]
     bones = _bones(file, sections["bonedata"], radians=radians)
     _set_parents(file, sections["hierarchy"], bones)
-    root = {words[0].lower(): (n, words) for n, words in sections["root"]}
-    position, orientation = (
-        _vector(file, root, key) for key in ("position", "orientation")
-    )
-    line, axis = root.get("axis", (1, []))
-    order = _axis_order(file, line, axis[1:2])
+    root = _fields(file, sections["root"], radians=radians)
     mark = MAREY_COMMENT.search(text)
-    rest = [parse_number(word) or 0.0 for word in mark.groups()[1:]] if mark else []
+    rest = mark.groups()[1:] if mark else "000"
     return AsfFile(
         bones=_parents_first(file, bones),
-        root_order=_root_order(file, root),
-        root_position=position,
-        R_world_root=_rotations_fixed_axes(orientation, order, radians=radians),
-        length_factor=_length_factor(file, units),
+        root_order=root.dof("order", *DEFAULT_ROOT_ORDER),
+        root_position=root.vector("position"),
+        R_world_root=root.rotation("orientation", 0),
+        length_factor=_length_factor(units),
         radians=radians,
         root_name=mark[1] if mark else ROOT,
-        root_rest_position=np.array(rest) if mark else np.zeros(3),
+        root_rest_position=np.array([parse_number(word) or 0.0 for word in rest]),
         from_marey=mark is not None,
     )
 
 
-# --- text ----------------------------------------------------------------------------
-
-NumberedWords = tuple[int, list[str]]
-BLANK_CHARACTERS = str.maketrans("(),", "   ")
+def _fields(
+    file: File, lines: Sequence[NumberedWords], *, radians: bool = False
+) -> _AsfFields:
+    by_word = {words[0].lower(): (number, words) for number, words in lines}
+    return _AsfFields(file, by_word, radians)
 
 
 def _lines(text: str) -> Iterator[NumberedWords]:
@@ -143,10 +227,10 @@ def _sections(file: File, text: str) -> dict[str, list[NumberedWords]]:
             current.append((number, words))
     for needed in ("root", "bonedata", "hierarchy"):
         if needed not in sections:
-            file.fail_at_line(
-                1 + text.count("\n"),
-                expected=f"a section :{needed}",
-                found=f"the sections {', '.join(sections) or 'none'}",
+            file.fail(
+                f"a section :{needed}",
+                f"the sections {', '.join(sections) or 'none'}",
+                line=1 + text.count("\n"),
             )
     return sections
 
@@ -166,67 +250,20 @@ def _blocks(
         elif block is not None and word != "begin":
             block.append((number, words))
         else:
-            file.fail_at_line(number, expected="begin ... end", found=" ".join(words))
+            file.fail("begin ... end", " ".join(words), line=number)
     if block is not None:
         number = lines[-1][0]
-        file.fail_at_line(number, expected="end", found="the end of the section")
+        file.fail("end", "the end of the section", line=number)
 
 
-def _number(file: File, line: int, word: str) -> float:
-    value = parse_number(word)
-    if value is None or abs(value) > MAX_NUMBER:
-        file.fail_at_line(line, expected="a number", found=word)
-    return value
-
-
-def _vector(
-    file: File, lines: Mapping[str, NumberedWords], key: str
-) -> Float[np.ndarray, " 3"]:
-    line, words = lines.get(key, (1, [key, "0", "0", "0"]))
-    if len(words) < 4:
-        file.fail_at_line(line, expected=f"three numbers of {key}", found=words[-1])
-    return np.array([_number(file, line, word) for word in words[1:4]])
-
-
-def _rotations_fixed_axes(
-    angles: Float[np.ndarray, "*batch 3"], order: str, *, radians: bool
-) -> Float[np.ndarray, "*batch 3 3"]:
-    """Return the rotations of angles about fixed axes, the first one first."""
-    angles = angles if radians else np.deg2rad(angles)
-    return geometry.matrix_from_euler(angles[..., ::-1].copy(), order[::-1])
-
-
-def _axis_order(file: File, line: int, words: Sequence[str]) -> str:
-    order = words[0].upper() if words else "XYZ"
-    if sorted(order) != ["X", "Y", "Z"]:
-        file.fail_at_line(line, expected="an order of axes such as XYZ", found=order)
-    return order
-
-
-def _length_factor(file: File, units: Mapping[str, NumberedWords]) -> float | None:
-    if "length" not in units:
+def _length_factor(units: _AsfFields) -> float | None:
+    if "length" not in units.lines:
         return None
-    line, words = units["length"]
-    value = _number(file, line, words[-1])
-    if not 1e-9 < value < 1e9:
-        file.fail_at_line(line, expected="a length factor above 0", found=words[-1])
+    line, words = units.lines["length"]
+    value = units.number(line, words[-1])
+    if not 1.0 / MAX_LENGTH_FACTOR < value < MAX_LENGTH_FACTOR:
+        units.file.fail("a length factor above 0", words[-1], line=line)
     return value
-
-
-def _root_order(file: File, root: Mapping[str, NumberedWords]) -> tuple[str, ...]:
-    line, words = root.get("order", (1, ["order", *DEFAULT_ROOT_ORDER]))
-    return _parse_dof(file, line, words[1:])
-
-
-def _parse_dof(file: File, line: int, words: Sequence[str]) -> tuple[str, ...]:
-    dof = tuple(word.lower() for word in words)
-    if len(set(dof)) != len(dof) or not set(dof) <= set(DEGREES_OF_FREEDOM):
-        file.fail_at_line(
-            line,
-            expected=f"each of {', '.join(DEGREES_OF_FREEDOM)} at most once",
-            found=" ".join(words),
-        )
-    return dof
 
 
 # --- bones ---------------------------------------------------------------------------
@@ -236,23 +273,13 @@ def _bones(
     file: File, lines: Sequence[NumberedWords], *, radians: bool
 ) -> dict[str, AsfBone]:
     bones: dict[str, AsfBone] = {}
-    for block in _blocks(file, lines):
-        bone = _bone(file, block, radians=radians) if block else None
-        if bone is None:
-            continue
+    for block in filter(None, _blocks(file, lines)):
+        bone = _bone(file, block, radians=radians)
         if bone.name in bones or bone.name.lower() == ROOT:
-            file.fail_at_line(bone.line, expected="a new name", found=bone.name)
+            file.fail("a new name", bone.name, line=bone.line)
         if len(bones) >= MAX_BONES:
-            file.fail_at_line(
-                bone.line, expected=f"at most {MAX_BONES} bones", found="more"
-            )
+            file.fail(f"at most {MAX_BONES} bones", "more", line=bone.line)
         bones[bone.name] = bone
-    for order in {bone.order for bone in bones.values()}:
-        same = [bone for bone in bones.values() if bone.order == order]
-        angles = np.array([bone.angles for bone in same])
-        rotations = _rotations_fixed_axes(angles, order, radians=radians)
-        for bone, R_world_bone in zip(same, rotations, strict=True):
-            bone.R_world_bone = R_world_bone
     return bones
 
 
@@ -270,20 +297,18 @@ def _bone(file: File, block: Sequence[NumberedWords], *, radians: bool) -> AsfBo
             key = ""
     first = block[0][0]
     if "name" not in lines or len(lines["name"][1]) < 2:
-        file.fail_at_line(first, expected="the bone's name", found="none")
-    length = lines.get("length", (first, ["", ""]))
-    direction = _vector(file, lines, "direction")
-    axis_line, axis = lines.get("axis", (first, ["axis", "0", "0", "0"]))
-    dof_line, dof = lines.get("dof", (first, ["dof"]))
-    degrees_of_freedom = _parse_dof(file, dof_line, dof[1:])
+        file.fail("the bone's name", "none", line=first)
+    fields = _AsfFields(file, lines, radians)
+    length_line, length = lines.get("length", (first, [""]))
+    direction = fields.vector("direction")
+    dof = fields.dof("dof")
     return AsfBone(
         name=lines["name"][1][1],
         line=first,
-        vector=direction * _number(file, length[0], length[1][-1]),
-        angles=_vector(file, lines, "axis"),
-        order=_axis_order(file, axis_line, axis[4:5]),
-        dof=degrees_of_freedom,
-        limits=_limits(file, lines, degrees_of_freedom, radians=radians),
+        vector=direction * fields.number(length_line, length[-1]),
+        R_world_bone=fields.rotation("axis", 3),
+        dof=dof,
+        limits=fields.limits(len(dof)),
     )
 
 
@@ -292,29 +317,6 @@ def _parse_limit(word: str) -> float | None:
     if word.lower().lstrip("+-") in ("inf", "infinity"):
         return -np.inf if word.startswith("-") else np.inf
     return parse_number(word)
-
-
-def _limits(
-    file: File,
-    lines: Mapping[str, NumberedWords],
-    dof: tuple[str, ...],
-    *,
-    radians: bool,
-) -> tuple[tuple[float, float], ...]:
-    if "limits" not in lines:
-        return ()
-    line, words = lines["limits"]
-    values = [_parse_limit(word) for word in words[1:]]
-    if None in values or len(values) != 2 * len(dof):
-        file.note(
-            "limits-ignored",
-            f"line {line} has {len(values)} numbers for {len(dof)} degrees of freedom",
-            subject=lines["name"][1][1],
-        )
-        return ()
-    scale = 1.0 if radians else np.pi / 180.0
-    pairs = np.array(values, dtype=float).reshape(-1, 2) * scale
-    return tuple((float(low), float(high)) for low, high in pairs)
 
 
 def _set_parents(
@@ -327,15 +329,15 @@ def _set_parents(
         unknown = [w for w in words if w not in bones and w.lower() != ROOT]
         twice = [w for w in words[1:] if w not in bones or bones[w].parent]
         if unknown or twice:
-            file.fail_at_line(
-                number,
-                expected="bones of :bonedata, each with one parent",
-                found=(unknown or twice)[0],
+            file.fail(
+                "bones of :bonedata, each with one parent",
+                (unknown or twice)[0],
+                line=number,
             )
         for name in words[1:]:
             bones[name].parent = parent
     if not blocks:
-        raise file.error(None, expected="begin after :hierarchy", found="nothing")
+        file.fail("begin after :hierarchy", "nothing")
 
 
 def _parents_first(file: File, bones: Mapping[str, AsfBone]) -> dict[str, AsfBone]:
@@ -347,12 +349,140 @@ def _parents_first(file: File, bones: Mapping[str, AsfBone]) -> dict[str, AsfBon
         while name != ROOT and name not in ordered:
             chain.append(name)
             if not bones[name].parent or len(chain) > len(bones):
-                file.fail_at_line(
-                    bone.line,
-                    expected="a path from every bone to the root",
-                    found=f"none from {bone.name}",
+                file.fail(
+                    "a path from every bone to the root",
+                    f"none from {bone.name}",
+                    line=bone.line,
                 )
             name = bones[name].parent
         for name in reversed(chain):
             ordered[name] = bones[name]
     return ordered
+
+
+def decide_unit(file: File, asf: AsfFile) -> tuple[Fact, float]:
+    """Return the length unit of an ASF, and metres per number of the file.
+
+    A number divided by the length factor is in inches: 2.54 means that the numbers are
+    centimetres. Vicon's files, CMU's among them, have 0.45. A unit given by the caller
+    is that of the numbers themselves.
+    """
+    length = asf.length_factor if asf.length_factor is not None else 1.0
+    known = asf.from_marey or bool(
+        np.isclose(length, KNOWN_LENGTH_FACTORS, rtol=1e-9).any()
+    )
+    stated = "none" if asf.length_factor is None else f"{length:g}"
+    fact = file.decide_fact(
+        "unit",
+        stated="in" if known else None,
+        assumed="in",
+        note=f"ASF length {stated}: a number / {length:g} is inches",
+        how="inferred",
+    )
+    if fact.how == "given":
+        return fact, metres_per_unit(fact.value)
+    return fact, METRES_PER_UNIT["in"] / length
+
+
+def build_skeleton(asf: AsfFile, scale: float, up: str) -> AsfSkeleton:
+    """Return the skeleton of an ASF in metres and +Z up.
+
+    Each bone gives the joint at its start; a bone without children also gives a fixed
+    joint "<bone>_end", unless its length is zero.
+    """
+    R = rotation_to_z_up(up)
+    links = _links(asf)
+    parents = {bone.parent for bone in asf.bones.values()}
+    index = {ROOT: 0}
+    names, parent = [asf.root_name], [-1]
+    bones: list[AsfBone | None] = [None]
+    offset = [asf.root_position + asf.root_rest_position]
+
+    def add(name: str, up: int, start: np.ndarray, bone: AsfBone | None) -> None:
+        names.append(name)
+        parent.append(up)
+        offset.append(start)
+        bones.append(bone)
+
+    for bone in asf.bones.values():
+        if bone.name in links:
+            continue
+        base, start = _bone_start(asf, bone, links)
+        index[bone.name] = len(names)
+        add(bone.name, index[base], start, bone)
+        if bone.name not in parents and bone.vector.any():
+            add(f"{bone.name}_end", index[bone.name], bone.vector, None)
+    R_world_bone = np.array([R @ bone.R_world_bone if bone else R for bone in bones])
+    kind, axes, limits = _joint_dof(bones, R_world_bone, from_marey=asf.from_marey)
+    skeleton = Skeleton(
+        names=make_unique(names),
+        parent=np.array(parent),
+        offset=scale * np.array(offset) @ R.T,
+        kind=kind,
+        axes=axes,
+        limits=limits,
+    )
+    return AsfSkeleton(skeleton, tuple(bones), R_world_bone)
+
+
+def _links(asf: AsfFile) -> set[str]:
+    """Return the bones that the writer of marey added to bridge a gap."""
+    if not asf.from_marey:
+        return set()
+    return {
+        name
+        for name, bone in asf.bones.items()
+        if name.endswith(LINK_SUFFIX)
+        and not bone.dof
+        and name.removesuffix(LINK_SUFFIX) in asf.bones
+    }
+
+
+def _bone_start(asf: AsfFile, bone: AsfBone, links: set[str]) -> tuple[str, np.ndarray]:
+    """Return the bone that carries this one, and where this one starts on it."""
+    position = np.zeros(3)
+    name = bone.parent
+    while name in links:
+        position = position + asf.bones[name].vector
+        name = asf.bones[name].parent
+    return name, position if name == ROOT else position + asf.bones[name].vector
+
+
+def _joint_dof(
+    bones: Sequence[AsfBone | None], R_world_bone: np.ndarray, *, from_marey: bool
+) -> tuple[tuple[Kind, ...], np.ndarray, np.ndarray]:
+    """Return kind, axes and limits of every joint."""
+    kind: list[Kind] = ["root"]
+    axes = np.full((len(bones), 2, 3), np.nan)
+    limits = np.full((len(bones), 3, 2), np.nan)
+    for joint, bone in enumerate(bones[1:], start=1):
+        rotations = (
+            [i for i, dof in enumerate(bone.dof) if dof[0] == "r"] if bone else []
+        )
+        kind.append(KINDS[len(rotations)])
+        if bone is None or not rotations:
+            continue
+        # About moving axes the order is reversed.
+        order = rotations[::-1]
+        if len(rotations) == 3:
+            if not bone.limits:
+                continue
+            order = _swing_and_twist_axes(bone, from_marey=from_marey)
+        for slot, i in enumerate(order):
+            if slot < 2:
+                axes[joint, slot] = R_world_bone[joint][:, "xyz".index(bone.dof[i][1])]
+            if bone.limits:
+                limits[joint, slot] = bone.limits[i]
+    limits[~np.isfinite(limits)] = np.nan
+    return tuple(kind), axes, limits
+
+
+def _swing_and_twist_axes(bone: AsfBone, *, from_marey: bool) -> list[int]:
+    """Return the degrees of freedom in the order swing, swing, twist.
+
+    The twist is about the axis nearest to the bone; files of marey have it last.
+    """
+    along = np.abs(bone.R_world_bone.T @ bone.vector)
+    twist = 2 if from_marey or not along.any() else int(np.argmax(along))
+    axes = [f"r{'xyz'[(twist + k) % 3]}" for k in (1, 2, 0)]
+    return [bone.dof.index(axis) for axis in axes]

@@ -12,23 +12,19 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Float
 
+from marey.io import units_axes
 from marey.io.contract import Output, WriteOptions
 from marey.io.formats.asf.read import LINK_SUFFIX, ROOT
+from marey.io.segment_tree import list_children
+from marey.io.text import rotations
 from marey.io.text.names import make_unique, printable_name
-from marey.io.text.numbers import round_values
-from marey.io.text.rotations import ANGLE_DECIMALS, change_axes, hold_last_pose
+from marey.io.text.numbers import format_lines, round_values
 from marey.io.text.timing import check_even_rate
-from marey.io.units_axes import (
-    METRES_PER_UNIT,
-    metres_per_unit,
-    points_to_file,
-    rotation_to_z_up,
-)
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.skeleton import Kind, Skeleton
 
-INCH = METRES_PER_UNIT["in"]
+INCH = units_axes.METRES_PER_UNIT["in"]
 CMU_LENGTH_FACTOR = 0.45
 """The length factor of Vicon's files; most software expects numbers of this size."""
 
@@ -57,10 +53,8 @@ class _WrittenBone:
 
 def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
     """Return the ASF of a skeleton."""
-    per_metre, length = _scale(options.unit)
-    up = options.up or "y"
-    bones = _bones(skeleton, skeleton.kind, per_metre, up)
-    return {"": [_asf(skeleton, bones, per_metre, length, up).encode()]}
+    bones = _bones(skeleton, skeleton.kind, options)
+    return {"": [_asf(skeleton, bones, options)]}
 
 
 def write_motion(motion: Motion, options: WriteOptions) -> Output:
@@ -74,55 +68,57 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
         DataError: If the frames are not evenly spaced.
     """
     rate = check_even_rate(motion)
-    per_metre, length = _scale(options.unit)
-    up = options.up or "y"
     skeleton = motion.skeleton
-    position, wxyz = hold_last_pose(motion)
-    wxyz = change_axes(wxyz, rotation_to_z_up(up).T)
-    position = round_values(points_to_file(position, "m", up) * per_metre, DECIMALS)
-    bones = _bones(skeleton, skeleton.kind, per_metre, up)
-    angles = [_angles(bone, wxyz) for bone in bones]
+    position, wxyz = rotations.hold_last_pose(motion)
+    wxyz = rotations.change_axes(wxyz, _R_marey_file(options).T)
     kind = list(skeleton.kind)
-    for bone, bone_angles in zip(bones, angles, strict=True):
-        if bone_angles is None:
+    for bone in _bones(skeleton, kind, options):
+        if _angles(bone, wxyz) is None:
             kind[bone.joint] = "ball"
-    if tuple(kind) != skeleton.kind:
-        bones = _bones(skeleton, tuple(kind), per_metre, up)
-        angles = [_angles(bone, wxyz) for bone in bones]
-    root = _fixed_xyz(wxyz[:, 0])
-    values = np.concatenate(
-        [root, *(values for values in angles if values is not None)], axis=1
-    )
-    degrees = round_values(np.rad2deg(values), ANGLE_DECIMALS)
-    asf = _asf(skeleton, bones, per_metre, length, up)
+    bones = _bones(skeleton, kind, options)
+    angles = [_angles(bone, wxyz) for bone in bones]
+    values = [_fixed_xyz(wxyz[:, 0]), *(part for part in angles if part is not None)]
+    degrees = np.rad2deg(np.concatenate(values, axis=1))
+    degrees = round_values(degrees, rotations.ANGLE_DECIMALS)
+    number = np.arange(motion.n_frames) + 1.0
+    rows = np.column_stack([number, _points(position, options), degrees])
     head = f"# marey frames {motion.n_frames} rate {rate!r}\n"
+    head += ":FULLY-SPECIFIED\n:DEGREES\n"
     return {
-        ".asf": [asf.encode()],
-        "": _amc(head, bones, np.concatenate([position, degrees], axis=1)),
+        ".asf": [_asf(skeleton, bones, options)],
+        "": format_lines(head, _frame_format(bones), rows),
     }
 
 
-def _scale(unit: str | None) -> tuple[float, float]:
-    """Return numbers of the file per metre, and the length factor that says so."""
-    if unit is None:
-        return CMU_LENGTH_FACTOR / INCH, CMU_LENGTH_FACTOR
-    return 1.0 / metres_per_unit(unit), INCH / metres_per_unit(unit)
+def _per_metre(options: WriteOptions) -> float:
+    """Return numbers of the file per metre."""
+    if options.unit is None:
+        return CMU_LENGTH_FACTOR / INCH
+    return 1.0 / units_axes.metres_per_unit(options.unit)
+
+
+def _R_marey_file(options: WriteOptions) -> Float[np.ndarray, "3 3"]:
+    return units_axes.rotation_to_z_up(options.up or "y")
+
+
+def _points(
+    points: Float[np.ndarray, "*batch 3"], options: WriteOptions
+) -> Float[np.ndarray, "*batch 3"]:
+    """Return points as they are written."""
+    turned = units_axes.points_to_file(points, "m", options.up or "y")
+    return round_values(turned * _per_metre(options), DECIMALS)
 
 
 # --- bones ---------------------------------------------------------------------------
 
 
 def _bones(
-    skeleton: Skeleton, kind: Sequence[Kind], per_metre: float, up: str
+    skeleton: Skeleton, kind: Sequence[Kind], options: WriteOptions
 ) -> list[_WrittenBone]:
     """Return the bones, links among them, every parent before its children."""
     names = _valid_names(skeleton)
-    offset = round_values(
-        points_to_file(skeleton.offset, "m", up) * per_metre, DECIMALS
-    )
-    children: list[list[int]] = [[] for _ in names]
-    for joint, parent in enumerate(skeleton.parent[1:].tolist(), start=1):
-        children[parent].append(joint)
+    offset = _points(skeleton.offset, options)
+    children = list_children(skeleton.parent)
     ends = _implied_ends(skeleton, names, children, offset)
     vector = [offset[joints[0]] if joints else np.zeros(3) for joints in children]
     vector[0] = np.zeros(3)
@@ -136,7 +132,7 @@ def _bones(
             bones.append(_WrittenBone(f"{names[joint]}{LINK_SUFFIX}", carrier, gap))
             carrier = bones[-1].name
         bone = _WrittenBone(names[joint], carrier, vector[joint], joint)
-        bones.append(_with_dof(bone, skeleton, kind[joint], up))
+        bones.append(_with_dof(bone, skeleton, kind[joint], options))
     return bones
 
 
@@ -178,14 +174,14 @@ def _implied_ends(
 
 
 def _with_dof(
-    bone: _WrittenBone, skeleton: Skeleton, kind: Kind, up: str
+    bone: _WrittenBone, skeleton: Skeleton, kind: Kind, options: WriteOptions
 ) -> _WrittenBone:
     """Return the bone with the axes, degrees of freedom and limits of its joint's kind.
 
     A hinge rotates about x; a universal joint about z, then about the moved x; a ball
     joint swings about x and y and twists about z.
     """
-    axes = skeleton.axes[bone.joint] @ rotation_to_z_up(up)
+    axes = skeleton.axes[bone.joint] @ _R_marey_file(options)
     limits = skeleton.limits[bone.joint]
     if kind == "fixed":
         return bone
@@ -219,9 +215,7 @@ def _frame_along(axis: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "3 3"]:
 # --- angles --------------------------------------------------------------------------
 
 
-def _fixed_xyz(
-    wxyz: Float[np.ndarray, "frame 4"],
-) -> Float[np.ndarray, "frame 3"]:
+def _fixed_xyz(wxyz: Float[np.ndarray, "frame 4"]) -> Float[np.ndarray, "frame 3"]:
     """Return rotations about fixed x, y and z, without jumps."""
     return geometry.euler_continuous(wxyz, "ZYX")[:, ::-1]
 
@@ -233,7 +227,7 @@ def _angles(
     angles = np.zeros((len(wxyz), 0))
     if bone.joint < 0:
         return angles
-    q = change_axes(wxyz[:, bone.joint, None], bone.C.T)[:, 0]
+    q = rotations.change_axes(wxyz[:, bone.joint, None], bone.C.T)[:, 0]
     error = 2.0 * np.abs(q[:, 1:])
     if bone.dof == ("rx",):
         angles = np.unwrap(2.0 * np.arctan2(q[:, 1:2], q[:, :1]), axis=0)
@@ -262,33 +256,19 @@ def _nearest_branch(
 
 
 def _asf(
-    skeleton: Skeleton,
-    bones: Sequence[_WrittenBone],
-    per_metre: float,
-    length: float,
-    up: str,
-) -> str:
-    rest = round_values(
-        points_to_file(skeleton.offset[0], "m", up) * per_metre, DECIMALS
-    )
+    skeleton: Skeleton, bones: Sequence[_WrittenBone], options: WriteOptions
+) -> bytes:
+    rest = _row(_points(skeleton.offset[0], options), DECIMALS)
     head = [
-        f"# marey root {_valid_names(skeleton)[0]} rest {_row(rest, DECIMALS)}",
-        ":version 1.10",
-        ":name marey",
-        ":units",
-        "  mass 1.0",
-        f"  length {length:.12g}",
-        "  angle deg",
-        ":root",
-        "  order TX TY TZ RX RY RZ",
-        "  axis XYZ",
-        "  position 0 0 0",
-        "  orientation 0 0 0",
-        ":bonedata",
+        f"# marey root {_valid_names(skeleton)[0]} rest {rest}",
+        *(":version 1.10", ":name marey", ":units", "  mass 1.0"),
+        f"  length {INCH * _per_metre(options):.12g}",
+        *("  angle deg", ":root", "  order TX TY TZ RX RY RZ", "  axis XYZ"),
+        *("  position 0 0 0", "  orientation 0 0 0", ":bonedata"),
     ]
     body = [line for i, bone in enumerate(bones) for line in _bone_lines(i, bone)]
     tail = [":hierarchy", "  begin", *_hierarchy(bones), "  end"]
-    return "\n".join([*head, *body, *tail]) + "\n"
+    return ("\n".join([*head, *body, *tail]) + "\n").encode()
 
 
 def _row(values: np.ndarray, decimals: int) -> str:
@@ -327,17 +307,9 @@ def _hierarchy(bones: Sequence[_WrittenBone]) -> Iterator[str]:
         yield f"    {parent} {' '.join(names)}"
 
 
-def _amc(
-    head: str, bones: Sequence[_WrittenBone], values: Float[np.ndarray, "frame channel"]
-) -> Iterator[bytes]:
-    yield f"{head}:FULLY-SPECIFIED\n:DEGREES\n".encode()
-    angle = f" %.{ANGLE_DECIMALS}f"
+def _frame_format(bones: Sequence[_WrittenBone]) -> str:
+    """Return the %-format of a frame: its number, then a line for each bone."""
+    angle = f" {rotations.ANGLE_FORMAT}"
     lines = [f"%d\n{ROOT}" + f" %.{DECIMALS}f" * 3 + 3 * angle]
-    lines += [
-        bone.name.replace("%", "%%") + angle * len(bone.dof)
-        for bone in bones
-        if bone.dof
-    ]
-    frame = "\n".join(lines) + "\n"
-    for number, row in enumerate(values.tolist(), start=1):
-        yield (frame % (number, *row)).encode()
+    lines += [b.name.replace("%", "%%") + angle * len(b.dof) for b in bones if b.dof]
+    return "\n".join(lines) + "\n"

@@ -7,37 +7,43 @@ joint is the last of its chain, and is left out.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.io.contract import MAX_RATE_HZ, File, Format, decode_text, normalize_text
+from marey.io import contract, segment_tree
+from marey.io.contract import Facts, File, Format, Output, WriteOptions, decode_text
 from marey.io.formats.bvh.hierarchy import BvhJoint, parse_hierarchy
-from marey.io.formats.bvh.write import write_motion
-from marey.io.segment_tree import MAX_STILL_TRANSLATION_M
-from marey.io.text.names import make_unique, unique_names
-from marey.io.text.numbers import (
-    MAX_NUMBER,
-    NUMBER,
-    NumberTable,
-    check_motion_size,
-    note_missing_line_end,
-    parse_number,
-    parse_stream,
-    parse_table,
-)
-from marey.io.units_axes import points_from_file, rotation_to_z_up
+from marey.io.losses import LOST_BY_MOTIONS
+from marey.io.segment_tree import list_children
+from marey.io.text import numbers, rotations
+from marey.io.text.names import make_unique, printable_name, unique_names
+from marey.io.text.rotations import rotations_from_channels
+from marey.io.text.timing import check_even_rate
+from marey.io.units_axes import points_to_file, rotation_to_z_up
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.skeleton import Kind, Skeleton
+from marey.skeleton import Skeleton
 from marey.take import Fact, Take
 
 MOTION_HEADER = re.compile(
     rb"\bMOTION\s+Frames\s*:\s*(\S+)\s+Frame\s+Time\s*:\s*(\S+)", re.IGNORECASE
 )
-KINDS: tuple[Kind, ...] = ("fixed", "hinge", "universal", "ball")
+MAX_RATE_ROUNDING = 2e-3
+"""Largest relative change of a frame time to that of a whole rate.
+
+Higher takes more odd frame times for rounded ones. Chosen by hand.
+"""
+
+EULER_ORDER = "ZXY"
+ROTATION_CHANNELS = " ".join(f"{axis}rotation" for axis in EULER_ORDER)
+PRECISION_M = 1e-8
+"""Metres to which offsets and root positions are written."""
+
+MAX_INDENT = 32
+"""Levels that are indented; deeper levels would hold more white space than data."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +64,7 @@ class BvhTree:
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a BVH."""
-    return normalize_text(head).lstrip()[:9].upper() == b"HIERARCHY"
+    return contract.normalize_text(head).lstrip()[:9].upper() == b"HIERARCHY"
 
 
 def read_motion(file: File) -> Motion:
@@ -73,14 +79,8 @@ def read_motion(file: File) -> Motion:
 def read_take(file: File) -> Take:
     """Return the joints of a BVH, End Sites left out, as sensors of a take."""
     motion, moving = _read(file)
-    skeleton = motion.skeleton
-    T = _world_poses(motion, moving) if moving else motion.T_world_joint()
-    keep = ~skeleton.is_end
-    return Take(
-        rate=motion.rate,
-        T_world_sensor=T if keep.all() else T[:, keep],
-        sensor_names=tuple(np.array(skeleton.names, dtype=object)[keep]),
-        source=motion.source,
+    return contract.motion_as_take(
+        motion, _world_poses(motion, moving) if moving else None
     )
 
 
@@ -89,36 +89,30 @@ def _read(file: File) -> tuple[Motion, Mapping[int, np.ndarray]]:
     data = file.text()
     head = MOTION_HEADER.search(data)
     if head is None:
-        file.fail_at_line(
-            1 + data.count(b"\n"),
-            expected="MOTION, Frames: and Frame Time:",
-            found="the end of the file",
-        )
+        end = 1 + data.count(b"\n")
+        file.fail("MOTION, Frames: and Frame Time:", "the end of the file", line=end)
     tree = _build_tree(file, parse_hierarchy(file, decode_text(data[: head.start()])))
     first_line = 1 + data.count(b"\n", 0, head.end())
     values = _read_channels(
         file, data[head.end() :], tree, decode_text(head[1]), first_line
     )
-    check_motion_size(file, len(values), len(tree.names), len(data))
-    note_missing_line_end(file, data)
-    unit = file.decide_fact("unit", assumed="cm", note="BVH does not state it")
-    up = file.decide_fact("up", assumed="y", note="BVH does not state it")
-    rate = _rate(file, decode_text(head[2]))
-    moving = {
-        joint: points_from_file(_positions(tree, values, joint), unit.value, up.value)
-        for joint in range(len(tree.names))
-        if tree.translations[joint]
-    }
-    skeleton = _skeleton(file, tree, moving, unit, up)
-    wxyz = _rotations(tree, values, up.value)
-    root = moving.pop(0, skeleton.offset[:1])
-    motion = Motion(
-        skeleton=skeleton,
-        T_world_root=geometry.transform(geometry.matrix_from_quat(wxyz[:, 0]), root),
-        wxyz=wxyz,
-        rate=float(rate.value),
-        source=file.source(unit=unit, up=up, rate=rate),
+    numbers.check_motion_size(file, len(values), len(tree.names), len(data))
+    numbers.note_missing_line_end(file, data)
+    facts = Facts(
+        file.decide_fact("unit", assumed="cm", note="BVH does not state it"),
+        file.decide_fact("up", assumed="y", note="BVH does not state it"),
+        _rate(file, decode_text(head[2])),
     )
+    moving = {
+        joint: facts.points(_positions(tree, values, joint))
+        for joint, channels in enumerate(tree.translations)
+        if channels
+    }
+    R = rotation_to_z_up(facts.up.value)
+    skeleton = _skeleton(file, tree, moving, facts.points(tree.offset.copy()), R)
+    R_joint_file = np.broadcast_to(R, (len(tree.names), 3, 3)).copy()
+    wxyz = rotations_from_channels(values, tree.rotations, R_joint_file)
+    motion = file.motion(facts, skeleton, moving.pop(0, skeleton.offset[:1]), wxyz)
     return motion, {
         j: p for j, p in moving.items() if len(p) and np.ptp(p, axis=0).any()
     }
@@ -132,22 +126,17 @@ def _build_tree(file: File, joints: Sequence[BvhJoint]) -> BvhTree:
     used = [
         i
         for i, joint in enumerate(joints)
-        if not (joint.is_end and not any(joint.offset or ()))
+        if not joint.is_end or any(joint.offset or ())
     ]
     new_index = {old: new for new, old in enumerate(used)}
-    codes = [
-        [(int(first[i]) + k, code) for k, code in enumerate(joints[i].channels)]
-        for i in used
-    ]
+    codes = [list(enumerate(joints[i].channels, int(first[i]))) for i in used]
     return BvhTree(
         names=_names(file, [joints[i] for i in used], joints),
         parent=np.array([new_index.get(joints[i].parent, -1) for i in used]),
         offset=np.array([joints[i].offset for i in used], dtype=float),
-        rotations=[
-            [(c, code) for c, code in channels if code < 3] for channels in codes
-        ],
+        rotations=[[(c, code) for c, code in part if code < 3] for part in codes],
         translations=[
-            [(c, code - 3) for c, code in channels if code >= 3] for channels in codes
+            [(c, code - 3) for c, code in part if code >= 3] for part in codes
         ],
         n_channels=int(first[-1]),
     )
@@ -172,34 +161,31 @@ def _names(
 
 
 def _skeleton(
-    file: File, tree: BvhTree, moving: Mapping[int, np.ndarray], unit: Fact, up: Fact
+    file: File,
+    tree: BvhTree,
+    moving: Mapping[int, np.ndarray],
+    offset: Float[np.ndarray, "joint 3"],
+    R: Float[np.ndarray, "3 3"],
 ) -> Skeleton:
-    offset = points_from_file(tree.offset.copy(), unit.value, up.value)
     for joint, positions in moving.items():
-        if joint == 0 or not len(positions):
-            continue
-        offset[joint] = positions[0] + (positions - positions[0]).mean(axis=0)
-        range_m = float(np.ptp(positions, axis=0).max())
-        if range_m > MAX_STILL_TRANSLATION_M:
-            file.note(
-                "joint-translates",
+        if joint > 0 and len(positions):
+            offset[joint] = positions[0] + (positions - positions[0]).mean(axis=0)
+            range_m = float(np.ptp(positions, axis=0).max())
+            segment_tree.note_translation(
+                file,
+                tree.names[joint],
+                range_m,
                 f"moves {range_m:.4g} m against its parent: its mean position is used",
-                subject=tree.names[joint],
-                value=range_m,
             )
-    kind = [KINDS[min(len(rotations), 3)] for rotations in tree.rotations]
+    turns = [[axis for _, axis in rotations] for rotations in tree.rotations]
+    kind = [segment_tree.KINDS[min(len(axes), 3)] for axes in turns]
     kind[0] = "root"
     axes = np.full((len(kind), 2, 3), np.nan)
-    R = rotation_to_z_up(up.value)
-    for joint, rotations in enumerate(tree.rotations):
+    for joint, turned in enumerate(turns):
         if kind[joint] in ("hinge", "universal"):
-            axes[joint, : len(rotations)] = R.T[[axis for _, axis in rotations]]
+            axes[joint, : len(turned)] = R.T[turned]
     return Skeleton(
-        names=tree.names,
-        parent=tree.parent,
-        offset=offset,
-        kind=tuple(kind),
-        axes=axes,
+        names=tree.names, parent=tree.parent, offset=offset, kind=tuple(kind), axes=axes
     )
 
 
@@ -210,11 +196,12 @@ def _read_channels(
     file: File, body: bytes, tree: BvhTree, declared: str, first_line: int
 ) -> Float[np.ndarray, "frame channel"]:
     """Return the channels of every whole frame."""
-    count = parse_number(declared)
-    frames = int(count) if count is not None and 0 <= count < MAX_NUMBER else None
+    count = numbers.parse_number(declared)
+    within = count is not None and 0 <= count < numbers.MAX_NUMBER
+    frames = int(count) if count is not None and within else None
     if tree.n_channels == 0:
-        file.fail_at_line(1, expected="at least one channel", found="none")
-    table = parse_table(
+        file.fail("at least one channel", "none", line=1)
+    table = numbers.parse_table(
         file, body, columns=tree.n_channels, delimiter=" ", first_line=first_line
     )
     values = _whole_rows(file, table, body, frames)
@@ -222,56 +209,51 @@ def _read_channels(
         file.note(
             "frames-missing" if len(values) < (frames or 0) else "frames-extra",
             f"frames declared {declared!r}, present {len(values)}",
-            value=float(len(values) - (frames or 0)),
+            value=len(values) - (frames or 0),
         )
     if len(values) == 0 and frames != 0:
-        file.fail_at_line(
-            first_line, expected="a line of channels", found="the end of the file"
+        file.fail("a line of channels", "the end of the file", line=first_line)
+    if max(values.max(initial=0.0), -values.min(initial=0.0)) > numbers.MAX_NUMBER:
+        row = int(np.abs(values).max(axis=1).argmax())
+        file.fail(
+            f"numbers within {numbers.MAX_NUMBER:g}",
+            f"{np.abs(values).max():g}",
+            line=int(table.line[min(row, len(table.line) - 1)]),
         )
-    _check_values(file, table, values)
     return values
 
 
-def _check_values(file: File, table: NumberTable, values: np.ndarray) -> None:
-    if max(values.max(initial=0.0), -values.min(initial=0.0)) > MAX_NUMBER:
-        row = int(np.abs(values).max(axis=1).argmax())
-        file.fail_at_line(
-            int(table.line[min(row, len(table.line) - 1)]),
-            expected=f"numbers within {MAX_NUMBER:g}",
-            found=f"{np.abs(values).max():g}",
-        )
-
-
 def _whole_rows(
-    file: File, table: NumberTable, body: bytes, frames: int | None
+    file: File, table: numbers.NumberTable, body: bytes, frames: int | None
 ) -> Float[np.ndarray, "frame channel"]:
     """Return the frames; the last line may be cut off, and lines may be wrapped."""
     channels = table.values.shape[1]
-    if (table.status == NUMBER).all() and (table.cells == channels).all():
+    if (table.status == numbers.NUMBER).all() and (table.cells == channels).all():
         return table.values
     if frames is not None and table.cells.sum() == frames * channels:
-        stream = parse_stream(body)
+        stream = numbers.parse_stream(body)
         if stream is not None:
             file.note("lines-wrapped", "frames run over several lines", severity="info")
             return stream.reshape(frames, channels)
-    good = (table.cells == channels) & (table.status == NUMBER).all(axis=1)
+    good = (table.cells == channels) & (table.status == numbers.NUMBER).all(axis=1)
     bad = int(np.argmin(good))
     short = table.cells[bad] < channels or not body.endswith(b"\n")
     if bad < len(good) - 1 or not short:
-        file.fail_at_line(
-            int(table.line[bad]),
-            expected=f"{channels} numbers, one per channel",
-            found=f"{table.cells[bad]} cells"
-            if table.cells[bad] != channels
-            else "a word",
+        file.fail(
+            f"{channels} numbers, one per channel",
+            f"{table.cells[bad]} cells" if table.cells[bad] != channels else "a word",
+            line=int(table.line[bad]),
         )
     return table.values[:-1]
 
 
 def _rate(file: File, frame_time: str) -> Fact:
-    seconds = parse_number(frame_time)
+    seconds = numbers.parse_number(frame_time)
     stated = None
-    if seconds is not None and 1.0 / MAX_RATE_HZ < seconds < MAX_NUMBER:
+    if (
+        seconds is not None
+        and 1.0 / contract.MAX_RATE_HZ < seconds < numbers.MAX_NUMBER
+    ):
         stated = repr(_round_rate(seconds, frame_time))
     return file.decide_fact(
         "rate", stated=stated, assumed="30", note=f"Frame Time {frame_time}"
@@ -283,9 +265,9 @@ def _round_rate(seconds: float, text: str) -> float:
     digits = text.lower().partition("e")[0].partition(".")[2]
     rate = float(round(1.0 / seconds))
     last = 10.0 ** -len(digits)
-    if rate > 0.0 and abs(1.0 / rate - seconds) <= min(last, 2e-3 * seconds):
-        return rate
-    return 1.0 / seconds
+    tolerance = min(last, MAX_RATE_ROUNDING * seconds)
+    rounded = rate > 0.0 and abs(1.0 / rate - seconds) <= tolerance
+    return rate if rounded else 1.0 / seconds
 
 
 def _positions(
@@ -295,26 +277,6 @@ def _positions(
     for channel, axis in tree.translations[joint]:
         positions[:, axis] = values[:, channel]
     return positions
-
-
-def _rotations(
-    tree: BvhTree, values: np.ndarray, up: str
-) -> Float[np.ndarray, "frame joint 4"]:
-    from marey.io.text.channel_kernel import (
-        compose_rotations,  # numba is slow to import
-    )
-
-    count = len(tree.names)
-    rotations = np.array(
-        [pair for pairs in tree.rotations for pair in pairs], dtype=np.int64
-    ).reshape(-1, 2)
-    first = np.cumsum([0, *(len(pairs) for pairs in tree.rotations)])
-    R = np.broadcast_to(rotation_to_z_up(up), (count, 3, 3)).copy()
-    wxyz = np.empty((len(values), count, 4))
-    compose_rotations(
-        values, first, rotations[:, 0].copy(), rotations[:, 1].copy(), R, wxyz
-    )
-    return wxyz
 
 
 def _world_poses(
@@ -330,6 +292,85 @@ def _world_poses(
     return T
 
 
+# --- writing -------------------------------------------------------------------------
+
+
+def write_motion(motion: Motion, options: WriteOptions) -> Output:
+    """Return the BVH of a motion: cm and Y up by default.
+
+    The root has six channels, every other joint continuous rotations Z X Y. A fixed
+    leaf called "<parent>_end" is written as an End Site, any other fixed leaf as a
+    joint without channels. Gaps hold the last known pose.
+
+    Raises:
+        DataError: If the frames are not evenly spaced.
+    """
+    rate = check_even_rate(motion)
+    unit, up = options.world("cm", "y")
+    skeleton = motion.skeleton
+    position, wxyz = rotations.hold_last_pose(motion)
+    decimals = numbers.decimals_for(unit, PRECISION_M)
+    order = _depth_first(skeleton)
+    offset = numbers.round_values(points_to_file(skeleton.offset, unit, up), decimals)
+    head = "\n".join(_hierarchy(skeleton, order, offset, decimals))
+    head += f"\nMOTION\nFrames: {motion.n_frames}\nFrame Time: {1.0 / rate:.12g}\n"
+    moving = [j for j in order if not skeleton.is_end[j]]
+    turned = rotations.change_axes(wxyz[:, moving], rotation_to_z_up(up).T)
+    angles = rotations.euler_degrees(turned, EULER_ORDER).reshape(len(turned), -1)
+    position = numbers.round_values(points_to_file(position, unit, up), decimals)
+    row = [*[f"%.{decimals}f"] * 3, *[rotations.ANGLE_FORMAT] * angles.shape[1]]
+    values = np.concatenate([position, angles], axis=1)
+    return {"": numbers.format_lines(head, " ".join(row) + "\n", values)}
+
+
+def _depth_first(skeleton: Skeleton) -> list[int]:
+    """Return the joints in the order of a BVH: every subtree in one piece."""
+    children = list_children(skeleton.parent)
+    order, stack = [], [0]
+    while stack:
+        order.append(stack.pop())
+        stack.extend(reversed(children[order[-1]]))
+    return order
+
+
+def _hierarchy(
+    skeleton: Skeleton, order: Sequence[int], offset: np.ndarray, decimals: int
+) -> Iterator[str]:
+    names = make_unique([printable_name(name, "{}") for name in skeleton.names])
+    parent, is_end = skeleton.parent.tolist(), skeleton.is_end.tolist()
+    parents = set(parent)
+    yield "HIERARCHY"
+    open_joints: list[int] = []
+    for joint in order:
+        while open_joints and open_joints[-1] != parent[joint]:
+            open_joints.pop()
+            yield _indent(len(open_joints)) + "}"
+        depth = _indent(len(open_joints))
+        site = is_end[joint] and names[joint] == f"{names[parent[joint]]}_end"
+        kind = "JOINT" if joint else "ROOT"
+        yield depth + ("End Site" if site else f"{kind} {names[joint]}")
+        yield depth + "{"
+        yield f"{depth}\tOFFSET " + " ".join(f"{v:.{decimals}f}" for v in offset[joint])
+        if not site:
+            yield f"{depth}\t{_channels(joint, fixed=is_end[joint])}"
+        if not site and joint not in parents:
+            ending = ("End Site", "{", "\tOFFSET 0 0 0", "}")
+            yield from (f"{depth}\t{line}" for line in ending)
+        open_joints.append(joint)
+    for level in reversed(range(len(open_joints))):
+        yield _indent(level) + "}"
+
+
+def _indent(depth: int) -> str:
+    return "\t" * min(depth, MAX_INDENT)
+
+
+def _channels(joint: int, *, fixed: bool) -> str:
+    if joint == 0:
+        return f"CHANNELS 6 Xposition Yposition Zposition {ROTATION_CHANNELS}"
+    return "CHANNELS 0" if fixed else f"CHANNELS 3 {ROTATION_CHANNELS}"
+
+
 FORMAT = Format(
     name="bvh",
     title="BVH (Biovision hierarchy)",
@@ -338,14 +379,6 @@ FORMAT = Format(
     read_take=read_take,
     read_motion=read_motion,
     write_motion=write_motion,
-    loses=(
-        "gaps",
-        "start",
-        "limits",
-        "kinds",
-        "markers on bones",
-        "uncertainty",
-        "contacts",
-    ),
+    loses=("limits", "kinds", *LOST_BY_MOTIONS),
     precision=1e-6,
 )

@@ -115,20 +115,19 @@ class _HierarchyParser:
 
     def _channel(self, after: re.Match[str]) -> int:
         token = next(self.tokens, None)
-        code = CHANNELS.get(token[0].lower()) if token else None
-        if code is None:
-            found = token and token[0]
-            self._fail(token or after, "a channel such as Zrotation", found)
-        return code
+        name = token[0].lower() if token else ""
+        if name not in CHANNELS:
+            self._fail(
+                token or after, "a channel such as Zrotation", token and token[0]
+            )
+        return CHANNELS[name]
 
     def _fail(
         self, token: re.Match[str] | None, expected: str, found: str | None
     ) -> NoReturn:
         end = token.start() if token else len(self.text)
         line = 1 + self.text.count("\n", 0, end)
-        self.file.fail_at_line(
-            line, expected=expected, found=(found or "the end of the hierarchy")[:80]
-        )
+        self.file.fail(expected, (found or "the end of the hierarchy")[:80], line=line)
 
 
 def parse_hierarchy(file: File, text: str) -> list[BvhJoint]:

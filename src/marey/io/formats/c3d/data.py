@@ -1,9 +1,7 @@
 """The frames of a C3D file, read chunk by chunk into preallocated arrays."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped, UInt8
@@ -20,30 +18,28 @@ Block = Shaped[np.ndarray, "frame word"]
 Quads = Shaped[np.ndarray, "frame point 4"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class C3dPoints:
-    """Points as a file holds them, in its unit and axes."""
-
-    xyz: Float[np.ndarray, "frame point 3"]
-    residuals: Float[np.ndarray, "frame point"]
-    cameras: UInt8[np.ndarray, "frame point"]
-
-
-def read_points(path: Path, layout: C3dLayout) -> C3dPoints:
-    """Return all points with their residuals and camera masks."""
+def read_points(
+    path: Path, layout: C3dLayout
+) -> tuple[
+    Float[np.ndarray, "frame point 3"],
+    Float[np.ndarray, "frame point"],
+    UInt8[np.ndarray, "frame point"],
+]:
+    """Return all points in the file's unit, their residuals and camera masks."""
     size = (layout.frames, layout.points)
-    found = C3dPoints(np.empty((*size, 3)), np.empty(size), np.empty(size, np.uint8))
+    xyz, residuals = np.empty((*size, 3)), np.empty(size)
+    cameras = np.empty(size, np.uint8)
     for start, block in _blocks(path, layout):
         quads = _quads(block, layout)
         part = slice(start, start + len(block))
-        seen = _fill_coordinates(quads, layout, found.xyz[part])
+        seen = _fill_coordinates(quads, layout, xyz[part])
         words = np.where(seen, quads[..., 3], 0).astype(np.float32, copy=False)
         # An integer of two bytes, also in a file of reals: cameras, then residual.
         high = np.floor(words / 256.0)
         residual = (words - 256.0 * high) * layout.scale
-        found.residuals[part] = np.where(seen, residual, -1.0)
-        found.cameras[part] = np.clip(high, 0, CAMERA_MASK).astype(np.uint8)
-    return found
+        residuals[part] = np.where(seen, residual, -1.0)
+        cameras[part] = np.clip(high, 0, CAMERA_MASK).astype(np.uint8)
+    return xyz, residuals, cameras
 
 
 def read_markers(
@@ -93,16 +89,11 @@ def read_poses(path: Path, layout: C3dLayout) -> Float[np.ndarray, "frame sensor
     """Return one pose per frame and segment of the ROTATION group; NaN = unseen."""
     poses = layout.poses
     out = np.full((layout.frames, poses.segments, 4, 4), np.nan)
-    if not poses.segments:
-        return out
-    step = max(CHUNK_BYTES // poses.frame_bytes, 1)
-    with path.open("rb") as handle:
-        handle.seek(poses.data)
-        for start in range(0, poses.frames, step):
-            count = min(step, poses.frames - start)
-            stored = layout.encoding.reals(handle.read(count * poses.frame_bytes))
-            rows = stored.reshape(count, poses.ratio, poses.segments, POSE_WORDS)
-            out[start : start + count] = _matrices(rows[:, 0])
+    chunks = _chunks(path, poses.data, poses.frame_bytes, poses.frames)
+    for start, chunk in chunks:
+        stored = layout.encoding.reals(chunk)
+        rows = stored.reshape(-1, poses.ratio, poses.segments, POSE_WORDS)
+        out[start : start + len(rows)] = _matrices(rows[:, 0])
     return out
 
 
@@ -124,22 +115,30 @@ def read_sample(
 
 def _blocks(path: Path, layout: C3dLayout) -> Iterator[tuple[int, Block]]:
     """Yield the first frame and the numbers of one chunk after the other."""
-    if not layout.frame_bytes:
-        return
-    step = max(CHUNK_BYTES // layout.frame_bytes, 1)
-    buffer = memoryview(bytearray(min(step, layout.frames) * layout.frame_bytes))
+    chunks = _chunks(path, layout.data, layout.frame_bytes, layout.frames)
+    return ((start, _decode_frames(chunk, layout)) for start, chunk in chunks)
+
+
+def _chunks(
+    path: Path, data: int, frame_bytes: int, frames: int
+) -> Iterator[tuple[int, memoryview]]:
+    """Yield the first frame and the bytes of one chunk after the other.
+
+    Args:
+        path: The file.
+        data: Byte where the frames begin.
+        frame_bytes: Length of a frame; no frame is read if it is zero.
+        frames: How many there are; what the file lacks of them is zero.
+    """
+    step = max(CHUNK_BYTES // max(frame_bytes, 1), 1)
+    buffer = memoryview(bytearray(min(step, frames) * frame_bytes))
     with path.open("rb") as handle:
-        handle.seek(layout.data)
-        for start in range(0, layout.frames, step):
-            count = min(step, layout.frames - start)
-            chunk = buffer[: count * layout.frame_bytes]
-            _read_into(handle, chunk)
-            yield start, _decode_frames(chunk, layout)
-
-
-def _read_into(handle: BinaryIO, chunk: memoryview) -> None:
-    got = handle.readinto(chunk)  # type: ignore[attr-defined]
-    chunk[got:] = bytes(len(chunk) - got)
+        handle.seek(data)
+        for start in range(0, frames if frame_bytes else 0, step):
+            chunk = buffer[: min(step, frames - start) * frame_bytes]
+            got = handle.readinto(chunk)
+            chunk[got:] = bytes(len(chunk) - got)
+            yield start, chunk
 
 
 def _decode_frames(chunk: bytes | memoryview, layout: C3dLayout) -> Block:

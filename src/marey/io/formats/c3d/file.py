@@ -13,13 +13,11 @@ from jaxtyping import Float, UInt8
 from marey.errors import FormatError
 from marey.io.contract import File, decode_text
 from marey.io.formats.c3d.data import read_analog, read_points, read_poses
-from marey.io.formats.c3d.encoding import PROCESSORS, C3dEncoding
-from marey.io.formats.c3d.header import C3dHeader
-from marey.io.formats.c3d.layout import C3dLayout, decide_layout
+from marey.io.formats.c3d.encoding import PROCESSORS, C3dEncoding, Processor
+from marey.io.formats.c3d.layout import C3dHeader, C3dLayout, decide_layout
 from marey.io.formats.c3d.parameters import (
     BLOCK,
     MAX_BLOCKS,
-    C3dParameter,
     C3dParameters,
     parse_parameters,
 )
@@ -116,18 +114,18 @@ def load(path: str | PathLike[str]) -> C3DFile:
             path, expected="a readable file", found=str(error), format="c3d"
         ) from error
     layout, parameters = contents.layout, contents.parameters
-    points = read_points(file.path, layout)
+    xyz, residuals, cameras = read_points(file.path, layout)
     return C3DFile(
         path=str(file.path),
         processor=layout.encoding.processor,
-        points=points.xyz,
-        residuals=points.residuals,
-        cameras=points.cameras,
+        points=xyz,
+        residuals=residuals,
+        cameras=cameras,
         labels=contents.labels,
         rate=layout.rate,
         first_frame=layout.first_frame,
         last_frame=layout.first_frame + layout.frames - 1,
-        units="".join(parameters.texts("POINT", "UNITS")[:1]),
+        units=parameters.text("POINT", "UNITS"),
         analog=read_scaled_analog(file, contents),
         analog_labels=contents.channel_texts("LABELS"),
         analog_units=contents.channel_texts("UNITS"),
@@ -152,10 +150,10 @@ def open_c3d(file: File) -> C3dContents:
     with file.path.open("rb") as handle:
         data = handle.read(2 * MAX_BLOCKS * BLOCK)
     if len(data) < BLOCK or data[1] != C3D_KEY:
-        raise file.error(
-            0 if len(data) >= BLOCK else len(data),
-            expected="a header block of 512 bytes with 0x50 as its second",
-            found=f"{len(data)} bytes" if len(data) < BLOCK else f"0x{data[1]:02x}",
+        file.fail(
+            "a header block of 512 bytes with 0x50 as its second",
+            f"{len(data)} bytes" if len(data) < BLOCK else f"0x{data[1]:02x}",
+            byte=0 if len(data) >= BLOCK else len(data),
         )
     start = _section_start(file, data)
     encoding = _encoding(file, data, start)
@@ -165,14 +163,13 @@ def open_c3d(file: File) -> C3dContents:
     problems: list[str] = []
     parameters = parse_parameters(data, start, stop, encoding, problems.append)
     if "POINT" not in parameters.groups:
-        problems.append(
-            "there is no POINT group: the header alone describes the points"
-        )
+        text = "there is no POINT group: the header alone describes the points"
+        problems.append(text)
     layout = decide_layout(file, header, parameters, encoding, section_end)
     parameters = _drop_overlapping(parameters, layout.data, problems)
     if problems:
         text = f"{problems[0]}; {len(problems)} such in the parameter section"
-        file.note("parameters-damaged", text, value=float(len(problems)))
+        file.note("parameters-damaged", text, value=len(problems))
     return C3dContents(data[:BLOCK], parameters, layout)
 
 
@@ -183,9 +180,7 @@ def _section_start(file: File, data: bytes) -> int:
     if stated > 0 and stated + 4 <= len(data) and data[stated + 3] in PROCESSORS:
         return stated
     if usual + 4 > len(data):
-        raise file.error(
-            len(data), expected="a parameter section", found="the end of the file"
-        )
+        file.fail("a parameter section", "the end of the file", byte=len(data))
     if stated != usual:
         file.note(
             "parameter-start-differ",
@@ -197,19 +192,17 @@ def _section_start(file: File, data: bytes) -> int:
 def _encoding(file: File, data: bytes, start: int) -> C3dEncoding:
     """Return the stated encoding, or another one if only that makes sense."""
     stated = PROCESSORS.get(data[start + 3])
-    best = max(PROCESSORS.values(), key=lambda p: _plausibility(file, data, p, stated))
+
+    def plausibility(processor: Processor) -> float:
+        sense = C3dHeader.read(data, C3dEncoding(processor)).plausibility(file.size)
+        # One damaged field of the header must not overrule the processor byte.
+        return sense + (1.5 if processor == stated else 0.0)
+
+    best = max(PROCESSORS.values(), key=plausibility)
     if best != stated:
-        file.note(
-            "processor-differ",
-            f"the processor byte {data[start + 3]} makes no sense; took {best}",
-        )
+        text = f"the processor byte {data[start + 3]} makes no sense; took {best}"
+        file.note("processor-differ", text)
     return C3dEncoding(best)
-
-
-def _plausibility(file: File, data: bytes, processor: Any, stated: str | None) -> float:
-    sense = C3dHeader.read(data, C3dEncoding(processor)).plausibility(file.size)
-    # One damaged field of the header must not overrule the processor byte.
-    return sense + (1.5 if processor == stated else 0.0)
 
 
 def _drop_overlapping(
@@ -217,11 +210,9 @@ def _drop_overlapping(
 ) -> C3dParameters:
     """Return the parameters without those that overlap the frames."""
     overlapping = [parameter for parameter in parameters if parameter.end > data]
-    if not overlapping:
-        return parameters
-    problems.append(
-        f"{overlapping[0].group}:{overlapping[0].name} reaches into the frames"
-    )
+    if overlapping:
+        first = overlapping[0]
+        problems.append(f"{first.group}:{first.name} reaches into the frames")
     groups = {
         group: {n: p for n, p in members.items() if p.end <= data}
         for group, members in parameters.groups.items()
@@ -298,24 +289,3 @@ def _per_channel(
 
 def _pad_texts(texts: tuple[str, ...], count: int) -> tuple[str, ...]:
     return (*texts[:count], *[""] * (count - len(texts)))
-
-
-def parameters_as_dict(
-    parameters: C3dParameters,
-) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return all parameters as plain data from which they can be written again."""
-    return {
-        group: {
-            name: _parameter_as_dict(parameter) for name, parameter in members.items()
-        }
-        for group, members in parameters.groups.items()
-    }
-
-
-def _parameter_as_dict(parameter: C3dParameter) -> dict[str, Any]:
-    return {
-        "kind": parameter.kind,
-        "shape": list(parameter.shape),
-        "values": list(parameter.values),
-        "description": parameter.description,
-    }

@@ -5,14 +5,15 @@ implies it. Where they differ, the value that fits the length is used and a find
 reports the difference, so that a damaged byte seldom remains unnoticed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from math import isclose, isfinite
+from operator import eq
+from typing import Any
 
 from marey.io.contract import File
 from marey.io.formats.c3d.encoding import C3dEncoding
-from marey.io.formats.c3d.header import C3dHeader
 from marey.io.formats.c3d.parameters import BLOCK, C3dParameters
 
 MAX_UINT16 = 0xFFFF
@@ -20,6 +21,69 @@ MAX_UINT16 = 0xFFFF
 
 POSE_WORDS = 17
 """Numbers per pose of the ROTATION group: a 4 x 4 matrix and its residual."""
+
+
+Number = float | int
+
+MAX_RATE_HZ = 1e5
+"""Largest frame rate in hertz; larger ones are damage."""
+
+MIN_RATE_HZ = 0.1
+"""Smallest frame rate in hertz that speaks for the encoding of a header."""
+
+MIN_SCALE, MAX_SCALE = 1e-7, 1e4
+"""Units per integer step; others are damage."""
+
+EQUAL_RATES = 1e-4
+"""Largest relative difference of two statements of one rate.
+
+Higher takes more contradictory rates for one. Chosen by hand.
+"""
+
+ROUNDED_RATE = 1e-7
+"""Relative rounding of a rate to 32 bits."""
+
+MAX_UNSEEN = 8
+"""How many times the poses that a file holds it may declare."""
+
+
+@dataclass(frozen=True, slots=True)
+class C3dHeader:
+    """The fixed fields of the first block."""
+
+    points: int
+    analog: int
+    """Analog numbers per frame: channels times samples."""
+
+    first: int
+    last: int
+    scale: float
+    data: int
+    """Byte where the frames begin."""
+
+    samples: int
+    """Analog samples per frame."""
+
+    rate: float
+
+    @classmethod
+    def read(cls, data: bytes, encoding: C3dEncoding) -> "C3dHeader":
+        """Return the header of a file that has at least one block."""
+        words = [encoding.unsigned(data, offset) for offset in (2, 4, 6, 8, 16, 18)]
+        points, analog, first, last, block, samples = words
+        scale, rate = encoding.real(data, 12), encoding.real(data, 20)
+        start = (block - 1) * BLOCK
+        return cls(points, analog, first, last, scale, start, samples, rate)
+
+    def plausibility(self, size: int) -> int:
+        """Return the number of plausible fields in a file of this length, 0 to 4."""
+        plausible = (
+            MIN_RATE_HZ < self.rate < MAX_RATE_HZ,
+            MIN_SCALE < abs(self.scale) < MAX_SCALE,
+            0 < self.data <= size,
+            self.first <= self.last + 1,
+        )
+        return sum(plausible)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,17 +211,35 @@ def note_missing_frames(
     file.note(
         "frames-missing",
         f"{what} declared {declared}, present {present}: the file is cut short",
-        value=float(declared - present),
+        value=declared - present,
     )
 
 
-def _note_contradiction(
-    file: File, what: str, statements: Mapping[str, object], chosen: object
+def _check_statements(
+    file: File,
+    what: str,
+    statements: Mapping[str, Number | None],
+    chosen: Number,
+    *,
+    same: Callable[[Any, Any], bool] = eq,
+    unit: str = "",
 ) -> None:
-    """Keep the finding that header and parameters contradict each other."""
-    words = ", ".join(f"{source} says {value}" for source, value in statements.items())
-    message = f"the file contradicts itself on the {what}: {words}; took {chosen}"
-    file.note(f"{what.replace(' ', '-')}-differ", message)
+    """Keep a finding when header and parameters contradict each other.
+
+    Args:
+        file: Keeps the finding.
+        what: What they state.
+        statements: What they say of it; None when they say nothing.
+        chosen: What was taken.
+        same: Whether two values agree.
+        unit: Added to what was taken.
+    """
+    stated = {k: value for k, value in statements.items() if value is not None}
+    if not all(same(value, chosen) for value in stated.values()):
+        words = ", ".join(f"{source} says {value}" for source, value in stated.items())
+        taken = f"{chosen:g}" if isinstance(chosen, float) else chosen
+        text = f"the file contradicts itself on the {what}: {words}; took {taken}{unit}"
+        file.note(f"{what.replace(' ', '-')}-differ", text)
 
 
 def _rank_by_count(*values: int | None) -> list[int]:
@@ -193,10 +275,10 @@ def _decide_shape(
     inside = [shape for shape in shapes if 0 < shape.data <= end]
     fitting = [s for s in inside if _fits_file_length(s, stated_counts.values(), end)]
     if not inside:
-        raise file.error(
-            header.data,
-            expected="frames that begin inside the file",
-            found=f"a file of {file.size} bytes",
+        file.fail(
+            "frames that begin inside the file",
+            f"a file of {file.size} bytes",
+            byte=header.data,
         )
     chosen = (fitting or inside)[0]
     points = {"the header": header.points, "POINT:USED": used}
@@ -205,16 +287,6 @@ def _decide_shape(
     _check_statements(file, "data start", data, chosen.data)
     _check_statements(file, "analog", {"the header": header.analog}, chosen.analog)
     return chosen
-
-
-def _check_statements(
-    file: File, what: str, statements: Mapping[str, int | None], chosen: int
-) -> None:
-    stated = {
-        source: value for source, value in statements.items() if value is not None
-    }
-    if any(value != chosen for value in stated.values()):
-        _note_contradiction(file, what, stated, chosen)
 
 
 def _analog_words(
@@ -300,14 +372,13 @@ def _decide_frame_count(
     others = {
         k: v for k, v in stated_counts.items() if not _is_same_count(k, v, declared)
     }
-    if others:
-        _note_contradiction(file, "frames", others, declared)
+    _check_statements(file, "frames", others, declared)
     if declared > capacity:
         if capacity == 0:
-            raise file.error(
-                shape.data,
-                expected=f"{declared} frames of {shape.frame_bytes} bytes",
-                found=f"{room} bytes, not one whole frame",
+            file.fail(
+                f"{declared} frames of {shape.frame_bytes} bytes",
+                f"{room} bytes, not one whole frame",
+                byte=shape.data,
             )
         note_missing_frames(file, declared, capacity)
     elif not fitting:
@@ -327,58 +398,51 @@ def _decide_first_frame(
     file: File, header: C3dHeader, parameters: C3dParameters
 ) -> int:
     start = _trial_field(parameters, "START")
-    if start is None or start == header.first:
-        return header.first
-    if header.first in (MAX_UINT16, start & MAX_UINT16):
+    if start is not None and header.first in (MAX_UINT16, start & MAX_UINT16):
         return start
     statements = {"the header": header.first, "TRIAL:ACTUAL_START_FIELD": start}
-    _note_contradiction(file, "first frame", statements, header.first)
+    _check_statements(file, "first frame", statements, header.first)
     return header.first
 
 
 def _decide_rate(file: File, header: C3dHeader, parameters: C3dParameters) -> float:
     """Return the frame rate: POINT:RATE unless others contradict it; 0 if unknown."""
-    stated = parameters.number("POINT", "RATE")
+    known = {
+        "POINT:RATE": parameters.number("POINT", "RATE"),
+        "the header": header.rate,
+    }
     analog_rate = parameters.number("ANALOG", "RATE") or 0.0
     other_rates = [
         parameters.number("TRIAL", "CAMERA_RATE"),
         analog_rate / header.samples if header.samples else None,
     ]
-    statements = [r for r in (stated, header.rate) if r is not None and 0.0 < r < 1e5]
+    statements = [r for r in known.values() if r is not None and 0.0 < r < MAX_RATE_HZ]
     if not statements:
         return 0.0
     chosen = max(
         statements, key=lambda rate: sum(_is_same_rate(rate, w) for w in other_rates)
     )
-    known = {"POINT:RATE": stated, "the header": header.rate}
-    if any(
-        rate is not None and not _is_same_rate(rate, chosen) for rate in known.values()
-    ):
-        _note_contradiction(file, "rate", known, f"{chosen:g} Hz")
+    _check_statements(file, "rate", known, chosen, same=_is_same_rate, unit=" Hz")
     exact = parameters.exact("RATE")
-    rounded = exact is not None and isclose(exact, chosen, rel_tol=1e-7)
+    rounded = exact is not None and isclose(exact, chosen, rel_tol=ROUNDED_RATE)
     return exact if exact is not None and rounded else chosen
 
 
 def _is_same_rate(a: float, b: float | None) -> bool:
-    return b is not None and isclose(a, b, rel_tol=1e-4)
+    return b is not None and isclose(a, b, rel_tol=EQUAL_RATES)
 
 
 def _decide_scale(
     file: File, header: C3dHeader, parameters: C3dParameters, *, is_real: bool
 ) -> float:
     """Return units per integer step; of real numbers it scales the residuals only."""
-    stated = parameters.number("POINT", "SCALE")
-    statements = [stated, header.scale]
-    sizes = [abs(s) for s in statements if s is not None and 1e-7 < abs(s) < 1e4]
-    known = [s for s in statements if s is not None]
-    chosen = sizes[0] if sizes else 1.0
-    agree = all(abs(s) == chosen and (s < 0) == is_real for s in known)
-    if not agree:
-        sources = {"POINT:SCALE": stated, "the header": header.scale}
-        _note_contradiction(
-            file, "scale", sources, f"{-chosen if is_real else chosen:g}"
-        )
+    known = {
+        "POINT:SCALE": parameters.number("POINT", "SCALE"),
+        "the header": header.scale,
+    }
+    sizes = [abs(scale) for scale in known.values() if scale is not None]
+    chosen = next((size for size in sizes if MIN_SCALE < size < MAX_SCALE), 1.0)
+    _check_statements(file, "scale", known, -chosen if is_real else chosen)
     return chosen
 
 
@@ -406,13 +470,13 @@ def _present_poses(file: File, poses: PoseLayout, declared: int) -> PoseLayout:
         note_missing_frames(file, declared, present, "poses")
     # Unseen poses take memory too: more of them than of seen ones is damage.
     wanted = declared * poses.frame_bytes
-    if present == 0 or (declared > present and wanted > 8 * available):
+    if present == 0 or (declared > present and wanted > MAX_UNSEEN * available):
         return PoseLayout()
     if poses.ratio > 1:
         file.note(
             "poses-left-out",
             f"ROTATION:RATIO is {poses.ratio}: of the {poses.ratio} poses per frame of "
             "each segment the first is read, the others are left out",
-            value=float(poses.ratio),
+            value=poses.ratio,
         )
     return replace(poses, frames=present)

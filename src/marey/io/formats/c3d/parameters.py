@@ -59,6 +59,41 @@ class C3dParameters:
 
     groups: Mapping[str, Mapping[str, C3dParameter]] = field(default_factory=dict)
 
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> "C3dParameters":
+        """Return the parameters that `to_plain` gave."""
+        return C3dParameters(
+            {
+                group: {
+                    name: C3dParameter(
+                        group,
+                        name,
+                        entry["kind"],
+                        tuple(entry["shape"]),
+                        tuple(entry["values"]),
+                        entry["description"],
+                    )
+                    for name, entry in members.items()
+                }
+                for group, members in plain.items()
+            }
+        )
+
+    def to_plain(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return all parameters as plain data, as `Source.parameters` keeps them."""
+        return {
+            group: {
+                name: {
+                    "kind": parameter.kind,
+                    "shape": list(parameter.shape),
+                    "values": list(parameter.values),
+                    "description": parameter.description,
+                }
+                for name, parameter in members.items()
+            }
+            for group, members in self.groups.items()
+        }
+
     def __iter__(self) -> Iterator[C3dParameter]:
         for group in self.groups.values():
             yield from group.values()
@@ -98,14 +133,16 @@ class C3dParameters:
             for value in part.values
         )
 
+    def text(self, group: str, name: str) -> str:
+        """Return the first string of a parameter, "" when there is none."""
+        return "".join(self.texts(group, name)[:1])
+
     def exact(self, name: str) -> float | None:
         """Return a number that marey wrote as text in addition to its rounded value."""
-        for text in self.texts("MAREY", name)[:1]:
-            try:
-                return float(text)
-            except ValueError:
-                return None
-        return None
+        try:
+            return float(self.text("MAREY", name))
+        except ValueError:
+            return None
 
     def _parts(self, group: str, name: str) -> Iterator[C3dParameter]:
         number = 1
@@ -121,7 +158,6 @@ class _ParameterRecord:
     position: int
     name: bytes
     group_id: int
-    after_name: int
     by_offset: int
     """Next record by the stated offset; 0 when this says it is the last."""
 
@@ -132,6 +168,11 @@ class _ParameterRecord:
     shape: tuple[int, ...] = ()
     data: int = 0
     data_end: int = 0
+
+    @property
+    def title(self) -> str:
+        """Its name as it is asked for."""
+        return decode_text(self.name).strip().upper()
 
     @property
     def is_sound(self) -> bool:
@@ -159,147 +200,150 @@ def parse_parameters(
         encoding: How the file writes numbers.
         note: Called with one sentence for every contradiction met.
     """
-    stop = min(stop, len(data))
-    names: dict[int, str] = {}
-    found: list[tuple[int, C3dParameter]] = []
-    position = start + _SECTION_HEADER_BYTES
-    while position and (record := _read_record(data, position, stop, encoding)):
-        position = _next_position(data, record, stop, encoding, note)
-        limit = min(position or record.by_length, stop)
-        text = decode_text(record.name).strip().upper()
-        if not record.is_sound:
-            note(f"a parameter record at byte {record.position} is damaged")
-        elif record.group_id < 0:
-            names.setdefault(-record.group_id, text)
-        else:
-            parameter = _read_parameter(data, record, limit, encoding, note)
-            found.append((record.group_id, parameter))
-    if position > stop or (position and any(data[position:stop][:1])):
-        note(f"the parameter section ends inside a record at byte {position}")
-    return _group_parameters(names, found, note)
+    section = _ParameterSection(data, min(stop, len(data)), encoding, note)
+    return section.parse(start + _SECTION_HEADER_BYTES)
 
 
-def _group_parameters(
-    names: Mapping[int, str],
-    found: Sequence[tuple[int, C3dParameter]],
-    note: Callable[[str], None],
-) -> C3dParameters:
-    groups: dict[str, dict[str, C3dParameter]] = {name: {} for name in names.values()}
-    for number, parameter in found:
-        if number not in names:
-            note(f"parameter {parameter.name} belongs to group {number}, not in file")
-        group = names.get(number, f"GROUP{number}")
-        known = groups.setdefault(group, {})
-        first = known.setdefault(parameter.name, replace(parameter, group=group))
-        if first.values != parameter.values:
-            note(f"parameter {group}:{parameter.name} occurs twice, the first is used")
-    return C3dParameters(groups)
+@dataclass(frozen=True, slots=True)
+class _ParameterSection:
+    """A parameter section that is being read."""
 
+    data: bytes
+    stop: int
+    """First byte after it, within the data."""
 
-def _read_record(
-    data: bytes, at: int, stop: int, encoding: C3dEncoding
-) -> _ParameterRecord | None:
-    """Return the record at a byte; None at the end of the chain."""
-    if at + 2 > stop or data[at] == 0:
-        return None
-    after_name = at + 2 + abs(_signed(data[at]))
-    if after_name + 3 > stop:
-        return None
-    offset = encoding.unsigned(data, after_name)
-    name = data[at + 2 : after_name]
-    group_id = _signed(data[at + 1])
-    by_offset = after_name + offset if offset else 0
-    body = after_name + 2
-    if group_id < 0:
-        by_length = body + 1 + data[body]
-        return _ParameterRecord(at, name, group_id, after_name, by_offset, by_length)
-    kind = _KINDS.get(_signed(data[body])) if group_id else None
-    n_dimensions = data[body + 1] if body + 1 < stop else _MAX_N_DIMENSIONS + 1
-    first = body + 2 + n_dimensions
-    if kind is None or n_dimensions > _MAX_N_DIMENSIONS or first > stop:
-        return _ParameterRecord(at, name, group_id, after_name, by_offset, 0)
-    shape = tuple(data[body + 2 : first])
-    end = first + prod(shape) * _BYTES[kind]
-    by_length = end + 1 + (data[end] if end < stop else 0)
-    return _ParameterRecord(
-        at, name, group_id, after_name, by_offset, by_length, kind, shape, first, end
-    )
+    encoding: C3dEncoding
+    note: Callable[[str], None]
 
+    def parse(self, position: int) -> C3dParameters:
+        """Return all parameters of the chain of records that begins at a byte."""
+        names: dict[int, str] = {}
+        found: list[tuple[int, C3dParameter]] = []
+        while position and (record := self.read_record(position)):
+            position = self.next_position(record)
+            limit = min(position or record.by_length, self.stop)
+            if not record.is_sound:
+                self.note(f"a parameter record at byte {record.position} is damaged")
+            elif record.group_id < 0:
+                names.setdefault(-record.group_id, record.title)
+            else:
+                found.append((record.group_id, self.read_parameter(record, limit)))
+        if position > self.stop or (
+            position and any(self.data[position : self.stop][:1])
+        ):
+            text = f"the parameter section ends inside a record at byte {position}"
+            self.note(text)
+        return self.group_parameters(names, found)
 
-def _next_position(
-    data: bytes,
-    record: _ParameterRecord,
-    stop: int,
-    encoding: C3dEncoding,
-    note: Callable[[str], None],
-) -> int:
-    """Return the byte of the next record, 0 when there is none."""
-    if record.by_offset in (0, record.by_length):
-        ahead = _record_plausibility(data, record.by_length, stop, encoding)
-        if record.by_offset or ahead < 2:
+    def group_parameters(
+        self, names: Mapping[int, str], found: Sequence[tuple[int, C3dParameter]]
+    ) -> C3dParameters:
+        """Return the parameters by the names of their groups."""
+        groups: dict[str, dict[str, C3dParameter]] = {n: {} for n in names.values()}
+        for number, parameter in found:
+            name = parameter.name
+            if number not in names:
+                self.note(f"parameter {name} belongs to group {number}, not in file")
+            group = names.get(number, f"GROUP{number}")
+            known = groups.setdefault(group, {})
+            first = known.setdefault(name, replace(parameter, group=group))
+            if first.values != parameter.values:
+                self.note(f"parameter {group}:{name} occurs twice, the first is used")
+        return C3dParameters(groups)
+
+    def read_record(self, at: int) -> _ParameterRecord | None:
+        """Return the record at a byte; None at the end of the chain."""
+        data, stop = self.data, self.stop
+        if at + 2 > stop or data[at] == 0:
+            return None
+        after_name = at + 2 + abs(_signed(data[at]))
+        if after_name + 3 > stop:
+            return None
+        offset = self.encoding.unsigned(data, after_name)
+        group_id = _signed(data[at + 1])
+        body = after_name + 2
+        record = _ParameterRecord(
+            position=at,
+            name=data[at + 2 : after_name],
+            group_id=group_id,
+            by_offset=after_name + offset if offset else 0,
+            by_length=body + 1 + data[body] if group_id < 0 else 0,
+        )
+        kind = _KINDS.get(_signed(data[body])) if group_id > 0 else None
+        n_dimensions = data[body + 1] if body + 1 < stop else _MAX_N_DIMENSIONS + 1
+        first = body + 2 + n_dimensions
+        if kind is None or n_dimensions > _MAX_N_DIMENSIONS or first > stop:
+            return record
+        shape = tuple(data[body + 2 : first])
+        end = first + prod(shape) * _BYTES[kind]
+        by_length = end + 1 + (data[end] if end < stop else 0)
+        return replace(
+            record,
+            by_length=by_length,
+            kind=kind,
+            shape=shape,
+            data=first,
+            data_end=end,
+        )
+
+    def next_position(self, record: _ParameterRecord) -> int:
+        """Return the byte of the next record, 0 when there is none."""
+        by_length = self.plausibility(record.by_length)
+        if record.by_offset in (0, record.by_length) and (
+            record.by_offset or by_length < 2
+        ):
             return record.by_offset
-    by_offset = _record_plausibility(data, record.by_offset, stop, encoding)
-    by_length = _record_plausibility(data, record.by_length, stop, encoding)
-    name = decode_text(record.name)
-    note(f"parameter record {name!r} states another length than it has")
-    if max(by_offset, by_length) == 0:
-        return 0
-    taken = record.by_offset if by_offset >= by_length else record.by_length
-    return taken if taken > record.position else 0
+        by_offset = self.plausibility(record.by_offset)
+        name = decode_text(record.name)
+        self.note(f"parameter record {name!r} states another length than it has")
+        if max(by_offset, by_length) == 0:
+            return 0
+        taken = record.by_offset if by_offset >= by_length else record.by_length
+        return taken if taken > record.position else 0
 
+    def plausibility(self, at: int) -> int:
+        """Return how plausible a record at a byte is, 0 (not) to 3."""
+        if at <= 0 or at >= self.stop:
+            return 0
+        if self.data[at] == 0:
+            return 1
+        record = self.read_record(at)
+        if record is None or not record.is_sound:
+            return 0
+        return 3 if record.by_offset in (0, record.by_length) else 2
 
-def _record_plausibility(data: bytes, at: int, stop: int, encoding: C3dEncoding) -> int:
-    """Return how plausible a record at a byte is, 0 (not) to 3."""
-    if at <= 0 or at >= stop:
-        return 0
-    if data[at] == 0:
-        return 1
-    record = _read_record(data, at, stop, encoding)
-    if record is None or not record.is_sound:
-        return 0
-    return 3 if record.by_offset in (0, record.by_length) else 2
+    def read_parameter(self, record: _ParameterRecord, limit: int) -> C3dParameter:
+        """Return the parameter of a record that ends before a byte."""
+        assert record.kind is not None
+        data = self.data
+        end = min(record.data_end, max(limit, record.data), len(data))
+        if end < record.data_end:
+            self.note(f"parameter {record.title} is cut short")
+        values, shape = self.values(record.kind, record.shape, data[record.data : end])
+        described = end + 1 < limit
+        stop = min(end + 1 + data[end], limit) if described else 0
+        text = decode_text(data[end + 1 : stop]).rstrip("\0 ")
+        after = max(end, min(record.by_length, limit))
+        return C3dParameter("", record.title, record.kind, shape, values, text, after)
 
-
-def _read_parameter(
-    data: bytes,
-    record: _ParameterRecord,
-    limit: int,
-    encoding: C3dEncoding,
-    note: Callable[[str], None],
-) -> C3dParameter:
-    assert record.kind is not None
-    name = decode_text(record.name).strip().upper()
-    end = min(record.data_end, max(limit, record.data), len(data))
-    if end < record.data_end:
-        note(f"parameter {name} is cut short")
-    raw = data[record.data : end]
-    values, shape = _values(record.kind, record.shape, raw, encoding)
-    described = end + 1 < limit
-    description = data[end + 1 : min(end + 1 + data[end], limit)] if described else b""
-    text = decode_text(description).rstrip("\0 ")
-    after = max(end, min(record.by_length, limit))
-    return C3dParameter("", name, record.kind, shape, values, text, after)
-
-
-def _values(
-    kind: ParameterKind, shape: tuple[int, ...], raw: bytes, encoding: C3dEncoding
-) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-    """Return what fits into the bytes at hand, and its shape."""
-    if kind == "char":
-        width = shape[0] if shape else 1
-        count = len(raw) // width if width else 0
-        parts = [raw[i * width : (i + 1) * width] for i in range(count)]
-        texts = tuple(decode_text(part).rstrip("\0 ") for part in parts)
-        whole = count == prod(shape[1:])
-        return texts, shape if whole else (width, count)
-    if kind == "byte":
-        numbers = np.frombuffer(raw, np.int8).tolist()
-    elif kind == "integer":
-        numbers = encoding.integers(raw).tolist()
-    else:
-        numbers = encoding.reals(raw).tolist()
-    whole = len(numbers) == prod(shape)
-    return tuple(numbers), shape if whole else (len(numbers),)
+    def values(
+        self, kind: ParameterKind, shape: tuple[int, ...], raw: bytes
+    ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+        """Return what fits into the bytes at hand, and its shape."""
+        if kind == "char":
+            width = shape[0] if shape else 1
+            count = len(raw) // width if width else 0
+            parts = [raw[i * width : (i + 1) * width] for i in range(count)]
+            texts = tuple(decode_text(part).rstrip("\0 ") for part in parts)
+            return texts, shape if count == prod(shape[1:]) else (width, count)
+        if kind == "byte":
+            numbers = np.frombuffer(raw, np.int8).tolist()
+        elif kind == "integer":
+            numbers = self.encoding.integers(raw).tolist()
+        else:
+            numbers = self.encoding.reals(raw).tolist()
+        whole = len(numbers) == prod(shape)
+        return tuple(numbers), shape if whole else (len(numbers),)
 
 
 def _signed(byte: int) -> int:

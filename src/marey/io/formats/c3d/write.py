@@ -1,30 +1,45 @@
 """Writing a recording as C3D: Intel byte order, real numbers, the same bytes always."""
 
+import re
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Float32
 
 from marey.errors import DataError
 from marey.io.contract import Output, WriteOptions
+from marey.io.formats.c3d.computed import computed_lists
 from marey.io.formats.c3d.data import CHUNK_BYTES
 from marey.io.formats.c3d.layout import MAX_UINT16, POSE_WORDS
 from marey.io.formats.c3d.parameters import (
     BLOCK,
     MAX_DIMENSION,
     C3dParameter,
+    C3dParameters,
     build_section,
     split_list,
 )
-from marey.io.formats.c3d.passthrough import passthrough_parameters
 from marey.io.formats.c3d.take import POSE_SUFFIX
 from marey.io.units_axes import points_to_file, poses_to_file
 from marey.take import Take
 
 _REAL_SCALE = -1.0
 """Negative: the file holds real numbers."""
+
+_REBUILT_GROUPS = {
+    "ANALOG",
+    "EVENT",
+    "MANUFACTURER",
+    "ROTATION",
+    "DATA_BLOCKS",
+    "MAREY",
+}
+_POINT_LISTS = re.compile(r"(LABELS|DESCRIPTIONS|ORIGINAL_LAST_FRAME|LONG_FRAMES)\d*")
+
+RATE_ROUNDING = 1e-6
+"""Relative rounding with which a number of samples per frame is still whole."""
 
 _NEAR_ORIGIN = 1e-30
 """Replaces x of a point at the origin, which C3D readers take for not seen."""
@@ -52,22 +67,6 @@ class _WritePlan:
         return 4 * (4 * len(self.take.labels) + self.analog_words)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _C3dBytes:
-    """The bytes of the file, produced in chunks during writing."""
-
-    head: bytes
-    plan: _WritePlan
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield self.head
-        yield from _frames(self.plan)
-        if self.plan.take.sensor_names:
-            written = self.plan.take.n_frames * self.plan.frame_bytes
-            yield bytes(-written % BLOCK)
-            yield from _poses(self.plan)
-
-
 def write_take(take: Take, options: WriteOptions) -> Output:
     """Return the bytes of a C3D file.
 
@@ -79,18 +78,22 @@ def write_take(take: Take, options: WriteOptions) -> Output:
         DataError: If C3D cannot hold it: over 65,535 markers, labels over 255 bytes, or
             analog samples that do not divide evenly among the frames.
     """
-    from_c3d = take.source.format == "c3d"
-    plan = _WritePlan(
-        take=take,
-        unit=options.unit or (from_c3d and take.source.unit.value) or "mm",
-        up=options.up or (from_c3d and take.source.up.value) or "z",
-        first=max(round(take.start * take.rate), 0) + 1,
-        samples=_samples(take),
-    )
+    unit, up = options.world("mm", "z", take.source, "c3d")
+    first = max(round(take.start * take.rate), 0) + 1
+    plan = _WritePlan(take, unit, up, first, _samples(take))
     _check_limits(plan)
     section = _section(plan)
     head = _header(plan, 1 + len(section) // BLOCK) + section
-    return {"": _C3dBytes(head, plan)}
+    return {"": _chunks(head, plan)}
+
+
+def _chunks(head: bytes, plan: _WritePlan) -> Iterator[bytes]:
+    """Yield the file, its frames made as they are asked for."""
+    yield head
+    yield from _frames(plan)
+    if plan.take.sensor_names:
+        yield bytes(-plan.take.n_frames * plan.frame_bytes % BLOCK)
+        yield from _poses(plan)
 
 
 def _samples(take: Take) -> int:
@@ -98,7 +101,7 @@ def _samples(take: Take) -> int:
         return 0
     ratio = take.analog.rate / take.rate
     samples = max(round(ratio), 1)
-    if abs(ratio - samples) > 1e-6 * samples:
+    if abs(ratio - samples) > RATE_ROUNDING * samples:
         raise DataError(
             "analog rate",
             found=f"{take.analog.rate:g} Hz with {take.rate:g} frames per second",
@@ -148,7 +151,7 @@ def _header(plan: _WritePlan, data_block: int) -> bytes:
 def _section(plan: _WritePlan) -> bytes:
     """Return the parameter section, without what came from the source if too long."""
     written = _take_parameters(plan, 0, 0)
-    others = passthrough_parameters(plan.take, written)
+    others = _passthrough_parameters(plan.take, written)
     try:
         size = len(build_section([*written, *others]))
     except DataError:
@@ -167,101 +170,89 @@ def _take_parameters(plan: _WritePlan, data: int, pose_data: int) -> list[C3dPar
     n = take.n_frames
     right = "+Y" if plan.up.endswith("x") else "+X"
     up = plan.up.upper() if plan.up.startswith("-") else f"+{plan.up.upper()}"
-    found = [
-        _integer("POINT", "USED", len(take.labels)),
-        _integer("POINT", "FRAMES", min(n, MAX_UINT16)),
-        _integer("POINT", "DATA_START", data),
-        _real("POINT", "SCALE", _REAL_SCALE),
-        _real("POINT", "RATE", take.rate),
-        _text("POINT", "UNITS", plan.unit),
-        _text("POINT", "X_SCREEN", right),
-        _text("POINT", "Y_SCREEN", up),
-        *_texts("POINT", "LABELS", take.full_labels),
-    ]
-    if n >= MAX_UINT16:
-        found.append(_real("POINT", "LONG_FRAMES", float(n)))
-    found += [
+    names = list(dict.fromkeys(filter(None, take.subjects)))[:MAX_DIMENSION]
+    return [
+        *_group("POINT", USED=len(take.labels), FRAMES=min(n, MAX_UINT16)),
+        *_group("POINT", DATA_START=data, SCALE=_REAL_SCALE, RATE=float(take.rate)),
+        *_group("POINT", UNITS=plan.unit, X_SCREEN=right, Y_SCREEN=up),
+        *_group("POINT", LABELS=take.full_labels),
+        *(_group("POINT", LONG_FRAMES=float(n)) if n >= MAX_UINT16 else []),
         _integer_pair("TRIAL", "ACTUAL_START_FIELD", plan.first),
         _integer_pair("TRIAL", "ACTUAL_END_FIELD", plan.first + n - 1),
-        _real("TRIAL", "CAMERA_RATE", take.rate),
+        *_group("TRIAL", CAMERA_RATE=float(take.rate)),
         *_analog(plan),
-        *_subjects(take),
+        *_group("SUBJECTS", USED=len(names), USES_PREFIXES=int(bool(names))),
+        *_group("SUBJECTS", NAMES=names, LABEL_PREFIXES=[f"{n}:" for n in names]),
         *_events(take),
-        _text("MANUFACTURER", "COMPANY", "marey"),
-        _text("MANUFACTURER", "SOFTWARE", "marey"),
+        *_group("MANUFACTURER", COMPANY="marey", SOFTWARE="marey"),
         *_exact_parameters(plan),
+        *(_rotation(take, pose_data) if take.sensor_names else []),
     ]
-    return found + (_rotation(take, pose_data) if take.sensor_names else [])
 
 
 def _exact_parameters(plan: _WritePlan) -> list[C3dParameter]:
     """Return rate and start as text where the 32-bit numbers of C3D round them."""
     take = plan.take
-    found = []
+    exact = {}
     if float(np.float32(take.rate)) != take.rate:
-        found.append(_text("MAREY", "RATE", repr(take.rate)))
+        exact["RATE"] = repr(take.rate)
     if (plan.first - 1) / take.rate != take.start:
-        found.append(_text("MAREY", "START", repr(take.start)))
-    return found
+        exact["START"] = repr(take.start)
+    return _group("MAREY", **exact)
 
 
 def _analog(plan: _WritePlan) -> list[C3dParameter]:
     analog = plan.take.analog
     count = len(analog.labels)
-    found = [_integer("ANALOG", "USED", count), _real("ANALOG", "GEN_SCALE", 1.0)]
+    found = _group("ANALOG", USED=count, GEN_SCALE=1.0)
     if count:
         found += [
-            _real("ANALOG", "RATE", plan.samples * plan.take.rate),
+            *_group("ANALOG", RATE=float(plan.samples * plan.take.rate)),
             *split_list("ANALOG", "SCALE", "real", (1.0,) * count),
             *split_list("ANALOG", "OFFSET", "integer", (0,) * count),
-            *_texts("ANALOG", "LABELS", analog.labels),
-            *_texts("ANALOG", "UNITS", analog.units),
+            *_group("ANALOG", LABELS=analog.labels, UNITS=analog.units),
         ]
-    return [*found, _integer("FORCE_PLATFORM", "USED", 0)]
-
-
-def _subjects(take: Take) -> list[C3dParameter]:
-    names = list(dict.fromkeys(filter(None, take.subjects)))[:MAX_DIMENSION]
-    return [
-        _integer("SUBJECTS", "USED", len(names)),
-        _integer("SUBJECTS", "USES_PREFIXES", int(bool(names))),
-        *_texts("SUBJECTS", "NAMES", names),
-        *_texts("SUBJECTS", "LABEL_PREFIXES", [f"{name}:" for name in names]),
-    ]
+    return [*found, *_group("FORCE_PLATFORM", USED=0)]
 
 
 def _events(take: Take) -> list[C3dParameter]:
-    times = [part for event in take.events for part in divmod(event.time, 60.0)]
-    found = [_integer("EVENT", "USED", len(take.events))]
+    found = _group("EVENT", USED=len(take.events))
     if take.events:
-        found += [
-            *_texts("EVENT", "LABELS", [event.label for event in take.events]),
-            *_texts("EVENT", "CONTEXTS", [event.context for event in take.events]),
-            *split_list("EVENT", "TIMES", "real", times, rows=2),
-        ]
+        times = [part for event in take.events for part in divmod(event.time, 60.0)]
+        found += _group("EVENT", LABELS=[event.label for event in take.events])
+        found += _group("EVENT", CONTEXTS=[event.context for event in take.events])
+        found += split_list("EVENT", "TIMES", "real", times, rows=2)
     return found
 
 
 def _rotation(take: Take, block: int) -> list[C3dParameter]:
     labels = [f"{name}{POSE_SUFFIX}" for name in take.sensor_names]
     # Beyond 32 MB of points the block number needs more than 16 bits.
-    start = _real if block > MAX_UINT16 else _integer
+    start = float(block) if block > MAX_UINT16 else block
     return [
-        _integer("ROTATION", "USED", len(labels)),
-        _real("ROTATION", "RATE", take.rate),
-        _integer("ROTATION", "RATIO", 1),
-        start("ROTATION", "DATA_START", block),
-        *_texts("ROTATION", "LABELS", labels),
-        _text("DATA_BLOCKS", "ROTATION", "4x4 ROTATION"),
+        *_group("ROTATION", USED=len(labels), RATE=float(take.rate), RATIO=1),
+        *_group("ROTATION", DATA_START=start, LABELS=labels),
+        *_group("DATA_BLOCKS", ROTATION="4x4 ROTATION"),
     ]
 
 
-def _integer(group: str, name: str, value: int) -> C3dParameter:
-    return C3dParameter(group, name, "integer", (), (_as_int16(value),))
-
-
-def _real(group: str, name: str, value: float) -> C3dParameter:
-    return C3dParameter(group, name, "real", (), (value,))
+def _group(
+    group: str, **values: int | float | str | Sequence[str]
+) -> list[C3dParameter]:
+    """Return parameters of a group, by name: numbers, strings and lists of strings."""
+    found: list[C3dParameter] = []
+    for name, value in values.items():
+        if isinstance(value, str):
+            width = len(value.encode())
+            found.append(C3dParameter(group, name, "char", (width,), (value,)))
+        elif isinstance(value, int):
+            number = _as_int16(value)
+            found.append(C3dParameter(group, name, "integer", (), (number,)))
+        elif isinstance(value, float):
+            found.append(C3dParameter(group, name, "real", (), (value,)))
+        else:
+            found += split_list(group, name, "char", value)
+    return found
 
 
 def _integer_pair(group: str, name: str, value: int) -> C3dParameter:
@@ -272,15 +263,6 @@ def _integer_pair(group: str, name: str, value: int) -> C3dParameter:
 def _as_int16(value: int) -> int:
     """Return an unsigned 16-bit number as the signed one with the same bits."""
     return value - (MAX_UINT16 + 1) if value > 0x7FFF else value
-
-
-def _text(group: str, name: str, value: str) -> C3dParameter:
-    return C3dParameter(group, name, "char", (len(value.encode()),), (value,))
-
-
-def _texts(group: str, name: str, values: Sequence[str]) -> list[C3dParameter]:
-    """Return a list of strings, in several parameters if it is over 255 long."""
-    return split_list(group, name, "char", values)
 
 
 def _frames(plan: _WritePlan) -> Iterator[bytes]:
@@ -325,3 +307,73 @@ def _poses(plan: _WritePlan) -> Iterator[bytes]:
         rows[..., :16] = part.swapaxes(-1, -2).reshape(*part.shape[:2], 16)
         rows[~np.isfinite(part).all(axis=(-1, -2)), 16] = -1.0
         yield rows.tobytes()
+
+
+# --- parameters of the source ---------------------------------------------------------
+
+
+def _passthrough_parameters(
+    take: Take, take_parameters: Sequence[C3dParameter]
+) -> list[C3dParameter]:
+    """Return the source's parameters to write in addition to those of the take.
+
+    Args:
+        take: The take; a take of another format has none.
+        take_parameters: Parameters of the take, which replace those of the source.
+    """
+    if take.source.format != "c3d":
+        return []
+    source = C3dParameters.from_plain(take.source.parameters)
+    written = {(parameter.group, parameter.name) for parameter in take_parameters}
+    names = tuple(dict.fromkeys(filter(None, take.subjects)))[:MAX_DIMENSION]
+    outdated = set(_REBUILT_GROUPS)
+    if source.texts("SUBJECTS", "NAMES") != names:
+        outdated.add("SUBJECTS")
+    if source.texts("ANALOG", "LABELS") != take.analog.labels:
+        outdated.add("FORCE_PLATFORM")
+    found = []
+    for parameter in source:
+        group = parameter.group
+        if group in outdated or (group, parameter.name) in written:
+            continue
+        if group != "POINT":
+            found.append(_widen_strings(parameter))
+        elif not _POINT_LISTS.fullmatch(parameter.name):
+            found += _without_missing_points(parameter, source, take)
+    found += _descriptions(source, take)
+    # In an order that does not depend on the source: written twice, the same bytes.
+    return sorted(found, key=lambda parameter: (parameter.group, parameter.name))
+
+
+def _without_missing_points(
+    parameter: C3dParameter, source: C3dParameters, take: Take
+) -> list[C3dParameter]:
+    """Return a POINT parameter, lists of computed points without those now gone."""
+    if parameter.name not in computed_lists(source):
+        return [_widen_strings(parameter)]
+    present = {*take.labels, *take.full_labels}
+    left = tuple(label for label in parameter.values if label in present)
+    if not left:
+        return []
+    shape = (parameter.shape[0], len(left))
+    return [_widen_strings(replace(parameter, shape=shape, values=left))]
+
+
+def _descriptions(source: C3dParameters, take: Take) -> list[C3dParameter]:
+    """Return the descriptions of the markers that are left, found by their labels."""
+    labels = source.texts("POINT", "LABELS")
+    texts = source.texts("POINT", "DESCRIPTIONS")
+    by_label = dict(zip(labels, texts, strict=False))
+    wanted = [by_label.get(label, "") for label in take.full_labels]
+    if not any(wanted):
+        return []
+    return split_list("POINT", "DESCRIPTIONS", "char", wanted)
+
+
+def _widen_strings(parameter: C3dParameter) -> C3dParameter:
+    """Return strings with room for their UTF-8 bytes, which may be more than before."""
+    if parameter.kind != "char" or not parameter.shape or not parameter.values:
+        return parameter
+    width = max(len(text.encode()) for text in parameter.values)
+    first = min(max(width, parameter.shape[0]), MAX_DIMENSION)
+    return replace(parameter, shape=(first, *parameter.shape[1:]))

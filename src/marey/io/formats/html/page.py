@@ -3,16 +3,18 @@
 import base64
 import hashlib
 import html
+import re
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from importlib.resources import files
-from itertools import accumulate
 
 from marey.errors import OutputError, printable
 
 SCENE_ID = "scene"
 """Id of the element that holds the scene of a mailed page."""
 
+ELEMENT = re.compile(
+    r"<(?P<name>head|title|script|style)\b(?P<attributes>[^>]*)>", re.IGNORECASE
+)
 POLICY_END = "; base-uri 'none'; form-action 'none'"
 
 
@@ -94,10 +96,24 @@ def parse_page(text: str) -> HtmlPage:
     Raises:
         OutputError: If one of them is missing.
     """
-    found = _PageParser(text)
-    found.feed(text)
-    found.close()
-    missing = [part for part in ("head", "title", SCENE_ID) if part not in found.ranges]
+    ranges: dict[str, tuple[int, int]] = {}
+    inline: dict[str, list[str]] = {"script": [], "style": []}
+    at = 0
+    while tag := ELEMENT.search(text, at):
+        name, at = tag["name"].lower(), tag.end()
+        if name == "head":
+            ranges[name] = (at, at)
+            continue
+        # What looks like a tag inside a script or a style is none.
+        inside = (at, text.find(f"</{name}", at))
+        at = max(inside)
+        if f'id="{SCENE_ID}"' in tag["attributes"]:
+            ranges[SCENE_ID] = inside
+        elif name == "title":
+            ranges.setdefault(name, inside)
+        elif "src=" not in tag["attributes"]:
+            inline[name].append(text[slice(*inside)])
+    missing = [part for part in ("head", "title", SCENE_ID) if part not in ranges]
     if missing:
         raise OutputError(
             f"the page was not built as it should be: it has no {', '.join(missing)}; "
@@ -105,46 +121,9 @@ def parse_page(text: str) -> HtmlPage:
         )
     return HtmlPage(
         text,
-        found.ranges["head"],
-        found.ranges["title"],
-        found.ranges[SCENE_ID],
-        tuple(found.inline["script"]),
-        tuple(found.inline["style"]),
+        ranges["head"],
+        ranges["title"],
+        ranges[SCENE_ID],
+        tuple(inline["script"]),
+        tuple(inline["style"]),
     )
-
-
-class _PageParser(HTMLParser):
-    """Where the parts of a page are."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=False)
-        self.ranges: dict[str, tuple[int, int]] = {}
-        self.inline: dict[str, list[str]] = {"script": [], "style": []}
-        self._text = text
-        lengths = (len(line) for line in text.split("\n"))
-        self._lines = [0, *accumulate(length + 1 for length in lengths)]
-        self._open: tuple[str, int] = ("", 0)
-
-    def _here(self) -> int:
-        line, column = self.getpos()
-        return self._lines[line - 1] + column
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        inside = self._here() + len(self.get_starttag_text() or "")
-        given = dict(attrs)
-        if tag == "head":
-            self.ranges["head"] = (inside, inside)
-        elif tag == "script" and given.get("id") == SCENE_ID:
-            self._open = (SCENE_ID, inside)
-        elif tag in ("title", "script", "style") and "src" not in given:
-            self._open = (tag, inside)
-
-    def handle_endtag(self, tag: str) -> None:
-        name, start = self._open
-        if tag == ("script" if name == SCENE_ID else name):
-            self._open = ("", 0)
-            here = self._here()
-            if name in self.inline:
-                self.inline[name].append(self._text[start:here])
-            else:
-                self.ranges.setdefault(name, (start, here))

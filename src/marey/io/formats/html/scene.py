@@ -11,17 +11,9 @@ from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.errors import OptionError
+from marey.io.formats.html import subjects
 from marey.io.formats.html.arrays import SceneArrays
-from marey.io.formats.html.subjects import (
-    SceneSubject,
-    encode_motion,
-    encode_subject,
-    joint_gaps,
-    marker_residuals,
-    marker_states,
-    scene_subjects,
-    subject_of_motion,
-)
+from marey.io.formats.html.subjects import SceneSubject
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.report import Finding, Report
@@ -80,9 +72,9 @@ def encode_scene(
         OptionError: If a true motion has not the frames of its take.
     """
     options = options or SceneOptions()
-    takes, subjects, solution = _takes_and_subjects(thing)
-    stride = _stride(takes, subjects, options.max_drawn_items)
-    encoder = _SceneEncoder(SceneArrays(), stride, subjects, solution)
+    takes, shown, solution = _takes_and_subjects(thing)
+    stride = _stride(takes, shown, options.max_drawn_items)
+    encoder = _SceneEncoder(SceneArrays(), stride, shown, solution)
     header = {
         "format": FORMAT_VERSION,
         "marey": version("marey"),
@@ -116,17 +108,17 @@ def _takes_and_subjects(
     if thing is None:
         return (), [], None
     if isinstance(thing, Solution):
-        return thing.takes, scene_subjects(thing), thing
+        return thing.takes, subjects.scene_subjects(thing), thing
     if isinstance(thing, Take):
         return (thing,), [], None
     rate = thing.rate if np.isfinite(thing.rate) else 1.0
     nothing = np.zeros((thing.n_frames, 0, 3))
     take = Take(rate=rate, points=nothing, start=thing.start, source=thing.source)
-    return (take,), [subject_of_motion(thing)], None
+    return (take,), [subjects.subject_of_motion(thing)], None
 
 
-def _stride(takes: Sequence[Take], subjects: Sequence[SceneSubject], most: int) -> int:
-    joints = sum(subject.skeleton.n_joints for subject in subjects)
+def _stride(takes: Sequence[Take], shown: Sequence[SceneSubject], most: int) -> int:
+    joints = sum(subject.skeleton.n_joints for subject in shown)
     n_items = sum(
         take.n_frames * (len(take.labels) + len(take.sensor_names) + joints)
         for take in takes
@@ -151,14 +143,16 @@ class _SceneEncoder:
 
     def encode_subjects(self) -> list[dict[str, Any]]:
         residual = self.solution.joints.residual if self.solution else None
-        return [encode_subject(subject, residual) for subject in self.subjects]
+        return [subjects.encode_subject(s, residual) for s in self.subjects]
 
     def encode_take(self, number: int, take: Take) -> dict[str, Any]:
         key, stride = str(number), self.stride
         bodies = self.solution.bodies[number] if self.solution else None
         points = take.points[::stride]
         motions = [subject.motions[number] for subject in self.subjects]
-        state = marker_states(take, marker_residuals(take, motions, stride), stride)
+        residual = subjects.marker_residuals(take, motions, stride)
+        state = subjects.marker_states(take, residual, stride)
+        all_gaps = [self.joint_gaps(subject, bodies) for subject in self.subjects]
         return {
             "name": _name(take, f"take {number + 1}"),
             "rate": take.rate,
@@ -171,15 +165,10 @@ class _SceneEncoder:
             "state": self.arrays.small(f"{key}.state", state),
             **self.encode_sensors(key, take),
             "motions": [
-                encode_motion(
-                    self.arrays,
-                    f"{key}.{i}",
-                    subject.motions[number],
-                    stride,
-                    take,
-                    self.joint_gaps(subject, bodies),
+                subjects.encode_motion(
+                    self.arrays, f"{key}.{i}", motion, stride, take, gaps
                 )
-                for i, subject in enumerate(self.subjects)
+                for i, (motion, gaps) in enumerate(zip(motions, all_gaps, strict=True))
             ],
         }
 
@@ -188,17 +177,17 @@ class _SceneEncoder:
     ) -> Float[np.ndarray, "frame joint"] | None:
         if self.solution is None or bodies is None or max(subject.edge) < 0:
             return None
-        return joint_gaps(subject, bodies, self.solution.joints, self.stride)
+        fits = self.solution.joints
+        return subjects.joint_gaps(subject, bodies, fits, self.stride)
 
     def encode_sensors(self, key: str, take: Take) -> dict[str, Any]:
         T = take.T_world_sensor[:: self.stride]
         body = _bodies_of_sensors(self.solution) if self.solution else {}
         wxyz = geometry.quat_continuous(geometry.quat_from_matrix(T[..., :3, :3]))
         seen = take.sensor_seen[:: self.stride]
+        names = take.sensor_names
         return {
-            "sensors": [
-                {"name": name, "body": body.get(name, -1)} for name in take.sensor_names
-            ],
+            "sensors": [{"name": n, "body": body.get(n, -1)} for n in names],
             "sensor_place": self.arrays.track(f"{key}.sensor_place", T[..., :3, 3]),
             "sensor_wxyz": self.arrays.track(f"{key}.sensor_wxyz", wxyz),
             "sensor_seen": self.arrays.small(f"{key}.sensor_seen", seen),
@@ -210,29 +199,32 @@ class _SceneEncoder:
         """Return true motions for the header, take by take."""
         each = len(truth) // max(len(takes), 1)
         frames = [take.n_frames for take in takes for _ in range(each)]
-        if frames != [motion.n_frames for motion in truth]:
+        given = [motion.n_frames for motion in truth]
+        if frames != given:
             raise OptionError(
                 "truth",
-                found=f"motions of {[motion.n_frames for motion in truth]} frames",
+                found=f"motions of {given} frames",
                 needed=f"as many in each take, of {[t.n_frames for t in takes]} frames",
             )
-        groups = [truth[i * each : (i + 1) * each] for i in range(len(takes))]
+        motions = [
+            subjects.encode_motion(
+                self.arrays, f"truth.{i // each}.{i % each}", motion, self.stride
+            )
+            for i, motion in enumerate(truth)
+        ]
+        shown = [subjects.subject_of_motion(motion) for motion in truth[:each]]
         return {
-            "subjects": [
-                encode_subject(subject_of_motion(motion)) for motion in groups[0]
-            ],
+            "subjects": [subjects.encode_subject(subject) for subject in shown],
             "takes": [
-                {
-                    "motions": [
-                        encode_motion(
-                            self.arrays, f"truth.{i}.{j}", motion, self.stride
-                        )
-                        for j, motion in enumerate(group)
-                    ]
-                }
-                for i, group in enumerate(groups)
+                {"motions": motions[i * each : (i + 1) * each]}
+                for i in range(len(takes))
             ],
         }
+
+
+def _pick(thing: object, *names: str) -> dict[str, Any]:
+    """Return some fields of a thing by name."""
+    return {name: getattr(thing, name) for name in names}
 
 
 def _encode_markers(take: Take, bodies: Bodies | None) -> list[dict[str, Any]]:
@@ -267,12 +259,10 @@ def _read_report(takes: Sequence[Take]) -> Report:
 
 def _encode_report(report: Report, takes: Sequence[Take]) -> dict[str, Any]:
     """Return findings, tables and seconds for the header."""
+    tables = report.tables.items()
     return {
         "findings": [_encode_finding(finding, takes) for finding in report.findings],
-        "tables": {
-            name: {"columns": table.columns, "rows": table.rows}
-            for name, table in report.tables.items()
-        },
+        "tables": {name: _pick(table, "columns", "rows") for name, table in tables},
         "seconds": dict(report.seconds),
     }
 
@@ -281,14 +271,9 @@ def _encode_finding(finding: Finding, takes: Sequence[Take]) -> dict[str, Any]:
     here = [i for i, take in enumerate(takes) if finding in take.source.findings]
     here += [i for i in range(len(takes)) if finding.subject == f"take {i + 1}"]
     return {
-        "code": finding.code,
-        "stage": finding.stage,
-        "severity": finding.severity,
-        "message": finding.message,
-        "subject": finding.subject,
+        **_pick(finding, "code", "stage", "severity", "message", "subject"),
         "take": 0 if len(takes) == 1 else next(iter(here), -1),
-        "frames": finding.frames,
-        "value": finding.value,
+        **_pick(finding, "frames", "value"),
     }
 
 

@@ -90,29 +90,28 @@ def encode_subject(
         residual: Root mean square gap of every fitted joint, in metres.
     """
     skeleton = subject.skeleton
-    joints = []
-    for i, name in enumerate(skeleton.names):
-        covariance = skeleton.covariance[i]
-        edge = subject.edge[i]
-        joints.append(
-            {
-                "name": name,
-                "parent": int(skeleton.parent[i]),
-                "kind": skeleton.kind[i],
-                "offset": skeleton.offset[i],
-                "axes": [
-                    axis if np.isfinite(axis).all() else None
-                    for axis in skeleton.axes[i]
-                ],
-                "limits": skeleton.limits[i],
-                "length": skeleton.lengths[i],
-                "length_sd": skeleton.length_sd[i],
-                "covariance": covariance if np.isfinite(covariance).all() else None,
-                "residual": None if residual is None or edge < 0 else residual[edge],
-                "body": subject.body[i],
-            }
-        )
+    known = {} if residual is None else dict(enumerate(residual))
+    joints = [
+        {
+            "name": name,
+            "parent": int(skeleton.parent[i]),
+            "kind": skeleton.kind[i],
+            "offset": skeleton.offset[i],
+            "axes": [_whole_or_none(axis) for axis in skeleton.axes[i]],
+            "limits": skeleton.limits[i],
+            "length": skeleton.lengths[i],
+            "length_sd": skeleton.length_sd[i],
+            "covariance": _whole_or_none(skeleton.covariance[i]),
+            "residual": known.get(subject.edge[i]),
+            "body": subject.body[i],
+        }
+        for i, name in enumerate(skeleton.names)
+    ]
     return {"name": subject.name, "joints": joints}
+
+
+def _whole_or_none(values: Array) -> Array | None:
+    return values if np.isfinite(values).all() else None
 
 
 def encode_motion(
