@@ -71,6 +71,8 @@ class Calibration:
     """Weight of the priors relative to one frame."""
 
     findings: tuple[Finding, ...] = ()
+    landmark_joints: tuple[str, ...] = ()
+    """Joints whose estimate began at landmarks rather than at the skeleton given."""
 
 
 def calibrate(
@@ -150,6 +152,7 @@ def calibrate(
         findings=tuple(
             calibration_findings(calibrated.skeleton, fit, is_person=is_person)
         ),
+        landmark_joints=fit.initial.landmark_joints,
     )
 
 

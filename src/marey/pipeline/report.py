@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
 import numpy as np
+from jaxtyping import Bool
 
 from marey.anatomy.naming import Naming
 from marey.bodies import Bodies
@@ -59,9 +60,15 @@ def assemble_solution(
     )
 
 
-def add_tables(solution: Solution) -> Solution:
-    """Return the solution with the tables of its joints and motions in the report."""
-    joints = joint_table(solution.joints, solution.tree, solution.bodies[0])
+def add_tables(solution: Solution, joint_used: Bool[np.ndarray, " pair"]) -> Solution:
+    """Return the solution with the tables of its joints and motions in the report.
+
+    Args:
+        solution: The solution.
+        joint_used: Whether a skeleton depends on the joint fit of each pair.
+    """
+    bodies = solution.bodies[0]
+    joints = joint_table(solution.joints, solution.tree, bodies, joint_used)
     poses = pose_table(solution.subjects, solution.takes)
     report = replace(solution.report, tables={"joints": joints, "pose": poses})
     return replace(solution, report=report)
@@ -245,8 +252,14 @@ def _loop_period(loop: Loop, *, several_takes: bool) -> str:
 # --- tables ---------------------------------------------------------------------------
 
 
-def joint_table(joints: JointFits, tree: Tree, bodies: Bodies) -> Table:
-    """Return the joints of the tree: kind, residual, sd of the centre and margin."""
+def joint_table(
+    joints: JointFits, tree: Tree, bodies: Bodies, joint_used: Bool[np.ndarray, " pair"]
+) -> Table:
+    """Return the joint fits of the tree: kind, residual, sd of the centre and margin.
+
+    The last column says whether the skeleton depends on the fit; joints may also come
+    from landmarks or from a skeleton that is known.
+    """
     rows = []
     for body in np.flatnonzero(tree.edge >= 0).tolist():
         edge = int(tree.edge[body])
@@ -254,9 +267,10 @@ def joint_table(joints: JointFits, tree: Tree, bodies: Bodies) -> Table:
         residual = 1e3 * float(joints.residual[edge])
         center_sd = 1e3 * float(np.sqrt(np.trace(joints.covariance[edge, :3, :3])))
         margin = float(tree.margin[body])
-        rows.append((*names, joints.kind[edge], residual, center_sd, margin))
-    columns = ("joint", "parent", "kind", "residual mm", "centre ± mm", "margin")
-    return Table(columns, tuple(rows))
+        used = "yes" if joint_used[edge] else "no"
+        rows.append((*names, joints.kind[edge], residual, center_sd, margin, used))
+    numbers = ("residual mm", "centre ± mm", "margin")
+    return Table(("joint", "parent", "kind", *numbers, "used"), tuple(rows))
 
 
 def pose_table(subjects: Sequence[Subject], takes: Sequence[Take]) -> Table:

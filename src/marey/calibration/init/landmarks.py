@@ -83,7 +83,14 @@ def init_from_landmarks(
     for n in range(len(person.axes)):
         prior.add_axis_prior(n, initial, AXIS_SD_RAD)
     prior.add_marker_priors(m, MARKER_SD_M)
-    return Initialisation(initial, prior, order, MIN_SKIN_NOISE_M, is_anatomical=True)
+    return Initialisation(
+        initial,
+        prior,
+        order,
+        MIN_SKIN_NOISE_M,
+        is_anatomical=True,
+        landmark_joints=tuple(name for name in person.names if name in pose.joints),
+    )
 
 
 def can_have_clavicles(model: KinematicModel, landmarks: Landmarks) -> bool:
