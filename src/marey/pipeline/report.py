@@ -17,11 +17,8 @@ from marey.rig.ground import GroundEstimate, estimate_ground, find_other_up_axis
 from marey.solution import Solution, Subject
 from marey.take import Take
 from marey.topology import DOUBTFUL_EDGE_COST, edge_costs
+from marey.topology.spanning_forest import DOUBTFUL_MARGIN
 from marey.tree import Loop, Tree
-
-MIN_TREE_MARGIN = 0.3
-"""Margin of a joint of the tree (log ratio of costs, see `Tree.margin`) below which
-another joint may be the right one. Higher warns about more joints. Chosen by hand."""
 
 MIN_SIDE_AGREEMENT = 0.3
 """Agreement of the cues on left and right (`Naming.side_confidence`, 0 to 1) below
@@ -193,7 +190,7 @@ def tree_findings(joints: JointFits, tree: Tree, bodies: Bodies) -> Iterator[Fin
         name = bodies.names[body]
         return Finding(code, "tree", "warning", text, subject=name, value=value)
 
-    for body in np.flatnonzero(tree.margin < MIN_TREE_MARGIN).tolist():
+    for body in np.flatnonzero(tree.margin < DOUBTFUL_MARGIN).tolist():
         message = (
             "its parent is {parent}, but another body fits almost as well: check it, "
             "or give the tree"
