@@ -88,7 +88,7 @@ WITHOUT_EFFECT = [
     ("labels", {"segment": "labels"}, {"template": ...}, "another segmentation"),
     ("labels", {"segment": "labels"}, {"n_bodies": 7}, "labels or a marker map"),
     ("labels", {"skeleton": ...}, {"tree": {"Head": "Hips"}}, "hierarchy"),
-    ("labels", {}, {"max_gap": 0.2}, "no marker has a gap"),
+    ("labels", {}, {"max_gap": 1e-3}, "no marker has a gap"),
     ("labels", {}, {"field": True}, "no sensors"),
     ("sensors", {}, {"field": True}, "no significant distortion"),
     ("sensors", {}, {"n_bodies": 7}, "every sensor is a body"),

@@ -37,6 +37,11 @@ class Outcome:
         return bool(self.bodies.shared.any())
 
     @property
+    def knows_tree(self) -> bool:
+        """Whether the hierarchy does not follow from the joint fits."""
+        return self.fit.candidates.tree_known
+
+    @property
     def knows_markers(self) -> bool:
         """Whether the skeleton of a known performer has markers."""
         skeleton = self.asked.skeleton
@@ -62,12 +67,12 @@ UNUSED_OPTIONS: Sequence[tuple[str, Callable[[Outcome], bool], str]] = (
     ("joints", lambda o: o.knows_markers, "the bones of the performer are known"),
     (
         "joints",
-        lambda o: o.has_markers and not o.joint_used.any(),
+        lambda o: o.has_markers and o.knows_tree and not o.joint_used.any(),
         "the labels are landmarks, from which all joints are calibrated",
     ),
     (
         "weight",
-        lambda o: o.fit.candidates.tree_known and not o.edited,
+        lambda o: o.knows_tree and not o.edited,
         "the hierarchy is known",
     ),
     (
