@@ -190,7 +190,7 @@ def read_elsewhere(library, paths, folder):
     subprocess.run(
         [*command, *map(str, paths)], check=True, timeout=300, env=environment
     )
-    found = []
+    found: list[tuple[np.ndarray, float] | None] = []
     for number in range(len(paths)):
         path = folder / f"{number}.npz"
         if not path.exists():

@@ -6,7 +6,7 @@ import numpy as np
 
 from marey import synth
 from marey.numerics import geometry
-from marey.skeleton import Skeleton
+from marey.skeleton import Kind, Skeleton
 
 
 def record(figure=None, motion="", **options):
@@ -69,6 +69,7 @@ def move_world(take, T_new_world):
 def skeleton_of_every_kind(rng):
     """A small skeleton with joints of every kind, markers and two sensors."""
     names = ("root", "ball", "hinge", "universal", "fixed", "leaf", "other")
+    kind: tuple[Kind, ...]
     kind = ("root", "ball", "hinge", "universal", "fixed", "ball", "hinge")
     n = len(names)
     axes = np.linalg.qr(rng.normal(size=(n, 3, 3)))[0][:, :2]

@@ -2,13 +2,14 @@
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
 class Tab:
     """A page in the browser, with its requests and its error messages."""
 
-    page: object
+    page: Any
     requests: list[str] = field(default_factory=list)
     error_messages: list[str] = field(default_factory=list)
 

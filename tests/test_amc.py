@@ -163,9 +163,8 @@ def test_the_skeleton_has_kinds_axes_and_limits(pair):
     # The bone lies along -y of its own frame turned by C: y twists, z and x swing.
     C = turn(2, 30) @ turn(1, 20) @ turn(0, 10)
     np.testing.assert_allclose(s.axes[2], [C[:, 2], C[:, 0]], atol=1e-12)
-    np.testing.assert_allclose(
-        np.degrees(s.limits[2]), [[np.nan] * 2, [-160, 20], [-70, 70]]
-    )
+    limits = np.array([[np.nan] * 2, [-160, 20], [-70, 70]])
+    np.testing.assert_allclose(np.degrees(s.limits[2]), limits)
     np.testing.assert_allclose(s.axes[4, 0], [0, 1, 0], atol=1e-12)
 
 

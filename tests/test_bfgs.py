@@ -1,6 +1,7 @@
 """Poses by BFGS: the fitness and its gradient, then whole takes."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import posed
@@ -17,7 +18,12 @@ from marey.pose.bfgs.fitness_kernel import FitnessTerms, evaluate_fitness
 from marey.rig.lengths import with_bone_lengths
 from marey.synth.performance.angles import joint_angles
 
-SDS = {"marker_sd": 2e-3, "sensor_sd": 3e-3, "rotation_sd": 0.01, "limit_sd": 0.01}
+SDS: dict[str, Any] = {
+    "marker_sd": 2e-3,
+    "sensor_sd": 3e-3,
+    "rotation_sd": 0.01,
+    "limit_sd": 0.01,
+}
 
 
 class Frame:
@@ -138,7 +144,7 @@ def test_it_finds_the_least_squares_of_gauss_newton():
     skeleton, take = posed.record(
         synth.human(seed=2), "walk", markers=6, rate=30.0, noise=3e-3
     )
-    plain = {"limits": False, "tolerance": 1e-13}
+    plain: dict[str, Any] = {"limits": False, "tolerance": 1e-13}
     one = fit(skeleton, take, **plain).motion
     two = marey.solve_pose(skeleton, take, method="gauss_newton", outlier=0.0, **plain)
     np.testing.assert_allclose(one.T_world_joint(), two.T_world_joint(), atol=1e-6)

@@ -1,6 +1,7 @@
 """BVH: any channels, any layout, the pose a naive loop gives, no depth too deep."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -280,7 +281,7 @@ def random_motion(rng, n_joints=8, n_frames=5):
     parent = np.array([-1, *(int(rng.integers(i)) for i in range(1, n_joints))])
     leaf = ~np.isin(np.arange(n_joints), parent)
     names = ["Hips", *(f"joint {i}" for i in range(1, n_joints))]
-    kind = ["root", *["ball"] * (n_joints - 1)]
+    kind: list[Any] = ["root", *["ball"] * (n_joints - 1)]
     for i in np.flatnonzero(leaf & (rng.random(n_joints) < 0.6)):
         if i:
             kind[i] = "fixed"

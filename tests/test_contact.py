@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 import posed
@@ -413,7 +414,7 @@ def test_contacts_are_on_the_clock_of_the_take():
     take, _, _ = solved("1 mm")
     late = replace(take, start=7.5)
     skeleton = posed.attach_targets(take.truth.skeleton, take)
-    options = {"method": "gauss_newton", "contacts": True}
+    options: dict[str, Any] = {"method": "gauss_newton", "contacts": True}
     one, two = (marey.solve_pose(skeleton, t, **options) for t in (take, late))
     assert {contact.joint for contact in one.contacts} == set(FEET)
     for a, b in zip(one.contacts, two.contacts, strict=True):

@@ -1,6 +1,7 @@
 """Editing sessions: the effect of each edit, and that nothing is lost."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import posed
@@ -47,7 +48,9 @@ BARS = (
     "RightUpperArm",
     "RightLowerArm",
 )
-MAP = {"template": {f"bar{i + 1}": [f"{name}*"] for i, name in enumerate(BARS)}}
+MAP: dict[str, Any] = {
+    "template": {f"bar{i + 1}": [f"{name}*"] for i, name in enumerate(BARS)}
+}
 
 
 def open_linkage(take, **more):
@@ -482,8 +485,8 @@ def test_a_placed_joint_moves_alone(session):
     np.testing.assert_allclose(new.offset[joint], offset)
     others = np.arange(old.n_joints) != joint
     np.testing.assert_allclose(rest(new)[others], rest(old)[others], atol=1e-12)
-    places = [rest(s)[s.marker_joint] + s.marker_offset for s in (new, old)]
-    np.testing.assert_allclose(*places, atol=1e-12)
+    after, before = (rest(s)[s.marker_joint] + s.marker_offset for s in (new, old))
+    np.testing.assert_allclose(after, before, atol=1e-12)
     changed = {change.what for change in trial.changes}
     assert changed == {f"{KNEE} length", "LeftFoot length"}
     assert trial.after.marker_rms > trial.before.marker_rms

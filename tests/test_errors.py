@@ -118,4 +118,4 @@ def test_printable_is_printable_and_never_longer_than_the_limit(text, limit):
 
 def test_printable_shows_what_it_hides():
     assert printable("a\x1b[31m\0b") == r"a\x1b[31m\x00b"
-    assert printable("x" * 300) == "x" * 199 + "…"
+    assert printable("x" * 600) == "x" * 499 + "…"

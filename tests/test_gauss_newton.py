@@ -1,6 +1,7 @@
 """Inverse kinematics by Gauss-Newton: laws first, then faults of recordings."""
 
 from dataclasses import replace
+from typing import Any
 
 import naive
 import numpy as np
@@ -28,7 +29,7 @@ from marey.pose.options import GaussNewtonOptions
 from marey.synth.performance.angles import joint_angles, within_limits
 from marey.take import Take
 
-PLAIN = {"outlier": 0.0, "limits": False}
+PLAIN: dict[str, Any] = {"outlier": 0.0, "limits": False}
 SDS = (2e-3, 3e-3, 0.01)
 
 
@@ -359,7 +360,8 @@ def test_an_occluded_forearm_stays_and_reappears(walk):
 def test_frames_without_anything_keep_a_pose(walk):
     skeleton, take = walk
     gone = posed.hide_markers(take, np.r_[0:20, 300:360, 590:600], slice(None))
-    for options in ({}, {"smooth": 100.0}):
+    either: tuple[dict[str, Any], ...] = ({}, {"smooth": 100.0})
+    for options in either:
         motion, found = fit_pose(skeleton, gone, method="gauss_newton", **options)
         assert np.isfinite(motion.wxyz).all()
         assert np.isfinite(motion.T_world_root).all()

@@ -1,6 +1,7 @@
 """Joints from the paths of markers: spheres, circles, and what is neither."""
 
 from dataclasses import replace
+from typing import Literal
 
 import naive
 import numpy as np
@@ -18,6 +19,7 @@ from marey.segmentation import segment
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 quick = settings(deadline=None, max_examples=12)
+ESTIMATORS: tuple[Literal["kasa", "corrected", "geometric"], ...]
 ESTIMATORS = ("kasa", "corrected", "geometric")
 
 
@@ -302,9 +304,9 @@ def test_a_hundred_thousand_positions(rng):
 
 def test_unknown_options_are_named(unchecked):
     with pytest.raises(OptionError, match="estimator: found 'best'"):
-        fit_sphere(np.eye(3), estimator="best")
+        fit_sphere(np.eye(3), estimator="best")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="kind: found 'knee'"):
-        fit_sphere(np.eye(3), kind="knee")
+        fit_sphere(np.eye(3), kind="knee")  # type: ignore[arg-type]
 
 
 # --- joints between bodies ------------------------------------------------------------
@@ -315,10 +317,10 @@ def record_bodies(figure, *, keep=None, **options):
     take = figure.record(**{"rate": 60.0, "seconds": 8.0, "markers": 4} | options)
     joint = take.truth.marker_joint
     names = figure.skeleton.names
-    template = {names[b]: np.flatnonzero(joint == b) for b in figure.bodies}
+    of_body = {names[b]: np.flatnonzero(joint == b) for b in figure.bodies}
     template = {
         name: [take.labels[i] for i in markers[: (keep or {}).get(name)]]
-        for name, markers in template.items()
+        for name, markers in of_body.items()
     }
     return take, segment(take, method="template", template=template)
 

@@ -514,7 +514,7 @@ def test_the_kernel_runs_without_compilation():
         lambda: geometry.kabsch(np.zeros((4, 3)), np.zeros((5, 3))),
         lambda: geometry.kabsch(np.zeros((2, 4, 3)), np.zeros((3, 4, 3))),
         lambda: geometry.kabsch(np.zeros((4, 3)), np.zeros((4, 3)), np.zeros(3)),
-        lambda: geometry.quat_log([1.0, 0.0, 0.0, 0.0]),
+        lambda: geometry.quat_log([1.0, 0.0, 0.0, 0.0]),  # type: ignore[arg-type]
         lambda: geometry.transform(np.zeros((3, 4)), np.zeros(3)),
     ],
 )

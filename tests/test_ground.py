@@ -268,7 +268,7 @@ def test_nothing_chatters_at_rest():
         speeds.append(run.body.data.qvel[:3].copy())
         return apply(frame, damping)
 
-    run.apply_forces = noted
+    run.apply_forces = noted  # type: ignore[method-assign]
     run.set_pose(scene.initial.root[0], scene.initial.q[0])
     turns = []
     for frame in range(3):

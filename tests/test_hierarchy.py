@@ -250,7 +250,7 @@ def test_other_bodies_and_options_are_refused(unchecked):
     with pytest.raises(DataError, match="bodies: found"):
         hierarchy.pose(other)
     with pytest.raises(OptionError, match="axes: found 'best'"):
-        estimate_skeleton(bodies, parents_of(figure), axes="best")
+        estimate_skeleton(bodies, parents_of(figure), axes="best")  # type: ignore[arg-type]
 
 
 # --- the paper's three constructions --------------------------------------------------
@@ -260,7 +260,8 @@ def test_other_bodies_and_options_are_refused(unchecked):
 @quick
 def test_constructed_axes_go_with_the_body(rng, count):
     """Constructed axes are equivariant to rigid motions of the points."""
-    shape, joint, axis = rng.normal(size=(count, 3)), *rng.normal(size=(2, 3))
+    shape = rng.normal(size=(count, 3))
+    joint, axis = rng.normal(size=(2, 3))
     R = geometry.rotation_exp(rng.normal(size=(20, 3)))
     T = geometry.transform(R, rng.normal(size=(20, 3)))
     reference = construct_poses(shape[None], joint[None], axis[None])

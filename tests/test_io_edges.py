@@ -270,7 +270,7 @@ def test_a_field_of_the_wrong_kind_is_named(noun, change, message, tmp_path):
         entries = {name: zipped.read(name) for name in zipped.namelist()}
     description = json.loads(entries["marey.json"])
     description["content"]["fields"] |= change
-    entries["marey.json"] = json.dumps(description)
+    entries["marey.json"] = json.dumps(description).encode()
     with pytest.raises(marey.FormatError, match=message):
         marey.load(archive(path, entries))
 

@@ -491,7 +491,7 @@ def test_two_sensors_on_a_stick_give_the_scale_of_the_volume(rng):
     distance = np.linalg.norm(T[0, 0, :3, 3] - T[0, 1, :3, 3])
     T[..., :3, 3] *= 1.0 / 0.94
     T = samples.add_noise(rng, T, noise=5e-3)
-    found = rigid_pair(samples.sensor_bodies(T), (0, 1), distance=distance)
+    found = rigid_pair(samples.sensor_bodies(T), (0, 1), distance=float(distance))
     assert found.scale == pytest.approx(0.94, rel=2e-3)
     assert found.sd == pytest.approx(0.94 * 5e-3 * np.sqrt(2.0), rel=0.06)
 

@@ -1,7 +1,9 @@
 """Motive CSV: files are written here from the layout that Motive exports have."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,7 +51,9 @@ def items(rng, n_frames=4):
 
 def cells(item, order, unit):
     """Columns of one entry: what they hold, their axes, their numbers."""
-    titles, axes, columns = [], "", []
+    titles: list[str] = []
+    axes: Sequence[str] = ""
+    columns: list[Any] = []
     if item.R is not None:
         R = Rotation.from_matrix(R_MOTIVE_MAREY @ item.R)
         if order == "Quaternion":

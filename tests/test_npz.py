@@ -188,10 +188,10 @@ def test_what_is_from_before_a_field_was_there_is_read_as_if_it_were_left_out(tm
     about = json.loads(parts["marey.json"])
     source = about["content"]["fields"]["source"]["fields"]
     del source["findings"][0]["fields"]["names"]
-    parts["marey.json"] = json.dumps(about)
+    parts["marey.json"] = json.dumps(about).encode()
     old = marey.read(archive(tmp_path / "old.marey", parts))
     assert same(old.source.findings, take.source.findings)
     del source["findings"][0]["fields"]["message"]
-    parts["marey.json"] = json.dumps(about)
+    parts["marey.json"] = json.dumps(about).encode()
     with pytest.raises(marey.FormatError, match="message"):
         marey.read(archive(tmp_path / "odd.marey", parts))

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import posed
@@ -156,10 +157,10 @@ def test_joints_of_every_kind_and_sensors(rng):
     )
     direct, simulated = fit_both(skeleton, take, pull="all")
     assert joint_distance(direct.motion, simulated.motion) < 5e-5
-    total = [
+    one, two = (
         found.spring_energy + found.neutral_energy for found in (direct, simulated)
-    ]
-    np.testing.assert_allclose(*total, rtol=1e-7)
+    )
+    np.testing.assert_allclose(one, two, rtol=1e-7)
 
 
 def test_the_simulator_has_the_degrees_of_freedom_of_the_skeleton(rng):
@@ -546,7 +547,7 @@ def test_holds_are_checked(walk):
 
 def test_the_table_states_the_residuals_of_markers(walk):
     found = fit_physics(*walk)
-    stated = dict(found.table().rows)
+    stated: dict[Any, Any] = dict(found.table().rows)  # type: ignore[arg-type]
     assert stated["residual of markers, mean mm"] == pytest.approx(
         1e3 * found.residual_m.mean(), abs=1e-3
     )
@@ -556,7 +557,8 @@ def test_the_table_states_the_residuals_of_markers(walk):
 def test_with_sensors_alone_no_spring_of_a_marker_is_cut_off():
     """Without markers their residual is unknown, and nothing warns."""
     skeleton, take = posed.record(markers="none", sensors=True, seconds=0.2)
-    stated = dict(fit_physics(skeleton, take).table().rows)
+    rows = fit_physics(skeleton, take).table().rows
+    stated: dict[Any, Any] = dict(rows)  # type: ignore[arg-type]
     assert stated["springs cut off, share"] == 0.0
     assert np.isnan(stated["residual of markers, mean mm"])
     assert np.isfinite(stated["energy of springs, mean mJ"])

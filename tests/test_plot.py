@@ -275,7 +275,13 @@ def test_dots_of_a_motion_alone_are_not_called_recorded(solution):
 
 
 def test_frames_may_be_any_whole_numbers(motion):
-    both = ([1, 4], (1, 4), range(1, 5, 3), np.array([1, 4]), np.uint8([1, 4]))
+    both = (
+        [1, 4],
+        (1, 4),
+        range(1, 5, 3),
+        np.array([1, 4]),
+        np.array([1, 4], np.uint8),
+    )
     stills = {
         tuple(axes.get_xlabel() for axes in plot.skeleton(motion, frame=frame).axes)
         for frame in both

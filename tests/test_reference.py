@@ -1,6 +1,7 @@
 """Reference motions: matched in time, used as a prior, compared by joint use."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import posed
@@ -184,7 +185,7 @@ def test_what_the_data_determine_is_not_bent_to_the_reference(method):
         skeleton, take, method=method, reference=reference
     )
     assert posed.joint_errors(with_reference, take).max() < 1e-3
-    start = {"reference": reference, "reference_sd": np.inf}
+    start: dict[str, Any] = {"reference": reference, "reference_sd": np.inf}
     begun = marey.solve_pose(skeleton, take, method=method, **start)
     assert posed.joint_errors(begun, take).max() < (1e-6 if method == "bfgs" else 1e-4)
 

@@ -1,6 +1,7 @@
 """Robust location and outliers: the influence of gross errors."""
 
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from marey.numerics import robust
 
 METHODS = tuple(robust.LOCATIONS)
 ROBUST = ("median", "huber", "tukey")
-PRINTED = {"outlier": 2.0, "suspect": 2.0, "method": "median"}
+PRINTED: dict[str, Any] = {"outlier": 2.0, "suspect": 2.0, "method": "median"}
 
 
 @pytest.mark.parametrize("method", METHODS)

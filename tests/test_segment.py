@@ -178,7 +178,7 @@ def test_self_tuning_has_no_unit_and_the_printed_affinity_has(dancer):
 def test_an_unknown_affinity_is_refused(dancer, unchecked):
     stats = pair_statistics([dancer.points])
     with pytest.raises(OptionError, match="one of self_tuning, printed"):
-        spectral_labels(stats, affinity="rbf")
+        spectral_labels(stats, affinity="rbf")  # type: ignore[arg-type]
 
 
 # --- the registry of methods ----------------------------------------------------------

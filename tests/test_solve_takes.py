@@ -1,6 +1,7 @@
 """Several takes: their order and their sensors do not matter, all are used."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,13 @@ from marey.take import Take
 
 OPTIONS = {"markers": "none", "sensors": True, "rate": 50.0, "seconds": 4.0}
 UNCLEANED = marey.SolveOptions(clean=False)
-SCENE = {"markers": "none", "sensors": True, "rate": 40.0, "seconds": 5.0, "seed": 0}
+SCENE: dict[str, Any] = {
+    "markers": "none",
+    "sensors": True,
+    "rate": 40.0,
+    "seconds": 5.0,
+    "seed": 0,
+}
 
 
 def select_sensors(recording, columns=None, names=None):

@@ -50,7 +50,7 @@ def solution(recorded):
 def session():
     progress = []
     session = WorkerSession(lambda message, data: progress.append((message, data)))
-    session.progress = progress
+    session.progress = progress  # type: ignore[attr-defined]
     return session
 
 

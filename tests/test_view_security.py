@@ -27,6 +27,7 @@ from viewing import PAGE, Browser, run_in_loop, served
 from websockets.asyncio.client import connect as connect_async
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
+from websockets.typing import Origin
 
 import marey
 from marey.io.formats.html.page import parse_page
@@ -247,7 +248,7 @@ def test_a_websocket_needs_the_token_too(viewer):
     """S5: the right origin alone is not enough."""
     origin = f"http://127.0.0.1:{viewer.port}"
     with pytest.raises(InvalidStatus) as refused:  # noqa: SIM117
-        with connect(f"ws://127.0.0.1:{viewer.port}/ws", origin=origin):
+        with connect(f"ws://127.0.0.1:{viewer.port}/ws", origin=Origin(origin)):
             pass
     assert refused.value.response.status_code == 403
 
@@ -299,8 +300,8 @@ def test_no_path_leads_out_of_the_folder(viewer, browser, folder, patch):
                 continue
             answer = browser.post("/api/open", {"path": path})
             assert answer.status_code == 404, path
-        for path in (None, 7, ["walk.bvh"], {"path": "walk.bvh"}):
-            assert browser.post("/api/open", {"path": path}).status_code == 404
+        for odd in (None, 7, ["walk.bvh"], {"path": "walk.bvh"}):
+            assert browser.post("/api/open", {"path": odd}).status_code == 404
         assert asked == []
         assert browser.post("/api/open", {"path": "walk.bvh"}).status_code == 202
     assert [path.name for path in asked] == ["walk.bvh"]
@@ -563,7 +564,7 @@ def test_an_end_frees_the_port_and_leaves_nothing(folder, signal_number):
         with connect(
             f"ws://127.0.0.1:{port}/ws",
             additional_headers={"Cookie": cookie},
-            origin=origin,
+            origin=Origin(origin),
         ):
             workers = children(process.pid)
             assert len(workers) == 1

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 from websockets.sync.client import connect
+from websockets.typing import Origin
 
 import marey
 from marey.io.formats.html.page import parse_page
@@ -73,7 +74,9 @@ class Browser:
     def listening(self):
         address = self.origin.replace("http", "ws", 1) + "/ws"
         with connect(
-            address, additional_headers={"Cookie": self.cookie}, origin=self.origin
+            address,
+            additional_headers={"Cookie": self.cookie},
+            origin=Origin(self.origin),
         ) as socket:
             yield lambda: json.loads(socket.recv(timeout=60))
 

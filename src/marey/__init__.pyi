@@ -55,4 +55,5 @@ from marey.topology import infer_tree as infer_tree
 from marey.tree import Tree as Tree
 from marey.viewer import view as view
 
+__all__: list[str]
 __version__: str

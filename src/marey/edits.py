@@ -202,7 +202,11 @@ def _number(value: Any) -> float:
 
 
 def _numbers(value: Any) -> Triple:
-    return tuple(map(_number, value))
+    """Return three numbers, or none if the edit has no such field."""
+    if len(value) == 0:
+        return ()
+    x, y, z = map(_number, value)
+    return x, y, z
 
 
 def _whole(value: Any) -> int:
@@ -235,7 +239,7 @@ def _is_list(labels: Names) -> bool:
 CONDITIONS: Sequence[tuple[Names, Callable[[Any], object], str]] = (
     (("bodies",), _is_pair, "the names of two different bodies"),
     (("markers",), _is_list, "one marker or more, each once"),
-    (("offset", "normal"), lambda vector: len(vector) == 3, "three numbers"),
+    (("offset", "normal"), len, "three numbers"),
     (
         ("normal",),
         lambda normal: normal[2] > 0.0,

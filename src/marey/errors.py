@@ -13,7 +13,11 @@ from os import PathLike, fspath
 from typing import Any, Literal
 
 LONGEST_PART = 500
-"""Characters of a message that one value, such as a list of names, may take."""
+"""Characters of a message that one value, such as a list of names, may take. Higher
+makes longer messages. Chosen by hand."""
+
+LONGEST_MESSAGE = 2000
+"""Characters that a message may have. Higher makes longer messages. Chosen by hand."""
 
 
 class MareyError(Exception):
@@ -24,7 +28,7 @@ class MareyError(Exception):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(printable(message, limit=4 * LONGEST_PART))
+        super().__init__(printable(message, limit=LONGEST_MESSAGE))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _revived, (type(self), self.args, self.__dict__)
@@ -65,7 +69,7 @@ class FormatError(MareyError):
         kind = f" ({format})" if format else ""
         super().__init__(
             f"{_part(fspath(path))}{kind}{where}: "
-            f"expected {_part(expected)}, found {printable(found)}"
+            f"expected {_part(expected)}, found {_part(found)}"
         )
         self.path = fspath(path)
         self.format = format
@@ -125,7 +129,7 @@ class MissingExtraError(MareyError, ImportError):
         self.extra = extra
 
 
-def printable(text: str, limit: int = 200) -> str:
+def printable(text: str, limit: int = LONGEST_PART) -> str:
     """Return text that is safe in a terminal: control characters become escapes.
 
     Args:

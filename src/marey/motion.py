@@ -342,7 +342,7 @@ def _central(step: np.ndarray) -> np.ndarray:
 
 def _end(step: np.ndarray) -> np.ndarray:
     """Return the velocity at an end frame, from the parabola through three frames."""
-    return step[:1] if len(step) < 2 else 1.5 * step[:1] - 0.5 * step[1:2]
+    return step[:1] if len(step) < 2 else step[:1] + 0.5 * (step[:1] - step[1:2])
 
 
 def _to_tangent(chord: np.ndarray, speed: np.ndarray) -> np.ndarray:
@@ -363,7 +363,7 @@ def _hermite(
     chord: np.ndarray, leaving: np.ndarray, arriving: np.ndarray, s: np.ndarray
 ) -> np.ndarray:
     """Return the cubic Hermite curve from 0 to `chord` with these end velocities."""
-    rise = s * s * (3.0 - 2.0 * s)
+    rise = s * s * (1.0 + 2.0 * (1.0 - s))
     return np.asarray(
         rise * chord + s * (1.0 - s) ** 2 * leaving + s * s * (s - 1.0) * arriving
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal
 
-from marey.errors import DataError, printable
+from marey.errors import LONGEST_MESSAGE, DataError, printable
 
 Severity = Literal["info", "warning", "error"]
 
@@ -76,7 +76,7 @@ class Finding:
 
     def __str__(self) -> str:
         subject = f" {printable(self.subject)}:" if self.subject else ""
-        message = printable(self.message, limit=1000)
+        message = printable(self.message, limit=LONGEST_MESSAGE)
         return f"{self.severity}: [{self.stage}]{subject} {message}"
 
 
@@ -143,5 +143,4 @@ def format_cell(value: str | float | int, digits: int) -> str:
     """Return a cell of a table as text; counts keep all their digits."""
     if isinstance(value, str):
         return printable(value)
-    whole = abs(value) < 1e9 and value == round(value)
-    return f"{value:.0f}" if whole else f"{value:.{digits}g}"
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.{digits}g}"

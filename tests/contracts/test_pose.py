@@ -1,6 +1,7 @@
 """The contract of all pose solvers: one suite that runs on each of them."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import posed
@@ -158,8 +159,9 @@ def test_a_take_of_another_skeleton_is_refused(method):
 def test_an_unknown_option_is_refused_and_those_known_are_named(method, option):
     skeleton, take = record()
     known = [field.name for field in fields(OPTIONS[method])]
+    one: dict[str, Any] = {option: 1.0}
     with pytest.raises(marey.OptionError) as refused:
-        marey.solve_pose(skeleton, take, method=method, **{option: 1.0})
+        marey.solve_pose(skeleton, take, method=method, **one)
     assert str(refused.value).startswith(f"{option}: found 1.0")
     needed = f"one of {', '.join(known)}" if known else "no option at all"
     assert refused.value.needed == needed
@@ -189,5 +191,6 @@ def test_what_one_method_knows_another_need_not(method):
     known = {field.name for field in fields(OPTIONS[method])}
     for name in {field.name for kind in OPTIONS.values() for field in fields(kind)}:
         if name not in known:
+            one: dict[str, Any] = {name: 1.0}
             with pytest.raises(marey.OptionError, match=f"^{name}: "):
-                marey.solve_pose(skeleton, take, method=method, **{name: 1.0})
+                marey.solve_pose(skeleton, take, method=method, **one)

@@ -124,7 +124,7 @@ def test_figure_6_residuals_are_of_the_order_of_the_sensors_resolution():
     )
     bodies = marey.segment(take)
     fits = marey.fit_joints(bodies)
-    shoulder = tuple(bodies.names.index(name) for name in ("Torso", "RightUpperArm"))
+    shoulder = bodies.names.index("Torso"), bodies.names.index("RightUpperArm")
     norm = np.linalg.norm(joint_residuals(bodies, fits, shoulder), axis=1)
     # A Maxwell distribution: the length of three axes of sqrt(2) times 2 mm.
     assert norm.mean() == pytest.approx(

@@ -139,10 +139,10 @@ def topology(path):
         marker_body = {name: m["body"] for name, m in data["markers"].items()}
     else:
         joints, marker_body = data["joints"], data["marker_to_body"]
-    columns = (
+    names, kinds, parents, children = (
         tuple(j[key] for j in joints) for key in ("name", "type", "parent", "child")
     )
-    return Topology(*columns, marker_body)
+    return Topology(names, kinds, parents, children, marker_body)
 
 
 def pendulum_markers(path):

@@ -359,7 +359,7 @@ def _likeliest(known, found):
     sure = [bodies[0] if len(bodies) == 1 else None for bodies in known.allowed]
     clusters = [np.flatnonzero(np.asarray(found) == f) for f in found]
     return [
-        max(bodies, key=lambda b, cluster=cluster: sum(sure[j] == b for j in cluster))
+        max(bodies, key=[sure[j] for j in cluster].count)
         for bodies, cluster in zip(known.allowed, clusters, strict=True)
     ]
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from naive import adjusted_rand
 from real.optical import (
     SETS,
-    adjusted_rand,
     contract_edges,
     match_bodies,
     tolerant_score,

@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
 from real import loaders
@@ -34,7 +35,7 @@ NUMBERS = {
 }
 
 FOUND_ELSEWHERE = "the manifest has no facts: "
-DIFFERENT = {
+DIFFERENT: dict[str, tuple[dict[str, Any], str]] = {
     "formats_c3d/badParameterOffset.c3d": (
         {"markers": 41, "frames": 111, "rate": 250.0, "missing": 2 / 41},
         FOUND_ELSEWHERE + "the libraries it is from refuse the file",

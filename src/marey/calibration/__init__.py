@@ -68,6 +68,8 @@ class Calibration:
     """Weight of the priors relative to one frame."""
 
     findings: tuple[Finding, ...] = ()
+    landmark_joints: tuple[str, ...] = ()
+    """Joints whose estimate began at landmarks rather than at the skeleton given."""
 
 
 def calibrate(
@@ -143,6 +145,7 @@ def calibrate(
         white_share=fit.white_share,
         prior_weight=fit.prior_weight,
         findings=tuple(calibration_findings(mean, fit)),
+        landmark_joints=fit.initial.landmark_joints,
     )
 
 

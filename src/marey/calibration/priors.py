@@ -337,6 +337,10 @@ class Initialisation:
     """Whether the z axes of arm segments point along the bones. Otherwise they point up
     when the arms are in a T-pose."""
 
+    landmark_joints: tuple[str, ...] = ()
+    """Joints whose initial position comes from landmarks. That of the others comes from
+    the skeleton that is calibrated."""
+
     undetermined: Mapping[int, Float[Array, "3 3"]] = field(default_factory=dict)
     """By segment: additional covariance of joints whose position the motion does not
     determine, in square metres."""

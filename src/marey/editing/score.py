@@ -8,6 +8,7 @@ from jaxtyping import Float
 from marey.edits import Edit
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.thresholds import FEW, MARKER_NOISE_M
 from marey.report import Finding
 from marey.skeleton import marker_columns
 from marey.solution import Solution
@@ -15,9 +16,9 @@ from marey.take import Take, match_labels
 
 Array = np.ndarray
 
-MIN_LENGTH_CHANGE_M = 1e-4
-"""Smallest change of a bone's length, in metres, that is listed. Higher lists fewer
-bones. Chosen by hand."""
+MIN_LENGTH_CHANGE_M = FEW * MARKER_NOISE_M
+"""Smallest change of a bone's length, in metres, that is listed: a tenth of the noise
+of markers. Higher lists fewer bones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +154,7 @@ def summarise(edit: Edit, before: Score, after: Score) -> str:
     what, old, new = "marker error", before.marker_rms, after.marker_rms
     if not np.isfinite(new):
         what, old, new = "gap", before.gap_rms, after.gap_rms
-    old_mm, new_mm = 1e3 * old, 1e3 * new
-    digits = 1 if max(old_mm, new_mm) >= 1.0 and abs(old_mm - new_mm) >= 0.1 else 2
-    if f"{old_mm:.{digits}f}" == f"{new_mm:.{digits}f}":
-        return f"{edit}: {what} stays {new_mm:.{digits}f} mm"
-    return f"{edit}: {what} {old_mm:.{digits}f} -> {new_mm:.{digits}f} mm"
+    before_mm, after_mm = (f"{1e3 * value:.2f}" for value in (old, new))
+    if before_mm == after_mm:
+        return f"{edit}: {what} stays {after_mm} mm"
+    return f"{edit}: {what} {before_mm} -> {after_mm} mm"

@@ -28,8 +28,10 @@ from marey.pipeline.stages_subjects import (
     SubjectFit,
     pose_subjects,
     subject_of_each_body,
+    used_joint_fits,
 )
 from marey.pipeline.stages_takes import Recording, clean_takes, read_takes
+from marey.pipeline.unused_options import Outcome, unused_option_findings
 from marey.report import Finding
 from marey.rig import has_default_name
 from marey.solution import Solution, Subject
@@ -84,6 +86,7 @@ class EditSolver:
     ) -> None:
         self._takes = takes
         self._masked = masked
+        self._asked = options
         self._chosen = use_known_performer(replace(options, edits=()))
         self._options = self._chosen
         if cleaned:
@@ -123,13 +126,17 @@ class EditSolver:
             (key, steps_key, ground),
             lambda: self._pose(fit, subjects, steps, plan.ground, clock),
         )
+        used = used_joint_fits(subjects, fit, self._options)
+        asked, edited = self._asked, bool(edits)
+        outcome = Outcome(asked=asked, fit=fit, joint_used=used, edited=edited)
+        findings = (*pose_findings, *unused_option_findings(outcome))
         solution = assemble_solution(
-            reroot_tree(fit, steps), posed, pose_findings, self._chosen, clock.seconds
+            reroot_tree(fit, steps), posed, findings, self._chosen, clock.seconds
         )
         solution = _add_edits(solution, edits, plan)
         shown = {names.get(found, found): name for found, name in plan.names.items()}
         named = apply_names(solution, shown, self._subject_of(fit), plan.steps)
-        return add_tables(named)
+        return add_tables(named, used)
 
     def _fit(
         self, edits: tuple[Edit, ...], clock: Clock

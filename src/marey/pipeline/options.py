@@ -93,7 +93,7 @@ def use_known_performer(options: SolveOptions) -> SolveOptions:
             needed="no other root: change the skeleton that was given",
         )
     if skeleton.marker_labels:
-        return replace(options, segment="template", template=skeleton)
+        return replace(options, segment="template", template=skeleton, tree={})
     if skeleton.sensor_names:
         return replace(options, tree=_sensor_parents(skeleton))
     raise OptionError(

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
 import numpy as np
+from jaxtyping import Bool
 
 from marey.anatomy.naming import Naming
 from marey.bodies import Bodies
@@ -16,11 +17,8 @@ from marey.rig.ground import GroundEstimate, estimate_ground, find_other_up_axis
 from marey.solution import Solution, Subject
 from marey.take import Take
 from marey.topology import DOUBTFUL_EDGE_COST, edge_costs
+from marey.topology.spanning_forest import DOUBTFUL_MARGIN
 from marey.tree import Loop, Tree
-
-MIN_TREE_MARGIN = 0.3
-"""Margin of a joint of the tree (log ratio of costs, see `Tree.margin`) below which
-another joint may be the right one. Higher warns about more joints. Chosen by hand."""
 
 MIN_SIDE_AGREEMENT = 0.3
 """Agreement of the cues on left and right (`Naming.side_confidence`, 0 to 1) below
@@ -59,9 +57,15 @@ def assemble_solution(
     )
 
 
-def add_tables(solution: Solution) -> Solution:
-    """Return the solution with the tables of its joints and motions in the report."""
-    joints = joint_table(solution.joints, solution.tree, solution.bodies[0])
+def add_tables(solution: Solution, joint_used: Bool[np.ndarray, " pair"]) -> Solution:
+    """Return the solution with the tables of its joints and motions in the report.
+
+    Args:
+        solution: The solution.
+        joint_used: Whether a skeleton depends on the joint fit of each pair.
+    """
+    bodies = solution.bodies[0]
+    joints = joint_table(solution.joints, solution.tree, bodies, joint_used)
     poses = pose_table(solution.subjects, solution.takes)
     report = replace(solution.report, tables={"joints": joints, "pose": poses})
     return replace(solution, report=report)
@@ -186,7 +190,7 @@ def tree_findings(joints: JointFits, tree: Tree, bodies: Bodies) -> Iterator[Fin
         name = bodies.names[body]
         return Finding(code, "tree", "warning", text, subject=name, value=value)
 
-    for body in np.flatnonzero(tree.margin < MIN_TREE_MARGIN).tolist():
+    for body in np.flatnonzero(tree.margin < DOUBTFUL_MARGIN).tolist():
         message = (
             "its parent is {parent}, but another body fits almost as well: check it, "
             "or give the tree"
@@ -245,8 +249,14 @@ def _loop_period(loop: Loop, *, several_takes: bool) -> str:
 # --- tables ---------------------------------------------------------------------------
 
 
-def joint_table(joints: JointFits, tree: Tree, bodies: Bodies) -> Table:
-    """Return the joints of the tree: kind, residual, sd of the centre and margin."""
+def joint_table(
+    joints: JointFits, tree: Tree, bodies: Bodies, joint_used: Bool[np.ndarray, " pair"]
+) -> Table:
+    """Return the joint fits of the tree: kind, residual, sd of the centre and margin.
+
+    The last column says whether the skeleton depends on the fit; joints may also come
+    from landmarks or from a skeleton that is known.
+    """
     rows = []
     for body in np.flatnonzero(tree.edge >= 0).tolist():
         edge = int(tree.edge[body])
@@ -254,9 +264,10 @@ def joint_table(joints: JointFits, tree: Tree, bodies: Bodies) -> Table:
         residual = 1e3 * float(joints.residual[edge])
         center_sd = 1e3 * float(np.sqrt(np.trace(joints.covariance[edge, :3, :3])))
         margin = float(tree.margin[body])
-        rows.append((*names, joints.kind[edge], residual, center_sd, margin))
-    columns = ("joint", "parent", "kind", "residual mm", "centre ± mm", "margin")
-    return Table(columns, tuple(rows))
+        used = "yes" if joint_used[edge] else "no"
+        rows.append((*names, joints.kind[edge], residual, center_sd, margin, used))
+    numbers = ("residual mm", "centre ± mm", "margin")
+    return Table(("joint", "parent", "kind", *numbers, "used"), tuple(rows))
 
 
 def pose_table(subjects: Sequence[Subject], takes: Sequence[Take]) -> Table:

@@ -19,8 +19,10 @@ from marey.pipeline.stages_subjects import (
     calibrate_subjects,
     pose_subjects,
     set_root,
+    used_joint_fits,
 )
 from marey.pipeline.stages_takes import clean_takes
+from marey.pipeline.unused_options import Outcome, unused_option_findings
 from marey.solution import Solution
 from marey.take import Take
 
@@ -48,9 +50,14 @@ def solve_takes(
     run = clock.run
     takes = run("clean", clean_takes, takes, chosen)
     _, fit = estimate_bodies(takes, chosen, clock)
-    subjects, fit = set_root(estimate_skeletons(fit, chosen, clock), fit, chosen)
+    subjects = estimate_skeletons(fit, chosen, clock)
+    used = used_joint_fits(subjects, fit, chosen)
+    outcome = Outcome(asked=options, fit=fit, joint_used=used)
+    subjects, fit = set_root(subjects, fit, chosen)
     posed, findings = run("pose", pose_subjects, subjects, fit.takes, chosen)
-    return add_tables(assemble_solution(fit, posed, findings, chosen, clock.seconds))
+    findings = (*findings, *unused_option_findings(outcome))
+    solution = assemble_solution(fit, posed, findings, chosen, clock.seconds)
+    return add_tables(solution, used)
 
 
 def estimate_bodies(

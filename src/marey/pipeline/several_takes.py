@@ -7,11 +7,13 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.joints import with_common_markers
+from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
 from marey.take import Take
 
-MIN_REATTACHMENT_M = 3e-3
+MIN_REATTACHMENT_M = OUTLIER_SD * MARKER_NOISE_M
 """Smallest median displacement of markers on their bodies between two takes, in metres,
-that means they were attached again. Higher merges more sessions. Chosen by hand."""
+that means they were attached again: an outlier of the noise. Higher merges more
+sessions."""
 
 MIN_REATTACHMENT_RMS = 2.0
 """The same displacement as a multiple of the bodies' median residual from rigid. Higher

@@ -49,7 +49,7 @@ ONE_BODY = Finding(
     "one-body", "joints", "info", "one rigid body only: there is nothing to join"
 )
 
-MAX_REPAIR_ROUNDS = 3
+MAX_REPAIR_ITERATIONS = 3
 """Largest number of searches for errors that only joints show, each with the tree of
 the search before. Higher costs time where the tree keeps changing. Chosen by hand."""
 
@@ -227,7 +227,7 @@ def _undo_slips(first: BodyFit, options: SolveOptions, refit: Refit) -> BodyFit:
     looks at the takes of the first fit with the tree of the round before.
     """
     fit = first
-    for _ in range(MAX_REPAIR_ROUNDS):
+    for _ in range(MAX_REPAIR_ITERATIONS):
         takes = _repair_takes(first, fit)
         if takes == first.takes:
             break

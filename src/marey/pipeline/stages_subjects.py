@@ -3,6 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from jaxtyping import Bool
+
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.motion import GroundPlane
@@ -30,6 +33,8 @@ class SubjectFit:
 
     pose_method: str
     findings: tuple[Finding, ...] = ()
+    landmark_joints: tuple[str, ...] = ()
+    """Joints that calibration began at landmarks, whatever their joint fits are."""
 
     def change_skeletons(
         self, change: Callable[..., Skeleton], *values: object
@@ -96,6 +101,7 @@ def calibrate_subjects(
                 skeleton=found.skeleton,
                 take_skeletons=found.skeletons,
                 findings=found.findings,
+                landmark_joints=found.landmark_joints,
             )
         calibrated.append(subject)
     return tuple(calibrated)
@@ -195,6 +201,25 @@ def subject_of_each_body(fit: BodyFit, options: SolveOptions) -> list[int]:
         return [0] * len(tree.parent)
     roots = tree.roots.tolist()
     return [roots.index(root_of(tree, body)) for body in range(len(tree.parent))]
+
+
+def used_joint_fits(
+    subjects: Sequence[SubjectFit], fit: BodyFit, options: SolveOptions
+) -> Bool[np.ndarray, " pair"]:
+    """Return the joint fits of the tree that the skeletons depend on.
+
+    A known performer needs none, and a person whose labels are those of a known marker
+    set is calibrated from landmarks.
+    """
+    is_used = np.zeros(len(fit.joints.pair), dtype=bool)
+    if options.skeleton is not None:
+        return is_used
+    numbers, names = subject_of_each_body(fit, options), fit.bodies[0].names
+    for body in np.flatnonzero(fit.tree.edge >= 0).tolist():
+        subject = subjects[numbers[body]]
+        joint = subject.skeleton.joint_of(names[body])
+        is_used[fit.tree.edge[body]] = joint not in subject.landmark_joints
+    return is_used
 
 
 def root_of(tree: Tree, body: int) -> int:

@@ -26,7 +26,7 @@ def plan_move_marker(draft: PlanDraft, step: EditStep) -> None:
 def plan_merge(draft: PlanDraft, step: EditStep) -> None:
     """Make one body of two; earlier edits of the second are then about the first."""
     a, b = (draft.find_body(step, name) for name in step.edit.bodies)
-    if len(draft.assignment.names) < 3:
+    if len(draft.assignment.names) == 2:
         needed = "one body more: a single body has no joints"
         raise step.refuse("bodies", "two bodies in all", needed)
     draft.assignment = draft.assignment.merge(a, b)

@@ -24,17 +24,9 @@ from marey.take import match_labels
 
 Array = np.ndarray
 
-MAX_AXIS_FRAMES = 2000
-"""Largest number of frames from which the axes of a joint are estimated, about. Higher
-costs time. Chosen by hand."""
-
 MIN_ROTATION_RAD = 0.02
 """Smallest rms rotation of a joint, in radians, that determines its axes. Higher
 refuses more edits. Chosen by hand."""
-
-MIN_AXIS_ANGLE = 1e-6
-"""Sine of the smallest angle between two axes of a universal joint for which the plane
-of the axes is used. Lower divides by rounding errors. Chosen by hand."""
 
 NO_AXES = np.full((2, 3), np.nan)
 
@@ -229,14 +221,13 @@ def _set_joint_kind(
 def _joint_rotations(
     motions: Sequence[Motion], joint: int, step: EditStep
 ) -> Float[Array, "frame 3 3"]:
-    """Return a sample of a joint's rotations in all takes."""
+    """Return the rotations of a joint in all frames that show it, of all takes."""
     wxyz = np.concatenate([motion.wxyz[:, joint] for motion in motions])
     wxyz = wxyz[np.isfinite(wxyz).all(axis=1)]
     if not len(wxyz):
         what = f"edit {step.number}: {step.edit.joint} made {step.edit.kind}"
         raise DataError(what, found="no frame that shows it", needed="one or more")
-    sample = wxyz[:: max(len(wxyz) // MAX_AXIS_FRAMES, 1)]
-    return geometry.matrix_from_quat(sample)
+    return geometry.matrix_from_quat(wxyz)
 
 
 def _check_rotates(R: Float[Array, "frame 3 3"], step: EditStep) -> None:
@@ -266,7 +257,8 @@ def _universal_axes(R: Float[Array, "frame 3 3"]) -> AxesAndRest:
     """Return an axis of the parent and one of the child that stay perpendicular."""
     first, second, _ = (found[0] for found in universal_axes(R[None]))
     perpendicular = second - (first @ second) * first
-    if np.linalg.norm(perpendicular) < MIN_AXIS_ANGLE:
+    # Of parallel axes nothing but rounding errors is left.
+    if np.linalg.norm(perpendicular) < np.sqrt(np.finfo(float).eps):
         perpendicular = np.cross(first, np.eye(3)[np.argmin(np.abs(first))])
     perpendicular = perpendicular / np.linalg.norm(perpendicular)
     quaternion = shortest_rotations(second, perpendicular)

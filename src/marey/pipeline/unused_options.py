@@ -1,0 +1,129 @@
+"""Options that had no effect in a solve: which, and why."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool
+
+from marey.bodies import Bodies
+from marey.pipeline.options import SolveOptions
+from marey.pipeline.stages_bodies import BodyFit
+from marey.report import Finding
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Outcome:
+    """What was asked for, and what the stages made of it."""
+
+    asked: SolveOptions
+    """The options as the user gave them."""
+
+    fit: BodyFit
+    joint_used: Bool[np.ndarray, " pair"]
+    """Whether a skeleton depends on the joint fit of each pair."""
+
+    edited: bool = False
+    """Whether there are edits by hand."""
+
+    @property
+    def bodies(self) -> Bodies:
+        """The bodies of the first take."""
+        return self.fit.bodies[0]
+
+    @property
+    def has_markers(self) -> bool:
+        """Whether bodies are made of markers rather than sensors."""
+        return bool(self.bodies.shared.any())
+
+    @property
+    def knows_tree(self) -> bool:
+        """Whether the hierarchy does not follow from the joint fits."""
+        return self.fit.candidates.tree_known
+
+    @property
+    def knows_markers(self) -> bool:
+        """Whether the skeleton of a known performer has markers."""
+        skeleton = self.asked.skeleton
+        return skeleton is not None and bool(skeleton.marker_labels)
+
+
+def _fills_no_gap(outcome: Outcome) -> bool:
+    takes = zip(outcome.fit.takes, outcome.fit.bodies, strict=True)
+    return all(np.array_equal(take.filled, one.take.filled) for take, one in takes)
+
+
+def _bends_no_field(outcome: Outcome) -> bool:
+    findings = (f for take in outcome.fit.takes for f in take.source.findings)
+    return all(finding.code != "field-bent" for finding in findings)
+
+
+UNUSED_OPTIONS: Sequence[tuple[str, Callable[[Outcome], bool], str]] = (
+    (
+        "joints",
+        lambda o: len(o.bodies.names) < 2,
+        "there is one body only, and nothing to join",
+    ),
+    ("joints", lambda o: o.knows_markers, "the bones of the performer are known"),
+    (
+        "joints",
+        lambda o: o.has_markers and o.knows_tree and not o.joint_used.any(),
+        "the labels are landmarks, from which all joints are calibrated",
+    ),
+    (
+        "weight",
+        lambda o: o.knows_tree and not o.edited,
+        "the hierarchy is known",
+    ),
+    (
+        "segment",
+        lambda o: o.knows_markers,
+        "the markers of the known performer determine the bodies",
+    ),
+    (
+        "template",
+        lambda o: o.knows_markers,
+        "the markers of the known performer determine the bodies",
+    ),
+    (
+        "template",
+        lambda o: o.asked.segment not in ("auto", "template"),
+        "another segmentation was asked for",
+    ),
+    ("n_bodies", lambda o: not o.has_markers, "every sensor is a body"),
+    (
+        "n_bodies",
+        lambda o: bool(o.bodies.parents) or o.bodies.keypoints,
+        "labels or a marker map determine the bodies",
+    ),
+    (
+        "tree",
+        lambda o: o.asked.skeleton is not None,
+        "the skeleton of the known performer determines the hierarchy",
+    ),
+    (
+        "calibrate",
+        lambda o: o.bodies.keypoints or not o.has_markers,
+        "joints of sensors and keypoints are never calibrated",
+    ),
+    ("max_gap", _fills_no_gap, "no marker has a gap as short as this"),
+    ("field", lambda o: not o.fit.takes[0].sensor_names, "there are no sensors"),
+    ("field", _bends_no_field, "the field has no significant distortion"),
+)
+"""Option, condition under which it cannot change skeletons and motions, and the reason.
+Of several rows of one option, the first that applies is reported."""
+
+
+def unused_option_findings(outcome: Outcome) -> Iterator[Finding]:
+    """Return the options that the user set without effect, with the reason."""
+    reported = set()
+    for option, has_no_effect, reason in UNUSED_OPTIONS:
+        value, default = (getattr(o, option) for o in (outcome.asked, SolveOptions()))
+        is_set = value is not default and value != default
+        if is_set and option not in reported and has_no_effect(outcome):
+            reported.add(option)
+            shown = (
+                f"{option}={value}" if isinstance(value, str | int | float) else option
+            )
+            message = f"the option {shown} has no effect here: {reason}"
+            yield Finding("option-unused", "solve", "info", message, subject=option)
