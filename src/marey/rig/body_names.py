@@ -7,12 +7,9 @@ from marey.anatomy.naming import Naming, NamingInput, find_names
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
+from marey.numerics.procrustes import SAMPLE_FRAMES
 from marey.rig.tree_joints import breadth_first_order
 from marey.tree import Tree
-
-MAX_NAMING_FRAMES = 200
-"""Number of frames, evenly spaced, that names are derived from. Higher is slower.
-Chosen by hand."""
 
 
 def has_default_name(name: str) -> bool:
@@ -47,7 +44,7 @@ def _naming_input(
     bodies: Bodies, joints: JointFits, tree: Tree, order: list[int]
 ) -> NamingInput:
     """Return a sample of the positions of one figure's bodies and joints."""
-    step = max(len(bodies.T_world_body) // MAX_NAMING_FRAMES, 1)
+    step = max(len(bodies.T_world_body) // SAMPLE_FRAMES, 1)
     T_world_body = bodies.T_world_body[::step]
     neighbours: dict[int, list[int]] = {body: [] for body in order}
     centers = {}
