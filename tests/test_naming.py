@@ -16,6 +16,7 @@ from marey.anatomy.names import (
 )
 from marey.anatomy.naming import NamingInput, find_names, find_path
 from marey.numerics import geometry
+from marey.report import Finding, mark_name
 from marey.rig import build_skeletons, name_bodies
 from marey.segmentation import segment
 
@@ -90,6 +91,24 @@ def test_names_of_the_user_are_kept(performer):
     named, namings = name_bodies(given, joints, tree)
     assert named.names == given.names
     assert namings == []
+
+
+def test_findings_of_the_segmentation_use_the_new_names(performer):
+    _, bodies, joints, tree = performer
+    body = bodies.names[3]
+    finding = Finding(
+        "markers-on-a-line",
+        "segment",
+        "warning",
+        f"the 3 markers of {mark_name(body)} are on a line",
+        subject=body,
+    )
+    found = replace(bodies, findings=(finding,), parents={body: bodies.names[0]})
+    named, _ = name_bodies(found, joints, tree)
+    (renamed,) = named.findings
+    assert renamed.subject == named.names[3] != body
+    assert renamed.message == f"the 3 markers of {named.names[3]} are on a line"
+    assert named.parents == {named.names[3]: named.names[0]}
 
 
 def test_a_robot_arm_is_no_person():

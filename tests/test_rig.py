@@ -39,7 +39,7 @@ def test_playback_of_exact_data_is_the_recording(solved):
 
 def test_an_animal_with_the_names_of_a_person_rests_on_its_four_legs():
     """No T-pose: the front legs are not stretched sideways."""
-    take, bodies = jointed.record_sensors(synth.quadruped(), seconds=12.0)
+    _, bodies = jointed.record_sensors(synth.quadruped(), seconds=12.0)
     joints = jointed.fit_all_pairs(bodies)
     skeleton = build_skeleton(bodies, joints, infer_tree(joints))
     position = dict(zip(skeleton.names, skeleton.rest()[:, :3, 3], strict=True))

@@ -1,7 +1,6 @@
 """Names for bodies that have none, from the shape and motion of the figure."""
 
 import re
-from dataclasses import replace
 
 from marey.anatomy.naming import Naming, NamingInput, find_names
 from marey.bodies import Bodies
@@ -37,7 +36,7 @@ def name_bodies(
         namings.append(naming)
         for body, name in naming.names.items():
             names[body] = name if len(tree.roots) == 1 else f"{len(namings)}:{name}"
-    return replace(bodies, names=tuple(names)), namings
+    return bodies.rename(names), namings
 
 
 def _naming_input(
