@@ -25,8 +25,8 @@ MEMBERSHIP_PRICE = 2.0
 """Log odds that one more membership must gain. Higher shares fewer markers. Chosen by
 hand."""
 
-MAX_BODIES_PER_MARKER = 3
-"""Number of bodies that one marker may belong to. Higher is slower. Chosen by hand."""
+MAX_BODIES_PER_MARKER = 2
+"""Number of bodies that one marker may belong to: those on both sides of a joint."""
 
 N_ITERATIONS = 4
 """Number of alternations between noise and bodies. Higher is slower. Chosen by hand."""
