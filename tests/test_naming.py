@@ -16,6 +16,7 @@ from marey.anatomy.names import (
 )
 from marey.anatomy.naming import NamingInput, find_names, find_path
 from marey.numerics import geometry
+from marey.report import Finding, mark_name
 from marey.rig import build_skeletons, name_bodies
 from marey.segmentation import segment
 
@@ -39,8 +40,9 @@ def test_mirroring_a_name_swaps_its_side_and_twice_is_the_name(name):
 
 def test_an_animal_with_the_names_of_a_person_has_a_tail():
     names = synth.quadruped().skeleton.names
-    assert is_person(names)
+    assert not is_person(names)
     assert has_tail(names)
+    assert is_person([name for name in names if not name.startswith("Tail")])
 
 
 def test_people_have_hips_and_two_legs():
@@ -89,6 +91,24 @@ def test_names_of_the_user_are_kept(performer):
     named, namings = name_bodies(given, joints, tree)
     assert named.names == given.names
     assert namings == []
+
+
+def test_findings_of_the_segmentation_use_the_new_names(performer):
+    _, bodies, joints, tree = performer
+    body = bodies.names[3]
+    finding = Finding(
+        "markers-on-a-line",
+        "segment",
+        "warning",
+        f"the 3 markers of {mark_name(body)} are on a line",
+        subject=body,
+    )
+    found = replace(bodies, findings=(finding,), parents={body: bodies.names[0]})
+    named, _ = name_bodies(found, joints, tree)
+    (renamed,) = named.findings
+    assert renamed.subject == named.names[3] != body
+    assert renamed.message == f"the 3 markers of {named.names[3]} are on a line"
+    assert named.parents == {named.names[3]: named.names[0]}
 
 
 def test_a_robot_arm_is_no_person():

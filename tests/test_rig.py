@@ -37,6 +37,17 @@ def test_playback_of_exact_data_is_the_recording(solved):
     np.testing.assert_allclose(T, take.T_world_sensor[:, order], atol=1e-9)
 
 
+def test_an_animal_with_the_names_of_a_person_rests_on_its_four_legs():
+    """No T-pose: the front legs are not stretched sideways."""
+    _, bodies = jointed.record_sensors(synth.quadruped(), seconds=12.0)
+    joints = jointed.fit_all_pairs(bodies)
+    skeleton = build_skeleton(bodies, joints, infer_tree(joints))
+    position = dict(zip(skeleton.names, skeleton.rest()[:, :3, 3], strict=True))
+    for side in ("Left", "Right"):
+        leg = position[f"{side}Hand"] - position[f"{side}UpperArm"]
+        assert -leg[2] / np.linalg.norm(leg) > 0.7
+
+
 def test_every_root_becomes_a_skeleton():
     take = synth.scene("together", markers="none", sensors=True, rate=60.0)
     bodies = segment(take)

@@ -16,6 +16,7 @@ from marey.numerics import geometry
 from marey.segmentation import REGISTRY, segment
 from marey.segmentation.clusters.model_selection import cluster_markers
 from marey.segmentation.clusters.overlap import (
+    MAX_BODIES_PER_MARKER,
     MEMBERSHIP_PRICE,
     improve_cover,
     overlapping_bodies,
@@ -133,7 +134,7 @@ def test_no_single_change_improves_a_cover(rng):
         odds = np.triu(odds, 1) + np.triu(odds, 1).T
         cover = find_cover(odds)
         value = naive.cover_worth(odds, cover, MEMBERSHIP_PRICE)
-        for other in naive.cover_neighbours(cover, 3):
+        for other in naive.cover_neighbours(cover, MAX_BODIES_PER_MARKER):
             assert naive.cover_worth(odds, other, MEMBERSHIP_PRICE) <= value + 1e-6
 
 

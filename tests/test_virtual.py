@@ -163,8 +163,9 @@ def test_a_bone_points_to_a_limb_without_children():
     T[:, :3, 3] = [[0.0, 0.0, 1.0], [0.3, 0.0, 0.7]]
     live = VirtualSkeleton(skeleton)
     pose = live.update(T).T_world_joint
-    np.testing.assert_allclose(pose[1, :3, :3] @ [0.0, 0.0, -1.0], [1.0, 0.0, 0.0])
-    np.testing.assert_allclose(pose[1, :3, :3] @ [0.0, 1.0, 0.0], [0.0, 1.0, 0.0])
+    R = pose[1, :3, :3]
+    np.testing.assert_allclose(R @ [0.0, 0.0, -1.0], [1.0, 0.0, 0.0], atol=1e-15)
+    np.testing.assert_allclose(R @ [0.0, 1.0, 0.0], [0.0, 1.0, 0.0], atol=1e-15)
     np.testing.assert_allclose(pose[2], T[1])
     T[1, :3, 3] = pose[1, :3, 3]  # nowhere to point to
     np.testing.assert_allclose(live.update(T).T_world_joint[1], pose[1], atol=1e-15)

@@ -1,7 +1,7 @@
 """Rigid bodies moving through a take."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -86,6 +86,22 @@ class Bodies:
             names.append((label, used[label]))
             used[label] += 1
         return tuple(names)
+
+    def rename(self, names: Sequence[str]) -> "Bodies":
+        """Return the bodies with other names, also in parents and findings.
+
+        Args:
+            names: One per body, unique.
+        """
+        new = dict(zip(self.names, names, strict=True))
+        parents = {new[child]: new[parent] for child, parent in self.parents.items()}
+        findings = tuple(
+            replace(
+                finding.rename(new), subject=new.get(finding.subject, finding.subject)
+            )
+            for finding in self.findings
+        )
+        return replace(self, names=tuple(names), parents=parents, findings=findings)
 
     def align_axes(self, other: "Bodies") -> "Bodies":
         """Return the bodies with the body axes of another take.

@@ -33,6 +33,10 @@ class Fact:
 
 UNKNOWN = Fact("", "assumed")
 
+TIME_ROUNDING = 1e-3
+"""Rounding of the times of events, in frames: times written with a few digits may round
+to just before their frame."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -242,8 +246,7 @@ class Take:
 
     def _cut_events(self, start: int, stop: int) -> tuple[Event, ...]:
         times = np.array([event.time for event in self.events])
-        # Times written with a few digits may round to just before their frame.
-        frame = np.floor((times - self.start) * self.rate + 1e-3)
+        frame = np.floor((times - self.start) * self.rate + TIME_ROUNDING)
         frame = frame.clip(0, self.n_frames - 1)
         inside = (start <= frame) & (frame < stop)
         return tuple(e for e, keep in zip(self.events, inside, strict=True) if keep)

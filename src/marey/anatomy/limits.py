@@ -24,14 +24,10 @@ LIMIT_SLACK_RAD = np.radians(20.0)
 that few people reach. About two standard deviations between people, plus the error of a
 rest pose. Chosen by hand."""
 
-MAX_REST_ANGLE_RAD = np.radians(45.0)
-"""Largest angle of a bone from its direction in a T-pose, in radians, for the rest pose
-to count as a T-pose. Higher accepts other rest poses. Chosen by hand."""
-
-MAX_AXIS_ANGLE_RAD = np.radians(30.0)
-"""Largest angle between a hinge and an axis of the table, in radians, for the hinge to
-get the range of that axis. Higher gives limits to hinges about odd axes. Chosen by
-hand."""
+MIN_COSINE = np.sqrt(0.5)
+"""Smallest cosine between a bone and its direction in a T-pose, and between a hinge and
+the axis of the table whose range it gets: 45 degrees, nearer to that direction than to
+any perpendicular one."""
 
 SAME_RANGE_AS = {vrm.CHEST: vrm.SPINE, vrm.UPPER_CHEST: vrm.SPINE, vrm.HEAD: vrm.NECK}
 """Joints without a row of their own, and the joint whose row they use."""
@@ -142,7 +138,7 @@ def _check_rest_pose(skeleton: Skeleton, joint: int, published: JointRange) -> N
         return
     bone = offset[lengths.argmax()] / lengths.max()
     cosine = bone @ published.bone_direction / np.linalg.norm(published.bone_direction)
-    if cosine < np.cos(MAX_REST_ANGLE_RAD):
+    if cosine < MIN_COSINE:
         angle = np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))
         raise DataError(
             f"rest pose of {skeleton.names[joint]}",
@@ -158,7 +154,7 @@ def _range_about(
     candidates = np.concatenate([axes, np.cross(axes[0], axes[1])[None]])
     cosines = candidates @ axis
     nearest = int(np.argmax(np.abs(cosines)))
-    if not abs(cosines[nearest]) > np.cos(MAX_AXIS_ANGLE_RAD):
+    if not abs(cosines[nearest]) > MIN_COSINE:
         return np.full(2, np.nan)
     low, high = limits[nearest]
     return np.array([low, high] if cosines[nearest] > 0.0 else [-high, -low])

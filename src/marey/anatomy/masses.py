@@ -13,19 +13,17 @@ from marey.skeleton import Skeleton
 Array = np.ndarray
 
 DENSITY = 1000.0
-"""Density of a body, in kg/m^3. Higher makes every body heavier. That of water."""
+"""Density of a body, in kg/m^3: that of water, as published in every table. Higher
+makes every body heavier."""
 
 RADIUS_PER_LENGTH = 0.15
 """Radius of the capsule around a bone, as a fraction of the bone's length, for figures
-that are not people. Higher makes bodies heavier. Chosen by hand."""
+that are not people; of the mass added to a body that is too light, radius of gyration
+as a fraction of the figure's size. Higher makes bodies heavier. Chosen by hand."""
 
-MIN_MASS_FRACTION = 1e-3
-"""Smallest mass of a body, as a fraction of the figure's mass. Lower makes simulations
-stiff and unstable. Chosen by hand."""
-
-LIGHT_BODY_GYRATION = 0.1
-"""Radius of gyration of the mass added to a body that is too light, as a fraction of
-the figure's size. Higher makes light bodies harder to rotate. Chosen by hand."""
+TINY_MASS_FRACTION = 1e-3
+"""Smallest mass of a body, as a fraction of the figure's mass. Guards simulations:
+lower values make them stiff and unstable."""
 
 BODY_MASS_INDEX = 22.5
 """Mass of a person over the square of the height, in kg/m^2. Higher makes people
@@ -53,8 +51,9 @@ LIMB_INERTIA = {
     vrm.UPPER_LEG: (0.4095, 0.329, 0.149),
     vrm.LOWER_LEG: (0.4395, 0.249, 0.102),
 }
-"""Of limbs, as fractions of their length, from the same table: distance of the centre
-of mass from the upper end, radius of gyration across (the mean of both) and along."""
+"""Of limbs, as fractions of their length, published in the same table (de Leva 1996):
+distance of the centre of mass from the upper end, radius of gyration across (the mean
+of both) and along."""
 
 SOLID_SPHERE = 2.0 / 5.0
 """Moment of inertia of a solid sphere of unit mass and radius about its centre, as
@@ -127,11 +126,11 @@ def estimate_masses(skeleton: Skeleton, nodes: Nodes) -> Masses:
     np.add.at(mass, node, flesh.mass)
     np.add.at(first_moment, node, flesh.mass[:, None] * in_node)
     np.add.at(about_node, node, tensor + _point_inertia(flesh.mass, in_node))
-    min_mass = MIN_MASS_FRACTION * (mass.sum() or 1.0)
+    min_mass = TINY_MASS_FRACTION * (mass.sum() or 1.0)
     bearing = np.unique(nodes.node_of_joint)
     light = bearing[mass[bearing] < min_mass]
     extent = np.ptp(skeleton.rest()[:, :3, 3], axis=0).max() or 1.0
-    gyration = (LIGHT_BODY_GYRATION * extent) ** 2 * np.eye(3)
+    gyration = (RADIUS_PER_LENGTH * extent) ** 2 * np.eye(3)
     about_node[light] += (min_mass - mass[light])[:, None, None] * gyration
     mass[light] = min_mass
     centre = first_moment / np.where(mass > 0.0, mass, 1.0)[:, None]
@@ -242,6 +241,6 @@ def _subtree_inertia(
         total[parent] += m
         first_moment[parent] += m * in_parent
         about_node[parent] += about_centre + m * parallel_axis_inertia(in_parent)
-    mean = np.trace(about_node, axis1=1, axis2=2) / 3.0
+    mean = np.trace(about_node, axis1=1, axis2=2) / about_node.shape[-1]
     hinge = np.einsum("ni,nij,nj->n", tree.axis, about_node, tree.axis)
     return np.asarray(np.where(tree.is_hinge, hinge, mean))

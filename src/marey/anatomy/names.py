@@ -55,11 +55,11 @@ def both_sides(part: str) -> tuple[str, str]:
 
 
 def is_person(names: Collection[str]) -> bool:
-    """Return whether the names include those of a person: hips and two upper legs.
+    """Return whether the names are of a person: hips and two upper legs, but no tail.
 
-    An animal may have these names too; `has_tail` distinguishes the two.
+    An animal may have hips and upper legs too.
     """
-    return {HIPS, *both_sides(UPPER_LEG)} <= set(names)
+    return {HIPS, *both_sides(UPPER_LEG)} <= set(names) and not has_tail(names)
 
 
 def has_arms(names: Collection[str]) -> bool:

@@ -250,7 +250,7 @@ def _repair_takes(first: BodyFit, fit: BodyFit) -> tuple[Take, ...]:
     if any(bodies.shared.any() for bodies in first.bodies):
         # Findings about slips use the names that the solution will have.
         names, _ = name_anonymous_bodies(first)
-        named = [replace(bodies, names=names) for bodies in first.bodies]
+        named = [bodies.rename(names) for bodies in first.bodies]
         slips_of_takes = [find_marker_slips(bodies) for bodies in named]
         return tuple(map(undo_marker_slips, takes, slips_of_takes))
     sensors = first.candidates.bodies
@@ -312,7 +312,7 @@ def with_names(
     """Return the fit with other names of its bodies, in all that is said of them."""
     if names == fit.bodies[0].names:
         return replace(fit, namings=namings)
-    bodies = tuple(replace(one, names=names) for one in fit.bodies)
+    bodies = tuple(one.rename(names) for one in fit.bodies)
     doubts = _find_doubts(bodies, fit.joints)
     return replace(fit, bodies=bodies, joint_findings=doubts, namings=namings)
 

@@ -1,18 +1,14 @@
 """Names for bodies that have none, from the shape and motion of the figure."""
 
 import re
-from dataclasses import replace
 
 from marey.anatomy.naming import Naming, NamingInput, find_names
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
+from marey.numerics.procrustes import SAMPLE_FRAMES
 from marey.rig.tree_joints import breadth_first_order
 from marey.tree import Tree
-
-MAX_NAMING_FRAMES = 200
-"""Number of frames, evenly spaced, that names are derived from. Higher is slower.
-Chosen by hand."""
 
 
 def has_default_name(name: str) -> bool:
@@ -40,14 +36,14 @@ def name_bodies(
         namings.append(naming)
         for body, name in naming.names.items():
             names[body] = name if len(tree.roots) == 1 else f"{len(namings)}:{name}"
-    return replace(bodies, names=tuple(names)), namings
+    return bodies.rename(names), namings
 
 
 def _naming_input(
     bodies: Bodies, joints: JointFits, tree: Tree, order: list[int]
 ) -> NamingInput:
     """Return a sample of the positions of one figure's bodies and joints."""
-    step = max(len(bodies.T_world_body) // MAX_NAMING_FRAMES, 1)
+    step = max(len(bodies.T_world_body) // SAMPLE_FRAMES, 1)
     T_world_body = bodies.T_world_body[::step]
     neighbours: dict[int, list[int]] = {body: [] for body in order}
     centers = {}

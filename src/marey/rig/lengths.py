@@ -18,15 +18,12 @@ from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
 from marey.numerics import robust
+from marey.numerics.thresholds import MARKER_NOISE_M
 from marey.rig.tree_joints import breadth_first_order
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
 Positions = Float[Array, "frame joint 3"]
-
-MIN_LENGTH_SCALE_M = 1e-3
-"""Smallest robust scale of a bone's length, in metres. Higher finds fewer outliers in
-precise recordings. Chosen by hand."""
 
 
 def bone_lengths(
@@ -147,7 +144,7 @@ def find_outlier_joints(
         distance,
         outlier=outlier_scales,
         suspect=suspect_scales,
-        min_scale=MIN_LENGTH_SCALE_M,
+        min_scale=MARKER_NOISE_M,
     )
     bone = np.arange(len(joints))
     ends = np.zeros((len(joints), len(parent)), dtype=np.int64)

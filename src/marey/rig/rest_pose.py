@@ -9,12 +9,10 @@ from marey.anatomy.names import LEFT, RIGHT, side_of
 from marey.anatomy.t_pose import shortest_rotation, t_pose_direction, upright_rotation
 from marey.bodies import Bodies
 from marey.errors import DataError
+from marey.numerics.procrustes import SAMPLE_FRAMES
 from marey.rig.tree_joints import TreeJoints
 
 Array = np.ndarray
-
-MAX_REST_CANDIDATES = 200
-"""Number of frames compared for the rest pose. Higher is slower. Chosen by hand."""
 
 
 def find_rest_frame(bodies: Bodies, order: Int[Array, " body"]) -> int:
@@ -29,7 +27,7 @@ def find_rest_frame(bodies: Bodies, order: Int[Array, " body"]) -> int:
     """
     n_seen = bodies.seen[:, order].sum(axis=1)
     fullest = np.flatnonzero(n_seen == n_seen.max())
-    frames = fullest[:: max(len(fullest) // MAX_REST_CANDIDATES, 1)]
+    frames = fullest[:: max(len(fullest) // SAMPLE_FRAMES, 1)]
     R = np.nan_to_num(bodies.T_world_body[frames][:, order, :3, :3])
     flat = (R[:, :1].swapaxes(-1, -2) @ R).reshape(len(frames), -1)
     return int(frames[(flat @ flat.T).sum(axis=1).argmax()])

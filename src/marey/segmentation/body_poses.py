@@ -9,19 +9,20 @@ from marey.bodies import Bodies
 from marey.numerics import geometry
 from marey.numerics.procrustes import RigidFit, evaluate_fit, fit_rigid, median_in_body
 from marey.report import Finding, mark_name
-from marey.segmentation.clusters.cross_validation import outside_weights, weighted_poses
-from marey.segmentation.clusters.pair_log_odds import Members, marker_noise
+from marey.segmentation.clusters.cross_validation import (
+    TINY_WEIGHT,
+    outside_weights,
+    weighted_poses,
+)
+from marey.segmentation.clusters.pair_log_odds import (
+    MIN_RIGID_MARKERS,
+    Members,
+    marker_noise,
+)
 from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
 from marey.take import Take
 
 Array = np.ndarray
-
-MIN_RIGID_MARKERS = 3
-"""Number of markers, not on a line, that determine a pose."""
-
-FINAL_OUTSIDE_WEIGHT = 1e-4
-"""Factor on the weights of markers around a body in its final pose, so that they decide
-only the rotation that the body's markers leave open. Chosen by hand."""
 
 
 def bodies_from_members(
@@ -136,7 +137,7 @@ def _fit_body(
     around = outside_weights(stats)[inside].max(axis=0)
     T = weighted_poses(points, np.where(inside, 1.0, around))
     # Whatever the body's own markers determine, they alone decide.
-    weight = np.where(inside, 1.0, FINAL_OUTSIDE_WEIGHT * around)
+    weight = np.where(inside, 1.0, TINY_WEIGHT * around)
     T = geometry.kabsch(median_in_body(T, points), points, weight)
     seen = np.isfinite(points[:, inside]).all(axis=-1).any(axis=1)
     T[~seen] = np.nan

@@ -6,34 +6,18 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from marey.errors import DataError
+from marey.numerics.thresholds import FEW, MIN_SAMPLES
 from marey.report import Finding
+from marey.segmentation.clusters.pair_log_odds import MIN_RIGID_MARKERS
 from marey.segmentation.clusters.pair_statistics import (
     MIN_COMMON_FRAMES,
+    MIN_NOISE_PER_SPACING,
     PairStats,
     evenly_spaced,
 )
 from marey.take import Take
 
 Array = np.ndarray
-
-MIN_MARKERS = 3
-"""Number of markers that a body needs to have a pose."""
-
-MAX_DUPLICATE_DISTANCE = 1e-3
-"""Distance of two markers, relative to the median distance, below which they are one.
-Higher removes markers that are close together. Chosen by hand."""
-
-MAX_COMPUTED_SPREAD = 0.1
-"""Spread of computed points relative to the next larger spread: computed points keep
-their distances that much better than measured ones. Higher finds more computed points.
-Chosen by hand."""
-
-MIN_MEASURED_MARKERS = 12
-"""Number of markers that must be left when computed points are removed. Higher removes
-computed points from fewer recordings. Chosen by hand."""
-
-MAX_LISTED_LABELS = 8
-"""Number of labels that a message lists."""
 
 
 def select_common_markers(takes: Sequence[Take]) -> tuple[Take, ...]:
@@ -47,7 +31,7 @@ def select_common_markers(takes: Sequence[Take]) -> tuple[Take, ...]:
         for label in takes[0].full_labels
         if all(label in take.full_labels for take in takes[1:])
     ]
-    if len(common) < MIN_MARKERS:
+    if len(common) < MIN_RIGID_MARKERS:
         raise DataError(
             "segment",
             found=f"{len(common)} markers"
@@ -85,7 +69,7 @@ def select_markers(
     if not keep_computed:
         computed = kept & _find_computed(stats, kept)
     kept = kept & ~computed
-    if kept.sum() < MIN_MARKERS:
+    if kept.sum() < MIN_RIGID_MARKERS:
         raise DataError(
             "segment",
             found=f"{kept.sum()} markers seen in {MIN_COMMON_FRAMES} frames or more",
@@ -110,7 +94,7 @@ def _find_duplicates(
     """Return which markers coincide with an earlier one."""
     known = stats.is_known
     median = np.median(stats.distance[known]) if known.any() else 0.0
-    same = known & (stats.distance < MAX_DUPLICATE_DISTANCE * median) & often
+    same = known & (stats.distance < MIN_NOISE_PER_SPACING * median) & often
     return np.asarray(np.tril(same, -1).any(axis=1))
 
 
@@ -130,10 +114,10 @@ def _find_computed(
     half = len(order) // 2
     jump: Array = np.zeros(0, dtype=bool)
     if len(order) > 2:
-        jump = value[half + 1 :] * MAX_COMPUTED_SPREAD > value[half:-1]
+        jump = value[half + 1 :] * FEW > value[half:-1]
     cut = half + 1 + int(np.argmax(jump)) if np.any(jump) else len(order)
     computed = np.zeros(len(candidates), dtype=bool)
-    if len(order) - cut >= MIN_MEASURED_MARKERS:
+    if len(order) - cut >= MIN_SAMPLES:
         computed[order[:cut]] = True
     return computed
 
@@ -153,5 +137,5 @@ def _removal_finding(
 
 def list_labels(labels: Sequence[str]) -> str:
     """Return the first labels, separated by commas."""
-    more = " ..." if len(labels) > MAX_LISTED_LABELS else ""
-    return ", ".join(labels[:MAX_LISTED_LABELS]) + more
+    first = labels[:8]
+    return ", ".join(first) + (" ..." if len(labels) > len(first) else "")

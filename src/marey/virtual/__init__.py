@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 
 from marey.errors import DataError
 from marey.numerics import geometry, robust
+from marey.numerics.thresholds import FEW, MARKER_NOISE_M, OUTLIER_SD, SKIN_MOTION_M
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -24,13 +25,9 @@ from marey.virtual.zero_pose import calibrate_sensors as calibrate_sensors
 
 Array = np.ndarray
 
-MIN_SEPARATION_SCALE_M = 2e-3
-"""Least scale of a joint's separation, in metres, in the search for outliers. Higher
-tags fewer. Chosen by hand."""
-
-MAX_SEPARATION_M = 0.03
+MAX_SEPARATION_M = OUTLIER_SD * SKIN_MOTION_M
 """Median separation of a joint, or its growth over the take, in metres, beyond which
-it is reported. Higher reports fewer joints. Chosen by hand."""
+it is reported. Higher reports fewer joints."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +95,7 @@ class VirtualMotion:
             self.separation[:, joints],
             outlier=threshold,
             suspect=adjacent_threshold,
-            min_scale=MIN_SEPARATION_SCALE_M,
+            min_scale=MARKER_NOISE_M,
         )
         sensors = (depends[joints] | depends[parent[joints]]).astype(np.int64)
         faulty = robust.attribute_outliers(outliers, sensors)
@@ -281,10 +278,10 @@ def _separation_findings(
 ) -> tuple[Finding, ...]:
     """Return a finding if a joint's bones are apart, or are at the end of the take."""
     known = separation[np.isfinite(separation)]
-    quarter = len(known) // 4
-    if quarter == 0:
+    n_few = int(FEW * len(known))
+    if n_few == 0:
         return ()
-    first, last = (float(np.median(p)) for p in (known[:quarter], known[-quarter:]))
+    first, last = (float(np.median(p)) for p in (known[:n_few], known[-n_few:]))
     median = float(np.median(known))
     if last - first > MAX_SEPARATION_M:
         code, value = "joint-parting", last - first

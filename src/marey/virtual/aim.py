@@ -29,7 +29,7 @@ def swing_to(R: Matrix, bone: Vector, direction: Vector) -> Matrix:
     swing = shortest_rotations(unit(R @ bone), direction)
     swung = geometry.matrix_from_quat(swing) @ R
     # A Newton step to the nearest rotation: rounding would add up over frames.
-    return np.asarray(1.5 * swung - 0.5 * swung @ swung.T @ swung)
+    return np.asarray(swung + 0.5 * (swung - swung @ swung.T @ swung))
 
 
 def twist_to_up_vector(

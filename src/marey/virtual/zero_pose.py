@@ -7,13 +7,14 @@ from jaxtyping import Float
 
 from marey.errors import DataError
 from marey.numerics import geometry
+from marey.numerics.thresholds import CERTAIN_SD, SKIN_MOTION_M
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
 
-MIN_HORIZONTAL_SPREAD_M = 0.05
+MIN_HORIZONTAL_SPREAD_M = CERTAIN_SD * SKIN_MOTION_M
 """Least rms distance of the sensors from their vertical centre line, in metres, from
-which the heading can be estimated. Higher refuses more. Chosen by hand."""
+which the heading can be estimated. Higher refuses more."""
 
 
 def calibrate_sensors(

@@ -12,25 +12,25 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.numerics import geometry
-from marey.segmentation.clusters.pair_log_odds import Members, members_of_labels
+from marey.numerics.procrustes import SAMPLE_FRAMES
+from marey.numerics.thresholds import OUTLIER_SD
+from marey.segmentation.clusters.pair_log_odds import (
+    MIN_GAIN,
+    MIN_RIGID_MARKERS,
+    Members,
+    members_of_labels,
+)
 from marey.segmentation.clusters.pair_statistics import PairStats, evenly_spaced
 
 Array = np.ndarray
-
-MAX_FRAMES = 150
-"""Number of frames of a take that are predicted. Higher is slower. Chosen by hand."""
 
 OUTSIDE_WEIGHT = 0.02
 """Weight of markers of other bodies in a pose, relative to the body's markers: enough
 to determine a rotation that the body's markers leave open. Chosen by hand."""
 
-MIN_RELATIVE_WEIGHT = 1e-4
-"""Weight, relative to the largest, below which a marker is left out. Lower is slower.
-Chosen by hand."""
-
-MIN_OWN_MARKERS = 6
-"""Number of markers that predict another one of their body without markers of other
-bodies. Chosen by hand."""
+TINY_WEIGHT = 1e-4
+"""Weight, relative to the largest, that changes no pose which larger weights determine.
+Guards poses that they leave open."""
 
 N_POSE_ITERATIONS = 3
 """Number of alternations between shape and poses. Higher is slower. Chosen by hand."""
@@ -41,17 +41,6 @@ LOG_ODDS_WEIGHT = 0.1
 MIN_DENSITY = 5.0
 """Mean number of markers per body from which merges are tried. Lower merges bodies of
 sparse sets wrongly. Chosen by hand."""
-
-MIN_BODY_SIZE = 3
-"""Number of markers of a body that may be merged, or keeps after losing one. Chosen by
-hand."""
-
-MAX_SPREAD_RATIO = 3.0
-"""Spread between two bodies, relative to the spread inside, up to which a merge or a
-move is tried. Higher is slower. Chosen by hand."""
-
-MIN_COST_GAIN = 1e-6
-"""Smallest gain of a change. Guards against cycles by rounding."""
 
 
 class LeaveOneOut:
@@ -64,7 +53,7 @@ class LeaveOneOut:
         odds: Float[Array, "marker marker"],
     ) -> None:
         self._takes = [
-            points[evenly_spaced(len(points), MAX_FRAMES)] for points in takes
+            points[evenly_spaced(len(points), SAMPLE_FRAMES)] for points in takes
         ]
         self._outside_weight = outside_weights(stats)
         self._noise = stats.noise
@@ -94,10 +83,10 @@ class LeaveOneOut:
 
     def _predict(self, marker: int, others: Bool[Array, " marker"]) -> float:
         weight = np.where(others, 1.0, self._outside_weight[marker])
-        if others.sum() >= MIN_OWN_MARKERS:
+        if others.sum() >= 2 * MIN_RIGID_MARKERS:
             weight = others.astype(float)
         weight[marker] = 0.0
-        used = weight > MIN_RELATIVE_WEIGHT * weight.max()
+        used = weight > TINY_WEIGHT * weight.max()
         square, count = 0.0, 0
         for points in self._takes:
             T = weighted_poses(points[:, used], weight[used])
@@ -169,7 +158,7 @@ def _best_change(
 ) -> Int[Array, " marker"] | None:
     """Return the labels after the change of largest gain; None if none gains."""
     cost = [criterion.body_cost(body) for body in members_of_labels(labels)]
-    best_gain, best = MIN_COST_GAIN, None
+    best_gain, best = MIN_GAIN, None
     for a, b, changed in _candidates(labels, stats):
         after = sum(criterion.body_cost(changed == body) for body in {a, b})
         gain = cost[a] + cost[b] - after
@@ -188,7 +177,7 @@ def _candidates(
     """
     spread, bodies = stats.known_spread, members_of_labels(labels)
     size = bodies.sum(axis=1)
-    large = np.flatnonzero(size >= MIN_BODY_SIZE)
+    large = np.flatnonzero(size >= MIN_RIGID_MARKERS)
     inside = {}
     for body in large.tolist():
         pairs = spread[np.ix_(bodies[body], bodies[body])]
@@ -196,14 +185,14 @@ def _candidates(
         inside[body] = max(float(np.median(pairs)), stats.noise)
     for a, b in combinations(inside, 2):
         between = np.median(spread[np.ix_(bodies[a], bodies[b])])
-        if between < MAX_SPREAD_RATIO * max(inside[a], inside[b]):
+        if between < OUTLIER_SD * max(inside[a], inside[b]):
             yield a, b, np.where(labels == b, a, labels)
     to_body = np.stack([np.median(spread[:, bodies[b]], axis=1) for b in large], axis=1)
     for marker, body in enumerate(labels.tolist()):
         to_other = np.where(large == body, np.inf, to_body[marker])
         nearest = int(np.argmin(to_other))
         own = max(float(np.median(spread[marker, bodies[body]])), stats.noise)
-        if size[body] > MIN_BODY_SIZE and to_other[nearest] < MAX_SPREAD_RATIO * own:
+        if size[body] > MIN_RIGID_MARKERS and to_other[nearest] < OUTLIER_SD * own:
             other = int(large[nearest])
             moved = np.where(np.arange(len(labels)) == marker, other, labels)
             yield body, other, moved

@@ -12,9 +12,14 @@ from marey.segmentation.clusters.cross_validation import (
     merge_bodies,
 )
 from marey.segmentation.clusters.overlap import overlapping_bodies, owning_bodies
-from marey.segmentation.clusters.pair_log_odds import Members, members_of_labels
+from marey.segmentation.clusters.pair_log_odds import (
+    MAX_LOG_ODDS,
+    MIN_LOG_ODDS,
+    Members,
+    members_of_labels,
+)
 from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
-from marey.segmentation.clusters.spectral import spectral_labels
+from marey.segmentation.clusters.spectral import SCALE_NEIGHBOUR, spectral_labels
 
 Array = np.ndarray
 
@@ -22,23 +27,19 @@ MIN_SPECTRAL_GAIN = 2.0
 """Cost, in log units, by which a spectral clustering must be better than the
 overlapping one. Higher prefers overlapping bodies. Chosen by hand."""
 
-SCALE_NEIGHBOURS = (1, 3)
-"""Ranks of the scale neighbour of the spectral clusterings that are tried. Chosen by
-hand."""
-
-DENSE_SCALE_NEIGHBOURS = (2, 3, 4)
-"""The same for dense sets of markers. Chosen by hand."""
+SCALE_NEIGHBOURS = (1, SCALE_NEIGHBOUR)
+"""Ranks of the scale neighbour of the spectral clusterings that are tried."""
 
 COUNT_MARGIN = 2
 """Number of bodies below and above those found that are tried on dense sets. Higher is
 slower. Chosen by hand."""
 
-MAX_BIAS = 16.0
+MAX_BIAS = MAX_LOG_ODDS - MIN_LOG_ODDS
 """Largest bias of the log odds in the search for a given number of bodies: beyond it
 all markers are one body, or each its own."""
 
-N_BISECTIONS = 14
-"""Number of bisections of the bias. Higher is slower. Chosen by hand."""
+BISECTION_ITERATIONS = 14
+"""Number of bisections of the bias. Higher is slower."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +107,7 @@ def _other_counts(
     high = min(max(counts) + COUNT_MARGIN, len(like.owner) // 2)
     return [
         like.relabel(spectral_labels(stats, n_bodies=count, neighbour=rank))
-        for rank in DENSE_SCALE_NEIGHBOURS
+        for rank in SCALE_NEIGHBOURS
         for count in range(low, high + 1)
     ]
 
@@ -120,7 +121,7 @@ def _cluster_overlapping(stats: PairStats, n_bodies: int) -> Clustering:
     if not n_bodies:
         return clustering
     low, high = -MAX_BIAS, MAX_BIAS
-    for _ in range(N_BISECTIONS):
+    for _ in range(BISECTION_ITERATIONS):
         if len(clustering.members) == n_bodies:
             return clustering
         bias = 0.5 * (low + high)

@@ -10,6 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.segmentation.clusters.pair_log_odds import (
+    CLEAR_LOG_ODDS,
+    MIN_GAIN,
     Members,
     log_odds,
     members_of_labels,
@@ -23,26 +25,15 @@ MEMBERSHIP_PRICE = 2.0
 """Log odds that one more membership must gain. Higher shares fewer markers. Chosen by
 hand."""
 
-MAX_BODIES_PER_MARKER = 3
-"""Number of bodies that one marker may belong to. Higher is slower. Chosen by hand."""
+MAX_BODIES_PER_MARKER = 2
+"""Number of bodies that one marker may belong to: those on both sides of a joint."""
 
 N_ITERATIONS = 4
 """Number of alternations between noise and bodies. Higher is slower. Chosen by hand."""
 
-CHANGES_PER_MARKER = 20
+MAX_ITERATIONS_PER_MARKER = 20
 """Number of changes of the cover, per marker, after which the search stops. Chosen by
 hand."""
-
-MIN_GAIN = 1e-9
-"""Smallest gain of a change, in log odds. Guards against cycles by rounding."""
-
-MIN_ABSORB_LOG_ODDS = -3.0
-"""Mean log odds from which a body of one marker joins another body. Higher leaves more
-single markers. Chosen by hand."""
-
-THIN_BODY_BONUS = 3.0
-"""Log odds added for a body that has at most one marker of its own, so that it keeps
-shared markers. Chosen by hand."""
 
 
 def overlapping_bodies(
@@ -90,7 +81,7 @@ def improve_cover(
     n_markers = len(odds)
     cover = np.zeros((len(members) + n_markers, n_markers), dtype=bool)
     cover[: len(members)] = members
-    for _ in range(CHANGES_PER_MARKER * n_markers):
+    for _ in range(MAX_ITERATIONS_PER_MARKER * n_markers):
         gain, changed = _best_change(odds, cover)
         if gain < MIN_GAIN:
             break
@@ -196,7 +187,7 @@ def absorb_single_markers(
     """Return the bodies after those of one marker joined the body that fits best."""
     members = members.copy()
     while True:
-        best = (MIN_ABSORB_LOG_ODDS, -1, -1)
+        best = (-CLEAR_LOG_ODDS, -1, -1)
         for single in np.flatnonzero(members.sum(axis=1) == 1).tolist():
             marker = int(members[single].argmax())
             for other in np.flatnonzero(~members[:, marker]).tolist():
@@ -221,6 +212,6 @@ def owning_bodies(
     is_thin = unshared.sum(axis=1) <= 1
     n_others = members.astype(int).sum(axis=1)[:, None] - members
     mean = (members @ odds) / np.maximum(n_others, 1)
-    support = mean + THIN_BODY_BONUS * is_thin[:, None]
+    support = mean + CLEAR_LOG_ODDS * is_thin[:, None]
     best = np.where(members, support, -np.inf).argmax(axis=0)
     return np.where(members.any(axis=0), best, -1)

@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+
+from marey.numerics.thresholds import FEW, MOST
 
 Array = np.ndarray
 
@@ -17,16 +20,16 @@ MIN_COMMON_FRAMES = 20
 """Number of frames that must show both markers of a pair. Higher leaves more pairs
 unknown. Chosen by hand."""
 
-N_BLOCKS = 10
+N_BLOCKS = round(1.0 / FEW)
 """Number of blocks of time whose quantiles are taken separately. With one block, a
-joint that moves for a moment only would pass for noise. Chosen by hand."""
+joint that moves for a moment only would pass for noise."""
 
-Q05, Q95 = 0.05, 0.95
-"""Quantiles whose distance measures the spread within a block."""
+Q05, Q95 = 0.5 - 0.5 * MOST, 0.5 + 0.5 * MOST
+"""Quantiles between which most values are; their distance measures the spread within a
+block."""
 
-Q05_Q95_SD = 3.29
-"""Standard deviations of a normal distribution between these quantiles, 2 x 1.645."""
-
+Q05_Q95_SD = NormalDist().inv_cdf(Q95) - NormalDist().inv_cdf(Q05)
+"""Standard deviations of a normal distribution between these quantiles."""
 
 MIN_NOISE_PER_SPACING = 1e-3
 """Smallest usual noise, as a fraction of the usual spacing of markers. Bounds the log
@@ -131,7 +134,7 @@ def pair_statistics(takes: Sequence[Float[Array, "_ marker 3"]]) -> PairStats:
 
     n_markers = takes[0].shape[1]
     pairs = np.stack(np.triu_indices(n_markers, 1), axis=1)
-    variance, distance, weight_sum = (np.zeros(len(pairs)) for _ in range(3))
+    variance, distance, weight_sum = np.zeros((3, len(pairs)))
     for points in takes:
         positions = np.moveaxis(points[evenly_spaced(len(points))], 0, -1)
         seen = np.isfinite(positions).all(axis=1)

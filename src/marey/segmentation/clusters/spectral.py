@@ -18,8 +18,6 @@ from marey.segmentation.clusters.pair_statistics import PairStats
 Array = np.ndarray
 Affinity = Literal["self_tuning", "printed"]
 
-MILLIMETRES = 1e3
-
 SCALE_NEIGHBOUR = 3
 """Rank of the neighbour whose spread is a marker's scale. Higher joins more markers.
 Chosen by hand."""
@@ -79,8 +77,9 @@ def printed_affinity(stats: PairStats, n_frames: int) -> Float[Array, "marker ma
     with the standard deviation and, as scale, the mean distance over the number of
     frames.
     """
-    spread = MILLIMETRES * _fill_with_largest(stats.spread)
-    scale = MILLIMETRES * _fill_with_largest(stats.distance) / n_frames
+    # In millimetres, as the paper's data.
+    spread = 1e3 * _fill_with_largest(stats.spread)
+    scale = 1e3 * _fill_with_largest(stats.distance) / n_frames
     exponent = np.divide(
         spread, 2.0 * scale**2, out=np.zeros_like(spread), where=scale > 0
     )

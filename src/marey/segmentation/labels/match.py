@@ -8,8 +8,14 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
 
+from marey.numerics.thresholds import FEW
 from marey.report import Finding, Severity, mark_name
-from marey.segmentation.clusters.pair_log_odds import Members, log_odds, same_body
+from marey.segmentation.clusters.pair_log_odds import (
+    CLEAR_LOG_ODDS,
+    Members,
+    log_odds,
+    same_body,
+)
 from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
 from marey.segmentation.labels.marker_sets import MarkerSet, known_marker_sets
 from marey.segmentation.labels.spelling import is_name, label_readings, normalise_label
@@ -20,8 +26,8 @@ from marey.take import Take
 Array = np.ndarray
 
 MIN_MATCHED_FRACTION = 0.8
-"""Fraction of a set's bodies, or of a subject's labels, that must match. Higher
-recognises fewer incomplete sets. Chosen by hand."""
+"""Fraction of a set's bodies, or of a subject's labels, that must match; of sensors,
+both fractions. Higher recognises fewer incomplete sets. Chosen by hand."""
 
 MIN_BODIES = 3
 """Number of bodies that must match: a few labels in common are chance. Chosen by
@@ -35,18 +41,9 @@ MAX_MISPLACED_FRACTION = 0.25
 """Fraction of the markers that may disagree with their labels before all labels are
 ignored. Higher trusts worse labels. Chosen by hand."""
 
-MIN_LABEL_PROBABILITY = 0.1
-"""Probability of a doubtful label below which its marker is left out. Higher leaves out
-more markers. Chosen by hand."""
-
 MIN_MARKERS_LEFT = 2
 """Number of markers that a body must keep when doubtful ones are left out. Chosen by
 hand."""
-
-MIN_SWAP_GAIN = 3.0
-"""Log odds that two markers must gain by swapping bodies to be reported as swapped.
-Higher misses swaps. Right labels of two dozen recordings gained nothing; 99 of 100
-swapped ones gain more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +268,7 @@ def _undo_swaps(
         swapped = list(chain(*swaps))
         gain[swapped] = gain[:, swapped] = -np.inf
         i, j = divmod(int(gain.argmax()), len(gain))
-        if gain[i, j] < MIN_SWAP_GAIN:
+        if gain[i, j] < CLEAR_LOG_ODDS:
             break
         swaps[min(i, j), max(i, j)] = float(gain[i, j])
         members[:, [i, j]] = members[:, [j, i]]
@@ -307,7 +304,7 @@ def _check_motion(take: Take, match: MarkerSetMatch) -> MarkerSetMatch:
         odds |= {used[i]: -gain for i in pair}
     probability = {i: float(expit(x)) for i, x in odds.items()}
     doubtful = [used[i] for i in check.doubtful]
-    wrong = {i for i in doubtful if probability.get(i, 1.0) < MIN_LABEL_PROBABILITY}
+    wrong = {i for i in doubtful if probability.get(i, 1.0) < FEW}
     members = dict(match.members)
     for body, markers in members.items():
         right = tuple(i for i in markers if i not in wrong)

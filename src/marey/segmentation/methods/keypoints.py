@@ -70,10 +70,6 @@ a fifth are, on knees and elbows; in sets of keypoints two fifths or more."""
 MIN_CONNECTED_FRACTION = 0.5
 """Fraction of the points that must have two neighbours on bones. Chosen by hand."""
 
-MAX_MEDIAN_NEIGHBOURS = 6
-"""Median number of such neighbours: only two or three bones meet in a joint, whereas
-markers on one body have many. Chosen by hand."""
-
 STRETCH_EXPONENT = 0.5
 """Exponent of a bone's stretch beside its length in its cost. Higher prefers rigid
 bones to short ones. Chosen by hand."""
@@ -267,10 +263,7 @@ def _move_as_joints(stats: PairStats) -> bool:
     spread = stats.known_spread
     moving = stats.is_known & (spread > MIN_MOVING_SPREAD * noise)
     steady = spread <= MAX_STEADY_SPREAD * noise
-    n_neighbours = steady.sum(axis=1)
-    if np.mean(n_neighbours > 1) < MIN_CONNECTED_FRACTION:
-        return False
-    if np.median(n_neighbours) > MAX_MEDIAN_NEIGHBOURS:
+    if np.mean(steady.sum(axis=1) > 1) < MIN_CONNECTED_FRACTION:
         return False
     is_joint = [moving[np.ix_(near, near)].any() for near in steady if near.sum() > 1]
     return float(np.mean(is_joint)) > MIN_JOINT_FRACTION

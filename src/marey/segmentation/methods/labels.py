@@ -4,16 +4,14 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.segmentation.body_poses import MIN_RIGID_MARKERS, bodies_from_members
+from marey.numerics.thresholds import FEW
+from marey.segmentation.body_poses import bodies_from_members
 from marey.segmentation.clusters.model_selection import cluster_markers
+from marey.segmentation.clusters.pair_log_odds import MIN_RIGID_MARKERS
 from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.labels.marker_sets import known_marker_sets
 from marey.segmentation.labels.match import MarkerSetMatch
 from marey.take import Take
-
-MIN_SEEN_FRACTION = 0.1
-"""Fraction of the frames that must show a marker of a prop. Higher leaves out more
-markers. Chosen by hand."""
 
 
 def check_suitability(task: SegmentationTask) -> Suitability:
@@ -84,7 +82,7 @@ def find_props(take: Take, used: set[int]) -> dict[str, tuple[int, ...]]:
         used: Markers of the performers.
     """
     performers = {take.subjects[i] for i in used}
-    seen_often = take.seen.mean(axis=0) >= MIN_SEEN_FRACTION
+    seen_often = take.seen.mean(axis=0) >= FEW
     props: dict[str, tuple[int, ...]] = {}
     for subject in dict.fromkeys(take.subjects):
         is_prop = np.array([owner == subject for owner in take.subjects]) & seen_often

@@ -13,14 +13,10 @@ from marey.segmentation.marker_selection import select_markers
 
 Array = np.ndarray
 
-MARKER_INTERCEPT, MARKER_SLOPE = 1.76, 0.185
-"""Coefficients of the probability that a marker's body is right, as a logistic function
-of log odds. Logistic regression over 22 recordings of people, animals and machines with
-known bodies."""
-
-BODY_INTERCEPT, BODY_SLOPE = 1.4, 0.224
-"""Coefficients of the probability that a body is one rigid thing, from the same
-recordings."""
+INTERCEPT, SLOPE = 1.6, 0.2
+"""Coefficients of the probability that a marker's body is right, or that a body is one
+rigid thing, as a logistic function of log odds. Means of two logistic regressions over
+22 recordings of people, animals and machines with known bodies, rounded."""
 
 
 def check_suitability(task: SegmentationTask) -> Suitability:
@@ -91,7 +87,7 @@ def marker_confidence(clustering: Clustering) -> Float[Array, " marker"]:
     margin = support[clustering.owner, np.arange(len(clustering.owner))]
     if len(owned) > 1:
         margin = margin - np.where(owned, -np.inf, support).max(axis=0)
-    return np.asarray(expit(MARKER_INTERCEPT + MARKER_SLOPE * margin))
+    return np.asarray(expit(INTERCEPT + SLOPE * margin))
 
 
 def _mean_log_odds(
@@ -109,4 +105,4 @@ def body_confidence(clustering: Clustering) -> Float[Array, " body"]:
         clustering.log_odds[np.ix_(body, body)].min() if body.sum() > 1 else 0.0
         for body in members_of_labels(clustering.owner)
     ]
-    return np.asarray(expit(BODY_INTERCEPT + BODY_SLOPE * np.array(weakest)))
+    return np.asarray(expit(INTERCEPT + SLOPE * np.array(weakest)))

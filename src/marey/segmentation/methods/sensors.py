@@ -10,13 +10,10 @@ import numpy as np
 from marey.bodies import Bodies
 from marey.report import Finding
 from marey.segmentation.contract import SegmentationTask, Suitability
+from marey.segmentation.labels.match import MIN_MATCHED_FRACTION
 from marey.segmentation.labels.spelling import normalise_label
 from marey.segmentation.template import contract_tree
 from marey.take import Take
-
-MIN_MATCHED_FRACTION = 0.8
-"""Fraction of a program's segments, and of the take's sensors, that must have the same
-names. Higher recognises fewer partial recordings. Chosen by hand."""
 
 
 def check_suitability(task: SegmentationTask) -> Suitability:
