@@ -170,8 +170,9 @@ def _fit_pair(
     kinds = {side.kind for side in (in_a, in_b) if side.known}
     if kinds == {"hinge"}:
         axis_a, axis_b, axes = _common_axis(both_seen, poses, a, b)
-        in_a = fit_in(a, b, kind="hinge", axis=axis_a)
-        in_b = fit_in(b, a, kind="hinge", axis=axis_b)
+        # A side whose markers do not move, as they lie on the axis, stays unknown.
+        in_a = fit_in(a, b, kind="hinge", axis=axis_a) if in_a.known else in_a
+        in_b = fit_in(b, a, kind="hinge", axis=axis_b) if in_b.known else in_b
     elif len(kinds) > 1:
         in_a, in_b = fit_in(a, b, kind="ball"), fit_in(b, a, kind="ball")
     in_a, in_b = fill_missing_side(both_seen, in_a, in_b)
