@@ -19,37 +19,22 @@ from marey.joints.ball.normal_equations import (
     sum_pairs,
 )
 from marey.numerics import geometry
+from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
 from marey.tree import Loop, Tree
 
 Array = np.ndarray
 
-BLOCK_S = 0.25
-"""Length of a block of frames, in seconds; one window starts at every block. Higher is
-faster and coarser. Chosen by hand."""
-
-WINDOW_BLOCKS = 4
-"""Blocks in a window, which makes windows of one second. Higher misses short grips.
-Chosen by hand."""
+BLOCK_S, WINDOW_BLOCKS = 0.5, 2
+"""Length of a block of frames, in seconds, and blocks in a window: windows of one
+second, one of which starts at every block. Longer windows miss short grips."""
 
 MAX_DEVIATION_RATIO = 1.5
 """Largest relative motion of bodies that hold together, as a multiple of the median
 residual of the tree. Higher finds more grips. Chosen by hand."""
 
-MIN_DEVIATION_M = 2e-3
-"""Relative motion, in metres, that bodies which hold together may always have. Higher
-finds more grips. Chosen by hand."""
-
-MIN_MOTION_RATIO = 3.0
-"""Smallest motion of two bodies in the world, as a multiple of the largest relative
-motion. Higher misses slow grips. Chosen by hand."""
-
 LEVER_ARM_M = 0.1
 """Lever arm, in metres, that converts rotations to lengths. Higher makes rotations
 count more. Chosen by hand."""
-
-USUAL_DISTANCE_PERCENTILE = 75.0
-"""Percentile of the distances between the joints of the tree and their bodies that
-counts as the usual one. Chosen by hand."""
 
 MAX_DISTANCE_RATIO = 2.0
 """Largest distance of bodies of different trees that hold together, as a multiple of
@@ -74,18 +59,9 @@ MIN_DURATION_S = 0.5
 """Smallest duration of a grip, in seconds. Higher misses short grips. Chosen by
 hand."""
 
-RESIDUAL_RANKING_M = 1e-3
-"""Residual, in metres, that is added before grips are ranked by powers of two of their
-residual. Higher lets the distance decide more often. Chosen by hand."""
-
-
 RUN_CUTOFF = 3.0
 """Squared deviation, in mean squares inside the run, above which a frame is more likely
 outside the run. Higher makes runs longer. Chosen by hand."""
-
-RUN_STOP_SCORE = 60.0
-"""Score above its minimum at which the search for the end of a run stops. Higher
-bridges longer interruptions. Chosen by hand."""
 
 
 def find_temporary_joints(
@@ -199,10 +175,10 @@ class _GripSearch:
         motions = window_motions(self.T, joints.pair, block=block, blocks=WINDOW_BLOCKS)
         used = tree.edge[tree.edge >= 0]
         residual = float(np.median(joints.residual[used]))
-        limit = max(MAX_DEVIATION_RATIO * residual, MIN_DEVIATION_M)
-        usual = np.nanpercentile(joints.distance[used], USUAL_DISTANCE_PERCENTILE)
+        limit = max(MAX_DEVIATION_RATIO * residual, 2.0 * MARKER_NOISE_M)
+        usual = joints.usual_distance(used)
         motion = np.hypot(motions.body_translation, LEVER_ARM_M * motions.body_rotation)
-        is_moving = motion > MIN_MOTION_RATIO * limit
+        is_moving = motion > OUTLIER_SD * limit
         with np.errstate(invalid="ignore"):
             deviation = np.hypot(motions.translation, LEVER_ARM_M * motions.rotation)
             is_near = motions.distance <= MAX_DISTANCE_RATIO * usual
@@ -238,7 +214,7 @@ class _GripSearch:
         center_a = 0.5 * mean[:3, 3]
         center_b = geometry.apply(geometry.inverse(mean), center_a)
         deviation = _deviations(T_a_b, mean, center_b)
-        rms = max(_rms(deviation[core]), 0.5 * MIN_DEVIATION_M)
+        rms = max(_rms(deviation[core]), MARKER_NOISE_M)
         start, stop = extend_run(deviation, core, rms)
         distance = float(np.linalg.norm(mean[:3, 3]))
         residual = _rms(deviation[start:stop])
@@ -252,7 +228,7 @@ class _GripSearch:
         """
 
         def rank(grip: _Grip) -> tuple[int, float]:
-            return round(np.log2(grip.residual + RESIDUAL_RANKING_M)), grip.distance
+            return round(np.log2(grip.residual + MARKER_NOISE_M)), grip.distance
 
         best: list[_Grip] = []
         for grip in sorted(grips, key=rank):
@@ -321,8 +297,9 @@ def window_motions(
         if len(recent) == blocks:
             raw = form_normal_equations(reduce(add, recent), with_world)
             variance = raw.square - np.sum(raw.g[:, :3] ** 2, axis=-1)
+            axes = raw.g.shape[1] / 2
             coherence = np.sum(raw.A[:, :3, 3:] ** 2, axis=(-1, -2))
-            squares = np.stack([raw.square, variance, 0.5 * (3.0 - coherence)])
+            squares = np.stack([raw.square, variance, 0.5 * (axes - coherence)])
             squares[:, raw.count < block * blocks] = np.nan
             motions.append(np.sqrt(np.maximum(squares, 0.0)))
     distance, translation, rotation = np.stack(motions, axis=1)
@@ -380,17 +357,8 @@ def extend_run(
         rms: Root mean square deviation inside, in metres.
     """
     score = np.nan_to_num((deviation / rms) ** 2 - RUN_CUTOFF)
-    after = _minimum_prefix(score[core.stop :])
-    before = _minimum_prefix(score[: core.start][::-1])
+    after, before = (
+        int(np.argmin(np.concatenate([[0.0], np.cumsum(outwards)])))
+        for outwards in (score[core.stop :], score[: core.start][::-1])
+    )
     return core.start - before, core.stop + after
-
-
-def _minimum_prefix(score: Float[Array, " frame"]) -> int:
-    """Return how many leading scores have the smallest sum.
-
-    The search stops once the sum exceeds its minimum so far by `RUN_STOP_SCORE`.
-    """
-    total = np.concatenate([[0.0], np.cumsum(score)])
-    is_over = total > np.minimum.accumulate(total) + RUN_STOP_SCORE
-    end = int(np.argmax(is_over)) if is_over.any() else len(total)
-    return int(np.argmin(total[:end]))

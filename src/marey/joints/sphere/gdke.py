@@ -94,7 +94,7 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
 
     Implements Knight2007, Sec. 2, with the departures of `fit_sphere` and these. All
     markers of a body are used, not one. Both bodies' axes are used; where both have
-    poses, the joint residual counts as well as the radii (`two_sided`; only for pairs
+    poses, the joint residual counts as well as the radii (`fit_both_centers`; only for pairs
     that may be joined and for "geometric"). A hinge between two such bodies has the
     axis of the null space of their rotations and the minimum norm centre, both as in
     OBrien2000.
@@ -284,5 +284,5 @@ def _expected_residual(
     both = np.isfinite(centers).all(axis=(1, 2))
     u = (centers - poses.anchor[pair]).reshape(-1, 6)
     square = poses.mean_square_residual(pair, np.where(np.isfinite(u), u, 0.0))
-    square = np.where(both, square, square / 3.0)
+    square = np.where(both, square, square / centers.shape[-1])
     return np.where(np.isfinite(columns["residual"]), np.sqrt(square), np.nan)
