@@ -251,8 +251,8 @@ class _GripSearch:
                 (self.tree.path(*side), self._joints_between(*side)) for side in sides
             ]
             rows = [row for _, between in paths for row in between]
-            bent = self.is_bent[first:stop, rows].any(axis=1)
-            if all(path for path, _ in paths) and 2 * bent.sum() <= len(bent):
+            bent = np.asarray(self.is_bent[first:stop, rows].any(axis=1))
+            if all(path for path, _ in paths) and 2 * bent.sum() <= bent.size:
                 return True
         return False
 

@@ -41,6 +41,11 @@ EXCESS_TOLERANCE = 1.25
 """Variance that a pair may show, as a multiple of the excess variances of its two
 bodies. Higher tolerates looser bodies. Chosen by hand."""
 
+MAX_EXCESS_RATIO = 900.0
+"""Largest variance that the excess variances of two bodies explain, as a multiple of
+the median noise variance. Higher tolerates looser bodies. Chosen by hand; without it
+two thighs of a recording by Motive are joined to the abdomen."""
+
 BASE_DISTANCE_EXPONENT = 0.05
 """Exponent of the distance in every cost. Higher prefers near joints more. Chosen by
 hand."""
@@ -167,7 +172,7 @@ def _excess(joints: JointFits) -> Array:
        w_{ab} &= \sqrt{\max\!\left(
            \frac{n + x_{ab}}{n + v_{ab}}, 0.1\right)}
            \left(\frac{d_{ab}}{d} + 0.2\right)^{k_{ab}} \\
-       v_{ab} &= 1.25\,(e_a + e_b) \\
+       v_{ab} &= \min(1.25\,(e_a + e_b),\ 900\,n) \\
        k_{ab} &= 0.05 + 0.3\,[\text{no relative motion}]
            + 0.6\,\frac{v_{ab}}{n + v_{ab}} + \frac{o_{ab}}{o_{ab} + 10\,n + v_{ab}}
 
@@ -182,7 +187,10 @@ def _excess(joints: JointFits) -> Array:
     median_noise = float(np.nanmedian(noise))
     excess = squared_residual - noise
     body_excess = _excess_variances(joints, np.maximum(excess, 0.0))
-    explained = EXCESS_TOLERANCE * body_excess[joints.pair].sum(axis=1)
+    explained = np.minimum(
+        EXCESS_TOLERANCE * body_excess[joints.pair].sum(axis=1),
+        MAX_EXCESS_RATIO * median_noise,
+    )
     ratio = (median_noise + excess) / (median_noise + explained)
     open_part = np.maximum(excess - OPEN_RESIDUAL_START * median_noise, 0.0)
     is_still = np.array([kind == "fixed" for kind in joints.kind], dtype=float)

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 
 from marey.joints.ball.normal_equations import NormalEquations, Pairs, PerPair
 from marey.numerics.robust import CHI2_3_MEDIAN, runs
-from marey.numerics.thresholds import FEW, MIN_SAMPLES
+from marey.numerics.thresholds import MIN_SAMPLES
 
 Array = np.ndarray
 
@@ -19,6 +19,11 @@ MAX_SPIKE_FRAMES = 5
 """Longest run of frames that can be a spike. A longer run is motion of the bodies, not
 an error of the instrument; without it two bodies that rarely move would seem rigid.
 Chosen by hand."""
+
+MAX_SPIKE_SHARE = 0.05
+"""Largest share of frames that can be spikes. Where more deviate, that is how the
+bodies move, in frames that are not in the order of time. Higher lets less of a real
+motion into the fit. Chosen by hand."""
 
 ROUNDING_SHARE = 1e-6
 """Residual over the distance of the bodies below which no frame is called a spike: it
@@ -93,8 +98,7 @@ def tukey_weights(
     spike = weight == 0.0
     for first, last in runs(spike):
         spike[first : last + 1] &= last - first < MAX_SPIKE_FRAMES
-    if spike.mean() > FEW:
-        # That is how the bodies move, in frames that are not in the order of time.
+    if spike.mean() > MAX_SPIKE_SHARE:
         return np.ones(len(residual))
     weight[(weight == 0.0) & ~spike] = 1.0
     return np.asarray(weight)

@@ -89,15 +89,14 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     """Return a joint for every two bodies, fitted to the paths of their markers.
 
     `center_a` is the point about which the markers of b rotate in the axes of a, all
-    markers together; for `center_b` the roles are swapped. Several takes
-    are one fit.
+    markers together; for `center_b` the roles are swapped. Several takes are one fit.
 
     Implements Knight2007, Sec. 2, with the departures of `fit_sphere` and these. All
     markers of a body are used, not one. Both bodies' axes are used; where both have
-    poses, the joint residual counts as well as the radii (`fit_both_centers`; only for pairs
-    that may be joined and for "geometric"). A hinge between two such bodies has the
-    axis of the null space of their rotations and the minimum norm centre, both as in
-    OBrien2000.
+    poses, the joint residual counts as well as the radii (`fit_both_centers`; only for
+    pairs that may be joined and for "geometric"). A hinge between two such bodies has
+    the axis of the null space of their rotations and the minimum norm centre, both as
+    in OBrien2000.
 
     A body that is not `determined` (one or two markers) has no axes: its centre is NaN,
     and so are the pair's `spread` and `mediated`; the residual is that of the radii. A

@@ -143,7 +143,8 @@ def remove_axis_bias(
     """
 
     def step(moved: Center) -> Center:
-        return basis @ estimating_equation(points, moved, basis, bias).step
+        equation = estimating_equation(points, moved, basis, bias)
+        return np.asarray(basis @ equation.step)
 
     def farthest(moved: Center) -> float:
         return float(np.nanmax(np.linalg.norm(points - moved, axis=-1)))
