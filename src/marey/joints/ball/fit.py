@@ -46,7 +46,6 @@ from marey.joints.ball.pair_frames import (
 )
 from marey.joints.noise import (
     MIN_INFORMATION_SHARE,
-    SAMPLE_FRAMES,
     PoseNoise,
     estimate_pose_noise,
     rotation_shrinkage,
@@ -321,18 +320,20 @@ class _BallFit:
         rows = rows[tested[rows]]
         if not len(rows):
             return fits
-        rotations = []
-        for row in rows.tolist():
-            R = self._relative_poses(row).R_a_b
-            rotations.append(R[np.linspace(0, len(R) - 1, SAMPLE_FRAMES).astype(int)])
-        axis_a, axis_b, third_angle = universal_axes(np.stack(rotations))
+        found_axes = [
+            universal_axes(self._relative_poses(row).R_a_b[None])
+            for row in rows.tolist()
+        ]
+        axis_a, axis_b, third_angle = (
+            np.concatenate(column) for column in zip(*found_axes, strict=True)
+        )
         C = self.noise.rotation_covariance
         variance = np.diagonal(C, axis1=1, axis2=2).mean(axis=1)
         found = is_universal(
             third_angle,
             estimates.system.eigenvalues[rows],
             variance[self.pair[rows]].sum(axis=1),
-            np.minimum(raw.count[rows], SAMPLE_FRAMES),
+            raw.count[rows],
         )
         kind, all_a, all_b = list(fits.kind), fits.axis_a.copy(), fits.axis_b.copy()
         for row in rows[found]:
