@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Literal
 
+import joint_samples as samples
 import naive
 import numpy as np
 import pytest
@@ -711,3 +712,22 @@ def test_unknown_options_of_the_fit_are_named(unchecked):
         fit_joints(bodies, method="gdke", estimator="best")
     with pytest.raises(OptionError, match="robust: found True, need one of estimator"):
         fit_joints(bodies, method="gdke", robust=True)
+
+
+@pytest.mark.parametrize("turn_noise", [0.0, 0.01])
+def test_a_sensor_on_the_axis_of_its_hinge_gets_the_centre_of_the_other_side(
+    turn_noise, rng
+):
+    """As in BVH files, whose joints are the origins of the bodies below them."""
+    angle = 0.5 * np.sin(np.linspace(0.0, 6.0, 200))
+    T = np.tile(np.eye(4), (200, 2, 1, 1))
+    T[:, 1, :3, :3] = geometry.rotation_exp(np.outer(angle, [0.0, 0.0, 1.0]))
+    T[:, 1, 0, 3] = 0.3
+    noise = geometry.rotation_exp(turn_noise * rng.normal(size=(200, 2, 3)))
+    T[:, :, :3, :3] = T[:, :, :3, :3] @ noise
+    bodies = samples.sensor_bodies(T)
+    fits = fit_joints(bodies, method="gdke")
+    assert fits.kind == ("hinge",)
+    np.testing.assert_allclose(fits.center_a[0, :2], [0.3, 0.0], atol=2e-3)
+    np.testing.assert_allclose(fits.center_b[0, :2], [0.0, 0.0], atol=2e-3)
+    assert "joint-free" in {finding.code for finding in joint_findings(bodies, fits)}

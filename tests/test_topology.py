@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import cache
 
+import joint_samples as samples
 import jointed
 import numpy as np
 import pytest
@@ -130,6 +131,35 @@ def test_a_good_joint_too_many_is_a_loop(walker):
     closed = infer_tree(replace(joints, residual=residual, distance=distance))
     # One edge of the cycle is left out, whichever it is.
     assert len(closed.loops) == 1
+
+
+def four_bar_linkage(rng, n_frames=240):
+    """Poses of ground, crank, coupler and rocker, moved through the world."""
+    angle = np.linspace(0.0, 12.0, n_frames)
+    crank = 0.15 * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    pivot = np.array([0.4, 0.0])
+    span = np.linalg.norm(pivot - crank, axis=1, keepdims=True)
+    along = (pivot - crank) / span
+    foot = (span**2 + 0.4**2 - 0.3**2) / (2.0 * span)
+    across = np.sqrt(0.4**2 - foot**2) * along[:, ::-1] * [-1.0, 1.0]
+    end = crank + foot * along + across
+    origins = [0.0 * crank, 0.0 * crank, crank, pivot + 0.0 * crank]
+    arms = [pivot + 0.0 * crank, crank, end - crank, end - pivot]
+    poses = []
+    for origin, arm in zip(origins, arms, strict=True):
+        turn = np.outer(np.arctan2(arm[:, 1], arm[:, 0]), [0.0, 0.0, 1.0])
+        R = marey.geometry.rotation_exp(turn)
+        poses.append(marey.geometry.transform(R, np.pad(origin, ((0, 0), (0, 1)))))
+    world = marey.geometry.transform_exp(0.5 * samples.smooth_signals(rng, n_frames, 6))
+    return world[:, None] @ np.stack(poses, axis=1)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
+def test_a_closed_linkage_of_marker_bodies_has_a_loop(rng, noise):
+    bodies = samples.marker_bodies(four_bar_linkage(rng), rng, noise)
+    tree = infer_tree(fit_joints(bodies))
+    assert len(tree.roots) == 1
+    assert len(tree.loops) == 1
 
 
 def test_bodies_never_seen_together_are_separate_trees(walker):
@@ -397,6 +427,27 @@ def test_an_object_that_is_handed_over_is_no_part_of_a_tree(noise):
 @pytest.mark.parametrize("noise", [0.0, 3e-3])
 def test_performers_side_by_side_have_no_temporary_joint(noise):
     assert find_in_scene("together", 1, noise)[-1] == ()
+
+
+def test_what_is_held_is_not_held_by_the_neighbours_of_its_holder(rng):
+    """The wrist is stiff during the grip, so the prop moves with the forearm, too."""
+    n = 600
+    angle = samples.smooth_signals(rng, n, 3)
+    angle[200:400] = angle[200]
+    world = samples.smooth_signals(rng, n, 12)
+    forearm = marey.geometry.transform_exp(0.5 * world[:, :6])
+    wrist = marey.geometry.transform(
+        marey.geometry.rotation_exp(0.5 * angle), np.array([0.2, 0.0, 0.0])
+    )
+    hand = forearm @ wrist @ marey.geometry.transform(np.eye(3), np.full(3, 0.05))
+    prop = marey.geometry.transform_exp(0.5 * world[:, 6:])
+    grip = marey.geometry.transform_exp(np.array([0.05, 0.0, 0.02, 0.3, 0.1, 0.0]))
+    prop[200:400] = hand[200:400] @ grip
+    bodies = samples.sensor_bodies(np.stack([forearm, hand, prop], axis=1))
+    joints = fit_joints(bodies)
+    tree = tree_from_parents({"body1": "body0"}, bodies.names, joints)
+    (found,) = find_temporary_joints(bodies, joints, tree)
+    assert joints.pair[found.pair].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("motion", ["exercise", "jump", "kick_punch"])

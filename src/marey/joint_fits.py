@@ -5,6 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+USUAL_DISTANCE_PERCENTILE = 75.0
+"""Percentile of the distances between joints and their bodies that counts as the usual
+one. Higher keeps more edges of a tree and finds more grips. Chosen by hand."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class JointFits:
@@ -83,13 +87,17 @@ class JointFits:
 
     def __post_init__(self) -> None:
         n = len(self.pair)
-        shapes: dict[str, tuple[int, ...]] = {"axis_covariance": (n, 6, 6)}
+        shapes: dict[str, tuple[int, ...]] = {"axis_covariance": self.covariance.shape}
         shapes |= dict.fromkeys(
             ("averaged_residual", "averaged_noise", "looseness", "marker_spacing"), (n,)
         )
         for name, shape in shapes.items():
             if len(getattr(self, name)) == 0:
                 object.__setattr__(self, name, np.full(shape, np.nan))
+
+    def usual_distance(self, rows: Int[np.ndarray, " row"]) -> float:
+        """Return the usual distance of some joints from their bodies, in metres."""
+        return float(np.nanpercentile(self.distance[rows], USUAL_DISTANCE_PERCENTILE))
 
     @property
     def fitted(self) -> Bool[np.ndarray, " pair"]:

@@ -29,7 +29,7 @@ from marey.joints.ball.closed_form import MAX_SD_M, bias_corrected_system, solve
 from marey.joints.ball.evidence import mediation_ratios
 from marey.joints.ball.fit import fit_roughly
 from marey.joints.ball.normal_equations import PerPair, all_pairs
-from marey.joints.noise import estimate_pose_noise
+from marey.joints.noise import SAMPLE_FRAMES, estimate_pose_noise
 from marey.joints.sphere.fit import MIN_POSITIONS
 from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.joints.stacked_takes import StackedTakes
@@ -41,25 +41,16 @@ Array = np.ndarray
 PUBLISHED_ALPHA = 0.2
 """Penalty on the mean distance, published in DeAguiar2006, Sec. 4."""
 
-MILLIMETRE = 1e-3
-
-MAX_FRAMES = 400
-"""Frames used, evenly spread over all takes. Higher costs time and hardly adds
-information. Chosen by hand."""
-
 MIN_DISTANCE_SHARE = 1e-9
 """Smallest distance to a marker over the extent of the markers. A joint exactly at a
 marker has no direction to it. Chosen by hand."""
 
-MAX_LBFGS_STEPS = 200
-"""Largest number of L-BFGS-B iterations, which find the valley. Chosen by hand."""
+LBFGS_ITERATIONS, NEWTON_ITERATIONS = 200, 12
+"""Largest number of L-BFGS-B iterations, which find the valley, and of Newton steps,
+which find its bottom."""
 
-LBFGS_GRADIENT = 1e-7
-"""Gradient, over the extent of the markers, at which L-BFGS-B stops. Chosen by hand."""
-
-MAX_NEWTON_STEPS = 12
-"""Largest number of Newton steps, which find the bottom of the valley. Chosen by
-hand."""
+TINY_GRADIENT = 1e-7
+"""Gradient, over the extent of the markers, at which L-BFGS-B stops."""
 
 MIN_CURVATURE_SHARE = 1e-12
 """Curvature over the largest one below which a direction is flat."""
@@ -147,9 +138,7 @@ def joint_costs(
     for row in np.flatnonzero(fits.fitted).tolist():
         a, b = fits.pair[row].tolist()
         of_pair = markers.cost(a, b, markers.both_seen(a, b))
-        cost[row], _ = of_pair.value_and_gradient(
-            fits.center_a[row], MILLIMETRE * alpha
-        )
+        cost[row], _ = of_pair.value_and_gradient(fits.center_a[row], 1e-3 * alpha)
     return cost
 
 
@@ -255,14 +244,14 @@ class DistanceCost:
             np.zeros(3),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": MAX_LBFGS_STEPS, "ftol": 0.0, "gtol": LBFGS_GRADIENT},
+            options={"maxiter": LBFGS_ITERATIONS, "ftol": 0.0, "gtol": TINY_GRADIENT},
         )
         return self._newton(start + size * found.x, alpha)
 
     def _newton(self, center: Array, alpha: float) -> Array:
         """Return the centre after Newton steps, as long as they halve the gradient."""
         _, gradient = self.value_and_gradient(center, alpha)
-        for _ in range(MAX_NEWTON_STEPS):
+        for _ in range(NEWTON_ITERATIONS):
             moved = center - _inverse(self.hessian(center, alpha)) @ gradient
             _, after = self.value_and_gradient(moved, alpha)
             if not np.linalg.norm(after) < 0.5 * np.linalg.norm(gradient):
@@ -305,7 +294,7 @@ class _PairMarkers:
                 needed='markers on every body; the method "ball" takes 6-DoF sensors',
             )
         self.options, self.stacked = options, StackedTakes(takes)
-        step = max(-(-len(self.stacked.T) // MAX_FRAMES), 1)
+        step = max(-(-len(self.stacked.T) // SAMPLE_FRAMES), 1)
         self.T, self.points = self.stacked.T[::step], self.stacked.points[::step]
         self.T_body_world = geometry.inverse(self.T)
         self.noise = _marker_noise(takes[0])
@@ -333,7 +322,7 @@ class _PairMarkers:
             views.append(self._view(a, b, both, guess[:3], to_b))
         if self._is_used(b, a, first=False):
             view = self._view(b, a, both, guess[3:], T_a_b.mean(axis=0))
-            views.append(np.roll(view, 3, axis=1))
+            views.append(np.roll(view, len(guess) // 2, axis=1))
         u, bias, *influence = np.mean(views, axis=0)
         return u, sandwich_covariance(np.array(influence)) + np.outer(bias, bias)
 
@@ -346,8 +335,10 @@ class _PairMarkers:
         frame.
         """
         mean_square = 0.5 * (self.noise[body] ** 2 + self.noise[other] ** 2)
-        unit = MILLIMETRE if self.options.printed else float(np.sqrt(mean_square))
-        alpha, cost = self.options.alpha * unit, self.cost(body, other, frames)
+        unit = float(np.sqrt(mean_square))
+        printed = 1e-3 * self.options.alpha  # in metres
+        alpha = printed if self.options.printed else self.options.alpha * unit
+        cost = self.cost(body, other, frames)
         center = cost.minimum(alpha, guess)
         bias, influence = cost.penalty_bias(center), cost.influence(center, alpha)
         in_body = np.stack([center, bias, *influence])

@@ -16,39 +16,21 @@ from marey.joints.ball.normal_equations import (
     poses_seen,
     sum_pairs,
 )
+from marey.joints.noise import FALSE_ALARM_RATE
 from marey.joints.residuals import Homogeneity
 from marey.numerics import geometry
+from marey.numerics.thresholds import CERTAIN_SD, MARKER_NOISE_M, SKIN_MOTION_M
 from marey.report import Finding, Severity, mark_name
 
 Array = np.ndarray
 
-MAX_CENTER_SD_M = 0.01
-"""Largest standard deviation of a joint centre, in metres, that is not reported. Higher
-reports fewer joints. Chosen by hand."""
-
-MIN_LOOSE_RESIDUAL_M = 0.05
-"""Smallest residual, in metres, of a body that fits no other. Higher reports fewer
-bodies. Chosen by hand."""
-
-MIN_LOOSE_NOISE_RATIO = 5.0
-"""Smallest residual of a body that fits no other, as a multiple of its noise. Higher
-reports fewer bodies. Chosen by hand."""
-
-MAX_STILL_RANGE = 1e-6
+TINY_RANGE = 1e-6
 """Range of the elements of a pose, in metres or without unit, up to which a body does
-not move at all. Higher reports more bodies. Chosen by hand."""
+not move at all. Higher reports more bodies."""
 
 MIN_IMPROVEMENT = 2.0
 """Factor by which the residual must fall for another reading of the orientations to be
 reported. Higher reports fewer files. Chosen by hand."""
-
-FALSE_ALARM_PROBABILITY = 1e-3
-"""Probability of one false report of a differing take, over all joints of all takes
-(Bonferroni). Higher reports more takes. Chosen by hand."""
-
-MIN_DISPLACEMENT_M = 0.005
-"""Smallest displacement of a joint in one take, in metres, that is reported. Higher
-reports fewer takes. Chosen by hand."""
 
 
 def joint_findings(
@@ -92,7 +74,7 @@ def _loose_bodies(
     for body in np.flatnonzero(np.isfinite(best)):
         is_of_body = (fits.pair == body).any(axis=1) & fits.fitted
         noise = float(np.max(fits.noise[is_of_body], initial=0.0))
-        if best[body] > max(MIN_LOOSE_RESIDUAL_M, MIN_LOOSE_NOISE_RATIO * noise):
+        if best[body] > CERTAIN_SD * max(SKIN_MOTION_M, noise):
             message = (
                 f"fits no other body: the best residual is {1e3 * best[body]:.0f} mm; "
                 "check the order of its quaternion or angles, its axes and its unit"
@@ -171,7 +153,7 @@ def _body_findings(takes: Sequence[Bodies], body: int) -> Iterator[Finding]:
         yield from _orientation_findings(T[:, :3, :3], name)
     # A body that is put elsewhere between two takes still does not move.
     ranges = [np.ptp(T[:, :3], axis=0).max() for T in poses if len(T) > 1]
-    if ranges and max(ranges) < MAX_STILL_RANGE:
+    if ranges and max(ranges) < TINY_RANGE:
         message = "never moves; check that it is attached to the subject"
         yield _finding("body-still", name, message)
 
@@ -226,7 +208,7 @@ def _joint_findings(
             f"{known}: bend and twist it"
         )
         yield _finding("joint-free", name, message, "info", sd)
-    elif sd > MAX_CENTER_SD_M:
+    elif sd > SKIN_MOTION_M:
         direction = ", ".join(f"{x:.2f}" for x in directions[:, -1])
         message = (
             f"centre known only to ±{1e3 * sd:.0f} mm along ({direction}) of the "
@@ -247,8 +229,8 @@ def find_differing_takes(
         test: Result of `homogeneity`.
     """
     found = []
-    level = FALSE_ALARM_PROBABILITY / max(test.p_value.size, 1)
-    differs = (test.p_value < level) & (test.displacement > MIN_DISPLACEMENT_M)
+    level = FALSE_ALARM_RATE / max(test.p_value.size, 1)
+    differs = (test.p_value < level) & (test.displacement > CERTAIN_SD * MARKER_NOISE_M)
     differs &= candidate_pairs(fits.pair, fits.residual)
     for take, row in np.argwhere(differs).tolist():
         a, b = (takes[take].names[body] for body in test.pair[row])

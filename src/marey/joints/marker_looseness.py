@@ -12,30 +12,18 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
+from marey.joints.noise import SAMPLE_FRAMES
 from marey.joints.sphere.moments import SphereMoments, compute_moments
+from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES
 
 Array = np.ndarray
-
-MAX_FRAMES = 150
-"""Frames of each take that are used, evenly spaced. Higher is slower and smoother.
-Chosen by hand."""
-
-MIN_FRAMES = 10
-"""Frames that a marker and a body must share. Higher leaves more pairs without
-looseness. Chosen by hand."""
 
 SPACING_RANK = 4
 """Rank of the neighbour whose distance counts as the spacing of a marker: the fourth
 nearest. Higher makes the usual spacing larger. Chosen by hand."""
 
-MIN_RADIUS_SIGMAS = 5.0
-"""Smallest distance of a marker from the joint that its weight is computed with, in
-standard deviations of the noise. Higher gives near markers less weight. Chosen by
-hand."""
-
-MIN_NOISE_SPACINGS = 1e-3
-"""Smallest noise of a marker, in usual spacings: exact data have none. Higher makes
-exact data looser. Chosen by hand."""
+TINY_NOISE_SPACINGS = 1e-3
+"""Smallest noise of a marker, in usual spacings: exact data have none."""
 
 MIN_PRIOR_SD_SPACINGS = 0.3
 """Smallest standard deviation of the prior of the joint centre, in usual spacings.
@@ -87,7 +75,7 @@ class _MarkerStatistics:
         if len(noise) == 0:
             rms = bodies.rms[bodies.marker_body]
             noise = np.where(bodies.marker_body >= 0, rms, 0.0)
-        smallest = MIN_NOISE_SPACINGS * self._usual_spacing
+        smallest = TINY_NOISE_SPACINGS * self._usual_spacing
         self._variance = np.maximum(np.nan_to_num(noise), smallest) ** 2
         variance = float(np.median(self._variance[is_used])) if is_used.any() else 1.0
         self._noise = np.sqrt(variance)
@@ -108,7 +96,7 @@ class _MarkerStatistics:
         on_body = self._members[body]
         used = self._members & ~on_body
         used = np.where(used.any(axis=1, keepdims=True), used, self._members)
-        used &= (count >= MIN_FRAMES).any(axis=0)
+        used &= (count >= MIN_SAMPLES).any(axis=0)
         distance = np.where(np.isfinite(self._distance), self._distance, np.inf)[
             on_body
         ]
@@ -150,23 +138,23 @@ class _MarkerStatistics:
         Algebraic sphere fit of Knight2007, Eqs. 1-6, over markers m and takes, with
         weights :math:`w_m` of one over the squared radius and a Gaussian prior:
 
-        .. math:: \Big(\sum_m 4 w_m C_m + \frac{\sigma^2}{s^2} I\Big) c =
-                  \sum_m w_m (2 S_m + 4 C_m \bar x_m) + \frac{\sigma^2}{s^2} c_0
+        .. math:: \Big(\sum_m w_m C_m + \frac{\sigma^2}{4 s^2} I\Big) c = \sum_m w_m
+                  (\tfrac{1}{2} S_m + C_m \bar x_m) + \frac{\sigma^2}{4 s^2} c_0
 
         :math:`C` and :math:`S` are the second and third moments, :math:`c_0` is the
         guess, :math:`s` its standard deviation and :math:`\sigma` the marker noise.
         """
-        known = moments.count >= MIN_FRAMES
+        known = moments.count >= MIN_SAMPLES
         mean, C, S = moments.mean[known], moments.second[known], moments.third[known]
         squared_radius = np.trace(C, axis1=1, axis2=2) + np.sum(
             (mean - guess[:, None]) ** 2, axis=-1
         )
-        smallest = (MIN_RADIUS_SIGMAS * self._noise) ** 2
+        smallest = (CERTAIN_SD * self._noise) ** 2
         weight = 1.0 / np.maximum(squared_radius, smallest)
         weight *= np.tile(used, len(known) // used.shape[1])[:, known]
-        right = 2.0 * S + 4.0 * np.einsum("mij,mj->mi", C, mean)
-        prior = (self._noise / prior_sd[:, None]) ** 2
-        A = 4.0 * (weight @ C.reshape(-1, 9)).reshape(-1, 3, 3)
+        right = 0.5 * S + np.einsum("mij,mj->mi", C, mean)
+        prior = (0.5 * self._noise / prior_sd[:, None]) ** 2
+        A = (weight @ C.reshape(-1, 9)).reshape(-1, 3, 3)
         A += prior[..., None] * np.eye(3)
         return np.linalg.solve(A, (weight @ right + prior * guess)[..., None])[..., 0]
 
@@ -180,7 +168,7 @@ def _radius_variances(
     """Return the mean variance of the markers' distances from each body's point."""
     total, count = np.zeros((2, len(used)))
     for in_body, n_frames in zip(positions, counts, strict=True):
-        other, marker = np.nonzero(used & (n_frames >= MIN_FRAMES))
+        other, marker = np.nonzero(used & (n_frames >= MIN_SAMPLES))
         radius = np.linalg.norm(in_body[:, marker] - center[other], axis=-1)
         variance = np.nanvar(radius, axis=0)
         total += np.bincount(other, variance, minlength=len(used))
@@ -189,8 +177,8 @@ def _radius_variances(
 
 
 def _sample(bodies: Bodies) -> slice:
-    """Return evenly spaced frames, at most `MAX_FRAMES`."""
-    return slice(None, None, max(-(-len(bodies.T_world_body) // MAX_FRAMES), 1))
+    """Return evenly spaced frames, at most `SAMPLE_FRAMES`."""
+    return slice(None, None, max(-(-len(bodies.T_world_body) // SAMPLE_FRAMES), 1))
 
 
 def _mean_distances(takes: Sequence[Bodies]) -> Float[Array, "marker marker"]:

@@ -7,32 +7,25 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
+from marey.joints.ball.normal_equations import FRAMES_PER_CHUNK
+from marey.numerics.robust import CHI2_3_MEDIAN
+from marey.numerics.thresholds import MIN_SAMPLES, OUTLIER_SD
 
 Array = np.ndarray
 
-FOURTH_DIFFERENCE = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
-"""Coefficients of the fourth difference. Smooth motion nearly vanishes in it; white
-noise remains, with its variance multiplied by the sum of the squared coefficients."""
+FOURTH_DIFFERENCE = np.poly(np.ones(4))
+"""Coefficients of the fourth difference, those of (x - 1)^4. Smooth motion nearly
+vanishes in it; white noise remains, with its variance multiplied by the sum of the
+squared coefficients."""
 
-MAX_WINDOWS = 8192
-"""Largest number of five-frame windows used for one estimate. A higher number costs
-time; this one gives a variance to about two per cent. Chosen by hand."""
+SAMPLE_FRAMES = 400
+"""Frames, evenly spread over the takes, that are used where a sample of them is enough.
+Higher costs time. Chosen by hand."""
 
-MIN_WINDOWS = 8
-"""Smallest number of windows that give an estimate; with fewer the noise is taken as
-zero. Chosen by hand."""
-
-CHI2_3_MEDIAN = 2.36597
-"""Median of the chi-square distribution with three degrees of freedom."""
-
-CUTOFF_VARIANCES = 12.0
-"""Squared lengths above this many variances are outliers and are left out. Higher lets
-more spikes into the noise. Chosen by hand."""
-
-CHI2_3_MEAN_BELOW_CUTOFF = 0.97239
-"""Mean of a chi-square variable (three degrees of freedom) truncated at
-`CUTOFF_VARIANCES`, over its untruncated mean: F_5(12) / F_3(12), where F_k is the
-distribution function with k degrees of freedom."""
+FALSE_ALARM_RATE = 1e-3
+"""Probability of taking pure noise for motion, for a marker that disagrees with others,
+or for a take that differs. Higher calls fewer joints fixed, fewer joints hinges, and
+reports more takes. Chosen by hand."""
 
 MIN_INERTIA_SHARE = 1e-9
 """Smallest eigenvalue of the inertia of a body's markers over its trace. Below it the
@@ -104,7 +97,7 @@ class PoseNoise:
             along = np.einsum("pi,pij,pj->p", point, C, point)
             # tr([x] C [x]^T) = tr(C) |x|^2 - x^T C x.
             square += trace * np.sum(point**2, axis=1) - along
-            square += 3.0 * self.position_variance[body]
+            square += point.shape[1] * self.position_variance[body]
         return square
 
 
@@ -172,17 +165,18 @@ def _marker_body_noise(
     on_body = (first.marker_body == body) & np.isfinite(first.marker_offset).all(axis=1)
     offsets = first.marker_offset[on_body]
     count = len(offsets)
-    if count < 3 or not first.determined[body]:
+    if not count or not first.determined[body]:
         return None
-    rms = np.array([take.rms[body] for take in takes])
-    square = float(np.mean(rms[np.isfinite(rms)] ** 2)) if np.isfinite(rms).any() else 0
-    # The pose uses up six of the 3 count degrees of freedom.
-    variance = square * count / (3 * count - 6) if noise is None else noise**2
     centroid = offsets.mean(axis=0)
     arm = offsets - centroid
     inertia = np.sum(arm**2) * np.eye(3) - arm.T @ arm
-    if np.linalg.eigvalsh(inertia)[0] < MIN_INERTIA_SHARE * np.trace(inertia):
+    if np.linalg.eigvalsh(inertia)[0] <= MIN_INERTIA_SHARE * np.trace(inertia):
         return None
+    rms = np.array([take.rms[body] for take in takes])
+    square = float(np.mean(rms[np.isfinite(rms)] ** 2)) if np.isfinite(rms).any() else 0
+    # The pose uses up six of the degrees of freedom, rotation and position.
+    freedom = offsets.size - 2 * len(centroid)
+    variance = square * count / freedom if noise is None else noise**2
     return variance * np.linalg.inv(inertia), variance / count, centroid
 
 
@@ -194,7 +188,7 @@ def _fourth_difference_variances(
     In square radians and square metres.
     """
     rotations, positions = [], []
-    windows_per_take = MAX_WINDOWS // len(takes)
+    windows_per_take = FRAMES_PER_CHUNK // len(takes)
     for take in takes:
         T = take.T_world_body[:, bodies]
         last = len(T) - len(FOURTH_DIFFERENCE) + 1
@@ -208,8 +202,11 @@ def _fourth_difference_variances(
             D += c * T[k : k + last : step, :, :3]
         positions.append(np.sum(D[..., 3] ** 2, axis=-1))
         rotations.append(_squared_angle(T[2 : 2 + last : step, :, :3, :3], D[..., :3]))
-    n = len(bodies)
-    return np.stack([_trimmed_variance(rotations, n), _trimmed_variance(positions, n)])
+    if not positions:
+        return np.zeros((2, len(bodies)))
+    squares = np.concatenate(rotations), np.concatenate(positions)
+    axes = D.shape[2]
+    return np.array([[_trimmed_variance(x, axes) for x in y.T] for y in squares])
 
 
 def _squared_angle(R: Array, D: Array) -> Float[Array, "frame body"]:
@@ -222,21 +219,20 @@ def _squared_angle(R: Array, D: Array) -> Float[Array, "frame body"]:
     return square
 
 
-def _trimmed_variance(squares: list[Array], n_bodies: int) -> Float[Array, " body"]:
-    """Return the variance per axis of 3-vectors from their squared lengths.
+def _trimmed_variance(squares: Float[Array, " frame"], axes: int) -> float:
+    r"""Return the variance per axis of vectors of k axes from their squared lengths.
 
-    A trimmed mean: lengths far above the median are left out, and the mean of the rest
-    is corrected for that.
+    A trimmed mean: squares above :math:`c = 3^2` variances are left out. The mean of
+    the rest is divided by its expectation :math:`k F_{k+2}(c) / F_k(c)`, where
+    :math:`F_k` is the chi-square distribution function with k degrees of freedom. Zero
+    if there are too few squares.
     """
-    variance = np.zeros(n_bodies)
-    rows = np.concatenate(squares) if squares else np.zeros((0, n_bodies))
-    for body in range(n_bodies):
-        column = rows[:, body][np.isfinite(rows[:, body])]
-        if len(column) < MIN_WINDOWS:
-            continue
-        rough = float(np.median(column)) / CHI2_3_MEDIAN
-        inliers = column[column <= CUTOFF_VARIANCES * rough]
-        variance[body] = (
-            inliers.mean() / (3.0 * CHI2_3_MEAN_BELOW_CUTOFF) if len(inliers) else rough
-        )
-    return variance
+    from scipy.special import chdtr
+
+    known = squares[np.isfinite(squares)]
+    if len(known) < MIN_SAMPLES:
+        return 0.0
+    rough = float(np.median(known)) / CHI2_3_MEDIAN
+    inliers = known[known <= OUTLIER_SD**2 * rough]
+    share = chdtr(axes + 2, OUTLIER_SD**2) / chdtr(axes, OUTLIER_SD**2)
+    return float(inliers.mean() / (axes * share)) if len(inliers) else rough

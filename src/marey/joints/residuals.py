@@ -93,7 +93,7 @@ def homogeneity(takes: Sequence[Bodies], **options: Any) -> Homogeneity:
         pair=one.pair,
         displacement=np.stack(displacements),
         statistic=statistic,
-        p_value=np.asarray(chi2.sf(statistic, 6)),
+        p_value=np.asarray(chi2.sf(statistic, difference.shape[1])),
     )
 
 

@@ -95,13 +95,11 @@ class JointAccumulator:
         Raises:
             DataError: If the number of bodies is another.
         """
-        n_bodies = len(self._gapped.count)
-        if T_world_body.shape != (n_bodies, 4, 4):
-            raise DataError(
-                "frame",
-                found=f"shape {T_world_body.shape}",
-                needed=f"({n_bodies}, 4, 4)",
-            )
+        needed = self._gapped.both.shape[1:]
+        if T_world_body.shape != needed:
+            found = f"shape {T_world_body.shape}"
+            raise DataError("frame", found=found, needed=f"{needed}")
+        n_bodies = len(T_world_body)
         self.n_frames += 1
         forgetting = self.options.forgetting
         if forgetting < 1.0:
@@ -123,7 +121,12 @@ class JointAccumulator:
 
     def sums(self) -> PairSums:
         """Return the sums over all frames so far."""
-        return sums_of_complete_frames(self._gram, self._count) + self._gapped
+        return self._complete_sums() + self._gapped
+
+    def _complete_sums(self) -> PairSums:
+        """Return the sums over the frames that show every body."""
+        n_bodies = len(self._gapped.count)
+        return sums_of_complete_frames(self._gram, n_bodies, self._count)
 
     def fits(self) -> JointFits:
         """Return the joints of all pairs so far; pairs that were never seen are NaN."""
@@ -132,6 +135,5 @@ class JointAccumulator:
         system = bias_corrected_system(raw, noise, pair)
         centers = solve_centers(system, max_sd=self.options.max_sd)
         estimates = PairEstimates(pair, noise, system, centers, np.ones(len(pair)))
-        complete = sums_of_complete_frames(self._gram, self._count)
-        mediated = mediation_ratios_of_sums(complete, pair)
+        mediated = mediation_ratios_of_sums(self._complete_sums(), pair)
         return assemble_joint_fits(estimates, None, mediated)

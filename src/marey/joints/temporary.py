@@ -19,37 +19,22 @@ from marey.joints.ball.normal_equations import (
     sum_pairs,
 )
 from marey.numerics import geometry
+from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
 from marey.tree import Loop, Tree
 
 Array = np.ndarray
 
-BLOCK_S = 0.25
-"""Length of a block of frames, in seconds; one window starts at every block. Higher is
-faster and coarser. Chosen by hand."""
-
-WINDOW_BLOCKS = 4
-"""Blocks in a window, which makes windows of one second. Higher misses short grips.
-Chosen by hand."""
+BLOCK_S, WINDOW_BLOCKS = 0.5, 2
+"""Length of a block of frames, in seconds, and blocks in a window: windows of one
+second, one of which starts at every block. Longer windows miss short grips."""
 
 MAX_DEVIATION_RATIO = 1.5
 """Largest relative motion of bodies that hold together, as a multiple of the median
 residual of the tree. Higher finds more grips. Chosen by hand."""
 
-MIN_DEVIATION_M = 2e-3
-"""Relative motion, in metres, that bodies which hold together may always have. Higher
-finds more grips. Chosen by hand."""
-
-MIN_MOTION_RATIO = 3.0
-"""Smallest motion of two bodies in the world, as a multiple of the largest relative
-motion. Higher misses slow grips. Chosen by hand."""
-
 LEVER_ARM_M = 0.1
 """Lever arm, in metres, that converts rotations to lengths. Higher makes rotations
 count more. Chosen by hand."""
-
-USUAL_DISTANCE_PERCENTILE = 75.0
-"""Percentile of the distances between the joints of the tree and their bodies that
-counts as the usual one. Chosen by hand."""
 
 MAX_DISTANCE_RATIO = 2.0
 """Largest distance of bodies of different trees that hold together, as a multiple of
@@ -74,18 +59,9 @@ MIN_DURATION_S = 0.5
 """Smallest duration of a grip, in seconds. Higher misses short grips. Chosen by
 hand."""
 
-RESIDUAL_RANKING_M = 1e-3
-"""Residual, in metres, that is added before grips are ranked by powers of two of their
-residual. Higher lets the distance decide more often. Chosen by hand."""
-
-
 RUN_CUTOFF = 3.0
 """Squared deviation, in mean squares inside the run, above which a frame is more likely
 outside the run. Higher makes runs longer. Chosen by hand."""
-
-RUN_STOP_SCORE = 60.0
-"""Score above its minimum at which the search for the end of a run stops. Higher
-bridges longer interruptions. Chosen by hand."""
 
 
 def find_temporary_joints(
@@ -97,8 +73,9 @@ def find_temporary_joints(
     world; if they belong to one tree, joints between them must move meanwhile. Such
     windows of one second are found first, and then extended frame by frame in both
     directions, to where the bodies separate. Bodies that merely rest side by side do
-    not hold together. Of several grips of the same pair that overlap in time the one
-    with the smallest residual is kept.
+    not hold together. What is held moves as one with the neighbours of its holder, too,
+    while the joints between them do not move; of such grips that overlap in time the
+    one with the smallest residual is kept.
 
     OBrien2000, Sec. 5, names connections that change over time as future work.
 
@@ -111,16 +88,12 @@ def find_temporary_joints(
     block = max(round(BLOCK_S * rate), 2)
     if (tree.edge < 0).all() or n_frames < WINDOW_BLOCKS * block:
         return ()
-    paths = _joint_paths(joints, tree)
+    search = _GripSearch(bodies, joints, tree, block)
     grips: list[_Grip] = []
-    motions = window_motions(
-        bodies.T_world_body, joints.pair, block=block, blocks=WINDOW_BLOCKS
-    )
-    for row, window in _rigid_windows(motions, joints, tree, paths):
-        start = block * window
-        core = slice(start, start + WINDOW_BLOCKS * block)
+    for row, window in search.rigid_windows():
+        core = slice(block * window, block * (window + WINDOW_BLOCKS))
         if not any(grip.row == row and grip.contains(core) for grip in grips):
-            grips.append(_extended_grip(bodies, joints, row, core))
+            grips.append(search.extended_grip(row, core))
     grips = [grip for grip in grips if grip.n_frames >= MIN_DURATION_S * rate]
     return tuple(
         Loop(
@@ -131,7 +104,7 @@ def find_temporary_joints(
             center_a=tuple(grip.center_a.tolist()),
             center_b=tuple(grip.center_b.tolist()),
         )
-        for grip in _select_best(grips)
+        for grip in search.select_best(grips)
     )
 
 
@@ -190,45 +163,98 @@ class WindowMotions:
     """Root mean square rotation of each body in the world, in radians."""
 
 
-JointPaths = dict[int, tuple[int, ...]]
-"""For each pair that may hold together: the rows of the tree's joints between the two,
-none if the two belong to different trees."""
+class _GripSearch:
+    """Motions of one take, and what they say about bodies that hold together."""
 
+    def __init__(
+        self, bodies: Bodies, joints: JointFits, tree: Tree, block: int
+    ) -> None:
+        self.T, self.joints, self.tree = bodies.T_world_body, joints, tree
+        self.block = block
+        self.row_of = {frozenset(p): row for row, p in enumerate(joints.pair.tolist())}
+        motions = window_motions(self.T, joints.pair, block=block, blocks=WINDOW_BLOCKS)
+        used = tree.edge[tree.edge >= 0]
+        residual = float(np.median(joints.residual[used]))
+        limit = max(MAX_DEVIATION_RATIO * residual, 2.0 * MARKER_NOISE_M)
+        usual = joints.usual_distance(used)
+        motion = np.hypot(motions.body_translation, LEVER_ARM_M * motions.body_rotation)
+        is_moving = motion > OUTLIER_SD * limit
+        with np.errstate(invalid="ignore"):
+            deviation = np.hypot(motions.translation, LEVER_ARM_M * motions.rotation)
+            is_near = motions.distance <= MAX_DISTANCE_RATIO * usual
+            self.is_nearer = motions.distance <= MAX_DISTANCE_RATIO_IN_TREE * usual
+            self.is_bent = LEVER_ARM_M * motions.rotation > limit
+            is_rigid = deviation <= limit
+        self.is_held = is_rigid & is_near & is_moving[:, joints.pair].all(axis=-1)
 
-def _joint_paths(joints: JointFits, tree: Tree) -> JointPaths:
-    row_of = {frozenset(pair): row for row, pair in enumerate(joints.pair.tolist())}
-    paths: JointPaths = {}
-    for row, (a, b) in enumerate(joints.pair.tolist()):
-        between = tuple(row_of[frozenset(edge)] for edge in pairwise(tree.path(a, b)))
-        if not between or len(between) >= MIN_JOINTS_BETWEEN:
-            paths[row] = between
-    return paths
+    def _joints_between(self, a: int, b: int) -> list[int]:
+        """Return the rows of the tree's joints between two bodies, if any."""
+        edges = pairwise(self.tree.path(a, b))
+        return [self.row_of[frozenset(edge)] for edge in edges]
 
+    def rigid_windows(self) -> Iterator[tuple[int, int]]:
+        """Yield pair and window wherever two bodies move through the world as one."""
+        for window, row in np.argwhere(self.is_held).tolist():
+            between = self._joints_between(*self.joints.pair[row].tolist())
+            is_free = np.sum(self.is_bent[window, between]) >= MIN_MOVING_JOINTS
+            is_apart = (
+                len(between) >= MIN_JOINTS_BETWEEN and self.is_nearer[window, row]
+            )
+            if not between or (is_apart and is_free):
+                yield row, window
 
-def _rigid_windows(
-    motions: WindowMotions, joints: JointFits, tree: Tree, paths: JointPaths
-) -> Iterator[tuple[int, int]]:
-    """Yield pair and window wherever two bodies move through the world as one."""
-    used = tree.edge[tree.edge >= 0]
-    residual = float(np.median(joints.residual[used]))
-    limit = max(MAX_DEVIATION_RATIO * residual, MIN_DEVIATION_M)
-    usual = np.nanpercentile(joints.distance[used], USUAL_DISTANCE_PERCENTILE)
-    motion = np.hypot(motions.body_translation, LEVER_ARM_M * motions.body_rotation)
-    is_moving = motion > MIN_MOTION_RATIO * limit
-    with np.errstate(invalid="ignore"):
-        deviation = np.hypot(motions.translation, LEVER_ARM_M * motions.rotation)
-        is_rigid = deviation <= limit
-        is_near = motions.distance <= MAX_DISTANCE_RATIO * usual
-        is_nearer = motions.distance <= MAX_DISTANCE_RATIO_IN_TREE * usual
-        is_bent = LEVER_ARM_M * motions.rotation > limit
-    is_held = is_rigid & is_near & is_moving[:, joints.pair].all(axis=-1)
-    for window, row in np.argwhere(is_held).tolist():
-        if row not in paths:
-            continue
-        between = list(paths[row])
-        is_free = np.sum(is_bent[window, between]) >= MIN_MOVING_JOINTS
-        if not between or (is_free and is_nearer[window, row]):
-            yield row, window
+    def extended_grip(self, row: int, core: slice) -> _Grip:
+        """Return a grip, extended from the window in which it was found to its ends.
+
+        Its centre is midway between the two origins.
+        """
+        a, b = self.joints.pair[row]
+        T_a_b = geometry.inverse(self.T[:, a]) @ self.T[:, b]
+        mean = _mean_pose(T_a_b[core])
+        center_a = 0.5 * mean[:3, 3]
+        center_b = geometry.apply(geometry.inverse(mean), center_a)
+        deviation = _deviations(T_a_b, mean, center_b)
+        rms = max(_rms(deviation[core]), MARKER_NOISE_M)
+        start, stop = extend_run(deviation, core, rms)
+        distance = float(np.linalg.norm(mean[:3, 3]))
+        residual = _rms(deviation[start:stop])
+        return _Grip(row, start, stop, residual, distance, center_a, center_b)
+
+    def select_best(self, grips: list[_Grip]) -> list[_Grip]:
+        """Return the best of the grips that overlap in time and imply each other.
+
+        Non-maximum suppression: the grips are taken by rising residual, in powers of
+        two, and rising distance, and each is kept unless one that is kept implies it.
+        """
+
+        def rank(grip: _Grip) -> tuple[int, float]:
+            return round(np.log2(grip.residual + MARKER_NOISE_M)), grip.distance
+
+        best: list[_Grip] = []
+        for grip in sorted(grips, key=rank):
+            if not any(self._implies(other, grip) for other in best):
+                best.append(grip)
+        return sorted(best, key=lambda grip: (grip.start, grip.row))
+
+    def _implies(self, grip: _Grip, other: _Grip) -> bool:
+        """Return whether two grips overlap and no joint between their bodies moves.
+
+        No joint moves if none is bent in most of the windows that the two share.
+        """
+        if grip.overlap(other) <= MAX_OVERLAP:
+            return False
+        first = -(-max(grip.start, other.start) // self.block)
+        stop = min(grip.stop, other.stop) // self.block - WINDOW_BLOCKS + 1
+        pair, ends = self.joints.pair[[grip.row, other.row]].tolist()
+        for sides in (zip(pair, ends, strict=True), zip(pair, ends[::-1], strict=True)):
+            paths = [
+                (self.tree.path(*side), self._joints_between(*side)) for side in sides
+            ]
+            rows = [row for _, between in paths for row in between]
+            bent = np.asarray(self.is_bent[first:stop, rows].any(axis=1))
+            if all(path for path, _ in paths) and 2 * bent.sum() <= bent.size:
+                return True
+        return False
 
 
 def window_motions(
@@ -271,8 +297,9 @@ def window_motions(
         if len(recent) == blocks:
             raw = form_normal_equations(reduce(add, recent), with_world)
             variance = raw.square - np.sum(raw.g[:, :3] ** 2, axis=-1)
+            axes = raw.g.shape[1] / 2
             coherence = np.sum(raw.A[:, :3, 3:] ** 2, axis=(-1, -2))
-            squares = np.stack([raw.square, variance, 0.5 * (3.0 - coherence)])
+            squares = np.stack([raw.square, variance, 0.5 * (axes - coherence)])
             squares[:, raw.count < block * blocks] = np.nan
             motions.append(np.sqrt(np.maximum(squares, 0.0)))
     distance, translation, rotation = np.stack(motions, axis=1)
@@ -284,24 +311,6 @@ def window_motions(
         translation[:, n:],
         rotation[:, n:],
     )
-
-
-def _extended_grip(bodies: Bodies, joints: JointFits, row: int, core: slice) -> _Grip:
-    """Return a grip, extended from the window in which it was found to its ends.
-
-    Its centre is midway between the two origins.
-    """
-    a, b = joints.pair[row]
-    T_a_b = geometry.inverse(bodies.T_world_body[:, a]) @ bodies.T_world_body[:, b]
-    mean = _mean_pose(T_a_b[core])
-    center_a = 0.5 * mean[:3, 3]
-    center_b = geometry.apply(geometry.inverse(mean), center_a)
-    deviation = _deviations(T_a_b, mean, center_b)
-    rms = max(_rms(deviation[core]), 0.5 * MIN_DEVIATION_M)
-    start, stop = extend_run(deviation, core, rms)
-    distance = float(np.linalg.norm(mean[:3, 3]))
-    residual = _rms(deviation[start:stop])
-    return _Grip(row, start, stop, residual, distance, center_a, center_b)
 
 
 def _rms(values: Float[Array, " frame"]) -> float:
@@ -333,24 +342,6 @@ def _deviations(
     return np.asarray(np.sqrt(square))
 
 
-def _select_best(grips: list[_Grip]) -> list[_Grip]:
-    """Return the best of the grips of the same pair that overlap in time.
-
-    Non-maximum suppression: the grips are taken by rising residual, in powers of two,
-    and rising distance, and each is kept unless it overlaps one that is kept already.
-    """
-
-    def rank(grip: _Grip) -> tuple[int, float]:
-        return round(np.log2(grip.residual + RESIDUAL_RANKING_M)), grip.distance
-
-    best: list[_Grip] = []
-    for grip in sorted(grips, key=rank):
-        same_pair = [other for other in best if other.row == grip.row]
-        if all(grip.overlap(other) <= MAX_OVERLAP for other in same_pair):
-            best.append(grip)
-    return sorted(best, key=lambda grip: (grip.start, grip.row))
-
-
 def extend_run(
     deviation: Float[Array, " frame"], core: slice, rms: float
 ) -> tuple[int, int]:
@@ -366,17 +357,8 @@ def extend_run(
         rms: Root mean square deviation inside, in metres.
     """
     score = np.nan_to_num((deviation / rms) ** 2 - RUN_CUTOFF)
-    after = _minimum_prefix(score[core.stop :])
-    before = _minimum_prefix(score[: core.start][::-1])
+    after, before = (
+        int(np.argmin(np.concatenate([[0.0], np.cumsum(outwards)])))
+        for outwards in (score[core.stop :], score[: core.start][::-1])
+    )
     return core.start - before, core.stop + after
-
-
-def _minimum_prefix(score: Float[Array, " frame"]) -> int:
-    """Return how many leading scores have the smallest sum.
-
-    The search stops once the sum exceeds its minimum so far by `RUN_STOP_SCORE`.
-    """
-    total = np.concatenate([[0.0], np.cumsum(score)])
-    is_over = total > np.minimum.accumulate(total) + RUN_STOP_SCORE
-    end = int(np.argmax(is_over)) if is_over.any() else len(total)
-    return int(np.argmin(total[:end]))

@@ -14,6 +14,11 @@ MAD_TO_SD = 1.483
 """Standard deviation of a normal distribution over its median absolute deviation, as
 printed in Bodenheimer1997, Sec. 3.1."""
 
+CHI2_3_MEDIAN = 2.36597
+"""Median of the chi-square distribution with three degrees of freedom: of the squared
+length of a vector of three unit normal numbers (published, Abramowitz and Stegun
+1964, Table 26.8)."""
+
 HUBER_CUTOFF = 2.0
 """Cutoff of Huber's psi, in scales: "typically twice the median deviation", published
 in Bodenheimer1997, Sec. 3.1."""

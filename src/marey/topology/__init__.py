@@ -82,10 +82,9 @@ def infer_tree(
     remove_edges = remove_marker_edges if is_compact else remove_open_edges
     cost = remove_edges(joints, cost)
     edges = minimum_spanning_forest(joints.pair, cost, n_bodies)
-    if is_compact:
-        return _rooted_tree(joints, cost, edges, root)
-    edges = edges[~spurious_edges(joints, cost, edges)]
-    edges = merge_coincident_joints(joints, cost, edges)
+    if not is_compact:
+        edges = edges[~spurious_edges(joints, cost, edges)]
+        edges = merge_coincident_joints(joints, cost, edges)
     tree = _rooted_tree(joints, cost, edges, root)
     return replace(tree, loops=find_loops(joints, cost, tree.edge))
 

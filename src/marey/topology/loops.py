@@ -7,6 +7,7 @@ those of the tree closes a loop (OBrien2000, Sec. 5).
 import numpy as np
 
 from marey.joint_fits import JointFits
+from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
 from marey.topology.spanning_forest import (
     AdjacencyList,
     BodyEdges,
@@ -19,14 +20,6 @@ from marey.topology.weights import PairValues, count_bodies, is_within_noise
 from marey.tree import Loop
 
 Array = np.ndarray
-
-MAX_MAHALANOBIS_DISTANCE = 3.0
-"""Largest distance of two centres that count as one point, in standard deviations.
-Higher merges more joints. Chosen by hand."""
-
-CENTER_TOLERANCE_M = 1e-3
-"""Standard deviation, in metres, that is added to the uncertainty of two centres.
-Higher merges more joints. Chosen by hand."""
 
 MAX_COST_RATIO = 1.05
 """Largest ratio of the costs of the edges after and before bodies that meet in one
@@ -86,7 +79,7 @@ def centers_coincide(
     row: int,
     other: int,
     body: int,
-    tolerance_m: float = CENTER_TOLERANCE_M,
+    tolerance_m: float = MARKER_NOISE_M,
 ) -> bool:
     r"""Return whether two joints of a body are one point within their uncertainty.
 
@@ -106,7 +99,7 @@ def centers_coincide(
     covariance = np.nan_to_num(P) + np.nan_to_num(Q) + tolerance_m**2 * np.eye(3)
     offset = p - q
     squared_distance = offset @ np.linalg.solve(covariance, offset)
-    return bool(squared_distance < MAX_MAHALANOBIS_DISTANCE**2)
+    return bool(squared_distance < OUTLIER_SD**2)
 
 
 def _center_in_body(joints: JointFits, row: int, body: int) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from marey.joint_fits import JointFits
+from marey.numerics.thresholds import CERTAIN_SD, OUTLIER_SD, SKIN_MOTION_M
 from marey.topology.spanning_forest import (
     DOUBTFUL_MARGIN,
     Edges,
@@ -24,10 +25,6 @@ from marey.topology.weights import (
 
 Array = np.ndarray
 
-MIN_OPEN_RESIDUAL_M = 0.05
-"""Residual, in metres, up to which an edge is never removed for its residual alone.
-Higher keeps more edges. Chosen by hand."""
-
 MAX_RESIDUAL_RATIO = 8.0
 """Largest residual of a joint, as a multiple of the best residual of a typical body, or
 of the noise. Higher keeps more edges. Chosen by hand."""
@@ -41,16 +38,12 @@ MOVING_DISTANCE_FACTOR = 1.5
 """Factor on `MAX_DISTANCE_RATIO` for bodies that do move relative to each other. Chosen
 by hand."""
 
-USUAL_DISTANCE_PERCENTILE = 75.0
-"""Percentile of the distances between joints and their bodies that counts as the usual
-one. Higher keeps more edges. Chosen by hand."""
-
 DOUBTFUL_EDGE_COST = 20.0
 """Cost of an edge between bodies of markers above which it is doubtful. Higher joins
 more bodies. Over 25 recordings with known bodies most true joints cost up to 10, those
 of stiff marker clusters on soft shoulders up to 40."""
 
-MAX_EDGE_COST = 60.0
+MAX_EDGE_COST = OUTLIER_SD * DOUBTFUL_EDGE_COST
 """Cost of an edge between bodies of markers above which it is no joint. Origin as for
 `DOUBTFUL_EDGE_COST`."""
 
@@ -85,7 +78,7 @@ def remove_open_edges(joints: JointFits, cost: PairValues) -> PairValues:
         return cost
     best = smallest_per_body(joints, joints.residual)
     typical = float(np.median(best[np.isfinite(best)]))
-    largest = max(MIN_OPEN_RESIDUAL_M, MAX_RESIDUAL_RATIO * typical)
+    largest = max(CERTAIN_SD * SKIN_MOTION_M, MAX_RESIDUAL_RATIO * typical)
     with np.errstate(invalid="ignore"):
         is_closed = joints.residual <= largest
     is_attached = ~unattached_bodies(joints, cost)[joints.pair].any(axis=1)
@@ -104,7 +97,7 @@ def unattached_bodies(joints: JointFits, cost: PairValues) -> Bool[Array, " body
             cheapest[joints.pair[row]] = row
     has_joint = cheapest >= 0
     distance = joints.distance[cheapest[has_joint]]
-    usual = np.percentile(distance, USUAL_DISTANCE_PERCENTILE)
+    usual = joints.usual_distance(cheapest[has_joint])
     is_unattached = np.zeros(len(cheapest), dtype=bool)
     is_unattached[has_joint] = distance > MAX_DISTANCE_RATIO * usual
     # A single joint whose residual is small attaches both its bodies.
@@ -130,8 +123,7 @@ def spurious_edges(
     if len(edges) == 0:
         return np.zeros(0, dtype=bool)
     distance = np.nan_to_num(joints.distance[edges])
-    usual = float(np.percentile(distance, USUAL_DISTANCE_PERCENTILE))
-    largest = MAX_DISTANCE_RATIO * usual
+    largest = MAX_DISTANCE_RATIO * joints.usual_distance(edges)
     is_still = np.array([joints.kind[edge] == "fixed" for edge in edges])
     forest = adjacency_list(joints.pair, edges, count_bodies(joints))
     _, edge_of_body = root_forest(forest, None)

@@ -12,16 +12,17 @@ from jaxtyping import Bool, Float
 
 from marey.errors import OptionError
 from marey.joint_fits import JointFits
+from marey.numerics.thresholds import FEW
 
 Array = np.ndarray
 
 PairValues = Float[Array, " pair"]
 """One number for each candidate joint."""
 
-TIE_BREAKING_SLOPE = 1e-3
+TINY_SLOPE = 1e-3
 """Metres of residual that are added, as the root of a sum of squares, per metre of
 distance between a joint and its bodies. It decides between joints that fit equally
-well; higher prefers near joints more. Chosen by hand, far below any noise."""
+well; higher prefers near joints more. Far below any noise."""
 
 RELATIVE_ROUNDING = 1e-7
 """Rounding error of a residual, as a fraction of the distance between a joint and its
@@ -36,22 +37,14 @@ MIN_NOISE_SHARE = 0.5
 motion and play in the joints are no part of a sensor's noise. Higher makes residuals
 count less. Chosen by hand."""
 
-NOISE_TOLERANCE = 1.1
-"""Squared residuals up to this multiple of the noise variance are taken for noise, and
-give a body no excess variance. Higher finds fewer loose bodies. Chosen by hand."""
-
 EXCESS_TOLERANCE = 1.25
 """Variance that a pair may show, as a multiple of the excess variances of its two
 bodies. Higher tolerates looser bodies. Chosen by hand."""
 
 MAX_EXCESS_RATIO = 900.0
 """Largest variance that the excess variances of two bodies explain, as a multiple of
-the median noise variance. Higher tolerates looser bodies. Chosen by hand."""
-
-MIN_PAIR_NOISE_SHARE = 0.25
-"""Fraction of a pair's own noise variance that its residual is compared with at least,
-where the pair is noisier than the median. Higher tolerates noisier pairs. Chosen by
-hand."""
+the median noise variance. Higher tolerates looser bodies. Chosen by hand; without it
+two thighs of a recording by Motive are joined to the abdomen."""
 
 BASE_DISTANCE_EXPONENT = 0.05
 """Exponent of the distance in every cost. Higher prefers near joints more. Chosen by
@@ -71,8 +64,9 @@ OPEN_DISTANCE_EXPONENT = 1.0
 exact size says little. Chosen by hand."""
 
 DISTANCE_OFFSET = 0.2
-"""Number added to the distance, which is counted in median distances, because a joint
-may lie inside a sensor. Higher makes distances count less. Chosen by hand."""
+"""Number added to the distance of a joint, in median distances, because it may lie
+inside a sensor, and to the spacing of markers, in usual spacings. Higher makes
+distances count less. Chosen by hand."""
 
 OPEN_RESIDUAL_START = 0.5
 """Excess of the squared residual, in median noise variances, above which a residual
@@ -81,27 +75,6 @@ counts as open. Chosen by hand."""
 OPEN_RESIDUAL_SCALE = 10.0
 """Open squared residual, in median noise variances, at which half of
 `OPEN_DISTANCE_EXPONENT` is reached. Chosen by hand."""
-
-PLAIN_RESIDUAL_EXPONENT = 0.08
-"""Exponent of the residual itself for pairs of loose bodies: of joints that the excess
-variances explain equally well, it prefers the one that needs less of them. Chosen by
-hand."""
-
-MAX_PLAIN_RATIO = 100.0
-"""Squared residual, in median noise variances, above which `PLAIN_RESIDUAL_EXPONENT`
-does not raise the cost further. Chosen by hand."""
-
-MIN_VARIANCE_RATIO = 0.1
-"""Smallest ratio of squared residual to variance: a better fit may be chance. Higher
-lets the distance decide between more joints. Chosen by hand."""
-
-LOOSENESS_OFFSET = 0.1
-"""Number added to the looseness, which is counted in standard deviations of the noise,
-so that smaller differences do not matter. Chosen by hand."""
-
-SPACING_OFFSET = 0.2
-"""Number added to the marker spacing, which is counted in usual distances of
-neighbouring markers, so that smaller differences do not matter. Chosen by hand."""
 
 EXCESS_ITERATIONS = 50
 """Iterations that find the excess variances; each halves what is left to distribute."""
@@ -143,8 +116,9 @@ def _compact(joints: JointFits) -> Array:
 
     :math:`\ell` is `JointFits.looseness` and :math:`s` is `JointFits.marker_spacing`.
     """
-    looseness = joints.looseness + LOOSENESS_OFFSET
-    return np.asarray(looseness * (joints.marker_spacing + SPACING_OFFSET))
+    # Smaller differences do not matter.
+    looseness = joints.looseness + FEW
+    return np.asarray(looseness * (joints.marker_spacing + DISTANCE_OFFSET))
 
 
 def _residual(joints: JointFits) -> Array:
@@ -156,7 +130,7 @@ def _residual(joints: JointFits) -> Array:
     `JointFits.distance`. The second term is not in the paper: exact data have many
     zeros.
     """
-    tie_breaker = TIE_BREAKING_SLOPE * np.nan_to_num(joints.distance)
+    tie_breaker = TINY_SLOPE * np.nan_to_num(joints.distance)
     return np.asarray(np.hypot(joints.residual, tie_breaker))
 
 
@@ -196,32 +170,28 @@ def _excess(joints: JointFits) -> Array:
     .. math::
 
        w_{ab} &= \sqrt{\max\!\left(
-           \frac{n + x_{ab}}{\max(n, n_{ab}/4) + v_{ab}}, 0.1\right)}
-           \left(\frac{d_{ab}}{d} + 0.2\right)^{k_{ab}}
-           \left(\frac{r_{ab}}{n}\right)^{0.04\,[v_{ab} > n]} \\
+           \frac{n + x_{ab}}{n + v_{ab}}, 0.1\right)}
+           \left(\frac{d_{ab}}{d} + 0.2\right)^{k_{ab}} \\
        v_{ab} &= \min(1.25\,(e_a + e_b),\ 900\,n) \\
        k_{ab} &= 0.05 + 0.3\,[\text{no relative motion}]
            + 0.6\,\frac{v_{ab}}{n + v_{ab}} + \frac{o_{ab}}{o_{ab} + 10\,n + v_{ab}}
 
-    :math:`r_{ab}` is the squared residual, in the last factor between :math:`n` and
-    :math:`100\,n`; :math:`n_{ab}` the noise variance and :math:`n` its median over the
-    pairs; :math:`x_{ab} = r_{ab} - n_{ab}`; :math:`o_{ab} = \max(x_{ab} - n/2, 0)`;
-    :math:`d_{ab}` is `JointFits.distance` and :math:`d` its median. The residual is
+    :math:`r_{ab}` is the squared residual, :math:`n_{ab}` the noise variance and
+    :math:`n` its median over the pairs; :math:`x_{ab} = r_{ab} - n_{ab}`;
+    :math:`o_{ab} = \max(x_{ab} - n/2, 0)`; :math:`d_{ab}` is `JointFits.distance` and
+    :math:`d` its median. The residual is
     compared with the median noise, not with the pair's own: a residual that no noise
     explains is not smaller because the noise is larger.
     """
     squared_residual, noise = squared_residual_and_noise(joints)
     median_noise = float(np.nanmedian(noise))
-    body_excess = _excess_variances(
-        joints, np.maximum(squared_residual - NOISE_TOLERANCE * noise, 0.0)
-    )
+    excess = squared_residual - noise
+    body_excess = _excess_variances(joints, np.maximum(excess, 0.0))
     explained = np.minimum(
         EXCESS_TOLERANCE * body_excess[joints.pair].sum(axis=1),
         MAX_EXCESS_RATIO * median_noise,
     )
-    excess = squared_residual - noise
-    variance = np.maximum(median_noise, MIN_PAIR_NOISE_SHARE * noise) + explained
-    ratio = (median_noise + excess) / variance
+    ratio = (median_noise + excess) / (median_noise + explained)
     open_part = np.maximum(excess - OPEN_RESIDUAL_START * median_noise, 0.0)
     is_still = np.array([kind == "fixed" for kind in joints.kind], dtype=float)
     exponent = (
@@ -234,10 +204,8 @@ def _excess(joints: JointFits) -> Array:
     )
     median_distance = max(float(np.nanmedian(joints.distance)), MIN_LENGTH_M)
     distance = np.nan_to_num(joints.distance / median_distance) + DISTANCE_OFFSET
-    plain = np.clip(squared_residual / median_noise, 1.0, MAX_PLAIN_RATIO)
-    plain = plain ** (0.5 * PLAIN_RESIDUAL_EXPONENT * (explained > median_noise))
-    fit = np.sqrt(np.maximum(ratio, MIN_VARIANCE_RATIO))
-    return np.asarray(fit * distance**exponent * plain)
+    # A fit that is better still may be chance.
+    return np.asarray(np.sqrt(np.maximum(ratio, FEW)) * distance**exponent)
 
 
 WEIGHTS: Mapping[str, Callable[[JointFits], Array]] = {

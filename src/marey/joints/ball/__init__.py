@@ -5,7 +5,7 @@
 * `hinge`: axes from the null space; universal joints.
 * `pair_frames`: one pair frame by frame; weights of frames, spikes.
 * `gauss_helmert`: the maximum likelihood refinement of one pair.
-* `third_body`, `averaged_residual`: evidence for the tree.
+* `evidence`: third bodies and averaged poses, for the tree.
 * `assemble_fits`: arrays of all pairs to `JointFits`.
 * `fit`: the method.
 """

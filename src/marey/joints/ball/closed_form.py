@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 
 from marey.joints.ball.normal_equations import NormalEquations, Pairs, PerPair
 from marey.joints.noise import PoseNoise, rotation_shrinkage
+from marey.numerics.thresholds import OUTLIER_SD
 
 Array = np.ndarray
 
@@ -23,10 +24,6 @@ Higher treats more of a small motion as none. Chosen by hand."""
 NOISE_UNCERTAINTY = 0.2
 """Relative uncertainty of the estimated noise. Higher calls more directions free.
 Chosen by hand."""
-
-NOISE_SIGMAS = 3.0
-"""Standard deviations by which motion must exceed the sampling error of the noise to
-count as motion. Higher calls more directions free. Chosen by hand."""
 
 MAX_SD_M = 0.05
 """Predicted standard deviation of a centre, in metres, above which a direction counts
@@ -152,8 +149,10 @@ def solve_centers(
     raw, vector = system.raw, system.eigenvectors
     inverse = system.pseudo_inverse()
     residual = raw.rms_residual(system.least_squares(inverse))
-    count = raw.count
-    variance = residual**2 * count / np.maximum(3.0 * count - 6.0, 1.0) * correlation
+    count, unknowns = raw.count, raw.g.shape[1]
+    # Three equations per frame for the two centres.
+    freedom = np.maximum(0.5 * unknowns * count - unknowns, 1.0)
+    variance = residual**2 * count / freedom * correlation
     sd = predicted_sd(system, variance / np.maximum(count, 1.0))
     # Two bodies that are not joined have no joint whose centre could be free.
     uncertain = (sd > max_sd) & (residual <= max_sd)[:, None]
@@ -180,7 +179,7 @@ def predicted_sd(system: EigenSystem, variance: PerPair) -> Float[Array, "pair 3
     observed = np.einsum("pik,pij,pjk->pk", weakest, system.raw.A, weakest)
     value = system.eigenvalues[:, :3]
     from_noise = np.maximum(observed - value, 0.0)
-    sampling = NOISE_SIGMAS / np.sqrt(np.maximum(system.raw.count, 1.0))
+    sampling = OUTLIER_SD / np.sqrt(np.maximum(system.raw.count, 1.0))
     certain = value - from_noise * (NOISE_UNCERTAINTY + sampling[:, None])
     certain = np.where((certain > 0.0) & (value > MIN_EIGENVALUE), certain, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):

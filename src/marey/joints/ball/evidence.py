@@ -17,13 +17,9 @@ from marey.joints.ball.normal_equations import (
     sum_pairs,
     sum_pairs_at_anchors,
 )
-from marey.joints.noise import PoseNoise
+from marey.joints.noise import SAMPLE_FRAMES, PoseNoise
 
 Array = np.ndarray
-
-MAX_FRAMES = 2048
-"""Frames used when bodies are occluded and every third body needs separate sums.
-Higher costs time. Chosen by hand."""
 
 RESIDUAL_ROUNDING = 1e-7
 """Residual over the distance of two bodies below which it is rounding. Higher brings
@@ -52,7 +48,7 @@ def mediation_ratios(takes: Sequence[Bodies], sums: PairSums, pair: Pairs) -> Pe
     """
     if np.ptp(sums.count) == 0.0:
         return mediation_ratios_of_sums(sums, pair)
-    step = -(-sum(len(take.T_world_body) for take in takes) // MAX_FRAMES)
+    step = -(-sum(len(take.T_world_body) for take in takes) // SAMPLE_FRAMES)
     T = np.concatenate([take.T_world_body[::step] for take in takes])
     seen = poses_seen(T)
     has_frames = np.isfinite(form_normal_equations(sums, pair).square)

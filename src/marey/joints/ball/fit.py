@@ -51,6 +51,7 @@ from marey.joints.noise import (
     rotation_shrinkage,
 )
 from marey.numerics import geometry
+from marey.numerics.thresholds import OUTLIER_SD
 from marey.options import Options, choice, number, options_from
 
 Array = np.ndarray
@@ -66,25 +67,17 @@ MAX_NON_ROTATION = 1e-3
 """Largest entry of mean(R^T R) - I of an orientation that is a rotation; above it the
 pose scales or shears. Chosen by hand."""
 
-CANCELLATION_SHARE = 1e-4
+ROUNDING_SHARE = 1e-4
 """Residual over the distance of the bodies below which the sums have lost it in
-rounding, so that it is computed from the frames. Higher costs time. Chosen by hand."""
+rounding, so that it is computed from the frames. Higher costs time."""
 
 EXACT_SHARE = 1e-9
 """Residual over the distance of the bodies below which data are exact and the
 likelihood has nothing to weight. Chosen by hand."""
 
-MAX_RESIDUAL_RATIO = 3.0
-"""Residual of a pair over the smallest residual of its bodies above which the two are
-not joined, and are not refined. Higher costs time. Chosen by hand."""
-
 MIN_NOISE_SHARE = 1e-3
 """Smallest standard deviation of the positions over the residual of the pair. With
 exact poses and a residual all frames then get about the same weight. Chosen by hand."""
-
-MAX_ROTATIONS = 1000
-"""Frames used in the search for the axes of a universal joint. Higher costs time.
-Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,7 +297,7 @@ class _BallFit:
         For the refined pairs, and where the sums have lost the digits.
         """
         centers, raw = estimates.centers, estimates.system.raw
-        lost = centers.residual < CANCELLATION_SHARE * np.sqrt(raw.square)
+        lost = centers.residual < ROUNDING_SHARE * np.sqrt(raw.square)
         residual = raw.rms_residual(centers.u)
         for row in np.union1d(self.rows, np.flatnonzero(lost)).tolist():
             a, b = self.pair[row].tolist()
@@ -327,17 +320,20 @@ class _BallFit:
         rows = rows[tested[rows]]
         if not len(rows):
             return fits
-        rotations = []
-        for row in rows.tolist():
-            R = self._relative_poses(row).R_a_b
-            rotations.append(R[np.linspace(0, len(R) - 1, MAX_ROTATIONS).astype(int)])
-        axis_a, axis_b, third_angle = universal_axes(np.stack(rotations))
-        variance = np.trace(self.noise.rotation_covariance, axis1=1, axis2=2) / 3.0
+        found_axes = [
+            universal_axes(self._relative_poses(row).R_a_b[None])
+            for row in rows.tolist()
+        ]
+        axis_a, axis_b, third_angle = (
+            np.concatenate(column) for column in zip(*found_axes, strict=True)
+        )
+        C = self.noise.rotation_covariance
+        variance = np.diagonal(C, axis1=1, axis2=2).mean(axis=1)
         found = is_universal(
             third_angle,
             estimates.system.eigenvalues[rows],
             variance[self.pair[rows]].sum(axis=1),
-            np.minimum(raw.count[rows], MAX_ROTATIONS),
+            raw.count[rows],
         )
         kind, all_a, all_b = list(fits.kind), fits.axis_a.copy(), fits.axis_b.copy()
         for row in rows[found]:
@@ -403,4 +399,4 @@ def _cap_noise(
 def candidate_pairs(pair: Pairs, residual: PerPair) -> Bool[Array, " pair"]:
     """Return which pairs may be joined: their residual is near the best of a body."""
     best = smallest_per_body(pair, residual, int(pair.max(initial=0)) + 1)
-    return np.asarray(residual <= MAX_RESIDUAL_RATIO * best[pair].max(axis=1))
+    return np.asarray(residual <= OUTLIER_SD * best[pair].max(axis=1))

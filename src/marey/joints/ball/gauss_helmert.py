@@ -115,7 +115,7 @@ def fit_gauss_helmert(
         step = du @ stiff @ du
         # Residuals above the given noise widen the covariance of the centre.
         squared_norms(m, P, square)
-        scale = max(float(weight @ square) / (3.0 * n), 1.0)
+        scale = max(float(weight @ square) / m.size, 1.0)
         if step < min(CONVERGED_STEP_SD**2 * scale, DIVERGED_STEP_SD**2):
             break
     if not step < DIVERGED_STEP_SD**2:
@@ -124,7 +124,7 @@ def fit_gauss_helmert(
     used = weight > 0.0
     squared_norms(m, P, square)
     sum_normal_equations(A, P, m, used.astype(float), H, g)
-    scale = float(np.sum(square[used])) / max(3.0 * np.count_nonzero(used) - 6.0, 1.0)
+    scale = float(np.sum(square[used])) / max(m[used].size - len(u), 1)
     return GaussHelmertFit(u, H, np.asarray(scale), used)
 
 

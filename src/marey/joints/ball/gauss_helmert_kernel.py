@@ -12,10 +12,6 @@ from numba import njit
 from marey.numerics.jit import FAST, lean
 from marey.numerics.median_kernel import median_of_five
 
-SMALL_SQUARED_ANGLE = 2.5e-3
-"""Squared angle, in square radians, below which the truncated series of the exponential
-map are exact in double precision."""
-
 
 @no_type_check
 @njit(cache=True)
@@ -50,13 +46,11 @@ def _rows(M):
 @lean
 def _rotation(x, y, z):
     """Return the rotation matrix of a rotation vector (Rodrigues' formula)."""
-    square = x * x + y * y + z * z
-    if square < SMALL_SQUARED_ANGLE:
-        s = 1.0 - square * (1.0 - square * (1.0 - square / 42.0) / 20.0) / 6.0
-        c = 0.5 - square * (1.0 - square * (1.0 - square / 56.0) / 30.0) / 24.0
-    else:
-        angle = np.sqrt(square)
-        s, c = np.sin(angle) / angle, (1.0 - np.cos(angle)) / square
+    angle = np.sqrt(x * x + y * y + z * z)
+    s, half = 1.0, 1.0
+    if angle > 0.0:
+        s, half = np.sin(angle) / angle, np.sin(0.5 * angle) / (0.5 * angle)
+    c = 0.5 * half * half
     xy, xz, yz = c * x * y, c * x * z, c * y * z
     return (
         (1.0 - c * (y * y + z * z), xy - s * z, xz + s * y),
@@ -272,7 +266,9 @@ def subtract_medians(residual, out):
     """Write every residual minus the median of the five around it, axis by axis."""
     n = len(residual)
     for k in range(n):
-        first = min(max(k - 2, 0), n - 5)
+        window = residual[max(k - 2, 0) :][:5]
+        if len(window) < len(residual[:5]):
+            window = residual[-5:]
         for i in range(3):
-            x = residual[first : first + 5, i]
+            x = window[:, i]
             out[k, i] = residual[k, i] - median_of_five(x[0], x[1], x[2], x[3], x[4])

@@ -10,8 +10,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.joints.axes_from_points import unit_vectors
-from marey.joints.ball.closed_form import NOISE_SIGMAS, NOISE_UNCERTAINTY, EigenSystem
+from marey.joints.ball.closed_form import NOISE_UNCERTAINTY, EigenSystem
 from marey.joints.ball.normal_equations import PerPair
+from marey.numerics.thresholds import CERTAIN_SD, OUTLIER_SD
 
 Array = np.ndarray
 
@@ -24,20 +25,17 @@ MIN_FREEDOM_RAD = 0.01
 """Rotation about a third axis, in radians rms, below which a joint has only two.
 Higher calls more balls universal joints. Chosen by hand."""
 
-MIN_FREEDOM_RATIO = 5.0
-"""Rotation about the second axis of a universal joint over the limit for the third.
-Higher calls fewer joints universal. Chosen by hand."""
-
 STARTS = np.array(
     [[x, y, z] for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1)], float
 )[14:]
 """First guesses of an axis: all directions by 45 degrees, one of each opposite two."""
 
-ALTERNATIONS = 6
-"""Rounds in which each axis is solved for with the other held. Chosen by hand."""
+ALTERNATING_ITERATIONS, GAUSS_NEWTON_ITERATIONS = 6, 10
+"""Rounds in which each axis is solved for with the other held, and then Gauss-Newton
+steps for both."""
 
-GAUSS_NEWTON_STEPS = 10
-"""Gauss-Newton steps for both axes after that. Chosen by hand."""
+TINY = 1e-6
+"""Damping of these steps over the trace of the Hessian."""
 
 
 def hinge_axes(
@@ -117,12 +115,12 @@ def universal_axes(
     W = (np.swapaxes(flat, 1, 2) @ flat / n_frames)[:, None]
     W_ijkl = W.reshape(n_pairs, 1, 3, 3, 3, 3)
     axis_a = axis_b = np.broadcast_to(unit_vectors(STARTS), (n_pairs, len(STARTS), 3))
-    for _ in range(ALTERNATIONS):
+    for _ in range(ALTERNATING_ITERATIONS):
         for_a = np.einsum("psijkl,psj,psl->psik", W_ijkl, axis_b, axis_b)
         axis_a = np.linalg.eigh(for_a)[1][..., 0]
         for_b = np.einsum("psijkl,psi,psk->psjl", W_ijkl, axis_a, axis_a)
         axis_b = np.linalg.eigh(for_b)[1][..., 0]
-    for _ in range(GAUSS_NEWTON_STEPS):
+    for _ in range(GAUSS_NEWTON_ITERATIONS):
         axis_a, axis_b = _gauss_newton_step(W, axis_a, axis_b)
     product = _outer(axis_a, axis_b)
     square = np.einsum("psi,psij,psj->ps", product, W, product)
@@ -153,7 +151,7 @@ def _gauss_newton_step(W: Array, axis_a: Array, axis_b: Array) -> tuple[Array, A
     JW = np.swapaxes(jacobian, -1, -2) @ W
     gradient = (JW @ _outer(axis_a, axis_b)[..., None])[..., 0]
     hessian = JW @ jacobian
-    damping = 1e-9 + 1e-6 * np.trace(hessian, axis1=-2, axis2=-1)
+    damping = 1e-9 + TINY * np.trace(hessian, axis1=-2, axis2=-1)
     hessian = hessian + damping[..., None, None] * np.eye(4)
     step = -np.linalg.solve(hessian, gradient[..., None])
     return (
@@ -178,11 +176,9 @@ def is_universal(
             radians.
         count: Frames.
     """
-    margin = 1.0 + NOISE_UNCERTAINTY + NOISE_SIGMAS / np.sqrt(np.maximum(count, 1.0))
+    margin = 1.0 + NOISE_UNCERTAINTY + OUTLIER_SD / np.sqrt(np.maximum(count, 1.0))
     limit = np.sqrt(MIN_FREEDOM_RAD**2 + rotation_variance * margin)
     second_angle = np.sqrt(
         np.maximum(eigenvalues[:, 0] + eigenvalues[:, 2] - eigenvalues[:, 1], 0.0)
     )
-    return np.asarray(
-        (third_angle <= limit) & (second_angle > MIN_FREEDOM_RATIO * limit)
-    )
+    return np.asarray((third_angle <= limit) & (second_angle > CERTAIN_SD * limit))

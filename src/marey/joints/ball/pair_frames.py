@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.joints.ball.normal_equations import NormalEquations, Pairs, PerPair
-from marey.joints.noise import CHI2_3_MEDIAN
-from marey.numerics.robust import runs
+from marey.numerics.robust import CHI2_3_MEDIAN, runs
+from marey.numerics.thresholds import MIN_SAMPLES
 
 Array = np.ndarray
 
@@ -22,18 +22,16 @@ Chosen by hand."""
 
 MAX_SPIKE_SHARE = 0.05
 """Largest share of frames that can be spikes. Where more deviate, that is how the
-bodies move, in frames that are not in the order of time. Chosen by hand."""
+bodies move, in frames that are not in the order of time. Higher lets less of a real
+motion into the fit. Chosen by hand."""
 
-MIN_FRAMES_FOR_SPIKES = 20
-"""Frames below which no frame is called a spike. Chosen by hand."""
+ROUNDING_SHARE = 1e-6
+"""Residual over the distance of the bodies below which no frame is called a spike: it
+may be rounding."""
 
-MIN_SPIKE_RESIDUAL_SHARE = 1e-6
-"""Residual over the distance of the bodies below which no frame is called a spike.
-Higher keeps more frames of exact data. Chosen by hand."""
-
-MAX_SPIKE_ROUNDS = 6
+MAX_ITERATIONS = 6
 """Rounds of leaving out spikes and fitting again. Two or three usually converge; if
-they do not, the last round counts. Chosen by hand."""
+they do not, the last round counts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +84,7 @@ def tukey_weights(
     """
     from marey.joints.ball.gauss_helmert_kernel import squared_norms, subtract_medians
 
-    if len(residual) < MIN_FRAMES_FOR_SPIKES:
+    if len(residual) < MIN_SAMPLES:
         return np.ones(len(residual))
     deviation = np.empty_like(residual)
     subtract_medians(residual, deviation)
@@ -114,9 +112,9 @@ def find_inliers(
     Each round leaves the spikes out and fits again, until the same frames remain.
     """
     distance = np.sqrt(np.mean(np.sum(relative.t_a_b**2, axis=1)))
-    min_square = float(MIN_SPIKE_RESIDUAL_SHARE * distance) ** 2
+    min_square = float(ROUNDING_SHARE * distance) ** 2
     inlier = np.ones(len(relative.t_a_b), dtype=bool)
-    for _ in range(MAX_SPIKE_ROUNDS):
+    for _ in range(MAX_ITERATIONS):
         weight = tukey_weights(relative.residual(u), np.eye(3)[None], min_square)
         before, inlier = inlier, weight > 0.0
         if np.array_equal(before, inlier):
@@ -134,7 +132,7 @@ def correlation_length(residual: Float[Array, "frame 3"]) -> float:
     of white noise).
     """
     n = len(residual)
-    if n < 8:
+    if n < MIN_SAMPLES:
         return 1.0
     size = 1 << (2 * n - 1).bit_length()
     power = np.abs(np.fft.rfft(residual, size, axis=0)) ** 2

@@ -379,7 +379,7 @@ def _noise_through_joint(
     if constants.pose_source == "parent":
         return BodyNoise(C, parent.position_variance, -arm)
     lever = geometry.hat(arm)
-    variance = parent.position_variance + np.trace(lever @ C @ lever.T) / 3.0
+    variance = parent.position_variance + np.trace(lever @ C @ lever.T) / len(arm)
     center = constants.center_in_body
     if constants.kind != "hinge":
         return BodyNoise(np.full((3, 3), np.nan), variance, center)

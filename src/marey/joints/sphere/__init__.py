@@ -5,6 +5,6 @@
 * `geometric`: least squares of the radii.
 * `sandwich`: covariance from the influence of every frame.
 * `fit`: one sphere or circle, and the kind of motion.
-* `one_sided`, `two_sided`: a joint in the axes of one body, and of both.
+* `sides`: a joint in the axes of one body, and of both.
 * `gdke`: the method.
 """

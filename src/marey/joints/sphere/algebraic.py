@@ -34,8 +34,8 @@ MIN_SQUARE_SHARE = 1e-4
 """Smallest squared radius over the largest that counts in the weights. Higher gives
 markers near the centre less weight. Chosen by hand."""
 
-MAX_ROUNDS = 60
-"""Largest number of rounds of centre and noise. Chosen by hand."""
+MAX_ITERATIONS = 60
+"""Largest number of rounds of centre and noise."""
 
 
 class AlgebraicFit:
@@ -67,7 +67,7 @@ class AlgebraicFit:
         Each round subtracts the noise variance from the second moments, solves for the
         centre, and estimates the variance from the radii about that centre.
         """
-        for _ in range(MAX_ROUNDS):
+        for _ in range(MAX_ITERATIONS):
             before = self.center
             self._set_center(self._subtracted_variance(), self._radius_weights())
             _, square, _ = self.squared_distances()
@@ -110,10 +110,9 @@ class AlgebraicFit:
         d = (self.center - moments.mean) @ self.basis @ self.basis.T
         trace = np.trace(moments.second, axis1=-2, axis2=-1)
         square = trace + np.sum(d * d, axis=-1)
-        Cd = np.einsum("mij,mj->mi", moments.second, d)
-        variance = (
-            moments.fourth - trace**2 + 4.0 * np.sum(d * (Cd - moments.third), axis=1)
-        )
+        twice = 2.0 * d
+        slope = np.einsum("mij,mj->mi", moments.second, twice) - 2.0 * moments.third
+        variance = moments.fourth - trace**2 + np.sum(twice * slope, axis=1)
         return d, square, variance.clip(0.0)  # Eq. 1
 
     def _noise_variance(self) -> float:
@@ -121,13 +120,14 @@ class AlgebraicFit:
 
         Isotropic noise of variance s gives
 
-        .. math:: \mathrm{var}|x - c|^2 = 4 R^2 s + 6 s^2, \quad
-            \mathrm{mean}|x - c|^2 = R^2 + 3 s,
+        .. math:: \mathrm{var}|x - c|^2 = 4 R^2 s + 2 k s^2, \quad
+            \mathrm{mean}|x - c|^2 = R^2 + k s,
 
-        which is solved for s. In square metres.
+        with k = 3, which is solved for s. In square metres.
         """
         _, square, variance = self.squared_distances()
-        root = np.sqrt((4.0 * square**2 - 6.0 * variance).clip(0.0))
+        k = len(self.center)
+        root = np.sqrt(((2.0 * square) ** 2 - 2.0 * k * variance).clip(0.0))
         of_marker = _quotient(variance, 2.0 * square + root)
         return float(self.moments.count @ of_marker / self.freedom)
 

@@ -9,10 +9,12 @@ from scipy.special import chdtri
 
 from marey.errors import DataError
 from marey.joints.ball.closed_form import FREE_SD_M, NOISE_UNCERTAINTY
+from marey.joints.noise import FALSE_ALARM_RATE
 from marey.joints.sphere import algebraic, geometric
 from marey.joints.sphere.algebraic import AlgebraicFit
 from marey.joints.sphere.moments import SphereMoments, compute_moments, pool_moments
 from marey.joints.sphere.sandwich import sandwich_covariance
+from marey.numerics.thresholds import FEW
 from marey.options import Options, choice
 
 SphereEstimator = Literal["geometric", "corrected", "kasa"]
@@ -21,10 +23,6 @@ KindChoice = Literal["auto", "ball", "hinge", "fixed"]
 
 MIN_POSITIONS = 4
 """Positions of one marker that determine a sphere (Knight2007, Sec. 2)."""
-
-FALSE_ALARM_RATE = 1e-3
-"""Probability of taking pure noise for motion. Higher calls fewer joints fixed and
-fewer joints hinges. Chosen by hand."""
 
 MAX_PLAY_RAD = np.radians(0.4)
 """Rotation across the axis of a hinge, in radians rms, that counts as play of its pin.
@@ -36,10 +34,6 @@ MAX_PLAY_NOISE_RATIO = 4.0
 """Noise of a circle over that of a sphere above which rotation across the axis is not
 play: for motion about a centre the sphere would fit far better. Twice the value changes
 no joint of the real recordings; half makes balls of pins."""
-
-MAX_CIRCLE_NOISE = 0.2
-"""Noise of a circle over its radius above which it is no circle. A disc would give
-0.33, a ball of points 0.52. Half or twice the value changes no known decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +209,7 @@ def fit_sphere_to_moments(
         return _no_sphere(moments, "the motion is too small to show a centre")
     fit = fits[kind]
     _, square, _ = fit.squared_distances()
-    radius = np.sqrt((square - 3.0 * fit.variance).clip(0.0))
+    radius = np.sqrt((square - len(fit.center) * fit.variance).clip(0.0))
     axis_covariance = np.full((3, 3), np.nan)
     if kind == "hinge" and not axis_given:
         axis_covariance = algebraic.white_noise_axis_covariance(moments, fit.variance)
@@ -287,7 +281,8 @@ def _classify(
     ):
         return "fixed"
     _, square, _ = hinge.squared_distances()
-    if hinge_noise > MAX_CIRCLE_NOISE**2 * square.max():
+    # A disc has a noise of 0.33 of its radius, a ball of points 0.52.
+    if hinge_noise > FEW**2 * square.max():
         return "ball"
     is_flat = value[0] <= limit * max(hinge_noise, expected[0])
     is_flat = is_flat and hinge_noise <= limit * max(ball_noise, expected.max())
@@ -304,7 +299,8 @@ def _rest_noise_ratio(freedom: float) -> float:
     of the number of positions. The coefficients are fitted to simulations, of which
     about one in a hundred exceeded this ratio.
     """
-    return float(1.0 + 2.5 * freedom**-0.25 + 10.0 * freedom**-0.5)
+    root = np.sqrt(freedom)
+    return float(1.0 + 2.5 / np.sqrt(root) + 10.0 / root)
 
 
 def _why_no_fit(moments: SphereMoments) -> str:
@@ -316,7 +312,7 @@ def _why_no_fit(moments: SphereMoments) -> str:
         return "the positions are too large for numbers"
     size = np.trace(moments.covariance)
     farthest = np.sum(moments.mean**2, axis=-1).max()
-    if size <= (4.0 * np.finfo(float).eps) ** 2 * farthest:
+    if size <= algebraic.ROUNDING**2 * farthest:
         return "all positions coincide"
     return ""
 
@@ -354,8 +350,9 @@ def _with_free_axis(sphere: Sphere) -> Sphere:
 
 
 def _by_marker(points: np.ndarray) -> np.ndarray:
-    if points.ndim not in (2, 3):
+    n_axes = points.ndim - 1
+    if n_axes not in (1, 2):
         raise DataError(
             "points", found=f"{points.ndim} axes", needed="frame, marker, coordinate"
         )
-    return points[:, None] if points.ndim == 2 else points
+    return points[:, None] if n_axes == 1 else points

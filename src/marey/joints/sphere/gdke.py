@@ -89,15 +89,14 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     """Return a joint for every two bodies, fitted to the paths of their markers.
 
     `center_a` is the point about which the markers of b rotate in the axes of a, all
-    markers together; for `center_b` the roles are swapped. Several takes
-    are one fit.
+    markers together; for `center_b` the roles are swapped. Several takes are one fit.
 
     Implements Knight2007, Sec. 2, with the departures of `fit_sphere` and these. All
     markers of a body are used, not one. Both bodies' axes are used; where both have
-    poses, the joint residual counts as well as the radii (`two_sided`; only for pairs
-    that may be joined and for "geometric"). A hinge between two such bodies has the
-    axis of the null space of their rotations and the minimum norm centre, both as in
-    OBrien2000.
+    poses, the joint residual counts as well as the radii (`fit_both_centers`; only for
+    pairs that may be joined and for "geometric"). A hinge between two such bodies has
+    the axis of the null space of their rotations and the minimum norm centre, both as
+    in OBrien2000.
 
     A body that is not `determined` (one or two markers) has no axes: its centre is NaN,
     and so are the pair's `spread` and `mediated`; the residual is that of the radii. A
@@ -170,8 +169,9 @@ def _fit_pair(
     kinds = {side.kind for side in (in_a, in_b) if side.known}
     if kinds == {"hinge"}:
         axis_a, axis_b, axes = _common_axis(both_seen, poses, a, b)
-        in_a = fit_in(a, b, kind="hinge", axis=axis_a)
-        in_b = fit_in(b, a, kind="hinge", axis=axis_b)
+        # A side whose markers do not move, as they lie on the axis, stays unknown.
+        in_a = fit_in(a, b, kind="hinge", axis=axis_a) if in_a.known else in_a
+        in_b = fit_in(b, a, kind="hinge", axis=axis_b) if in_b.known else in_b
     elif len(kinds) > 1:
         in_a, in_b = fit_in(a, b, kind="ball"), fit_in(b, a, kind="ball")
     in_a, in_b = fill_missing_side(both_seen, in_a, in_b)
@@ -283,5 +283,5 @@ def _expected_residual(
     both = np.isfinite(centers).all(axis=(1, 2))
     u = (centers - poses.anchor[pair]).reshape(-1, 6)
     square = poses.mean_square_residual(pair, np.where(np.isfinite(u), u, 0.0))
-    square = np.where(both, square, square / 3.0)
+    square = np.where(both, square, square / centers.shape[-1])
     return np.where(np.isfinite(columns["residual"]), np.sqrt(square), np.nan)

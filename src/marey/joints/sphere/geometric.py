@@ -19,27 +19,24 @@ from jaxtyping import Bool, Float
 from scipy.linalg import eigh
 from scipy.special import chdtri
 
-from marey.joints.noise import MIN_INFORMATION_SHARE, BodyNoise
+from marey.joints.noise import (
+    FALSE_ALARM_RATE,
+    MIN_INFORMATION_SHARE,
+    BodyNoise,
+)
 from marey.joints.sphere.algebraic import ROUNDING, Basis, Center
 from marey.joints.sphere.sandwich import sandwich_covariance
 
-MAX_STEPS = 20
-"""Largest number of Gauss-Newton steps. Chosen by hand."""
+MAX_ITERATIONS = 20
+"""Largest number of Gauss-Newton steps."""
 
-CONVERGED_STEP = 1e-7
+TINY_STEP = 1e-7
 """Step over the distance of the farthest marker below which an iteration has converged.
-Higher stops earlier. Chosen by hand."""
-
-DISAGREEMENT_LEVEL = 0.01
-"""Significance level of the test that markers disagree on the centre. Higher widens
-the covariance more often. Chosen by hand."""
+Higher stops earlier."""
 
 MAX_STEP_RADII = 0.5
 """Largest displacement of the centre over the radius; farther away the quadratic model
 does not hold and the start is kept. Chosen by hand."""
-
-DIFFERENCE_STEP = 1e-3
-"""Step of the numerical derivative of the bias over the radius. Chosen by hand."""
 
 Points = Float[np.ndarray, "frame marker 3"]
 Scores = Float[np.ndarray, "frame marker directions"]
@@ -101,7 +98,7 @@ class EstimatingEquation:
             of_marker = sandwich_covariance(self.score[:, m])
             square += total[m] @ _inverse(of_marker, 1e-9) @ total[m]
             freedom += int(np.linalg.matrix_rank(of_marker, hermitian=True))
-        limit = chdtri(max(freedom, 1), DISAGREEMENT_LEVEL)
+        limit = chdtri(max(freedom, 1), FALSE_ALARM_RATE)
         if n_markers < 2 or freedom < 1 or square <= limit:
             return np.zeros((directions, directions))
         without = self.hessian.sum(axis=0) - self.hessian[:n_markers]
@@ -120,7 +117,7 @@ def refine_center(points: Points, center: Center, basis: Basis) -> Center:
     Gauss-Newton steps, which end when one does not reduce the cost.
     """
     best, best_center = np.inf, center
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_ITERATIONS):
         radii = _radii(points, center, basis)
         cost = float(np.sum(radii.error**2))
         if not cost < best:
@@ -146,7 +143,8 @@ def remove_axis_bias(
     """
 
     def step(moved: Center) -> Center:
-        return np.asarray(basis @ estimating_equation(points, moved, basis, bias).step)
+        equation = estimating_equation(points, moved, basis, bias)
+        return np.asarray(basis @ equation.step)
 
     def farthest(moved: Center) -> float:
         return float(np.nanmax(np.linalg.norm(points - moved, axis=-1)))
@@ -167,13 +165,13 @@ def take_newton_steps(
         farthest: Distance of the farthest marker from a point, in metres.
     """
     point = start
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_ITERATIONS):
         taken = step(point)
         point = point + taken
         size = farthest(point)
         if not np.linalg.norm(point - start) < MAX_STEP_RADII * size:
             return start
-        if np.linalg.norm(taken) <= CONVERGED_STEP * size:
+        if np.linalg.norm(taken) <= TINY_STEP * size:
             break
     return point
 
@@ -250,7 +248,7 @@ def axis_noise_bias(
     Its derivative by the centre is a forward difference.
     """
     farthest = float(np.nanmax(np.linalg.norm(points - center, axis=-1)))
-    step = DIFFERENCE_STEP * farthest
+    step = np.sqrt(np.finfo(float).eps) * farthest
     score = _expected_score(points, center, basis, noise)
     derivative = np.zeros((*score.shape, score.shape[1]))
     for i, direction in enumerate(basis.T):

@@ -76,7 +76,6 @@ def _moments_about(moments: SphereMoments, point: np.ndarray) -> tuple[np.ndarra
     Cd = np.einsum("mij,mj->mi", C, d)
     second = C + d[:, :, None] * d[:, None, :]
     third = S + 2.0 * Cd + d * (trace + dd)[:, None]
-    fourth = (
-        moments.fourth + 4.0 * np.sum(d * (Cd + S), axis=-1) + dd * (dd + 2.0 * trace)
-    )
+    fourth = moments.fourth + dd * (dd + 2.0 * trace)
+    fourth += np.sum(2.0 * d * (2.0 * (Cd + S)), axis=-1)
     return second, third, fourth

@@ -27,7 +27,7 @@ def sandwich_covariance(
     if n == 0:
         return np.zeros((size, size))
     # The fit uses up degrees of freedom: its residuals are too small by that factor.
-    used = min(size, 3) + 1
+    used = size + 1
     single = n / max(n - used, 1) * influence.T @ influence
     length = -(-n // MAX_WINDOWS)
     total = np.concatenate([np.zeros((1, size)), np.cumsum(influence, axis=0)])
