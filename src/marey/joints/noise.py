@@ -23,9 +23,8 @@ SAMPLE_FRAMES = 400
 Higher costs time. Chosen by hand."""
 
 FALSE_ALARM_RATE = 1e-3
-"""Probability of taking pure noise for motion, for a marker that disagrees with others,
-or for a take that differs. Higher calls fewer joints fixed, fewer joints hinges, and
-reports more takes. Chosen by hand."""
+"""Probability of taking pure noise for motion, or for a take that differs. Higher calls
+fewer joints fixed, fewer joints hinges, and reports more takes. Chosen by hand."""
 
 MIN_INERTIA_SHARE = 1e-9
 """Smallest eigenvalue of the inertia of a body's markers over its trace. Below it the

@@ -33,7 +33,7 @@ REWEIGHTED_ITERATIONS = 3
 """Iterations after which the weights of the frames are fixed: weights that keep
 changing would keep the iteration from converging. Chosen by hand."""
 
-CONVERGED_STEP_SD = 1e-2
+TINY_STEP_SD = 1e-2
 """Step, in standard deviations of the centre, below which the iteration has converged.
 Higher stops earlier. Chosen by hand."""
 
@@ -116,7 +116,7 @@ def fit_gauss_helmert(
         # Residuals above the given noise widen the covariance of the centre.
         squared_norms(m, P, square)
         scale = max(float(weight @ square) / m.size, 1.0)
-        if step < min(CONVERGED_STEP_SD**2 * scale, DIVERGED_STEP_SD**2):
+        if step < min(TINY_STEP_SD**2 * scale, DIVERGED_STEP_SD**2):
             break
     if not step < DIVERGED_STEP_SD**2:
         return None
