@@ -53,7 +53,7 @@ class LeaveOneOut:
         odds: Float[Array, "marker marker"],
     ) -> None:
         self._takes = [
-            points[evenly_spaced(len(points), SAMPLE_FRAMES)] for points in takes
+            points[evenly_spaced(len(points), SAMPLE_FRAMES // 2)] for points in takes
         ]
         self._outside_weight = outside_weights(stats)
         self._noise = stats.noise
