@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import marey
+from marey.anatomy import names
 
 SOURCE = Path(marey.__file__).parent
 
@@ -37,6 +38,11 @@ LAYERS = (  # from the ground up
 NEVER_IMPORTED = {"cli", "__main__", "viewer"}
 MOST_MODULES = 12
 """Modules in one folder: more are more than one idea."""
+
+SPELL_OUT_BODIES = ("anatomy", "calibration", "io", "papers", "synth")
+"""Parts that may write the names of bodies and sides as text: anatomy defines them, io
+has the words of formats, synth and papers make figures of their own, and calibration
+has tables of its own."""
 
 FACE = "__init__"
 
@@ -134,6 +140,20 @@ def test_kernels_are_imported_only_where_they_are_called():
         if "_kernel" in name
     ]
     assert slow == []
+
+
+def test_names_of_bodies_come_from_anatomy():
+    """A name is written once, so that it can be found and changed there."""
+    bodies = {names.HIPS, names.TAIL, *names.TRUNK, *names.ARM, *names.LEG}
+    spelt_out = [
+        (module, node.value)
+        for module in MODULES
+        if not module.startswith(SPELL_OUT_BODIES)
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if node.value in names.SIDES or names.without_side(node.value) in bodies
+    ]
+    assert spelt_out == []
 
 
 def test_nothing_prints_outside_the_command_line():

@@ -11,8 +11,7 @@ import marey
 from marey.anatomy.names import mirror_name, side_of
 from marey.errors import DataError, FormatError
 from marey.segmentation import segment
-from marey.segmentation.clusters.pair_log_odds import log_odds
-from marey.segmentation.clusters.pair_statistics import pair_statistics
+from marey.segmentation.clusters.pair_statistics import log_odds, pair_statistics
 from marey.segmentation.labels.marker_sets import (
     ENTRY_POINTS,
     known_marker_sets,

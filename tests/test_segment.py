@@ -22,9 +22,10 @@ from marey.segmentation.clusters.overlap import (
     overlapping_bodies,
     owning_bodies,
 )
-from marey.segmentation.clusters.pair_log_odds import log_odds, nearest_neighbour_bodies
 from marey.segmentation.clusters.pair_statistics import (
     PairStats,
+    log_odds,
+    nearest_neighbour_bodies,
     pair_deviations,
     pair_statistics,
 )

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Bool
 
+from marey.anatomy import names as vrm
 from marey.anatomy.naming import Naming
 from marey.bodies import Bodies
 from marey.joints import JointFits, joint_name_and_exercise
@@ -24,12 +26,7 @@ MIN_SIDE_AGREEMENT = 0.3
 """Agreement of the cues on left and right (`Naming.side_confidence`, 0 to 1) below
 which the side is doubtful. Higher warns more often. Chosen by hand."""
 
-NEXT_OUTWARD = {
-    "UpperArm": "LowerArm",
-    "LowerArm": "Hand",
-    "UpperLeg": "LowerLeg",
-    "LowerLeg": "Foot",
-}
+NEXT_OUTWARD = dict(pairwise(vrm.ARM[1:])) | dict(pairwise(vrm.LEG[:3]))
 """The next part outward along a person's limbs."""
 
 
@@ -129,9 +126,8 @@ def part_findings(tree: Tree, bodies: Bodies) -> Iterator[Finding]:
     """
     leaves = np.setdiff1d(np.flatnonzero(tree.parent >= 0), tree.parent)
     for last in sorted(bodies.names[body] for body in leaves):
-        bare = last.rpartition(":")[2]
-        side = next((side for side in ("Left", "Right") if bare.startswith(side)), "")
-        part = side + NEXT_OUTWARD.get(bare.removeprefix(side), "")
+        bare = vrm.without_subject(last)
+        part = vrm.side_of(bare) + NEXT_OUTWARD.get(vrm.without_side(bare), "")
         joint = joint_name_and_exercise(bare, part)
         if joint is not None:
             message = (

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from marey.anatomy import names as vrm
 from marey.anatomy.naming import Naming
 from marey.bodies import Bodies
 from marey.cleaning import (
@@ -319,8 +320,9 @@ def with_names(
 
 def hips_among(names: tuple[str, ...]) -> tuple[int, ...]:
     """Return the bodies that are the hips of a subject."""
-    bare = (name.rpartition(":")[2] for name in names)
-    return tuple(body for body, name in enumerate(bare) if name == "Hips")
+    return tuple(
+        i for i, name in enumerate(names) if vrm.without_subject(name) == vrm.HIPS
+    )
 
 
 def root_at(fit: BodyFit, bodies: tuple[int, ...]) -> BodyFit:

@@ -7,6 +7,7 @@ from typing import SupportsIndex
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from marey.anatomy.names import SIDES, side_of, without_subject
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.plot.primitives import Camera
@@ -166,16 +167,14 @@ def _most_different_frames(scene: PlotScene, frames: Sequence[int]) -> list[int]
 
 def body_side(name: str) -> str:
     """Return "Left", "Right" or "", as a joint's name begins."""
-    bare = name.rpartition(":")[2]
-    return next((side for side in ("Left", "Right") if bare.startswith(side)), "")
+    return side_of(without_subject(name))
 
 
 def choose_camera(scene: PlotScene, frames: Sequence[int]) -> Camera:
     """Return the level camera of widest view, in front of the first figure."""
     names = scene.figures[0].skeleton.names if scene.figures else ()
     left, right = (
-        [k for k, name in enumerate(names) if body_side(name) == side]
-        for side in ("Left", "Right")
+        [k for k, name in enumerate(names) if body_side(name) == side] for side in SIDES
     )
     return widest_view(scene.all_positions(frames), left, right)
 

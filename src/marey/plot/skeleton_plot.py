@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
+from marey.anatomy.names import LEFT, RIGHT, SIDES
 from marey.motion import Motion
 from marey.plot import style
 from marey.plot.primitives import (
@@ -50,7 +51,7 @@ MARGIN = 0.04
 MIN_ASPECT = 0.6
 """Smallest ratio of height to width of a still."""
 
-SIDE_COLOURS = {"Left": BLUE, "Right": RED, "": INK}
+SIDE_COLOURS = {LEFT: BLUE, RIGHT: RED, "": INK}
 
 
 @style.with_style
@@ -188,7 +189,7 @@ def _legend(figure: Any, scene: PlotScene, times: int) -> None:
         hollow: dict[str, Any] = {"mfc": "white", "mec": GREY, **dot}
         entries.append(Line2D([], [], marker="o", label="filled in", **hollow))
     sides = {body_side(n) for figure in scene.figures for n in figure.skeleton.names}
-    for side in ("Left", "Right"):
+    for side in SIDES:
         if side in sides:
             bone: dict[str, Any] = {"color": SIDE_COLOURS[side], "linewidth": 2.2}
             entries.append(Line2D([], [], label=side.lower(), **bone))

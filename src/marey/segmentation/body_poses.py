@@ -14,12 +14,13 @@ from marey.segmentation.clusters.cross_validation import (
     outside_weights,
     weighted_poses,
 )
-from marey.segmentation.clusters.pair_log_odds import (
+from marey.segmentation.clusters.pair_statistics import (
     MIN_RIGID_MARKERS,
     Members,
+    PairStats,
     marker_noise,
+    pair_statistics,
 )
-from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
 from marey.take import Take
 
 Array = np.ndarray

@@ -8,10 +8,10 @@ from jaxtyping import Bool, Int
 from marey.errors import DataError
 from marey.numerics.thresholds import FEW, MIN_SAMPLES
 from marey.report import Finding
-from marey.segmentation.clusters.pair_log_odds import MIN_RIGID_MARKERS
 from marey.segmentation.clusters.pair_statistics import (
     MIN_COMMON_FRAMES,
     MIN_NOISE_PER_SPACING,
+    MIN_RIGID_MARKERS,
     PairStats,
     evenly_spaced,
 )

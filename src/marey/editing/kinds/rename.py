@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from marey.bodies import Bodies
 from marey.editing.draft import EditStep, PlanDraft
 from marey.errors import OptionError
 from marey.report import Finding
@@ -59,7 +58,10 @@ def apply_names(
             if subject_of.get(before, number) == number
         }
         subjects.append(_rename_subject(subject, of_subject))
-    bodies = tuple(_rename_bodies(one, names) for one in solution.bodies)
+    bodies = tuple(
+        one.rename([names.get(name, name) for name in one.names])
+        for one in solution.bodies
+    )
     findings = solution.report.findings
     renamed = rename_findings(findings, names, solution.bodies[0].names)
     report = replace(solution.report, findings=renamed)
@@ -72,15 +74,6 @@ def _check_joints_exist(solution: Solution, steps: Sequence[EditStep]) -> None:
         if step.edit.do == "rename" and step.joint and step.joint not in joints:
             found = f"{step.edit.name}, the name of nothing"
             raise step.refuse("name", found, f"one of {', '.join(joints)}")
-
-
-def _rename_bodies(bodies: Bodies, names: Mapping[str, str]) -> Bodies:
-    parents = {
-        names.get(child, child): names.get(parent, parent)
-        for child, parent in bodies.parents.items()
-    }
-    renamed = tuple(names.get(name, name) for name in bodies.names)
-    return replace(bodies, names=renamed, parents=parents)
 
 
 def _rename_subject(subject: Subject, body_names: Mapping[str, str]) -> Subject:

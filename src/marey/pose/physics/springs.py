@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
+from marey.anatomy import names as vrm
 from marey.anatomy.masses import Masses, estimate_masses
 from marey.articulated.tables import IDENTITY_QUATERNION, Nodes
 from marey.articulated.targets import (
@@ -195,7 +196,7 @@ def _neutral_posture(
         return tracker.reference_rotations(take, trace, options)[0]
     wxyz = np.tile(IDENTITY_QUATERNION, (1, skeleton.n_joints, 1))
     for joint, name in enumerate(skeleton.names):
-        if name in ("LeftUpperArm", "RightUpperArm"):
+        if name in vrm.both_sides(vrm.UPPER_ARM):
             wxyz[0, joint] = _rotation_to_down(skeleton, joint)
     return np.tile(tracker.nodes.node_rotations(wxyz), (len(trace.q), 1, 1))
 

@@ -14,13 +14,14 @@ from jaxtyping import Bool, Float, Int
 from marey.numerics import geometry
 from marey.numerics.procrustes import SAMPLE_FRAMES
 from marey.numerics.thresholds import OUTLIER_SD
-from marey.segmentation.clusters.pair_log_odds import (
+from marey.segmentation.clusters.pair_statistics import (
     MIN_GAIN,
     MIN_RIGID_MARKERS,
     Members,
+    PairStats,
+    evenly_spaced,
     members_of_labels,
 )
-from marey.segmentation.clusters.pair_statistics import PairStats, evenly_spaced
 
 Array = np.ndarray
 
@@ -53,7 +54,7 @@ class LeaveOneOut:
         odds: Float[Array, "marker marker"],
     ) -> None:
         self._takes = [
-            points[evenly_spaced(len(points), SAMPLE_FRAMES)] for points in takes
+            points[evenly_spaced(len(points), SAMPLE_FRAMES // 2)] for points in takes
         ]
         self._outside_weight = outside_weights(stats)
         self._noise = stats.noise

@@ -12,13 +12,14 @@ from marey.segmentation.clusters.cross_validation import (
     merge_bodies,
 )
 from marey.segmentation.clusters.overlap import overlapping_bodies, owning_bodies
-from marey.segmentation.clusters.pair_log_odds import (
+from marey.segmentation.clusters.pair_statistics import (
     MAX_LOG_ODDS,
     MIN_LOG_ODDS,
     Members,
+    PairStats,
     members_of_labels,
+    pair_statistics,
 )
-from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
 from marey.segmentation.clusters.spectral import SCALE_NEIGHBOUR, spectral_labels
 
 Array = np.ndarray

@@ -9,15 +9,15 @@ would join thigh and shank into one body.
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey.segmentation.clusters.pair_log_odds import (
+from marey.segmentation.clusters.pair_statistics import (
     CLEAR_LOG_ODDS,
     MIN_GAIN,
     Members,
+    PairStats,
     log_odds,
     members_of_labels,
     nearest_neighbour_bodies,
 )
-from marey.segmentation.clusters.pair_statistics import PairStats
 
 Array = np.ndarray
 

@@ -10,13 +10,14 @@ from scipy.special import expit
 
 from marey.numerics.thresholds import FEW
 from marey.report import Finding, Severity, mark_name
-from marey.segmentation.clusters.pair_log_odds import (
+from marey.segmentation.clusters.pair_statistics import (
     CLEAR_LOG_ODDS,
     Members,
+    PairStats,
     log_odds,
+    pair_statistics,
     same_body,
 )
-from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
 from marey.segmentation.labels.marker_sets import MarkerSet, known_marker_sets
 from marey.segmentation.labels.spelling import is_name, label_readings, normalise_label
 from marey.segmentation.marker_selection import list_labels

@@ -18,8 +18,7 @@ from marey.anatomy.names import SIDE_SPELLINGS
 from marey.bodies import Bodies
 from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
-from marey.segmentation.clusters.pair_log_odds import Members
-from marey.segmentation.clusters.pair_statistics import PairStats
+from marey.segmentation.clusters.pair_statistics import Members, PairStats
 from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.marker_selection import select_markers
 from marey.segmentation.methods.overlap import default_names

@@ -7,7 +7,7 @@ from marey.errors import DataError
 from marey.numerics.thresholds import FEW
 from marey.segmentation.body_poses import bodies_from_members
 from marey.segmentation.clusters.model_selection import cluster_markers
-from marey.segmentation.clusters.pair_log_odds import MIN_RIGID_MARKERS
+from marey.segmentation.clusters.pair_statistics import MIN_RIGID_MARKERS
 from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.labels.marker_sets import known_marker_sets
 from marey.segmentation.labels.match import MarkerSetMatch

@@ -7,7 +7,7 @@ from scipy.special import expit
 from marey.bodies import Bodies
 from marey.segmentation.body_poses import make_bodies
 from marey.segmentation.clusters.model_selection import Clustering, cluster_markers
-from marey.segmentation.clusters.pair_log_odds import Members, members_of_labels
+from marey.segmentation.clusters.pair_statistics import Members, members_of_labels
 from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.marker_selection import select_markers
 
