@@ -18,7 +18,11 @@ from marey.calibration.model import (
     ModelParameters,
 )
 from marey.calibration.noise_model import sample_frame_pairs
-from marey.calibration.priors import LengthPrior, Prior
+from marey.calibration.priors import (
+    LengthPrior,
+    Prior,
+    add_symmetry_and_proportions,
+)
 from marey.calibration.problem import problem_of_sessions
 from marey.calibration.solver.levenberg_marquardt import (
     map_in_threads,
@@ -201,6 +205,17 @@ def test_gauge_constraints_forbid_the_rotation_of_a_segment_in_its_axes(rng):
     rotated[0, SEGMENT == 3] = m[0, SEGMENT == 3] @ R.T
     parameters = replace(case.parameters, marker_offset=rotated)
     assert prior.linear_equations(parameters, 0, 1.0)[2] > 1.0
+
+
+def test_shoulders_without_arms_have_no_prior_on_the_length_of_clavicles():
+    names = ("Hips", "Chest", "LeftShoulder", "RightShoulder")
+    names = (*names, "LeftUpperLeg", "RightUpperLeg")
+    parent = np.array([-1, 0, 1, 1, 0, 0])
+    model = KinematicModel(names, parent, (), np.zeros(0, dtype=int))
+    prior = Prior(model)
+    add_symmetry_and_proportions(prior, mirror=True)
+    hips = [names.index("LeftUpperLeg"), names.index("RightUpperLeg")]
+    assert [[one.first, one.second] for one in prior.lengths] == [hips]
 
 
 # --- landmarks ------------------------------------------------------------------------

@@ -313,11 +313,11 @@ def add_symmetry_and_proportions(prior: Prior, *, mirror: bool) -> None:
     lengths.append(LengthPrior(*hips, HIP_WIDTH_OF_STATURE, sd, is_distance=True))
     if mirror:
         prior.add_mirror_prior(*hips, MIRRORED_HIPS_SD_M)
-    if min(clavicles) > 0:
+    if min(clavicles) > 0 and mirror:
+        prior.add_mirror_prior(*clavicles, MIRRORED_CLAVICLES_SD_M)
+    if min(*clavicles, *shoulders) > 0:
         lengths.append(LengthPrior(*shoulders, 0.0, EQUAL_CLAVICLES_SD_M))
-        if mirror:
-            prior.add_mirror_prior(*clavicles, MIRRORED_CLAVICLES_SD_M)
-    elif mirror and min(shoulders) > 0:
+    elif min(shoulders) > 0 and mirror:
         prior.add_mirror_prior(*shoulders, MIRRORED_SHOULDERS_SD_M)
 
 
