@@ -333,10 +333,6 @@ class Initialisation:
     min_noise: float
     """Smallest scale of a marker, in metres."""
 
-    is_anatomical: bool = False
-    """Whether the z axes of arm segments point along the bones. Otherwise they point up
-    when the arms are in a T-pose."""
-
     undetermined: Mapping[int, Float[Array, "3 3"]] = field(default_factory=dict)
     """By segment: additional covariance of joints whose position the motion does not
     determine, in square metres."""

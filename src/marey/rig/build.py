@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy.names import is_person, without_subject
+from marey.anatomy.t_pose import stand_on_ground, t_pose_rotations
 from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits
@@ -17,8 +18,8 @@ from marey.rig.joint_records import (
     find_leaves,
     make_joint_records,
 )
-from marey.rig.rest_pose import find_rest_frame, rest_rotations, t_pose_rotations
-from marey.skeleton import Kind, Skeleton
+from marey.rig.rest_pose import find_rest_frame, rest_rotations
+from marey.skeleton import Kind, Skeleton, bone_length_sd
 from marey.tree import Tree
 
 Array = np.ndarray
@@ -66,7 +67,13 @@ def _build(bodies: Bodies, joints: JointFits, tree: Tree, root: int) -> Skeleton
     R_rest = rest_rotations(bodies, order, frame)
     human = is_person(names)
     if human:
-        R_rest = t_pose_rotations(records, names, R_rest)
+        R_rest = t_pose_rotations(
+            names,
+            np.array([record.parent for record in records]),
+            np.array([record.in_parent for record in records]),
+            np.array([record.in_body for record in records]),
+            R_rest,
+        )
     leaves = find_leaves(records)
     offset = np.array([_offset(records, R_rest, record) for record in records])
     offset[0] = np.zeros(3)
@@ -84,10 +91,10 @@ def _build(bodies: Bodies, joints: JointFits, tree: Tree, root: int) -> Skeleton
         kind=(*kind, *(END_KIND for _ in leaves)),
         axes=np.concatenate([axes, np.full((len(leaves), 2, 3), np.nan)]),
         covariance=np.concatenate([covariance, np.full((len(leaves), 3, 3), np.nan)]),
-        length_sd=np.concatenate([_length_sd(offset, covariance), unknown]),
+        length_sd=np.concatenate([bone_length_sd(offset, covariance), unknown]),
     )
     skeleton = _attach_sources(skeleton, bodies, records, R_rest)
-    return _put_on_ground(skeleton) if human else skeleton
+    return stand_on_ground(skeleton) if human else skeleton
 
 
 def _joint_names(bodies: list[str]) -> list[str]:
@@ -120,22 +127,6 @@ def _covariance(
     R = R_rest[record.parent]
     both = record.parent_covariance + records[record.parent].body_covariance
     return np.asarray(R @ both @ R.T)
-
-
-def _length_sd(
-    offset: Float[Array, "joint 3"], covariance: Float[Array, "joint 3 3"]
-) -> Float[Array, " joint"]:
-    r"""Return the standard deviation of each bone's length, in metres; NaN without one.
-
-    .. math:: \sigma = \sqrt{d^T C d} / |d|
-    """
-    sd = np.full(len(offset), np.nan)
-    for i in range(1, len(offset)):
-        bone, length = offset[i], np.linalg.norm(offset[i])
-        if length > 0.0:
-            variance = float(bone @ covariance[i] @ bone)
-            sd[i] = np.sqrt(max(variance, 0.0)) / length
-    return sd
 
 
 def _degrees_of_freedom(
@@ -188,13 +179,3 @@ def _attach_sources(
         marker_joint=joint.astype(np.int64),
         marker_offset=np.einsum("mij,mj->mi", R_rest[joint], local),
     )
-
-
-def _put_on_ground(skeleton: Skeleton) -> Skeleton:
-    """Return the skeleton with its lowest joint or marker at z = 0 at rest."""
-    joints = skeleton.rest()[:, :3, 3]
-    markers = joints[skeleton.marker_joint] + skeleton.marker_offset
-    lowest = min(joints[:, 2].min(), markers[:, 2].min(initial=np.inf))
-    offset = skeleton.offset.copy()
-    offset[0] = [0.0, 0.0, -lowest]
-    return replace(skeleton, offset=offset)

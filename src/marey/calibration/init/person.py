@@ -304,7 +304,7 @@ def init_from_landmarks(
     for n in range(len(model.axes)):
         prior.add_axis_prior(n, initial, AXIS_SD_RAD)
     prior.add_marker_priors(m, MARKER_SD_M)
-    return Initialisation(person, initial, prior, MIN_SKIN_NOISE_M, is_anatomical=True)
+    return Initialisation(person, initial, prior, MIN_SKIN_NOISE_M)
 
 
 def _complete_pose(
