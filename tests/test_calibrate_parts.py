@@ -9,7 +9,6 @@ import pytest
 
 from marey.anatomy.landmarks import find_landmarks
 from marey.calibration.init.poses import sample_frames
-from marey.calibration.init.reference_frame import fill_occlusions
 from marey.calibration.model import (
     AxisConstraint,
     Estimate,
@@ -288,7 +287,7 @@ def test_few_frames_are_all_sampled():
 
 def test_frame_pairs_are_consecutive_and_from_the_whole_take():
     points = np.arange(200.0)[:, None, None] * np.ones((1, 2, 3))
-    frames = sample_frame_pairs(points)[:, :, 0, 0]
+    frames = sample_frame_pairs(points, 45)[:, :, 0, 0]
     assert (np.diff(frames, axis=1) == 1.0).all()
     assert frames[0, 0] == 0.0
     assert frames[-1, 1] == 199.0
@@ -298,25 +297,9 @@ def test_frame_pairs_are_consecutive_and_from_the_whole_take():
 def test_frame_pairs_show_half_of_the_markers():
     points = np.zeros((50, 4, 3))
     points[10:, :3] = np.nan
-    assert len(sample_frame_pairs(points)) == 9
-    assert sample_frame_pairs(points[11:]).shape == (0, 2, 4, 3)
-    assert sample_frame_pairs(points[:1]).shape == (0, 2, 4, 3)
-
-
-def test_an_occluded_marker_is_predicted_from_its_neighbours(rng):
-    model = KinematicModel(
-        ("a",), np.array([-1]), tuple("pqrst"), np.zeros(5, dtype=int)
-    )
-    offsets = rng.normal(size=(5, 3))
-    T = geometry.transform(
-        geometry.rotation_exp(rng.normal(size=(9, 3))), rng.normal(size=(9, 3))
-    )
-    points = geometry.apply(T[:, None], offsets[None])
-    occluded = points.copy()
-    occluded[4, 2] = np.nan
-    assert fill_occlusions(model, occluded, 4) == pytest.approx(points)
-    occluded[:, 2] = np.nan
-    assert np.isnan(fill_occlusions(model, occluded, 4)[4, 2]).all()
+    assert len(sample_frame_pairs(points, 45)) == 9
+    assert sample_frame_pairs(points[11:], 45).shape == (0, 2, 4, 3)
+    assert sample_frame_pairs(points[:1], 45).shape == (0, 2, 4, 3)
 
 
 # --- linear algebra -------------------------------------------------------------------
