@@ -284,11 +284,6 @@ class Estimate:
         return self.parameters.model
 
     @property
-    def sessions(self) -> range:
-        """Numbers of the sessions."""
-        return range(len(self.poses))
-
-    @property
     def n_frames(self) -> int:
         """Sampled frames of all sessions."""
         return sum(len(session.points) for session in self.poses)

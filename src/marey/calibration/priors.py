@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from marey.calibration.model import MEAN_STATURE_M, KinematicModel, ModelParameters
 from marey.calibration.problem import CalibrationProblem
 from marey.numerics import geometry
-from marey.numerics.thresholds import FEW, MARKER_NOISE_M
+from marey.numerics.thresholds import FEW
 
 Array = np.ndarray
 
@@ -25,6 +25,10 @@ EYE = np.eye(3)
 
 TINY = 1e-9
 """Length below which a vector has no direction, in metres."""
+
+GAUGE_SD_M = 5e-4
+"""Standard deviation of the constraints that choose each segment's axes, in metres.
+Lower worsens the conditioning. Chosen by hand."""
 
 REPLACEMENT_SD_M = 0.010
 """Standard deviation of the rotation of a segment's markers between sessions, as an arc
@@ -55,9 +59,13 @@ Gait, like all standard deviations here."""
 HIP_WIDTH_OF_STATURE = 0.100
 """Distance of the hip joints as a share of the stature."""
 
-EQUAL_BONES_SD_M, MIRRORED_JOINTS_SD_M = 0.005, 0.010
-"""Standard deviations of the difference of left and right bones, and of a joint from
-the mirror image of the other side, in metres. Lower makes both sides more equal."""
+EQUAL_BONES_SD_M = 0.005
+"""Standard deviation of the difference of left and right bones, in metres. Lower makes
+both sides more equal."""
+
+MIRRORED_JOINTS_SD_M, MIRRORED_SHOULDERS_SD_M = 0.010, 0.015
+"""Standard deviations of hips and clavicles, and of shoulders, from the mirror image of
+the other side, in metres. Lower makes both sides more equal."""
 
 
 def determine_rotation(markers: Float[Array, "marker 3"]) -> bool:
@@ -186,10 +194,10 @@ class Prior:
             cross = geometry.hat(lever) / (size * len(markers))
             target = np.einsum("nxz,nz->x", cross, m)
             rotation = list(zip(column, cross, strict=True))
-            self.add(rotation, target, MARKER_NOISE_M, constraint=True)
+            self.add(rotation, target, GAUGE_SD_M, constraint=True)
             if i == 0:
                 mean = [(start, EYE / len(markers)) for start in column]
-                self.add(mean, m.mean(axis=0), MARKER_NOISE_M, constraint=True)
+                self.add(mean, m.mean(axis=0), GAUGE_SD_M, constraint=True)
 
     @cached_property
     def _matrices(self) -> tuple[Array, Array, Array, Array, Array]:
@@ -211,7 +219,7 @@ class Prior:
         """
         matrix, target, is_constraint, prior_normal, constraint_normal = self._matrices
         prior = weight / len(parameters.marker_offset)
-        replaced = prior * (MARKER_NOISE_M / REPLACEMENT_SD_M) ** 2
+        replaced = prior * (GAUGE_SD_M / REPLACEMENT_SD_M) ** 2
         constraint = 1.0 if session == 0 else replaced
         # einsum, because the threads of the linear-algebra library would compete.
         values = parameters.vector(session)
@@ -301,7 +309,7 @@ def add_symmetry_and_proportions(prior: Prior, *, mirror: bool) -> None:
     if min(*clavicles, *shoulders) > 0:
         lengths.append(LengthPrior(*shoulders, 0.0, MIRRORED_JOINTS_SD_M))
     elif min(shoulders) > 0 and mirror:
-        prior.add_mirror_prior(*shoulders, MIRRORED_JOINTS_SD_M)
+        prior.add_mirror_prior(*shoulders, MIRRORED_SHOULDERS_SD_M)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

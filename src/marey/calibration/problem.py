@@ -140,14 +140,15 @@ def _concatenate_sessions(
     skeleton: Skeleton, takes: Sequence[Take], take_session: Sequence[int]
 ) -> dict[int, Float[Array, "_ point 3"]]:
     """Return the frames of each session that shows the skeleton often enough."""
-    parts: dict[int, list[Array]] = {number: [] for number in sorted(set(take_session))}
-    for take, number in zip(takes, take_session, strict=True):
-        parts[number].append(_skeleton_points(skeleton, take))
-    sessions = {number: np.concatenate(points) for number, points in parts.items()}
-    n_seen = {
-        number: int(points_seen(points).any(axis=1).sum())
-        for number, points in sessions.items()
-    }
+    sessions, n_seen = {}, {}
+    for number in sorted(set(take_session)):
+        of_session = [
+            _skeleton_points(skeleton, take)
+            for take, session in zip(takes, take_session, strict=True)
+            if session == number
+        ]
+        sessions[number] = points = np.concatenate(of_session)
+        n_seen[number] = int(points_seen(points).any(axis=1).sum())
     if not any(n_seen.values()):
         wanted = (*skeleton.marker_labels, *skeleton.sensor_names)
         raise DataError(

@@ -7,6 +7,7 @@ import numpy as np
 
 from marey.anatomy.names import SHOULDER, both_sides
 from marey.calibration.priors import (
+    GAUGE_SD_M,
     JOINT_SD_M,
     REPLACEMENT_SD_M,
     Initialisation,
@@ -14,7 +15,6 @@ from marey.calibration.priors import (
     add_symmetry_and_proportions,
 )
 from marey.calibration.problem import CalibrationProblem
-from marey.numerics.thresholds import MARKER_NOISE_M
 
 JOINT_SD_OF_SIZE = 0.1
 """Standard deviation of an initial joint position, as a share of the size of the model.
@@ -63,7 +63,7 @@ def init_generic(
         undetermined[hinge.child] = size**2 * np.outer(a, a)
         prior.add_axis_prior(n, parameters, FREE_AXIS_SD_RAD)
         along_axis = [(model.columns.joint_offset[hinge.child], a[None])]
-        prior.add(along_axis, np.zeros(1), MARKER_NOISE_M, constraint=True)
+        prior.add(along_axis, np.zeros(1), GAUGE_SD_M, constraint=True)
     return Initialisation(problem, parameters, prior, undetermined=undetermined)
 
 

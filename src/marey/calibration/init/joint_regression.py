@@ -29,11 +29,14 @@ HALF_KNEE_M, HALF_ELBOW_M = 0.050, 0.038
 lateral landmark, skin and marker included, in metres. These and the following offsets
 are those of a usual person, and were chosen by hand."""
 
-BOTH_LANDMARKS_SD_M, LANDMARK_SD_M, REGION_SD_M = 0.008, 0.012, 0.020
-"""Standard deviations of a joint between two landmarks, of one beside a landmark, and
-of one at a distance from its landmarks (spine, shoulder, hip below a belt), in metres.
-Lower trusts them more. Chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and Plug-in
-Gait."""
+BOTH_LANDMARKS_SD_M, LANDMARK_SD_M, ELBOW_SD_M = 0.008, 0.012, 0.018
+"""Standard deviations of a joint between two landmarks, of hip, knee and ankle beside
+one, and of the elbow beside one, in metres. Lower trusts them more. These and the
+following were chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and Plug-in Gait."""
+
+SHOULDER_SD_M, CLAVICLE_SD_M, NECK_SD_M, LUMBAR_SD_M = 0.020, 0.015, 0.025, 0.030
+"""Standard deviations of the other joints; that of the shoulder also serves hips below
+a belt, in metres."""
 
 HIP_PROPORTIONS, HIP_OFFSET_M = (-0.24, 0.33, -0.30), (-0.0099, 0.0073, -0.0109)
 """Left hip from the middle between the anterior iliac spines, forward, left and up:
@@ -57,8 +60,8 @@ NECK_UP_M = 0.040
 CLAVICLE_LATERAL_M = 0.025
 """Inner end of the clavicle: metres lateral of the notch."""
 
-SHOULDER_DOWN_M = 0.050
-"""Shoulder: metres below the acromion."""
+SHOULDER_LATERAL_M, SHOULDER_DOWN_M = 0.005, 0.050
+"""Shoulder: metres lateral of the acromion, and below it."""
 
 TINY = 1e-9
 """Length below which a vector has no direction, in metres."""
@@ -150,7 +153,7 @@ class ReferencePose:
         self.axes[vrm.HIPS] = axes
         center = 0.5 * (middle + sacrum)
         self.joints[vrm.HIPS] = JointRegression(center, markers, 0.0)
-        sd = LANDMARK_SD_M if marks(SIDES[0], "asis") else REGION_SD_M
+        sd = LANDMARK_SD_M if marks(SIDES[0], "asis") else SHOULDER_SD_M
         offset = np.multiply(HIP_PROPORTIONS, [depth, width, width])
         offset = offset + np.multiply(HIP_OFFSET_M, self.scale)
         for side, sign in LEFTWARD.items():
@@ -158,7 +161,7 @@ class ReferencePose:
             hip = JointRegression(middle + axes @ mirrored, markers, sd)
             self.joints[side + vrm.UPPER_LEG] = hip
         lumbar = sacrum + LUMBAR_DEPTH * forward + LUMBAR_UP_M * self.scale * axes[:, 2]
-        self.joints[vrm.CHEST] = JointRegression(lumbar, markers, REGION_SD_M)
+        self.joints[vrm.CHEST] = JointRegression(lumbar, markers, LUMBAR_SD_M)
 
     def add_leg(self, side: str) -> None:
         """Add knee and ankle."""
@@ -196,7 +199,8 @@ class ReferencePose:
             return JointRegression(middle, [*outer, *inner], sd), lateral
         half = self.scale * (HALF_KNEE_M if joint == "knee" else HALF_ELBOW_M)
         center = self._mean(outer) - half * lateral / np.linalg.norm(lateral)
-        return JointRegression(center, outer, LANDMARK_SD_M), lateral
+        sd = ELBOW_SD_M if joint == "elbow" else LANDMARK_SD_M
+        return JointRegression(center, outer, sd), lateral
 
     def add_trunk(self) -> None:
         """Add chest, neck and arms."""
@@ -214,7 +218,7 @@ class ReferencePose:
         axes = _axes_from_up_and_left(up, left)
         self.axes[vrm.CHEST] = self.axes[vrm.HEAD] = axes
         neck = 0.5 * (c7 + notch) + NECK_UP_M * self.scale * axes[:, 2]
-        self.joints[vrm.HEAD] = JointRegression(neck, [*back, *front], REGION_SD_M)
+        self.joints[vrm.HEAD] = JointRegression(neck, [*back, *front], NECK_SD_M)
         for side in SIDES:
             if acromia[side]:
                 self._add_arm(side, notch)
@@ -226,12 +230,13 @@ class ReferencePose:
         lateral = LEFTWARD[side] * chest[:, 1]
         clavicle = notch + CLAVICLE_LATERAL_M * self.scale * lateral
         self.joints[side + vrm.SHOULDER] = JointRegression(
-            clavicle, marks.either_side("sternum", "c7"), REGION_SD_M
+            clavicle, marks.either_side("sternum", "c7"), CLAVICLE_SD_M
         )
         self.axes[side + vrm.SHOULDER] = chest
-        shoulder = self._mean(acromion) - SHOULDER_DOWN_M * self.scale * chest[:, 2]
+        offset = SHOULDER_LATERAL_M * lateral - SHOULDER_DOWN_M * chest[:, 2]
+        shoulder = self._mean(acromion) + self.scale * offset
         self.joints[side + vrm.UPPER_ARM] = JointRegression(
-            shoulder, acromion, REGION_SD_M
+            shoulder, acromion, SHOULDER_SD_M
         )
         if not marks(side, "elbow_outer"):
             return
@@ -260,11 +265,13 @@ class ReferencePose:
         if not wrist or not third:
             return fallback
         acromion = self.landmarks(side, "acromion")
-        frames = np.concatenate([self.points, self.measured[None]])
-        elbow = frames[:, outer].mean(axis=1)
-        up = _unit(frames[:, acromion].mean(axis=1) - elbow)
-        normal = left * np.cross(up, _unit(frames[:, wrist].mean(axis=1) - elbow))
-        z = _unit(np.cross(up, frames[:, third].mean(axis=1) - elbow))
+        shoulder, elbow, hand, other = (
+            np.append(self.points[:, k], self.measured[None, k], axis=0).mean(axis=1)
+            for k in (acromion, outer, wrist, third)
+        )
+        up = _unit(shoulder - elbow)
+        normal = left * np.cross(up, _unit(hand - elbow))
+        z = _unit(np.cross(up, other - elbow))
         triangle = np.stack([up, np.cross(z, up), z], axis=-1)
         seen = np.isfinite(normal).all(axis=1) & np.isfinite(triangle).all(axis=(1, 2))
         # Normals are as long as the sine of the flexion: straight arms hardly count.

@@ -403,35 +403,23 @@ def _subtract_product(X, B, out):
 @no_type_check
 @lean
 def factorize(tables, scratch, damping):
-    """Replace H by its block Cholesky factor L, from the leaves to the root."""
-    H = scratch.H
-    for b in range(len(tables.depth) - 1, -1, -1):
-        depth = tables.depth[b]
-        D = H[b, depth]
-        _factorize_block(D, damping)
-        for step in range(depth):
-            solve_lower(D, H[b, step])
-        for step in range(depth):
-            u = tables.path[b, step]
-            for other in range(step + 1):
-                _subtract_product(H[b, step], H[b, other], H[u, other])
-
-
-@no_type_check
-@lean
-def substitute_forward(tables, scratch):
-    """Replace the gradient g by L^-1 g."""
+    """Replace H by its block Cholesky factor L, leaves first, and g by L^-1 g."""
     H, g = scratch.H, scratch.g
     for b in range(len(tables.depth) - 1, -1, -1):
         depth = tables.depth[b]
         D = H[b, depth]
+        _factorize_block(D, damping)
         g[b, 0] /= D[0, 0]
         g[b, 1] = (g[b, 1] - D[1, 0] * g[b, 0]) / D[1, 1]
         g[b, 2] = (g[b, 2] - D[2, 0] * g[b, 0] - D[2, 1] * g[b, 1]) / D[2, 2]
         for step in range(depth):
+            solve_lower(D, H[b, step])
+        for step in range(depth):
             u, X = tables.path[b, step], H[b, step]
             for i in range(3):
                 g[u, i] -= X[0, i] * g[b, 0] + X[1, i] * g[b, 1] + X[2, i] * g[b, 2]
+            for other in range(step + 1):
+                _subtract_product(X, H[b, other], H[u, other])
 
 
 @no_type_check
@@ -515,7 +503,6 @@ def minimize_over_poses(tables, parameters, points, t, R, max_steps, tolerance):
         for _ in range(max_steps):
             pose_equations(tables, parameters, R[f], scratch)
             factorize(tables, scratch, damping)
-            substitute_forward(tables, scratch)
             substitute_backward(tables, scratch)
             retract(t[f], R[f], scratch.g, t_new, R_new)
             new = frame_residuals(tables, parameters, points[f], t_new, R_new, scratch)

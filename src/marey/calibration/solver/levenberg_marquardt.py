@@ -100,7 +100,7 @@ def fit_poses(estimate: Estimate, max_steps: int = MAX_ITERATIONS) -> Estimate:
         minimize_over_poses(tables, parameters, points, t, R, max_steps, POSE_TOLERANCE)
         return FramePoses(points, t, R)
 
-    poses = map_in_threads(fit_session, estimate.sessions)
+    poses = map_in_threads(fit_session, range(len(estimate.poses)))
     return replace(estimate, poses=poses)
 
 
@@ -174,7 +174,7 @@ def reduced_equations(
     A, b = prior_weight * J.T @ J, prior_weight * J.T @ residual
     cost = prior_weight * float(residual @ residual)
     A[np.diag_indices(len(A))] += MIN_DIAGONAL
-    sessions = map_in_threads(eliminate_session, estimate.sessions)
+    sessions = map_in_threads(eliminate_session, range(len(estimate.poses)))
     factors = []
     for session, (H, g, _, data_cost) in enumerate(sessions):
         normal, gradient, prior_cost = prior.linear_equations(
@@ -244,7 +244,7 @@ def _solve_step(
         step_poses(*arguments, damping, steps[session], t, R)
         return FramePoses(poses.points, t, R)
 
-    poses = map_in_threads(step_session, estimate.sessions)
+    poses = map_in_threads(step_session, range(len(estimate.poses)))
     return fit_poses(Estimate(parameters, poses), POSE_STEPS)
 
 

@@ -32,7 +32,6 @@ from marey.calibration.solver.frame_equations_kernel import (
     retract,
     solve_lower,
     substitute_backward,
-    substitute_forward,
 )
 from marey.numerics.jit import FAST, lean
 
@@ -239,7 +238,6 @@ def eliminate_poses(tables, parameters, points, t, R, damping, A, b, leverage):
         _coupling(tables, R[f], scratch)
         _add_parameter_equations(tables, R[f], scratch, A, b)
         factorize(tables, scratch, damping)
-        substitute_forward(tables, scratch)
         _eliminate_pose(tables, scratch, products, b, index, Y, square)
         for k in range(points.shape[1]):
             leverage[f, k] = 0.0
@@ -268,6 +266,5 @@ def step_poses(tables, parameters, points, t, R, damping, step, t_out, R_out):
                 for j in range(len(step)):
                     scratch.g[block, x] -= scratch.Z[block, x, j] * step[j]
         factorize(tables, scratch, damping)
-        substitute_forward(tables, scratch)
         substitute_backward(tables, scratch)
         retract(t[f], R[f], scratch.g, t_out[f], R_out[f])
