@@ -287,7 +287,7 @@ def test_few_frames_are_all_sampled():
 
 def test_frame_pairs_are_consecutive_and_from_the_whole_take():
     points = np.arange(200.0)[:, None, None] * np.ones((1, 2, 3))
-    frames = sample_frame_pairs(points, 45)[:, :, 0, 0]
+    frames = sample_frame_pairs(points)[:, :, 0, 0]
     assert (np.diff(frames, axis=1) == 1.0).all()
     assert frames[0, 0] == 0.0
     assert frames[-1, 1] == 199.0
@@ -297,9 +297,9 @@ def test_frame_pairs_are_consecutive_and_from_the_whole_take():
 def test_frame_pairs_show_half_of_the_markers():
     points = np.zeros((50, 4, 3))
     points[10:, :3] = np.nan
-    assert len(sample_frame_pairs(points, 45)) == 9
-    assert sample_frame_pairs(points[11:], 45).shape == (0, 2, 4, 3)
-    assert sample_frame_pairs(points[:1], 45).shape == (0, 2, 4, 3)
+    assert len(sample_frame_pairs(points)) == 9
+    assert sample_frame_pairs(points[11:]).shape == (0, 2, 4, 3)
+    assert sample_frame_pairs(points[:1]).shape == (0, 2, 4, 3)
 
 
 # --- linear algebra -------------------------------------------------------------------

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.numerics.thresholds import MARKER_NOISE_M, SKIN_MOTION_M
+from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
 
 if TYPE_CHECKING:
     from marey.calibration.solver.frame_equations_kernel import (
@@ -34,6 +34,9 @@ Array = np.ndarray
 STUDENT_T_DOF = 8.0
 """Degrees of freedom of Student's t, the distribution of marker residuals. Higher gives
 outliers more weight. Chosen by hand."""
+
+FIRST_NOISE_M = OUTLIER_SD * MARKER_NOISE_M
+"""Scale of a marker before it is estimated, in metres."""
 
 MECHANICAL_HINGE_SD_RAD = 0.005
 """Standard deviation of the axis of a mechanical hinge in one frame, in radians. Higher
@@ -170,13 +173,13 @@ class ModelParameters:
         axis: Float[Array, "axis 2 3"],
         n_sessions: int,
     ) -> "ModelParameters":
-        """Return parameters with equal markers in all sessions, moving as on skin."""
+        """Return parameters with equal markers and noise in all sessions."""
         return ModelParameters(
             model,
             joint_offset,
             np.repeat(marker_offset[None], n_sessions, axis=0),
             axis,
-            marker_noise=np.full((n_sessions, len(marker_offset)), SKIN_MOTION_M),
+            marker_noise=np.full((n_sessions, len(marker_offset)), FIRST_NOISE_M),
             mean_rotation=np.repeat(np.eye(3)[None], len(joint_offset), axis=0),
         )
 

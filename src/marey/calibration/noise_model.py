@@ -31,6 +31,10 @@ POOLING = 0.3
 """Weight of the median variance of all markers, as a share of the marker's own number
 of coordinates. Higher makes markers more equal. Chosen by hand."""
 
+N_FRAME_PAIRS = 45
+"""Pairs of consecutive frames, evenly in time, from which the white share is estimated.
+More take longer. Chosen by hand."""
+
 MIN_PAIR_VISIBILITY = 0.5
 """Share of the markers that both frames of a pair must show. Higher leaves fewer pairs.
 Chosen by hand."""
@@ -113,13 +117,13 @@ def white_share(
 
 
 def sample_frame_pairs(
-    points: Float[Array, "frame marker 3"], max_pairs: int
+    points: Float[Array, "frame marker 3"],
 ) -> Float[Array, "_ 2 marker 3"]:
     """Return pairs of consecutive frames, evenly in time among those well seen."""
     seen = np.isfinite(points).all(axis=-1)
     both_seen = (seen[:-1] & seen[1:]).mean(axis=1)
     pairs = np.flatnonzero(both_seen >= MIN_PAIR_VISIBILITY)
-    sample = np.linspace(0, max(len(pairs) - 1, 0), max_pairs).round().astype(int)
+    sample = np.linspace(0, max(len(pairs) - 1, 0), N_FRAME_PAIRS).round().astype(int)
     first = pairs[np.unique(sample)[: len(pairs)]]
     return np.stack([points[first], points[first + 1]], axis=1)
 

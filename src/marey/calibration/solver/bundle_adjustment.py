@@ -132,7 +132,7 @@ def bundle_adjust(
         estimate = replace(estimate, parameters=parameters)
         if n_rounds == MIN_ROUNDS < max_rounds:
             pairs = [
-                sample_frame_pairs(points[:, problem.order], max_frames // 2)
+                sample_frame_pairs(points[:, problem.order])
                 for points in problem.sessions
             ]
             white = white_share(parameters, pairs)

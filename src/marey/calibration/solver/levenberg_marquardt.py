@@ -43,7 +43,7 @@ last. The unit is the squared standard deviation. Higher stops earlier. Chosen b
 MAX_ITERATIONS = 30
 """Most Levenberg-Marquardt steps of a pose."""
 
-POSE_TOLERANCE = 1e-3
+POSE_TOLERANCE = 1e-4
 """A pose has converged when a step lowers its cost by less than this share. Higher
 stops earlier. Chosen by hand."""
 
