@@ -56,8 +56,9 @@ BONE_OF_STATURE_SD = 0.05
 the usual proportions. Chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and Plug-in
 Gait, like all standard deviations here."""
 
-HIP_WIDTH_OF_STATURE = 0.100
-"""Distance of the hip joints as a share of the stature."""
+HIP_WIDTH_OF_STATURE, HIP_WIDTH_OF_STATURE_SD = 0.100, 0.08
+"""Distance of the hip joints as a share of the stature, and its relative standard
+deviation. Lower pulls the hips towards the usual width."""
 
 EQUAL_BONES_SD_M = 0.005
 """Standard deviation of the difference of left and right bones, in metres. Lower makes
@@ -300,7 +301,7 @@ def add_symmetry_and_proportions(prior: Prior, *, mirror: bool) -> None:
         lengths += [LengthPrior(i, -1, share, sd) for i in (left, right) if i > 0]
     hips, clavicles = both_sides("UpperLeg"), both_sides("Shoulder")
     shoulders = both_sides("UpperArm")
-    sd = BONE_OF_STATURE_SD * HIP_WIDTH_OF_STATURE * MEAN_STATURE_M
+    sd = HIP_WIDTH_OF_STATURE_SD * HIP_WIDTH_OF_STATURE * MEAN_STATURE_M
     lengths.append(LengthPrior(*hips, HIP_WIDTH_OF_STATURE, sd, is_distance=True))
     if mirror:
         prior.add_mirror_prior(*hips, MIRRORED_JOINTS_SD_M)

@@ -34,9 +34,9 @@ BOTH_LANDMARKS_SD_M, LANDMARK_SD_M, ELBOW_SD_M = 0.008, 0.012, 0.018
 one, and of the elbow beside one, in metres. Lower trusts them more. These and the
 following were chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and Plug-in Gait."""
 
-SHOULDER_SD_M, CLAVICLE_SD_M, NECK_SD_M, LUMBAR_SD_M = 0.020, 0.015, 0.025, 0.030
-"""Standard deviations of the other joints; that of the shoulder also serves hips below
-a belt, in metres."""
+SHOULDER_SD_M, CLAVICLE_SD_M, SPINE_SD_M = 0.020, 0.015, 0.030
+"""Standard deviations of the other joints, in metres: of the shoulder and of hips below
+a belt, of the clavicle, and of neck and lumbar joint."""
 
 HIP_PROPORTIONS, HIP_OFFSET_M = (-0.24, 0.33, -0.30), (-0.0099, 0.0073, -0.0109)
 """Left hip from the middle between the anterior iliac spines, forward, left and up:
@@ -161,7 +161,7 @@ class ReferencePose:
             hip = JointRegression(middle + axes @ mirrored, markers, sd)
             self.joints[side + vrm.UPPER_LEG] = hip
         lumbar = sacrum + LUMBAR_DEPTH * forward + LUMBAR_UP_M * self.scale * axes[:, 2]
-        self.joints[vrm.CHEST] = JointRegression(lumbar, markers, LUMBAR_SD_M)
+        self.joints[vrm.CHEST] = JointRegression(lumbar, markers, SPINE_SD_M)
 
     def add_leg(self, side: str) -> None:
         """Add knee and ankle."""
@@ -218,7 +218,7 @@ class ReferencePose:
         axes = _axes_from_up_and_left(up, left)
         self.axes[vrm.CHEST] = self.axes[vrm.HEAD] = axes
         neck = 0.5 * (c7 + notch) + NECK_UP_M * self.scale * axes[:, 2]
-        self.joints[vrm.HEAD] = JointRegression(neck, [*back, *front], NECK_SD_M)
+        self.joints[vrm.HEAD] = JointRegression(neck, [*back, *front], SPINE_SD_M)
         for side in SIDES:
             if acromia[side]:
                 self._add_arm(side, notch)
