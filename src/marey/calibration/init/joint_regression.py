@@ -30,8 +30,8 @@ lateral landmark, skin and marker included, in metres. These and the following o
 are those of a usual person, and were chosen by hand."""
 
 BOTH_LANDMARKS_SD_M, LANDMARK_SD_M, ELBOW_SD_M = 0.008, 0.012, 0.018
-"""Standard deviations of a joint between two landmarks, of hip, knee and ankle beside
-one, and of the elbow beside one, in metres. Lower trusts them more. These and the
+"""Standard deviations of a joint between two landmarks, of hip, knee, ankle and wrist
+beside one, and of the elbow beside one, in metres. Lower trusts them more. These and the
 following were chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and Plug-in Gait."""
 
 SHOULDER_SD_M, CLAVICLE_SD_M, SPINE_SD_M = 0.020, 0.015, 0.030
@@ -246,7 +246,7 @@ class ReferencePose:
         axes = _axes_from_up_and_left(shoulder - elbow.position, left)
         self.axes[side + vrm.UPPER_ARM] = axes
         if wrist := marks(side, "wrist_outer", "wrist_inner"):
-            hand = JointRegression(self._mean(wrist), wrist, BOTH_LANDMARKS_SD_M)
+            hand = JointRegression(self._mean(wrist), wrist, LANDMARK_SD_M)
             self.joints[side + vrm.HAND] = hand
             axes = _axes_from_up_and_left(elbow.position - hand.position, left)
         self.axes[side + vrm.LOWER_ARM] = self.axes[side + vrm.HAND] = axes
@@ -274,10 +274,15 @@ class ReferencePose:
         z = _unit(np.cross(up, other - elbow))
         triangle = np.stack([up, np.cross(z, up), z], axis=-1)
         seen = np.isfinite(normal).all(axis=1) & np.isfinite(triangle).all(axis=(1, 2))
-        # Normals are as long as the sine of the flexion: straight arms hardly count.
-        mean = np.einsum("fji,fj->i", triangle[seen], normal[seen])
+        if not seen[-1]:
+            return fallback
+        # Normals are as long as the sine of the flexion. Those of straight arms depend
+        # on where the markers sit, so only the most bent frames count.
+        flexion = np.where(seen, np.linalg.norm(normal, axis=1), 0.0)
+        bent = seen & (flexion >= np.quantile(flexion[seen], MOST))
+        mean = np.einsum("fji,fj->i", triangle[bent], normal[bent])
         size = np.linalg.norm(mean)
-        if size < TINY or not seen[-1]:
+        if size < TINY:
             return fallback
         return np.asarray(triangle[-1] @ mean / size)
 
