@@ -31,8 +31,9 @@ are those of a usual person, and were chosen by hand."""
 
 BOTH_LANDMARKS_SD_M, LANDMARK_SD_M, ELBOW_SD_M = 0.008, 0.012, 0.018
 """Standard deviations of a joint between two landmarks, of hip, knee, ankle and wrist
-beside one, and of the elbow beside one, in metres. Lower trusts them more. These and the
-following were chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and Plug-in Gait."""
+beside one, and of the elbow beside one, in metres. Lower trusts them more. These and
+the following were chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and Plug-in Gait.
+"""
 
 SHOULDER_SD_M, CLAVICLE_SD_M, SPINE_SD_M = 0.020, 0.015, 0.030
 """Standard deviations of the other joints, in metres: of the shoulder and of hips below
