@@ -11,45 +11,35 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.cleaning.arrays import Array, Points
-from marey.cleaning.neighbours import distance_deviation, row_median_and_sd
+from marey.cleaning.neighbours import (
+    MAX_NEIGHBOURS,
+    distance_deviation,
+    row_median_and_sd,
+)
 from marey.cleaning.repairs import repair_warning
 from marey.cleaning.swaps.within_take import Swap, relabel
 from marey.numerics.robust import finite_median
+from marey.numerics.thresholds import (
+    MARKER_NOISE_M,
+    MIN_POSE_POINTS,
+    OUTLIER_SD,
+    SAMPLE_FRAMES,
+    SKIN_MOTION_M,
+)
 from marey.report import Finding
 from marey.take import Take
 
-MAX_NEIGHBOURS = 8
-"""Markers that two labels are compared by: those with the steadiest distance to both.
-Chosen by hand."""
-
-MIN_NEIGHBOURS = 3
-"""Neighbours below which two labels are not compared. Chosen by hand."""
-
-MAX_NEIGHBOUR_SD_M = 0.02
+MAX_NEIGHBOUR_SD_M = 2.0 * SKIN_MOTION_M
 """Largest deviation of the distance to a neighbour, in metres. Higher compares markers
 across joints. Chosen by hand."""
 
-TAKE_DEVIATION_M = 0.002
-"""Deviation of the same distance between takes, in metres. Chosen by hand."""
-
-MAX_FRAMES = 100
-"""Approximate number of frames of each take that are used. Chosen by hand."""
-
-MIN_SWAP_MISFIT_M = 0.005
+MIN_SWAP_MISFIT_M = 0.5 * SKIN_MOTION_M
 """Smallest misfit of swapped labels, in metres. Higher misses swaps of near markers.
 Chosen by hand."""
 
 MIN_SWAP_MISFIT_RATIO = 2.0
 """Smallest misfit of swapped labels relative to the median of all pairs of labels. The
 median is large if all markers were attached again. Chosen by hand."""
-
-MAX_REMAINING_MISFIT = 1.0 / 3.0
-"""Misfit after the swap is undone, relative to before. Lower finds fewer swaps. Chosen
-by hand."""
-
-MAX_REMAINING_MISFIT_M = 0.01
-"""Misfit after the swap is undone, in metres. Lower finds fewer swaps. Chosen by
-hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +183,11 @@ def _unique_labels(take: Take) -> list[str]:
 def _compare_takes(reference: Take, take: Take) -> dict[tuple[str, str], Misfits]:
     """Return the pairs of labels that are swapped between two takes."""
     labels = sorted(set(_unique_labels(reference)) & set(_unique_labels(take)))
-    if len(labels) < MIN_NEIGHBOURS + 2:
+    if len(labels) < MIN_POSE_POINTS + 2:
         return {}
     first, second = (
         t.points[
-            :: max(t.n_frames // MAX_FRAMES, 1), [*map(t.full_labels.index, labels)]
+            :: max(t.n_frames // SAMPLE_FRAMES, 1), [*map(t.full_labels.index, labels)]
         ]
         for t in (reference, take)
     )
@@ -232,8 +222,7 @@ def _find_clearest_swap(
     clear = [
         (pair, (before, after))
         for pair, (before, after) in misfits.items()
-        if before > minimum
-        and after < min(MAX_REMAINING_MISFIT_M, MAX_REMAINING_MISFIT * before)
+        if before > minimum and after < min(SKIN_MOTION_M, before / OUTLIER_SD)
     ]
     by_gain = sorted(clear, key=lambda swap: swap[1][0] - swap[1][1])
     return by_gain[-1] if by_gain else None
@@ -259,14 +248,14 @@ def _misfits(
     pair_sd[list(pair)] = np.inf
     nearest = np.argsort(pair_sd, kind="stable")[:MAX_NEIGHBOURS]
     neighbours = nearest[pair_sd[nearest] < MAX_NEIGHBOUR_SD_M]
-    difference, variance = [], np.full(len(neighbours), TAKE_DEVIATION_M**2)
+    difference, variance = [], np.full(len(neighbours), MARKER_NOISE_M**2)
     for points in (first, second):
         others = points[:, neighbours]
         a, b = (np.linalg.norm(others - points[:, k, None], axis=-1) for k in pair)
         median, median_sd = row_median_and_sd((a - b).T)
         difference.append(median)
         variance = variance + median_sd**2
-    if np.isfinite(variance).sum() < MIN_NEIGHBOURS:
+    if np.isfinite(variance).sum() < MIN_POSE_POINTS:
         return float("nan"), float("nan")
     weight = 1.0 / (variance * np.nansum(1.0 / variance))
     before, after = (
