@@ -28,6 +28,10 @@ less accurately. Chosen by hand."""
 ROUNDING = 1e-9
 """Relative rounding error of a distance."""
 
+MIN_WIDTH_RATIO = 0.2
+"""Width of the supporting points relative to the marker's distance from the line
+through them. Higher leaves more gaps open. Chosen by hand."""
+
 Gap = tuple[int, int, int]
 """A marker, and the first and last frame in which it was not seen."""
 
@@ -152,7 +156,7 @@ def _determines_rotation(supporting: Vectors, position: Float[Array, "3"]) -> bo
     _, size, axes = np.linalg.svd(supporting - mean, full_matrices=False)
     arm = position - mean
     lever = np.linalg.norm(arm - (arm @ axes[0]) * axes[0])
-    return bool(size[1] > max(FEW * lever, ROUNDING * size[0]))
+    return bool(size[1] > max(MIN_WIDTH_RATIO * lever, ROUNDING * size[0]))
 
 
 def _finding(support: GapSupport, filled: Sequence[Gap], n_open: int) -> Finding:

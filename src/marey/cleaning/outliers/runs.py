@@ -13,11 +13,15 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from marey.cleaning.arrays import Array, Frames, Path, Values, Vectors
 from marey.cleaning.neighbours import DISTANCE_CORRELATION_S
-from marey.numerics.thresholds import MIN_SAMPLES
 
 JUMP_RATIO = 8.0
 """Deviation of a step relative to the median of its time above which it is a jump.
 Higher misses small jumps, lower takes fast motions for jumps. Chosen by hand."""
+
+MIN_FRAMES = 6
+"""Frames below which no outlier is searched for; also the longest run without return at
+either end of a take, and the frames around one from which its usual step is taken.
+Higher takes slow returns for parts of a jump. Chosen by hand."""
 
 Distances = Callable[[slice, slice], Float[Array, "channel pair"]]
 """Distances between the values of two slices of frames, one channel per unit. Either
@@ -41,7 +45,7 @@ def local_median(
     """Return the moving median of step sizes, and at least the median over the take."""
     from scipy.ndimage import median_filter
 
-    window = 2 * max(int(DISTANCE_CORRELATION_S * rate), MIN_SAMPLES) + 1
+    window = 2 * max(int(DISTANCE_CORRELATION_S * rate), MIN_FRAMES) + 1
     moving = median_filter(size, size=(1, window), mode="mirror")
     return np.asarray(np.maximum(moving, _overall_median(size)))
 
@@ -115,9 +119,9 @@ def find_outlier_runs(
             searched = int(returns[0]) + 1
             # The value may have returned before the second jump, in smaller steps.
             yield first, max(int(near[0]) - 1, first)
-        elif first < MIN_SAMPLES and searched == 0:
+        elif first < MIN_FRAMES and searched == 0:
             yield 0, first - 1
-        elif len(frames) - first < MIN_SAMPLES and first == jumps[-1]:
+        elif len(frames) - first < MIN_FRAMES and first == jumps[-1]:
             yield first, len(frames) - 1
 
 
@@ -144,7 +148,7 @@ def find_position_runs(
         First and last frame of each run.
     """
     frames = np.flatnonzero(np.isfinite(positions).all(axis=1))
-    if len(frames) < MIN_SAMPLES:
+    if len(frames) < MIN_FRAMES:
         return
     known = positions[frames]
 

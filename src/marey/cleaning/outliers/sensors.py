@@ -14,11 +14,12 @@ from marey.cleaning.options import CleanOptions
 from marey.cleaning.outliers.mask import Kind, Outlier, drop_frequent
 from marey.cleaning.outliers.runs import (
     JUMP_RATIO,
+    MIN_FRAMES,
     find_outlier_runs,
     local_median,
 )
 from marey.numerics import geometry
-from marey.numerics.thresholds import MIN_SAMPLES, OUTLIER_SD
+from marey.numerics.thresholds import OUTLIER_SD
 from marey.take import Take
 
 
@@ -65,7 +66,7 @@ class _SensorPath:
 
     def find_outliers(self) -> list[Outlier]:
         """Return all outliers of the sensor."""
-        if len(self.T) < MIN_SAMPLES:
+        if len(self.T) < MIN_FRAMES:
             return []
         frozen = list(self._find_frozen()) if self.options.mask_frozen else []
         return [*self._find_jumps(), *frozen]

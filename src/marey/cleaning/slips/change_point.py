@@ -35,6 +35,10 @@ TINY = 1e-9
 ADVICE = "fasten it better or record again"
 """What to do about a slip, for its finding."""
 
+MIN_BATCHES = 6
+"""Batches up to which no variance is estimated. Higher gives false alarms in short
+takes, because slow noise is not seen. Chosen by hand."""
+
 MODEL_ERROR = 0.05
 """Relative error of the noise model. Higher weights batch lengths more equally. Chosen
 by hand."""
@@ -131,7 +135,7 @@ def _batch_variances(series: Array) -> tuple[Array, Array, Array]:
     """Return batch lengths, the variance per frame that each implies, and counts."""
     lengths, variances, counts = [], [], []
     length = 1
-    while len(series) // length >= MIN_SAMPLES:
+    while len(series) // length > MIN_BATCHES:
         n = len(series) // length
         mean = series[: n * length].reshape(n, length, 3).mean(axis=1)
         square = np.sum(white_difference(mean, 1) ** 2, axis=1)

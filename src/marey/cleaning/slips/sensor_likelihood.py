@@ -177,7 +177,7 @@ def joint_correlation(joints: Sequence[JointInSensor]) -> Float[Array, "joint jo
     for joint in joints[1:]:
         frames = np.intersect1d(frames, joint.frames, assume_unique=True)
     count = len(frames) // MIN_SAMPLES
-    if len(joints) < 2 or count < MIN_SAMPLES:
+    if len(joints) < 2 or count < 2 * MIN_SAMPLES:
         return np.eye(len(joints))
     steps = []
     for joint in joints:
