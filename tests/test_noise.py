@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi, chi2, norm
 
-from marey.numerics import geometry, noise, robust
+from marey.numerics import geometry, noise, robust, thresholds
 
 N = 20_000
 SD = 0.7e-3
@@ -102,7 +102,7 @@ def test_nothing_seen_has_no_noise():
 
 
 def test_constants_are_those_of_their_distributions():
-    cut = robust.CHI2_3_TRUNCATION
+    cut = thresholds.OUTLIER_SD**2
     expected = {
         "Q10_Q90_SD": norm.ppf(0.9) - norm.ppf(0.1),
         "ABS_Q90_SD": norm.ppf(0.95),

@@ -17,11 +17,11 @@ from jaxtyping import Float
 from marey.numerics.robust import (
     CHI2_3_MEDIAN,
     CHI2_3_TRUNCATED_MEAN,
-    CHI2_3_TRUNCATION,
     CHI_3_QUARTILE,
     QUARTER,
     finite_median,
 )
+from marey.numerics.thresholds import OUTLIER_SD
 
 Array = np.ndarray
 
@@ -49,12 +49,12 @@ def median_variance(square: Float[Array, " value"]) -> float:
 def trimmed_variance(square: Float[Array, " value"]) -> float:
     r"""Return the variance per axis of 3-vectors from their squared lengths.
 
-    Lengths far beyond the median, :math:`|v|^2 > 12 s^2`, are left out, and the mean of
+    Lengths far beyond the median, :math:`|v| > 3 s`, are left out, and the mean of
     the rest is corrected for that. Nearly as precise as the mean if there are no
     outliers, and hardly changed by a few. 0 if there are none.
     """
     rough = median_variance(square)
-    kept = square[square <= CHI2_3_TRUNCATION * rough]
+    kept = square[square <= OUTLIER_SD**2 * rough]
     return float(kept.mean()) / CHI2_3_TRUNCATED_MEAN if len(kept) else rough
 
 

@@ -14,6 +14,10 @@ MAD_TO_SD = 1.483
 """Standard deviation of a normal distribution over its median absolute deviation, as
 printed in Bodenheimer1997, Sec. 3.1."""
 
+CHI2_3_MEDIAN = 2.3659738843753377
+"""Median of the squared length of a vector of three standard normal numbers,
+`scipy.stats.chi2.median(3)` (published, Abramowitz and Stegun 1964, Table 26.8)."""
+
 HUBER_CUTOFF = 2.0
 """Cutoff of Huber's psi, in scales: "typically twice the median deviation", published
 in Bodenheimer1997, Sec. 3.1."""
@@ -31,22 +35,14 @@ ABS_Q90_SD = 1.6448536269514722
 """90 % quantile of the absolute value of a normal variable, in standard deviations,
 `scipy.stats.norm.ppf(0.95)` (published, Abramowitz and Stegun 1964, Table 26.5)."""
 
-CHI2_3_MEDIAN = 2.3659738843753377
-"""Median of the squared length of a vector of three standard normal numbers,
-`scipy.stats.chi2.median(3)` (published, Abramowitz and Stegun 1964, Table 26.8)."""
-
 QUARTER, CHI_3_QUARTILE = 0.25, 1.101150717679314
-"""First quartile of the length of such a vector, `scipy.stats.chi.ppf(0.25, 3)`
-(published, Abramowitz and Stegun 1964, Table 26.8: the root)."""
+"""First quartile of the length of a vector of three standard normal numbers,
+`scipy.stats.chi.ppf(0.25, 3)` (published, Abramowitz and Stegun 1964, Table 26.8)."""
 
-CHI2_3_TRUNCATION = 12.0
-"""Squared length beyond which such a vector counts as an outlier; of normal vectors 0.7
-%. Raised, more outliers enter the variance. Chosen by hand."""
-
-CHI2_3_TRUNCATED_MEAN = 2.9171746269743894
-"""Mean of the squared length below the truncation, 3 F5(12) / F3(12) with the
-distribution functions of chi-square of five and three degrees of freedom (published,
-Abramowitz and Stegun 1964, Table 26.7)."""
+CHI2_3_TRUNCATED_MEAN = 2.7534587746988795
+"""Mean of the squared length of such a vector where it is at most three (`OUTLIER_SD`)
+long: 3 F5(9) / F3(9) with the distribution functions of chi-square of five and three
+degrees of freedom (published, Abramowitz and Stegun 1964, Table 26.7)."""
 
 OUTLIER_SCALES = 3.5
 """Distance from the location, in scales, beyond which a value is an outlier; of normal

@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.cleaning.arrays import Array, Frames, Poses, Values, Vectors
+from marey.cleaning.outliers.runs import JUMP_RATIO
 from marey.cleaning.slips import change_point
 from marey.numerics import geometry
 from marey.numerics.noise import median_variance
 from marey.numerics.thresholds import (
-    CERTAIN_SD,
     FEW,
     MARKER_NOISE_M,
     MIN_SAMPLES,
@@ -286,4 +286,4 @@ def _find_spikes(residual: Vectors) -> Bool[Array, " seen"]:
     median = median_filter(residual, size=(5, 1), mode="mirror")
     square = np.sum((residual - median) ** 2, axis=1)
     variance = max(median_variance(square), MARKER_NOISE_M**2)
-    return np.asarray(square > CERTAIN_SD**2 * variance)
+    return np.asarray(square > JUMP_RATIO**2 * variance)
