@@ -40,6 +40,10 @@ DISTANCE_CORRELATION_S = 0.25
 """Time in seconds after which the distance of two markers is independent of its
 present value. Higher trusts predictions across longer gaps. Chosen by hand."""
 
+MIN_RELATIVE_WIDTH = 0.05
+"""Width of a set of points relative to its length below which the points are
+collinear. Higher rejects more predictions. Chosen by hand."""
+
 TINY = 1e-9
 """Smallest standard deviation of a distance, in metres; smaller is rounding."""
 
@@ -75,9 +79,9 @@ def find_neighbours(
     """Return for each marker the markers whose distance to it varies least.
 
     Neighbours are ranked by the standard deviation of their distance over the take. If
-    labels may be swapped for long stretches, they are ranked by the change over 0.125 s
-    instead: a swap alters the distance only at its two ends but inflates the overall
-    deviation.
+    labels may be swapped for long stretches, they are ranked by the change over a short
+    time instead: a swap alters the distance only at its two ends but inflates the
+    overall deviation.
 
     Args:
         points: Positions in metres, NaN where a marker was not seen.
@@ -239,7 +243,7 @@ def _spans_a_plane(
     mean = used.sum(axis=1) / count[:, None]
     centered = np.where(is_used[..., None], positions - mean[:, None], 0.0)
     spread = np.linalg.eigvalsh(np.einsum("lmi,lmj->lij", centered, centered))
-    is_wide = spread[:, 1] > FEW**2 * spread[:, 2]
+    is_wide = spread[:, 1] > MIN_RELATIVE_WIDTH**2 * spread[:, 2]
     return np.asarray((is_used.sum(axis=1) >= MIN_POSE_POINTS) & is_wide)
 
 

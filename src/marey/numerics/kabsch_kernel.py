@@ -19,9 +19,9 @@ ROUNDING = 1e-32
 MAX_ITERATIONS_JACOBI = 12
 
 # Newton's method finds the largest eigenvalue if it is well separated: the product of
-# its distances to the others, over its cube, is above MIN_SEPARATION. It affects speed
-# and rounding only: Jacobi's method takes over below.
-MIN_SEPARATION = 1e-3
+# its distances to the others, over its cube, is above ROUNDING_SEPARATION. It affects
+# speed and rounding only: Jacobi's method takes over below.
+ROUNDING_SEPARATION = 1e-3
 MAX_ITERATIONS_NEWTON = 30
 NEWTON_TOLERANCE = 1e-9
 
@@ -218,7 +218,7 @@ def _largest_eigenvalue(H, N, bound, A):
         # The derivative of the polynomial of Theobald 2005.
         slope = (4.0 * top * top + 2.0 * c2) * top + c1
         separation = slope / (top * top * top)
-        if not separation > MIN_SEPARATION:
+        if not separation > ROUNDING_SEPARATION:
             return top, 0.0
         step = (((top * top + c2) * top + c1) * top + c0) / slope
         top -= step

@@ -145,17 +145,9 @@ def tukey(x: Float[Array, " value"], cutoff: float = TUKEY_CUTOFF) -> float:
     return middle
 
 
-def _median(x: Float[Array, " value"]) -> float:
-    return float(np.median(x))
-
-
-def _mean(x: Float[Array, " value"]) -> float:
-    return float(np.mean(x))
-
-
 LOCATIONS: Mapping[str, Callable[[Array], float]] = {
-    "median": _median,
-    "mean": _mean,
+    "median": lambda x: float(np.median(x)),
+    "mean": lambda x: float(np.mean(x)),
     "huber": huber,
     "tukey": tukey,
 }
@@ -202,7 +194,9 @@ def tag_outliers(
         known = np.isfinite(values)
         if known.any():
             score = _scores(values, known, method, min_scale)
-            tags[:, k] = _runs_with_seed(score > outlier, score > suspect)
+            for first, last in runs(score > suspect):
+                run = slice(first, last + 1)
+                tags[run, k] = (score[run] > outlier).any()
     return tags.reshape(x.shape)
 
 
@@ -218,16 +212,6 @@ def _scores(
     rounding = TOLERANCE * abs(center) + np.finfo(float).tiny
     distance = np.where(known, np.abs(values - center), 0.0)
     return np.asarray(distance / max(scale, min_scale, rounding))
-
-
-def _runs_with_seed(
-    seeds: Bool[Array, " frame"], flags: Bool[Array, " frame"]
-) -> Bool[Array, " frame"]:
-    """Return the runs of flags that contain a seed."""
-    tags = np.zeros_like(flags)
-    for first, last in runs(flags):
-        tags[first : last + 1] = seeds[first : last + 1].any()
-    return tags
 
 
 def runs(flags: Bool[Array, " frame"]) -> list[tuple[int, int]]:

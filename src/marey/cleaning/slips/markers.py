@@ -16,7 +16,6 @@ from marey.numerics import geometry
 from marey.numerics.noise import rms_length
 from marey.numerics.procrustes import median_in_body
 from marey.numerics.thresholds import (
-    MIN_SAMPLES,
     OUTLIER_SD,
     SAMPLE_FRAMES,
     SKIN_MOTION_M,
@@ -28,9 +27,17 @@ MIN_SLIP_M = 0.5 * SKIN_MOTION_M
 """Smallest slip of a marker, in metres. Skin moves by less all the time. Chosen by
 hand."""
 
+MAX_SLIP_M = 0.1
+"""Largest slip of a marker, in metres. Beyond it the label is on another marker. Chosen
+by hand."""
+
 MAX_CHANGE_RATIO = 0.5
 """Difference between the jump and the lasting displacement, relative to the jump.
 Higher accepts more motions of the skin as slips. Chosen by hand."""
+
+JUMP_WINDOW_S = 0.05
+"""Seconds before and after a jump whose mean positions must differ by the jump. Higher
+takes motions of the skin for slips. Chosen by hand."""
 
 MIN_SIDE_S = 1.0
 """Seconds for which the marker must be seen before and after a slip. Skin that a bent
@@ -127,7 +134,7 @@ def _find_jumps(points: Points, rate: float) -> dict[int, Jumps]:
     steps = predictor.find_unpredicted_steps(OUTLIER_SD)
     vector = points[steps.end, steps.marker] - predictor.predict(*steps)
     size = np.linalg.norm(vector, axis=1)
-    fits = size >= MIN_SLIP_M
+    fits = (size >= MIN_SLIP_M) & (size <= MAX_SLIP_M)
     of_marker = {
         m: fits & (steps.marker == m) for m in set(steps.marker[fits].tolist())
     }
@@ -206,7 +213,7 @@ def _find_change(
     """
     local = geometry.apply(geometry.inverse(T_world_body), track)
     frames = np.flatnonzero(np.isfinite(local).all(axis=1))
-    n = len(frames)
+    n, window = len(frames), max(round(JUMP_WINDOW_S * rate), 2)
     margin = max(change_point.MIN_SIDE_FRAMES, round(MIN_SIDE_S * rate))
     first = np.searchsorted(frames, jumps[0])
     inner = np.flatnonzero((first >= margin) & (first <= n - margin))
@@ -215,7 +222,7 @@ def _find_change(
     first = first[inner]
     y = local[frames] - np.median(local[frames], axis=0)
     lasting = _mean_change(y, first, 0, n)
-    around = _mean_change(y, first, first - MIN_SAMPLES, first + MIN_SAMPLES)
+    around = _mean_change(y, first, first - window, first + window)
     R_body_world = T_world_body[frames[first], :3, :3].mT
     jump = (R_body_world @ jumps[1][inner, :, None])[..., 0]
     size, jump_size, lasting_error, around_error = (

@@ -11,23 +11,29 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.cleaning.arrays import Array, Points
-from marey.cleaning.neighbours import (
-    MAX_NEIGHBOURS,
-    distance_deviation,
-    row_median_and_sd,
-)
+from marey.cleaning.neighbours import distance_deviation, row_median_and_sd
 from marey.cleaning.repairs import repair_warning
 from marey.cleaning.swaps.within_take import Swap, relabel
 from marey.numerics.robust import finite_median
 from marey.numerics.thresholds import (
     MARKER_NOISE_M,
     MIN_POSE_POINTS,
+    MIN_SAMPLES,
     OUTLIER_SD,
-    SAMPLE_FRAMES,
     SKIN_MOTION_M,
 )
 from marey.report import Finding
 from marey.take import Take
+
+MAX_NEIGHBOURS = 8
+"""Markers that two labels are compared by: those with the steadiest distance to both.
+More of them include markers across joints. Chosen by hand."""
+
+TAKE_DEVIATION_M = 2.0 * MARKER_NOISE_M
+"""Deviation of the same distance between takes, in metres. Chosen by hand."""
+
+MAX_FRAMES = 10 * MIN_SAMPLES
+"""Approximate number of frames of each take that are used. Chosen by hand."""
 
 MAX_NEIGHBOUR_SD_M = 2.0 * SKIN_MOTION_M
 """Largest deviation of the distance to a neighbour, in metres. Higher compares markers
@@ -40,6 +46,10 @@ Chosen by hand."""
 MIN_SWAP_MISFIT_RATIO = 2.0
 """Smallest misfit of swapped labels relative to the median of all pairs of labels. The
 median is large if all markers were attached again. Chosen by hand."""
+
+
+MAX_REMAINING_MISFIT = 1.0 / OUTLIER_SD
+"""Misfit after the swap is undone, relative to before. Lower finds fewer swaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,9 @@ class SwapBetweenTakes:
     misfit_after: float
     """The same after the swap is undone, in metres."""
 
+
+OtherPoints = Float[Array, "other_frame marker 3"]
+"""Positions of the same markers in another take, in metres."""
 
 Misfits = tuple[float, float]
 """Misfit of two labels as they are and swapped, in metres."""
@@ -187,7 +200,7 @@ def _compare_takes(reference: Take, take: Take) -> dict[tuple[str, str], Misfits
         return {}
     first, second = (
         t.points[
-            :: max(t.n_frames // SAMPLE_FRAMES, 1), [*map(t.full_labels.index, labels)]
+            :: max(t.n_frames // MAX_FRAMES, 1), [*map(t.full_labels.index, labels)]
         ]
         for t in (reference, take)
     )
@@ -204,7 +217,7 @@ def _compare_takes(reference: Take, take: Take) -> dict[tuple[str, str], Misfits
 
 
 def _find_clearest_swap(
-    first: Points, second: Points
+    first: Points, second: OtherPoints
 ) -> tuple[tuple[int, int], Misfits] | None:
     """Return the pair whose swap reduces the misfit most; None if no pair does.
 
@@ -222,14 +235,15 @@ def _find_clearest_swap(
     clear = [
         (pair, (before, after))
         for pair, (before, after) in misfits.items()
-        if before > minimum and after < min(SKIN_MOTION_M, before / OUTLIER_SD)
+        if before > minimum
+        and after < min(SKIN_MOTION_M, MAX_REMAINING_MISFIT * before)
     ]
     by_gain = sorted(clear, key=lambda swap: swap[1][0] - swap[1][1])
     return by_gain[-1] if by_gain else None
 
 
 def _misfits(
-    first: Points, second: Points, sd: Float[Array, "2 n n"], pair: tuple[int, int]
+    first: Points, second: OtherPoints, sd: Float[Array, "2 n n"], pair: tuple[int, int]
 ) -> Misfits:
     """Return the misfit of two labels between the takes, as they are and swapped.
 
@@ -248,7 +262,7 @@ def _misfits(
     pair_sd[list(pair)] = np.inf
     nearest = np.argsort(pair_sd, kind="stable")[:MAX_NEIGHBOURS]
     neighbours = nearest[pair_sd[nearest] < MAX_NEIGHBOUR_SD_M]
-    difference, variance = [], np.full(len(neighbours), MARKER_NOISE_M**2)
+    difference, variance = [], np.full(len(neighbours), TAKE_DEVIATION_M**2)
     for points in (first, second):
         others = points[:, neighbours]
         a, b = (np.linalg.norm(others - points[:, k, None], axis=-1) for k in pair)

@@ -43,9 +43,6 @@ INSERT_AT_UNPREDICTED_COST = 2.0
 """Transition cost of inserting a swap at an unpredicted step that does not end at
 another marker, in the same unit. Chosen by hand."""
 
-MAX_EVENT_CLARITY = 5.0
-"""Upper bound of the factor on `SWAP_COST` for clear events. Chosen by hand."""
-
 SWAPPED_STATE_COST = 0.5
 """Cost of any state with swapped labels for one correlation time, in the same unit. It
 is a prior for labels that are right most of the time. Chosen by hand."""
@@ -132,7 +129,7 @@ class _ViterbiSearch:
             clarity = event.distance_to_own / max(
                 MIN_OWN_TO_OTHER_RATIO * event.distance_to_other, 1e-12
             )
-            self.event_clarity[event.frame] = min(clarity, MAX_EVENT_CLARITY)
+            self.event_clarity[event.frame] = clarity
             states += [tuple(after.tolist()), tuple(permutation.tolist())]
             before = after
         for a, b in candidates.suspects:
