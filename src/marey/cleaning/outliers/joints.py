@@ -42,7 +42,7 @@ def find_joint_outliers(
     is_open = np.zeros(residual.shape[:2], dtype=bool)
     degree = np.abs(incidence).sum(axis=0)
     for k in np.flatnonzero(np.abs(incidence) @ degree > 2).tolist():
-        for run in find_position_runs(residual[k], rate, *limits, per_frame=False):
+        for run in find_position_runs(residual[k], rate, *limits):
             is_open[k, run[0] : run[1] + 1] = True
     is_open &= np.isfinite(residual).all(axis=2)
     if not is_open.any():

@@ -126,15 +126,11 @@ def find_outlier_runs(
 
 
 def find_position_runs(
-    positions: Path,
-    rate: float,
-    ratio: float,
-    minimum: float,
-    max_frames: int,
-    *,
-    per_frame: bool = True,
+    positions: Path, rate: float, ratio: float, minimum: float, max_frames: int
 ) -> Iterator[tuple[int, int]]:
     """Yield the runs of outlier frames of a point's path.
+
+    Steps across missing frames are divided by their duration.
 
     Args:
         positions: The path in metres, NaN where unknown.
@@ -142,7 +138,6 @@ def find_position_runs(
         ratio: Deviation of a step relative to the local median that is a jump.
         minimum: Smallest deviation of a jump, in metres.
         max_frames: Longest run.
-        per_frame: Whether to divide steps across missing frames by their duration.
 
     Yields:
         First and last frame of each run.
@@ -155,9 +150,7 @@ def find_position_runs(
     def distances(some: slice, others: slice) -> Float[Array, "1 pair"]:
         return np.asarray(np.linalg.norm(known[others] - known[some], axis=1)[None])
 
-    step = np.diff(known, axis=0)
-    if per_frame:
-        step = step / np.diff(frames)[:, None]
+    step = np.diff(known, axis=0) / np.diff(frames)[:, None]
     limits = [minimum], ratio, rate, max_frames
     for first, last in find_outlier_runs(distances, frames, [step], *limits):
         yield int(frames[first]), int(frames[last])
