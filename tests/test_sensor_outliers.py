@@ -150,14 +150,26 @@ def test_a_sensor_with_outliers_all_the_time_is_not_masked(rng):
     assert find_sensor_outliers(change_poses(take, shake)) == ()
 
 
-def test_the_sensor_that_explains_all_open_joints_is_the_outlier(rng):
-    T = np.concatenate(
-        [add_noise(rng, joined_poses(rng, 200)), np.zeros((200, 1, 4, 4))], 1
-    )
+def add_third_body(T):
+    """Return the poses of two bodies and of a third that is joined to the second."""
     joint = geometry.transform(
         geometry.rotation_exp(0.5 * np.sin(T[:, 0, 0, :3])), np.array([0.2, 0, 0])
     )
-    T[:, 2] = T[:, 1] @ joint
+    return np.concatenate([T, (T[:, 1] @ joint)[:, None]], axis=1)
+
+
+def test_a_slow_change_across_a_gap_is_no_outlier(rng):
+    T = add_third_body(joined_poses(rng, 200))
+    T[:, 1, :3, 3] += np.linspace(0.0, 0.02, 200)[:, None]
+    T[5:30, 1] = np.nan
+    bodies = sensor_bodies(T)
+    joints = marey.fit_joints(bodies)
+    tree = marey.infer_tree(joints, root=1)
+    assert find_joint_outliers(bodies, joints, tree) == ()
+
+
+def test_the_sensor_that_explains_all_open_joints_is_the_outlier(rng):
+    T = add_third_body(add_noise(rng, joined_poses(rng, 200)))
     T[50:53, 1, :3, 3] += 0.03
     T[90, 2, :3, 3] += 0.03
     bodies = sensor_bodies(T)

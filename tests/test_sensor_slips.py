@@ -6,17 +6,11 @@ import naive
 import numpy as np
 import pytest
 from joint_samples import add_noise, joined_poses, move_world, sensor_bodies
-from scipy.stats import chi2
 
 import marey
 from marey import metrics, synth
 from marey.cleaning import SensorSlip, undo_sensor_slips
-from marey.cleaning.slips.change_point import (
-    CHI2_3_MEDIAN,
-    CHI2_3_TRUNCATED_MEAN,
-    log_exceedance,
-    long_run_variance,
-)
+from marey.cleaning.slips.change_point import log_exceedance, long_run_variance
 from marey.cleaning.slips.sensor_likelihood import (
     fit_joint_in_sensor,
     slip_likelihood_ratio,
@@ -76,12 +70,6 @@ def test_displacement_and_ratio_are_those_of_two_least_squares_fits(rng, frame):
     # A motion of the sensor can explain any displacement of one joint.
     ratio, _ = slip_likelihood_ratio([joint], np.eye(1), at)
     assert ratio[0] == pytest.approx(fall / joint.variance, rel=1e-3)
-
-
-def test_constants_are_those_of_the_chi_square_distribution():
-    truncated_mean = chi2.cdf(12.0, 5) / chi2.cdf(12.0, 3)
-    assert pytest.approx(chi2.median(3), abs=5e-6) == CHI2_3_MEDIAN
-    assert pytest.approx(truncated_mean, abs=5e-4) == CHI2_3_TRUNCATED_MEAN
 
 
 def test_the_long_run_variance_is_that_of_the_noise(rng):

@@ -351,7 +351,7 @@ def _to_tangent(chord: np.ndarray, speed: np.ndarray) -> np.ndarray:
     This is the inverse right Jacobian of SO(3) at `chord`, applied to `speed`.
     """
     angle = np.linalg.norm(chord, axis=-1, keepdims=True)
-    small = angle < geometry.SMALL
+    small = angle < geometry.TINY_ANGLE
     safe = np.where(small, 1.0, angle)
     half = 0.5 * safe
     gain = np.where(small, 1.0 / 12.0, (1.0 - half / np.tan(half)) / safe**2)

@@ -21,6 +21,7 @@ from marey.joint_fits import JointFits
 from marey.numerics import geometry
 from marey.numerics.noise import rms_length
 from marey.numerics.robust import finite_median
+from marey.numerics.thresholds import CERTAIN_SD, MOST
 from marey.report import Finding
 from marey.take import Take
 from marey.tree import Tree
@@ -34,18 +35,6 @@ FOLDS = 5
 
 MAX_FRAMES = 4000
 """Frames that are used; enough for the few hundred unknowns. Chosen by hand."""
-
-MAX_RESIDUAL_RATIO = 5.0
-"""Joint residual relative to the median of its joint above which a frame is left out.
-Chosen by hand."""
-
-MAX_SIGNIFICANT_RATIO = 0.9
-"""Cross-validated residual with the field, relative to that without it, below which the
-field is significant. Lower corrects fewer recordings. Chosen by hand."""
-
-MIN_DEGREE_GAIN = 0.995
-"""Factor on the cross-validated residual that each added degree must reach. Lower keeps
-lower degrees. Chosen by hand."""
 
 FIT_ITERATIONS = 2
 """Linear fits, each about the joint centres of the one before. Chosen by hand."""
@@ -91,7 +80,7 @@ class Field:
     @property
     def significant(self) -> bool:
         """Whether the field reduces residuals of frames that the fit did not use."""
-        return self.residual_after < MAX_SIGNIFICANT_RATIO * self.residual_before
+        return self.residual_after < MOST * self.residual_before
 
     def displacement(
         self, points: Float[Array, "*batch 3"]
@@ -226,10 +215,7 @@ class _FieldProblem:
                 total += float(square[part] - 2.0 * x @ g[part] + x @ A[part] @ x)
             mean = max(total, 0.0) / max(count.sum(), 1.0)
             residuals.append(float(np.sqrt(mean)))
-        best = 0
-        for degree in range(1, MAX_DEGREE + 1):
-            if residuals[degree] < MIN_DEGREE_GAIN ** (degree - best) * residuals[best]:
-                best = degree
+        best = int(np.argmin(residuals))
         return best, residuals[0], residuals[best]
 
     def _joint_equations(
@@ -242,7 +228,7 @@ class _FieldProblem:
         right = B[..., 3] - A[..., 3]
         arm_a, arm_b = A[..., :3] @ center[:3], B[..., :3] @ center[3:]
         square = np.sum((arm_a - arm_b - right) ** 2, axis=1)
-        kept = square <= MAX_RESIDUAL_RATIO**2 * max(finite_median(square), 1e-18)
+        kept = square <= CERTAIN_SD**2 * max(finite_median(square), 1e-18)
         A, B = A[kept], B[kept]
         of_a = self._term_displacements(A[..., 3], arm_a[kept])
         of_b = self._term_displacements(B[..., 3], arm_b[kept])

@@ -15,6 +15,7 @@ from marey.errors import OptionError
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
 from marey.numerics.robust import finite_median, runs
+from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, SAMPLE_FRAMES
 from marey.report import Finding
 from marey.take import Take
 from marey.tree import Tree
@@ -30,14 +31,6 @@ ROUNDING = 1e-9
 MIN_WIDTH_RATIO = 0.2
 """Width of the supporting points relative to the marker's distance from the line
 through them. Higher leaves more gaps open. Chosen by hand."""
-
-MAX_END_ERROR_RATIO = 0.1
-"""Prediction error at the end of a gap relative to the distance of the supporting
-points. Higher fills more gaps, less accurately. Chosen by hand."""
-
-MAX_TRIALS = 60
-"""Artificial gaps from which the error of filled values is estimated. Chosen by
-hand."""
 
 Gap = tuple[int, int, int]
 """A marker, and the first and last frame in which it was not seen."""
@@ -102,7 +95,7 @@ def fill_gaps(
     """
     if not max_gap >= 0.0:
         raise OptionError("max_gap", found=max_gap, needed="0 s or more")
-    max_frames = int(max_gap * take.rate + 1e-6)
+    max_frames = int(max_gap * take.rate + ROUNDING)
     if max_frames == 0 or take.seen.all():
         return take
     support = _find_support(take, bodies, joints, tree)
@@ -148,7 +141,7 @@ def _blend_predictions(
     forward = geometry.apply(geometry.kabsch(first, supporting), start)
     backward = geometry.apply(geometry.kabsch(last, supporting), end)
     distance = np.linalg.norm(start - first, axis=1).mean()
-    if not np.linalg.norm(forward[-1] - end) <= MAX_END_ERROR_RATIO * distance:
+    if not np.linalg.norm(forward[-1] - end) <= FEW * distance:
         return None
     share = np.linspace(0.0, 1.0, len(supporting))[1:-1, None]
     path = (1.0 - share) * forward[1:-1] + share * backward[1:-1]
@@ -157,17 +150,17 @@ def _blend_predictions(
 
 def _determines_rotation(supporting: Vectors, position: Float[Array, "3"]) -> bool:
     """Return whether three points or more determine the rotation about their line."""
-    if len(supporting) < 3 or not np.isfinite(position).all():
+    if len(supporting) < MIN_POSE_POINTS or not np.isfinite(position).all():
         return False
     mean = supporting.mean(axis=0)
     _, size, axes = np.linalg.svd(supporting - mean, full_matrices=False)
     arm = position - mean
     lever = np.linalg.norm(arm - (arm @ axes[0]) * axes[0])
-    return bool(size[1] > max(MIN_WIDTH_RATIO * lever, 1e-6 * size[0]))
+    return bool(size[1] > max(MIN_WIDTH_RATIO * lever, ROUNDING * size[0]))
 
 
 def _finding(support: GapSupport, filled: Sequence[Gap], n_open: int) -> Finding:
-    sample = filled[:: max(len(filled) // MAX_TRIALS, 1)]
+    sample = filled[:: max(len(filled) // SAMPLE_FRAMES, 1)]
     errors = [error for gap in sample for error in _trial_errors(support, gap)]
     rms = float(np.sqrt(np.mean(np.square(errors)))) if errors else float("nan")
     markers = {marker for marker, _, _ in filled}

@@ -6,7 +6,6 @@ bodies are needed, so this works before markers are assigned to bodies.
 
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -15,15 +14,15 @@ from jaxtyping import Bool, Float, Int
 from marey.cleaning.arrays import Array, Frames, Markers, Points, Values, Vectors
 from marey.numerics import geometry
 from marey.numerics.procrustes import points_seen
-from marey.numerics.robust import finite_median
-
-MAX_FRAMES = 300
-"""Frames from which distances between markers are measured. More frames cost time.
-Chosen by hand."""
-
-MIN_COMMON_FRAMES = 20
-"""Frames with both markers below which their distance is unknown. Higher leaves rarely
-seen markers without neighbours. Chosen by hand."""
+from marey.numerics.robust import ABS_Q90_SD, Q10_Q90_SD, finite_median
+from marey.numerics.thresholds import (
+    FEW,
+    MIN_POSE_POINTS,
+    MIN_SAMPLES,
+    MOST,
+    OUTLIER_SD,
+    SAMPLE_FRAMES,
+)
 
 MAX_NEIGHBOURS = 12
 """Neighbours per marker. More of them tolerate more errors but include markers of other
@@ -41,28 +40,12 @@ DISTANCE_CORRELATION_S = 0.25
 """Time in seconds after which the distance of two markers is independent of its
 present value. Higher trusts predictions across longer gaps. Chosen by hand."""
 
-SHORT_LAG_S = 0.125
-"""Lag in seconds within which the distances of neighbours hardly change. Chosen by
-hand."""
-
-Q10_Q90_SD = round(2.0 * NormalDist().inv_cdf(0.9), 3)
-"""Width of the central 80 % of a normal distribution, in standard deviations."""
-
-ABS_Q90_SD = round(NormalDist().inv_cdf(0.95), 3)
-"""90 % quantile of the absolute value of a normal variable, in standard deviations."""
-
-MIN_RELATIVE_SD = 1e-3
-"""Smallest standard deviation of a distance, relative to the distance. Higher weights
-neighbours more equally. Chosen by hand."""
-
 MIN_RELATIVE_WIDTH = 0.05
 """Width of a set of points relative to its length below which the points are
 collinear. Higher rejects more predictions. Chosen by hand."""
 
-MIN_ACCELERATION_RATIO = 3.0
-"""Second difference of a marker's positions, relative to its median, above which a step
-is compared with its prediction. Higher is faster but misses small errors. Chosen by
-hand."""
+TINY = 1e-9
+"""Smallest standard deviation of a distance, in metres; smaller is rounding."""
 
 MAX_ERROR_RATIO = 4.0
 """Prediction error relative to its usual value above which a step is unpredicted.
@@ -70,10 +53,6 @@ Higher misses small errors, lower gives false alarms. Chosen by hand."""
 
 SAMPLE_STEPS = 40
 """Steps per marker from which the usual prediction error is estimated. Chosen by
-hand."""
-
-STEADIEST_NEIGHBOURS = 3
-"""Neighbours whose distances bound the prediction error of long steps. Chosen by
 hand."""
 
 
@@ -100,9 +79,9 @@ def find_neighbours(
     """Return for each marker the markers whose distance to it varies least.
 
     Neighbours are ranked by the standard deviation of their distance over the take. If
-    labels may be swapped for long stretches, they are ranked by the change over 0.125 s
-    instead: a swap alters the distance only at its two ends but inflates the overall
-    deviation.
+    labels may be swapped for long stretches, they are ranked by the change over a short
+    time instead: a swap alters the distance only at its two ends but inflates the
+    overall deviation.
 
     Args:
         points: Positions in metres, NaN where a marker was not seen.
@@ -110,7 +89,7 @@ def find_neighbours(
         labels_doubtful: Whether labels may be swapped for long stretches.
     """
     stride, n = _sample_stride(points), points.shape[1]
-    lag = min(max(round(SHORT_LAG_S * rate), 1), len(points) // 2)
+    lag = min(max(round(0.5 * DISTANCE_CORRELATION_S * rate), 1), len(points) // 2)
     frames = np.arange(0, len(points) - lag, stride)
     now, later = (
         points[sample].transpose(1, 2, 0).copy() for sample in (frames, frames + lag)
@@ -123,7 +102,7 @@ def find_neighbours(
             np.sqrt(np.sum((position[k + 1 :] - position[k]) ** 2, axis=1))
             for position in (now, later)
         )
-        (change,) = row_quantiles(np.abs(later_distance - distance), (0.9,))
+        (change,) = row_quantiles(np.abs(later_distance - distance), (MOST,))
         median, sd = row_median_and_sd(distance)
         statistics[:, k, k + 1 :] = change / ABS_Q90_SD, sd, median
         statistics[:, k + 1 :, k] = statistics[:, k, k + 1 :]
@@ -143,8 +122,8 @@ def find_neighbours(
 
 
 def _sample_stride(points: Points) -> int:
-    """Return the step through the frames that leaves at most `MAX_FRAMES`."""
-    return max(-(-len(points) // MAX_FRAMES), 1)
+    """Return the step through the frames that leaves at most `SAMPLE_FRAMES`."""
+    return max(-(-len(points) // SAMPLE_FRAMES), 1)
 
 
 def distance_deviation(
@@ -164,7 +143,7 @@ def distance_deviation(
 
 def row_median_and_sd(rows: Float[Array, "row value"]) -> tuple[Values, Values]:
     """Return median and robust standard deviation of each row; see `row_quantiles`."""
-    q10, median, q90 = row_quantiles(rows, (0.1, 0.5, 0.9))
+    q10, median, q90 = row_quantiles(rows, (FEW, 0.5, MOST))
     return median, (q90 - q10) / Q10_Q90_SD
 
 
@@ -180,7 +159,7 @@ def row_quantiles(
     ordered = np.sort(rows, axis=1)  # NaN sorts to the end
     rank = np.rint(np.outer(levels, np.maximum(count - 1, 0))).astype(int)
     quantiles = ordered[np.arange(len(rows)), rank]
-    quantiles[:, count < min(MIN_COMMON_FRAMES, rows.shape[1])] = np.nan
+    quantiles[:, count < min(MIN_SAMPLES, rows.shape[1])] = np.nan
     return np.asarray(quantiles)
 
 
@@ -233,7 +212,7 @@ def predict_from_neighbours(
     for iteration in range(WEIGHT_ITERATIONS):
         T = geometry.kabsch(old, new, weight)
         residual2 = np.sum((geometry.apply(T[:, None], old) - new) ** 2, axis=-1)
-        scale = np.maximum(largest / SCALE_REDUCTION**iteration, 3.0 * sigma)
+        scale = np.maximum(largest / SCALE_REDUCTION**iteration, OUTLIER_SD * sigma)
         robust_weight = prior_weight / (1.0 + residual2 / scale**2) ** 2
         weight = np.where(is_used, robust_weight, 0.0)
     T = geometry.kabsch(old, new, weight)
@@ -249,10 +228,7 @@ def _expected_change(
     In metres. It grows with the number of frames up to the deviation over the take; its
     minimum is the deviation of the steadiest neighbour.
     """
-    sd = np.maximum(neighbours.distance_sd, MIN_RELATIVE_SD * neighbours.distance)[
-        marker
-    ]
-    sd = np.where(np.isfinite(sd), sd, 1e9).clip(np.finfo(float).tiny ** 0.25)
+    sd = np.clip(neighbours.distance_sd[marker], TINY, 1.0 / TINY)
     share = np.minimum(np.abs(n_frames) / neighbours.correlation_frames, 1.0)[:, None]
     return np.asarray(np.hypot(sd[:, :1], share * sd))
 
@@ -268,7 +244,7 @@ def _spans_a_plane(
     centered = np.where(is_used[..., None], positions - mean[:, None], 0.0)
     spread = np.linalg.eigvalsh(np.einsum("lmi,lmj->lij", centered, centered))
     is_wide = spread[:, 1] > MIN_RELATIVE_WIDTH**2 * spread[:, 2]
-    return np.asarray((is_used.sum(axis=1) >= 3) & is_wide)
+    return np.asarray((is_used.sum(axis=1) >= MIN_POSE_POINTS) & is_wide)
 
 
 # --- prediction error -----------------------------------------------------------------
@@ -303,7 +279,7 @@ class MarkerPredictor:
         sample = _sample_steps(self.steps, points.shape[1])
         # Median error of steps of one frame, and a bound for steps of any length.
         self.one_frame_error = self._marker_medians(self._errors(sample), sample)
-        sd = neighbours.distance_sd[:, :STEADIEST_NEIGHBOURS]
+        sd = neighbours.distance_sd[:, :MIN_POSE_POINTS]
         largest_sd = np.where(np.isfinite(sd), sd, 0.0).max(axis=1, initial=0.0)
         self.largest_error = np.maximum(2.0 * largest_sd, self.one_frame_error)
 
@@ -335,7 +311,7 @@ class MarkerPredictor:
         """
         acceleration = self._second_differences()
         usual = self._marker_medians(acceleration, self.steps)[self.steps.marker]
-        is_sudden = acceleration > MIN_ACCELERATION_RATIO * usual
+        is_sudden = acceleration > OUTLIER_SD * usual
         candidates = self.steps.select(is_sudden | (self.steps.n_frames > 1))
         limit = self.limit(candidates.marker, candidates.n_frames, max_error_ratio)
         steps = candidates.select(self._errors(candidates) > limit)

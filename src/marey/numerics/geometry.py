@@ -20,11 +20,11 @@ Quats = Float[Array, "*#batch 4"]
 Rotations = Float[Array, "*#batch 3 3"]
 Transforms = Float[Array, "*#batch 4 4"]
 
-# Below this angle (radians) quotients of vanishing terms are taken from their series.
-SMALL = 1e-4
-
 # Sines below this may have lost digits to underflow; the angle is then the sine.
 TINY = 1e-150
+
+# Below this angle (radians) quotients of vanishing terms are replaced by their limits.
+TINY_ANGLE = 1e-4
 
 # Sine of the middle angle below which the outer two Euler angles are one: gimbal lock.
 GIMBAL = 1e-9
@@ -206,10 +206,10 @@ def transform_log(T: Transforms) -> Float[Array, "*batch 6"]:
 def _left_jacobian(rotvec: Vectors) -> Rotations:
     """Return the matrices V with t = V v for a twist (v, rotvec)."""
     angle = np.linalg.norm(rotvec, axis=-1)[..., None, None]
-    small = angle < SMALL
+    small = angle < TINY_ANGLE
     safe = np.where(small, 1.0, angle)
     a = 0.5 * np.sinc(angle / (2.0 * np.pi)) ** 2  # (1 - cos) / angle^2
-    b = np.where(small, 1.0 / 6.0 - angle**2 / 120.0, (angle - np.sin(angle)) / safe**3)
+    b = np.where(small, 1.0 / 6.0, (1.0 - np.sin(angle) / safe) / safe**2)
     K = hat(rotvec)
     return np.asarray(np.eye(3) + a * K + b * K @ K)
 
@@ -224,7 +224,7 @@ def euler_axes(order: str) -> tuple[int, int, int]:
         OptionError: If the order does not name three axes, no two neighbours alike.
     """
     axes = tuple("XYZ".find(letter) for letter in order)
-    if len(axes) != 3 or -1 in axes or axes[0] == axes[1] or axes[1] == axes[2]:
+    if len(order) != len("XYZ") or -1 in axes or axes[1] in (axes[0], axes[2]):
         raise OptionError(
             "order", found=order, needed='three of X, Y, Z such as "ZXY" or "ZXZ"'
         )
@@ -255,7 +255,7 @@ def euler_from_quat(wxyz: Quats, order: str) -> Vectors:
     """
     i, j, k = euler_axes(order)[::-1]
     proper = i == k
-    k = 3 - i - j if proper else k
+    k = ({0, 1, 2} - {i, j}).pop() if proper else k
     sign = float((i - j) * (j - k) * (k - i) // 2)
     w, x, y, z = np.moveaxis(wxyz[..., [0, 1 + i, 1 + j, 1 + k]], -1, 0)
     z = sign * z

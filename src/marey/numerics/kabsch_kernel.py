@@ -6,6 +6,7 @@ import numpy as np
 from numba import float64, njit, types, void
 
 from marey.numerics.jit import lean
+from marey.numerics.thresholds import MIN_POSE_POINTS
 
 # The rotation is undetermined if the two largest eigenvalues of Horn's matrix differ by
 # less than this share: the points of either set are on a line (no wider than about 2e-6
@@ -18,11 +19,9 @@ ROUNDING = 1e-32
 MAX_ITERATIONS_JACOBI = 12
 
 # Newton's method finds the largest eigenvalue if it is well separated: the product of
-# its distances to the others, over its cube, is above MIN_SEPARATION. Above
-# SHARP_SEPARATION rounding is not magnified and the eigenvector needs no refinement.
-# Both affect speed and rounding only: Jacobi's method takes over below.
-MIN_SEPARATION = 1e-3
-SHARP_SEPARATION = 0.1
+# its distances to the others, over its cube, is above ROUNDING_SEPARATION. It affects
+# speed and rounding only: Jacobi's method takes over below.
+ROUNDING_SEPARATION = 1e-3
 MAX_ITERATIONS_NEWTON = 30
 NEWTON_TOLERANCE = 1e-9
 
@@ -201,8 +200,7 @@ def _largest_eigenvalue(H, N, bound, A):
     """Return the largest eigenvalue of N and its separation from the others.
 
     Newton's method on the characteristic polynomial (quaternion characteristic
-    polynomial, Theobald 2005), from an upper bound. N has no trace, so its largest
-    eigenvalue is at most sqrt(3/4) of its Frobenius norm. The separation is the product
+    polynomial, Theobald 2005), from an upper bound. The separation is the product
     of the distances to the other eigenvalues over the cube; zero if it is too small.
     """
     square = 0.0
@@ -210,15 +208,17 @@ def _largest_eigenvalue(H, N, bound, A):
         for j in range(3):
             square += H[i, j] * H[i, j]
     c2, c1 = -2.0 * square, 0.0
-    for i in range(3):
-        j, k = (i + 1) % 3, (i + 2) % 3
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        # Theobald 2005: -8 det H.
         c1 -= 8.0 * H[0, i] * (H[1, j] * H[2, k] - H[1, k] * H[2, j])
     c0 = _adjugate(N, 0.0, A)
-    top, separation = min(np.sqrt(3.0 * square), bound), 0.0
+    # The largest eigenvalue is at most the sum of the three singular values of H.
+    top, separation = min(np.sqrt(len(H) * square), bound), 0.0
     for _ in range(MAX_ITERATIONS_NEWTON):
+        # The derivative of the polynomial of Theobald 2005.
         slope = (4.0 * top * top + 2.0 * c2) * top + c1
         separation = slope / (top * top * top)
-        if not separation > MIN_SEPARATION:
+        if not separation > ROUNDING_SEPARATION:
             return top, 0.0
         step = (((top * top + c2) * top + c1) * top + c0) / slope
         top -= step
@@ -233,21 +233,19 @@ def _separated_eigenvector(H, N, bound, A, q):
     """Write the eigenvector of N's largest eigenvalue; return whether it is separated.
 
     The eigenvector is the longest column of the adjugate of N - lambda 1. If the other
-    eigenvalues are near enough to magnify rounding, one step of Rayleigh quotient
+    eigenvalues are near, they magnify rounding, so one step of Rayleigh quotient
     iteration refines it.
     """
     top, separation = _largest_eigenvalue(H, N, bound, A)
     if separation == 0.0:
         return False
-    best = _longest_adjugate_column(N, top, A, q)
-    if separation < SHARP_SEPARATION:
-        norm, top = 0.0, 0.0
-        for i in range(4):
-            norm += q[i] * q[i]
-            for j in range(4):
-                top += q[i] * N[i, j] * q[j]
-        best = _longest_adjugate_column(N, top / norm, A, q)
-    return 0.0 < best < np.inf
+    _longest_adjugate_column(N, top, A, q)
+    norm, top = 0.0, 0.0
+    for i in range(4):
+        norm += q[i] * q[i]
+        for j in range(4):
+            top += q[i] * N[i, j] * q[j]
+    return 0.0 < _longest_adjugate_column(N, top / norm, A, q) < np.inf
 
 
 @no_type_check
@@ -301,7 +299,7 @@ def _pose(q, mean, T):
 @lean
 def fit_pose(points_b, points_a, weights, work, T):
     """Fill T (4, 4) with the best T_a_b of two point sets (m, 3); NaN if unknown."""
-    if _means(points_b, points_a, weights, work.mean) >= 3:
+    if _means(points_b, points_a, weights, work.mean) >= MIN_POSE_POINTS:
         bound = _moments(points_b, points_a, weights, work.mean, work.H)
         fill_horn_matrix(work.H, work.N)
         if _separated_eigenvector(work.H, work.N, bound, work.V, work.q):

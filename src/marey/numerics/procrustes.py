@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.numerics import geometry
+from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, OUTLIER_SD, SAMPLE_FRAMES
 
 Array = np.ndarray
 
@@ -18,21 +19,9 @@ MEDIAN_ITERATIONS = 2
 FINAL_ITERATIONS = 2
 """Alternations on all frames, starting from the shape of the sample."""
 
-OUTLIER_SD = 3.0
-"""Scale of the Geman-McClure weights, in standard deviations of a marker. Raised,
-outliers keep more weight. Chosen by hand."""
-
-MIN_AXIS_DISTANCE = 0.2
-"""Distance of the third marker that spans the body's axes from the line of the first
-two, as a share of the largest such distance. Raised, a later marker spans the axes.
-Chosen by hand; it does not change the fit, only the frame it is expressed in."""
-
-MAX_LINE_WIDTH = 1e-6
+TINY_WIDTH = 1e-6
 """Width of a set of markers, as a share of its length, below which it is a line and
 leaves the rotation about itself undetermined."""
-
-SAMPLE_FRAMES = 300
-"""Frames in the sample. Raised, the fit is slower and hardly different."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,10 +103,10 @@ def _initial_shape(points: Array) -> Array:
 
 def _spans_a_plane(shape: Array) -> bool:
     known = shape[np.isfinite(shape).all(axis=-1)]
-    if len(known) < 3:
+    if len(known) < MIN_POSE_POINTS:
         return False
     size = np.linalg.svd(known - known.mean(axis=0), compute_uv=False)
-    return bool(size[1] > MAX_LINE_WIDTH * size[0])
+    return bool(size[1] > TINY_WIDTH * size[0])
 
 
 def _alternate(
@@ -188,7 +177,7 @@ def _body_axes(shape: Array) -> Array:
     rejection = points - points[0]
     rejection = rejection - np.outer(rejection @ x, x)
     distance = np.linalg.norm(rejection, axis=-1)
-    y = rejection[np.argmax(distance > MIN_AXIS_DISTANCE * distance.max())]
+    y = rejection[np.argmax(distance > FEW * distance.max())]
     z = np.cross(x, y) / np.linalg.norm(np.cross(x, y))
     R = np.stack([x, np.cross(z, x), z])
     return geometry.transform(R, -R @ points.mean(axis=0))

@@ -8,12 +8,9 @@ from numba import njit
 from marey.numerics.jit import lean
 from marey.numerics.kabsch_kernel import fit_pose, scratch
 from marey.numerics.median_kernel import median
+from marey.numerics.robust import CHI2_3_MEDIAN
 
 KEPT, MEDIANS, MEANS = range(3)
-
-# Median of a squared distance over its mean, for normal errors in three dimensions
-# (that of chi-square with three degrees of freedom, 2.366 / 3).
-MEDIAN_OVER_MEAN = 0.79
 
 # Smallest variance of a marker, as a share of the squared size of the shape: rounding.
 ROUNDING = 1e-24
@@ -45,7 +42,7 @@ def alternate(points, marker_weight, shape, weight, T, estimators, outlier_sd):
             _fill_means(local, weight, shape)
         _fill_squares(local, shape, square)
         for i in range(len(variance)):
-            variance[i] = median(square[i], buffer) / MEDIAN_OVER_MEAN
+            variance[i] = shape.shape[1] * median(square[i], buffer) / CHI2_3_MEDIAN
         _fill_weights(square, variance, marker_weight, outlier_sd, shape, weight)
         for n in range(len(T)):
             fit_pose(shape, points[n], weight[n], work, T[n])

@@ -14,10 +14,9 @@ MAD_TO_SD = 1.483
 """Standard deviation of a normal distribution over its median absolute deviation, as
 printed in Bodenheimer1997, Sec. 3.1."""
 
-CHI2_3_MEDIAN = 2.36597
-"""Median of the chi-square distribution with three degrees of freedom: of the squared
-length of a vector of three unit normal numbers (published, Abramowitz and Stegun
-1964, Table 26.8)."""
+CHI2_3_MEDIAN = 2.3659738843753377
+"""Median of the squared length of a vector of three standard normal numbers,
+`scipy.stats.chi2.median(3)` (published, Abramowitz and Stegun 1964, Table 26.8)."""
 
 HUBER_CUTOFF = 2.0
 """Cutoff of Huber's psi, in scales: "typically twice the median deviation", published
@@ -26,6 +25,24 @@ in Bodenheimer1997, Sec. 3.1."""
 TUKEY_CUTOFF = 4.685
 """Cutoff of Tukey's biweight, in scales: 95 % efficient at the normal distribution
 (published, Holland and Welsch 1977)."""
+
+Q10_Q90_SD = 2.5631031310892007
+"""Width of the central 80 % of a normal distribution, in standard deviations: twice the
+90 % quantile, `2 * scipy.stats.norm.ppf(0.9)` (published, Abramowitz and Stegun 1964,
+Table 26.5)."""
+
+ABS_Q90_SD = 1.6448536269514722
+"""90 % quantile of the absolute value of a normal variable, in standard deviations,
+`scipy.stats.norm.ppf(0.95)` (published, Abramowitz and Stegun 1964, Table 26.5)."""
+
+QUARTER, CHI_3_QUARTILE = 0.25, 1.101150717679314
+"""First quartile of the length of a vector of three standard normal numbers,
+`scipy.stats.chi.ppf(0.25, 3)` (published, Abramowitz and Stegun 1964, Table 26.8)."""
+
+CHI2_3_TRUNCATED_MEAN = 2.7534587746988795
+"""Mean of the squared length of such a vector where it is at most three (`OUTLIER_SD`)
+long: 3 F5(9) / F3(9) with the distribution functions of chi-square of five and three
+degrees of freedom (published, Abramowitz and Stegun 1964, Table 26.7)."""
 
 OUTLIER_SCALES = 3.5
 """Distance from the location, in scales, beyond which a value is an outlier; of normal
@@ -128,17 +145,9 @@ def tukey(x: Float[Array, " value"], cutoff: float = TUKEY_CUTOFF) -> float:
     return middle
 
 
-def _median(x: Float[Array, " value"]) -> float:
-    return float(np.median(x))
-
-
-def _mean(x: Float[Array, " value"]) -> float:
-    return float(np.mean(x))
-
-
 LOCATIONS: Mapping[str, Callable[[Array], float]] = {
-    "median": _median,
-    "mean": _mean,
+    "median": lambda x: float(np.median(x)),
+    "mean": lambda x: float(np.mean(x)),
     "huber": huber,
     "tukey": tukey,
 }
@@ -185,7 +194,9 @@ def tag_outliers(
         known = np.isfinite(values)
         if known.any():
             score = _scores(values, known, method, min_scale)
-            tags[:, k] = _runs_with_seed(score > outlier, score > suspect)
+            for first, last in runs(score > suspect):
+                run = slice(first, last + 1)
+                tags[run, k] = (score[run] > outlier).any()
     return tags.reshape(x.shape)
 
 
@@ -201,16 +212,6 @@ def _scores(
     rounding = TOLERANCE * abs(center) + np.finfo(float).tiny
     distance = np.where(known, np.abs(values - center), 0.0)
     return np.asarray(distance / max(scale, min_scale, rounding))
-
-
-def _runs_with_seed(
-    seeds: Bool[Array, " frame"], flags: Bool[Array, " frame"]
-) -> Bool[Array, " frame"]:
-    """Return the runs of flags that contain a seed."""
-    tags = np.zeros_like(flags)
-    for first, last in runs(flags):
-        tags[first : last + 1] = seeds[first : last + 1].any()
-    return tags
 
 
 def runs(flags: Bool[Array, " frame"]) -> list[tuple[int, int]]:

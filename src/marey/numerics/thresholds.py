@@ -22,5 +22,12 @@ takes get fewer estimates."""
 MARKER_NOISE_M = 1e-3
 """Usual noise of an optical marker, in metres, where a take does not show its own."""
 
+MIN_POSE_POINTS = 3
+"""Points off one line that determine a pose."""
+
+SAMPLE_FRAMES = 300
+"""Frames from which a shape or a spread is estimated where more would only take
+longer."""
+
 SKIN_MOTION_M = 1e-2
 """Usual motion of a marker on skin against the bone below it, in metres."""

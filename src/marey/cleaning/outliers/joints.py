@@ -11,19 +11,8 @@ from marey.cleaning.outliers.runs import find_position_runs
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
 from marey.numerics.robust import finite_median, runs
+from marey.numerics.thresholds import CERTAIN_SD, MARKER_NOISE_M
 from marey.tree import Tree
-
-JOINT_JUMP_RATIO = 5.0
-"""Change of a joint residual relative to the median of its time above which it is a
-jump. In white noise the median is two standard deviations. Higher misses small jumps.
-Chosen by hand."""
-
-MAX_SENSORS_PER_FRAME = 3
-"""Sensors that may be outliers in one frame. Chosen by hand."""
-
-MIN_RESIDUAL_CHANGE_M = 1e-3
-"""Smallest change of a joint residual that is a jump, in metres. Higher misses small
-jumps. Chosen by hand."""
 
 
 def find_joint_outliers(
@@ -46,14 +35,14 @@ def find_joint_outliers(
     residual = (centers[:, :, 0] - centers[:, :, 1]).swapaxes(0, 1)
     rate = bodies.take.rate
     max_frames = int((options or CleanOptions()).max_outlier * rate)
-    limits = JOINT_JUMP_RATIO, MIN_RESIDUAL_CHANGE_M, max_frames
+    limits = CERTAIN_SD, MARKER_NOISE_M, max_frames
     # +1 for the first body of a joint, -1 for the second.
     incidence = np.zeros((len(pair), len(bodies.names)))
     incidence[np.arange(len(pair))[:, None], pair] = 1.0, -1.0
     is_open = np.zeros(residual.shape[:2], dtype=bool)
     degree = np.abs(incidence).sum(axis=0)
     for k in np.flatnonzero(np.abs(incidence) @ degree > 2).tolist():
-        for run in find_position_runs(residual[k], rate, *limits, per_frame=False):
+        for run in find_position_runs(residual[k], rate, *limits):
             is_open[k, run[0] : run[1] + 1] = True
     is_open &= np.isfinite(residual).all(axis=2)
     if not is_open.any():
@@ -92,7 +81,7 @@ def _fast_part(
     slow = median_filter(np.nan_to_num(residual), size=(1, 2 * max_frames + 1, 1))
     deviation = np.asarray(residual - slow)
     medians = [finite_median(row) for row in np.linalg.norm(deviation, axis=2)]
-    return deviation, np.maximum(medians, MIN_RESIDUAL_CHANGE_M)
+    return deviation, np.maximum(medians, MARKER_NOISE_M)
 
 
 def _explain_open_joints(
@@ -122,7 +111,7 @@ def _explain_open_joints(
     residual[~seen] = 0.0
     weight = seen / scale[:, None] ** 2
     total = weight.T @ np.abs(incidence) + 1e-300
-    for _ in range(MAX_SENSORS_PER_FRAME):
+    while unexplained.any():
         moment = np.einsum("jf,jfi,jb->fbi", weight, residual, incidence)
         displacement = moment / total[..., None]
         reduction = total * np.sum(displacement**2, axis=2)

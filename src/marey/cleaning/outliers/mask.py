@@ -8,14 +8,11 @@ from typing import Literal
 import numpy as np
 
 from marey.cleaning.repairs import record_repair, repair_warning
+from marey.numerics.thresholds import FEW
 from marey.report import Finding
 from marey.take import Take
 
 Kind = Literal["jump", "flip", "frozen", "joint", "spike"]
-
-MAX_OUTLIER_SHARE = 0.2
-"""Share of a sensor's or marker's frames that may be outliers. If more are found, they
-are its normal motion and none is masked. Chosen by hand."""
 
 MAX_LISTED_SPANS = 5
 """Spans of frames that a finding lists. Chosen by hand."""
@@ -58,6 +55,8 @@ def drop_frequent(
 ) -> tuple[Outlier, ...]:
     """Return the outliers of sensors and markers that have few of them.
 
+    If many are found, they are the normal motion of a sensor or marker.
+
     Args:
         outliers: Of any sensors or markers.
         n_frames: How many frames each sensor or marker has.
@@ -68,7 +67,7 @@ def drop_frequent(
     return tuple(
         outlier
         for outlier in outliers
-        if lost[outlier.name] <= MAX_OUTLIER_SHARE * n_frames[outlier.name]
+        if lost[outlier.name] <= FEW * n_frames[outlier.name]
     )
 
 

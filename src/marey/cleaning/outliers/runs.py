@@ -12,18 +12,16 @@ from jaxtyping import Float
 from numpy.lib.stride_tricks import sliding_window_view
 
 from marey.cleaning.arrays import Array, Frames, Path, Values, Vectors
+from marey.cleaning.neighbours import DISTANCE_CORRELATION_S
 
 JUMP_RATIO = 8.0
 """Deviation of a step relative to the median of its time above which it is a jump.
 Higher misses small jumps, lower takes fast motions for jumps. Chosen by hand."""
 
-MEDIAN_WINDOW_S = 0.25
-"""Seconds before and after a step from which its usual deviation is taken. Chosen by
-hand."""
-
 MIN_FRAMES = 6
 """Frames below which no outlier is searched for; also the longest run without return at
-either end of a take. Chosen by hand."""
+either end of a take, and the frames around one from which its usual step is taken.
+Higher takes slow returns for parts of a jump. Chosen by hand."""
 
 Distances = Callable[[slice, slice], Float[Array, "channel pair"]]
 """Distances between the values of two slices of frames, one channel per unit. Either
@@ -36,7 +34,8 @@ def step_deviation(step: Float[Array, "step k"]) -> Values:
     Beyond the ends steps are mirrored.
     """
     around = np.pad(step, ((2, 2), (0, 0)), mode="reflect")
-    median = np.median(sliding_window_view(around, 5, axis=0), axis=-1)
+    windows = sliding_window_view(around, 1 + 2 + 2, axis=0)
+    median = np.median(windows, axis=-1)
     return np.asarray(np.linalg.norm(step - median, axis=1))
 
 
@@ -46,7 +45,7 @@ def local_median(
     """Return the moving median of step sizes, and at least the median over the take."""
     from scipy.ndimage import median_filter
 
-    window = 2 * max(int(MEDIAN_WINDOW_S * rate), MIN_FRAMES) + 1
+    window = 2 * max(int(DISTANCE_CORRELATION_S * rate), MIN_FRAMES) + 1
     moving = median_filter(size, size=(1, window), mode="mirror")
     return np.asarray(np.maximum(moving, _overall_median(size)))
 
@@ -127,15 +126,11 @@ def find_outlier_runs(
 
 
 def find_position_runs(
-    positions: Path,
-    rate: float,
-    ratio: float,
-    minimum: float,
-    max_frames: int,
-    *,
-    per_frame: bool = True,
+    positions: Path, rate: float, ratio: float, minimum: float, max_frames: int
 ) -> Iterator[tuple[int, int]]:
     """Yield the runs of outlier frames of a point's path.
+
+    Steps across missing frames are divided by their duration.
 
     Args:
         positions: The path in metres, NaN where unknown.
@@ -143,7 +138,6 @@ def find_position_runs(
         ratio: Deviation of a step relative to the local median that is a jump.
         minimum: Smallest deviation of a jump, in metres.
         max_frames: Longest run.
-        per_frame: Whether to divide steps across missing frames by their duration.
 
     Yields:
         First and last frame of each run.
@@ -156,9 +150,7 @@ def find_position_runs(
     def distances(some: slice, others: slice) -> Float[Array, "1 pair"]:
         return np.asarray(np.linalg.norm(known[others] - known[some], axis=1)[None])
 
-    step = np.diff(known, axis=0)
-    if per_frame:
-        step = step / np.diff(frames)[:, None]
+    step = np.diff(known, axis=0) / np.diff(frames)[:, None]
     limits = [minimum], ratio, rate, max_frames
     for first, last in find_outlier_runs(distances, frames, [step], *limits):
         yield int(frames[first]), int(frames[last])

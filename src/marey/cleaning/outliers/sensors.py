@@ -19,15 +19,8 @@ from marey.cleaning.outliers.runs import (
     local_median,
 )
 from marey.numerics import geometry
+from marey.numerics.thresholds import OUTLIER_SD
 from marey.take import Take
-
-MIN_FROZEN_FRAMES = 3
-"""Frames with bitwise equal poses from which a sensor is frozen. Higher misses short
-freezes. Chosen by hand."""
-
-MIN_CATCH_UP_RATIO = 3.0
-"""Step after a freeze relative to the local median step, above which the sensor moved
-while it was frozen. Lower takes rest for a freeze. Chosen by hand."""
 
 
 def find_sensor_outliers(
@@ -99,12 +92,12 @@ class _SensorPath:
 
     def _find_frozen(self) -> Iterator[Outlier]:
         """Yield runs of one repeated pose after which the sensor catches up."""
-        is_long = self.repeats[:-1] + 1 >= MIN_FROZEN_FRAMES
+        is_long = self.repeats[:-1] > 1
         if not is_long.any():
             return
         step = self.distances(slice(0, -1), slice(1, None))
         usual = local_median(step, self.rate)
-        catches_up = (step > MIN_CATCH_UP_RATIO * usual).any(axis=0)
+        catches_up = (step > OUTLIER_SD * usual).any(axis=0)
         for k in np.flatnonzero(catches_up & is_long).tolist():
             first, last = int(self.frames[k]) + 1, int(self.last_frames[k])
             yield Outlier(self.name, "frozen", first, last, float("nan"))

@@ -10,45 +10,34 @@ import numpy as np
 
 from marey.cleaning.arrays import Array, Path
 from marey.errors import OptionError
+from marey.numerics.noise import trimmed_variance, white_difference
+from marey.numerics.thresholds import MIN_SAMPLES
 
 FALSE_ALARM_LEVEL = 1e-4
 """Probability of a false alarm per take, by theory. With slow noise, whose variance one
 take determines badly, up to two takes in a hundred have one. Higher finds smaller
 slips. Chosen by hand."""
 
-MIN_SIDE_FRAMES = 20
+MIN_SIDE_FRAMES = 2 * MIN_SAMPLES
 """Frames before and after a slip below which it is not searched for. Higher misses
 slips near the ends. Chosen by hand."""
 
-MIN_SIDE_SHARE = 0.02
-"""Share of all frames before and after a slip below which it is not searched for.
-Chosen by hand."""
-
-MIN_SD_M = 1e-6
+ROUNDING_SD_M = 1e-6
 """Standard deviation per frame, in metres, below which residuals are rounding
 errors."""
 
 MAX_SLIPS = 3
 """Slips per body after which it is loose and the search ends. Chosen by hand."""
 
+TINY = 1e-9
+"""Smallest share of the frames that are left out at either end."""
+
 ADVICE = "fasten it better or record again"
 """What to do about a slip, for its finding."""
 
-CHI2_3_MEDIAN = 2.36597
-"""Median of the chi-square distribution with three degrees of freedom,
-`scipy.stats.chi2.median(3)`."""
-
-MAX_RELATIVE_SQUARE = 4.0
-"""Squared length relative to the mean above which it is left out of the variance, as
-the effect of a step. Chosen by hand."""
-
-CHI2_3_TRUNCATED_MEAN = 0.9722
-"""Mean of the chi-square distribution with three degrees of freedom, truncated at four
-times its mean, relative to its mean: F5(12) / F3(12) with the distribution functions of
-five and three degrees of freedom, 0.9724 to four digits."""
-
 MIN_BATCHES = 6
-"""Pairs of batches below which no variance is estimated. Chosen by hand."""
+"""Batches up to which no variance is estimated. Higher gives false alarms in short
+takes, because slow noise is not seen. Chosen by hand."""
 
 MODEL_ERROR = 0.05
 """Relative error of the noise model. Higher weights batch lengths more equally. Chosen
@@ -72,11 +61,6 @@ def check_level(level: float) -> None:
         raise OptionError("level", found=level, needed="above 0 and below 1")
 
 
-def min_side_frames(n_frames: int) -> int:
-    """Return the frames that must be before and after a slip, for a series."""
-    return max(MIN_SIDE_FRAMES, int(MIN_SIDE_SHARE * n_frames))
-
-
 def log_exceedance(statistic: float, dof: int, margins: tuple[float, float]) -> float:
     r"""Return the log probability that noise exceeds a likelihood ratio in any frame.
 
@@ -96,8 +80,9 @@ def log_exceedance(statistic: float, dof: int, margins: tuple[float, float]) -> 
     """
     if statistic <= dof:
         return 0.0
-    a, b = (max(margin, 1e-6) for margin in margins)
+    a, b = (max(margin, TINY) for margin in margins)
     span = log((1.0 - a) * (1.0 - b) / (a * b))
+    # Csörgő and Horváth 1997, Eq. 1.3.26.
     bracket = span * (1.0 - dof / statistic) + 4.0 / statistic
     tail = 0.5 * dof * log(0.5 * statistic) - 0.5 * statistic - lgamma(0.5 * dof)
     return min(tail + log(bracket), 0.0)
@@ -153,19 +138,12 @@ def _batch_variances(series: Array) -> tuple[Array, Array, Array]:
     while len(series) // length > MIN_BATCHES:
         n = len(series) // length
         mean = series[: n * length].reshape(n, length, 3).mean(axis=1)
-        square = np.sum(np.diff(mean, axis=0) ** 2, axis=1)
+        square = np.sum(white_difference(mean, 1) ** 2, axis=1)
         lengths.append(length)
-        variances.append(length * _mean_without_steps(square) / 6.0)
+        variances.append(length * trimmed_variance(square))
         counts.append(n)
         length *= 2
     return np.array(lengths, dtype=float), np.array(variances), np.array(counts)
-
-
-def _mean_without_steps(square: Array) -> float:
-    """Return the mean of squared lengths without the few large ones of steps."""
-    estimate = float(np.median(square)) / (CHI2_3_MEDIAN / 3.0)
-    kept = square[square <= MAX_RELATIVE_SQUARE * estimate]
-    return float(kept.mean()) / CHI2_3_TRUNCATED_MEAN if len(kept) else estimate
 
 
 def _growth(length: Array, time: float) -> Array:

@@ -15,10 +15,15 @@ from marey.cleaning.slips import change_point
 from marey.numerics import geometry
 from marey.numerics.noise import rms_length
 from marey.numerics.procrustes import median_in_body
+from marey.numerics.thresholds import (
+    OUTLIER_SD,
+    SAMPLE_FRAMES,
+    SKIN_MOTION_M,
+)
 from marey.report import Finding, mark_name
 from marey.take import Take
 
-MIN_SLIP_M = 5e-3
+MIN_SLIP_M = 0.5 * SKIN_MOTION_M
 """Smallest slip of a marker, in metres. Skin moves by less all the time. Chosen by
 hand."""
 
@@ -31,24 +36,12 @@ MAX_CHANGE_RATIO = 0.5
 Higher accepts more motions of the skin as slips. Chosen by hand."""
 
 JUMP_WINDOW_S = 0.05
-"""Seconds before and after a jump whose mean positions must differ by the jump. Chosen
-by hand."""
+"""Seconds before and after a jump whose mean positions must differ by the jump. Higher
+takes motions of the skin for slips. Chosen by hand."""
 
 MIN_SIDE_S = 1.0
 """Seconds for which the marker must be seen before and after a slip. Skin that a bent
 limb pulls along stays displaced for as long as the limb is bent. Chosen by hand."""
-
-MIN_SLIP_TO_NOISE_RATIO = 2.5
-"""Slip relative to the root mean square deviation of the marker from its position on
-the body. Lower accepts large motions of the skin as slips. Chosen by hand."""
-
-MAX_ERROR_RATIO = 2.5
-"""Prediction error relative to its usual value above which a step may be a slip. Higher
-misses small slips. Chosen by hand."""
-
-SHAPE_FRAMES = 600
-"""Approximate number of frames from which the shape of a body is estimated. Chosen by
-hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -138,7 +131,7 @@ vector from the prediction to the position, in world axes, in metres."""
 def _find_jumps(points: Points, rate: float) -> dict[int, Jumps]:
     """Return the steps of each marker that may be slips, by marker."""
     predictor = MarkerPredictor(points, find_neighbours(points, rate))
-    steps = predictor.find_unpredicted_steps(MAX_ERROR_RATIO)
+    steps = predictor.find_unpredicted_steps(OUTLIER_SD)
     vector = points[steps.end, steps.marker] - predictor.predict(*steps)
     size = np.linalg.norm(vector, axis=1)
     fits = (size >= MIN_SLIP_M) & (size <= MAX_SLIP_M)
@@ -155,10 +148,10 @@ def _find_most_likely(
     if not jumps:
         return None
     markers = np.flatnonzero(bodies.shared[:, body])
-    sample = slice(None, None, max(len(points) // SHAPE_FRAMES, 1))
+    sample = slice(None, None, max(len(points) // SAMPLE_FRAMES, 1))
     shape = median_in_body(bodies.T_world_body[sample, body], points[sample, markers])
     log_n_markers = log(max((bodies.marker_body >= 0).sum(), 1))
-    n_axes = min(len(markers) - 1, 3)
+    n_axes = min(len(markers) - 1, points.shape[2])
     slips = []
     for marker, of_marker in jumps.items():
         others = markers != marker
@@ -220,8 +213,8 @@ def _find_change(
     """
     local = geometry.apply(geometry.inverse(T_world_body), track)
     frames = np.flatnonzero(np.isfinite(local).all(axis=1))
-    n, window = len(frames), max(round(JUMP_WINDOW_S * rate), 3)
-    margin = max(change_point.min_side_frames(n), round(MIN_SIDE_S * rate))
+    n, window = len(frames), max(round(JUMP_WINDOW_S * rate), 2)
+    margin = max(change_point.MIN_SIDE_FRAMES, round(MIN_SIDE_S * rate))
     first = np.searchsorted(frames, jumps[0])
     inner = np.flatnonzero((first >= margin) & (first <= n - margin))
     if not len(inner):
@@ -244,7 +237,7 @@ def _find_change(
     k = int(first[best])
     noise = y - lasting[best] * (np.arange(n) >= k)[:, None]
     noise -= np.median(noise, axis=0)
-    if size[best] < MIN_SLIP_TO_NOISE_RATIO * rms_length(noise):
+    if size[best] < OUTLIER_SD * rms_length(noise):
         return None
     log_p = _log_p_value(noise, k, size[best], n_axes)
     displacement = np.where(np.arange(3) < n_axes, lasting[best], jump[best])
@@ -267,11 +260,11 @@ def _log_p_value(noise: Path, first: int, size: float, n_axes: int) -> float:
     """
     n = len(noise)
     variance, dof = change_point.long_run_variance(noise)
-    variance = max(variance * 3.0 / n_axes, change_point.MIN_SD_M**2)
+    variance = max(variance * noise.shape[1] / n_axes, change_point.ROUNDING_SD_M**2)
     statistic = first * (n - first) / n * size**2 / variance
     if np.isfinite(dof):
         statistic = dof * float(np.log1p(statistic / dof))
-    margin = change_point.min_side_frames(n) / n
+    margin = change_point.MIN_SIDE_FRAMES / n
     return change_point.log_exceedance(statistic, n_axes, (margin, margin))
 
 

@@ -7,35 +7,23 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.cleaning.arrays import Array, Frames, Poses, Values, Vectors
+from marey.cleaning.outliers.runs import JUMP_RATIO
 from marey.cleaning.slips import change_point
 from marey.numerics import geometry
+from marey.numerics.noise import median_variance
+from marey.numerics.thresholds import (
+    FEW,
+    MARKER_NOISE_M,
+    MIN_SAMPLES,
+    SAMPLE_FRAMES,
+)
 
 SLIP_ROTATION_SD = 0.2
 """Prior standard deviation of the rotation of a slip, in radians. It matters where
 joints do not determine the rotation. Chosen by hand."""
 
-MAX_SPIKE_SD = 8.0
-"""Deviation of a residual from those around it, in standard deviations, above which it
-is left out. Lower leaves out more frames. Chosen by hand."""
-
-MIN_SPIKE_SD_M = 1e-4
-"""Smallest standard deviation to measure spikes by, in metres. Chosen by hand."""
-
-BATCH_FRAMES = 8
-"""Frames per batch for the correlation of joints. Chosen by hand."""
-
-MIN_BATCHES = 20
-"""Batches below which joints are taken as uncorrelated. Chosen by hand."""
-
-SHRINKAGE = 0.1
-"""Weight of the identity in the correlation of joints (shrinkage). Higher gives
-smaller correlations. Chosen by hand."""
-
 MIN_INFORMATION = 1e-9
 """Information per frame that is a rounding error."""
-
-STEP_SEARCH_FRAMES = 400
-"""Frames at which the largest step of a residual is searched for. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +57,11 @@ class JointInSensor:
 
     dof: float
     """Degrees of freedom of the variance."""
+
+    @property
+    def lever(self) -> Float[Array, "3 6"]:
+        """Displacement of the centre by a small rotation and shift of the sensor."""
+        return np.concatenate([geometry.hat(self.center), -np.eye(3)], axis=1)
 
     def estimate_displacement(
         self, frames: Frames
@@ -146,8 +139,7 @@ def slip_likelihood_ratio(
     for k, joint in enumerate(joints):
         displacement, information = joint.estimate_displacement(frames)
         root = np.linalg.cholesky(information / joint.variance).swapaxes(1, 2)
-        lever = np.concatenate([geometry.hat(joint.center), -np.eye(3)], axis=1)
-        J[k], y[k] = root @ lever, (root @ displacement[..., None])[..., 0]
+        J[k], y[k] = root @ joint.lever, (root @ displacement[..., None])[..., 0]
     independent, ratio = (
         _explained_by_motion(J, y, C) for C in (np.eye(len(joints)), correlation)
     )
@@ -184,21 +176,21 @@ def joint_correlation(joints: Sequence[JointInSensor]) -> Float[Array, "joint jo
     frames = joints[0].frames
     for joint in joints[1:]:
         frames = np.intersect1d(frames, joint.frames, assume_unique=True)
-    count = len(frames) // BATCH_FRAMES
-    if len(joints) < 2 or count < MIN_BATCHES:
+    count = len(frames) // MIN_SAMPLES
+    if len(joints) < 2 or count < 2 * MIN_SAMPLES:
         return np.eye(len(joints))
     steps = []
     for joint in joints:
-        rows = np.searchsorted(joint.frames, frames[: count * BATCH_FRAMES])
-        mean = joint.residual[rows].reshape(count, BATCH_FRAMES, 3).mean(axis=1)
+        rows = np.searchsorted(joint.frames, frames[: count * MIN_SAMPLES])
+        mean = joint.residual[rows].reshape(count, MIN_SAMPLES, 3).mean(axis=1)
         step = np.diff(mean, axis=0)
         size = np.linalg.norm(step, axis=1, keepdims=True)
         limit = 2.0 * np.median(size)
         steps.append((step * np.minimum(1.0, limit / np.maximum(size, 1e-300))).ravel())
     C = np.array(steps) @ np.array(steps).T
     scale = np.sqrt(np.maximum(np.diag(C), 1e-300))
-    correlation = (1.0 - SHRINKAGE) * C / np.outer(scale, scale)
-    return np.asarray(correlation + SHRINKAGE * np.eye(len(joints)))
+    correlation = (1.0 - FEW) * C / np.outer(scale, scale)
+    return np.asarray(correlation + FEW * np.eye(len(joints)))
 
 
 def _sums_from(values: Float[Array, "seen k"], first: Array) -> Float[Array, "time k"]:
@@ -252,7 +244,7 @@ def fit_joint_in_sensor(T_world_a: Poses, T_world_b: Poses) -> JointInSensor | N
         frames, center, residual, rotation, inverse_normal, 1.0, np.inf
     )
     variance, dof = change_point.long_run_variance(_residual_without_step(joint))
-    minimum = change_point.MIN_SD_M**2
+    minimum = change_point.ROUNDING_SD_M**2
     if variance < minimum:
         variance, dof = minimum, np.inf
     return replace(joint, variance=variance, dof=dof)
@@ -261,8 +253,8 @@ def fit_joint_in_sensor(T_world_a: Poses, T_world_b: Poses) -> JointInSensor | N
 def _residual_without_step(joint: JointInSensor) -> Vectors:
     """Return the residual without its largest step, which is not noise."""
     n = len(joint.frames)
-    margin = int(change_point.MIN_SIDE_SHARE * n)
-    stride = max(n // STEP_SEARCH_FRAMES, 1)
+    margin = min(change_point.MIN_SIDE_FRAMES, (n - 1) // 2)
+    stride = max(n // SAMPLE_FRAMES, 1)
     candidates = joint.frames[margin : n - margin : stride]
     best = candidates[joint.likelihood_ratio(candidates).argmax()]
     displacement = joint.estimate_displacement(np.array([best]))[0][0]
@@ -293,5 +285,5 @@ def _find_spikes(residual: Vectors) -> Bool[Array, " seen"]:
 
     median = median_filter(residual, size=(5, 1), mode="mirror")
     square = np.sum((residual - median) ** 2, axis=1)
-    variance = float(np.median(square)) / change_point.CHI2_3_MEDIAN
-    return np.asarray(square > MAX_SPIKE_SD**2 * max(variance, MIN_SPIKE_SD_M**2))
+    variance = max(median_variance(square), MARKER_NOISE_M**2)
+    return np.asarray(square > JUMP_RATIO**2 * variance)

@@ -26,30 +26,23 @@ from marey.joint_fits import JointFits
 from marey.numerics import geometry
 from marey.numerics.noise import rms_length
 from marey.numerics.robust import finite_median
+from marey.numerics.thresholds import (
+    FEW,
+    MARKER_NOISE_M,
+    MIN_POSE_POINTS,
+    OUTLIER_SD,
+    SAMPLE_FRAMES,
+    SKIN_MOTION_M,
+)
 from marey.report import Finding, mark_name
 from marey.take import Take
 from marey.tree import Tree
-
-MIN_DISPLACEMENT_M = 1e-3
-"""Smallest displacement of a joint centre by a slip, in metres. Smaller changes are
-errors of the instrument, even if significant. Chosen by hand."""
-
-COARSE_FRAMES = 600
-"""Frames of the first, coarse search; the best is then refined frame by frame. Chosen
-by hand."""
-
-MAX_RESIDUAL_RATIO = 3.0
-"""Residual of a joint after all slips are undone, relative to the median of all joints,
-above which it is no real joint. Chosen by hand."""
-
-MIN_OPEN_RESIDUAL_M = 0.01
-"""Smallest residual of a joint that is no real joint, in metres. Chosen by hand."""
 
 MAX_ROTATION_ERROR = 1e-3
 """Largest deviation of R^T R from the identity; a larger one is scale or shear. Chosen
 by hand."""
 
-REFINEMENT_PASSES = 3
+REFINEMENT_ITERATIONS = 3
 """Repetitions of the estimation of each slip with all others undone. Chosen by hand."""
 
 ROTATION_DAMPING = 1e-10
@@ -58,10 +51,6 @@ normal matrix regular."""
 
 GAUSS_NEWTON_ITERATIONS = 10
 """Iterations for the pose change of a slip. Chosen by hand."""
-
-MIN_NAMED_SHARE = 0.1
-"""Share of the likelihood ratio from which a joint is named in the finding. Chosen by
-hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -251,7 +240,7 @@ class _SlipSearch:
                 break
             slips.append(slip)
             self.undo(slip)
-        for _ in range(REFINEMENT_PASSES if len(slips) > 1 else 0):
+        for _ in range(REFINEMENT_ITERATIONS if len(slips) > 1 else 0):
             slips = self.refine(slips)
         return slips
 
@@ -263,8 +252,8 @@ class _SlipSearch:
         """
         joints = [self.joints_of(a).get(b) for a, b in pairs.tolist()]
         rms = [np.nan if j is None else rms_length(j.residual) for j in joints]
-        limit = MAX_RESIDUAL_RATIO * finite_median(np.array(rms))
-        return np.array(rms) > max(limit, MIN_OPEN_RESIDUAL_M)
+        limit = OUTLIER_SD * finite_median(np.array(rms))
+        return np.array(rms) > max(limit, SKIN_MOTION_M)
 
     def _find_slip(self, bodies: Sequence[int]) -> SensorSlip | None:
         """Return the most likely slip of some bodies; None if it is not significant."""
@@ -278,7 +267,7 @@ class _SlipSearch:
             other: float(joint.likelihood_ratio(np.array([frame]))[0])
             for other, joint in joints.items()
         }
-        minimum = MIN_NAMED_SHARE * sum(ratio.values())
+        minimum = FEW * sum(ratio.values())
         clearest = sorted(ratio, key=lambda other: -ratio[other])
         take = int(np.searchsorted(self.starts, frame, side="right")) - 1
         return SensorSlip(
@@ -287,7 +276,7 @@ class _SlipSearch:
             T_before_after=_pose_change(list(joints.values()), frame),
             p_value=float(np.exp(log_p)),
             joints=tuple(self.names[o] for o in clearest if ratio[o] >= minimum),
-            rotation_known=len(joints) >= 3,
+            rotation_known=len(joints) >= MIN_POSE_POINTS,
             take=take,
         )
 
@@ -307,11 +296,11 @@ class _SlipSearch:
         independent, ratio = slip_likelihood_ratio(joints, correlation, fine)
         top = int(independent.argmax())
         displacements = (j.estimate_displacement(fine[[top]])[0] for j in joints)
-        if max(map(np.linalg.norm, displacements)) < MIN_DISPLACEMENT_M:
+        if max(map(np.linalg.norm, displacements)) < MARKER_NOISE_M:
             return None
         margins = (coarse[0] / len(self.T), 1.0 - coarse[-1] / len(self.T))
         # One joint determines 3 of the 6 degrees of freedom of a slip, two joints 5.
-        dof = {1: 3, 2: 5}.get(len(joints), 6)
+        dof = int(np.linalg.matrix_rank(np.concatenate([j.lever for j in joints])))
         log_rank, log_p = (
             change_point.log_exceedance(float(x[top]), dof, margins)
             for x in (independent, ratio)
@@ -390,12 +379,12 @@ def _is_rotation(T: Poses) -> bool:
 
 def _search_frames(joints: Sequence[JointInSensor]) -> Int[Array, " time"]:
     """Return the frames of the coarse search for a slip of a sensor."""
-    margins = [(j.frames, change_point.min_side_frames(len(j.frames))) for j in joints]
-    if not joints or any(len(frames) <= 2 * margin for frames, margin in margins):
+    margin = change_point.MIN_SIDE_FRAMES
+    if not joints or any(len(joint.frames) <= 2 * margin for joint in joints):
         return np.zeros(0, dtype=np.int64)
-    first = max(int(frames[margin]) for frames, margin in margins)
-    last = min(int(frames[-margin]) for frames, margin in margins)
-    return np.arange(first, last, max((last - first) // COARSE_FRAMES, 1))
+    first = max(int(joint.frames[margin]) for joint in joints)
+    last = min(int(joint.frames[-margin]) for joint in joints)
+    return np.arange(first, last, max((last - first) // SAMPLE_FRAMES, 1))
 
 
 def _pose_change(joints: Sequence[JointInSensor], frame: int) -> Float[Array, "4 4"]:

@@ -15,27 +15,31 @@ from marey.cleaning.neighbours import distance_deviation, row_median_and_sd
 from marey.cleaning.repairs import repair_warning
 from marey.cleaning.swaps.within_take import Swap, relabel
 from marey.numerics.robust import finite_median
+from marey.numerics.thresholds import (
+    MARKER_NOISE_M,
+    MIN_POSE_POINTS,
+    MIN_SAMPLES,
+    OUTLIER_SD,
+    SKIN_MOTION_M,
+)
 from marey.report import Finding
 from marey.take import Take
 
 MAX_NEIGHBOURS = 8
 """Markers that two labels are compared by: those with the steadiest distance to both.
-Chosen by hand."""
+More of them include markers across joints. Chosen by hand."""
 
-MIN_NEIGHBOURS = 3
-"""Neighbours below which two labels are not compared. Chosen by hand."""
+TAKE_DEVIATION_M = 2.0 * MARKER_NOISE_M
+"""Deviation of the same distance between takes, in metres. Chosen by hand."""
 
-MAX_NEIGHBOUR_SD_M = 0.02
+MAX_FRAMES = 10 * MIN_SAMPLES
+"""Approximate number of frames of each take that are used. Chosen by hand."""
+
+MAX_NEIGHBOUR_SD_M = 2.0 * SKIN_MOTION_M
 """Largest deviation of the distance to a neighbour, in metres. Higher compares markers
 across joints. Chosen by hand."""
 
-TAKE_DEVIATION_M = 0.002
-"""Deviation of the same distance between takes, in metres. Chosen by hand."""
-
-MAX_FRAMES = 100
-"""Approximate number of frames of each take that are used. Chosen by hand."""
-
-MIN_SWAP_MISFIT_M = 0.005
+MIN_SWAP_MISFIT_M = 0.5 * SKIN_MOTION_M
 """Smallest misfit of swapped labels, in metres. Higher misses swaps of near markers.
 Chosen by hand."""
 
@@ -43,13 +47,9 @@ MIN_SWAP_MISFIT_RATIO = 2.0
 """Smallest misfit of swapped labels relative to the median of all pairs of labels. The
 median is large if all markers were attached again. Chosen by hand."""
 
-MAX_REMAINING_MISFIT = 1.0 / 3.0
-"""Misfit after the swap is undone, relative to before. Lower finds fewer swaps. Chosen
-by hand."""
 
-MAX_REMAINING_MISFIT_M = 0.01
-"""Misfit after the swap is undone, in metres. Lower finds fewer swaps. Chosen by
-hand."""
+MAX_REMAINING_MISFIT = 1.0 / OUTLIER_SD
+"""Misfit after the swap is undone, relative to before. Lower finds fewer swaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,9 @@ class SwapBetweenTakes:
     misfit_after: float
     """The same after the swap is undone, in metres."""
 
+
+OtherPoints = Float[Array, "other_frame marker 3"]
+"""Positions of the same markers in another take, in metres."""
 
 Misfits = tuple[float, float]
 """Misfit of two labels as they are and swapped, in metres."""
@@ -193,7 +196,7 @@ def _unique_labels(take: Take) -> list[str]:
 def _compare_takes(reference: Take, take: Take) -> dict[tuple[str, str], Misfits]:
     """Return the pairs of labels that are swapped between two takes."""
     labels = sorted(set(_unique_labels(reference)) & set(_unique_labels(take)))
-    if len(labels) < MIN_NEIGHBOURS + 2:
+    if len(labels) < MIN_POSE_POINTS + 2:
         return {}
     first, second = (
         t.points[
@@ -214,7 +217,7 @@ def _compare_takes(reference: Take, take: Take) -> dict[tuple[str, str], Misfits
 
 
 def _find_clearest_swap(
-    first: Points, second: Points
+    first: Points, second: OtherPoints
 ) -> tuple[tuple[int, int], Misfits] | None:
     """Return the pair whose swap reduces the misfit most; None if no pair does.
 
@@ -233,14 +236,14 @@ def _find_clearest_swap(
         (pair, (before, after))
         for pair, (before, after) in misfits.items()
         if before > minimum
-        and after < min(MAX_REMAINING_MISFIT_M, MAX_REMAINING_MISFIT * before)
+        and after < min(SKIN_MOTION_M, MAX_REMAINING_MISFIT * before)
     ]
     by_gain = sorted(clear, key=lambda swap: swap[1][0] - swap[1][1])
     return by_gain[-1] if by_gain else None
 
 
 def _misfits(
-    first: Points, second: Points, sd: Float[Array, "2 n n"], pair: tuple[int, int]
+    first: Points, second: OtherPoints, sd: Float[Array, "2 n n"], pair: tuple[int, int]
 ) -> Misfits:
     """Return the misfit of two labels between the takes, as they are and swapped.
 
@@ -266,7 +269,7 @@ def _misfits(
         median, median_sd = row_median_and_sd((a - b).T)
         difference.append(median)
         variance = variance + median_sd**2
-    if np.isfinite(variance).sum() < MIN_NEIGHBOURS:
+    if np.isfinite(variance).sum() < MIN_POSE_POINTS:
         return float("nan"), float("nan")
     weight = 1.0 / (variance * np.nansum(1.0 / variance))
     before, after = (

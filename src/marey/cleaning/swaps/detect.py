@@ -12,17 +12,14 @@ from marey.cleaning.neighbours import (
     Neighbours,
     predict_from_neighbours,
 )
+from marey.numerics.thresholds import OUTLIER_SD
 
 MIN_OWN_TO_OTHER_RATIO = 3.0
 """Distance of a swapped label from its own marker's prediction, relative to that from
 the other marker's prediction. Higher misses swaps of near markers. Chosen by hand."""
 
-SUSPECT_RATIO = 1.5
+SUSPECT_RATIO = 1.0
 """The same ratio for a suspected swap. Chosen by hand."""
-
-SUSPECT_TOLERANCE = 3.0
-"""Factor on the prediction tolerance for a suspected swap. Higher adds more states to
-the Viterbi search. Chosen by hand."""
 
 MAX_HIDDEN_S = 2.0
 """Seconds for which the position of an unseen marker is predicted. Higher finds swaps
@@ -150,7 +147,7 @@ class _LabelTracker:
         distance = np.linalg.norm(self.points[frame, labels, None] - predicted, axis=-1)
         distance = np.nan_to_num(distance, nan=np.inf)
         limit = self.predictor.limit(markers, frame - start)
-        for k, m in _match(distance, SUSPECT_TOLERANCE * limit, SUSPECT_RATIO).items():
+        for k, m in _match(distance, OUTLIER_SD * limit, SUSPECT_RATIO).items():
             pair = int(labels[k]), int(label_of_marker[markers[m]])
             self.suspects.add((min(pair), max(pair)))
         match = _match(distance, limit, MIN_OWN_TO_OTHER_RATIO)

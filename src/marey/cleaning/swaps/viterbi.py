@@ -13,15 +13,14 @@ from jaxtyping import Float, Int
 
 from marey.cleaning.arrays import Array, Labelling, Markers, Points
 from marey.cleaning.neighbours import (
-    MIN_RELATIVE_SD,
+    MAX_NEIGHBOURS,
+    TINY,
     Neighbours,
     distance_deviation,
     find_neighbours,
 )
 from marey.cleaning.swaps.detect import MIN_OWN_TO_OTHER_RATIO, SwapCandidates
-
-MAX_REFERENCES = 6
-"""Neighbours per marker whose distances identify it. Chosen by hand."""
+from marey.numerics.thresholds import MOST
 
 MIN_REFERENCES = 2
 """Neighbours below which the labels of a group are left as they are. Higher decides
@@ -35,36 +34,18 @@ MAX_MISFIT = 10.0
 """Upper bound of the misfit of one distance, in standard deviations. It limits the
 effect of outliers. Chosen by hand."""
 
-IGNORE_EVENT_COST = 5.0
-"""Transition cost of ignoring a detected swap event. The unit is a misfit of one
-standard deviation of one label for one correlation time. Higher trusts the detection
-more. Chosen by hand."""
-
-INSERT_SWAP_COST = 5.0
-"""Transition cost of inserting a swap that was not detected, in the same unit. Higher
-finds fewer swaps in gaps. Chosen by hand."""
+SWAP_COST = 5.0
+"""Transition cost of ignoring a detected swap event, or of inserting a swap that was
+not detected. The unit is a misfit of one standard deviation of one label for one
+correlation time. Higher trusts the detection more. Chosen by hand."""
 
 INSERT_AT_UNPREDICTED_COST = 2.0
 """Transition cost of inserting a swap at an unpredicted step that does not end at
 another marker, in the same unit. Chosen by hand."""
 
-MAX_EVENT_CLARITY = 5.0
-"""Upper bound of the factor on `IGNORE_EVENT_COST` for clear events. Chosen by hand."""
-
 SWAPPED_STATE_COST = 0.5
 """Cost of any state with swapped labels for one correlation time, in the same unit. It
 is a prior for labels that are right most of the time. Chosen by hand."""
-
-MAX_GROUP_SIZE = 8
-"""Largest group of labels that pairs may form. More states cost time. Chosen by
-hand."""
-
-COMPARED_NEIGHBOURS = 6
-"""Neighbours per marker whose distances compare two label histories. Chosen by hand."""
-
-MAX_REMAINING_DEVIATION = 0.9
-"""Deviation of distances under the second label history, relative to the first, below
-which the second one is used. Lower keeps the first more often. Chosen by hand."""
 
 Permutation = tuple[int, ...]
 """The marker of each label of a group."""
@@ -108,16 +89,12 @@ def viterbi_labels(
 
 
 def swap_groups(candidates: SwapCandidates, n: int) -> Iterator[list[int]]:
-    """Yield the groups of labels that swap with each other, directly or indirectly.
-
-    A pair does not merge groups beyond `MAX_GROUP_SIZE`.
-    """
+    """Yield the groups of labels that swap with each other, directly or indirectly."""
     root = list(range(n))
     cycles = (*(event.labels for event in candidates.events), *candidates.suspects)
     for cycle in cycles:
         merged = {root[label] for label in cycle}
-        if len(cycle) > 2 or sum(r in merged for r in root) <= MAX_GROUP_SIZE:
-            root = [min(merged) if r in merged else r for r in root]
+        root = [min(merged) if r in merged else r for r in root]
     for first in range(n):
         group = [label for label in range(n) if root[label] == first]
         if len(group) > 1:
@@ -152,7 +129,7 @@ class _ViterbiSearch:
             clarity = event.distance_to_own / max(
                 MIN_OWN_TO_OTHER_RATIO * event.distance_to_other, 1e-12
             )
-            self.event_clarity[event.frame] = min(clarity, MAX_EVENT_CLARITY)
+            self.event_clarity[event.frame] = clarity
             states += [tuple(after.tolist()), tuple(permutation.tolist())]
             before = after
         for a, b in candidates.suspects:
@@ -184,10 +161,10 @@ class _ViterbiSearch:
         n = len(self.states)
         if frame not in self.event_permutation:
             is_unpredicted = frame in self.unpredicted_frames
-            insert = INSERT_AT_UNPREDICTED_COST if is_unpredicted else INSERT_SWAP_COST
+            insert = INSERT_AT_UNPREDICTED_COST if is_unpredicted else SWAP_COST
             return insert * (1.0 - np.eye(n))
-        ignore = IGNORE_EVENT_COST * self.event_clarity[frame]
-        cost = np.full((n, n), ignore + INSERT_SWAP_COST)
+        ignore = SWAP_COST * self.event_clarity[frame]
+        cost = np.full((n, n), ignore + SWAP_COST)
         np.fill_diagonal(cost, ignore)
         for old, state in enumerate(self.states):
             new = tuple(np.array(state)[self.event_permutation[frame]].tolist())
@@ -246,9 +223,8 @@ def reference_neighbours(
     index = neighbours.index[marker]
     distance, sd = neighbours.distance[marker], neighbours.distance_sd[marker]
     is_reference = (sd < MAX_RELATIVE_SD * distance) & ~np.isin(index, group)
-    best = np.flatnonzero(is_reference)[:MAX_REFERENCES]
-    minimum_sd = MIN_RELATIVE_SD * distance[best]
-    return index[best], distance[best], np.maximum(sd[best], minimum_sd)
+    sd = np.maximum(sd, TINY)[is_reference]
+    return index[is_reference], distance[is_reference], sd
 
 
 # --- second search --------------------------------------------------------------------
@@ -282,7 +258,7 @@ def refine_with_repaired_labels(
             _total_deviation(sort_by_marker(points, labels), group)
             for labels in (first, second)
         )
-        if of_second < MAX_REMAINING_DEVIATION * of_first:
+        if of_second < MOST * of_first:
             best[:, group] = second[:, group]
     return best
 
@@ -317,4 +293,4 @@ def _total_deviation(points: Points, group: list[int]) -> float:
     """
     sd = distance_deviation(points, np.array(group))
     sd[:, group] = np.inf
-    return float(np.sort(sd, axis=1)[:, :COMPARED_NEIGHBOURS].sum())
+    return float(np.sort(sd, axis=1)[:, :MAX_NEIGHBOURS].sum())

@@ -16,25 +16,13 @@ from marey.cleaning.swaps.viterbi import (
     sort_by_marker,
     viterbi_labels,
 )
+from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, MOST
 from marey.report import Finding
 from marey.take import Take
 
-MAX_ROUNDS = 3
+MAX_ITERATIONS = 3
 """Repetitions of detection and search on the repaired labels. Each undone swap makes
 the others clearer. Chosen by hand."""
-
-MIN_MARKERS = 5
-"""Markers below which no swap is searched for: a prediction needs three neighbours
-beside the two swapped markers."""
-
-MAX_MISSING_SHARE = 0.15
-"""Share of missing positions from which the second Viterbi search is omitted, and
-neighbours are ranked over the whole take: swaps in gaps are missed, and predictions
-across gaps need neighbours whose distances hold for long. Tried at 5 and 30 %."""
-
-MAX_REMAINING_MISFIT = 0.85
-"""Misfit of distances after a swap is undone, relative to before. Lower undoes fewer
-swaps. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +73,7 @@ def find_swaps(take: Take) -> tuple[Swap, ...]:
             _distance_misfit(values[first : last + 1], neighbours, cycle)
             for values in (take.points, points)
         )
-        if after < MAX_REMAINING_MISFIT * before:
+        if after < MOST * before:
             labels = tuple(take.full_labels[column] for column in cycle)
             swaps.append(Swap(labels, cycle, first, last, before, after))
     return tuple(sorted(swaps, key=lambda swap: (swap.first, swap.columns)))
@@ -101,8 +89,8 @@ def track_labels(points: Points, rate: float) -> Labelling:
     n_frames, n = points.shape[:2]
     total = np.tile(np.arange(n), (n_frames, 1))
     missing = np.isnan(points).any(axis=-1)
-    is_complete = bool(missing.sum() < MAX_MISSING_SHARE * missing.size)
-    for _ in range(MAX_ROUNDS if n >= MIN_MARKERS else 0):
+    is_complete = bool(missing.sum() < FEW * missing.size)
+    for _ in range(MAX_ITERATIONS if n >= MIN_POSE_POINTS + 2 else 0):
         repaired = sort_by_marker(points, total)
         neighbours = find_neighbours(repaired, rate, labels_doubtful=is_complete)
         candidates = detect_swap_events(repaired, neighbours, rate)
