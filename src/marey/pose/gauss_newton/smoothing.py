@@ -10,9 +10,9 @@ from marey.pose.trace import PoseTrace
 
 Array = np.ndarray
 
-ADMM_ROUNDS = 12
+MAX_ITERATIONS_ADMM = 12
 """Number of alternations between frames and paths. Higher agrees better and takes
-longer. Chosen by hand."""
+longer."""
 
 ADMM_PENALTY = 3.0
 """Penalty of the difference between frames and paths, as a multiple of the information
@@ -64,7 +64,7 @@ def smooth_poses(
     stiffness = np.full(len(penalty), 1.0 / step_sd**2)
     stiffness[0] /= ROOT_LEVER_M**2
     dual, dual_root = np.zeros_like(q), np.zeros_like(root)
-    for _ in range(ADMM_ROUNDS):
+    for _ in range(MAX_ITERATIONS_ADMM):
         path_root, *paths = (
             _smooth_path(x, weight[:, b], float(stiffness[b]), float(prior[b]))
             for b, x in enumerate([root + dual_root, *np.moveaxis(q + dual, 1, 0)])
@@ -103,11 +103,10 @@ def _smooth_path(
     bands[0, 1:] += tension
     bands[0, :-1] += tension
     bands[1, :-1] -= tension
-    for first, factor in ((0, 1.0), (1, 4.0), (2, 1.0)):
-        bands[0, first : n - 2 + first] += factor * stiffness
-    bands[1, : n - 2] -= 2.0 * stiffness
-    bands[1, 1 : n - 1] -= 2.0 * stiffness
-    bands[2, : n - 2] += stiffness
+    second_difference = (1.0, -2.0, 1.0)
+    for i, a in enumerate(second_difference):
+        for k, b in enumerate(second_difference[i:]):
+            bands[k, i : n - 2 + i] += stiffness * a * b
     return np.asarray(
         solveh_banded(bands, weight[:, None] * x, lower=True, check_finite=False)
     )

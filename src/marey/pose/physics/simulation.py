@@ -35,10 +35,6 @@ FULL_DAMPING_STEPS = 250
 move: joints that only these torques rotate would creep. Raising it makes such frames
 slower. Chosen by hand."""
 
-REDUCED_DAMPING_RATIO = 5.0
-"""Largest reduction of damping after `FULL_DAMPING_STEPS`. Raising it allows weaker
-damping. Chosen by hand."""
-
 MAX_SPEED = 3.0
 """Largest speed of any part, in m/s: a body whose marker reappears far away would
 otherwise pass through its limits. Raising it may make limits unstable. Chosen by
@@ -48,17 +44,10 @@ LOAD_GAIN = 0.5
 """Rate at which limits and ground take over their load, as a share of the damping rate.
 Raising it converges faster; from 1 on it may oscillate forever. Chosen by hand."""
 
-RETRY_STEP_RATIO = 3.0
-"""Reduction of the time step in the second attempt at a frame. Raising it is more
-stable and slower. Chosen by hand."""
-
-MAX_LIMIT_GAP_RAD = 1e-5
-"""Largest distance of an angle from a limit under load at rest, in radians. Raising it
-stops earlier and less exactly. Chosen by hand."""
-
-MAX_GROUND_GAP_M = 5e-5
-"""Largest distance of a sole under load from the ground at rest, in metres. Raising it
-stops earlier and less exactly. Chosen by hand."""
+MAX_GAP = 2e-5
+"""Largest distance at rest of an angle from a limit under load, in radians, and of a
+sole under load from the ground, in metres. Raising it stops earlier and less exactly.
+Chosen by hand."""
 
 
 def simulate_to_rest(system: SpringSystem) -> Rest:
@@ -166,7 +155,7 @@ class Simulation:
         self.body.data.qpos[:] = start
         self.limit_load[:] = 0.0
         soles.normal_force[:], soles.drag[:], soles.anchor[:] = loads
-        seconds = TIME_STEP_S / RETRY_STEP_RATIO
+        seconds = 0.5 * TIME_STEP_S
         steps, is_at_rest = self._run(frame, seconds, max_steps - first)
         if len(self.warnings) > n_warnings and not is_at_rest:
             self.body.data.qpos[:] = start
@@ -197,7 +186,7 @@ class Simulation:
             if speed > MAX_SPEED:
                 data.qvel *= MAX_SPEED / speed
             is_slow = speed < self.system.options.rest_speed
-            n_slow = n_slow + 1 if is_slow and gap < MAX_LIMIT_GAP_RAD else 0
+            n_slow = n_slow + 1 if is_slow and gap < MAX_GAP else 0
             if n_slow == SLOW_STEPS_AT_REST:
                 return step + 1, True
         return max_steps, False
@@ -208,8 +197,7 @@ class Simulation:
         The torques to the neutral posture then have a damping ratio of 0.7 or more.
         """
         options = self.system.options
-        critical = float(np.sqrt(2.0 * options.torque))
-        return max(critical, options.damping / REDUCED_DAMPING_RATIO)
+        return float(np.sqrt(2.0 * options.torque)) or options.damping
 
     def _update_mobility(self) -> None:
         """Set the inverse inertia of joints with limits, which scales their torques."""
@@ -218,15 +206,15 @@ class Simulation:
             return
         mobility = np.linalg.inv(inertia_matrix(self.body.model, self.body.data))
         for node in np.flatnonzero(tree.has_limits):
-            size = 1 if tree.is_hinge[node] else 3
+            size = 1 if tree.is_hinge[node] else joints.mobility.shape[-1]
             k = slice(joints.speed[node], joints.speed[node] + size)
             joints.mobility[node, :size, :size] = mobility[k, k]
 
     def apply_forces(self, frame: int, damping: float) -> float:
-        """Set forces and torques; return the largest gap under load, in radians.
+        """Set forces and torques; return the largest gap under load.
 
-        The gap is the distance of an angle from its limit; that of a sole from the
-        ground is scaled to the same tolerance.
+        The gap is the distance of an angle from its limit, in radians, or of a sole
+        from the ground, in metres.
         """
         system, body = self.system, self.body
         data, seconds = body.data, body.model.opt.timestep
@@ -270,4 +258,4 @@ class Simulation:
         )
         self.mujoco.mj_mulM(body.model, data, self.drag, data.qvel)
         data.qfrc_applied -= damping * self.drag  # Eq. 1
-        return max(limit_gap, ground_gap * MAX_LIMIT_GAP_RAD / MAX_GROUND_GAP_M)
+        return max(limit_gap, ground_gap)
