@@ -14,6 +14,10 @@ UNSEEN_S = 0.25
 is reported; what reappears moves to its measured rotation within it. Higher
 extrapolates longer. Chosen by hand."""
 
+SAMPLE_FRAMES = 200
+"""Largest number of frames of a take from which scales of markers are estimated and by
+which motions are matched in time. Higher is more precise and slower. Chosen by hand."""
+
 ANGLE_SD = 0.01
 """Standard deviation of a measured angle, in radians. Higher lets angles deviate more.
 Chosen by hand."""

@@ -19,7 +19,12 @@ from marey.numerics.thresholds import OUTLIER_SD
 from marey.options import options_from
 from marey.pose.findings import pose_findings
 from marey.pose.gauss_newton.smoothing import smooth_poses
-from marey.pose.options import MAX_RMS_RESIDUAL_M, UNSEEN_S, GaussNewtonOptions
+from marey.pose.options import (
+    MAX_RMS_RESIDUAL_M,
+    SAMPLE_FRAMES,
+    UNSEEN_S,
+    GaussNewtonOptions,
+)
 from marey.pose.solver import PoseSolver, frames_worse_than
 from marey.pose.trace import PoseTrace
 from marey.report import Finding
@@ -30,10 +35,6 @@ if TYPE_CHECKING:
     from marey.pose.gauss_newton.track_kernel import TrackSettings
 
 Array = np.ndarray
-
-MAX_SCALE_FRAMES = 200
-"""Largest number of frames from which the scale of each marker is estimated. Higher is
-more precise and slower. Chosen by hand."""
 
 VELOCITY_TIME_S = 0.05
 """Time constant of the velocity filter, in seconds: of the decay of unseen joints and
@@ -179,7 +180,7 @@ class GaussNewtonSolver(PoseSolver):
         if self.options.outlier == 0.0:
             return
         visible = np.flatnonzero(count_visible(self.matches, recording))
-        count = min(MAX_SCALE_FRAMES, len(visible))
+        count = min(SAMPLE_FRAMES, len(visible))
         frames = visible[np.linspace(0, len(visible) - 1, count).astype(int)]
         sample = recording[0][frames], recording[1][frames]
         order, settings = self.frame_order(sample), self.settings

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import solveh_banded
 
+from marey.numerics.thresholds import FEW
 from marey.pose.trace import PoseTrace
 
 Array = np.ndarray
@@ -14,17 +15,13 @@ MAX_ITERATIONS_ADMM = 12
 """Number of alternations between frames and paths. Higher agrees better and takes
 longer."""
 
-ADMM_PENALTY = 3.0
+ADMM_PENALTY = 2.0
 """Penalty of the difference between frames and paths, as a multiple of the information
 of a frame. It changes the speed of convergence, not its result. Chosen by hand."""
 
 ROOT_LEVER_M = 0.5
 """Length, in metres, that turns the angular acceleration of joints into the linear
 acceleration of the root. Higher lets the root accelerate more. Chosen by hand."""
-
-MIN_INFORMATION_SHARE = 1e-3
-"""Share of the median information below which a frame says nothing about a joint.
-Higher ignores more frames. Chosen by hand."""
 
 
 def smooth_poses(
@@ -60,7 +57,7 @@ def smooth_poses(
     """
     q, root = trace.q, trace.root
     penalty = np.array([_penalty(column) for column in information.T])
-    weight = np.where(information > MIN_INFORMATION_SHARE * penalty, penalty, 0.0)
+    weight = np.where(information > FEW * penalty, penalty, 0.0)
     stiffness = np.full(len(penalty), 1.0 / step_sd**2)
     stiffness[0] /= ROOT_LEVER_M**2
     dual, dual_root = np.zeros_like(q), np.zeros_like(root)

@@ -44,11 +44,6 @@ LOAD_GAIN = 0.5
 """Rate at which limits and ground take over their load, as a share of the damping rate.
 Raising it converges faster; from 1 on it may oscillate forever. Chosen by hand."""
 
-MAX_GAP = 2e-5
-"""Largest distance at rest of an angle from a limit under load, in radians, and of a
-sole under load from the ground, in metres. Raising it stops earlier and less exactly.
-Chosen by hand."""
-
 
 def simulate_to_rest(system: SpringSystem) -> Rest:
     """Return the poses at which a simulation comes to rest.
@@ -185,8 +180,9 @@ class Simulation:
             speed = np.abs(data.qvel * self.body.reach_m).max()
             if speed > MAX_SPEED:
                 data.qvel *= MAX_SPEED / speed
-            is_slow = speed < self.system.options.rest_speed
-            n_slow = n_slow + 1 if is_slow and gap < MAX_GAP else 0
+            # A gap is closed that the speed of rest would close within a second.
+            is_slow = max(speed, gap) < self.system.options.rest_speed
+            n_slow = n_slow + 1 if is_slow else 0
             if n_slow == SLOW_STEPS_AT_REST:
                 return step + 1, True
         return max_steps, False
