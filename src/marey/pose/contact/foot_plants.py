@@ -28,8 +28,9 @@ Array = np.ndarray
 
 STEP_S = 0.25
 """Time in which a foot may step, in seconds: a shorter pause at one position is none,
-and the edge of a plant is sought as long before the end of the stance as after it.
-Raising it merges plants across longer failures of detection. Chosen by hand."""
+and the edge of a plant is sought as long before the end of the stance, half as long
+after it. Raising it merges plants across longer failures of detection. Chosen by
+hand."""
 
 MAX_CREEP = 0.0025
 """Largest distance of a planted point from its anchor without noise, in heights of the
@@ -214,7 +215,7 @@ def _find_departure(plant: FootPlant, track: PointTracks) -> float:
     distance = np.linalg.norm(track.positions[last:] - plant.anchor, axis=-1)
     far = np.flatnonzero(distance > SAME_PLACE * track.figure_height)
     n_near = int(far[0]) if len(far) else len(distance)
-    stop = last + min(n_near, round(STEP_S * track.rate))
+    stop = last + min(n_near, round(0.5 * STEP_S * track.rate))
     stop = min(max(stop, last + 2), len(track.positions) - 1)
     frames = np.arange(begin, stop + 1)
     known = frames[np.isfinite(track.positions[frames]).all(axis=1)]

@@ -28,6 +28,10 @@ POINT_HEIGHT_SD_M = 0.03
 Raising it lets a point that stands on a box only be a high point on the ground. Chosen
 by hand."""
 
+ANCHOR_SD_M = 0.5 * SKIN_MOTION_M
+"""Standard deviation of an anchor's distance from its contact plane, in metres: skin
+moves less on a foot. Raising it makes the two priors stronger."""
+
 MIN_STEP_HEIGHT_M = 0.025
 """Smallest distance from the ground of a plant on a step or a box, in metres; also the
 scale of the robust loss. Raising it moves plants on low steps to the ground. Chosen by
@@ -172,8 +176,8 @@ class _PlaneRegression(NamedTuple):
     @property
     def prior(self) -> Float[Array, " unknown"]:
         """Prior weights: level ground, any height, points as high as others."""
-        weight = np.full(self.design.shape[1], (SKIN_MOTION_M / POINT_HEIGHT_SD_M) ** 2)
-        weight[:2] = (SKIN_MOTION_M / SLOPE_SD) ** 2
+        weight = np.full(self.design.shape[1], (ANCHOR_SD_M / POINT_HEIGHT_SD_M) ** 2)
+        weight[:2] = (ANCHOR_SD_M / SLOPE_SD) ** 2
         weight[2] = ORIGIN_HEIGHT_WEIGHT
         return weight
 
@@ -197,7 +201,7 @@ class _PlaneRegression(NamedTuple):
         square = (self.height - self.design @ unknowns) ** 2
         loss = square / (1.0 + square / MIN_STEP_HEIGHT_M**2)
         total = self.weight @ loss + self.prior @ unknowns**2
-        return float(total / SKIN_MOTION_M**2)
+        return float(total / ANCHOR_SD_M**2)
 
 
 def select_ground_plants(

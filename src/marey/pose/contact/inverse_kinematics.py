@@ -51,7 +51,7 @@ BLEND_S = 0.2
 """Time in which a correction fades in before a plant and out after it, in seconds.
 Raising it makes corrections smoother and longer. Chosen by hand."""
 
-GOAL_WEIGHT = 1e6
+GOAL_WEIGHT = 1e8
 """Weight of a goal inside a plant, relative to keeping the pose. At the edges of the
 plant it is the square root, and where the correction ends the inverse of that: between
 these the weight changes geometrically, so that when the goals of heel and toe conflict,
