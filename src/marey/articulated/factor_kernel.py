@@ -27,7 +27,7 @@ Schur complement of each block while it is eliminated.
 from marey.numerics.jit import lean
 from marey.numerics.vector3_kernel import add_vector, dot, rotate
 
-MIN_INFORMATION = 1e-3
+TINY_INFORMATION = 1e-3
 """Information added to every diagonal entry, in 1 / rad^2 or 1 / m^2.
 
 It keeps blocks invertible: an unknown that the targets determine no better than to
@@ -121,7 +121,7 @@ def substitute_tree(tree, work, g):
 def _eliminate_hinge(H, A, ancestors, n, r, weight, damping):
     """Eliminate the one unknown of a hinge, of row r."""
     extra = weight + damping * H[r, n] / 3.0
-    inverse = 1.0 / (H[r, n] + extra * dot(A[0], A[0]) + MIN_INFORMATION)
+    inverse = 1.0 / (H[r, n] + extra * dot(A[0], A[0]) + TINY_INFORMATION)
     # Later ancestors first: their rows still need the entries of the earlier ones.
     for p in range(n - 1, -1, -1):
         to, y = ancestors[p], inverse * H[r, p]
@@ -140,10 +140,10 @@ def _eliminate_ball(H, A, ancestors, n, r0, weight, damping):
     r1, r2 = r0 + 1, r0 + 2
     a, b, c = H[r0, n], H[r1, n + 1], H[r2, n + 2]
     extra = weight + damping * (a + b + c) / 3.0
-    # A fixed unknown has a row of zeros: MIN_INFORMATION keeps the block invertible.
-    a += extra * dot(A[0], A[0]) + MIN_INFORMATION
-    b += extra * dot(A[1], A[1]) + MIN_INFORMATION
-    c += extra * dot(A[2], A[2]) + MIN_INFORMATION
+    # A fixed unknown has a row of zeros: TINY_INFORMATION keeps the block invertible.
+    a += extra * dot(A[0], A[0]) + TINY_INFORMATION
+    b += extra * dot(A[1], A[1]) + TINY_INFORMATION
+    c += extra * dot(A[2], A[2]) + TINY_INFORMATION
     d = H[r1, n] + extra * dot(A[0], A[1])
     e = H[r2, n] + extra * dot(A[0], A[2])
     f = H[r2, n + 1] + extra * dot(A[1], A[2])

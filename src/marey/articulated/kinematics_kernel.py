@@ -211,7 +211,7 @@ def write_hessian(tree, work):
                 x1 + here[1] * along,
                 x2 + here[2] * along,
             )
-            r, column = 3 * i + 3 + k, 3
+            r, column = 3 * i + 3 + k, len(v)
             H[r, 0], H[r, 1], H[r, 2] = v
             for step in range(1, tree.depth[i + 1] + 1):
                 b = chain[step]
@@ -260,7 +260,8 @@ def make_workspace(
         node_sums=np.zeros((n, 22)),
         subtree_sums=np.zeros((n, 16)),
         A=A,
-        H=np.zeros((3 * n + 3, tree.ancestor_unknowns.shape[1])),
+        # Three columns more, because `factor_kernel` works on four entries at a time.
+        H=np.zeros((3 * n + 3, tree.ancestor_unknowns.shape[1] + 3)),
         g=g,
         flat=g.reshape(-1),
         prior_residual=np.zeros((n + 1, 3)),

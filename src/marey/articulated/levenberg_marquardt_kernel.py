@@ -49,19 +49,10 @@ from marey.articulated.targets_kernel import sum_targets, weight_targets
 from marey.numerics.jit import inlined, lean
 from marey.numerics.vector3_kernel import add_vector, dot, place, rotate, set_vector
 
-INITIAL_DAMPING = 1e-2
+INITIAL_DAMPING, DAMPING_FACTOR = 1e-2, 10.0
 """Damping after the first step that raised the cost, as a share of the mean diagonal of
-a block. Higher shortens the next step more. Chosen by hand."""
-
-DAMPING_DECREASE = 0.1
-"""Factor of the damping after a step that lowered the cost. Higher keeps steps short
-for longer. Chosen by hand."""
-
-DAMPING_INCREASE = 10.0
-"""Factor of the damping after a step that raised the cost. Chosen by hand."""
-
-MIN_DAMPING = 1e-6
-"""Damping below which it becomes zero: pure Gauss-Newton. Chosen by hand."""
+a block, and its factor after each later step: published, Marquardt 1963. Higher
+shortens steps more."""
 
 COST_ROUNDING = 1e-10
 """Relative increase of the cost that counts as rounding. Higher accepts worse steps.
@@ -226,7 +217,7 @@ def levenberg_marquardt(
         if new_total <= total + COST_ROUNDING * abs(total):
             copy_pose(new, pose)
             cost, other = new_cost, new_other
-            damping = DAMPING_DECREASE * damping if damping > MIN_DAMPING else 0.0
+            damping /= DAMPING_FACTOR
             if settings.robust:
                 sum_targets(targets, points, sensors, origin, work)
         else:
@@ -234,5 +225,5 @@ def levenberg_marquardt(
             forward_kinematics(tree, pose[0], pose[1], work.R, work.c)
             write_prior_residuals(tree, work, pose, expected, exact)
             _other_energy(springs, frame, origin, work)
-            damping = max(DAMPING_INCREASE * damping, INITIAL_DAMPING)
+            damping = max(DAMPING_FACTOR * damping, INITIAL_DAMPING)
     return cost, max_steps, False

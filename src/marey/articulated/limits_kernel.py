@@ -32,11 +32,11 @@ distance from a limit at which an angle counts as there. Higher locks more. Chos
 hand, above rounding."""
 
 TINY = 1e-12
-"""Sine of an angle below which its axis is not read from it; above rounding."""
+"""Sine of an angle, or determinant of three axes, below which no direction is read from
+it; above rounding."""
 
-MIN_SWING_DETERMINANT = 1e-6
-"""Determinant of the swing-twist axes below which angles get no torque: a swing by half
-a turn has no direction. Higher drops more torques. Chosen by hand."""
+TINY_ANGLE_RAD = 1e-4
+"""Angle below which the first terms of series are exact up to rounding."""
 
 LOCKED = 2
 """Value of `limit_side` for an angle whose two limits are equal."""
@@ -161,7 +161,7 @@ def swing_twist_axes(frame, angles, R, A):
     a, b = angles[0], angles[1]
     square = a * a + b * b
     t = np.sqrt(square)
-    if t < 1e-4:
+    if t < TINY_ANGLE_RAD:
         first, second, sine = 0.5, 1.0 / 6.0, 1.0
     else:
         first, sine = (1.0 - np.cos(t)) / square, np.sin(t) / t
@@ -184,7 +184,7 @@ def torque_axis(A, x):
     """
     t = cross(A[(x + 1) % 3], A[(x + 2) % 3])
     work = dot(A[x], t)
-    scale = 1.0 / work if abs(work) > MIN_SWING_DETERMINANT else 0.0
+    scale = 1.0 / work if abs(work) > TINY else 0.0
     return scale * t[0], scale * t[1], scale * t[2]
 
 

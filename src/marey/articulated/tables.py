@@ -21,12 +21,9 @@ HALF_SINE_MARGIN = 1e-9
 """Distance of the sine of half an angle from that of its limit below which the angle
 itself is compared. Higher compares more angles. Chosen by hand, above rounding."""
 
-MAX_AXIS_ERROR = 1e-6
-"""Largest deviation of a joint's axes from unit length and from a right angle. Higher
-accepts axes that were rounded more. Chosen by hand."""
-
-UNKNOWNS_AT_A_TIME = 4
-"""Entries of a row that `factor_kernel` works on at once: rows are padded to it."""
+AXIS_ROUNDING = 1e-6
+"""Largest deviation of a joint's axes from unit length and from a right angle that is
+taken for rounding in a file."""
 
 NODES_OF_KIND = {"fixed": 0, "universal": 2}
 """Number of nodes of a joint by its kind; 1 for all others."""
@@ -162,7 +159,7 @@ def _make_tree(
         swing_frame[ball] = _swing_frame(skeleton, joint_and_axis[ball][0])
     # The angle about the node's own line: the hinge angle, or the twist of a ball.
     line = np.arange(n), np.where(is_hinge, 0, 2)
-    n_unknowns = np.concatenate([[3], np.where(is_hinge, 1, 3)])
+    n_unknowns = np.where(np.append(False, is_hinge), 1, offset.shape[1])
     chains = [[0]]
     for i, p in enumerate(parent):
         chains.append([*chains[p + 1], i + 1])
@@ -174,9 +171,9 @@ def _make_tree(
         offset=offset,
         is_hinge=is_hinge,
         axis=axis,
-        chain=_padded(chains, 1),
+        chain=_padded(chains),
         depth=np.array([len(row) for row in chains]) - 1,
-        ancestor_unknowns=_padded(unknowns, UNKNOWNS_AT_A_TIME),
+        ancestor_unknowns=_padded(unknowns),
         n_ancestor_unknowns=np.array([len(row) for row in unknowns]) - n_unknowns,
         has_limits=has_limits,
         swing_frame=swing_frame,
@@ -196,7 +193,7 @@ def _half_sine(angle: Float[Array, " node"]) -> Float[Array, " node"]:
 def _unit_axis(skeleton: Skeleton, joint: int, k: int) -> Float[Array, " 3"]:
     axis = skeleton.axes[joint, k]
     length = np.linalg.norm(axis)
-    if not abs(length - 1.0) < MAX_AXIS_ERROR:
+    if not abs(length - 1.0) < AXIS_ROUNDING:
         raise DataError(
             f"axes of {skeleton.names[joint]}",
             found=axis.tolist(),
@@ -209,7 +206,7 @@ def _swing_frame(skeleton: Skeleton, joint: int) -> Float[Array, "3 3"]:
     """Return the swing axes x and y and the bone of a ball with limits, as rows."""
     x, y = skeleton.axes[joint]
     frame = np.stack([x, y, np.cross(x, y)])
-    if not np.abs(frame @ frame.T - np.eye(3)).max() < MAX_AXIS_ERROR:
+    if not np.abs(frame @ frame.T - np.eye(3)).max() < AXIS_ROUNDING:
         raise DataError(
             f"axes of {skeleton.names[joint]}",
             found=[x.tolist(), y.tolist()],
@@ -234,13 +231,9 @@ def _set_limits(
         )
 
 
-def _padded(lists: list[list[int]], multiple: int) -> Int[Array, "row column"]:
-    """Return lists of different length as rows of a table, padded with -1.
-
-    The number of columns is a multiple of a number.
-    """
-    longest = max(map(len, lists))
-    table = np.full((len(lists), longest + -longest % multiple), -1, dtype=np.int64)
+def _padded(lists: list[list[int]]) -> Int[Array, "row column"]:
+    """Return lists of different length as rows of a table, padded with -1."""
+    table = np.full((len(lists), max(map(len, lists))), -1, dtype=np.int64)
     for i, values in enumerate(lists):
         table[i, : len(values)] = values
     return table

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 
 from marey.articulated.tables import Nodes
 from marey.errors import DataError, OptionError
+from marey.numerics.thresholds import MOST
 from marey.skeleton import Skeleton
 from marey.take import Take, match_labels
 
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 Array = np.ndarray
 Recording = tuple[Float[Array, "frame column 3"], Float[Array, "frame sensor 4 4"]]
 """Positions of markers in metres and poses of sensors, NaN where unseen."""
-
-MIN_VISIBLE_SHARE = 0.9
-"""Share of the largest number of visible targets from which on a frame is good enough
-to start from. Higher may start late in the take. Chosen by hand."""
 
 MARKERS_PER_SENSOR = 3
 """Number of markers that determine as much as one 6-DoF sensor: a full pose."""
@@ -126,7 +123,7 @@ def make_targets(
         sensor_rotation=np.ascontiguousarray(T_joint_sensor[:, :3, :3]),
         sensor_weight=sensor_weight,
         sensor_softness=np.zeros((len(sensor_joint), 2)),
-        n_vectors=3,
+        n_vectors=T_joint_sensor.shape[-1] - 1,
     )
 
 
@@ -187,7 +184,7 @@ def frame_order(matches: TargetMatches, recording: Recording) -> Int[Array, " fr
             found="no frame in which a marker or sensor of the skeleton is seen",
             needed="at least one",
         )
-    first = int(np.argmax(count >= MIN_VISIBLE_SHARE * count.max()))
+    first = int(np.argmax(count >= MOST * count.max()))
     frames = np.arange(len(count))
     return np.concatenate([frames[first:], frames[:first][::-1]])
 

@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.numerics.robust import runs
-from marey.pose.options import MAX_RMS_RESIDUAL_M
+from marey.numerics.thresholds import CERTAIN_SD, MOST
+from marey.pose.options import MAX_RMS_RESIDUAL_M, UNSEEN_S
 from marey.pose.trace import PoseTrace
 from marey.report import Finding, mark_name
 from marey.take import Take
@@ -17,16 +18,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-MIN_UNSEEN_S = 0.25
-"""Shortest occlusion of a joint that is reported, in seconds. Higher reports fewer.
-Chosen by hand."""
-
 LONG_UNSEEN_S = 1.0
 """Occlusion of a joint, in seconds, from which on it is a warning. Chosen by hand."""
-
-MIN_NEVER_SEEN_SHARE = 0.9
-"""Share of the frames beyond which an unseen joint counts as never seen. Higher reports
-more single occlusions. Chosen by hand."""
 
 MIN_MISFIT_SHARE = 0.2
 """Share of the frames beyond which a marker or a joint at its limit is reported. Higher
@@ -35,10 +28,6 @@ reports fewer. Chosen by hand."""
 MIN_WEIGHT_SHARE = 0.5
 """Share of the weight that must remain after robust weighting; below it the frame is
 lost. Higher reports more frames. Chosen by hand."""
-
-MAX_LIMIT_RESIDUAL_SDS = 5.0
-"""Mean residual of a joint's markers at its limit, in standard deviations, beyond which
-the limit contradicts the markers. Higher reports fewer joints. Chosen by hand."""
 
 UNSEEN_MESSAGE = "nothing is seen in {frames}: the pose there is extrapolated"
 LOST_MESSAGE = (
@@ -88,12 +77,12 @@ def _unseen_joints(
     for joint in fit.nodes.moving_joints[1:]:
         name, block = fit.skeleton.names[joint], fit.nodes.node_of_joint[joint] + 1
         unseen = has_targets & (trace.information[:, block] < fit.settings.prior[block])
-        if unseen.sum() > MIN_NEVER_SEEN_SHARE * has_targets.sum():
+        if unseen.sum() > MOST * has_targets.sum():
             never.append(name)
             continue
         for first, last in runs(unseen):
             seconds = (last - first + 1) / take.rate
-            if seconds >= MIN_UNSEEN_S:
+            if seconds >= UNSEEN_S:
                 yield Finding(
                     "joint-unseen",
                     "pose",
@@ -135,7 +124,7 @@ def _joints_at_limits(
         seen = np.isfinite(residual)
         mean = np.where(seen, residual, 0.0).sum(axis=1)
         mean = mean / np.maximum(seen.sum(axis=1), 1)
-        misfit = mean > MAX_LIMIT_RESIDUAL_SDS * fit.options.marker_sd
+        misfit = mean > CERTAIN_SD * fit.options.marker_sd
         share = misfit.sum() / len(residual_m)
         if share > MIN_MISFIT_SHARE:
             yield Finding(

@@ -9,6 +9,21 @@ from marey.motion import GroundPlane, Motion
 from marey.options import Options, choice, number
 from marey.pose.contact.holds import Hold
 
+UNSEEN_S = 0.25
+"""Time without targets, in seconds: beyond it a pose is found from scratch, and a joint
+is reported; what reappears moves to its measured rotation within it. Higher
+extrapolates longer. Chosen by hand."""
+
+SAMPLE_FRAMES = 200
+"""Largest number of frames of a take from which scales of markers are estimated and by
+which motions are matched in time. Higher is more precise and slower. Chosen by hand."""
+
+ANGLE_SD = 0.01
+"""Standard deviation of a measured angle, in radians. Higher lets angles deviate more.
+Chosen by hand."""
+
+MAX_ITERATIONS_GAUSS_NEWTON, MAX_ITERATIONS_BFGS, MAX_ITERATIONS_PHYSICS = 30, 500, 4000
+
 MAX_RMS_RESIDUAL_M = 0.05
 """Largest weighted root mean square residual of a frame that fits, in metres. Beyond
 it, the frame is solved again from scratch and reported as lost. Higher accepts worse
@@ -25,7 +40,7 @@ class PoseOptions(Options):
     sensor_sd: float = number(3e-3, above=0.0)
     """Standard deviation of a sensor's position along each axis, in metres; above 0."""
 
-    rotation_sd: float = number(0.01, above=0.0)
+    rotation_sd: float = number(ANGLE_SD, above=0.0)
     """Standard deviation of a sensor's rotation about each axis, in rad; above 0."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -79,7 +94,7 @@ class GaussNewtonOptions(PoseOptions):
     tolerance: float = number(1e-2, low=0.0)
     """Relative decrease of the cost below which a step is the last."""
 
-    steps: int = number(30, low=1)
+    steps: int = number(MAX_ITERATIONS_GAUSS_NEWTON, low=1)
     """Largest number of steps per frame; 1 or more."""
 
 
@@ -92,7 +107,7 @@ class BfgsOptions(PoseOptions):
     the last frame, which have no singularity; "euler": XYZ Euler angles, as in the
     paper."""
 
-    limit_sd: float = number(0.01, above=0.0)
+    limit_sd: float = number(ANGLE_SD, above=0.0)
     """Standard deviation of the penalty for angles beyond their limits, in radians;
     above 0. Lower keeps limits more strictly."""
 
@@ -100,7 +115,7 @@ class BfgsOptions(PoseOptions):
     """Predicted decrease of the fitness, in squared standard deviations, below half of
     which a step is the last."""
 
-    steps: int = number(500, low=1)
+    steps: int = number(MAX_ITERATIONS_BFGS, low=1)
     """Largest number of steps per frame; 1 or more."""
 
 
@@ -166,7 +181,7 @@ class PhysicsOptions(PoseOptions):
     rest_speed: float = number(2e-5, above=0.0)
     """Speed in m/s below which the simulation is at rest; above 0."""
 
-    steps: int = number(4000, low=1)
+    steps: int = number(MAX_ITERATIONS_PHYSICS, low=1)
     """Most steps per frame; 1 or more."""
 
     def __post_init__(self) -> None:

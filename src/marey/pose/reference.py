@@ -9,13 +9,10 @@ from jaxtyping import Float, Int
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.pose.options import SAMPLE_FRAMES
 
 Array = np.ndarray
 Keys = Sequence[tuple[float, float]]
-
-MAX_MATCHED_FRAMES = 400
-"""Largest number of frames of each motion in dynamic time warping. Higher is finer, and
-the time grows with the square. Chosen by hand."""
 
 REPEAT_COST = 0.5
 """Cost of repeating a frame of one motion in dynamic time warping, in medians of the
@@ -169,8 +166,8 @@ def _warp_frames(reference: Motion, motion: Motion) -> Float[Array, " frame"]:
 
 
 def _sample_frames(n: int) -> Int[Array, " frame"]:
-    """Return evenly spread frames, at most `MAX_MATCHED_FRAMES` of n."""
-    return np.unique(np.linspace(0, n - 1, min(n, MAX_MATCHED_FRAMES)).astype(int))
+    """Return evenly spread frames, at most `SAMPLE_FRAMES` of n."""
+    return np.unique(np.linspace(0, n - 1, min(n, SAMPLE_FRAMES)).astype(int))
 
 
 def _pose_features(

@@ -22,6 +22,7 @@ from marey.articulated.targets import (
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.numerics.robust import runs
+from marey.numerics.thresholds import CERTAIN_SD
 from marey.pose.options import PoseOptions
 from marey.pose.reference import common_joints, warp_time
 from marey.pose.trace import PoseTrace
@@ -34,20 +35,15 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-MAX_COST_RATIO = 1.2
-"""Largest ratio of a frame's cost to that of another solution; see
-`frames_worse_than`. Higher suspects fewer frames. Chosen by hand."""
-
-MAX_COST_INCREASE = 10.0
-"""Increase of a frame's cost, in squared standard deviations, that is allowed beside
-`MAX_COST_RATIO`. Higher suspects fewer frames. Chosen by hand."""
-
 
 def frames_worse_than(
     cost: Float[Array, " frame"], other: Float[Array, " frame"]
 ) -> Int[Array, " worse"]:
-    """Return the frames whose cost is clearly above that of another solution."""
-    return np.flatnonzero(cost > MAX_COST_RATIO * other + MAX_COST_INCREASE)
+    """Return the frames whose cost is clearly above that of another solution.
+
+    Costs are in squared standard deviations.
+    """
+    return np.flatnonzero(cost > other + CERTAIN_SD**2)
 
 
 class PoseSolver:

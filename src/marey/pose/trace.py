@@ -9,7 +9,7 @@ from marey.numerics import geometry
 
 Array = np.ndarray
 
-N_FRAME_STATISTICS = 4
+STATISTICS = ("cost", "weight seen", "robust weight", "steps")
 """Columns of `PoseTrace.info` before the information on the blocks."""
 
 
@@ -33,7 +33,7 @@ class PoseTrace:
 
         In 1 / m^2 and 1 / rad^2.
         """
-        return self.info[:, N_FRAME_STATISTICS:]
+        return self.info[:, len(STATISTICS) :]
 
     @classmethod
     def empty(cls, n_frames: int, n_nodes: int) -> "PoseTrace":
@@ -41,7 +41,7 @@ class PoseTrace:
         return cls(
             np.empty((n_frames, n_nodes, 4)),
             np.empty((n_frames, 3)),
-            np.zeros((n_frames, N_FRAME_STATISTICS + n_nodes + 1)),
+            np.zeros((n_frames, len(STATISTICS) + n_nodes + 1)),
         )
 
     def continuous(self) -> "PoseTrace":

@@ -26,11 +26,11 @@ from marey.pose.gauss_newton.initial_pose_kernel import find_initial_pose
 
 MIN_DECREASE = 1e-4
 """Least decrease of the fitness, as a share of that predicted by the slope (first Wolfe
-condition, c1 of Nocedal and Wright, Sec. 3.1)."""
+condition, c1 as published, Nocedal and Wright 2006, Sec. 3.1)."""
 
 MAX_SLOPE = 0.9
 """Largest slope after the step, as a share of the one before (second Wolfe condition,
-c2 of Nocedal and Wright, Sec. 3.1)."""
+c2 as published, Nocedal and Wright 2006, Sec. 3.1)."""
 
 FITNESS_ROUNDING = 1e-13
 """Relative increase of the fitness that counts as rounding. Higher accepts worse steps.
@@ -58,7 +58,7 @@ Chosen by hand, above rounding."""
 TINY = 1e-300
 """Least size of a direction, against division by zero."""
 
-INITIAL_PRIOR = 1e-6
+TINY_PRIOR = 1e-6
 """Information that keeps undetermined rotations of the initial pose, in 1 / rad^2: it
 decides only what the targets leave open. Chosen by hand."""
 
@@ -213,7 +213,7 @@ def fit_frames(problem, terms, recording, order, reference_q, settings, out):
     root_out, q_out, info = out
     n = q_out.shape[1]
     pose, best = (np.zeros(3), np.zeros((n, 4))), (np.empty(3), np.empty((n, 4)))
-    zero, prior = np.zeros(3), np.full(n + 1, INITIAL_PRIOR)
+    zero, prior = np.zeros(3), np.full(n + 1, TINY_PRIOR)
     H, has_pose = np.zeros((3 * n + 3, 3 * n + 3)), guided
     pose[1][:, 0] = 1.0
     for f in order:

@@ -15,72 +15,35 @@ The Viterbi path maximises the sum of :math:`\ell_t` over the standing frames mi
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import comb
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from marey.numerics.robust import runs
-from marey.pose.contact.points import PointTracks
+from marey.numerics.robust import normal_length_quantile, runs
+from marey.numerics.thresholds import CERTAIN_SD, FEW, OUTLIER_SD
+from marey.pose.contact.points import SAME_PLACE, PointTracks
 
 Array = np.ndarray
 
-MIN_PLANT_S = 0.04
-"""Shortest plant, in seconds. Raising it drops short steps. Chosen by hand."""
-
-MAX_PAUSE_S = 0.25
-"""Longest pause between two plants that are one, in seconds. Raising it merges plants
-across longer failures of detection. Chosen by hand."""
-
-MERGE_DISTANCE = 0.012
-"""Largest distance of the anchors of two plants that are one, in heights of the figure.
-Raising it merges a small step with the plant before it. Chosen by hand."""
-
-LEFT_DISTANCE = 0.018
-"""Distance from the anchor beyond which the point has left, in heights of the figure.
-Raising it merges plants between which the foot taps. Chosen by hand."""
-
-EDGE_INSIDE_S = 0.25
-"""Time before the end of the stance in which the edge is sought, in seconds. Raising it
-allows earlier edges. Chosen by hand."""
-
-EDGE_OUTSIDE_S = 0.15
-"""Time after the end of the stance in which the edge is sought, in seconds. Raising it
-fits the departure curve to more of the swing. Chosen by hand."""
-
-DEPARTURE_POWER = 3.0
-"""Power of time with which a point leaves its anchor. With 3, position, speed and
-acceleration are continuous at the edge. Chosen by hand."""
-
-UNSEEN_WEIGHT = 0.02
-"""Weight of an unseen position relative to a seen one. Raising it lets guessed poses
-move the edge. Chosen by hand."""
+STEP_S = 0.25
+"""Time in which a foot may step, in seconds: a shorter pause at one position is none,
+and the edge of a plant is sought as long before the end of the stance, half as long
+after it. Raising it merges plants across longer failures of detection. Chosen by
+hand."""
 
 MAX_CREEP = 0.0025
 """Largest distance of a planted point from its anchor without noise, in heights of the
 figure. Raising it keeps frames in which the point creeps. Chosen by hand."""
 
-MAX_CREEP_NOISE_SD = 4.0
-"""Largest distance of a planted point from its anchor, in standard deviations of its
-noise, added in quadrature to `MAX_CREEP`. Raising it keeps noisy frames. Chosen by
-hand."""
-
 WEISZFELD_ITERATIONS = 30
-"""Steps of the geometric median. Chosen by hand."""
+"""Steps of the geometric median."""
 
-MIN_EDGE_F = 25.0
-"""Smallest F ratio of an edge: variance that the departure curve explains, by the
-residual variance per coordinate. Raising it keeps the edges of the hidden Markov model
-more often. Chosen by hand."""
-
-MIN_DEPARTURE_M = 1e-6
-"""Smallest root-mean-square motion that is a departure, in metres. Chosen by hand."""
-
-MIN_EDGE_FRAMES = 5
-"""Fewest frames in which an edge is sought. Chosen by hand."""
+ROUNDING_M = 1e-6
+"""Root-mean-square motion that is no departure, in metres."""
 
 EDGE_STEP_FRAMES = 0.5
 """Resolution of the search for an edge, in frames. Chosen by hand."""
-
 
 STANDING_SPEED_SD = 0.02
 """Standard deviation of a standing point's velocity along each axis, in heights of the
@@ -92,21 +55,17 @@ MOVING_SPEED_SD = 0.6
 figure per second (1 m/s for a person of 1.7 m). Raising it lets slow motion count as
 standing. Chosen by hand."""
 
-VELOCITY_WINDOW_S = 0.025
-"""Half of the time over which velocity is measured, in seconds. Raising it averages
-more noise and blurs the ends of a stance. Chosen by hand."""
-
 STATE_CHANGES_PER_S = 2.0
 """How often a point changes between standing and moving, per second. Raising it makes
 changes cheaper and finds shorter stances. Chosen by hand."""
 
-THIRD_DIFFERENCE_GAIN = 20.0**0.5
-"""Standard deviation of third differences of white noise by its own: the norm of the
-coefficients 1, -3, 3, -1."""
+DIFFERENCE_ORDER = 3
+"""Order of the differences in which slow motion cancels and noise remains. Raising it
+cancels faster motion. Chosen by hand."""
 
-CHI3_QUARTILE = 1.1012
-"""First quartile of the length of a vector of three standard normal numbers (chi
-distribution, three degrees of freedom), to four decimals."""
+STILL_SHARE = 0.25
+"""Share of the frames in which a point certainly stands. Raising it takes motion for
+noise. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,14 +105,14 @@ def find_foot_plants(
     """
     found = []
     noise = estimate_noise(tracks.positions)
-    tolerance = np.hypot(MAX_CREEP * tracks.figure_height, MAX_CREEP_NOISE_SD * noise)
+    tolerance = np.hypot(MAX_CREEP * tracks.figure_height, OUTLIER_SD * noise)
     for point in range(stands.shape[1]):
         track = tracks.point(point)
         for plant in _merge_plants(_coarse_plants(point, stands, track), track):
             sharp = _fit_edges(plant, track)
             sharp = _cut_creep(sharp, track.positions, float(tolerance[point]))
             is_cut = plant.start == 0.0 or plant.end == len(stands) - 1.0
-            is_long = is_cut or sharp.end - sharp.start >= MIN_PLANT_S * track.rate
+            is_long = is_cut or sharp.end - sharp.start >= 2.0 * track.half_window
             if is_long and len(sharp.frames) > 1:
                 found.append(sharp)
     return sorted(found, key=lambda plant: plant.start)
@@ -207,11 +166,11 @@ def _is_one_plant(before: FootPlant, after: FootPlant, track: PointTracks) -> bo
     """Return whether two plants are close in time and space, and the point stayed."""
     between = slice(int(before.end) + 1, int(after.start))
     distance = np.linalg.norm(track.positions[between] - before.anchor, axis=-1)
-    is_far = distance > LEFT_DISTANCE * track.figure_height
+    is_far = distance > SAME_PLACE * track.figure_height
     has_left = (is_far & (track.visibility[between] > 0.5)).any()
     anchor_distance = float(np.linalg.norm(after.anchor - before.anchor))
-    is_short = after.start - before.end < MAX_PAUSE_S * track.rate
-    is_near = anchor_distance < MERGE_DISTANCE * track.figure_height
+    is_short = after.start - before.end < STEP_S * track.rate
+    is_near = anchor_distance < SAME_PLACE * track.figure_height
     return bool(is_short and is_near and not has_left)
 
 
@@ -252,15 +211,15 @@ def _find_departure(plant: FootPlant, track: PointTracks) -> float:
     grows as a power of the time since then fits the path best.
     """
     first, last = int(plant.start), int(plant.end)
-    begin = max((first + last) // 2, last - round(EDGE_INSIDE_S * track.rate))
+    begin = max((first + last) // 2, last - round(STEP_S * track.rate))
     distance = np.linalg.norm(track.positions[last:] - plant.anchor, axis=-1)
-    far = np.flatnonzero(distance > LEFT_DISTANCE * track.figure_height)
+    far = np.flatnonzero(distance > SAME_PLACE * track.figure_height)
     n_near = int(far[0]) if len(far) else len(distance)
-    stop = last + min(n_near, round(EDGE_OUTSIDE_S * track.rate))
+    stop = last + min(n_near, round(0.5 * STEP_S * track.rate))
     stop = min(max(stop, last + 2), len(track.positions) - 1)
     frames = np.arange(begin, stop + 1)
     known = frames[np.isfinite(track.positions[frames]).all(axis=1)]
-    if len(known) < MIN_EDGE_FRAMES:
+    if len(known) <= 2 * track.half_window:
         return plant.end
     edge = _fit_change_point(
         known.astype(float), track.positions[known], track.visibility[known]
@@ -278,13 +237,14 @@ def _fit_change_point(
     The path is modelled as :math:`x(t) = a + b \max(t - e, 0)^3`. For every edge
     :math:`e` of a grid, :math:`a` and :math:`b` follow by weighted linear regression;
     the edge that explains the largest sum of squares is taken, if its F ratio exceeds
-    `MIN_EDGE_F`.
+    `CERTAIN_SD` squared.
     """
     edges = np.arange(
         frames[0] + 1.0, frames[-1] - 1.0 + EDGE_STEP_FRAMES, EDGE_STEP_FRAMES
     )
-    weight = (visibility + UNSEEN_WEIGHT) / np.sum(visibility + UNSEEN_WEIGHT)
-    curve = np.clip(frames - edges[:, None], 0.0, None) ** DEPARTURE_POWER
+    weight = (visibility + FEW**2) / np.sum(visibility + FEW**2)
+    # Position, speed and acceleration are continuous at the edge.
+    curve = np.clip(frames - edges[:, None], 0.0, None) ** 3
     curve = curve - (curve @ weight)[:, None]
     centred = positions - weight @ positions
     variance = np.maximum(curve**2 @ weight, 1e-30)
@@ -292,8 +252,8 @@ def _fit_change_point(
     explained = np.sum(covariance**2, axis=-1) / variance
     best = int(explained.argmax())
     residual = weight @ np.sum(centred**2, axis=-1) - explained[best]
-    by_chance = MIN_EDGE_F * max(residual, 0.0) / (3.0 * len(frames))
-    is_edge = explained[best] > by_chance + MIN_DEPARTURE_M**2
+    by_chance = CERTAIN_SD**2 * max(residual, 0.0) / (3.0 * len(frames))
+    is_edge = explained[best] > by_chance + ROUNDING_M**2
     return float(edges[best]) if is_edge else None
 
 
@@ -306,12 +266,14 @@ def estimate_noise(
     cancels in third differences, and the first quartile comes from frames in which the
     point stands.
     """
-    jerk = np.linalg.norm(np.diff(positions, n=3, axis=0), axis=-1)
-    jerk = jerk[np.isfinite(jerk).all(axis=1)]
-    if not len(jerk):
+    size = np.linalg.norm(np.diff(positions, n=DIFFERENCE_ORDER, axis=0), axis=-1)
+    size = size[np.isfinite(size).all(axis=1)]
+    if not len(size):
         return np.zeros(positions.shape[1])
-    quartile = np.percentile(jerk, 25.0, axis=0)
-    return np.asarray(quartile / (CHI3_QUARTILE * THIRD_DIFFERENCE_GAIN))
+    # Coefficients of a difference are binomial: the sum of their squares is one too.
+    gain = comb(2 * DIFFERENCE_ORDER, DIFFERENCE_ORDER) ** 0.5
+    still = np.quantile(size, STILL_SHARE, axis=0)
+    return np.asarray(still / (normal_length_quantile(STILL_SHARE) * gain))
 
 
 def detect_stance(tracks: PointTracks) -> Bool[Array, "frame point"]:
@@ -326,7 +288,7 @@ def detect_stance(tracks: PointTracks) -> Bool[Array, "frame point"]:
     threshold that is set by hand. Departures: the threshold follows from the noise of
     the recording, and neighbouring frames count.
     """
-    half = max(round(VELOCITY_WINDOW_S * tracks.rate), 1)
+    half = tracks.half_window
     velocity, noise_gain = _velocity(tracks.positions, tracks.rate, half)
     noise_sd = noise_gain * estimate_noise(tracks.positions)
     standing_sd = np.hypot(noise_sd, STANDING_SPEED_SD * tracks.figure_height)

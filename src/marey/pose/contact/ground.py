@@ -13,8 +13,9 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.motion import Contact, GroundPlane, Motion
+from marey.numerics.thresholds import SKIN_MOTION_M
 from marey.pose.contact.foot_plants import FootPlant
-from marey.pose.contact.points import ContactPoints, PointTracks
+from marey.pose.contact.points import SAME_PLACE, ContactPoints, PointTracks
 
 Array = np.ndarray
 
@@ -27,9 +28,9 @@ POINT_HEIGHT_SD_M = 0.03
 Raising it lets a point that stands on a box only be a high point on the ground. Chosen
 by hand."""
 
-ANCHOR_SD_M = 0.005
-"""Standard deviation of an anchor's distance from its contact plane, in metres. Raising
-it makes the two priors stronger. Chosen by hand."""
+ANCHOR_SD_M = 0.5 * SKIN_MOTION_M
+"""Standard deviation of an anchor's distance from its contact plane, in metres: skin
+moves less on a foot. Raising it makes the two priors stronger."""
 
 MIN_STEP_HEIGHT_M = 0.025
 """Smallest distance from the ground of a plant on a step or a box, in metres; also the
@@ -40,9 +41,6 @@ COARSE_LOWEST_TOLERANCE = 0.06
 """Height above the lowest point up to which a still point may be a plant, as a share of
 the figure's height, while standing heights are unknown. Raising it keeps hands and
 lifted feet. Chosen by hand."""
-
-LOWEST_TOLERANCE = 0.018
-"""The same tolerance once the standing heights are known. Chosen by hand."""
 
 IRLS_ITERATIONS = 10
 """Rounds of iteratively reweighted least squares. Chosen by hand."""
@@ -162,7 +160,7 @@ def fit_contact_planes(plants: Sequence[FootPlant], n_points: int) -> GroundPlan
     design[np.arange(len(plants)), 3 + point] = 1.0
     regression = _PlaneRegression(design, anchor[:, 2], weight)
     level = np.zeros(3 + n_points)
-    level[2] = np.percentile(anchor[:, 2], 50.0, method="lower") if plants else 0.0
+    level[2] = np.quantile(anchor[:, 2], 0.5, method="lower") if plants else 0.0
     starts = (level, regression.solve(weight))
     best = min(map(regression.refine, starts), key=regression.cost)
     return GroundPlane(slope=best[:2], height=best[2] + best[3:] - best[:2] @ centre)
@@ -222,7 +220,7 @@ def select_ground_plants(
     positions, n_points = tracks.positions, tracks.positions.shape[1]
     coarse, fine = (
         tolerance * tracks.figure_height
-        for tolerance in (COARSE_LOWEST_TOLERANCE, LOWEST_TOLERANCE)
+        for tolerance in (COARSE_LOWEST_TOLERANCE, SAME_PLACE)
     )
     kept = _lowest_plants(plants, positions[..., 2], lowest, coarse)
     planes = fit_contact_planes(kept, n_points)

@@ -16,6 +16,7 @@ from marey.articulated.targets import MARKERS_PER_SENSOR, TargetNames, match_tar
 from marey.errors import DataError
 from marey.motion import Contact, GroundPlane, Motion
 from marey.numerics import geometry
+from marey.numerics.thresholds import FEW, OUTLIER_SD, SKIN_MOTION_M
 from marey.pose.contact.foot_plants import FootPlant, detect_stance, find_foot_plants
 from marey.pose.contact.ground import GroundContacts as GroundContacts
 from marey.pose.contact.ground import (
@@ -42,13 +43,9 @@ from marey.take import Take
 
 Array = np.ndarray
 
-UNDERDETERMINED_VISIBILITY = 0.1
-"""Largest visibility of a body with too few markers in sight: a rotation that moves its
-sole is then unknown. Raising it lets guessed poses end a plant. Chosen by hand."""
-
-LARGE_CORRECTION_M = 0.03
+LARGE_CORRECTION_M = OUTLIER_SD * SKIN_MOTION_M
 """Displacement of a joint, in metres, from which holding a plant is a warning. Raising
-it reports fewer plants that may have slid. Chosen by hand."""
+it reports fewer plants that may have slid."""
 
 
 def find_ground_contacts(motion: Motion, take: Take | None = None) -> GroundContacts:
@@ -116,8 +113,8 @@ def _visibility(
         needed = min(MARKERS_PER_SENSOR, n_attached)
         if needed:
             share = count / needed
-            guessed = UNDERDETERMINED_VISIBILITY * share
-            visibility[:, k] = np.where(share < 1.0, guessed, 1.0)
+            # A rotation that moves the sole of a body with too few markers is unknown.
+            visibility[:, k] = np.where(share < 1.0, FEW * share, 1.0)
     return visibility
 
 

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
 from marey.pose.contact.foot_plants import (
     FootPlant,
     detect_stance,
@@ -23,6 +24,7 @@ from marey.pose.contact.ground_contacts import (
     find_ground_contacts,
 )
 from marey.pose.contact.points import (
+    SAME_PLACE,
     ContactPoints,
     PointTracks,
     estimate_figure_height,
@@ -38,14 +40,6 @@ MAX_HOLD_DISTANCE = 0.15
 """Largest distance of a held tip from the joint whose bone holds it, in heights of the
 figure. Raising it finds holds by bones further away. Chosen by hand."""
 
-MIN_LIMB_MOTION = 0.008
-"""Smallest motion of the limb during a hold, in heights of the figure (root mean
-square). Raising it misses holds of a quiet limb. Chosen by hand."""
-
-MIN_LIMB_MOTION_RATIO = 4.0
-"""Smallest motion of the limb during a hold, by that of the held tip: otherwise the tip
-is still because the whole limb is. Raising it misses noisy holds. Chosen by hand."""
-
 MIN_CHAIN_LENGTH = 4
 """Fewest joints between a tip and the bone that holds it. With fewer, the limb cannot
 bend so that the tip touches the bone. Raising it misses holds. Chosen by hand."""
@@ -54,9 +48,9 @@ MAX_OVERLAP = 0.5
 """Largest share of a hold's time in which the same body may have another hold. Raising
 it keeps rival holds. Chosen by hand."""
 
-MIN_SPREAD_M = 1e-4
-"""Smallest spread of a tip by which holds are ranked, in metres. Raising it ranks more
-holds by distance. Chosen by hand."""
+HOLD_STRENGTH = 10.0
+"""Stiffness of the spring that holds, as a multiple of a marker's. Raising it pulls
+further off the markers. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -82,7 +76,7 @@ class Hold:
     end: float = np.inf
     """Second at which it ends."""
 
-    strength: float = 10.0
+    strength: float = HOLD_STRENGTH
     """Stiffness of the spring that holds, as a multiple of a marker's; above 0."""
 
     def __post_init__(self) -> None:
@@ -103,7 +97,9 @@ class Hold:
             )
 
 
-def contacts_as_holds(motion: Motion, *, strength: float = 10.0) -> tuple[Hold, ...]:
+def contacts_as_holds(
+    motion: Motion, *, strength: float = HOLD_STRENGTH
+) -> tuple[Hold, ...]:
     """Return the contacts of a motion as holds: planted feet, a hand on a rail.
 
     Args:
@@ -151,7 +147,7 @@ def find_holds(
     motion: Motion,
     props: Mapping[str, Motion] | None = None,
     *,
-    strength: float = 10.0,
+    strength: float = HOLD_STRENGTH,
 ) -> tuple[Hold, ...]:
     """Return the points of a figure that are held for a while, found in its motion.
 
@@ -252,9 +248,10 @@ class _LimbTips:
             limb = geometry.apply(
                 T_frame_world[frames, None], self.limbs[frames, point]
             )
-            needed = max(MIN_LIMB_MOTION * height, MIN_LIMB_MOTION_RATIO * spread)
+            # Otherwise the tip is still because the whole limb is.
+            needed = max(0.5 * SAME_PLACE * height, OUTLIER_SD * spread)
             if _largest_rms(limb) > needed:
-                yield plant, max(spread, MIN_SPREAD_M), distance
+                yield plant, max(spread, MARKER_NOISE_M), distance
 
 
 def _find_candidates(

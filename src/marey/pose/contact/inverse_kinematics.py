@@ -23,7 +23,7 @@ from marey.motion import Motion
 from marey.numerics import geometry
 from marey.pose.contact.foot_plants import FootPlant
 from marey.pose.contact.ground import GroundContacts, is_level, plant_height
-from marey.pose.contact.points import ContactPoints
+from marey.pose.contact.points import VELOCITY_WINDOW_S, ContactPoints
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
@@ -35,7 +35,7 @@ makes rotations more expensive than translations. Chosen by hand."""
 MAX_ITERATIONS = 20
 """Most Gauss-Newton steps of a frame."""
 
-CONVERGED_CHANGE = 1e-6
+TINY_CHANGE = 1e-6
 """Change of a step, in metres or radians, below which it is the last: convergence is
 quadratic. Chosen by hand."""
 
@@ -51,28 +51,11 @@ BLEND_S = 0.2
 """Time in which a correction fades in before a plant and out after it, in seconds.
 Raising it makes corrections smoother and longer. Chosen by hand."""
 
-# Weight of a contact goal relative to keeping the pose. Between these three values the
-# weight changes geometrically, so that when the goals of heel and toe conflict, the one
-# that is being released fades. All three are chosen by hand.
-
-MID_PLANT_WEIGHT = 1e6
-"""Weight of a goal inside a plant. Raising it leaves less skate."""
-
-EDGE_WEIGHT = 1e4
-"""Weight of a goal at the first and last frame of its plant. Raising it makes the
-correction more abrupt at the edges."""
-
-FADED_WEIGHT = 1e-3
-"""Weight at which a goal ends, `BLEND_S` away from its plant. Raising it makes a jump
-there."""
-
-RAMP_S = 0.03
-"""Time from the edge of a plant to its full weight, in seconds. Raising it weakens
-short plants. Chosen by hand."""
-
-EDGE_FIT_S = 0.05
-"""Duration of the outermost part of a plant whose correction fades, in seconds. Raising
-it averages more noise. Chosen by hand."""
+GOAL_WEIGHT = 1e8
+"""Weight of a goal inside a plant, relative to keeping the pose. At the edges of the
+plant it is the square root, and where the correction ends the inverse of that: between
+these the weight changes geometrically, so that when the goals of heel and toe conflict,
+the one that is being released fades. Raising it leaves less skate. Chosen by hand."""
 
 PROJECTION_ITERATIONS = 50
 """Sweeps of the projection of anchors onto their constraints. Chosen by hand."""
@@ -278,13 +261,13 @@ def _fade_correction(
     time = np.arange(len(positions))
     outside = np.maximum(frames[0] - time, time - frames[-1])
     outside = outside.clip(0) / (BLEND_S * rate)
-    inside = np.minimum(frames - frames[0], frames[-1] - frames) / (RAMP_S * rate)
-    weight = EDGE_WEIGHT * (FADED_WEIGHT / EDGE_WEIGHT) ** outside
-    ramp = (MID_PLANT_WEIGHT / EDGE_WEIGHT) ** inside.clip(max=1.0)
-    weight[frames] = EDGE_WEIGHT * ramp
+    inside = np.minimum(frames - frames[0], frames[-1] - frames)
+    inside = inside / (VELOCITY_WINDOW_S * rate)
+    weight = GOAL_WEIGHT ** (0.5 - outside)
+    weight[frames] = GOAL_WEIGHT ** (0.5 + 0.5 * inside.clip(max=1.0))
     share = np.where(outside < 1.0, weight / (1.0 + weight), 0.0)
     correction = plant.anchor - positions
-    n = max(round(EDGE_FIT_S * rate), 2)
+    n = max(round(2.0 * VELOCITY_WINDOW_S * rate), 2)
     correction[: frames[0]] = _first_of_line(correction[frames[:n]])
     correction[frames[-1] + 1 :] = _first_of_line(correction[frames[-n:]][::-1])
     return share, np.where(share[:, None] > 0.0, correction, 0.0)
@@ -381,7 +364,7 @@ def _solve_frames(
         new_root[left], new_wxyz[left] = axes.apply(
             root[left], wxyz[left], change[left]
         )
-        left = left[(size > CONVERGED_CHANGE) | sinks.any(axis=1)]
+        left = left[(size > TINY_CHANGE) | sinks.any(axis=1)]
         if not len(left):
             break
     return new_root, new_wxyz

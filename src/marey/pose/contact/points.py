@@ -8,22 +8,19 @@ from jaxtyping import Bool, Float, Int
 
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.thresholds import FEW, MARKER_NOISE_M
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
 
-LOW_HEIGHT_PERCENTILE = 10.0
-"""Percentile of a point's height over the frames that is called its low height.
-Raising it lets points count that are rarely low. Chosen by hand."""
+SAME_PLACE = 0.015
+"""Distance within which two positions are one, in heights of the figure (2.5 cm for a
+person of 1.7 m). Raising it merges a small step with the plant before it, and counts
+lifted feet as standing. Chosen by hand."""
 
-SENSOR_AT_END_M = 1e-3
-"""Largest distance in metres at which a bone's end and a sensor are one point. Raising
-it turns more ends of bones into sensors, which have no sole. Chosen by hand."""
-
-HEIGHT_TOLERANCE = 0.01
-"""Largest difference of two low heights that count as equal, as a share of the figure's
-height. Raising it admits more inner bodies, and more single ends of bones in place of
-markers. Chosen by hand."""
+VELOCITY_WINDOW_S = 0.025
+"""Half of the time over which velocity is measured, in seconds. Raising it averages
+more noise and blurs the ends of a stance. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,6 +81,11 @@ class PointTracks:
     figure_height: float
     """In metres."""
 
+    @property
+    def half_window(self) -> int:
+        """Half of the window of the velocity, in frames."""
+        return max(round(VELOCITY_WINDOW_S * self.rate), 1)
+
     def point(self, index: int) -> "PointTracks":
         """Return the track of one point."""
         return replace(
@@ -113,8 +115,8 @@ def find_contact_points(motion: Motion) -> ContactPoints:
     height = height[np.isfinite(height).all(axis=1)]
     if not height.size:
         return every.select(np.zeros(0, dtype=np.int64))
-    low = np.percentile(height, LOW_HEIGHT_PERCENTILE, axis=0)
-    tolerance = HEIGHT_TOLERANCE * estimate_figure_height(motion)
+    low = np.quantile(height, FEW, axis=0)
+    tolerance = SAME_PLACE * estimate_figure_height(motion)
     parents, leaves = _parent_bodies(motion.skeleton), _leaf_bodies(motion.skeleton)
     keep = np.zeros(len(low), dtype=bool)
     for body in set(every.body.tolist()):
@@ -207,7 +209,7 @@ def _lower_kind(
 def _is_at_sensor(skeleton: Skeleton, ends: Int[Array, " end"]) -> Bool[Array, " end"]:
     """Return which ends of bones are only the position of a sensor."""
     between = skeleton.offset[ends][:, None] - skeleton.T_joint_sensor[:, :3, 3]
-    same = np.linalg.norm(between, axis=-1) < SENSOR_AT_END_M
+    same = np.linalg.norm(between, axis=-1) < MARKER_NOISE_M
     same &= skeleton.parent[ends][:, None] == skeleton.sensor_joint
     return np.asarray(same.any(axis=1))
 

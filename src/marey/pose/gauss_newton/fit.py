@@ -14,10 +14,17 @@ from marey.articulated.targets import (
     recording_of,
 )
 from marey.motion import Motion
+from marey.numerics.robust import normal_length_quantile
+from marey.numerics.thresholds import OUTLIER_SD
 from marey.options import options_from
 from marey.pose.findings import pose_findings
 from marey.pose.gauss_newton.smoothing import smooth_poses
-from marey.pose.options import MAX_RMS_RESIDUAL_M, GaussNewtonOptions
+from marey.pose.options import (
+    MAX_RMS_RESIDUAL_M,
+    SAMPLE_FRAMES,
+    UNSEEN_S,
+    GaussNewtonOptions,
+)
 from marey.pose.solver import PoseSolver, frames_worse_than
 from marey.pose.trace import PoseTrace
 from marey.report import Finding
@@ -29,34 +36,13 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-MAX_SCALE_FRAMES = 200
-"""Largest number of frames from which the scale of each marker is estimated. Higher is
-more precise and slower. Chosen by hand."""
-
 VELOCITY_TIME_S = 0.05
 """Time constant of the velocity filter, in seconds: of the decay of unseen joints and
 of the gain of seen ones. Higher predicts more smoothly and reacts later. Chosen by
 hand."""
 
-MAX_UNSEEN_S = 0.25
-"""Time without any target, in seconds, after which the pose is found from scratch.
-Higher extrapolates longer. Chosen by hand."""
-
-MEDIAN_DISTANCE = 1.538
-"""Median length of a vector of three independent standard normal components: the square
-root of the median of chi-square with 3 degrees of freedom."""
-
-MAX_SCALE_RATIO = 3.0
-"""Largest scale of a marker, as a multiple of the median of all markers. Beyond it a
-marker is wrong, not loose. Higher lets such markers count. Chosen by hand."""
-
-BACKWARD_FRAMES = 50
-"""Number of frames at the start of a take that are tracked backwards as well. Higher
-corrects longer wrong starts. Chosen by hand."""
-
-MAX_RETRY_STEPS = 100
-"""Largest number of steps of every attempt after the first, in each frame. Chosen by
-hand."""
+MAX_ITERATIONS_RETRY = 100
+"""Largest number of steps of every attempt after the first, in each frame."""
 
 MIN_PRIOR = 1e-9
 """Information of a prior that is to have no weight, in 1 / rad^2: the kernel divides by
@@ -145,12 +131,13 @@ class GaussNewtonSolver(PoseSolver):
             prior=np.full(len(self.nodes.tree.parent) + 1, rate / options.drift**2),
             robust=options.outlier > 0.0,
             max_steps=options.steps,
-            max_retry_steps=max(MAX_RETRY_STEPS, options.steps),
+            max_retry_steps=max(MAX_ITERATIONS_RETRY, options.steps),
             tolerance=options.tolerance,
             speed_kept=1.0 - gain,
             speed_gain=gain,
             max_rms_residual=MAX_RMS_RESIDUAL_M,
-            max_unseen_frames=int(np.ceil(MAX_UNSEEN_S * rate)),
+            max_prior_cost=options.outlier**2 or np.inf,
+            max_unseen_frames=int(np.ceil(UNSEEN_S * rate)),
             guided=False,
         )
         self.reset()
@@ -193,7 +180,7 @@ class GaussNewtonSolver(PoseSolver):
         if self.options.outlier == 0.0:
             return
         visible = np.flatnonzero(count_visible(self.matches, recording))
-        count = min(MAX_SCALE_FRAMES, len(visible))
+        count = min(SAMPLE_FRAMES, len(visible))
         frames = visible[np.linspace(0, len(visible) - 1, count).astype(int)]
         sample = recording[0][frames], recording[1][frames]
         order, settings = self.frame_order(sample), self.settings
@@ -217,8 +204,9 @@ class GaussNewtonSolver(PoseSolver):
         seen = np.isfinite(residual_m).any(axis=0)
         scale = np.full(residual_m.shape[1], self.options.marker_sd)
         if seen.any():
-            usual = np.nanmedian(residual_m[:, seen], axis=0) / MEDIAN_DISTANCE
-            usual = np.minimum(usual, MAX_SCALE_RATIO * np.median(usual))
+            usual = np.nanmedian(residual_m[:, seen], axis=0)
+            usual /= normal_length_quantile(0.5)
+            usual = np.minimum(usual, OUTLIER_SD * np.median(usual))
             scale[seen] = np.maximum(usual, self.options.marker_sd)
         return scale
 
@@ -235,11 +223,11 @@ class GaussNewtonSolver(PoseSolver):
     def _correct_start(
         self, recording: Recording, trace: PoseTrace, first: int
     ) -> PoseTrace:
-        """Return the trace with its first frames tracked backwards, where better.
+        """Return the trace with its first second tracked backwards, where better.
 
         The first frame is solved from scratch, and outliers may mislead it.
         """
-        last = min(first + BACKWARD_FRAMES, len(trace.q) - 1)
+        last = min(first + round(self.rate), len(trace.q) - 1)
         self.reset()
         points, sensors = (as_c_float64(one[last::-1]) for one in recording)
         again = self.track((points, sensors), np.arange(last + 1))
@@ -312,7 +300,8 @@ class GaussNewtonSolver(PoseSolver):
         blended, tree = trace.copy(), self.nodes.tree
         unseen = trace.information < self.settings.prior
         pose = (blended.root, blended.q)
-        blend_offsets_before(tree, self.work, unseen, self.rate, *pose)
+        longest = UNSEEN_S * self.rate
+        blend_offsets_before(tree, self.work, unseen, (self.rate, longest), *pose)
         return blended
 
     def clamp_to_limits(

@@ -18,14 +18,6 @@ from marey.numerics.jit import lean
 from marey.numerics.kabsch_kernel import diagonalise_4x4, fill_horn_matrix, is_tied
 from marey.numerics.vector3_kernel import dot, fill, rotate, set_values
 
-MIN_ANCHOR_INFORMATION = 10.0
-"""Least information of a node's targets on its rotation, in 1 / rad^2, that makes the
-node an anchor. Higher places the whole figure rigidly more often. Chosen by hand."""
-
-MIN_ANCHOR_RATIO = 10.0
-"""Least ratio of the information of another node to that of the root for which the
-other node becomes the anchor. Higher prefers the root. Chosen by hand."""
-
 
 @lean
 def _horn_rotation(work, near):
@@ -97,13 +89,12 @@ def _sums_in_root(work, anchor, sums):
 @lean
 def _choose_anchor(work):
     """Return the node whose targets determine its pose best; -1 if none does."""
-    best = 0
-    information = MIN_ANCHOR_RATIO * _rotation_information(work.node_sums[0])
-    for i in range(1, len(work.c)):
+    best, information = -1, 1.0  # a standard deviation of 1 rad determines nothing
+    for i in range(len(work.c)):
         other = _rotation_information(work.node_sums[i])
         if other > information:
             best, information = i, other
-    return best if information > MIN_ANCHOR_INFORMATION else -1
+    return best
 
 
 @lean

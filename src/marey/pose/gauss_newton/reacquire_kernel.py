@@ -23,15 +23,9 @@ from marey.numerics.vector3_kernel import (
     set_vector,
 )
 
-MAX_BLEND_SPEED = 8.0
-"""Largest speed of a transition, in rad/s or m/s. Higher makes transitions shorter.
-Chosen by hand."""
-
-MAX_BLEND_S = 0.25
-"""Longest duration of a transition, in seconds, whatever its speed. Chosen by hand."""
-
-PEAK_SPEED = 1.5
-"""Largest slope of the smoothstep curve, relative to the mean slope."""
+BLEND_SPEED = 5.0
+"""Mean speed of a transition, in rad/s or m/s. Higher makes transitions shorter. Chosen
+by hand."""
 
 
 class ShownPose(NamedTuple):
@@ -73,8 +67,8 @@ def _add_offset(b, offset, share, pose, out):
 @lean
 def _transition_frames(offset, rate):
     """Return the number of frames of a transition: few for a small offset."""
-    size = np.sqrt(dot(offset, offset))
-    return int(min(PEAK_SPEED * size / MAX_BLEND_SPEED, MAX_BLEND_S) * rate)
+    speed = BLEND_SPEED / rate[0]
+    return int(min(np.sqrt(dot(offset, offset)) / speed, rate[1]))
 
 
 @lean
@@ -93,7 +87,7 @@ def fade_offsets_after(information, prior, restarted, rate, pose, shown):
         information: Information of the frame's targets on each block.
         prior: Information on each block below which it counts as unseen.
         restarted: Whether the pose was found without help of earlier frames.
-        rate: Frames per second.
+        rate: Frames per second, and of the longest transition.
         pose: Position of the root, in metres, and quaternions of all nodes.
         shown: The `ShownPose` of the last frame; gets that of this one.
     """
@@ -129,7 +123,7 @@ def blend_offsets_before(tree, work, unseen, rate, root, q):
         tree: The kinematic tree.
         work: Scratch.
         unseen: Whether each block is unseen, by frame.
-        rate: Frames per second.
+        rate: Frames per second, and of the longest transition.
         root: Position of the root in every frame, in metres.
         q: Quaternions of all nodes in every frame.
     """

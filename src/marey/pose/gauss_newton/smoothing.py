@@ -6,25 +6,22 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import solveh_banded
 
+from marey.numerics.thresholds import FEW
 from marey.pose.trace import PoseTrace
 
 Array = np.ndarray
 
-ADMM_ROUNDS = 12
+MAX_ITERATIONS_ADMM = 12
 """Number of alternations between frames and paths. Higher agrees better and takes
-longer. Chosen by hand."""
+longer."""
 
-ADMM_PENALTY = 3.0
+ADMM_PENALTY = 2.0
 """Penalty of the difference between frames and paths, as a multiple of the information
 of a frame. It changes the speed of convergence, not its result. Chosen by hand."""
 
 ROOT_LEVER_M = 0.5
 """Length, in metres, that turns the angular acceleration of joints into the linear
 acceleration of the root. Higher lets the root accelerate more. Chosen by hand."""
-
-MIN_INFORMATION_SHARE = 1e-3
-"""Share of the median information below which a frame says nothing about a joint.
-Higher ignores more frames. Chosen by hand."""
 
 
 def smooth_poses(
@@ -60,11 +57,11 @@ def smooth_poses(
     """
     q, root = trace.q, trace.root
     penalty = np.array([_penalty(column) for column in information.T])
-    weight = np.where(information > MIN_INFORMATION_SHARE * penalty, penalty, 0.0)
+    weight = np.where(information > FEW * penalty, penalty, 0.0)
     stiffness = np.full(len(penalty), 1.0 / step_sd**2)
     stiffness[0] /= ROOT_LEVER_M**2
     dual, dual_root = np.zeros_like(q), np.zeros_like(root)
-    for _ in range(ADMM_ROUNDS):
+    for _ in range(MAX_ITERATIONS_ADMM):
         path_root, *paths = (
             _smooth_path(x, weight[:, b], float(stiffness[b]), float(prior[b]))
             for b, x in enumerate([root + dual_root, *np.moveaxis(q + dual, 1, 0)])
@@ -103,11 +100,10 @@ def _smooth_path(
     bands[0, 1:] += tension
     bands[0, :-1] += tension
     bands[1, :-1] -= tension
-    for first, factor in ((0, 1.0), (1, 4.0), (2, 1.0)):
-        bands[0, first : n - 2 + first] += factor * stiffness
-    bands[1, : n - 2] -= 2.0 * stiffness
-    bands[1, 1 : n - 1] -= 2.0 * stiffness
-    bands[2, : n - 2] += stiffness
+    second_difference = (1.0, -2.0, 1.0)
+    for i, a in enumerate(second_difference):
+        for k, b in enumerate(second_difference[i:]):
+            bands[k, i : n - 2 + i] += stiffness * a * b
     return np.asarray(
         solveh_banded(bands, weight[:, None] * x, lower=True, check_finite=False)
     )

@@ -37,16 +37,6 @@ ROBUSTNESS = (0.0, 0.03, 1.0)
 Chosen by hand."""
 FULL_ROBUSTNESS = 2
 
-MAX_PRIOR_COST = 40.0
-"""Largest cost of one joint's deviation from the prediction, in squared standard
-deviations, when attempts are compared: a little more than one marker that is an outlier
-beyond 6 standard deviations. Higher prefers poses near the prediction. Chosen by
-hand."""
-
-RESTART_INTERVAL = 20
-"""Number of frames without another attempt after one that failed. Higher saves time
-where the skeleton does not fit. Chosen by hand."""
-
 MIN_SEEN_SHARE = 0.5
 """Share of a node's targets that must not be outliers for a pose to be good. Higher
 tries again more often. Chosen by hand."""
@@ -64,7 +54,10 @@ class TrackSettings(NamedTuple):
     speed_kept: float  # factor of an unseen joint's velocity per frame
     speed_gain: float  # gain of the velocity filter per frame
     max_rms_residual: float  # metres; beyond it another attempt is made
-    max_unseen_frames: int  # number without any target after which to restart
+    max_prior_cost: float  # of one joint's deviation from the prediction, at most that
+    # of an outlier, when attempts are compared
+    max_unseen_frames: int  # number without any target after which to restart, and
+    # without another attempt after one that failed
 
 
 class TrackState(NamedTuple):
@@ -121,12 +114,12 @@ def _has_outlier_node(targets, work):
 
 
 @lean
-def _prediction_cost(prior, pose, predicted, d):
+def _prediction_cost(settings, pose, predicted, d):
     """Return the cost of a pose's deviation from the prediction, bounded per joint."""
     total = 0.0
-    for b in range(len(prior)):
+    for b in range(len(settings.prior)):
         write_change(b, pose, predicted, False, d)
-        total += min(prior[b] * dot(d, d), MAX_PRIOR_COST)
+        total += min(settings.prior[b] * dot(d, d), settings.max_prior_cost)
     return total
 
 
@@ -229,7 +222,7 @@ def _solve_frame(problem, seen, weight, state, settings, scratch):
         steps += count
         # Outliers may fit a pose that no joint could reach so soon.
         value = cost + _prediction_cost(
-            settings.prior, pose, scratch.predicted, scratch.difference
+            settings, pose, scratch.predicted, scratch.difference
         )
         if value < least:
             least, least_cost = value, cost
@@ -244,7 +237,7 @@ def _solve_frame(problem, seen, weight, state, settings, scratch):
             if good:
                 wait[0] = 0
         elif attempt == RESTART:
-            wait[0] = RESTART_INTERVAL
+            wait[0] = settings.max_unseen_frames
         if attempt == RESTART or settings.guided or good or wait[0] > 0:
             break
         attempt += 1

@@ -10,7 +10,7 @@ from marey.articulated.targets import TargetNames
 from marey.errors import DataError
 from marey.options import options_from
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
-from marey.pose.options import GaussNewtonOptions
+from marey.pose.options import UNSEEN_S, GaussNewtonOptions
 from marey.pose.trace import PoseTrace
 from marey.skeleton import Skeleton
 
@@ -99,7 +99,7 @@ class PoseTracker:
             trace.information[0],
             fit.settings.prior,
             restarted,
-            fit.rate,
+            (fit.rate, UNSEEN_S * fit.rate),
             (trace.root[0], trace.q[0]),
             shown,
         )

@@ -10,6 +10,7 @@ from marey.anatomy.masses import Masses, parallel_axis_inertia
 from marey.articulated.tables import Nodes
 from marey.articulated.targets import node_of_target
 from marey.errors import MissingExtraError
+from marey.pose.contact.holds import HOLD_STRENGTH
 from marey.pose.physics.springs import SpringSystem
 
 if TYPE_CHECKING:
@@ -26,13 +27,9 @@ MAX_FREQUENCY = 0.8 / TIME_STEP_S
 The integrator is stable up to 2 / TIME_STEP_S. Raising it adds less mass. Chosen by
 hand."""
 
-SOLE_STIFFNESS_RATIO = 10.0
-"""Stiffness of the ground under all soles of a body, as a multiple of a marker's, until
-its integral part takes the load. Raising it adds mass at the soles. Chosen by hand."""
-
-LIMIT_FREQUENCY = 0.6 / TIME_STEP_S
-"""Natural frequency of a joint on the spring of its limit, in rad/s. Raising it makes
-limits stiffer and less stable. Chosen by hand."""
+LIMIT_FREQUENCY = 0.5 / TIME_STEP_S
+"""Natural frequency of a joint on the spring of its limit, in rad/s: a quarter of what
+the integrator allows. Raising it makes limits stiffer and less stable."""
 
 
 def import_mujoco() -> Any:
@@ -77,7 +74,7 @@ def build_mujoco_model(system: SpringSystem) -> MujocoModel:
     write_pose(tree, joints, initial.root[0], initial.q[0], data.qpos)
     inertia = np.diag(inertia_matrix(model, data))
     model.dof_damping[6:] = system.options.torque_damping * inertia[6:]  # Eq. 2
-    longest = float(np.linalg.norm(tree.offset[1:], axis=1).max(initial=0.1))
+    longest = float(np.linalg.norm(tree.offset[1:], axis=1).max(initial=0.0)) or 1.0
     reach_m = np.full(model.nv, longest)
     reach_m[:3] = 1.0
     return MujocoModel(model, data, joints, reach_m)
@@ -118,7 +115,7 @@ def _add_spring_masses(system: SpringSystem) -> Masses:
 
 def sole_stiffness(system: SpringSystem) -> Float[Array, " sole"]:
     """Return the stiffness of the ground under every sole, in N/m."""
-    stiffness = SOLE_STIFFNESS_RATIO * system.options.stiffness
+    stiffness = HOLD_STRENGTH * system.options.stiffness
     return np.asarray(stiffness * system.soles.share)
 
 

@@ -48,18 +48,6 @@ LOAD_GAIN = 0.5
 """Rate at which limits and ground take over their load, as a share of the damping rate.
 Raising it converges faster; from 1 on it may oscillate forever. Chosen by hand."""
 
-RETRY_STEP_RATIO = 3.0
-"""Reduction of the time step in the second attempt at a frame. Raising it is more
-stable and slower. Chosen by hand."""
-
-MAX_LIMIT_GAP_RAD = 1e-5
-"""Largest distance of an angle from a limit under load at rest, in radians. Raising it
-stops earlier and less exactly. Chosen by hand."""
-
-MAX_GROUND_GAP_M = 5e-5
-"""Largest distance of a sole under load from the ground at rest, in metres. Raising it
-stops earlier and less exactly. Chosen by hand."""
-
 
 def simulate_to_rest(system: SpringSystem) -> Rest:
     """Return the poses at which a simulation comes to rest.
@@ -166,7 +154,7 @@ class Simulation:
         self.body.data.qpos[:] = start
         self.limit_load[:] = 0.0
         soles.normal_force[:], soles.drag[:], soles.anchor[:] = loads
-        seconds = TIME_STEP_S / RETRY_STEP_RATIO
+        seconds = 0.5 * TIME_STEP_S
         steps, is_at_rest = self._run(frame, seconds, max_steps - first)
         if len(self.warnings) > n_warnings and not is_at_rest:
             self.body.data.qpos[:] = start
@@ -196,8 +184,9 @@ class Simulation:
             speed = np.abs(data.qvel * self.body.reach_m).max()
             if speed > MAX_SPEED:
                 data.qvel *= MAX_SPEED / speed
-            is_slow = speed < self.system.options.rest_speed
-            n_slow = n_slow + 1 if is_slow and gap < MAX_LIMIT_GAP_RAD else 0
+            # A gap is closed that the speed of rest would close within a second.
+            is_slow = max(speed, gap) < self.system.options.rest_speed
+            n_slow = n_slow + 1 if is_slow else 0
             if n_slow == SLOW_STEPS_AT_REST:
                 return step + 1, True
         return max_steps, False
@@ -218,15 +207,15 @@ class Simulation:
             return
         mobility = np.linalg.inv(inertia_matrix(self.body.model, self.body.data))
         for node in np.flatnonzero(tree.has_limits):
-            size = 1 if tree.is_hinge[node] else 3
+            size = 1 if tree.is_hinge[node] else joints.mobility.shape[-1]
             k = slice(joints.speed[node], joints.speed[node] + size)
             joints.mobility[node, :size, :size] = mobility[k, k]
 
     def apply_forces(self, frame: int, damping: float) -> float:
-        """Set forces and torques; return the largest gap under load, in radians.
+        """Set forces and torques; return the largest gap under load.
 
-        The gap is the distance of an angle from its limit; that of a sole from the
-        ground is scaled to the same tolerance.
+        The gap is the distance of an angle from its limit, in radians, or of a sole
+        from the ground, in metres.
         """
         system, body = self.system, self.body
         data, seconds = body.data, body.model.opt.timestep
@@ -270,4 +259,4 @@ class Simulation:
         )
         self.mujoco.mj_mulM(body.model, data, self.drag, data.qvel)
         data.qfrc_applied -= damping * self.drag  # Eq. 1
-        return max(limit_gap, ground_gap * MAX_LIMIT_GAP_RAD / MAX_GROUND_GAP_M)
+        return max(limit_gap, ground_gap)

@@ -259,9 +259,9 @@ class _SpringTable:
     def __init__(self, tracker: GaussNewtonSolver) -> None:
         targets: Targets = tracker.targets
         self.skeleton, self.nodes, self.base = tracker.skeleton, tracker.nodes, targets
-        node = node_of_target(targets.start)
-        columns = (node, targets.position, targets.column, targets.weight)
-        self.rows = list(zip(*columns, strict=True))
+        node = node_of_target(targets.start).tolist()
+        column, weight = targets.column.tolist(), targets.weight.tolist()
+        self.rows = list(zip(node, targets.position, column, weight, strict=True))
         self.marker_joint = self.skeleton.marker_joint[tracker.matches.marker]
         self.marker_weight = tracker.options.marker_sd**-2
 
