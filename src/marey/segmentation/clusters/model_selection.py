@@ -13,8 +13,6 @@ from marey.segmentation.clusters.cross_validation import (
 )
 from marey.segmentation.clusters.overlap import overlapping_bodies, owning_bodies
 from marey.segmentation.clusters.pair_statistics import (
-    MAX_LOG_ODDS,
-    MIN_LOG_ODDS,
     Members,
     PairStats,
     members_of_labels,
@@ -34,13 +32,6 @@ SCALE_NEIGHBOURS = (1, SCALE_NEIGHBOUR)
 COUNT_MARGIN = 2
 """Number of bodies below and above those found that are tried on dense sets. Higher is
 slower. Chosen by hand."""
-
-MAX_BIAS = MAX_LOG_ODDS - MIN_LOG_ODDS
-"""Largest bias of the log odds in the search for a given number of bodies: beyond it
-all markers are one body, or each its own."""
-
-BISECTION_ITERATIONS = 14
-"""Number of bisections of the bias. Higher is slower."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,30 +105,13 @@ def _other_counts(
 
 
 def _cluster_overlapping(stats: PairStats, n_bodies: int) -> Clustering:
-    """Return overlapping bodies; a given number of bodies by bisection of the bias.
-
-    If no bias gives the number, the bodies are those of spectral clustering.
-    """
-    clustering = _with_bias(stats, 0.0)
-    if not n_bodies:
-        return clustering
-    low, high = -MAX_BIAS, MAX_BIAS
-    for _ in range(BISECTION_ITERATIONS):
-        if len(clustering.members) == n_bodies:
-            return clustering
-        bias = 0.5 * (low + high)
-        clustering = _with_bias(stats, bias)
-        low, high = (bias, high) if len(clustering.members) > n_bodies else (low, bias)
-    if len(clustering.members) == n_bodies:
+    """Return overlapping bodies; if their number is not that given, spectral ones."""
+    members, odds = overlapping_bodies(stats)
+    owning, owner = np.unique(owning_bodies(members, odds), return_inverse=True)
+    clustering = Clustering(members[owning], owner, odds)
+    if n_bodies in (0, len(owning)):
         return clustering
     return clustering.relabel(spectral_labels(stats, n_bodies=n_bodies))
-
-
-def _with_bias(stats: PairStats, bias: float) -> Clustering:
-    """Return overlapping bodies for a bias of the log odds, without unowned bodies."""
-    members, odds = overlapping_bodies(stats, bias)
-    owning, owner = np.unique(owning_bodies(members, odds), return_inverse=True)
-    return Clustering(members[owning], owner, odds)
 
 
 def _select(

@@ -37,20 +37,16 @@ hand."""
 
 
 def overlapping_bodies(
-    stats: PairStats, bias: float = 0.0
+    stats: PairStats,
 ) -> tuple[Members, Float[Array, "marker marker"]]:
     """Return the bodies, with shared markers, and the log odds of all pairs.
 
     Alternates between the noise of the markers, given the bodies, and the bodies, given
     the log odds that follow from the noise.
-
-    Args:
-        stats: Distances of all pairs.
-        bias: Added to all log odds: above 0 makes fewer bodies.
     """
     members = nearest_neighbour_bodies(stats)
     for _ in range(N_ITERATIONS):
-        odds = log_odds(stats, members, bias)
+        odds = log_odds(stats, members)
         cover = _find_cover(odds)
         if np.array_equal(cover, members):
             break

@@ -253,9 +253,7 @@ def nearest_neighbour_bodies(stats: PairStats) -> Members:
     return members
 
 
-def log_odds(
-    stats: PairStats, members: Members, bias: float = 0.0
-) -> Float[Array, "marker marker"]:
+def log_odds(stats: PairStats, members: Members) -> Float[Array, "marker marker"]:
     """Return the log odds of every two markers to be on one body.
 
     0 for pairs that are not known, and on the diagonal.
@@ -263,7 +261,6 @@ def log_odds(
     Args:
         stats: Distances of all pairs.
         members: Bodies that the noise of the markers is taken from.
-        bias: Added to the log odds of known pairs.
     """
     noise = _geometric_mean(marker_noise(stats, members))
     with np.errstate(divide="ignore"):
@@ -276,8 +273,7 @@ def log_odds(
         - SPREAD_COEFFICIENT * log_spread
         - DISTANCE_COEFFICIENT * np.minimum(log_distance, MAX_LOG_DISTANCE)
     )
-    odds = np.clip(odds, MIN_LOG_ODDS, MAX_LOG_ODDS) + bias
-    return np.where(stats.is_known, odds, 0.0)
+    return np.where(stats.is_known, np.clip(odds, MIN_LOG_ODDS, MAX_LOG_ODDS), 0.0)
 
 
 def _geometric_mean(values: Float[Array, " marker"]) -> Float[Array, "marker marker"]:
