@@ -35,10 +35,6 @@ FULL_DAMPING_STEPS = 250
 move: joints that only these torques rotate would creep. Raising it makes such frames
 slower. Chosen by hand."""
 
-REDUCED_DAMPING_RATIO = 5.0
-"""Largest reduction of damping after `FULL_DAMPING_STEPS`. Raising it allows weaker
-damping. Chosen by hand."""
-
 MAX_SPEED = 3.0
 """Largest speed of any part, in m/s: a body whose marker reappears far away would
 otherwise pass through its limits. Raising it may make limits unstable. Chosen by
@@ -47,6 +43,11 @@ hand."""
 LOAD_GAIN = 0.5
 """Rate at which limits and ground take over their load, as a share of the damping rate.
 Raising it converges faster; from 1 on it may oscillate forever. Chosen by hand."""
+
+RETRY_STEP_RATIO = 3.0
+"""Reduction of the time step in the second attempt at a frame. Raising it is more
+stable and slower; with 2, a body may fly off without a warning of the simulator. Chosen
+by hand."""
 
 
 def simulate_to_rest(system: SpringSystem) -> Rest:
@@ -154,7 +155,7 @@ class Simulation:
         self.body.data.qpos[:] = start
         self.limit_load[:] = 0.0
         soles.normal_force[:], soles.drag[:], soles.anchor[:] = loads
-        seconds = 0.5 * TIME_STEP_S
+        seconds = TIME_STEP_S / RETRY_STEP_RATIO
         steps, is_at_rest = self._run(frame, seconds, max_steps - first)
         if len(self.warnings) > n_warnings and not is_at_rest:
             self.body.data.qpos[:] = start
@@ -197,8 +198,7 @@ class Simulation:
         The torques to the neutral posture then have a damping ratio of 0.7 or more.
         """
         options = self.system.options
-        critical = float(np.sqrt(2.0 * options.torque))
-        return max(critical, options.damping / REDUCED_DAMPING_RATIO)
+        return float(np.sqrt(2.0 * options.torque)) or options.damping
 
     def _update_mobility(self) -> None:
         """Set the inverse inertia of joints with limits, which scales their torques."""
