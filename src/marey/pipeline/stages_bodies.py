@@ -214,7 +214,7 @@ def repair_with_joints(first: BodyFit, options: SolveOptions, refit: Refit) -> B
     """
     # Residuals of misread orientations contain no information about slips.
     if any(doubt.code == "orientations-odd" for doubt in first.joint_findings):
-        return first
+        return _fill_short_gaps(first, options.max_gap)
     fit = _undo_slips(first, options, refit) if options.clean else first
     if options.field:
         fit = _undistort_field(fit, options, refit)
