@@ -48,19 +48,22 @@ def panel() -> Iterator[tuple[str, Callable[[], Mapping[str, float]]]]:
         takes = [take.cut(0, min(frames, take.n_frames)) for take in takes]
         return figures(marey.solve(takes, options=marey.SolveOptions(**options)))
 
-    human, short = synth.human, {"seconds": 4.0, "rate": 100.0, "noise": 1e-3}
-    hard = {"noise": 1e-3, "gaps": 0.1, "swaps": 2, "slips": 1, "gross": 0.002}
+    human = synth.human
+    short: dict[str, Any] = {"seconds": 4.0, "rate": 100.0, "noise": 1e-3}
+    brief: dict[str, Any] = {"seconds": 1.5}
+    hard: dict[str, Any] = {"gaps": 0.1, "swaps": 2, "slips": 1, "gross": 0.002}
     sensors = {**short, "markers": "none", "sensors": True, "turn_noise": 2e-3}
-    walk, brief = {"motion": "walk", **short}, {"seconds": 1.5}
 
     yield (
         "walk",
-        lambda: generated(lambda: human(seed=1).record(**walk), contacts=True),
+        lambda: generated(lambda: human(seed=1).record("walk", **short), contacts=True),
     )
     yield (
         "damaged",
         lambda: generated(
-            lambda: human(seed=4).record("walk", markers="set53", seconds=8.0, **hard),
+            lambda: human(seed=4).record(
+                "walk", markers="set53", seconds=8.0, noise=1e-3, **hard
+            ),
             max_gap=0.2,
         ),
     )
@@ -111,7 +114,7 @@ def panel() -> Iterator[tuple[str, Callable[[], Mapping[str, float]]]]:
     yield (
         "quadruped",
         lambda: generated(
-            lambda: synth.quadruped().record(labels=False, gaps=0.05, **walk),
+            lambda: synth.quadruped().record("walk", labels=False, gaps=0.05, **short),
             pose="physics",
         ),
     )

@@ -12,7 +12,7 @@ from marey import synth
 from marey.numerics import geometry
 from marey.pose import REGISTRY, fit_pose
 from marey.pose.bfgs.fit import BfgsOptions
-from marey.pose.gauss_newton.fit import GaussNewtonOptions
+from marey.pose.options import GaussNewtonOptions
 from marey.pose.physics.fit import PhysicsOptions
 from marey.pose.playback import PlaybackOptions
 

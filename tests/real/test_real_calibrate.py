@@ -145,7 +145,7 @@ def test_residuals_are_small_and_hidden_markers_predicted(recordings, name):
     problem = build_problem(skeleton, takes, range(len(takes)))
     fit = fit_problem(problem, CalibrateOptions())
     pairs = [
-        errors(fit.estimate, session, points[:, fit.order])
+        errors(fit.estimate, session, points[:, fit.initial.problem.order])
         for session, points in enumerate(problem.sessions)
     ]
     shown, hidden = (np.concatenate(parts) for parts in zip(*pairs, strict=True))

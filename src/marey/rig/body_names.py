@@ -6,7 +6,7 @@ from marey.anatomy.naming import Naming, NamingInput, find_names
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
-from marey.numerics.procrustes import SAMPLE_FRAMES
+from marey.numerics.thresholds import SAMPLE_FRAMES
 from marey.rig.tree_joints import breadth_first_order
 from marey.tree import Tree
 

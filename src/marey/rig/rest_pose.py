@@ -9,7 +9,7 @@ from marey.anatomy.names import LEFT, RIGHT, side_of
 from marey.anatomy.t_pose import shortest_rotation, t_pose_direction, upright_rotation
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.numerics.procrustes import SAMPLE_FRAMES
+from marey.numerics.thresholds import SAMPLE_FRAMES
 from marey.rig.tree_joints import TreeJoints
 
 Array = np.ndarray

@@ -12,8 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.numerics import geometry
-from marey.numerics.procrustes import SAMPLE_FRAMES
-from marey.numerics.thresholds import OUTLIER_SD
+from marey.numerics.thresholds import OUTLIER_SD, SAMPLE_FRAMES
 from marey.segmentation.clusters.pair_statistics import (
     MIN_GAIN,
     MIN_RIGID_MARKERS,
