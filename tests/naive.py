@@ -5,6 +5,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 from scipy.linalg import expm
 from scipy.optimize import least_squares
+from scipy.stats import chi2
 
 
 def cross_matrix(v):
@@ -111,7 +112,8 @@ def rigid_turn(points, shape, weights, poses, *, medians, outlier=3.0):
         else:
             shape[k] = np.average(local[seen, k], axis=0, weights=weights[seen, k])
     off = np.sum((local - shape) ** 2, axis=2)
-    typical = np.array([np.nanmedian(off[:, k]) / 0.79 for k in range(n_markers)])
+    median_over_mean = chi2.median(3) / chi2.mean(3)
+    typical = np.array([np.nanmedian(row) / median_over_mean for row in off.T])
     variance = 0.5 * (typical + typical.mean())
     trust = np.maximum((1.0 + off / (outlier**2 * variance)) ** -2, 1e-12)
     weights = typical.mean() / variance * trust

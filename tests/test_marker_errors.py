@@ -121,6 +121,27 @@ def exact():
     return take, marey.segment(take, method="overlap")
 
 
+@pytest.mark.parametrize("last", [50, 200], ids=["frame", "seconds"])
+def test_positions_of_exactly_zero_far_from_all_others_are_gaps(walker, last):
+    column = walker.labels.index("LKNE")
+    points = walker.points.copy()
+    points[50 : last + 1, column] = 0.0
+    cleaned = marey.clean(replace(walker, points=points))
+    expected = walker.points.copy()
+    expected[50 : last + 1, column] = np.nan
+    np.testing.assert_array_equal(cleaned.points, expected)
+    (finding,) = cleaned.source.findings
+    assert (finding.code, finding.subject) == ("points-zero", "LKNE")
+    assert finding.frames == (50, last)
+
+
+def test_a_marker_that_moves_through_the_origin_is_kept(walker):
+    column = walker.labels.index("LKNE")
+    moved = replace(walker, points=walker.points - walker.points[50, column])
+    assert (moved.points[50, column] == 0.0).all()
+    assert marey.clean(moved) is moved
+
+
 @pytest.mark.parametrize("motion", synth.human().motions)
 def test_skin_motion_is_no_slip(motion):
     take = synth.human(seed=1).record(

@@ -5,10 +5,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chi2
 
 from marey.numerics import geometry
 from marey.numerics.procrustes import fit_rigid, median_in_body
 from marey.numerics.procrustes_kernel import KEPT, alternate
+
+# Outliers in standard deviations, and the median of squared residuals over their mean.
+ROBUST = (3.0, chi2.median(3) / chi2.mean(3))
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 quick = settings(deadline=None, max_examples=12)
@@ -85,7 +89,7 @@ def test_one_turn_of_shape_and_poses_is_the_naive_one(rng, n_markers, medians):
     weight = rng.uniform(0.5, 1.0, size=points.shape[:2])
     expected = naive.rigid_turn(points, shape, weight, T, medians=medians)
     turns = np.array([MEDIANS if medians else MEANS])
-    alternate(points, np.ones(n_markers), shape, weight, T, turns, 3.0)
+    alternate(points, np.ones(n_markers), shape, weight, T, turns, *ROBUST)
     for found, wanted in zip((shape, weight, T), expected, strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-9)
 
@@ -147,7 +151,7 @@ def test_where_all_but_one_marker_stray_these_still_tell_the_turn(rng):
     points, T = moving(rng, shape)
     points[30, 1:] += 2e-3 * rng.normal(size=(7, 3))
     found, weight = T.copy(), np.ones(points.shape[:2])
-    alternate(points, np.ones(8), shape, weight, found, np.array([KEPT]), 3.0)
+    alternate(points, np.ones(8), shape, weight, found, np.array([KEPT]), *ROBUST)
     turn = geometry.rotation_log(T[30, :3, :3].T @ found[30, :3, :3])
     assert np.degrees(np.linalg.norm(turn)) < 5.0
 

@@ -114,3 +114,14 @@ def test_swaps_added_to_a_real_walk_are_undone_without_rounding(recordings):
         points[first : last + 1, pair] = take.points[first : last + 1, pair[::-1]]
     clean = marey.clean(replace(take, points=points))
     np.testing.assert_array_equal(clean.points, take.points)
+
+
+@pytest.mark.parametrize("name", ["Gait7", "Squat2", "StairUp3"])
+def test_zeros_that_software_wrote_for_gaps_become_gaps(recordings, name):
+    folder = recordings / "nimble_kuleuven_weirdtrc"
+    take = marey.read(folder / f"markers_{name}.trc")
+    zero = (take.points == 0.0).all(axis=-1)
+    assert 0.002 < zero.mean() < 0.006
+    cleaned = marey.clean(take)
+    assert np.isnan(cleaned.points[zero]).all()
+    assert any(f.code == "points-zero" for f in cleaned.source.findings[1:])

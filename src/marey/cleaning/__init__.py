@@ -1,9 +1,9 @@
 """Detection and repair of errors in recordings of markers and sensors.
 
 From the recording alone, `clean` masks outliers (jumps, flips and frozen values of
-sensors, spikes of markers) and undoes label swaps within a take. Several takes also
-show labels that are swapped between takes (`find_swaps_between_takes`) and sensors
-without data of their own (`drop_unused_sensors`).
+sensors, spikes and zeros of markers) and undoes label swaps within a take. Several
+takes also show labels that are swapped between takes (`find_swaps_between_takes`) and
+sensors without data of their own (`drop_unused_sensors`).
 
 With bodies and joints more can be found: smaller sensor outliers
 (`find_joint_outliers`), slips of sensors and markers (`find_sensor_slips`,
@@ -26,6 +26,7 @@ from marey.cleaning.outliers.mask import Outlier as Outlier
 from marey.cleaning.outliers.mask import mask_outliers as mask_outliers
 from marey.cleaning.outliers.sensors import find_sensor_outliers as find_sensor_outliers
 from marey.cleaning.outliers.spikes import find_spikes as find_spikes
+from marey.cleaning.outliers.spikes import find_zeros as find_zeros
 from marey.cleaning.slips.markers import MarkerSlip as MarkerSlip
 from marey.cleaning.slips.markers import find_marker_slips as find_marker_slips
 from marey.cleaning.slips.markers import undo_marker_slips as undo_marker_slips
@@ -50,10 +51,10 @@ from marey.take import Take
 def clean(take: Take, **options: Any) -> Take:
     """Return the recording with outliers masked and label swaps undone.
 
-    Outliers of sensors and spikes of markers are set to NaN, like any other missing
-    value. Swapped labels get their own positions back. Gaps are filled only if
-    `max_gap` is above 0. Every repair is a finding in `take.source.findings`. A
-    recording without errors is returned unchanged.
+    Outliers of sensors, spikes of markers and their positions of exactly zero are set
+    to NaN, like any other missing value. Swapped labels get their own positions back.
+    Gaps are filled only if `max_gap` is above 0. Every repair is a finding in
+    `take.source.findings`. A recording without errors is returned unchanged.
 
     Args:
         take: The recording.
@@ -63,6 +64,7 @@ def clean(take: Take, **options: Any) -> Take:
         OptionError: If an option is not known or out of range.
     """
     chosen = options_from(CleanOptions, options)
+    take = mask_outliers(take, find_zeros(take, chosen))
     take = mask_outliers(take, find_sensor_outliers(take, chosen))
     take = mask_outliers(take, find_spikes(take, chosen))
     swaps = find_swaps(take) if chosen.undo_swaps else ()

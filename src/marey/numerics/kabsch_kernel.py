@@ -6,7 +6,6 @@ import numpy as np
 from numba import float64, njit, types, void
 
 from marey.numerics.jit import lean
-from marey.numerics.thresholds import MIN_POSE_POINTS
 
 # The rotation is undetermined if the two largest eigenvalues of Horn's matrix differ by
 # less than this share: the points of either set are on a line (no wider than about 2e-6
@@ -299,7 +298,7 @@ def _pose(q, mean, T):
 @lean
 def fit_pose(points_b, points_a, weights, work, T):
     """Fill T (4, 4) with the best T_a_b of two point sets (m, 3); NaN if unknown."""
-    if _means(points_b, points_a, weights, work.mean) >= MIN_POSE_POINTS:
+    if _means(points_b, points_a, weights, work.mean) >= 3:
         bound = _moments(points_b, points_a, weights, work.mean, work.H)
         fill_horn_matrix(work.H, work.N)
         if _separated_eigenvector(work.H, work.N, bound, work.V, work.q):

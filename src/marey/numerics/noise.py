@@ -84,7 +84,7 @@ def white_difference(
         order: How often differences are taken, :math:`k`.
         step: Frames from one difference to the next that is returned.
     """
-    last = len(x) - order
+    last = max(len(x) - order, 0)
     total = np.zeros_like(x[:last:step])
     for j in range(order + 1):
         total += (-1.0) ** (order - j) * comb(order, j) * x[j : j + last : step]

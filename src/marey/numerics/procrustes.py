@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.numerics import geometry
+from marey.numerics.robust import CHI2_3_MEDIAN
 from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, OUTLIER_SD, SAMPLE_FRAMES
 
 Array = np.ndarray
@@ -124,6 +125,7 @@ def _alternate(
         alternate,
     )
 
+    robust = OUTLIER_SD, CHI2_3_MEDIAN / points.shape[2]
     n_means = SAMPLE_ITERATIONS - MEDIAN_ITERATIONS
     first = (*[MEDIANS] * MEDIAN_ITERATIONS, *[MEANS] * n_means)
     last = (KEPT, *[MEANS] * FINAL_ITERATIONS)
@@ -131,13 +133,13 @@ def _alternate(
     sample = np.ascontiguousarray(points[:: max(len(points) // SAMPLE_FRAMES, 1)])
     T = geometry.kabsch(shape, sample, marker_weight)
     weight = np.tile(marker_weight, (len(sample), 1))
-    alternate(sample, marker_weight, shape, weight, T, np.array(first), OUTLIER_SD)
+    alternate(sample, marker_weight, shape, weight, T, np.array(first), *robust)
     T = geometry.kabsch(shape, points, marker_weight)
     weight = np.tile(marker_weight, (len(points), 1))
     missing = ~np.isfinite(shape).all(axis=-1)  # no frame of the sample showed them
     if missing.any():
         shape[missing] = median_in_body(T, points[:, missing])
-    alternate(points, marker_weight, shape, weight, T, np.array(last), OUTLIER_SD)
+    alternate(points, marker_weight, shape, weight, T, np.array(last), *robust)
     return shape, T
 
 

@@ -8,7 +8,6 @@ from numba import njit
 from marey.numerics.jit import lean
 from marey.numerics.kabsch_kernel import fit_pose, scratch
 from marey.numerics.median_kernel import median
-from marey.numerics.robust import CHI2_3_MEDIAN
 
 KEPT, MEDIANS, MEANS = range(3)
 
@@ -22,12 +21,15 @@ MIN_WEIGHT = 1e-12
 
 @no_type_check
 @njit(cache=True)
-def alternate(points, marker_weight, shape, weight, T, estimators, outlier_sd):
+def alternate(
+    points, marker_weight, shape, weight, T, estimators, outlier_sd, median_over_mean
+):
     """Fit shape (marker, 3) and poses T (frame, 4, 4) alternately, in place.
 
     One iteration per entry of `estimators`, which says how the shape is estimated from
     the poses: KEPT as it is, by MEDIANS, or by weighted MEANS. The weights (frame,
-    marker) belong to T.
+    marker) belong to T. `median_over_mean` is that of squared residuals without
+    outliers.
     """
     local = np.empty(points.shape)
     square = np.empty((points.shape[1], points.shape[0]))
@@ -42,7 +44,7 @@ def alternate(points, marker_weight, shape, weight, T, estimators, outlier_sd):
             _fill_means(local, weight, shape)
         _fill_squares(local, shape, square)
         for i in range(len(variance)):
-            variance[i] = shape.shape[1] * median(square[i], buffer) / CHI2_3_MEDIAN
+            variance[i] = median(square[i], buffer) / median_over_mean
         _fill_weights(square, variance, marker_weight, outlier_sd, shape, weight)
         for n in range(len(T)):
             fit_pose(shape, points[n], weight[n], work, T[n])

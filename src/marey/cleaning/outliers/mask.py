@@ -12,7 +12,7 @@ from marey.numerics.thresholds import FEW
 from marey.report import Finding
 from marey.take import Take
 
-Kind = Literal["jump", "flip", "frozen", "joint", "spike"]
+Kind = Literal["jump", "flip", "frozen", "joint", "spike", "zero"]
 
 MAX_LISTED_SPANS = 5
 """Spans of frames that a finding lists. Chosen by hand."""
@@ -23,6 +23,7 @@ _CODES_AND_MESSAGES: dict[Kind, tuple[str, str]] = {
     "frozen": ("sensor-frozen", "repeats its last value while it moves"),
     "joint": ("sensor-gap", "leaves its joints by up to {mm:.0f} mm and returns"),
     "spike": ("marker-spike", "jumps away and back by up to {mm:.0f} mm"),
+    "zero": ("points-zero", "is exactly zero, at least {mm:.0f} mm from elsewhere"),
 }
 
 
@@ -34,8 +35,8 @@ class Outlier:
     """The sensor, or the marker with its subject."""
 
     kind: Kind
-    """How it was found: "joint" by open joints of a sensor, "spike" is of a marker, all
-    others by the motion of a sensor itself."""
+    """How it was found: "joint" by open joints of a sensor, "spike" and "zero" are of a
+    marker, all others by the motion of a sensor itself."""
 
     first: int
     last: int
@@ -86,7 +87,7 @@ def mask_outliers(take: Take, outliers: Sequence[Outlier]) -> Take:
     groups: dict[tuple[str, Kind], list[Outlier]] = {}
     for outlier in outliers:
         frames = slice(outlier.first, outlier.last + 1)
-        if outlier.kind == "spike":
+        if outlier.kind in ("spike", "zero"):
             points[frames, take.full_labels.index(outlier.name)] = np.nan
         else:
             T[frames, take.sensor_names.index(outlier.name)] = np.nan

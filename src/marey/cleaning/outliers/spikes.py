@@ -8,6 +8,7 @@ from marey.cleaning.neighbours import MarkerPredictor, find_neighbours
 from marey.cleaning.options import CleanOptions
 from marey.cleaning.outliers.mask import Outlier, drop_frequent
 from marey.cleaning.outliers.runs import JUMP_RATIO, find_position_runs
+from marey.numerics import robust
 from marey.take import Take
 
 MIN_SPIKE_TO_RETURN_RATIO = 2.0
@@ -48,6 +49,28 @@ def find_spikes(take: Take, options: CleanOptions | None = None) -> tuple[Outlie
     ]
     n_seen = dict(zip(take.full_labels, take.seen.sum(axis=0).tolist(), strict=True))
     return drop_frequent(spikes, n_seen)
+
+
+def find_zeros(take: Take, options: CleanOptions | None = None) -> tuple[Outlier, ...]:
+    """Return the frames in which markers are exactly zero though else far from it.
+
+    Some software writes zeros for markers that it did not see. A marker with any other
+    position within `CleanOptions.min_jump` of the origin is not tested.
+
+    Args:
+        take: The recording.
+        options: Thresholds.
+    """
+    outliers = []
+    distance = np.linalg.norm(take.points, axis=-1)
+    for label, of_marker in zip(take.full_labels, distance.T, strict=True):
+        nearest = np.min(of_marker[of_marker > 0.0], initial=np.inf)
+        if (options or CleanOptions()).min_jump < nearest < np.inf:
+            outliers += [
+                Outlier(label, "zero", first, last, float(nearest))
+                for first, last in robust.runs(of_marker == 0.0)
+            ]
+    return tuple(outliers)
 
 
 class _NeighbourTest:
