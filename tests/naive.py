@@ -432,7 +432,7 @@ def pair_statistics(points, n_blocks=10):
                 low, high = (
                     part[int(share * (len(part) - 1) + 0.5)] for share in (0.05, 0.95)
                 )
-                wide = (high - low) / 3.29
+                wide = (high - low) / (2.0 * 1.6448536269514722)
                 total += len(part) * (wide**2 + (median - middle) ** 2)
             spread[i, j], distance[i, j] = np.sqrt(total / n), middle
     return spread, distance
