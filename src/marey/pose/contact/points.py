@@ -116,7 +116,7 @@ def find_contact_points(motion: Motion) -> ContactPoints:
     if not height.size:
         return every.select(np.zeros(0, dtype=np.int64))
     low = np.quantile(height, FEW, axis=0)
-    tolerance = SAME_PLACE * estimate_figure_height(motion)
+    tolerance = 0.5 * SAME_PLACE * estimate_figure_height(motion)
     parents, leaves = _parent_bodies(motion.skeleton), _leaf_bodies(motion.skeleton)
     keep = np.zeros(len(low), dtype=bool)
     for body in set(every.body.tolist()):
