@@ -13,8 +13,8 @@ from marey.skeleton import Skeleton
 
 Array = np.ndarray
 
-SAME_PLACE = 0.015
-"""Distance within which two positions are one, in heights of the figure (2.5 cm for a
+SAME_PLACE = 0.018
+"""Distance within which two positions are one, in heights of the figure (3 cm for a
 person of 1.7 m). Raising it merges a small step with the plant before it, and counts
 lifted feet as standing. Chosen by hand."""
 
@@ -116,7 +116,7 @@ def find_contact_points(motion: Motion) -> ContactPoints:
     if not height.size:
         return every.select(np.zeros(0, dtype=np.int64))
     low = np.quantile(height, FEW, axis=0)
-    tolerance = SAME_PLACE * estimate_figure_height(motion)
+    tolerance = 0.5 * SAME_PLACE * estimate_figure_height(motion)
     parents, leaves = _parent_bodies(motion.skeleton), _leaf_bodies(motion.skeleton)
     keep = np.zeros(len(low), dtype=bool)
     for body in set(every.body.tolist()):

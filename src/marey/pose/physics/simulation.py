@@ -35,6 +35,10 @@ FULL_DAMPING_STEPS = 250
 move: joints that only these torques rotate would creep. Raising it makes such frames
 slower. Chosen by hand."""
 
+REDUCED_DAMPING_RATIO = 5.0
+"""Largest reduction of damping after `FULL_DAMPING_STEPS`. Raising it allows weaker
+damping, with which weak torques never come to rest. Chosen by hand."""
+
 MAX_SPEED = 3.0
 """Largest speed of any part, in m/s: a body whose marker reappears far away would
 otherwise pass through its limits. Raising it may make limits unstable. Chosen by
@@ -198,7 +202,8 @@ class Simulation:
         The torques to the neutral posture then have a damping ratio of 0.7 or more.
         """
         options = self.system.options
-        return float(np.sqrt(2.0 * options.torque)) or options.damping
+        critical = float(np.sqrt(2.0 * options.torque))
+        return max(critical, options.damping / REDUCED_DAMPING_RATIO)
 
     def _update_mobility(self) -> None:
         """Set the inverse inertia of joints with limits, which scales their torques."""
