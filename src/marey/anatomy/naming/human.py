@@ -102,12 +102,16 @@ def _interpretations(figure: NamingInput, up: Array) -> Iterator[PersonLimbs]:
 
 
 def _is_plausible(limbs: PersonLimbs, figure: NamingInput, height: Array) -> bool:
-    """Return whether most bodies have names and the hips are above two legs."""
+    """Return whether most bodies have names and the hips are above two legs.
+
+    The hips must be higher above the lowest leg than the feet may differ in height.
+    """
     if not all({vrm.UPPER_LEG, vrm.LOWER_LEG} & set(leg) for leg in limbs.legs):
         return False
     lowest = min(height[body] for leg in limbs.legs for body in leg.values())
-    n_named = MIN_NAMED_FRACTION * len(figure.neighbours)
-    return bool(height[limbs.hips] > lowest and limbs.n_named >= n_named)
+    min_height = MAX_FOOT_HEIGHT_RANGE * _extent(figure, height)
+    min_named = MIN_NAMED_FRACTION * len(figure.neighbours)
+    return bool(height[limbs.hips] - lowest > min_height and limbs.n_named >= min_named)
 
 
 def _shoulder_junction(

@@ -20,7 +20,7 @@ from statistics import NormalDist
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey.numerics.thresholds import FEW, MOST
+from marey.numerics.thresholds import CERTAIN_SD, FEW, MOST
 
 Array = np.ndarray
 Members = Bool[Array, "body marker"]
@@ -235,13 +235,15 @@ def marker_noise(stats: PairStats, members: Members) -> Float[Array, " marker"]:
     """Return the noise of each marker in metres, from distances on its bodies.
 
     The root mean square spread to the other markers of its bodies, shrunk to the usual
-    noise by a prior of `PRIOR_PAIRS` pairs.
+    noise by a prior of `PRIOR_PAIRS` pairs. What is beyond `CERTAIN_SD` times the usual
+    noise is motion.
     """
     pairs = same_body(members) & stats.is_known
     total = np.where(pairs, stats.spread**2, 0.0).sum(axis=1)
     prior = PRIOR_PAIRS * stats.noise**2
     noise = np.sqrt((total + prior) / (pairs.sum(axis=1) + PRIOR_PAIRS))
-    return np.asarray(np.maximum(noise, MIN_NOISE_RATIO * stats.noise))
+    bounds = MIN_NOISE_RATIO * stats.noise, CERTAIN_SD * stats.noise
+    return np.asarray(np.clip(noise, *bounds))
 
 
 def nearest_neighbour_bodies(stats: PairStats) -> Members:
