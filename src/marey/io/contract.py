@@ -398,7 +398,7 @@ def _is_plausible(what: str, stated: str) -> bool:
     if what == "up":
         return stated in units_axes.R_MAREY_FILE
     try:
-        return 0.0 < float(stated) < MAX_RATE_HZ
+        return 0.0 < float(stated) <= MAX_RATE_HZ
     except ValueError:
         return False
 
