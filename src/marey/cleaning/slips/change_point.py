@@ -82,7 +82,7 @@ def log_exceedance(statistic: float, dof: int, margins: tuple[float, float]) -> 
         return 0.0
     a, b = (max(margin, TINY) for margin in margins)
     span = log((1.0 - a) * (1.0 - b) / (a * b))
-    # Csörgő and Horváth 1997, Eq. 1.3.26.
+    # Csörgő and Horváth 1997, formula 1.3.26.
     bracket = span * (1.0 - dof / statistic) + 4.0 / statistic
     tail = 0.5 * dof * log(0.5 * statistic) - 0.5 * statistic - lgamma(0.5 * dof)
     return min(tail + log(bracket), 0.0)
