@@ -6,19 +6,32 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy import names as vrm
-from marey.anatomy.naming.naming_input import (
-    MIN_SIDE_COSINE,
-    UP,
-    Naming,
-    NamingInput,
-    mean_cosine,
-)
-from marey.numerics.thresholds import MOST
+from marey.anatomy.naming.naming_input import UP, Naming, NamingInput, mean_cosine
 
 Array = np.ndarray
 
 FINGERS = ("Thumb", "Index", "Middle", "Ring", "Little")
 PHALANXES = ("Proximal", "Intermediate", "Distal")
+
+MAX_FINGER_RATIO = 3.0
+"""Length of the longest finger over the shortest. Higher accepts stars of unequal
+limbs as hands. Chosen by hand."""
+
+MIN_THUMB_SPACING = 1.2
+"""Distance from thumb to index over the mean spacing of the fingers. Higher demands a
+thumb that stands further apart. Chosen by hand."""
+
+MAX_ROW_DETOUR = 1.3
+"""Length of the row of four fingers over the distance of its ends. Higher accepts rows
+that are less straight. Chosen by hand."""
+
+MIN_FINGER_ALIGNMENT = 0.8
+"""Length of the mean of the fingers' unit vectors, 0 to 1. Higher demands fingers that
+are more parallel. Chosen by hand."""
+
+MIN_SIDE_COSINE = 0.2
+"""Mean cosine between bending and palm from which a side is named. Higher leaves more
+hands without a side. Chosen by hand."""
 
 
 def name_hand(figure: NamingInput) -> Naming | None:
@@ -30,7 +43,7 @@ def name_hand(figure: NamingInput) -> Naming | None:
     determines the side; names of fingers that never bent have no side.
     """
     palm = max(figure.neighbours, key=lambda body: len(figure.neighbours[body]))
-    if not 0 <= len(figure.neighbours[palm]) - len(FINGERS) <= 1:
+    if len(figure.neighbours[palm]) not in (5, 6):
         return None
     limbs = _limbs_of(figure, palm)
     fingers = [limb for limb in limbs if len(limb) <= len(PHALANXES)]
@@ -41,11 +54,11 @@ def name_hand(figure: NamingInput) -> Naming | None:
     def length(finger: list[int]) -> float:
         return float(figure.arc_lengths([palm, *finger])[-1])
 
-    fingers = sorted(fingers, key=length)[: len(FINGERS)]
-    if len(fingers) < len(FINGERS):
+    fingers = sorted(fingers, key=length)[:5]
+    if len(fingers) < 5 or length(fingers[-1]) > MAX_FINGER_RATIO * length(fingers[0]):
         return None
     row = _order_fingers(figure, fingers)
-    if not row or not _are_parallel(figure, palm, row[1:]):
+    if row is None or not _are_parallel(figure, palm, row[1:]):
         return None
     side, confidence = _find_side(figure, palm, row)
     names = {palm: f"{side}{vrm.HAND}"}
@@ -62,24 +75,33 @@ def _limbs_of(figure: NamingInput, palm: int) -> list[list[int]]:
     return [limb for limb in limbs if bases.count(limb[0]) == 1]
 
 
-def _order_fingers(figure: NamingInput, fingers: list[list[int]]) -> list[list[int]]:
-    """Return thumb, index, middle, ring and little finger; none without a row."""
+def _order_fingers(
+    figure: NamingInput, fingers: list[list[int]]
+) -> list[list[int]] | None:
+    """Return thumb, index, middle, ring and little finger; None without a clear row."""
     bases = np.nanmedian(figure.position[:, [f[0] for f in fingers]], axis=0)
 
     def length(order: tuple[int, ...]) -> float:
         steps = np.diff(bases[list(order)], axis=0)
         return float(np.linalg.norm(steps, axis=1).sum())
 
-    orders = permutations(range(len(fingers)))
-    apart = [order for order in orders if length(order[:2]) > length(order[-2:])]
-    return [fingers[i] for i in min(apart, key=length, default=())]
+    orders = [o for o in permutations(range(5)) if length(o[:2]) > length(o[-2:])]
+    best = min(orders, key=length, default=None)
+    if best is None:
+        return None
+    row_length = length(best[1:])
+    if length(best[:2]) < MIN_THUMB_SPACING * row_length / 3.0:
+        return None
+    if row_length > MAX_ROW_DETOUR * length((best[1], best[4])):
+        return None
+    return [fingers[i] for i in best]
 
 
 def _are_parallel(figure: NamingInput, palm: int, fingers: list[list[int]]) -> bool:
     """Return whether fingers leave the palm in about the same direction."""
     bases = figure.position[:, [f[0] for f in fingers]] - figure.position[:, [palm]]
     mean = np.nanmean(_unit(bases), axis=1)
-    return bool(np.nanmedian(np.linalg.norm(mean, axis=-1)) > MOST)
+    return bool(np.nanmedian(np.linalg.norm(mean, axis=-1)) > MIN_FINGER_ALIGNMENT)
 
 
 def _find_side(

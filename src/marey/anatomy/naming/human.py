@@ -15,7 +15,6 @@ from marey.anatomy.naming.limbs import (
     ARM,
     LEG,
     LEG_WITH_TOES,
-    MAX_POSITION_ERROR,
     UNNAMED_BODY_COST,
     Assignment,
     LimbBodies,
@@ -23,15 +22,8 @@ from marey.anatomy.naming.limbs import (
     assign_names,
     squared_errors,
 )
-from marey.anatomy.naming.naming_input import (
-    MAX_FOOT_HEIGHT_RANGE,
-    MIN_SIDE_COSINE,
-    Naming,
-    NamingInput,
-    head_names,
-)
+from marey.anatomy.naming.naming_input import Naming, NamingInput, head_names
 from marey.anatomy.naming.sides import arms_by_side, order_legs
-from marey.numerics.thresholds import FEW
 
 Array = np.ndarray
 
@@ -39,9 +31,32 @@ CHEST_POSITION, HEAD_POSITION = 0.24, 0.16
 """Expected distance of the chest from the hips, and of the head from the chest, as
 fractions of the path from a foot to the head. Chosen by hand."""
 
+MAX_FOOT_HEIGHT_DIFFERENCE = 0.25
+"""Largest difference in height of the two feet, as a fraction of the figure's height.
+Higher accepts more pairs of leaves as feet. Chosen by hand."""
+
+MAX_GROUND_CLEARANCE = 0.15
+"""Largest height of the lowest body above z = 0, as a fraction of the figure's length,
+for z = 0 to be the ground. Chosen by hand."""
+
+STANCE_PERCENTILE = 10.0
+"""Percentile of a foot's height that counts as standing: a foot is on the ground at
+least that part of the time. Chosen by hand."""
+
+MAX_FOOT_CANDIDATES = 4
+"""Number of the lowest leaves that may be feet. Higher is slower. Chosen by hand."""
+
 MIN_NAMED_FRACTION = 0.6
 """Fraction of the bodies that must have a name. Higher rejects people who hold things.
 Chosen by hand."""
+
+MIN_HIP_HEIGHT, MAX_HIP_HEIGHT = 0.35, 0.8
+"""Height of the hips above the lowest body of a leg, as a fraction of the figure's
+height. Chosen by hand."""
+
+MIN_SIDE_CONFIDENCE = 0.3
+"""Agreement of the cues on left and right that makes up for missing arms, or for lying
+along another axis. Higher rejects more figures. Chosen by hand."""
 
 MAX_COST_UPRIGHT, MAX_COST_LYING, MAX_COST_LYING_UNCLEAR = 3.0, 1.0, 0.5
 """Largest mean cost per body of a person who is upright, who lies along another axis,
@@ -69,7 +84,7 @@ def name_person(figure: NamingInput) -> Naming | None:
         legs, confidence = order_legs(figure, limbs, up)
         arms = arms_by_side(figure, limbs, legs, up)
         cost = limbs.cost / len(figure.neighbours)
-        clear = confidence > MIN_SIDE_COSINE
+        clear = confidence > MIN_SIDE_CONFIDENCE
         upright = up is UP_AXES[0] and bool(arms or (limbs.has_feet and clear))
         max_lying = MAX_COST_LYING if clear else MAX_COST_LYING_UNCLEAR
         if (upright and cost < MAX_COST_UPRIGHT) or (
@@ -90,8 +105,8 @@ def _interpretations(figure: NamingInput, up: Array) -> Iterator[PersonLimbs]:
     """Return the plausible interpretations of the figure, for all pairs of feet."""
     height = figure.heights(up)
     leaves = sorted(figure.leaves, key=lambda body: float(height[body]))
-    max_difference = MAX_FOOT_HEIGHT_RANGE * _extent(figure, height)
-    for feet in combinations(leaves, 2):
+    max_difference = MAX_FOOT_HEIGHT_DIFFERENCE * _extent(figure, height)
+    for feet in combinations(leaves[:MAX_FOOT_CANDIDATES], 2):
         others = [leaf for leaf in leaves if leaf not in feet]
         if not others or abs(height[feet[1]] - height[feet[0]]) > max_difference:
             continue
@@ -102,16 +117,16 @@ def _interpretations(figure: NamingInput, up: Array) -> Iterator[PersonLimbs]:
 
 
 def _is_plausible(limbs: PersonLimbs, figure: NamingInput, height: Array) -> bool:
-    """Return whether most bodies have names and the hips are above two legs.
-
-    The hips must be higher above the lowest leg than the feet may differ in height.
-    """
+    """Return whether most bodies have names and the hips are above two legs."""
     if not all({vrm.UPPER_LEG, vrm.LOWER_LEG} & set(leg) for leg in limbs.legs):
         return False
-    lowest = min(height[body] for leg in limbs.legs for body in leg.values())
-    min_height = MAX_FOOT_HEIGHT_RANGE * _extent(figure, height)
-    min_named = MIN_NAMED_FRACTION * len(figure.neighbours)
-    return bool(height[limbs.hips] - lowest > min_height and limbs.n_named >= min_named)
+    extent = _extent(figure, height)
+    lowest = min(float(height[b]) for leg in limbs.legs for b in leg.values())
+    hip_height = height[limbs.hips] - lowest
+    return bool(
+        limbs.n_named >= MIN_NAMED_FRACTION * len(figure.neighbours)
+        and MIN_HIP_HEIGHT * extent < hip_height < MAX_HIP_HEIGHT * extent
+    )
 
 
 def _shoulder_junction(
@@ -191,9 +206,9 @@ def _foot_clearance(
     The ground is z = 0 if that is just below all bodies, else the lowest body.
     """
     lowest = float(figure.heights(up)[list(figure.neighbours)].min())
-    ground = 0.0 if 0.0 <= lowest < MAX_POSITION_ERROR * length else lowest
+    ground = 0.0 if 0.0 <= lowest < MAX_GROUND_CLEARANCE * length else lowest
     heights = (figure.position[:, foot] @ up for foot in feet)
-    standing = [float(np.nanquantile(h, FEW)) for h in heights]
+    standing = [float(np.nanpercentile(h, STANCE_PERCENTILE)) for h in heights]
     return [max(height - ground, 0.0) / length for height in standing]
 
 
@@ -216,7 +231,7 @@ def _find_arms(
         path = figure.path(trunk[0], leaf)
         n_trunk = sum(body in trunk for body in path)
         limbs.append(path[n_trunk - 1 :])
-    limbs = [limb for limb in limbs if limb[0] != trunk[0] or len(trunk) <= 2]
+    limbs = [limb for limb in limbs if limb[0] != trunk[0] or len(trunk) < 3]
     limbs.sort(key=lambda limb: (len(limb), figure.arc_lengths(limb)[-1]), reverse=True)
     # Fingers share the bodies of their arm: the longest path stands for all of them.
     arms: list[list[int]] = []
@@ -247,7 +262,7 @@ def _find_names(
 
 def _trunk_names(count: int) -> list[str]:
     """Return the names of the bodies from above the hips up to the chest."""
-    if count <= 2:
+    if count < 3:
         return [vrm.SPINE, vrm.CHEST][2 - count :]
     more = [f"{vrm.SPINE}{i}" for i in range(2, count - 1)]
     return [vrm.SPINE, *more, vrm.CHEST, vrm.UPPER_CHEST]

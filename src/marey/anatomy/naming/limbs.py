@@ -13,21 +13,17 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy import names as vrm
-from marey.numerics.thresholds import OUTLIER_SD
 
 LEG = {vrm.UPPER_LEG: 0.37, vrm.LOWER_LEG: 0.14, vrm.FOOT: 0.03}
+LEG_WITH_TOES = {
+    vrm.UPPER_LEG: 0.44,
+    vrm.LOWER_LEG: 0.21,
+    vrm.FOOT: 0.1,
+    vrm.TOES: 0.02,
+}
 """Expected positions of the bodies of a leg: height above the ground as a fraction of
 the path from a foot over the hips to the head. Means over 20 recordings of people whose
 markers are known."""
-
-FOOT_LENGTH = 0.07
-"""Path from the toes to the foot, as the same fraction and from the same recordings."""
-
-LEG_WITH_TOES = {
-    **{part: height + FOOT_LENGTH for part, height in LEG.items()},
-    vrm.TOES: LEG[vrm.FOOT],
-}
-"""The same positions for a path that begins at the toes."""
 
 ARM = {vrm.SHOULDER: 0.1, vrm.UPPER_ARM: 0.2, vrm.LOWER_ARM: 0.36, vrm.HAND: 0.43}
 """Expected positions of the bodies of an arm: distance from the chest, as the same
@@ -37,20 +33,19 @@ POSITION_SD = 0.05
 """Position error that costs one, as a fraction of the figure's length. Higher makes
 positions count less than missing names. Chosen by hand."""
 
-MAX_POSITION_ERROR = OUTLIER_SD * POSITION_SD
-"""Largest position error of a named body, and largest height of the lowest body above
-the ground, as a fraction of the figure's length. Higher gives names to bodies far from
-where they are expected."""
+MAX_POSITION_ERROR = 0.125
+"""Largest position error of a named body, as a fraction of the figure's length. Higher
+gives names to bodies far from where they are expected. Chosen by hand."""
 
 UNNAMED_BODY_COST = 4.0
 """Cost of a body without a name. Higher names more bodies. Chosen by hand."""
 
-MISSING_MIDDLE_COST = 3.0
-"""Cost of a name without a body between two named ones. Chosen by hand."""
-
 MISSING_END_COST = 1.0
 """Cost of a name without a body at the end of a limb, which is common: hands often move
 with their forearms. Chosen by hand."""
+
+MISSING_MIDDLE_COST = 3.0
+"""Cost of a name without a body between two named ones. Chosen by hand."""
 
 OPTIONAL_NAMES = {vrm.SHOULDER: vrm.UPPER_ARM, vrm.TOES: vrm.FOOT}
 """Names that cost nothing if no body has them, and the name that each requires."""

@@ -14,15 +14,6 @@ Graph = Mapping[int, Sequence[int]]
 
 UP = np.array([0.0, 0.0, 1.0])
 
-MIN_SIDE_COSINE = 0.3
-"""Mean cosine between the left direction and a cue (facing direction, arm, bending of
-the fingers) from which a side is clear. Higher leaves more figures, arms and hands
-without a side. Chosen by hand."""
-
-MAX_FOOT_HEIGHT_RANGE = 0.3
-"""Largest difference in height of the feet, as a fraction of the figure's height.
-Higher accepts more leaves as feet. Chosen by hand."""
-
 MIN_HORIZONTAL_M = 1e-9
 """Horizontal length below which a vector has no heading, in metres. Guards a
 division."""

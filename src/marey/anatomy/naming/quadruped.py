@@ -4,7 +4,6 @@ import numpy as np
 
 from marey.anatomy import names as vrm
 from marey.anatomy.naming.naming_input import (
-    MAX_FOOT_HEIGHT_RANGE,
     UP,
     Naming,
     NamingInput,
@@ -15,12 +14,18 @@ from marey.anatomy.naming.naming_input import (
 )
 
 Pair = tuple[int, int]
-ENDS = ("Front", "Hind")
-"""Words for the two pairs of legs, in names before the side."""
 
-MAX_TRUNK_SLOPE = np.sqrt(0.5)
-"""Rise of the trunk over its length: 45 degrees, so that the trunk is nearer to level
-than to upright. Higher accepts people who bend down."""
+MAX_FOOT_HEIGHT_RANGE = 0.3
+"""Largest difference in height of the four feet, as a fraction of the figure's height.
+Higher accepts people on hands and feet more often. Chosen by hand."""
+
+MAX_OTHER_LEAVES = 4
+"""Leaves beside the feet: head, tail, ears. Higher accepts figures of more limbs.
+Chosen by hand."""
+
+MAX_TRUNK_SLOPE = 0.7
+"""Rise of the trunk over its length. Higher accepts people who bend down. Chosen by
+hand."""
 
 
 def name_quadruped(figure: NamingInput) -> Naming | None:
@@ -32,13 +37,12 @@ def name_quadruped(figure: NamingInput) -> Naming | None:
     """
     height = figure.heights(UP)
     leaves = sorted(figure.leaves, key=lambda body: float(height[body]))
-    n_feet = len(ENDS) * len(vrm.SIDES)
-    feet, others = leaves[:n_feet], leaves[n_feet:]
-    if not others:
+    if not 5 <= len(leaves) <= 4 + MAX_OTHER_LEAVES:
         return None
+    feet, others = leaves[:4], leaves[4:]
     extent = float(np.ptp(height[list(figure.neighbours)]))
     pairs = _pair_feet(figure, feet)
-    height_range = height[feet[-1]] - height[feet[0]]
+    height_range = height[feet[3]] - height[feet[0]]
     if height_range > MAX_FOOT_HEIGHT_RANGE * extent or pairs is None:
         return None
     head = max(others, key=lambda body: float(height[body]))
@@ -83,7 +87,7 @@ def _find_names(
     left = np.cross(UP, heading(trunk, UP))
     names = {chest: vrm.CHEST, hips: vrm.HIPS}
     cosines = []
-    for end, pair, junction in zip(ENDS, (front, hind), (chest, hips), strict=True):
+    for end, pair, junction in (("Front", front, chest), ("Hind", hind, hips)):
         legs = [figure.path(junction, foot)[1:] for foot in pair]
         across = figure.position[:, legs[0][0]] - figure.position[:, legs[1][0]]
         cosine = mean_cosine(left, heading(across, UP))
