@@ -9,7 +9,6 @@ import pytest
 
 from marey.anatomy.landmarks import find_landmarks
 from marey.calibration.init.poses import sample_frames
-from marey.calibration.init.reference_frame import fill_occlusions
 from marey.calibration.model import (
     AxisConstraint,
     Estimate,
@@ -18,7 +17,11 @@ from marey.calibration.model import (
     ModelParameters,
 )
 from marey.calibration.noise_model import sample_frame_pairs
-from marey.calibration.priors import LengthPrior, Prior
+from marey.calibration.priors import (
+    LengthPrior,
+    Prior,
+    add_symmetry_and_proportions,
+)
 from marey.calibration.problem import problem_of_sessions
 from marey.calibration.solver.levenberg_marquardt import (
     map_in_threads,
@@ -203,6 +206,17 @@ def test_gauge_constraints_forbid_the_rotation_of_a_segment_in_its_axes(rng):
     assert prior.linear_equations(parameters, 0, 1.0)[2] > 1.0
 
 
+def test_shoulders_without_arms_have_no_prior_on_the_length_of_clavicles():
+    names = ("Hips", "Chest", "LeftShoulder", "RightShoulder")
+    names = (*names, "LeftUpperLeg", "RightUpperLeg")
+    parent = np.array([-1, 0, 1, 1, 0, 0])
+    model = KinematicModel(names, parent, (), np.zeros(0, dtype=int))
+    prior = Prior(model)
+    add_symmetry_and_proportions(prior, mirror=True)
+    hips = [names.index("LeftUpperLeg"), names.index("RightUpperLeg")]
+    assert [[one.first, one.second] for one in prior.lengths] == [hips]
+
+
 # --- landmarks ------------------------------------------------------------------------
 
 
@@ -286,22 +300,6 @@ def test_frame_pairs_show_half_of_the_markers():
     assert len(sample_frame_pairs(points)) == 9
     assert sample_frame_pairs(points[11:]).shape == (0, 2, 4, 3)
     assert sample_frame_pairs(points[:1]).shape == (0, 2, 4, 3)
-
-
-def test_an_occluded_marker_is_predicted_from_its_neighbours(rng):
-    model = KinematicModel(
-        ("a",), np.array([-1]), tuple("pqrst"), np.zeros(5, dtype=int)
-    )
-    offsets = rng.normal(size=(5, 3))
-    T = geometry.transform(
-        geometry.rotation_exp(rng.normal(size=(9, 3))), rng.normal(size=(9, 3))
-    )
-    points = geometry.apply(T[:, None], offsets[None])
-    occluded = points.copy()
-    occluded[4, 2] = np.nan
-    assert fill_occlusions(model, occluded, 4) == pytest.approx(points)
-    occluded[:, 2] = np.nan
-    assert np.isnan(fill_occlusions(model, occluded, 4)[4, 2]).all()
 
 
 # --- linear algebra -------------------------------------------------------------------

@@ -239,3 +239,22 @@ def test_an_animal_is_not_calibrated_as_a_person():
     assert found.kind == start.kind
     inner = start.parent > 0
     assert rms(found.lengths[inner] - start.lengths[inner]) < 3.0 * MILLIMETRE
+
+
+def test_what_is_never_seen_stays_on_its_joint_when_clavicles_are_inserted(walker):
+    _, take, start = walker
+    foot = start.index("RightFoot")
+    unseen = replace(
+        start,
+        marker_labels=(*start.marker_labels, "lost"),
+        marker_joint=np.append(start.marker_joint, foot),
+        marker_offset=np.concatenate([start.marker_offset, np.ones((1, 3))]),
+        sensor_names=("inertial",),
+        sensor_joint=np.array([foot]),
+        T_joint_sensor=np.eye(4)[None],
+    )
+    found = calibrate(unseen, take, options=CalibrateOptions(shoulders="move")).skeleton
+    assert "LeftShoulder" in found.names
+    assert found.names[found.sensor_joint[0]] == "RightFoot"
+    assert found.names[found.marker_joint[-1]] == "RightFoot"
+    assert found.T_joint_sensor[0] == pytest.approx(np.eye(4))

@@ -359,3 +359,12 @@ def test_computed_points_are_left_out(rng):
     assert "points-computed" in [finding.code for finding in bodies.findings]
     assert (bodies.marker_body[: len(take.labels)] >= 0).all()
     assert (bodies.marker_body[len(take.labels) :] == -1).all()
+
+
+@pytest.mark.parametrize("n_frames", [1, 5])
+def test_frames_too_few_to_know_any_distance_are_an_error(rng, n_frames):
+    points = rng.normal(size=(n_frames, 14, 3))
+    labels = tuple(f"m{k}" for k in range(14))
+    take = marey.Take(rate=100.0, points=points, labels=labels)
+    with pytest.raises(DataError, match=f"{n_frames} frames.*template"):
+        marey.segment(take)

@@ -212,3 +212,17 @@ def marker_columns(skeleton: Skeleton, take: Take) -> Int[np.ndarray, " marker"]
         DataError: If a label matches several markers, or several labels match one.
     """
     return match_labels(skeleton.marker_labels, take.full_labels, take.labels)
+
+
+def bone_length_sd(
+    offset: Float[np.ndarray, "joint 3"], covariance: Float[np.ndarray, "joint 3 3"]
+) -> Float[np.ndarray, " joint"]:
+    r"""Return the standard deviation of each bone's length, in metres; NaN without one.
+
+    .. math:: \sigma = \sqrt{d^T C d} / |d|
+    """
+    length = np.linalg.norm(offset, axis=-1)
+    variance = np.einsum("ji,jik,jk->j", offset, covariance, offset)
+    return np.asarray(
+        np.sqrt(np.maximum(variance, 0.0)) / np.where(length > 0.0, length, np.nan)
+    )

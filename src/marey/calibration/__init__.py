@@ -15,18 +15,11 @@ from marey.calibration.init.person import init_person
 from marey.calibration.init.poses import sample_frames
 from marey.calibration.options import CalibrateOptions as CalibrateOptions
 from marey.calibration.priors import Initialisation
-from marey.calibration.problem import (
-    MIN_SESSION_FRAMES,
-    CalibrationProblem,
-    build_problem,
-)
-from marey.calibration.solver.bundle_adjustment import (
-    MAX_ROUNDS,
-    CalibrationFit,
-    bundle_adjust,
-)
+from marey.calibration.problem import CalibrationProblem, build_problem
+from marey.calibration.solver.bundle_adjustment import CalibrationFit, bundle_adjust
 from marey.calibration.to_skeleton import to_skeletons, update_marker_offsets
 from marey.errors import OptionError
+from marey.numerics.thresholds import MIN_SAMPLES
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -35,10 +28,6 @@ MAX_RMS_INCREASE = 2.0
 """A calibration whose marker rms exceeds this multiple of the rms before it is
 rejected. The robust loss can otherwise treat all markers of a limb as outliers. Higher
 rejects fewer. Chosen by hand."""
-
-KNOWN_SKELETON_MAX_ROUNDS = 30
-"""Most rounds of the bundle adjustment with known bones, whose markers may be far from
-their initial offsets. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -116,9 +105,7 @@ def calibrate(
         )
     problem = build_problem(skeleton, [take.measured for take in takes], take_session)
     if not problem.sessions:
-        return _keep_skeleton(
-            problem, f"fewer than {MIN_SESSION_FRAMES} frames show it"
-        )
+        return _keep_skeleton(problem, f"fewer than {MIN_SAMPLES} frames show it")
     if len(problem.model.names) < 2:
         return _keep_skeleton(problem, "it has no joints")
     sampled = _sample_sessions(problem, options)
@@ -157,7 +144,6 @@ def fit_problem(
         _initialise(problem, options),
         max_frames=options.frames_per_session(len(problem.sessions)),
         effective_samples=options.effective_samples,
-        max_rounds=KNOWN_SKELETON_MAX_ROUNDS if options.keep_bones else MAX_ROUNDS,
     )
 
 

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from marey.calibration.model import STUDENT_T_DOF
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.calibration.solver.levenberg_marquardt import reduced_equations, residuals
+from marey.numerics.thresholds import FEW
 
 Array = np.ndarray
 
@@ -13,11 +14,6 @@ SOFT_TISSUE_SD_FACTOR = 1.5
 """Factor of standard deviations where soft tissue moves. Higher gives larger standard
 deviations. Found on walks (CMU 02) with synthetic soft-tissue artefact of known size:
 all frames together are worth a little less than one sample."""
-
-MIN_VARIANCE_RATIO = 1e-2
-"""Least ratio of residual variance to assumed variance. The assumed scale is at least
-that of the best cameras; residuals are taken for at least a tenth of it. Higher gives
-larger standard deviations on exact data. Chosen by hand."""
 
 
 def estimate_joint_covariance(
@@ -38,10 +34,11 @@ def estimate_joint_covariance(
     square, freedom = [], []
     for n, session in enumerate(residuals(fit.estimate)):
         relative = np.sum(session.vector**2, axis=-1) / scale[n] ** 2
+        n_axes = session.vector.shape[-1]
         square.append(relative[session.seen])
-        freedom.append(3.0 - fit.leverage[n][session.seen])
+        freedom.append(n_axes - fit.leverage[n][session.seen])
     factor = _robust_covariance_factor(
-        np.concatenate(square), np.concatenate(freedom), model.columns.count
+        np.concatenate(square), np.concatenate(freedom), n_axes, model.columns.count
     )
     equations = reduced_equations(
         fit.estimate,
@@ -62,26 +59,30 @@ def estimate_joint_covariance(
 
 
 def _robust_covariance_factor(
-    square: Float[Array, " position"], freedom: Float[Array, " position"], n_shared: int
+    square: Float[Array, " position"],
+    freedom: Float[Array, " position"],
+    n_axes: int,
+    n_shared: int,
 ) -> float:
     r"""Return the ratio of the covariance of a robust fit to that of its weights.
 
     This is the asymptotic variance of an M-estimator,
     :math:`\mathrm{E}[\psi^2] / \mathrm{E}[\psi']^2`, for Student's t in three
-    dimensions, relative to the inverse of the weighted normal matrix. It is at least
-    `MIN_VARIANCE_RATIO`: markers that fit to the last digit do not determine joints to
-    the last digit.
+    dimensions, relative to the inverse of the weighted normal matrix. Residuals are
+    taken for at least a tenth of the assumed scale: markers that fit to the last digit
+    do not determine joints to the last digit.
 
     Args:
         square: Squared residuals over the squared scale.
         freedom: Degrees of freedom of each position that the pose leaves, 0 to 3.
+        n_axes: Coordinates of a position.
         n_shared: Parameters that all frames share.
     """
-    w = (STUDENT_T_DOF + 3.0) / (STUDENT_T_DOF + square)
+    w = (STUDENT_T_DOF + n_axes) / (STUDENT_T_DOF + square)
     total = float(w @ freedom)
-    total *= max(1.0 - n_shared / max(float(freedom.sum()), 1.0), 0.1)
-    slope = w * (1.0 - 2.0 / 3.0 * square / (STUDENT_T_DOF + square))
+    total *= max(1.0 - n_shared / max(float(freedom.sum()), 1.0), FEW)
+    slope = w * (1.0 - 2.0 / n_axes * square / (STUDENT_T_DOF + square))
     if not total > 0.0:
         return 1.0
     ratio = float(w**2 @ square) / total * float(w.mean() / slope.mean()) ** 2
-    return max(ratio, MIN_VARIANCE_RATIO)
+    return max(ratio, FEW**2)

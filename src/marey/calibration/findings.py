@@ -6,16 +6,13 @@ import numpy as np
 
 from marey.calibration.init.generic import SHOULDER_GIRDLE
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
+from marey.numerics.thresholds import OUTLIER_SD, SKIN_MOTION_M
 from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton
 
 MAX_JOINT_SD_M = 0.03
 """A joint whose standard deviation along some direction is larger is reported, in
 metres. Higher reports fewer. Chosen by hand."""
-
-MAX_NOISE_RATIO, MIN_REPORTED_NOISE_M = 4.0, 0.01
-"""A marker is reported if its noise exceeds this multiple of the median noise, and this
-length in metres. Higher reports fewer. Chosen by hand."""
 
 MAX_DRIFT_WHITE_SHARE = 0.5
 """Below this white share of the residuals, soft tissue or loose markers are reported.
@@ -90,7 +87,7 @@ def _noisy_markers(fit: CalibrationFit) -> Iterator[Finding]:
     median = float(np.median(noise))
     largest = noise.max(axis=0).tolist()
     for label, sd in zip(fit.estimate.model.labels, largest, strict=True):
-        if sd > max(MAX_NOISE_RATIO * median, MIN_REPORTED_NOISE_M):
+        if sd > max(OUTLIER_SD * median, SKIN_MOTION_M):
             yield Finding(
                 "marker-strays",
                 "calibrate",

@@ -19,20 +19,13 @@ from marey.calibration.model import (
 from marey.calibration.priors import determine_rotation
 from marey.numerics import geometry
 from marey.numerics.procrustes import fit_rigid
+from marey.numerics.thresholds import CERTAIN_SD, OUTLIER_SD
 
 Array = np.ndarray
 
 MAX_HINGE_DEVIATION_RAD = 0.02
 """Largest deviation of a hinge from its axis, and largest rotation of a joint that does
 not move, rms in radians. Higher finds more hinges. Chosen by hand."""
-
-MIN_HINGE_SWING = 4.0
-"""Least rotation of a hinge about its axis relative to its deviation from the axis.
-Higher finds fewer hinges. Chosen by hand."""
-
-REPLACEMENT_ROTATION = 3.0
-"""Rotation of a segment's axes between sessions relative to the displacement of its
-markers as a share of its size. Higher tolerates more. Chosen by hand."""
 
 
 def detect_hinges(
@@ -63,7 +56,7 @@ def detect_hinges(
         straight = max(deviation, off_axis - uncertainty) < MAX_HINGE_DEVIATION_RAD
         if swing < MAX_HINGE_DEVIATION_RAD:
             immobile.add(i)
-        elif straight and swing > MIN_HINGE_SWING * deviation:
+        elif straight and swing > CERTAIN_SD * deviation:
             sd = max(deviation, MECHANICAL_HINGE_SD_RAD)
             axes.append(AxisConstraint(i, "hinge", sd))
             values.append(np.stack([Vt[0], U[:, 0]]))
@@ -136,7 +129,7 @@ def _segment_rotations(
             R.append(rigid.T_world_body[:, :3, :3] @ T[:3, :3])
             offsets.append(geometry.apply(geometry.inverse(T), rigid.offset))
         displacement = _relative_displacement(np.array(offsets))
-        rotations[i] = R, REPLACEMENT_ROTATION * displacement
+        rotations[i] = R, OUTLIER_SD * displacement
     return rotations
 
 

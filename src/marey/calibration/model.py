@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from jaxtyping import Float, Int
 
+from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
+
 if TYPE_CHECKING:
     from marey.calibration.solver.frame_equations_kernel import (
         CalibrationTables,
@@ -33,13 +35,16 @@ STUDENT_T_DOF = 8.0
 """Degrees of freedom of Student's t, the distribution of marker residuals. Higher gives
 outliers more weight. Chosen by hand."""
 
+FIRST_NOISE_M = OUTLIER_SD * MARKER_NOISE_M
+"""Scale of a marker before it is estimated, in metres."""
+
 MECHANICAL_HINGE_SD_RAD = 0.005
 """Standard deviation of the axis of a mechanical hinge in one frame, in radians. Higher
 lets a hinge leave its axis. Chosen by hand."""
 
-MEAN_STATURE_M = 1.74
-"""Mean height of people, in metres; only bone lengths are compared with it. Chosen by
-hand."""
+MEAN_STATURE_M = 1.741
+"""Mean height of the men of de Leva 1996, in metres, who also have the proportions of
+`BONE_OF_STATURE`; only bone lengths are compared with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +172,6 @@ class ModelParameters:
         marker_offset: Float[Array, "marker 3"],
         axis: Float[Array, "axis 2 3"],
         n_sessions: int,
-        noise: float,
     ) -> "ModelParameters":
         """Return parameters with equal markers and noise in all sessions."""
         return ModelParameters(
@@ -175,7 +179,7 @@ class ModelParameters:
             joint_offset,
             np.repeat(marker_offset[None], n_sessions, axis=0),
             axis,
-            marker_noise=np.full((n_sessions, len(marker_offset)), noise),
+            marker_noise=np.full((n_sessions, len(marker_offset)), FIRST_NOISE_M),
             mean_rotation=np.repeat(np.eye(3)[None], len(joint_offset), axis=0),
         )
 
@@ -194,13 +198,31 @@ class ModelParameters:
             marker_noise=self.marker_noise[session][None],
         )
 
+    def forward(
+        self,
+        root_position: Float[Array, "frame 3"],
+        R: Float[Array, "frame segment 3 3"],
+    ) -> tuple[Float[Array, "frame segment 3"], Float[Array, "frame marker 3"]]:
+        """Return joints and markers of session 0 in the world by forward kinematics."""
+        model = self.model
+        joints = np.repeat(root_position[:, None], len(model.names), axis=1)
+        for i, p in enumerate(model.parent[1:].tolist(), start=1):
+            joints[:, i] = joints[:, p] + R[:, p] @ self.joint_offset[i]
+        segment = model.marker_segment
+        levers = np.einsum("fkij,kj->fki", R[:, segment], self.marker_offset[0])
+        return joints, joints[:, segment] + levers
+
     def rest_markers(self) -> Float[Array, "marker 3"]:
         """Return the markers of session 0 with all segments unrotated."""
-        model = self.model
-        joints = np.zeros((len(model.names), 3))
-        for i in range(1, len(joints)):
-            joints[i] = joints[model.parent[i]] + self.joint_offset[i]
-        return np.asarray(joints[model.marker_segment] + self.marker_offset[0])
+        R = np.broadcast_to(np.eye(3), (1, len(self.model.names), 3, 3))
+        return np.asarray(self.forward(np.zeros((1, 3)), R)[1][0])
+
+    @property
+    def size(self) -> float:
+        """Root mean square distance of the markers at rest from their mean."""
+        rest = self.rest_markers()
+        square = np.sum((rest - rest.mean(axis=0)) ** 2, axis=1)
+        return float(np.sqrt(np.mean(square))) + MARKER_NOISE_M
 
     def for_kernel(self, session: int) -> "KernelParameters":
         """Return the parameters of one session as the kernels read them."""
@@ -265,11 +287,6 @@ class Estimate:
         return self.parameters.model
 
     @property
-    def sessions(self) -> range:
-        """Numbers of the sessions."""
-        return range(len(self.poses))
-
-    @property
     def n_frames(self) -> int:
         """Sampled frames of all sessions."""
         return sum(len(session.points) for session in self.poses)
@@ -304,7 +321,8 @@ def _calibration_tables(model: KinematicModel) -> "CalibrationTables":
     path, depth = _block_paths(model.parent)
     low = np.concatenate([[0], columns.subtree_start])
     high = np.concatenate([[columns.count], columns.subtree_end])
-    width = high - low + 3 * np.maximum(depth - 2, 0)
+    on_path = np.maximum(depth - 2, 0)
+    width = high - low + columns.joint_offset.shape[1] * on_path
     return CalibrationTables(
         parent=model.parent,
         path=path,
@@ -318,7 +336,7 @@ def _calibration_tables(model: KinematicModel) -> "CalibrationTables":
         axis_child=np.array([axis.child for axis in model.axes], dtype=np.int64),
         axis_is_hinge=np.array([axis.kind == "hinge" for axis in model.axes], bool),
         axis_weight=np.array([axis.sd**-2 for axis in model.axes], dtype=float),
-        axis_column=columns.axis[:, 0, 0].copy(),
+        axis_column=columns.axis[:, :, 0].copy(),
         student_t_dof=STUDENT_T_DOF,
     )
 

@@ -17,6 +17,12 @@ MIN_ALL_WHITE_SHARE = 0.75
 do not estimate it better, and the rest would still reduce the weight of each frame.
 Higher reduces it more often. Chosen by hand."""
 
+MIN_NOISE_M = 1e-5
+"""Smallest scale of a marker, in metres: no camera is more accurate. Chosen by hand."""
+
+TINY = 1e-9
+"""Smallest number of degrees of freedom by which is divided."""
+
 MAX_ROUNDING_M = 1e-6
 """Residuals with a median below this, in metres, are rounding and count as white.
 Chosen by hand."""
@@ -35,7 +41,7 @@ Chosen by hand."""
 
 
 def estimate_marker_noise(
-    estimate: Estimate, leverage: tuple[Float[Array, "_ marker"], ...], min_noise: float
+    estimate: Estimate, leverage: tuple[Float[Array, "_ marker"], ...]
 ) -> Float[Array, "session marker"]:
     r"""Return the scale of every marker in every session, in metres.
 
@@ -50,23 +56,24 @@ def estimate_marker_noise(
     Args:
         estimate: Parameters and poses, with the present scales.
         leverage: Leverage of every marker in every frame, 0 to 3.
-        min_noise: Smallest scale of a marker, in metres.
     """
     scale = estimate.parameters.marker_noise
-    squares, freedom, count = (np.zeros(scale.shape) for _ in range(3))
+    squares, freedom, count = np.zeros((3, *scale.shape))
     for session, (vector, weight, _) in enumerate(residuals(estimate)):
-        seen = weight > 0.0
+        seen, n_axes = weight > 0.0, vector.shape[-1]
         relative_weight = weight * scale[session] ** 2
         squares[session] = np.sum(relative_weight * np.sum(vector**2, axis=-1), axis=0)
-        freedom[session] = np.sum(np.where(seen, 3.0 - leverage[session], 0.0), axis=0)
-        count[session] = 3.0 * seen.sum(axis=0)
-    variance = squares / np.maximum(freedom, 1e-9)
+        freedom[session] = np.sum(
+            np.where(seen, n_axes - leverage[session], 0.0), axis=0
+        )
+        count[session] = n_axes * seen.sum(axis=0)
+    variance = squares / np.maximum(freedom, TINY)
     # The median, because one marker with a wrong label must not change the others.
     pooled = float(np.median(variance[count > 0.0]))
     prior = POOLING * count
-    variance = (squares + prior * pooled) / np.maximum(freedom + prior, 1e-9)
+    variance = (squares + prior * pooled) / np.maximum(freedom + prior, TINY)
     variance = np.where(count > 0.0, variance, pooled)
-    return np.asarray(np.sqrt(np.maximum(variance, min_noise**2)))
+    return np.asarray(np.sqrt(np.maximum(variance, MIN_NOISE_M**2)))
 
 
 def white_share(

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 from marey.calibration.model import MEAN_STATURE_M, KinematicModel, ModelParameters
 from marey.calibration.problem import CalibrationProblem
 from marey.numerics import geometry
+from marey.numerics.thresholds import FEW
 
 Array = np.ndarray
 
@@ -26,21 +27,16 @@ TINY = 1e-9
 """Length below which a vector has no direction, in metres."""
 
 GAUGE_SD_M = 5e-4
-"""Standard deviation of the constraints that choose each segment's axes, in metres. The
-choice changes no bone; lower only worsens the conditioning. Chosen by hand."""
-
-MAX_LINE_WIDTH = 0.1
-"""Markers whose second singular value is at most this share of the first are on a line,
-and do not determine the rotation of their segment. Higher finds more lines. Chosen by
-hand."""
+"""Standard deviation of the constraints that choose each segment's axes, in metres.
+Lower worsens the conditioning. Chosen by hand."""
 
 REPLACEMENT_SD_M = 0.010
 """Standard deviation of the rotation of a segment's markers between sessions, as an arc
 in metres. Higher lets sessions differ more. Chosen by hand."""
 
-UNIT_AXIS_SD = 0.02
-"""Standard deviation of the squared length of an axis from one. It changes no direction
-of an axis. Chosen by hand."""
+JOINT_SD_M = 0.050
+"""Standard deviation of a person's joint without landmarks from its initial position,
+in metres. Lower trusts the initial positions more. Chosen by hand."""
 
 STATURE_SD_M = 0.3
 """Standard deviation of the height of people, in metres, children included. Lower pulls
@@ -64,25 +60,21 @@ HIP_WIDTH_OF_STATURE, HIP_WIDTH_OF_STATURE_SD = 0.100, 0.08
 """Distance of the hip joints as a share of the stature, and its relative standard
 deviation. Lower pulls the hips towards the usual width."""
 
-EQUAL_BONES_SD_M, EQUAL_CLAVICLES_SD_M = 0.005, 0.010
+EQUAL_BONES_SD_M = 0.005
 """Standard deviation of the difference of left and right bones, in metres. Lower makes
 both sides more equal."""
 
-MIRRORED_HIPS_SD_M, MIRRORED_CLAVICLES_SD_M, MIRRORED_SHOULDERS_SD_M = (
-    0.008,
-    0.010,
-    0.015,
-)
-"""Standard deviation of a joint from the mirror image of the other side, in metres.
-Lower makes both sides more equal."""
+MIRRORED_JOINTS_SD_M, MIRRORED_SHOULDERS_SD_M = 0.010, 0.015
+"""Standard deviations of hips and clavicles, and of shoulders, from the mirror image of
+the other side, in metres. Lower makes both sides more equal."""
 
 
 def determine_rotation(markers: Float[Array, "marker 3"]) -> bool:
     """Return whether markers determine a rotation: three or more, not on a line."""
-    if len(markers) < 3:
+    if len(markers) < len(EYE):
         return False
     extent = np.linalg.svd(markers - markers.mean(axis=0), compute_uv=False)
-    return bool(extent[1] > MAX_LINE_WIDTH * extent[0])
+    return bool(extent[1] > FEW * extent[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +252,8 @@ class Prior:
         for n, length in enumerate(self.lengths):
             residual[n] = _length_row(length, parameters, jacobian[n])
         for n, axis, column in zip(count(len(self.lengths)), axes, axis_columns):
-            residual[n] = (1.0 - axis @ axis) / UNIT_AXIS_SD
-            jacobian[n, column] = 2.0 * axis / UNIT_AXIS_SD
+            residual[n] = (1.0 - axis @ axis) / FEW
+            jacobian[n, column] = 2.0 * axis / FEW
         residual[-1] = (MEAN_STATURE_M - parameters.stature) / STATURE_SD_M
         jacobian[-1, -1] = 1.0 / STATURE_SD_M
         return residual, jacobian
@@ -312,12 +304,12 @@ def add_symmetry_and_proportions(prior: Prior, *, mirror: bool) -> None:
     sd = HIP_WIDTH_OF_STATURE_SD * HIP_WIDTH_OF_STATURE * MEAN_STATURE_M
     lengths.append(LengthPrior(*hips, HIP_WIDTH_OF_STATURE, sd, is_distance=True))
     if mirror:
-        prior.add_mirror_prior(*hips, MIRRORED_HIPS_SD_M)
-    if min(clavicles) > 0:
-        lengths.append(LengthPrior(*shoulders, 0.0, EQUAL_CLAVICLES_SD_M))
-        if mirror:
-            prior.add_mirror_prior(*clavicles, MIRRORED_CLAVICLES_SD_M)
-    elif mirror and min(shoulders) > 0:
+        prior.add_mirror_prior(*hips, MIRRORED_JOINTS_SD_M)
+    if min(clavicles) > 0 and mirror:
+        prior.add_mirror_prior(*clavicles, MIRRORED_JOINTS_SD_M)
+    if min(*clavicles, *shoulders) > 0:
+        lengths.append(LengthPrior(*shoulders, 0.0, MIRRORED_JOINTS_SD_M))
+    elif min(shoulders) > 0 and mirror:
         prior.add_mirror_prior(*shoulders, MIRRORED_SHOULDERS_SD_M)
 
 
@@ -330,13 +322,6 @@ class Initialisation:
 
     parameters: ModelParameters
     prior: Prior
-    min_noise: float
-    """Smallest scale of a marker, in metres."""
-
-    is_anatomical: bool = False
-    """Whether the z axes of arm segments point along the bones. Otherwise they point up
-    when the arms are in a T-pose."""
-
     landmark_joints: tuple[str, ...] = ()
     """Joints whose initial position comes from landmarks. That of the others comes from
     the skeleton that is calibrated."""

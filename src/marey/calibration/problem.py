@@ -16,21 +16,16 @@ from marey.calibration.model import (
 from marey.errors import DataError
 from marey.numerics import geometry
 from marey.numerics.procrustes import points_seen
+from marey.numerics.thresholds import MIN_SAMPLES
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take, match_labels
 
 Array = np.ndarray
 
-FIRST_NOISE_M = 3e-3
-"""Scale of a marker before it is estimated, in metres. Chosen by hand."""
-
 SENSOR_LEVER_M = 0.2
 """A 6-DoF sensor is represented by four points: its origin and one at this distance
 along each axis, in metres. Higher gives its orientation more weight; at 0.2, noise of
 1 mm and of 0.4 degrees have equal weights. Chosen by hand."""
-
-MIN_SESSION_FRAMES = 5
-"""Sessions that show the skeleton in fewer frames are ignored. Chosen by hand."""
 
 SENSOR_POINTS = np.concatenate([np.zeros((1, 3)), SENSOR_LEVER_M * np.eye(3)])
 
@@ -79,7 +74,7 @@ def build_problem(
     """Return the calibration problem of a skeleton and its takes.
 
     Markers that are never seen are left out, and sessions of fewer than
-    `MIN_SESSION_FRAMES` frames; there may be no session left.
+    `MIN_SAMPLES` frames; there may be no session left.
 
     Raises:
         DataError: If there are no takes, or the skeleton's markers and sensors are
@@ -127,7 +122,7 @@ def problem_of_sessions(
     marker_offset = (joint_in_segment[point_joint] + point_offset)[order]
     axis = np.repeat(skeleton.axes[segment_joint[hinges], :1], 2, axis=1)
     parameters = ModelParameters.initial(
-        model, joint_offset, marker_offset, axis, len(sessions), FIRST_NOISE_M
+        model, joint_offset, marker_offset, axis, len(sessions)
     )
     return CalibrationProblem(
         skeleton,
@@ -145,14 +140,15 @@ def _concatenate_sessions(
     skeleton: Skeleton, takes: Sequence[Take], take_session: Sequence[int]
 ) -> dict[int, Float[Array, "_ point 3"]]:
     """Return the frames of each session that shows the skeleton often enough."""
-    parts: dict[int, list[Array]] = {number: [] for number in sorted(set(take_session))}
-    for take, number in zip(takes, take_session, strict=True):
-        parts[number].append(_skeleton_points(skeleton, take))
-    sessions = {number: np.concatenate(points) for number, points in parts.items()}
-    n_seen = {
-        number: int(points_seen(points).any(axis=1).sum())
-        for number, points in sessions.items()
-    }
+    sessions, n_seen = {}, {}
+    for number in sorted(set(take_session)):
+        of_session = [
+            _skeleton_points(skeleton, take)
+            for take, session in zip(takes, take_session, strict=True)
+            if session == number
+        ]
+        sessions[number] = points = np.concatenate(of_session)
+        n_seen[number] = int(points_seen(points).any(axis=1).sum())
     if not any(n_seen.values()):
         wanted = (*skeleton.marker_labels, *skeleton.sensor_names)
         raise DataError(
@@ -160,7 +156,7 @@ def _concatenate_sessions(
             found="no frame that shows a marker or sensor of the skeleton",
             needed=f"some of {', '.join(wanted) or 'the markers of a skeleton'}",
         )
-    return {k: x for k, x in sessions.items() if n_seen[k] >= MIN_SESSION_FRAMES}
+    return {k: x for k, x in sessions.items() if n_seen[k] >= MIN_SAMPLES}
 
 
 def _find_segments(

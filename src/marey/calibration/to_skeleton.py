@@ -5,20 +5,18 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from marey.anatomy.landmarks import SIDES
+from marey.anatomy.t_pose import (
+    shortest_rotation,
+    stand_on_ground,
+    t_pose_rotations,
+)
 from marey.calibration.init.generic import SHOULDER_GIRDLE
-from marey.calibration.model import KinematicModel
 from marey.calibration.problem import SENSOR_POINTS, attached_points
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.numerics import geometry
-from marey.numerics.procrustes import shortest_rotations
-from marey.skeleton import Kind, Skeleton
+from marey.skeleton import Kind, Skeleton, bone_length_sd
 
 Array = np.ndarray
-
-ARMS = ("UpperArm", "LowerArm", "Hand")
-LEGS = ("UpperLeg", "LowerLeg")
-TRUNK = ("Hips", "Chest")
 
 
 def to_skeletons(
@@ -44,7 +42,7 @@ def to_skeletons(
     bones = _build_bones(fit, o, m.mean(axis=0), R)
     bones = _add_covariances(fit, bones, covariance, R, root_children)
     if is_person:
-        bones = _stand_on_ground(_attach_markers(fit, bones, m.mean(axis=0)))
+        bones = stand_on_ground(_attach_markers(fit, bones, m.mean(axis=0)))
     return _skeleton_per_take(fit, bones, m)
 
 
@@ -81,66 +79,10 @@ def _skeleton_per_take(
 def _t_pose(fit: CalibrationFit) -> Float[Array, "segment 3 3"]:
     """Return the rotations of all segments of a person in a T-pose."""
     model, o = fit.estimate.model, fit.estimate.parameters.joint_offset
-    R = np.repeat(np.eye(3)[None], len(model.names), axis=0)
-    for i, name in enumerate(model.names):
-        left = 1.0 if name.startswith("Left") else -1.0
-        part = name.removeprefix("Left").removeprefix("Right")
-        children = model.children(i)
-        if part in TRUNK:
-            R[i] = _upright_rotation(model, o, i)
-        elif part in ARMS and fit.initial.is_anatomical:
-            R[i] = geometry.rotation_exp(np.array([left * np.pi / 2.0, 0.0, 0.0]))
-        if part in (*ARMS, *LEGS) and len(children) == 1:
-            goal = np.array([0.0, left, 0.0] if part in ARMS else [0.0, 0.0, -1.0])
-            R[i] = _shortest_rotation(R[i] @ o[children[0]], goal) @ R[i]
-        elif not children and model.parent[i] >= 0 and part in ARMS:
-            R[i] = R[model.parent[i]]
-    return R
-
-
-def _upright_rotation(
-    model: KinematicModel, o: Float[Array, "segment 3"], i: int
-) -> Float[Array, "3 3"]:
-    """Return the rotation of a trunk segment that puts it upright, facing forward.
-
-    The line from its right to its left child points to the left, and the bone to its
-    other children points up, as far as both can.
-    """
-    children = model.children(i)
-    of_side = {
-        side: [o[c] for c in children if model.names[c].startswith(side)]
-        for side in SIDES
-    }
-    central = [o[c] for c in children if not model.names[c].startswith(SIDES)]
-    if not all(of_side.values()) or not central:
-        return np.eye(3)
-    left, right = (offsets[0] for offsets in of_side.values())
-    base = 0.5 * (left + right) if i == 0 else np.zeros(3)
-    up = np.mean(central, axis=0) - base
-    y = (left - right) / np.linalg.norm(left - right)
-    z = up - (up @ y) * y
-    z = z / np.linalg.norm(z)
-    return np.stack([np.cross(y, z), y, z])
-
-
-def _shortest_rotation(
-    vector: Float[Array, " 3"], unit: Float[Array, " 3"]
-) -> Float[Array, "3 3"]:
-    """Return the shortest rotation of a vector into a unit vector."""
-    length = float(np.linalg.norm(vector))
-    if length < 1e-9:
-        return np.eye(3)
-    return geometry.matrix_from_quat(shortest_rotations(vector / length, unit))
-
-
-def _stand_on_ground(skeleton: Skeleton) -> Skeleton:
-    """Return the skeleton with its lowest joint or marker at height zero."""
-    joints = skeleton.rest()[:, :3, 3]
-    markers = joints[skeleton.marker_joint] + skeleton.marker_offset
-    low = min(joints[:, 2].min(), markers[:, 2].min(initial=np.inf))
-    offset = skeleton.offset.copy()
-    offset[0] = [0.0, 0.0, skeleton.offset[0, 2] - low]
-    return replace(skeleton, offset=offset)
+    joint = np.zeros_like(o)
+    joint[0] = o[model.children(0)].mean(axis=0)
+    R = np.repeat(np.eye(3)[None], len(o), axis=0)
+    return t_pose_rotations(model.names, model.parent, o, joint, R)
 
 
 def _align_hinge_axes(fit: CalibrationFit) -> Float[Array, "segment 3 3"]:
@@ -149,8 +91,7 @@ def _align_hinge_axes(fit: CalibrationFit) -> Float[Array, "segment 3 3"]:
     R = np.repeat(np.eye(3)[None], len(model.names), axis=0)
     for i, n in _hinges(fit):
         goal = R[model.parent[i]] @ parameters.axis[n, 0]
-        goal = goal / np.linalg.norm(goal)
-        R[i] = _shortest_rotation(parameters.axis[n, 1], goal)
+        R[i] = shortest_rotation(parameters.axis[n, 1], goal)
     return R
 
 
@@ -239,9 +180,7 @@ def _add_covariances(
     G = R[fit.estimate.model.parent[1:]]
     of_offsets = np.full((bones.n_joints, 3, 3), np.nan)
     of_offsets[fit.initial.problem.segment_joint[1:]] = G @ C[1:] @ G.swapaxes(1, 2)
-    variance = np.einsum("ji,jik,jk->j", bones.offset, of_offsets, bones.offset)
-    length = np.where(bones.lengths > 0.0, bones.lengths, np.nan)
-    length_sd = np.sqrt(np.maximum(variance, 0.0)) / length
+    length_sd = bone_length_sd(bones.offset, of_offsets)
     return replace(bones, covariance=of_offsets, length_sd=length_sd)
 
 

@@ -7,13 +7,14 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy.names import is_person, without_subject
+from marey.anatomy.t_pose import stand_on_ground, t_pose_rotations
 from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
-from marey.rig.rest_pose import find_rest_frame, rest_rotations, t_pose_rotations
+from marey.rig.rest_pose import find_rest_frame, rest_rotations
 from marey.rig.tree_joints import TreeJoints, find_tree_joints
-from marey.skeleton import Kind, Skeleton
+from marey.skeleton import Kind, Skeleton, bone_length_sd
 from marey.tree import Tree
 
 Array = np.ndarray
@@ -60,7 +61,9 @@ def _build(bodies: Bodies, fits: JointFits, tree: Tree, root: int) -> Skeleton:
     R_rest = rest_rotations(bodies, joints.body, frame)
     human = is_person(names)
     if human:
-        R_rest = t_pose_rotations(joints, names, R_rest)
+        R_rest = t_pose_rotations(
+            names, joints.parent, joints.in_parent, joints.in_body, R_rest
+        )
     offset = _rotate(
         R_rest[joints.parent], joints.in_parent - joints.in_body[joints.parent]
     )
@@ -72,7 +75,7 @@ def _build(bodies: Bodies, fits: JointFits, tree: Tree, root: int) -> Skeleton:
     ends = -_rotate(R_rest[leaves], joints.in_body[leaves])
     axes, kind = _degrees_of_freedom(fits, joints, R_rest)
     covariance = _offset_covariance(joints, R_rest)
-    length_sd = _length_sd(offset, covariance)
+    length_sd = bone_length_sd(offset, covariance)
     skeleton = Skeleton(
         names=(*names, *(f"{names[i]}_end" for i in leaves)),
         parent=np.array([*joints.parent, *leaves], dtype=np.int64),
@@ -83,7 +86,7 @@ def _build(bodies: Bodies, fits: JointFits, tree: Tree, root: int) -> Skeleton:
         length_sd=_with_unknown(length_sd, len(leaves)),
     )
     skeleton = _attach_sources(skeleton, bodies, joints, R_rest)
-    return _put_on_ground(skeleton) if human else skeleton
+    return stand_on_ground(skeleton) if human else skeleton
 
 
 def _rotate(
@@ -119,19 +122,6 @@ def _offset_covariance(
     covariance = R @ both @ R.swapaxes(1, 2)
     covariance[0] = np.nan
     return np.asarray(covariance)
-
-
-def _length_sd(
-    offset: Float[Array, "joint 3"], covariance: Float[Array, "joint 3 3"]
-) -> Float[Array, " joint"]:
-    r"""Return the standard deviation of each bone's length, in metres; NaN without one.
-
-    .. math:: \sigma = \sqrt{d^T C d} / |d|
-    """
-    variance = np.einsum("ji,jik,jk->j", offset, covariance, offset)
-    with np.errstate(invalid="ignore"):
-        sd = np.sqrt(np.maximum(variance, 0.0)) / np.linalg.norm(offset, axis=1)
-    return np.asarray(sd)
 
 
 def _degrees_of_freedom(
@@ -176,13 +166,3 @@ def _attach_sources(
         marker_joint=joint.astype(np.int64),
         marker_offset=_rotate(R_rest[joint], local),
     )
-
-
-def _put_on_ground(skeleton: Skeleton) -> Skeleton:
-    """Return the skeleton with its lowest joint or marker at z = 0 at rest."""
-    joints = skeleton.rest()[:, :3, 3]
-    markers = joints[skeleton.marker_joint] + skeleton.marker_offset
-    lowest = min(joints[:, 2].min(), markers[:, 2].min(initial=np.inf))
-    offset = skeleton.offset.copy()
-    offset[0] = [0.0, 0.0, -lowest]
-    return replace(skeleton, offset=offset)

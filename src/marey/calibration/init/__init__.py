@@ -1,6 +1,5 @@
 """Initial parameters, priors and poses of a calibration.
 
-There are four initialisations: from a known skeleton and generic (`generic`), from the
-landmarks of one frame (`landmarks`, with `joint_regression` and `reference_frame`), and
-the choice of the best frame and shoulder model for these (`select`).
+There are three initialisations: from a known skeleton and generic (`generic`), and from
+the landmarks of a person (`person`, with `joint_regression` and `reference_frame`).
 """

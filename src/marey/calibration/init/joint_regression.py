@@ -17,66 +17,55 @@ from marey.anatomy import names as vrm
 from marey.anatomy.landmarks import Landmarks
 from marey.anatomy.names import SIDES
 from marey.calibration.model import KinematicModel
+from marey.numerics.thresholds import MOST
 
 Array = np.ndarray
 
 LEFTWARD = dict(zip(SIDES, (1.0, -1.0), strict=True))
 """Sign of the lateral direction of each side along the axis to the left."""
 
-HALF_WIDTH_M = {"knee": 0.050, "ankle": 0.038, "elbow": 0.038}
-"""Distance of the joint centre from the marker on the lateral landmark, skin and marker
-included, in metres. Chosen by hand."""
+HALF_KNEE_M, HALF_ELBOW_M = 0.050, 0.038
+"""Distance of the centre of the knee, and of elbow and ankle, from the marker on the
+lateral landmark, skin and marker included, in metres. These and the following offsets
+are those of a usual person, and were chosen by hand."""
 
-BOTH_LANDMARKS_SD_M = {"knee": 0.008, "ankle": 0.006, "elbow": 0.008}
-"""Standard deviation of a joint between two landmarks, in metres. Lower trusts it more.
-These and the following were chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and
-Plug-in Gait."""
+BOTH_LANDMARKS_SD_M, LANDMARK_SD_M, ELBOW_SD_M = 0.008, 0.012, 0.018
+"""Standard deviations of a joint between two landmarks, of hip, knee, ankle and wrist
+beside one, and of the elbow beside one, in metres. Lower trusts them more. These and
+the following were chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and Plug-in Gait.
+"""
 
-OUTER_LANDMARK_SD_M = {"knee": 0.012, "ankle": 0.010, "elbow": 0.018}
-"""The same with the lateral landmark alone."""
+SHOULDER_SD_M, CLAVICLE_SD_M, SPINE_SD_M = 0.020, 0.015, 0.030
+"""Standard deviations of the other joints, in metres: of the shoulder and of hips below
+a belt, of the clavicle, and of neck and lumbar joint."""
 
-HIP_SD_M, BELT_HIP_SD_M = 0.012, 0.020
-"""Standard deviation of a hip from iliac spines, and from a belt, in metres."""
-
-LUMBAR_SD_M, NECK_SD_M, CLAVICLE_SD_M = 0.030, 0.025, 0.015
-SHOULDER_SD_M, WRIST_SD_M = 0.020, 0.010
-"""Standard deviations of the other joints, in metres."""
+HIP_PROPORTIONS, HIP_OFFSET_M = (-0.24, 0.33, -0.30), (-0.0099, 0.0073, -0.0109)
+"""Left hip from the middle between the anterior iliac spines, forward, left and up:
+shares of the depth, width and width of the pelvis, and metres. Harrington et al. 2007;
+here the offset scales with the person."""
 
 USUAL_LEG_M = 0.92
 """Distance of anterior iliac spine and ankle of a person of usual stature, in metres.
 Lower makes all offsets larger. Chosen by hand."""
 
-MIN_BODY_SCALE, MAX_BODY_SCALE = 0.3, 1.3
-"""Bounds of the size of a person relative to a usual one: a toddler, a giant. Chosen by
-hand."""
-
 LUMBAR_DEPTH, LUMBAR_UP_M = 0.35, 0.025
 """Lumbar joint: fraction of the line from the back of the pelvis to its front, and
-metres above that point. This and the following offsets are those of a usual person,
-and were chosen by hand."""
+metres above that point."""
 
 CHEST_DEPTH_M, NOTCH_BELOW_C7_M = 0.11, 0.045
 """Suprasternal notch: metres in front of C7, and below it."""
 
-NECK_NEAR_C7, NECK_UP_M = 0.6, 0.040
-"""Neck: fraction of the line from the notch to C7, and metres above that point."""
+NECK_UP_M = 0.040
+"""Neck: metres above the point midway between C7 and the notch."""
 
-CLAVICLE_LATERAL_M, CLAVICLE_BACK_M = 0.025, 0.010
-"""Inner end of the clavicle: metres lateral of the notch, and behind it."""
+CLAVICLE_LATERAL_M = 0.025
+"""Inner end of the clavicle: metres lateral of the notch."""
 
 SHOULDER_LATERAL_M, SHOULDER_DOWN_M = 0.005, 0.050
 """Shoulder: metres lateral of the acromion, and below it."""
 
-MIN_FLEXION, MIN_CLEAR_FLEXION = np.sin(np.radians(20.0)), np.sin(np.radians(45.0))
-"""Sine of the flexion above which two bones determine the axis between them: averaged
-over many frames, and in a single frame. Higher uses fewer frames. Chosen by hand."""
-
-MIN_AXIS_AGREEMENT = 0.7
-"""Cosine of the largest angle between the axis of a bent knee and the lateral direction
-of the pelvis; a knee that bends about another axis is misread. Chosen by hand."""
-
-MIN_BENT_FRAMES = 5
-"""Fewest frames from which the axis of the elbow is averaged. Chosen by hand."""
+TINY = 1e-9
+"""Length below which a vector has no direction, in metres."""
 
 
 class JointRegression(NamedTuple):
@@ -96,17 +85,17 @@ def regress_joints(
     model: KinematicModel,
     landmarks: Landmarks,
     points: Float[Array, "frame marker 3"],
-    frame: int,
+    measured: Float[Array, "marker 3"],
 ) -> "ReferencePose":
     """Return the joints that landmarks determine; NaN where landmarks coincide.
 
     Args:
         model: Segments and markers.
         landmarks: The landmarks among the markers.
-        points: All frames; the reference frame without occlusions.
-        frame: The reference frame.
+        points: All frames.
+        measured: The reference frame, without occlusions.
     """
-    pose = ReferencePose(model, landmarks, points, frame)
+    pose = ReferencePose(model, landmarks, points, measured)
     with np.errstate(invalid="ignore", divide="ignore"):
         pose.add_pelvis()
         for side in SIDES:
@@ -123,7 +112,7 @@ class ReferencePose:
     model: KinematicModel
     landmarks: Landmarks
     points: Float[Array, "frame marker 3"]
-    frame: int
+    measured: Float[Array, "marker 3"]
     joints: dict[str, JointRegression] = field(default_factory=dict)
     """The joint at the origin of each segment, by name of the segment."""
 
@@ -132,11 +121,7 @@ class ReferencePose:
 
     def _mean(self, markers: list[int]) -> Float[Array, " 3"]:
         """Return the mean of markers in the reference frame."""
-        return np.asarray(self.points[self.frame][markers].mean(axis=0))
-
-    def _means(self, markers: list[int]) -> Float[Array, "frame 3"]:
-        """Return the mean of markers in all frames."""
-        return np.asarray(self.points[:, markers].mean(axis=1))
+        return np.asarray(self.measured[markers].mean(axis=0))
 
     @cached_property
     def scale(self) -> float:
@@ -145,11 +130,11 @@ class ReferencePose:
         for side in SIDES:
             hip = self.landmarks(side, "asis", "waist_front")
             if ankle := self.landmarks(side, "ankle_outer"):
-                length = np.linalg.norm(self._means(hip) - self._means(ankle), axis=1)
+                top, bottom = (self.points[:, k].mean(axis=1) for k in (hip, ankle))
+                length = np.linalg.norm(top - bottom, axis=1)
                 length = length[np.isfinite(length)]
-                longest += [np.quantile(length, 0.9)] if len(length) else []
-        scale = max(longest, default=USUAL_LEG_M) / USUAL_LEG_M
-        return float(np.clip(scale, MIN_BODY_SCALE, MAX_BODY_SCALE))
+                longest += [np.quantile(length, MOST)] if len(length) else []
+        return float(max(longest, default=USUAL_LEG_M)) / USUAL_LEG_M
 
     def add_pelvis(self) -> None:
         """Add the pelvis with both hips and the lumbar joint."""
@@ -169,20 +154,15 @@ class ReferencePose:
         self.axes[vrm.HIPS] = axes
         center = 0.5 * (middle + sacrum)
         self.joints[vrm.HIPS] = JointRegression(center, markers, 0.0)
-        sd = HIP_SD_M if marks(SIDES[0], "asis") else BELT_HIP_SD_M
+        sd = LANDMARK_SD_M if marks(SIDES[0], "asis") else SHOULDER_SD_M
+        offset = np.multiply(HIP_PROPORTIONS, [depth, width, width])
+        offset = offset + np.multiply(HIP_OFFSET_M, self.scale)
         for side, sign in LEFTWARD.items():
-            # Harrington et al. 2007; the constant terms scale with the person.
-            offset = np.array(
-                [
-                    -0.24 * depth - 0.0099 * self.scale,
-                    sign * (0.33 * width + 0.0073 * self.scale),
-                    -0.30 * width - 0.0109 * self.scale,
-                ]
-            )
-            hip = JointRegression(middle + axes @ offset, markers, sd)
+            mirrored = offset * [1.0, sign, 1.0]
+            hip = JointRegression(middle + axes @ mirrored, markers, sd)
             self.joints[side + vrm.UPPER_LEG] = hip
         lumbar = sacrum + LUMBAR_DEPTH * forward + LUMBAR_UP_M * self.scale * axes[:, 2]
-        self.joints[vrm.CHEST] = JointRegression(lumbar, markers, LUMBAR_SD_M)
+        self.joints[vrm.CHEST] = JointRegression(lumbar, markers, SPINE_SD_M)
 
     def add_leg(self, side: str) -> None:
         """Add knee and ankle."""
@@ -190,9 +170,9 @@ class ReferencePose:
         has_ankle = bool(self.landmarks(side, "ankle_outer"))
         if not self.landmarks(side, "knee_outer"):
             return
-        lateral = LEFTWARD[side] * self.axes[vrm.HIPS][:, 1]
-        if has_ankle:
-            lateral = self._knee_axis(side, hip, lateral)
+        bone = hip - self._mean(self.landmarks(side, "knee_outer"))
+        pelvis = LEFTWARD[side] * self.axes[vrm.HIPS][:, 1]
+        lateral = pelvis - (pelvis @ bone) / (bone @ bone) * bone
         knee, lateral = self._between(side, "knee", lateral)
         left = LEFTWARD[side] * lateral
         self.joints[side + vrm.LOWER_LEG] = knee
@@ -216,30 +196,12 @@ class ReferencePose:
         if inner:
             lateral = self._mean(outer) - self._mean(inner)
             middle = 0.5 * (self._mean(outer) + self._mean(inner))
-            sd = BOTH_LANDMARKS_SD_M[joint]
+            sd = BOTH_LANDMARKS_SD_M
             return JointRegression(middle, [*outer, *inner], sd), lateral
-        offset = HALF_WIDTH_M[joint] * self.scale * lateral / np.linalg.norm(lateral)
-        sd = OUTER_LANDMARK_SD_M[joint]
-        return JointRegression(self._mean(outer) - offset, outer, sd), lateral
-
-    def _knee_axis(
-        self, side: str, hip: Float[Array, " 3"], lateral: Float[Array, " 3"]
-    ) -> Float[Array, " 3"]:
-        """Return the lateral direction at the knee.
-
-        It is normal to thigh and shank if the knee is clearly bent in the reference
-        frame. Otherwise it is that of the pelvis, made perpendicular to the thigh.
-        """
-        knee = self._mean(self.landmarks(side, "knee_outer"))
-        up, down = hip - knee, self._mean(self.landmarks(side, "ankle_outer")) - knee
-        normal = np.cross(up, down)
-        size = np.linalg.norm(normal)
-        bent = size > MIN_CLEAR_FLEXION * np.linalg.norm(up) * np.linalg.norm(down)
-        agreement = abs(normal @ lateral)
-        if bent and agreement > MIN_AXIS_AGREEMENT * size * np.linalg.norm(lateral):
-            return np.asarray(normal * np.sign(normal @ lateral) / size)
-        bone = up / np.linalg.norm(up)
-        return np.asarray(lateral - (lateral @ bone) * bone)
+        half = self.scale * (HALF_KNEE_M if joint == "knee" else HALF_ELBOW_M)
+        center = self._mean(outer) - half * lateral / np.linalg.norm(lateral)
+        sd = ELBOW_SD_M if joint == "elbow" else LANDMARK_SD_M
+        return JointRegression(center, outer, sd), lateral
 
     def add_trunk(self) -> None:
         """Add chest, neck and arms."""
@@ -256,9 +218,8 @@ class ReferencePose:
             left = np.subtract(*map(self._mean, acromia.values()))
         axes = _axes_from_up_and_left(up, left)
         self.axes[vrm.CHEST] = self.axes[vrm.HEAD] = axes
-        neck = NECK_NEAR_C7 * c7 + (1.0 - NECK_NEAR_C7) * notch
-        neck = neck + NECK_UP_M * self.scale * axes[:, 2]
-        self.joints[vrm.HEAD] = JointRegression(neck, [*back, *front], NECK_SD_M)
+        neck = 0.5 * (c7 + notch) + NECK_UP_M * self.scale * axes[:, 2]
+        self.joints[vrm.HEAD] = JointRegression(neck, [*back, *front], SPINE_SD_M)
         for side in SIDES:
             if acromia[side]:
                 self._add_arm(side, notch)
@@ -267,9 +228,8 @@ class ReferencePose:
         """Add clavicle, shoulder, elbow and wrist."""
         marks, chest = self.landmarks, self.axes[vrm.CHEST]
         acromion = marks(side, "acromion")
-        forward, lateral = chest[:, 0], LEFTWARD[side] * chest[:, 1]
-        offset = CLAVICLE_LATERAL_M * lateral - CLAVICLE_BACK_M * forward
-        clavicle = notch + self.scale * offset
+        lateral = LEFTWARD[side] * chest[:, 1]
+        clavicle = notch + CLAVICLE_LATERAL_M * self.scale * lateral
         self.joints[side + vrm.SHOULDER] = JointRegression(
             clavicle, marks.either_side("sternum", "c7"), CLAVICLE_SD_M
         )
@@ -287,7 +247,7 @@ class ReferencePose:
         axes = _axes_from_up_and_left(shoulder - elbow.position, left)
         self.axes[side + vrm.UPPER_ARM] = axes
         if wrist := marks(side, "wrist_outer", "wrist_inner"):
-            hand = JointRegression(self._mean(wrist), wrist, WRIST_SD_M)
+            hand = JointRegression(self._mean(wrist), wrist, LANDMARK_SD_M)
             self.joints[side + vrm.HAND] = hand
             axes = _axes_from_up_and_left(elbow.position - hand.position, left)
         self.axes[side + vrm.LOWER_ARM] = self.axes[side + vrm.HAND] = axes
@@ -305,29 +265,34 @@ class ReferencePose:
         third = [k for k in arm if k not in outer][:1] or wrist[:1]
         if not wrist or not third:
             return fallback
-        elbow = self._means(outer)
-        up = _unit(self._means(self.landmarks(side, "acromion")) - elbow)
-        normal = left * np.cross(up, _unit(self._means(wrist) - elbow))
-        z = _unit(np.cross(up, self._means(third) - elbow))
+        acromion = self.landmarks(side, "acromion")
+        shoulder, elbow, hand, other = (
+            np.append(self.points[:, k], self.measured[None, k], axis=0).mean(axis=1)
+            for k in (acromion, outer, wrist, third)
+        )
+        up = _unit(shoulder - elbow)
+        normal = left * np.cross(up, _unit(hand - elbow))
+        z = _unit(np.cross(up, other - elbow))
         triangle = np.stack([up, np.cross(z, up), z], axis=-1)
-        flexion = np.linalg.norm(normal, axis=1)
-        seen = np.isfinite(flexion) & np.isfinite(triangle).all(axis=(1, 2))
-        here = triangle[self.frame]
-        if seen.sum() < MIN_BENT_FRAMES or not np.isfinite(here).all():
+        seen = np.isfinite(normal).all(axis=1) & np.isfinite(triangle).all(axis=(1, 2))
+        if not seen[-1]:
             return fallback
-        bent = seen & (flexion > MIN_FLEXION)
-        if bent.sum() <= MIN_BENT_FRAMES:
-            bent = seen & (flexion >= np.quantile(flexion[seen], 0.9))
+        # Normals are as long as the sine of the flexion. Those of straight arms depend
+        # on where the markers sit, so only the most bent frames count.
+        flexion = np.where(seen, np.linalg.norm(normal, axis=1), 0.0)
+        bent = seen & (flexion >= np.quantile(flexion[seen], MOST))
         mean = np.einsum("fji,fj->i", triangle[bent], normal[bent])
         size = np.linalg.norm(mean)
-        return fallback if size == 0.0 else np.asarray(here @ mean / size)
+        if size < TINY:
+            return fallback
+        return np.asarray(triangle[-1] @ mean / size)
 
 
 def _unit(vectors: Float[Array, "frame 3"]) -> Float[Array, "frame 3"]:
     """Return unit vectors; NaN for vectors of no length."""
     size = np.linalg.norm(vectors, axis=-1, keepdims=True)
     unit = np.full_like(vectors, np.nan)
-    np.divide(vectors, size, out=unit, where=size > 1e-9)
+    np.divide(vectors, size, out=unit, where=size > TINY)
     return unit
 
 

@@ -21,8 +21,8 @@ from marey.anatomy.names import (
     both_sides,
 )
 from marey.calibration.init.joint_regression import ReferencePose, regress_joints
-from marey.calibration.init.poses import sample_frames
-from marey.calibration.init.reference_frame import candidate_frames, fill_occlusions
+from marey.calibration.init.poses import initial_poses, sample_frames
+from marey.calibration.init.reference_frame import candidate_frames
 from marey.calibration.model import (
     AxisConstraint,
     Estimate,
@@ -32,32 +32,27 @@ from marey.calibration.model import (
 )
 from marey.calibration.options import CalibrateOptions
 from marey.calibration.priors import (
+    JOINT_SD_M,
     Initialisation,
     Prior,
     add_symmetry_and_proportions,
 )
 from marey.calibration.problem import CalibrationProblem, problem_of_sessions
 from marey.calibration.solver.bundle_adjustment import (
+    MIN_ROUNDS,
     bundle_adjust,
     pose_sampled_frames,
 )
 from marey.calibration.solver.levenberg_marquardt import fit_poses, residuals
-from marey.numerics import geometry
+from marey.numerics.thresholds import MIN_SAMPLES, SKIN_MOTION_M
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
 
-CANDIDATE_TEST_FRAMES, MIN_CANDIDATE_TEST_FRAMES = 20, 5
-"""Frames of all sessions, and at least of each, on which candidates for the reference
-frame compete. More take longer. Chosen by hand."""
-
-SHOULDER_TEST_FRAMES, MIN_SHOULDER_TEST_FRAMES, SHOULDER_TEST_ROUNDS = 30, 12, 3
-"""Frames of all sessions, at least of each, and rounds of the bundle adjustments that
-decide about the shoulders. More take longer. Chosen by hand."""
-
-PREDICTION_ERROR_SCALE_M = 0.010
-"""Prediction errors far above this length, in metres, count only by their logarithm:
-they belong to markers that the others do not determine. Chosen by hand."""
+TEST_FRAMES = 30
+"""Frames of all sessions together, but `MIN_SAMPLES` of each, on which candidates for
+the reference frame and models of the shoulders compete. More take longer. Chosen by
+hand."""
 
 MIN_FIXED_SHOULDER_GAIN = 1.05
 """Shoulders are fixed if moving ones predict worse by this factor. Higher favours
@@ -65,33 +60,16 @@ moving shoulders, because people have clavicles. Chosen by hand."""
 
 UPPER_BODY = (CHEST, SHOULDER, UPPER_ARM, LOWER_ARM)
 
-HIDDEN_POSE_STEPS = 10
-"""Levenberg-Marquardt steps of a pose with one marker hidden. Chosen by hand."""
-
-FIRST_NOISE_M = 6e-3
-"""Scale of a marker on skin before it is estimated, in metres. Chosen by hand."""
-
-MIN_SKIN_NOISE_M = 2e-4
-"""Smallest scale of a marker on skin, in metres. Chosen by hand."""
-
 SOFT_HINGE_SD_RAD, AXIS_SD_RAD = 0.1, 0.25
 """Standard deviations of knees and elbows from a hinge and a universal joint in one
 frame, and of the initial directions of their axes, in radians. Higher gives them more
 freedom. Chosen by hand."""
 
-MARKER_SD_M = 0.2
-"""Standard deviation of a marker from its position in the reference frame, in metres:
-so wide that it decides only markers that are hardly seen. Chosen by hand."""
-
-UNMARKED_JOINT_SD_M = 0.040
-"""Standard deviation of an initial joint position without landmarks, in metres. Lower
-trusts it more. Chosen by hand."""
-
 
 def init_person(
     problem: CalibrationProblem, landmarks: Landmarks, options: CalibrateOptions
 ) -> Initialisation | None:
-    """Return the best initialisation of a person; None if no frame shows it whole."""
+    """Return the best initialisation of a person; None if no frame determines it."""
     person = problem
     if options.shoulders != "fixed" and _can_have_clavicles(problem.model, landmarks):
         person = _insert_clavicles(problem, landmarks)
@@ -108,30 +86,27 @@ def init_person(
 def _choose_reference(
     problem: CalibrationProblem, person: CalibrationProblem, landmarks: Landmarks
 ) -> tuple[Initialisation, Float[Array, "frame marker 3"], int] | None:
-    """Return the best initialisation, its points without occlusions, and its frame.
+    """Return the best initialisation, the points of the problem, and its frame.
 
-    None if no frame shows all markers.
+    None if no frame determines all joints.
     """
     sessions = problem.sessions
     points = np.concatenate(sessions)[:, problem.order]
-    n_test = max(CANDIDATE_TEST_FRAMES // len(sessions), MIN_CANDIDATE_TEST_FRAMES)
+    n_test = max(TEST_FRAMES // len(sessions), MIN_SAMPLES)
     test_frames = np.concatenate([x[sample_frames(x, n_test)] for x in sessions])
     best, least = None, np.inf
     for frame in candidate_frames(points, landmarks):
-        filled = fill_occlusions(problem.model, points, frame)
-        if not np.isfinite(filled[frame]).all():
-            continue
-        initial = init_from_landmarks(problem, person, landmarks, filled, frame)
+        initial = init_from_landmarks(problem, person, landmarks, points, frame)
         if not np.isfinite(initial.parameters.joint_offset).all():
             continue
         misfit = _misfit(initial, test_frames)
         if best is None or misfit < least:
-            best, least = (initial, filled, frame), misfit
+            best, least = (initial, points, frame), misfit
     return best
 
 
 def _misfit(initial: Initialisation, points: Float[Array, "frame point 3"]) -> float:
-    """Return the median plus 0.2 times the 0.9 quantile of the distances, in metres.
+    """Return the mean distance of markers from their predictions, in metres.
 
     It is rounded to a tenth of a millimetre, so that the first of equally good
     candidates is taken.
@@ -139,7 +114,7 @@ def _misfit(initial: Initialisation, points: Float[Array, "frame point 3"]) -> f
     estimate = pose_sampled_frames(initial, (points,), len(points))
     (session,) = residuals(estimate)
     distance = np.linalg.norm(session.vector, axis=-1)[session.seen]
-    return round(float(np.median(distance) + 0.2 * np.quantile(distance, 0.9)), 4)
+    return round(float(np.mean(distance)), 4)
 
 
 def _choose_shoulders(
@@ -150,12 +125,9 @@ def _choose_shoulders(
     fits = [
         bundle_adjust(
             initial,
-            max_frames=max(
-                SHOULDER_TEST_FRAMES // n_sessions, MIN_SHOULDER_TEST_FRAMES
-            ),
+            max_frames=max(TEST_FRAMES // n_sessions, MIN_SAMPLES),
             effective_samples=effective_samples,
-            max_rounds=SHOULDER_TEST_ROUNDS,
-            estimate_white_share=False,
+            max_rounds=MIN_ROUNDS,
         )
         for initial in (moving, fixed)
     ]
@@ -185,7 +157,7 @@ def _hidden_marker_error(estimate: Estimate) -> float:
         t, R = poses.root_position[frames], poses.R_world_segment[frames]
         masked.append(FramePoses(points, t, R))
         unmasked.append(shown)
-    posed = fit_poses(replace(estimate, poses=tuple(masked)), HIDDEN_POSE_STEPS)
+    posed = fit_poses(replace(estimate, poses=tuple(masked)))
     predicted = tuple(
         replace(poses, points=points)
         for poses, points in zip(posed.poses, unmasked, strict=True)
@@ -195,7 +167,7 @@ def _hidden_marker_error(estimate: Estimate) -> float:
         shape = len(hidden), -1, len(model.labels)
         seen = session.seen.reshape(shape)[trials, :, hidden]
         square = np.sum(session.vector**2, axis=-1).reshape(shape)[trials, :, hidden]
-        total += float(np.sum(np.log1p(square[seen] / PREDICTION_ERROR_SCALE_M**2)))
+        total += float(np.sum(np.log1p(square[seen] / SKIN_MOTION_M**2)))
         count += int(seen.sum())
     return total / max(count, 1)
 
@@ -205,7 +177,7 @@ def _hidden_marker_error(estimate: Estimate) -> float:
 
 def _can_have_clavicles(model: KinematicModel, landmarks: Landmarks) -> bool:
     """Return whether clavicle segments can be added, with markers of their own."""
-    return all(
+    return bool(landmarks.either_side("c7", "sternum")) and all(
         landmarks(side, "acromion")
         and model.index(side + UPPER_ARM) >= 0
         and model.index(side + SHOULDER) < 0
@@ -274,84 +246,62 @@ def init_from_landmarks(
         problem: The problem of the given skeleton.
         person: The same, perhaps with clavicles.
         landmarks: The landmarks among the markers of the problem.
-        points: Frames of all sessions; the reference frame without occlusions.
+        points: Frames of all sessions.
         frame: The reference frame.
     """
-    pose = regress_joints(problem.model, landmarks, points, frame)
+    parameters = problem.parameters.of_session(0)
+    posed = initial_poses(parameters, points[frame, None])
+    joints, markers = parameters.forward(posed.root_position, posed.R_world_segment)
+    # Markers that are occluded, and joints without landmarks, are where the problem's
+    # own parameters put them in this frame.
+    measured = np.where(np.isnan(points[frame]), markers[0], points[frame])
+    of_skeleton = dict(zip(problem.model.names, joints[0], strict=True))
+    pose = regress_joints(problem.model, landmarks, points, measured)
     model = replace(person.model, axes=_soft_axis_constraints(person.model))
     number = {point: k for k, point in enumerate(problem.order.tolist())}
     order = [number[point] for point in person.order.tolist()]
-    joints, axes = _complete_pose(model, problem.parameters, pose, points[frame])
+    joint, axes = np.zeros((len(model.names), 3)), np.zeros((len(model.names), 3, 3))
+    for i, name in enumerate(model.names):
+        axes[i] = pose.axes.get(name, axes[model.parent[i]])
+        regressed = pose.joints.get(name)
+        joint[i] = of_skeleton[name] if regressed is None else regressed.position
     parent, segment = model.parent[1:], model.marker_segment
-    o = np.zeros_like(joints)
-    o[1:] = np.einsum("sji,sj->si", axes[parent], joints[1:] - joints[parent])
-    m = np.einsum("kji,kj->ki", axes[segment], points[frame, order] - joints[segment])
+    o = np.zeros_like(joint)
+    o[1:] = np.einsum("sji,sj->si", axes[parent], joint[1:] - joint[parent])
+    m = np.einsum("kji,kj->ki", axes[segment], measured[order] - joint[segment])
     initial = ModelParameters.initial(
-        model, o, m, _initial_axes(model), len(problem.sessions), FIRST_NOISE_M
+        model, o, m, _initial_axes(model), len(problem.sessions)
     )
     prior = Prior(model)
     prior.add_gauge_constraints(m)
-    for i, name in enumerate(model.names[1:], start=1):
-        joint = pose.joints.get(name)
-        marks = [order.index(k) for k in joint.markers] if joint is not None else []
-        on_parent = [k for k in marks if segment[k] == model.parent[i]]
-        if joint is not None and on_parent:
-            offset = o[i] - m[on_parent].mean(axis=0)
-            prior.add_landmark_prior(i, on_parent, offset, joint.sd)
-        else:
-            prior.add_joint_prior(i, o[i], UNMARKED_JOINT_SD_M)
+    _add_landmark_priors(prior, o, m, pose, order)
     add_symmetry_and_proportions(prior, mirror=True)
     for n in range(len(model.axes)):
         prior.add_axis_prior(n, initial, AXIS_SD_RAD)
-    prior.add_marker_priors(m, MARKER_SD_M)
-    return Initialisation(
-        person,
-        initial,
-        prior,
-        MIN_SKIN_NOISE_M,
-        is_anatomical=True,
-        landmark_joints=tuple(name for name in model.names if name in pose.joints),
-    )
+    prior.add_marker_priors(m, initial.size)
+    known = tuple(name for name in model.names if name in pose.joints)
+    return Initialisation(person, initial, prior, landmark_joints=known)
 
 
-def _complete_pose(
-    model: KinematicModel,
-    parameters: ModelParameters,
+def _add_landmark_priors(
+    prior: Prior,
+    o: Float[Array, "segment 3"],
+    m: Float[Array, "marker 3"],
     pose: ReferencePose,
-    measured: Float[Array, "marker 3"],
-) -> tuple[Float[Array, "segment 3"], Float[Array, "segment 3 3"]]:
-    """Return joints and axes of all segments in the reference frame.
-
-    A joint without landmarks is that of the problem, moved with its parent's markers.
-    A segment without axes has its parent's.
-    """
-    joints = np.zeros((len(model.names), 3))
-    axes = np.zeros((len(model.names), 3, 3))
-    for i, name in enumerate(model.names):
-        p = int(model.parent[i])
-        axes[i] = pose.axes.get(name, axes[p])
-        if name in pose.joints:
-            joints[i] = pose.joints[name].position
+    order: list[int],
+) -> None:
+    """Add that each joint has the regressed offset from its landmarks."""
+    model = prior.model
+    for i, name in enumerate(model.names[1:], start=1):
+        joint = pose.joints.get(name)
+        landmarks = [order.index(k) for k in joint.markers] if joint else []
+        parent = model.markers_of(int(model.parent[i]))
+        on_parent = [k for k in landmarks if k in parent]
+        if joint and on_parent:
+            offset = o[i] - m[on_parent].mean(axis=0)
+            prior.add_landmark_prior(i, on_parent, offset, joint.sd)
         else:
-            joints[i] = _move_with_markers(parameters, model.names[p], name, measured)
-    return joints, axes
-
-
-def _move_with_markers(
-    parameters: ModelParameters,
-    parent: str,
-    child: str,
-    measured: Float[Array, "marker 3"],
-) -> Float[Array, " 3"]:
-    """Return a joint of the problem in the reference frame, by its parent's markers."""
-    model, i = parameters.model, parameters.model.index(child)
-    markers = model.markers_of(model.index(parent))
-    if len(markers) >= 3:
-        T = geometry.kabsch(parameters.marker_offset[0, markers], measured[markers])
-        if np.isfinite(T).all():
-            return np.asarray(geometry.apply(T, parameters.joint_offset[i]))
-    near = [*markers, *model.markers_of(i)] or list(range(len(measured)))
-    return np.asarray(measured[near].mean(axis=0))
+            prior.add_joint_prior(i, o[i], JOINT_SD_M)
 
 
 def _soft_axis_constraints(model: KinematicModel) -> tuple[AxisConstraint, ...]:

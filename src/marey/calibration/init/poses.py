@@ -6,6 +6,7 @@ from jaxtyping import Float, Int
 from marey.calibration.model import FramePoses, ModelParameters
 from marey.numerics import geometry
 from marey.numerics.procrustes import points_seen
+from marey.numerics.thresholds import MARKER_NOISE_M
 
 Array = np.ndarray
 
@@ -13,12 +14,9 @@ MIN_VISIBILITY = 0.5
 """A frame is sampled if it shows at least this share of the most markers ever seen at
 once. Higher samples fewer, better frames. Chosen by hand."""
 
-JOINT_WEIGHT, PARENT_AXES_WEIGHT = 3.0, 0.05
+JOINT_WEIGHT, PARENT_AXES_WEIGHT = 3.0, 0.005
 """Weights of a segment's joint and of its parent's axes, where a marker has weight 1.
 Higher follows the markers less. Chosen by hand."""
-
-PARENT_AXES_LENGTH = 0.3
-"""Length of the parent's axes as a share of the segment's size. Chosen by hand."""
 
 
 def sample_frames(
@@ -55,15 +53,16 @@ def initial_poses(
         p = int(model.parent[i])
         joint[:, i] = joint[:, p] + R[:, p] @ parameters.joint_offset[i]
         markers = model.markers_of(i)
-        size = np.sqrt(np.sum(m[markers] ** 2) / max(len(markers), 1)) + 1e-3
-        axes = PARENT_AXES_LENGTH * size * np.eye(3)
+        size = np.sqrt(np.sum(m[markers] ** 2) / max(len(markers), 1)) + MARKER_NOISE_M
+        axes = size * np.eye(3)
         local = np.concatenate([m[markers], np.zeros((1, 3)), axes])
         parent_axes = joint[:, i, None] + np.einsum("fij,kj->fki", R[:, p], axes)
         world = np.concatenate(
             [points[:, markers], joint[:, i, None], parent_axes], axis=1
         )
-        weight = [1.0] * len(markers) + [JOINT_WEIGHT] + 3 * [PARENT_AXES_WEIGHT]
-        T = geometry.kabsch(local, world, np.array(weight))
+        weight = np.ones(len(local))
+        weight[len(markers) :] = JOINT_WEIGHT, *[PARENT_AXES_WEIGHT] * len(axes)
+        T = geometry.kabsch(local, world, weight)
         determined = np.isfinite(T).all(axis=(1, 2))
         R[:, i] = np.where(determined[:, None, None], T[:, :3, :3], R[:, p])
     return FramePoses(points, joint[:, 0].copy(), R)
@@ -75,9 +74,7 @@ def _root_poses(
     """Return the pose of the root: from its own markers, or from all if too few."""
     model, m = parameters.model, parameters.marker_offset[0]
     markers = model.markers_of(0)
-    T = np.full((len(points), 4, 4), np.nan)
-    if len(markers) >= 3:
-        T = geometry.kabsch(m[markers], points[:, markers])
+    T = geometry.kabsch(m[markers], points[:, markers])
     missing = ~np.isfinite(T).all(axis=(1, 2))
     if missing.any():
         T[missing] = geometry.kabsch(parameters.rest_markers(), points[missing])

@@ -1,7 +1,7 @@
 """Bundle adjustment: steps, marker noise, and the weight of the prior, alternating.
 
 Each round takes one Levenberg-Marquardt step of all unknowns and then estimates the
-noise of every marker again. After `ROUNDS_BEFORE_WHITE_SHARE` rounds the white share of
+noise of every marker again. After `MIN_ROUNDS` rounds the white share of
 the residuals decides the weight of the prior.
 """
 
@@ -28,21 +28,16 @@ from marey.calibration.solver.levenberg_marquardt import (
 
 Array = np.ndarray
 
-MAX_ROUNDS = 16
-"""Most rounds of a step and an estimate of the noise. Higher takes longer and changes
-little. Chosen by hand."""
+MAX_ITERATIONS = 30
+"""Most rounds of a step and an estimate of the noise."""
 
 MAX_NOISE_CHANGE = 0.05
 """The rounds end when no marker's noise changes by more than this share, and the step
 has converged. Higher ends earlier. Chosen by hand."""
 
-ROUNDS_BEFORE_WHITE_SHARE = 4
+MIN_ROUNDS = 4
 """Rounds before the white share is estimated: initial residuals contain the errors of
 the initialisation, not noise alone. Chosen by hand."""
-
-FIRST_POSE_STEPS, FIRST_POSE_TOLERANCE = 12, 1e-3
-"""Levenberg-Marquardt steps of each pose before the first round, and the relative
-decrease of its cost that ends them. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +93,7 @@ def pose_sampled_frames(
         ]
         poses.append(initial_poses(parameters.of_session(session), frames))
     estimate = Estimate(parameters, tuple(poses))
-    return fit_poses(estimate, FIRST_POSE_STEPS, FIRST_POSE_TOLERANCE)
+    return fit_poses(estimate)
 
 
 def bundle_adjust(
@@ -106,8 +101,7 @@ def bundle_adjust(
     *,
     max_frames: int,
     effective_samples: float,
-    max_rounds: int,
-    estimate_white_share: bool = True,
+    max_rounds: int = MAX_ITERATIONS,
 ) -> CalibrationFit:
     """Return the parameters and poses of least cost over sampled frames.
 
@@ -116,8 +110,8 @@ def bundle_adjust(
         max_frames: Most frames of a session.
         effective_samples: Samples that all frames together are worth where soft tissue
             moves.
-        max_rounds: Most rounds of a step and an estimate of the noise.
-        estimate_white_share: Whether the white share is estimated; else it is 0.
+        max_rounds: Most rounds of a step and an estimate of the noise. The white share
+            is 0 if there are no more than `MIN_ROUNDS`.
     """
     problem = initial.problem
     estimate = pose_sampled_frames(initial, problem.sessions, max_frames)
@@ -125,9 +119,10 @@ def bundle_adjust(
     white, damping = 0.0, FIRST_DAMPING
     weight = prior_weight(white, estimate.n_frames, effective_samples)
     for n_rounds in range(1, max_rounds + 1):
-        step = levenberg_marquardt_step(estimate, initial.prior, weight, damping)
-        estimate, damping = step.estimate, step.damping
-        noise = estimate_marker_noise(estimate, step.leverage, initial.min_noise)
+        estimate, leverage, damping, converged = levenberg_marquardt_step(
+            estimate, initial.prior, weight, damping
+        )
+        noise = estimate_marker_noise(estimate, leverage)
         change = np.abs(np.log(noise / estimate.parameters.marker_noise)).max()
         parameters = replace(
             estimate.parameters,
@@ -135,17 +130,13 @@ def bundle_adjust(
             mean_rotation=mean_relative_rotations(estimate),
         )
         estimate = replace(estimate, parameters=parameters)
-        if n_rounds == ROUNDS_BEFORE_WHITE_SHARE and estimate_white_share:
+        if n_rounds == MIN_ROUNDS < max_rounds:
             pairs = [
                 sample_frame_pairs(points[:, problem.order])
                 for points in problem.sessions
             ]
             white = white_share(parameters, pairs)
             weight = prior_weight(white, estimate.n_frames, effective_samples)
-        elif (
-            step.converged
-            and change < MAX_NOISE_CHANGE
-            and n_rounds >= ROUNDS_BEFORE_WHITE_SHARE
-        ):
+        elif n_rounds > MIN_ROUNDS and converged and change < MAX_NOISE_CHANGE:
             break
-    return CalibrationFit(estimate, weight, white, initial, step.leverage, rms_before)
+    return CalibrationFit(estimate, weight, white, initial, leverage, rms_before)

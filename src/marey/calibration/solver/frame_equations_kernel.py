@@ -31,6 +31,10 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
+from marey.calibration.solver.levenberg_marquardt import (
+    DAMPING_FACTOR,
+    FIRST_DAMPING,
+)
 from marey.numerics.jit import FAST, lean
 
 # Added to each diagonal element of a pose, so that blocks without data stay positive
@@ -40,11 +44,6 @@ MIN_DIAGONAL = 1e-9
 # Largest rotation of a segment in one step, in radians; higher may overshoot, lower
 # takes more steps. Chosen by hand.
 MAX_ROTATION_STEP_RAD = 0.6
-
-# Damping of one pose, as a share of the diagonal: its first value, its factors after a
-# step that lowers the cost and after one that does not, and the value at which the
-# search ends. Chosen by hand.
-FIRST_DAMPING, DAMPING_DECREASE, DAMPING_INCREASE, MAX_DAMPING = 1e-3, 0.2, 10.0, 1e6
 
 # Smallest angle by which is divided, in radians.
 TINY = 1e-300
@@ -65,7 +64,7 @@ class CalibrationTables(NamedTuple):
     axis_child: np.ndarray  # by axis constraint: the segment below the joint
     axis_is_hinge: np.ndarray  # else universal: the two axes stay perpendicular
     axis_weight: np.ndarray
-    axis_column: np.ndarray  # of the axis in the parent; that in the child follows
+    axis_column: np.ndarray  # of the axis in the parent, and of that in the child
     student_t_dof: float
 
 
@@ -92,7 +91,7 @@ class CalibrationScratch(NamedTuple):
     g: np.ndarray  # by block: the gradient, then the step
     Z: np.ndarray  # by block: 3 x columns, coupling of pose and parameters
     axis_residual: np.ndarray  # by axis constraint, divided by its sd
-    axis_rows: np.ndarray  # its Jacobian: rotations of parent and child, both axes
+    axis_rows: np.ndarray  # its Jacobian by rotations of parent and child, both axes
     vectors: np.ndarray  # three for intermediate results
     mean_pose: np.ndarray  # rotation of a segment if it had its mean rotation
 
@@ -114,7 +113,7 @@ def new_scratch(tables, n_markers, n_columns):
         np.zeros((blocks, 3)),
         np.zeros((blocks, 3, n_columns)),
         np.zeros((len(tables.axis_child), 3)),
-        np.zeros((len(tables.axis_child), 3, 12)),
+        np.zeros((len(tables.axis_child), 4, 3, 3)),
         np.empty((3, 3)),
         np.empty((3, 3)),
     )
@@ -212,7 +211,7 @@ def _marker_cost(tables, parameters, points, R, scratch):
     # than the arithmetic.
     m, noise = parameters.marker_offset, parameters.marker_noise
     lever, r, joint = scratch.lever, scratch.residual, scratch.joint_position
-    dof = tables.student_t_dof
+    dof, power = tables.student_t_dof, tables.student_t_dof + points.shape[1]
     cost = 0.0
     for i in range(len(tables.parent)):
         for k in range(tables.first_marker[i], tables.first_marker[i + 1]):
@@ -226,8 +225,8 @@ def _marker_cost(tables, parameters, points, R, scratch):
             if np.isfinite(points[k, 0]):
                 precision = 1.0 / (noise[k] * noise[k])
                 square *= precision
-                scratch.weight[k] = precision * (dof + 3.0) / (dof + square)
-                cost += (dof + 3.0) * np.log1p(square / dof)
+                scratch.weight[k] = precision * power / (dof + square)
+                cost += power * np.log1p(square / dof)
             else:
                 scratch.weight[k] = 0.0
                 r[k, 0], r[k, 1], r[k, 2] = 0.0, 0.0, 0.0
@@ -248,11 +247,10 @@ def _rotation_cost(tables, parameters, R, scratch):
         cost += e[0] * e[0] + e[1] * e[1] + e[2] * e[2]
     for i in range(1, len(tables.parent)):
         _multiply(R[tables.parent[i]], parameters.mean_rotation[i], mean)
-        trace = 0.0
         for x in range(3):
+            cost += 1.0
             for z in range(3):
-                trace += mean[x, z] * R[i, x, z]
-        cost += 3.0 - trace
+                cost -= mean[x, z] * R[i, x, z]
     return cost
 
 
@@ -273,19 +271,21 @@ def _write_axis_rows(tables, parameters, R, scratch, h):
     rotate(Q, parameters.axis[h, 1], b)
     cross(a, b, j)
     if not tables.axis_is_hinge[h]:
+        rows[:] = 0.0
         e[0] = factor * (a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
         for x in range(3):
-            rows[0, x], rows[0, 3 + x] = factor * j[x], -factor * j[x]
-            rows[0, 6 + x] = factor * (P[0, x] * b[0] + P[1, x] * b[1] + P[2, x] * b[2])
-            rows[0, 9 + x] = factor * (Q[0, x] * a[0] + Q[1, x] * a[1] + Q[2, x] * a[2])
+            rows[0, 0, x], rows[1, 0, x] = factor * j[x], -factor * j[x]
+            for y in range(3):
+                rows[2, 0, x] += factor * P[y, x] * b[y]
+                rows[3, 0, x] += factor * Q[y, x] * a[y]
         return
     for x in range(3):
-        y, z = (x + 1) % 3, (x + 2) % 3
+        y, z = x - 2, x - 1
         e[x] = factor * (a[x] - b[x])
-        rows[x, y], rows[x, z] = factor * a[z], -factor * a[y]
-        rows[x, 3 + y], rows[x, 3 + z] = -factor * b[z], factor * b[y]
+        rows[0, x, y], rows[0, x, z] = factor * a[z], -factor * a[y]
+        rows[1, x, y], rows[1, x, z] = -factor * b[z], factor * b[y]
         for k in range(3):
-            rows[x, 6 + k], rows[x, 9 + k] = factor * P[x, k], -factor * Q[x, k]
+            rows[2, x, k], rows[3, x, k] = factor * P[x, k], -factor * Q[x, k]
 
 
 @no_type_check
@@ -340,7 +340,7 @@ def _add_rotation_equations(tables, parameters, R, scratch):
     for h in range(len(tables.axis_child)):
         i, e = tables.axis_child[h], scratch.axis_residual[h]
         p, depth = tables.parent[i], tables.depth[i + 1]
-        of_parent, of_child = scratch.axis_rows[h, :, :3], scratch.axis_rows[h, :, 3:6]
+        of_parent, of_child = scratch.axis_rows[h, 0], scratch.axis_rows[h, 1]
         add_transposed_product(of_parent, of_parent, 1.0, H[p + 1, depth - 1], 0, 0)
         add_transposed_product(of_child, of_child, 1.0, H[i + 1, depth], 0, 0)
         add_transposed_product(of_child, of_parent, 1.0, H[i + 1, depth - 1], 0, 0)
@@ -350,7 +350,7 @@ def _add_rotation_equations(tables, parameters, R, scratch):
         p, Q, depth = tables.parent[i], R[i], tables.depth[i + 1]
         _multiply(R[p], parameters.mean_rotation[i], mean)
         for x in range(3):
-            y, z = (x + 1) % 3, (x + 2) % 3
+            y, z = x - 2, x - 1
             angle = 0.0
             for k in range(3):
                 angle += Q[z, k] * mean[y, k] - Q[y, k] * mean[z, k]
@@ -379,11 +379,11 @@ def _factorize_block(D, damping):
 
 @no_type_check
 @lean
-def solve_lower(D, B, n_columns):
-    """Replace the first columns of B by D^-1 B, D lower triangular."""
+def solve_lower(D, B):
+    """Replace B by D^-1 B, D lower triangular."""
     d0, d1, d2 = 1.0 / D[0, 0], 1.0 / D[1, 1], 1.0 / D[2, 2]
     l10, l20, l21 = D[1, 0], D[2, 0], D[2, 1]
-    for j in range(n_columns):
+    for j in range(B.shape[1]):
         x = d0 * B[0, j]
         y = d1 * (B[1, j] - l10 * x)
         B[0, j], B[1, j] = x, y
@@ -403,35 +403,23 @@ def _subtract_product(X, B, out):
 @no_type_check
 @lean
 def factorize(tables, scratch, damping):
-    """Replace H by its block Cholesky factor L, from the leaves to the root."""
-    H = scratch.H
-    for b in range(len(tables.depth) - 1, -1, -1):
-        depth = tables.depth[b]
-        D = H[b, depth]
-        _factorize_block(D, damping)
-        for step in range(depth):
-            solve_lower(D, H[b, step], 3)
-        for step in range(depth):
-            u = tables.path[b, step]
-            for other in range(step + 1):
-                _subtract_product(H[b, step], H[b, other], H[u, other])
-
-
-@no_type_check
-@lean
-def substitute_forward(tables, scratch):
-    """Replace the gradient g by L^-1 g."""
+    """Replace H by its block Cholesky factor L, leaves first, and g by L^-1 g."""
     H, g = scratch.H, scratch.g
     for b in range(len(tables.depth) - 1, -1, -1):
         depth = tables.depth[b]
         D = H[b, depth]
+        _factorize_block(D, damping)
         g[b, 0] /= D[0, 0]
         g[b, 1] = (g[b, 1] - D[1, 0] * g[b, 0]) / D[1, 1]
         g[b, 2] = (g[b, 2] - D[2, 0] * g[b, 0] - D[2, 1] * g[b, 1]) / D[2, 2]
         for step in range(depth):
+            solve_lower(D, H[b, step])
+        for step in range(depth):
             u, X = tables.path[b, step], H[b, step]
             for i in range(3):
                 g[u, i] -= X[0, i] * g[b, 0] + X[1, i] * g[b, 1] + X[2, i] * g[b, 2]
+            for other in range(step + 1):
+                _subtract_product(X, H[b, other], H[u, other])
 
 
 @no_type_check
@@ -515,7 +503,6 @@ def minimize_over_poses(tables, parameters, points, t, R, max_steps, tolerance):
         for _ in range(max_steps):
             pose_equations(tables, parameters, R[f], scratch)
             factorize(tables, scratch, damping)
-            substitute_forward(tables, scratch)
             substitute_backward(tables, scratch)
             retract(t[f], R[f], scratch.g, t_new, R_new)
             new = frame_residuals(tables, parameters, points[f], t_new, R_new, scratch)
@@ -524,11 +511,11 @@ def minimize_over_poses(tables, parameters, points, t, R, max_steps, tolerance):
                 cost = new
                 t[f] = t_new
                 R[f] = R_new
-                damping *= DAMPING_DECREASE
+                damping /= DAMPING_FACTOR
                 if gain < tolerance * max(cost, 1.0):
                     break
             else:
                 frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
-                damping *= DAMPING_INCREASE
-                if damping > MAX_DAMPING:
+                damping *= DAMPING_FACTOR
+                if damping * FIRST_DAMPING > 1.0:
                     break

@@ -16,7 +16,6 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -30,26 +29,23 @@ Array = np.ndarray
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-FIRST_DAMPING, MIN_DAMPING, MAX_DAMPING = 1e-7, 1e-13, 1e6
-"""Damping as a share of the diagonal: at first, the least, and where the search ends.
-Higher takes shorter steps. Chosen by hand."""
-
-DAMPING_DECREASE, DAMPING_INCREASE = 0.1, 30.0
-"""Factors of the damping after a step that lowers the cost, and after one that does
-not. Chosen by hand."""
-
-MIN_RETRY_DAMPING = 1e-4
-"""Least damping after a step that did not lower the cost: a smaller one changes the
-step so little that it would fail again. Chosen by hand."""
+FIRST_DAMPING, DAMPING_FACTOR = 1e-4, 10.0
+"""Damping at first, as a share of the diagonal, and its factor after a step that does
+not lower the cost, or the inverse after one that does, of all unknowns and of one pose.
+The search ends at the inverse of the first value. Higher takes shorter steps. Chosen by
+hand."""
 
 MIN_COST_DECREASE = 0.02
 """A step that lowers the cost by less than this, times the weight of the prior, is the
 last. The unit is the squared standard deviation. Higher stops earlier. Chosen by hand.
 """
 
-MIN_LENGTH_CHANGE_M = 1e-5
-"""A step that changes no bone by this length, in metres, is the last. Higher stops
-earlier. Chosen by hand."""
+MAX_ITERATIONS = 30
+"""Most Levenberg-Marquardt steps of a pose."""
+
+POSE_TOLERANCE = 1e-4
+"""A pose has converged when a step lowers its cost by less than this share. Higher
+stops earlier. Chosen by hand."""
 
 POSE_STEPS = 3
 """Steps of every pose after a step of the parameters. Rotations are not linear: before
@@ -88,15 +84,12 @@ def residuals(estimate: Estimate) -> tuple[Residuals, ...]:
     return tuple(result)
 
 
-def fit_poses(
-    estimate: Estimate, max_steps: int = 30, tolerance: float = 1e-4
-) -> Estimate:
+def fit_poses(estimate: Estimate, max_steps: int = MAX_ITERATIONS) -> Estimate:
     """Return the estimate with the poses of least cost, the parameters unchanged.
 
     Args:
         estimate: Parameters and initial poses.
         max_steps: Most Levenberg-Marquardt steps of each frame.
-        tolerance: Relative decrease of the cost below which a frame has converged.
     """
     from marey.calibration.solver.frame_equations_kernel import minimize_over_poses
 
@@ -104,10 +97,10 @@ def fit_poses(
         poses = estimate.poses[session]
         t, R = poses.root_position.copy(), poses.R_world_segment.copy()
         tables, parameters, points, *_ = _kernel_arguments(estimate, session)
-        minimize_over_poses(tables, parameters, points, t, R, max_steps, tolerance)
+        minimize_over_poses(tables, parameters, points, t, R, max_steps, POSE_TOLERANCE)
         return FramePoses(points, t, R)
 
-    poses = map_in_threads(fit_session, estimate.sessions)
+    poses = map_in_threads(fit_session, range(len(estimate.poses)))
     return replace(estimate, poses=poses)
 
 
@@ -181,7 +174,7 @@ def reduced_equations(
     A, b = prior_weight * J.T @ J, prior_weight * J.T @ residual
     cost = prior_weight * float(residual @ residual)
     A[np.diag_indices(len(A))] += MIN_DIAGONAL
-    sessions = map_in_threads(eliminate_session, estimate.sessions)
+    sessions = map_in_threads(eliminate_session, range(len(estimate.poses)))
     factors = []
     for session, (H, g, _, data_cost) in enumerate(sessions):
         normal, gradient, prior_cost = prior.linear_equations(
@@ -205,25 +198,14 @@ def reduced_equations(
 # --- steps ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LevenbergMarquardtStep:
-    """The estimate after a step."""
-
-    estimate: Estimate
-    leverage: tuple[Float[Array, "_ marker"], ...]
-    damping: float
-    """Damping of the next step."""
-
-    converged: bool
-
-
 def levenberg_marquardt_step(
     estimate: Estimate, prior: Prior, prior_weight: float, damping: float
-) -> LevenbergMarquardtStep:
+) -> tuple[Estimate, tuple[Float[Array, "_ marker"], ...], float, bool]:
     """Return the estimate after one Levenberg-Marquardt step of all unknowns.
 
     The damping rises until a step lowers the robust cost itself, not only its quadratic
-    model.
+    model. With the estimate come the leverage of the markers, the damping of the next
+    step, and whether the steps have converged.
     """
     while True:
         equations = reduced_equations(estimate, prior, prior_weight, damping)
@@ -233,19 +215,11 @@ def levenberg_marquardt_step(
             cost += session.cost
         if cost <= equations.cost:
             break
-        if damping >= MAX_DAMPING:
-            return LevenbergMarquardtStep(
-                estimate, equations.leverage, damping, converged=True
-            )
-        damping = max(damping * DAMPING_INCREASE, MIN_RETRY_DAMPING)
-    before, after = (
-        np.linalg.norm(one.parameters.joint_offset, axis=1) for one in (estimate, moved)
-    )
-    converged = equations.cost - cost < MIN_COST_DECREASE * prior_weight or bool(
-        np.abs(after - before).max() < MIN_LENGTH_CHANGE_M
-    )
-    damping = max(damping * DAMPING_DECREASE, MIN_DAMPING)
-    return LevenbergMarquardtStep(moved, equations.leverage, damping, converged)
+        if damping * FIRST_DAMPING > 1.0:
+            return estimate, equations.leverage, damping, True
+        damping = max(damping * DAMPING_FACTOR, FIRST_DAMPING)
+    converged = equations.cost - cost < MIN_COST_DECREASE * prior_weight
+    return moved, equations.leverage, damping / DAMPING_FACTOR, converged
 
 
 def _solve_step(
@@ -270,7 +244,7 @@ def _solve_step(
         step_poses(*arguments, damping, steps[session], t, R)
         return FramePoses(poses.points, t, R)
 
-    poses = map_in_threads(step_session, estimate.sessions)
+    poses = map_in_threads(step_session, range(len(estimate.poses)))
     return fit_poses(Estimate(parameters, poses), POSE_STEPS)
 
 
@@ -287,10 +261,5 @@ def map_in_threads(
     """
     if len(items) < 2:
         return tuple(map(function, items))
-    return tuple(_thread_pool(os.getpid()).map(function, items))
-
-
-@cache
-def _thread_pool(process: int) -> ThreadPoolExecutor:
-    """Return the threads of a process; a fork does not inherit its parent's threads."""
-    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix=f"marey-{process}")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return tuple(pool.map(function, items))

@@ -32,7 +32,6 @@ from marey.calibration.solver.frame_equations_kernel import (
     retract,
     solve_lower,
     substitute_backward,
-    substitute_forward,
 )
 from marey.numerics.jit import FAST, lean
 
@@ -83,18 +82,13 @@ def _coupling(tables, R, scratch):
                 subtree[i, 1:4], R[tables.parent[a]], 1.0, rotation_rows, column
             )
     for h in range(len(tables.axis_child)):
-        i, column = tables.axis_child[h], tables.axis_column[h]
+        i = tables.axis_child[h]
         rows, rotations = scratch.axis_rows[h], (tables.parent[i] + 1, i + 1)
         for n in range(2):
+            out = Z[rotations[n]]
             for axis in range(2):
-                add_transposed_product(
-                    rows[:, 3 * n : 3 * n + 3],
-                    rows[:, 6 + 3 * axis : 9 + 3 * axis],
-                    1.0,
-                    Z[rotations[n]],
-                    0,
-                    column + 3 * axis,
-                )
+                column = tables.axis_column[h, axis]
+                add_transposed_product(rows[n], rows[2 + axis], 1.0, out, 0, column)
 
 
 @no_type_check
@@ -114,13 +108,11 @@ def _add_parameter_equations(tables, R, scratch, A, b):
                 A[row + x, row + x] += w
             _add_path_products(tables, R, i, R[i], w, A, row)
     for h in range(len(tables.axis_child)):
-        row, rows = tables.axis_column[h], scratch.axis_rows[h, :, 6:]
+        rows, column = scratch.axis_rows[h, 2:], tables.axis_column[h]
         for n in range(2):
-            one = rows[:, 3 * n : 3 * n + 3]
-            add_rotated_back(one, scratch.axis_residual[h], -1.0, b, row + 3 * n)
+            add_rotated_back(rows[n], scratch.axis_residual[h], -1.0, b, column[n])
             for m in range(n + 1):
-                other = rows[:, 3 * m : 3 * m + 3]
-                add_transposed_product(one, other, 1.0, A, row + 3 * n, row + 3 * m)
+                add_transposed_product(rows[n], rows[m], 1.0, A, column[n], column[m])
 
 
 @no_type_check
@@ -167,7 +159,7 @@ def _eliminate_pose(tables, scratch, products, b, index, Y, square):
         for x in range(3):
             for j in range(count):
                 Y[x, j] = rows[x, index[j]]
-        solve_lower(scratch.H[block, tables.depth[block]], Y, count)
+        solve_lower(scratch.H[block, tables.depth[block]], Y[:, :count])
         for step in range(tables.depth[block]):
             X, out = scratch.H[block, step], scratch.Z[tables.path[block, step]]
             for i in range(3):
@@ -246,7 +238,6 @@ def eliminate_poses(tables, parameters, points, t, R, damping, A, b, leverage):
         _coupling(tables, R[f], scratch)
         _add_parameter_equations(tables, R[f], scratch, A, b)
         factorize(tables, scratch, damping)
-        substitute_forward(tables, scratch)
         _eliminate_pose(tables, scratch, products, b, index, Y, square)
         for k in range(points.shape[1]):
             leverage[f, k] = 0.0
@@ -275,6 +266,5 @@ def step_poses(tables, parameters, points, t, R, damping, step, t_out, R_out):
                 for j in range(len(step)):
                     scratch.g[block, x] -= scratch.Z[block, x, j] * step[j]
         factorize(tables, scratch, damping)
-        substitute_forward(tables, scratch)
         substitute_backward(tables, scratch)
         retract(t[f], R[f], scratch.g, t_out[f], R_out[f])

@@ -5,9 +5,14 @@ from jaxtyping import Float
 from scipy.special import expit
 
 from marey.bodies import Bodies
+from marey.errors import DataError
 from marey.segmentation.body_poses import make_bodies
 from marey.segmentation.clusters.model_selection import Clustering, cluster_markers
-from marey.segmentation.clusters.pair_statistics import Members, members_of_labels
+from marey.segmentation.clusters.pair_statistics import (
+    MIN_COMMON_FRAMES,
+    Members,
+    members_of_labels,
+)
 from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.marker_selection import select_markers
 
@@ -40,10 +45,18 @@ def bodies_from_clusters(task: SegmentationTask, method: str) -> tuple[Bodies, .
         method: "overlap" or "spectral", see `cluster_markers`.
 
     Raises:
-        DataError: If the takes have too few markers in common.
+        DataError: If the takes have too few markers in common, or too few frames to
+            know any distance.
     """
     takes, stats = task.marker_takes, task.pair_stats
     kept, findings = select_markers(takes, stats)
+    if not stats.select(kept).is_known.any():
+        raise DataError(
+            "segment",
+            found=f"{max(take.n_frames for take in takes)} frames",
+            needed=f"{MIN_COMMON_FRAMES} frames of markers that move, or a marker map "
+            "(template=)",
+        )
     clustering = cluster_markers(
         [take.points[:, kept] for take in takes],
         stats.select(kept),
