@@ -28,7 +28,7 @@ from marey.calibration.solver.levenberg_marquardt import (
 
 Array = np.ndarray
 
-MAX_ITERATIONS = 30
+MAX_ITERATIONS = 16
 """Most rounds of a step and an estimate of the noise."""
 
 MAX_NOISE_CHANGE = 0.05
@@ -101,7 +101,7 @@ def bundle_adjust(
     *,
     max_frames: int,
     effective_samples: float,
-    max_rounds: int = MAX_ITERATIONS,
+    max_rounds: int,
 ) -> CalibrationFit:
     """Return the parameters and poses of least cost over sampled frames.
 
