@@ -20,7 +20,6 @@ from marey.calibration.noise_model import (
 )
 from marey.calibration.priors import Initialisation
 from marey.calibration.solver.levenberg_marquardt import (
-    FIRST_DAMPING,
     fit_poses,
     levenberg_marquardt_step,
     residuals,
@@ -116,7 +115,7 @@ def bundle_adjust(
     problem = initial.problem
     estimate = pose_sampled_frames(initial, problem.sessions, max_frames)
     rms_before = marker_rms(estimate)
-    white, damping = 0.0, FIRST_DAMPING
+    white, damping = 0.0, 0.0
     weight = prior_weight(white, estimate.n_frames, effective_samples)
     for n_rounds in range(1, max_rounds + 1):
         estimate, leverage, damping, converged = levenberg_marquardt_step(
