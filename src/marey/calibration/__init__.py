@@ -16,7 +16,11 @@ from marey.calibration.init.poses import sample_frames
 from marey.calibration.options import CalibrateOptions as CalibrateOptions
 from marey.calibration.priors import Initialisation
 from marey.calibration.problem import CalibrationProblem, build_problem
-from marey.calibration.solver.bundle_adjustment import CalibrationFit, bundle_adjust
+from marey.calibration.solver.bundle_adjustment import (
+    MAX_ITERATIONS,
+    CalibrationFit,
+    bundle_adjust,
+)
 from marey.calibration.to_skeleton import to_skeletons, update_marker_offsets
 from marey.errors import OptionError
 from marey.numerics.thresholds import MIN_SAMPLES
@@ -144,6 +148,8 @@ def fit_problem(
         _initialise(problem, options),
         max_frames=options.frames_per_session(len(problem.sessions)),
         effective_samples=options.effective_samples,
+        # Markers may be far from their initial offsets on a known skeleton.
+        max_rounds=2 * MAX_ITERATIONS if options.keep_bones else MAX_ITERATIONS,
     )
 
 

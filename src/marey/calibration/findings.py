@@ -10,9 +10,9 @@ from marey.numerics.thresholds import OUTLIER_SD, SKIN_MOTION_M
 from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton
 
-MAX_JOINT_SD_M = 0.03
+MAX_JOINT_SD_M = OUTLIER_SD * SKIN_MOTION_M
 """A joint whose standard deviation along some direction is larger is reported, in
-metres. Higher reports fewer. Chosen by hand."""
+metres. Higher reports fewer."""
 
 MAX_DRIFT_WHITE_SHARE = 0.5
 """Below this white share of the residuals, soft tissue or loose markers are reported.

@@ -9,6 +9,7 @@ from marey.calibration.init.poses import initial_poses
 from marey.calibration.model import Estimate, ModelParameters
 from marey.calibration.solver.levenberg_marquardt import fit_poses, residuals
 from marey.numerics import geometry
+from marey.numerics.thresholds import FEW, MARKER_NOISE_M
 
 Array = np.ndarray
 
@@ -17,8 +18,8 @@ MIN_ALL_WHITE_SHARE = 0.75
 do not estimate it better, and the rest would still reduce the weight of each frame.
 Higher reduces it more often. Chosen by hand."""
 
-MIN_NOISE_M = 1e-5
-"""Smallest scale of a marker, in metres: no camera is more accurate. Chosen by hand."""
+MIN_NOISE_M = FEW**2 * MARKER_NOISE_M
+"""Smallest scale of a marker, in metres: no camera is more accurate."""
 
 TINY = 1e-9
 """Smallest number of degrees of freedom by which is divided."""

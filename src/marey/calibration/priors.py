@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from marey.calibration.model import MEAN_STATURE_M, KinematicModel, ModelParameters
 from marey.calibration.problem import CalibrationProblem
 from marey.numerics import geometry
-from marey.numerics.thresholds import FEW
+from marey.numerics.thresholds import FEW, SKIN_MOTION_M
 
 Array = np.ndarray
 
@@ -29,10 +29,6 @@ TINY = 1e-9
 GAUGE_SD_M = 5e-4
 """Standard deviation of the constraints that choose each segment's axes, in metres.
 Lower worsens the conditioning. Chosen by hand."""
-
-REPLACEMENT_SD_M = 0.010
-"""Standard deviation of the rotation of a segment's markers between sessions, as an arc
-in metres. Higher lets sessions differ more. Chosen by hand."""
 
 JOINT_SD_M = 0.050
 """Standard deviation of a person's joint without landmarks from its initial position,
@@ -220,7 +216,7 @@ class Prior:
         """
         matrix, target, is_constraint, prior_normal, constraint_normal = self._matrices
         prior = weight / len(parameters.marker_offset)
-        replaced = prior * (GAUGE_SD_M / REPLACEMENT_SD_M) ** 2
+        replaced = prior * (GAUGE_SD_M / SKIN_MOTION_M) ** 2
         constraint = 1.0 if session == 0 else replaced
         # einsum, because the threads of the linear-algebra library would compete.
         values = parameters.vector(session)

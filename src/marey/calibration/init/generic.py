@@ -9,12 +9,12 @@ from marey.anatomy.names import SHOULDER, both_sides
 from marey.calibration.priors import (
     GAUGE_SD_M,
     JOINT_SD_M,
-    REPLACEMENT_SD_M,
     Initialisation,
     Prior,
     add_symmetry_and_proportions,
 )
 from marey.calibration.problem import CalibrationProblem
+from marey.numerics.thresholds import SKIN_MOTION_M
 
 JOINT_SD_OF_SIZE = 0.1
 """Standard deviation of an initial joint position, as a share of the size of the model.
@@ -80,7 +80,7 @@ def init_from_known_skeleton(problem: CalibrationProblem) -> Initialisation:
     for i, name in enumerate(model.names):
         offset = parameters.joint_offset[i]
         if name in SHOULDER_GIRDLE:
-            prior.add_joint_prior(i, offset, REPLACEMENT_SD_M)
+            prior.add_joint_prior(i, offset, SKIN_MOTION_M)
         elif i > 0:
             prior.add_joint_prior(i, offset, ROUNDING_SD, constraint=True)
     for n in range(len(model.axes)):

@@ -17,7 +17,7 @@ from marey.anatomy import names as vrm
 from marey.anatomy.landmarks import Landmarks
 from marey.anatomy.names import SIDES
 from marey.calibration.model import KinematicModel
-from marey.numerics.thresholds import MOST
+from marey.numerics.thresholds import MIN_SAMPLES, MOST
 
 Array = np.ndarray
 
@@ -29,15 +29,15 @@ HALF_KNEE_M, HALF_ELBOW_M = 0.050, 0.038
 lateral landmark, skin and marker included, in metres. These and the following offsets
 are those of a usual person, and were chosen by hand."""
 
-BOTH_LANDMARKS_SD_M, LANDMARK_SD_M, ELBOW_SD_M = 0.008, 0.012, 0.018
-"""Standard deviations of a joint between two landmarks, of hip, knee, ankle and wrist
-beside one, and of the elbow beside one, in metres. Lower trusts them more. These and
+BOTH_LANDMARKS_SD_M, LANDMARK_SD_M, ELBOW_SD_M, WRIST_SD_M = 0.008, 0.012, 0.018, 0.010
+"""Standard deviations of a joint between two landmarks; of hip, knee and ankle, and of
+the elbow, beside one; and of the wrist, in metres. Lower trusts them more. These and
 the following were chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and Plug-in Gait.
 """
 
-SHOULDER_SD_M, CLAVICLE_SD_M, SPINE_SD_M = 0.020, 0.015, 0.030
-"""Standard deviations of the other joints, in metres: of the shoulder and of hips below
-a belt, of the clavicle, and of neck and lumbar joint."""
+SHOULDER_SD_M, CLAVICLE_SD_M, NECK_SD_M, LUMBAR_SD_M = 0.020, 0.015, 0.025, 0.030
+"""Standard deviations of the other joints in metres; that of the shoulder also serves
+hips below a belt."""
 
 HIP_PROPORTIONS, HIP_OFFSET_M = (-0.24, 0.33, -0.30), (-0.0099, 0.0073, -0.0109)
 """Left hip from the middle between the anterior iliac spines, forward, left and up:
@@ -55,14 +55,18 @@ metres above that point."""
 CHEST_DEPTH_M, NOTCH_BELOW_C7_M = 0.11, 0.045
 """Suprasternal notch: metres in front of C7, and below it."""
 
-NECK_UP_M = 0.040
-"""Neck: metres above the point midway between C7 and the notch."""
+NECK_NEAR_C7, NECK_UP_M = 0.6, 0.040
+"""Neck: fraction of the line from the notch to C7, and metres above that point."""
 
 CLAVICLE_LATERAL_M = 0.025
 """Inner end of the clavicle: metres lateral of the notch."""
 
 SHOULDER_LATERAL_M, SHOULDER_DOWN_M = 0.005, 0.050
 """Shoulder: metres lateral of the acromion, and below it."""
+
+MIN_FLEXION = np.sin(np.radians(20.0))
+"""Sine of the flexion above which a frame determines the axis of the elbow. Higher uses
+fewer frames. Chosen by hand."""
 
 TINY = 1e-9
 """Length below which a vector has no direction, in metres."""
@@ -162,7 +166,7 @@ class ReferencePose:
             hip = JointRegression(middle + axes @ mirrored, markers, sd)
             self.joints[side + vrm.UPPER_LEG] = hip
         lumbar = sacrum + LUMBAR_DEPTH * forward + LUMBAR_UP_M * self.scale * axes[:, 2]
-        self.joints[vrm.CHEST] = JointRegression(lumbar, markers, SPINE_SD_M)
+        self.joints[vrm.CHEST] = JointRegression(lumbar, markers, LUMBAR_SD_M)
 
     def add_leg(self, side: str) -> None:
         """Add knee and ankle."""
@@ -218,8 +222,9 @@ class ReferencePose:
             left = np.subtract(*map(self._mean, acromia.values()))
         axes = _axes_from_up_and_left(up, left)
         self.axes[vrm.CHEST] = self.axes[vrm.HEAD] = axes
-        neck = 0.5 * (c7 + notch) + NECK_UP_M * self.scale * axes[:, 2]
-        self.joints[vrm.HEAD] = JointRegression(neck, [*back, *front], SPINE_SD_M)
+        neck = notch + NECK_NEAR_C7 * (c7 - notch)
+        neck = neck + NECK_UP_M * self.scale * axes[:, 2]
+        self.joints[vrm.HEAD] = JointRegression(neck, [*back, *front], NECK_SD_M)
         for side in SIDES:
             if acromia[side]:
                 self._add_arm(side, notch)
@@ -247,7 +252,7 @@ class ReferencePose:
         axes = _axes_from_up_and_left(shoulder - elbow.position, left)
         self.axes[side + vrm.UPPER_ARM] = axes
         if wrist := marks(side, "wrist_outer", "wrist_inner"):
-            hand = JointRegression(self._mean(wrist), wrist, LANDMARK_SD_M)
+            hand = JointRegression(self._mean(wrist), wrist, WRIST_SD_M)
             self.joints[side + vrm.HAND] = hand
             axes = _axes_from_up_and_left(elbow.position - hand.position, left)
         self.axes[side + vrm.LOWER_ARM] = self.axes[side + vrm.HAND] = axes
@@ -278,9 +283,11 @@ class ReferencePose:
         if not seen[-1]:
             return fallback
         # Normals are as long as the sine of the flexion. Those of straight arms depend
-        # on where the markers sit, so only the most bent frames count.
+        # on where the markers sit, so only bent frames count, or the most bent ones.
         flexion = np.where(seen, np.linalg.norm(normal, axis=1), 0.0)
-        bent = seen & (flexion >= np.quantile(flexion[seen], MOST))
+        bent = flexion > MIN_FLEXION
+        if bent.sum() < MIN_SAMPLES:
+            bent = seen & (flexion >= np.quantile(flexion[seen], MOST))
         mean = np.einsum("fji,fj->i", triangle[bent], normal[bent])
         size = np.linalg.norm(mean)
         if size < TINY:

@@ -278,7 +278,7 @@ def init_from_landmarks(
     add_symmetry_and_proportions(prior, mirror=True)
     for n in range(len(model.axes)):
         prior.add_axis_prior(n, initial, AXIS_SD_RAD)
-    prior.add_marker_priors(m, initial.size)
+    prior.add_marker_priors(m, 0.5 * initial.size)
     known = tuple(name for name in model.names if name in pose.joints)
     return Initialisation(person, initial, prior, landmark_joints=known)
 

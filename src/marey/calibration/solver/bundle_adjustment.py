@@ -20,7 +20,6 @@ from marey.calibration.noise_model import (
 )
 from marey.calibration.priors import Initialisation
 from marey.calibration.solver.levenberg_marquardt import (
-    FIRST_DAMPING,
     fit_poses,
     levenberg_marquardt_step,
     residuals,
@@ -28,7 +27,7 @@ from marey.calibration.solver.levenberg_marquardt import (
 
 Array = np.ndarray
 
-MAX_ITERATIONS = 30
+MAX_ITERATIONS = 16
 """Most rounds of a step and an estimate of the noise."""
 
 MAX_NOISE_CHANGE = 0.05
@@ -101,7 +100,7 @@ def bundle_adjust(
     *,
     max_frames: int,
     effective_samples: float,
-    max_rounds: int = MAX_ITERATIONS,
+    max_rounds: int,
 ) -> CalibrationFit:
     """Return the parameters and poses of least cost over sampled frames.
 
@@ -116,7 +115,7 @@ def bundle_adjust(
     problem = initial.problem
     estimate = pose_sampled_frames(initial, problem.sessions, max_frames)
     rms_before = marker_rms(estimate)
-    white, damping = 0.0, FIRST_DAMPING
+    white, damping = 0.0, 0.0
     weight = prior_weight(white, estimate.n_frames, effective_samples)
     for n_rounds in range(1, max_rounds + 1):
         estimate, leverage, damping, converged = levenberg_marquardt_step(

@@ -43,7 +43,7 @@ MIN_DIAGONAL = 1e-9
 
 # Largest rotation of a segment in one step, in radians; higher may overshoot, lower
 # takes more steps. Chosen by hand.
-MAX_ROTATION_STEP_RAD = 0.6
+MAX_ROTATION_STEP_RAD = 0.5
 
 # Smallest angle by which is divided, in radians.
 TINY = 1e-300

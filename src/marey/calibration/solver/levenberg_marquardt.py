@@ -30,15 +30,19 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 FIRST_DAMPING, DAMPING_FACTOR = 1e-4, 10.0
-"""Damping at first, as a share of the diagonal, and its factor after a step that does
-not lower the cost, or the inverse after one that does, of all unknowns and of one pose.
-The search ends at the inverse of the first value. Higher takes shorter steps. Chosen by
-hand."""
+"""First damping of a pose, and of all unknowns after a Gauss-Newton step that does not
+lower the cost, as a share of the diagonal; and its factor after such a step, or the
+inverse after one that does. The search ends at the inverse of the first value. Higher
+takes shorter steps. Chosen by hand."""
 
 MIN_COST_DECREASE = 0.02
 """A step that lowers the cost by less than this, times the weight of the prior, is the
 last. The unit is the squared standard deviation. Higher stops earlier. Chosen by hand.
 """
+
+MIN_LENGTH_CHANGE_M = 1e-5
+"""A step that changes no bone by this length, in metres, is the last. Higher stops
+earlier. Chosen by hand."""
 
 MAX_ITERATIONS = 30
 """Most Levenberg-Marquardt steps of a pose."""
@@ -47,10 +51,9 @@ POSE_TOLERANCE = 1e-4
 """A pose has converged when a step lowers its cost by less than this share. Higher
 stops earlier. Chosen by hand."""
 
-POSE_STEPS = 3
-"""Steps of every pose after a step of the parameters. Rotations are not linear: before
-the poses have adapted, the cost would hide what the parameters have gained. Chosen by
-hand."""
+MAX_POSE_ITERATIONS = 3
+"""Most steps of every pose after a step of the parameters. Rotations are not linear:
+before the poses have adapted, the cost would hide what the parameters have gained."""
 
 
 class Residuals(NamedTuple):
@@ -218,7 +221,12 @@ def levenberg_marquardt_step(
         if damping * FIRST_DAMPING > 1.0:
             return estimate, equations.leverage, damping, True
         damping = max(damping * DAMPING_FACTOR, FIRST_DAMPING)
-    converged = equations.cost - cost < MIN_COST_DECREASE * prior_weight
+    before, after = (
+        np.linalg.norm(one.parameters.joint_offset, axis=1) for one in (estimate, moved)
+    )
+    converged = equations.cost - cost < MIN_COST_DECREASE * prior_weight or bool(
+        np.abs(after - before).max() < MIN_LENGTH_CHANGE_M
+    )
     return moved, equations.leverage, damping / DAMPING_FACTOR, converged
 
 
@@ -245,7 +253,7 @@ def _solve_step(
         return FramePoses(poses.points, t, R)
 
     poses = map_in_threads(step_session, range(len(estimate.poses)))
-    return fit_poses(Estimate(parameters, poses), POSE_STEPS)
+    return fit_poses(Estimate(parameters, poses), MAX_POSE_ITERATIONS)
 
 
 # --- threads --------------------------------------------------------------------------
