@@ -31,7 +31,7 @@ ESTIMATORS = {
         1.3 / np.sqrt(6.0 * N),
     ),
     "quartile": (
-        lambda v: float(noise.quartile_sd(lengths(v))),
+        lambda v: float(noise.quantile_sd(lengths(v), 0.25)),
         np.sqrt(3.0)
         / 4.0
         / np.sqrt(N)
@@ -71,7 +71,7 @@ def test_the_quartile_is_that_of_the_frames_that_stand(rng):
     vectors = SD * rng.normal(size=(N, 3))
     vectors[: N // 2] += 1.0
     in_half = chi.ppf(0.5, 3) / chi.ppf(0.25, 3)
-    found = float(noise.quartile_sd(lengths(vectors)))
+    found = float(noise.quantile_sd(lengths(vectors), 0.25))
     assert found == pytest.approx(in_half * SD, rel=0.02)
 
 
@@ -99,7 +99,7 @@ def test_nothing_seen_has_no_noise():
     assert np.isnan(noise.rms_length(none))
     assert noise.median_variance(squares(none)) == 0.0
     assert noise.trimmed_variance(squares(none)) == 0.0
-    assert noise.quartile_sd(lengths(none)) == 0.0
+    assert noise.quantile_sd(lengths(none), 0.25) == 0.0
 
 
 def test_constants_are_those_of_their_distributions():
@@ -108,7 +108,6 @@ def test_constants_are_those_of_their_distributions():
         "Q10_Q90_SD": norm.ppf(0.9) - norm.ppf(0.1),
         "ABS_Q90_SD": norm.ppf(0.95),
         "CHI2_3_MEDIAN": chi2.median(3),
-        "CHI_3_QUARTILE": chi.ppf(robust.QUARTER, 3),
         "CHI2_3_TRUNCATED_MEAN": 3.0 * chi2.cdf(cut, 5) / chi2.cdf(cut, 3),
     }
     for name, value in expected.items():

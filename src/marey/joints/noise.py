@@ -8,15 +8,14 @@ from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.joints.ball.normal_equations import FRAMES_PER_CHUNK
-from marey.numerics.robust import CHI2_3_MEDIAN
-from marey.numerics.thresholds import MIN_SAMPLES, OUTLIER_SD
+from marey.numerics.noise import trimmed_variance, white_difference
+from marey.numerics.thresholds import MIN_SAMPLES
 
 Array = np.ndarray
 
-FOURTH_DIFFERENCE = np.poly(np.ones(4))
-"""Coefficients of the fourth difference, those of (x - 1)^4. Smooth motion nearly
-vanishes in it; white noise remains, with its variance multiplied by the sum of the
-squared coefficients."""
+DIFFERENCE_ORDER = 4
+"""Order of the differences over time in which smooth motion nearly vanishes. Chosen by
+hand."""
 
 SAMPLE_FRAMES = 400
 """Frames, evenly spread over the takes, that are used where a sample of them is enough.
@@ -190,22 +189,18 @@ def _fourth_difference_variances(
     windows_per_take = FRAMES_PER_CHUNK // len(takes)
     for take in takes:
         T = take.T_world_body[:, bodies]
-        last = len(T) - len(FOURTH_DIFFERENCE) + 1
+        last = len(T) - DIFFERENCE_ORDER
         if last < 1:
             continue
         step = -(-last // windows_per_take)
-        D = np.zeros_like(T[:last:step, :, :3])
-        for k, c in enumerate(
-            FOURTH_DIFFERENCE / np.sqrt(np.sum(FOURTH_DIFFERENCE**2))
-        ):
-            D += c * T[k : k + last : step, :, :3]
+        D = white_difference(T[:, :, :3], DIFFERENCE_ORDER, step)
         positions.append(np.sum(D[..., 3] ** 2, axis=-1))
         rotations.append(_squared_angle(T[2 : 2 + last : step, :, :3, :3], D[..., :3]))
     if not positions:
         return np.zeros((2, len(bodies)))
-    squares = np.concatenate(rotations), np.concatenate(positions)
-    axes = D.shape[2]
-    return np.array([[_trimmed_variance(x, axes) for x in y.T] for y in squares])
+    squares = np.stack([np.concatenate(rotations), np.concatenate(positions)])
+    variance = [[trimmed_variance(x) for x in of_kind.T] for of_kind in squares]
+    return np.where(np.isfinite(squares).sum(axis=1) < MIN_SAMPLES, 0.0, variance)
 
 
 def _squared_angle(R: Array, D: Array) -> Float[Array, "frame body"]:
@@ -216,22 +211,3 @@ def _squared_angle(R: Array, D: Array) -> Float[Array, "frame body"]:
         lower = np.sum(R[..., j] * D[..., i], axis=-1)
         square += (0.5 * (lower - upper)) ** 2
     return square
-
-
-def _trimmed_variance(squares: Float[Array, " frame"], axes: int) -> float:
-    r"""Return the variance per axis of vectors of k axes from their squared lengths.
-
-    A trimmed mean: squares above :math:`c = 3^2` variances are left out. The mean of
-    the rest is divided by its expectation :math:`k F_{k+2}(c) / F_k(c)`, where
-    :math:`F_k` is the chi-square distribution function with k degrees of freedom. Zero
-    if there are too few squares.
-    """
-    from scipy.special import chdtr
-
-    known = squares[np.isfinite(squares)]
-    if len(known) < MIN_SAMPLES:
-        return 0.0
-    rough = float(np.median(known)) / CHI2_3_MEDIAN
-    inliers = known[known <= OUTLIER_SD**2 * rough]
-    share = chdtr(axes + 2, OUTLIER_SD**2) / chdtr(axes, OUTLIER_SD**2)
-    return float(inliers.mean() / (axes * share)) if len(inliers) else rough

@@ -17,9 +17,8 @@ from jaxtyping import Float
 from marey.numerics.robust import (
     CHI2_3_MEDIAN,
     CHI2_3_TRUNCATED_MEAN,
-    CHI_3_QUARTILE,
-    QUARTER,
     finite_median,
+    normal_length_quantile,
 )
 from marey.numerics.thresholds import OUTLIER_SD
 
@@ -58,16 +57,23 @@ def trimmed_variance(square: Float[Array, " value"]) -> float:
     return float(kept.mean()) / CHI2_3_TRUNCATED_MEAN if len(kept) else rough
 
 
-def quartile_sd(length: Float[Array, "value *item"]) -> Float[Array, "*item"]:
+def quantile_sd(
+    length: Float[Array, "value *item"], share: float
+) -> Float[Array, "*item"]:
     r"""Return the standard deviation per axis of 3-vectors from their lengths.
 
-    .. math:: s = Q_{1/4}(|v|) / Q_{1/4}(\chi_3)
+    .. math:: s = Q_p(|v|) / Q_p(\chi_3)
 
-    Three quarters of the vectors may be longer than noise makes them. 0 without any.
+    A share 1 - p of the vectors may be longer than noise makes them. 0 without any.
+
+    Args:
+        length: Lengths, all finite, in any unit.
+        share: The share p of the vectors that are noise only, 0 to 1.
     """
     if not len(length):
         return np.zeros(length.shape[1:])
-    return np.asarray(np.quantile(length, QUARTER, axis=0) / CHI_3_QUARTILE)
+    quantile = np.quantile(length, share, axis=0)
+    return np.asarray(quantile / normal_length_quantile(share))
 
 
 def white_difference(

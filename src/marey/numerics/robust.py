@@ -35,10 +35,6 @@ ABS_Q90_SD = 1.6448536269514722
 """90 % quantile of the absolute value of a normal variable, in standard deviations,
 `scipy.stats.norm.ppf(0.95)` (published, Abramowitz and Stegun 1964, Table 26.5)."""
 
-QUARTER, CHI_3_QUARTILE = 0.25, 1.101150717679314
-"""First quartile of the length of a vector of three standard normal numbers,
-`scipy.stats.chi.ppf(0.25, 3)` (published, Abramowitz and Stegun 1964, Table 26.8)."""
-
 CHI2_3_TRUNCATED_MEAN = 2.7534587746988795
 """Mean of the squared length of such a vector where it is at most three (`OUTLIER_SD`)
 long: 3 F5(9) / F3(9) with the distribution functions of chi-square of five and three

@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.joints.ball.normal_equations import NormalEquations, Pairs, PerPair
-from marey.numerics.robust import CHI2_3_MEDIAN, runs
+from marey.numerics.noise import median_variance
+from marey.numerics.robust import runs
 from marey.numerics.thresholds import MIN_SAMPLES
 
 Array = np.ndarray
@@ -90,8 +91,7 @@ def tukey_weights(
     subtract_medians(residual, deviation)
     square = np.empty(len(residual))
     squared_norms(deviation, np.broadcast_to(precision, (len(residual), 3, 3)), square)
-    variance = float(np.median(square)) / CHI2_3_MEDIAN
-    limit = max(TUKEY_CUTOFF_SIGMAS**2 * variance, min_square)
+    limit = max(TUKEY_CUTOFF_SIGMAS**2 * median_variance(square), min_square)
     if not limit > 0.0:
         return np.ones(len(residual))
     weight = np.maximum(1.0 - square / limit, 0.0) ** 2

@@ -15,12 +15,12 @@ The Viterbi path maximises the sum of :math:`\ell_t` over the standing frames mi
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import comb
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from marey.numerics.robust import normal_length_quantile, runs
+from marey.numerics.noise import quantile_sd, white_difference
+from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD, FEW, OUTLIER_SD
 from marey.pose.contact.points import SAME_PLACE, PointTracks
 
@@ -266,14 +266,8 @@ def estimate_noise(
     cancels in third differences, and the first quartile comes from frames in which the
     point stands.
     """
-    size = np.linalg.norm(np.diff(positions, n=DIFFERENCE_ORDER, axis=0), axis=-1)
-    size = size[np.isfinite(size).all(axis=1)]
-    if not len(size):
-        return np.zeros(positions.shape[1])
-    # Coefficients of a difference are binomial: the sum of their squares is one too.
-    gain = comb(2 * DIFFERENCE_ORDER, DIFFERENCE_ORDER) ** 0.5
-    still = np.quantile(size, STILL_SHARE, axis=0)
-    return np.asarray(still / (normal_length_quantile(STILL_SHARE) * gain))
+    size = np.linalg.norm(white_difference(positions, DIFFERENCE_ORDER), axis=-1)
+    return quantile_sd(size[np.isfinite(size).all(axis=1)], STILL_SHARE)
 
 
 def detect_stance(tracks: PointTracks) -> Bool[Array, "frame point"]:
