@@ -6,7 +6,6 @@ from jaxtyping import Float, Int
 from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.numerics.thresholds import SAMPLE_FRAMES
-from marey.rig.tree_joints import TreeJoints
 
 Array = np.ndarray
 
