@@ -1,12 +1,13 @@
 """Options: ranges and choices are checked where they are declared."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf, nan
 
 import numpy as np
 import pytest
 
 import marey
+from marey.cli.commands.solve import SolveArguments
 from marey.options import Options, choice, number, options_from
 
 
@@ -65,3 +66,28 @@ def test_values_outside_are_refused_by_name(name, value, needed):
 def test_an_unknown_name_is_refused_with_the_known_ones():
     with pytest.raises(marey.OptionError, match="one of cutoff, tolerance"):
         options_from(Smoothing, {"cut_off": 6.0})
+
+
+def test_a_solve_takes_its_options_as_keywords():
+    take = marey.synth.human(seed=2).record("walk", seconds=1.0)
+    both = marey.SolveOptions(subject="S01", calibrate=False)
+    at_once = marey.solve(take, options=both)
+    by_word = marey.solve(take, subject="S01", calibrate=False)
+    assert by_word.options == at_once.options
+    mixed = marey.solve(take, options=both, subject="S02")
+    assert mixed.options == {**by_word.options, "subject": "S02"}
+
+
+def test_an_unknown_keyword_of_a_solve_is_refused_by_name():
+    with pytest.raises(marey.OptionError, match=r"joint_method.*one of joints, weight"):
+        marey.solve("walk.c3d", joint_method="ball")
+
+
+FLAGS = {"template": ("map_",), "segment": ("bodies",), "n_bodies": ("bodies",)}
+"""Flags of the command line with another name than their option."""
+
+
+def test_every_option_of_a_solve_has_a_flag():
+    flags = {one.name for one in fields(SolveArguments)}
+    options = [one.name for one in fields(marey.SolveOptions)]
+    assert [name for name in options if not flags & {*FLAGS.get(name, (name,))}] == []

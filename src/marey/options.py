@@ -8,7 +8,7 @@ class SmoothOptions(Options):
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import inf, isfinite
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -129,9 +129,23 @@ def options_from(kind: type[Kind], given: Mapping[str, Any]) -> Kind:
     Raises:
         OptionError: If a name is not a field of the kind, or a value is not allowed.
     """
+    _check_names(kind, given)
+    return kind(**given)
+
+
+def replace_options(options: Kind, given: Mapping[str, Any]) -> Kind:
+    """Return options with some of their fields replaced by keyword arguments.
+
+    Raises:
+        OptionError: If a name is not a field of the options, or a value is not allowed.
+    """
+    _check_names(type(options), given)
+    return replace(options, **given)  # type: ignore[type-var]
+
+
+def _check_names(kind: type[Kind], given: Mapping[str, Any]) -> None:
     known = [one.name for one in fields(kind)]  # type: ignore[arg-type]
     for name, value in given.items():
         if name not in known:
             needed = f"one of {', '.join(known)}" if known else "no option at all"
             raise OptionError(name, found=value, needed=needed)
-    return kind(**given)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from marey.editing.assignment import assignment_of
 from marey.editing.cache import StageCache
@@ -18,6 +19,7 @@ from marey.editing.plan import Plan, plan_edits
 from marey.editing.refit import EditedFit, EditedStages, edit_tree
 from marey.edits import Edit, parse_edits
 from marey.motion import Motion
+from marey.options import replace_options
 from marey.pipeline import SolveOptions, solve_takes
 from marey.pipeline.options import use_known_performer
 from marey.pipeline.progress import Clock
@@ -43,6 +45,7 @@ def solve(
     *,
     options: SolveOptions | None = None,
     progress: Callable[[str], None] | None = None,
+    **fields: Any,
 ) -> Solution:
     """Return the skeletons and motions of one recording, or of several of one subject.
 
@@ -51,14 +54,15 @@ def solve(
         options: How to solve, edits among them.
         progress: Called with the name of each stage as it begins, and once more, with a
             note, if the stage has to be compiled first.
+        **fields: Fields of `SolveOptions`, in place of those of `options`.
 
     Raises:
         DataError: If there is nothing to solve, or the takes differ in their bodies.
-        OptionError: If an edit does not fit the recordings, or no subject has the name
-            asked for.
+        OptionError: If a field is not known, an edit does not fit the recordings, or no
+            subject has the name asked for.
         FormatError: If a file cannot be read.
     """
-    chosen = options or SolveOptions()
+    chosen = replace_options(options or SolveOptions(), fields)
     clock = Clock(progress)
     takes = clock.run("read", read_takes, recordings, chosen.subject)
     if not chosen.edits:

@@ -41,6 +41,9 @@ class SolveArguments:
     joints: str = "ball"
     """Joint method: ball, gdke, distance."""
 
+    weight: str = "auto"
+    """Edge cost of the tree: auto, compact, excess, mediated, normalised, residual."""
+
     pose: str = "auto"
     """Pose solver: auto, playback, gauss_newton, bfgs or physics."""
 
@@ -61,6 +64,9 @@ class SolveArguments:
 
     field: bool = False
     """Correct a distorted magnetic field."""
+
+    clean: Switch = True
+    """Mask outliers, and undo swaps and slips."""
 
     max_gap: float = 0.0
     """Longest gap of a marker that is filled, in seconds."""
