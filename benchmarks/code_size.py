@@ -18,8 +18,10 @@ or dict, except
 - 0, 1, 2 and 0.5, of either sign;
 - factors of units (10, 100, 1000, 1e-3, 1e6, 60, 90, 180, 360) multiplied or divided;
 - whole numbers in subscripts, shapes and ranges, unless they are compared there (masks)
-  or the loop variable is `_` (a number of iterations); axis=, ddof= and the like;
-- guards, counted apart: names such as TINY or MAX_ITER, and values up to 1e-9;
+  or the loop variable is `_` (a number of iterations); axis=, ddof= and the like, and
+  the ranges of options (low=, high=, above=);
+- guards, counted apart: names such as TINY or MAX_ITER, values up to 1e-9, and bounds
+  of memory, caches and messages (BYTES, PER_CHUNK, CACHED, LISTED, LONGEST);
 - coefficients of formulas, counted apart: whole numbers up to 12 in sums, products and
   quotients inside a function (dimensions, degrees of freedom, 4/3 of a sphere),
   divisors of Taylor series (24, 120 ...), and a 3 that a count is compared with, since
@@ -67,7 +69,9 @@ LARGEST_COEFFICIENT = 12
 TAYLOR_DIVISORS = {20, 24, 30, 42, 56, 120}
 POINTS_OF_A_POSE = 3
 GUARD = re.compile(
-    r"MAX_ITER|ITERATIONS|MOST_STEPS|TINY|ROUNDING|(?:^|_)EPS(?:_|$)", re.IGNORECASE
+    r"MAX_ITER|ITERATIONS|MOST_STEPS|TINY|ROUNDING|(?:^|_)EPS(?:_|$)"
+    r"|_BYTES|_PER_CHUNK|_CACHED|_LISTED|LONGEST_",
+    re.IGNORECASE,
 )
 YEAR = r"(?:18|19|20)\d\d"
 SOURCE = re.compile(
@@ -75,7 +79,7 @@ SOURCE = re.compile(
     rf"|\b[A-Z][\w'-]+(?: et al\.| and [A-Z][\w'-]+)?,? ?\(?{YEAR}\b"
 )
 STRUCTURE_KEYWORDS = re.compile(
-    r"ax[ie]s\d?|ddof|decimals|maxsize|maxsplit|ndigits|ndim|ndmin|ord|shape|size"
+    r"above|ax[ie]s\d?|ddof|decimals|digits|high|low|maxsize|maxsplit|ndigits|ndim|ndmin|ord|shape|size"
     r"|stacklevel"
 )
 SHAPE_FIRST = re.compile(r"zeros|empty|ones|full|eye|identity")

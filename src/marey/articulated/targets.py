@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from marey.articulated.tables import Nodes
 from marey.errors import DataError, OptionError
-from marey.numerics.thresholds import MOST
+from marey.numerics.thresholds import MIN_POSE_POINTS, MOST
 from marey.skeleton import Skeleton
 from marey.take import Take, match_labels
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 Array = np.ndarray
 Recording = tuple[Float[Array, "frame column 3"], Float[Array, "frame sensor 4 4"]]
 """Positions of markers in metres and poses of sensors, NaN where unseen."""
-
-MARKERS_PER_SENSOR = 3
-"""Number of markers that determine as much as one 6-DoF sensor: a full pose."""
 
 
 def as_c_float64(values: Array) -> Array:
@@ -194,7 +191,7 @@ def count_visible(matches: TargetMatches, recording: Recording) -> Int[Array, " 
     points, sensors = recording
     n_markers = np.isfinite(points[:, matches.column, 0]).sum(axis=1)
     n_sensors = np.isfinite(sensors[:, matches.sensor_column, 0, 0]).sum(axis=1)
-    return np.asarray(n_markers + MARKERS_PER_SENSOR * n_sensors)
+    return np.asarray(n_markers + MIN_POSE_POINTS * n_sensors)
 
 
 def marker_residuals(

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 R = TypeVar("R")
 
-MAX_RESULTS = 4
+MAX_CACHED_RESULTS = 4
 """Largest number of results kept of one stage. Higher costs memory and saves time when
 edits are tried in turns. Chosen by hand."""
 
@@ -34,7 +34,7 @@ class StageCache:
         results = self._results.setdefault(stage, {})
         entry = results.pop(key) if key in results else (compute(), keep_alive)
         results[key] = entry
-        while len(results) > MAX_RESULTS:
+        while len(results) > MAX_CACHED_RESULTS:
             del results[next(iter(results))]
         result: R = entry[0]
         return result

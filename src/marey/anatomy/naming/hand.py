@@ -43,7 +43,7 @@ def name_hand(figure: NamingInput) -> Naming | None:
     determines the side; names of fingers that never bent have no side.
     """
     palm = max(figure.neighbours, key=lambda body: len(figure.neighbours[body]))
-    if len(figure.neighbours[palm]) not in (5, 6):
+    if len(figure.neighbours[palm]) not in (len(FINGERS), len(FINGERS) + 1):
         return None
     limbs = _limbs_of(figure, palm)
     fingers = [limb for limb in limbs if len(limb) <= len(PHALANXES)]
@@ -54,8 +54,10 @@ def name_hand(figure: NamingInput) -> Naming | None:
     def length(finger: list[int]) -> float:
         return float(figure.arc_lengths([palm, *finger])[-1])
 
-    fingers = sorted(fingers, key=length)[:5]
-    if len(fingers) < 5 or length(fingers[-1]) > MAX_FINGER_RATIO * length(fingers[0]):
+    fingers = sorted(fingers, key=length)[: len(FINGERS)]
+    if len(fingers) < len(FINGERS):
+        return None
+    if length(fingers[-1]) > MAX_FINGER_RATIO * length(fingers[0]):
         return None
     row = _order_fingers(figure, fingers)
     if row is None or not _are_parallel(figure, palm, row[1:]):

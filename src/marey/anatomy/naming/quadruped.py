@@ -37,7 +37,7 @@ def name_quadruped(figure: NamingInput) -> Naming | None:
     """
     height = figure.heights(UP)
     leaves = sorted(figure.leaves, key=lambda body: float(height[body]))
-    if not 5 <= len(leaves) <= 4 + MAX_OTHER_LEAVES:
+    if not 4 < len(leaves) <= 4 + MAX_OTHER_LEAVES:
         return None
     feet, others = leaves[:4], leaves[4:]
     extent = float(np.ptp(height[list(figure.neighbours)]))

@@ -12,11 +12,16 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.articulated.tables import make_nodes
-from marey.articulated.targets import MARKERS_PER_SENSOR, TargetNames, match_targets
+from marey.articulated.targets import TargetNames, match_targets
 from marey.errors import DataError
 from marey.motion import Contact, GroundPlane, Motion
 from marey.numerics import geometry
-from marey.numerics.thresholds import FEW, OUTLIER_SD, SKIN_MOTION_M
+from marey.numerics.thresholds import (
+    FEW,
+    MIN_POSE_POINTS,
+    OUTLIER_SD,
+    SKIN_MOTION_M,
+)
 from marey.pose.contact.foot_plants import FootPlant, detect_stance, find_foot_plants
 from marey.pose.contact.ground import GroundContacts as GroundContacts
 from marey.pose.contact.ground import (
@@ -108,9 +113,9 @@ def _visibility(
     for k, node in enumerate(nodes.node_of_joint[points.joint]):
         markers = take.seen[:, matches.column[marker_node == node]]
         sensors = take.sensor_seen[:, matches.sensor_column[sensor_node == node]]
-        count = markers.sum(axis=1) + MARKERS_PER_SENSOR * sensors.sum(axis=1)
-        n_attached = markers.shape[1] + MARKERS_PER_SENSOR * sensors.shape[1]
-        needed = min(MARKERS_PER_SENSOR, n_attached)
+        count = markers.sum(axis=1) + MIN_POSE_POINTS * sensors.sum(axis=1)
+        n_attached = markers.shape[1] + MIN_POSE_POINTS * sensors.shape[1]
+        needed = min(MIN_POSE_POINTS, n_attached)
         if needed:
             share = count / needed
             # A rotation that moves the sole of a body with too few markers is unknown.
