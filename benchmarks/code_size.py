@@ -20,8 +20,9 @@ or dict, except
 - whole numbers in subscripts, shapes and ranges, unless they are compared there (masks)
   or the loop variable is `_` (a number of iterations); axis=, ddof= and the like, and
   the ranges of options (low=, high=, above=);
-- guards, counted apart: names such as TINY or MAX_ITER, values up to 1e-9, and bounds
-  of memory, caches and messages (BYTES, PER_CHUNK, CACHED, LISTED, LONGEST);
+- guards, counted apart: caps (MAX_ITERATIONS and the like), floors (TINY, ROUNDING) up
+  to 1e-4, all values up to 1e-9, and bounds of memory, caches and messages (BYTES,
+  PER_CHUNK, CACHED, LISTED, LONGEST);
 - coefficients of formulas, counted apart: whole numbers up to 12 in sums, products and
   quotients inside a function (dimensions, degrees of freedom, 4/3 of a sphere),
   divisors of Taylor series (24, 120 ...), and a 3 that a count is compared with, since
@@ -68,11 +69,9 @@ SMALLEST = 1e-9
 LARGEST_COEFFICIENT = 12
 TAYLOR_DIVISORS = {20, 24, 30, 42, 56, 120}
 POINTS_OF_A_POSE = 3
-GUARD = re.compile(
-    r"MAX_ITER|ITERATIONS|MOST_STEPS|TINY|ROUNDING|(?:^|_)EPS(?:_|$)"
-    r"|_BYTES|_PER_CHUNK|_CACHED|_LISTED|LONGEST_",
-    re.IGNORECASE,
-)
+CAP = re.compile(r"ITERATIONS|_BYTES|_PER_CHUNK|_CACHED|_LISTED|LONGEST_")
+FLOOR = re.compile(r"TINY|ROUNDING")
+LARGEST_FLOOR = 1e-4
 YEAR = r"(?:18|19|20)\d\d"
 SOURCE = re.compile(
     rf"(?i:\bpublished)|\({YEAR}\)"
@@ -313,7 +312,7 @@ def describe_constant(
     name, place, assigned = place_of(chain)
     if value in PLAIN:
         status = "plain"
-    elif value <= SMALLEST or GUARD.search(name):
+    elif is_guard(name, value):
         status = "guard"
     elif place == "function" and is_coefficient(chain, value):
         status = "formula"
@@ -324,6 +323,12 @@ def describe_constant(
     return Constant(
         path, literal.lineno, literal.col_offset, value, name, place, status
     )
+
+
+def is_guard(name: str, value: float) -> bool:
+    """Whether a number only bounds effort, memory, text or rounding."""
+    is_floor = value <= LARGEST_FLOOR and FLOOR.search(name)
+    return bool(value <= SMALLEST or CAP.search(name) or is_floor)
 
 
 def place_of(chain: Sequence[ast.AST]) -> tuple[str, str, ast.stmt | None]:
