@@ -31,10 +31,6 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
-from marey.calibration.solver.levenberg_marquardt import (
-    DAMPING_FACTOR,
-    FIRST_DAMPING,
-)
 from marey.numerics.jit import FAST, lean
 
 # Added to each diagonal element of a pose, so that blocks without data stay positive
@@ -489,16 +485,19 @@ def residuals_of_frames(tables, parameters, points, t, R, residual, weight):
 
 @no_type_check
 @njit(cache=True, fastmath=FAST, nogil=True)
-def minimize_over_poses(tables, parameters, points, t, R, max_steps, tolerance):
+def minimize_over_poses(tables, parameters, points, t, R, search):
     """Bring the pose of every frame to its least cost, in place.
 
     Levenberg-Marquardt on each frame by itself; the parameters stay. A frame has
-    converged when a step lowers its cost by less than `tolerance` times the cost.
+    converged when a step lowers its cost by less than the tolerance times the cost.
+
+    `search` has the most steps, the tolerance, the first damping and its factor.
     """
+    max_steps, tolerance, first_damping, factor = search
     scratch = new_scratch(tables, points.shape[1], 0)
     t_new, R_new = np.empty(3), np.empty((len(tables.parent), 3, 3))
     for f in range(len(points)):
-        damping = FIRST_DAMPING
+        damping = first_damping
         cost = frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
         for _ in range(max_steps):
             pose_equations(tables, parameters, R[f], scratch)
@@ -511,11 +510,11 @@ def minimize_over_poses(tables, parameters, points, t, R, max_steps, tolerance):
                 cost = new
                 t[f] = t_new
                 R[f] = R_new
-                damping /= DAMPING_FACTOR
+                damping /= factor
                 if gain < tolerance * max(cost, 1.0):
                     break
             else:
                 frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
-                damping *= DAMPING_FACTOR
-                if damping * FIRST_DAMPING > 1.0:
+                damping *= factor
+                if damping * first_damping > 1.0:
                     break

@@ -96,11 +96,13 @@ def fit_poses(estimate: Estimate, max_steps: int = MAX_ITERATIONS) -> Estimate:
     """
     from marey.calibration.solver.frame_equations_kernel import minimize_over_poses
 
+    search = max_steps, POSE_TOLERANCE, FIRST_DAMPING, DAMPING_FACTOR
+
     def fit_session(session: int) -> FramePoses:
         poses = estimate.poses[session]
         t, R = poses.root_position.copy(), poses.R_world_segment.copy()
         tables, parameters, points, *_ = _kernel_arguments(estimate, session)
-        minimize_over_poses(tables, parameters, points, t, R, max_steps, POSE_TOLERANCE)
+        minimize_over_poses(tables, parameters, points, t, R, search)
         return FramePoses(points, t, R)
 
     poses = map_in_threads(fit_session, range(len(estimate.poses)))
