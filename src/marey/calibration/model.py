@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
+from marey.numerics.thresholds import FEW, MARKER_NOISE_M, OUTLIER_SD
 
 if TYPE_CHECKING:
     from marey.calibration.solver.frame_equations_kernel import (
@@ -37,6 +37,12 @@ outliers more weight. Chosen by hand."""
 
 FIRST_NOISE_M = OUTLIER_SD * MARKER_NOISE_M
 """Scale of a marker before it is estimated, in metres."""
+
+MIN_NOISE_M, MIN_SKIN_NOISE_M = FEW**2 * MARKER_NOISE_M, 2e-4
+"""Smallest scale of a marker on a rigid body, in metres: no camera is more accurate;
+and of one on skin. A knee is no perfect joint: where the markers of a person are exact,
+less would move its centre along its axis (Arnold's synthetic walk: 9.7 mm off instead
+of 4.9), more leaves ankles and hips to the prior. Chosen on that walk."""
 
 MECHANICAL_HINGE_SD_RAD = 0.005
 """Standard deviation of the axis of a mechanical hinge in one frame, in radians. Higher

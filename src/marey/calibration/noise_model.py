@@ -9,7 +9,6 @@ from marey.calibration.init.poses import initial_poses
 from marey.calibration.model import Estimate, ModelParameters
 from marey.calibration.solver.levenberg_marquardt import fit_poses, residuals
 from marey.numerics import geometry
-from marey.numerics.thresholds import FEW, MARKER_NOISE_M
 
 Array = np.ndarray
 
@@ -17,9 +16,6 @@ MIN_ALL_WHITE_SHARE = 0.75
 """An estimated white share from this on is taken for 1. A few hundred pairs of frames
 do not estimate it better, and the rest would still reduce the weight of each frame.
 Higher reduces it more often. Chosen by hand."""
-
-MIN_NOISE_M = FEW**2 * MARKER_NOISE_M
-"""Smallest scale of a marker, in metres: no camera is more accurate."""
 
 TINY = 1e-9
 """Smallest number of degrees of freedom by which is divided."""
@@ -42,7 +38,7 @@ Chosen by hand."""
 
 
 def estimate_marker_noise(
-    estimate: Estimate, leverage: tuple[Float[Array, "_ marker"], ...]
+    estimate: Estimate, leverage: tuple[Float[Array, "_ marker"], ...], min_noise: float
 ) -> Float[Array, "session marker"]:
     r"""Return the scale of every marker in every session, in metres.
 
@@ -57,6 +53,7 @@ def estimate_marker_noise(
     Args:
         estimate: Parameters and poses, with the present scales.
         leverage: Leverage of every marker in every frame, 0 to 3.
+        min_noise: Smallest scale of a marker, in metres.
     """
     scale = estimate.parameters.marker_noise
     squares, freedom, count = np.zeros((3, *scale.shape))
@@ -74,7 +71,7 @@ def estimate_marker_noise(
     prior = POOLING * count
     variance = (squares + prior * pooled) / np.maximum(freedom + prior, TINY)
     variance = np.where(count > 0.0, variance, pooled)
-    return np.asarray(np.sqrt(np.maximum(variance, MIN_NOISE_M**2)))
+    return np.asarray(np.sqrt(np.maximum(variance, min_noise**2)))
 
 
 def white_share(

@@ -14,7 +14,12 @@ from itertools import count
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.calibration.model import MEAN_STATURE_M, KinematicModel, ModelParameters
+from marey.calibration.model import (
+    MEAN_STATURE_M,
+    MIN_NOISE_M,
+    KinematicModel,
+    ModelParameters,
+)
 from marey.calibration.problem import CalibrationProblem
 from marey.numerics import geometry
 from marey.numerics.thresholds import FEW, SKIN_MOTION_M
@@ -318,6 +323,9 @@ class Initialisation:
 
     parameters: ModelParameters
     prior: Prior
+    min_noise: float = MIN_NOISE_M
+    """Smallest scale of a marker, in metres."""
+
     landmark_joints: tuple[str, ...] = ()
     """Joints whose initial position comes from landmarks. That of the others comes from
     the skeleton that is calibrated."""

@@ -24,6 +24,7 @@ from marey.calibration.init.joint_regression import ReferencePose, regress_joint
 from marey.calibration.init.poses import initial_poses, sample_frames
 from marey.calibration.init.reference_frame import candidate_frames
 from marey.calibration.model import (
+    MIN_SKIN_NOISE_M,
     AxisConstraint,
     Estimate,
     FramePoses,
@@ -280,7 +281,9 @@ def init_from_landmarks(
         prior.add_axis_prior(n, initial, AXIS_SD_RAD)
     prior.add_marker_priors(m, 0.5 * initial.size)
     known = tuple(name for name in model.names if name in pose.joints)
-    return Initialisation(person, initial, prior, landmark_joints=known)
+    return Initialisation(
+        person, initial, prior, MIN_SKIN_NOISE_M, landmark_joints=known
+    )
 
 
 def _add_landmark_priors(

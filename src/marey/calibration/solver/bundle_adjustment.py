@@ -121,7 +121,7 @@ def bundle_adjust(
         estimate, leverage, damping, converged = levenberg_marquardt_step(
             estimate, initial.prior, weight, damping
         )
-        noise = estimate_marker_noise(estimate, leverage)
+        noise = estimate_marker_noise(estimate, leverage, initial.min_noise)
         change = np.abs(np.log(noise / estimate.parameters.marker_noise)).max()
         parameters = replace(
             estimate.parameters,
