@@ -22,6 +22,7 @@ from marey.motion import Motion
 from marey.options import replace_options
 from marey.pipeline import SolveOptions, solve_takes
 from marey.pipeline.options import use_known_performer
+from marey.pipeline.posing.settings import uses_ground
 from marey.pipeline.progress import Clock
 from marey.pipeline.report import add_tables, assemble_solution
 from marey.pipeline.run import estimate_bodies, estimate_skeletons
@@ -123,7 +124,7 @@ class EditSolver:
             replace(step, bodies=tuple(names[body] for body in step.bodies))
             for step in steps
         )
-        ground = plan.ground if self._options.contacts else None
+        ground = plan.ground if uses_ground(self._options) else None
         steps_key = tuple((step.edit, step.bodies, step.joint) for step in steps)
         posed, pose_findings = self._cache.get(
             "posed",
@@ -221,7 +222,7 @@ class EditSolver:
     ) -> tuple[tuple[Subject, ...], tuple[Finding, ...]]:
         """Return the motions of the subjects after the edits of their skeletons."""
         options = self._options
-        without_contacts = replace(options, contacts=False)
+        without_contacts = replace(options, contacts=False, hold="none")
 
         def estimate_poses(subject: SubjectFit) -> Sequence[Motion]:
             posed, _ = pose_subjects([subject], fit.takes, without_contacts)

@@ -17,6 +17,7 @@ from marey.pipeline.stages_subjects import (
     SubjectFit,
     build_subjects,
     calibrate_subjects,
+    limit_subjects,
     pose_subjects,
     set_root,
     used_joint_fits,
@@ -75,6 +76,7 @@ def estimate_bodies(
 def estimate_skeletons(
     fit: BodyFit, options: SolveOptions, clock: Clock
 ) -> tuple[SubjectFit, ...]:
-    """Return a calibrated skeleton of every subject."""
+    """Return a calibrated skeleton of every subject, with limits on its joints."""
     subjects = clock.run("skeleton", build_subjects, fit, options)
-    return clock.run("calibrate", calibrate_subjects, subjects, fit, options)
+    subjects = clock.run("calibrate", calibrate_subjects, subjects, fit, options)
+    return limit_subjects(subjects, options)
