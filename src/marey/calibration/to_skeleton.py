@@ -195,6 +195,7 @@ def _build_bones(
             parent=skeleton.parent,
             offset=offset,
             kind=("root", *kinds),
+            observed=skeleton.observed,
         )
     axes = skeleton.axes.copy()
     for i, n in _hinges(fit):

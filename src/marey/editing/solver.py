@@ -29,6 +29,7 @@ from marey.pipeline.run import estimate_bodies, estimate_skeletons
 from marey.pipeline.stages_bodies import BodyFit, repair_with_joints
 from marey.pipeline.stages_subjects import (
     SubjectFit,
+    complete_subjects,
     pose_subjects,
     subject_of_each_body,
     used_joint_fits,
@@ -232,7 +233,10 @@ class EditSolver:
             subject_of = self._subject_of(fit)
             edited = edit_subjects(subjects, steps, subject_of, options, estimate_poses)
             floor = None if ground is None else floor_of(ground)
-            return pose_subjects(edited, fit.takes, options, floor)
+            posed, findings = pose_subjects(edited, fit.takes, options, floor)
+        with clock.stage("complete"):
+            whole, added = complete_subjects(posed, options)
+            return whole, (*findings, *added)
 
     def _subject_of(self, fit: BodyFit) -> Mapping[str, int]:
         """Return the index of the subject that each body belongs to, by name."""

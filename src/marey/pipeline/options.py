@@ -92,6 +92,11 @@ class SolveOptions(Options):
     switched off, in standard deviations of a marker, 2 mm; 0 for never. Left out, it is
     that of the pose method."""
 
+    whole: bool = True
+    """Whether people get the joints that the recording does not observe: spine, neck,
+    clavicles, hands and toes. They are placed by anatomy and do not move by themselves;
+    `Skeleton.observed` is False for them."""
+
     root: str = ""
     """Root body of its tree; the most central body when empty."""
 

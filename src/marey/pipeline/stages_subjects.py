@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool
 
+from marey.anatomy.whole_person import complete_motion, complete_person
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.motion import GroundPlane
@@ -216,6 +217,45 @@ def _find_all_holds(
             holds[i].append(held)
             findings += found
     return holds, findings
+
+
+def complete_subjects(
+    subjects: Sequence[Subject], options: SolveOptions
+) -> tuple[tuple[Subject, ...], tuple[Finding, ...]]:
+    """Return people with the joints that the recording does not observe.
+
+    Nothing is added to a skeleton that was given.
+    """
+    if not options.whole or options.skeleton is not None:
+        return tuple(subjects), ()
+    completed, findings = [], []
+    for subject in subjects:
+        skeleton = complete_person(subject.skeleton)
+        motions = tuple(
+            complete_motion(motion, complete_person(motion.skeleton))
+            for motion in subject.motions
+        )
+        completed.append(replace(subject, skeleton=skeleton, motions=motions))
+        added = [n for n in skeleton.names if n not in subject.skeleton.names]
+        if added:
+            findings.append(_report_added(subject.name, added))
+    return tuple(completed), tuple(findings)
+
+
+def _report_added(subject: str, added: Sequence[str]) -> Finding:
+    shown = ", ".join(name for name in added if not name.endswith("_end"))
+    message = (
+        f"no markers determine {shown}: they are placed by anatomy and move with the "
+        "bones they sit on"
+    )
+    return Finding(
+        "joints-added",
+        "skeleton",
+        "info",
+        message,
+        subject=subject,
+        value=float(len(added)),
+    )
 
 
 # --- root -----------------------------------------------------------------------------

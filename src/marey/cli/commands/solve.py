@@ -71,6 +71,9 @@ class SolveArguments:
     skeleton: Path | None = None
     """Skeleton of a known performer, whose bone lengths are kept."""
 
+    whole: Switch = True
+    """Add the joints of people that markers do not determine, by anatomy."""
+
     root: str = ""
     """Root body of the tree."""
 

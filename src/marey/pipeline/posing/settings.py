@@ -12,6 +12,7 @@ from marey.io import read_motion
 from marey.motion import GroundPlane, Motion
 from marey.pose.options import ANGLE_SD, PhysicsOptions
 from marey.report import Finding
+from marey.skeleton import Skeleton
 
 if TYPE_CHECKING:
     from marey.pipeline.options import SolveOptions
@@ -141,10 +142,22 @@ def pose_settings(
 
 
 def record_options(options: "SolveOptions") -> dict[str, Any]:
-    """Return the options of a solve for its solution; a reference by its file only."""
+    """Return the options of a solve for its solution; a reference by its file."""
     reference = options.reference
-    path = reference.source.path if isinstance(reference, Motion) else reference
-    return {**asdict(replace(options, reference=None)), "reference": path}
+    recorded: Any = reference
+    if isinstance(reference, Motion):
+        recorded = reference.source.path or asdict(reference)
+    return {**asdict(replace(options, reference=None)), "reference": recorded}
+
+
+def parse_reference(recorded: Any) -> Any:
+    """Return a reference as `record_options` recorded it."""
+    if not isinstance(recorded, Mapping):
+        return recorded
+    return Motion(
+        skeleton=Skeleton(**recorded["skeleton"]),
+        **{n: recorded[n] for n in ("T_world_root", "wxyz", "rate", "start")},
+    )
 
 
 def set_ground_findings(
