@@ -259,7 +259,7 @@ def test_the_twist_of_a_straight_arm_does_not_jump(monkeypatch):
         return np.degrees(np.linalg.norm(geometry.rotation_log(step), axis=-1)).max()
 
     assert jump() < 10.0
-    monkeypatch.setattr("marey.virtual.aim.MIN_UP_SINE", 1e-9)
+    monkeypatch.setattr("marey.virtual.aim.MIN_BEND_SINE", 1e-9)
     assert jump() > 150.0
 
 

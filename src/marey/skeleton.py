@@ -14,7 +14,7 @@ from marey.take import Take, match_labels
 Kind = Literal["root", "ball", "universal", "hinge", "fixed"]
 
 OPTIONAL = ("axes", "limits", "covariance", "length_sd")
-PER_JOINT = ("names", "parent", "offset", "kind", *OPTIONAL)
+PER_JOINT = ("names", "parent", "offset", "kind", "observed", *OPTIONAL)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -83,6 +83,12 @@ class Skeleton:
     length_sd: Float[np.ndarray, " joint"] = field(default_factory=lambda: np.zeros(0))
     """Standard deviation of each bone length, in metres; NaN where unknown."""
 
+    observed: Bool[np.ndarray, " joint"] = field(
+        default_factory=lambda: np.zeros(0, dtype=bool)
+    )
+    """Whether the recording determines each joint; all when left out. The others stand
+    where usual people have them, so that the figure is whole, and are fixed."""
+
     def __post_init__(self) -> None:
         n = len(self.names)
         if not self.kind and n:
@@ -91,6 +97,8 @@ class Skeleton:
             value = getattr(self, name)
             if value.size == 0:
                 object.__setattr__(self, name, np.full((n, *value.shape[1:]), np.nan))
+        if self.observed.size == 0:
+            object.__setattr__(self, "observed", np.ones(n, dtype=bool))
         self._check_sizes()
         self._check_joints()
 

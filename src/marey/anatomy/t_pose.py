@@ -4,13 +4,13 @@ In a T-pose the person stands upright, faces +x and stretches both arms sideways
 left side is +y and up is +z.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from marey.anatomy import names as vrm
+from marey.anatomy.limb_roll import BodyTree, side_in_t_pose
 from marey.numerics import geometry
 from marey.numerics.procrustes import shortest_rotations
 from marey.skeleton import Skeleton
@@ -24,55 +24,78 @@ TINY = 1e-9
 
 
 def t_pose_rotations(
-    names: Sequence[str],
-    parent: Int[Array, " body"],
-    in_parent: Float[Array, "body 3"],
-    in_body: Float[Array, "body 3"],
+    tree: BodyTree,
     R: Float[Array, "body 3 3"],
+    sides: Float[Array, "body 3"],
 ) -> Float[Array, "body 3 3"]:
     """Return the orientations of a person's bodies in a T-pose.
 
     From the root to the leaves, every body follows its parent and then rotates: hips
     and chest until their height and width are aligned with +z and +y, other bones by
-    the shortest rotation to their direction in a T-pose.
+    the shortest rotation to their direction in a T-pose, and then about it until their
+    side has its direction in a T-pose.
 
     Args:
-        names: Names of the bodies, of the VRM humanoid.
-        parent: Parent of each body, before it; -1 for the root.
-        in_parent: The joint of each body in its parent's frame, in metres.
-        in_body: The same joint in the body's own frame.
+        tree: The bodies.
         R: Orientations of the bodies in some frame, from which the rotations start.
+        sides: Directions across limbs, as `limb_sides` returns them; NaN for a limb
+            that rolls with its parent.
     """
     rotation = np.empty_like(R)
-    for i, p in enumerate(parent.tolist()):
+    for i, p in enumerate(tree.parent.tolist()):
         of_parent = rotation[p] if p >= 0 else np.eye(3)
-        children: dict[str, list[Array]] = {"": [], vrm.LEFT: [], vrm.RIGHT: []}
-        for child in np.flatnonzero(parent == i).tolist():
-            children[vrm.side_of(names[child])].append(in_parent[child])
-        bone, width = _bone_and_width(children, in_body[i], is_root=p < 0)
+        bone, width = _bone_and_width(tree, i)
         bone = of_parent @ R[i] @ bone
         if width is None:
-            step = shortest_rotation(bone, _t_pose_direction(names[i], bone))
+            goal = _t_pose_direction(tree.names[i], bone)
+            step = shortest_rotation(bone, goal)
+            side = step @ of_parent @ R[i] @ sides[i]
+            step = _roll(goal, side, side_in_t_pose(tree.names[i])) @ step
         else:
             step = _upright_rotation(bone, of_parent @ R[i] @ width)
         rotation[i] = step @ of_parent
     return np.asarray(rotation @ R)
 
 
+def _roll(
+    bone: Float[Array, " 3"], side: Float[Array, " 3"], goal: Float[Array, " 3"]
+) -> Float[Array, "3 3"]:
+    """Return the rotation about a bone that turns a side to its goal, as far as it can.
+
+    The identity for a bone without length, and for a side that is unknown or along the
+    bone.
+    """
+    length = np.linalg.norm(bone)
+    if length < TINY:
+        return np.eye(3)
+    z = bone / length
+    x, y = side - (side @ z) * z, np.cross(z, side)
+    if not np.linalg.norm(x) > TINY:
+        return np.eye(3)
+    return geometry.rotation_exp(np.arctan2(goal @ y, goal @ x) * z)
+
+
 def _bone_and_width(
-    children: dict[str, list[Array]], joint: Float[Array, " 3"], *, is_root: bool
+    tree: BodyTree, body: int
 ) -> tuple[Float[Array, " 3"], Float[Array, " 3"] | None]:
     """Return the direction of a body's bone, and its width, in the body's frame.
 
     The bone points from the body's joint to its children in the middle, else to those
-    at the sides, else to the origin; the bone of the hips starts between the legs. The
-    width is the vector from the first right child to the first left one, None without
-    both.
+    at the sides, else to its end; the bone of the hips starts between the legs, unless
+    landmarks show what is up. The width is the vector from the first right child to the
+    first left one, None without both.
     """
+    children: dict[str, list[Array]] = {"": [], vrm.LEFT: [], vrm.RIGHT: []}
+    for child in tree.children(body):
+        children[vrm.side_of(tree.names[child])].append(tree.in_parent[child])
     middle, left, right = children.values()
     sides = left + right
-    start = np.mean(sides, axis=0) if is_root and middle and sides else joint
-    bone = np.mean(middle or sides or [np.zeros(3)], axis=0) - start
+    is_root = tree.parent[body] < 0
+    between = is_root and middle and sides
+    start = np.mean(sides, axis=0) if between else tree.in_body[body]
+    bone = np.mean(middle or sides or [tree.end[body]], axis=0) - start
+    if is_root and tree.up_in_root is not None:
+        bone = tree.up_in_root
     return bone, left[0] - right[0] if left and right else None
 
 

@@ -21,7 +21,11 @@ from marey.calibration.solver.bundle_adjustment import (
     CalibrationFit,
     bundle_adjust,
 )
-from marey.calibration.to_skeleton import to_skeletons, update_marker_offsets
+from marey.calibration.to_skeleton import (
+    to_skeletons,
+    unknown_rolls,
+    update_marker_offsets,
+)
 from marey.errors import OptionError
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.report import Finding
@@ -63,6 +67,10 @@ class Calibration:
     findings: tuple[Finding, ...] = ()
     landmark_joints: tuple[str, ...] = ()
     """Joints whose estimate began at landmarks rather than at the skeleton given."""
+
+    unknown_rolls: tuple[str, ...] = ()
+    """Bodies of a person whose roll about their bones at rest is a guess, because knee
+    or elbow hardly bend, or no landmarks of the wrist are there."""
 
 
 def calibrate(
@@ -137,6 +145,7 @@ def calibrate(
         prior_weight=fit.prior_weight,
         findings=tuple(calibration_findings(mean, fit)),
         landmark_joints=fit.initial.landmark_joints,
+        unknown_rolls=() if options.keep_bones else unknown_rolls(fit),
     )
 
 

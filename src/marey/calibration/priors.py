@@ -14,6 +14,7 @@ from itertools import count
 import numpy as np
 from jaxtyping import Float, Int
 
+from marey.anatomy.whole_person import BONE_OF_STATURE
 from marey.calibration.model import (
     MEAN_STATURE_M,
     MIN_NOISE_M,
@@ -43,19 +44,10 @@ STATURE_SD_M = 0.3
 """Standard deviation of the height of people, in metres, children included. Lower pulls
 all bones towards those of an average person. Chosen by hand."""
 
-BONE_OF_STATURE = {
-    "LowerLeg": 0.2425,
-    "Foot": 0.249,
-    "LowerArm": 0.1618,
-    "Hand": 0.1545,
-}
-"""Length of the bone that ends in each joint (thigh, shank, upper arm, forearm) as a
-share of the stature, men of de Leva 1996."""
-
 BONE_OF_STATURE_SD = 0.05
-"""Relative standard deviation of these shares between people. Lower pulls bones towards
-the usual proportions. Chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and Plug-in
-Gait, like all standard deviations here."""
+"""Relative standard deviation of `BONE_OF_STATURE` between people. Lower pulls bones
+towards the usual proportions. Chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and
+Plug-in Gait, like all standard deviations here."""
 
 HIP_WIDTH_OF_STATURE, HIP_WIDTH_OF_STATURE_SD = 0.100, 0.08
 """Distance of the hip joints as a share of the stature, and its relative standard

@@ -5,6 +5,19 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
+from marey.anatomy.landmarks import find_landmarks
+from marey.anatomy.limb_roll import BodyTree, known_rolls, limb_sides
+from marey.anatomy.names import (
+    FOOT,
+    HEAD,
+    LEG,
+    LOWER_ARM,
+    LOWER_LEG,
+    SIDES,
+    TOES,
+    side_of,
+    without_side,
+)
 from marey.anatomy.t_pose import (
     shortest_rotation,
     stand_on_ground,
@@ -76,13 +89,62 @@ def _skeleton_per_take(
 # --- rest pose ------------------------------------------------------------------------
 
 
+def unknown_rolls(fit: CalibrationFit) -> tuple[str, ...]:
+    """Return the segments of a person whose roll about their bones is a guess.
+
+    Landmarks of the knee show that of a leg, even if it never bends.
+    """
+    if not fit.initial.problem.is_person:
+        return ()
+    tree = _body_tree(fit)
+    legs = [
+        name
+        for name in tree.names
+        if name.endswith(LEG)
+        and side_of(name) + LOWER_LEG in fit.initial.landmark_joints
+    ]
+    known = known_rolls(tree, _limb_sides(fit, tree), legs)
+    return tuple(tree.names[i] for i in np.flatnonzero(~known))
+
+
 def _t_pose(fit: CalibrationFit) -> Float[Array, "segment 3 3"]:
     """Return the rotations of all segments of a person in a T-pose."""
+    tree = _body_tree(fit)
+    R = np.repeat(np.eye(3)[None], len(tree.names), axis=0)
+    return t_pose_rotations(tree, R, _limb_sides(fit, tree))
+
+
+def _body_tree(fit: CalibrationFit) -> BodyTree:
+    """Return the segments of a person; those without children end at their markers.
+
+    Head and feet have no end: their markers do not show where they point. Landmarks of
+    the pelvis give it axes of its own, of which the third is up.
+    """
     model, o = fit.estimate.model, fit.estimate.parameters.joint_offset
-    joint = np.zeros_like(o)
+    m = fit.estimate.parameters.marker_offset.mean(axis=0)
+    joint, end = np.zeros_like(o), np.zeros_like(o)
     joint[0] = o[model.children(0)].mean(axis=0)
-    R = np.repeat(np.eye(3)[None], len(o), axis=0)
-    return t_pose_rotations(model.names, model.parent, o, joint, R)
+    for i, name in enumerate(model.names):
+        markers = model.markers_of(i)
+        if markers and without_side(name) not in (HEAD, FOOT, TOES):
+            end[i] = m[markers].mean(axis=0)
+    up = np.eye(3)[2] if fit.initial.landmark_joints else None
+    return BodyTree(model.names, model.parent, o, joint, end, up)
+
+
+def _limb_sides(fit: CalibrationFit, tree: BodyTree) -> Float[Array, "segment 3"]:
+    """Return the sides of a person's limbs in the frames of the segments."""
+    model = fit.estimate.model
+    m = fit.estimate.parameters.marker_offset.mean(axis=0)
+    landmarks = find_landmarks(model.labels, model.marker_segment_names)
+    thumbs = {}
+    for side in SIDES:
+        radius, ulna = (landmarks(side, f"wrist_{n}") for n in ("outer", "inner"))
+        if radius and ulna:
+            thumb = m[radius].mean(axis=0) - m[ulna].mean(axis=0)
+            thumbs[side + LOWER_ARM] = thumb
+    R = np.concatenate([poses.R_world_segment for poses in fit.estimate.poses])
+    return limb_sides(tree, R, thumbs)
 
 
 def _align_hinge_axes(fit: CalibrationFit) -> Float[Array, "segment 3 3"]:
@@ -133,6 +195,7 @@ def _build_bones(
             parent=skeleton.parent,
             offset=offset,
             kind=("root", *kinds),
+            observed=skeleton.observed,
         )
     axes = skeleton.axes.copy()
     for i, n in _hinges(fit):

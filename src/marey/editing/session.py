@@ -19,6 +19,7 @@ from marey.editing.solver import EditSolver
 from marey.edits import Edit, parse_edit, parse_edits
 from marey.errors import DataError, OptionError
 from marey.pipeline import SolveOptions
+from marey.pipeline.posing.settings import parse_reference
 from marey.pipeline.progress import Clock
 from marey.pipeline.stages_takes import Recording, read_takes
 from marey.report import Finding
@@ -221,6 +222,7 @@ def parse_options(options: Mapping[str, Any]) -> SolveOptions:
     values = {name: value for name, value in options.items() if name in known}
     for name in ("skeleton", "template"):
         values[name] = _parse_noun(values.get(name))
+    values["reference"] = parse_reference(values.get("reference"))
     values["edits"] = parse_edits(values.get("edits", ()))
     return SolveOptions(**values)
 

@@ -22,12 +22,14 @@ from marey.motion import Motion
 from marey.options import replace_options
 from marey.pipeline import SolveOptions, solve_takes
 from marey.pipeline.options import use_known_performer
+from marey.pipeline.posing.settings import uses_ground
 from marey.pipeline.progress import Clock
 from marey.pipeline.report import add_tables, assemble_solution
 from marey.pipeline.run import estimate_bodies, estimate_skeletons
 from marey.pipeline.stages_bodies import BodyFit, repair_with_joints
 from marey.pipeline.stages_subjects import (
     SubjectFit,
+    complete_subjects,
     pose_subjects,
     subject_of_each_body,
     used_joint_fits,
@@ -123,7 +125,7 @@ class EditSolver:
             replace(step, bodies=tuple(names[body] for body in step.bodies))
             for step in steps
         )
-        ground = plan.ground if self._options.contacts else None
+        ground = plan.ground if uses_ground(self._options) else None
         steps_key = tuple((step.edit, step.bodies, step.joint) for step in steps)
         posed, pose_findings = self._cache.get(
             "posed",
@@ -221,7 +223,7 @@ class EditSolver:
     ) -> tuple[tuple[Subject, ...], tuple[Finding, ...]]:
         """Return the motions of the subjects after the edits of their skeletons."""
         options = self._options
-        without_contacts = replace(options, contacts=False)
+        without_contacts = replace(options, contacts=False, hold="none")
 
         def estimate_poses(subject: SubjectFit) -> Sequence[Motion]:
             posed, _ = pose_subjects([subject], fit.takes, without_contacts)
@@ -231,7 +233,10 @@ class EditSolver:
             subject_of = self._subject_of(fit)
             edited = edit_subjects(subjects, steps, subject_of, options, estimate_poses)
             floor = None if ground is None else floor_of(ground)
-            return pose_subjects(edited, fit.takes, options, floor)
+            posed, findings = pose_subjects(edited, fit.takes, options, floor)
+        with clock.stage("complete"):
+            whole, added = complete_subjects(posed, options)
+            return whole, (*findings, *added)
 
     def _subject_of(self, fit: BodyFit) -> Mapping[str, int]:
         """Return the index of the subject that each body belongs to, by name."""

@@ -2,11 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from os import PathLike
 
 from marey.edits import Edit
 from marey.errors import OptionError
 from marey.joints import REGISTRY as JOINT_METHODS
+from marey.motion import Motion
 from marey.options import Options, choice, number
+from marey.pipeline.posing.holds import HoldSource, read_holds
+from marey.pipeline.posing.limits import LimitSource, read_limits
+from marey.pipeline.posing.settings import (
+    check_ground,
+    check_pose_options,
+    read_reference,
+)
 from marey.pose import REGISTRY as POSE_SOLVERS
 from marey.segmentation import REGISTRY as SEGMENTATIONS
 from marey.segmentation import TemplateSource
@@ -47,10 +56,46 @@ class SolveOptions(Options):
 
     pose: str = choice("auto", *POSE_SOLVERS)
     """Pose method, see `marey.solve_pose`; "auto": playback for sensors, else
-    gauss_newton."""
+    gauss_newton, unless another option needs a method that can take it."""
 
     contacts: bool = False
     """Whether planted feet are held in place, see `marey.solve_pose`."""
+
+    limits: LimitSource = "safe"
+    """Limits of the joints of people: "safe" keeps knees and elbows from bending more
+    than 10° past straight, and knees from twisting by more than 40°; "human" has the
+    published ranges of all joints, 20° wider (`marey.anatomy.limits`); "none". A TOML
+    file or a mapping has limits by hand, in degrees, for any figure: the rows
+    `LowerLeg = {swing_x = [-5, 150]}` and so on, see
+    `marey.anatomy.limits.parse_ranges`. Limits of a given skeleton come first."""
+
+    hold: HoldSource = "none"
+    """Points that are held for a while: "none"; "auto": hands and feet that stay on a
+    rail, a hip or a prop (`marey.pose.contact.holds.find_holds`); a TOML file with rows
+    [[hold]], or a list of `Hold`. Holds need physics, which `pose="auto"` then is."""
+
+    ground: str | float = "auto"
+    """The ground below planted feet: "auto": estimated; "none"; or its height in
+    metres, level, which physics then pushes soles up to."""
+
+    friction: float | None = number(None, low=0.0, infinite=True)
+    """Coefficient of friction of planted soles, for physics, which `pose="auto"` then
+    is; infinite keeps them at their anchors. Between 0 and infinity it takes a
+    simulation by MuJoCo."""
+
+    reference: Motion | str | PathLike[str] | None = None
+    """A similar motion, or its file: its rotations decide what the recording leaves
+    open, see `marey.solve_pose`."""
+
+    outlier: float | None = number(None, low=0.0)
+    """Residual beyond which a marker loses its weight, or the spring of physics is
+    switched off, in standard deviations of a marker, 2 mm; 0 for never. Left out, it is
+    that of the pose method."""
+
+    whole: bool = True
+    """Whether people get the joints that the recording does not observe: spine, neck,
+    clavicles, hands and toes. They are placed by anatomy and do not move by themselves;
+    `Skeleton.observed` is False for them."""
 
     root: str = ""
     """Root body of its tree; the most central body when empty."""
@@ -74,6 +119,16 @@ class SolveOptions(Options):
 
     edits: tuple[Edit, ...] = ()
     """Corrections by hand, in order, see `marey.edits.read_edits`."""
+
+    def __post_init__(self) -> None:
+        # Not super(): a class with slots is made twice, and the first is forgotten.
+        Options.__post_init__(self)
+        read_limits(self.limits)
+        object.__setattr__(self, "hold", read_holds(self.hold))
+        if self.reference is not None:
+            object.__setattr__(self, "reference", read_reference(self.reference))
+        check_ground(self.ground)
+        check_pose_options(self)
 
 
 def use_known_performer(options: SolveOptions) -> SolveOptions:

@@ -1,7 +1,7 @@
 """The report of a solve: findings, and tables of joints and motions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +12,7 @@ from marey.anatomy.naming import Naming
 from marey.bodies import Bodies
 from marey.joints import JointFits, joint_name_and_exercise
 from marey.pipeline.options import SolveOptions
+from marey.pipeline.posing.settings import record_options, set_ground_findings
 from marey.pipeline.stages_bodies import BodyFit
 from marey.pose.measure import measure_motion
 from marey.report import Finding, Report, Severity, Table, mark_name
@@ -49,8 +50,8 @@ def assemble_solution(
         joints=fit.joints,
         tree=fit.tree,
         subjects=subjects,
-        report=Report(findings=findings, seconds=seconds),
-        options=asdict(options),
+        report=Report(findings=set_ground_findings(findings, options), seconds=seconds),
+        options=record_options(options),
     )
 
 

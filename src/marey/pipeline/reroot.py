@@ -55,6 +55,7 @@ def reroot_skeleton(skeleton: Skeleton, root: int) -> Skeleton:
         limits=limits[order],
         covariance=covariance[order],
         length_sd=sd[order],
+        observed=skeleton.observed[order],
         marker_joint=new_index[skeleton.marker_joint],
         marker_offset=skeleton.marker_offset - moved[skeleton.marker_joint],
         sensor_joint=new_index[skeleton.sensor_joint],

@@ -1,4 +1,4 @@
-"""The pipeline from recordings to skeletons and motions: ten stages, ten lines."""
+"""The pipeline from recordings to skeletons and motions: a stage is a line."""
 
 from marey.errors import OptionError
 from marey.pipeline.options import SolveOptions, use_known_performer
@@ -17,6 +17,8 @@ from marey.pipeline.stages_subjects import (
     SubjectFit,
     build_subjects,
     calibrate_subjects,
+    complete_subjects,
+    limit_subjects,
     pose_subjects,
     set_root,
     used_joint_fits,
@@ -55,7 +57,8 @@ def solve_takes(
     outcome = Outcome(asked=options, fit=fit, joint_used=used)
     subjects, fit = set_root(subjects, fit, chosen)
     posed, findings = run("pose", pose_subjects, subjects, fit.takes, chosen)
-    findings = (*findings, *unused_option_findings(outcome))
+    posed, added = run("complete", complete_subjects, posed, chosen)
+    findings = (*findings, *added, *unused_option_findings(outcome))
     solution = assemble_solution(fit, posed, findings, chosen, clock.seconds)
     return add_tables(solution, used)
 
@@ -75,6 +78,7 @@ def estimate_bodies(
 def estimate_skeletons(
     fit: BodyFit, options: SolveOptions, clock: Clock
 ) -> tuple[SubjectFit, ...]:
-    """Return a calibrated skeleton of every subject."""
+    """Return a calibrated skeleton of every subject, with limits on its joints."""
     subjects = clock.run("skeleton", build_subjects, fit, options)
-    return clock.run("calibrate", calibrate_subjects, subjects, fit, options)
+    subjects = clock.run("calibrate", calibrate_subjects, subjects, fit, options)
+    return limit_subjects(subjects, options)

@@ -6,16 +6,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool
 
+from marey.anatomy.whole_person import complete_motion, complete_person
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.motion import GroundPlane
 from marey.pipeline.options import SolveOptions
+from marey.pipeline.posing.holds import check_held_joints, choose_holds, read_holds
+from marey.pipeline.posing.limits import check_named_joints, limit_skeletons
+from marey.pipeline.posing.settings import (
+    choose_method,
+    known_ground,
+    pose_settings,
+)
 from marey.pipeline.reroot import reroot_skeleton
 from marey.pipeline.several_takes import concatenate_takes
 from marey.pipeline.stages_bodies import BodyFit
 from marey.pose import fit_pose
+from marey.pose.contact.holds import Hold
 from marey.report import Finding
-from marey.rig import build_skeletons
+from marey.rig import build_skeletons, unknown_rolls
 from marey.skeleton import Skeleton
 from marey.solution import Subject
 from marey.take import Take
@@ -35,6 +44,9 @@ class SubjectFit:
     findings: tuple[Finding, ...] = ()
     landmark_joints: tuple[str, ...] = ()
     """Joints that calibration began at landmarks, whatever their joint fits are."""
+
+    unknown_rolls: tuple[str, ...] = ()
+    """Joints of a person whose roll about their bones at rest is a guess."""
 
     def change_skeletons(
         self, change: Callable[..., Skeleton], *values: object
@@ -58,21 +70,22 @@ def build_subjects(fit: BodyFit, options: SolveOptions) -> tuple[SubjectFit, ...
         replace(one, sensor_names=tuple(sensor[name] for name in one.sensor_names))
         for one in skeletons
     )
+    rolls = unknown_rolls(bodies, fit.joints, tree)
     largest = max(skeletons, key=lambda skeleton: len(skeleton.names))
     subjects = []
-    for root, skeleton in zip(tree.roots, skeletons, strict=True):
+    for root, skeleton, guessed in zip(tree.roots, skeletons, rolls, strict=True):
         owner, _, root_name = bodies.names[int(root)].rpartition(":")
         given = options.subject if skeleton is largest else ""
         name = given or owner or _subject_in_labels(skeleton) or root_name
-        subjects.append(_subject(name, skeleton, fit, options))
+        subject = _subject(name, skeleton, fit, options)
+        subjects.append(replace(subject, unknown_rolls=guessed))
     return tuple(subjects)
 
 
 def _subject(
     name: str, skeleton: Skeleton, fit: BodyFit, options: SolveOptions
 ) -> SubjectFit:
-    automatic = "gauss_newton" if skeleton.marker_labels else "playback"
-    method = automatic if options.pose == "auto" else options.pose
+    method = choose_method(options, has_markers=bool(skeleton.marker_labels))
     return SubjectFit(name, skeleton, (skeleton,) * len(fit.takes), method)
 
 
@@ -102,9 +115,36 @@ def calibrate_subjects(
                 take_skeletons=found.skeletons,
                 findings=found.findings,
                 landmark_joints=found.landmark_joints,
+                unknown_rolls=found.unknown_rolls,
             )
         calibrated.append(subject)
     return tuple(calibrated)
+
+
+def limit_subjects(
+    subjects: Sequence[SubjectFit], options: SolveOptions
+) -> tuple[SubjectFit, ...]:
+    """Return the subjects with the limits that the options ask for.
+
+    Raises:
+        OptionError: If limits by hand name a joint that no subject has.
+    """
+    names = [name for subject in subjects for name in subject.skeleton.names]
+    check_named_joints(options.limits, names)
+    limited = []
+    for subject in subjects:
+        skeletons = (subject.skeleton, *subject.take_skeletons)
+        rolls = subject.unknown_rolls
+        (first, *others), found = limit_skeletons(skeletons, options.limits, rolls)
+        limited.append(
+            replace(
+                subject,
+                skeleton=first,
+                take_skeletons=tuple(others),
+                findings=(*subject.findings, *found),
+            )
+        )
+    return tuple(limited)
 
 
 def pose_subjects(
@@ -119,10 +159,16 @@ def pose_subjects(
         subjects: Skeletons, calibrated for each take.
         takes: The recordings.
         options: How to solve.
-        floor: Plane that feet stand on; estimated when left out.
+        floor: Plane that feet stand on; that of the options when left out.
+
+    Raises:
+        OptionError: If a hold names a joint that no subject has.
     """
-    posed, findings = [], []
-    for subject in subjects:
+    floor = floor or known_ground(options)
+    holds, found = _find_all_holds(subjects, takes, options)
+    posed, findings = [], list(found)
+    for subject, of_takes in zip(subjects, holds, strict=True):
+        settings = pose_settings(options, subject.pose_method, floor)
         fits = [
             fit_pose(
                 skeleton,
@@ -130,13 +176,86 @@ def pose_subjects(
                 method=subject.pose_method,
                 contacts=options.contacts,
                 floor=floor,
+                **settings,
+                **({"holds": held} if held else {}),
             )
-            for skeleton, take in zip(subject.take_skeletons, takes, strict=True)
+            for skeleton, take, held in zip(
+                subject.take_skeletons, takes, of_takes, strict=True
+            )
         ]
         motions = tuple(motion for motion, _ in fits)
         posed.append(Subject(subject.name, subject.skeleton, motions))
         findings += [*subject.findings, *(f for _, found in fits for f in found)]
     return tuple(posed), tuple(findings)
+
+
+def _find_all_holds(
+    subjects: Sequence[SubjectFit], takes: Sequence[Take], options: SolveOptions
+) -> tuple[list[list[tuple[Hold, ...]]], list[Finding]]:
+    """Return the holds of every subject in every take, and findings about them.
+
+    They are found in motions without holds, in which the other subjects are props.
+    """
+    source = read_holds(options.hold)
+    check_held_joints(source, [subject.skeleton.names for subject in subjects])
+    if source == "none":
+        return [[()] * len(takes) for _ in subjects], []
+    free = [
+        [
+            fit_pose(skeleton, take, method="gauss_newton")[0]
+            for skeleton, take in zip(subject.take_skeletons, takes, strict=True)
+        ]
+        for subject in subjects
+    ]
+    holds: list[list[tuple[Hold, ...]]] = []
+    findings: list[Finding] = []
+    for i, motions in enumerate(free):
+        holds.append([])
+        for take, motion in enumerate(motions):
+            others = [(s.name, free[k][take]) for k, s in enumerate(subjects) if k != i]
+            held, found = choose_holds(source, motion, dict(others))
+            holds[i].append(held)
+            findings += found
+    return holds, findings
+
+
+def complete_subjects(
+    subjects: Sequence[Subject], options: SolveOptions
+) -> tuple[tuple[Subject, ...], tuple[Finding, ...]]:
+    """Return people with the joints that the recording does not observe.
+
+    Nothing is added to a skeleton that was given.
+    """
+    if not options.whole or options.skeleton is not None:
+        return tuple(subjects), ()
+    completed, findings = [], []
+    for subject in subjects:
+        skeleton = complete_person(subject.skeleton)
+        motions = tuple(
+            complete_motion(motion, complete_person(motion.skeleton))
+            for motion in subject.motions
+        )
+        completed.append(replace(subject, skeleton=skeleton, motions=motions))
+        added = [n for n in skeleton.names if n not in subject.skeleton.names]
+        if added:
+            findings.append(_report_added(subject.name, added))
+    return tuple(completed), tuple(findings)
+
+
+def _report_added(subject: str, added: Sequence[str]) -> Finding:
+    shown = ", ".join(name for name in added if not name.endswith("_end"))
+    message = (
+        f"no markers determine {shown}: they are placed by anatomy and move with the "
+        "bones they sit on"
+    )
+    return Finding(
+        "joints-added",
+        "skeleton",
+        "info",
+        message,
+        subject=subject,
+        value=float(len(added)),
+    )
 
 
 # --- root -----------------------------------------------------------------------------

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool
 
+from marey.anatomy.names import is_person, without_subject
 from marey.bodies import Bodies
 from marey.pipeline.options import SolveOptions
+from marey.pipeline.posing.limits import LIMIT_WORDS
+from marey.pipeline.posing.settings import choose_method
 from marey.pipeline.stages_bodies import BodyFit
 from marey.report import Finding
 
@@ -37,6 +40,11 @@ class Outcome:
         return bool(self.bodies.shared.any())
 
     @property
+    def pose_method(self) -> str:
+        """The method that estimated the poses."""
+        return choose_method(self.asked, has_markers=self.has_markers)
+
+    @property
     def knows_tree(self) -> bool:
         """Whether the hierarchy does not follow from the joint fits."""
         return self.fit.candidates.tree_known
@@ -56,6 +64,11 @@ def _fills_no_gap(outcome: Outcome) -> bool:
 def _bends_no_field(outcome: Outcome) -> bool:
     findings = (f for take in outcome.fit.takes for f in take.source.findings)
     return all(finding.code != "field-bent" for finding in findings)
+
+
+def _has_person(outcome: Outcome) -> bool:
+    names = [without_subject(name) for name in outcome.bodies.names]
+    return is_person(names)
 
 
 UNUSED_OPTIONS: Sequence[tuple[str, Callable[[Outcome], bool], str]] = (
@@ -105,6 +118,16 @@ UNUSED_OPTIONS: Sequence[tuple[str, Callable[[Outcome], bool], str]] = (
         "calibrate",
         lambda o: o.bodies.keypoints or not o.has_markers,
         "joints of sensors and keypoints are never calibrated",
+    ),
+    (
+        "limits",
+        lambda o: o.asked.limits in LIMIT_WORDS and not _has_person(o),
+        "they are limits of people, and no figure here is one",
+    ),
+    (
+        "ground",
+        lambda o: not o.asked.contacts and o.pose_method != "physics",
+        "feet are neither held (contacts) nor pushed up (pose=physics)",
     ),
     ("max_gap", _fills_no_gap, "no marker has a gap as short as this"),
     ("field", lambda o: not o.fit.takes[0].sensor_names, "there are no sensors"),

@@ -6,12 +6,14 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
+from marey.anatomy.limb_roll import BodyTree, known_rolls, limb_sides
 from marey.anatomy.names import is_person, without_subject
 from marey.anatomy.t_pose import stand_on_ground, t_pose_rotations
 from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
+from marey.numerics.thresholds import SAMPLE_FRAMES
 from marey.rig.rest_pose import find_rest_frame, rest_rotations
 from marey.rig.tree_joints import TreeJoints, find_tree_joints
 from marey.skeleton import Kind, Skeleton, bone_length_sd
@@ -61,9 +63,8 @@ def _build(bodies: Bodies, fits: JointFits, tree: Tree, root: int) -> Skeleton:
     R_rest = rest_rotations(bodies, joints.body, frame)
     human = is_person(names)
     if human:
-        R_rest = t_pose_rotations(
-            names, joints.parent, joints.in_parent, joints.in_body, R_rest
-        )
+        tree = _body_tree(joints, names)
+        R_rest = t_pose_rotations(tree, R_rest, _limb_sides(bodies, joints, tree))
     offset = _rotate(
         R_rest[joints.parent], joints.in_parent - joints.in_body[joints.parent]
     )
@@ -87,6 +88,42 @@ def _build(bodies: Bodies, fits: JointFits, tree: Tree, root: int) -> Skeleton:
     )
     skeleton = _attach_sources(skeleton, bodies, joints, R_rest)
     return stand_on_ground(skeleton) if human else skeleton
+
+
+def unknown_rolls(
+    bodies: Bodies, fits: JointFits, tree: Tree
+) -> tuple[tuple[str, ...], ...]:
+    """Return the joints of each root whose roll about their bones at rest is a guess.
+
+    Only people have such a rest pose; other figures have none of these joints.
+    """
+    return tuple(_unknown_rolls(bodies, fits, tree, int(root)) for root in tree.roots)
+
+
+def _unknown_rolls(
+    bodies: Bodies, fits: JointFits, tree: Tree, root: int
+) -> tuple[str, ...]:
+    joints = find_tree_joints(fits, tree, root)
+    names = _joint_names([bodies.names[body] for body in joints.body])
+    if not is_person(names):
+        return ()
+    limbs = _body_tree(joints, names)
+    known = known_rolls(limbs, _limb_sides(bodies, joints, limbs))
+    return tuple(names[i] for i in np.flatnonzero(~known))
+
+
+def _body_tree(joints: TreeJoints, names: list[str]) -> BodyTree:
+    """Return the bodies of a person; those without children end at their origins."""
+    ends = np.zeros_like(joints.in_body)
+    return BodyTree(names, joints.parent, joints.in_parent, joints.in_body, ends)
+
+
+def _limb_sides(
+    bodies: Bodies, joints: TreeJoints, tree: BodyTree
+) -> Float[Array, "body 3"]:
+    """Return the sides of a person's limbs by a sample of the frames."""
+    step = max(len(bodies.T_world_body) // SAMPLE_FRAMES, 1)
+    return limb_sides(tree, bodies.T_world_body[::step][:, joints.body, :3, :3])
 
 
 def _rotate(

@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
+from marey.anatomy.limb_roll import MIN_BEND_SINE
 from marey.numerics import geometry
 from marey.numerics.procrustes import shortest_rotations
 from marey.skeleton import Skeleton
@@ -11,11 +12,6 @@ from marey.virtual.limbs import VirtualLimb, bend_axis
 Array = np.ndarray
 Vector = Float[Array, " 3"]
 Matrix = Float[Array, "3 3"]
-
-MIN_UP_SINE = 0.34
-"""Sine of the angle between a limb and its up point (20 degrees) from which on the up
-point alone determines the twist; below, its share falls with the square of the sine.
-Higher makes the twist steadier and later. Chosen by hand."""
 
 
 def unit(v: Vector) -> Vector:
@@ -39,7 +35,7 @@ def twist_to_up_vector(
 
     The up vector constraint of Bodenheimer1997, Sec. 2.1.2. Near the line of the limb
     the up point determines the twist poorly: its share is then the squared sine of the
-    angle between them (`MIN_UP_SINE`), and the rest of the twist stays.
+    angle between them (`MIN_BEND_SINE`), and the rest of the twist stays.
 
     Args:
         R: The limb's expected rotation, its bone along `direction`.
@@ -52,7 +48,7 @@ def twist_to_up_vector(
     sine = float(np.sqrt(across @ across)) / size
     facing = R @ side
     angle = np.arctan2(across @ np.cross(direction, facing), facing @ across)
-    share = min(1.0, (sine / MIN_UP_SINE) ** 2)
+    share = min(1.0, (sine / MIN_BEND_SINE) ** 2)
     return np.asarray(geometry.rotation_exp(share * angle * direction) @ R)
 
 

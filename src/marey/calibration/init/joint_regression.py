@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.landmarks import Landmarks
+from marey.anatomy.limb_roll import MIN_BEND_SINE
 from marey.anatomy.names import SIDES
 from marey.calibration.model import KinematicModel
 from marey.numerics.thresholds import MIN_SAMPLES, MOST
@@ -63,10 +64,6 @@ CLAVICLE_LATERAL_M = 0.025
 
 SHOULDER_LATERAL_M, SHOULDER_DOWN_M = 0.005, 0.050
 """Shoulder: metres lateral of the acromion, and below it."""
-
-MIN_FLEXION = np.sin(np.radians(20.0))
-"""Sine of the flexion above which a frame determines the axis of the elbow. Higher uses
-fewer frames. Chosen by hand."""
 
 TINY = 1e-9
 """Length below which a vector has no direction, in metres."""
@@ -285,7 +282,7 @@ class ReferencePose:
         # Normals are as long as the sine of the flexion. Those of straight arms depend
         # on where the markers sit, so only bent frames count, or the most bent ones.
         flexion = np.where(seen, np.linalg.norm(normal, axis=1), 0.0)
-        bent = flexion > MIN_FLEXION
+        bent = flexion > MIN_BEND_SINE
         if bent.sum() < MIN_SAMPLES:
             bent = seen & (flexion >= np.quantile(flexion[seen], MOST))
         mean = np.einsum("fji,fj->i", triangle[bent], normal[bent])

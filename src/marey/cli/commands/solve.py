@@ -50,8 +50,29 @@ class SolveArguments:
     contacts: bool = False
     """Keep planted feet in place."""
 
+    limits: str = "safe"
+    """Limits of joints: none, safe, human or a TOML file."""
+
+    hold: str = "none"
+    """Points held for a while: none, auto or a TOML file with rows [[hold]]."""
+
+    ground: str = "auto"
+    """The ground: auto, none or its height in m."""
+
+    friction: float | None = None
+    """Coefficient of friction of planted soles, for physics."""
+
+    reference: Path | None = None
+    """A similar motion, which decides what the recording leaves open."""
+
+    outlier: float | None = None
+    """Residual of an outlier marker, in standard deviations of 2 mm; 0 for none."""
+
     skeleton: Path | None = None
     """Skeleton of a known performer, whose bone lengths are kept."""
+
+    whole: Switch = True
+    """Add the joints of people that markers do not determine, by anatomy."""
 
     root: str = ""
     """Root body of the tree."""
@@ -91,10 +112,18 @@ class SolveArguments:
             "template": read_marker_map(map_path) if map_path else None,
             "tree": read_toml(self.tree, "tree") if self.tree else {},
             "edits": read_edits(self.edits) if self.edits else (),
+            "ground": _number_or_word(self.ground),
             "segment": "auto" if bodies.isdecimal() else bodies,
             "n_bodies": int(bodies) if bodies.isdecimal() else 0,
         }
         return SolveOptions(**(given | contents))
+
+
+def _number_or_word(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 DEFAULTS = SolveArguments()

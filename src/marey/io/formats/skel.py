@@ -58,6 +58,7 @@ def _skeleton(content: dict[str, Any]) -> Skeleton:
         names=tuple(str(joint["name"]) for joint in joints),
         parent=np.array(parent, dtype=np.int64),
         kind=tuple(joint["kind"] for joint in joints),
+        observed=np.array([bool(joint.get("observed", True)) for joint in joints]),
         **{name: _array(joints, name, shape) for name, shape in JOINT_ARRAYS.items()},
         marker_labels=tuple(str(marker["label"]) for marker in markers),
         marker_joint=np.array([number[m["joint"]] for m in markers], dtype=np.int64),
@@ -81,6 +82,7 @@ def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
     joints = [
         {"name": name, "parent": names[parent] if parent >= 0 else None, "kind": kind}
         | {field: _to_json(getattr(skeleton, field)[i]) for field in JOINT_ARRAYS}
+        | {"observed": bool(skeleton.observed[i])}
         for i, (name, parent, kind) in enumerate(
             zip(names, skeleton.parent, skeleton.kind, strict=True)
         )

@@ -106,6 +106,7 @@ def solve(
         trace = fit.smooth(recording, trace)
     else:
         trace = fit.blend_before_reappearance(trace)
+    fit.clamp_to_limits(trace.q)  # blended and smoothed rotations may be beyond them
     return fit.motion(take, trace), pose_findings(take, fit, trace)
 
 

@@ -101,6 +101,7 @@ def encode_subject(
             "limits": skeleton.limits[i],
             "length": skeleton.lengths[i],
             "length_sd": skeleton.length_sd[i],
+            "observed": bool(skeleton.observed[i]),
             "covariance": _whole_or_none(skeleton.covariance[i]),
             "residual": known.get(subject.edge[i]),
             "body": subject.body[i],

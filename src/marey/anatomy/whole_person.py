@@ -1,0 +1,235 @@
+"""The joints of a person that a recording does not observe, placed by anatomy.
+
+They are fixed: they move with the bodies that carry them, so that no pose changes and
+no rotation is invented. `Skeleton.observed` is False for them, and the lengths of bones
+that begin or end there have no standard deviation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from marey.anatomy import names as vrm
+from marey.motion import Motion
+from marey.skeleton import Skeleton
+
+Array = np.ndarray
+Vector = Float[Array, " 3"]
+
+BONE_OF_STATURE = {
+    vrm.LOWER_LEG: 0.2425,
+    vrm.FOOT: 0.249,
+    vrm.LOWER_ARM: 0.1618,
+    vrm.HAND: 0.1545,
+}
+"""Length of the bone that ends in each joint (thigh, shank, upper arm, forearm) as a
+share of the stature, men of de Leva 1996."""
+
+SPINE_SHARE, NECK_SHARE, CLAVICLE_SHARE = 0.5, 0.75, 0.15
+"""Position of a spine between hips and chest, of a neck between chest and head, and of
+the inner end of a clavicle between the middle of the shoulders and its own: shares of
+the way. Higher is further from the hips. Chosen by hand."""
+
+HAND_OF_STATURE, TOES_OF_STATURE, TIP_OF_STATURE = 0.108, 0.071, 0.043
+"""Length of a hand, distance from ankle to toe joint and from there to the tip, along
+the foot, as shares of the stature: a foot of 0.152 (Drillis and Contini 1966) with the
+ankle at a quarter and the toe joint at seven tenths of it."""
+
+ANKLE_OF_STATURE = 0.039
+"""Height of the ankle above the ground as a share of the stature (Drillis and Contini
+1966)."""
+
+FORWARD, LEFTWARD, UP = np.eye(3)
+
+
+def complete_person(skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton of a person with spine, neck, clavicles, hands and toes.
+
+    Only joints between bodies, and at the ends of limbs, are added; a skeleton without
+    arms gets none. Skeletons of other figures stay as they are.
+
+    Args:
+        skeleton: At rest in a T-pose that faces +x.
+    """
+    if not vrm.is_person(skeleton.names):
+        return skeleton
+    whole = _add_clavicles(_add_neck(_add_spine(skeleton)))
+    stature = _estimate_stature(skeleton)
+    if np.isnan(stature):
+        return whole
+    for side, outward in zip(vrm.SIDES, (LEFTWARD, -LEFTWARD), strict=True):
+        whole = _extend(whole, side, vrm.LOWER_LEG, vrm.FOOT, -UP, stature)
+        whole = _extend(whole, side, vrm.LOWER_ARM, vrm.HAND, outward, stature)
+        whole = _add_toes(whole, side, stature)
+    return whole
+
+
+def complete_motion(motion: Motion, skeleton: Skeleton) -> Motion:
+    """Return the motion of a completed skeleton; added joints do not rotate."""
+    index = {name: joint for joint, name in enumerate(motion.skeleton.names)}
+    wxyz = np.zeros((motion.n_frames, skeleton.n_joints, 4))
+    wxyz[..., 0] = 1.0
+    for joint, name in enumerate(skeleton.names):
+        if name in index:
+            wxyz[:, joint] = motion.wxyz[:, index[name]]
+    return replace(motion, skeleton=skeleton, wxyz=wxyz)
+
+
+# --- trunk ----------------------------------------------------------------------------
+
+
+def _add_spine(skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton with a spine of two segments between hips and shoulders."""
+    names = skeleton.names
+    if vrm.SPINE not in names and vrm.CHEST in names:
+        chest = skeleton.index(vrm.CHEST)
+        return _insert_between(skeleton, vrm.SPINE, [chest], SPINE_SHARE)
+    if vrm.SPINE in names and not {vrm.CHEST, vrm.UPPER_CHEST} & set(names):
+        children = _moving_children(skeleton, skeleton.index(vrm.SPINE))
+        return _insert_between(skeleton, vrm.CHEST, children, SPINE_SHARE)
+    return skeleton
+
+
+def _add_neck(skeleton: Skeleton) -> Skeleton:
+    if vrm.NECK in skeleton.names or vrm.HEAD not in skeleton.names:
+        return skeleton
+    head = skeleton.index(vrm.HEAD)
+    return _insert_between(skeleton, vrm.NECK, [head], NECK_SHARE)
+
+
+def _add_clavicles(skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton with a clavicle before each upper arm."""
+    if not vrm.has_arms(skeleton.names):
+        return skeleton
+    for side in vrm.SIDES:
+        arms = [skeleton.index(name) for name in vrm.both_sides(vrm.UPPER_ARM)]
+        if side + vrm.SHOULDER in skeleton.names:
+            continue
+        rest = skeleton.rest()[:, :3, 3]
+        arm, middle = skeleton.index(side + vrm.UPPER_ARM), rest[arms].mean(axis=0)
+        inner = middle + CLAVICLE_SHARE * (rest[arm] - middle)
+        parent = int(skeleton.parent[arm])
+        skeleton = insert_joint(skeleton, side + vrm.SHOULDER, parent, [arm], inner)
+    return skeleton
+
+
+# --- limbs ----------------------------------------------------------------------------
+
+
+def _estimate_stature(skeleton: Skeleton) -> float:
+    """Return the height of a person by the lengths of thighs, shanks and arms.
+
+    In metres; NaN without any of these bones.
+    """
+    heights = [
+        skeleton.lengths[skeleton.index(name)] / share
+        for part, share in BONE_OF_STATURE.items()
+        for name in vrm.both_sides(part)
+        if name in skeleton.names and skeleton.parent[skeleton.index(name)] >= 0
+    ]
+    return float(np.median(heights)) if heights else float("nan")
+
+
+def _extend(
+    skeleton: Skeleton,
+    side: str,
+    part: str,
+    next_part: str,
+    direction: Vector,
+    stature: float,
+) -> Skeleton:
+    """Return the skeleton with the next part of a limb that ends too early."""
+    name, added = side + part, side + next_part
+    if name not in skeleton.names or added in skeleton.names:
+        return skeleton
+    length = BONE_OF_STATURE[next_part] * stature
+    skeleton = _append(skeleton, added, name, length * direction)
+    if next_part == vrm.HAND:
+        tip = HAND_OF_STATURE * stature * direction
+        skeleton = _append(skeleton, f"{added}_end", added, tip)
+    return skeleton
+
+
+def _add_toes(skeleton: Skeleton, side: str, stature: float) -> Skeleton:
+    foot, toes = side + vrm.FOOT, side + vrm.TOES
+    if foot not in skeleton.names or toes in skeleton.names:
+        return skeleton
+    down = -0.5 * ANKLE_OF_STATURE * UP
+    ball = stature * (TOES_OF_STATURE * FORWARD + down)
+    skeleton = _append(skeleton, toes, foot, ball)
+    tip = stature * (TIP_OF_STATURE * FORWARD + 0.5 * down)
+    return _append(skeleton, f"{toes}_end", toes, tip)
+
+
+# --- joints ---------------------------------------------------------------------------
+
+
+def _moving_children(skeleton: Skeleton, joint: int) -> list[int]:
+    is_child = (skeleton.parent == joint) & ~skeleton.is_end
+    return [int(child) for child in np.flatnonzero(is_child)]
+
+
+def _insert_between(
+    skeleton: Skeleton, name: str, children: Sequence[int], share: float
+) -> Skeleton:
+    """Return the skeleton with a joint on the way from a parent to its children."""
+    if not children:
+        return skeleton
+    rest, parent = skeleton.rest()[:, :3, 3], int(skeleton.parent[children[0]])
+    position = (1.0 - share) * rest[parent] + share * rest[children].mean(axis=0)
+    return insert_joint(skeleton, name, parent, children, position)
+
+
+def _append(skeleton: Skeleton, name: str, parent: str, offset: Vector) -> Skeleton:
+    """Return the skeleton with a joint at an offset from its parent at rest."""
+    joint = skeleton.index(parent)
+    position = skeleton.rest()[joint, :3, 3] + offset
+    return insert_joint(skeleton, name, joint, [], position)
+
+
+def insert_joint(
+    skeleton: Skeleton,
+    name: str,
+    parent: int,
+    children: Sequence[int],
+    position: Vector,
+) -> Skeleton:
+    """Return the skeleton with a fixed joint that is not observed.
+
+    Args:
+        skeleton: The skeleton.
+        name: Name of the joint, which must be new.
+        parent: Its parent.
+        children: Children of the parent that become its own.
+        position: Where it is at rest, in metres.
+    """
+    new = min(children, default=skeleton.n_joints)
+    rest = skeleton.rest()[:, :3, 3]
+
+    def renumber(joint: Int[Array, " item"]) -> Int[Array, " item"]:
+        return np.asarray(joint + (joint >= new))
+
+    parents, offset = renumber(skeleton.parent), skeleton.offset.copy()
+    covariance, length_sd = skeleton.covariance.copy(), skeleton.length_sd.copy()
+    for child in children:
+        parents[child], offset[child] = new, rest[child] - position
+        covariance[child], length_sd[child] = np.nan, np.nan
+    names, kind = list(skeleton.names), list(skeleton.kind)
+    names.insert(new, name)
+    kind.insert(new, "fixed")
+    return replace(
+        skeleton,
+        names=tuple(names),
+        parent=np.insert(parents, new, parent),
+        offset=np.insert(offset, new, position - rest[parent], axis=0),
+        kind=tuple(kind),
+        axes=np.insert(skeleton.axes, new, np.nan, axis=0),
+        limits=np.insert(skeleton.limits, new, np.nan, axis=0),
+        covariance=np.insert(covariance, new, np.nan, axis=0),
+        length_sd=np.insert(length_sd, new, np.nan),
+        observed=np.insert(skeleton.observed, new, False),
+        marker_joint=renumber(skeleton.marker_joint),
+        sensor_joint=renumber(skeleton.sensor_joint),
+    )

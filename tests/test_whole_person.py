@@ -1,0 +1,132 @@
+"""People are whole: joints that nothing determines are there, and say so."""
+
+import numpy as np
+import pytest
+
+import marey
+from marey import synth
+from marey.anatomy.whole_person import complete_motion, complete_person
+
+LIMBS = [
+    "Shoulder",
+    "UpperArm",
+    "LowerArm",
+    "Hand",
+    "UpperLeg",
+    "LowerLeg",
+    "Foot",
+    "Toes",
+]
+TRUNK = {"Hips", "Spine", "Chest", "Neck", "Head"}
+WANTED = TRUNK | {side + part for side in ("Left", "Right") for part in LIMBS}
+
+
+@pytest.fixture(scope="module")
+def take():
+    return synth.human(seed=3).record("walk", seconds=1.5, rate=60.0, noise=1e-3)
+
+
+@pytest.fixture(scope="module")
+def observed(take):
+    return marey.solve(take, whole=False)
+
+
+@pytest.fixture(scope="module")
+def whole(take):
+    return marey.solve(take)
+
+
+def test_a_person_has_every_joint_of_a_figure(whole, observed):
+    assert set(whole.skeleton.names) >= WANTED
+    assert not set(observed.skeleton.names) >= WANTED
+    found = [f for f in whole.report.findings if f.code == "joints-added"]
+    assert len(found) == 1
+    assert observed.skeleton.observed.all()
+
+
+def test_what_is_observed_does_not_move(whole, observed):
+    (before,), (after,) = (one.subjects[0].motions for one in (observed, whole))
+    joints = [after.skeleton.index(name) for name in before.skeleton.names]
+    np.testing.assert_allclose(
+        after.T_world_joint()[:, joints], before.T_world_joint(), atol=1e-12
+    )
+    np.testing.assert_array_equal(after.wxyz[:, joints], before.wxyz)
+    np.testing.assert_allclose(
+        after.marker_points(), before.marker_points(), atol=1e-12
+    )
+
+
+def test_no_precision_is_invented(whole, observed):
+    skeleton = whole.skeleton
+    known = observed.skeleton.names
+    added = [i for i, name in enumerate(skeleton.names) if name not in known]
+    np.testing.assert_array_equal(np.flatnonzero(~skeleton.observed), added)
+    assert np.isnan(skeleton.length_sd[added]).all()
+    assert np.isnan(skeleton.covariance[added]).all()
+    below = np.isin(skeleton.parent, added)
+    assert np.isnan(skeleton.length_sd[below]).all()
+    assert {skeleton.kind[i] for i in added} == {"fixed"}
+
+
+def test_a_figure_has_no_spikes(whole):
+    """Bones of a person are shorter than a third of the height, and no arm or leg of
+    one side differs from the other by more than a quarter."""
+    skeleton = whole.skeleton
+    height = np.ptp(skeleton.rest()[:, 2, 3])
+    assert skeleton.lengths.max() < height / 3.0
+    for part in ("Shoulder", "UpperArm", "LowerArm", "Hand", "Foot", "Toes"):
+        left, right = (
+            skeleton.lengths[skeleton.index(side + part)] for side in ("Left", "Right")
+        )
+        assert left == pytest.approx(right, rel=0.25)
+
+
+def test_toes_and_hands_continue_their_limbs():
+    """Legs that end at the shank, and arms at the forearm, are continued."""
+    figure = synth.human()
+    skeleton = complete_person(figure.skeleton)
+    np.testing.assert_array_equal(skeleton.offset, figure.skeleton.offset)
+    assert skeleton.names == figure.skeleton.names
+    short = marey.Skeleton(
+        names=("Hips", "LeftUpperLeg", "LeftLowerLeg", "RightUpperLeg"),
+        parent=np.array([-1, 0, 1, 0]),
+        offset=np.array([[0, 0, 0.9], [0, 0.1, 0], [0, 0, -0.42], [0, -0.1, 0]]),
+    )
+    whole = complete_person(short)
+    added = ("LeftFoot", "LeftToes", "LeftToes_end")
+    assert whole.names == (*short.names, *added)
+    rest = dict(zip(whole.names, whole.rest()[:, :3, 3], strict=True))
+    # Thigh and shank of usual people: 0.2425 and 0.249 of the stature.
+    assert rest["LeftFoot"][2] == pytest.approx(0.48 - 0.42 * 0.249 / 0.2425)
+    assert rest["LeftToes_end"][0] > rest["LeftToes"][0] > rest["LeftFoot"][0]
+
+
+def test_other_figures_stay_as_they_are():
+    for figure in (synth.pendulum(), synth.quadruped()):
+        assert complete_person(figure.skeleton) is figure.skeleton
+
+
+def test_a_completed_motion_needs_no_other_numbers(observed):
+    motion = observed.subjects[0].motions[0]
+    whole = complete_motion(motion, complete_person(motion.skeleton))
+    assert whole.rate == motion.rate
+    assert (whole.wxyz[:, ~whole.skeleton.observed] == [1.0, 0.0, 0.0, 0.0]).all()
+
+
+@pytest.mark.parametrize("suffix", ["skel.json", "npz"])
+def test_what_is_not_observed_is_known_after_reading(whole, tmp_path, suffix):
+    path = tmp_path / f"person.{suffix}"
+    marey.write(whole.skeleton, path)
+    again = marey.read_skeleton(path)
+    np.testing.assert_array_equal(again.observed, whole.skeleton.observed)
+
+
+def test_a_whole_person_serves_another_day(take, whole, observed):
+    """A completed skeleton that is given solves as the observed one does."""
+    given = [marey.solve(take, skeleton=s.skeleton) for s in (observed, whole)]
+    assert given[1].skeleton.names == whole.skeleton.names
+    before, after = (solution.subjects[0].motions[0] for solution in given)
+    joints = [after.skeleton.index(name) for name in before.skeleton.names]
+    positions = after.T_world_joint()[..., :3, 3][:, joints]
+    expected = before.T_world_joint()[..., :3, 3]
+    np.testing.assert_allclose(positions, expected, atol=1e-6)
