@@ -3,7 +3,7 @@
 from marey.errors import OptionError
 from marey.pipeline.options import SolveOptions, use_known_performer
 from marey.pipeline.progress import Clock
-from marey.pipeline.report import add_tables, assemble_solution
+from marey.pipeline.report import assemble_solution
 from marey.pipeline.stages_bodies import (
     BodyFit,
     fit_bodies,
@@ -17,11 +17,13 @@ from marey.pipeline.stages_subjects import (
     SubjectFit,
     build_subjects,
     calibrate_subjects,
+    final_joint_fits,
     pose_subjects,
     set_root,
     used_joint_fits,
 )
 from marey.pipeline.stages_takes import clean_takes
+from marey.pipeline.tables import add_tables
 from marey.pipeline.unused_options import Outcome, unused_option_findings
 from marey.solution import Solution
 from marey.take import Take
@@ -52,12 +54,14 @@ def solve_takes(
     _, fit = estimate_bodies(takes, chosen, clock)
     subjects = estimate_skeletons(fit, chosen, clock)
     used = used_joint_fits(subjects, fit, chosen)
+    final = final_joint_fits(subjects, fit, chosen)
     outcome = Outcome(asked=options, fit=fit, joint_used=used)
     subjects, fit = set_root(subjects, fit, chosen)
     posed, findings = run("pose", pose_subjects, subjects, fit.takes, chosen)
     findings = (*findings, *unused_option_findings(outcome))
-    solution = assemble_solution(fit, posed, findings, chosen, clock.seconds)
-    return add_tables(solution, used)
+    return add_tables(
+        assemble_solution(fit, posed, findings, chosen, clock.seconds, final)
+    )
 
 
 def estimate_bodies(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool
 
+from marey.anatomy import names as vrm
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.motion import GroundPlane
@@ -13,7 +14,7 @@ from marey.pipeline.options import SolveOptions
 from marey.pipeline.reroot import reroot_skeleton
 from marey.pipeline.several_takes import concatenate_takes
 from marey.pipeline.stages_bodies import BodyFit
-from marey.pose import fit_pose
+from marey.pose import fit_pose, mark_contacts
 from marey.report import Finding
 from marey.rig import build_skeletons
 from marey.skeleton import Skeleton
@@ -35,6 +36,9 @@ class SubjectFit:
     findings: tuple[Finding, ...] = ()
     landmark_joints: tuple[str, ...] = ()
     """Joints that calibration began at landmarks, whatever their joint fits are."""
+
+    is_calibrated: bool = False
+    """Whether calibration has fitted the joints to all takes."""
 
     def change_skeletons(
         self, change: Callable[..., Skeleton], *values: object
@@ -101,6 +105,7 @@ def calibrate_subjects(
                 skeleton=found.skeleton,
                 take_skeletons=found.skeletons,
                 findings=found.findings,
+                is_calibrated=all(f.code != "not-calibrated" for f in found.findings),
                 landmark_joints=found.landmark_joints,
             )
         calibrated.append(subject)
@@ -114,6 +119,8 @@ def pose_subjects(
     floor: GroundPlane | None = None,
 ) -> tuple[tuple[Subject, ...], tuple[Finding, ...]]:
     """Return the motion of every subject in every take, and findings about it.
+
+    The foot plants of people are found always, and held only if the options say so.
 
     Args:
         subjects: Skeletons, calibrated for each take.
@@ -134,6 +141,9 @@ def pose_subjects(
             for skeleton, take in zip(subject.take_skeletons, takes, strict=True)
         ]
         motions = tuple(motion for motion, _ in fits)
+        bare = [vrm.without_subject(name) for name in subject.skeleton.names]
+        if not options.contacts and vrm.is_person(bare):
+            motions = tuple(map(mark_contacts, motions, takes))
         posed.append(Subject(subject.name, subject.skeleton, motions))
         findings += [*subject.findings, *(f for _, found in fits for f in found)]
     return tuple(posed), tuple(findings)
@@ -201,6 +211,21 @@ def subject_of_each_body(fit: BodyFit, options: SolveOptions) -> list[int]:
         return [0] * len(tree.parent)
     roots = tree.roots.tolist()
     return [roots.index(root_of(tree, body)) for body in range(len(tree.parent))]
+
+
+def final_joint_fits(
+    subjects: Sequence[SubjectFit], fit: BodyFit, options: SolveOptions
+) -> Bool[np.ndarray, " pair"]:
+    """Return the joint fits of the tree that the skeletons have as they are.
+
+    Calibration fits all joints of a subject again.
+    """
+    is_final = used_joint_fits(subjects, fit, options)
+    numbers = subject_of_each_body(fit, options)
+    for body in np.flatnonzero(fit.tree.edge >= 0).tolist():
+        if subjects[numbers[body]].is_calibrated:
+            is_final[fit.tree.edge[body]] = False
+    return is_final
 
 
 def used_joint_fits(

@@ -22,6 +22,7 @@ from marey.pose.contact.ground_contacts import (
     find_ground_contacts as find_ground_contacts,
 )
 from marey.pose.contact.ground_contacts import ground_contacts_of as ground_contacts_of
+from marey.pose.contact.ground_contacts import mark_contacts as mark_contacts
 from marey.pose.physics.fit import fit_physics as fit_physics
 from marey.pose.reference import compare_joint_use as compare_joint_use
 from marey.pose.uncertainty import angle_sd_of_playback, angle_sd_of_targets
@@ -52,8 +53,8 @@ def solve_pose(
         skeleton: A skeleton with the offsets of the recording's markers or sensors.
         take: The recording.
         method: "auto": gauss_newton if the take has markers of the skeleton, else
-            playback; "gauss_newton": robust least squares of all markers and sensors within
-            the joints' limits; "bfgs" (Bodenheimer1997, Sec. 3.2): plain least
+            playback; "gauss_newton": robust least squares of all markers and sensors
+            within the joints' limits; "bfgs" (Bodenheimer1997, Sec. 3.2): plain least
             squares, limits by a penalty; "physics" (Zordan2003): the equilibrium of a
             figure that springs attach to its markers; "playback" (OBrien2000, Sec.
             3.4): the sensors' rotations, played through the skeleton.

@@ -41,7 +41,7 @@ SMALLEST_NOISE_M = float(np.sqrt(np.finfo(float).eps))
 
 
 def angle_sd_of_targets(motion: Motion, take: Take) -> Float[Array, "frame joint 3"]:
-    r"""Return the standard deviation of every joint rotation, of poses fitted to points.
+    r"""Return the standard deviation of every joint rotation of fitted poses.
 
     For the joint rotation R the error is the rotation vector e, in the joint's frame,
     of :math:`R_\mathrm{true} = R \exp(e)`. The covariance of all unknowns of a frame is
