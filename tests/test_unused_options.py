@@ -147,7 +147,7 @@ def test_one_body_has_no_joints(person):
 
 def test_only_joint_fits_that_a_skeleton_has_are_reported(takes):
     """Calibration fits joints again, and reports on them itself."""
-    still = replace(takes["sensors"].cut(0, 30), rate=takes["sensors"].rate)
+    still = takes["sensors"].cut(0, 30)
     codes = {f.code for f in marey.solve(still).report.findings}
     assert codes & {"joint-weak", "joint-free", "joint-still"}
     still = takes["labels"].cut(0, 30)

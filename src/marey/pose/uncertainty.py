@@ -74,7 +74,7 @@ def rotation_sd(
     recording: Recording,
     matches: TargetMatches,
     weight: Float[Array, " marker"],
-    sensor_weight: Float[Array, "sensor 2"],
+    sensor_weight: Float[Array, "attached 2"],
 ) -> Float[Array, "frame joint 3"]:
     """Return the standard deviations of `angle_sd_of_targets` for given variances.
 
@@ -142,7 +142,7 @@ def _problem(
     skeleton: Skeleton,
     matches: TargetMatches,
     weight: Float[Array, " marker"],
-    sensor_weight: Float[Array, "sensor 2"],
+    sensor_weight: Float[Array, "attached 2"],
 ) -> "tuple[tuple[KinematicTree, Targets, PoseWorkspace], Nodes]":
     """Return the tables that the kernels take, without limits of joints."""
     from marey.articulated.kinematics_kernel import make_workspace  # numba is slow
@@ -157,7 +157,7 @@ def _noise_of_bones(
     motion: Motion,
     recording: Recording,
     matches: TargetMatches,
-    sensor_weight: Float[Array, "sensor 2"],
+    sensor_weight: Float[Array, "attached 2"],
 ) -> tuple[Float[Array, " marker"], Recording]:
     r"""Return the noise of every marker along an axis, and the take without outliers.
 
@@ -189,7 +189,7 @@ def _residuals(
     motion: Motion,
     recording: Recording,
     matches: TargetMatches,
-    sensor_weight: Float[Array, "sensor 2"],
+    sensor_weight: Float[Array, "attached 2"],
 ) -> Float[Array, "frame marker"]:
     """Return the distance of every marker from its model position, in metres."""
     unit = np.ones(len(matches.marker))
@@ -204,7 +204,7 @@ def _freedom(
     recording: Recording,
     matches: TargetMatches,
     weight: Float[Array, " marker"],
-    sensor_weight: Float[Array, "sensor 2"],
+    sensor_weight: Float[Array, "attached 2"],
 ) -> Float[Array, "frame marker"]:
     """Return the degrees of freedom of every residual, 0 to 3, in some frames."""
     # numba is slow to import
@@ -234,7 +234,7 @@ def _pool(
     return np.asarray(np.sqrt(of_bone[bone]).clip(SMALLEST_NOISE_M))
 
 
-def _sensor_weights(take: Take, matches: TargetMatches) -> Float[Array, "sensor 2"]:
+def _sensor_weights(take: Take, matches: TargetMatches) -> Float[Array, "attached 2"]:
     """Return one over the variances of position and rotation of every sensor."""
     T = take.T_world_sensor[:, matches.sensor_column]
     usual = PoseOptions()
