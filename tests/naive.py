@@ -396,6 +396,26 @@ def target_jacobian(skeleton, root, turns, points, sensors, sds):
     return np.array(columns).T
 
 
+def joint_rotation_sd(skeleton, root, turns, points, sensors, sds):
+    """Standard deviation of every joint rotation about the axes of its own frame.
+
+    The covariance of all freedoms is the dense inverse of the normal matrix.
+    """
+    J = target_jacobian(skeleton, root, turns, points, sensors, sds)
+    covariance = np.linalg.inv(J.T @ J)
+    R, _ = articulated(skeleton, root, turns)
+    sd = np.zeros((len(turns), 3))
+    for joint, parent in enumerate(skeleton.parent):
+        before = R[parent] if parent >= 0 else np.eye(3)
+        turning = np.zeros((3, len(covariance)))
+        for k, (other, kind, axis) in enumerate(freedoms(skeleton)):
+            world = {"before": before @ axis, "hinge": R[joint] @ axis}.get(kind, axis)
+            if other == joint and kind != "place":
+                turning[:, k] = R[joint].T @ world
+        sd[joint] = np.sqrt(np.diag(turning @ covariance @ turning.T))
+    return sd
+
+
 def best_pose(skeleton, root, turns, points, sensors, sds):
     """The pose of least squares of one frame, from a start near it: Gauss-Newton."""
     given = (points, sensors, sds)

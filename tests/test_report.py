@@ -3,7 +3,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import marey
-from marey.report import NAME_MARKS, Finding, Report, Table, mark_name
+from marey.report import (
+    NAME_MARKS,
+    SENTENCES,
+    Finding,
+    Report,
+    Table,
+    group_findings,
+    mark_name,
+)
 
 severities = st.sampled_from(["info", "warning", "error"])
 
@@ -21,7 +29,10 @@ def test_worst_is_the_gravest_of_the_findings(found):
 
 def test_a_report_reads_like_a_page():
     report = Report(
-        findings=(finding(), finding("warning", "3 gaps", subject="RTHI")),
+        findings=(
+            finding(),
+            Finding("gaps", "read", "warning", "3 gaps", subject="RTHI"),
+        ),
         tables={
             "bones": Table(
                 ("bone", "length, m"), (("thigh", 0.41237), ("shin", 12345.0))
@@ -30,8 +41,8 @@ def test_a_report_reads_like_a_page():
         seconds={"read": 0.25, "solve": 12.0},
     )
     assert str(report) == (
-        "info: [read] all is well\n"
         "warning: [read] RTHI: 3 gaps\n"
+        "info: [read] all is well\n"
         "\n"
         "bones\n"
         " bone  length, m\n"
@@ -108,3 +119,63 @@ def test_a_message_without_names_is_told_as_it_is():
     one = finding(message="z = -1 mm")
     assert one.names == ()
     assert one.rename({"1": "Pelvis", "mm": "X"}) == one
+
+
+# --- causes ---------------------------------------------------------------------------
+
+codes = st.sampled_from(["joint-unseen", "pose-lost", "tree-unsure", "anything"])
+stages = st.sampled_from(["clean", "pose"])
+frames = st.tuples(st.integers(-1, 9), st.integers(10, 20))
+fields = st.tuples(codes, stages, severities, st.just("m"), texts, frames, st.floats())
+
+
+@given(st.lists(fields, max_size=20))
+def test_every_finding_is_in_one_cause_and_the_gravest_come_first(rows):
+    found = [Finding(*row) for row in rows]
+    causes = group_findings(found)
+    assert sorted(map(repr, found)) == sorted(
+        repr(f) for cause in causes for f in cause.findings
+    )
+    assert len({(cause.stage, cause.code) for cause in causes}) == len(causes)
+    ranks = [["error", "warning", "info"].index(cause.severity) for cause in causes]
+    assert ranks == sorted(ranks)
+    assert all(str(cause) for cause in causes)
+
+
+def test_many_gaps_are_one_sentence_with_the_worst_examples():
+    gaps = [
+        Finding("joint-unseen", "pose", severity, "gap", f"joint{i}", (i, i), float(i))
+        for i, severity in enumerate(["info", "warning", "info", "info", "info"])
+    ]
+    (cause,) = group_findings(gaps)
+    assert str(cause) == (
+        "warning: [pose] too few markers are seen 5 times, for 10 s in all, to "
+        "determine joint4, joint3, joint2 and 2 more: rotations there are guesses; "
+        "fill or cut these frames"
+    )
+
+
+def test_runs_of_frames_are_counted_and_named():
+    runs = [(0, 4), (9, 9), (12, 13), (20, 29)]
+    lost = [Finding("pose-lost", "pose", "warning", "m", frames=run) for run in runs]
+    (cause,) = group_findings(lost)
+    assert "in 18 frames (0 to 4, 9, 12 to 13 and 1 more)" in cause.message
+
+
+def test_a_single_finding_speaks_for_itself():
+    one = finding(message="3 gaps", subject="RTHI")
+    (cause,) = group_findings([one])
+    assert cause.message == "RTHI: 3 gaps"
+    assert str(cause) == str(one)
+
+
+def test_findings_without_a_common_sentence_are_counted():
+    (cause,) = group_findings([finding(subject=name) for name in ("A", "B", "A")])
+    assert cause.message == "all is well (3 such: A, B)"
+
+
+@pytest.mark.parametrize("code", SENTENCES)
+def test_sentences_are_short(code):
+    empty = [Finding(code, "pose", "info", "m", frames=(1, 1))] * 2
+    (cause,) = group_findings(empty)
+    assert len(cause.message.split()) <= 25

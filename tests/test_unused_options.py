@@ -145,15 +145,16 @@ def test_one_body_has_no_joints(person):
     assert "one body only" in found["joints"].message
 
 
-def test_the_joint_table_says_which_fits_are_used(solve):
-    def used(solution):
-        table = solution.report.tables["joints"]
-        column = table.columns.index("used")
-        return {row[column] for row in table.rows}
-
-    assert used(solve("labels")) == {"no"}
-    assert used(solve("labels", calibrate=False)) == {"yes"}
-    assert used(solve("sensors")) == {"yes"}
+def test_only_joint_fits_that_a_skeleton_has_are_reported(takes):
+    """Calibration fits joints again, and reports on them itself."""
+    still = takes["sensors"].cut(0, 30)
+    codes = {f.code for f in marey.solve(still).report.findings}
+    assert codes & {"joint-weak", "joint-free", "joint-still"}
+    still = takes["labels"].cut(0, 30)
+    for calibrate in (True, False):
+        solution = marey.solve(still, calibrate=calibrate)
+        codes = {f.code for f in solution.report.findings if f.stage == "joints"}
+        assert bool(codes & {"joint-weak", "joint-free", "joint-still"}) != calibrate
 
 
 def test_edits_may_give_an_option_an_effect(takes):

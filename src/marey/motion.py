@@ -103,6 +103,13 @@ class Motion:
     start: float = 0.0
     """Time of the first frame in seconds."""
 
+    angle_sd: Float[np.ndarray, "frame joint 3"] = field(
+        default_factory=lambda: np.zeros((0, 0, 3))
+    )
+    """Standard deviation of each joint rotation about the x, y and z axes of the
+    joint's frame, in radians; 0 about axes on which the joint cannot rotate, NaN where
+    nothing that was seen determines the angle, or where it is not known."""
+
     contacts: tuple[Contact, ...] = ()
     source: Source = field(default_factory=Source)
     """The file it was read from, if any, and what was found there."""
@@ -111,6 +118,11 @@ class Motion:
         needed = (len(self.T_world_root), self.skeleton.n_joints)
         if self.wxyz.shape[:2] != needed:
             raise DataError("motion.wxyz", found=self.wxyz.shape[:2], needed=needed)
+        if self.angle_sd.size == 0:
+            object.__setattr__(self, "angle_sd", np.full((*needed, 3), np.nan))
+        if self.angle_sd.shape[:2] != needed:
+            found = self.angle_sd.shape[:2]
+            raise DataError("motion.angle_sd", found=found, needed=needed)
         if not (0.0 < self.rate < np.inf or np.isnan(self.rate)):
             raise DataError(
                 "motion.rate", found=self.rate, needed="a positive number of hertz"
@@ -227,6 +239,7 @@ class Motion:
             self,
             T_world_root=self.T_world_root[start:stop],
             wxyz=self.wxyz[start:stop],
+            angle_sd=self.angle_sd[start:stop],
             start=first,
             contacts=tuple(
                 c for c in self.contacts if c.end >= first and c.start <= last
@@ -249,7 +262,14 @@ class Motion:
         wxyz = _curve_rotations(self.wxyz, frame, share)
         position_world = _curve_points(self.T_world_root[:, :3, 3], frame, share)
         T = geometry.transform(geometry.matrix_from_quat(wxyz[:, 0]), position_world)
-        return replace(self, T_world_root=T, wxyz=wxyz, rate=rate, start=start)
+        return replace(
+            self,
+            T_world_root=T,
+            wxyz=wxyz,
+            angle_sd=_interpolate(self.angle_sd, frame, share),
+            rate=rate,
+            start=start,
+        )
 
 
 def _whole(T: Float[np.ndarray, "frame 4 4"]) -> Float[np.ndarray, "frame 4 4"]:
@@ -332,6 +352,18 @@ def _curve_points(
     between = points[frame] + np.where(np.isfinite(curve), curve, s * chord)
     exact = np.where(s == 1.0, points[frame + 1], points[frame])
     return np.asarray(np.where((s == 0.0) | (s == 1.0), exact, between))
+
+
+def _interpolate(
+    values: np.ndarray, frame: np.ndarray, share: np.ndarray
+) -> np.ndarray:
+    """Return values between frames: those of the frames, linear between them."""
+    if len(values) < 2:
+        return np.repeat(values, len(frame), axis=0)
+    s = share[:, None, None]
+    first, second = values[frame], values[frame + 1]
+    between = (1.0 - s) * first + s * second
+    return np.where(s == 0.0, first, np.where(s == 1.0, second, between))
 
 
 def _central(step: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
 """Findings, tables and timings that accompany a solution."""
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal
@@ -9,6 +10,9 @@ from typing import Literal
 from marey.errors import LONGEST_MESSAGE, DataError, printable
 
 Severity = Literal["info", "warning", "error"]
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+"""All severities, the gravest first."""
 
 NAME_MARKS = "\ufdd0", "\ufdd1"
 """Characters around a name in a message until it becomes a finding: Unicode
@@ -80,6 +84,199 @@ class Finding:
         return f"{self.severity}: [{self.stage}]{subject} {message}"
 
 
+SENTENCES = {
+    "body-loose": (
+        "{count} bodies fit no other body, by {mm} mm or less ({subjects}): check the"
+        " order of quaternions or angles, the axes and the unit"
+    ),
+    "body-still": (
+        "{count} bodies never move ({subjects}): check that they are attached to the "
+        "subject"
+    ),
+    "joint-free": (
+        "{count} joints rotated about one axis only ({subjects}), so their position "
+        "along it is uncertain: bend and twist them"
+    ),
+    "joint-held": (
+        "{count} joints are kept from their markers by limits ({subjects}): check the"
+        " signs of their axes, or widen the limits"
+    ),
+    "joint-open": (
+        "{count} joint centres are uncertain, by ±{mm} mm at worst ({subjects}): bend"
+        " and twist these joints more, about two axes"
+    ),
+    "joint-still": (
+        "{count} joints never moved ({subjects}): bend them in a recording, or merge "
+        "their bodies"
+    ),
+    "joint-unseen": (
+        "too few markers are seen {count} times, for {seconds} s in all, to determine"
+        " {subjects}: rotations there are guesses; fill or cut these frames"
+    ),
+    "joint-weak": (
+        "{count} joint centres are uncertain, by ±{mm} mm at worst ({subjects}): "
+        "rotate these joints more, about two axes"
+    ),
+    "labels-swapped": (
+        "labels were swapped {count} times ({subjects}) and are swapped back: check "
+        "these frames"
+    ),
+    "marker-slipped": (
+        "{count} slips of markers, by up to {mm} mm ({subjects}), are undone: fasten "
+        "these markers better"
+    ),
+    "marker-spike": (
+        "{count} markers jump away and back, by up to {mm} mm ({subjects}): these "
+        "frames are masked; check their labels"
+    ),
+    "marker-stray": (
+        "{count} markers are outliers in up to {percent} % of their frames "
+        "({subjects}): look for slips and swapped labels"
+    ),
+    "marker-strays": (
+        "{count} markers are noisier than others, by up to {mm} mm ({subjects}): look"
+        " for slips, loose clothing and wrong labels"
+    ),
+    "pair-unseen": (
+        "{count} pairs of bodies are never seen in the same frame ({subjects}), so "
+        "they have no joint: record them together"
+    ),
+    "part-missing": (
+        "{count} limbs end early ({subjects}): the next part has no markers, or never"
+        " moved; move it in a recording"
+    ),
+    "points-zero": (
+        "{count} markers are exactly zero for a while ({subjects}): these frames are "
+        "masked; export unseen markers as empty"
+    ),
+    "pose-lost": (
+        "most markers do not fit the skeleton in {n_frames} frames ({frames}): look "
+        "for swapped labels, or a skeleton of someone else"
+    ),
+    "pose-unseen": (
+        "nothing is seen in {n_frames} frames ({frames}): poses there are "
+        "extrapolated; cut these frames"
+    ),
+    "sensor-frozen": (
+        "{count} sensors repeat their last value ({subjects}): these frames are "
+        "masked; check the connection"
+    ),
+    "sensor-gap": (
+        "{count} sensors leave their joints for a while, by up to {mm} mm "
+        "({subjects}): these frames are masked"
+    ),
+    "sensor-slipped": (
+        "{count} slips of sensors, by up to {mm} mm ({subjects}), are undone: fasten "
+        "these sensors better, or record again"
+    ),
+    "tree-loose": (
+        "{count} bodies have loose joints ({subjects}): a body between two of them "
+        "may have no markers"
+    ),
+    "tree-unsure": (
+        "the parents of {count} bodies are uncertain ({subjects}): check the tree, or"
+        " give it"
+    ),
+}
+"""Sentence about several findings of one code; `Cause.message` fills the braces."""
+
+SMALL_IS_WORSE = {"tree-unsure"}
+"""Codes whose findings are the worse, the smaller their value is."""
+
+MAX_EXAMPLES = 3
+"""Largest number of subjects or frames that the sentence of a cause names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """All findings of one cause, in one sentence."""
+
+    findings: tuple[Finding, ...]
+    """The findings, at least one, all of one code and stage."""
+
+    @property
+    def code(self) -> str:
+        """Code of the findings."""
+        return self.findings[0].code
+
+    @property
+    def stage(self) -> str:
+        """Stage of the findings."""
+        return self.findings[0].stage
+
+    @property
+    def severity(self) -> Severity:
+        """The gravest severity of the findings."""
+        return _gravest(self.findings)
+
+    @property
+    def message(self) -> str:
+        """What was found, where, how much, and what to do; with examples, worst first.
+
+        It is the message of the finding if there is only one.
+        """
+        first, count = self.findings[0], len(self.findings)
+        if count == 1:
+            return (
+                f"{first.subject}: {first.message}" if first.subject else first.message
+            )
+        sentence = SENTENCES.get(self.code)
+        if sentence is None:
+            named = f": {self._subjects()}" if first.subject else ""
+            return f"{first.message} ({count} such{named})"
+        values = [f.value for f in self.findings if math.isfinite(f.value)]
+        largest = max(values, default=0.0)
+        runs = [f.frames for f in self.findings if f.frames[0] >= 0]
+        return sentence.format(
+            count=count,
+            subjects=self._subjects(),
+            mm=f"{1e3 * largest:.0f}",
+            percent=f"{1e2 * largest:.0f}",
+            seconds=f"{sum(values):.2g}",
+            n_frames=sum(last - first + 1 for first, last in runs),
+            frames=_list_examples([_spell_frames(run) for run in runs]),
+        )
+
+    def _subjects(self) -> str:
+        """Return the subjects of the findings, of the largest values first."""
+        sign = 1.0 if self.code in SMALL_IS_WORSE else -1.0
+        order = sorted(
+            self.findings, key=lambda f: sign * f.value if math.isfinite(f.value) else 0
+        )
+        return _list_examples(list(dict.fromkeys(f.subject for f in order)))
+
+    def __str__(self) -> str:
+        message = printable(self.message, limit=LONGEST_MESSAGE)
+        return f"{self.severity}: [{self.stage}] {message}"
+
+
+def group_findings(findings: Sequence[Finding]) -> tuple[Cause, ...]:
+    """Return findings by cause, the gravest first, else in their order."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.stage, finding.code), []).append(finding)
+    causes = (Cause(tuple(group)) for group in groups.values())
+    return tuple(sorted(causes, key=lambda cause: SEVERITIES.index(cause.severity)))
+
+
+def _gravest(findings: Sequence[Finding]) -> Severity:
+    """Return the gravest severity among findings; "info" when there are none."""
+    present = {finding.severity for finding in findings}
+    return next((severity for severity in SEVERITIES if severity in present), "info")
+
+
+def _list_examples(items: Sequence[str]) -> str:
+    """Return the first few of several items, and how many more there are."""
+    more = len(items) - MAX_EXAMPLES
+    listed = ", ".join(items[:MAX_EXAMPLES])
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+def _spell_frames(frames: tuple[int, int]) -> str:
+    first, last = frames
+    return f"{first}" if first == last else f"{first} to {last}"
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A small table of results: one row per joint, bone or marker."""
@@ -123,12 +320,15 @@ class Report:
     @property
     def worst(self) -> Severity:
         """The gravest severity among the findings; "info" when there are none."""
-        order: tuple[Severity, ...] = ("error", "warning", "info")
-        present = {finding.severity for finding in self.findings}
-        return next((severity for severity in order if severity in present), "info")
+        return _gravest(self.findings)
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """The findings by cause, one sentence each, the gravest first."""
+        return group_findings(self.findings)
 
     def __str__(self) -> str:
-        blocks = ["\n".join(map(str, self.findings)) or "no findings"]
+        blocks = ["\n".join(map(str, self.causes)) or "no findings"]
         blocks += [f"{name}\n{table}" for name, table in self.tables.items()]
         if self.seconds:
             blocks.append(

@@ -33,6 +33,10 @@ class Fact:
 
 UNKNOWN = Fact("", "assumed")
 
+MAX_COORDINATE_M = 1e9
+"""Largest coordinate of a position, in metres; larger ones are no measurements and
+count as missing. Far beyond any recording; squares of it do not overflow."""
+
 TIME_ROUNDING = 1e-3
 """Rounding of the times of events, in frames: times written with a few digits may round
 to just before their frame."""
@@ -112,7 +116,8 @@ class Take:
 
     Optical markers stand in `points`, 6-DoF sensors in `T_world_sensor`; a take may
     hold either or both. Missing is NaN in all components, never zero: a position or
-    pose of which any component is not finite counts as missing.
+    pose of which any component is not finite, or beyond `MAX_COORDINATE_M`, counts as
+    missing. Arrays of other numbers than 64-bit floats are converted.
     """
 
     rate: float
@@ -152,6 +157,8 @@ class Take:
     """What was done to the recording since it was read, oldest first."""
 
     def __post_init__(self) -> None:
+        for name in ("points", "T_world_sensor"):
+            object.__setattr__(self, name, _as_floats(name, getattr(self, name)))
         n_frames = max(len(self.points), len(self.T_world_sensor))
         if self.points.shape[1] == 0:
             object.__setattr__(self, "points", np.zeros((n_frames, 0, 3)))
@@ -163,8 +170,8 @@ class Take:
         if not self.subjects:
             object.__setattr__(self, "subjects", ("",) * len(self.labels))
         self._check()
-        _mask_missing(self, "points", self.seen)
-        _mask_missing(self, "T_world_sensor", self.sensor_seen)
+        _mask_missing(self, "points")
+        _mask_missing(self, "T_world_sensor")
 
     def _check(self) -> None:
         markers = (len(self.points), len(self.labels))
@@ -326,14 +333,42 @@ def _positions(names: Sequence[str]) -> dict[str, list[int]]:
     return positions
 
 
-def _mask_missing(take: Take, name: str, seen: Bool[np.ndarray, "frame item"]) -> None:
-    """Set values of which a component is missing to NaN in all components."""
+def _as_floats(name: str, values: np.ndarray) -> Float[np.ndarray, "..."]:
+    """Return numbers of any kind as 64-bit floats in the byte order of the machine."""
+    if values.dtype == np.float64 and values.dtype.isnative:
+        return values
+    if values.dtype.kind not in "fiu":
+        raise DataError(f"take.{name}", found=f"{values.dtype}", needed="real numbers")
+    return np.asarray(values, dtype=np.float64)
+
+
+def _mask_missing(take: Take, name: str) -> None:
+    """Set values of which a component is missing to NaN in all components.
+
+    Infinite and absurd coordinates are reported.
+    """
     values = getattr(take, name)
     components = tuple(range(2, values.ndim))
+    seen = (np.abs(values) <= MAX_COORDINATE_M).all(axis=components)
     if not (seen.all() or (seen | np.isnan(values).all(axis=components)).all()):
+        absurd = ~seen & ~np.isnan(values).any(axis=components)
+        if absurd.any():
+            findings = (*take.source.findings, _absurd_finding(int(absurd.sum()), name))
+            source = replace(take.source, findings=findings)
+            object.__setattr__(take, "source", source)
         masked = values.copy()
         masked[~seen] = np.nan
         object.__setattr__(take, name, masked)
+
+
+def _absurd_finding(count: int, name: str) -> Finding:
+    """Return the finding that values are infinite or too large for a measurement."""
+    what = "positions" if name == "points" else "poses"
+    message = (
+        f"{count} {what} are infinite or beyond {MAX_COORDINATE_M / 1e3:.0g} km and "
+        "taken as missing: check the export"
+    )
+    return Finding("coordinates-absurd", "read", "error", message, value=float(count))
 
 
 def _shape(size: tuple[int, int]) -> str:

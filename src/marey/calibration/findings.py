@@ -36,8 +36,8 @@ def calibration_findings(skeleton: Skeleton, fit: CalibrationFit) -> Iterator[Fi
             "markers-drift",
             "calibrate",
             "info",
-            "the markers move with the pose, as on skin: all frames together count as "
-            "one sample, and standard deviations are larger",
+            "the markers move with the skin, so all frames count as one sample and "
+            "standard deviations are large: markers over bone and tight clothing help",
             value=fit.white_share,
         )
     is_person = fit.initial.problem.is_person

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from marey import __version__
 from marey.errors import OutputError
-from marey.report import Finding, Table, format_cell
+from marey.report import Cause, Finding, Table, format_cell
 
 EXIT_OK, EXIT_ERROR_FINDING, EXIT_BAD_INPUT, EXIT_PARTIAL = 0, 1, 2, 3
 
@@ -72,6 +72,11 @@ NO_OVERRIDES = ReadArguments()
 def render_finding(finding: Finding) -> Text:
     """Return a finding in the style of its severity."""
     return Text(str(finding), style=SEVERITY_STYLES[finding.severity])
+
+
+def render_cause(cause: Cause) -> Text:
+    """Return all findings of a cause in the style of its severity."""
+    return Text(str(cause), style=SEVERITY_STYLES[cause.severity])
 
 
 def print_error(message: str, label: str = "[red]error:[/] ") -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from marey.cli.application import render_finding, rich_table
+from marey.cli.application import render_cause, rich_table
 from marey.errors import OptionError, printable
 from marey.io import format_for_suffix, read_skeleton, write
 from marey.io.contract import Format
@@ -17,7 +17,19 @@ from marey.motion import Motion
 from marey.report import Report, Table
 from marey.segmentation import Template, read_template
 from marey.skeleton import Skeleton
-from marey.solution import Solution
+from marey.solution import Solution, Subject
+
+MAX_ROWS = {"residuals": 10}
+"""Largest number of rows of a table that the terminal shows; JSON has all."""
+
+TITLES = {
+    "bones": "bones: lengths with standard deviations",
+    "joints": "joints: standard deviations of their centres and angles",
+    "residuals": "residuals: distances of markers and sensors from the model",
+    "plants": "plants: when feet stand, found in the motion",
+    "pose": "motions",
+}
+"""Titles of tables in the terminal."""
 
 
 def read_toml(path: Path, section: str) -> Mapping[str, Any]:
@@ -67,27 +79,55 @@ def lengths_table(skeleton: Skeleton, measured: Mapping[str, Any]) -> Table:
 
 
 def render(solution: Solution, tables: Mapping[str, Table]) -> RenderableType:
-    """Return subjects, tables, findings and times of a solution for the terminal."""
-    parts: list[RenderableType] = []
-    for subject in solution.subjects:
-        bones = int((~subject.skeleton.is_end).sum())
-        frames = sum(motion.n_frames for motion in subject.motions)
-        parts.append(
-            Text.assemble(
-                (printable(subject.name), "bold"),
-                f"  {bones} joints, {frames} frames in {len(subject.motions)} takes",
-            )
-        )
+    """Return subjects, tables, causes and times of a solution for the terminal."""
+    parts: list[RenderableType] = list(map(_headline, solution.subjects))
     for name, table in tables.items():
-        parts += [Text(name, style="cyan"), rich_table(table)]
-    parts += map(render_finding, solution.report.findings)
-    seconds = ", ".join(f"{k} {v:.3f}" for k, v in solution.report.seconds.items())
+        count = MAX_ROWS.get(name, len(table.rows))
+        shown = _without_constants(Table(table.columns, table.rows[:count]))
+        parts += [Text(TITLES.get(name, name), style="cyan"), rich_table(shown)]
+        if len(table.rows) > count:
+            more = f"{len(table.rows) - count} more with --json"
+            parts.append(Text(more, style="dim"))
+    parts += map(render_cause, solution.report.causes)
+    seconds = ", ".join(f"{k} {v:.1f}" for k, v in solution.report.seconds.items())
     return Group(*parts, Text(f"seconds: {seconds}", style="dim"))
 
 
+def _headline(subject: Subject) -> Text:
+    """Return what a subject has: joints, frames, seconds and takes."""
+    joints = int((~subject.skeleton.is_end).sum())
+    frames = sum(motion.n_frames for motion in subject.motions)
+    seconds = sum(motion.n_frames / motion.rate for motion in subject.motions)
+    takes = len(subject.motions)
+    counted = f"{takes} takes" if takes > 1 else "1 take"
+    facts = f"  {joints} joints, {frames} frames ({seconds:.1f} s) in {counted}"
+    return Text.assemble((printable(subject.name), "bold"), facts)
+
+
+def _without_constants(table: Table) -> Table:
+    """Return the table without its columns of subject and take if all are the same."""
+    kept = [
+        k
+        for k, column in enumerate(table.columns)
+        if column not in ("subject", "take") or len({row[k] for row in table.rows}) > 1
+    ]
+    rows = tuple(tuple(row[k] for k in kept) for row in table.rows)
+    return Table(tuple(table.columns[k] for k in kept), rows)
+
+
 def report_data(report: Report, tables: Mapping[str, Table]) -> dict[str, Any]:
-    """Return findings, tables and seconds per stage, as plain values."""
+    """Return causes, findings, tables and seconds per stage, as plain values."""
     return {
+        "causes": [
+            {
+                "code": cause.code,
+                "stage": cause.stage,
+                "severity": cause.severity,
+                "count": len(cause.findings),
+                "message": cause.message,
+            }
+            for cause in report.causes
+        ],
         "findings": [asdict(finding) for finding in report.findings],
         "tables": {name: asdict(table) for name, table in tables.items()},
         "seconds": dict(report.seconds),

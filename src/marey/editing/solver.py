@@ -24,17 +24,19 @@ from marey.pipeline import SolveOptions, solve_takes
 from marey.pipeline.options import use_known_performer
 from marey.pipeline.posing.settings import uses_ground
 from marey.pipeline.progress import Clock
-from marey.pipeline.report import add_tables, assemble_solution
+from marey.pipeline.report import assemble_solution
 from marey.pipeline.run import estimate_bodies, estimate_skeletons
 from marey.pipeline.stages_bodies import BodyFit, repair_with_joints
 from marey.pipeline.stages_subjects import (
     SubjectFit,
     complete_subjects,
+    final_joint_fits,
     pose_subjects,
     subject_of_each_body,
     used_joint_fits,
 )
 from marey.pipeline.stages_takes import Recording, clean_takes, read_takes
+from marey.pipeline.tables import add_tables
 from marey.pipeline.unused_options import Outcome, unused_option_findings
 from marey.report import Finding
 from marey.rig import has_default_name
@@ -137,12 +139,17 @@ class EditSolver:
         outcome = Outcome(asked=asked, fit=fit, joint_used=used, edited=edited)
         findings = (*pose_findings, *unused_option_findings(outcome))
         solution = assemble_solution(
-            reroot_tree(fit, steps), posed, findings, self._chosen, clock.seconds
+            reroot_tree(fit, steps),
+            posed,
+            findings,
+            self._chosen,
+            clock.seconds,
+            final_joint_fits(subjects, fit, self._options),
         )
         solution = _add_edits(solution, edits, plan)
         shown = {names.get(found, found): name for found, name in plan.names.items()}
         named = apply_names(solution, shown, self._subject_of(fit), plan.steps)
-        return add_tables(named, used)
+        return add_tables(named)
 
     def _fit(
         self, edits: tuple[Edit, ...], clock: Clock

@@ -1,7 +1,6 @@
-"""The report of a solve: findings, and tables of joints and motions."""
+"""The findings of a solve, in the order of its stages."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,8 +13,7 @@ from marey.joints import JointFits, joint_name_and_exercise
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.posing.settings import record_options, set_ground_findings
 from marey.pipeline.stages_bodies import BodyFit
-from marey.pose.measure import measure_motion
-from marey.report import Finding, Report, Severity, Table, mark_name
+from marey.report import Finding, Report, Severity, mark_name
 from marey.rig.ground import GroundEstimate, estimate_ground, find_other_up_axis
 from marey.solution import Solution, Subject
 from marey.take import Take
@@ -37,11 +35,21 @@ def assemble_solution(
     pose_findings: tuple[Finding, ...],
     options: SolveOptions,
     seconds: Mapping[str, float],
+    joint_decides: Bool[np.ndarray, " pair"],
 ) -> Solution:
-    """Return the solution with its findings, in the order of the stages."""
+    """Return the solution with its findings, in the order of the stages.
+
+    Args:
+        fit: Bodies, joints and tree.
+        subjects: Skeletons and motions.
+        pose_findings: Findings of calibration, poses and options.
+        options: As they were resolved.
+        seconds: Wall time per stage.
+        joint_decides: Whether a skeleton has the joint of each pair as it was fitted.
+    """
     findings = (
         *(finding for take in fit.takes for finding in take.source.findings),
-        *fit_findings(fit),
+        *fit_findings(fit, joint_decides),
         *pose_findings,
     )
     return Solution(
@@ -55,27 +63,16 @@ def assemble_solution(
     )
 
 
-def add_tables(solution: Solution, joint_used: Bool[np.ndarray, " pair"]) -> Solution:
-    """Return the solution with the tables of its joints and motions in the report.
-
-    Args:
-        solution: The solution.
-        joint_used: Whether a skeleton depends on the joint fit of each pair.
-    """
-    bodies = solution.bodies[0]
-    joints = joint_table(solution.joints, solution.tree, bodies, joint_used)
-    poses = pose_table(solution.subjects, solution.takes)
-    report = replace(solution.report, tables={"joints": joints, "pose": poses})
-    return replace(solution, report=report)
-
-
 # --- findings -------------------------------------------------------------------------
 
 
-def fit_findings(fit: BodyFit) -> Iterator[Finding]:
+def fit_findings(
+    fit: BodyFit, joint_decides: Bool[np.ndarray, " pair"]
+) -> Iterator[Finding]:
     """Return the findings about bodies, names, ground, joints and tree.
 
-    Of the joints of all pairs only those matter that the tree uses or could use.
+    Of the joints of all pairs only those matter that a skeleton has as they were
+    fitted; calibration reports on its joints itself.
     """
     bodies = fit.bodies[0]
     yield from dict.fromkeys(f for one in fit.bodies for f in one.findings)
@@ -83,21 +80,22 @@ def fit_findings(fit: BodyFit) -> Iterator[Finding]:
     if fit.namings:
         yield from part_findings(fit.tree, bodies)
     yield from ground_findings(fit.takes)
-    irrelevant = _irrelevant_pairs(fit)
+    irrelevant = _irrelevant_pairs(fit, joint_decides)
     yield from (f for f in fit.joint_findings if f.subject not in irrelevant)
     if not fit.candidates.tree_known:
         yield from tree_findings(fit.joints, fit.tree, bodies)
     yield from loop_findings(fit.joints, fit.tree, fit.bodies)
 
 
-def _irrelevant_pairs(fit: BodyFit) -> set[str]:
-    """Return the pairs ("a-b") that are no joint of the tree and no loop.
+def _irrelevant_pairs(
+    fit: BodyFit, joint_decides: Bool[np.ndarray, " pair"]
+) -> set[str]:
+    """Return the pairs ("a-b") that are no joint of a skeleton and no loop.
 
     A body without parent and children may lack any joint: all its pairs matter.
     """
     tree, pair = fit.tree, fit.joints.pair
-    is_used = np.zeros(len(pair), dtype=bool)
-    is_used[tree.edge[tree.edge >= 0]] = True
+    is_used = joint_decides.copy()
     is_used[[loop.pair for loop in tree.loops]] = True
     is_single = (tree.parent < 0) & ~np.isin(np.arange(len(tree.parent)), tree.parent)
     names = fit.bodies[0].names
@@ -241,50 +239,3 @@ def _loop_period(loop: Loop, *, several_takes: bool) -> str:
     first = f"{loop.first:.2f}" if begins else "the start"
     last = f"{loop.last:.2f} s" if ends else "the end"
     return f"from {first} to {last}{take and f' of {take}'}"
-
-
-# --- tables ---------------------------------------------------------------------------
-
-
-def joint_table(
-    joints: JointFits, tree: Tree, bodies: Bodies, joint_used: Bool[np.ndarray, " pair"]
-) -> Table:
-    """Return the joint fits of the tree: kind, residual, sd of the centre and margin.
-
-    The last column says whether the skeleton depends on the fit; joints may also come
-    from landmarks or from a skeleton that is known.
-    """
-    rows = []
-    for body in np.flatnonzero(tree.edge >= 0).tolist():
-        edge = int(tree.edge[body])
-        names = bodies.names[body], bodies.names[tree.parent[body]]
-        residual = 1e3 * float(joints.residual[edge])
-        center_sd = 1e3 * float(np.sqrt(np.trace(joints.covariance[edge, :3, :3])))
-        margin = float(tree.margin[body])
-        used = "yes" if joint_used[edge] else "no"
-        rows.append((*names, joints.kind[edge], residual, center_sd, margin, used))
-    numbers = ("residual mm", "centre ± mm", "margin")
-    return Table(("joint", "parent", "kind", *numbers, "used"), tuple(rows))
-
-
-def pose_table(subjects: Sequence[Subject], takes: Sequence[Take]) -> Table:
-    """Return the marker residuals of every motion, and its contacts with the ground."""
-    rows = []
-    for subject in subjects:
-        for number, (motion, take) in enumerate(
-            zip(subject.motions, takes, strict=True), start=1
-        ):
-            found = measure_motion(motion, take)
-            row = (found.mean, found.worst, found.skate, found.depth)
-            mean, worst, skate, depth = ("" if np.isnan(x) else 1e3 * x for x in row)
-            rows.append((subject.name, number, mean, worst, found.plants, skate, depth))
-    columns = (
-        "subject",
-        "take",
-        "markers off mm, mean",
-        "worst",
-        "plants",
-        "skate mm/s",
-        "below the ground mm",
-    )
-    return Table(columns, tuple(rows))

@@ -3,7 +3,7 @@
 from marey.errors import OptionError
 from marey.pipeline.options import SolveOptions, use_known_performer
 from marey.pipeline.progress import Clock
-from marey.pipeline.report import add_tables, assemble_solution
+from marey.pipeline.report import assemble_solution
 from marey.pipeline.stages_bodies import (
     BodyFit,
     fit_bodies,
@@ -18,12 +18,14 @@ from marey.pipeline.stages_subjects import (
     build_subjects,
     calibrate_subjects,
     complete_subjects,
+    final_joint_fits,
     limit_subjects,
     pose_subjects,
     set_root,
     used_joint_fits,
 )
 from marey.pipeline.stages_takes import clean_takes
+from marey.pipeline.tables import add_tables
 from marey.pipeline.unused_options import Outcome, unused_option_findings
 from marey.solution import Solution
 from marey.take import Take
@@ -54,13 +56,15 @@ def solve_takes(
     _, fit = estimate_bodies(takes, chosen, clock)
     subjects = estimate_skeletons(fit, chosen, clock)
     used = used_joint_fits(subjects, fit, chosen)
+    final = final_joint_fits(subjects, fit, chosen)
     outcome = Outcome(asked=options, fit=fit, joint_used=used)
     subjects, fit = set_root(subjects, fit, chosen)
     posed, findings = run("pose", pose_subjects, subjects, fit.takes, chosen)
     posed, added = run("complete", complete_subjects, posed, chosen)
     findings = (*findings, *added, *unused_option_findings(outcome))
-    solution = assemble_solution(fit, posed, findings, chosen, clock.seconds)
-    return add_tables(solution, used)
+    return add_tables(
+        assemble_solution(fit, posed, findings, chosen, clock.seconds, final)
+    )
 
 
 def estimate_bodies(

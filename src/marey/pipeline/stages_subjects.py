@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool
 
+from marey.anatomy import names as vrm
 from marey.anatomy.whole_person import complete_motion, complete_person
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
@@ -21,7 +22,7 @@ from marey.pipeline.posing.settings import (
 from marey.pipeline.reroot import reroot_skeleton
 from marey.pipeline.several_takes import concatenate_takes
 from marey.pipeline.stages_bodies import BodyFit
-from marey.pose import fit_pose
+from marey.pose import fit_pose, mark_contacts
 from marey.pose.contact.holds import Hold
 from marey.report import Finding
 from marey.rig import build_skeletons, unknown_rolls
@@ -47,6 +48,9 @@ class SubjectFit:
 
     unknown_rolls: tuple[str, ...] = ()
     """Joints of a person whose roll about their bones at rest is a guess."""
+
+    is_calibrated: bool = False
+    """Whether calibration has fitted the joints to all takes."""
 
     def change_skeletons(
         self, change: Callable[..., Skeleton], *values: object
@@ -114,6 +118,7 @@ def calibrate_subjects(
                 skeleton=found.skeleton,
                 take_skeletons=found.skeletons,
                 findings=found.findings,
+                is_calibrated=all(f.code != "not-calibrated" for f in found.findings),
                 landmark_joints=found.landmark_joints,
                 unknown_rolls=found.unknown_rolls,
             )
@@ -155,6 +160,8 @@ def pose_subjects(
 ) -> tuple[tuple[Subject, ...], tuple[Finding, ...]]:
     """Return the motion of every subject in every take, and findings about it.
 
+    The foot plants of people are found always, and held only if the options say so.
+
     Args:
         subjects: Skeletons, calibrated for each take.
         takes: The recordings.
@@ -184,6 +191,9 @@ def pose_subjects(
             )
         ]
         motions = tuple(motion for motion, _ in fits)
+        bare = [vrm.without_subject(name) for name in subject.skeleton.names]
+        if not options.contacts and vrm.is_person(bare):
+            motions = tuple(map(mark_contacts, motions, takes))
         posed.append(Subject(subject.name, subject.skeleton, motions))
         findings += [*subject.findings, *(f for _, found in fits for f in found)]
     return tuple(posed), tuple(findings)
@@ -320,6 +330,21 @@ def subject_of_each_body(fit: BodyFit, options: SolveOptions) -> list[int]:
         return [0] * len(tree.parent)
     roots = tree.roots.tolist()
     return [roots.index(root_of(tree, body)) for body in range(len(tree.parent))]
+
+
+def final_joint_fits(
+    subjects: Sequence[SubjectFit], fit: BodyFit, options: SolveOptions
+) -> Bool[np.ndarray, " pair"]:
+    """Return the joint fits of the tree that the skeletons have as they are.
+
+    Calibration fits all joints of a subject again.
+    """
+    is_final = used_joint_fits(subjects, fit, options)
+    numbers = subject_of_each_body(fit, options)
+    for body in np.flatnonzero(fit.tree.edge >= 0).tolist():
+        if subjects[numbers[body]].is_calibrated:
+            is_final[fit.tree.edge[body]] = False
+    return is_final
 
 
 def used_joint_fits(

@@ -1,23 +1,42 @@
 """Stages 1 and 2: recordings to takes, and takes without the errors they show alone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 
 import numpy as np
+from jaxtyping import Float
 
+from marey.anatomy import names as vrm
 from marey.cleaning import (
     clean,
+    doubt_takes,
     drop_unused_sensors,
     find_swaps_between_takes,
+    mend_unit,
     rescale,
     undo_swaps_between_takes,
 )
 from marey.errors import DataError, OptionError
 from marey.io import read
+from marey.io.text.names import make_unique
 from marey.joints import rigid_pair
+from marey.joints.ball.fit import MAX_NON_ROTATION
+from marey.motion import ROUNDING
+from marey.numerics import geometry
 from marey.pipeline.options import SolveOptions
+from marey.report import Finding
 from marey.segmentation import segment
+from marey.segmentation.labels.match import match_subjects
+from marey.segmentation.methods.sensors import recognise_program
 from marey.take import Take
+
+MIN_DETERMINANT = 0.5
+"""Determinant of an orientation below which it is no rotation, whose determinant is 1.
+Higher refuses more."""
+
+TRUNK = {vrm.HIPS, vrm.CHEST}
+"""Bodies of which a person has one at least; a hand has none."""
 
 Recording = str | PathLike[str] | Take
 """A take, or the file that holds it."""
@@ -41,10 +60,86 @@ def read_takes(
     if not several:
         raise DataError("solve", found="no recordings", needed="at least one")
     takes = tuple(r if isinstance(r, Take) else read(r) for r in several)  # type: ignore[arg-type]
+    takes = tuple(map(_check_take, takes))
     if not subject:
         return takes
     is_named = any(subject in take.subjects for take in takes)
     return tuple(_select_subject(take, subject, is_named=is_named) for take in takes)
+
+
+def _check_take(take: Take) -> Take:
+    """Return a take that can be solved, with unique names of markers and sensors.
+
+    Raises:
+        DataError: If it has no frames, all its positions are one, or its sensors have
+            no orientations.
+    """
+    name = take.source.path or "take"
+    if not take.n_frames:
+        raise DataError(name, found="0 frames", needed="at least 1")
+    positions = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
+    if _are_one(positions):
+        needed = "markers or sensors in different positions; check the columns"
+        raise DataError(name, found="all in one position", needed=needed)
+    R = take.T_world_sensor[take.sensor_seen][:, :3, :3]
+    if len(R) and np.median(np.abs(np.linalg.det(R))) < MIN_DETERMINANT:
+        needed = "rotation matrices; integers cannot hold them"
+        raise DataError(name, found="sensors without orientations", needed=needed)
+    take = _round_to_rotations(take)
+    labels, sensors = make_unique(take.full_labels), make_unique(take.sensor_names)
+    if (labels, sensors) == (take.full_labels, take.sensor_names):
+        return take
+    before = (*take.full_labels, *take.sensor_names)
+    pairs = zip(before, (*labels, *sensors), strict=True)
+    changed = [new for old, new in pairs if new != old]
+    message = (
+        f"{len(changed)} markers or sensors share a name with another: renamed, such "
+        f"as {changed[0]}; give each its own"
+    )
+    count = float(len(changed))
+    finding = Finding("labels-repeated", "read", "error", message, value=count)
+    source = replace(take.source, findings=(*take.source.findings, finding))
+    bare = tuple(label.rpartition(":")[2] for label in labels)
+    return replace(take, labels=bare, sensor_names=sensors, source=source)
+
+
+def _round_to_rotations(take: Take) -> Take:
+    """Return the take with the nearest rotations of orientations with few digits.
+
+    Those that scale or shear on average are left as they are, and reported later.
+    """
+    R = take.T_world_sensor[..., :3, :3]
+    excess = np.nan_to_num(np.swapaxes(R, -1, -2) @ R - np.eye(3))
+    deviation = np.abs(excess).max(axis=(0, 2, 3), initial=0.0)
+    is_sheared = np.abs(excess.mean(axis=0)).max(axis=(1, 2)) > MAX_NON_ROTATION
+    rounded = np.flatnonzero((deviation > ROUNDING) & ~is_sheared)
+    if not len(rounded):
+        return take
+    T_world_sensor = take.T_world_sensor.copy()
+    T_world_sensor[:, rounded, :3, :3] = geometry.nearest_rotation(R[:, rounded])
+    return replace(take, T_world_sensor=T_world_sensor)
+
+
+def _are_one(positions: Float[np.ndarray, "frame item 3"]) -> bool:
+    """Return whether several items are always in the same position."""
+    seen = np.isfinite(positions).all(axis=-1, keepdims=True)
+    high = np.where(seen, positions, -np.inf).max(axis=1, initial=-np.inf)
+    low = np.where(seen, positions, np.inf).min(axis=1, initial=np.inf)
+    several = seen.sum(axis=1)[:, 0] > 1
+    return bool(several.any() and (high[several] == low[several]).all())
+
+
+def _people_in(take: Take) -> list[Float[np.ndarray, "frame marker 3"]]:
+    """Return the positions of the markers or sensors of each person, by their names."""
+    people = [
+        take.points[:, sorted(subject.hits.values())]
+        for subject in match_subjects(take)
+        if TRUNK & set(subject.bodies)
+    ]
+    is_program = bool(recognise_program(take.sensor_names)[0])
+    if is_program or vrm.is_person(take.sensor_names):
+        people.append(take.T_world_sensor[..., :3, 3])
+    return people
 
 
 def _select_subject(take: Take, subject: str, *, is_named: bool) -> Take:
@@ -72,10 +167,13 @@ def _select_subject(take: Take, subject: str, *, is_named: bool) -> Take:
 def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, ...]:
     """Return the takes without the errors that they show before bodies are known.
 
-    Outliers are masked, labels that were swapped within a take or between takes are
-    swapped back, lengths are scaled by two sensors of known distance, and sensors
-    without information are left out.
+    A length unit that nobody stated is mended by the size of people. Outliers are
+    masked, labels that were swapped within a take or between takes are swapped back,
+    lengths are scaled by two sensors of known distance, and sensors without information
+    are left out. Takes that cannot determine a skeleton get an error finding.
     """
+    takes = tuple(mend_unit(take, _people_in(take)) for take in takes)
+    takes = doubt_takes(takes, known_skeleton=options.skeleton is not None)
     if options.clean:
         takes = tuple(clean(take) for take in takes)
         takes = undo_swaps_between_takes(takes, find_swaps_between_takes(takes))

@@ -22,8 +22,10 @@ from marey.pose.contact.ground_contacts import (
     find_ground_contacts as find_ground_contacts,
 )
 from marey.pose.contact.ground_contacts import ground_contacts_of as ground_contacts_of
+from marey.pose.contact.ground_contacts import mark_contacts as mark_contacts
 from marey.pose.physics.fit import fit_physics as fit_physics
 from marey.pose.reference import compare_joint_use as compare_joint_use
+from marey.pose.uncertainty import angle_sd_of_playback, angle_sd_of_targets
 from marey.report import Finding
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take, match_labels
@@ -40,7 +42,7 @@ def solve_pose(
     skeleton: Skeleton,
     take: Take,
     *,
-    method: str = "playback",
+    method: str = "auto",
     ignore: Bool[np.ndarray, "frame joint"] | None = None,
     contacts: bool = False,
     **options: Any,
@@ -50,8 +52,9 @@ def solve_pose(
     Args:
         skeleton: A skeleton with the offsets of the recording's markers or sensors.
         take: The recording.
-        method: "gauss_newton": robust least squares of all markers and sensors within
-            the joints' limits; "bfgs" (Bodenheimer1997, Sec. 3.2): plain least
+        method: "auto": gauss_newton if the take has markers of the skeleton, else
+            playback; "gauss_newton": robust least squares of all markers and sensors
+            within the joints' limits; "bfgs" (Bodenheimer1997, Sec. 3.2): plain least
             squares, limits by a penalty; "physics" (Zordan2003): the equilibrium of a
             figure that springs attach to its markers; "playback" (OBrien2000, Sec.
             3.4): the sensors' rotations, played through the skeleton.
@@ -75,7 +78,7 @@ def fit_pose(
     skeleton: Skeleton,
     take: Take,
     *,
-    method: str = "playback",
+    method: str = "auto",
     ignore: Bool[np.ndarray, "frame joint"] | None = None,
     contacts: bool = False,
     floor: GroundPlane | None = None,
@@ -86,10 +89,11 @@ def fit_pose(
     Findings name frames without targets, unseen joints and markers that do not fit;
     with `contacts` also contacts, foot skate and penetration, on `floor` if given.
     """
+    if method == "auto":
+        method = choose_method(skeleton, take)
     if method not in REGISTRY:
-        raise OptionError(
-            "method", found=method, needed=f"one of {', '.join(REGISTRY)}"
-        )
+        needed = f"one of auto, {', '.join(REGISTRY)}"
+        raise OptionError("method", found=method, needed=needed)
     measured = take.measured
     if ignore is not None:
         measured = mask_joints(skeleton, measured, ignore)
@@ -97,10 +101,22 @@ def fit_pose(
     findings: tuple[Finding, ...]
     solve = import_module(REGISTRY[method]).solve
     motion, findings = solve(skeleton, measured, **options)
+    estimate = angle_sd_of_playback if method == "playback" else angle_sd_of_targets
+    motion = replace(motion, angle_sd=estimate(motion, measured))
     if not contacts:
         return motion, findings
     motion, contact_findings = add_contacts(motion, measured, floor)
     return motion, (*findings, *contact_findings)
+
+
+def choose_method(skeleton: Skeleton, take: Take) -> str:
+    """Return the method "auto": gauss_newton for markers, playback for sensors alone.
+
+    Raises:
+        DataError: If a label matches several markers.
+    """
+    has_markers = (marker_columns(skeleton, take) >= 0).any()
+    return "gauss_newton" if has_markers else "playback"
 
 
 def mask_joints(

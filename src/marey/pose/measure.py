@@ -10,7 +10,7 @@ from marey.articulated.targets import TargetNames, match_targets
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.pose.contact.ground_contacts import ground_contacts_of
-from marey.take import Take
+from marey.take import Take, match_labels
 
 Array = np.ndarray
 
@@ -85,3 +85,22 @@ def marker_distances(
     measured = take.measured.points[:, matches.column]
     labels = tuple(skeleton.marker_labels[m] for m in matches.marker)
     return np.asarray(np.linalg.norm(model - measured, axis=-1)), labels
+
+
+def sensor_distances(
+    motion: Motion, take: Take
+) -> tuple[Float[Array, "frame sensor"], tuple[str, ...]]:
+    """Return distances of sensors from their model positions, and their names.
+
+    In metres, NaN where unseen; of the sensors that skeleton and take both have.
+    """
+    skeleton = motion.skeleton
+    column = match_labels(skeleton.sensor_names, take.sensor_names)
+    sensor = np.flatnonzero(column >= 0)
+    model = geometry.apply(
+        motion.T_world_joint()[:, skeleton.sensor_joint[sensor]],
+        skeleton.T_joint_sensor[..., :3, 3][sensor],
+    )
+    measured = take.T_world_sensor[..., :3, 3][:, column[sensor]]
+    names = tuple(skeleton.sensor_names[k] for k in sensor)
+    return np.asarray(np.linalg.norm(model - measured, axis=-1)), names

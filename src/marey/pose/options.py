@@ -29,6 +29,10 @@ MAX_RMS_RESIDUAL_M = 0.05
 it, the frame is solved again from scratch and reported as lost. Higher accepts worse
 poses. Chosen by hand."""
 
+MIN_PRIOR = 1e-9
+"""Information of a prior that is to have no weight, in 1 / rad^2: the kernel divides by
+it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseOptions(Options):

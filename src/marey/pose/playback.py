@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.errors import DataError
-from marey.motion import Motion
+from marey.motion import ROUNDING, Motion
 from marey.numerics import geometry
 from marey.options import options_from
 from marey.pose.options import PlaybackOptions as PlaybackOptions
@@ -92,9 +92,8 @@ def _joint_rotations(
     for j, parent in enumerate(skeleton.parent):
         if j in sensor_of_joint:
             k = sensor_of_joint[j]
-            R[:, j] = _fill_unseen(
-                T_world_sensor[:, k, :3, :3] @ T_joint_sensor[k, :3, :3].T
-            )
+            R_world_joint = T_world_sensor[:, k, :3, :3] @ T_joint_sensor[k, :3, :3].T
+            R[:, j] = _orthonormal(_fill_unseen(R_world_joint))
         else:
             R[:, j] = R[:, parent] if parent >= 0 else np.eye(3)
     return R
@@ -107,6 +106,12 @@ def _fill_unseen(R: Float[Array, "frame 3 3"]) -> Float[Array, "frame 3 3"]:
         return np.broadcast_to(np.eye(3), R.shape).copy()
     last = np.searchsorted(seen, np.arange(len(R)), side="right") - 1
     return np.asarray(R[seen[np.maximum(last, 0)]])
+
+
+def _orthonormal(R: Float[Array, "frame 3 3"]) -> Float[Array, "frame 3 3"]:
+    """Return the nearest rotations of matrices with few digits; others as they are."""
+    deviation = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(initial=0.0)
+    return geometry.nearest_rotation(R) if deviation > ROUNDING else R
 
 
 def _relative_rotations(

@@ -96,7 +96,9 @@ def centers_coincide(
         tolerance_m: Standard deviation that is added to both, in metres.
     """
     (p, P), (q, Q) = (_center_in_body(joints, pair, body) for pair in (row, other))
-    covariance = np.nan_to_num(P) + np.nan_to_num(Q) + tolerance_m**2 * np.eye(3)
+    # Exact joints have no covariance.
+    least = tolerance_m**2 + np.finfo(float).eps ** 2
+    covariance = np.nan_to_num(P) + np.nan_to_num(Q) + least * np.eye(3)
     offset = p - q
     squared_distance = offset @ np.linalg.solve(covariance, offset)
     return bool(squared_distance < OUTLIER_SD**2)

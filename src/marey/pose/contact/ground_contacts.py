@@ -213,6 +213,12 @@ def ground_contacts_of(motion: Motion) -> GroundContacts:
     )
 
 
+def mark_contacts(motion: Motion, take: Take) -> Motion:
+    """Return the same motion with the foot plants that are found in it."""
+    found = find_ground_contacts(motion, take)
+    return replace(motion, contacts=found.contacts(motion))
+
+
 def add_contacts(
     motion: Motion, take: Take, ground: GroundPlane | None = None
 ) -> tuple[Motion, tuple[Finding, ...]]:

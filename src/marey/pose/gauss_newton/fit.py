@@ -21,6 +21,7 @@ from marey.pose.findings import pose_findings
 from marey.pose.gauss_newton.smoothing import smooth_poses
 from marey.pose.options import (
     MAX_RMS_RESIDUAL_M,
+    MIN_PRIOR,
     SAMPLE_FRAMES,
     UNSEEN_S,
     GaussNewtonOptions,
@@ -43,10 +44,6 @@ hand."""
 
 MAX_ITERATIONS_RETRY = 100
 """Largest number of steps of every attempt after the first, in each frame."""
-
-MIN_PRIOR = 1e-9
-"""Information of a prior that is to have no weight, in 1 / rad^2: the kernel divides by
-it."""
 
 
 def solve(

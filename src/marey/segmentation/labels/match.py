@@ -137,11 +137,16 @@ def recognise_marker_set(take: Take) -> MarkerSetMatch | None:
 
     The labels are then checked by the motion: `MarkerSetMatch.trusted`.
     """
+    subjects = match_subjects(take)
+    return _check_motion(take, _join_subjects(take, subjects)) if subjects else None
+
+
+def match_subjects(take: Take) -> list[SubjectMatch]:
+    """Return the subjects whose labels are of a known set, whatever their motion."""
     named = np.array([is_name(label) for label in take.labels], dtype=bool)
     usable = np.flatnonzero(named & take.seen.any(axis=0)).tolist()
     readings = [_match_subjects(reading, usable) for reading in label_readings(take)]
-    subjects = max(readings, key=lambda some: sum(len(one.hits) for one in some))
-    return _check_motion(take, _join_subjects(take, subjects)) if subjects else None
+    return max(readings, key=lambda some: sum(len(one.hits) for one in some))
 
 
 def _match_subjects(

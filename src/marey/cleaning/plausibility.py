@@ -1,0 +1,203 @@
+"""Doubts about a whole recording: unit, rate, length, and whether anything moves."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.cleaning.repairs import record_repair
+from marey.numerics.noise import white_difference
+from marey.numerics.thresholds import MIN_SAMPLES, MOST
+from marey.report import Finding, Severity
+from marey.take import Take
+
+Array = np.ndarray
+
+PERSON_EXTENT_M = 0.3, 3.0
+"""Smallest and largest extent of the markers of a person along an axis, in metres: from
+the trunk of a child to an adult with stretched arms. Wider doubts fewer units."""
+
+USUAL_EXTENT_M = 1.5
+"""Usual extent of the same, in metres: of several units that fit, the one that comes
+nearest is named."""
+
+UNITS_M = {"mm": 1e-3, "cm": 1e-2, "in": 0.0254, "ft": 0.3048, "m": 1.0, "km": 1e3}
+"""Metres per unit that a recording may have been meant in."""
+
+MIN_RATE_HZ = 5.0
+"""Rate below which the motion of people is not followed from frame to frame, in hertz.
+Higher doubts more rates."""
+
+MAX_SPEED_M_PER_S = 100.0
+"""Speed that a tenth of all points never have, in metres per second; the head of a golf
+club reaches 70. Higher doubts fewer rates."""
+
+MOTION_RATIO = 2.0
+"""Ratio of the variance of positions to that of their white noise from which on
+something moves; of noise alone it is 1. Higher takes slow motion for noise."""
+
+ROUNDING_M = float(np.sqrt(np.finfo(float).eps))
+"""Spread of positions that is rounding only, in metres."""
+
+DIFFERENCE_ORDER = 2
+"""Order of the differences over time that show white noise."""
+
+
+class Doubt(NamedTuple):
+    """A finding about a whole recording, and the factor that mends its lengths."""
+
+    finding: Finding
+    scale: float = 1.0
+
+
+def mend_unit(take: Take, person: Sequence[Array]) -> Take:
+    """Return the take with the length unit that the size of a person shows.
+
+    A unit that the file states, or that the caller gave, is doubted and kept.
+
+    Args:
+        take: The recording.
+        person: Positions (frame, marker, 3) of each person in it, in metres.
+    """
+    extents = [extent for points in person if (extent := _extent(points)) > 0.0]
+    if not extents:
+        return take
+    extent = float(np.median(extents))
+    low, high = PERSON_EXTENT_M
+    if low <= extent <= high:
+        return take
+    doubt = _doubt_unit(take, extent)
+    notes = [f"lengths times {doubt.scale:g}"] if doubt.scale != 1.0 else []
+    T_world_sensor = take.T_world_sensor.copy()
+    T_world_sensor[..., :3, 3] *= doubt.scale
+    return record_repair(
+        take,
+        [doubt.finding],
+        notes,
+        points=take.points * doubt.scale,
+        T_world_sensor=T_world_sensor,
+    )
+
+
+def _extent(points: Float[Array, "frame marker 3"]) -> float:
+    """Return the median over frames of the extent along an axis; 0 if unseen."""
+    seen = np.isfinite(points)
+    high = np.where(seen, points, -np.inf).max(axis=1, initial=-np.inf)
+    low = np.where(seen, points, np.inf).min(axis=1, initial=np.inf)
+    extent = (high - low).max(axis=1, initial=-np.inf)
+    extent = extent[np.isfinite(extent)]
+    return float(np.median(extent)) if len(extent) else 0.0
+
+
+def _doubt_unit(take: Take, extent: float) -> Doubt:
+    """Return the doubt about the unit of a person of an impossible extent."""
+    fact = take.source.unit
+    unit = fact.value if fact.value in UNITS_M else "m"
+    fits = {
+        other: abs(np.log(extent * UNITS_M[other] / UNITS_M[unit] / USUAL_EXTENT_M))
+        for other in UNITS_M
+    }
+    best = min(fits, key=lambda other: fits[other])
+    size = f"a person of {_spell_length(extent)} in {unit}"
+    if fact.how in ("stated", "given"):
+        message = f"{size}, which is {fact.how}: {best} fits; read it with unit={best}"
+        return Doubt(_finding("unit-doubtful", "error", message, extent))
+    message = f"{size}, which is {fact.how}: took {best}; give unit= if that is wrong"
+    scale = UNITS_M[best] / UNITS_M[unit]
+    return Doubt(_finding("unit-mended", "warning", message, extent), scale)
+
+
+def _spell_length(metres: float) -> str:
+    """Return a length in the unit in which it is easy to read."""
+    if metres < 1e-2:
+        return f"{1e3 * metres:.2g} mm"
+    return f"{metres:.2g} m" if metres < 1e3 else f"{1e-3 * metres:.2g} km"
+
+
+def _finding(code: str, severity: Severity, message: str, value: float) -> Finding:
+    return Finding(code, "clean", severity, message, value=value)
+
+
+def doubt_takes(takes: Sequence[Take], *, known_skeleton: bool) -> tuple[Take, ...]:
+    """Return the takes with error findings about what cannot give a skeleton.
+
+    A known skeleton can be posed in one frame, and without any motion.
+
+    Args:
+        takes: All recordings of one subject.
+        known_skeleton: Whether bones need not be estimated.
+    """
+    doubted = [_add(take, _doubt_rate(take)) for take in takes]
+    if not known_skeleton:
+        doubted[0] = _add(doubted[0], _doubt_motion(takes))
+    return tuple(doubted)
+
+
+def _add(take: Take, finding: Finding | None) -> Take:
+    return take if finding is None else record_repair(take, [finding], [])
+
+
+def _doubt_rate(take: Take) -> Finding | None:
+    """Return the finding that a rate is too low, or that it gives absurd speeds."""
+    advice = "check the rate, and give rate= if it is wrong"
+    if take.rate < MIN_RATE_HZ:
+        message = f"at {take.rate:.2g} Hz motion cannot be followed: {advice}"
+        return _finding("rate-doubtful", "error", message, take.rate)
+    speed = take.rate * _large_step(take)
+    if speed > MAX_SPEED_M_PER_S:
+        message = f"at {take.rate:.4g} Hz a tenth of all points exceeds {speed:.0f} m/s"
+        return _finding("rate-doubtful", "error", f"{message}: {advice}", take.rate)
+    return None
+
+
+def _large_step(take: Take) -> float:
+    """Return the step from frame to frame that most are smaller than, in metres."""
+    positions = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
+    step = np.linalg.norm(np.diff(positions, axis=0), axis=-1)
+    step = step[np.isfinite(step)]
+    return float(np.quantile(step, MOST)) if len(step) else 0.0
+
+
+def _doubt_motion(takes: Sequence[Take]) -> Finding | None:
+    """Return the finding that takes are too short, or that nothing moves in them."""
+    n_frames = sum(take.n_frames for take in takes)
+    if n_frames < MIN_SAMPLES:
+        message = (
+            f"{n_frames} frames show no motion, so joints are guesses: record at least "
+            f"{MIN_SAMPLES} frames, or give the skeleton"
+        )
+        return _finding("take-short", "error", message, float(n_frames))
+    spreads = [_spread(take) for take in takes]
+    ratio = max((moved for moved, _ in spreads), default=np.inf)
+    if ratio >= MOTION_RATIO:
+        return None
+    noise = max(sd for _, sd in spreads)
+    message = (
+        f"nothing moves beyond its noise of {_spell_length(noise)}, so joints are "
+        "guesses: record a motion that bends every joint, or check the columns"
+    )
+    return _finding("no-motion", "error", message, noise)
+
+
+def _spread(take: Take) -> tuple[float, float]:
+    """Return the ratio of variance to white noise, and the standard deviation per axis.
+
+    Medians over markers, and over sensors with rotations on a lever of one metre.
+    """
+    sensors = take.T_world_sensor[:, :, :3].reshape(take.n_frames, -1, 12)
+    ratios, sizes = [], []
+    for values in (take.points, sensors):
+        for item in range(values.shape[1]):
+            seen = values[np.isfinite(values[:, item]).all(axis=1), item]
+            if len(seen) < MIN_SAMPLES:
+                continue
+            total = float(np.var(seen, axis=0).sum())
+            difference = white_difference(seen, DIFFERENCE_ORDER)
+            white = float(np.mean(difference**2, axis=0).sum())
+            smooth = np.inf if total > ROUNDING_M**2 else 0.0
+            ratios.append(total / white if white > ROUNDING_M**2 else smooth)
+            sizes.append(np.sqrt(total / 3.0))
+    if not ratios:
+        return np.inf, 0.0
+    return float(np.median(ratios)), float(np.median(sizes))

@@ -1,0 +1,170 @@
+"""The tables of a report: bones, joints, residuals, foot plants and motions.
+
+All numbers are those of the final skeletons and motions. The fits of pairs of bodies,
+from which the skeleton may have begun, are in `Solution.joints`.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.pose.contact.ground_contacts import ground_contacts_of
+from marey.pose.measure import marker_distances, measure_motion, sensor_distances
+from marey.report import Table
+from marey.skeleton import Skeleton
+from marey.solution import Solution, Subject
+from marey.take import Take
+
+Array = np.ndarray
+Row = tuple[str | float | int, ...]
+
+
+def add_tables(solution: Solution) -> Solution:
+    """Return the solution with the tables of its skeletons and motions."""
+    subjects, takes = solution.subjects, solution.takes
+    tables = {
+        "bones": Table(
+            ("bone to", "from", "length mm", "± mm", "subject"),
+            tuple(row for subject in subjects for row in _bone_rows(subject)),
+        ),
+        "joints": Table(
+            (
+                *("joint", "parent", "kind"),
+                *("centre ± mm", "angle ± deg", "angle seen %", "subject"),
+            ),
+            tuple(row for subject in subjects for row in _joint_rows(subject)),
+        ),
+        "residuals": Table(
+            ("marker", "bone", "rms mm", "worst mm", "at frame", "take", "subject"),
+            _residual_rows(solution),
+        ),
+        "plants": Table(
+            ("foot", "plants", "planted s", "skate mm/s", "take", "subject"),
+            tuple(row for subject in subjects for row in _plant_rows(subject)),
+        ),
+        "pose": _pose_table(subjects, takes),
+    }
+    tables = {name: table for name, table in tables.items() if table.rows}
+    return replace(solution, report=replace(solution.report, tables=tables))
+
+
+def _or_blank(value: float) -> float | str:
+    return value if np.isfinite(value) else ""
+
+
+def _bone_rows(subject: Subject) -> Iterator[Row]:
+    """Yield the bones: length and its standard deviation, blank where unknown."""
+    skeleton = subject.skeleton
+    for joint in range(1, skeleton.n_joints):
+        parent = skeleton.names[skeleton.parent[joint]]
+        length = 1e3 * float(skeleton.lengths[joint])
+        sd = _or_blank(1e3 * float(skeleton.length_sd[joint]))
+        yield skeleton.names[joint], parent, length, sd, subject.name
+
+
+def _joint_rows(subject: Subject) -> Iterator[Row]:
+    """Yield the joints that move: kind, and standard deviations of centre and angle."""
+    skeleton = subject.skeleton
+    angle_sd = np.concatenate([motion.angle_sd for motion in subject.motions])
+    for joint, kind in enumerate(skeleton.kind):
+        if kind == "fixed":
+            continue
+        parent = "" if joint == 0 else skeleton.names[skeleton.parent[joint]]
+        variance = np.trace(skeleton.covariance[joint]) if joint else np.nan
+        center_sd = _or_blank(1e3 * float(np.sqrt(variance)))
+        sd, seen = _typical_angle_sd(angle_sd[:, joint])
+        name = skeleton.names[joint]
+        yield name, parent, kind, center_sd, sd, seen, subject.name
+
+
+def _typical_angle_sd(
+    sd: Float[Array, "frame 3"],
+) -> tuple[float | str, float | str]:
+    """Return the median standard deviation of a joint's rotation, and when it is known.
+
+    In degrees per axis, and percent of the frames: those in which it is known about all
+    axes.
+    """
+    moves = sd[:, (sd != 0.0).any(axis=0)]
+    known = np.isfinite(moves).all(axis=1)
+    if not known.any():
+        return "", 0.0 if len(sd) else ""
+    per_axis = np.sqrt(np.mean(moves[known] ** 2, axis=1))
+    return float(np.degrees(np.median(per_axis))), 100.0 * float(known.mean())
+
+
+def _residual_rows(solution: Solution) -> tuple[Row, ...]:
+    """Return the residuals of all markers and sensors in each take, worst first."""
+    rows: list[Row] = []
+    for subject in solution.subjects:
+        takes = zip(subject.motions, solution.takes, strict=True)
+        for number, (motion, take) in enumerate(takes, start=1):
+            bones = _bone_of_each_target(motion.skeleton)
+            for distances in (marker_distances, sensor_distances):
+                residual_m, names = distances(motion, take)
+                for name, one in zip(names, residual_m.T, strict=True):
+                    if np.isfinite(one).any():
+                        frame = int(np.nanargmax(one))
+                        rms = 1e3 * float(np.sqrt(np.nanmean(one**2)))
+                        row = (name, bones[name], rms, 1e3 * float(one[frame]), frame)
+                        rows.append((*row, number, subject.name))
+    rms_column = 2
+    return tuple(sorted(rows, key=lambda row: -float(row[rms_column])))
+
+
+def _bone_of_each_target(skeleton: Skeleton) -> dict[str, str]:
+    """Return the joint whose bone each marker and sensor is attached to, by name."""
+    labels = (*skeleton.marker_labels, *skeleton.sensor_names)
+    joints = (*skeleton.marker_joint, *skeleton.sensor_joint)
+    return {
+        label: skeleton.names[joint]
+        for label, joint in zip(labels, joints, strict=True)
+    }
+
+
+def _plant_rows(subject: Subject) -> Iterator[Row]:
+    """Yield how often and how long each foot is planted, and how fast it slides."""
+    for number, motion in enumerate(subject.motions, start=1):
+        of_joint = defaultdict(list)
+        for contact in motion.contacts:
+            of_joint[contact.joint].append(contact)
+        for joint, contacts in of_joint.items():
+            seconds = _covered_seconds([(c.start, c.end) for c in contacts])
+            alone = replace(motion, contacts=tuple(contacts))
+            skate = _or_blank(1e3 * ground_contacts_of(alone).skate(motion))
+            yield joint, len(contacts), seconds, skate, number, subject.name
+
+
+def _covered_seconds(spans: list[tuple[float, float]]) -> float:
+    """Return the length of the union of spans of time; heel and toe may overlap."""
+    total, end = 0.0, -np.inf
+    for first, last in sorted(spans):
+        total += max(last - max(first, end), 0.0)
+        end = max(end, last)
+    return float(total)
+
+
+def _pose_table(subjects: tuple[Subject, ...], takes: tuple[Take, ...]) -> Table:
+    """Return the marker residuals of every motion, and its contacts with the ground."""
+    rows: list[Row] = []
+    for subject in subjects:
+        for number, (motion, take) in enumerate(
+            zip(subject.motions, takes, strict=True), start=1
+        ):
+            found = measure_motion(motion, take)
+            row = (found.mean, found.worst, found.skate, found.depth)
+            mean, worst, skate, depth = (_or_blank(1e3 * x) for x in row)
+            rows.append((subject.name, number, mean, worst, found.plants, skate, depth))
+    columns = (
+        "subject",
+        "take",
+        "markers off mm, mean",
+        "worst",
+        "plants",
+        "skate mm/s",
+        "below the ground mm",
+    )
+    return Table(columns, tuple(rows))

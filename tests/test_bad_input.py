@@ -1,0 +1,258 @@
+"""Bad input: a typed error, or an answer with an error finding; never a traceback."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import marey
+from marey import synth
+from marey.cli import main
+from marey.numerics import geometry
+from marey.take import Fact, Source
+
+
+@pytest.fixture(scope="module")
+def takes():
+    """A person that walks or exercises, with markers or sensors, made in memory."""
+    person, usual = synth.human(), {"rate": 60.0, "noise": 1e-3}
+    sensors = {"markers": "none", "sensors": True, "turn_noise": 2e-3, "seconds": 6.0}
+    markers = {"markers": "sparse41", "seconds": 1.0}
+    recorded = {
+        "markers": person.record("walk", **markers, **usual),
+        "sensors": person.record("exercise", **sensors, **usual),
+    }
+    return {kind: in_memory(take) for kind, take in recorded.items()}
+
+
+def in_memory(take):
+    """The same arrays without anything that is known about them."""
+    return marey.Take(
+        rate=take.rate,
+        points=take.points,
+        labels=take.labels,
+        T_world_sensor=take.T_world_sensor,
+        sensor_names=take.sensor_names,
+    )
+
+
+def change(take, positions=lambda x: x, poses=None):
+    """The take with other positions of markers and sensors, or other poses."""
+    T = take.T_world_sensor.copy()
+    if T.size:
+        T[..., :3, 3] = positions(T[..., :3, 3])
+        T = T if poses is None else poses(T)
+    points = positions(take.points) if take.points.size else take.points
+    return replace(take, points=points, T_world_sensor=T)
+
+
+def first(count):
+    return lambda take: replace(
+        take,
+        points=take.points[:count],
+        filled=take.filled[:count],
+        T_world_sensor=take.T_world_sensor[:count],
+    )
+
+
+def of_type(dtype):
+    return lambda take: replace(
+        take,
+        points=take.points.astype(dtype),
+        T_world_sensor=take.T_world_sensor.astype(dtype),
+    )
+
+
+def in_millimetres(take):
+    """Integers cannot hold metres; nor can they hold orientations."""
+    integers = np.int32
+    millimetres = (1e3 * take.points).astype(integers)
+    T_world_sensor = take.T_world_sensor.astype(integers)
+    return replace(take, points=millimetres, T_world_sensor=T_world_sensor)
+
+
+def repeat_names(take):
+    labels, sensors = list(take.labels), list(take.sensor_names)
+    for names in (labels, sensors):
+        names[1:2] = names[:1]
+    return replace(take, labels=tuple(labels), sensor_names=tuple(sensors))
+
+
+def some(value):
+    def put(positions):
+        positions = positions.copy()
+        positions[10, 0] = positions[20:25, 3, 1] = value
+        return positions
+
+    return lambda take: change(take, put)
+
+
+def every(value):
+    return lambda take: change(take, lambda x: np.full_like(x, value))
+
+
+def still(take):
+    return first(take.n_frames)(
+        replace(
+            take,
+            points=np.repeat(take.points[:1], take.n_frames, axis=0),
+            T_world_sensor=np.repeat(take.T_world_sensor[:1], take.n_frames, axis=0),
+        )
+    )
+
+
+def still_with_noise(take):
+    rng = np.random.default_rng(0)
+    return change(still(take), lambda x: x + rng.normal(scale=1e-3, size=x.shape))
+
+
+def noise(take):
+    rng = np.random.default_rng(0)
+
+    def poses(T):
+        turned = geometry.rotation_exp(rng.normal(size=(*T.shape[:2], 3)))
+        return geometry.transform(turned, T[..., :3, 3])
+
+    return change(take, lambda x: rng.normal(size=x.shape), poses)
+
+
+def scale(factor):
+    return lambda take: change(take, lambda x: factor * x)
+
+
+def at_rate(rate):
+    return lambda take: replace(take, rate=rate)
+
+
+REFUSED = {
+    "no frames": (first(0), "found 0 frames"),
+    "nothing but 1e30": (every(1e30), "found (0 markers seen|no pose)"),
+    "nothing but inf": (every(np.inf), "found (0 markers seen|no pose)"),
+    "nothing but NaN": (every(np.nan), "found (0 markers seen|no pose)"),
+    "nothing but zeros": (every(0.0), "found all in one position"),
+}
+DOUBTED = {
+    "one frame": (first(1), "take-short"),
+    "five frames": (first(5), "take-short"),
+    "names repeated": (repeat_names, "labels-repeated"),
+    "1e30 in places": (some(1e30), "coordinates-absurd"),
+    "inf in places": (some(-np.inf), "coordinates-absurd"),
+    "still": (still, "no-motion"),
+    "still but for noise": (still_with_noise, "no-motion"),
+    "pure noise": (noise, "no-motion"),
+    "1 Hz": (at_rate(1.0), "rate-doubtful"),
+    "10 kHz": (at_rate(1e4), "rate-doubtful"),
+}
+HARMLESS = {
+    "float32": (of_type(np.float32), 1e-5),
+    "float16": (of_type(np.float16), 0.02),
+    "big-endian": (of_type(">f8"), 0.0),
+    "millimetres": (scale(1e3), 1e-9),
+    "divided by 1000 twice": (scale(1e-3), 1e-9),
+}
+KINDS = ("markers", "sensors")
+
+
+def solve(take):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return marey.solve(take)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", REFUSED)
+def test_nothing_to_solve_is_refused(takes, kind, case):
+    spoil, message = REFUSED[case]
+    with pytest.raises(marey.DataError, match=message):
+        solve(spoil(takes[kind]))
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", DOUBTED)
+def test_doubtful_data_give_an_answer_with_an_error_finding(takes, kind, case):
+    spoil, code = DOUBTED[case]
+    solution = solve(spoil(takes[kind]))
+    errors = [f.code for f in solution.report.findings if f.severity == "error"]
+    assert errors == [code]
+    for motion in solution.subjects[0].motions:
+        assert np.isfinite(motion.wxyz).all()
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", HARMLESS)
+def test_other_numbers_and_units_give_the_same_answer(takes, kind, case):
+    spoil, tolerance = HARMLESS[case]
+    expected, found = solve(takes[kind]), solve(spoil(takes[kind]))
+    assert found.report.worst != "error"
+    assert found.skeleton.names == expected.skeleton.names
+    difference = found.skeleton.lengths - expected.skeleton.lengths
+    assert np.abs(difference).max() <= tolerance
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_integers_are_numbers_but_no_orientations(takes):
+    solution = solve(in_millimetres(takes["markers"]))
+    assert [f.code for f in solution.report.findings if f.code[:5] == "unit-"] == [
+        "unit-mended"
+    ]
+    with pytest.raises(marey.DataError, match="without orientations"):
+        solve(in_millimetres(takes["sensors"]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("how", ["stated", "given"])
+def test_a_unit_that_someone_stated_is_doubted_and_kept(takes, kind, how):
+    small = scale(1e-3)(takes[kind])
+    small = replace(small, source=Source(unit=Fact("mm", how)))
+    solution = marey.solve(small)
+    (doubt,) = [f for f in solution.report.findings if f.code == "unit-doubtful"]
+    assert doubt.severity == "error"
+    assert f"in mm, which is {how}: m fits; read it with unit=m" in doubt.message
+    assert solution.skeleton.lengths.max() < 1e-2
+
+
+def test_a_mended_unit_is_named(takes):
+    large = replace(
+        scale(1e2)(takes["markers"]), source=Source(unit=Fact("m", "assumed"))
+    )
+    findings = marey.solve(large).report.findings
+    (doubt,) = [f for f in findings if f.code == "unit-mended"]
+    assert doubt.severity == "warning"
+    assert (
+        "in m, which is assumed: took cm; give unit= if that is wrong" in doubt.message
+    )
+
+
+def test_what_is_no_person_keeps_its_size():
+    take = in_memory(synth.human().record("walk", seconds=1.0, labels=False, rate=60.0))
+    small = marey.solve(scale(0.05)(take))
+    assert not [f for f in small.report.findings if f.code.startswith("unit-")]
+
+
+def test_a_known_skeleton_is_posed_in_one_frame(takes):
+    skeleton = marey.solve(takes["markers"]).skeleton
+    solution = marey.solve(first(1)(takes["markers"]), skeleton=skeleton)
+    assert solution.report.worst != "error"
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("dtype", [np.complex128, bool, "U3", object])
+def test_what_is_no_number_is_refused(dtype):
+    points = np.zeros((3, 2, 3)).astype(dtype)
+    with pytest.raises(
+        marey.DataError, match=r"take.points: found .*need real numbers"
+    ):
+        marey.Take(rate=100.0, points=points, labels=("a", "b"))
+
+
+@pytest.mark.parametrize("spoil", [still_with_noise, noise, first(3)])
+def test_nonsense_is_not_written_with_exit_zero(takes, tmp_path, spoil):
+    source, target = tmp_path / "bad.npz", tmp_path / "bad.bvh"
+    marey.write(spoil(takes["sensors"]), source)
+    with pytest.raises(SystemExit) as stop:
+        main(["solve", str(source), "-o", str(target), "--quiet"])
+    assert stop.value.code == 1
