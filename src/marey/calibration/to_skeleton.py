@@ -11,9 +11,10 @@ from marey.anatomy.t_pose import (
     t_pose_rotations,
 )
 from marey.calibration.init.generic import SHOULDER_GIRDLE
-from marey.calibration.problem import SENSOR_POINTS, attached_points
+from marey.calibration.problem import attached_points
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.numerics import geometry
+from marey.numerics.sensor_points import SENSOR_POINTS, poses_of_points
 from marey.skeleton import Kind, Skeleton, bone_length_sd
 
 Array = np.ndarray
@@ -199,7 +200,7 @@ def _attach_markers(
     joint[problem.order] = problem.segment_joint[problem.model.marker_segment]
     offset[problem.order] = m
     n, n_points = len(skeleton.marker_labels), len(SENSOR_POINTS)
-    T = geometry.kabsch(SENSOR_POINTS, offset[n:].reshape(-1, n_points, 3))
+    T = poses_of_points(offset[n:].reshape(-1, n_points, 3))
     return replace(
         bones,
         marker_labels=skeleton.marker_labels,

@@ -33,7 +33,12 @@ from marey.report import Finding
 from marey.rig import has_default_name, name_bodies
 from marey.segmentation import segment
 from marey.take import Take
-from marey.topology import alternative_trees, infer_tree, tree_from_parents
+from marey.topology import (
+    alternative_trees,
+    infer_tree,
+    join_loose_bodies,
+    tree_from_parents,
+)
 from marey.tree import Tree
 
 NO_JOINTS = JointFits(
@@ -131,10 +136,20 @@ def fit_tree(
     known = options.tree or bodies[0].parents
     if known:
         tree = tree_from_parents(known, bodies[0].names, joints)
+        if not options.tree:
+            tree = join_loose_bodies(tree, joints, sensors_alone(bodies))
     else:
         tree = infer_body_tree(bodies, joints, options)
     candidates = Candidates(bodies, joints, tree, tree_known=bool(known))
     return complete_fit(candidates, tree, options)
+
+
+def sensors_alone(bodies: tuple[Bodies, ...]) -> tuple[int, ...]:
+    """Return the bodies that are sensors without markers, beside bodies of markers."""
+    if not any(one.is_mixed for one in bodies):
+        return ()
+    marked = np.any([one.shared.any(axis=0) for one in bodies], axis=0)
+    return tuple(np.flatnonzero(~marked).tolist())
 
 
 def infer_body_tree(

@@ -53,11 +53,6 @@ def build_subjects(fit: BodyFit, options: SolveOptions) -> tuple[SubjectFit, ...
         return (_subject(name, options.skeleton, fit, options),)
     bodies, tree = concatenate_takes(fit.bodies), fit.tree
     skeletons = build_skeletons(bodies, fit.joints, tree)
-    sensor = dict(zip(bodies.names, fit.candidates.names, strict=True))
-    skeletons = tuple(
-        replace(one, sensor_names=tuple(sensor[name] for name in one.sensor_names))
-        for one in skeletons
-    )
     largest = max(skeletons, key=lambda skeleton: len(skeleton.names))
     subjects = []
     for root, skeleton in zip(tree.roots, skeletons, strict=True):

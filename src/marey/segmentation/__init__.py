@@ -1,7 +1,8 @@
 """Rigid bodies of a recording.
 
 A 6-DoF sensor is a body already. Markers are grouped into bodies by a template, by the
-labels of a known marker set, or by the distances that they keep. A new method is one
+labels of a known marker set, or by the distances that they keep. Where a recording has
+both, a sensor shares the body of the markers it moves with. A new method is one
 file in `methods` (see `marey.segmentation.contract`) and one line in `REGISTRY`; a new
 marker set is one TOML file in `marker_sets`.
 """
@@ -26,6 +27,7 @@ from marey.segmentation.clusters.pair_statistics import (
 from marey.segmentation.clusters.spectral import spectral_labels as spectral_labels
 from marey.segmentation.common_bodies import with_common_bodies
 from marey.segmentation.contract import SegmentationTask, Suitability
+from marey.segmentation.sensors_on_bodies import attach_sensors as attach_sensors
 from marey.segmentation.template import Template as Template
 from marey.segmentation.template import TemplateSource as TemplateSource
 from marey.segmentation.template import read_template as read_template
@@ -79,7 +81,8 @@ def segment(
             "keypoints": the bones between points that are joints. "overlap": markers
             that keep their distances, whatever their labels. "spectral": the same by
             spectral clustering (DeAguiar2006). "auto": the first of these that suits
-            the recording.
+            the recording. Beside any method but "sensors", sensors join the bodies of
+            markers that they move with, or are bodies of their own.
         template: The marker map, see `read_template`.
         n_bodies: Number of bodies for "overlap" and "spectral"; 0 = found.
 
@@ -92,21 +95,60 @@ def segment(
         tuple(take.measured for take in recordings), template, n_bodies
     )
     _check_options(task, method)
-    rejections: list[tuple[Finding, ...]] = [()] * len(recordings)
-    if method == "auto":
-        method, rejections = _choose_method(task)
-    found: tuple[Bodies, ...] = import_module(REGISTRY[method]).find_bodies(task)
-    found = tuple(
-        replace(bodies, findings=(*reasons, *bodies.findings)) if reasons else bodies
-        for bodies, reasons in zip(found, rejections, strict=True)
-    )
+    is_mixed = task.has_markers and task.has_sensors and method != "sensors"
+    found = _find_both(task, method) if is_mixed else _find_bodies(task, method)
     return found[0] if isinstance(takes, Take) else with_common_bodies(found)
 
 
-def _choose_method(task: SegmentationTask) -> tuple[str, list[tuple[Finding, ...]]]:
+def _find_bodies(
+    task: SegmentationTask, method: str, without: str = ""
+) -> tuple[Bodies, ...]:
+    """Return the bodies of each take by one method; "auto" is never `without`."""
+    rejections: list[tuple[Finding, ...]] = [()] * len(task.takes)
+    if method == "auto":
+        method, rejections = _choose_method(task, without)
+    found: tuple[Bodies, ...] = import_module(REGISTRY[method]).find_bodies(task)
+    return tuple(
+        replace(bodies, findings=(*reasons, *bodies.findings)) if reasons else bodies
+        for bodies, reasons in zip(found, rejections, strict=True)
+    )
+
+
+def _find_both(task: SegmentationTask, method: str) -> tuple[Bodies, ...]:
+    """Return the bodies of markers and sensors together, see `attach_sensors`.
+
+    Points that are joints, and markers that no method can group, are left out if the
+    method is "auto": then every sensor is a body.
+    """
+    try:
+        of_markers = _find_bodies(task, method, without="sensors")
+        reason = "they are joints" if of_markers[0].keypoints else ""
+    except DataError as error:
+        if method != "auto":
+            raise
+        reason = f"no bodies were found among them ({error.found})"
+    if reason and method == "auto":
+        of_sensors = _find_bodies(task, "sensors")
+        return tuple(
+            replace(one, findings=(*one.findings, _markers_unused(reason)))
+            for one in of_sensors
+        )
+    return tuple(map(attach_sensors, of_markers))
+
+
+def _markers_unused(reason: str) -> Finding:
+    message = f"the markers are not used: {reason}; the sensors are the bodies"
+    return Finding("markers-unused", "segment", "warning", message)
+
+
+def _choose_method(
+    task: SegmentationTask, without: str = ""
+) -> tuple[str, list[tuple[Finding, ...]]]:
     """Return the first method that suits, and each take's findings of those before."""
     rejections: list[tuple[Finding, ...]] = [()] * len(task.takes)
     for name, module in REGISTRY.items():
+        if name == without:
+            continue
         suitability: Suitability = import_module(module).check_suitability(task)
         if suitability.suits:
             return name, rejections
