@@ -109,6 +109,9 @@ def problem_of_sessions(
         labels=tuple(labels[k] for k in order),
         marker_segment=joint_segment[point_joint[order]],
         axes=tuple(AxisConstraint(i, "hinge", MECHANICAL_HINGE_SD_RAD) for i in hinges),
+        sensor_points=frozenset(
+            np.flatnonzero(order >= len(skeleton.marker_labels)).tolist()
+        ),
     )
     joint_offset = joint_in_segment[parent] + skeleton.offset[segment_joint]
     joint_offset[0] = 0.0
@@ -183,7 +186,9 @@ def attached_points(
     points = points_of_poses(skeleton.T_joint_sensor)
     sensor_joint = np.repeat(skeleton.sensor_joint, len(SENSOR_POINTS))
     sensor_labels = [
-        f"{name} {axis}" for name in skeleton.sensor_names for axis in "oxyz"
+        f"{name} point {number}"
+        for name in skeleton.sensor_names
+        for number in range(1, len(SENSOR_POINTS) + 1)
     ]
     return (
         [*skeleton.marker_labels, *sensor_labels],
