@@ -16,7 +16,9 @@ then independent. Higher gives its orientation more weight; at 0.2, noise of 1 m
 SENSOR_POINTS = (
     SENSOR_LEVER_M
     / np.sqrt(3.0)
-    * np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])
+    * np.array(
+        [[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
+    )
 )
 
 

@@ -1,6 +1,7 @@
 """Stages 1 and 2: recordings to takes, and takes without the errors they show alone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 
 import numpy as np
@@ -16,8 +17,15 @@ from marey.errors import DataError, OptionError
 from marey.io import read
 from marey.joints import rigid_pair
 from marey.pipeline.options import SolveOptions
-from marey.segmentation import segment
+from marey.segmentation import (
+    TimeOffset,
+    estimate_time_offset,
+    segment,
+    shift_sensors,
+)
 from marey.take import Take
+
+NO_SENSORS = np.zeros((0, 0, 4, 4))
 
 Recording = str | PathLike[str] | Take
 """A take, or the file that holds it."""
@@ -73,13 +81,46 @@ def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, .
     """Return the takes without the errors that they show before bodies are known.
 
     Outliers are masked, labels that were swapped within a take or between takes are
-    swapped back, lengths are scaled by two sensors of known distance, and sensors
-    without information are left out.
+    swapped back, lengths are scaled by two sensors of known distance, sensors without
+    information are left out, and sensors are brought in time with markers.
     """
     if options.clean:
         takes = tuple(clean(take) for take in takes)
         takes = undo_swaps_between_takes(takes, find_swaps_between_takes(takes))
-    return drop_unused_sensors(_scale_takes(takes, options))
+    takes = drop_unused_sensors(_scale_takes(takes, options))
+    return tuple(_align_sensors(take, options) for take in takes)
+
+
+def _align_sensors(take: Take, options: SolveOptions) -> Take:
+    """Return a take of markers and sensors with the sensors in time with the markers.
+
+    The delay is given, or estimated from the sensors that move with bodies of markers.
+    """
+    if not (take.labels and take.sensor_names) or options.segment == "sensors":
+        return take
+    if options.time_offset is not None:
+        return shift_sensors(take, TimeOffset(options.time_offset, 0.0, 0))
+    offset = _find_time_offset(take, options)
+    if offset is None:
+        return take
+    return shift_sensors(take, offset)
+
+
+def _find_time_offset(take: Take, options: SolveOptions) -> TimeOffset | None:
+    """Return the delay of the sensors, None if no body of markers shows it."""
+    markers = replace(take, T_world_sensor=NO_SENSORS, sensor_names=())
+    try:
+        bodies = segment(
+            markers,
+            method=options.segment,
+            template=options.template,
+            n_bodies=options.n_bodies,
+        )
+    except DataError:
+        return None
+    if bodies.keypoints:
+        return None
+    return estimate_time_offset(replace(bodies, take=take))
 
 
 def _scale_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, ...]:

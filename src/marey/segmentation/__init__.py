@@ -31,6 +31,11 @@ from marey.segmentation.sensors_on_bodies import attach_sensors as attach_sensor
 from marey.segmentation.template import Template as Template
 from marey.segmentation.template import TemplateSource as TemplateSource
 from marey.segmentation.template import read_template as read_template
+from marey.segmentation.time_offset import TimeOffset as TimeOffset
+from marey.segmentation.time_offset import (
+    estimate_time_offset as estimate_time_offset,
+)
+from marey.segmentation.time_offset import shift_sensors as shift_sensors
 from marey.take import Take
 
 REGISTRY = {

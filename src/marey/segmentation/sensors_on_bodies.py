@@ -78,7 +78,9 @@ def find_bodies_of_sensors(bodies: Bodies) -> Int[Array, " sensor"]:
     return np.array(chosen, dtype=np.int64)
 
 
-def relative_motion(bodies: Bodies) -> Float[Array, "sensor body"]:
+def relative_motion(
+    bodies: Bodies, *, subtract_noise: bool = True
+) -> Float[Array, "sensor body"]:
     r"""Return how far the markers of each body move in the axes of each sensor.
 
     The root mean square distance of the markers :math:`y` from their means, without the
@@ -88,13 +90,20 @@ def relative_motion(bodies: Bodies) -> Float[Array, "sensor body"]:
               \big(\operatorname{var}_t y_m - 3\,\sigma_m^2\big)
 
     NaN where a sensor and the markers of a body are never seen together.
+
+    Args:
+        bodies: Bodies made of markers; their take has sensors.
+        subtract_noise: False leaves the noise in, for frames that are no sequence.
     """
     take = bodies.take
     is_on = bodies.marker_body == np.arange(len(bodies.names))[:, None]
     motion = np.full((len(take.sensor_names), len(is_on)), np.nan)
     for sensor, T in enumerate(np.moveaxis(take.T_world_sensor, 1, 0)):
         local = geometry.apply(geometry.inverse(T)[:, None], take.points)
-        square = _excess_variance(local)
+        local = local[np.isfinite(local).any(axis=(1, 2))]
+        square = _variance(local)
+        if subtract_noise:
+            square = np.maximum(square - _white_variance(local), 0.0)
         for body, markers in enumerate(is_on):
             known = square[markers & np.isfinite(square)]
             if len(known):
@@ -102,19 +111,20 @@ def relative_motion(bodies: Bodies) -> Float[Array, "sensor body"]:
     return motion
 
 
-def _excess_variance(
-    local: Float[Array, "frame marker 3"],
-) -> Float[Array, " marker"]:
-    """Return the variance of each marker about its mean, without white noise."""
-    variance = np.full(local.shape[1], np.nan)
-    difference = white_difference(local, DIFFERENCE_ORDER)
-    for marker in range(local.shape[1]):
-        path = local[:, marker][np.isfinite(local[:, marker]).all(axis=-1)]
-        if len(path):
-            noise = np.sum(difference[:, marker] ** 2, axis=-1)
-            white = local.shape[-1] * trimmed_variance(noise[np.isfinite(noise)])
-            variance[marker] = max(float(path.var(axis=0).sum()) - white, 0.0)
-    return variance
+def _variance(local: Float[Array, "frame marker 3"]) -> Float[Array, " marker"]:
+    """Return the variance of each marker, summed over the axes; NaN if never seen."""
+    seen = np.isfinite(local).all(axis=-1)
+    count = np.where(seen.any(axis=0), seen.sum(axis=0), np.nan)[:, None]
+    mean = np.where(seen[..., None], local, 0.0).sum(axis=0) / count
+    deviation = np.where(seen[..., None], local - mean, 0.0)
+    return np.asarray(np.sum(np.sum(deviation**2, axis=0) / count, axis=-1))
+
+
+def _white_variance(local: Float[Array, "frame marker 3"]) -> Float[Array, " marker"]:
+    """Return the white noise of each marker, summed over the axes, in square metres."""
+    square = np.sum(white_difference(local, DIFFERENCE_ORDER) ** 2, axis=-1)
+    variance = [trimmed_variance(one[np.isfinite(one)]) for one in square.T]
+    return local.shape[-1] * np.array(variance)
 
 
 def skin_motion(bodies: Bodies) -> float:
