@@ -61,10 +61,12 @@ def takes_of_first_session(takes: tuple[Bodies, ...]) -> tuple[Bodies, ...]:
     """Return the takes whose markers sit on the bodies as in the first take.
 
     Markers that were attached again give a body other axes, which would pass for motion
-    of its joints. If these takes do not show every body, all takes are returned.
+    of its joints, and so would the axes of sensors in takes without markers. If these
+    takes do not show every body, all takes are returned.
     """
-    limit = _displacement_limit(takes[0])
-    same = tuple(take for take in takes if _displacement(take, takes[0]) <= limit)
+    marked = tuple(take for take in takes if take.shared.any()) or takes
+    limit = _displacement_limit(marked[0])
+    same = tuple(take for take in marked if _displacement(take, marked[0]) <= limit)
     shown = np.any([take.seen.any(axis=0) for take in same], axis=0)
     ever = np.any([take.seen.any(axis=0) for take in takes], axis=0)
     return same if (shown >= ever).all() else takes

@@ -29,9 +29,10 @@ from marey.joints import (
 from marey.joints import joint_findings as joint_findings
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.several_takes import concatenate_takes, takes_of_first_session
+from marey.pipeline.two_kinds import Joined, match_sensor_takes
 from marey.report import Finding
 from marey.rig import has_default_name, name_bodies
-from marey.segmentation import segment
+from marey.segmentation import segment, with_common_bodies
 from marey.take import Take
 from marey.topology import (
     alternative_trees,
@@ -113,13 +114,37 @@ Refit = Callable[[tuple[Take, ...], SolveOptions], BodyFit]
 
 
 def segment_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Bodies, ...]:
-    """Return the rigid bodies of each take; all takes have the same bodies."""
-    return segment(
-        takes,
-        method=options.segment,
-        template=options.template,
-        n_bodies=options.n_bodies,
+    """Return the rigid bodies of each take; all takes have the same bodies.
+
+    Takes of sensors alone, beside takes of markers, get the bodies of the markers by
+    the joints that both show (`marey.pipeline.two_kinds`).
+    """
+
+    def find(some: tuple[Take, ...]) -> tuple[Bodies, ...]:
+        return segment(
+            some,
+            method=options.segment,
+            template=options.template,
+            n_bodies=options.n_bodies,
+        )
+
+    marked = tuple(take for take in takes if take.labels)
+    if options.segment == "sensors" or len(marked) in (0, len(takes)):
+        return find(takes)
+    sensed = tuple(take for take in takes if not take.labels)
+    with_markers = join_bodies(find(marked), options)
+    with_sensors = join_bodies(find(sensed), replace(options, tree={}))
+    matched = iter(match_sensor_takes(with_markers, with_sensors))
+    found = iter(with_markers[0])
+    return with_common_bodies(
+        [next(found) if take.labels else next(matched) for take in takes]
     )
+
+
+def join_bodies(bodies: tuple[Bodies, ...], options: SolveOptions) -> Joined:
+    """Return the bodies of takes of one kind, all posed, with their joints and tree."""
+    fit = fit_tree(bodies, fit_pair_joints(bodies, options), options)
+    return fit.bodies, fit.joints, fit.tree
 
 
 def fit_pair_joints(bodies: tuple[Bodies, ...], options: SolveOptions) -> JointFits:
@@ -146,10 +171,8 @@ def fit_tree(
 
 def sensors_alone(bodies: tuple[Bodies, ...]) -> tuple[int, ...]:
     """Return the bodies that are sensors without markers, beside bodies of markers."""
-    if not any(one.is_mixed for one in bodies):
-        return ()
     marked = np.any([one.shared.any(axis=0) for one in bodies], axis=0)
-    return tuple(np.flatnonzero(~marked).tolist())
+    return tuple(np.flatnonzero(~marked).tolist()) if marked.any() else ()
 
 
 def infer_body_tree(
@@ -267,7 +290,9 @@ def _repair_takes(first: BodyFit, fit: BodyFit) -> tuple[Take, ...]:
         # Findings about slips use the names that the solution will have.
         names, _ = name_anonymous_bodies(first)
         named = [bodies.rename(names) for bodies in first.bodies]
-        slips_of_takes = [find_marker_slips(bodies) for bodies in named]
+        slips_of_takes = [
+            find_marker_slips(bodies) if bodies.shared.any() else () for bodies in named
+        ]
         return tuple(map(undo_marker_slips, takes, slips_of_takes))
     sensors = first.candidates.bodies
     slips = find_sensor_slips(sensors, joints, tree)

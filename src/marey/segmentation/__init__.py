@@ -25,7 +25,7 @@ from marey.segmentation.clusters.pair_statistics import (
     pair_statistics as pair_statistics,
 )
 from marey.segmentation.clusters.spectral import spectral_labels as spectral_labels
-from marey.segmentation.common_bodies import with_common_bodies
+from marey.segmentation.common_bodies import with_common_bodies as with_common_bodies
 from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.sensors_on_bodies import attach_sensors as attach_sensors
 from marey.segmentation.template import Template as Template
@@ -122,23 +122,36 @@ def _find_bodies(
 def _find_both(task: SegmentationTask, method: str) -> tuple[Bodies, ...]:
     """Return the bodies of markers and sensors together, see `attach_sensors`.
 
-    Points that are joints, and markers that no method can group, are left out if the
-    method is "auto": then every sensor is a body.
+    In a take without markers every sensor is a body. Points that are joints, and
+    markers that no method can group, are left out if the method is "auto": then every
+    sensor is a body, too.
     """
+    marked = replace(task, takes=tuple(take for take in task.takes if take.labels))
     try:
-        of_markers = _find_bodies(task, method, without="sensors")
+        of_markers = _find_bodies(marked, method, without="sensors")
         reason = "they are joints" if of_markers[0].keypoints else ""
     except DataError as error:
         if method != "auto":
             raise
         reason = f"no bodies were found among them ({error.found})"
     if reason and method == "auto":
-        of_sensors = _find_bodies(task, "sensors")
         return tuple(
             replace(one, findings=(*one.findings, _markers_unused(reason)))
-            for one in of_sensors
+            for one in _find_bodies(task, "sensors")
         )
-    return tuple(map(attach_sensors, of_markers))
+    found = iter(of_markers)
+    return tuple(
+        _with_sensors(next(found)) if take.labels else _sensors_only(task, take)
+        for take in task.takes
+    )
+
+
+def _with_sensors(bodies: Bodies) -> Bodies:
+    return attach_sensors(bodies) if bodies.take.sensor_names else bodies
+
+
+def _sensors_only(task: SegmentationTask, take: Take) -> Bodies:
+    return _find_bodies(replace(task, takes=(take,)), "sensors")[0]
 
 
 def _markers_unused(reason: str) -> Finding:

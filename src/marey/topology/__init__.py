@@ -180,9 +180,9 @@ def join_loose_bodies(tree: Tree, joints: JointFits, bodies: Sequence[int]) -> T
     if not loose:
         return tree
     cost = edge_costs(joints, "excess")
-    cost = np.where(np.isin(joints.pair, loose).any(axis=1), cost, np.inf)
-    cost[tree.edge[tree.edge >= 0]] = 0.0
-    edges = minimum_spanning_forest(joints.pair, cost, len(tree.parent))
+    allowed = np.where(np.isin(joints.pair, loose).any(axis=1), cost, np.inf)
+    allowed[tree.edge[tree.edge >= 0]] = 0.0
+    edges = minimum_spanning_forest(joints.pair, allowed, len(tree.parent))
     root = next((int(r) for r in tree.roots if r not in loose), None)
     joined = _rooted_tree(joints, cost, edges, root)
     is_loose = np.isin(np.arange(len(tree.parent)), loose)
