@@ -5,15 +5,16 @@ from dataclasses import asdict, replace
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.naming import Naming
 from marey.bodies import Bodies
 from marey.joints import JointFits, joint_name_and_exercise
+from marey.joints.ball.pair_frames import correlation_length
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.stages_bodies import BodyFit
-from marey.pose.measure import measure_motion
+from marey.pose.measure import measure_motion, sensor_deviations
 from marey.report import Finding, Report, Severity, Table, mark_name
 from marey.rig.ground import GroundEstimate, estimate_ground, find_other_up_axis
 from marey.solution import Solution, Subject
@@ -64,7 +65,11 @@ def add_tables(solution: Solution, joint_used: Bool[np.ndarray, " pair"]) -> Sol
     bodies = solution.bodies[0]
     joints = joint_table(solution.joints, solution.tree, bodies, joint_used)
     poses = pose_table(solution.subjects, solution.takes)
-    report = replace(solution.report, tables={"joints": joints, "pose": poses})
+    tables = {"joints": joints, "pose": poses}
+    if any(subject.skeleton.marker_labels for subject in solution.subjects):
+        sensors = sensor_table(solution.subjects, solution.takes)
+        tables |= {"sensors": sensors} if sensors.rows else {}
+    report = replace(solution.report, tables=tables)
     return replace(solution, report=report)
 
 
@@ -287,3 +292,34 @@ def pose_table(subjects: Sequence[Subject], takes: Sequence[Take]) -> Table:
         "below the ground mm",
     )
     return Table(columns, tuple(rows))
+
+
+def sensor_table(subjects: Sequence[Subject], takes: Sequence[Take]) -> Table:
+    """Return the body of each sensor, its residuals, and the sd of its offset on it.
+
+    The offset is a mean over the take: its standard deviation is that of the residuals
+    over the square root of the number of independent ones.
+    """
+    rows: list[tuple[str | float, ...]] = []
+    for subject in subjects:
+        for number, (motion, take) in enumerate(
+            zip(subject.motions, takes, strict=True), start=1
+        ):
+            skeleton = motion.skeleton
+            for name, vectors in sensor_deviations(motion, take).items():
+                joint = int(skeleton.sensor_joint[skeleton.sensor_names.index(name)])
+                markers = int((skeleton.marker_joint == joint).sum())
+                off, sd = zip(*map(_spread_and_mean_sd, vectors), strict=True)
+                numbers = (1e3 * off[0], 1e3 * sd[0], *np.degrees((off[1], sd[1])))
+                row = (name, number, skeleton.names[joint], markers, *numbers)
+                rows.append(row)
+    columns = ("sensor", "take", "body", "markers on it", "off mm", "offset ± mm")
+    return Table((*columns, "off deg", "offset ± deg"), tuple(rows))
+
+
+def _spread_and_mean_sd(vectors: Float[np.ndarray, "frame 3"]) -> tuple[float, float]:
+    """Return the rms length of residual vectors, and the sd of their mean."""
+    if not len(vectors):
+        return float("nan"), float("nan")
+    rms = float(np.sqrt(np.mean(np.sum(vectors**2, axis=-1))))
+    return rms, rms * float(np.sqrt(correlation_length(vectors) / len(vectors)))

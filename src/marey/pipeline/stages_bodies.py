@@ -303,7 +303,7 @@ def _repair_takes(first: BodyFit, fit: BodyFit) -> tuple[Take, ...]:
 
 def _undistort_field(fit: BodyFit, options: SolveOptions, refit: Refit) -> BodyFit:
     """Return the fit of takes without a distortion of the magnetic field, if any."""
-    if not (fit.tree.edge >= 0).any():
+    if not (fit.tree.edge >= 0).any() or any(one.shared.any() for one in fit.bodies):
         return fit
     distortion = fit_field(fit.bodies, fit.joints, fit.tree)
     if not distortion.significant:

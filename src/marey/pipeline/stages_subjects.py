@@ -68,6 +68,13 @@ def _subject(
 ) -> SubjectFit:
     automatic = "gauss_newton" if skeleton.marker_labels else "playback"
     method = automatic if options.pose == "auto" else options.pose
+    if method == "playback" and skeleton.marker_labels and skeleton.sensor_names:
+        raise OptionError(
+            "pose",
+            found=f"playback, which takes rotations of sensors, for {name} with "
+            f"{len(skeleton.marker_labels)} markers",
+            needed="gauss_newton, bfgs or physics; or segment=sensors, without markers",
+        )
     return SubjectFit(name, skeleton, (skeleton,) * len(fit.takes), method)
 
 

@@ -100,10 +100,7 @@ def _align_sensors(take: Take, options: SolveOptions) -> Take:
         return take
     if options.time_offset is not None:
         return shift_sensors(take, TimeOffset(options.time_offset, 0.0, 0))
-    offset = _find_time_offset(take, options)
-    if offset is None:
-        return take
-    return shift_sensors(take, offset)
+    return shift_sensors(take, _find_time_offset(take, options))
 
 
 def _find_time_offset(take: Take, options: SolveOptions) -> TimeOffset | None:

@@ -24,6 +24,7 @@ from marey.numerics.thresholds import (
     OUTLIER_SD,
     SKIN_MOTION_M,
 )
+from marey.report import Finding
 
 Array = np.ndarray
 
@@ -62,7 +63,29 @@ def attach_sensors(bodies: Bodies) -> Bodies:
         sensor_names=take.sensor_names,
         sensor_body=body_of,
         T_body_sensor=_sensor_offsets(bodies, body_of),
+        findings=(*bodies.findings, _kinds_finding(bodies, body_of, n_bodies)),
     )
+
+
+def _kinds_finding(
+    bodies: Bodies, body_of: Int[Array, " sensor"], n_marked: int
+) -> Finding:
+    """Return how many markers and sensors are used, and how they share bodies.
+
+    Args:
+        bodies: The bodies of markers, then those of sensors alone.
+        body_of: The body of each sensor.
+        n_marked: Number of bodies of markers.
+    """
+    n_markers, n_shared = (
+        int((bodies.marker_body >= 0).sum()),
+        int(sum(body_of < n_marked)),
+    )
+    message = (
+        f"{n_markers} markers and {len(body_of)} sensors are used: {n_shared} sensors "
+        f"move with markers, {len(body_of) - n_shared} are bodies of their own"
+    )
+    return Finding("markers-and-sensors", "segment", "info", message)
 
 
 def find_bodies_of_sensors(bodies: Bodies) -> Int[Array, " sensor"]:

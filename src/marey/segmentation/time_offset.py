@@ -7,7 +7,7 @@ body of markers shows the offset: only at the right time do the two move as one.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.numerics import geometry
@@ -56,7 +56,7 @@ class TimeOffset:
     """Its standard deviation, in seconds."""
 
     n_sensors: int
-    """Number of sensors on bodies of markers, which show it."""
+    """Number of sensors on bodies of markers, which show it; 0 if it was given."""
 
     @property
     def is_significant(self) -> bool:
@@ -66,7 +66,8 @@ class TimeOffset:
     def __str__(self) -> str:
         way = "after" if self.seconds >= 0.0 else "before"
         size, sd = 1e3 * abs(self.seconds), 1e3 * self.sd
-        return f"{size:.1f} ms {way} the markers (± {sd:.1f} ms)"
+        doubt = f" (± {sd:.1f} ms)" if self.n_sensors else ", as given"
+        return f"{size:.1f} ms {way} the markers{doubt}"
 
 
 def estimate_time_offset(bodies: Bodies) -> TimeOffset | None:
@@ -84,12 +85,32 @@ def estimate_time_offset(bodies: Bodies) -> TimeOffset | None:
     Args:
         bodies: Bodies of the markers of the take, without its sensors.
     """
-    frames = _search(bodies)
-    body_of = find_bodies_of_sensors(_shifted(bodies, frames))
+    rate, frames = bodies.take.rate, _search(bodies)
+    offset = None
+    # At the refined delay more sensors move as one with their bodies.
+    for _ in range(2):
+        body_of = find_bodies_of_sensors(_shifted(bodies, frames))
+        refined = _refine(bodies, body_of, frames)
+        if refined is not None:
+            frames, sd = refined
+            offset = TimeOffset(frames / rate, sd / rate, int((body_of >= 0).sum()))
+    return offset
+
+
+def _refine(
+    bodies: Bodies, body_of: Int[Array, " sensor"], frames: float
+) -> tuple[float, float] | None:
+    """Return the delay and its standard deviation in frames, by Gauss-Newton.
+
+    None if no sensor is on a body, or nothing moves.
+
+    Args:
+        bodies: Bodies of markers; their take has sensors.
+        body_of: The body of each sensor; -1 = none.
+        frames: The delay to start from.
+    """
     sensors = np.flatnonzero(body_of >= 0)
-    if not len(sensors):
-        return None
-    for _ in range(MAX_ITERATIONS):
+    for _ in range(MAX_ITERATIONS if len(sensors) else 0):
         fits = [_gradient(bodies, int(s), int(body_of[s]), frames) for s in sensors]
         gradient, curvature, misfit = (np.array(x) for x in zip(*fits, strict=True))
         if not curvature.sum() > 0.0:
@@ -98,20 +119,20 @@ def estimate_time_offset(bodies: Bodies) -> TimeOffset | None:
         frames += float(np.clip(step, -1.0, 1.0))
         if abs(step) < TOLERANCE_FRAMES:
             break
-    sd = _standard_deviation(gradient, curvature, misfit)
-    rate = bodies.take.rate
-    return TimeOffset(frames / rate, sd / rate, len(sensors))
+    if not len(sensors):
+        return None
+    return frames, _standard_deviation(gradient, curvature, misfit)
 
 
-def shift_sensors(take: Take, offset: TimeOffset) -> Take:
+def shift_sensors(take: Take, offset: TimeOffset | None) -> Take:
     """Return the take with its sensors in time with its markers, and a finding.
 
-    A delay that is not significant is reported only. Between frames the poses are
-    interpolated (`marey.numerics.resampling.shift_poses`).
+    A delay that is unknown or not significant is reported only. Between frames the
+    poses are interpolated (`marey.numerics.resampling.shift_poses`).
     """
     finding = _offset_finding(take, offset)
     source = replace(take.source, findings=(*take.source.findings, finding))
-    if not offset.is_significant:
+    if offset is None or not offset.is_significant:
         return replace(take, source=source)
     return replace(
         take,
@@ -121,7 +142,13 @@ def shift_sensors(take: Take, offset: TimeOffset) -> Take:
     )
 
 
-def _offset_finding(take: Take, offset: TimeOffset) -> Finding:
+def _offset_finding(take: Take, offset: TimeOffset | None) -> Finding:
+    if offset is None:
+        message = (
+            "no sensor moves with a body of markers: that both are in time is assumed; "
+            "give the delay (time_offset)"
+        )
+        return Finding("time-offset-unknown", "clean", "info", message)
     frames = offset.seconds * take.rate
     if not offset.is_significant:
         message = f"the sensors are in time with the markers: {offset}; nothing changed"
