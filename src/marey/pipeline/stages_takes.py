@@ -25,8 +25,6 @@ from marey.segmentation import (
 )
 from marey.take import Take
 
-NO_SENSORS = np.zeros((0, 0, 4, 4))
-
 Recording = str | PathLike[str] | Take
 """A take, or the file that holds it."""
 
@@ -98,26 +96,17 @@ def _align_sensors(take: Take, options: SolveOptions) -> Take:
     """
     if not (take.labels and take.sensor_names) or options.segment == "sensors":
         return take
+    bodies = segment(
+        take,
+        method=options.segment,
+        template=options.template,
+        n_bodies=options.n_bodies,
+    )
+    if not bodies.is_mixed:
+        return take
     if options.time_offset is not None:
         return shift_sensors(take, TimeOffset(options.time_offset, 0.0, 0))
-    return shift_sensors(take, _find_time_offset(take, options))
-
-
-def _find_time_offset(take: Take, options: SolveOptions) -> TimeOffset | None:
-    """Return the delay of the sensors, None if no body of markers shows it."""
-    markers = replace(take, T_world_sensor=NO_SENSORS, sensor_names=())
-    try:
-        bodies = segment(
-            markers,
-            method=options.segment,
-            template=options.template,
-            n_bodies=options.n_bodies,
-        )
-    except DataError:
-        return None
-    if bodies.keypoints:
-        return None
-    return estimate_time_offset(replace(bodies, take=take))
+    return shift_sensors(take, estimate_time_offset(replace(bodies, take=take)))
 
 
 def _scale_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, ...]:

@@ -27,6 +27,7 @@ from marey.segmentation.clusters.pair_statistics import (
 from marey.segmentation.clusters.spectral import spectral_labels as spectral_labels
 from marey.segmentation.common_bodies import with_common_bodies as with_common_bodies
 from marey.segmentation.contract import SegmentationTask, Suitability
+from marey.segmentation.methods.sensors import recognise_program
 from marey.segmentation.sensors_on_bodies import attach_sensors as attach_sensors
 from marey.segmentation.template import Template as Template
 from marey.segmentation.template import TemplateSource as TemplateSource
@@ -122,19 +123,12 @@ def _find_bodies(
 def _find_both(task: SegmentationTask, method: str) -> tuple[Bodies, ...]:
     """Return the bodies of markers and sensors together, see `attach_sensors`.
 
-    In a take without markers every sensor is a body. Points that are joints, and
-    markers that no method can group, are left out if the method is "auto": then every
-    sensor is a body, too.
+    In a take without markers every sensor is a body. If the method is "auto", markers
+    may be left out (`_find_marker_bodies`): then every sensor is a body, too.
     """
     marked = replace(task, takes=tuple(take for take in task.takes if take.labels))
-    try:
-        of_markers = _find_bodies(marked, method, without="sensors")
-        reason = "they are joints" if of_markers[0].keypoints else ""
-    except DataError as error:
-        if method != "auto":
-            raise
-        reason = f"no bodies were found among them ({error.found})"
-    if reason and method == "auto":
+    of_markers, reason = _find_marker_bodies(marked, method)
+    if reason:
         return tuple(
             replace(one, findings=(*one.findings, _markers_unused(reason)))
             for one in _find_bodies(task, "sensors")
@@ -144,6 +138,27 @@ def _find_both(task: SegmentationTask, method: str) -> tuple[Bodies, ...]:
         _with_sensors(next(found)) if take.labels else _sensors_only(task, take)
         for take in task.takes
     )
+
+
+def _find_marker_bodies(
+    task: SegmentationTask, method: str
+) -> tuple[tuple[Bodies, ...], str]:
+    """Return the bodies of markers, or the reason why there are none beside sensors.
+
+    With the method "auto", markers are left out if no method can group them, if they
+    are joints, or if a program computed the segments from them.
+    """
+    programs = [recognise_program(take.sensor_names)[0] for take in task.takes]
+    if method == "auto" and any(programs):
+        return (), f"the segments are those that {max(programs)} computed"
+    try:
+        found = _find_bodies(task, method, without="sensors")
+    except DataError as error:
+        if method != "auto":
+            raise
+        return (), f"no bodies were found among them ({error.found})"
+    is_unfit = method == "auto" and found[0].keypoints
+    return found, "they are joints" if is_unfit else ""
 
 
 def _with_sensors(bodies: Bodies) -> Bodies:

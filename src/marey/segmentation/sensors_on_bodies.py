@@ -50,7 +50,7 @@ def attach_sensors(bodies: Bodies) -> Bodies:
         bodies: Bodies made of markers; their take has sensors.
     """
     take = bodies.take
-    body_of = find_bodies_of_sensors(bodies)
+    body_of = find_bodies_of_sensors(bodies, skin_motion(bodies))
     for body in np.unique(body_of[body_of >= 0]).tolist():
         sensors = take.T_world_sensor[:, body_of == body]
         bodies = _pose_with_sensors(bodies, body, sensors)
@@ -88,12 +88,16 @@ def _kinds_finding(
     return Finding("markers-and-sensors", "segment", "info", message)
 
 
-def find_bodies_of_sensors(bodies: Bodies) -> Int[Array, " sensor"]:
+def find_bodies_of_sensors(bodies: Bodies, skin: float) -> Int[Array, " sensor"]:
     """Return the body of markers that each sensor of the take is rigid with; -1 = none.
 
     See `attach_sensors`.
+
+    Args:
+        bodies: Bodies made of markers; their take has sensors.
+        skin: How far a marker may move on its body, in metres.
     """
-    motion, skin = relative_motion(bodies), skin_motion(bodies)
+    motion = relative_motion(bodies)
     chosen = [
         _choose_body(name, bodies.names, row, skin)
         for name, row in zip(bodies.take.sensor_names, motion, strict=True)
@@ -126,7 +130,7 @@ def relative_motion(
         local = local[np.isfinite(local).any(axis=(1, 2))]
         square = _variance(local)
         if subtract_noise:
-            square = np.maximum(square - _white_variance(local), 0.0)
+            square = np.maximum(square - white_variance(local), 0.0)
         for body, markers in enumerate(is_on):
             known = square[markers & np.isfinite(square)]
             if len(known):
@@ -143,7 +147,7 @@ def _variance(local: Float[Array, "frame marker 3"]) -> Float[Array, " marker"]:
     return np.asarray(np.sum(np.sum(deviation**2, axis=0) / count, axis=-1))
 
 
-def _white_variance(local: Float[Array, "frame marker 3"]) -> Float[Array, " marker"]:
+def white_variance(local: Float[Array, "frame marker 3"]) -> Float[Array, " marker"]:
     """Return the white noise of each marker, summed over the axes, in square metres."""
     square = np.sum(white_difference(local, DIFFERENCE_ORDER) ** 2, axis=-1)
     variance = [trimmed_variance(one[np.isfinite(one)]) for one in square.T]

@@ -12,13 +12,14 @@ from jaxtyping import Float, Int
 from marey.bodies import Bodies
 from marey.numerics import geometry
 from marey.numerics.resampling import shift_poses
-from marey.numerics.thresholds import FEW, MIN_SAMPLES, OUTLIER_SD
+from marey.numerics.thresholds import FEW, MIN_SAMPLES, OUTLIER_SD, SKIN_MOTION_M
 from marey.report import Finding
 from marey.segmentation.sensors_on_bodies import (
     SKIN_LAYERS,
     find_bodies_of_sensors,
     relative_motion,
     skin_motion,
+    white_variance,
 )
 from marey.take import Take
 
@@ -28,9 +29,9 @@ MAX_OFFSET_S = 1.0
 """Largest time offset that is searched, in seconds; higher takes longer, and may find
 another repetition of the same motion."""
 
-SEARCH_STEP_S = 0.03
-"""Step of the coarse search, in seconds; higher may pass over the offset: people move
-by less than a tenth of a radian in this time."""
+SEARCH_STEP_S = 1.0 / 60.0
+"""Step of the coarse search, in seconds; higher may pass over the offset: hands move
+by two centimetres in this time, as much as skin does."""
 
 SEARCH_FRAMES = 80
 """Frames of the coarse search; more take longer."""
@@ -83,13 +84,13 @@ def estimate_time_offset(bodies: Bodies) -> TimeOffset | None:
     with one over the variance of each marker as weight.
 
     Args:
-        bodies: Bodies of the markers of the take, without its sensors.
+        bodies: Bodies of a take with markers and sensors.
     """
     rate, frames = bodies.take.rate, _search(bodies)
     offset = None
-    # At the refined delay more sensors move as one with their bodies.
-    for _ in range(2):
-        body_of = find_bodies_of_sensors(_shifted(bodies, frames))
+    # Between the steps of the search sensors seem to move a little on their bodies.
+    for skin in (SKIN_MOTION_M, skin_motion(bodies)):
+        body_of = find_bodies_of_sensors(_shifted(bodies, frames), skin)
         refined = _refine(bodies, body_of, frames)
         if refined is not None:
             frames, sd = refined
@@ -198,18 +199,23 @@ def _sum_sd(values: Float[Array, " frame"]) -> float:
 
 
 def _search(bodies: Bodies) -> float:
-    """Return the delay, in frames, at which most sensors move as one with a body."""
+    """Return the delay, in frames, at which most sensors move as one with a body.
+
+    Of delays at which hardly fewer do, the smallest: what stands still moves as one at
+    any delay.
+    """
     take = bodies.take
     step = max(round(SEARCH_STEP_S * take.rate), 1)
     last = min(int(MAX_OFFSET_S * take.rate), take.n_frames // 2) // step
-    scale = (SKIN_LAYERS * skin_motion(bodies)) ** 2
+    scale = (SKIN_LAYERS * SKIN_MOTION_M) ** 2
     misfit = {}
     for lag in sorted(range(-last * step, last * step + 1, step), key=abs):
         motion = relative_motion(_sample(bodies, lag), subtract_noise=False)
         nearest = np.where(np.isfinite(motion), motion, np.inf).min(axis=1) ** 2
         with np.errstate(invalid="ignore"):
             misfit[lag] = float(np.nansum(nearest / (nearest + scale)))
-    return float(min(misfit, key=lambda lag: misfit[lag]))
+    enough = min(misfit.values()) + FEW
+    return float(next(lag for lag, value in misfit.items() if value <= enough))
 
 
 def _shifted(bodies: Bodies, frames: float) -> Bodies:
@@ -239,7 +245,8 @@ def _gradient(
     """Return gradient, curvature and misfit of one sensor on a body.
 
     Half the derivative by the delay, in frames, of every frame; half the second
-    derivative of their sum (Gauss-Newton); and the sum of weighted squared residuals.
+    derivative of their sum (Gauss-Newton), without the part that noise has in it; and
+    the sum of weighted squared residuals.
     """
     take = bodies.take
     points = take.points[:, bodies.marker_body == body]
@@ -257,7 +264,8 @@ def _gradient(
         residual = local[on, marker] - local[on, marker].mean(axis=0)
         rate = slope[on, marker] - slope[on, marker].mean(axis=0)
         variance = max(float(np.mean(np.sum(residual**2, axis=-1))), TINY)
+        noise = 0.5 * len(rate) * float(white_variance(residual[:, None])[0])
         gradient[on] += np.sum(rate * residual, axis=-1) / variance
-        curvature += float(np.sum(rate**2)) / variance
+        curvature += max(float(np.sum(rate**2)) - noise, 0.0) / variance
         misfit += float(np.sum(residual**2)) / variance
     return gradient, curvature, misfit
