@@ -65,12 +65,38 @@ class Bodies:
     """Whether the points are joint centres: bodies that share a point rotate about
     it."""
 
+    sensor_names: tuple[str, ...] = ()
+    """6-DoF sensors on the bodies. Bodies without any marker are sensors, each by its
+    own name, when left out."""
+
+    sensor_body: Int[np.ndarray, " sensor"] = field(
+        default_factory=lambda: np.zeros(0, dtype=np.int64)
+    )
+    """Body of each sensor."""
+
+    T_body_sensor: Float[np.ndarray, "sensor 4 4"] = field(
+        default_factory=lambda: np.zeros((0, 4, 4))
+    )
+    """Constant pose of each sensor in the frame of its body, in metres."""
+
     parents: Mapping[str, str] = field(default_factory=dict)
     """Parent of each body by name, if a marker map or the labels define it; else
     empty."""
 
     findings: tuple[Finding, ...] = ()
     """Findings of the segmentation: markers missing from a map, undetermined bodies."""
+
+    def __post_init__(self) -> None:
+        if not (self.sensor_names or self.shared.any()):
+            n = len(self.names)
+            object.__setattr__(self, "sensor_names", self.names)
+            object.__setattr__(self, "sensor_body", np.arange(n))
+            object.__setattr__(self, "T_body_sensor", np.tile(np.eye(4), (n, 1, 1)))
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether both markers and 6-DoF sensors are on the bodies."""
+        return bool(self.sensor_names) and bool(self.shared.any())
 
     @property
     def seen(self) -> Bool[np.ndarray, "frame body"]:

@@ -86,8 +86,11 @@ def _noisy_markers(fit: CalibrationFit) -> Iterator[Finding]:
     noise = fit.estimate.parameters.marker_noise
     median = float(np.median(noise))
     largest = noise.max(axis=0).tolist()
-    for label, sd in zip(fit.estimate.model.labels, largest, strict=True):
-        if sd > max(OUTLIER_SD * median, SKIN_MOTION_M):
+    model = fit.estimate.model
+    for k, (label, sd) in enumerate(zip(model.labels, largest, strict=True)):
+        if k not in model.sensor_points and sd > max(
+            OUTLIER_SD * median, SKIN_MOTION_M
+        ):
             yield Finding(
                 "marker-strays",
                 "calibrate",

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from jaxtyping import Float, Int
 
+from marey.numerics.sensor_points import SENSOR_POINTS
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M, OUTLIER_SD
 
 if TYPE_CHECKING:
@@ -83,6 +84,18 @@ class KinematicModel:
     """The segment of each marker, ascending."""
 
     axes: tuple[AxisConstraint, ...] = ()
+    sensor_points: frozenset[int] = frozenset()
+    """Which markers are points of 6-DoF sensors."""
+
+    @cached_property
+    def freedom(self) -> Float[Array, " marker"]:
+        """Independent measurements per coordinate: 1 for a marker.
+
+        The points of a sensor have twelve coordinates, but only six are measured.
+        """
+        freedom = np.ones(len(self.labels))
+        freedom[list(self.sensor_points)] = 6 / SENSOR_POINTS.size
+        return freedom
 
     @cached_property
     def first_marker(self) -> Int[Array, " segment_and_one"]:
@@ -180,12 +193,13 @@ class ModelParameters:
         n_sessions: int,
     ) -> "ModelParameters":
         """Return parameters with equal markers and noise in all sessions."""
+        noise = FIRST_NOISE_M / np.sqrt(model.freedom)
         return ModelParameters(
             model,
             joint_offset,
             np.repeat(marker_offset[None], n_sessions, axis=0),
             axis,
-            marker_noise=np.full((n_sessions, len(marker_offset)), FIRST_NOISE_M),
+            marker_noise=np.repeat(noise[None], n_sessions, axis=0),
             mean_rotation=np.repeat(np.eye(3)[None], len(joint_offset), axis=0),
         )
 

@@ -45,7 +45,8 @@ def estimate_marker_noise(
     .. math:: \sigma_k^2 = \frac{\sum_f w_{fk}\,|r_{fk}|^2 + a\,n_k\,\sigma_0^2}
                                 {\sum_f (3 - h_{fk}) + a\,n_k}
 
-    with robust weights w, n coordinates, and a share a = `POOLING` of the median
+    over the `KinematicModel.freedom` of its coordinates, with robust weights w, n
+    coordinates, and a share a = `POOLING` of the median
     variance :math:`\sigma_0^2` of all markers. The pose absorbs the leverage h of every
     residual. Without that correction the markers of segments that have few would seem
     more accurate in every round.
@@ -70,7 +71,7 @@ def estimate_marker_noise(
     pooled = float(np.median(variance[count > 0.0]))
     prior = POOLING * count
     variance = (squares + prior * pooled) / np.maximum(freedom + prior, TINY)
-    variance = np.where(count > 0.0, variance, pooled)
+    variance = np.where(count > 0.0, variance, pooled) / estimate.model.freedom
     return np.asarray(np.sqrt(np.maximum(variance, min_noise**2)))
 
 

@@ -14,20 +14,13 @@ from marey.calibration.model import (
     ModelParameters,
 )
 from marey.errors import DataError
-from marey.numerics import geometry
 from marey.numerics.procrustes import points_seen
+from marey.numerics.sensor_points import SENSOR_POINTS, points_of_poses
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take, match_labels
 
 Array = np.ndarray
-
-SENSOR_LEVER_M = 0.2
-"""A 6-DoF sensor is represented by four points: its origin and one at this distance
-along each axis, in metres. Higher gives its orientation more weight; at 0.2, noise of
-1 mm and of 0.4 degrees have equal weights. Chosen by hand."""
-
-SENSOR_POINTS = np.concatenate([np.zeros((1, 3)), SENSOR_LEVER_M * np.eye(3)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +109,9 @@ def problem_of_sessions(
         labels=tuple(labels[k] for k in order),
         marker_segment=joint_segment[point_joint[order]],
         axes=tuple(AxisConstraint(i, "hinge", MECHANICAL_HINGE_SD_RAD) for i in hinges),
+        sensor_points=frozenset(
+            np.flatnonzero(order >= len(skeleton.marker_labels)).tolist()
+        ),
     )
     joint_offset = joint_in_segment[parent] + skeleton.offset[segment_joint]
     joint_offset[0] = 0.0
@@ -187,10 +183,12 @@ def attached_points(
     skeleton: Skeleton,
 ) -> tuple[list[str], Int[Array, " point"], Float[Array, "point 3"]]:
     """Return label, joint and offset of each point of a skeleton."""
-    points = geometry.apply(skeleton.T_joint_sensor[:, None], SENSOR_POINTS[None])
+    points = points_of_poses(skeleton.T_joint_sensor)
     sensor_joint = np.repeat(skeleton.sensor_joint, len(SENSOR_POINTS))
     sensor_labels = [
-        f"{name} {axis}" for name in skeleton.sensor_names for axis in "oxyz"
+        f"{name} point {number}"
+        for name in skeleton.sensor_names
+        for number in range(1, len(SENSOR_POINTS) + 1)
     ]
     return (
         [*skeleton.marker_labels, *sensor_labels],
@@ -209,6 +207,6 @@ def _skeleton_points(skeleton: Skeleton, take: Take) -> Float[Array, "frame poin
     points = np.full((take.n_frames, len(marker), 3), np.nan)
     points[:, marker >= 0] = take.points[:, marker[marker >= 0]]
     corners = np.full((take.n_frames, len(sensor), len(SENSOR_POINTS), 3), np.nan)
-    T = take.T_world_sensor[:, sensor[sensor >= 0], None]
-    corners[:, sensor >= 0] = geometry.apply(T, SENSOR_POINTS)
+    T = take.T_world_sensor[:, sensor[sensor >= 0]]
+    corners[:, sensor >= 0] = points_of_poses(T)
     return np.concatenate([points, corners.reshape(len(points), -1, 3)], axis=1)

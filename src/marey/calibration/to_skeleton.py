@@ -24,9 +24,11 @@ from marey.anatomy.t_pose import (
     t_pose_rotations,
 )
 from marey.calibration.init.generic import SHOULDER_GIRDLE
-from marey.calibration.problem import SENSOR_POINTS, attached_points
+from marey.calibration.problem import attached_points
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.numerics import geometry
+from marey.numerics.procrustes import points_seen
+from marey.numerics.sensor_points import SENSOR_POINTS, poses_of_points
 from marey.skeleton import Kind, Skeleton, bone_length_sd
 
 Array = np.ndarray
@@ -45,7 +47,7 @@ def to_skeletons(
     is_person = fit.initial.problem.is_person
     R = _t_pose(fit) if is_person else _align_hinge_axes(fit)
     root_children = model.children(0) if is_person else []
-    o, m = parameters.joint_offset.copy(), parameters.marker_offset.copy()
+    o, m = parameters.joint_offset.copy(), _marker_offsets(fit)
     if root_children:
         root = o[root_children].mean(axis=0)
         o[root_children] -= root
@@ -71,7 +73,22 @@ def update_marker_offsets(
             in_segment = problem.joint_in_segment[problem.skeleton.parent[joint]]
             offset[joint] = parameters.joint_offset[i] - in_segment
     bones = replace(problem.skeleton, offset=offset)
-    return _skeleton_per_take(fit, bones, parameters.marker_offset)
+    return _skeleton_per_take(fit, bones, _marker_offsets(fit))
+
+
+def _marker_offsets(fit: CalibrationFit) -> Float[Array, "session marker 3"]:
+    """Return the offset of each marker in its segment in every session, in metres.
+
+    A marker that a session does not show has the mean offset of those that do.
+    """
+    m, problem = fit.estimate.parameters.marker_offset.copy(), fit.initial.problem
+    seen = np.array(
+        [points_seen(x[:, problem.order]).any(axis=0) for x in problem.sessions]
+    )
+    for marker in np.flatnonzero(~seen.all(axis=0)):
+        shown = seen[:, marker]
+        m[~shown, marker] = m[shown, marker].mean(axis=0)
+    return m
 
 
 def _skeleton_per_take(
@@ -262,7 +279,7 @@ def _attach_markers(
     joint[problem.order] = problem.segment_joint[problem.model.marker_segment]
     offset[problem.order] = m
     n, n_points = len(skeleton.marker_labels), len(SENSOR_POINTS)
-    T = geometry.kabsch(SENSOR_POINTS, offset[n:].reshape(-1, n_points, 3))
+    T = poses_of_points(offset[n:].reshape(-1, n_points, 3))
     return replace(
         bones,
         marker_labels=skeleton.marker_labels,

@@ -129,4 +129,6 @@ def _why_bodies_are_fixed(bodies: Bodies, *, performer_known: bool) -> str:
         return "a performer that is known, whose markers the skeleton determines"
     if not bodies.shared.any():
         return "bodies that are sensors"
+    if bodies.sensor_names:
+        return "bodies that have sensors"
     return "points that are joints" if bodies.keypoints else ""

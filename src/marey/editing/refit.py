@@ -97,7 +97,7 @@ class EditedStages:
         same_takes = all(a is b.take for a, b in zip(takes, found, strict=True))
         if self.plan.keeps_bodies and same_takes:
             return found
-        is_fixed = found[0].keypoints or not found[0].shared.any()
+        is_fixed = found[0].keypoints or any(one.sensor_names for one in found)
 
         def compute() -> tuple[Bodies, ...]:
             if is_fixed:

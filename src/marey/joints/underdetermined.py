@@ -179,6 +179,7 @@ def _select_bodies(take: Bodies, bodies: list[int]) -> Bodies:
     # The last entry is that of markers without a body, whose number is -1.
     new_index = np.full(len(take.names) + 1, -1)
     new_index[bodies] = np.arange(len(bodies))
+    sensors = np.flatnonzero(np.isin(take.sensor_body, bodies))
     return replace(
         take,
         names=tuple(take.names[body] for body in bodies),
@@ -186,6 +187,9 @@ def _select_bodies(take: Bodies, bodies: list[int]) -> Bodies:
         determined=take.determined[bodies],
         marker_body=new_index[take.marker_body],
         shared=take.shared[:, bodies],
+        sensor_names=tuple(take.sensor_names[sensor] for sensor in sensors),
+        sensor_body=new_index[take.sensor_body[sensors]],
+        T_body_sensor=take.T_body_sensor[sensors],
         body_confidence=take.body_confidence[bodies],
         rms=take.rms[bodies],
         parents={},

@@ -117,6 +117,10 @@ class SolveOptions(Options):
     rigid_pair: tuple[str, str, float] | None = None
     """Two sensors on one stick and their true distance in metres, to set the scale."""
 
+    time_offset: float | None = None
+    """Seconds by which sensors show a motion later than markers do, where a take has
+    both; None: estimated, and corrected if it is significant."""
+
     edits: tuple[Edit, ...] = ()
     """Corrections by hand, in order, see `marey.edits.read_edits`."""
 

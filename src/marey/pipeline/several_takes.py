@@ -23,8 +23,8 @@ merges more sessions of soft bodies. Chosen by hand."""
 def concatenate_takes(takes: Sequence[Bodies]) -> Bodies:
     """Return the bodies of all takes as one take, frames one after the other.
 
-    A marker's offset is that of the first take that shows it. Sensors are bodies by
-    now, so the take itself holds markers only.
+    The offset of a marker or of a sensor is that of the first take that has it. The
+    take itself holds markers only.
     """
     if len(takes) == 1:
         return takes[0]
@@ -33,6 +33,11 @@ def concatenate_takes(takes: Sequence[Bodies]) -> Bodies:
     for take in common[1:]:
         offset = np.where(np.isfinite(offset), offset, take.marker_offset)
     first = common[0].take
+    sensors = {
+        name: (take, k)
+        for take in reversed(common)
+        for k, name in enumerate(take.sensor_names)
+    }
     return replace(
         common[0],
         take=Take(
@@ -42,6 +47,13 @@ def concatenate_takes(takes: Sequence[Bodies]) -> Bodies:
         ),
         T_world_body=np.concatenate([take.T_world_body for take in common]),
         marker_offset=offset,
+        sensor_names=tuple(sensors),
+        sensor_body=np.array(
+            [take.sensor_body[k] for take, k in sensors.values()], dtype=np.int64
+        ),
+        T_body_sensor=np.array(
+            [take.T_body_sensor[k] for take, k in sensors.values()]
+        ).reshape(-1, 4, 4),
     )
 
 
@@ -49,10 +61,12 @@ def takes_of_first_session(takes: tuple[Bodies, ...]) -> tuple[Bodies, ...]:
     """Return the takes whose markers sit on the bodies as in the first take.
 
     Markers that were attached again give a body other axes, which would pass for motion
-    of its joints. If these takes do not show every body, all takes are returned.
+    of its joints, and so would the axes of sensors in takes without markers. If these
+    takes do not show every body, all takes are returned.
     """
-    limit = _displacement_limit(takes[0])
-    same = tuple(take for take in takes if _displacement(take, takes[0]) <= limit)
+    marked = tuple(take for take in takes if take.shared.any()) or takes
+    limit = _displacement_limit(marked[0])
+    same = tuple(take for take in marked if _displacement(take, marked[0]) <= limit)
     shown = np.any([take.seen.any(axis=0) for take in same], axis=0)
     ever = np.any([take.seen.any(axis=0) for take in takes], axis=0)
     return same if (shown >= ever).all() else takes

@@ -29,11 +29,17 @@ from marey.joints import (
 from marey.joints import joint_findings as joint_findings
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.several_takes import concatenate_takes, takes_of_first_session
+from marey.pipeline.two_kinds import Joined, match_sensor_takes
 from marey.report import Finding
 from marey.rig import has_default_name, name_bodies
-from marey.segmentation import segment
+from marey.segmentation import segment, with_common_bodies
 from marey.take import Take
-from marey.topology import alternative_trees, infer_tree, tree_from_parents
+from marey.topology import (
+    alternative_trees,
+    infer_tree,
+    join_loose_bodies,
+    tree_from_parents,
+)
 from marey.tree import Tree
 
 NO_JOINTS = JointFits(
@@ -108,13 +114,37 @@ Refit = Callable[[tuple[Take, ...], SolveOptions], BodyFit]
 
 
 def segment_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Bodies, ...]:
-    """Return the rigid bodies of each take; all takes have the same bodies."""
-    return segment(
-        takes,
-        method=options.segment,
-        template=options.template,
-        n_bodies=options.n_bodies,
+    """Return the rigid bodies of each take; all takes have the same bodies.
+
+    Takes of sensors alone, beside takes of markers, get the bodies of the markers by
+    the joints that both show (`marey.pipeline.two_kinds`).
+    """
+
+    def find(some: tuple[Take, ...]) -> tuple[Bodies, ...]:
+        return segment(
+            some,
+            method=options.segment,
+            template=options.template,
+            n_bodies=options.n_bodies,
+        )
+
+    marked = tuple(take for take in takes if take.labels)
+    if options.segment == "sensors" or len(marked) in (0, len(takes)):
+        return find(takes)
+    sensed = tuple(take for take in takes if not take.labels)
+    with_markers = join_bodies(find(marked), options)
+    with_sensors = join_bodies(find(sensed), replace(options, tree={}))
+    matched = iter(match_sensor_takes(with_markers, with_sensors))
+    found = iter(with_markers[0])
+    return with_common_bodies(
+        [next(found) if take.labels else next(matched) for take in takes]
     )
+
+
+def join_bodies(bodies: tuple[Bodies, ...], options: SolveOptions) -> Joined:
+    """Return the bodies of takes of one kind, all posed, with their joints and tree."""
+    fit = fit_tree(bodies, fit_pair_joints(bodies, options), options)
+    return fit.bodies, fit.joints, fit.tree
 
 
 def fit_pair_joints(bodies: tuple[Bodies, ...], options: SolveOptions) -> JointFits:
@@ -131,10 +161,18 @@ def fit_tree(
     known = options.tree or bodies[0].parents
     if known:
         tree = tree_from_parents(known, bodies[0].names, joints)
+        if not options.tree:
+            tree = join_loose_bodies(tree, joints, sensors_alone(bodies))
     else:
         tree = infer_body_tree(bodies, joints, options)
     candidates = Candidates(bodies, joints, tree, tree_known=bool(known))
     return complete_fit(candidates, tree, options)
+
+
+def sensors_alone(bodies: tuple[Bodies, ...]) -> tuple[int, ...]:
+    """Return the bodies that are sensors without markers, beside bodies of markers."""
+    marked = np.any([one.shared.any(axis=0) for one in bodies], axis=0)
+    return tuple(np.flatnonzero(~marked).tolist()) if marked.any() else ()
 
 
 def infer_body_tree(
@@ -252,7 +290,9 @@ def _repair_takes(first: BodyFit, fit: BodyFit) -> tuple[Take, ...]:
         # Findings about slips use the names that the solution will have.
         names, _ = name_anonymous_bodies(first)
         named = [bodies.rename(names) for bodies in first.bodies]
-        slips_of_takes = [find_marker_slips(bodies) for bodies in named]
+        slips_of_takes = [
+            find_marker_slips(bodies) if bodies.shared.any() else () for bodies in named
+        ]
         return tuple(map(undo_marker_slips, takes, slips_of_takes))
     sensors = first.candidates.bodies
     slips = find_sensor_slips(sensors, joints, tree)
@@ -263,7 +303,7 @@ def _repair_takes(first: BodyFit, fit: BodyFit) -> tuple[Take, ...]:
 
 def _undistort_field(fit: BodyFit, options: SolveOptions, refit: Refit) -> BodyFit:
     """Return the fit of takes without a distortion of the magnetic field, if any."""
-    if not (fit.tree.edge >= 0).any():
+    if not (fit.tree.edge >= 0).any() or any(one.shared.any() for one in fit.bodies):
         return fit
     distortion = fit_field(fit.bodies, fit.joints, fit.tree)
     if not distortion.significant:

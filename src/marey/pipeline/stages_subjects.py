@@ -69,11 +69,6 @@ def build_subjects(fit: BodyFit, options: SolveOptions) -> tuple[SubjectFit, ...
         return (_subject(name, options.skeleton, fit, options),)
     bodies, tree = concatenate_takes(fit.bodies), fit.tree
     skeletons = build_skeletons(bodies, fit.joints, tree)
-    sensor = dict(zip(bodies.names, fit.candidates.names, strict=True))
-    skeletons = tuple(
-        replace(one, sensor_names=tuple(sensor[name] for name in one.sensor_names))
-        for one in skeletons
-    )
     rolls = unknown_rolls(bodies, fit.joints, tree)
     largest = max(skeletons, key=lambda skeleton: len(skeleton.names))
     subjects = []
@@ -90,6 +85,13 @@ def _subject(
     name: str, skeleton: Skeleton, fit: BodyFit, options: SolveOptions
 ) -> SubjectFit:
     method = choose_method(options, has_markers=bool(skeleton.marker_labels))
+    if method == "playback" and skeleton.marker_labels and skeleton.sensor_names:
+        raise OptionError(
+            "pose",
+            found=f"playback, which takes rotations of sensors, for {name} with "
+            f"{len(skeleton.marker_labels)} markers",
+            needed="gauss_newton, bfgs or physics; or segment=sensors, without markers",
+        )
     return SubjectFit(name, skeleton, (skeleton,) * len(fit.takes), method)
 
 

@@ -26,7 +26,12 @@ from marey.motion import ROUNDING
 from marey.numerics import geometry
 from marey.pipeline.options import SolveOptions
 from marey.report import Finding
-from marey.segmentation import segment
+from marey.segmentation import (
+    TimeOffset,
+    estimate_time_offset,
+    segment,
+    shift_sensors,
+)
 from marey.segmentation.labels.match import match_subjects
 from marey.segmentation.methods.sensors import recognise_program
 from marey.take import Take
@@ -169,15 +174,37 @@ def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, .
 
     A length unit that nobody stated is mended by the size of people. Outliers are
     masked, labels that were swapped within a take or between takes are swapped back,
-    lengths are scaled by two sensors of known distance, and sensors without information
-    are left out. Takes that cannot determine a skeleton get an error finding.
+    lengths are scaled by two sensors of known distance, sensors without information are
+    left out, and sensors are brought in time with markers. Takes that cannot determine
+    a skeleton get an error finding.
     """
     takes = tuple(mend_unit(take, _people_in(take)) for take in takes)
     takes = doubt_takes(takes, known_skeleton=options.skeleton is not None)
     if options.clean:
         takes = tuple(clean(take) for take in takes)
         takes = undo_swaps_between_takes(takes, find_swaps_between_takes(takes))
-    return drop_unused_sensors(_scale_takes(takes, options))
+    takes = drop_unused_sensors(_scale_takes(takes, options))
+    return tuple(_align_sensors(take, options) for take in takes)
+
+
+def _align_sensors(take: Take, options: SolveOptions) -> Take:
+    """Return a take of markers and sensors with the sensors in time with the markers.
+
+    The delay is given, or estimated from the sensors that move with bodies of markers.
+    """
+    if not (take.labels and take.sensor_names) or options.segment == "sensors":
+        return take
+    bodies = segment(
+        take,
+        method=options.segment,
+        template=options.template,
+        n_bodies=options.n_bodies,
+    )
+    if not bodies.is_mixed:
+        return take
+    if options.time_offset is not None:
+        return shift_sensors(take, TimeOffset(options.time_offset, 0.0, 0))
+    return shift_sensors(take, estimate_time_offset(replace(bodies, take=take)))
 
 
 def _scale_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, ...]:

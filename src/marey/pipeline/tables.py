@@ -11,8 +11,14 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
+from marey.joints.ball.pair_frames import correlation_length
 from marey.pose.contact.ground_contacts import ground_contacts_of
-from marey.pose.measure import marker_distances, measure_motion, sensor_distances
+from marey.pose.measure import (
+    marker_distances,
+    measure_motion,
+    sensor_deviations,
+    sensor_distances,
+)
 from marey.report import Table
 from marey.skeleton import Skeleton
 from marey.solution import Solution, Subject
@@ -45,8 +51,11 @@ def add_tables(solution: Solution) -> Solution:
             ("foot", "plants", "planted s", "skate mm/s", "take", "subject"),
             tuple(row for subject in subjects for row in _plant_rows(subject)),
         ),
+        "sensors": _sensor_table(subjects, takes),
         "pose": _pose_table(subjects, takes),
     }
+    if not any(subject.skeleton.marker_labels for subject in subjects):
+        del tables["sensors"]
     tables = {name: table for name, table in tables.items() if table.rows}
     return replace(solution, report=replace(solution.report, tables=tables))
 
@@ -123,6 +132,37 @@ def _bone_of_each_target(skeleton: Skeleton) -> dict[str, str]:
         label: skeleton.names[joint]
         for label, joint in zip(labels, joints, strict=True)
     }
+
+
+def _sensor_table(subjects: tuple[Subject, ...], takes: tuple[Take, ...]) -> Table:
+    """Return the body of each sensor, its residuals, and the sd of its offset on it.
+
+    The offset is a mean over the take: its standard deviation is that of the residuals
+    over the square root of the number of independent ones.
+    """
+    rows: list[Row] = []
+    for subject in subjects:
+        for number, (motion, take) in enumerate(
+            zip(subject.motions, takes, strict=True), start=1
+        ):
+            skeleton = motion.skeleton
+            for name, vectors in sensor_deviations(motion, take).items():
+                joint = int(skeleton.sensor_joint[skeleton.sensor_names.index(name)])
+                markers = int((skeleton.marker_joint == joint).sum())
+                off, sd = zip(*map(_spread_and_mean_sd, vectors), strict=True)
+                numbers = (1e3 * off[0], 1e3 * sd[0], *np.degrees((off[1], sd[1])))
+                row = (name, number, skeleton.names[joint], markers, *numbers)
+                rows.append(row)
+    columns = ("sensor", "take", "body", "markers on it", "off mm", "offset ± mm")
+    return Table((*columns, "off deg", "offset ± deg"), tuple(rows))
+
+
+def _spread_and_mean_sd(vectors: Float[Array, "frame 3"]) -> tuple[float, float]:
+    """Return the rms length of residual vectors, and the sd of their mean."""
+    if not len(vectors):
+        return float("nan"), float("nan")
+    rms = float(np.sqrt(np.mean(np.sum(vectors**2, axis=-1))))
+    return rms, rms * float(np.sqrt(correlation_length(vectors) / len(vectors)))
 
 
 def _plant_rows(subject: Subject) -> Iterator[Row]:

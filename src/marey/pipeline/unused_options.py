@@ -36,8 +36,13 @@ class Outcome:
 
     @property
     def has_markers(self) -> bool:
-        """Whether bodies are made of markers rather than sensors."""
-        return bool(self.bodies.shared.any())
+        """Whether some bodies are made of markers rather than sensors."""
+        return any(one.shared.any() for one in self.fit.bodies)
+
+    @property
+    def has_both(self) -> bool:
+        """Whether a take has both markers and sensors."""
+        return any(take.labels and take.sensor_names for take in self.fit.takes)
 
     @property
     def pose_method(self) -> str:
@@ -130,7 +135,13 @@ UNUSED_OPTIONS: Sequence[tuple[str, Callable[[Outcome], bool], str]] = (
         "feet are neither held (contacts) nor pushed up (pose=physics)",
     ),
     ("max_gap", _fills_no_gap, "no marker has a gap as short as this"),
-    ("field", lambda o: not o.fit.takes[0].sensor_names, "there are no sensors"),
+    (
+        "field",
+        lambda o: not any(take.sensor_names for take in o.fit.takes),
+        "there are no sensors",
+    ),
+    ("field", lambda o: o.has_markers, "the markers beside the sensors show no field"),
+    ("time_offset", lambda o: not o.has_both, "no take has both markers and sensors"),
     ("field", _bends_no_field, "the field has no significant distortion"),
 )
 """Option, condition under which it cannot change skeletons and motions, and the reason.

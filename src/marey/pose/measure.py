@@ -104,3 +104,24 @@ def sensor_distances(
     measured = take.T_world_sensor[..., :3, 3][:, column[sensor]]
     names = tuple(skeleton.sensor_names[k] for k in sensor)
     return np.asarray(np.linalg.norm(model - measured, axis=-1)), names
+
+
+def sensor_deviations(
+    motion: Motion, take: Take
+) -> dict[str, tuple[Float[Array, "frame 3"], Float[Array, "frame 3"]]]:
+    """Return how far sensors are from their model poses, by name.
+
+    Positions in metres and rotation vectors in radians, in the sensor's axes, of the
+    frames that show it; of the sensors that skeleton and take both have.
+    """
+    skeleton, T_world_joint = motion.skeleton, motion.T_world_joint()
+    deviations = {}
+    for k, name in enumerate(skeleton.sensor_names):
+        if name not in take.sensor_names:
+            continue
+        T = T_world_joint[:, skeleton.sensor_joint[k]] @ skeleton.T_joint_sensor[k]
+        measured = take.T_world_sensor[:, take.sensor_names.index(name)]
+        T = geometry.inverse(T) @ measured
+        T = T[np.isfinite(T).all(axis=(1, 2))]
+        deviations[name] = T[:, :3, 3], geometry.rotation_log(T[:, :3, :3])
+    return deviations

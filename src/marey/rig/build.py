@@ -180,15 +180,7 @@ def _attach_sources(
     joints: TreeJoints,
     R_rest: Float[Array, "joint 3 3"],
 ) -> Skeleton:
-    """Return the skeleton with the markers or the sensors of its bodies."""
-    if not bodies.shared.any():
-        position = -_rotate(R_rest, joints.in_body)
-        return replace(
-            skeleton,
-            sensor_names=tuple(bodies.names[body] for body in joints.body),
-            sensor_joint=np.arange(len(joints.body)),
-            T_joint_sensor=geometry.transform(R_rest, position),
-        )
+    """Return the skeleton with the markers and the sensors of its bodies."""
     joint_of = {body: i for i, body in enumerate(joints.body.tolist())}
     markers = [
         marker
@@ -197,8 +189,18 @@ def _attach_sources(
     ]
     joint = np.array([joint_of[int(bodies.marker_body[m])] for m in markers], dtype=int)
     local = bodies.marker_offset[markers] - joints.in_body[joint]
+    bearers = sorted(
+        (joint_of[body], sensor)
+        for sensor, body in enumerate(bodies.sensor_body.tolist())
+        if body in joint_of
+    )
+    bearer, sensors = np.array(bearers, dtype=np.int64).reshape(-1, 2).T
+    T_joint_body = geometry.transform(R_rest, -_rotate(R_rest, joints.in_body))
     return replace(
         skeleton,
+        sensor_names=tuple(bodies.sensor_names[sensor] for sensor in sensors),
+        sensor_joint=bearer.copy(),
+        T_joint_sensor=T_joint_body[bearer] @ bodies.T_body_sensor[sensors],
         marker_labels=tuple(bodies.take.full_labels[marker] for marker in markers),
         marker_joint=joint.astype(np.int64),
         marker_offset=_rotate(R_rest[joint], local),

@@ -1,7 +1,8 @@
 """Rigid bodies of a recording.
 
 A 6-DoF sensor is a body already. Markers are grouped into bodies by a template, by the
-labels of a known marker set, or by the distances that they keep. A new method is one
+labels of a known marker set, or by the distances that they keep. Where a recording has
+both, a sensor shares the body of the markers it moves with. A new method is one
 file in `methods` (see `marey.segmentation.contract`) and one line in `REGISTRY`; a new
 marker set is one TOML file in `marker_sets`.
 """
@@ -24,11 +25,18 @@ from marey.segmentation.clusters.pair_statistics import (
     pair_statistics as pair_statistics,
 )
 from marey.segmentation.clusters.spectral import spectral_labels as spectral_labels
-from marey.segmentation.common_bodies import with_common_bodies
+from marey.segmentation.common_bodies import with_common_bodies as with_common_bodies
 from marey.segmentation.contract import SegmentationTask, Suitability
+from marey.segmentation.methods.sensors import recognise_program
+from marey.segmentation.sensors_on_bodies import attach_sensors as attach_sensors
 from marey.segmentation.template import Template as Template
 from marey.segmentation.template import TemplateSource as TemplateSource
 from marey.segmentation.template import read_template as read_template
+from marey.segmentation.time_offset import TimeOffset as TimeOffset
+from marey.segmentation.time_offset import (
+    estimate_time_offset as estimate_time_offset,
+)
+from marey.segmentation.time_offset import shift_sensors as shift_sensors
 from marey.take import Take
 
 REGISTRY = {
@@ -79,7 +87,8 @@ def segment(
             "keypoints": the bones between points that are joints. "overlap": markers
             that keep their distances, whatever their labels. "spectral": the same by
             spectral clustering (DeAguiar2006). "auto": the first of these that suits
-            the recording.
+            the recording. Beside any method but "sensors", sensors join the bodies of
+            markers that they move with, or are bodies of their own.
         template: The marker map, see `read_template`.
         n_bodies: Number of bodies for "overlap" and "spectral"; 0 = found.
 
@@ -92,21 +101,87 @@ def segment(
         tuple(take.measured for take in recordings), template, n_bodies
     )
     _check_options(task, method)
-    rejections: list[tuple[Finding, ...]] = [()] * len(recordings)
-    if method == "auto":
-        method, rejections = _choose_method(task)
-    found: tuple[Bodies, ...] = import_module(REGISTRY[method]).find_bodies(task)
-    found = tuple(
-        replace(bodies, findings=(*reasons, *bodies.findings)) if reasons else bodies
-        for bodies, reasons in zip(found, rejections, strict=True)
-    )
+    is_mixed = task.has_markers and task.has_sensors and method != "sensors"
+    found = _find_both(task, method) if is_mixed else _find_bodies(task, method)
     return found[0] if isinstance(takes, Take) else with_common_bodies(found)
 
 
-def _choose_method(task: SegmentationTask) -> tuple[str, list[tuple[Finding, ...]]]:
+def _find_bodies(
+    task: SegmentationTask, method: str, without: str = ""
+) -> tuple[Bodies, ...]:
+    """Return the bodies of each take by one method; "auto" is never `without`."""
+    rejections: list[tuple[Finding, ...]] = [()] * len(task.takes)
+    if method == "auto":
+        method, rejections = _choose_method(task, without)
+    found: tuple[Bodies, ...] = import_module(REGISTRY[method]).find_bodies(task)
+    return tuple(
+        replace(bodies, findings=(*reasons, *bodies.findings)) if reasons else bodies
+        for bodies, reasons in zip(found, rejections, strict=True)
+    )
+
+
+def _find_both(task: SegmentationTask, method: str) -> tuple[Bodies, ...]:
+    """Return the bodies of markers and sensors together, see `attach_sensors`.
+
+    In a take without markers every sensor is a body. If the method is "auto", markers
+    may be left out (`_find_marker_bodies`): then every sensor is a body, too.
+    """
+    marked = replace(task, takes=tuple(take for take in task.takes if take.labels))
+    of_markers, reason = _find_marker_bodies(marked, method)
+    if reason:
+        return tuple(
+            replace(one, findings=(*one.findings, _markers_unused(reason)))
+            for one in _find_bodies(task, "sensors")
+        )
+    found = iter(of_markers)
+    return tuple(
+        _with_sensors(next(found)) if take.labels else _sensors_only(task, take)
+        for take in task.takes
+    )
+
+
+def _find_marker_bodies(
+    task: SegmentationTask, method: str
+) -> tuple[tuple[Bodies, ...], str]:
+    """Return the bodies of markers, or the reason why there are none beside sensors.
+
+    With the method "auto", markers are left out if no method can group them, if they
+    are joints, or if a program computed the segments from them.
+    """
+    programs = [recognise_program(take.sensor_names)[0] for take in task.takes]
+    if method == "auto" and any(programs):
+        return (), f"the segments are those that {max(programs)} computed"
+    try:
+        found = _find_bodies(task, method, without="sensors")
+    except DataError as error:
+        if method != "auto":
+            raise
+        return (), f"no bodies were found among them ({error.found})"
+    is_unfit = method == "auto" and found[0].keypoints
+    return found, "they are joints" if is_unfit else ""
+
+
+def _with_sensors(bodies: Bodies) -> Bodies:
+    return attach_sensors(bodies) if bodies.take.sensor_names else bodies
+
+
+def _sensors_only(task: SegmentationTask, take: Take) -> Bodies:
+    return _find_bodies(replace(task, takes=(take,)), "sensors")[0]
+
+
+def _markers_unused(reason: str) -> Finding:
+    message = f"the markers are not used: {reason}; the sensors are the bodies"
+    return Finding("markers-unused", "segment", "warning", message)
+
+
+def _choose_method(
+    task: SegmentationTask, without: str = ""
+) -> tuple[str, list[tuple[Finding, ...]]]:
     """Return the first method that suits, and each take's findings of those before."""
     rejections: list[tuple[Finding, ...]] = [()] * len(task.takes)
     for name, module in REGISTRY.items():
+        if name == without:
+            continue
         suitability: Suitability = import_module(module).check_suitability(task)
         if suitability.suits:
             return name, rejections

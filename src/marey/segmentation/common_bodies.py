@@ -72,6 +72,7 @@ def _with_names(
         T_world_body=np.concatenate([take.T_world_body, unseen], axis=1)[:, column],
         determined=np.array(determined),
         marker_body=np.array(number)[take.marker_body],
+        sensor_body=np.array(number)[take.sensor_body],
         shared=np.pad(take.shared, ((0, 0), (0, 1)))[:, column],
         body_confidence=np.array(confidence),
         rms=np.append(take.rms, np.nan)[column],

@@ -41,6 +41,16 @@ class SegmentationTask:
     n_bodies: int = 0
     """Number of bodies wanted; 0 = found."""
 
+    @property
+    def has_markers(self) -> bool:
+        """Whether a take has markers."""
+        return any(take.labels for take in self.takes)
+
+    @property
+    def has_sensors(self) -> bool:
+        """Whether a take has 6-DoF sensors."""
+        return any(take.sensor_names for take in self.takes)
+
     @cached_property
     def label_matches(self) -> tuple[MarkerSetMatch | None, ...]:
         """The known marker set of each take's labels."""

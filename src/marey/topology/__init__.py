@@ -12,7 +12,7 @@ are averaged to reduce the noise, and attribute a residual that a body has at al
 joints to the body instead of the joints.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
@@ -163,3 +163,28 @@ def tree_from_parents(
         margin=edge_margins(joints.pair, cost, edge),
         loops=find_loops(joints, cost, edge),
     )
+
+
+def join_loose_bodies(tree: Tree, joints: JointFits, bodies: Sequence[int]) -> Tree:
+    """Return a known tree with some bodies of it joined that have no parent yet.
+
+    The cheapest joints of weight "excess" join them to the tree and to each other
+    (Kruskal's algorithm); joints of the tree stay.
+
+    Args:
+        tree: The tree that is known.
+        joints: Candidate joints of all pairs.
+        bodies: Bodies that the known tree does not mention, such as sensors.
+    """
+    loose = [body for body in bodies if tree.parent[body] < 0]
+    if not loose:
+        return tree
+    cost = edge_costs(joints, "excess")
+    allowed = np.where(np.isin(joints.pair, loose).any(axis=1), cost, np.inf)
+    allowed[tree.edge[tree.edge >= 0]] = 0.0
+    edges = minimum_spanning_forest(joints.pair, allowed, len(tree.parent))
+    root = next((int(r) for r in tree.roots if r not in loose), None)
+    joined = _rooted_tree(joints, cost, edges, root)
+    is_loose = np.isin(np.arange(len(tree.parent)), loose)
+    margin = np.where(is_loose, joined.margin, tree.margin)
+    return replace(joined, margin=margin, loops=tree.loops)

@@ -147,7 +147,8 @@ def _hidden_marker_error(estimate: Estimate) -> float:
     """
     model = estimate.model
     upper = [i for i, name in enumerate(model.names) if name.endswith(UPPER_BODY)]
-    hidden = np.flatnonzero(np.isin(model.marker_segment, upper))
+    is_marker = model.freedom == 1.0
+    hidden = np.flatnonzero(np.isin(model.marker_segment, upper) & is_marker)
     trials = np.arange(len(hidden))
     masked, unmasked = [], []
     for poses in estimate.poses:

@@ -86,6 +86,9 @@ class SolveArguments:
     field: bool = False
     """Correct a distorted magnetic field."""
 
+    time_offset: float | None = None
+    """Delay of the sensors behind the markers, in seconds; estimated by default."""
+
     clean: Switch = True
     """Mask outliers, and undo swaps and slips."""
 
@@ -141,7 +144,7 @@ def solve(
     quiet: bool = False,
     json_: bool = False,
 ) -> int:
-    """Estimate the skeleton and its motion from markers or 6-DoF sensors.
+    """Estimate the skeleton and its motion from markers, 6-DoF sensors or both.
 
     Args:
         files: Takes of one subject.

@@ -16,6 +16,7 @@ CORRUPTION_STEPS: tuple[
     (("knee_shift",), soft_tissue.move_knee_centres),
     (("soft_tissue", "soft_tissue_turn"), soft_tissue.add_soft_tissue_motion),
     (("slips",), soft_tissue.add_slips),
+    (("sensor_delay",), signal.delay_sensors),
     (("field",), signal.distort_magnetic_field),
     (("scale",), signal.scale_positions),
     (("coloured",), signal.add_coloured_noise),

@@ -92,6 +92,9 @@ class Corruption(Options):
     sensor_gaps: float = number(0.0, low=0.0, high=0.95)
     """Share of the frames in which each sensor is missing, 0 to 0.95."""
 
+    sensor_delay: float = number(0.0, low=-10.0, high=10.0)
+    """Time by which sensors show a motion later than markers do, -10 to 10 s."""
+
     scale: float = number(1.0, low=0.01, high=100.0)
     """Scale factor on all positions, 0.01 to 100. OBrien2000 measured 0.94."""
 

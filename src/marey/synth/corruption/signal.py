@@ -47,6 +47,23 @@ def distort_magnetic_field(state: CorruptionState) -> None:
     state.log_event("field", size=options.field, item="sensor")
 
 
+def delay_sensors(state: CorruptionState) -> None:
+    """Show the motion of the sensors later, by cubic splines of their poses.
+
+    Poses from before the first frame, or after the last, are missing.
+    """
+    from scipy.interpolate import CubicSpline
+
+    n, delay = len(state.T_world_sensor), state.options.sensor_delay
+    time = np.arange(n) - delay * state.rate
+    if n > 1 and state.T_world_sensor.size:
+        spline = CubicSpline(np.arange(n), state.T_world_sensor)
+        state.T_world_sensor[:] = spline(time)
+        state.sensor_rotation[:] = geometry.nearest_rotation(state.sensor_rotation)
+    state.T_world_sensor[(time < 0.0) | (time > n - 1)] = np.nan
+    state.log_event("sensor_delay", size=delay, item="sensor")
+
+
 def scale_positions(state: CorruptionState) -> None:
     """Multiply all positions by the scale factor, about the origin of the world."""
     for _, positions in state.positions():

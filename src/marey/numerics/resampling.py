@@ -1,0 +1,52 @@
+"""Poses between the frames of a recording."""
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.numerics import geometry
+
+Array = np.ndarray
+
+
+def shift_poses(
+    T: Float[Array, "frame *item 4 4"], frames: float
+) -> Float[Array, "frame *item 4 4"]:
+    """Return the poses a number of frames later, between frames by interpolation.
+
+    Cubic (Lagrange, four frames) on the matrices, then the nearest rotation; linear
+    next to gaps and ends. NaN beyond the ends and inside gaps. A whole number of frames
+    gives the recorded poses themselves.
+
+    Args:
+        T: Poses, NaN where unknown.
+        frames: How much later, in frames; may be negative or a fraction.
+    """
+    whole = int(np.floor(frames))
+    share = frames - whole
+    if share == 0.0:
+        return _shift_frames(T, whole)
+    before, first, second, after = (_shift_frames(T, whole + k) for k in range(-1, 3))
+    linear = (1.0 - share) * first + share * second
+    cubic = (
+        (1.0 - share * share) * (2.0 - share) / 2.0 * first
+        + share * (1.0 + share) * (2.0 - share) / 2.0 * second
+        - share * (1.0 - share) * (2.0 - share) / 6.0 * before
+        - share * (1.0 - share * share) / 6.0 * after
+    )
+    known = np.isfinite(cubic).all(axis=(-1, -2), keepdims=True)
+    shifted = np.where(known, cubic, linear)
+    return geometry.transform(
+        geometry.nearest_rotation(shifted[..., :3, :3]), shifted[..., :3, 3]
+    )
+
+
+def _shift_frames(
+    T: Float[Array, "frame *item 4 4"], frames: int
+) -> Float[Array, "frame *item 4 4"]:
+    """Return the poses a whole number of frames later; NaN beyond the ends."""
+    shifted = np.full_like(T, np.nan)
+    n = len(T) - abs(frames)
+    if n > 0:
+        first = max(frames, 0)
+        shifted[max(-frames, 0) :][:n] = T[first : first + n]
+    return shifted
