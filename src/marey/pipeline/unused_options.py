@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from marey.bodies import Bodies
-from marey.pipeline.options import SolveOptions
+from marey.pipeline.options import SolveOptions, performer_known
 from marey.pipeline.stages_bodies import BodyFit
 from marey.report import Finding
 
@@ -44,8 +44,7 @@ class Outcome:
     @property
     def knows_markers(self) -> bool:
         """Whether the skeleton of a known performer has markers."""
-        skeleton = self.asked.skeleton
-        return skeleton is not None and bool(skeleton.marker_labels)
+        return performer_known(self.asked) and self.has_markers
 
 
 def _fills_no_gap(outcome: Outcome) -> bool:
@@ -98,7 +97,7 @@ UNUSED_OPTIONS: Sequence[tuple[str, Callable[[Outcome], bool], str]] = (
     ),
     (
         "tree",
-        lambda o: o.asked.skeleton is not None,
+        lambda o: performer_known(o.asked),
         "the skeleton of the known performer determines the hierarchy",
     ),
     (
@@ -106,6 +105,9 @@ UNUSED_OPTIONS: Sequence[tuple[str, Callable[[Outcome], bool], str]] = (
         lambda o: o.bodies.keypoints or not o.has_markers,
         "joints of sensors and keypoints are never calibrated",
     ),
+    ("fit", lambda o: o.asked.skeleton is None, "no skeleton is given"),
+    ("free_joints", lambda o: o.asked.skeleton is None, "no skeleton is given"),
+    ("sessions", lambda o: len(o.fit.takes) < 2, "there is one take only"),
     ("max_gap", _fills_no_gap, "no marker has a gap as short as this"),
     ("field", lambda o: not o.fit.takes[0].sensor_names, "there are no sensors"),
     ("field", _bends_no_field, "the field has no significant distortion"),

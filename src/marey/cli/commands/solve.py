@@ -51,7 +51,16 @@ class SolveArguments:
     """Keep planted feet in place."""
 
     skeleton: Path | None = None
-    """Skeleton of a known performer, whose bone lengths are kept."""
+    """Skeleton of the subject, whose bones are kept: BVH, ASF, skel.json, MVNX, VSK."""
+
+    fit: str = "rigid"
+    """How --skeleton is fitted: rigid, scale (one factor) or lengths (all free)."""
+
+    free_joints: bool = False
+    """Drop the limits of --skeleton, and make balls of its hinges."""
+
+    sessions: tuple[str, ...] = ()
+    """Session of each take, in order: --sessions monday monday friday."""
 
     root: str = ""
     """Root body of the tree."""
