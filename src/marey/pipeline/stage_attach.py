@@ -10,12 +10,12 @@ from marey.attach import (
     BoneComparison,
     JointMatch,
     adapt_lengths,
-    add_centre_markers,
-    add_centre_points,
+    add_center_markers,
+    add_center_points,
     carry_over,
-    centre_labels,
+    center_labels,
     compare_bones,
-    drop_centre_markers,
+    drop_center_markers,
     match_joints,
     scale_skeleton,
 )
@@ -99,20 +99,20 @@ def _attach(
     sessions: tuple[int, ...],
 ) -> SubjectFit:
     """Return the subject with the given skeleton and its markers and sensors on it."""
-    with_centres = [
-        add_centre_points(
+    with_centers = [
+        add_center_points(
             take, fit_pose(one, take, method=subject.pose_method)[0], given, matches
         )
         for one, take in zip(subject.take_skeletons, takes, strict=True)
     ]
-    rough = add_centre_markers(carry_over(given, subject.skeleton, matches), matches)
+    rough = add_center_markers(carry_over(given, subject.skeleton, matches), matches)
     options = CalibrateOptions(
-        keep_bones=True, known_markers=centre_labels(rough), sessions=sessions
+        keep_bones=True, known_markers=center_labels(rough), sessions=sessions
     )
-    found = calibrate(rough, with_centres, options=options)
-    posed = _place_markers(found.skeletons, with_centres)
-    skeletons = tuple(map(drop_centre_markers, posed))
-    mean = drop_centre_markers(found.skeleton)
+    found = calibrate(rough, with_centers, options=options)
+    posed = _place_markers(found.skeletons, with_centers)
+    skeletons = tuple(map(drop_center_markers, posed))
+    mean = drop_center_markers(found.skeleton)
     offset = np.mean([one.marker_offset for one in skeletons], axis=0)
     return replace(
         subject,
@@ -145,8 +145,8 @@ def _place_markers(
 def _mean_marker_offsets(skeleton: Skeleton, take: Take) -> Skeleton:
     """Return the skeleton with markers at their mean places on the posed bones."""
     column = marker_columns(skeleton, take)
-    is_centre = np.isin(skeleton.marker_labels, centre_labels(skeleton))
-    seen = np.flatnonzero((column >= 0) & ~is_centre)
+    is_center = np.isin(skeleton.marker_labels, center_labels(skeleton))
+    seen = np.flatnonzero((column >= 0) & ~is_center)
     if not len(seen):
         return skeleton
     motion, _ = fit_pose(skeleton, take, method=POSE_METHOD)

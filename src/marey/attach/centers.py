@@ -14,32 +14,32 @@ from marey.motion import Motion
 from marey.skeleton import Skeleton
 from marey.take import Take
 
-CENTRE = "joint centre:"
+CENTER = "joint centre:"
 """Beginning of the labels of joint centres among those of markers."""
 
 
-def centre_labels(skeleton: Skeleton) -> tuple[str, ...]:
+def center_labels(skeleton: Skeleton) -> tuple[str, ...]:
     """Return the labels of the joint centres among the markers of a skeleton."""
-    return tuple(x for x in skeleton.marker_labels if x.startswith(CENTRE))
+    return tuple(x for x in skeleton.marker_labels if x.startswith(CENTER))
 
 
-def add_centre_markers(given: Skeleton, matches: Sequence[JointMatch]) -> Skeleton:
+def add_center_markers(given: Skeleton, matches: Sequence[JointMatch]) -> Skeleton:
     """Return the skeleton with a marker at each joint whose place corresponds."""
     joints = [match.joint for match in matches if match.weight == 1.0]
-    labels = tuple(CENTRE + given.names[joint] for joint in joints)
-    centre = np.zeros((len(joints), 3))
+    labels = tuple(CENTER + given.names[joint] for joint in joints)
+    center = np.zeros((len(joints), 3))
     return replace(
         given,
         marker_labels=(*given.marker_labels, *labels),
         marker_joint=np.append(given.marker_joint, joints).astype(np.int64),
-        marker_offset=np.concatenate([given.marker_offset, centre]),
+        marker_offset=np.concatenate([given.marker_offset, center]),
     )
 
 
-def drop_centre_markers(skeleton: Skeleton) -> Skeleton:
-    """Return the skeleton without the markers of `add_centre_markers`."""
+def drop_center_markers(skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton without the markers of `add_center_markers`."""
     labels = skeleton.marker_labels
-    kept = [i for i, label in enumerate(labels) if not label.startswith(CENTRE)]
+    kept = [i for i, label in enumerate(labels) if not label.startswith(CENTER)]
     return replace(
         skeleton,
         marker_labels=tuple(labels[i] for i in kept),
@@ -48,13 +48,13 @@ def drop_centre_markers(skeleton: Skeleton) -> Skeleton:
     )
 
 
-def add_centre_points(
+def add_center_points(
     take: Take, motion: Motion, given: Skeleton, matches: Sequence[JointMatch]
 ) -> Take:
     """Return the take with the joint centres of a free motion in it as markers."""
-    centres = [match for match in matches if match.weight == 1.0]
-    points = motion.T_world_joint()[..., :3, 3][:, [match.free for match in centres]]
-    labels = tuple(CENTRE + given.names[match.joint] for match in centres)
+    centers = [match for match in matches if match.weight == 1.0]
+    points = motion.T_world_joint()[..., :3, 3][:, [match.free for match in centers]]
+    labels = tuple(CENTER + given.names[match.joint] for match in centers)
     return Take(
         rate=take.rate,
         points=np.concatenate([take.points, points], axis=1),
