@@ -26,7 +26,7 @@ LAYERS = (  # from the ground up
     ({"anatomy"}, "apart"),
     (
         {"io", "cleaning", "segmentation", "joints", "topology", "rig", "calibration"}
-        | {"pose", "synth", "virtual"},
+        | {"pose", "synth", "virtual", "attach"},
         "apart",
     ),
     ({"edits"}, "apart"),

@@ -4,15 +4,15 @@ The table `landmarks.toml` lists the labels of the marker sets that laboratories
 (Plug-in Gait, CMU and others).
 """
 
-import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from marey.anatomy import names as vrm
 from marey.anatomy.names import SIDES as SIDES
+from marey.anatomy.spellings import Meaning, read_spelling, spelling_table
 
 LANDMARKS_OF_SEGMENT = {
     vrm.HIPS: ("asis", "psis", "waist_front", "waist_back", "sacrum"),
@@ -23,9 +23,6 @@ LANDMARKS_OF_SEGMENT = {
     vrm.LOWER_LEG: ("ankle_outer", "ankle_inner"),
 }
 """The landmarks that move with each segment, without its side."""
-
-LABEL_SEPARATORS = re.compile(r"[\W_]+")
-PATTERN_SEPARATORS = re.compile(r"[^\w#]+|_+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ def find_landmarks(labels: Sequence[str], segments: Sequence[str]) -> Landmarks:
     """
     markers: dict[tuple[str, str], tuple[int, ...]] = {}
     for k, (label, segment) in enumerate(zip(labels, segments, strict=True)):
-        side, name = _parse_label(label)
+        side, name = read_spelling(label, _label_table()) or ("", "")
         is_on_side = vrm.side_of(segment) in ("", side)
         if (
             name in LANDMARKS_OF_SEGMENT.get(vrm.without_side(segment), ())
@@ -73,34 +70,8 @@ def find_landmarks(labels: Sequence[str], segments: Sequence[str]) -> Landmarks:
     return Landmarks(markers)
 
 
-def _parse_label(label: str) -> tuple[str, str]:
-    """Return side and landmark of a label: the whole label, or its last words."""
-    words = LABEL_SEPARATORS.split(label.casefold())
-    for start in range(len(words)):
-        meaning = _label_table().get("".join(words[start:]))
-        if meaning is not None:
-            return meaning
-    return "", ""
-
-
 @cache
-def _label_table() -> Mapping[str, tuple[str, str]]:
+def _label_table() -> Mapping[str, Meaning]:
     """Return side and landmark by label, in lower case and without separators."""
     text = (files("marey.anatomy") / "landmarks.toml").read_text(encoding="utf-8")
-    return {
-        spelling: (side, name)
-        for name, patterns in tomllib.loads(text).items()
-        for pattern in patterns
-        for side, spelling in _spellings(PATTERN_SEPARATORS.sub("", pattern.casefold()))
-    }
-
-
-def _spellings(pattern: str) -> Iterator[tuple[str, str]]:
-    """Yield side and spelling of a label whose "#" stands for the side."""
-    if "#" not in pattern:
-        yield "", pattern
-        return
-    for side, spellings in vrm.SIDE_SPELLINGS.items():
-        for spelling in spellings:
-            yield side, pattern.replace("#", spelling)
-            yield side, pattern.replace("#", "") + spelling
+    return spelling_table(tomllib.loads(text))

@@ -167,7 +167,7 @@ def _initialise(
 ) -> Initialisation:
     model, parameters = problem.model, problem.parameters
     if options.keep_bones:
-        return init_from_known_skeleton(problem)
+        return init_from_known_skeleton(problem, options.known_markers)
     if not problem.is_person:
         sampled = _sample_sessions(problem, options)
         parameters, immobile = detect_hinges(parameters, sampled)

@@ -25,6 +25,9 @@ class CalibrateOptions(Options):
     """Whether the bones are known from another day's takes. Only the marker offsets are
     then estimated."""
 
+    known_markers: tuple[str, ...] = ()
+    """With `keep_bones`, labels of markers whose offsets are known and stay."""
+
     shoulders: str = choice("auto", "move", "fixed")
     """Whether a person's shoulders "move" relative to the chest or are "fixed" to it.
     Without known labels the shoulders stay as they are."""

@@ -23,7 +23,7 @@ from marey.anatomy.t_pose import (
     stand_on_ground,
     t_pose_rotations,
 )
-from marey.calibration.init.generic import SHOULDER_GIRDLE
+from marey.calibration.init.generic import is_movable_girdle
 from marey.calibration.problem import attached_points
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.numerics import geometry
@@ -67,8 +67,8 @@ def update_marker_offsets(
     """Return the skeleton of the problem with its calibrated marker offsets."""
     problem, parameters = fit.initial.problem, fit.estimate.parameters
     offset = problem.skeleton.offset.copy()
-    for i, name in enumerate(problem.model.names):
-        if name in SHOULDER_GIRDLE:
+    for i in range(len(problem.model.names)):
+        if is_movable_girdle(problem, i):
             joint = problem.segment_joint[i]
             in_segment = problem.joint_in_segment[problem.skeleton.parent[joint]]
             offset[joint] = parameters.joint_offset[i] - in_segment

@@ -21,7 +21,7 @@ from marey.edits import Edit, parse_edits
 from marey.motion import Motion
 from marey.options import replace_options
 from marey.pipeline import SolveOptions, solve_takes
-from marey.pipeline.options import use_known_performer
+from marey.pipeline.given_skeleton import prepare_skeleton
 from marey.pipeline.posing.settings import uses_ground
 from marey.pipeline.progress import Clock
 from marey.pipeline.report import assemble_solution
@@ -94,8 +94,8 @@ class EditSolver:
     ) -> None:
         self._takes = takes
         self._masked = masked
-        self._asked = options
-        self._chosen = use_known_performer(replace(options, edits=()))
+        self._chosen = prepare_skeleton(replace(options, edits=()), takes)
+        self._asked = replace(options, skeleton=self._chosen.skeleton)
         self._options = self._chosen
         if cleaned:
             self._options = replace(

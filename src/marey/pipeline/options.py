@@ -1,11 +1,10 @@
 """Options of `marey.solve`."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from os import PathLike
 
 from marey.edits import Edit
-from marey.errors import OptionError
 from marey.joints import REGISTRY as JOINT_METHODS
 from marey.motion import Motion
 from marey.options import Options, choice, number
@@ -21,6 +20,9 @@ from marey.segmentation import REGISTRY as SEGMENTATIONS
 from marey.segmentation import TemplateSource
 from marey.skeleton import Skeleton
 from marey.topology.weights import WEIGHTS
+
+SkeletonSource = str | PathLike[str] | Skeleton | Motion
+"""A skeleton, a motion of one, or the file that holds either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +45,21 @@ class SolveOptions(Options):
     template: TemplateSource | None = None
     """Marker map, see `marey.segment`."""
 
-    skeleton: Skeleton | None = None
-    """Skeleton of a known performer, see `marey.read_skeleton`: its markers or sensors
-    determine the bodies, its bones are kept, and only the motion is estimated."""
+    skeleton: SkeletonSource | None = None
+    """Skeleton of the subject, whose bones and joints are kept: a skeleton or motion,
+    or a file (BVH, ASF, skel.json, MVNX, VSK). Its markers or sensors determine the
+    bodies if the takes have them by name; else those of the takes are put on it."""
+
+    fit: str = choice("rigid", "scale", "lengths")
+    """How `skeleton` is fitted: "rigid" keeps its bones, "scale" multiplies all by one
+    factor, "lengths" gives every bone the length that the recordings show."""
+
+    free_joints: bool = False
+    """Whether the joints of `skeleton` lose their limits, and hinges become balls."""
+
+    sessions: tuple[Hashable, ...] = ()
+    """Session of each take, as a number or name: markers are attached again in each
+    session. When empty, every take is a session of its own."""
 
     n_bodies: int = number(0, low=0)
     """Number of bodies of unlabelled markers; 0 = estimated."""
@@ -135,43 +149,17 @@ class SolveOptions(Options):
         check_pose_options(self)
 
 
-def use_known_performer(options: SolveOptions) -> SolveOptions:
-    """Return options by which segmentation finds the bodies of a known performer.
+def performer_known(options: SolveOptions) -> bool:
+    """Return whether markers or sensors on the given skeleton determine the bodies.
 
-    Raises:
-        OptionError: If the skeleton has neither markers nor sensors, or another root is
-            asked for.
+    Options must be those of `marey.pipeline.given_skeleton.prepare_skeleton`.
     """
     skeleton = options.skeleton
-    if skeleton is None:
-        return options
-    if options.root:
-        raise OptionError(
-            "root",
-            found="a performer that is known",
-            needed="no other root: change the skeleton that was given",
-        )
-    if skeleton.marker_labels:
-        return replace(options, segment="template", template=skeleton, tree={})
-    if skeleton.sensor_names:
-        return replace(options, tree=_sensor_parents(skeleton))
-    raise OptionError(
-        "skeleton",
-        found="no markers and no sensors on it",
-        needed="a performer with markers, as `marey solve -o s01.skel.json` writes it",
-    )
+    is_skeleton = isinstance(skeleton, Skeleton)
+    return is_skeleton and bool(skeleton.marker_labels or skeleton.sensor_names)
 
 
-def _sensor_parents(skeleton: Skeleton) -> dict[str, str]:
-    """Return the parent of each sensor: the next sensor towards the root."""
-    sensor_of = dict(
-        zip(skeleton.sensor_joint.tolist(), skeleton.sensor_names, strict=True)
-    )
-    parents = {}
-    for joint, name in sensor_of.items():
-        ancestor = int(skeleton.parent[joint])
-        while ancestor >= 0 and ancestor not in sensor_of:
-            ancestor = int(skeleton.parent[ancestor])
-        if ancestor >= 0:
-            parents[name] = sensor_of[ancestor]
-    return parents
+def session_numbers(options: SolveOptions) -> tuple[int, ...]:
+    """Return the number of each take's session, in order of appearance."""
+    order = list(dict.fromkeys(options.sessions))
+    return tuple(order.index(session) for session in options.sessions)

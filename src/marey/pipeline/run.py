@@ -1,9 +1,13 @@
 """The pipeline from recordings to skeletons and motions: a stage is a line."""
 
+from dataclasses import replace
+
 from marey.errors import OptionError
-from marey.pipeline.options import SolveOptions, use_known_performer
+from marey.pipeline.given_skeleton import prepare_skeleton
+from marey.pipeline.options import SolveOptions, performer_known
 from marey.pipeline.progress import Clock
 from marey.pipeline.report import assemble_solution
+from marey.pipeline.stage_attach import attach_to_given
 from marey.pipeline.stages_bodies import (
     BodyFit,
     fit_bodies,
@@ -50,14 +54,15 @@ def solve_takes(
         raise OptionError(
             "edits", found=found, needed="marey.solve, which applies them"
         )
-    chosen = use_known_performer(options)
+    chosen = prepare_skeleton(options, takes)
     run = clock.run
     takes = run("clean", clean_takes, takes, chosen)
     _, fit = estimate_bodies(takes, chosen, clock)
     subjects = estimate_skeletons(fit, chosen, clock)
     used = used_joint_fits(subjects, fit, chosen)
     final = final_joint_fits(subjects, fit, chosen)
-    outcome = Outcome(asked=options, fit=fit, joint_used=used)
+    asked = replace(options, skeleton=chosen.skeleton)
+    outcome = Outcome(asked=asked, fit=fit, joint_used=used)
     subjects, fit = set_root(subjects, fit, chosen)
     posed, findings = run("pose", pose_subjects, subjects, fit.takes, chosen)
     posed, added = run("complete", complete_subjects, posed, chosen)
@@ -82,7 +87,9 @@ def estimate_bodies(
 def estimate_skeletons(
     fit: BodyFit, options: SolveOptions, clock: Clock
 ) -> tuple[SubjectFit, ...]:
-    """Return a calibrated skeleton of every subject, with limits on its joints."""
+    """Return a calibrated or given skeleton of every subject, its joints limited."""
     subjects = clock.run("skeleton", build_subjects, fit, options)
     subjects = clock.run("calibrate", calibrate_subjects, subjects, fit, options)
+    if options.skeleton is not None and not performer_known(options):
+        subjects = clock.run("attach", attach_to_given, subjects, fit, options)
     return limit_subjects(subjects, options)

@@ -11,7 +11,7 @@ from marey.anatomy.whole_person import complete_motion, complete_person
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.motion import GroundPlane
-from marey.pipeline.options import SolveOptions
+from marey.pipeline.options import SolveOptions, performer_known, session_numbers
 from marey.pipeline.posing.holds import check_held_joints, choose_holds, read_holds
 from marey.pipeline.posing.limits import check_named_joints, limit_skeletons
 from marey.pipeline.posing.settings import (
@@ -64,9 +64,10 @@ class SubjectFit:
 
 def build_subjects(fit: BodyFit, options: SolveOptions) -> tuple[SubjectFit, ...]:
     """Return a skeleton for every tree; a known performer is the only subject."""
-    if options.skeleton is not None:
-        name = options.subject or options.skeleton.names[0]
-        return (_subject(name, options.skeleton, fit, options),)
+    performer = options.skeleton
+    if isinstance(performer, Skeleton) and performer_known(options):
+        name = options.subject or performer.names[0]
+        return (_subject(name, performer, fit, options),)
     bodies, tree = concatenate_takes(fit.bodies), fit.tree
     skeletons = build_skeletons(bodies, fit.joints, tree)
     rolls = unknown_rolls(bodies, fit.joints, tree)
@@ -110,11 +111,13 @@ def calibrate_subjects(
     """
     if not options.calibrate or fit.bodies[0].keypoints:
         return tuple(subjects)
-    kept_bones = CalibrateOptions(keep_bones=options.skeleton is not None)
+    chosen = CalibrateOptions(
+        keep_bones=performer_known(options), sessions=session_numbers(options)
+    )
     calibrated = []
     for subject in subjects:
         if subject.skeleton.marker_labels:
-            found = calibrate(subject.skeleton, fit.takes, options=kept_bones)
+            found = calibrate(subject.skeleton, fit.takes, options=chosen)
             subject = replace(
                 subject,
                 skeleton=found.skeleton,
@@ -328,7 +331,7 @@ def reroot_subject(subject: SubjectFit, body: str) -> SubjectFit:
 def subject_of_each_body(fit: BodyFit, options: SolveOptions) -> list[int]:
     """Return the index of the subject that each body belongs to."""
     tree = fit.tree
-    if options.skeleton is not None:
+    if performer_known(options):
         return [0] * len(tree.parent)
     roots = tree.roots.tolist()
     return [roots.index(root_of(tree, body)) for body in range(len(tree.parent))]
@@ -358,7 +361,7 @@ def used_joint_fits(
     set is calibrated from landmarks.
     """
     is_used = np.zeros(len(fit.joints.pair), dtype=bool)
-    if options.skeleton is not None:
+    if performer_known(options):
         return is_used
     numbers, names = subject_of_each_body(fit, options), fit.bodies[0].names
     for body in np.flatnonzero(fit.tree.edge >= 0).tolist():

@@ -8,7 +8,7 @@ from jaxtyping import Bool
 
 from marey.anatomy.names import is_person, without_subject
 from marey.bodies import Bodies
-from marey.pipeline.options import SolveOptions
+from marey.pipeline.options import SolveOptions, performer_known
 from marey.pipeline.posing.limits import LIMIT_WORDS
 from marey.pipeline.posing.settings import choose_method
 from marey.pipeline.stages_bodies import BodyFit
@@ -57,8 +57,7 @@ class Outcome:
     @property
     def knows_markers(self) -> bool:
         """Whether the skeleton of a known performer has markers."""
-        skeleton = self.asked.skeleton
-        return skeleton is not None and bool(skeleton.marker_labels)
+        return performer_known(self.asked) and self.has_markers
 
 
 def _fills_no_gap(outcome: Outcome) -> bool:
@@ -116,7 +115,7 @@ UNUSED_OPTIONS: Sequence[tuple[str, Callable[[Outcome], bool], str]] = (
     ),
     (
         "tree",
-        lambda o: o.asked.skeleton is not None,
+        lambda o: performer_known(o.asked),
         "the skeleton of the known performer determines the hierarchy",
     ),
     (
@@ -134,6 +133,9 @@ UNUSED_OPTIONS: Sequence[tuple[str, Callable[[Outcome], bool], str]] = (
         lambda o: not o.asked.contacts and o.pose_method != "physics",
         "feet are neither held (contacts) nor pushed up (pose=physics)",
     ),
+    ("fit", lambda o: o.asked.skeleton is None, "no skeleton is given"),
+    ("free_joints", lambda o: o.asked.skeleton is None, "no skeleton is given"),
+    ("sessions", lambda o: len(o.fit.takes) < 2, "there is one take only"),
     ("max_gap", _fills_no_gap, "no marker has a gap as short as this"),
     (
         "field",

@@ -27,6 +27,9 @@ from marey.segmentation.clusters.pair_statistics import (
 from marey.segmentation.clusters.spectral import spectral_labels as spectral_labels
 from marey.segmentation.common_bodies import with_common_bodies as with_common_bodies
 from marey.segmentation.contract import SegmentationTask, Suitability
+from marey.segmentation.labels.match import (
+    labels_contradict_motion as labels_contradict_motion,
+)
 from marey.segmentation.methods.sensors import recognise_program
 from marey.segmentation.sensors_on_bodies import attach_sensors as attach_sensors
 from marey.segmentation.template import Template as Template

@@ -3,6 +3,8 @@
 Generic models are mechanisms, animals, and people whose markers have unknown labels.
 """
 
+from collections.abc import Collection
+
 import numpy as np
 
 from marey.anatomy.names import SHOULDER, both_sides
@@ -67,22 +69,39 @@ def init_generic(
     return Initialisation(problem, parameters, prior, undetermined=undetermined)
 
 
-def init_from_known_skeleton(problem: CalibrationProblem) -> Initialisation:
+def init_from_known_skeleton(
+    problem: CalibrationProblem, known_markers: Collection[str] = ()
+) -> Initialisation:
     """Return the parameters of the problem with fixed bones and free markers.
 
-    Only the joints between chest and clavicles may move a little: they are no bone
-    lengths, and a recording with little arm motion hardly determines them.
+    Only the joints between chest and clavicles may move a little, if they are known as
+    an estimate: they are no bone lengths, and a recording with little arm motion hardly
+    determines them.
+
+    Args:
+        problem: What is calibrated.
+        known_markers: Labels of markers that stay where they are.
     """
     model, parameters = problem.model, problem.parameters
     m = parameters.marker_offset[0]
     prior = Prior(model)
     prior.add_marker_priors(m, parameters.size)
-    for i, name in enumerate(model.names):
+    for k in np.flatnonzero(np.isin(model.labels, list(known_markers))):
+        column = model.columns.marker_offset[k]
+        prior.add([(column, np.eye(3))], m[k], ROUNDING_SD, constraint=True)
+    for i in range(len(model.names)):
         offset = parameters.joint_offset[i]
-        if name in SHOULDER_GIRDLE:
+        if is_movable_girdle(problem, i):
             prior.add_joint_prior(i, offset, SKIN_MOTION_M)
         elif i > 0:
             prior.add_joint_prior(i, offset, ROUNDING_SD, constraint=True)
     for n in range(len(model.axes)):
         prior.add_axis_prior(n, parameters, ROUNDING_SD)
     return Initialisation(problem, parameters, prior)
+
+
+def is_movable_girdle(problem: CalibrationProblem, segment: int) -> bool:
+    """Return whether a segment is a clavicle whose joint was estimated, not given."""
+    covariance = problem.skeleton.covariance[problem.segment_joint[segment]]
+    is_clavicle = problem.model.names[segment] in SHOULDER_GIRDLE
+    return is_clavicle and bool(np.isfinite(covariance).all())

@@ -69,7 +69,16 @@ class SolveArguments:
     """Residual of an outlier marker, in standard deviations of 2 mm; 0 for none."""
 
     skeleton: Path | None = None
-    """Skeleton of a known performer, whose bone lengths are kept."""
+    """Skeleton of the subject, whose bones are kept: BVH, ASF, skel.json, MVNX, VSK."""
+
+    fit: str = "rigid"
+    """How --skeleton is fitted: rigid, scale (one factor) or lengths (all free)."""
+
+    free_joints: bool = False
+    """Drop the limits of --skeleton, and make balls of its hinges."""
+
+    sessions: tuple[str, ...] = ()
+    """Session of each take, in order: --sessions monday monday friday."""
 
     whole: Switch = True
     """Add the joints of people that markers do not determine, by anatomy."""

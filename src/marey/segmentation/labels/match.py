@@ -248,6 +248,19 @@ def check_labels(
     return LabelCheck(support, swaps, tuple(doubtful), tuple(sorted(misplaced)))
 
 
+def labels_contradict_motion(
+    points: Float[Array, "frame marker 3"], members: Members
+) -> bool:
+    """Return whether many markers do not move with the bodies of their labels.
+
+    Args:
+        points: Positions of the markers in metres, NaN where unseen.
+        members: The bodies of the labels.
+    """
+    check = check_labels(points, members)
+    return len(check.misplaced) > MAX_MISPLACED_FRACTION * check.n_checked
+
+
 def _support(
     stats: PairStats, members: Members
 ) -> tuple[Float[Array, " marker"], Float[Array, " marker"]]:

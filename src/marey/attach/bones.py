@@ -1,0 +1,170 @@
+"""Bones of a given skeleton: compared with those of a recording, and adapted."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import ndtr
+from scipy.stats import chi2
+
+from marey.attach.match import JointMatch, path_between
+from marey.numerics.thresholds import MOST, OUTLIER_SD, SKIN_MOTION_M
+from marey.skeleton import Skeleton
+
+Array = np.ndarray
+
+LENGTH_TOLERANCE = 0.01
+"""Usual difference between two skeletons of one subject, of a bone and of all together,
+as a share of the length: joints are not points. Higher accepts skeletons of other
+sizes. Chosen by hand."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoneComparison:
+    """Lengths of corresponding bones of a given skeleton and of a recording."""
+
+    names: tuple[str, ...]
+    """Names of both ends of each bone in the given skeleton, "lfemur-ltibia"."""
+
+    given_m: Float[Array, " bone"]
+    """Length in the given skeleton, in metres."""
+
+    found_m: Float[Array, " bone"]
+    """Length that the recording shows, in metres."""
+
+    sd_m: Float[Array, " bone"]
+    """Standard deviation of the difference, in metres."""
+
+    repeated: bool
+    """Whether both were estimated alike, as their standard deviations show. Their
+    errors are then common for the most part, and differences of single bones count."""
+
+    paths: tuple[tuple[int, ...], ...]
+    """Joints of the given skeleton whose offsets make up each bone."""
+
+    @property
+    def scale(self) -> float:
+        r"""Scale of the given skeleton that fits the recording best.
+
+        .. math:: s = \frac{\sum l_g\, l_f / \sigma^2}{\sum l_g^2 / \sigma^2}
+        """
+        weight = self.given_m / self.sd_m**2
+        total = float(weight @ self.given_m)
+        return float(weight @ self.found_m) / total if total else 1.0
+
+    @property
+    def scale_sd(self) -> float:
+        """Standard deviation of the scale; infinite if there are no bones."""
+        information = float(np.sum((self.given_m / self.sd_m) ** 2))
+        return information**-0.5 if information else np.inf
+
+    @property
+    def is_other_size(self) -> bool:
+        """Whether the size differs by more than the lengths are uncertain."""
+        sd = np.hypot(self.scale_sd, LENGTH_TOLERANCE)
+        return bool(abs(self.scale - 1.0) > OUTLIER_SD * sd)
+
+    @property
+    def is_other_subject(self) -> bool:
+        r"""Whether the bones cannot be those of one subject.
+
+        The size differs, or, of two skeletons that were estimated alike, the sum of
+        squared deviations is an outlier of its chi-squared distribution.
+        """
+        if self.is_other_size or not self.repeated:
+            return self.is_other_size
+        deviation = (self.found_m - self.given_m) / self.sd_m
+        chance = 2.0 * ndtr(-OUTLIER_SD)
+        return bool(deviation @ deviation > chi2.isf(chance, len(deviation)))
+
+
+def compare_bones(
+    given: Skeleton, free: Skeleton, matches: Sequence[JointMatch]
+) -> BoneComparison:
+    """Return the lengths of the bones between joints whose places correspond.
+
+    These are the long bones of arms and legs of a person, and all bones of other
+    subjects. Standard deviations are those of both skeletons, where they are known.
+    """
+    matched = {match.free: match for match in matches if match.weight == 1.0}
+    bones = tuple(_bones(free, matched))
+    starts, ends = ([bone[k] for bone in bones] for k in (0, 1))
+    rest_given, rest_free = (s.rest()[:, :3, 3] for s in (given, free))
+    given_m, found_m = (
+        np.linalg.norm(rest[list(b)] - rest[list(a)], axis=-1)
+        for rest, a, b in (
+            (rest_given, [m.joint for m in starts], [m.joint for m in ends]),
+            (rest_free, [m.free for m in starts], [m.free for m in ends]),
+        )
+    )
+    paths = tuple(
+        tuple(path_between(given, start.joint, end.joint)[1:]) for start, end in bones
+    )
+    repeated = all(np.isfinite(one.length_sd).any() for one in (given, free))
+    variance = np.array(
+        [
+            _variance(given, free, end.free, path)
+            for end, path in zip(ends, paths, strict=True)
+        ]
+    )
+    if repeated:
+        variance *= 1.0 - MOST
+    return BoneComparison(
+        names=tuple(
+            f"{given.names[start.joint]}-{given.names[end.joint]}"
+            for start, end in bones
+        ),
+        given_m=given_m,
+        found_m=found_m,
+        sd_m=np.sqrt(variance + (LENGTH_TOLERANCE * given_m) ** 2),
+        repeated=repeated,
+        paths=paths,
+    )
+
+
+def _variance(
+    given: Skeleton, free: Skeleton, joint: int, path: tuple[int, ...]
+) -> float:
+    """Return the variance of the difference of a bone's lengths, in square metres."""
+    sd = np.array([free.length_sd[joint], *given.length_sd[list(path)]])
+    known = sd[np.isfinite(sd)]
+    return float(known @ known) if len(known) else SKIN_MOTION_M**2
+
+
+def _bones(
+    free: Skeleton, matched: Mapping[int, JointMatch]
+) -> Iterator[tuple[JointMatch, JointMatch]]:
+    """Yield the matches of both ends of each bone."""
+    for joint, match in matched.items():
+        above = int(free.parent[joint])
+        while above >= 0 and above not in matched and free.kind[above] == "fixed":
+            above = int(free.parent[above])
+        if above in matched:
+            yield matched[above], match
+
+
+def scale_skeleton(skeleton: Skeleton, scale: float) -> Skeleton:
+    """Return a skeleton of another size, without the markers and sensors on it."""
+    return replace(strip(skeleton), offset=scale * skeleton.offset)
+
+
+def adapt_lengths(skeleton: Skeleton, bones: BoneComparison) -> Skeleton:
+    """Return a skeleton whose bones have the lengths of the recording.
+
+    Bones keep their directions; those that were not compared are scaled with the rest.
+    """
+    factor = np.full(skeleton.n_joints, bones.scale)
+    for path, given, found in zip(
+        bones.paths, bones.given_m, bones.found_m, strict=True
+    ):
+        factor[list(path)] = found / given
+    return replace(strip(skeleton), offset=factor[:, None] * skeleton.offset)
+
+
+def strip(skeleton: Skeleton) -> Skeleton:
+    """Return the joints of a skeleton without markers, sensors and uncertainty."""
+    bare = Skeleton(names=("root",), parent=np.array([-1]), offset=np.zeros((1, 3)))
+    fields = ("marker_labels", "marker_joint", "marker_offset")
+    fields += ("sensor_names", "sensor_joint", "T_joint_sensor")
+    return replace(skeleton, **{name: getattr(bare, name) for name in fields})

@@ -1,0 +1,193 @@
+"""Joints of a given skeleton matched with those of another skeleton of the subject."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from marey.anatomy import names as vrm
+from marey.anatomy.name_schemes import recognise_joints
+from marey.numerics.thresholds import FEW
+from marey.skeleton import Skeleton
+
+
+@dataclass(frozen=True, slots=True)
+class JointMatch:
+    """A joint of the free skeleton, and the one of the given skeleton like it."""
+
+    free: int
+    """Joint of the free skeleton."""
+
+    joint: int
+    """The given skeleton's joint at the same place."""
+
+    body: int
+    """The given skeleton's joint whose bone moves as the free one: the last before the
+    next part. A forearm of two bones, of which one flexes and one twists, moves as its
+    second."""
+
+    weight: float = 1.0
+    """How well the places of both joints agree: 1 for joints between long bones, little
+    for trunk and toes, which every skeleton has at another place, 0 for clavicles."""
+
+
+TRUNK_WEIGHT, CLAVICLE_WEIGHT = FEW, 0.0
+
+
+def match_joints(given: Skeleton, free: Skeleton) -> tuple[JointMatch, ...]:
+    """Return the joints of two skeletons that correspond, parents first.
+
+    People are matched by the names of their limbs in any known scheme
+    (`recognise_joints`); bones of trunk and neck in their order between hips, shoulders
+    and head. Other skeletons are matched by equal names. There may be none.
+    """
+    people = [recognise_joints(skeleton.names) for skeleton in (given, free)]
+    if all(people):
+        return _match_people(given, free, *people)
+    by_name = _match_names(given, free)
+    n_moving = sum(kind != "fixed" for kind in free.kind)
+    if 2 * len(by_name) > n_moving:
+        return by_name
+    return ()
+
+
+def _match_names(given: Skeleton, free: Skeleton) -> tuple[JointMatch, ...]:
+    """Return the moving joints of equal names."""
+    joint_of = {vrm.without_subject(name): i for i, name in enumerate(given.names)}
+    return tuple(
+        JointMatch(i, joint_of[bare], joint_of[bare])
+        for i, name in enumerate(free.names)
+        if (bare := vrm.without_subject(name)) in joint_of and free.kind[i] != "fixed"
+    )
+
+
+def _match_people(
+    given: Skeleton,
+    free: Skeleton,
+    given_names: Mapping[int, str],
+    free_names: Mapping[int, str],
+) -> tuple[JointMatch, ...]:
+    """Return the matches of two people: limbs by name, trunk and neck by order."""
+    given_index = {name: i for i, name in given_names.items()}
+    free_index = {name: i for i, name in free_names.items()}
+    joints = {i: given_index[n] for i, n in free_names.items() if n in given_index}
+    joints |= _match_trunks(given, free, given_index, free_index)
+    matches = []
+    for i, j in sorted(joints.items()):
+        name = free_names.get(i, "")
+        body = _last_bone(given, j, _next_part(name), given_index)
+        matches.append(JointMatch(i, j, body, _weight(name)))
+    return tuple(matches)
+
+
+def _weight(name: str) -> float:
+    part = vrm.without_side(name)
+    if part == vrm.SHOULDER:
+        return CLAVICLE_WEIGHT
+    is_between_long_bones = part in (*vrm.ARM, *vrm.LEG) and part != vrm.TOES
+    return 1.0 if is_between_long_bones else TRUNK_WEIGHT
+
+
+def _next_part(name: str) -> str:
+    """Return the next part outward of the same limb; "" at its end."""
+    part = vrm.without_side(name)
+    for limb in (vrm.ARM, vrm.LEG):
+        if part in limb[:-1]:
+            return vrm.side_of(name) + limb[limb.index(part) + 1]
+    return ""
+
+
+def _last_bone(
+    skeleton: Skeleton, joint: int, next_part: str, index: Mapping[str, int]
+) -> int:
+    """Return the last moving joint from a joint on before the next part, or itself."""
+    if next_part not in index:
+        return joint
+    between = path_between(skeleton, joint, index[next_part])[:-1]
+    moving = [i for i in between if skeleton.kind[i] != "fixed"]
+    return moving[-1] if moving else joint
+
+
+def _match_trunks(
+    given: Skeleton,
+    free: Skeleton,
+    given_index: Mapping[str, int],
+    free_index: Mapping[str, int],
+) -> dict[int, int]:
+    """Return the joints of the given trunk and neck by those of the free one."""
+    found: dict[int, int] = {}
+    chests = [
+        _chest(skeleton, index)
+        for skeleton, index in ((given, given_index), (free, free_index))
+    ]
+    for start, end in ((vrm.HIPS, vrm.CHEST), (vrm.CHEST, vrm.HEAD)):
+        paths = []
+        for skeleton, index, chest in zip(
+            (given, free), (given_index, free_index), chests, strict=True
+        ):
+            head = index.get(vrm.HEAD, index.get(vrm.NECK, -1))
+            known = {**index, vrm.CHEST: chest, vrm.HEAD: head}
+            ends = known.get(start, -1), known.get(end, -1)
+            paths.append(path_between(skeleton, *ends)[1:] if min(ends) >= 0 else [])
+        found |= _match_in_order(*paths)
+    return found
+
+
+def _chest(skeleton: Skeleton, index: Mapping[str, int]) -> int:
+    """Return the joint that moves both arms, -1 without two arms."""
+    arms = [index.get(name, -1) for name in vrm.both_sides(vrm.UPPER_ARM)]
+    if min(arms) < 0:
+        return -1
+    left, right = (_ancestors(skeleton, arm) for arm in arms)
+    return next(i for i in left[1:] if i in right)
+
+
+def _match_in_order(given: Sequence[int], free: Sequence[int]) -> dict[int, int]:
+    """Return joints of two chains by their order; the last ones correspond."""
+    if not given:
+        return {}
+    shares = [(k + 1) / len(free) for k in range(len(free))]
+    places = [max(round(share * len(given)), 1) - 1 for share in shares]
+    return {i: given[k] for i, k in zip(free, places, strict=True)}
+
+
+def _ancestors(skeleton: Skeleton, joint: int) -> list[int]:
+    """Return a joint and all its ancestors, the root last."""
+    chain = [joint]
+    while skeleton.parent[chain[-1]] >= 0:
+        chain.append(int(skeleton.parent[chain[-1]]))
+    return chain
+
+
+def path_between(skeleton: Skeleton, ancestor: int, joint: int) -> list[int]:
+    """Return the joints from an ancestor to a joint, both included; else empty."""
+    chain = _ancestors(skeleton, joint)
+    return chain[: chain.index(ancestor) + 1][::-1] if ancestor in chain else []
+
+
+def nearest_match(
+    skeleton: Skeleton, matched: Mapping[int, JointMatch], joint: int
+) -> JointMatch:
+    """Return the match of a joint of the free skeleton, or of its nearest ancestor.
+
+    If there is none, the first match.
+    """
+    for ancestor in _ancestors(skeleton, joint):
+        if ancestor in matched:
+            return matched[ancestor]
+    return matched[min(matched)]
+
+
+def matched_below(
+    skeleton: Skeleton, matched: Mapping[int, JointMatch], joint: int
+) -> list[int]:
+    """Return the nearest matched descendants of a joint whose places count."""
+    found = []
+    stack = [int(c) for c in np.flatnonzero(skeleton.parent == joint)]
+    while stack:
+        j = stack.pop()
+        if j in matched and matched[j].weight > 0.0:
+            found.append(j)
+        else:
+            stack += [int(c) for c in np.flatnonzero(skeleton.parent == j)]
+    return sorted(found)

@@ -1,0 +1,209 @@
+"""The skeleton that is given in place of the one that the recordings gave."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.attach import (
+    BoneComparison,
+    JointMatch,
+    adapt_lengths,
+    add_center_markers,
+    add_center_points,
+    carry_over,
+    center_labels,
+    compare_bones,
+    drop_center_markers,
+    match_joints,
+    scale_skeleton,
+)
+from marey.calibration import CalibrateOptions, calibrate
+from marey.errors import OptionError
+from marey.numerics import geometry
+from marey.numerics.thresholds import MARKER_NOISE_M
+from marey.pipeline.options import SolveOptions, session_numbers
+from marey.pipeline.stages_bodies import BodyFit
+from marey.pipeline.stages_subjects import SubjectFit
+from marey.pose import fit_pose
+from marey.report import Finding
+from marey.skeleton import Skeleton, marker_columns
+from marey.take import Take
+
+MAX_ROUNDS = 12
+"""Most rounds of poses and marker offsets within the limits of the joints. Chosen by
+hand."""
+
+POSE_METHOD = "gauss_newton"
+"""Method that keeps hinges and limits, of markers and of sensors."""
+
+MM = 1e3
+
+
+def attach_to_given(
+    subjects: Sequence[SubjectFit], fit: BodyFit, options: SolveOptions
+) -> tuple[SubjectFit, ...]:
+    """Return the subjects, one of them with the bones and joints that are given.
+
+    Its markers and sensors are carried over from its free skeleton
+    (`marey.attach.carry_over`), calibrated with these bones over all takes, and then
+    fitted by turns with poses that keep hinges and limits.
+
+    Raises:
+        OptionError: If no joint of the given skeleton corresponds to one of a subject.
+    """
+    given = options.skeleton
+    assert isinstance(given, Skeleton)
+    chosen, matches = _choose_subject(subjects, given, options)
+    bones = compare_bones(given, chosen.skeleton, matches)
+    findings = tuple(_bone_findings(bones, options))
+    if options.fit == "scale":
+        given = scale_skeleton(given, bones.scale)
+    elif options.fit == "lengths":
+        given = adapt_lengths(given, bones)
+    takes = [take.measured for take in fit.takes]
+    attached = _attach(given, chosen, takes, matches, session_numbers(options))
+    method = POSE_METHOD if options.pose == "auto" else options.pose
+    attached = replace(
+        attached, pose_method=method, findings=(*attached.findings, *findings)
+    )
+    return tuple(attached if one is chosen else one for one in subjects)
+
+
+def _choose_subject(
+    subjects: Sequence[SubjectFit], given: Skeleton, options: SolveOptions
+) -> tuple[SubjectFit, tuple[JointMatch, ...]]:
+    """Return the subject with most joints of the given skeleton, and these.
+
+    If the options name one of the subjects, it is that one.
+    """
+    named = [one for one in subjects if one.name == options.subject]
+    matches = [(one, match_joints(given, one.skeleton)) for one in (named or subjects)]
+    chosen, found = max(matches, key=lambda pair: len(pair[1]))
+    if not found:
+        joints = ", ".join(name for name in chosen.skeleton.names)
+        raise OptionError(
+            "skeleton",
+            found=f"joints {', '.join(given.names)}",
+            needed=f"some that correspond to {joints}",
+        )
+    return chosen, found
+
+
+def _attach(
+    given: Skeleton,
+    subject: SubjectFit,
+    takes: Sequence[Take],
+    matches: Sequence[JointMatch],
+    sessions: tuple[int, ...],
+) -> SubjectFit:
+    """Return the subject with the given skeleton and its markers and sensors on it."""
+    with_centers = [
+        add_center_points(
+            take, fit_pose(one, take, method=subject.pose_method)[0], given, matches
+        )
+        for one, take in zip(subject.take_skeletons, takes, strict=True)
+    ]
+    rough = add_center_markers(carry_over(given, subject.skeleton, matches), matches)
+    options = CalibrateOptions(
+        keep_bones=True, known_markers=center_labels(rough), sessions=sessions
+    )
+    found = calibrate(rough, with_centers, options=options)
+    posed = _place_markers(found.skeletons, with_centers)
+    skeletons = tuple(map(drop_center_markers, posed))
+    mean = drop_center_markers(found.skeleton)
+    offset = np.mean([one.marker_offset for one in skeletons], axis=0)
+    return replace(
+        subject,
+        skeleton=replace(mean, marker_offset=offset),
+        take_skeletons=skeletons,
+        findings=(*found.findings, _attached_finding(mean, matches)),
+        landmark_joints=(),
+    )
+
+
+def _place_markers(
+    skeletons: tuple[Skeleton, ...], takes: Sequence[Take]
+) -> tuple[Skeleton, ...]:
+    """Return the skeleton of each take with markers that fit poses within the limits.
+
+    Alternating least squares: poses with these markers, markers on these poses.
+    """
+    for _ in range(MAX_ROUNDS):
+        before = skeletons
+        skeletons = tuple(map(_mean_marker_offsets, before, takes))
+        steps = [
+            np.linalg.norm(a.marker_offset - b.marker_offset, axis=-1).max(initial=0.0)
+            for a, b in zip(before, skeletons, strict=True)
+        ]
+        if max(steps) < MARKER_NOISE_M:
+            break
+    return skeletons
+
+
+def _mean_marker_offsets(skeleton: Skeleton, take: Take) -> Skeleton:
+    """Return the skeleton with markers at their mean places on the posed bones."""
+    column = marker_columns(skeleton, take)
+    is_center = np.isin(skeleton.marker_labels, center_labels(skeleton))
+    seen = np.flatnonzero((column >= 0) & ~is_center)
+    if not len(seen):
+        return skeleton
+    motion, _ = fit_pose(skeleton, take, method=POSE_METHOD)
+    T = motion.T_world_joint()[:, skeleton.marker_joint[seen]]
+    local = geometry.apply(geometry.inverse(T), take.points[:, column[seen]])
+    offset = skeleton.marker_offset.copy()
+    offset[seen] = _mean_where_known(local, offset[seen])
+    return replace(skeleton, marker_offset=offset)
+
+
+def _mean_where_known(
+    local: Float[np.ndarray, "frame marker 3"], default: Float[np.ndarray, "marker 3"]
+) -> Float[np.ndarray, "marker 3"]:
+    """Return the mean over time of each marker; the default if it is never known."""
+    known = np.isfinite(local).all(axis=-1)
+    total = np.where(known[..., None], local, 0.0).sum(axis=0)
+    count = known.sum(axis=0)[:, None]
+    return np.where(count > 0, total / np.maximum(count, 1), default)
+
+
+# --- findings -------------------------------------------------------------------------
+
+
+def _attached_finding(attached: Skeleton, matches: Sequence[JointMatch]) -> Finding:
+    targets = [
+        f"{count} {word}{'s' * (count > 1)}"
+        for count, word in (
+            (len(attached.marker_labels), "marker"),
+            (len(attached.sensor_names), "sensor"),
+        )
+        if count
+    ]
+    message = (
+        f"{len(matches)} joints of the given skeleton were recognised; "
+        f"{' and '.join(targets)} were put on its bones"
+    )
+    return Finding("skeleton-given", "skeleton", "info", message, attached.names[0])
+
+
+def _bone_findings(bones: BoneComparison, options: SolveOptions) -> list[Finding]:
+    """Return how the bones of the recording differ from those given, if they do."""
+    percent = 100.0 * (bones.scale - 1.0)
+    if options.fit == "scale":
+        message = f"the given skeleton was scaled by {bones.scale:.3f}"
+        scaled = Finding("skeleton-scaled", "skeleton", "info", message)
+        return [replace(scaled, value=bones.scale)]
+    if options.fit == "lengths" or not bones.is_other_subject:
+        return []
+    listed = "; ".join(
+        f"{name} {MM * found:.0f} instead of {MM * given:.0f} mm"
+        for name, given, found in zip(
+            bones.names, bones.given_m, bones.found_m, strict=True
+        )
+    )
+    size = f"{abs(percent):.0f} % {'longer' if percent > 0 else 'shorter'}"
+    message = (
+        f"the recording shows another subject than the given skeleton, its bones "
+        f"{size}: {listed}. Check the skeleton, or ask for fit=scale or fit=lengths"
+    )
+    return [Finding("skeleton-differs", "skeleton", "error", message, value=percent)]

@@ -1,0 +1,157 @@
+"""Joints of two skeletons matched, bones compared, markers carried over."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import marey
+from marey import synth
+from marey.anatomy.name_schemes import recognise_joints
+from marey.attach import carry_over, compare_bones, match_joints, scale_skeleton, strip
+
+SCHEMES = {
+    "VRM": "Hips LeftUpperLeg LeftLowerLeg LeftFoot LeftUpperArm LeftLowerArm LeftHand",
+    "Mixamo": "mixamorig:Hips mixamorig:LeftUpLeg mixamorig:LeftLeg mixamorig:LeftFoot "
+    "mixamorig:LeftArm mixamorig:LeftForeArm mixamorig:LeftHand",
+    "Acclaim": "root lfemur ltibia lfoot lhumerus lradius lhand",
+    "joints": "Hips LeftHip LeftKnee LeftAnkle LeftShoulder LeftElbow LeftWrist",
+    "Biped": "Bip01_Pelvis Bip01_L_Thigh Bip01_L_Calf Bip01_L_Foot Bip01_L_UpperArm "
+    "Bip01_L_Forearm Bip01_L_Hand",
+    "Motive": "Joe_Hip Joe_LThigh Joe_LShin Joe_LFoot Joe_LUArm Joe_LFArm Joe_LHand",
+    "Xsens": "Pelvis LeftUpperLeg LeftLowerLeg LeftFoot LeftUpperArm LeftForeArm "
+    "LeftHand",
+    "OpenSim": "pelvis femur_l tibia_l talus_l humerus_l ulna_l hand_l",
+}
+LEFT = ["LeftUpperLeg", "LeftLowerLeg", "LeftFoot"]
+LEFT += ["LeftUpperArm", "LeftLowerArm", "LeftHand"]
+SIDES = str.maketrans({"L": "R", "l": "r"})
+
+
+def mirrored(name):
+    """The same name of the right side, however the left is written."""
+    for left, right in (
+        ("Left", "Right"),
+        ("_L_", "_R_"),
+        ("_L", "_R"),
+        ("_l", "_r"),
+    ):
+        if left in name:
+            return name.replace(left, right)
+    return name.translate(SIDES) if name[0] not in "lL" else "r" + name[1:]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_scheme_names_the_same_joints(scheme):
+    hips, *left = SCHEMES[scheme].split()
+    names = [hips, *left, *map(mirrored, left)]
+    found = recognise_joints(names)
+    expected = ["Hips", *LEFT, *(name.replace("Left", "Right") for name in LEFT)]
+    assert [found[i] for i in range(len(names))] == expected
+
+
+def test_names_that_are_no_persons_are_none():
+    assert recognise_joints(["base", "link1", "link2"]) == {}
+    assert recognise_joints([]) == {}
+
+
+@pytest.fixture(scope="module")
+def person():
+    """A person with markers, as it stands at rest."""
+    take = synth.human(seed=4).record("still", seconds=0.2, markers="set53", seed=2)
+    truth = take.truth
+    return replace(
+        truth.motion.skeleton,
+        marker_labels=truth.marker_labels,
+        marker_joint=truth.marker_joint,
+        marker_offset=truth.marker_offset,
+    )
+
+
+def turned(skeleton, R):
+    """The same skeleton with other axes at rest."""
+    return replace(
+        skeleton,
+        offset=skeleton.offset @ R.T,
+        marker_offset=skeleton.marker_offset @ R.T,
+    )
+
+
+def test_markers_are_carried_over_exactly_whatever_the_axes(person, rng):
+    R = Rotation.random(rng=rng).as_matrix()
+    other = turned(person, R)
+    found = carry_over(strip(other), person, match_joints(other, person))
+    moving = np.array(person.kind)[person.marker_joint] != "fixed"
+    assert found.marker_labels == other.marker_labels
+    np.testing.assert_array_equal(
+        found.marker_joint[moving], other.marker_joint[moving]
+    )
+    expected = other.marker_offset[moving]
+    np.testing.assert_allclose(found.marker_offset[moving], expected, atol=1e-9)
+
+
+def test_markers_of_a_limb_in_another_rest_pose_turn_with_it(person):
+    """An arm that hangs at rest has its markers where the stretched arm has them."""
+    down = np.array([0.0, 0.0, -1.0])
+    offset = person.offset.copy()
+    for name in ("LeftLowerArm", "LeftHand"):
+        joint = person.index(name)
+        offset[joint] = np.linalg.norm(offset[joint]) * down
+    hanging = strip(replace(person, offset=offset))
+    found = carry_over(hanging, person, match_joints(hanging, person))
+    for name in ("LeftUpperArm", "LeftLowerArm"):
+        joint = person.index(name)
+        below = person.index("LeftLowerArm" if name == "LeftUpperArm" else "LeftHand")
+        on_bone = np.flatnonzero(person.marker_joint == joint)
+        for skeleton in (person, found):
+            assert (skeleton.marker_joint[on_bone] == joint).all()
+        distance = [
+            np.linalg.norm(s.marker_offset[on_bone] - s.offset[below], axis=-1)
+            for s in (person, found)
+        ]
+        np.testing.assert_allclose(*distance, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [0.5, 0.97, 1.0, 1.2])
+def test_the_scale_of_a_skeleton_is_found_exactly(person, scale):
+    given = scale_skeleton(person, scale)
+    bones = compare_bones(given, person, match_joints(given, person))
+    assert bones.scale == pytest.approx(1.0 / scale, rel=1e-12)
+    assert bones.is_other_size == (abs(1.0 / scale - 1.0) > 0.05)
+    assert len(bones.names) == 8
+
+
+def test_other_bones_of_equal_size_are_another_subject_if_both_were_estimated(person):
+    known = replace(person, length_sd=np.full(person.n_joints, 5e-3))
+    offset = known.offset.copy()
+    for name, factor in (("LowerLeg", 1.06), ("Foot", 0.94), ("Hand", 1.0)):
+        for side in ("Left", "Right"):
+            offset[known.index(side + name)] *= factor
+    other = replace(known, offset=offset)
+    bones = compare_bones(other, known, match_joints(other, known))
+    assert bones.is_other_subject
+    assert not bones.is_other_size
+    from_file = replace(other, length_sd=np.full(person.n_joints, np.nan))
+    bones = compare_bones(from_file, known, match_joints(from_file, known))
+    assert not bones.is_other_subject
+
+
+def test_a_chain_of_trunk_bones_corresponds_from_hips_to_chest():
+    def trunk(*names):
+        chain = ["Hips", *names, "Head"]
+        limbs = [side + part for side in ("Left", "Right") for part in ("Leg", "Arm")]
+        joints = [*chain, *(f"{limb[:-3]}Upper{limb[-3:]}" for limb in limbs)]
+        parent = [i - 1 for i in range(len(chain))]
+        parent += [0, len(chain) - 2] * 2
+        return marey.Skeleton(
+            names=tuple(joints),
+            parent=np.array(parent),
+            offset=np.ones((len(joints), 3)),
+        )
+
+    given, free = trunk("a", "b", "c"), trunk("Chest")
+    found = {free.names[m.free]: given.names[m.body] for m in match_joints(given, free)}
+    assert found["Hips"] == "Hips"
+    assert found["Chest"] == "c"
+    assert found["Head"] == "Head"
