@@ -67,14 +67,16 @@ def complete_person(skeleton: Skeleton) -> Skeleton:
 
 
 def complete_motion(motion: Motion, skeleton: Skeleton) -> Motion:
-    """Return the motion of a completed skeleton; added joints do not rotate."""
-    index = {name: joint for joint, name in enumerate(motion.skeleton.names)}
-    wxyz = np.zeros((motion.n_frames, skeleton.n_joints, 4))
+    """Return the motion of a completed skeleton; added joints do not rotate.
+
+    How far they would is not known.
+    """
+    shape = motion.n_frames, skeleton.n_joints
+    wxyz, angle_sd = np.zeros((*shape, 4)), np.full((*shape, 3), np.nan)
     wxyz[..., 0] = 1.0
-    for joint, name in enumerate(skeleton.names):
-        if name in index:
-            wxyz[:, joint] = motion.wxyz[:, index[name]]
-    return replace(motion, skeleton=skeleton, wxyz=wxyz)
+    joints = [skeleton.index(name) for name in motion.skeleton.names]
+    wxyz[:, joints], angle_sd[:, joints] = motion.wxyz, motion.angle_sd
+    return replace(motion, skeleton=skeleton, wxyz=wxyz, angle_sd=angle_sd)
 
 
 # --- trunk ----------------------------------------------------------------------------
