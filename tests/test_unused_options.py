@@ -88,6 +88,7 @@ WITHOUT_EFFECT = [
     ("labels", {"segment": "labels"}, {"template": ...}, "another segmentation"),
     ("labels", {"segment": "labels"}, {"n_bodies": 7}, "labels or a marker map"),
     ("labels", {"skeleton": ...}, {"tree": {"Head": "Hips"}}, "hierarchy"),
+    ("labels", {}, {"ground": 0.1}, "neither held"),
     ("labels", {}, {"max_gap": 1e-3}, "no marker has a gap"),
     ("labels", {}, {"field": True}, "no sensors"),
     ("sensors", {}, {"field": True}, "no significant distortion"),
@@ -122,6 +123,7 @@ WITH_EFFECT = [
     ("labels", {}, {"segment": "overlap"}),
     ("labels", {}, {"n_bodies": 9}),
     ("labels", {}, {"calibrate": False}),
+    ("labels", {}, {"limits": "human"}),
     ("gaps", {}, {"max_gap": 0.2}),
     ("bent", {}, {"field": True}),
 ]

@@ -55,7 +55,7 @@ class BodyTree(NamedTuple):
         end = self.in_parent[first[0]] if first else self.end[body]
         return np.asarray(end - self.in_body[body])
 
-    def index(self, name: str) -> int:
+    def find(self, name: str) -> int:
         """Return the number of a body, -1 if there is none of this name."""
         return list(self.names).index(name) if name in self.names else -1
 
@@ -83,13 +83,13 @@ def limb_sides(
     """
     sides = np.full((len(tree.names), 3), np.nan)
     for side in vrm.SIDES:
-        thigh, shank = (tree.index(side + n) for n in (vrm.UPPER_LEG, vrm.LOWER_LEG))
+        thigh, shank = (tree.find(side + n) for n in (vrm.UPPER_LEG, vrm.LOWER_LEG))
         if min(thigh, shank) >= 0:
             sides[thigh], sides[shank] = _bend_axes(tree, R, thigh, shank)
-        arm, forearm = (tree.index(side + n) for n in (vrm.UPPER_ARM, vrm.LOWER_ARM))
+        arm, forearm = (tree.find(side + n) for n in (vrm.UPPER_ARM, vrm.LOWER_ARM))
         if min(arm, forearm) >= 0:
             sides[arm], _ = _bend_axes(tree, R, arm, forearm)
-        hand = tree.index(side + vrm.HAND)
+        hand = tree.find(side + vrm.HAND)
         thumb = (thumb_sides or {}).get(side + vrm.LOWER_ARM)
         if thumb is not None and forearm >= 0:
             sides[forearm] = thumb
@@ -111,7 +111,7 @@ def known_rolls(
         sides: As `limb_sides` returns them.
         shown: Names of bodies whose roll something else shows.
     """
-    known = np.isfinite(sides).all(axis=1)
+    known = np.asarray(np.isfinite(sides).all(axis=1))
     for body, name in enumerate(tree.names):
         part, parent = vrm.without_side(name), int(tree.parent[body])
         if part in (vrm.HIPS, *vrm.TRUNK) or name in shown:

@@ -48,12 +48,13 @@ def complete_person(skeleton: Skeleton) -> Skeleton:
     """Return the skeleton of a person with spine, neck, clavicles, hands and toes.
 
     Only joints between bodies, and at the ends of limbs, are added; a skeleton without
-    arms gets none. Skeletons of other figures stay as they are.
+    arms gets none. Skeletons of other figures, and of people with another root than the
+    hips, stay as they are.
 
     Args:
         skeleton: At rest in a T-pose that faces +x.
     """
-    if not vrm.is_person(skeleton.names):
+    if not vrm.is_person(skeleton.names) or skeleton.names[0] != vrm.HIPS:
         return skeleton
     whole = _add_clavicles(_add_neck(_add_spine(skeleton)))
     stature = _estimate_stature(skeleton)

@@ -123,14 +123,19 @@ def list_changes(
 
 
 def _lengths(solution: Solution) -> dict[str, float]:
+    """Return the distance of each observed joint from the observed one before it."""
     several = len(solution.subjects) > 1
-    return {
-        f"{subject.name}: {name}" if several else name: float(length)
-        for subject in solution.subjects
-        for name, length in zip(
-            subject.skeleton.names[1:], subject.skeleton.lengths[1:], strict=True
-        )
-    }
+    lengths = {}
+    for subject in solution.subjects:
+        skeleton, rest = subject.skeleton, subject.skeleton.rest()[:, :3, 3]
+        for joint in np.flatnonzero(skeleton.observed)[1:].tolist():
+            before = int(skeleton.parent[joint])
+            while not skeleton.observed[before]:
+                before = int(skeleton.parent[before])
+            name = skeleton.names[joint]
+            shown = f"{subject.name}: {name}" if several else name
+            lengths[shown] = float(np.linalg.norm(rest[joint] - rest[before]))
+    return lengths
 
 
 def new_findings(before: Solution, after: Solution, edit: Edit) -> tuple[Finding, ...]:

@@ -241,9 +241,8 @@ class EditSolver:
             edited = edit_subjects(subjects, steps, subject_of, options, estimate_poses)
             floor = None if ground is None else floor_of(ground)
             posed, findings = pose_subjects(edited, fit.takes, options, floor)
-        with clock.stage("complete"):
-            whole, added = complete_subjects(posed, options)
-            return whole, (*findings, *added)
+        whole, added = complete_subjects(posed, options)
+        return whole, (*findings, *added)
 
     def _subject_of(self, fit: BodyFit) -> Mapping[str, int]:
         """Return the index of the subject that each body belongs to, by name."""

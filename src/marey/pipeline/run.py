@@ -65,7 +65,7 @@ def solve_takes(
     outcome = Outcome(asked=asked, fit=fit, joint_used=used)
     subjects, fit = set_root(subjects, fit, chosen)
     posed, findings = run("pose", pose_subjects, subjects, fit.takes, chosen)
-    posed, added = run("complete", complete_subjects, posed, chosen)
+    posed, added = complete_subjects(posed, chosen)
     findings = (*findings, *added, *unused_option_findings(outcome))
     return add_tables(
         assemble_solution(fit, posed, findings, chosen, clock.seconds, final)

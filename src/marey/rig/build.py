@@ -63,8 +63,8 @@ def _build(bodies: Bodies, fits: JointFits, tree: Tree, root: int) -> Skeleton:
     R_rest = rest_rotations(bodies, joints.body, frame)
     human = is_person(names)
     if human:
-        tree = _body_tree(joints, names)
-        R_rest = t_pose_rotations(tree, R_rest, _limb_sides(bodies, joints, tree))
+        limbs = _body_tree(joints, names)
+        R_rest = t_pose_rotations(limbs, R_rest, _limb_sides(bodies, joints, limbs))
     offset = _rotate(
         R_rest[joints.parent], joints.in_parent - joints.in_body[joints.parent]
     )
