@@ -126,7 +126,9 @@ def check_takes(takes: Sequence[Take], *, known_skeleton: bool) -> tuple[Take, .
 
 
 def _add(take: Take, finding: Finding | None) -> Take:
-    return take if finding is None else record_repair(take, [finding], [])
+    """Return the take with a finding, if there is one that it does not have yet."""
+    is_new = finding is not None and finding not in take.source.findings
+    return record_repair(take, [finding], []) if finding and is_new else take
 
 
 def _rate_finding(take: Take) -> Finding | None:

@@ -172,7 +172,8 @@ def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, .
     lengths are scaled by two sensors of known distance, and sensors without information
     are left out. Takes that cannot determine a skeleton get an error finding.
     """
-    takes = tuple(correct_unit(take, _people_in(take)) for take in takes)
+    if options.clean:
+        takes = tuple(correct_unit(take, _people_in(take)) for take in takes)
     takes = check_takes(takes, known_skeleton=options.skeleton is not None)
     if options.clean:
         takes = tuple(clean(take) for take in takes)
