@@ -17,6 +17,7 @@ from marey.pipeline.stages_bodies import BodyFit
 from marey.pose import fit_pose, mark_contacts
 from marey.report import Finding
 from marey.rig import build_skeletons
+from marey.segmentation.methods.sensors import recognise_program
 from marey.skeleton import Skeleton
 from marey.solution import Subject
 from marey.take import Take
@@ -141,12 +142,17 @@ def pose_subjects(
             for skeleton, take in zip(subject.take_skeletons, takes, strict=True)
         ]
         motions = tuple(motion for motion, _ in fits)
-        bare = [vrm.without_subject(name) for name in subject.skeleton.names]
-        if not options.contacts and vrm.is_person(bare):
+        if not options.contacts and _is_person(subject.skeleton):
             motions = tuple(map(mark_contacts, motions, takes))
         posed.append(Subject(subject.name, subject.skeleton, motions))
         findings += [*subject.findings, *(f for _, found in fits for f in found)]
     return tuple(posed), tuple(findings)
+
+
+def _is_person(skeleton: Skeleton) -> bool:
+    """Return whether joints or sensors have the names of a person's parts."""
+    bare = [vrm.without_subject(name) for name in skeleton.names]
+    return vrm.is_person(bare) or bool(recognise_program(skeleton.sensor_names)[0])
 
 
 # --- root -----------------------------------------------------------------------------
