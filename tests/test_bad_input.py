@@ -197,7 +197,7 @@ def test_other_numbers_and_units_give_the_same_answer(takes, kind, case):
 def test_integers_are_numbers_but_no_orientations(takes):
     solution = solve(in_millimetres(takes["markers"]))
     assert [f.code for f in solution.report.findings if f.code[:5] == "unit-"] == [
-        "unit-mended"
+        "unit-corrected"
     ]
     with pytest.raises(marey.DataError, match="without orientations"):
         solve(in_millimetres(takes["sensors"]))
@@ -220,7 +220,7 @@ def test_a_mended_unit_is_named(takes):
         scale(1e2)(takes["markers"]), source=Source(unit=Fact("m", "assumed"))
     )
     findings = marey.solve(large).report.findings
-    (doubt,) = [f for f in findings if f.code == "unit-mended"]
+    (doubt,) = [f for f in findings if f.code == "unit-corrected"]
     assert doubt.severity == "warning"
     assert (
         "in m, which is assumed: took cm; give unit= if that is wrong" in doubt.message

@@ -8,6 +8,7 @@ from marey.report import (
     SENTENCES,
     Finding,
     Report,
+    Severity,
     Table,
     group_findings,
     mark_name,
@@ -143,9 +144,10 @@ def test_every_finding_is_in_one_cause_and_the_gravest_come_first(rows):
 
 
 def test_many_gaps_are_one_sentence_with_the_worst_examples():
+    severities: tuple[Severity, ...] = ("info", "warning", "info", "info", "info")
     gaps = [
         Finding("joint-unseen", "pose", severity, "gap", f"joint{i}", (i, i), float(i))
-        for i, severity in enumerate(["info", "warning", "info", "info", "info"])
+        for i, severity in enumerate(severities)
     ]
     (cause,) = group_findings(gaps)
     assert str(cause) == (

@@ -197,6 +197,11 @@ def test_findings_tables_and_seconds_are_told(scene, solution):
         f.message for f in report.findings
     ]
     assert all(f["take"] == 0 for f in header["findings"])
+    assert [c["message"] for c in header["causes"]] == [
+        c.message for c in report.causes
+    ]
+    numbers = sorted(i for cause in header["causes"] for i in cause["findings"])
+    assert numbers == list(range(len(report.findings)))
     assert header["tables"].keys() == report.tables.keys()
     assert header["seconds"] == report.seconds
     (ground,) = (f.value for f in report.findings if f.code == "ground")

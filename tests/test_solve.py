@@ -298,7 +298,7 @@ def test_the_command_line_prints_json_and_never_overwrites(recording, tmp_path, 
     code, printed = run(capsys, "solve", tmp_path / "s01.csv", "--json")
     report = json.loads(printed.out)
     assert code == 0
-    assert len(report["tables"]["joints"]["rows"]) == 14
+    assert len(report["tables"]["joints"]["rows"]) == 15
     existing = tmp_path / "existing.bvh"
     existing.write_text("kept")
     assert run(capsys, "solve", tmp_path / "s01.csv", "-o", existing)[0] == 2

@@ -363,7 +363,8 @@ def _interpolate(
     s = share[:, None, None]
     first, second = values[frame], values[frame + 1]
     between = (1.0 - s) * first + s * second
-    return np.where(s == 0.0, first, np.where(s == 1.0, second, between))
+    exact = np.where(s == 1.0, second, between)
+    return np.asarray(np.where(s == 0.0, first, exact))
 
 
 def _central(step: np.ndarray) -> np.ndarray:

@@ -110,8 +110,8 @@ def test_a_browser_that_cannot_draw_shows_all_else(blocked, walked):
     tab.until_texts(".row.joint .text", sorted_as_tree(walked.skeleton))
     lengths = tab.page.locator("section", has_text="Bone lengths").locator("tr")
     assert lengths.count() == len(names) - 1
-    findings = len(walked.report.findings)
-    assert tab.page.locator(".finding").count() == findings
+    causes = len(walked.report.causes)
+    assert tab.page.locator(".finding").count() == causes
     assert "residual" in tab.text(".score")
     tab.page.locator(".row.joint", has_text="RightLowerLeg").first.click()
     assert tab.snapshot["selected"] == "RightLowerLeg"

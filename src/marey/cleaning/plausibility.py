@@ -1,7 +1,6 @@
 """Doubts about a whole recording: unit, rate, length, and whether anything moves."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -44,14 +43,7 @@ DIFFERENCE_ORDER = 2
 """Order of the differences over time that show white noise."""
 
 
-class Doubt(NamedTuple):
-    """A finding about a whole recording, and the factor that mends its lengths."""
-
-    finding: Finding
-    scale: float = 1.0
-
-
-def mend_unit(take: Take, person: Sequence[Array]) -> Take:
+def correct_unit(take: Take, person: Sequence[Array]) -> Take:
     """Return the take with the length unit that the size of a person shows.
 
     A unit that the file states, or that the caller gave, is doubted and kept.
@@ -67,17 +59,13 @@ def mend_unit(take: Take, person: Sequence[Array]) -> Take:
     low, high = PERSON_EXTENT_M
     if low <= extent <= high:
         return take
-    doubt = _doubt_unit(take, extent)
-    notes = [f"lengths times {doubt.scale:g}"] if doubt.scale != 1.0 else []
+    finding, scale = _judge_unit(take, extent)
+    notes = [f"lengths times {scale:g}"] if scale != 1.0 else []
     T_world_sensor = take.T_world_sensor.copy()
-    T_world_sensor[..., :3, 3] *= doubt.scale
-    return record_repair(
-        take,
-        [doubt.finding],
-        notes,
-        points=take.points * doubt.scale,
-        T_world_sensor=T_world_sensor,
-    )
+    T_world_sensor[..., :3, 3] *= scale
+    points = take.points * scale
+    changes = {"points": points, "T_world_sensor": T_world_sensor}
+    return record_repair(take, [finding], notes, **changes)
 
 
 def _extent(points: Float[Array, "frame marker 3"]) -> float:
@@ -90,8 +78,11 @@ def _extent(points: Float[Array, "frame marker 3"]) -> float:
     return float(np.median(extent)) if len(extent) else 0.0
 
 
-def _doubt_unit(take: Take, extent: float) -> Doubt:
-    """Return the doubt about the unit of a person of an impossible extent."""
+def _judge_unit(take: Take, extent: float) -> tuple[Finding, float]:
+    """Return the finding about the unit of a person of an impossible extent.
+
+    With it comes the factor of all lengths, 1 where the unit is kept.
+    """
     fact = take.source.unit
     unit = fact.value if fact.value in UNITS_M else "m"
     fits = {
@@ -102,10 +93,10 @@ def _doubt_unit(take: Take, extent: float) -> Doubt:
     size = f"a person of {_spell_length(extent)} in {unit}"
     if fact.how in ("stated", "given"):
         message = f"{size}, which is {fact.how}: {best} fits; read it with unit={best}"
-        return Doubt(_finding("unit-doubtful", "error", message, extent))
+        return _finding("unit-doubtful", "error", message, extent), 1.0
     message = f"{size}, which is {fact.how}: took {best}; give unit= if that is wrong"
-    scale = UNITS_M[best] / UNITS_M[unit]
-    return Doubt(_finding("unit-mended", "warning", message, extent), scale)
+    finding = _finding("unit-corrected", "warning", message, extent)
+    return finding, UNITS_M[best] / UNITS_M[unit]
 
 
 def _spell_length(metres: float) -> str:
@@ -119,7 +110,7 @@ def _finding(code: str, severity: Severity, message: str, value: float) -> Findi
     return Finding(code, "clean", severity, message, value=value)
 
 
-def doubt_takes(takes: Sequence[Take], *, known_skeleton: bool) -> tuple[Take, ...]:
+def check_takes(takes: Sequence[Take], *, known_skeleton: bool) -> tuple[Take, ...]:
     """Return the takes with error findings about what cannot give a skeleton.
 
     A known skeleton can be posed in one frame, and without any motion.
@@ -128,17 +119,19 @@ def doubt_takes(takes: Sequence[Take], *, known_skeleton: bool) -> tuple[Take, .
         takes: All recordings of one subject.
         known_skeleton: Whether bones need not be estimated.
     """
-    doubted = [_add(take, _doubt_rate(take)) for take in takes]
+    doubted = [_add(take, _rate_finding(take)) for take in takes]
     if not known_skeleton:
-        doubted[0] = _add(doubted[0], _doubt_motion(takes))
+        doubted[0] = _add(doubted[0], _motion_finding(takes))
     return tuple(doubted)
 
 
 def _add(take: Take, finding: Finding | None) -> Take:
-    return take if finding is None else record_repair(take, [finding], [])
+    """Return the take with a finding, if there is one that it does not have yet."""
+    is_new = finding is not None and finding not in take.source.findings
+    return record_repair(take, [finding], []) if finding and is_new else take
 
 
-def _doubt_rate(take: Take) -> Finding | None:
+def _rate_finding(take: Take) -> Finding | None:
     """Return the finding that a rate is too low, or that it gives absurd speeds."""
     advice = "check the rate, and give rate= if it is wrong"
     if take.rate < MIN_RATE_HZ:
@@ -159,7 +152,7 @@ def _large_step(take: Take) -> float:
     return float(np.quantile(step, MOST)) if len(step) else 0.0
 
 
-def _doubt_motion(takes: Sequence[Take]) -> Finding | None:
+def _motion_finding(takes: Sequence[Take]) -> Finding | None:
     """Return the finding that takes are too short, or that nothing moves in them."""
     n_frames = sum(take.n_frames for take in takes)
     if n_frames < MIN_SAMPLES:

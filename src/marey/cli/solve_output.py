@@ -105,12 +105,14 @@ def _headline(subject: Subject) -> Text:
 
 
 def _without_constants(table: Table) -> Table:
-    """Return the table without its columns of subject and take if all are the same."""
-    kept = [
-        k
-        for k, column in enumerate(table.columns)
-        if column not in ("subject", "take") or len({row[k] for row in table.rows}) > 1
-    ]
+    """Return the table without blank columns, and subject and take if there is one."""
+
+    def says_something(k: int) -> bool:
+        cells = {row[k] for row in table.rows}
+        is_one = table.columns[k] in ("subject", "take") and len(cells) == 1
+        return not is_one and cells != {""}
+
+    kept = [k for k in range(len(table.columns)) if says_something(k)]
     rows = tuple(tuple(row[k] for k in kept) for row in table.rows)
     return Table(tuple(table.columns[k] for k in kept), rows)
 

@@ -90,16 +90,14 @@ def fit_findings(
 def _irrelevant_pairs(
     fit: BodyFit, joint_decides: Bool[np.ndarray, " pair"]
 ) -> set[str]:
-    """Return the pairs ("a-b") that are no joint of a skeleton and no loop.
+    """Return the pairs ("a-b") that are no joint of a skeleton.
 
     A body without parent and children may lack any joint: all its pairs matter.
     """
     tree, pair = fit.tree, fit.joints.pair
-    is_used = joint_decides.copy()
-    is_used[[loop.pair for loop in tree.loops]] = True
     is_single = (tree.parent < 0) & ~np.isin(np.arange(len(tree.parent)), tree.parent)
     names = fit.bodies[0].names
-    unused = pair[~(is_used | is_single[pair].any(axis=1))]
+    unused = pair[~(joint_decides | is_single[pair].any(axis=1))]
     return {f"{names[a]}-{names[b]}" for a, b in unused.tolist()}
 
 
@@ -152,7 +150,7 @@ def ground_findings(takes: Sequence[Take]) -> Iterator[Finding]:
         up, height = _up_doubt(take, doubtful=bool(doubts)), ground.height
         severity: Severity = "warning" if doubts else "info"
         where = f"z = {1e3 * height:.0f} mm{doubts}{up}"
-        message = f"the lowest points that hold still are at {where}"
+        message = f"the lowest points that stand still are at {where}"
         yield Finding("ground", "skeleton", severity, message, subject, value=height)
 
 
@@ -220,8 +218,8 @@ def loop_findings(
         )
         residual = float(joints.residual[loop.pair])
         message = (
-            f"closes a loop that the tree leaves open: a joint {where}, with a gap of "
-            f"{1e3 * residual:.1f} mm"
+            "are joined as well, which would close a loop, with a gap of "
+            f"{1e3 * residual:.0f} mm: give the tree to use this joint"
         )
         period = _loop_period(loop, several_takes=len(takes) > 1)
         if period:

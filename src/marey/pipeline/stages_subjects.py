@@ -26,6 +26,7 @@ from marey.pose import fit_pose, mark_contacts
 from marey.pose.contact.holds import Hold
 from marey.report import Finding
 from marey.rig import build_skeletons, unknown_rolls
+from marey.segmentation.methods.sensors import recognise_program
 from marey.skeleton import Skeleton
 from marey.solution import Subject
 from marey.take import Take
@@ -196,8 +197,7 @@ def pose_subjects(
             )
         ]
         motions = tuple(motion for motion, _ in fits)
-        bare = [vrm.without_subject(name) for name in subject.skeleton.names]
-        if not options.contacts and vrm.is_person(bare):
+        if not options.contacts and _is_person(subject.skeleton):
             motions = tuple(map(mark_contacts, motions, takes))
         posed.append(Subject(subject.name, subject.skeleton, motions))
         findings += [*subject.findings, *(f for _, found in fits for f in found)]
@@ -271,6 +271,12 @@ def _report_added(subject: str, added: Sequence[str]) -> Finding:
         subject=subject,
         value=float(len(added)),
     )
+
+
+def _is_person(skeleton: Skeleton) -> bool:
+    """Return whether joints or sensors have the names of a person's parts."""
+    bare = [vrm.without_subject(name) for name in skeleton.names]
+    return vrm.is_person(bare) or bool(recognise_program(skeleton.sensor_names)[0])
 
 
 # --- root -----------------------------------------------------------------------------

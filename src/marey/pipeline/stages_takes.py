@@ -9,11 +9,11 @@ from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.cleaning import (
+    check_takes,
     clean,
-    doubt_takes,
+    correct_unit,
     drop_unused_sensors,
     find_swaps_between_takes,
-    mend_unit,
     rescale,
     undo_swaps_between_takes,
 )
@@ -178,8 +178,9 @@ def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, .
     left out, and sensors are brought in time with markers. Takes that cannot determine
     a skeleton get an error finding.
     """
-    takes = tuple(mend_unit(take, _people_in(take)) for take in takes)
-    takes = doubt_takes(takes, known_skeleton=options.skeleton is not None)
+    if options.clean:
+        takes = tuple(correct_unit(take, _people_in(take)) for take in takes)
+    takes = check_takes(takes, known_skeleton=options.skeleton is not None)
     if options.clean:
         takes = tuple(clean(take) for take in takes)
         takes = undo_swaps_between_takes(takes, find_swaps_between_takes(takes))

@@ -60,8 +60,23 @@ def add_tables(solution: Solution) -> Solution:
     return replace(solution, report=replace(solution.report, tables=tables))
 
 
+UNSURE_M = 1.0
+"""Standard deviation of a length from which on it is "unsure", in metres, as in the
+page. Higher shows larger numbers."""
+
+
 def _or_blank(value: float) -> float | str:
     return value if np.isfinite(value) else ""
+
+
+def _sd_in_mm(sd_m: float) -> float | str:
+    """Return a standard deviation in mm; blank if not known, "unsure" if too large."""
+    return "unsure" if sd_m >= UNSURE_M else _in_mm(sd_m)
+
+
+def _in_mm(metres: float) -> float | str:
+    """Return a length in mm, to a hundredth; blank if it is not known."""
+    return round(1e3 * float(metres), 2) if np.isfinite(metres) else ""
 
 
 def _bone_rows(subject: Subject) -> Iterator[Row]:
@@ -69,9 +84,9 @@ def _bone_rows(subject: Subject) -> Iterator[Row]:
     skeleton = subject.skeleton
     for joint in range(1, skeleton.n_joints):
         parent = skeleton.names[skeleton.parent[joint]]
-        length = 1e3 * float(skeleton.lengths[joint])
-        sd = _or_blank(1e3 * float(skeleton.length_sd[joint]))
-        yield skeleton.names[joint], parent, length, sd, subject.name
+        length, sd = skeleton.lengths[joint], skeleton.length_sd[joint]
+        bone = skeleton.names[joint], parent, _in_mm(length), _sd_in_mm(sd)
+        yield (*bone, subject.name)
 
 
 def _joint_rows(subject: Subject) -> Iterator[Row]:
@@ -83,7 +98,7 @@ def _joint_rows(subject: Subject) -> Iterator[Row]:
             continue
         parent = "" if joint == 0 else skeleton.names[skeleton.parent[joint]]
         variance = np.trace(skeleton.covariance[joint]) if joint else np.nan
-        center_sd = _or_blank(1e3 * float(np.sqrt(variance)))
+        center_sd = _sd_in_mm(np.sqrt(np.maximum(variance, 0.0)))
         sd, seen = _typical_angle_sd(angle_sd[:, joint])
         name = skeleton.names[joint]
         yield name, parent, kind, center_sd, sd, seen, subject.name
@@ -102,7 +117,8 @@ def _typical_angle_sd(
     if not known.any():
         return "", 0.0 if len(sd) else ""
     per_axis = np.sqrt(np.mean(moves[known] ** 2, axis=1))
-    return float(np.degrees(np.median(per_axis))), 100.0 * float(known.mean())
+    typical = round(float(np.degrees(np.median(per_axis))), 2)
+    return typical, round(100.0 * float(known.mean()), 1)
 
 
 def _residual_rows(solution: Solution) -> tuple[Row, ...]:
@@ -117,8 +133,8 @@ def _residual_rows(solution: Solution) -> tuple[Row, ...]:
                 for name, one in zip(names, residual_m.T, strict=True):
                     if np.isfinite(one).any():
                         frame = int(np.nanargmax(one))
-                        rms = 1e3 * float(np.sqrt(np.nanmean(one**2)))
-                        row = (name, bones[name], rms, 1e3 * float(one[frame]), frame)
+                        rms, worst = np.sqrt(np.nanmean(one**2)), one[frame]
+                        row = (name, bones[name], _in_mm(rms), _in_mm(worst), frame)
                         rows.append((*row, number, subject.name))
     rms_column = 2
     return tuple(sorted(rows, key=lambda row: -float(row[rms_column])))

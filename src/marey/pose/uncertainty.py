@@ -170,7 +170,7 @@ def _noise_of_bones(
         return np.ones(len(matches.marker)), recording
     sample = slice(None, None, max(motion.n_frames // SAMPLE_FRAMES, 1))
     rough = max(float(np.nanmedian(residual_m)), SMALLEST_NOISE_M)
-    part = tuple(values[sample] for values in recording)
+    part = recording[0][sample], recording[1][sample]
     weight = np.full(len(matches.marker), rough**-2.0)
     freedom = _freedom(motion, sample, part, matches, weight, sensor_weight)
     bone = motion.skeleton.marker_joint[matches.marker]

@@ -165,7 +165,8 @@ def contact_offset(motion: Motion, contact: Contact) -> Float[Array, " 3"]:
     """
     frames = contact_frames(motion, contact)
     joint = motion.skeleton.index(contact.joint)
-    T_joint_world = geometry.inverse(motion.T_world_joint()[frames, joint])
+    T = motion.skeleton.forward(motion.T_world_root[frames], motion.wxyz[frames])
+    T_joint_world = geometry.inverse(T[:, joint])
     offsets = geometry.apply(T_joint_world, contact.anchor)
     offsets = offsets[np.isfinite(offsets).all(axis=1)]
     return np.median(offsets, axis=0) if len(offsets) else np.full(3, np.nan)

@@ -16,7 +16,7 @@ from marey.io.formats.html.arrays import SceneArrays
 from marey.io.formats.html.subjects import SceneSubject
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.report import Finding, Report
+from marey.report import Cause, Finding, Report
 from marey.solution import Solution
 from marey.take import Take
 
@@ -258,13 +258,21 @@ def _read_report(takes: Sequence[Take]) -> Report:
 
 
 def _encode_report(report: Report, takes: Sequence[Take]) -> dict[str, Any]:
-    """Return findings, tables and seconds for the header."""
+    """Return findings, alone and by cause, tables and seconds for the header."""
     tables = report.tables.items()
     return {
         "findings": [_encode_finding(finding, takes) for finding in report.findings],
+        "causes": [_encode_cause(cause, report) for cause in report.causes],
         "tables": {name: _pick(table, "columns", "rows") for name, table in tables},
         "seconds": dict(report.seconds),
     }
+
+
+def _encode_cause(cause: Cause, report: Report) -> dict[str, Any]:
+    """Return a cause for the header: its sentence, and the numbers of its findings."""
+    members = set(map(id, cause.findings))
+    numbers = [i for i, one in enumerate(report.findings) if id(one) in members]
+    return {**_pick(cause, "stage", "severity", "message"), "findings": numbers}
 
 
 def _encode_finding(finding: Finding, takes: Sequence[Take]) -> dict[str, Any]:

@@ -68,6 +68,15 @@ export interface Finding {
   value: number | null;
 }
 
+/** All findings of one cause, in one sentence. */
+export interface Cause {
+  stage: string;
+  severity: "info" | "warning" | "error";
+  message: string;
+  /** Positions in `Scene.findings`. */
+  findings: number[];
+}
+
 /** A finding as one line: what it is about, and what was found. */
 export const told = (finding: Finding): string =>
   finding.subject ? `${finding.subject}: ${finding.message}` : finding.message;
@@ -117,6 +126,7 @@ export interface Scene {
   takes: Take[];
   links: { bodies: [number, number]; kind: string; first: number; last: number }[];
   findings: Finding[];
+  causes: Cause[];
   tables: Record<string, Table>;
   seconds: Record<string, number>;
   truth: { subjects: Subject[]; takes: { motions: Motion[] }[] } | null;
@@ -163,6 +173,7 @@ export function readScene(blob: Blob): Scene {
     })),
     links: head.links,
     findings: head.findings,
+    causes: head.causes,
     tables: head.tables,
     seconds: head.seconds,
     truth: head.truth && {

@@ -1,5 +1,5 @@
 /** Lists below the selection: bone lengths, findings in plain words, seconds per stage. */
-import { boneName, type Finding } from "../scene";
+import { boneName, type Cause, type Finding } from "../scene";
 import { named, same, type Selection, type State } from "../state";
 import { el, fact, section } from "./dom";
 import { lengthAndSd, seconds, signed } from "./numbers";
@@ -64,7 +64,6 @@ export class LengthsPanel {
 }
 
 const AS_SEEN = "No skeleton was asked for: this is the recording as it was seen.";
-const ORDER = { error: 0, warning: 1, info: 2 };
 
 export class FindingsPanel {
   readonly root: HTMLElement;
@@ -78,26 +77,30 @@ export class FindingsPanel {
   }
 
   private build(): void {
-    const { findings, subjects, takes } = this.state.scene;
+    const { causes, subjects, takes } = this.state.scene;
     const unsolved = this.state.scene.unsolved || (subjects.length || !takes.length ? "" : AS_SEEN);
     this.items.clear();
     this.body.replaceChildren();
     if (unsolved) this.body.append(el("p", "unsolved", unsolved));
-    const sorted = [...findings].sort((a, b) => ORDER[a.severity] - ORDER[b.severity]);
-    for (const finding of sorted) this.body.append(this.item(finding));
-    if (!findings.length && !unsolved) this.body.append(el("p", "hint", "Nothing to report."));
-    const bad = findings.filter((f) => f.severity !== "info").length;
+    for (const cause of causes) this.body.append(this.item(cause));
+    if (!causes.length && !unsolved) this.body.append(el("p", "hint", "Nothing to report."));
+    const bad = causes.filter((cause) => cause.severity !== "info").length;
     this.note.textContent = bad ? `${bad} to look at` : "";
   }
 
-  private item(finding: Finding): HTMLElement {
-    const item = el("div", `finding ${finding.severity}`);
+  /** One cause; every click goes to the next of its findings. */
+  private item(cause: Cause): HTMLElement {
+    const item = el("div", `finding ${cause.severity}`);
     const head = el("div", "where");
-    head.append(el("span", "kind", finding.severity), el("span", "", finding.subject || finding.stage));
-    if (finding.frames[0] >= 0) head.append(el("span", "frames", spell(finding.frames)));
-    item.append(head, el("div", "message", finding.message));
-    item.addEventListener("click", () => this.jump(finding));
-    this.items.set(finding, item);
+    const findings = cause.findings.map((number) => this.state.scene.findings[number]);
+    head.append(el("span", "kind", cause.severity), el("span", "", cause.stage));
+    const [first] = findings;
+    if (findings.length > 1) head.append(el("span", "frames", `${findings.length} places`));
+    else if (first.frames[0] >= 0) head.append(el("span", "frames", spell(first.frames)));
+    item.append(head, el("div", "message", cause.message));
+    let next = 0;
+    item.addEventListener("click", () => this.jump(findings[next++ % findings.length]));
+    for (const finding of findings) this.items.set(finding, item);
     return item;
   }
 
@@ -108,8 +111,9 @@ export class FindingsPanel {
     if (finding.frames[0] >= 0) state.seek(state.performance.drawn(finding.frames[0]));
     const what = finding.subject ? named(state, finding.subject) : null;
     if (what) state.select(what);
-    this.items.forEach((item, other) => item.classList.toggle("selected", other === finding));
-    this.items.get(finding)?.scrollIntoView({ block: "nearest" });
+    const chosen = this.items.get(finding);
+    this.items.forEach((item) => item.classList.toggle("selected", item === chosen));
+    chosen?.scrollIntoView({ block: "nearest" });
   }
 }
 
