@@ -11,7 +11,7 @@ from marey import metrics
 from marey.cli import main
 from marey.errors import OptionError
 from marey.numerics import geometry
-from marey.numerics.resampling import shift_poses
+from marey.numerics.resampling import resample_poses
 from marey.numerics.sensor_points import points_of_poses, poses_of_points
 from marey.segmentation import estimate_time_offset, segment
 from marey.synth import human
@@ -168,7 +168,9 @@ def test_the_report_shows_the_body_of_each_sensor(suit, solved):
         for finding in solved["both"].report.findings
         if finding.code == "markers-and-sensors"
     )
-    assert message.startswith("41 markers and 15 sensors are used: 15 sensors move with")
+    assert message.startswith(
+        "41 markers and 15 sensors are used: 15 sensors move with"
+    )
     for alone in ("markers", "sensors"):
         assert "sensors" not in solved[alone].report.tables
 
@@ -219,9 +221,9 @@ def test_a_marker_take_and_a_sensor_take_have_one_skeleton(two_takes):
 
 def test_a_shift_by_whole_frames_is_exact():
     T = record(seconds=1.0).T_world_sensor
-    np.testing.assert_array_equal(shift_poses(T, 3.0)[:-3], T[3:])
-    assert np.isnan(shift_poses(T, 3.0)[-3:]).all()
-    np.testing.assert_array_equal(shift_poses(T, -2.0)[2:], T[:-2])
+    np.testing.assert_array_equal(resample_poses(T, 3.0)[:-3], T[3:])
+    assert np.isnan(resample_poses(T, 3.0)[-3:]).all()
+    np.testing.assert_array_equal(resample_poses(T, -2.0)[2:], T[:-2])
 
 
 def test_a_shift_is_exact_for_cubic_paths():
@@ -232,14 +234,14 @@ def test_a_shift_is_exact_for_cubic_paths():
         return geometry.transform(np.eye(3), 1e-3 * path)
 
     np.testing.assert_allclose(
-        shift_poses(poses(t), 0.37)[1:-2], poses(t + 0.37)[1:-2], atol=1e-12
+        resample_poses(poses(t), 0.37)[1:-2], poses(t + 0.37)[1:-2], atol=1e-12
     )
 
 
 def test_a_shift_keeps_gaps():
     T = record(seconds=1.0).T_world_sensor[:, :1].copy()
     T[20:25] = np.nan
-    gap = np.isnan(shift_poses(T, 0.5)).any(axis=(1, 2, 3))
+    gap = np.isnan(resample_poses(T, 0.5)).any(axis=(1, 2, 3))
     np.testing.assert_array_equal(np.flatnonzero(gap), [19, 20, 21, 22, 23, 24, 59])
 
 
