@@ -8,7 +8,7 @@ from marey.numerics import geometry
 Array = np.ndarray
 
 
-def shift_poses(
+def resample_poses(
     T: Float[Array, "frame *item 4 4"], frames: float
 ) -> Float[Array, "frame *item 4 4"]:
     """Return the poses a number of frames later, between frames by interpolation.

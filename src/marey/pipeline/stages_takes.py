@@ -30,7 +30,7 @@ from marey.segmentation import (
     TimeOffset,
     estimate_time_offset,
     segment,
-    shift_sensors,
+    synchronise_sensors,
 )
 from marey.segmentation.labels.match import match_subjects
 from marey.segmentation.methods.sensors import recognise_program
@@ -204,8 +204,8 @@ def _align_sensors(take: Take, options: SolveOptions) -> Take:
     if not bodies.is_mixed:
         return take
     if options.time_offset is not None:
-        return shift_sensors(take, TimeOffset(options.time_offset, 0.0, 0))
-    return shift_sensors(take, estimate_time_offset(replace(bodies, take=take)))
+        return synchronise_sensors(take, TimeOffset(options.time_offset, 0.0, 0))
+    return synchronise_sensors(take, estimate_time_offset(replace(bodies, take=take)))
 
 
 def _scale_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, ...]:

@@ -39,7 +39,7 @@ from marey.segmentation.time_offset import TimeOffset as TimeOffset
 from marey.segmentation.time_offset import (
     estimate_time_offset as estimate_time_offset,
 )
-from marey.segmentation.time_offset import shift_sensors as shift_sensors
+from marey.segmentation.time_offset import synchronise_sensors as synchronise_sensors
 from marey.take import Take
 
 REGISTRY = {

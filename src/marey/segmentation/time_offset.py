@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.numerics import geometry
-from marey.numerics.resampling import shift_poses
+from marey.numerics.resampling import resample_poses
 from marey.numerics.thresholds import FEW, MIN_SAMPLES, OUTLIER_SD, SKIN_MOTION_M
 from marey.report import Finding
 from marey.segmentation.sensors_on_bodies import (
@@ -125,11 +125,11 @@ def _refine(
     return frames, _standard_deviation(gradient, curvature, misfit)
 
 
-def shift_sensors(take: Take, offset: TimeOffset | None) -> Take:
+def synchronise_sensors(take: Take, offset: TimeOffset | None) -> Take:
     """Return the take with its sensors in time with its markers, and a finding.
 
     A delay that is unknown or not significant is reported only. Between frames the
-    poses are interpolated (`marey.numerics.resampling.shift_poses`).
+    poses are interpolated (`marey.numerics.resampling.resample_poses`).
     """
     finding = _offset_finding(take, offset)
     source = replace(take.source, findings=(*take.source.findings, finding))
@@ -137,7 +137,7 @@ def shift_sensors(take: Take, offset: TimeOffset | None) -> Take:
         return replace(take, source=source)
     return replace(
         take,
-        T_world_sensor=shift_poses(take.T_world_sensor, offset.seconds * take.rate),
+        T_world_sensor=resample_poses(take.T_world_sensor, offset.seconds * take.rate),
         source=source,
         history=(*take.history, f"shifted sensors by {-offset.seconds:g} s"),
     )
@@ -220,7 +220,7 @@ def _search(bodies: Bodies) -> float:
 
 def _shifted(bodies: Bodies, frames: float) -> Bodies:
     """Return the bodies with the sensors of their take a number of frames later."""
-    T = shift_poses(bodies.take.T_world_sensor, frames)
+    T = resample_poses(bodies.take.T_world_sensor, frames)
     return replace(bodies, take=replace(bodies.take, T_world_sensor=T))
 
 
@@ -253,7 +253,8 @@ def _gradient(
     earlier, local, later = (
         geometry.apply(geometry.inverse(T)[:, None], points)
         for T in (
-            shift_poses(take.T_world_sensor[:, sensor], frames + k) for k in (-1, 0, 1)
+            resample_poses(take.T_world_sensor[:, sensor], frames + k)
+            for k in (-1, 0, 1)
         )
     )
     slope = 0.5 * (later - earlier)

@@ -1,0 +1,306 @@
+"""Markers and 6-DoF sensors in one solve: shared bodies, one tree, one pose."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import marey
+from marey import metrics
+from marey.cli import main
+from marey.errors import OptionError
+from marey.numerics import geometry
+from marey.numerics.resampling import resample_poses
+from marey.numerics.sensor_points import points_of_poses, poses_of_points
+from marey.segmentation import estimate_time_offset, segment
+from marey.synth import human
+
+NOISE = {"noise": 1e-3, "turn_noise": 5e-3}
+SKIN = {"soft_tissue": 8e-3, "soft_tissue_turn": 0.05}
+TWO = ("Hips", "RightLowerArm")
+TRUE_BODY = {"Spine": "Chest", "Neck": "Head"}
+"""Bodies of the marker set that carry the sensors of other names."""
+
+
+def record(seed=1, seconds=6.0, sensors=True, markers="sparse41", **options):
+    return human(seed=seed).record(
+        "exercise",
+        seconds=seconds,
+        rate=60.0,
+        seed=seed + 5,
+        markers=markers,
+        sensors=sensors,
+        **options,
+    )
+
+
+def without_sensors(take):
+    none = np.zeros((take.n_frames, 0, 4, 4))
+    return replace(take, T_world_sensor=none, sensor_names=())
+
+
+def without_markers(take):
+    return replace(
+        take,
+        points=np.zeros((take.n_frames, 0, 3)),
+        labels=(),
+        subjects=(),
+        filled=np.zeros((take.n_frames, 0), dtype=bool),
+    )
+
+
+def only_sensors(take, names):
+    columns = [take.sensor_names.index(name) for name in names]
+    return replace(
+        take, T_world_sensor=take.T_world_sensor[:, columns], sensor_names=tuple(names)
+    )
+
+
+def position_error(motion, truth):
+    return metrics.compare(motion, truth).position
+
+
+def codes(solution):
+    return [finding.code for finding in solution.report.findings]
+
+
+@pytest.fixture(scope="module")
+def suit():
+    """A person with 41 markers and a sensor on each of 15 bodies."""
+    return record(seconds=8.0, **NOISE, **SKIN)
+
+
+@pytest.fixture(scope="module")
+def solved(suit):
+    takes = {
+        "markers": without_sensors(suit),
+        "sensors": without_markers(suit),
+        "both": suit,
+        "two": only_sensors(suit, TWO),
+    }
+    return {name: marey.solve(take) for name, take in takes.items()}
+
+
+# --- bodies ---------------------------------------------------------------------------
+
+
+def test_sensors_share_the_bodies_of_their_markers():
+    take = record()
+    bodies = segment(take)
+    on_body = [bodies.names[body] for body in bodies.sensor_body]
+    assert on_body == [TRUE_BODY.get(name, name) for name in take.sensor_names]
+    T = bodies.T_world_body[:, bodies.sensor_body] @ bodies.T_body_sensor
+    np.testing.assert_allclose(T, take.T_world_sensor, atol=1e-6)
+
+
+def test_names_of_sensors_do_not_matter():
+    take = record(**NOISE)
+    anonymous = [f"S{k}" for k in range(len(take.sensor_names))]
+    bodies = segment(replace(take, sensor_names=tuple(anonymous)))
+    np.testing.assert_array_equal(bodies.sensor_body, segment(take).sensor_body)
+
+
+def test_a_sensor_determines_a_body_of_one_or_two_markers():
+    take = record(**NOISE)
+    alone = segment(without_sensors(take))
+    assert not alone.determined.all()
+    assert segment(take).determined.all()
+
+
+def test_a_sensor_without_markers_is_a_body_in_the_tree():
+    take = record(**NOISE)
+    kept = [k for k, label in enumerate(take.labels) if "FIN" not in label]
+    bodies = segment(take.select(kept))
+    hand = bodies.names.index("LeftHand")
+    assert not bodies.shared[:, hand].any()
+    solution = marey.solve(take.select(kept), calibrate=False)
+    skeleton = solution.skeleton
+    parent = skeleton.parent[skeleton.index("LeftHand")]
+    assert skeleton.names[parent] == "LeftLowerArm"
+    assert len(solution.subjects) == 1
+
+
+def test_each_kind_alone_has_the_bodies_it_had():
+    take = record(**NOISE)
+    sensors = segment(without_markers(take))
+    assert sensors.names == sensors.sensor_names == take.sensor_names
+    np.testing.assert_array_equal(sensors.T_world_body, take.T_world_sensor)
+    assert segment(without_sensors(take)).sensor_names == ()
+    asked = segment(take, method="sensors")
+    np.testing.assert_array_equal(asked.T_world_body, take.T_world_sensor)
+
+
+def test_points_of_poses_give_the_poses_back():
+    rng = np.random.default_rng(0)
+    T = geometry.transform_exp(rng.normal(size=(20, 6)))
+    np.testing.assert_allclose(poses_of_points(points_of_poses(T)), T, atol=1e-12)
+
+
+# --- skeleton and motion --------------------------------------------------------------
+
+
+def test_both_kinds_are_no_worse_than_the_better_alone(suit, solved):
+    error = {
+        name: position_error(solution.subjects[0].motions[0], suit)
+        for name, solution in solved.items()
+    }
+    assert error["both"] <= min(error["markers"], error["sensors"])
+    assert error["two"] <= error["markers"]
+
+
+def test_all_markers_and_sensors_are_used(suit, solved):
+    for name, n_sensors in (("both", 15), ("two", 2)):
+        (subject,) = solved[name].subjects
+        assert set(subject.skeleton.marker_labels) == set(suit.labels)
+        assert len(subject.skeleton.sensor_names) == n_sensors
+        assert "sensor-slipped" not in codes(solved[name])
+
+
+def test_the_report_shows_the_body_of_each_sensor(suit, solved):
+    table = solved["both"].report.tables["sensors"]
+    shown = {row[0]: row[2] for row in table.rows}
+    assert shown == {name: TRUE_BODY.get(name, name) for name in suit.sensor_names}
+    offset_sd = np.array([[row[5], row[7]] for row in table.rows])
+    assert (offset_sd > 0.0).all()
+    message = next(
+        finding.message
+        for finding in solved["both"].report.findings
+        if finding.code == "markers-and-sensors"
+    )
+    assert message.startswith(
+        "41 markers and 15 sensors are used: 15 sensors move with"
+    )
+    for alone in ("markers", "sensors"):
+        assert "sensors" not in solved[alone].report.tables
+
+
+@pytest.mark.parametrize("pose", ["bfgs", "physics"])
+def test_other_pose_methods_take_both(pose):
+    take = record(seconds=0.5)
+    motion = marey.solve(take, pose=pose, calibrate=False).subjects[0].motions[0]
+    assert position_error(motion, take) < 0.03
+
+
+def test_playback_beside_markers_is_refused():
+    with pytest.raises(OptionError, match=r"playback.*41 markers.*gauss_newton"):
+        marey.solve(record(seconds=0.5), pose="playback")
+
+
+# --- takes of different kind ----------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def two_takes():
+    return record(seconds=10.0, sensors=False, **NOISE), human(seed=1).record(
+        "exercise",
+        seconds=10.0,
+        rate=60.0,
+        seed=51,
+        markers="none",
+        sensors=True,
+        **NOISE,
+    )
+
+
+def test_a_marker_take_and_a_sensor_take_have_one_skeleton(two_takes):
+    together = marey.solve(two_takes)
+    (subject,) = together.subjects
+    for take, motion in zip(two_takes, subject.motions, strict=True):
+        alone = marey.solve(take).subjects[0].motions[0]
+        assert position_error(motion, take) <= position_error(alone, take)
+    assert len(subject.skeleton.marker_labels) == 41
+    assert len(subject.skeleton.sensor_names) == 15
+    back = marey.solve(two_takes[::-1]).subjects[0].motions
+    for motion, other in zip(subject.motions, back[::-1], strict=True):
+        assert position_error(motion, other) < 1e-3
+
+
+# --- time offset ----------------------------------------------------------------------
+
+
+def test_a_shift_by_whole_frames_is_exact():
+    T = record(seconds=1.0).T_world_sensor
+    np.testing.assert_array_equal(resample_poses(T, 3.0)[:-3], T[3:])
+    assert np.isnan(resample_poses(T, 3.0)[-3:]).all()
+    np.testing.assert_array_equal(resample_poses(T, -2.0)[2:], T[:-2])
+
+
+def test_a_shift_is_exact_for_cubic_paths():
+    t = np.arange(20.0)
+
+    def poses(t):
+        path = np.stack([t**3 - t, 2.0 * t**2, 5.0 * t - t**3], axis=-1)
+        return geometry.transform(np.eye(3), 1e-3 * path)
+
+    np.testing.assert_allclose(
+        resample_poses(poses(t), 0.37)[1:-2], poses(t + 0.37)[1:-2], atol=1e-12
+    )
+
+
+def test_a_shift_keeps_gaps():
+    T = record(seconds=1.0).T_world_sensor[:, :1].copy()
+    T[20:25] = np.nan
+    gap = np.isnan(resample_poses(T, 0.5)).any(axis=(1, 2, 3))
+    np.testing.assert_array_equal(np.flatnonzero(gap), [19, 20, 21, 22, 23, 24, 59])
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.0073, -0.12])
+@pytest.mark.parametrize("skin", [{}, SKIN])
+def test_the_delay_of_sensors_is_found_within_its_uncertainty(delay, skin):
+    for seed in (1, 2):
+        take = record(seed, sensor_delay=delay, **NOISE, **skin)
+        found = estimate_time_offset(segment(take))
+        assert abs(found.seconds - delay) < 3.0 * found.sd
+        assert found.sd < 0.02 / take.rate
+        assert found.is_significant == (delay != 0.0)
+        assert found.n_sensors == 15
+
+
+def test_one_sensor_is_enough_for_the_delay():
+    take = record(sensors=("LeftHand",), sensor_delay=0.25, **NOISE)
+    found = estimate_time_offset(segment(take))
+    assert abs(found.seconds - 0.25) < 3.0 * found.sd
+
+
+def test_the_delay_is_corrected_and_reported(suit, solved):
+    late = record(seconds=8.0, sensor_delay=0.05, **NOISE, **SKIN)
+    solution = marey.solve(late)
+    finding = next(f for f in solution.report.findings if f.code == "time-offset")
+    assert finding.value == pytest.approx(0.05, abs=1e-3)
+    in_time = position_error(solved["both"].subjects[0].motions[0], suit)
+    error = position_error(solution.subjects[0].motions[0], late)
+    assert error == pytest.approx(in_time, rel=0.1)
+
+
+def test_a_delay_that_is_given_is_used():
+    take = record(seconds=2.0, sensor_delay=0.1)
+    as_is = {"time_offset": 0.1, "clean": False, "calibrate": False}
+    solution = marey.solve(take, **as_is)
+    moved = solution.takes[0].T_world_sensor
+    np.testing.assert_allclose(moved[6:-6], take.truth.T_world_sensor[6:-6], atol=1e-6)
+    unused = marey.solve(without_sensors(take), **as_is)
+    assert "option-unused" in codes(unused)
+
+
+def test_a_take_that_stands_still_has_no_delay():
+    take = record(seconds=2.0)
+    noise = np.random.default_rng(0).normal(scale=1e-3, size=take.points.shape)
+    T = np.repeat(take.T_world_sensor[:1], take.n_frames, axis=0)
+    still = replace(take, points=take.points[:1] + noise, T_world_sensor=T)
+    found = estimate_time_offset(segment(still, method="labels"))
+    assert found is None or not found.is_significant
+
+
+# --- other doors ----------------------------------------------------------------------
+
+
+def test_the_command_line_solves_both(tmp_path, capsys):
+    path = tmp_path / "suit.npz"
+    marey.write(record(seconds=2.0, sensors=TWO), path)
+    with pytest.raises(SystemExit) as stop:
+        main(["solve", str(path), "--json", "--no-calibrate"])
+    assert stop.value.code == 0
+    report = json.loads(capsys.readouterr().out)
+    rows = report["tables"]["sensors"]["rows"]
+    assert [row[2] for row in rows] == list(TWO)
