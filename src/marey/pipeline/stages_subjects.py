@@ -1,6 +1,6 @@
 """Stages 8 to 10: bodies, joints and tree to skeletons, calibrated, then posed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,6 +9,7 @@ from jaxtyping import Bool
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.motion import GroundPlane
+from marey.pipeline.compare_subjects import session_findings, skeleton_findings
 from marey.pipeline.options import SolveOptions, performer_known, session_numbers
 from marey.pipeline.reroot import reroot_skeleton
 from marey.pipeline.several_takes import concatenate_takes
@@ -103,11 +104,21 @@ def calibrate_subjects(
                 subject,
                 skeleton=found.skeleton,
                 take_skeletons=found.skeletons,
-                findings=found.findings,
+                findings=(*found.findings, *_doubts(subject.skeleton, fit, options)),
                 landmark_joints=found.landmark_joints,
             )
         calibrated.append(subject)
     return tuple(calibrated)
+
+
+def _doubts(
+    skeleton: Skeleton, fit: BodyFit, options: SolveOptions
+) -> Iterator[Finding]:
+    """Return whether takes and a given skeleton cannot be of one subject."""
+    if performer_known(options):
+        return skeleton_findings(skeleton, fit.takes)
+    sessions = session_numbers(options) or range(len(fit.takes))
+    return session_findings(skeleton, fit.takes, sessions)
 
 
 def pose_subjects(
