@@ -203,18 +203,17 @@ def test_a_temporary_joint_is_found_in_any_take(scenes, tmp_path):
     assert marey.load(tmp_path / "two.marey").tree.loops == two.tree.loops
 
 
-# --- two people in one tree -----------------------------------------------------------
+# --- two people -----------------------------------------------------------------------
 
 
-def test_two_people_hand_in_hand_keep_their_names(scenes):
-    """They hold hands for most of the take, so their bodies make one tree."""
-    take = scenes["clasp"]
-    (subject,) = marey.solve(take).subjects
-    skeleton = subject.skeleton
-    assert set(skeleton.sensor_names) == set(take.sensor_names)
-    assert {"A:Hips", "B:Hips"} <= set(skeleton.names)
-    joint_of_sensor = [skeleton.names[k] for k in skeleton.sensor_joint]
-    assert joint_of_sensor == list(skeleton.sensor_names)
+def test_two_people_hand_in_hand_are_two_subjects(scenes):
+    """They hold hands for most of the take; their names keep them apart."""
+    solution = marey.solve(scenes["clasp"])
+    assert [subject.name for subject in solution.subjects] == ["A", "B"]
+    for subject in solution.subjects:
+        owners = {name.partition(":")[0] for name in subject.skeleton.sensor_names}
+        assert owners == {subject.name}
+    assert links(solution)[0][:2] == ("A:RightHand", "B:RightHand")
 
 
 def test_people_joined_by_hand_can_be_edited_further():

@@ -23,6 +23,7 @@ from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.numerics import geometry
 from marey.numerics.thresholds import MARKER_NOISE_M
+from marey.pipeline.compare_subjects import skeleton_differs
 from marey.pipeline.options import SolveOptions, session_numbers
 from marey.pipeline.stages_bodies import BodyFit
 from marey.pipeline.stages_subjects import SubjectFit
@@ -37,8 +38,6 @@ hand."""
 
 POSE_METHOD = "gauss_newton"
 """Method that keeps hinges and limits, of markers and of sensors."""
-
-MM = 1e3
 
 
 def attach_to_given(
@@ -188,22 +187,10 @@ def _attached_finding(attached: Skeleton, matches: Sequence[JointMatch]) -> Find
 
 def _bone_findings(bones: BoneComparison, options: SolveOptions) -> list[Finding]:
     """Return how the bones of the recording differ from those given, if they do."""
-    percent = 100.0 * (bones.scale - 1.0)
     if options.fit == "scale":
         message = f"the given skeleton was scaled by {bones.scale:.3f}"
         scaled = Finding("skeleton-scaled", "skeleton", "info", message)
         return [replace(scaled, value=bones.scale)]
     if options.fit == "lengths" or not bones.is_other_subject:
         return []
-    listed = "; ".join(
-        f"{name} {MM * found:.0f} instead of {MM * given:.0f} mm"
-        for name, given, found in zip(
-            bones.names, bones.given_m, bones.found_m, strict=True
-        )
-    )
-    size = f"{abs(percent):.0f} % {'longer' if percent > 0 else 'shorter'}"
-    message = (
-        f"the recording shows another subject than the given skeleton, its bones "
-        f"{size}: {listed}. Check the skeleton, or ask for fit=scale or fit=lengths"
-    )
-    return [Finding("skeleton-differs", "skeleton", "error", message, value=percent)]
+    return [skeleton_differs(bones)]

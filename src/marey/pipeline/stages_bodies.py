@@ -1,6 +1,6 @@
 """Stages 3 to 7: takes to bodies, joints and a tree, repaired and named by anatomy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -179,8 +179,14 @@ def infer_body_tree(
     bodies: tuple[Bodies, ...], joints: JointFits, options: SolveOptions
 ) -> Tree:
     """Return the tree that the joints support best."""
-    tree = infer_tree(joints, weight=options.weight)
+    subjects = stated_subjects(bodies[0].names)
+    tree = infer_tree(joints, weight=options.weight, subjects=subjects)
     return prefer_nameable_tree(concatenate_takes(bodies), joints, tree)
+
+
+def stated_subjects(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the subject in the name of each body, "" where it has none."""
+    return tuple(name.rpartition(":")[0] for name in names)
 
 
 def prefer_nameable_tree(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:
@@ -195,7 +201,8 @@ def prefer_nameable_tree(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:
     if not anonymous or name_bodies(bodies, joints, tree)[1]:
         return tree
     best, best_fit = tree, MIN_NAMING_FIT
-    for other in alternative_trees(joints, tree):
+    subjects = stated_subjects(bodies.names)
+    for other in alternative_trees(joints, tree, subjects=subjects):
         for naming in name_bodies(bodies, joints, other)[1]:
             if naming.kind == "human" and naming.fit > best_fit:
                 best, best_fit = other, naming.fit
@@ -206,13 +213,14 @@ def complete_fit(candidates: Candidates, tree: Tree, options: SolveOptions) -> B
     """Return the fit of a tree: all bodies posed, temporary joints added as loops.
 
     Bodies of one or two markers get their poses from the joints of the tree. Temporary
-    joints are searched in every take, between sensors only.
+    joints are searched in every take, of markers only between several trees.
     """
     fit_pairs = partial(fit_joints, method=options.joints)
     bodies, joints = pose_underdetermined_bodies(
         candidates.bodies, candidates.joints, tree, fit=fit_pairs
     )
-    if len(bodies[0].names) > 1 and not any(one.shared.any() for one in bodies):
+    has_markers = any(one.shared.any() for one in bodies)
+    if len(bodies[0].names) > 1 and (len(tree.roots) > 1 or not has_markers):
         links = [
             replace(link, take=number)
             for number, one in enumerate(bodies)

@@ -1,6 +1,6 @@
 """Stages 8 to 10: bodies, joints and tree to skeletons, calibrated, then posed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from marey.anatomy.whole_person import complete_motion, complete_person
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.motion import GroundPlane
+from marey.pipeline.compare_subjects import session_findings, skeleton_findings
 from marey.pipeline.options import SolveOptions, performer_known, session_numbers
 from marey.pipeline.posing.holds import check_held_joints, choose_holds, read_holds
 from marey.pipeline.posing.limits import check_named_joints, limit_skeletons
@@ -123,7 +124,7 @@ def calibrate_subjects(
                 subject,
                 skeleton=found.skeleton,
                 take_skeletons=found.skeletons,
-                findings=found.findings,
+                findings=(*found.findings, *_doubts(subject.skeleton, fit, options)),
                 is_calibrated=all(f.code != "not-calibrated" for f in found.findings),
                 landmark_joints=found.landmark_joints,
                 unknown_rolls=found.unknown_rolls,
@@ -156,6 +157,16 @@ def limit_subjects(
             )
         )
     return tuple(limited)
+
+
+def _doubts(
+    skeleton: Skeleton, fit: BodyFit, options: SolveOptions
+) -> Iterator[Finding]:
+    """Return whether takes and a given skeleton cannot be of one subject."""
+    if performer_known(options):
+        return skeleton_findings(skeleton, fit.takes)
+    sessions = session_numbers(options) or range(len(fit.takes))
+    return session_findings(skeleton, fit.takes, sessions)
 
 
 def pose_subjects(

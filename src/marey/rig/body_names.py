@@ -2,6 +2,7 @@
 
 import re
 
+from marey.anatomy.names import without_subject
 from marey.anatomy.naming import Naming, NamingInput, find_names
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
@@ -13,7 +14,7 @@ from marey.tree import Tree
 
 def has_default_name(name: str) -> bool:
     """Return whether a body has a number in place of a name, as "body7"."""
-    return re.fullmatch(r"body\d+", name) is not None
+    return re.fullmatch(r"body\d+", without_subject(name)) is not None
 
 
 def name_bodies(
@@ -22,7 +23,8 @@ def name_bodies(
     """Return the bodies with anatomical names, and the naming of each figure.
 
     Only figures all of whose bodies have default names ("body7") are named. If there
-    are several figures, each name begins with the number of the figure ("1:Hips").
+    are several figures, each name begins with the subject that the bodies have in
+    theirs ("JOE:body7"), or else with the number of the figure ("1:Hips").
     """
     names = list(bodies.names)
     namings = []
@@ -35,7 +37,9 @@ def name_bodies(
             continue
         namings.append(naming)
         for body, name in naming.names.items():
-            names[body] = name if len(tree.roots) == 1 else f"{len(namings)}:{name}"
+            stated = bodies.names[body].rpartition(":")[0]
+            number = "" if len(tree.roots) == 1 else str(len(namings))
+            names[body] = f"{stated or number}:{name}".removeprefix(":")
     return bodies.rename(names), namings
 
 

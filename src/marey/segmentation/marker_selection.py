@@ -1,5 +1,6 @@
 """Choice of the markers that unlabelled bodies are found from."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -86,6 +87,23 @@ def select_markers(
         if which.any()
     )
     return np.flatnonzero(kept), findings
+
+
+def group_by_subject(
+    take: Take, markers: Int[Array, " kept"]
+) -> dict[str, Int[Array, " own"]]:
+    """Return the markers of each stated subject; no body has markers of two.
+
+    Markers of subjects with fewer than three markers have no subject here, like those
+    that name none.
+    """
+    count = Counter(take.subjects[i] for i in markers)
+    groups: dict[str, list[int]] = {}
+    for i in markers.tolist():
+        subject = take.subjects[i]
+        is_body = count[subject] >= MIN_RIGID_MARKERS
+        groups.setdefault(subject if is_body else "", []).append(i)
+    return {subject: np.array(own) for subject, own in groups.items()}
 
 
 def _find_duplicates(

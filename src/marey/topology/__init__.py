@@ -46,7 +46,11 @@ Array = np.ndarray
 
 
 def infer_tree(
-    joints: JointFits, *, weight: str = "auto", root: int | None = None
+    joints: JointFits,
+    *,
+    weight: str = "auto",
+    root: int | None = None,
+    subjects: Sequence[str] = (),
 ) -> Tree:
     r"""Return the tree, or the trees, that the candidate joints support best.
 
@@ -70,6 +74,8 @@ def infer_tree(
             variances of both bodies, times a power of the distance between the joint
             and the bodies; `marey.topology.weights` has the formula.
         root: Body that becomes the root of its tree; None = the most central body.
+        subjects: Subject of each body, "" where none is stated. Bodies of different
+            subjects are never joined.
 
     Raises:
         OptionError: If the weight is not known or the root is no body.
@@ -80,13 +86,23 @@ def infer_tree(
     cost = edge_costs(joints, weight)
     is_compact = resolve_weight(joints, weight) == "compact"
     remove_edges = remove_marker_edges if is_compact else remove_open_edges
-    cost = remove_edges(joints, cost)
+    cost = _separate_subjects(joints, remove_edges(joints, cost), subjects)
     edges = minimum_spanning_forest(joints.pair, cost, n_bodies)
     if not is_compact:
         edges = edges[~spurious_edges(joints, cost, edges)]
         edges = merge_coincident_joints(joints, cost, edges)
     tree = _rooted_tree(joints, cost, edges, root)
     return replace(tree, loops=find_loops(joints, cost, tree.edge))
+
+
+def _separate_subjects(
+    joints: JointFits, cost: PairValues, subjects: Sequence[str]
+) -> PairValues:
+    """Return the costs, infinite between bodies of different stated subjects."""
+    if not subjects:
+        return cost
+    a, b = np.array(subjects)[joints.pair].T
+    return np.where((a != b) & (a != "") & (b != ""), np.inf, cost)
 
 
 def _rooted_tree(
@@ -104,6 +120,7 @@ def alternative_trees(
     *,
     weight: str = "auto",
     max_margin: float = DOUBTFUL_MARGIN,
+    subjects: Sequence[str] = (),
 ) -> Iterator[Tree]:
     """Return the trees that differ from a tree in one joint and cost little more.
 
@@ -112,8 +129,9 @@ def alternative_trees(
         tree: The tree to start from.
         weight: As for `infer_tree`.
         max_margin: Largest log ratio of the costs of the new joint and the old one.
+        subjects: As for `infer_tree`.
     """
-    cost = edge_costs(joints, weight)
+    cost = _separate_subjects(joints, edge_costs(joints, weight), subjects)
     used = tree.edge[tree.edge >= 0]
     for body in np.flatnonzero(tree.margin < max_margin):
         old = int(tree.edge[body])

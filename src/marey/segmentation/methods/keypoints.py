@@ -20,7 +20,7 @@ from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
 from marey.segmentation.clusters.pair_statistics import Members, PairStats
 from marey.segmentation.contract import SegmentationTask, Suitability
-from marey.segmentation.marker_selection import select_markers
+from marey.segmentation.marker_selection import group_by_subject, select_markers
 from marey.segmentation.methods.overlap import default_names
 from marey.take import Take
 
@@ -83,12 +83,20 @@ noise, up to which the union is one body. Chosen by hand."""
 
 
 def check_suitability(task: SegmentationTask) -> Suitability:
-    """Return whether the points are joints, by their names or their motion."""
+    """Return whether most points are joints, by their names or their motion.
+
+    Each stated subject's points are judged on their own.
+    """
     if task.n_bodies:
         return Suitability(suits=False)
     takes, stats = task.marker_takes, task.pair_stats
     kept, _ = select_markers(takes, stats, keep_computed=True)
-    return Suitability(are_keypoints(takes[0], stats.select(kept), kept))
+    n_joints = sum(
+        len(own)
+        for own in group_by_subject(takes[0], kept).values()
+        if are_keypoints(takes[0], stats.select(own), own)
+    )
+    return Suitability(2 * n_joints > len(kept))
 
 
 def find_bodies(task: SegmentationTask) -> tuple[Bodies, ...]:

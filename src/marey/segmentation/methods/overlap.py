@@ -14,7 +14,7 @@ from marey.segmentation.clusters.pair_statistics import (
     members_of_labels,
 )
 from marey.segmentation.contract import SegmentationTask, Suitability
-from marey.segmentation.marker_selection import select_markers
+from marey.segmentation.marker_selection import group_by_subject, select_markers
 
 Array = np.ndarray
 
@@ -57,27 +57,35 @@ def bodies_from_clusters(task: SegmentationTask, method: str) -> tuple[Bodies, .
             needed=f"{MIN_COMMON_FRAMES} frames of markers that move, or a marker map "
             "(template=)",
         )
-    clustering = cluster_markers(
-        [take.points[:, kept] for take in takes],
-        stats.select(kept),
-        method=method,
-        n_bodies=task.n_bodies,
-    )
-    n_bodies, n_markers = len(clustering.members), len(takes[0].labels)
-    members = np.zeros((n_bodies, n_markers), dtype=bool)
-    members[:, kept] = clustering.members
+    groups = {"": kept} if task.n_bodies else group_by_subject(takes[0], kept)
+    n_markers = len(takes[0].labels)
+    members = np.zeros((0, n_markers), dtype=bool)
     owner = np.full(n_markers, -1, dtype=np.int64)
-    owner[kept] = clustering.owner
-    confidence = np.zeros(n_markers)
-    confidence[kept] = marker_confidence(clustering)
+    confidence, of_bodies = np.zeros(n_markers), np.zeros(0)
+    names: list[str] = []
+    for subject, markers in groups.items():
+        clustering = cluster_markers(
+            [take.points[:, markers] for take in takes],
+            stats.select(markers),
+            method=method,
+            n_bodies=task.n_bodies,
+        )
+        inside = np.zeros((len(clustering.members), n_markers), dtype=bool)
+        inside[:, markers] = clustering.members
+        owner[markers] = clustering.owner + len(members)
+        members = np.concatenate([members, inside])
+        confidence[markers] = marker_confidence(clustering)
+        of_bodies = np.append(of_bodies, body_confidence(clustering))
+        prefix = f"{subject}:" if len(groups) > 1 and subject else ""
+        names += [prefix + name for name in default_names(len(inside), len(names))]
     return tuple(
         make_bodies(
             take,
-            default_names(n_bodies),
+            names,
             members,
             owner,
             marker_confidence=confidence,
-            body_confidence=body_confidence(clustering),
+            body_confidence=of_bodies,
             findings=findings,
             stats=stats,
         )
@@ -85,9 +93,9 @@ def bodies_from_clusters(task: SegmentationTask, method: str) -> tuple[Bodies, .
     )
 
 
-def default_names(n_bodies: int) -> tuple[str, ...]:
+def default_names(n_bodies: int, first: int = 0) -> tuple[str, ...]:
     """Return names of bodies that have none: body1, body2 ..."""
-    return tuple(f"body{i + 1}" for i in range(n_bodies))
+    return tuple(f"body{first + i + 1}" for i in range(n_bodies))
 
 
 def marker_confidence(clustering: Clustering) -> Float[Array, " marker"]:

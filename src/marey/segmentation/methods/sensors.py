@@ -53,12 +53,26 @@ def _sensor_bodies(take: Take) -> Bodies:
 def recognise_program(names: tuple[str, ...]) -> tuple[str, Mapping[str, str]]:
     """Return the program that named the segments, and the parent of each segment.
 
-    An empty name and no parents if the names are of no known program.
+    An empty name and no parents if the names are of no known program. Names that begin
+    with a subject ("Human1:PELV") are read without it, each subject's on their own.
     """
-    name_of = {normalise_label(name): name for name in names}
+    subjects = dict.fromkeys(name.rpartition(":")[0] for name in names)
+    found = [_program_of_subject(names, subject) for subject in subjects]
+    programs = dict.fromkeys(program for program, _ in found if program)
+    parents = {child: parent for _, tree in found for child, parent in tree.items()}
+    return " and ".join(programs), parents
+
+
+def _program_of_subject(
+    names: tuple[str, ...], subject: str
+) -> tuple[str, Mapping[str, str]]:
+    """Return the program and the parents of the segments of one subject."""
+    split = {name: name.rpartition(":") for name in names}
+    own = {name: bare for name, (who, _, bare) in split.items() if who == subject}
+    name_of = {normalise_label(bare): name for name, bare in own.items()}
     for program, parents in sensor_trees().items():
         present = [segment for segment in parents if segment in name_of]
-        if len(present) < MIN_MATCHED_FRACTION * max(len(parents), len(names)):
+        if len(present) < MIN_MATCHED_FRACTION * max(len(parents), len(own)):
             continue
         known = {child: parent for child, parent in parents.items() if parent}
         tree = contract_tree(known, present)
