@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -275,7 +276,7 @@ def test_the_delay_is_corrected_and_reported(suit, solved):
 
 def test_a_delay_that_is_given_is_used():
     take = record(seconds=2.0, sensor_delay=0.1)
-    as_is = {"time_offset": 0.1, "clean": False, "calibrate": False}
+    as_is: dict[str, Any] = {"time_offset": 0.1, "clean": False, "calibrate": False}
     solution = marey.solve(take, **as_is)
     moved = solution.takes[0].T_world_sensor
     np.testing.assert_allclose(moved[6:-6], take.truth.T_world_sensor[6:-6], atol=1e-6)

@@ -1,6 +1,7 @@
 """Limits, holds, ground, friction, reference and outliers as options of a solve."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import posed
@@ -214,11 +215,17 @@ def test_a_hold_of_a_file_keeps_a_point_in_place(walk, tmp_path, solve):
     assert spread[0] > 0.03
     assert spread[1] < 0.1 * spread[0]
     assert "hold-kept" in codes(held)
-    assert SolveArguments(hold=str(path)).read_options().hold[0]["joint"] == "LeftHand"
+    read: Any = SolveArguments(hold=str(path)).read_options().hold
+    assert read[0]["joint"] == "LeftHand"
 
 
 def test_holds_by_object_and_by_row_are_the_same(walk, solve):
-    row = {"joint": "LeftHand", "target": [0.3, 0.2, 1.0], "start": 0.5, "end": 1.0}
+    row: dict[str, Any] = {
+        "joint": "LeftHand",
+        "target": [0.3, 0.2, 1.0],
+        "start": 0.5,
+        "end": 1.0,
+    }
     hold = Hold(**row | {"target": np.array(row["target"])})
     one, other = (solve(walk, hold=[h]) for h in (row, hold))
     np.testing.assert_array_equal(motion_of(one).wxyz, motion_of(other).wxyz)

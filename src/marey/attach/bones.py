@@ -165,6 +165,8 @@ def adapt_lengths(skeleton: Skeleton, bones: BoneComparison) -> Skeleton:
 def strip(skeleton: Skeleton) -> Skeleton:
     """Return the joints of a skeleton without markers, sensors and uncertainty."""
     bare = Skeleton(names=("root",), parent=np.array([-1]), offset=np.zeros((1, 3)))
-    fields = ("marker_labels", "marker_joint", "marker_offset")
-    fields += ("sensor_names", "sensor_joint", "T_joint_sensor")
+    fields = (
+        *("marker_labels", "marker_joint", "marker_offset"),
+        *("sensor_names", "sensor_joint", "T_joint_sensor"),
+    )
     return replace(skeleton, **{name: getattr(bare, name) for name in fields})

@@ -200,8 +200,7 @@ def pose_subjects(
                 method=subject.pose_method,
                 contacts=options.contacts,
                 floor=floor,
-                **settings,
-                **({"holds": held} if held else {}),
+                **{**settings, **({"holds": held} if held else {})},
             )
             for skeleton, take, held in zip(
                 subject.take_skeletons, takes, of_takes, strict=True
