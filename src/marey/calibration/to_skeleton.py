@@ -104,7 +104,7 @@ def unknown_rolls(fit: CalibrationFit) -> tuple[str, ...]:
         and side_of(name) + LOWER_LEG in fit.initial.landmark_joints
     ]
     known = known_rolls(tree, _limb_sides(fit, tree), legs)
-    return tuple(tree.names[i] for i in np.flatnonzero(~known))
+    return tuple(tree.names[i] for i in np.flatnonzero(~known).tolist())
 
 
 def _t_pose(fit: CalibrationFit) -> Float[Array, "segment 3 3"]:
