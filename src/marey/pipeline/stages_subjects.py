@@ -192,7 +192,6 @@ def pose_subjects(
     holds, found = _find_all_holds(subjects, takes, options)
     posed, findings = [], list(found)
     for subject, of_takes in zip(subjects, holds, strict=True):
-        settings = pose_settings(options, subject.pose_method, floor)
         fits = [
             fit_pose(
                 skeleton,
@@ -200,7 +199,7 @@ def pose_subjects(
                 method=subject.pose_method,
                 contacts=options.contacts,
                 floor=floor,
-                **{**settings, **({"holds": held} if held else {})},
+                **pose_settings(options, subject.pose_method, floor, held),
             )
             for skeleton, take, held in zip(
                 subject.take_skeletons, takes, of_takes, strict=True

@@ -10,6 +10,7 @@ import numpy as np
 from marey.errors import OptionError
 from marey.io import read_motion
 from marey.motion import GroundPlane, Motion
+from marey.pose.contact.holds import Hold
 from marey.pose.options import ANGLE_SD, PhysicsOptions
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -111,16 +112,20 @@ def physics_has_ground(options: "SolveOptions") -> bool:
 
 
 def pose_settings(
-    options: "SolveOptions", method: str, floor: GroundPlane | None
+    options: "SolveOptions",
+    method: str,
+    floor: GroundPlane | None,
+    holds: tuple[Hold, ...] = (),
 ) -> Mapping[str, Any]:
-    """Return the options of a pose method that a solve asks for, without holds.
+    """Return the options of a pose method that a solve asks for.
 
     Args:
         options: Of the solve.
         method: The pose method.
         floor: The ground, if it is known.
+        holds: Holds of this subject in this take.
     """
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {"holds": holds} if holds else {}
     if options.reference is not None:
         settings["reference"] = options.reference
     if options.outlier is not None and method == "gauss_newton":
