@@ -86,8 +86,8 @@ class Finding:
 
 SENTENCES = {
     "body-loose": (
-        "{count} bodies fit no other body, by {mm} mm or less ({subjects}): check the"
-        " order of quaternions or angles, the axes and the unit"
+        "{count} bodies fit no other body, with residuals up to {mm} mm ({subjects}): "
+        "check the order of quaternions or angles, the axes and the unit"
     ),
     "body-still": (
         "{count} bodies never move ({subjects}): check that they are attached to the "

@@ -176,7 +176,8 @@ def _motion_finding(takes: Sequence[Take]) -> Finding | None:
 def _spread(take: Take) -> tuple[float, float]:
     """Return the ratio of variance to white noise, and the standard deviation per axis.
 
-    Medians over markers, and over sensors with rotations on a lever of one metre.
+    The ratio is that of the markers and sensors that move most, of which a few are
+    enough; rotations of sensors count on a lever of one metre.
     """
     sensors = take.T_world_sensor[:, :, :3].reshape(take.n_frames, -1, 12)
     ratios, sizes = [], []
@@ -193,4 +194,4 @@ def _spread(take: Take) -> tuple[float, float]:
             sizes.append(np.sqrt(total / 3.0))
     if not ratios:
         return np.inf, 0.0
-    return float(np.median(ratios)), float(np.median(sizes))
+    return float(np.quantile(ratios, MOST)), float(np.median(sizes))
