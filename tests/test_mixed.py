@@ -211,9 +211,6 @@ def test_a_marker_take_and_a_sensor_take_have_one_skeleton(two_takes):
         assert position_error(motion, take) <= position_error(alone, take)
     assert len(subject.skeleton.marker_labels) == 41
     assert len(subject.skeleton.sensor_names) == 15
-    back = marey.solve(two_takes[::-1]).subjects[0].motions
-    for motion, other in zip(subject.motions, back[::-1], strict=True):
-        assert position_error(motion, other) < 1e-3
 
 
 # --- time offset ----------------------------------------------------------------------
@@ -249,7 +246,7 @@ def test_a_shift_keeps_gaps():
 @pytest.mark.parametrize("skin", [{}, SKIN])
 def test_the_delay_of_sensors_is_found_within_its_uncertainty(delay, skin):
     for seed in (1, 2):
-        take = record(seed, sensor_delay=delay, **NOISE, **skin)
+        take = record(seed, seconds=5.0, sensor_delay=delay, **NOISE, **skin)
         found = estimate_time_offset(segment(take))
         assert abs(found.seconds - delay) < 3.0 * found.sd
         assert found.sd < 0.02 / take.rate

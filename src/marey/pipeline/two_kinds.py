@@ -171,7 +171,7 @@ def _fit_axes(
 
 
 def _breadth_first(tree: Tree) -> list[int]:
-    order = tree.roots.tolist()
+    order: list[int] = tree.roots.tolist()
     for body in order:
         order += np.flatnonzero(tree.parent == body).tolist()
     return order

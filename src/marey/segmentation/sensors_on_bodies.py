@@ -151,7 +151,7 @@ def white_variance(local: Float[Array, "frame marker 3"]) -> Float[Array, " mark
     """Return the white noise of each marker, summed over the axes, in square metres."""
     square = np.sum(white_difference(local, DIFFERENCE_ORDER) ** 2, axis=-1)
     variance = [trimmed_variance(one[np.isfinite(one)]) for one in square.T]
-    return local.shape[-1] * np.array(variance)
+    return np.asarray(local.shape[-1] * np.array(variance))
 
 
 def skin_motion(bodies: Bodies) -> float:
