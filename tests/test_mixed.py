@@ -131,6 +131,14 @@ def test_each_kind_alone_has_the_bodies_it_had():
     np.testing.assert_array_equal(asked.T_world_body, take.T_world_sensor)
 
 
+def test_bodies_that_a_program_computed_from_markers_stay_alone():
+    take = record(seconds=1.0)
+    computed = segment(replace(take, source=replace(take.source, format="motive")))
+    assert computed.names == take.sensor_names
+    assert not computed.shared.any()
+    assert [f.code for f in computed.findings] == ["markers-unused"]
+
+
 def test_points_of_poses_give_the_poses_back():
     rng = np.random.default_rng(0)
     T = geometry.transform_exp(rng.normal(size=(20, 6)))
