@@ -52,6 +52,10 @@ REGISTRY = {
 }
 """Module of each method, in the order in which "auto" asks them."""
 
+COMPUTED_BODIES = {"motive": "Motive", "qualisys": "Qualisys Track Manager"}
+"""Formats whose 6-DoF bodies a program computed from the markers beside them, by name:
+they are no measurements of their own."""
+
 
 @overload
 def segment(
@@ -151,9 +155,9 @@ def _find_marker_bodies(
     With the method "auto", markers are left out if no method can group them, if they
     are joints, or if a program computed the segments from them.
     """
-    programs = [recognise_program(take.sensor_names)[0] for take in task.takes]
+    programs = [_program_of_sensors(take) for take in task.takes]
     if method == "auto" and any(programs):
-        return (), f"the segments are those that {max(programs)} computed"
+        return (), f"the 6-DoF bodies are those that {max(programs)} computed"
     try:
         found = _find_bodies(task, method, without="sensors")
     except DataError as error:
@@ -162,6 +166,14 @@ def _find_marker_bodies(
         return (), f"no bodies were found among them ({error.found})"
     is_unfit = method == "auto" and found[0].keypoints
     return found, "they are joints" if is_unfit else ""
+
+
+def _program_of_sensors(take: Take) -> str:
+    """Return the program that computed the 6-DoF bodies of a take; "" if none did."""
+    if not take.sensor_names:
+        return ""
+    by_format = COMPUTED_BODIES.get(take.source.format, "")
+    return recognise_program(take.sensor_names)[0] or by_format
 
 
 def _with_sensors(bodies: Bodies) -> Bodies:
