@@ -98,8 +98,9 @@ def performer_known(options: SolveOptions) -> bool:
     Options must be those of `marey.pipeline.given_skeleton.prepare_skeleton`.
     """
     skeleton = options.skeleton
-    is_skeleton = isinstance(skeleton, Skeleton)
-    return is_skeleton and bool(skeleton.marker_labels or skeleton.sensor_names)
+    if not isinstance(skeleton, Skeleton):
+        return False
+    return bool(skeleton.marker_labels or skeleton.sensor_names)
 
 
 def session_numbers(options: SolveOptions) -> tuple[int, ...]:

@@ -61,11 +61,13 @@ def build_subjects(fit: BodyFit, options: SolveOptions) -> tuple[SubjectFit, ...
         for one in skeletons
     )
     largest = max(skeletons, key=lambda skeleton: len(skeleton.names))
-    subjects = []
+    subjects: list[SubjectFit] = []
     for root, skeleton in zip(tree.roots, skeletons, strict=True):
         owner, _, root_name = bodies.names[int(root)].rpartition(":")
         given = options.subject if skeleton is largest else ""
         name = given or owner or _subject_in_labels(skeleton) or root_name
+        if name in {subject.name for subject in subjects} and not (given or owner):
+            name = root_name
         subjects.append(_subject(name, skeleton, fit, options))
     return tuple(subjects)
 
