@@ -163,10 +163,13 @@ def adapt_lengths(skeleton: Skeleton, bones: BoneComparison) -> Skeleton:
 
 
 def strip(skeleton: Skeleton) -> Skeleton:
-    """Return the joints of a skeleton without markers, sensors and uncertainty."""
-    bare = Skeleton(names=("root",), parent=np.array([-1]), offset=np.zeros((1, 3)))
-    fields = (
-        *("marker_labels", "marker_joint", "marker_offset"),
-        *("sensor_names", "sensor_joint", "T_joint_sensor"),
+    """Return the joints of a skeleton without the markers and sensors on it."""
+    return replace(
+        skeleton,
+        marker_labels=(),
+        marker_joint=skeleton.marker_joint[:0],
+        marker_offset=skeleton.marker_offset[:0],
+        sensor_names=(),
+        sensor_joint=skeleton.sensor_joint[:0],
+        T_joint_sensor=skeleton.T_joint_sensor[:0],
     )
-    return replace(skeleton, **{name: getattr(bare, name) for name in fields})

@@ -74,11 +74,13 @@ def build_subjects(fit: BodyFit, options: SolveOptions) -> tuple[SubjectFit, ...
     skeletons = build_skeletons(bodies, fit.joints, tree)
     rolls = unknown_rolls(bodies, fit.joints, tree)
     largest = max(skeletons, key=lambda skeleton: len(skeleton.names))
-    subjects = []
+    subjects: list[SubjectFit] = []
     for root, skeleton, guessed in zip(tree.roots, skeletons, rolls, strict=True):
         owner, _, root_name = bodies.names[int(root)].rpartition(":")
         given = options.subject if skeleton is largest else ""
         name = given or owner or _subject_in_labels(skeleton) or root_name
+        if name in {one.name for one in subjects} and not (given or owner):
+            name = root_name
         subject = _subject(name, skeleton, fit, options)
         subjects.append(replace(subject, unknown_rolls=guessed))
     return tuple(subjects)

@@ -83,20 +83,20 @@ noise, up to which the union is one body. Chosen by hand."""
 
 
 def check_suitability(task: SegmentationTask) -> Suitability:
-    """Return whether most points are joints, by their names or their motion.
+    """Return whether the points are joints, by their names or their motion.
 
-    Each stated subject's points are judged on their own.
+    The points of every stated subject must be.
     """
     if task.n_bodies:
         return Suitability(suits=False)
     takes, stats = task.marker_takes, task.pair_stats
     kept, _ = select_markers(takes, stats, keep_computed=True)
-    n_joints = sum(
-        len(own)
-        for own in group_by_subject(takes[0], kept).values()
-        if are_keypoints(takes[0], stats.select(own), own)
+    return Suitability(
+        all(
+            are_keypoints(takes[0], stats.select(own), own)
+            for own in group_by_subject(takes[0], kept).values()
+        )
     )
-    return Suitability(2 * n_joints > len(kept))
 
 
 def find_bodies(task: SegmentationTask) -> tuple[Bodies, ...]:

@@ -1,5 +1,7 @@
 """Bodies of a marker set that is recognised by its labels."""
 
+import re
+
 import numpy as np
 
 from marey.bodies import Bodies
@@ -12,6 +14,15 @@ from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.labels.marker_sets import known_marker_sets
 from marey.segmentation.labels.match import MarkerSetMatch
 from marey.take import Take
+
+THINGS = frozenset(
+    """ball bar barbell bat blade bow box cane chair club crutch gun handle helmet
+    paddle pole prop puck racket racquet rod shield staff stick sword table tool
+    wand""".split()  # noqa: SIM905
+)
+"""Words for things in labels of markers that are no one's body."""
+
+WORDS = re.compile(r"[^\W\d_]+")
 
 
 def check_suitability(task: SegmentationTask) -> Suitability:
@@ -71,10 +82,17 @@ def bodies_from_labels(take: Take, match: MarkerSetMatch | None) -> Bodies:
     return bodies
 
 
+def name_of_thing(label: str) -> str:
+    """Return the word for a thing in a label, "Stick" for "stick_03"; "" without."""
+    words = WORDS.findall(label)
+    return next((word.title() for word in words if word.casefold() in THINGS), "")
+
+
 def find_props(take: Take, used: set[int]) -> dict[str, tuple[int, ...]]:
     """Return the markers of props, such as sticks and rackets, by the names of bodies.
 
-    Props are the subjects of the take none of whose markers is used otherwise. A prop
+    Props are the subjects of the take none of whose markers is used otherwise, and
+    unused markers of a performer that are called after a thing ("JOE:Stick1"). A prop
     of several bodies has them numbered: "Stick:body1".
 
     Args:
@@ -83,11 +101,17 @@ def find_props(take: Take, used: set[int]) -> dict[str, tuple[int, ...]]:
     """
     performers = {take.subjects[i] for i in used}
     seen_often = take.seen.mean(axis=0) >= FEW
+    groups: dict[str, list[int]] = {}
+    for i in np.flatnonzero(seen_often).tolist():
+        subject = take.subjects[i]
+        if subject and subject not in performers:
+            groups.setdefault(subject, []).append(i)
+        elif i not in used and (thing := name_of_thing(take.labels[i])):
+            groups.setdefault(thing, []).append(i)
     props: dict[str, tuple[int, ...]] = {}
-    for subject in dict.fromkeys(take.subjects):
-        is_prop = np.array([owner == subject for owner in take.subjects]) & seen_often
-        markers = np.flatnonzero(is_prop)
-        if not subject or subject in performers or len(markers) < MIN_RIGID_MARKERS:
+    for subject, members in groups.items():
+        markers = np.array(members)
+        if len(markers) < MIN_RIGID_MARKERS:
             continue
         clusters = cluster_markers([take.points[:, markers]]).members
         bodies = [markers[body] for body in clusters if body.sum() >= MIN_RIGID_MARKERS]
