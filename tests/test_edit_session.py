@@ -14,7 +14,7 @@ from marey.editing import EditSession
 from marey.editing.kinds.tree_edges import EditableTree
 from marey.edits import REQUIRED_FIELDS, Edit, read_edits, write_edits
 from marey.numerics import geometry
-from marey.pipeline.reroot import reroot_skeleton
+from marey.pipeline.stages.reroot import reroot_skeleton
 from marey.topology import edge_costs
 from marey.tree import Tree
 

@@ -9,7 +9,7 @@ import marey
 from marey import synth
 from marey.joints import fit_joints, joint_findings, joint_name_and_exercise
 from marey.numerics import geometry
-from marey.pipeline.report import ground_findings, part_findings
+from marey.pipeline.reporting.findings import ground_findings, part_findings
 from marey.rig.ground import OTHER_UP_AXES
 from marey.segmentation import segment
 from marey.take import Fact, Source

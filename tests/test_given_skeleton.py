@@ -8,7 +8,7 @@ import pytest
 import marey
 from marey import synth
 from marey.attach import scale_skeleton, strip
-from marey.pipeline.given_skeleton import read_source
+from marey.pipeline.stages.given_skeleton import read_source
 
 LIMBS = tuple(
     side + part

@@ -12,7 +12,7 @@ from marey import metrics, pipeline, synth
 from marey.cli import main
 from marey.numerics import geometry
 from marey.pipeline.progress import COMPILING_NOTE, Clock
-from marey.pipeline.report import loop_findings
+from marey.pipeline.reporting.findings import loop_findings
 from marey.tree import Loop
 
 OPTIONS = {"markers": "none", "sensors": True, "rate": 60.0, "seconds": 12.0}

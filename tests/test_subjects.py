@@ -8,7 +8,7 @@ import pytest
 import marey
 from marey import synth
 from marey.editing import EditSession
-from marey.pipeline.stages_takes import read_takes
+from marey.pipeline.stages.takes import read_takes
 
 
 @pytest.fixture(scope="module")

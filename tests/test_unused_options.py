@@ -8,7 +8,7 @@ import pytest
 
 import marey
 from marey import synth
-from marey.pipeline.unused_options import UNUSED_OPTIONS
+from marey.pipeline.reporting.unused_options import UNUSED_OPTIONS
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from naive import adjusted_rand
 from real import expected_names, optical
 
 from marey import fit_joints, infer_tree
-from marey.pipeline.stages_bodies import prefer_nameable_tree
+from marey.pipeline.stages.bodies import prefer_nameable_tree
 from marey.rig import name_bodies
 from marey.segmentation import segment
 from marey.segmentation.body_poses import make_bodies

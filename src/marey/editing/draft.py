@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from marey.editing.assignment import MarkerAssignment
 from marey.edits import Edit
 from marey.errors import OptionError
-from marey.pipeline.stages_subjects import bodies_named
+from marey.pipeline.stages.subjects import bodies_named
 from marey.skeleton import Skeleton
 
 

@@ -17,7 +17,7 @@ from marey.editing.plan import SKELETON_EDITS, Plan
 from marey.errors import DataError
 from marey.joints import JointFits
 from marey.pipeline.options import SolveOptions
-from marey.pipeline.stages_bodies import (
+from marey.pipeline.stages.bodies import (
     BodyFit,
     Candidates,
     complete_fit,
@@ -28,7 +28,7 @@ from marey.pipeline.stages_bodies import (
     segment_takes,
     with_names,
 )
-from marey.pipeline.stages_subjects import root_of
+from marey.pipeline.stages.subjects import root_of
 from marey.take import Take
 from marey.topology import edge_costs, tree_from_parents
 from marey.tree import Tree

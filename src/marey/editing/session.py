@@ -21,7 +21,7 @@ from marey.errors import DataError, OptionError
 from marey.pipeline import SolveOptions
 from marey.pipeline.posing.settings import parse_reference
 from marey.pipeline.progress import Clock
-from marey.pipeline.stages_takes import Recording, read_takes
+from marey.pipeline.stages.takes import Recording, read_takes
 from marey.report import Finding
 from marey.segmentation import Template
 from marey.skeleton import Skeleton

@@ -21,13 +21,15 @@ from marey.edits import Edit, parse_edits
 from marey.motion import Motion
 from marey.options import replace_options
 from marey.pipeline import SolveOptions, solve_takes
-from marey.pipeline.given_skeleton import prepare_skeleton
 from marey.pipeline.posing.settings import uses_ground
 from marey.pipeline.progress import Clock
-from marey.pipeline.report import assemble_solution
+from marey.pipeline.reporting.findings import assemble_solution
+from marey.pipeline.reporting.tables import add_tables
+from marey.pipeline.reporting.unused_options import Outcome, unused_option_findings
 from marey.pipeline.run import estimate_bodies, estimate_skeletons
-from marey.pipeline.stages_bodies import BodyFit, repair_with_joints
-from marey.pipeline.stages_subjects import (
+from marey.pipeline.stages.bodies import BodyFit, repair_with_joints
+from marey.pipeline.stages.given_skeleton import prepare_skeleton
+from marey.pipeline.stages.subjects import (
     SubjectFit,
     complete_subjects,
     final_joint_fits,
@@ -35,9 +37,7 @@ from marey.pipeline.stages_subjects import (
     subject_of_each_body,
     used_joint_fits,
 )
-from marey.pipeline.stages_takes import Recording, clean_takes, read_takes
-from marey.pipeline.tables import add_tables
-from marey.pipeline.unused_options import Outcome, unused_option_findings
+from marey.pipeline.stages.takes import Recording, clean_takes, read_takes
 from marey.report import Finding
 from marey.rig import has_default_name
 from marey.solution import Solution, Subject

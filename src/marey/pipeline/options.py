@@ -152,7 +152,7 @@ class SolveOptions(Options):
 def performer_known(options: SolveOptions) -> bool:
     """Return whether markers or sensors on the given skeleton determine the bodies.
 
-    Options must be those of `marey.pipeline.given_skeleton.prepare_skeleton`.
+    Options must be those of `marey.pipeline.stages.given_skeleton.prepare_skeleton`.
     """
     skeleton = options.skeleton
     if not isinstance(skeleton, Skeleton):

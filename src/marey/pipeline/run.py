@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 from marey.errors import OptionError
-from marey.pipeline.given_skeleton import prepare_skeleton
 from marey.pipeline.options import SolveOptions, performer_known
 from marey.pipeline.progress import Clock
-from marey.pipeline.report import assemble_solution
-from marey.pipeline.stage_attach import attach_to_given
-from marey.pipeline.stages_bodies import (
+from marey.pipeline.reporting.findings import assemble_solution
+from marey.pipeline.reporting.tables import add_tables
+from marey.pipeline.reporting.unused_options import Outcome, unused_option_findings
+from marey.pipeline.stages.attach import attach_to_given
+from marey.pipeline.stages.bodies import (
     BodyFit,
     fit_bodies,
     fit_pair_joints,
@@ -17,7 +18,8 @@ from marey.pipeline.stages_bodies import (
     repair_with_joints,
     segment_takes,
 )
-from marey.pipeline.stages_subjects import (
+from marey.pipeline.stages.given_skeleton import prepare_skeleton
+from marey.pipeline.stages.subjects import (
     SubjectFit,
     build_subjects,
     calibrate_subjects,
@@ -28,9 +30,7 @@ from marey.pipeline.stages_subjects import (
     set_root,
     used_joint_fits,
 )
-from marey.pipeline.stages_takes import clean_takes
-from marey.pipeline.tables import add_tables
-from marey.pipeline.unused_options import Outcome, unused_option_findings
+from marey.pipeline.stages.takes import clean_takes
 from marey.solution import Solution
 from marey.take import Take
 

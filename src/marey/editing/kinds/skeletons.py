@@ -16,8 +16,8 @@ from marey.motion import Motion
 from marey.numerics import geometry
 from marey.numerics.procrustes import shortest_rotations
 from marey.pipeline.options import SolveOptions
-from marey.pipeline.stages_bodies import BodyFit, root_at
-from marey.pipeline.stages_subjects import SubjectFit, reroot_subject
+from marey.pipeline.stages.bodies import BodyFit, root_at
+from marey.pipeline.stages.subjects import SubjectFit, reroot_subject
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import match_labels

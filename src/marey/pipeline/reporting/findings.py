@@ -12,7 +12,7 @@ from marey.bodies import Bodies
 from marey.joints import JointFits, joint_name_and_exercise
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.posing.settings import record_options, set_ground_findings
-from marey.pipeline.stages_bodies import BodyFit
+from marey.pipeline.stages.bodies import BodyFit
 from marey.report import Finding, Report, Severity, mark_name
 from marey.rig.ground import GroundEstimate, estimate_ground, find_other_up_axis
 from marey.solution import Solution, Subject

@@ -11,7 +11,6 @@ from marey.anatomy.whole_person import complete_motion, complete_person
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.motion import GroundPlane
-from marey.pipeline.compare_subjects import session_findings, skeleton_findings
 from marey.pipeline.options import SolveOptions, performer_known, session_numbers
 from marey.pipeline.posing.holds import check_held_joints, choose_holds, read_holds
 from marey.pipeline.posing.limits import check_named_joints, limit_skeletons
@@ -20,9 +19,13 @@ from marey.pipeline.posing.settings import (
     known_ground,
     pose_settings,
 )
-from marey.pipeline.reroot import reroot_skeleton
-from marey.pipeline.several_takes import concatenate_takes
-from marey.pipeline.stages_bodies import BodyFit
+from marey.pipeline.reporting.compare_subjects import (
+    session_findings,
+    skeleton_findings,
+)
+from marey.pipeline.stages.bodies import BodyFit
+from marey.pipeline.stages.reroot import reroot_skeleton
+from marey.pipeline.stages.several_takes import concatenate_takes
 from marey.pose import fit_pose, mark_contacts
 from marey.pose.contact.holds import Hold
 from marey.report import Finding

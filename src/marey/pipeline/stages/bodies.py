@@ -28,8 +28,11 @@ from marey.joints import (
 )
 from marey.joints import joint_findings as joint_findings
 from marey.pipeline.options import SolveOptions
-from marey.pipeline.several_takes import concatenate_takes, takes_of_first_session
-from marey.pipeline.two_kinds import Joined, match_sensor_takes
+from marey.pipeline.stages.several_takes import (
+    concatenate_takes,
+    takes_of_first_session,
+)
+from marey.pipeline.stages.two_kinds import Joined, match_sensor_takes
 from marey.report import Finding
 from marey.rig import has_default_name, name_bodies
 from marey.segmentation import segment, with_common_bodies
@@ -117,7 +120,7 @@ def segment_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Bodie
     """Return the rigid bodies of each take; all takes have the same bodies.
 
     Takes of sensors alone, beside takes of markers, get the bodies of the markers by
-    the joints that both show (`marey.pipeline.two_kinds`).
+    the joints that both show (`marey.pipeline.stages.two_kinds`).
     """
 
     def find(some: tuple[Take, ...]) -> tuple[Bodies, ...]:

@@ -23,10 +23,10 @@ from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.numerics import geometry
 from marey.numerics.thresholds import MARKER_NOISE_M
-from marey.pipeline.compare_subjects import skeleton_differs
 from marey.pipeline.options import SolveOptions, session_numbers
-from marey.pipeline.stages_bodies import BodyFit
-from marey.pipeline.stages_subjects import SubjectFit
+from marey.pipeline.reporting.compare_subjects import skeleton_differs
+from marey.pipeline.stages.bodies import BodyFit
+from marey.pipeline.stages.subjects import SubjectFit
 from marey.pose import fit_pose
 from marey.report import Finding
 from marey.skeleton import Skeleton, marker_columns

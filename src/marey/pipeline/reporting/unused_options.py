@@ -11,7 +11,7 @@ from marey.bodies import Bodies
 from marey.pipeline.options import SolveOptions, performer_known
 from marey.pipeline.posing.limits import LIMIT_WORDS
 from marey.pipeline.posing.settings import choose_method
-from marey.pipeline.stages_bodies import BodyFit
+from marey.pipeline.stages.bodies import BodyFit
 from marey.report import Finding
 
 

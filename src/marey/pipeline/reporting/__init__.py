@@ -1,0 +1,1 @@
+"""What a solve reports: findings, tables, and options that had no effect."""

@@ -1,0 +1,1 @@
+"""The stages of a solve, in the order of `marey.pipeline.run`."""
