@@ -106,11 +106,11 @@ def test_markers_of_a_limb_in_another_rest_pose_turn_with_it(person):
         on_bone = np.flatnonzero(person.marker_joint == joint)
         for skeleton in (person, found):
             assert (skeleton.marker_joint[on_bone] == joint).all()
-        distance = [
+        stretched, hung = (
             np.linalg.norm(s.marker_offset[on_bone] - s.offset[below], axis=-1)
             for s in (person, found)
-        ]
-        np.testing.assert_allclose(*distance, atol=1e-9)
+        )
+        np.testing.assert_allclose(hung, stretched, atol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [0.5, 0.97, 1.0, 1.2])
