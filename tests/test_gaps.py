@@ -10,7 +10,7 @@ from marey import synth
 from marey.cleaning import fill_gaps
 from marey.errors import OptionError
 from marey.numerics import geometry
-from marey.pipeline import stages_bodies
+from marey.pipeline.stages import bodies as stages_bodies
 from marey.report import Finding
 
 SHORT = {"seconds": 4.0, "rate": 60.0}

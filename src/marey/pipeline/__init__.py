@@ -1,7 +1,6 @@
 """The pipeline from recordings to skeletons and their motion.
 
-`run.py` shows its ten stages in ten lines; each stage is one function of the modules
-`stages_takes`, `stages_bodies` and `stages_subjects`.
+`run.py` shows its stages, one per line; each is one function of the modules in `stages`.
 """
 
 from marey.pipeline.options import SolveOptions as SolveOptions
