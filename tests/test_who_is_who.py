@@ -1,8 +1,7 @@
 """Several subjects in one take are kept apart: people, props, other people."""
 
-from dataclasses from typing import Any
-
-import replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,13 @@ from marey import synth
 from marey.segmentation.methods.labels import name_of_thing
 from marey.segmentation.methods.sensors import recognise_program, sensor_trees
 
-SCENE: dict[str, Any] = {"seconds": 4.0, "rate": 30.0, "markers": "set53", "noise": 5e-4, "seed": 1}
+SCENE: dict[str, Any] = {
+    "seconds": 4.0,
+    "rate": 30.0,
+    "markers": "set53",
+    "noise": 5e-4,
+    "seed": 1,
+}
 
 
 def numbered(take):

@@ -1,6 +1,6 @@
 """The pipeline from recordings to skeletons and their motion.
 
-`run.py` shows its stages, one per line; each is one function of the modules in `stages`.
+`run.py` shows its stages, one per line; each is one function of a module in `stages`.
 """
 
 from marey.pipeline.options import SolveOptions as SolveOptions
