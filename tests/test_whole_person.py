@@ -5,7 +5,7 @@ import pytest
 
 import marey
 from marey import synth
-from marey.anatomy.whole_person import complete_motion, complete_person
+from marey.anatomy.whole_person import complete_motion, complete_person, observed_part
 
 LIMBS = [
     "Shoulder",
@@ -66,6 +66,23 @@ def test_no_precision_is_invented(whole, observed):
     below = np.isin(skeleton.parent, added)
     assert np.isnan(skeleton.length_sd[below]).all()
     assert {skeleton.kind[i] for i in added} == {"fixed"}
+
+
+def test_what_was_added_can_be_taken_away(whole, observed):
+    wanted, found = observed.skeleton, observed_part(whole.skeleton)
+    assert (found.names, found.kind) == (wanted.names, wanted.kind)
+    np.testing.assert_array_equal(found.parent, wanted.parent)
+    np.testing.assert_array_equal(found.marker_joint, wanted.marker_joint)
+    np.testing.assert_allclose(found.offset, wanted.offset, atol=1e-12)
+    assert observed_part(wanted).names == wanted.names
+
+
+def test_a_whole_person_is_calibrated_like_an_observed_one(take, whole, observed):
+    found, wanted = (
+        marey.calibrate(one.skeleton, take).skeleton for one in (whole, observed)
+    )
+    assert found.names == wanted.names
+    np.testing.assert_allclose(found.offset, wanted.offset, atol=1e-9)
 
 
 def test_a_figure_has_no_spikes(whole):

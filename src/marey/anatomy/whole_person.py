@@ -67,6 +67,40 @@ def complete_person(skeleton: Skeleton) -> Skeleton:
     return whole
 
 
+def observed_part(skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton without the joints that `complete_person` has added.
+
+    Nothing is attached to these, and they do not rotate.
+    """
+    keep = np.flatnonzero(skeleton.observed)
+    rest = skeleton.rest()[:, :3, 3]
+    number = np.cumsum(skeleton.observed) - 1
+    parent = np.array([_observed_parent(skeleton, joint) for joint in keep.tolist()])
+    offset = rest[keep] - np.where(parent[:, None] < 0, 0.0, rest[parent])
+    return replace(
+        skeleton,
+        names=tuple(skeleton.names[joint] for joint in keep),
+        kind=tuple(skeleton.kind[joint] for joint in keep),
+        parent=np.where(parent < 0, parent, number[parent]),
+        offset=offset,
+        axes=skeleton.axes[keep],
+        limits=skeleton.limits[keep],
+        covariance=skeleton.covariance[keep],
+        length_sd=skeleton.length_sd[keep],
+        observed=skeleton.observed[keep],
+        marker_joint=number[skeleton.marker_joint],
+        sensor_joint=number[skeleton.sensor_joint],
+    )
+
+
+def _observed_parent(skeleton: Skeleton, joint: int) -> int:
+    """Return the nearest observed joint towards the root; -1 for the root."""
+    parent = int(skeleton.parent[joint])
+    while parent >= 0 and not skeleton.observed[parent]:
+        parent = int(skeleton.parent[parent])
+    return parent
+
+
 def complete_motion(motion: Motion, skeleton: Skeleton) -> Motion:
     """Return the motion of a completed skeleton; added joints do not rotate.
 

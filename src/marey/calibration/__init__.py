@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.anatomy.landmarks import find_landmarks
+from marey.anatomy.whole_person import observed_part
 from marey.calibration.covariance import estimate_joint_covariance
 from marey.calibration.findings import calibration_findings, not_calibrated
 from marey.calibration.hinges import detect_hinges, order_sessions_by_information
@@ -101,6 +102,7 @@ def calibrate(
 
     Args:
         skeleton: A skeleton with markers or sensors, as `build_skeleton` returns it.
+            Joints that nothing observes are left out unless bones are kept.
         takes: All takes of the subject; markers and sensors are matched by label.
         options: Options of the calibration.
 
@@ -115,6 +117,7 @@ def calibrate(
         raise OptionError(
             "sessions", found=options.sessions, needed=f"{len(takes)} numbers"
         )
+    skeleton = skeleton if options.keep_bones else observed_part(skeleton)
     problem = build_problem(skeleton, [take.measured for take in takes], take_session)
     if not problem.sessions:
         return _keep_skeleton(problem, f"fewer than {MIN_SAMPLES} frames show it")

@@ -110,7 +110,8 @@ def find_contact_points(motion: Motion) -> ContactPoints:
     markers, because a single end of a bone may be only the mean of them.
     """
     every = _all_points(motion.skeleton)
-    is_end = np.arange(len(every.joint)) < motion.skeleton.is_end.sum()
+    n_ends = np.count_nonzero(_is_observed_end(motion.skeleton))
+    is_end = np.arange(len(every.joint)) < n_ends
     height = every.positions(motion.T_world_joint())[..., 2]
     height = height[np.isfinite(height).all(axis=1)]
     if not height.size:
@@ -184,13 +185,18 @@ def estimate_figure_height(motion: Motion) -> float:
 
 
 def _all_points(skeleton: Skeleton) -> ContactPoints:
-    """Return all ends of bones, then all markers."""
-    ends = np.flatnonzero(skeleton.is_end)
+    """Return all ends of observed bones, then all markers."""
+    ends = np.flatnonzero(_is_observed_end(skeleton))
     joint = np.concatenate([ends, skeleton.marker_joint]).astype(np.int64)
     offset = np.concatenate([np.zeros((len(ends), 3)), skeleton.marker_offset])
     return make_contact_points(
         skeleton, joint, offset, np.arange(len(joint)) < len(ends)
     )
+
+
+def _is_observed_end(skeleton: Skeleton) -> Bool[Array, " joint"]:
+    """Return the ends of bones, without those that are placed by anatomy only."""
+    return np.asarray(skeleton.is_end & skeleton.observed)
 
 
 def _lower_kind(
