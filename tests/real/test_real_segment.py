@@ -8,7 +8,8 @@ from naive import adjusted_rand
 from real import expected_names, optical
 
 from marey import fit_joints, infer_tree
-from marey.pipeline.stages.bodies import prefer_nameable_tree
+from marey.anatomy.names import without_subject
+from marey.pipeline.stages.bodies import prefer_nameable_tree, stated_subjects
 from marey.rig import name_bodies
 from marey.segmentation import segment
 from marey.segmentation.body_poses import make_bodies
@@ -70,10 +71,12 @@ class SolvedSet:
         self.match = optical.match_bodies(self.labels.tolist(), self.truth)
         self.possible = optical.contract_edges(known.edges, set(self.match.values()))
         joints = fit_joints(found)
-        nameless = replace(self.bodies, names=default_names(len(self.bodies.names)))
-        self.tree = prefer_nameable_tree(nameless, joints, infer_tree(joints))
+        subjects = stated_subjects(self.bodies.names)
+        tree = infer_tree(joints, subjects=subjects)
+        self.tree = prefer_nameable_tree(self.bodies, joints, tree)
         self.right = self.edges(self.tree) & self.possible
-        self.names = name_bodies(nameless, joints, self.tree)[0].names
+        named, _ = name_bodies(self.bodies, joints, self.tree)
+        self.names = [without_subject(name) for name in named.names]
 
     def edges(self, tree):
         """The tree's edges between bodies that are a true body each."""

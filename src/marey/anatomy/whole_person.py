@@ -72,6 +72,8 @@ def observed_part(skeleton: Skeleton) -> Skeleton:
 
     Nothing is attached to these, and they do not rotate.
     """
+    if skeleton.observed.all():
+        return skeleton
     keep = np.flatnonzero(skeleton.observed)
     rest = skeleton.rest()[:, :3, 3]
     number = np.cumsum(skeleton.observed) - 1

@@ -218,8 +218,8 @@ def loop_findings(
         )
         residual = float(joints.residual[loop.pair])
         message = (
-            "are joined as well, which would close a loop, with a gap of "
-            f"{1e3 * residual:.0f} mm: give the tree to use this joint"
+            f"closes a loop that the tree leaves open: a joint {where}, with a gap of "
+            f"{1e3 * residual:.1f} mm; give the tree to use it"
         )
         period = _loop_period(loop, several_takes=len(takes) > 1)
         if period:

@@ -28,7 +28,7 @@ from marey.pipeline.stages.reroot import reroot_skeleton
 from marey.pipeline.stages.several_takes import concatenate_takes
 from marey.pose import fit_pose, mark_contacts
 from marey.pose.contact.holds import Hold
-from marey.report import Finding
+from marey.report import Finding, mark_name
 from marey.rig import build_skeletons, unknown_rolls
 from marey.segmentation.methods.sensors import recognise_program
 from marey.skeleton import Skeleton
@@ -143,11 +143,15 @@ def limit_subjects(
 ) -> tuple[SubjectFit, ...]:
     """Return the subjects with the limits that the options ask for.
 
+    A skeleton that is given has its own, unless its joints are freed.
+
     Raises:
         OptionError: If limits by hand name a joint that no subject has.
     """
     names = [name for subject in subjects for name in subject.skeleton.names]
     check_named_joints(options.limits, names)
+    if options.limits == "safe" and options.skeleton and not options.free_joints:
+        return tuple(subjects)
     limited = []
     for subject in subjects:
         skeletons = (subject.skeleton, *subject.take_skeletons)
@@ -272,7 +276,7 @@ def complete_subjects(
 
 
 def _report_added(subject: str, added: Sequence[str]) -> Finding:
-    shown = ", ".join(name for name in added if not name.endswith("_end"))
+    shown = ", ".join(mark_name(n) for n in added if not n.endswith("_end"))
     message = (
         f"no markers determine {shown}: they are placed by anatomy and move with the "
         "bones they sit on"

@@ -99,11 +99,14 @@ def solve(
     recording = recording_of(take)
     trace = fit.solve_take(recording)
     trace = fit.refine_with_reference(take, recording, trace, chosen)
+    tracked = trace.q.copy()
     if chosen.smooth > 0.0:
         trace = fit.smooth(recording, trace)
     else:
         trace = fit.blend_before_reappearance(trace)
-    fit.clamp_to_limits(trace.q)  # blended and smoothed rotations may be beyond them
+    # Blended and smoothed rotations may be beyond the limits.
+    changed = (trace.q != tracked).any(axis=(1, 2))
+    trace.q[changed] = fit.clamped(trace.q[changed])
     return fit.motion(take, trace), pose_findings(take, fit, trace)
 
 
@@ -301,6 +304,12 @@ class GaussNewtonSolver(PoseSolver):
         longest = UNSEEN_S * self.rate
         blend_offsets_before(tree, self.work, unseen, (self.rate, longest), *pose)
         return blended
+
+    def clamped(self, q: Float[Array, "frame node 4"]) -> Float[Array, "frame node 4"]:
+        """Return rotations within their limits."""
+        within = q.copy()
+        self.clamp_to_limits(within)
+        return within
 
     def clamp_to_limits(
         self, q: Float[Array, "frame node 4"]
