@@ -18,6 +18,7 @@ SCENE: dict[str, Any] = {
     "noise": 5e-4,
     "seed": 1,
 }
+SHORT: dict[str, Any] = {"seconds": 4.0, "rate": 30.0, "noise": 5e-4, "seed": 1}
 
 
 def numbered(take):
@@ -108,3 +109,13 @@ def test_takes_of_one_session_share_their_markers():
     np.testing.assert_array_equal(one, two)
     with pytest.raises(marey.OptionError, match="sessions"):
         marey.solve(halves, sessions=("monday",))
+
+
+def test_markers_that_nobody_labelled_may_be_anybodys():
+    take = synth.human(seed=1).record("exercise", markers="set53", **SHORT)
+    partly = ("",) * 5 + ("Joe",) * (len(take.labels) - 5)
+    plain, named = (
+        marey.segment(replace(take, subjects=subjects), method="overlap")
+        for subjects in (("",) * len(take.labels), partly)
+    )
+    np.testing.assert_array_equal(named.marker_body, plain.marker_body)

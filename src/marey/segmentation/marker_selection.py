@@ -95,7 +95,8 @@ def group_by_subject(
     """Return the markers of each stated subject; no body has markers of two.
 
     Markers of subjects with fewer than three markers have no subject here, like those
-    that name none.
+    that name none. All markers are one group unless two subjects are stated: markers
+    that the operator did not label may be anybody's.
     """
     count = Counter(take.subjects[i] for i in markers)
     groups: dict[str, list[int]] = {}
@@ -103,6 +104,8 @@ def group_by_subject(
         subject = take.subjects[i]
         is_body = count[subject] >= MIN_RIGID_MARKERS
         groups.setdefault(subject if is_body else "", []).append(i)
+    if len(groups.keys() - {""}) < 2:
+        return {"": markers}
     return {subject: np.array(own) for subject, own in groups.items()}
 
 
