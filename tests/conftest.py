@@ -23,7 +23,16 @@ _import_hook._is_no_type_check = is_compiler
 
 
 def pytest_addoption(parser):
-    parser.addoption("--slow", action="store_true", help="run all fuzz cases")
+    parser.addoption("--slow", action="store_true", help="also slow tests, all cases")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out slow tests unless they are asked for."""
+    if config.getoption("--slow"):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
 
 
 @pytest.fixture

@@ -331,6 +331,7 @@ def test_the_asf_is_looked_for_by_name_then_alone(tmp_path):
     assert names == marey.read_skeleton(tmp_path / "a.asf").names
 
 
+@pytest.mark.slow
 def test_a_chain_of_ten_thousand_bones_is_read(tmp_path):
     bones = "".join(
         f"begin\nname b{i}\ndirection 0 0 1\nlength 1\naxis 0 0 0 XYZ\nend\n"

@@ -225,6 +225,7 @@ def nested(levels, end=True):
     )
 
 
+@pytest.mark.slow
 def test_ten_thousand_levels_are_read_and_written(saved, tmp_path):
     motion = marey.read_motion(saved(nested(10_000)), unit="m", up="z")
     assert motion.T_world_joint()[0, -1, 2, 3] == 10_000.0

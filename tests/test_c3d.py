@@ -402,7 +402,7 @@ def test_a_changed_byte_before_the_frames_seldom_passes_in_silence(rng, tmp_path
 @unchecked
 def test_mutations_end_in_a_result_or_a_typed_error(rng, tmp_path, request):
     seeds = [small_file(rng), written(with_poses(rng))]
-    for i in range(4000 if request.config.getoption("--slow") else 400):
+    for i in range(4000 if request.config.getoption("--slow") else 200):
         data = seeds[i % 2]
         broken = mutated(data, rng, len(data) if i % 10 == 0 else 1600)
         outcome(broken, tmp_path / "a.c3d", load if i % 4 < 2 else read)

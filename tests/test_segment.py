@@ -267,6 +267,7 @@ def test_takes_without_common_markers_are_refused(dancer):
         segment([dancer, other], method="overlap")
 
 
+@pytest.mark.slow
 def test_confidence_is_a_probability_and_falls_with_skin_motion(dancer):
     soft = segment(record("walk", noise=5e-4, soft_tissue=0.02), method="overlap")
     hard = segment(dancer, method="overlap")

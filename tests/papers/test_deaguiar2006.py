@@ -42,6 +42,7 @@ def test_section_6_a_jumping_snowman_without_skin(solved):
     assert found.error < 1e-9
 
 
+@pytest.mark.slow
 def test_section_6_the_published_method_on_the_robot(solved):
     """The penalty draws joints of small range towards the markers, noise or none."""
     found = robots.solve_as_published(solved["robot"][0])
@@ -93,6 +94,7 @@ def test_table_1_joints_take_less_than_a_hundredth_of_the_papers_time():
     )
 
 
+@pytest.mark.slow
 def test_section_5_bones_become_constant_and_joints_hardly_move():
     take = people.record_sequence("kick_punch", 0)
     bodies = marey.segment(take)
@@ -148,6 +150,7 @@ def test_figure_4_without_recordings_is_an_empty_table(monkeypatch):
     assert table.rows == ()
 
 
+@pytest.mark.slow
 def test_figure_4_legs_of_a_person_differ_from_the_softwares_by_centimetres(recordings):
     (table,) = people.commercial(Effort(quick=True)).tables.values()
     assert [row[1] for row in table.rows] == list(people.BONES)
