@@ -233,6 +233,12 @@ def test_what_is_no_person_keeps_its_size():
     assert not [f for f in small.report.findings if f.code.startswith("unit-")]
 
 
+@pytest.mark.parametrize("kind", ["markers", "sensors"])
+def test_one_frame_shows_no_noise_of_angles(takes, kind):
+    (motion,) = marey.solve(takes[kind].cut(0, 1)).subjects[0].motions
+    assert np.isnan(motion.angle_sd).all()
+
+
 def test_a_known_skeleton_is_posed_in_one_frame(takes):
     skeleton = marey.solve(takes["markers"]).skeleton
     solution = marey.solve(first(1)(takes["markers"]), skeleton=skeleton)

@@ -77,7 +77,7 @@ def observed_part(skeleton: Skeleton) -> Skeleton:
     keep = np.flatnonzero(skeleton.observed)
     rest = skeleton.rest()[:, :3, 3]
     number = np.cumsum(skeleton.observed) - 1
-    parent = np.array([_observed_parent(skeleton, joint) for joint in keep.tolist()])
+    parent = np.array([observed_parent(skeleton, joint) for joint in keep.tolist()])
     offset = rest[keep] - np.where(parent[:, None] < 0, 0.0, rest[parent])
     return replace(
         skeleton,
@@ -95,7 +95,7 @@ def observed_part(skeleton: Skeleton) -> Skeleton:
     )
 
 
-def _observed_parent(skeleton: Skeleton, joint: int) -> int:
+def observed_parent(skeleton: Skeleton, joint: int) -> int:
     """Return the nearest observed joint towards the root; -1 for the root."""
     parent = int(skeleton.parent[joint])
     while parent >= 0 and not skeleton.observed[parent]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from marey.anatomy.whole_person import observed_parent
 from marey.edits import Edit
 from marey.motion import Motion
 from marey.numerics import geometry
@@ -129,9 +130,7 @@ def _lengths(solution: Solution) -> dict[str, float]:
     for subject in solution.subjects:
         skeleton, rest = subject.skeleton, subject.skeleton.rest()[:, :3, 3]
         for joint in np.flatnonzero(skeleton.observed)[1:].tolist():
-            before = int(skeleton.parent[joint])
-            while not skeleton.observed[before]:
-                before = int(skeleton.parent[before])
+            before = observed_parent(skeleton, joint)
             name = skeleton.names[joint]
             shown = f"{subject.name}: {name}" if several else name
             lengths[shown] = float(np.linalg.norm(rest[joint] - rest[before]))

@@ -1,6 +1,6 @@
 """How noisy positions are: the estimators that all stages share.
 
-Two quantities are told apart. Residuals of a fit contain all that the fit does not
+There are two quantities. Residuals of a fit contain all that the fit does not
 explain: camera noise, motion of the skin, errors of the model. White noise is
 independent from frame to frame; it alone remains in differences over time, in which
 smooth motion nearly vanishes.

@@ -10,7 +10,7 @@ from marey.articulated.targets import TargetNames, match_targets
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.pose.contact.ground_contacts import ground_contacts_of
-from marey.take import Take, match_labels
+from marey.take import Take
 
 Array = np.ndarray
 
@@ -87,32 +87,13 @@ def marker_distances(
     return np.asarray(np.linalg.norm(model - measured, axis=-1)), labels
 
 
-def sensor_distances(
-    motion: Motion, take: Take
-) -> tuple[Float[Array, "frame sensor"], tuple[str, ...]]:
-    """Return distances of sensors from their model positions, and their names.
-
-    In metres, NaN where unseen; of the sensors that skeleton and take both have.
-    """
-    skeleton = motion.skeleton
-    column = match_labels(skeleton.sensor_names, take.sensor_names)
-    sensor = np.flatnonzero(column >= 0)
-    model = geometry.apply(
-        motion.T_world_joint()[:, skeleton.sensor_joint[sensor]],
-        skeleton.T_joint_sensor[..., :3, 3][sensor],
-    )
-    measured = take.T_world_sensor[..., :3, 3][:, column[sensor]]
-    names = tuple(skeleton.sensor_names[k] for k in sensor)
-    return np.asarray(np.linalg.norm(model - measured, axis=-1)), names
-
-
 def sensor_deviations(
     motion: Motion, take: Take
 ) -> dict[str, tuple[Float[Array, "frame 3"], Float[Array, "frame 3"]]]:
     """Return how far sensors are from their model poses, by name.
 
-    Positions in metres and rotation vectors in radians, in the sensor's axes, of the
-    frames that show it; of the sensors that skeleton and take both have.
+    Positions in metres and rotation vectors in radians, in the sensor's axes, NaN where
+    it is not seen; of the sensors that skeleton and take both have.
     """
     skeleton, T_world_joint = motion.skeleton, motion.T_world_joint()
     deviations = {}
@@ -122,6 +103,6 @@ def sensor_deviations(
         T = T_world_joint[:, skeleton.sensor_joint[k]] @ skeleton.T_joint_sensor[k]
         measured = take.T_world_sensor[:, take.sensor_names.index(name)]
         T = geometry.inverse(T) @ measured
-        T = T[np.isfinite(T).all(axis=(1, 2))]
+        T[~np.isfinite(T).all(axis=(1, 2))] = np.nan
         deviations[name] = T[:, :3, 3], geometry.rotation_log(T[:, :3, :3])
     return deviations

@@ -76,7 +76,7 @@ class Residuals(NamedTuple):
 
 def residuals(estimate: Estimate) -> tuple[Residuals, ...]:
     """Return the residuals of every session."""
-    from marey.calibration.solver.frame_equations_kernel import residuals_of_frames
+    from marey.calibration.solver.frame_poses_kernel import residuals_of_frames
 
     result = []
     for session, poses in enumerate(estimate.poses):
@@ -94,7 +94,7 @@ def fit_poses(estimate: Estimate, max_steps: int = MAX_ITERATIONS) -> Estimate:
         estimate: Parameters and initial poses.
         max_steps: Most Levenberg-Marquardt steps of each frame.
     """
-    from marey.calibration.solver.frame_equations_kernel import minimize_over_poses
+    from marey.calibration.solver.frame_poses_kernel import minimize_over_poses
 
     search = max_steps, POSE_TOLERANCE, FIRST_DAMPING, DAMPING_FACTOR
 

@@ -12,13 +12,9 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.joints.ball.pair_frames import correlation_length
+from marey.motion import Motion
 from marey.pose.contact.ground_contacts import ground_contacts_of
-from marey.pose.measure import (
-    marker_distances,
-    measure_motion,
-    sensor_deviations,
-    sensor_distances,
-)
+from marey.pose.measure import marker_distances, measure_motion, sensor_deviations
 from marey.report import Table
 from marey.skeleton import Skeleton
 from marey.solution import Solution, Subject
@@ -128,16 +124,24 @@ def _residual_rows(solution: Solution) -> tuple[Row, ...]:
         takes = zip(subject.motions, solution.takes, strict=True)
         for number, (motion, take) in enumerate(takes, start=1):
             bones = _bone_of_each_target(motion.skeleton)
-            for distances in (marker_distances, sensor_distances):
-                residual_m, names = distances(motion, take)
-                for name, one in zip(names, residual_m.T, strict=True):
-                    if np.isfinite(one).any():
-                        frame = int(np.nanargmax(one))
-                        rms, worst = np.sqrt(np.nanmean(one**2)), one[frame]
-                        row = (name, bones[name], _in_mm(rms), _in_mm(worst), frame)
-                        rows.append((*row, number, subject.name))
+            for name, residual_m in _residuals(motion, take):
+                if np.isfinite(residual_m).any():
+                    frame = int(np.nanargmax(residual_m))
+                    rms, worst = np.sqrt(np.nanmean(residual_m**2)), residual_m[frame]
+                    row = (name, bones[name], _in_mm(rms), _in_mm(worst), frame)
+                    rows.append((*row, number, subject.name))
     rms_column = 2
     return tuple(sorted(rows, key=lambda row: -float(row[rms_column])))
+
+
+def _residuals(
+    motion: Motion, take: Take
+) -> Iterator[tuple[str, Float[Array, " frame"]]]:
+    """Yield the distance of every marker and sensor from its model position."""
+    distances, labels = marker_distances(motion, take)
+    yield from zip(labels, distances.T, strict=True)
+    for name, (position, _) in sensor_deviations(motion, take).items():
+        yield name, np.linalg.norm(position, axis=-1)
 
 
 def _bone_of_each_target(skeleton: Skeleton) -> dict[str, str]:
@@ -175,10 +179,11 @@ def _sensor_table(subjects: tuple[Subject, ...], takes: tuple[Take, ...]) -> Tab
 
 def _spread_and_mean_sd(vectors: Float[Array, "frame 3"]) -> tuple[float, float]:
     """Return the rms length of residual vectors, and the sd of their mean."""
-    if not len(vectors):
+    seen = vectors[np.isfinite(vectors).all(axis=1)]
+    if not len(seen):
         return float("nan"), float("nan")
-    rms = float(np.sqrt(np.mean(np.sum(vectors**2, axis=-1))))
-    return rms, rms * float(np.sqrt(correlation_length(vectors) / len(vectors)))
+    rms = float(np.sqrt(np.mean(np.sum(seen**2, axis=-1))))
+    return rms, rms * float(np.sqrt(correlation_length(seen) / len(seen)))
 
 
 def _plant_rows(subject: Subject) -> Iterator[Row]:

@@ -11,6 +11,7 @@ from marey.anatomy.whole_person import complete_motion, complete_person
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.motion import GroundPlane
+from marey.numerics.thresholds import MIN_SAMPLES
 from marey.pipeline.options import SolveOptions, performer_known, session_numbers
 from marey.pipeline.posing.holds import check_held_joints, choose_holds, read_holds
 from marey.pipeline.posing.limits import check_named_joints, limit_skeletons
@@ -215,6 +216,11 @@ def pose_subjects(
             )
         ]
         motions = tuple(motion for motion, _ in fits)
+        if options.skeleton is None and sum(t.n_frames for t in takes) < MIN_SAMPLES:
+            # The markers were placed in these frames, whose residuals show no noise.
+            motions = tuple(
+                replace(m, angle_sd=np.full_like(m.angle_sd, np.nan)) for m in motions
+            )
         if not options.contacts and _is_person(subject.skeleton):
             motions = tuple(map(mark_contacts, motions, takes))
         posed.append(Subject(subject.name, subject.skeleton, motions))

@@ -1,0 +1,68 @@
+"""Residuals and poses of least cost of many frames, compiled."""
+
+from typing import no_type_check
+
+import numpy as np
+from numba import njit
+
+from marey.calibration.solver.frame_equations_kernel import (
+    factorize,
+    frame_residuals,
+    new_scratch,
+    pose_equations,
+    retract,
+    substitute_backward,
+)
+from marey.numerics.jit import FAST
+
+
+@no_type_check
+@njit(cache=True, fastmath=FAST, nogil=True)
+def residuals_of_frames(tables, parameters, points, t, R, residual, weight):
+    """Write residual and weight of every marker; return the cost of all frames."""
+    scratch = new_scratch(tables, points.shape[1], 0)
+    cost = 0.0
+    for f in range(len(points)):
+        cost += frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
+        for k in range(points.shape[1]):
+            weight[f, k] = scratch.weight[k]
+            for x in range(3):
+                residual[f, k, x] = scratch.residual[k, x]
+    return cost
+
+
+@no_type_check
+@njit(cache=True, fastmath=FAST, nogil=True)
+def minimize_over_poses(tables, parameters, points, t, R, search):
+    """Bring the pose of every frame to its least cost, in place.
+
+    Levenberg-Marquardt on each frame by itself; the parameters stay. A frame has
+    converged when a step lowers its cost by less than the tolerance times the cost.
+
+    `search` has the most steps, the tolerance, the first damping and its factor.
+    """
+    max_steps, tolerance, first_damping, factor = search
+    scratch = new_scratch(tables, points.shape[1], 0)
+    t_new, R_new = np.empty(3), np.empty((len(tables.parent), 3, 3))
+    for f in range(len(points)):
+        damping = first_damping
+        cost = frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
+        for _ in range(max_steps):
+            pose_equations(tables, parameters, R[f], scratch)
+            factorize(tables, scratch, damping)
+            substitute_backward(tables, scratch)
+            retract(t[f], R[f], scratch.g, t_new, R_new)
+            new = frame_residuals(tables, parameters, points[f], t_new, R_new, scratch)
+            if new <= cost:
+                gain = cost - new
+                cost = new
+                t[f] = t_new
+                R[f] = R_new
+                damping /= factor
+                if gain < tolerance * max(cost, 1.0):
+                    break
+            else:
+                frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
+                damping *= factor
+                if damping * first_damping > 1.0:
+                    break
