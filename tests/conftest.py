@@ -26,6 +26,14 @@ def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="also slow tests, all cases")
 
 
+def pytest_configure():
+    """Give each worker one thread of linear algebra: more would wait for each other.
+
+    The workers start after this and inherit the variable.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def pytest_collection_modifyitems(config, items):
     """Leave out slow tests unless they are asked for."""
     if config.getoption("--slow"):
