@@ -11,7 +11,7 @@ from marey.papers.bodenheimer1997 import layouts, lengths, poses
 from marey.papers.measures import joint_errors
 from marey.pose import compare_joint_use
 
-QUICK = Effort(quick=True)
+QUICK = Effort()
 
 
 @pytest.fixture(scope="module")

@@ -146,13 +146,13 @@ def test_recordings_are_looked_up_in_every_folder_in_turn(monkeypatch, tmp_path)
 
 def test_figure_4_without_recordings_is_an_empty_table(monkeypatch):
     monkeypatch.delenv("MAREY_DATA", raising=False)
-    (table,) = people.commercial(Effort(quick=True)).tables.values()
+    (table,) = people.commercial(Effort()).tables.values()
     assert table.rows == ()
 
 
 @pytest.mark.slow
 def test_figure_4_legs_of_a_person_differ_from_the_softwares_by_centimetres(recordings):
-    (table,) = people.commercial(Effort(quick=True)).tables.values()
+    (table,) = people.commercial(Effort()).tables.values()
     assert [row[1] for row in table.rows] == list(people.BONES)
     differences = [float(v) for row in table.rows for v in row[4].split(" / ")]
     assert np.abs(differences).max() < 150.0

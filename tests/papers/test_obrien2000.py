@@ -162,7 +162,7 @@ def test_section_3_2_the_halves_of_the_null_vector():
 
 
 def test_section_3_2_axes_are_exact():
-    (table,) = exact.hinges(Effort(quick=True)).tables.values()
+    (table,) = exact.hinges(Effort()).tables.values()
     clean, noisy = table.rows
     assert clean[1] == noisy[1] == "10 of 10"
     assert clean[2] < 1e-9

@@ -10,7 +10,7 @@ from marey.papers.measures import joint_errors, rms_acceleration
 from marey.papers.zordan2003 import performances
 from marey.papers.zordan2003.stills import evenly_spaced_frames
 
-QUICK = Effort(quick=True)
+QUICK = Effort()
 
 
 @pytest.fixture(scope="module")

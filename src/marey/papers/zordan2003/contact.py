@@ -45,7 +45,7 @@ def ground_contact(effort: Effort) -> Experiment:
     neither and do not depend on earlier frames. `held afterwards` can follow any
     method.
     """
-    case = record_performance("walk", 1.5 if effort.quick else 4.0, effort)
+    case = record_performance("walk", 4.0 if effort.full else 1.5, effort)
     take, skeleton = case.recording, case.performer
     runs = {}
     for name, options in METHODS.items():
