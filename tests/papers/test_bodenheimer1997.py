@@ -7,7 +7,7 @@ import pytest
 from marey import papers, synth
 from marey.numerics import robust
 from marey.papers import Effort
-from marey.papers.bodenheimer1997 import layouts, lengths, poses
+from marey.papers.bodenheimer1997 import layouts, lengths, poses, takes
 from marey.papers.measures import joint_errors
 from marey.pose import compare_joint_use
 
@@ -43,8 +43,8 @@ def test_section_3_1_outliers_are_tagged_and_good_frames_are_not(samples):
 @pytest.fixture(scope="module")
 def walk():
     figure = synth.human(seed=0)
-    return poses.prepare(
-        poses.record_magnetic(figure, poses.perform_walk(figure, 0), 0)
+    return takes.prepare(
+        takes.record_magnetic(figure, takes.perform_walk(figure, 0), 0)
     )
 
 
@@ -58,7 +58,7 @@ def test_section_3_2_a_walk_of_201_frames_in_4389_iterations(walk):
         )
         assert run.steps < 4389
         assert run.seconds < 3.0
-        assert poses.rms_mm(poses.distances_from_data(walk, run.motion)) < 4.0
+        assert poses.rms_mm(takes.distances_from_data(walk, run.motion)) < 4.0
         assert poses.rms_mm(joint_errors(run.motion, walk.recording)) < 10.0
 
 
@@ -87,10 +87,10 @@ def test_figure_11_end_effectors_stay_where_they_were(walk):
 def test_figures_7_to_9_a_reference_makes_shoulders_similar():
     figure = synth.human(seed=1)
     low, medium = (
-        poses.prepare(
-            poses.record_magnetic(figure, poses.perform_reach(figure, height), 3)
+        takes.prepare(
+            takes.record_magnetic(figure, takes.perform_reach(figure, height), 3)
         )
-        for height in (poses.LOW_REACH, poses.MEDIUM_REACH)
+        for height in (takes.LOW_REACH, takes.MEDIUM_REACH)
     )
     options = {
         "rotation": "euler",
@@ -110,7 +110,7 @@ def test_figures_7_to_9_a_reference_makes_shoulders_similar():
     hand = low.skeleton.index("RightHand")
     good = ~low.is_outlier[:, hand]
     off = [
-        poses.distances_from_data(low, motion)[good, hand] for motion in (alone, led)
+        takes.distances_from_data(low, motion)[good, hand] for motion in (alone, led)
     ]
     assert np.sqrt(np.mean(off[1] ** 2)) < 1.05 * np.sqrt(np.mean(off[0] ** 2))
 

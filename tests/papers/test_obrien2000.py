@@ -9,7 +9,7 @@ import marey
 from marey.joints import joint_residuals, rigid_pair
 from marey.papers import Effort
 from marey.papers.joint_samples import measure_accuracy
-from marey.papers.obrien2000 import accuracy, exact, linkage, people
+from marey.papers.obrien2000 import accuracy, exact, hierarchy, linkage, people
 
 
 def table_1_errors(**noise):
@@ -171,16 +171,16 @@ def test_section_3_2_axes_are_exact():
 
 def test_section_3_3_a_loose_pelvis_misleads_the_residual():
     """The paper found two trees of five walks; its weight falls for the artefact."""
-    loose = people.HierarchySetting("chicken_walk", 30.0)
-    rate = people.rate_of_true_trees(loose, range(3))
+    loose = hierarchy.HierarchySetting("chicken_walk", 30.0)
+    rate = hierarchy.rate_of_true_trees(loose, range(3))
     assert rate["residual"] <= 0.5
     assert rate["auto"] == 1.0
-    tight = people.HierarchySetting("chicken_walk", 0.0)
-    assert people.rate_of_true_trees(tight, range(1))["residual"] == 1.0
+    tight = hierarchy.HierarchySetting("chicken_walk", 0.0)
+    assert hierarchy.rate_of_true_trees(tight, range(1))["residual"] == 1.0
 
 
 def test_section_5_a_slip_is_found():
     """Of 20 mm, at the right sensor, to a few frames."""
-    ((right, off),) = people.score_slips(people.record_slip(20.0, seed=1))
+    ((right, off),) = hierarchy.score_slips(hierarchy.record_slip(20.0, seed=1))
     assert right
     assert off <= 5

@@ -7,8 +7,8 @@ import pytest
 from marey import papers
 from marey.papers import Effort
 from marey.papers.measures import joint_errors, rms_acceleration
+from marey.papers.stills import evenly_spaced_frames
 from marey.papers.zordan2003 import performances
-from marey.papers.zordan2003.stills import evenly_spaced_frames
 
 QUICK = Effort()
 

@@ -9,7 +9,7 @@ from jaxtyping import Float
 import marey
 from marey import synth, virtual
 from marey.numerics import geometry
-from marey.papers.bodenheimer1997.poses import MAGNETIC_NOISE
+from marey.papers.bodenheimer1997.takes import MAGNETIC_NOISE
 from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.measures import rms, timed
 from marey.papers.plots import Curve, curves_drawing

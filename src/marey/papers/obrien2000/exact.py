@@ -65,17 +65,17 @@ def length_between_joints(
 
 
 def joint_residual(
-    bodies: marey.Bodies, pair: tuple[str, str], **options: Any
+    bodies: marey.Bodies, fits: marey.JointFits, pair: tuple[str, str]
 ) -> Float[Array, " frame"]:
     """Return the length of a joint's residual vector in every frame, in metres.
 
     Args:
         bodies: The moving bodies.
+        fits: Their joints.
         pair: Names of the two bodies of the joint.
-        options: Options of `marey.fit_joints`.
     """
     one, two = (bodies.names.index(name) for name in pair)
-    residual = joint_residuals(bodies, marey.fit_joints(bodies, **options), (one, two))
+    residual = joint_residuals(bodies, fits, (one, two))
     return np.asarray(np.linalg.norm(residual, axis=1))
 
 

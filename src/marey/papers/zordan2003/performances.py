@@ -14,7 +14,7 @@ from marey.papers import measures
 from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.measures import TimedMotion
 from marey.papers.recordings import true_skeleton
-from marey.papers.zordan2003.stills import evenly_spaced_frames, filmstrip, stills
+from marey.papers.stills import evenly_spaced_frames, filmstrip, stills
 from marey.pose import fit_physics
 from marey.report import Table
 from marey.synth import Recording

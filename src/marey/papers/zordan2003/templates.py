@@ -1,4 +1,4 @@
-"""Zordan2003, Secs. 2.2, 4 and 5: one template of a marker set for several performers."""
+"""Zordan2003, Secs. 2.2, 4 and 5: one template of markers for several performers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
