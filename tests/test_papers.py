@@ -16,7 +16,7 @@ import pytest
 import marey
 from marey import papers
 from marey.cli import main
-from marey.papers import Effort, Experiment, plots
+from marey.papers import Effort, Experiment, plots, stills
 from marey.papers.obrien2000 import linkage
 from marey.report import Table
 
@@ -277,6 +277,21 @@ def test_without_a_paper_the_command_lists_what_there_is(capsys):
     assert listed == {"small1900": ["first", "second"]}
 
 
+def test_all_runs_are_made_only_when_asked_for(small, capsys):
+    experiments, folder = small
+    seen = []
+
+    def noted(effort):
+        """Note the effort."""
+        seen.append((effort.full, effort.runs(200)))
+        return experiments["first"](effort)
+
+    experiments["second"] = noted
+    for flags in ([], ["--full"]):
+        run(capsys, "small1900", "--only", "second", "--out", folder, *flags)
+    assert seen == [(False, 20), (True, 200)]
+
+
 def test_the_command_prints_and_writes_tables_and_figures(small, capsys):
     _, folder = small
     code, printed = run(capsys, "small1900", "--seed", "7", "--out", folder)
@@ -306,6 +321,7 @@ LABELS = ("range of motion, °", "error, mm")
 STYLES = {"paper": {"color": "red"}, "bound": {"color": "black"}}
 NORM = np.abs(np.sin(np.arange(60.0))) / 100.0
 CURVE = plots.Curve(np.arange(60.0), NORM, {"color": "red", "label": "ours"})
+MOTION = marey.synth.human().perform("walk", seconds=0.1, rate=30.0)
 DRAWINGS = {
     "lines": plots.line_drawing(
         "Errors", {"1 mm": POINTS, "2 mm": POINTS}, LABELS, STYLES
@@ -314,6 +330,7 @@ DRAWINGS = {
         "Rates", {"walk": POINTS}, LABELS, STYLES, scale="linear", legend_columns=2
     ),
     "curves": plots.curves_drawing("Distance", {"white": [CURVE]}, LABELS),
+    "stills": stills.filmstrip(MOTION, [0, 2], "A walk"),
     "residual": plots.residual_drawing(NORM, 60.0, "A shoulder"),
     "lengths": linkage.lengths_drawing({"white noise": np.zeros((5, 6))}),
     "dots": plots.dots_drawing(

@@ -115,8 +115,8 @@ def virtual_skeleton(effort: Effort) -> Experiment:
 def record_magnetic_take(
     effort: Effort, motion: str, noise: Mapping[str, float]
 ) -> Recording:
-    """Return 2 s of a person in sensors, or 8 s if full."""
-    seconds = SECONDS if effort.full else 0.25 * SECONDS
+    """Return 4 s of a person in sensors, or 8 s if full."""
+    seconds = SECONDS if effort.full else 0.5 * SECONDS
     figure, seed = synth.human(seed=effort.seed), effort.seed
     return record_sensors(
         figure, motion, seconds=seconds, rate=RATE, seed=seed, **noise

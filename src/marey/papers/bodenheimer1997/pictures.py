@@ -1,7 +1,7 @@
 """Bodenheimer1997, Figs. 10 and 11: skeleton and data, phases of the process."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -20,17 +20,32 @@ MARGIN_M = 0.08
 """White space around a close-up, in metres."""
 
 
-def fit_drawing(ready: PreparedTake, motion: marey.Motion) -> Drawing:
-    """Return a drawing of the skeleton over the data in one frame, as in Fig. 10.
+class ShownFit(NamedTuple):
+    """A frame, its rms residual in metres, its worst joint and the residual there."""
 
-    The frame is the one in the middle of those without outliers, by its residual. The
-    second panel is the limb with the largest residual.
-    """
+    frame: int
+    residual: float
+    joint: int
+    joint_residual: float
+
+
+def choose_frame(ready: PreparedTake, motion: marey.Motion) -> ShownFit:
+    """Return the frame of median residual among those without outliers."""
     distance = distances_from_data(ready, motion)
     residual = np.sqrt(np.mean(distance**2, axis=1))
     good = np.flatnonzero(~ready.is_outlier.any(axis=1))
     frame = int(good[np.argsort(residual[good])[len(good) // 2]])
-    skeleton, worst = motion.skeleton, int(np.argmax(distance[frame]))
+    worst = int(np.argmax(distance[frame]))
+    return ShownFit(frame, float(residual[frame]), worst, float(distance[frame, worst]))
+
+
+def fit_drawing(ready: PreparedTake, motion: marey.Motion) -> Drawing:
+    """Return a drawing of the skeleton over the data in one frame, as in Fig. 10.
+
+    The second panel is the limb with the largest residual.
+    """
+    frame, residual, worst, worst_residual = choose_frame(ready, motion)
+    skeleton = motion.skeleton
     # From the right side, so that both axes are in metres.
     x, y, _ = motion.T_world_root[frame, :3, 0]
     view = Camera(float(np.degrees(np.arctan2(y, x))) - 90.0, 0.0)
@@ -40,8 +55,8 @@ def fit_drawing(ready: PreparedTake, motion: marey.Motion) -> Drawing:
     spots, data = spots - origin, data - origin
     near = [worst, *_neighbours(skeleton, worst)]
     captions = (
-        f"frame {frame}, residual {1e3 * residual[frame]:.1f} mm rms",
-        f"{skeleton.names[worst]}: {1e3 * distance[frame, worst]:.1f} mm apart",
+        f"frame {frame}, residual {1e3 * residual:.1f} mm rms",
+        f"{skeleton.names[worst]}: {1e3 * worst_residual:.1f} mm apart",
     )
 
     def draw(figure: Any) -> None:
@@ -165,4 +180,4 @@ def _sensor_positions(ready: PreparedTake) -> Float[Array, "frame sensor 3"]:
     """Return the positions of the sensors in the layout of 13, in metres."""
     names = ready.recording.sensor_names
     worn = [k for k, name in enumerate(names) if not name.endswith(WITHOUT_SENSOR)]
-    return np.asarray(ready.recording.T_world_sensor[:, worn, :3, 3])
+    return np.asarray(ready.recording.T_world_sensor[..., :3, 3][:, worn])

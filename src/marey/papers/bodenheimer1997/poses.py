@@ -79,8 +79,8 @@ def walking(effort: Effort) -> Experiment:
     {frames} frames of 13 sensors at {rate:g} Hz; in {tagged} of them joints were tagged
     and ignored. The paper's machine was a Pentium 133, its figure has 44 degrees of
     freedom, ours 48. It says that the fit is extremely good, and shows no number. End
-    effectors are the wrists and ankles as sensors place them (before), and those of the articulated
-    skeleton (after).
+    effectors are the wrists and ankles as sensors place them (before), and those of the
+    articulated skeleton (after).
     """
     figure = synth.human(seed=effort.seed)
     walk = perform_walk(figure, effort.seed)

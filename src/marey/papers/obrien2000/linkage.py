@@ -212,22 +212,24 @@ METHODS: Mapping[str, Callable[[Sequence[marey.Bodies]], tuple[Any, int]]] = {
 def wooden_linkage(effort: Effort) -> Experiment:
     """The wooden linkage: six sets, with sensors moved before the last (Table 1).
 
-    Δ is measured minus calculated. White noise of the paper's size cannot produce
-    errors like the paper's; a field of that size nearly does. The rest may be errors
-    of the tape measure, which our linkage does not have. Undistorted: the field is
-    estimated from the joints and removed; one factor on all lengths of a room remains,
-    which only a stick of known length determines. Figs. 6 and 7 are the best and the
-    worst joint of all sets in a strong field; in the paper these were the right
-    shoulder of Set 1 and the left shoulder of Set 6.
+    Six sets of {seconds:.0f} s. Δ is measured minus calculated. White noise of the
+    paper's size cannot produce errors like the paper's; a field of that size nearly
+    does. The rest may be errors of the tape measure, which our linkage does not have.
+    Undistorted: the field is estimated from the joints and removed; one factor on all
+    lengths of a room remains, which only a stick of known length determines. Figs. 6
+    and 7 are the best and the worst joint of all sets in a strong field; in the paper
+    these were the right shoulder of Set 1 and the left shoulder of Set 6.
     """
-    rooms = effort.runs(ROOMS)
+    rooms, frames = effort.runs(ROOMS), FRAMES if effort.full else FRAMES // 3
     published = summarize_errors(MEASURED_CM[:, None] - CALCULATED_CM)
     rows: list[Cells] = [("paper", "", *published, "6 of 6")]
     first_room: dict[str, list[marey.Bodies]] = {}
     lengths: dict[str, Float[Array, "row set"]] = {}
     for model, noise in NOISE_MODELS.items():
         effort.report(f"linkage: {model}")
-        recorded = [record_sets(effort.seed + room, noise) for room in range(rooms)]
+        recorded = [
+            record_sets(effort.seed + room, noise, frames) for room in range(rooms)
+        ]
         for method, fit in METHODS.items():
             fits = [fit(sets) for sets in recorded]
             calculated = np.concatenate([values for values, _ in fits], axis=1)
@@ -241,6 +243,7 @@ def wooden_linkage(effort: Effort) -> Experiment:
     in_strong_field = compare_with_table_1(lengths["strong field"])
     every_error = table(f"noise | method | {ERRORS} | true trees", rows)
     return Experiment(
+        facts={"seconds": frames / RATE},
         tables={
             "Table 1, ours in a strong field": in_strong_field,
             f"Δ in cm, {SETS * rooms} sets": every_error,

@@ -113,7 +113,7 @@ SKIN_SLIDES_MM = (5.0, 10.0)
 SHOWN_SKIN_MM = SKIN_SLIDES_MM[0]
 """Slide with which limbs are compared one by one."""
 
-PEOPLE, SECONDS = 30, 20.0
+PEOPLE, SECONDS = 20, 20.0
 
 
 def record_person(figure: Figure, motion: str, seed: int, skin: float) -> Recording:
