@@ -16,7 +16,7 @@ import pytest
 import marey
 from marey import papers
 from marey.cli import main
-from marey.papers import Effort, Experiment, plots, stills
+from marey.papers import Effort, Experiment, plots
 from marey.papers.obrien2000 import linkage
 from marey.report import Table
 
@@ -321,7 +321,6 @@ LABELS = ("range of motion, °", "error, mm")
 STYLES = {"paper": {"color": "red"}, "bound": {"color": "black"}}
 NORM = np.abs(np.sin(np.arange(60.0))) / 100.0
 CURVE = plots.Curve(np.arange(60.0), NORM, {"color": "red", "label": "ours"})
-MOTION = marey.synth.human().perform("walk", seconds=0.1, rate=30.0)
 DRAWINGS = {
     "lines": plots.line_drawing(
         "Errors", {"1 mm": POINTS, "2 mm": POINTS}, LABELS, STYLES
@@ -330,7 +329,6 @@ DRAWINGS = {
         "Rates", {"walk": POINTS}, LABELS, STYLES, scale="linear", legend_columns=2
     ),
     "curves": plots.curves_drawing("Distance", {"white": [CURVE]}, LABELS),
-    "stills": stills.filmstrip(MOTION, [0, 2], "A walk"),
     "residual": plots.residual_drawing(NORM, 60.0, "A shoulder"),
     "lengths": linkage.lengths_drawing({"white noise": np.zeros((5, 6))}),
     "dots": plots.dots_drawing(

@@ -7,11 +7,9 @@ import pytest
 from marey import papers, synth
 from marey.numerics import robust
 from marey.papers import Effort
-from marey.papers.bodenheimer1997 import layouts, lengths, poses, takes
+from marey.papers.bodenheimer1997 import layouts, lengths, pictures, poses, takes
 from marey.papers.measures import joint_errors
 from marey.pose import compare_joint_use
-
-QUICK = Effort()
 
 
 @pytest.fixture(scope="module")
@@ -161,9 +159,15 @@ def test_section_2_2_a_zero_pose_calibrates_to_a_few_degrees():
     assert np.abs(found.T_joint_sensor[:, :3, 3] - own[:, :3, 3]).max() < 0.0032
 
 
-@pytest.mark.parametrize("name", list(papers.experiments("bodenheimer1997")))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "virtual" else ())
+        for name in papers.experiments("bodenheimer1997")
+    ],
+)
 def test_every_experiment_has_tables_and_its_figures_can_be_drawn(name):
-    presented.check("bodenheimer1997", name, QUICK)
+    presented.check("bodenheimer1997", name, Effort())
 
 
 def test_the_printed_rule_is_twice_the_median_deviation():
