@@ -187,7 +187,7 @@ def test_the_registry_has_all_experiments():
 
 @pytest.mark.parametrize("name", ["monte-carlo", "speed"])
 def test_the_published_figures_are_rebuilt(name):
-    experiment = experiments("knight2007")[name](Effort(quick=True))
+    experiment = experiments("knight2007")[name](Effort())
     assert experiment.note
     assert all(table.rows for table in experiment.tables.values())
     draws(experiment)
@@ -196,7 +196,7 @@ def test_the_published_figures_are_rebuilt(name):
 def test_caps_show_the_bias_and_its_cure(monkeypatch):
     monkeypatch.setattr(arcs, "HALF_ANGLES_DEG", (10.0, 20.0, 90.0))
     monkeypatch.setattr(arcs, "CAP_NOISES", (0.01,))
-    experiment = arcs.caps(Effort(quick=True))
+    experiment = arcs.caps(Effort())
     (table,) = experiment.tables.values()
     small, middle, half = column(table, "paper / bound")
     assert small > 8.0
@@ -208,7 +208,7 @@ def test_caps_show_the_bias_and_its_cure(monkeypatch):
 
 def test_circles_cylinders_and_kinds(monkeypatch):
     monkeypatch.setattr(arcs, "HALF_ARCS_DEG", (30.0, 180.0))
-    experiment = arcs.circles(Effort(quick=True))
+    experiment = arcs.circles(Effort())
     circle, cylinders, kinds = experiment.tables.values()
     assert column(circle, "paper / bound").max() > 5.0
     assert (column(circle, "geometric / bound") < 1.7).all()
@@ -222,7 +222,7 @@ def test_circles_cylinders_and_kinds(monkeypatch):
 def test_a_hip_is_at_its_bound_and_the_paper_far_off(monkeypatch):
     monkeypatch.setattr("marey.papers.knight2007.joints.MARKER_NOISES_MM", (1.0,))
     monkeypatch.setattr("marey.papers.knight2007.joints.THIGH_SWINGS_DEG", (5.0, 20.0))
-    experiment = hip(Effort(quick=True))
+    experiment = hip(Effort())
     (table,) = experiment.tables.values()
     # Ten runs know an error to 13 %.
     assert (column(table, "ours / bound") < 1.4).all()
@@ -233,7 +233,7 @@ def test_a_hip_is_at_its_bound_and_the_paper_far_off(monkeypatch):
 
 
 def test_a_performer_from_root_to_leaf():
-    experiment = experiments("knight2007")["hierarchy"](Effort(quick=True))
+    experiment = experiments("knight2007")["hierarchy"](Effort())
     (table,) = experiment.tables.values()
     median = dict(
         zip(

@@ -18,3 +18,4 @@ from marey.attach.centers import drop_center_markers as drop_center_markers
 from marey.attach.match import JointMatch as JointMatch
 from marey.attach.match import match_joints as match_joints
 from marey.attach.placement import carry_over as carry_over
+from marey.attach.template import place_template as place_template

@@ -1,6 +1,6 @@
 """Published experiments, rebuilt: the papers' numbers beside ours.
 
-for name, experiment in marey.papers.run("obrien2000", Effort(quick=True)):
+for name, experiment in marey.papers.run("obrien2000", Effort(full=True)):
     for caption, table in experiment.tables.items():
         ...
 
@@ -49,7 +49,7 @@ def run(
 
     Args:
         paper: A key of `REGISTRY`.
-        effort: Number of runs and seed; all published runs when left out.
+        effort: Number of runs and seed; those of a minute when left out.
         only: Names of experiments; all when empty.
 
     Raises:

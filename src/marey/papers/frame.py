@@ -40,17 +40,18 @@ class Experiment:
 class Effort(Options):
     """Number of runs, random seed and progress report of an experiment."""
 
-    quick: bool = False
-    """Whether to make about a tenth of the runs."""
+    full: bool = False
+    """Whether to make all runs. Otherwise about a tenth of them, and shorter takes, so
+    that all experiments of a paper take less than a minute of one core."""
 
     seed: int = number(0, low=0)
 
     progress: Callable[[str], None] | None = None
     """Function that is called with a short line when a part begins."""
 
-    def runs(self, full: int) -> int:
-        """Return the number of runs: `full`, or about a tenth of it if quick."""
-        return max(full // 10, 1) if self.quick else full
+    def runs(self, every: int) -> int:
+        """Return the number of runs of `every`: all if full, else about a tenth."""
+        return every if self.full else max(every // 10, 1)
 
     def report(self, line: str) -> None:
         """Report that a part begins."""

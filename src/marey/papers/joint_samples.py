@@ -326,7 +326,7 @@ def measure_grid(
         unit: Unit of the noise, such as " mm".
         estimate: Draws samples and estimates centres.
         settings: The settings.
-        runs: Runs of one setting, if not quick.
+        runs: Runs of one setting of a full experiment.
     """
     cells = []
     for swing, noise, seed in settings:

@@ -10,7 +10,7 @@ def papers(
     /,
     *,
     only: tuple[str, ...] = (),
-    quick: bool = False,
+    full: bool = False,
     seed: int = 0,
     figures: Switch | None = None,
     out_: OutputPath = None,
@@ -21,7 +21,7 @@ def papers(
     Args:
         paper: A paper; without it, all are listed.
         only: Names of experiments.
-        quick: A tenth of the runs.
+        full: All runs, ten times as many.
         seed: Random seed of the data.
         figures: Draw figures; the default if matplotlib is installed.
         out_: Folder of the results, papers/PAPER.
@@ -38,7 +38,7 @@ def papers(
         return EXIT_OK
     results = paper_output.run_experiments(
         paper,
-        Effort(quick=quick, seed=seed),
+        Effort(full=full, seed=seed),
         only=only,
         folder=Path("papers", paper) if out_ is None else out_,
         figures=figures,

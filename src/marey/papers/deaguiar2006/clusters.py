@@ -121,7 +121,7 @@ def clustering(effort: Effort) -> Experiment:
     rows: list[Cells] = []
     lines: dict[str, dict[str, list[tuple[float, float]]]] = {}
     settings = [(m, n, skin) for m in MARKER_SETS for n in MOTIONS for skin in SKIN_MM]
-    if effort.quick:
+    if not effort.full:
         settings = [s for s in settings if s[1] == "exercise" and s[2] in SKIN_MM[::2]]
     for markers, motion, skin in settings:
         effort.report(f"clusters: {markers}, {motion}, skin {skin:g} mm")

@@ -129,8 +129,8 @@ def runtime(effort: Effort) -> Experiment:
     published = zip(FRAMES, KIRK_SECONDS, PAPER_SECONDS, strict=True)
     for number, (frames, kirk, paper) in enumerate(published, start=1):
         effort.report(f"times: {frames} frames")
-        # A quick run times the slower method on the shortest sequence only.
-        both = number == 1 or not effort.quick
+        # Unless full, the slower method is timed on the shortest sequence only.
+        both = number == 1 or effort.full
         seconds = measure_seconds(take.cut(0, frames), published=both)
         cells = rounded(*seconds, paper / seconds[-1], digits=2)
         rows.append((number, frames, kirk, paper, *cells))
@@ -186,7 +186,7 @@ def commercial(effort: Effort) -> Experiment:
     bodies. {data}
     """
     rows: list[Cells] = []
-    for name in TAKES[: 1 if effort.quick else None]:
+    for name in TAKES[: None if effort.full else 1]:
         markers, skeleton = (
             find_recording(f"cmu/{name}.{suffix}") for suffix in ("c3d", "amc")
         )

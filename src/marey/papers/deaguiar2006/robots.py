@@ -180,12 +180,12 @@ def robot_and_snowman(effort: Effort) -> Experiment:
 
 
 def _settings(effort: Effort) -> Iterator[tuple[Figure, str, float]]:
-    """Yield every figure, motion and slide; a quick run has those of the paper only."""
+    """Yield every figure, motion and slide; unless full, those of the paper only."""
     for figure in (synth.robot(), synth.snowman()):
         for motion in MOTIONS[figure.name]:
             for skin in SKIN_SLIDES_MM:
                 published = (figure.name, motion) in PUBLISHED and skin == 0.0
-                if published or not effort.quick:
+                if published or effort.full:
                     yield figure, motion, skin
 
 

@@ -125,7 +125,7 @@ def hierarchy(effort: Effort) -> Experiment:
     kinematics.
     """
     figure = synth.human(seed=effort.seed)
-    seconds = 8.0 if effort.quick else 30.0
+    seconds = 30.0 if effort.full else 8.0
     take = figure.record(
         "exercise",
         seconds=seconds,

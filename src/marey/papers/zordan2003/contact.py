@@ -10,8 +10,8 @@ from marey.papers import measures
 from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
 from marey.papers.measures import TimedMotion
 from marey.papers.recordings import HOW_TO_GET_RECORDINGS, find_recording
+from marey.papers.stills import evenly_spaced_frames, filmstrip
 from marey.papers.zordan2003.performances import record_performance, solve_by_physics
-from marey.papers.zordan2003.stills import evenly_spaced_frames, filmstrip
 from marey.pose import (
     GroundContacts,
     enforce_contacts,
@@ -45,7 +45,7 @@ def ground_contact(effort: Effort) -> Experiment:
     neither and do not depend on earlier frames. `held afterwards` can follow any
     method.
     """
-    case = record_performance("walk", 1.5 if effort.quick else 4.0, effort)
+    case = record_performance("walk", 4.0 if effort.full else 1.5, effort)
     take, skeleton = case.recording, case.performer
     runs = {}
     for name, options in METHODS.items():
