@@ -200,7 +200,9 @@ def test_a_sensor_turned_on_its_bone_turns_the_bone_the_other_way(session):
     before = session.solution
     R_old, R_turn = null_model(before)[:3, :3], SLIP[:3, :3]
     turn = tuple(geometry.rotation_log(R_old @ R_turn))
-    after = session.attempt(Edit(do="place-sensor", sensor=FOOT, turn=turn)).solution
+    after = session.attempt(
+        Edit(do="place-sensor", sensor=FOOT, rotation=turn)
+    ).solution
     R_before, R_after = (
         joints_of(one.motion, [KNEE, FOOT])[..., :3, :3] for one in (before, after)
     )
@@ -339,7 +341,7 @@ def every_edit(solution):
     return (
         Edit(do="merge", bodies=(KNEE, FOOT)),
         Edit(do="axis", joint=KNEE, axis=(0.0, 1.0, 0.0)),
-        Edit(do="place-sensor", sensor=FOOT, offset=offset, turn=(0.0, 0.1, 0.0)),
+        Edit(do="place-sensor", sensor=FOOT, offset=offset, rotation=(0.0, 0.1, 0.0)),
         Edit(do="place-sensor", sensor=FOOT, offset=offset, since=SLIPPED),
         Edit(do="null-model", first=100, last=104, sensors=(FOOT,)),
         Edit(do="null-model", first=100, last=104, since=0),
@@ -405,7 +407,7 @@ def test_a_trial_tells_the_error_of_sensors(session):
         (Edit(do="null-model", first=5, last=9, since=6), "at or before"),
         (Edit(do="null-model", first=5, last=9, sensors=("Nose",)), "no sensor"),
         (
-            Edit(do="place-sensor", sensor=FOOT, turn=(0.0, 0.0, 1.0), since=250),
+            Edit(do="place-sensor", sensor=FOOT, rotation=(0.0, 0.0, 1.0), since=250),
             "need 0 to 249",
         ),
         (Edit(do="axis", joint="Hips", axis=(0.0, 0.0, 1.0)), "the root"),
@@ -423,7 +425,7 @@ def test_a_sensor_that_was_not_seen_before_or_in_rest_is_refused(take):
     hidden = take.T_world_sensor.copy()
     hidden[:60, take.sensor_names.index(FOOT)] = np.nan
     session = open_session(replace(take, T_world_sensor=hidden))
-    place = Edit(do="place-sensor", sensor=FOOT, turn=(0.0, 0.0, 0.1), since=60)
+    place = Edit(do="place-sensor", sensor=FOOT, rotation=(0.0, 0.0, 0.1), since=60)
     with pytest.raises(marey.DataError, match="LeftFoot is seen"):
         session.attempt(place)
     rest = Edit(do="null-model", first=0, last=9, sensors=(FOOT,))

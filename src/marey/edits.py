@@ -44,7 +44,7 @@ REQUIRED_FIELDS: Mapping[str, tuple[str, ...]] = {
 OPTIONAL_FIELDS: Mapping[str, tuple[str, ...]] = {
     "merge": ("name",),
     "split": ("markers", "sensors", "name"),
-    "place-sensor": ("offset", "turn", "since", "take"),
+    "place-sensor": ("offset", "rotation", "since", "take"),
     "null-model": ("sensors", "since", "take"),
     "bad": ("take", "markers"),
 }
@@ -52,7 +52,7 @@ OPTIONAL_FIELDS: Mapping[str, tuple[str, ...]] = {
 
 NEEDS_ONE_OF: Mapping[str, tuple[str, ...]] = {
     "split": ("markers", "sensors"),
-    "place-sensor": ("offset", "turn"),
+    "place-sensor": ("offset", "rotation"),
 }
 """Optional fields of which an edit needs one or more."""
 
@@ -87,8 +87,8 @@ class Edit:
     - rename (name, to): another name of a body and of its joint
     - place-marker (marker, offset): position in its joint's frame, in metres
     - place-joint (joint, offset): position in its parent's frame, in metres
-    - place-sensor (sensor, offset, turn, since, take): position in its joint's frame,
-      in metres, and rotation there, as a rotation vector in radians
+    - place-sensor (sensor, offset, rotation, since, take): position in its joint's
+      frame, in metres, and rotation there, as a rotation vector in radians
     - null-model (first, last, sensors, since, take): in these frames the performer
       stands in the rest pose, which shows how the sensors sit on their bones
     - bad (first, last, take, markers): frames, both inclusive, that are masked
@@ -115,7 +115,7 @@ class Edit:
     kind: str = ""
     axis: Triple = ()
     offset: Triple = ()
-    turn: Triple = ()
+    rotation: Triple = ()
     first: int = -1
     last: int = -1
     since: int = -1
@@ -252,7 +252,7 @@ FIELD_PARSERS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "sensors": (_texts, "a list of names"),
     "axis": (_numbers, "three numbers"),
     "offset": (_numbers, "three numbers"),
-    "turn": (_numbers, "three numbers"),
+    "rotation": (_numbers, "three numbers"),
     "normal": (_numbers, "three numbers"),
     "first": (_whole, "a whole number"),
     "last": (_whole, "a whole number"),
@@ -376,10 +376,10 @@ def _triple(values: Triple, scale: float, digits: int = 1) -> str:
 
 def _sensor_pose(edit: Edit) -> str:
     placed = f" placed at {_triple(edit.offset, 1e3)} mm" if edit.offset else ""
-    if not edit.turn:
+    if not edit.rotation:
         return placed
-    turned = f" turned to {_triple(edit.turn, math.degrees(1.0))}°"
-    return f"{placed} and{turned}" if placed else turned
+    rotated = f" rotated to {_triple(edit.rotation, math.degrees(1.0))}°"
+    return f"{placed} and{rotated}" if placed else rotated
 
 
 # --- the file -------------------------------------------------------------------------

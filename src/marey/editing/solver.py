@@ -12,10 +12,10 @@ from marey.editing.kinds.mask_frames import mask_frames, pending_edits
 from marey.editing.kinds.moved_sensors import (
     SENSOR_EDITS,
     check_frames,
+    express_as_unmoved,
     hide_moved_sensors,
     is_later_change,
     pose_revealed_bodies,
-    settle_null_models,
 )
 from marey.editing.kinds.rename import apply_names
 from marey.editing.kinds.skeletons import (
@@ -280,7 +280,7 @@ class EditSolver:
                 shown,
             )
             if any(is_later_change(step.edit) for step in steps):
-                edited, fit = self._settle(edited, fit, shown, edits, steps)
+                edited, fit = self._undo_moves(edited, fit, shown, edits, steps)
             floor = None if ground is None else floor_of(ground)
             posed, findings = pose_subjects(edited, fit.takes, options, floor)
         whole, added = complete_subjects(posed, options)
@@ -297,7 +297,7 @@ class EditSolver:
             if step.number in pending or not is_later_change(step.edit)
         ]
 
-    def _settle(
+    def _undo_moves(
         self,
         subjects: Sequence[SubjectFit],
         fit: BodyFit,
@@ -307,9 +307,9 @@ class EditSolver:
     ) -> tuple[tuple[SubjectFit, ...], BodyFit]:
         """Return subjects and fit with sensors as if they had not moved on bones."""
         pending = self._pending(steps, edits)
-        settled, takes = settle_null_models(subjects, fit.takes, shown, steps, pending)
+        unmoved, takes = express_as_unmoved(subjects, fit.takes, shown, steps, pending)
         bodies = tuple(map(pose_revealed_bodies, fit.bodies, takes))
-        return settled, replace(fit, takes=takes, bodies=bodies)
+        return unmoved, replace(fit, takes=takes, bodies=bodies)
 
     def _subject_of(self, fit: BodyFit) -> Mapping[str, int]:
         """Return the index of the subject that each body belongs to, by name."""

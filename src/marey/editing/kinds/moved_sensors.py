@@ -66,9 +66,9 @@ def check_frames(step: EditStep, takes: Sequence[Take]) -> None:
     if edit.take >= len(takes):
         raise step.refuse("take", edit.take, f"0 to {len(takes) - 1}")
     last = takes[edit.take].n_frames - 1
-    if max(edit.last, edit.start[1]) > last:
-        found = max(edit.last, edit.start[1])
-        raise step.refuse("frames", found, f"0 to {last}")
+    latest = max(edit.last, edit.start[1])
+    if latest > last:
+        raise step.refuse("frames", latest, f"0 to {last}")
     if edit.do == "null-model" and edit.start[1] > edit.first:
         found = f"{edit.start[1]}, after the first of its frames, {edit.first}"
         raise step.refuse("since", found, "a frame at or before them")
@@ -102,7 +102,7 @@ def _check_seen_before(
         )
 
 
-def settle_null_models(
+def express_as_unmoved(
     subjects: Sequence[SubjectFit],
     takes: Sequence[Take],
     shown: Sequence[Take],
@@ -121,7 +121,7 @@ def settle_null_models(
         steps: Edits of skeletons.
         pending: Those that the recordings do not contain already.
     """
-    settled = list(takes)
+    unmoved = list(takes)
     for number, (take, all_seen) in enumerate(zip(takes, shown, strict=True)):
         T = take.T_world_sensor.copy()
         findings = []
@@ -135,9 +135,9 @@ def settle_null_models(
             _undo_later(subject.take_skeletons[number], take, T, number)
         source = take.source
         source = replace(source, findings=(*source.findings, *findings))
-        settled[number] = replace(take, T_world_sensor=T, source=source)
+        unmoved[number] = replace(take, T_world_sensor=T, source=source)
     plain = (s.change_skeletons(skeleton_at, (0, 0)) for s in subjects)
-    return tuple(plain), tuple(settled)
+    return tuple(plain), tuple(unmoved)
 
 
 def _undo_later(

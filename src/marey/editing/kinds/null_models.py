@@ -67,9 +67,8 @@ def starts_of(skeleton: Skeleton, sensor: str) -> list[Start]:
 def null_model(skeleton: Skeleton, sensor: str, at: Start) -> Float[Array, "4 4"]:
     """Return the pose of a sensor on its bone at a take and frame."""
     start = max(start for start in starts_of(skeleton, sensor) if start <= at)
-    return skeleton.T_joint_sensor[
-        skeleton.sensor_names.index(later_name(sensor, start))
-    ]
+    row = skeleton.sensor_names.index(later_name(sensor, start))
+    return np.asarray(skeleton.T_joint_sensor[row])
 
 
 def _set_null_model(
@@ -102,8 +101,8 @@ def place_sensor(skeleton: Skeleton, step: EditStep) -> Skeleton:
     T = null_model(skeleton, edit.sensor, edit.start).copy()
     if edit.offset:
         T[:3, 3] = edit.offset
-    if edit.turn:
-        T[:3, :3] = geometry.rotation_exp(np.array(edit.turn))
+    if edit.rotation:
+        T[:3, :3] = geometry.rotation_exp(np.array(edit.rotation))
     return _set_null_model(skeleton, edit.sensor, edit.start, T)
 
 
@@ -142,7 +141,7 @@ def retake_null_models(
     if _posed_joints(skeleton, kept).any():
         T = _poses_at_rest(skeleton, kept, names, T_world_sensor)
     else:
-        T = _turns_at_rest(skeleton, names, T_world_sensor)
+        T = _rotations_at_rest(skeleton, names, T_world_sensor)
     for name, T_joint_sensor in zip(names, T, strict=True):
         subject = subject.change_skeletons(
             _set_null_model, name, edit.start, T_joint_sensor
@@ -221,7 +220,7 @@ def _mean_pose(T: Float[Array, "frame 4 4"]) -> Float[Array, "4 4"]:
     return poses_of_points(points[np.isfinite(points).all(axis=(1, 2))].mean(axis=0))
 
 
-def _turns_at_rest(
+def _rotations_at_rest(
     skeleton: Skeleton,
     names: Sequence[str],
     T_world_sensor: Float[Array, "frame sensor 4 4"],

@@ -71,7 +71,7 @@ def plan_marker(draft: PlanDraft, step: EditStep) -> None:
 def early_placement_findings(steps: Sequence[EditStep]) -> Iterator[Finding]:
     """Return the offsets set before bodies or frames changed, which rotate frames."""
     for step in steps:
-        is_placement = bool(step.edit.offset or step.edit.turn or step.edit.axis)
+        is_placement = bool(step.edit.offset or step.edit.rotation or step.edit.axis)
         if is_placement and not step.bodies_final:
             yield Finding(
                 "placed-early",

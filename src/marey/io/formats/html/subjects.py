@@ -173,7 +173,7 @@ def _encode_null_models(
             "sensor": int(sensor),
             "joint": int(skeleton.sensor_joint[i]),
             "offset": T[i, :3, 3],
-            "turn": geometry.rotation_log(T[i, :3, :3]),
+            "rotation": geometry.rotation_log(T[i, :3, :3]),
         }
         for i, sensor in enumerate(column)
         if sensor >= 0

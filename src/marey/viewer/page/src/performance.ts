@@ -10,7 +10,7 @@ export interface Owner {
 
 /** The bone that a sensor sits on, and how. */
 export interface Bearer extends Owner {
-  turn: number[];
+  rotation: number[];
 }
 
 /** Numbers of one strip of the timeline: NaN where there is none. */
@@ -66,8 +66,8 @@ export class Performance {
     this.owner = this.take.markers.map(() => null);
     this.bearer = this.take.sensors.map(() => null);
     this.take.motions.forEach((motion, subject) => {
-      for (const { sensor, joint, offset, turn } of motion.sensors)
-        this.bearer[sensor] = { subject, joint, offset, turn };
+      for (const { sensor, joint, offset, rotation } of motion.sensors)
+        this.bearer[sensor] = { subject, joint, offset, rotation };
       for (const { marker, joint, offset } of motion.markers)
         this.owner[marker] = { subject, joint, offset };
     });

@@ -55,7 +55,7 @@ export interface NullModel {
   sensor: number;
   joint: number;
   offset: Vec3;
-  turn: Vec3;
+  rotation: Vec3;
 }
 
 export interface Contact {

@@ -202,7 +202,7 @@ export class DetailsPanel {
     if (!seat) return;
     const numbers = (values: number[], scale: number) => values.map((v) => (scale * v).toFixed(1)).join("  ");
     this.body.append(fact("On bone", numbers(seat.offset, 1000), "mm"));
-    this.body.append(fact("Turned there", numbers(seat.turn, 180 / Math.PI), "°"));
+    this.body.append(fact("Turned there", numbers(seat.rotation, 180 / Math.PI), "°"));
   }
 
   private buildBody(body: number): void {

@@ -21,14 +21,14 @@ export function forSensor(state: State, sensor: number, doer: Doer): HTMLElement
   const seat = bearer[sensor];
   if (!seat) return actions;
   const holds = options("Holds", [ALWAYS, FROM_HERE], ALWAYS);
-  const place = (how: Partial<Record<"offset" | "turn", Vec3>>) =>
+  const place = (how: Partial<Record<"offset" | "rotation", Vec3>>) =>
     doer.attempt({ do: "place-sensor", sensor: name, ...how, ...start(state, holds) });
   actions.push(
     triple("Place, mm", seat.offset.map((v) => 1000 * v), 1, "Place", (mm) =>
       place({ offset: mm.map((v) => v / 1000) as Vec3 }),
     ),
     triple("Turn by, °", [0, 0, 0], 1, "Turn", (by) =>
-      place({ turn: turnedBy(by.map((v) => v * RADIANS), seat.turn) }),
+      place({ rotation: turnedBy(by.map((v) => v * RADIANS), seat.rotation) }),
     ),
     restPose(state, doer.attempt, [name], holds),
     row("Holds", holds),
