@@ -81,7 +81,8 @@ def test_a_sensor_is_placed_with_the_keyboard_from_a_frame_on(tab, solved, edits
     edit = kept_edit(tab, edits_path)
     assert (edit.do, edit.sensor, edit.since) == ("place-sensor", FOOT, 40)
     moved = [a - b for a, b in zip(edit.offset, null_model(solved)[:3, 3], strict=True)]
-    assert moved == pytest.approx([0.0, 0.0, 1e-3], abs=6e-4)
+    assert moved[:2] == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert moved[2] == pytest.approx(1e-3, abs=5.1e-5)
 
 
 def test_a_sensor_is_turned_by_degrees_on_its_bone(tab, edits_path):
@@ -97,10 +98,12 @@ def test_a_sensor_is_turned_by_degrees_on_its_bone(tab, edits_path):
 
 
 def test_a_null_model_is_taken_from_the_range(tab, edits_path):
+    actions = select_sensor(tab)
+    assert actions.get_by_role("button", name="Take from range").is_disabled()
+    tab.ask("document.activeElement.blur()")
     for frame, key in ((50, "i"), (54, "o")):
         tab.seek(frame)
         tab.page.keyboard.press(key)
-    actions = select_sensor(tab)
     actions.get_by_label("Holds").select_option(label="from this frame on")
     actions.get_by_role("button", name="Take from range").click()
     edit = kept_edit(tab, edits_path)
@@ -127,7 +130,7 @@ def test_a_joint_is_placed_and_given_an_axis_by_numbers(tab, solved, edits_path)
     skeleton = solved.skeleton
     place = 1e3 * skeleton.offset[skeleton.index(KNEE)]
     field = actions.get_by_label("Centre, mm, x")
-    assert float(field.input_value()) == pytest.approx(place[0], abs=1e-2)
+    assert float(field.input_value()) == pytest.approx(place[0], abs=0.051)
     field.fill(str(place[0] + 20.0))
     field.press("Enter")
     edit = kept_edit(tab, edits_path)

@@ -58,8 +58,7 @@ export class Editor {
     topbar.extra.append(this.undo, this.redo, this.busy);
     this.showDesk({ edits: [], can_undo: false, can_redo: false, trial: false, saved: "", busy: "", version: 0 });
     this.complain("");
-    state.on(["selection", "take"], () => this.offer());
-    state.on("range", () => this.offerGeneral());
+    state.on(["selection", "take", "range"], () => this.offer());
   }
 
   connect(): void {

@@ -130,7 +130,7 @@ export function write(name: string, now: string, run: (value: string) => void): 
   return row(name, field, button(name, name, go));
 }
 
-/** Three numbers, along x, y and z; the arrow keys change them by a step. */
+/** Three numbers, along x, y and z; the arrow keys change them by a step, and what is left alone stays exact. */
 export function triple(
   name: string,
   now: number[],
@@ -142,13 +142,14 @@ export function triple(
     const field = el("input");
     field.type = "number";
     field.step = String(step);
-    field.value = String(Number(value.toFixed(3)));
+    // Steps are counted from the default.
+    field.defaultValue = String(Number(value.toFixed(step < 1 ? 3 : 1)));
     field.ariaLabel = `${name}, ${"xyz"[k]}`;
     field.title = `${name}, along ${"xyz"[k]}`;
     return field;
   });
   const go = () => {
-    const values = fields.map((field) => field.valueAsNumber);
+    const values = fields.map((field, k) => (field.value === field.defaultValue ? now[k] : field.valueAsNumber));
     if (values.every(Number.isFinite)) run(values as [number, number, number]);
   };
   fields.forEach((field) => field.addEventListener("keydown", (event) => event.key === "Enter" && go()));

@@ -44,16 +44,16 @@ export function restPose(
   holds = options("Holds", [ALWAYS, FROM_HERE], ALWAYS),
 ): HTMLElement {
   const { range, performance } = state;
-  const take = button(sensors.length ? "Take from range" : "Take for all sensors", "", () => {
+  const take = button(sensors.length ? "Take from range" : "Take", "", () => {
     const [first, last] = range!.map((frame) => performance.recorded(frame));
     const since = Number(holds.value) ? Math.min(first, performance.recorded(state.frame)) : 0;
     attempt({ do: "null-model", first, last, sensors, since, take: performance.index });
   });
   take.disabled = !range;
   take.title = range
-    ? "In this range the performer stands in the rest pose: see how sensors sit on their bones"
+    ? `The performer stands in the rest pose in this range: take from it how ${sensors.length ? "this sensor sits on its bone" : "all sensors sit on their bones"}`
     : "First mark a range of the rest pose: i and o, or shift and drag";
-  return sensors.length ? row("Rest pose", take) : row("Rest pose", take, holds);
+  return sensors.length ? row("Rest pose", take) : row("Rest pose", holds, take);
 }
 
 /** Since when an edit holds: the present frame of the present take, or always. */
