@@ -90,6 +90,7 @@ def every_edit(solution):
         "universal": Edit(do="kind", joint="bar4", kind="universal"),
         "hinge": Edit(do="kind", joint="bar3", kind="hinge"),
         "fixed": Edit(do="kind", joint="bar4", kind="fixed"),
+        "axis": Edit(do="axis", joint="bar3", axis=(0.0, 0.6, 0.8)),
         "rename": Edit(do="rename", name="bar1", to="frame"),
         "place joint": Edit(do="place-joint", joint="bar4", offset=tuple(limb)),
         "place marker": Edit(do="place-marker", marker=label, offset=tuple(place)),
@@ -100,7 +101,7 @@ def every_edit(solution):
 
 EACH = (
     *("reroot", "move", "take off", "merge", "split", "cut", "join", "ball"),
-    *("universal", "hinge", "fixed", "rename", "place joint", "place marker"),
+    *("universal", "hinge", "fixed", "axis", "rename", "place joint", "place marker"),
     *("bad", "ground"),
 )
 
@@ -169,7 +170,9 @@ def test_a_session_equals_a_solve_with_the_same_edit(linkage_session, linkage, n
 def test_every_kind_of_edit_is_tested(linkage_session):
     edits = every_edit(linkage_session.solution)
     assert tuple(edits) == EACH
-    assert {edit.do for edit in edits.values()} == set(REQUIRED_FIELDS)
+    of_sensors = {"move-sensor", "place-sensor", "null-model"}
+    kinds = {edit.do for edit in edits.values()}
+    assert kinds | of_sensors == set(REQUIRED_FIELDS)
 
 
 def test_edits_from_a_file_give_the_same_solution(take, tmp_path):
@@ -559,9 +562,10 @@ def test_trees_and_joints_of_sensors_are_edited(sensors):
     assert_equal(trial.solution, first)
 
 
-def test_sensors_cannot_be_merged(sensors):
-    _, session = sensors
-    with pytest.raises(marey.OptionError, match="bodies that are sensors"):
+def test_bodies_of_takes_of_two_kinds_are_kept(sensors, take):
+    sensed, _ = sensors
+    session = EditSession([take, sensed])
+    with pytest.raises(marey.OptionError, match="takes of markers and takes of sens"):
         session.attempt(Edit(do="merge", bodies=ANKLE))
 
 
@@ -806,7 +810,7 @@ def test_frames_masked_in_a_saved_solution_stay_masked(linkage, tmp_path):
     assert session.solution is loaded
     assert session.edits == (BAD,)
     assert not session.can_undo
-    with pytest.raises(marey.OptionError, match="only frames marked as bad before"):
+    with pytest.raises(marey.OptionError, match="only edits made before"):
         session.undo()
     trial = session.attempt(RENAME)
     assert count_masks(loaded) == count_masks(trial.solution) == (1, 1)

@@ -396,10 +396,14 @@ def test_a_sensor_is_its_body_in_whatever_order_a_take_has_them():
     assert sensor_bodies(marey.solve([first, turned])) == [as_found, as_found]
 
 
-def test_sensors_beside_bodies_of_markers_are_none_of_them():
+def test_sensors_beside_markers_are_on_the_bodies_that_they_share():
     take = marey.synth.pendulum().record(
         seconds=2.0, markers=4, sensors=True, noise=1e-3, seed=0
     )
     solution = marey.solve(take, options=marey.SolveOptions(segment="overlap"))
     assert solution.bodies[0].shared.any()
-    assert sensor_bodies(solution) == [{}]
+    bodies = solution.bodies[0]
+    shared = [bodies.names[body] for body in bodies.sensor_body]
+    assert sensor_bodies(solution) == [
+        dict(zip(take.sensor_names, shared, strict=True))
+    ]

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.numerics import geometry
+from marey.numerics.sensor_points import points_of_poses
 from marey.report import Finding
 from marey.take import Take
 
@@ -133,19 +134,55 @@ class Bodies:
         """Return the bodies with the body axes of another take.
 
         Both takes have the same bodies. The axes of a body are aligned by the markers
-        that it has in both takes (Kabsch); a body with too few such markers keeps its
-        axes.
+        that it has in both takes, or else by its sensors (Kabsch); a body with too few
+        of either keeps its axes.
         """
         T, offset = self.T_world_body.copy(), self.marker_offset.copy()
-        other_offset = dict(zip(other.marker_names, other.marker_offset, strict=True))
-        names = self.marker_names
+        T_body_sensor = self.T_body_sensor.copy()
+        markers = _marker_points(other), _marker_points(self)
+        sensors = _sensor_points(other), _sensor_points(self)
         for body in np.flatnonzero(self.determined & other.determined).tolist():
-            markers = np.flatnonzero(self.marker_body == body)
-            common = [i for i in markers if names[i] in other_offset]
-            target = np.array([other_offset[names[i]] for i in common]).reshape(-1, 3)
-            T_body_other = geometry.kabsch(target, offset[common])
+            T_body_other = geometry.kabsch(*_common_points(*markers, body))
+            if not np.isfinite(T_body_other).all():
+                source, target = _common_points(*sensors, body)
+                if np.array_equal(source, target):
+                    continue
+                T_body_other = geometry.kabsch(source, target)
             if np.isfinite(T_body_other).all():
-                T[:, body] = T[:, body] @ T_body_other
                 T_other_body = geometry.inverse(T_body_other)
-                offset[markers] = geometry.apply(T_other_body, offset[markers])
-        return replace(self, T_world_body=T, marker_offset=offset)
+                own, borne = self.marker_body == body, self.sensor_body == body
+                T[:, body] = T[:, body] @ T_body_other
+                offset[own] = geometry.apply(T_other_body, offset[own])
+                T_body_sensor[borne] = T_other_body @ T_body_sensor[borne]
+        return replace(
+            self, T_world_body=T, marker_offset=offset, T_body_sensor=T_body_sensor
+        )
+
+
+Points = dict[tuple[int, MarkerName], Float[np.ndarray, "_ 3"]]
+"""Points in the axes of a body, by the body and the name of what they belong to."""
+
+
+def _marker_points(bodies: Bodies) -> Points:
+    names, owner = bodies.marker_names, bodies.marker_body.tolist()
+    offset = bodies.marker_offset[:, None]
+    return dict(zip(zip(owner, names, strict=True), offset, strict=True))
+
+
+def _sensor_points(bodies: Bodies) -> Points:
+    names, owner = bodies.sensor_names, bodies.sensor_body.tolist()
+    keys = [(body, (name, 0)) for body, name in zip(owner, names, strict=True)]
+    return dict(zip(keys, points_of_poses(bodies.T_body_sensor), strict=True))
+
+
+def _common_points(
+    a: Points, b: Points, body: int
+) -> tuple[Float[np.ndarray, "point 3"], Float[np.ndarray, "point 3"]]:
+    """Return the points of a body that both sets have, in each of them."""
+    common = [key for key in a if key[0] == body and key in b]
+    if not common:
+        return np.zeros((0, 3)), np.zeros((0, 3))
+    return (
+        np.concatenate([a[key] for key in common]),
+        np.concatenate([b[key] for key in common]),
+    )

@@ -25,13 +25,17 @@ REQUIRED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "reroot": ("body",),
     "move-marker": ("marker", "to"),
     "merge": ("bodies",),
-    "split": ("body", "markers"),
+    "split": ("body",),
+    "move-sensor": ("sensor", "to"),
     "cut": ("bodies",),
     "join": ("bodies",),
     "kind": ("joint", "kind"),
+    "axis": ("joint", "axis"),
     "rename": ("name", "to"),
     "place-marker": ("marker", "offset"),
     "place-joint": ("joint", "offset"),
+    "place-sensor": ("sensor",),
+    "null-model": ("first", "last"),
     "bad": ("first", "last"),
     "ground": ("normal", "height"),
 }
@@ -39,10 +43,18 @@ REQUIRED_FIELDS: Mapping[str, tuple[str, ...]] = {
 
 OPTIONAL_FIELDS: Mapping[str, tuple[str, ...]] = {
     "merge": ("name",),
-    "split": ("name",),
+    "split": ("markers", "sensors", "name"),
+    "place-sensor": ("offset", "rotation", "since", "take"),
+    "null-model": ("sensors", "since", "take"),
     "bad": ("take", "markers"),
 }
 """Fields that each kind of edit may have besides."""
+
+NEEDS_ONE_OF: Mapping[str, tuple[str, ...]] = {
+    "split": ("markers", "sensors"),
+    "place-sensor": ("offset", "rotation"),
+}
+"""Optional fields of which an edit needs one or more."""
 
 MAX_FILE_BYTES = 2**22
 """Largest size of a file of edits, in bytes. Higher reads larger files into memory.
@@ -66,17 +78,25 @@ class Edit:
     - reroot (body): the body is the root of its tree
     - move-marker (marker, to): the marker is attached to another body; "" = to none
     - merge (bodies, name): two bodies are one, with the first name or a new one
-    - split (body, markers, name): these markers leave the body and make a new one
+    - split (body, markers, sensors, name): these leave the body and make a new one
+    - move-sensor (sensor, to): the sensor is attached to another body; "" = to none
     - cut (bodies): the two are not joined; each is in a tree of its own
     - join (bodies): the two are joined; the worst joint of a cycle is removed
     - kind (joint, kind): the joint is a ball, universal, hinge or fixed joint
+    - axis (joint, axis): the joint is a hinge about this direction, in its frame
     - rename (name, to): another name of a body and of its joint
     - place-marker (marker, offset): position in its joint's frame, in metres
     - place-joint (joint, offset): position in its parent's frame, in metres
+    - place-sensor (sensor, offset, rotation, since, take): position in its joint's
+      frame, in metres, and rotation there, as a rotation vector in radians
+    - null-model (first, last, sensors, since, take): in these frames the performer
+      stands in the rest pose, which shows how the sensors sit on their bones
     - bad (first, last, take, markers): frames, both inclusive, that are masked
     - ground (normal, height): the plane of points x with normal . x = height
 
-    A joint has the name of its child body.
+    A joint has the name of its child body. How a sensor sits holds from the frame
+    `since` on, also in later takes: from the start when that is left out, and a null
+    model from its first frame.
 
     Raises:
         OptionError: If a field is missing, has a wrong value or is not of this edit.
@@ -87,13 +107,18 @@ class Edit:
     bodies: Names = ()
     marker: str = ""
     markers: Names = ()
+    sensor: str = ""
+    sensors: Names = ()
     joint: str = ""
     name: str = ""
     to: str = ""
     kind: str = ""
+    axis: Triple = ()
     offset: Triple = ()
+    rotation: Triple = ()
     first: int = -1
     last: int = -1
+    since: int = -1
     take: int = 0
     normal: Triple = ()
     height: float = 0.0
@@ -109,6 +134,12 @@ class Edit:
 
     def __str__(self) -> str:
         return _sentence(self)
+
+    @property
+    def start(self) -> tuple[int, int]:
+        """Take and frame from which the edit of a sensor holds."""
+        first = max(self.first, 0) if self.since < 0 else self.since
+        return self.take, first
 
     def record(self) -> dict[str, Any]:
         """Return the edit as plain values, without optional fields left at default."""
@@ -218,10 +249,14 @@ def _whole(value: Any) -> int:
 FIELD_PARSERS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "bodies": (_texts, "a list of names"),
     "markers": (_texts, "a list of names"),
+    "sensors": (_texts, "a list of names"),
+    "axis": (_numbers, "three numbers"),
     "offset": (_numbers, "three numbers"),
+    "rotation": (_numbers, "three numbers"),
     "normal": (_numbers, "three numbers"),
     "first": (_whole, "a whole number"),
     "last": (_whole, "a whole number"),
+    "since": (_whole, "a whole number"),
     "take": (_whole, "a whole number"),
     "height": (_number, "a number of metres"),
 }
@@ -232,23 +267,25 @@ def _is_pair(names: Names) -> bool:
     return len(set(names)) == len(names) == 2 and all(names)
 
 
-def _is_list(labels: Names) -> bool:
-    return len(set(labels)) == len(labels) > 0
+def _is_list(names: Names) -> bool:
+    return len(set(names)) == len(names)
 
 
 CONDITIONS: Sequence[tuple[Names, Callable[[Any], object], str]] = (
     (("bodies",), _is_pair, "the names of two different bodies"),
-    (("markers",), _is_list, "one marker or more, each once"),
-    (("offset", "normal"), len, "three numbers"),
+    (("markers", "sensors"), _is_list, "names, each once"),
+    (("offset", "normal", "axis"), len, "three numbers"),
+    (("axis",), any, "a direction, not zero"),
     (
         ("normal",),
         lambda normal: normal[2] > 0.0,
         "a direction out of the ground, +z up",
     ),
     (("kind",), JOINT_KINDS.__contains__, f"one of {', '.join(JOINT_KINDS)}"),
-    (("body", "marker", "joint", "name", "to"), str.strip, "a name"),
+    (("body", "marker", "sensor", "joint", "name", "to"), str.strip, "a name"),
 )
-"""Conditions of required fields: the fields, the condition, and what is needed."""
+"""Conditions of fields that an edit needs or has: the fields, the condition, and what
+is needed."""
 
 NEW_NAMES = {"rename": "to", "merge": "name", "split": "name"}
 """The field of an edit that is a new name."""
@@ -256,9 +293,9 @@ NEW_NAMES = {"rename": "to", "merge": "name", "split": "name"}
 
 def _check_values(edit: Edit) -> None:
     """Raise an OptionError if a field has no valid value."""
-    for name in REQUIRED_FIELDS[edit.do]:
+    for name in (*REQUIRED_FIELDS[edit.do], *_chosen_fields(edit)):
         value = getattr(edit, name)
-        may_be_empty = (edit.do, name) == ("move-marker", "to")
+        may_be_empty = name == "to" and edit.do in ("move-marker", "move-sensor")
         for names, is_valid, needed in CONDITIONS:
             if name in names and not (may_be_empty or is_valid(value)):
                 shown = list(value) if isinstance(value, tuple) else value
@@ -267,11 +304,27 @@ def _check_values(edit: Edit) -> None:
     if new_name and not new_name.rpartition(":")[2].strip():
         needed = "a name, not only a subject's"
         raise _wrong(edit.do, NEW_NAMES[edit.do], new_name, needed)
-    if edit.do == "bad" and not 0 <= edit.first <= edit.last:
+    if "first" in _fields_of(edit.do) and not 0 <= edit.first <= edit.last:
         found = f"{edit.first} to {edit.last}"
         raise _wrong(edit.do, "frames", found, "0 <= first <= last")
     if edit.take < 0:
         raise _wrong(edit.do, "take", edit.take, "the number of a take, from 0")
+    if edit.since < -1:
+        raise _wrong(edit.do, "since", edit.since, "the number of a frame, from 0")
+
+
+def _chosen_fields(edit: Edit) -> list[str]:
+    """Return the fields that an edit has of those of which it needs one or more.
+
+    Raises:
+        OptionError: If it has none of them.
+    """
+    either = NEEDS_ONE_OF.get(edit.do, ())
+    chosen = [name for name in either if getattr(edit, name)]
+    if either and not chosen:
+        needed = f"{' or '.join(either)}, one or more"
+        raise _wrong(edit.do, either[0], "none", needed)
+    return chosen
 
 
 def _wrong(do: str, name: str, found: Any, needed: str) -> OptionError:
@@ -281,30 +334,52 @@ def _wrong(do: str, name: str, found: Any, needed: str) -> OptionError:
 def _sentence(edit: Edit) -> str:
     """Return the edit in plain words."""
     a, b = edit.bodies if edit.bodies else ("", "")
-    at = "({})".format(", ".join(f"{1e3 * v:.1f}" for v in edit.offset))
     called = f", called {edit.name}" if edit.name else ""
-    markers = ", ".join(edit.markers[:MAX_LISTED_MARKERS])
-    if len(edit.markers) > MAX_LISTED_MARKERS:
-        markers += f" and {len(edit.markers) - MAX_LISTED_MARKERS} more"
-    of_markers = f"{markers} in " if edit.markers else ""
+    members = _listed((*edit.markers, *edit.sensors))
+    of_markers = f"{members} in " if edit.markers else ""
     a_kind = f"a {edit.kind}" if edit.kind in ("ball", "hinge") else edit.kind
     of_take = f" of take {edit.take}" if edit.take else ""
+    since = f" from frame {edit.start[1]}{of_take} on" if any(edit.start) else ""
     ground_height = edit.height / (math.hypot(*edit.normal) or 1.0)
     sentences = {
         "reroot": f"rooted at {edit.body}",
         "move-marker": f"{edit.marker} put on {edit.to or 'no body'}",
         "merge": f"{a} and {b} made one{called}",
-        "split": f"{markers} split from {edit.body}{called}",
+        "split": f"{members} split from {edit.body}{called}",
+        "move-sensor": f"{edit.sensor} put on {edit.to or 'no body'}",
         "cut": f"{a} cut from {b}",
         "join": f"{a} joined to {b}",
         "kind": f"{edit.joint} made {a_kind}",
+        "axis": f"{edit.joint} made a hinge about {_triple(edit.axis, 1.0, 3)}",
         "rename": f"{edit.name} renamed {edit.to}",
-        "place-marker": f"{edit.marker} placed at {at} mm",
-        "place-joint": f"{edit.joint} placed at {at} mm",
+        "place-marker": f"{edit.marker} placed at {_triple(edit.offset, 1e3)} mm",
+        "place-joint": f"{edit.joint} placed at {_triple(edit.offset, 1e3)} mm",
+        "place-sensor": f"{edit.sensor}{_sensor_pose(edit)} on its bone{since}",
+        "null-model": f"null model of {members or 'all sensors'} from frames "
+        f"{edit.first} to {edit.last}{of_take}, held{since or ' throughout'}",
         "bad": f"{of_markers}frames {edit.first} to {edit.last}{of_take} marked as bad",
         "ground": f"ground set at {1e3 * ground_height:.0f} mm",
     }
     return printable(sentences[edit.do])
+
+
+def _listed(names: Names) -> str:
+    """Return names in a row, the last of many as a number."""
+    listed = ", ".join(names[:MAX_LISTED_MARKERS])
+    more = len(names) - MAX_LISTED_MARKERS
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+def _triple(values: Triple, scale: float, digits: int = 1) -> str:
+    return "({})".format(", ".join(f"{scale * value:.{digits}f}" for value in values))
+
+
+def _sensor_pose(edit: Edit) -> str:
+    placed = f" placed at {_triple(edit.offset, 1e3)} mm" if edit.offset else ""
+    if not edit.rotation:
+        return placed
+    rotated = f" rotated to {_triple(edit.rotation, math.degrees(1.0))}°"
+    return f"{placed} and{rotated}" if placed else rotated
 
 
 # --- the file -------------------------------------------------------------------------

@@ -1,25 +1,19 @@
-"""Assignment of markers to bodies, as segmented and as changed by edits."""
+"""Assignment of markers and sensors to bodies, as segmented and changed by edits."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
-from marey.segmentation.body_poses import make_bodies
-from marey.segmentation.common_bodies import with_common_bodies
-from marey.take import Take
 
 Array = np.ndarray
-
-LINE_FINDING = "markers-on-a-line"
-"""Code of a finding that is made again whenever bodies are assembled."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TakeAssignment:
-    """The markers of one take and the bodies they are attached to."""
+    """The markers and sensors of one take and the bodies they are attached to."""
 
     labels: tuple[str, ...]
     """Full labels."""
@@ -33,8 +27,16 @@ class TakeAssignment:
     confidence: Float[Array, " marker"]
     """As `Bodies.marker_confidence`."""
 
-    def move(self, labels: Sequence[str], body: int) -> "TakeAssignment":
-        """Return the assignment with markers on one body only; -1 = on none."""
+    sensors: tuple[str, ...]
+    """Sensors of the take."""
+
+    sensor_body: Int[Array, " sensor"]
+    """Body of each sensor; -1 = none."""
+
+    def move(
+        self, labels: Sequence[str], sensors: Sequence[str], body: int
+    ) -> "TakeAssignment":
+        """Return the assignment with some members on one body only; -1 = on none."""
         moved = np.array([label in labels for label in self.labels], dtype=bool)
         shared = self.shared & ~moved[:, None]
         if body >= 0:
@@ -42,25 +44,42 @@ class TakeAssignment:
         marker_body = np.where(moved, body, self.marker_body)
         # An assignment by hand is taken to be certain.
         certain = np.where(moved, float(body >= 0), self.confidence)
-        return replace(self, shared=shared, marker_body=marker_body, confidence=certain)
+        is_moved = np.array([name in sensors for name in self.sensors], dtype=bool)
+        return replace(
+            self,
+            shared=shared,
+            marker_body=marker_body,
+            confidence=certain,
+            sensor_body=np.where(is_moved, body, self.sensor_body),
+        )
 
     def merge(self, a: int, b: int) -> "TakeAssignment":
-        """Return the assignment with the markers of body b on body a."""
+        """Return the assignment with all members of body b on body a."""
         shared = self.shared.copy()
         shared[:, a] |= shared[:, b]
         owner = np.where(self.marker_body == b, a, self.marker_body)
-        shared = np.delete(shared, b, axis=1)
-        return replace(self, shared=shared, marker_body=owner - (owner > b))
+        bearer = np.where(self.sensor_body == b, a, self.sensor_body)
+        return replace(
+            self,
+            shared=np.delete(shared, b, axis=1),
+            marker_body=owner - (owner > b),
+            sensor_body=bearer - (bearer > b),
+        )
+
+    @property
+    def members(self) -> tuple[Array, Array, Array]:
+        """Which markers and sensors are on which bodies."""
+        return self.shared, self.marker_body, self.sensor_body
 
     def add_body(self) -> "TakeAssignment":
-        """Return the assignment with one more body, which has no markers yet."""
+        """Return the assignment with one more body, which has no members yet."""
         column = np.zeros((len(self.shared), 1), dtype=bool)
         return replace(self, shared=np.concatenate([self.shared, column], axis=1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MarkerAssignment:
-    """Bodies by name, and the markers of each in every take."""
+class BodyAssignment:
+    """Bodies by name, and the markers and sensors of each in every take."""
 
     names: tuple[str, ...]
     takes: tuple[TakeAssignment, ...]
@@ -68,13 +87,13 @@ class MarkerAssignment:
     """Parent of each body by name, where the tree is known."""
 
     splits: tuple[tuple[str, str], ...] = ()
-    """Each body that was split, with the new body that its markers make."""
+    """Each body that was split, with the new body that its members make."""
 
     @property
-    def markers_key(self) -> Hashable:
-        """Which markers make which body: what poses and joints follow from."""
+    def members_key(self) -> Hashable:
+        """Which members make which body: what poses and joints follow from."""
         return tuple(
-            (take.shared.shape, take.shared.tobytes(), take.marker_body.tobytes())
+            (take.shared.shape, *(values.tobytes() for values in take.members))
             for take in self.takes
         )
 
@@ -82,7 +101,7 @@ class MarkerAssignment:
     def key(self) -> Hashable:
         """The same with names and tree: what all stages up to the tree follow from."""
         parents = tuple(sorted(self.parents.items()))
-        return self.names, self.markers_key, parents, self.splits
+        return self.names, self.members_key, parents, self.splits
 
     def markers_of(self, body: str) -> list[str]:
         """Return the labels of a body's markers over all takes."""
@@ -94,33 +113,50 @@ class MarkerAssignment:
         )
         return list(dict.fromkeys(labels))
 
+    def sensors_of(self, body: str) -> list[str]:
+        """Return the names of a body's sensors over all takes."""
+        number = self.names.index(body)
+        names = (
+            take.sensors[sensor]
+            for take in self.takes
+            for sensor in np.flatnonzero(take.sensor_body == number)
+        )
+        return list(dict.fromkeys(names))
+
+    def body_of_sensor(self, sensor: str) -> str:
+        """Return the body of a sensor, "" if it has none."""
+        takes = [take for take in self.takes if sensor in take.sensors]
+        bodies = [take.sensor_body[take.sensors.index(sensor)] for take in takes]
+        return next((self.names[body] for body in bodies if body >= 0), "")
+
     def body_of(self, label: str) -> str:
         """Return the body of a marker, "" if it has none."""
         takes = [take for take in self.takes if label in take.labels]
         bodies = [take.marker_body[take.labels.index(label)] for take in takes]
         return next((self.names[body] for body in bodies if body >= 0), "")
 
-    def move(self, labels: Sequence[str], to: str) -> "MarkerAssignment":
-        """Return the assignment with markers on another body only; "" = on none."""
+    def move(
+        self, to: str, labels: Sequence[str] = (), sensors: Sequence[str] = ()
+    ) -> "BodyAssignment":
+        """Return the assignment with members on another body only; "" = on none."""
         body = self.names.index(to) if to else -1
-        return replace(
-            self, takes=tuple(take.move(labels, body) for take in self.takes)
-        )
+        takes = tuple(take.move(labels, sensors, body) for take in self.takes)
+        return replace(self, takes=takes)
 
     def split(
-        self, body: str, labels: Sequence[str], new_name: str
-    ) -> "MarkerAssignment":
-        """Return the assignment with a new body of markers that leave another."""
+        self, body: str, labels: Sequence[str], sensors: Sequence[str], new_name: str
+    ) -> "BodyAssignment":
+        """Return the assignment with a new body of members that leave another."""
         wider = replace(
             self,
             names=(*self.names, new_name),
             takes=tuple(take.add_body() for take in self.takes),
             splits=(*self.splits, (body, new_name)),
         )
-        return wider.move(labels, new_name)
+        return wider.move(new_name, labels, sensors)
 
-    def merge(self, a: str, b: str) -> "MarkerAssignment":
-        """Return the assignment with all markers of body b on body a."""
+    def merge(self, a: str, b: str) -> "BodyAssignment":
+        """Return the assignment with all members of body b on body a."""
         first, second = self.names.index(a), self.names.index(b)
         splits = (
             tuple(a if name == b else name for name in pair) for pair in self.splits
@@ -133,7 +169,7 @@ class MarkerAssignment:
             splits=tuple((old, new) for old, new in splits if old != new),
         )
 
-    def reorder(self, found: "MarkerAssignment") -> "MarkerAssignment":
+    def reorder(self, found: "BodyAssignment") -> "BodyAssignment":
         """Return the assignment with bodies in the order found, new bodies last.
 
         A marker that is back on the body it was found on is shared with the other
@@ -153,20 +189,37 @@ class MarkerAssignment:
             is_same = marker_body == np.array([*now, -1])[old.marker_body]
             is_same &= marker_body >= 0
             shared[is_same, : len(kept)] |= old.shared[np.ix_(is_same, old_column)]
-            takes.append(replace(take, shared=shared, marker_body=marker_body))
+            takes.append(
+                replace(
+                    take,
+                    shared=shared,
+                    marker_body=marker_body,
+                    sensor_body=new_number[take.sensor_body],
+                )
+            )
         return replace(self, names=order, takes=tuple(takes))
 
 
 def assignment_of(
     takes: Sequence[Bodies], parents: Mapping[str, str]
-) -> MarkerAssignment:
+) -> BodyAssignment:
     """Return the assignment of bodies as they were segmented."""
     assignments = []
     for one in takes:
         owner, confidence = one.marker_body.astype(np.int64), one.marker_confidence
-        labels = one.take.full_labels
-        assignments.append(TakeAssignment(labels, one.shared, owner, confidence))
-    return MarkerAssignment(takes[0].names, tuple(assignments), dict(parents))
+        bearer = dict(zip(one.sensor_names, one.sensor_body.tolist(), strict=True))
+        sensors = one.take.sensor_names
+        assignments.append(
+            TakeAssignment(
+                labels=one.take.full_labels,
+                shared=one.shared,
+                marker_body=owner,
+                confidence=confidence,
+                sensors=sensors,
+                sensor_body=np.array([bearer.get(s, -1) for s in sensors], np.int64),
+            )
+        )
+    return BodyAssignment(takes[0].names, tuple(assignments), dict(parents))
 
 
 def _merge_parents(parents: Mapping[str, str], a: str, b: str) -> dict[str, str]:
@@ -189,71 +242,3 @@ def _ancestors(parents: Mapping[str, str], body: str) -> list[str]:
         body = parents[body]
         ancestors.append(body)
     return ancestors
-
-
-# --- bodies ---------------------------------------------------------------------------
-
-
-def form_bodies(
-    assignment: MarkerAssignment, takes: Sequence[Take], found: Sequence[Bodies]
-) -> tuple[Bodies, ...]:
-    """Return the bodies of an assignment, each with its pose in every frame.
-
-    Unchanged bodies in unchanged takes keep their poses; the others get theirs as
-    `marey.segment` computes them.
-
-    Args:
-        assignment: Which markers make which body.
-        takes: The recordings.
-        found: Bodies as they were segmented.
-    """
-    bodies = [
-        _form_take(assignment, attached, take.measured, old)
-        for attached, take, old in zip(assignment.takes, takes, found, strict=True)
-    ]
-    return with_common_bodies(bodies)
-
-
-def _form_take(
-    assignment: MarkerAssignment, attached: TakeAssignment, take: Take, old: Bodies
-) -> Bodies:
-    body_confidence = np.ones(len(assignment.names))
-    unchanged = dict(_unchanged_bodies(assignment, attached, old))
-    for body, before in unchanged.items():
-        body_confidence[body] = old.body_confidence[before]
-    bodies = make_bodies(
-        take,
-        assignment.names,
-        attached.shared.T,
-        attached.marker_body,
-        marker_confidence=attached.confidence,
-        body_confidence=body_confidence,
-        parents=assignment.parents,
-        findings=tuple(f for f in old.findings if f.code != LINE_FINDING),
-    )
-    if take is not old.take:
-        return bodies
-    T, offset = bodies.T_world_body.copy(), bodies.marker_offset.copy()
-    determined, rms = bodies.determined.copy(), bodies.rms.copy()
-    for body, before in unchanged.items():
-        T[:, body] = old.T_world_body[:, before]
-        determined[body], rms[body] = old.determined[before], old.rms[before]
-        markers = attached.marker_body == body
-        offset[markers] = old.marker_offset[markers]
-    return replace(
-        bodies, T_world_body=T, marker_offset=offset, determined=determined, rms=rms
-    )
-
-
-def _unchanged_bodies(
-    assignment: MarkerAssignment, attached: TakeAssignment, old: Bodies
-) -> Iterator[tuple[int, int]]:
-    """Return the bodies with the same markers as before: number now, number before."""
-    for body, name in enumerate(assignment.names):
-        if name not in old.names:
-            continue
-        before = old.names.index(name)
-        is_same = np.array_equal(attached.shared[:, body], old.shared[:, before])
-        owned, owned_before = attached.marker_body == body, old.marker_body == before
-        if is_same and np.array_equal(owned, owned_before):
-            yield body, before

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from marey.editing.assignment import MarkerAssignment
+from marey.editing.assignment import BodyAssignment
 from marey.edits import Edit
 from marey.errors import OptionError
 from marey.pipeline.stages.subjects import bodies_named
@@ -52,7 +52,7 @@ class EditStep:
 class PlanDraft:
     """The state of bodies and names after the edits so far."""
 
-    assignment: MarkerAssignment
+    assignment: BodyAssignment
     anatomical_names: Callable[[], Mapping[str, str]]
     """Names by anatomy of bodies that were found without names, after these edits."""
 
@@ -126,6 +126,31 @@ class PlanDraft:
             count = "several markers" if found else "no marker"
             raise step.refuse("marker", f"{label}, the name of {count}", needed)
         return found[0]
+
+    def find_sensor(self, step: EditStep, name: str) -> str:
+        """Return the name of a sensor that a take has.
+
+        Raises:
+            OptionError: If no sensor has this name.
+        """
+        takes = self.assignment.takes
+        names = dict.fromkeys(sensor for take in takes for sensor in take.sensors)
+        if name not in names:
+            needed = f"one of {', '.join(names) or 'the sensors (there are none)'}"
+            raise step.refuse("sensor", f"{name}, the name of no sensor", needed)
+        return name
+
+    def find_bearer(self, step: EditStep, sensor: str) -> str:
+        """Return the body that a sensor is attached to.
+
+        Raises:
+            OptionError: If there is no such sensor, or it is on no body.
+        """
+        body = self.assignment.body_of_sensor(self.find_sensor(step, sensor))
+        if not body:
+            needed = "a sensor that sits on a body"
+            raise step.refuse("sensor", f"{sensor}, on no body", needed)
+        return body
 
     def give_name(self, step: EditStep, body: str, name: str) -> None:
         """Give a body a name, which no other body may have."""

@@ -5,10 +5,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from marey.bodies import Bodies
-from marey.editing.assignment import MarkerAssignment, assignment_of
+from marey.editing.assignment import BodyAssignment, assignment_of
 from marey.editing.draft import EditStep, PlanDraft
+from marey.editing.kinds.body_members import (
+    plan_merge,
+    plan_move_marker,
+    plan_move_sensor,
+    plan_split,
+)
 from marey.editing.kinds.ground import plan_ground
-from marey.editing.kinds.marker_bodies import plan_merge, plan_move_marker, plan_split
+from marey.editing.kinds.moved_sensors import SENSOR_EDITS
+from marey.editing.kinds.null_models import plan_null_model, plan_place_sensor
 from marey.editing.kinds.rename import plan_rename
 from marey.editing.kinds.skeletons import plan_joint, plan_marker, plan_reroot
 from marey.editing.kinds.tree_edges import plan_edge
@@ -16,6 +23,7 @@ from marey.edits import Edit
 
 PLANNERS: Mapping[str, Callable[[PlanDraft, EditStep], None]] = {
     "move-marker": plan_move_marker,
+    "move-sensor": plan_move_sensor,
     "merge": plan_merge,
     "split": plan_split,
     "cut": plan_edge,
@@ -23,16 +31,22 @@ PLANNERS: Mapping[str, Callable[[PlanDraft, EditStep], None]] = {
     "reroot": plan_reroot,
     "kind": plan_joint,
     "place-joint": plan_joint,
+    "axis": plan_joint,
     "place-marker": plan_marker,
+    "place-sensor": plan_place_sensor,
+    "null-model": plan_null_model,
     "rename": plan_rename,
     "ground": plan_ground,
 }
 """The function that plans each kind of edit, in the order of the stages. Bad frames are
 masked before bodies are found."""
 
-BODY_EDITS = ("move-marker", "merge", "split")
+BODY_EDITS = ("move-marker", "move-sensor", "merge", "split")
 TREE_EDITS = ("cut", "join")
-SKELETON_EDITS = ("reroot", "kind", "place-joint", "place-marker")
+SKELETON_EDITS = (
+    *("reroot", "kind", "axis", "place-joint", "place-marker"),
+    *SENSOR_EDITS,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,9 +57,9 @@ class Plan:
     have another name is still calibrated as a person.
     """
 
-    assignment: MarkerAssignment
-    found: MarkerAssignment
-    """The assignment of markers to bodies before all edits."""
+    assignment: BodyAssignment
+    found: BodyAssignment
+    """The assignment of members to bodies before all edits."""
 
     steps: tuple[EditStep, ...]
     """Edits of tree, skeletons and names, in order."""
@@ -58,8 +72,8 @@ class Plan:
 
     @property
     def keeps_bodies(self) -> bool:
-        """Whether the markers of all bodies are as they were found."""
-        return self.assignment.markers_key == self.found.markers_key
+        """Whether the members of all bodies are as they were found."""
+        return self.assignment.members_key == self.found.members_key
 
     @property
     def keeps_tree(self) -> bool:
@@ -102,14 +116,14 @@ def plan_edits(
             possible.
     """
     start = assignment_of(found, parents)
-    fixed_reason = _why_bodies_are_fixed(found[0], performer_known=performer_known)
+    fixed_reason = _why_bodies_are_fixed(found, performer_known=performer_known)
     draft = PlanDraft(start, partial(anatomical_names, 0))
     changes_bodies = (*BODY_EDITS, "bad")
     last = max((n for n, e in enumerate(edits) if e.do in changes_bodies), default=-1)
     for index, edit in enumerate(edits):
         step = EditStep(first_number + index, edit, bodies_final=index > last)
         if edit.do in BODY_EDITS and fixed_reason:
-            raise step.refuse("bodies", fixed_reason, "bodies of markers")
+            raise step.refuse("bodies", fixed_reason, "bodies of markers or sensors")
         if performer_known and edit.do in (*TREE_EDITS, "reroot"):
             needed = "no edits of its tree: change the skeleton that was given"
             raise step.refuse("bodies", "a performer that is known", needed)
@@ -117,18 +131,17 @@ def plan_edits(
         if edit.do in PLANNERS:
             PLANNERS[edit.do](draft, step)
     assignment = draft.assignment.reorder(start)
-    if (assignment.names, assignment.markers_key) == (start.names, start.markers_key):
+    if (assignment.names, assignment.members_key) == (start.names, start.members_key):
         assignment = start
     steps = tuple(draft.steps)
     return Plan(assignment, start, steps, draft.given_names, draft.ground)
 
 
-def _why_bodies_are_fixed(bodies: Bodies, *, performer_known: bool) -> str:
+def _why_bodies_are_fixed(found: Sequence[Bodies], *, performer_known: bool) -> str:
     """Return why edits cannot change the bodies; "" if they can."""
     if performer_known:
         return "a performer that is known, whose markers the skeleton determines"
-    if not bodies.shared.any():
-        return "bodies that are sensors"
-    if bodies.sensor_names:
-        return "bodies that have sensors"
-    return "points that are joints" if bodies.keypoints else ""
+    has_markers = [one.shared.any() for one in found]
+    if any(has_markers) and not all(has_markers):
+        return "takes of markers and takes of sensors, matched by their joints"
+    return "points that are joints" if found[0].keypoints else ""

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from marey.bodies import Bodies
-from marey.editing.assignment import form_bodies
 from marey.editing.cache import StageCache
 from marey.editing.draft import EditStep
+from marey.editing.form_bodies import form_bodies
 from marey.editing.kinds.tree_edges import (
     EditableTree,
     apply_cut,
@@ -26,11 +26,12 @@ from marey.pipeline.stages.bodies import (
     infer_body_tree,
     name_anonymous_bodies,
     segment_takes,
+    sensors_alone,
     with_names,
 )
 from marey.pipeline.stages.subjects import root_of
 from marey.take import Take
-from marey.topology import edge_costs, tree_from_parents
+from marey.topology import edge_costs, join_loose_bodies, tree_from_parents
 from marey.tree import Tree
 
 EditedFit = tuple[BodyFit, tuple[int, ...]]
@@ -91,20 +92,21 @@ class EditedStages:
     ) -> tuple[Bodies, ...]:
         """Return the bodies of the edited assignment, by the names they were found by.
 
-        Sensors and keypoints are segmented again, since edits cannot change them.
+        Keypoints and unchanged bodies with sensors are segmented again.
         """
         assignment, found = self.plan.assignment, self.found.bodies
         same_takes = all(a is b.take for a, b in zip(takes, found, strict=True))
         if self.plan.keeps_bodies and same_takes:
             return found
-        is_fixed = found[0].keypoints or any(one.sensor_names for one in found)
+        has_sensors = any(one.sensor_names for one in found)
+        is_fixed = found[0].keypoints or (self.plan.keeps_bodies and has_sensors)
 
         def compute() -> tuple[Bodies, ...]:
             if is_fixed:
                 return segment_takes(takes, options)
             return form_bodies(assignment, takes, found)
 
-        key = tuple(map(id, takes)), assignment.markers_key
+        key = tuple(map(id, takes)), assignment.members_key
         bodies = self.cache.get("bodies", key, compute, keep_alive=takes)
         n_bodies = len(bodies[0].names)
         if n_bodies != len(assignment.names):
@@ -136,6 +138,8 @@ class EditedStages:
         origin = {number(new): number(old) for old, new in assignment.splits}
         cost = edge_costs(joints, options.weight)
         tree = attach_split_bodies(tree, joints, cost, origin)
+        if not options.tree:
+            tree = join_loose_bodies(tree, joints, sensors_alone(bodies))
         return Candidates(bodies, joints, tree, tree_known=True)
 
 
@@ -205,16 +209,16 @@ def _check_joint(plan: Plan, step: EditStep, then: Tree, now: Tree) -> EditStep 
         then: The tree when the edit was made.
         now: The tree after all cuts and joins, with the roots of that time.
     """
-    if not step.bodies or step.edit.do == "reroot":
+    if not step.bodies or step.edit.do in ("reroot", "null-model"):
         return step
     body = plan.assignment.names.index(step.bodies[0])
-    if step.edit.do != "place-marker" and then.parent[body] < 0:
+    if step.edit.joint and then.parent[body] < 0:
         found = f"{step.edit.joint}, the root of its tree"
         raise step.refuse("joint", found, "a body that has a parent")
     if now.parent[body] == then.parent[body]:
         return step
     if step.edit.do == "kind":
         return None
-    what = step.edit.joint or step.edit.marker
+    what = step.edit.joint or step.edit.marker or step.edit.sensor
     found = f"{what}, placed when its body had another parent"
     raise step.refuse("place", found, "it placed again, in the frame of its parent now")

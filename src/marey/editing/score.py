@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy.whole_person import observed_parent
+from marey.editing.kinds.moved_sensors import SENSOR_EDITS
 from marey.edits import Edit
 from marey.motion import Motion
 from marey.numerics import geometry
@@ -28,7 +29,10 @@ class Score:
 
     marker_rms: float
     """Root mean square distance of the markers seen from their positions on the
-    skeletons, in metres; of skeletons without markers, the same of their sensors."""
+    skeletons, in metres; NaN without markers."""
+
+    sensor_rms: float
+    """The same of the sensors."""
 
     gap_rms: float
     """Root mean square residual of the joints of the tree, in metres; NaN without
@@ -59,15 +63,18 @@ class EditChange:
 
 def score_of(solution: Solution) -> Score:
     """Return the score of a solution."""
-    residuals = [
-        _residuals(motion, bodies.take)
+    posed = [
+        (motion, bodies.take)
         for subject in solution.subjects
         for motion, bodies in zip(subject.motions, solution.bodies, strict=True)
     ]
+    markers = [_marker_distances(motion, take).ravel() for motion, take in posed]
+    sensors = [_sensor_distances(motion, take).ravel() for motion, take in posed]
     edge = solution.tree.edge
     gaps = solution.joints.residual[edge[edge >= 0]]
     return Score(
-        marker_rms=_rms(np.concatenate([np.zeros(0), *residuals])),
+        marker_rms=_rms(np.concatenate([np.zeros(0), *markers])),
+        sensor_rms=_rms(np.concatenate([np.zeros(0), *sensors])),
         gap_rms=_rms(gaps),
         bodies=len(edge),
         joints=int((edge >= 0).sum()),
@@ -79,22 +86,25 @@ def _rms(values: Array) -> float:
     return float(np.sqrt(np.mean(finite**2))) if len(finite) else float("nan")
 
 
-def _residuals(motion: Motion, take: Take) -> Float[Array, " seen"]:
-    """Return the distance of every marker seen, or else sensor, from the skeleton's."""
+def _marker_distances(motion: Motion, take: Take) -> Float[Array, "frame marker"]:
+    """Return the distance of every marker from the skeleton's; NaN where unseen."""
     skeleton = motion.skeleton
-    T = motion.T_world_joint()
-    if skeleton.marker_labels:
-        column = marker_columns(skeleton, take)
-        measured, joint = take.points, skeleton.marker_joint
-        offset = skeleton.marker_offset
-    else:
-        column = match_labels(skeleton.sensor_names, take.sensor_names)
-        measured, joint = take.T_world_sensor[..., :3, 3], skeleton.sensor_joint
-        offset = skeleton.T_joint_sensor[:, :3, 3]
-    present = column >= 0
-    predicted = geometry.apply(T[:, joint[present]], offset[present])
-    distance = np.linalg.norm(predicted - measured[:, column[present]], axis=-1)
-    return np.asarray(distance[np.isfinite(distance)])
+    column = marker_columns(skeleton, take)
+    own = column >= 0
+    T = motion.T_world_joint()[:, skeleton.marker_joint[own]]
+    model = geometry.apply(T, skeleton.marker_offset[own])
+    return np.asarray(np.linalg.norm(model - take.points[:, column[own]], axis=-1))
+
+
+def _sensor_distances(motion: Motion, take: Take) -> Float[Array, "frame sensor"]:
+    """Return the distance of every sensor from the skeleton's; NaN where unseen."""
+    skeleton = motion.skeleton
+    column = match_labels(skeleton.sensor_names, take.sensor_names)
+    own = column >= 0
+    T = motion.T_world_joint()[:, skeleton.sensor_joint[own]]
+    model = geometry.apply(T, skeleton.T_joint_sensor[own][:, :3, 3])
+    measured = take.T_world_sensor[:, column[own]][..., :3, 3]
+    return np.asarray(np.linalg.norm(model - measured, axis=-1))
 
 
 def list_changes(
@@ -155,9 +165,17 @@ def new_findings(before: Solution, after: Solution, edit: Edit) -> tuple[Finding
 
 def summarise(edit: Edit, before: Score, after: Score) -> str:
     """Return the effect of an edit on the score in one line."""
-    what, old, new = "marker error", before.marker_rms, after.marker_rms
-    if not np.isfinite(new):
-        what, old, new = "gap", before.gap_rms, after.gap_rms
+    sides = {
+        "marker error": (before.marker_rms, after.marker_rms),
+        "sensor error": (before.sensor_rms, after.sensor_rms),
+        "gap": (before.gap_rms, after.gap_rms),
+    }
+    known = [what for what, (_, new) in sides.items() if np.isfinite(new)]
+    is_of_sensors = edit.do in SENSOR_EDITS or bool(edit.sensor or edit.sensors)
+    if is_of_sensors and "sensor error" in known:
+        known = ["sensor error"]
+    what = next(iter(known), "gap")
+    old, new = sides[what]
     before_mm, after_mm = (f"{1e3 * value:.2f}" for value in (old, new))
     if before_mm == after_mm:
         return f"{edit}: {what} stays {after_mm} mm"

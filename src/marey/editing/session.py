@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from marey.editing.kinds.mask_frames import pending_edits
+from marey.editing.kinds.moved_sensors import is_later_change
 from marey.editing.score import (
     EditChange,
     Score,
@@ -56,15 +57,16 @@ class EditSession:
     solution goes on from the takes in it, which were cleaned and repaired with the
     bodies of that time: `marey.solve` of the recordings may repair them otherwise.
 
-    The takes of a solution do not contain the frames that had been masked ("bad").
-    Those edits stay in `edits`, but they cannot be undone.
+    The takes of a solution do not contain the frames that had been masked ("bad"), and
+    their sensors are expressed as if they had not moved on their bones. Those edits
+    stay in `edits`, but they cannot be undone.
 
     Args:
         solved: A solution, edited from the takes in it; or recordings, which are solved
             first.
         options: How to solve; those of the solution when left out.
-        edits: Edits made before; those of the solution when left out. Masks that the
-            solution had are among them in any case.
+        edits: Edits made before; those of the solution when left out. Those that its
+            takes contain are among them in any case.
         progress: Called with the name of each stage as it begins, and once more, with a
             note, if the stage has to be compiled first.
 
@@ -88,7 +90,9 @@ class EditSession:
             chosen = options or parse_options(solved.options)
             takes = tuple(bodies.take for bodies in solved.bodies)
             before = parse_edits(solved.options.get("edits", ()))
-            self._masked = tuple(edit for edit in before if edit.do == "bad")
+            self._masked = tuple(
+                edit for edit in before if edit.do == "bad" or is_later_change(edit)
+            )
         else:
             chosen = options or SolveOptions()
             takes = read_takes(solved, chosen.subject)
@@ -172,14 +176,14 @@ class EditSession:
         """Return the solution without the last edit, which can be made again.
 
         Raises:
-            OptionError: If there is none, or only masks that the solution of this
-                session had from the beginning.
+            OptionError: If there is none, or only those that the takes of this
+                session contained from the beginning.
         """
         pending = pending_edits(self._edits, self._masked)
         if not pending:
             found = "no edits"
             if self._masked:
-                found = "only frames marked as bad before, which the answer lacks"
+                found = "only edits made before, which the takes contain already"
             raise OptionError("undo", found=found, needed="one to take back")
         edits, last = self._edits, pending[-1]
         self._go_to((*edits[:last], *edits[last + 1 :]))

@@ -8,7 +8,15 @@ from marey.editing.assignment import assignment_of
 from marey.editing.cache import StageCache
 from marey.editing.draft import EditStep
 from marey.editing.kinds.ground import floor_of, replace_ground_findings
-from marey.editing.kinds.mask_frames import mask_frames
+from marey.editing.kinds.mask_frames import mask_frames, pending_edits
+from marey.editing.kinds.moved_sensors import (
+    SENSOR_EDITS,
+    check_frames,
+    express_as_unmoved,
+    hide_moved_sensors,
+    is_later_change,
+    pose_revealed_bodies,
+)
 from marey.editing.kinds.rename import apply_names
 from marey.editing.kinds.skeletons import (
     early_placement_findings,
@@ -81,7 +89,7 @@ class EditSolver:
         takes: The recordings.
         options: How to solve them; its edits are ignored.
         cleaned: Whether the takes were cleaned, repaired and scaled before.
-        masked: Edits of bad frames that the takes already have.
+        masked: Edits of frames and sensors that the takes already contain.
     """
 
     def __init__(
@@ -116,8 +124,10 @@ class EditSolver:
             OptionError: If an edit does not fit, with its number.
             DataError: If there is nothing left to solve.
         """
+        for step in self._sensor_steps(edits):
+            check_frames(step, self._takes)
         (_, unedited), plan, (fit, hips) = self._fit((*self._root, *edits), clock)
-        key = _masks(edits), plan.fit_key
+        key = _take_edits(edits), plan.fit_key
         subjects = self._cache.get(
             "subjects", key, lambda: estimate_skeletons(fit, self._options, clock)
         )
@@ -129,10 +139,10 @@ class EditSolver:
         )
         ground = plan.ground if uses_ground(self._options) else None
         steps_key = tuple((step.edit, step.bodies, step.joint) for step in steps)
-        posed, pose_findings = self._cache.get(
+        fit, posed, pose_findings = self._cache.get(
             "posed",
             (key, steps_key, ground),
-            lambda: self._pose(fit, subjects, steps, plan.ground, clock),
+            lambda: self._pose(fit, subjects, edits, steps, plan.ground, clock),
         )
         used = used_joint_fits(subjects, fit, self._options)
         asked, edited = self._asked, bool(edits)
@@ -159,7 +169,7 @@ class EditSolver:
         Without edits there are the fit of the cleaned takes, and that of the repaired
         takes, named by anatomy.
         """
-        masks = _masks(edits)
+        masks = _take_edits(edits)
         unedited = self._cache.get(
             "unedited", masks, lambda: self._fit_unedited(edits, clock)
         )
@@ -178,9 +188,27 @@ class EditSolver:
     ) -> tuple[BodyFit, BodyFit]:
         """Return stages 2 to 7 of the pipeline, after bad frames were masked."""
         with clock.stage("clean"):
-            takes = mask_frames(self._takes, edits[len(self._root) :], self._masked)
-            takes = clean_takes(takes, self._options)
+            takes = self._cleaned(edits[len(self._root) :])
+            steps = self._sensor_steps(edits[len(self._root) :])
+            takes = hide_moved_sensors(takes, steps)
         return estimate_bodies(takes, self._options, clock)
+
+    def _cleaned(self, edits: Sequence[Edit]) -> tuple[Take, ...]:
+        """Return the takes without bad frames and errors, all sensors shown."""
+        return self._cache.get(
+            "cleaned",
+            tuple(edit for edit in edits if edit.do == "bad"),
+            lambda: clean_takes(
+                mask_frames(self._takes, edits, self._masked), self._options
+            ),
+        )
+
+    def _sensor_steps(self, edits: Sequence[Edit]) -> list[EditStep]:
+        return [
+            EditStep(index + 1, edit)
+            for index, edit in enumerate(edits)
+            if edit.do in SENSOR_EDITS
+        ]
 
     def _fit_edited(
         self, plan: Plan, first: BodyFit, named: BodyFit, clock: Clock
@@ -188,7 +216,7 @@ class EditSolver:
         """Return stages 3 to 7 with the edits of bodies and tree."""
         options, run = self._options, clock.run
         found = first.candidates
-        if assignment_of(found.bodies, {}).markers_key != plan.found.markers_key:
+        if assignment_of(found.bodies, {}).members_key != plan.found.members_key:
             found = named.candidates
         stages = EditedStages(plan, found, named, self._cache)
         fit = run("tree", stages.fit_bodies, first.takes, options)
@@ -224,11 +252,15 @@ class EditSolver:
         self,
         fit: BodyFit,
         subjects: Sequence[SubjectFit],
+        edits: Sequence[Edit],
         steps: Sequence[EditStep],
         ground: Edit | None,
         clock: Clock,
-    ) -> tuple[tuple[Subject, ...], tuple[Finding, ...]]:
-        """Return the motions of the subjects after the edits of their skeletons."""
+    ) -> tuple[BodyFit, tuple[Subject, ...], tuple[Finding, ...]]:
+        """Return the motions of the subjects after the edits of their skeletons.
+
+        Before them, the fit with the takes that the motions are fitted to.
+        """
         options = self._options
         without_contacts = replace(options, contacts=False, hold="none")
 
@@ -238,11 +270,46 @@ class EditSolver:
 
         with clock.stage("pose"):
             subject_of = self._subject_of(fit)
-            edited = edit_subjects(subjects, steps, subject_of, options, estimate_poses)
+            shown = self._cleaned(edits)
+            edited = edit_subjects(
+                subjects,
+                self._pending(steps, edits),
+                subject_of,
+                options,
+                estimate_poses,
+                shown,
+            )
+            if any(is_later_change(step.edit) for step in steps):
+                edited, fit = self._undo_moves(edited, fit, shown, edits, steps)
             floor = None if ground is None else floor_of(ground)
             posed, findings = pose_subjects(edited, fit.takes, options, floor)
         whole, added = complete_subjects(posed, options)
-        return whole, (*findings, *added)
+        return fit, whole, (*findings, *added)
+
+    def _pending(
+        self, steps: Sequence[EditStep], edits: Sequence[Edit]
+    ) -> list[EditStep]:
+        """Return the edits of skeletons that the takes do not contain already."""
+        pending = {index + 1 for index in pending_edits(edits, self._masked)}
+        return [
+            step
+            for step in steps
+            if step.number in pending or not is_later_change(step.edit)
+        ]
+
+    def _undo_moves(
+        self,
+        subjects: Sequence[SubjectFit],
+        fit: BodyFit,
+        shown: tuple[Take, ...],
+        edits: Sequence[Edit],
+        steps: Sequence[EditStep],
+    ) -> tuple[tuple[SubjectFit, ...], BodyFit]:
+        """Return subjects and fit with sensors as if they had not moved on bones."""
+        pending = self._pending(steps, edits)
+        unmoved, takes = express_as_unmoved(subjects, fit.takes, shown, steps, pending)
+        bodies = tuple(map(pose_revealed_bodies, fit.bodies, takes))
+        return unmoved, replace(fit, takes=takes, bodies=bodies)
 
     def _subject_of(self, fit: BodyFit) -> Mapping[str, int]:
         """Return the index of the subject that each body belongs to, by name."""
@@ -250,8 +317,9 @@ class EditSolver:
         return dict(zip(fit.bodies[0].names, numbers, strict=True))
 
 
-def _masks(edits: Sequence[Edit]) -> Hashable:
-    return tuple(edit for edit in edits if edit.do == "bad")
+def _take_edits(edits: Sequence[Edit]) -> Hashable:
+    """Return the edits that decide what of the takes bodies are fitted to."""
+    return tuple(edit for edit in edits if edit.do == "bad" or is_later_change(edit))
 
 
 def _add_edits(solution: Solution, edits: Sequence[Edit], plan: Plan) -> Solution:

@@ -86,17 +86,33 @@ def _joint_rotations(
     joint: Array,
     T_joint_sensor: Float[Array, "sensor 4 4"],
 ) -> Float[Array, "frame joint 3 3"]:
-    """Return R_world_joint; a joint without a sensor rotates with its parent."""
+    """Return R_world_joint; a joint without a sensor rotates with its parent.
+
+    Of several sensors on a bone, the mean of those that are seen counts.
+    """
     R = np.empty((len(T_world_sensor), skeleton.n_joints, 3, 3))
-    sensor_of_joint = {int(j): k for k, j in enumerate(joint)}
+    R_sensor_joint = T_joint_sensor[:, :3, :3].swapaxes(1, 2)
+    R_by_sensor = T_world_sensor[..., :3, :3] @ R_sensor_joint
     for j, parent in enumerate(skeleton.parent):
-        if j in sensor_of_joint:
-            k = sensor_of_joint[j]
-            R_world_joint = T_world_sensor[:, k, :3, :3] @ T_joint_sensor[k, :3, :3].T
+        on_bone = np.flatnonzero(joint == j)
+        if len(on_bone):
+            R_world_joint = R_by_sensor[:, on_bone[0]]
+            if len(on_bone) > 1:
+                R_world_joint = _mean_rotations(R_by_sensor[:, on_bone])
             R[:, j] = _orthonormal(_fill_unseen(R_world_joint))
         else:
             R[:, j] = R[:, parent] if parent >= 0 else np.eye(3)
     return R
+
+
+def _mean_rotations(R: Float[Array, "frame sensor 3 3"]) -> Float[Array, "frame 3 3"]:
+    """Return the mean of the rotations seen in each frame; NaN where there is none."""
+    seen = np.isfinite(R).all(axis=(-1, -2))
+    mean = np.full((len(R), 3, 3), np.nan)
+    total = np.where(seen[..., None, None], R, 0.0).sum(axis=1)
+    any_seen = seen.any(axis=1)
+    mean[any_seen] = geometry.nearest_rotation(total[any_seen])
+    return mean
 
 
 def _fill_unseen(R: Float[Array, "frame 3 3"]) -> Float[Array, "frame 3 3"]:

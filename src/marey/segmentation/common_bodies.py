@@ -37,7 +37,7 @@ def _with_all_names(takes: tuple[Bodies, ...]) -> tuple[Bodies, ...]:
         facts |= _facts(take)
     return tuple(
         replace(
-            _with_names(take, names, {**facts, **_facts(take)}),
+            with_more_bodies(take, names, {**facts, **_facts(take)}),
             parents=parents,
             findings=(*take.findings, *_missing_bodies(take, names)),
         )
@@ -51,15 +51,15 @@ def _facts(take: Bodies) -> dict[str, tuple[bool, float]]:
     return dict(zip(take.names, facts, strict=True))
 
 
-def _with_names(
+def with_more_bodies(
     take: Bodies, names: tuple[str, ...], facts: Mapping[str, tuple[bool, float]]
 ) -> Bodies:
     """Return a take with more bodies, which it does not show.
 
     Args:
         take: The take.
-        names: Of all bodies.
-        facts: `_facts` of all bodies.
+        names: Of all bodies, in the order that is wanted.
+        facts: Whether each body is determined, and its confidence, by name.
     """
     # The column after the last stands for all bodies that the take does not have.
     column = [(*take.names, name).index(name) for name in names]

@@ -49,21 +49,36 @@ def attach_sensors(bodies: Bodies) -> Bodies:
     Args:
         bodies: Bodies made of markers; their take has sensors.
     """
-    take = bodies.take
     body_of = find_bodies_of_sensors(bodies, skin_motion(bodies))
-    for body in np.unique(body_of[body_of >= 0]).tolist():
-        sensors = take.T_world_sensor[:, body_of == body]
-        bodies = _pose_with_sensors(bodies, body, sensors)
     alone = np.flatnonzero(body_of < 0)
     n_bodies = len(bodies.names)
     bodies = _add_sensor_bodies(bodies, alone)
     body_of[alone] = n_bodies + np.arange(len(alone))
+    finding = _kinds_finding(bodies, body_of, n_bodies)
+    bodies = put_sensors_on(bodies, body_of)
+    return replace(bodies, findings=(*bodies.findings, finding))
+
+
+def put_sensors_on(bodies: Bodies, body_of: Int[Array, " sensor"]) -> Bodies:
+    """Return bodies with the sensors of their take on given bodies.
+
+    A body of one sensor and no markers has the pose of the sensor; any other with
+    sensors has the rigid fit of all its markers and sensors, in which each sensor
+    counts as four points (`marey.numerics.procrustes.fit_rigid`).
+
+    Args:
+        bodies: Bodies posed by their markers, if they have any.
+        body_of: The body of each sensor of the take; -1 = none.
+    """
+    T = bodies.take.T_world_sensor
+    for body in np.unique(body_of[body_of >= 0]).tolist():
+        bodies = _pose_with_sensors(bodies, body, T[:, body_of == body])
+    used = np.flatnonzero(body_of >= 0)
     return replace(
         bodies,
-        sensor_names=take.sensor_names,
-        sensor_body=body_of,
-        T_body_sensor=_sensor_offsets(bodies, body_of),
-        findings=(*bodies.findings, _kinds_finding(bodies, body_of, n_bodies)),
+        sensor_names=tuple(bodies.take.sensor_names[sensor] for sensor in used),
+        sensor_body=body_of[used],
+        T_body_sensor=_sensor_offsets(bodies, used, body_of[used]),
     )
 
 
@@ -185,12 +200,12 @@ def _choose_body(
 def _pose_with_sensors(
     bodies: Bodies, body: int, sensors: Float[Array, "frame sensor 4 4"]
 ) -> Bodies:
-    """Return the bodies with one of them posed by its markers and its sensors.
-
-    The rigid fit of `marey.numerics.procrustes.fit_rigid`, in which each sensor counts
-    as four points.
-    """
+    """Return the bodies with one of them posed by its markers and its sensors."""
     markers = np.flatnonzero(bodies.marker_body == body)
+    if sensors.shape[1] == 1 and not len(markers):
+        T, determined = bodies.T_world_body.copy(), bodies.determined.copy()
+        T[:, body], determined[body] = sensors[:, 0], True
+        return replace(bodies, T_world_body=T, determined=determined)
     points = np.concatenate(
         [
             bodies.take.points[:, markers],
@@ -231,11 +246,19 @@ def _add_sensor_bodies(bodies: Bodies, sensors: Int[Array, " sensor"]) -> Bodies
 
 
 def _sensor_offsets(
-    bodies: Bodies, body_of: Int[Array, " sensor"]
-) -> Float[Array, "sensor 4 4"]:
-    """Return the pose of each sensor of the take in its body, from its mean points."""
-    T_body_world = geometry.inverse(bodies.T_world_body[:, body_of])
-    points = points_of_poses(T_body_world @ bodies.take.T_world_sensor)
+    bodies: Bodies, sensors: Int[Array, " some"], body_of: Int[Array, " some"]
+) -> Float[Array, "some 4 4"]:
+    """Return the pose of some sensors of the take in their bodies, from mean points.
+
+    A sensor that is a body by itself has the axes of the body exactly.
+    """
+    T_world_body = bodies.T_world_body[:, body_of]
+    T_world_sensor = bodies.take.T_world_sensor[:, sensors]
+    points = points_of_poses(geometry.inverse(T_world_body) @ T_world_sensor)
     seen = np.isfinite(points)
     total = np.where(seen, points, 0.0).sum(axis=0)
-    return poses_of_points(total / np.maximum(seen.sum(axis=0), 1))
+    T = poses_of_points(total / np.maximum(seen.sum(axis=0), 1))
+    is_alone = ~np.isin(body_of, bodies.marker_body)
+    is_alone &= np.bincount(body_of, minlength=len(bodies.names))[body_of] == 1
+    T[is_alone] = np.eye(4)
+    return T

@@ -1,6 +1,7 @@
-"""Edits "reroot", "kind", "place-joint" and "place-marker": skeletons set by hand.
+"""Edits "reroot", "kind", "axis", "place-joint" and "place-marker": skeletons by hand.
 
-They are applied after calibration, so that they hold exactly.
+They are applied after calibration, so that they hold exactly, in order with those of
+sensors.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.editing.draft import EditStep, PlanDraft
+from marey.editing.kinds.null_models import place_sensor, retake_null_models
 from marey.errors import DataError
 from marey.joints.ball.hinge import universal_axes
 from marey.motion import Motion
@@ -20,7 +22,7 @@ from marey.pipeline.stages.bodies import BodyFit, root_at
 from marey.pipeline.stages.subjects import SubjectFit, reroot_subject
 from marey.report import Finding
 from marey.skeleton import Skeleton
-from marey.take import match_labels
+from marey.take import Take, match_labels
 
 Array = np.ndarray
 
@@ -69,7 +71,7 @@ def plan_marker(draft: PlanDraft, step: EditStep) -> None:
 def early_placement_findings(steps: Sequence[EditStep]) -> Iterator[Finding]:
     """Return the offsets set before bodies or frames changed, which rotate frames."""
     for step in steps:
-        is_placement = step.edit.do in ("place-joint", "place-marker")
+        is_placement = bool(step.edit.offset or step.edit.rotation or step.edit.axis)
         if is_placement and not step.bodies_final:
             yield Finding(
                 "placed-early",
@@ -77,7 +79,7 @@ def early_placement_findings(steps: Sequence[EditStep]) -> Iterator[Finding]:
                 "warning",
                 "was placed before bodies or frames were changed, which may rotate its "
                 "frame: check whether it is where it should be",
-                subject=step.edit.joint or step.edit.marker,
+                subject=step.edit.joint or step.edit.marker or step.edit.sensor,
             )
 
 
@@ -97,6 +99,7 @@ def edit_subjects(
     subject_of: Mapping[str, int],
     options: SolveOptions,
     estimate_poses: EstimatePoses,
+    takes: Sequence[Take],
 ) -> tuple[SubjectFit, ...]:
     """Return the subjects with their skeletons edited, in order.
 
@@ -106,13 +109,17 @@ def edit_subjects(
         subject_of: Index of the subject that each body belongs to.
         options: How to solve.
         estimate_poses: Estimates motions, for the axes of a joint of another kind.
+        takes: The recordings with all that was seen, for null models.
 
     Raises:
-        OptionError: If no subject has the joint or marker of an edit.
+        OptionError: If no subject has the joint, marker or sensor of an edit.
         DataError: If the motion does not determine the axes.
     """
     edited = list(subjects)
     for step in steps:
+        if step.edit.do == "null-model":
+            edited = [retake_null_models(one, step, takes) for one in edited]
+            continue
         number = _find_subject(edited, subject_of, step)
         subject = edited[number]
         match step.edit.do:
@@ -122,9 +129,11 @@ def edit_subjects(
                 subject = subject.change_skeletons(_place_marker, step)
             case "place-joint":
                 subject = subject.change_skeletons(_place_joint, step)
+            case "place-sensor":
+                subject = subject.change_skeletons(place_sensor, step)
             case _:
                 subject = _set_joint_kind(subject, step, estimate_poses)
-                if step.edit.kind != "ball" and options.pose == "auto":
+                if _kind_of(step) != "ball" and options.pose == "auto":
                     # Playback of sensors would ignore the kind of a joint.
                     subject = replace(subject, pose_method="gauss_newton")
         edited[number] = subject
@@ -200,22 +209,29 @@ def _set_joint_kind(
 
     The motion is estimated with a ball joint. The rest pose changes so that the joint
     can reach it: the child is rotated by the smallest angle that aligns the axes of
-    parent and child, or by the mean rotation of a fixed joint.
+    parent and child, or by the mean rotation of a fixed joint. The axis of a hinge may
+    be given (`_hinge_about`).
 
     Raises:
         DataError: If the motion does not determine the axes.
     """
-    joint, kind = step.joint_index(subject.skeleton), step.edit.kind
+    joint, kind = step.joint_index(subject.skeleton), _kind_of(step)
     subject = subject.change_skeletons(_change_joint, joint, "ball", NO_AXES, np.eye(3))
     if kind == "ball":
         return subject
     R = _joint_rotations(estimate_poses(subject), joint, step)
     if kind == "fixed":
         axes, R_rest = NO_AXES, geometry.nearest_rotation(R.mean(axis=0))
+    elif step.edit.do == "axis":
+        axes, R_rest = _hinge_about(R, np.array(step.edit.axis))
     else:
         _check_rotates(R, step)
         axes, R_rest = _hinge_axes(R) if kind == "hinge" else _universal_axes(R)
     return subject.change_skeletons(_change_joint, joint, kind, axes, R_rest)
+
+
+def _kind_of(step: EditStep) -> str:
+    return "hinge" if step.edit.do == "axis" else step.edit.kind
 
 
 def _joint_rotations(
@@ -225,7 +241,7 @@ def _joint_rotations(
     wxyz = np.concatenate([motion.wxyz[:, joint] for motion in motions])
     wxyz = wxyz[np.isfinite(wxyz).all(axis=1)]
     if not len(wxyz):
-        what = f"edit {step.number}: {step.edit.joint} made {step.edit.kind}"
+        what = f"edit {step.number}: {step.edit.joint} made {_kind_of(step)}"
         raise DataError(what, found="no frame that shows it", needed="one or more")
     return geometry.matrix_from_quat(wxyz)
 
@@ -251,6 +267,22 @@ def _hinge_axes(R: Float[Array, "frame 3 3"]) -> AxesAndRest:
     axes = NO_AXES.copy()
     axes[0] = U[:, 0]
     return axes, geometry.matrix_from_quat(shortest_rotations(Vt[0], U[:, 0]))
+
+
+def _hinge_about(
+    R: Float[Array, "frame 3 3"], direction: Float[Array, "3"]
+) -> AxesAndRest:
+    r"""Return the axis that is given, and the rotation that aligns the child with it.
+
+    Of all axes :math:`v_b` of the child, :math:`\bar R^T v_a` stays nearest to the
+    axis :math:`v_a` in the least-squares sense, with the mean rotation
+    :math:`\bar R`.
+    """
+    axes = NO_AXES.copy()
+    axes[0] = direction / np.linalg.norm(direction)
+    in_child = R.mean(axis=0).T @ axes[0]
+    in_child = in_child / np.linalg.norm(in_child)
+    return axes, geometry.matrix_from_quat(shortest_rotations(in_child, axes[0]))
 
 
 def _universal_axes(R: Float[Array, "frame 3 3"]) -> AxesAndRest:

@@ -1,5 +1,6 @@
 """Stages 3 to 7: takes to bodies, joints and a tree, repaired and named by anatomy."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -306,11 +307,35 @@ def _repair_takes(first: BodyFit, fit: BodyFit) -> tuple[Take, ...]:
             find_marker_slips(bodies) if bodies.shared.any() else () for bodies in named
         ]
         return tuple(map(undo_marker_slips, takes, slips_of_takes))
-    sensors = first.candidates.bodies
-    slips = find_sensor_slips(sensors, joints, tree)
-    outliers = [find_joint_outliers(bodies, joints, tree) for bodies in sensors]
+    sensors = tuple(map(_named_by_sensors, first.candidates.bodies))
+    slips = [
+        slip
+        for slip in find_sensor_slips(sensors, joints, tree)
+        if slip.sensor in takes[slip.take].sensor_names
+    ]
+    outliers = [
+        [
+            o
+            for o in find_joint_outliers(one, joints, tree)
+            if o.name in one.sensor_names
+        ]
+        for one in sensors
+    ]
     takes = tuple(map(mask_outliers, takes, outliers))
     return undo_sensor_slips(takes, slips) if slips else takes
+
+
+def _named_by_sensors(bodies: Bodies) -> Bodies:
+    """Return bodies by the names of their sensors; several sensors give no name.
+
+    What is wrong with a body of one sensor is wrong with the sensor.
+    """
+    count = Counter(bodies.sensor_body.tolist())
+    names = [f"{name}\0" for name in bodies.names]
+    for name, body in zip(bodies.sensor_names, bodies.sensor_body, strict=True):
+        if count[int(body)] == 1:
+            names[body] = name
+    return bodies if tuple(names) == bodies.names else bodies.rename(names)
 
 
 def _undistort_field(fit: BodyFit, options: SolveOptions, refit: Refit) -> BodyFit:

@@ -163,7 +163,7 @@ class _SceneEncoder:
             "markers": _encode_markers(take, bodies),
             "points": self.arrays.track(f"{key}.points", points),
             "state": self.arrays.small(f"{key}.state", state),
-            **self.encode_sensors(key, take),
+            **self.encode_sensors(key, take, bodies),
             "motions": [
                 subjects.encode_motion(
                     self.arrays, f"{key}.{i}", motion, stride, take, gaps
@@ -180,14 +180,18 @@ class _SceneEncoder:
         fits = self.solution.joints
         return subjects.joint_gaps(subject, bodies, fits, self.stride)
 
-    def encode_sensors(self, key: str, take: Take) -> dict[str, Any]:
+    def encode_sensors(
+        self, key: str, take: Take, bodies: Bodies | None
+    ) -> dict[str, Any]:
         T = take.T_world_sensor[:: self.stride]
-        body = _bodies_of_sensors(self.solution) if self.solution else {}
+        body: dict[str, int] = {}
+        if bodies is not None:
+            body = dict(zip(bodies.sensor_names, bodies.sensor_body, strict=True))
         wxyz = geometry.quat_continuous(geometry.quat_from_matrix(T[..., :3, :3]))
         seen = take.sensor_seen[:: self.stride]
         names = take.sensor_names
         return {
-            "sensors": [{"name": n, "body": body.get(n, -1)} for n in names],
+            "sensors": [{"name": n, "body": int(body.get(n, -1))} for n in names],
             "sensor_place": self.arrays.track(f"{key}.sensor_place", T[..., :3, 3]),
             "sensor_wxyz": self.arrays.track(f"{key}.sensor_wxyz", wxyz),
             "sensor_seen": self.arrays.small(f"{key}.sensor_seen", seen),
@@ -235,22 +239,6 @@ def _encode_markers(take: Take, bodies: Bodies | None) -> list[dict[str, Any]]:
         {"label": label, "body": int(body[i]), "confidence": confidence[i]}
         for i, label in enumerate(take.full_labels)
     ]
-
-
-def _bodies_of_sensors(solution: Solution) -> dict[str, int]:
-    """Return which body each sensor is; nothing where bodies are made of markers.
-
-    Such bodies are in the order in which the takes first show their sensors. They may
-    have been renamed since.
-    """
-    all_bodies = solution.bodies
-    if any(bodies.shared.any() for bodies in all_bodies):
-        return {}
-    sensors = dict.fromkeys(
-        name for one in all_bodies for name in one.take.sensor_names
-    )
-    whole = all(len(bodies.names) == len(sensors) for bodies in all_bodies)
-    return {name: i for i, name in enumerate(sensors)} if whole else {}
 
 
 def _read_report(takes: Sequence[Take]) -> Report:

@@ -15,7 +15,7 @@ from marey.numerics import geometry
 from marey.numerics.robust import median_and_scale
 from marey.skeleton import Skeleton, marker_columns
 from marey.solution import Solution
-from marey.take import Take
+from marey.take import Take, match_labels
 
 Array = np.ndarray
 
@@ -155,11 +155,29 @@ def encode_motion(
             for i, marker in enumerate(column)
             if marker >= 0
         ],
+        "sensors": _encode_null_models(skeleton, take.sensor_names if take else ()),
         "contacts": [
             {"joint": c.joint, "start": c.start, "end": c.end, "anchor": c.anchor}
             for c in motion.contacts
         ],
     }
+
+
+def _encode_null_models(
+    skeleton: Skeleton, sensors: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return how sensors of a take sit on a skeleton: place in m, rotation vector."""
+    T, column = skeleton.T_joint_sensor, match_labels(skeleton.sensor_names, sensors)
+    return [
+        {
+            "sensor": int(sensor),
+            "joint": int(skeleton.sensor_joint[i]),
+            "offset": T[i, :3, 3],
+            "rotation": geometry.rotation_log(T[i, :3, :3]),
+        }
+        for i, sensor in enumerate(column)
+        if sensor >= 0
+    ]
 
 
 def _start_rotations(

@@ -7,12 +7,16 @@ import type { DetailsPanel } from "./panels/details";
 import { button, el, fact, section } from "./panels/dom";
 import { FilesPanel } from "./panels/files";
 import { millimetres, plain } from "./panels/numbers";
+import { restPose } from "./panels/sensors";
 import type { TopBar } from "./panels/topbar";
 import { readScene, told, type Edit } from "./scene";
 import type { Change, Desk, Message, Score, Server, Trial } from "./server";
-import type { Selection, State } from "./state";
+import { nameOf, type Selection, type State } from "./state";
 
 const LOST = "marey has stopped or cannot be reached …";
+
+/** The errors of an answer, and what they are called in its score. */
+const ERRORS = [["Markers", "marker_rms"], ["Sensors", "sensor_rms"], ["Joint gaps", "gap_rms"]] as const;
 
 export class Editor {
   readonly root: HTMLElement;
@@ -54,8 +58,7 @@ export class Editor {
     topbar.extra.append(this.undo, this.redo, this.busy);
     this.showDesk({ edits: [], can_undo: false, can_redo: false, trial: false, saved: "", busy: "", version: 0 });
     this.complain("");
-    state.on(["selection", "take"], () => this.offer());
-    state.on("range", () => this.offerGeneral());
+    state.on(["selection", "take", "range"], () => this.offer());
   }
 
   connect(): void {
@@ -71,7 +74,7 @@ export class Editor {
 
   press(event: KeyboardEvent): boolean {
     if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return false;
-    if (event.target instanceof HTMLInputElement && event.target.type === "text") return false;
+    if (event.target instanceof HTMLInputElement && event.target.type !== "checkbox") return false;
     event.preventDefault();
     void this.decide(event.shiftKey ? "redo" : "undo");
     return true;
@@ -142,13 +145,13 @@ export class Editor {
     this.offerGeneral();
   }
 
-  /** What can be done without a selection: a bad range, the height of the ground. */
+  /** What can be done without a selection: a bad range, the rest pose, the height of the ground. */
   private offerGeneral(): void {
     const { range, performance, selected, scene } = this.state;
     this.general.replaceChildren();
     if (this.trying || !scene.takes.length) return;
     const bad = el("div", "action");
-    const only = selected?.type === "marker" ? [performance.take.markers[selected.marker].label] : [];
+    const only = selected?.type === "marker" || selected?.type === "sensor" ? [nameOf(this.state, selected)] : [];
     const mark = button(only.length ? `Mark as bad for ${plain(only[0])}` : "Mark as bad", "", () => {
       const [first, last] = range!.map((frame) => performance.recorded(frame));
       void this.attempt({ do: "bad", first, last, take: performance.index, markers: only });
@@ -167,7 +170,9 @@ export class Editor {
       if (Number.isFinite(z)) void this.attempt({ do: "ground", normal: scene.ground.normal, height: z });
     });
     ground.append(el("span", "", "Ground"), height, set);
-    this.general.append(bad, ground);
+    this.general.append(bad);
+    if (performance.take.sensors.length) this.general.append(restPose(this.state, (edit) => void this.attempt(edit)));
+    this.general.append(ground);
   }
 
   private async attempt(edit: Edit): Promise<void> {
@@ -194,8 +199,9 @@ export class Editor {
   private showTrial(trial: Trial): void {
     const box = el("div", "trial");
     box.append(el("div", "", trial.text));
-    for (const [name, key] of [["Markers", "marker_rms"], ["Joint gaps", "gap_rms"]] as const)
-      box.append(fact(`${name}, rms`, twoSides(trial.before, trial.after, key), "mm"));
+    for (const [name, key] of ERRORS)
+      if (trial.before[key] !== null || trial.after[key] !== null)
+        box.append(fact(`${name}, rms`, twoSides(trial.before, trial.after, key), "mm"));
     for (const change of trial.changes.slice(0, 12)) box.append(changeRow(change));
     for (const finding of trial.findings.slice(0, 5)) box.append(el("p", "hint", told(finding)));
     const decide = el("div", "decide");
@@ -237,7 +243,7 @@ export class Editor {
   }
 }
 
-function twoSides(before: Score, after: Score, key: "marker_rms" | "gap_rms"): string {
+function twoSides(before: Score, after: Score, key: (typeof ERRORS)[number][1]): string {
   return `${millimetres(before[key])} → ${millimetres(after[key])}`;
 }
 

@@ -25,6 +25,22 @@ export function rotate(q: Numbers, i: number, v: Numbers, j: number, out: Number
   out[o + 2] = c + w * tz + x * ty - y * tx;
 }
 
+/** The rotation by one rotation vector after another, as a rotation vector of radians. */
+export function turnedBy(turn: number[], first: number[]): [number, number, number] {
+  const out = [0, 0, 0, 0];
+  multiply(quaternion(turn), 0, quaternion(first), 0, out, 0);
+  const [w, ...v] = out[0] < 0 ? out.map((x) => -x) : out;
+  const sine = Math.hypot(...v);
+  const scale = sine > 0 ? (2 * Math.atan2(sine, w)) / sine : 2;
+  return [scale * v[0], scale * v[1], scale * v[2]];
+}
+
+function quaternion(turn: number[]): number[] {
+  const angle = Math.hypot(...turn);
+  const scale = angle > 0 ? Math.sin(angle / 2) / angle : 0.5;
+  return [Math.cos(angle / 2), ...turn.map((x) => scale * x)];
+}
+
 /** Where every joint of a figure is and how it is turned, at every frame. */
 export interface Poses {
   joints: number;

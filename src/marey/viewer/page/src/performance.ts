@@ -8,6 +8,11 @@ export interface Owner {
   offset: number[];
 }
 
+/** The bone that a sensor sits on, and how. */
+export interface Bearer extends Owner {
+  rotation: number[];
+}
+
 /** Numbers of one strip of the timeline: NaN where there is none. */
 export interface Summary {
   residual: Float32Array;
@@ -39,6 +44,8 @@ export class Performance {
   readonly truth: Poses[];
   /** The bone that carries each marker; null for markers of no figure. */
   readonly owner: (Owner | null)[];
+  /** The bone that carries each sensor; null for sensors of no figure. */
+  readonly bearer: (Bearer | null)[];
   /** Distance of every marker from its place on the figure, (frame, marker), m. */
   readonly residual: Float32Array;
   readonly summary: Summary;
@@ -57,7 +64,10 @@ export class Performance {
       ? (truth.takes[index]?.motions ?? []).map((m, i) => forward(truth.subjects[i], m, frames))
       : [];
     this.owner = this.take.markers.map(() => null);
+    this.bearer = this.take.sensors.map(() => null);
     this.take.motions.forEach((motion, subject) => {
+      for (const { sensor, joint, offset, rotation } of motion.sensors)
+        this.bearer[sensor] = { subject, joint, offset, rotation };
       for (const { marker, joint, offset } of motion.markers)
         this.owner[marker] = { subject, joint, offset };
     });

@@ -50,6 +50,14 @@ export interface MarkerPlace {
   offset: Vec3;
 }
 
+/** How a sensor sits on its bone: place in m, rotation vector in radians, in the joint's axes. */
+export interface NullModel {
+  sensor: number;
+  joint: number;
+  offset: Vec3;
+  rotation: Vec3;
+}
+
 export interface Contact {
   joint: string;
   start: number;
@@ -95,6 +103,7 @@ export interface Motion {
   gap: Float32Array;
   gapKnown: Uint8Array;
   markers: MarkerPlace[];
+  sensors: NullModel[];
   contacts: Contact[];
 }
 
@@ -152,6 +161,7 @@ export function readScene(blob: Blob): Scene {
     gap: floats(m.gap),
     gapKnown: bytes(m.gap_known),
     markers: m.markers ?? [],
+    sensors: m.sensors ?? [],
     contacts: m.contacts ?? [],
   });
   return {

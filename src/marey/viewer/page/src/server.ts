@@ -5,6 +5,7 @@ import type { State } from "./state";
 
 export interface Score {
   marker_rms: number | null;
+  sensor_rms: number | null;
   gap_rms: number | null;
   bodies: number;
   joints: number;

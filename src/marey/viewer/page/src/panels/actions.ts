@@ -1,7 +1,8 @@
 /** What can be done to the selected joint, body or marker. */
 import { bodyOfJoints, type Edit } from "../scene";
 import { handleOf, type Selection, type State } from "../state";
-import { button, el } from "./dom";
+import { button, choose, el, single, triple, write } from "./dom";
+import { forSensor } from "./sensors";
 
 export interface Doer {
   attempt(edit: Edit): void;
@@ -15,6 +16,7 @@ export function actionsFor(state: State, doer: Doer): HTMLElement[] {
   const { selected } = state;
   if (selected?.type === "marker") return forMarker(state, selected.marker, doer);
   if (selected?.type === "joint") return forJoint(state, selected.subject, selected.joint, doer);
+  if (selected?.type === "sensor") return forSensor(state, selected.sensor, doer);
   if (selected?.type === "body") return forBody(state, selected.body, doer);
   return [];
 }
@@ -42,13 +44,19 @@ function forMarker(state: State, marker: number, doer: Doer): HTMLElement[] {
 
 function forJoint(state: State, subject: number, joint: number, doer: Doer): HTMLElement[] {
   const figure = state.scene.subjects[subject];
-  const { name, kind, parent, body } = figure.joints[joint];
+  const { name, kind, parent, body, offset, axes } = figure.joints[joint];
   const handle = handleOf(state, { type: "joint", subject, joint });
   const actions = [rename(name, handle, doer)];
   const { drag } = doer;
   if (parent >= 0) {
     actions.push(choose("Type", KINDS, kind, "Set", (to) => doer.attempt({ do: "kind", joint: handle, kind: to })));
     if (drag) actions.push(single("Centre", "Drag in the scene", () => drag({ type: "joint", subject, joint })));
+    actions.push(
+      triple("Centre, mm", offset.map((v) => 1000 * v), 1, "Place", (mm) =>
+        doer.attempt({ do: "place-joint", joint: handle, offset: mm.map((v) => v / 1000) }),
+      ),
+      triple("Hinge axis", axes[0] ?? [0, 0, 0], 0.05, "Set", (axis) => doer.attempt({ do: "axis", joint: handle, axis })),
+    );
   }
   if (body < 0) return actions;
   const above = state.scene.bodies[parent < 0 ? -1 : bodyOfJoints(figure)[parent]]?.name;
@@ -57,12 +65,24 @@ function forJoint(state: State, subject: number, joint: number, doer: Doer): HTM
       single("Hangs here", `Cut from ${bare(above)}`, () => doer.attempt({ do: "cut", bodies: [above, handle] })),
       single("Root", "Make it the root", () => doer.attempt({ do: "reroot", body: handle })),
     );
-  return [...actions, ...pairs(state, handle, doer), ...split(state, body, doer)];
+  return [...actions, ...borne(state, subject, joint), ...pairs(state, handle, doer), ...split(state, body, doer)];
 }
 
 function forBody(state: State, body: number, doer: Doer): HTMLElement[] {
   const { name } = state.scene.bodies[body];
   return [rename(bare(name), name, doer), ...pairs(state, name, doer), ...split(state, body, doer)];
+}
+
+/** The sensors on a bone, to go to one of them. */
+function borne(state: State, subject: number, joint: number): HTMLElement[] {
+  const sensors = state.performance.motions[subject]?.sensors.filter((one) => one.joint === joint) ?? [];
+  const names = sensors.map(({ sensor }) => state.performance.take.sensors[sensor].name);
+  if (!names.length) return [];
+  return [
+    choose("Sensor", names, names[0], "Select", (name) =>
+      state.select({ type: "sensor", sensor: sensors[names.indexOf(name)].sensor }),
+    ),
+  ];
 }
 
 /** A new name; whose it is, as in "A:Hips", stays as it was unless another is written. */
@@ -87,61 +107,29 @@ function pairs(state: State, name: string, doer: Doer): HTMLElement[] {
   ];
 }
 
-/** Tick the markers that leave the body. */
+/** Tick the markers and sensors that leave the body. */
 function split(state: State, body: number, doer: Doer): HTMLElement[] {
-  const labels = state.performance.take.markers.filter((m) => m.body === body).map((m) => m.label);
-  if (labels.length < 2) return [];
+  const { take } = state.performance;
+  const labels = take.markers.filter((m) => m.body === body).map((m) => m.label);
+  const sensors = take.sensors.filter((s) => s.body === body).map((s) => s.name);
+  const all = [...labels, ...sensors];
+  if (all.length < 2) return [];
   const box = el("details", "split");
   const list = el("div", "switches");
-  const boxes = labels.map((label) => {
-    const row = el("label");
+  const boxes = all.map((name, i) => {
+    const line = el("label");
     const tick = el("input");
     tick.type = "checkbox";
-    row.append(tick, el("span", "", label));
-    list.append(row);
+    line.append(tick, el("span", "", i < labels.length ? name : `${name} (sensor)`));
+    list.append(line);
     return tick;
   });
   const go = () => {
     const markers = labels.filter((_, i) => boxes[i].checked);
-    doer.attempt({ do: "split", body: state.scene.bodies[body].name, markers });
+    const leaving = sensors.filter((_, i) => boxes[labels.length + i].checked);
+    doer.attempt({ do: "split", body: state.scene.bodies[body].name, markers, sensors: leaving });
   };
-  box.append(el("summary", "", "Split: markers that leave"), list, button("Split", "Make them a body", go));
+  const what = [labels.length ? "markers" : "", sensors.length ? "sensors" : ""].filter(Boolean).join(" and ");
+  box.append(el("summary", "", `Split: ${what} that leave`), list, button("Split", "Make them a body", go));
   return [box];
-}
-
-function row(name: string): HTMLElement {
-  const element = el("div", "action");
-  element.append(el("span", "", name));
-  return element;
-}
-
-function single(name: string, label: string, run: () => void): HTMLElement {
-  const element = row(name);
-  element.append(button(label, label, run));
-  return element;
-}
-
-function choose(name: string, values: string[], now: string, label: string, run: (value: string) => void): HTMLElement {
-  const element = row(name);
-  const list = el("select");
-  values.forEach((value, i) => {
-    const item = el("option", "", value);
-    item.value = String(i);
-    item.selected = value === now;
-    list.append(item);
-  });
-  element.append(list, button(label, `${name}: ${label}`, () => run(values[Number(list.value)])));
-  return element;
-}
-
-function write(name: string, now: string, run: (value: string) => void): HTMLElement {
-  const element = row(name);
-  const field = el("input");
-  field.type = "text";
-  field.value = now;
-  field.ariaLabel = name;
-  const go = () => field.value.trim() && run(field.value.trim());
-  field.addEventListener("keydown", (event) => event.key === "Enter" && go());
-  element.append(field, button(name, name, go));
-  return element;
 }

@@ -198,6 +198,11 @@ export class DetailsPanel {
     this.body.append(fact("Body", plain(this.state.scene.bodies[take.sensors[sensor].body]?.name ?? "none")));
     this.addLive("Now", "", () => (take.sensorSeen[this.state.frame * n + sensor] ? "seen" : "not seen"));
     this.addLive("At", "mm", () => this.place(take.sensorPlace, n, sensor));
+    const seat = this.state.performance.bearer[sensor];
+    if (!seat) return;
+    const numbers = (values: number[], scale: number) => values.map((v) => (scale * v).toFixed(1)).join("  ");
+    this.body.append(fact("On bone", numbers(seat.offset, 1000), "mm"));
+    this.body.append(fact("Turned there", numbers(seat.rotation, 180 / Math.PI), "°"));
   }
 
   private buildBody(body: number): void {

@@ -84,3 +84,74 @@ export function fact(name: string, value: string, unit = ""): HTMLElement {
   row.append(el("span", "", name), el("b", "", value), el("i", "", unit));
   return row;
 }
+
+/** A row of something to do: what it is about, and the fields and buttons for it. */
+export function row(name: string, ...parts: HTMLElement[]): HTMLElement {
+  const element = el("div", "action");
+  element.append(el("span", "", name), ...parts);
+  return element;
+}
+
+export function single(name: string, label: string, run: () => void): HTMLElement {
+  return row(name, button(label, label, run));
+}
+
+export function choose(
+  name: string,
+  values: string[],
+  now: string,
+  label: string,
+  run: (value: string) => void,
+): HTMLElement {
+  const list = options(name, values, now);
+  return row(name, list, button(label, `${name}: ${label}`, () => run(values[Number(list.value)])));
+}
+
+/** A list of values to choose from; its own value is the number of the one chosen. */
+export function options(name: string, values: string[], now: string): HTMLSelectElement {
+  const list = el("select");
+  list.ariaLabel = name;
+  values.forEach((value, i) => {
+    const item = el("option", "", value);
+    item.value = String(i);
+    item.selected = value === now;
+    list.append(item);
+  });
+  return list;
+}
+
+export function write(name: string, now: string, run: (value: string) => void): HTMLElement {
+  const field = el("input");
+  field.type = "text";
+  field.value = now;
+  field.ariaLabel = name;
+  const go = () => field.value.trim() && run(field.value.trim());
+  field.addEventListener("keydown", (event) => event.key === "Enter" && go());
+  return row(name, field, button(name, name, go));
+}
+
+/** Three numbers, along x, y and z; the arrow keys change them by a step, and what is left alone stays exact. */
+export function triple(
+  name: string,
+  now: number[],
+  step: number,
+  label: string,
+  run: (values: [number, number, number]) => void,
+): HTMLElement {
+  const fields = now.map((value, k) => {
+    const field = el("input");
+    field.type = "number";
+    field.step = String(step);
+    // Steps are counted from the default.
+    field.defaultValue = String(Number(value.toFixed(step < 1 ? 3 : 1)));
+    field.ariaLabel = `${name}, ${"xyz"[k]}`;
+    field.title = `${name}, along ${"xyz"[k]}`;
+    return field;
+  });
+  const go = () => {
+    const values = fields.map((field, k) => (field.value === field.defaultValue ? now[k] : field.valueAsNumber));
+    if (values.every(Number.isFinite)) run(values as [number, number, number]);
+  };
+  fields.forEach((field) => field.addEventListener("keydown", (event) => event.key === "Enter" && go()));
+  return row(name, ...fields, button(label, `${name}: ${label}`, go));
+}

@@ -1,4 +1,4 @@
-"""Edits "move-marker", "merge" and "split": which markers make which body."""
+"""Edits "move-marker", "move-sensor", "merge", "split": what makes which body."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,15 +12,37 @@ def plan_move_marker(draft: PlanDraft, step: EditStep) -> None:
     edit = step.edit
     label = draft.find_marker(step, edit.marker)
     to = draft.find_body(step, edit.to) if edit.to else ""
-    body = draft.assignment.body_of(label)
+    _check_move(draft, step, label, draft.assignment.body_of(label), to)
+    draft.assignment = draft.assignment.move(to, labels=[label])
+
+
+def plan_move_sensor(draft: PlanDraft, step: EditStep) -> None:
+    """Move a sensor to another body, or to none."""
+    edit = step.edit
+    sensor = draft.find_sensor(step, edit.sensor)
+    to = draft.find_body(step, edit.to) if edit.to else ""
+    _check_move(draft, step, sensor, draft.assignment.body_of_sensor(sensor), to)
+    draft.assignment = draft.assignment.move(to, sensors=[sensor])
+
+
+def _check_move(
+    draft: PlanDraft, step: EditStep, name: str, body: str, to: str
+) -> None:
+    """Raise an OptionError if a marker or sensor cannot leave a body for another."""
     if body == to:
-        found = f"{label} on {draft.shown_names().get(to, 'no body')} already"
+        found = f"{name} on {draft.shown_names().get(to, 'no body')} already"
         raise step.refuse("to", found, "another body")
-    if body and draft.assignment.markers_of(body) == [label]:
-        name = draft.shown_names()[body]
-        needed = f"{name} merged with another body instead"
-        raise step.refuse("marker", f"{label}, the last marker of {name}", needed)
-    draft.assignment = draft.assignment.move([label], to)
+    if body and members_of(draft, body) == [name]:
+        shown = draft.shown_names()[body]
+        what = "marker" if step.edit.marker else "sensor"
+        needed = f"{shown} merged with another body instead"
+        raise step.refuse(what, f"{name}, the last {what} of {shown}", needed)
+
+
+def members_of(draft: PlanDraft, body: str) -> list[str]:
+    """Return the markers and sensors of a body."""
+    found = draft.assignment
+    return [*found.markers_of(body), *found.sensors_of(body)]
 
 
 def plan_merge(draft: PlanDraft, step: EditStep) -> None:
@@ -41,22 +63,24 @@ def plan_merge(draft: PlanDraft, step: EditStep) -> None:
 
 
 def plan_split(draft: PlanDraft, step: EditStep) -> None:
-    """Make a new body of some markers of another."""
+    """Make a new body of some markers and sensors of another."""
     edit = step.edit
     body = draft.find_body(step, edit.body)
     labels = [draft.find_marker(step, label) for label in edit.markers]
-    markers = draft.assignment.markers_of(body)
-    elsewhere = [label for label in labels if label not in markers]
-    if elsewhere or len(set(labels)) >= len(markers):
-        found = f"{elsewhere[0]}, on another body" if elsewhere else "all its markers"
-        raise step.refuse("markers", found, f"some of {', '.join(markers)}, not all")
+    sensors = [draft.find_sensor(step, sensor) for sensor in edit.sensors]
+    members, leaving = members_of(draft, body), [*labels, *sensors]
+    elsewhere = [name for name in leaving if name not in members]
+    if elsewhere or len(set(leaving)) >= len(members):
+        what = "markers" if labels else "sensors"
+        found = f"{elsewhere[0]}, on another body" if elsewhere else f"all its {what}"
+        raise step.refuse(what, found, f"some of {', '.join(members)}, not all")
     wanted = "body" if has_default_name(body) else edit.name or body
     taken = (*draft.assignment.names, *draft.given_names.values())
     new_name = _unused_name(wanted, taken)
     if edit.name and edit.name != new_name:
         draft.check_unused(step, edit.name)
         draft.given_names[new_name] = edit.name
-    draft.assignment = draft.assignment.split(body, labels, new_name)
+    draft.assignment = draft.assignment.split(body, labels, sensors, new_name)
 
 
 def _unused_name(name: str, taken: Sequence[str]) -> str:
