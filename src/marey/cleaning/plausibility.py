@@ -22,7 +22,8 @@ USUAL_EXTENT_M = 1.5
 nearest is named."""
 
 UNITS_M = {"mm": 1e-3, "cm": 1e-2, "in": 0.0254, "ft": 0.3048, "m": 1.0, "km": 1e3}
-"""Metres per unit that a recording may have been meant in."""
+"""Metres per unit that a recording may have been meant in; inch and foot as published
+in the international yard and pound agreement (1959)."""
 
 MIN_RATE_HZ = 5.0
 """Rate below which the motion of people is not followed from frame to frame, in hertz.
@@ -101,9 +102,9 @@ def _judge_unit(take: Take, extent: float) -> tuple[Finding, float]:
 
 def _spell_length(metres: float) -> str:
     """Return a length in the unit in which it is easy to read."""
-    if metres < 1e-2:
+    if metres < UNITS_M["cm"]:
         return f"{1e3 * metres:.2g} mm"
-    return f"{metres:.2g} m" if metres < 1e3 else f"{1e-3 * metres:.2g} km"
+    return f"{metres:.2g} m" if metres < UNITS_M["km"] else f"{1e-3 * metres:.2g} km"
 
 
 def _finding(code: str, severity: Severity, message: str, value: float) -> Finding:

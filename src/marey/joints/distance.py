@@ -29,11 +29,12 @@ from marey.joints.ball.closed_form import MAX_SD_M, bias_corrected_system, solve
 from marey.joints.ball.evidence import mediation_ratios
 from marey.joints.ball.fit import fit_roughly
 from marey.joints.ball.normal_equations import PerPair, all_pairs
-from marey.joints.noise import SAMPLE_FRAMES, estimate_pose_noise
+from marey.joints.noise import estimate_pose_noise
 from marey.joints.sphere.fit import MIN_POSITIONS
 from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
+from marey.numerics.thresholds import SAMPLE_FRAMES
 from marey.options import Options, number, options_from
 
 Array = np.ndarray

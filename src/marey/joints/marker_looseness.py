@@ -12,18 +12,16 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
-from marey.joints.noise import SAMPLE_FRAMES
 from marey.joints.sphere.moments import SphereMoments, compute_moments
-from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES
+from marey.numerics.thresholds import (
+    CERTAIN_SD,
+    MIN_SAMPLES,
+    SAMPLE_FRAMES,
+    SPACING_RANK,
+    TINY_NOISE_SPACINGS,
+)
 
 Array = np.ndarray
-
-SPACING_RANK = 4
-"""Rank of the neighbour whose distance counts as the spacing of a marker: the fourth
-nearest. Higher makes the usual spacing larger. Chosen by hand."""
-
-TINY_NOISE_SPACINGS = 1e-3
-"""Smallest noise of a marker, in usual spacings: exact data have none."""
 
 MIN_PRIOR_SD_SPACINGS = 0.3
 """Smallest standard deviation of the prior of the joint centre, in usual spacings.

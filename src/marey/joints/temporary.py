@@ -19,7 +19,7 @@ from marey.joints.ball.normal_equations import (
     sum_pairs,
 )
 from marey.numerics import geometry
-from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
+from marey.numerics.thresholds import LEVER_ARM_M, MARKER_NOISE_M, OUTLIER_SD
 from marey.tree import Loop, Tree
 
 Array = np.ndarray
@@ -31,10 +31,6 @@ second, one of which starts at every block. Longer windows miss short grips."""
 MAX_DEVIATION_RATIO = 1.5
 """Largest relative motion of bodies that hold together, as a multiple of the median
 residual of the tree. Higher finds more grips. Chosen by hand."""
-
-LEVER_ARM_M = 0.1
-"""Lever arm, in metres, that converts rotations to lengths. Higher makes rotations
-count more. Chosen by hand."""
 
 MAX_DISTANCE_RATIO = 2.0
 """Largest distance of bodies of different trees that hold together, as a multiple of

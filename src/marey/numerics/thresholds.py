@@ -29,5 +29,16 @@ SAMPLE_FRAMES = 300
 """Frames from which a shape or a spread is estimated where more would only take
 longer."""
 
+SPACING_RANK = 4
+"""The nearest neighbour of this rank gives the spacing of markers around a marker.
+Raised, the usual spacing is larger. Chosen by hand."""
+
+TINY_NOISE_SPACINGS = 1e-4
+"""Smallest noise of a marker, in usual spacings: exact data have none."""
+
+LEVER_ARM_M = 0.1
+"""Lever arm that converts rotations to lengths, in metres. Raised, rotations count
+more; at 0.1, noise of 1 mm and of 0.6 degrees have equal weights. Chosen by hand."""
+
 SKIN_MOTION_M = 1e-2
 """Usual motion of a marker on skin against the bone below it, in metres."""

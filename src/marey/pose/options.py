@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from marey.motion import GroundPlane, Motion
+from marey.numerics.thresholds import SAMPLE_FRAMES as SAMPLE_FRAMES
 from marey.options import Options, choice, number
 from marey.pose.contact.holds import Hold
 
@@ -13,10 +14,6 @@ UNSEEN_S = 0.25
 """Time without targets, in seconds: beyond it a pose is found from scratch, and a joint
 is reported; what reappears moves to its measured rotation within it. Higher
 extrapolates longer. Chosen by hand."""
-
-SAMPLE_FRAMES = 200
-"""Largest number of frames of a take from which scales of markers are estimated and by
-which motions are matched in time. Higher is more precise and slower. Chosen by hand."""
 
 ANGLE_SD = 0.01
 """Standard deviation of a measured angle, in radians. Higher lets angles deviate more.

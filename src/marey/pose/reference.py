@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.pose.options import SAMPLE_FRAMES
+from marey.numerics.thresholds import SAMPLE_FRAMES
 
 Array = np.ndarray
 Keys = Sequence[tuple[float, float]]

@@ -16,7 +16,7 @@ from marey.articulated.targets import (
     recording_of,
 )
 from marey.motion import Motion
-from marey.numerics.noise import trimmed_variance, white_difference
+from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_difference
 from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES, SAMPLE_FRAMES
 from marey.pose.options import MIN_PRIOR, PoseOptions
 from marey.skeleton import Skeleton
@@ -31,10 +31,6 @@ Array = np.ndarray
 UNKNOWN_ANGLE_SD = np.pi / np.sqrt(3.0)
 """Standard deviation of an angle of which nothing is known, uniform over a turn, in
 radians. An angle that is determined no better is unobserved."""
-
-DIFFERENCE_ORDER = 4
-"""Order of the differences over time in which the noise of sensors is measured, as for
-joints. Higher removes faster motion and needs more frames."""
 
 SMALLEST_NOISE_M = float(np.sqrt(np.finfo(float).eps))
 """Noise of markers whose residuals are rounding only, in metres."""
@@ -253,7 +249,7 @@ def _white_noise(
     values: Float[Array, "frame sensor number"], usual: float
 ) -> Float[Array, " sensor"]:
     """Return the white noise of each sensor per axis; the usual one of short takes."""
-    square = np.sum(white_difference(values, DIFFERENCE_ORDER) ** 2, axis=-1)
+    square = np.sum(white_difference(values, SMOOTH_ORDER) ** 2, axis=-1)
     noise = np.full(values.shape[1], usual)
     for sensor, of_sensor in enumerate(square.T):
         finite = of_sensor[np.isfinite(of_sensor)]

@@ -7,11 +7,10 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from marey.errors import DataError
-from marey.numerics.thresholds import FEW, MIN_SAMPLES
+from marey.numerics.thresholds import FEW, MIN_SAMPLES, TINY_NOISE_SPACINGS
 from marey.report import Finding
 from marey.segmentation.clusters.pair_statistics import (
     MIN_COMMON_FRAMES,
-    MIN_NOISE_PER_SPACING,
     MIN_RIGID_MARKERS,
     PairStats,
     evenly_spaced,
@@ -115,7 +114,7 @@ def _find_duplicates(
     """Return which markers coincide with an earlier one."""
     known = stats.is_known
     median = np.median(stats.distance[known]) if known.any() else 0.0
-    same = known & (stats.distance < MIN_NOISE_PER_SPACING * median) & often
+    same = known & (stats.distance < TINY_NOISE_SPACINGS * median) & often
     return np.asarray(np.tril(same, -1).any(axis=1))
 
 

@@ -19,7 +19,7 @@ Array = np.ndarray
 PairValues = Float[Array, " pair"]
 """One number for each candidate joint."""
 
-TINY_SLOPE = 1e-3
+TINY_SLOPE = 1e-4
 """Metres of residual that are added, as the root of a sum of squares, per metre of
 distance between a joint and its bodies. It decides between joints that fit equally
 well; higher prefers near joints more. Far below any noise."""
@@ -124,7 +124,7 @@ def _compact(joints: JointFits) -> Array:
 def _residual(joints: JointFits) -> Array:
     r"""Return the residual, in metres, with a small part of the distance to break ties.
 
-    .. math:: w_{ab} = \sqrt{\varepsilon_{ab}^2 + (10^{-3} d_{ab})^2}
+    .. math:: w_{ab} = \sqrt{\varepsilon_{ab}^2 + (10^{-4} d_{ab})^2}
 
     :math:`\varepsilon` is the weight of OBrien2000, Sec. 3.3, and :math:`d` is
     `JointFits.distance`. The second term is not in the paper: exact data have many

@@ -17,7 +17,8 @@ from marey.joints.ball.normal_equations import (
     sum_pairs,
     sum_pairs_at_anchors,
 )
-from marey.joints.noise import SAMPLE_FRAMES, PoseNoise
+from marey.joints.noise import PoseNoise
+from marey.numerics.thresholds import SAMPLE_FRAMES
 
 Array = np.ndarray
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float
 
-from marey.numerics.noise import quantile_sd, white_difference
+from marey.numerics.noise import SMOOTH_ORDER, quantile_sd, white_difference
 from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD, FEW, OUTLIER_SD
 from marey.pose.contact.points import SAME_PLACE, PointTracks
@@ -58,10 +58,6 @@ standing. Chosen by hand."""
 STATE_CHANGES_PER_S = 2.0
 """How often a point changes between standing and moving, per second. Raising it makes
 changes cheaper and finds shorter stances. Chosen by hand."""
-
-DIFFERENCE_ORDER = 3
-"""Order of the differences in which slow motion cancels and noise remains. Raising it
-cancels faster motion. Chosen by hand."""
 
 STILL_SHARE = 0.25
 """Share of the frames in which a point certainly stands. Raising it takes motion for
@@ -266,7 +262,7 @@ def estimate_noise(
     cancels in third differences, and the first quartile comes from frames in which the
     point stands.
     """
-    size = np.linalg.norm(white_difference(positions, DIFFERENCE_ORDER), axis=-1)
+    size = np.linalg.norm(white_difference(positions, SMOOTH_ORDER), axis=-1)
     return quantile_sd(size[np.isfinite(size).all(axis=1)], STILL_SHARE)
 
 

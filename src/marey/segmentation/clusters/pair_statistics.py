@@ -20,7 +20,14 @@ from statistics import NormalDist
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey.numerics.thresholds import CERTAIN_SD, FEW, MOST
+from marey.numerics.thresholds import (
+    CERTAIN_SD,
+    FEW,
+    MOST,
+    SAMPLE_FRAMES,
+    SPACING_RANK,
+    TINY_NOISE_SPACINGS,
+)
 
 Array = np.ndarray
 Members = Bool[Array, "body marker"]
@@ -58,10 +65,6 @@ MIN_GAIN = 1e-9
 MIN_RIGID_MARKERS = 3
 """Number of points, not on a line, that determine a pose (Horn 1987)."""
 
-MAX_FRAMES = 600
-"""Number of frames of a take that are used, evenly spaced. Higher is slower and hardly
-more precise. Chosen by hand."""
-
 MIN_COMMON_FRAMES = 20
 """Number of frames that must show both markers of a pair. Higher leaves more pairs
 unknown. Chosen by hand."""
@@ -76,13 +79,6 @@ block."""
 
 Q05_Q95_SD = NormalDist().inv_cdf(Q95) - NormalDist().inv_cdf(Q05)
 """Standard deviations of a normal distribution between these quantiles."""
-
-MIN_NOISE_PER_SPACING = 1e-3
-"""Smallest usual noise, as a fraction of the usual spacing of markers. Bounds the log
-odds of exact data. Chosen by hand."""
-
-SPACING_RANK = 4
-"""The nearest marker of this rank gives the spacing around a marker. Chosen by hand."""
 
 STEADY_RATIO = 2.0
 """Spread, in units of noise, up to which a pair counts for the usual distance of
@@ -120,7 +116,7 @@ class PairStats:
         The median over markers of the smallest spread.
         """
         noise = float(np.median(self._smallest_spread))
-        min_noise = MIN_NOISE_PER_SPACING * float(np.median(self._spacing))
+        min_noise = TINY_NOISE_SPACINGS * float(np.median(self._spacing))
         return max(noise, min_noise, float(np.finfo(float).tiny))
 
     @cached_property
@@ -221,7 +217,7 @@ def _symmetric(values: Float[Array, " pair"], n: int) -> Float[Array, "marker ma
     return matrix
 
 
-def evenly_spaced(n_frames: int, max_frames: int = MAX_FRAMES) -> slice:
+def evenly_spaced(n_frames: int, max_frames: int = SAMPLE_FRAMES) -> slice:
     """Return a slice of evenly spaced frames, at most a given number."""
     return slice(None, None, max(-(-n_frames // max_frames), 1))
 
