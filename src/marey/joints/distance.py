@@ -34,7 +34,7 @@ from marey.joints.sphere.fit import MIN_POSITIONS
 from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
-from marey.numerics.thresholds import SAMPLE_FRAMES
+from marey.numerics.resampling import evenly_spaced
 from marey.options import Options, number, options_from
 
 Array = np.ndarray
@@ -295,8 +295,8 @@ class _PairMarkers:
                 needed='markers on every body; the method "ball" takes 6-DoF sensors',
             )
         self.options, self.stacked = options, StackedTakes(takes)
-        step = max(-(-len(self.stacked.T) // SAMPLE_FRAMES), 1)
-        self.T, self.points = self.stacked.T[::step], self.stacked.points[::step]
+        sample = evenly_spaced(len(self.stacked.T))
+        self.T, self.points = self.stacked.T[sample], self.stacked.points[sample]
         self.T_body_world = geometry.inverse(self.T)
         self.noise = _marker_noise(takes[0])
 

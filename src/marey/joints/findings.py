@@ -16,10 +16,14 @@ from marey.joints.ball.normal_equations import (
     poses_seen,
     sum_pairs,
 )
-from marey.joints.noise import FALSE_ALARM_RATE
 from marey.joints.residuals import Homogeneity
 from marey.numerics import geometry
-from marey.numerics.thresholds import CERTAIN_SD, MARKER_NOISE_M, SKIN_MOTION_M
+from marey.numerics.thresholds import (
+    CERTAIN_SD,
+    FALSE_ALARM_RATE,
+    MARKER_NOISE_M,
+    SKIN_MOTION_M,
+)
 from marey.report import Finding, Severity, mark_name
 
 Array = np.ndarray

@@ -9,22 +9,19 @@ from jaxtyping import Float, Int
 from marey.bodies import Bodies
 from marey.joints.ball.normal_equations import FRAMES_PER_CHUNK
 from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_difference
-from marey.numerics.thresholds import MIN_SAMPLES
+from marey.numerics.thresholds import FALSE_ALARM_RATE as FALSE_ALARM_RATE
+from marey.numerics.thresholds import FEW, MIN_SAMPLES
 
 Array = np.ndarray
-
-FALSE_ALARM_RATE = 1e-3
-"""Probability of taking pure noise for motion, or for a take that differs. Higher calls
-fewer joints fixed, fewer joints hinges, and reports more takes. Chosen by hand."""
 
 MIN_INERTIA_SHARE = 1e-9
 """Smallest eigenvalue of the inertia of a body's markers over its trace. Below it the
 markers are on a line and leave one rotation undetermined. Chosen by hand."""
 
-MIN_INFORMATION_SHARE = 0.05
+MIN_INFORMATION_SHARE = FEW
 """Smallest share of the apparent information about a joint centre that is taken as
 real; noise of the orientations may have produced the rest. A higher share gives
-smaller covariances where a joint hardly moves. Chosen by hand."""
+smaller covariances where a joint hardly moves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,6 +19,19 @@ MIN_SAMPLES = 10
 """Fewest values from which a spread, a share or a trend is estimated. Raised, short
 takes get fewer estimates."""
 
+MAX_NON_ROTATION = 1e-3
+"""Largest entry of R^T R - I of an orientation that is a rotation; above it the pose
+scales or shears. Raised, such poses pass. Chosen by hand."""
+
+MOTION_TIME_S = 0.25
+"""Time in seconds in which a limb moves on: what was seen before it hardly predicts a
+position, a distance or a stance. Raised, predictions bridge longer gaps, and shorter
+steps are overlooked. Chosen by hand."""
+
+FALSE_ALARM_RATE = 1e-4
+"""Probability of taking pure noise for motion, for a slip or for a take that differs.
+Raised, smaller motions and slips are found. Chosen by hand."""
+
 MARKER_NOISE_M = 1e-3
 """Usual noise of an optical marker, in metres, where a take does not show its own."""
 

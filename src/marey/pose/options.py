@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from marey.motion import GroundPlane, Motion
+from marey.numerics.thresholds import MOTION_TIME_S
 from marey.numerics.thresholds import SAMPLE_FRAMES as SAMPLE_FRAMES
 from marey.options import Options, choice, number
 from marey.pose.contact.holds import Hold
 
-UNSEEN_S = 0.25
+UNSEEN_S = MOTION_TIME_S
 """Time without targets, in seconds: beyond it a pose is found from scratch, and a joint
-is reported; what reappears moves to its measured rotation within it. Higher
-extrapolates longer. Chosen by hand."""
+is reported; what reappears moves to its measured rotation within it."""
 
 ANGLE_SD = 0.01
 """Standard deviation of a measured angle, in radians. Higher lets angles deviate more.

@@ -17,7 +17,8 @@ from marey.articulated.targets import (
 )
 from marey.motion import Motion
 from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_difference
-from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES, SAMPLE_FRAMES
+from marey.numerics.resampling import evenly_spaced
+from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES
 from marey.pose.options import MIN_PRIOR, PoseOptions
 from marey.skeleton import Skeleton
 from marey.take import Take, match_labels
@@ -164,7 +165,7 @@ def _noise_of_bones(
     residual_m = _residuals(motion, recording, matches, sensor_weight)
     if not np.isfinite(residual_m).any():
         return np.ones(len(matches.marker)), recording
-    sample = slice(None, None, max(motion.n_frames // SAMPLE_FRAMES, 1))
+    sample = evenly_spaced(motion.n_frames)
     rough = max(float(np.nanmedian(residual_m)), SMALLEST_NOISE_M)
     part = recording[0][sample], recording[1][sample]
     weight = np.full(len(matches.marker), rough**-2.0)

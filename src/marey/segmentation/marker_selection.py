@@ -7,13 +7,13 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from marey.errors import DataError
+from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import FEW, MIN_SAMPLES, TINY_NOISE_SPACINGS
 from marey.report import Finding
 from marey.segmentation.clusters.pair_statistics import (
     MIN_COMMON_FRAMES,
     MIN_RIGID_MARKERS,
     PairStats,
-    evenly_spaced,
 )
 from marey.take import Take
 

@@ -112,9 +112,9 @@ def _arm_cues(figure: NamingInput, arm: LimbBodies) -> list[tuple[float, Array]]
 def _joint_between(
     figure: NamingInput, a: int, b: int
 ) -> Float[Array, "frame 3"] | None:
-    """Return the joint of two bodies; None if there is none, or not between them.
+    """Return the joint of two bodies; None if there is none, or none near them.
 
-    It is between them if it sees them at an obtuse angle (Thales' theorem).
+    It is near them if it is nearer to one than they are to each other.
     """
     joint = figure.joint.get((min(a, b), max(a, b)))
     if joint is None:
@@ -122,4 +122,4 @@ def _joint_between(
     ends = figure.position[:, [a, b]]
     to_joint = np.nanmedian(np.linalg.norm(ends - joint[:, None], axis=-1), axis=0)
     distance = np.nanmedian(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=-1))
-    return joint if np.sum(to_joint**2) < distance**2 else None
+    return joint if to_joint.min() < distance else None

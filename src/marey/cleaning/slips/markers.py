@@ -15,9 +15,10 @@ from marey.cleaning.slips import change_point
 from marey.numerics import geometry
 from marey.numerics.noise import rms_length
 from marey.numerics.procrustes import median_in_body
+from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import (
+    FALSE_ALARM_RATE,
     OUTLIER_SD,
-    SAMPLE_FRAMES,
     SKIN_MOTION_M,
 )
 from marey.report import Finding, mark_name
@@ -86,7 +87,7 @@ class MarkerSlip:
 
 
 def find_marker_slips(
-    bodies: Bodies, *, level: float = change_point.FALSE_ALARM_LEVEL
+    bodies: Bodies, *, level: float = FALSE_ALARM_RATE
 ) -> tuple[MarkerSlip, ...]:
     """Return the slips of markers on their bodies, in the order of time.
 
@@ -148,7 +149,7 @@ def _find_most_likely(
     if not jumps:
         return None
     markers = np.flatnonzero(bodies.shared[:, body])
-    sample = slice(None, None, max(len(points) // SAMPLE_FRAMES, 1))
+    sample = evenly_spaced(len(points))
     shape = median_in_body(bodies.T_world_body[sample, body], points[sample, markers])
     log_n_markers = log(max((bodies.marker_body >= 0).sum(), 1))
     n_axes = min(len(markers) - 1, points.shape[2])

@@ -51,7 +51,7 @@ from marey.joints.noise import (
     rotation_shrinkage,
 )
 from marey.numerics import geometry
-from marey.numerics.thresholds import OUTLIER_SD
+from marey.numerics.thresholds import MAX_NON_ROTATION, OUTLIER_SD
 from marey.options import Options, choice, number, options_from
 
 Array = np.ndarray
@@ -63,10 +63,6 @@ Fast motion at a low frame rate is mistaken for noise, but with that much noise 
 would fit so well.
 Higher accepts more motion as noise. Chosen by hand."""
 
-MAX_NON_ROTATION = 1e-3
-"""Largest entry of mean(R^T R) - I of an orientation that is a rotation; above it the
-pose scales or shears. Chosen by hand."""
-
 ROUNDING_SHARE = 1e-4
 """Residual over the distance of the bodies below which the sums have lost it in
 rounding, so that it is computed from the frames. Higher costs time."""
@@ -75,9 +71,9 @@ EXACT_SHARE = 1e-9
 """Residual over the distance of the bodies below which data are exact and the
 likelihood has nothing to weight. Chosen by hand."""
 
-MIN_NOISE_SHARE = 1e-3
+TINY_NOISE_SHARE = 1e-4
 """Smallest standard deviation of the positions over the residual of the pair. With
-exact poses and a residual all frames then get about the same weight. Chosen by hand."""
+exact poses and a residual all frames then get about the same weight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +265,7 @@ class _BallFit:
         free = estimates.system.eigenvectors[row, :, :3][:, centers.free[row]]
         relative = self._relative_poses(row)
         variance = noise.position_variance[a] + noise.position_variance[b]
-        smallest = (MIN_NOISE_SHARE * centers.residual[row]) ** 2
+        smallest = (TINY_NOISE_SHARE * centers.residual[row]) ** 2
         likely = fit_gauss_helmert(
             relative.R_a_b,
             relative.t_a_b,

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float, Int
 
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.numerics.thresholds import LEVER_ARM_M
+from marey.numerics.thresholds import LEVER_ARM_M, MOTION_TIME_S
 from marey.pose.contact.foot_plants import FootPlant
 from marey.pose.contact.ground import GroundContacts, is_level, plant_height
 from marey.pose.contact.points import VELOCITY_WINDOW_S, ContactPoints
@@ -44,9 +44,8 @@ FRAMES_PER_CHUNK = 256
 """Frames that are solved at once; bounds the memory."""
 
 
-BLEND_S = 0.2
-"""Time in which a correction fades in before a plant and out after it, in seconds.
-Raising it makes corrections smoother and longer. Chosen by hand."""
+BLEND_S = MOTION_TIME_S
+"""Time in which a correction fades in before a plant and out after it, in seconds."""
 
 GOAL_WEIGHT = 1e8
 """Weight of a goal inside a plant, relative to keeping the pose. At the edges of the

@@ -12,13 +12,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.numerics import geometry
+from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import OUTLIER_SD, SAMPLE_FRAMES
 from marey.segmentation.clusters.pair_statistics import (
     MIN_GAIN,
     MIN_RIGID_MARKERS,
     Members,
     PairStats,
-    evenly_spaced,
     members_of_labels,
 )
 

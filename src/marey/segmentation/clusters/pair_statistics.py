@@ -20,11 +20,11 @@ from statistics import NormalDist
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import (
     CERTAIN_SD,
     FEW,
     MOST,
-    SAMPLE_FRAMES,
     SPACING_RANK,
     TINY_NOISE_SPACINGS,
 )
@@ -215,11 +215,6 @@ def _symmetric(values: Float[Array, " pair"], n: int) -> Float[Array, "marker ma
     first, second = np.triu_indices(n, 1)
     matrix[first, second] = matrix[second, first] = values
     return matrix
-
-
-def evenly_spaced(n_frames: int, max_frames: int = SAMPLE_FRAMES) -> slice:
-    """Return a slice of evenly spaced frames, at most a given number."""
-    return slice(None, None, max(-(-n_frames // max_frames), 1))
 
 
 def same_body(members: Members) -> Bool[Array, "marker marker"]:
