@@ -35,7 +35,7 @@ lower the cost, as a share of the diagonal; and its factor after such a step, or
 inverse after one that does: the values of Marquardt (1963). The search ends at the
 inverse of the first value. Higher takes shorter steps."""
 
-MIN_CHANGE = 0.05
+MIN_CHANGE = 0.02
 """A step is the last that lowers the cost by less than this, in squared standard
 deviations, times the weight of the prior; the estimates of noise end when none changes
 by this share. Higher stops earlier. Chosen by hand."""
