@@ -9,10 +9,13 @@ from jaxtyping import Float, Int
 from marey.bodies import Bodies
 from marey.joints.ball.normal_equations import FRAMES_PER_CHUNK
 from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_difference
-from marey.numerics.thresholds import FALSE_ALARM_RATE as FALSE_ALARM_RATE
 from marey.numerics.thresholds import FEW, MIN_SAMPLES
 
 Array = np.ndarray
+
+FALSE_ALARM_RATE = 1e-3
+"""Probability of taking pure noise for motion, or for a take that differs. Higher calls
+fewer joints fixed, fewer joints hinges, and reports more takes. Chosen by hand."""
 
 MIN_INERTIA_SHARE = 1e-9
 """Smallest eigenvalue of the inertia of a body's markers over its trace. Below it the

@@ -40,8 +40,9 @@ MAX_DISTANCE_RATIO_IN_TREE = 1.0
 """The same for bodies of one tree, whose limbs often move together without a grip."""
 
 MIN_JOINTS_BETWEEN = 4
-"""Smallest number of joints between two bodies of one tree that can hold each other.
-Higher finds fewer grips. Chosen by hand."""
+"""Smallest number of joints between two bodies of one tree that can hold each other:
+with fewer, a limb cannot bend so that its tip touches the other body. Higher finds
+fewer grips. Chosen by hand."""
 
 MIN_MOVING_JOINTS = 2
 """Smallest number of these joints that move during the grip; if fewer move, the tree

@@ -28,10 +28,6 @@ MOTION_TIME_S = 0.25
 position, a distance or a stance. Raised, predictions bridge longer gaps, and shorter
 steps are overlooked. Chosen by hand."""
 
-FALSE_ALARM_RATE = 1e-3
-"""Probability of taking pure noise for motion, for a slip or for a take that differs.
-Raised, smaller motions and slips are found. Chosen by hand."""
-
 MARKER_NOISE_M = 1e-3
 """Usual noise of an optical marker, in metres, where a take does not show its own."""
 

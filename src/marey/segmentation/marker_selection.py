@@ -11,7 +11,6 @@ from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import FEW, MIN_SAMPLES, TINY_NOISE_SPACINGS
 from marey.report import Finding
 from marey.segmentation.clusters.pair_statistics import (
-    MIN_COMMON_FRAMES,
     MIN_RIGID_MARKERS,
     PairStats,
 )
@@ -62,7 +61,7 @@ def select_markers(
     samples = [take.points[evenly_spaced(len(take.points))] for take in takes]
     n_seen = sum(np.isfinite(points).all(axis=-1).sum(axis=0) for points in samples)
     n_frames = max(len(take.points) for take in takes)
-    often = np.asarray(n_seen) >= min(MIN_COMMON_FRAMES, n_frames)
+    often = np.asarray(n_seen) >= min(MIN_SAMPLES, n_frames)
     duplicate = often & _find_duplicates(stats, often)
     kept = often & ~duplicate
     computed = np.zeros_like(often)
@@ -72,7 +71,7 @@ def select_markers(
     if kept.sum() < MIN_RIGID_MARKERS:
         raise DataError(
             "segment",
-            found=f"{kept.sum()} markers seen in {MIN_COMMON_FRAMES} frames or more",
+            found=f"{kept.sum()} markers seen in {MIN_SAMPLES} frames or more",
             needed="at least 3",
         )
     removed = {

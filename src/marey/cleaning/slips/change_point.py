@@ -13,6 +13,11 @@ from marey.errors import OptionError
 from marey.numerics.noise import trimmed_variance, white_difference
 from marey.numerics.thresholds import MIN_SAMPLES
 
+FALSE_ALARM_LEVEL = 1e-4
+"""Probability of a false alarm per take, by theory. With slow noise, whose variance one
+take determines badly, up to two takes in a hundred have one. Higher finds smaller
+slips. Chosen by hand."""
+
 MIN_SIDE_FRAMES = 2 * MIN_SAMPLES
 """Frames before and after a slip below which it is not searched for. Higher misses
 slips near the ends. Chosen by hand."""

@@ -17,7 +17,6 @@ from marey.numerics.noise import rms_length
 from marey.numerics.procrustes import median_in_body
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import (
-    FALSE_ALARM_RATE,
     OUTLIER_SD,
     SKIN_MOTION_M,
 )
@@ -87,7 +86,7 @@ class MarkerSlip:
 
 
 def find_marker_slips(
-    bodies: Bodies, *, level: float = FALSE_ALARM_RATE
+    bodies: Bodies, *, level: float = change_point.FALSE_ALARM_LEVEL
 ) -> tuple[MarkerSlip, ...]:
     """Return the slips of markers on their bodies, in the order of time.
 

@@ -27,7 +27,6 @@ from marey.numerics import geometry
 from marey.numerics.noise import rms_length
 from marey.numerics.robust import finite_median
 from marey.numerics.thresholds import (
-    FALSE_ALARM_RATE,
     FEW,
     MARKER_NOISE_M,
     MAX_NON_ROTATION,
@@ -114,7 +113,7 @@ def find_sensor_slips(
     joints: JointFits,
     tree: Tree,
     *,
-    level: float = FALSE_ALARM_RATE,
+    level: float = change_point.FALSE_ALARM_LEVEL,
 ) -> tuple[SensorSlip, ...]:
     """Return the slips of sensors, in the order of time.
 

@@ -24,6 +24,7 @@ from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import (
     CERTAIN_SD,
     FEW,
+    MIN_SAMPLES,
     MOST,
     SPACING_RANK,
     TINY_NOISE_SPACINGS,
@@ -64,10 +65,6 @@ MIN_GAIN = 1e-9
 
 MIN_RIGID_MARKERS = 3
 """Number of points, not on a line, that determine a pose (Horn 1987)."""
-
-MIN_COMMON_FRAMES = 20
-"""Number of frames that must show both markers of a pair. Higher leaves more pairs
-unknown. Chosen by hand."""
 
 N_BLOCKS = round(1.0 / FEW)
 """Number of blocks of time whose quantiles are taken separately. With one block, a
@@ -183,7 +180,7 @@ def pair_statistics(takes: Sequence[Float[Array, "_ marker 3"]]) -> PairStats:
         spread, median, n_common = pair_spreads(
             positions.copy(), seen, pairs, N_BLOCKS, Q05, Q95, Q05_Q95_SD
         )
-        weight = np.where(n_common >= MIN_COMMON_FRAMES, n_common, 0)
+        weight = np.where(n_common >= MIN_SAMPLES, n_common, 0)
         variance += weight * np.nan_to_num(spread) ** 2
         distance += weight * np.nan_to_num(median)
         weight_sum += weight
