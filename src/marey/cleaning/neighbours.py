@@ -45,8 +45,8 @@ MAX_ERROR_RATIO = 4.0
 Higher misses small errors, lower gives false alarms. Chosen by hand."""
 
 SAMPLE_STEPS = 40
-"""Steps per marker from which the usual prediction error is estimated. Chosen by
-hand."""
+"""Steps per marker from which the usual prediction error is estimated. More take
+longer. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

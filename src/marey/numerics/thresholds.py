@@ -6,18 +6,20 @@ halving a threshold changes no figure by 1 %, the one of this module serves.
 
 OUTLIER_SD = 3.0
 """Distance from a prediction, in standard deviations, beyond which a value is doubted;
-of normal values 0.3 %. Raised, small errors pass."""
+of normal values 0.3 %. Raised, small errors pass. A convention."""
 
 CERTAIN_SD = 5.0
 """Difference, in standard deviations, that is taken for real without other evidence;
-of normal values one in two million. Raised, more cases stay undecided."""
+of normal values one in two million. Raised, more cases stay undecided. A
+convention."""
 
 FEW, MOST = 0.1, 0.9
-"""Shares of frames, pairs or markers that count as few and as most."""
+"""Shares of frames, pairs or markers that count as few and as most. Chosen by hand;
+moved towards the middle, quantiles tolerate more outliers and show less of a spread."""
 
 MIN_SAMPLES = 10
 """Fewest values from which a spread, a share or a trend is estimated. Raised, short
-takes get fewer estimates."""
+takes get fewer estimates. Chosen by hand."""
 
 MAX_NON_ROTATION = 1e-3
 """Largest entry of R^T R - I of an orientation that is a rotation; above it the pose
@@ -29,14 +31,15 @@ position, a distance or a stance. Raised, predictions bridge longer gaps, and sh
 steps are overlooked. Chosen by hand."""
 
 MARKER_NOISE_M = 1e-3
-"""Usual noise of an optical marker, in metres, where a take does not show its own."""
+"""Usual noise of an optical marker, in metres, where a take does not show its own.
+Raised, smaller errors pass. Chosen by hand."""
 
 MIN_POSE_POINTS = 3
 """Points off one line that determine a pose."""
 
 SAMPLE_FRAMES = 300
-"""Frames from which a shape or a spread is estimated where more would only take
-longer."""
+"""Frames from which a shape or a spread is estimated where more would only take longer.
+Chosen by hand."""
 
 SPACING_RANK = 4
 """The nearest neighbour of this rank gives the spacing of markers around a marker.
@@ -50,4 +53,5 @@ LEVER_ARM_M = 0.1
 more; at 0.1, noise of 1 mm and of 0.6 degrees have equal weights. Chosen by hand."""
 
 SKIN_MOTION_M = 1e-2
-"""Usual motion of a marker on skin against the bone below it, in metres."""
+"""Usual motion of a marker on skin against the bone below it, in metres. Raised, looser
+joints, larger slips and bones of other lengths pass. Chosen by hand."""

@@ -36,10 +36,12 @@ class PoseOptions(Options):
     """Options of all methods that fit poses to markers and sensors."""
 
     marker_sd: float = number(2e-3, above=0.0)
-    """Standard deviation of a marker's position along each axis, in metres; above 0."""
+    """Standard deviation of a marker's position along each axis, in metres; above 0.
+    Higher follows markers less. Chosen by hand."""
 
     sensor_sd: float = number(3e-3, above=0.0)
-    """Standard deviation of a sensor's position along each axis, in metres; above 0."""
+    """Standard deviation of a sensor's position along each axis, in metres; above 0.
+    Higher follows sensors less. Chosen by hand."""
 
     rotation_sd: float = number(ANGLE_SD, above=0.0)
     """Standard deviation of a sensor's rotation about each axis, in rad; above 0."""

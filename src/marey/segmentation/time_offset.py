@@ -34,7 +34,7 @@ SEARCH_STEP_S = 1.0 / 60.0
 by two centimetres in this time, as much as skin does."""
 
 SEARCH_FRAMES = 80
-"""Frames of the coarse search; more take longer."""
+"""Frames of the coarse search; more take longer. Chosen by hand."""
 
 MAX_ITERATIONS = 10
 """Gauss-Newton iterations; two or three usually suffice."""

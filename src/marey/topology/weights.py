@@ -52,12 +52,13 @@ hand."""
 
 STILL_DISTANCE_EXPONENT = 0.3
 """Exponent of the distance that is added for a pair without relative motion, whose
-residual is small wherever the joint is. Chosen by hand."""
+residual is small wherever the joint is. Higher prefers near joints more. Chosen by
+hand."""
 
 LOOSE_DISTANCE_EXPONENT = 0.6
 """Exponent of the distance that is added in proportion to the part of the variance that
-the excess variances of loose bodies explain: there the residual says little. Chosen by
-hand."""
+the excess variances of loose bodies explain: there the residual says little. Higher
+prefers near joints more. Chosen by hand."""
 
 OPEN_DISTANCE_EXPONENT = 1.0
 """Exponent of the distance that is added for a residual far above the noise, whose
@@ -74,7 +75,7 @@ counts as open. Chosen by hand."""
 
 OPEN_RESIDUAL_SCALE = 10.0
 """Open squared residual, in median noise variances, at which half of
-`OPEN_DISTANCE_EXPONENT` is reached. Chosen by hand."""
+`OPEN_DISTANCE_EXPONENT` is reached. Higher prefers near joints less. Chosen by hand."""
 
 EXCESS_ITERATIONS = 50
 """Iterations that find the excess variances; each halves what is left to distribute."""

@@ -36,7 +36,8 @@ Array = np.ndarray
 
 CHEST_POSITION, HEAD_POSITION = 0.24, 0.16
 """Expected distance of the chest from the hips, and of the head from the chest, as
-fractions of the path from a foot to the head. Chosen by hand."""
+fractions of the path from a foot to the head. Higher expects them further up. Chosen
+by hand."""
 
 MAX_COST_LYING, MAX_COST_LYING_UNCLEAR = 1.0, 0.5
 """Largest mean cost per body of a person who lies along another axis, and who lies

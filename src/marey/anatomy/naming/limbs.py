@@ -17,12 +17,12 @@ from marey.numerics.thresholds import OUTLIER_SD
 
 LEG = {vrm.UPPER_LEG: 0.37, vrm.LOWER_LEG: 0.14, vrm.FOOT: 0.03}
 """Expected positions of the bodies of a leg: height above the ground as a fraction of
-the path from a foot over the hips to the head. Means over 20 recordings of people whose
-markers are known."""
+the path from a foot over the hips to the head. Higher expects them further up. Means
+over 20 recordings of people whose markers are known."""
 
 TOES_LENGTH = 0.07
 """Path from a foot to separate toes, as the same fraction and from the same recordings.
-It lies along the ground."""
+It lies along the ground; higher expects all bodies of such a leg further up."""
 
 LEG_WITH_TOES = {name: height + TOES_LENGTH for name, height in LEG.items()} | {
     vrm.TOES: LEG[vrm.FOOT]
@@ -31,7 +31,7 @@ LEG_WITH_TOES = {name: height + TOES_LENGTH for name, height in LEG.items()} | {
 
 ARM = {vrm.SHOULDER: 0.1, vrm.UPPER_ARM: 0.2, vrm.LOWER_ARM: 0.36, vrm.HAND: 0.43}
 """Expected positions of the bodies of an arm: distance from the chest, as the same
-fraction and from the same recordings."""
+fraction and from the same recordings. Higher expects them further out."""
 
 POSITION_SD = 0.05
 """Position error that costs one, as a fraction of the figure's length. Higher makes

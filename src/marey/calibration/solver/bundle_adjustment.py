@@ -33,7 +33,7 @@ MAX_ITERATIONS = 16
 
 MIN_ROUNDS = 4
 """Rounds before the white share is estimated: initial residuals contain the errors of
-the initialisation, not noise alone. Chosen by hand."""
+the initialisation, not noise alone. Higher takes longer. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,8 +28,8 @@ MIN_SLIP_M = 0.5 * SKIN_MOTION_M
 hand."""
 
 MAX_SLIP_M = 0.1
-"""Largest slip of a marker, in metres. Beyond it the label is on another marker. Chosen
-by hand."""
+"""Largest slip of a marker, in metres. Beyond it the label is on another marker. Higher
+takes more swaps for slips. Chosen by hand."""
 
 MAX_CHANGE_RATIO = 0.5
 """Difference between the jump and the lasting displacement, relative to the jump.

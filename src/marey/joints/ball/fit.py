@@ -105,7 +105,8 @@ class BallOptions(Options):
 
     refine: int = number(4, low=0)
     """How many of each body's best pairs are refined frame by frame, 0 or more; pairs
-    whose residual is three times the smallest of both bodies are not."""
+    whose residual is three times the smallest of both bodies are not. More take longer;
+    chosen by hand."""
 
     mediation: bool = True
     """Whether to compute which part of a pair's residual a third body explains; NaN

@@ -13,7 +13,8 @@ from marey.skeleton import Skeleton
 from marey.take import Take
 
 QUICK = CalibrateOptions(frames=4 * MIN_SAMPLES)
-"""Calibration from few frames: bones are compared, not used."""
+"""Calibration from few frames: bones are compared, not used. More take longer. Chosen
+by hand."""
 
 
 def skeleton_findings(given: Skeleton, takes: Sequence[Take]) -> Iterator[Finding]:

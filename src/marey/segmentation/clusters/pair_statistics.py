@@ -36,14 +36,16 @@ Members = Bool[Array, "body marker"]
 
 INTERCEPT, SPREAD_COEFFICIENT, DISTANCE_COEFFICIENT = 1.61, 2.16, 4.19
 """Coefficients of the logistic model. Logistic regression over 22 recordings of people,
-animals and machines with known bodies, each weighted equally."""
+animals and machines with known bodies, each weighted equally. A higher intercept makes
+larger bodies."""
 
 MAX_LOG_DISTANCE = 0.8
 """Logarithm of the distance ratio beyond which distance counts no more, so that a long
 stick can stay one body. Higher divides long bodies. Chosen by hand."""
 
 MIN_LOG_ODDS, MAX_LOG_ODDS = -8.0, 4.0
-"""Bounds of the log odds of one pair: no single pair decides alone. Chosen by hand."""
+"""Bounds of the log odds of one pair: no single pair decides alone. Wider bounds give
+single pairs more weight. Chosen by hand."""
 
 PRIOR_PAIRS = 1.5
 """Weight of the usual noise in a marker's noise, in pairs of markers. Higher makes all

@@ -49,7 +49,8 @@ OPPOSITE_SIDES = tuple(
 """Spellings of a side, each with the other side in the same spelling."""
 
 MIN_LIMB_JOINTS = 6
-"""Number of labels that must be inner joints of limbs. Chosen by hand."""
+"""Number of labels that must be inner joints of limbs. Higher recognises fewer sets of
+keypoints by name. Chosen by hand."""
 
 MAX_STEADY_SPREAD = 2.0
 """Spread of the distance of a point to a neighbour, in units of noise, up to which the
@@ -57,11 +58,13 @@ two are on one bone. Chosen by hand."""
 
 MIN_MOVING_SPREAD = 10.0
 """Spread between two such neighbours, in units of noise, beyond which they move against
-each other: the point is a joint between them. Chosen by hand."""
+each other: the point is a joint between them. Higher finds fewer joints. Chosen by
+hand."""
 
 MIN_JOINT_FRACTION = 0.3
 """Fraction of the points that must be such joints. In 28 recordings of markers at most
-a fifth are, on knees and elbows; in sets of keypoints two fifths or more."""
+a fifth are, on knees and elbows; in sets of keypoints two fifths or more. Higher
+recognises fewer sets of keypoints."""
 
 MIN_CONNECTED_FRACTION = 0.5
 """Fraction of the points that must have two neighbours on bones. Chosen by hand."""

@@ -21,7 +21,8 @@ Array = np.ndarray
 INTERCEPT, SLOPE = 1.6, 0.2
 """Coefficients of the probability that a marker's body is right, or that a body is one
 rigid thing, as a logistic function of log odds. Means of two logistic regressions over
-22 recordings of people, animals and machines with known bodies, rounded."""
+22 recordings of people, animals and machines with known bodies, rounded. Higher reports
+higher probabilities."""
 
 
 def check_suitability(task: SegmentationTask) -> Suitability:
