@@ -21,6 +21,19 @@ MIN_SAMPLES = 10
 """Fewest values from which a spread, a share or a trend is estimated. Raised, short
 takes get fewer estimates. Chosen by hand."""
 
+MIN_DURATION_S = 0.5
+"""Smallest duration of a grip or a hold, in seconds. Raised, short ones are missed.
+Chosen by hand."""
+
+MIN_JOINTS_BETWEEN = 4
+"""Smallest number of joints between two bodies of one tree that can hold each other:
+with fewer, a limb cannot bend so that its tip touches the other body. Raised, fewer
+grips and holds are found. Chosen by hand."""
+
+MAX_OVERLAP = 0.5
+"""Largest overlap in time of two grips of one pair, or of two holds of one body, as a
+share of the shorter one. Raised, more rivals are kept. Chosen by hand."""
+
 MAX_NON_ROTATION = 1e-3
 """Largest entry of R^T R - I of an orientation that is a rotation; above it the pose
 scales or shears. Raised, such poses pass. Chosen by hand."""

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.numerics.robust import runs
-from marey.numerics.thresholds import CERTAIN_SD, FEW, MOST
+from marey.numerics.thresholds import CERTAIN_SD, MOST
 from marey.pose.options import MAX_RMS_RESIDUAL_M, UNSEEN_S
 from marey.pose.trace import PoseTrace
 from marey.report import Finding, mark_name
@@ -20,6 +20,10 @@ Array = np.ndarray
 
 LONG_UNSEEN_S = 1.0
 """Occlusion of a joint, in seconds, from which on it is a warning. Chosen by hand."""
+
+MIN_MISFIT_SHARE = 0.2
+"""Share of the frames beyond which a marker or a joint at its limit is reported. Higher
+reports fewer. Chosen by hand."""
 
 MIN_WEIGHT_SHARE = 0.5
 """Share of the weight that must remain after robust weighting; below it the frame is
@@ -122,7 +126,7 @@ def _joints_at_limits(
         mean = mean / np.maximum(seen.sum(axis=1), 1)
         misfit = mean > CERTAIN_SD * fit.options.marker_sd
         share = misfit.sum() / len(residual_m)
-        if share > FEW:
+        if share > MIN_MISFIT_SHARE:
             yield Finding(
                 "joint-held",
                 "pose",
@@ -146,7 +150,7 @@ def _outlier_markers(
     is_outlier = residual_m**2 * fit.targets.softness > 1.0
     n_seen = np.maximum(np.isfinite(residual_m).sum(axis=0), 1)
     shares = is_outlier.sum(axis=0) / n_seen
-    for k in np.flatnonzero(is_outlier.sum(axis=0) > FEW * n_seen):
+    for k in np.flatnonzero(is_outlier.sum(axis=0) > MIN_MISFIT_SHARE * n_seen):
         yield Finding(
             "marker-stray",
             "pose",

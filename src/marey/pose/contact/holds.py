@@ -8,10 +8,15 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.errors import DataError, OptionError
-from marey.joints.temporary import MAX_OVERLAP, MIN_DURATION_S, MIN_JOINTS_BETWEEN
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
+from marey.numerics.thresholds import (
+    MARKER_NOISE_M,
+    MAX_OVERLAP,
+    MIN_DURATION_S,
+    MIN_JOINTS_BETWEEN,
+    OUTLIER_SD,
+)
 from marey.pose.contact.foot_plants import (
     FootPlant,
     detect_stance,
