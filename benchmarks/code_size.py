@@ -25,8 +25,8 @@ or dict, except
   PER_CHUNK, CACHED, LISTED, LONGEST);
 - coefficients of formulas, counted apart: whole numbers up to 12 in sums, products and
   quotients inside a function (dimensions, degrees of freedom, 4/3 of a sphere),
-  divisors of Taylor series (24, 120 ...), and a 3 that a count is compared with, since
-  three points fix a pose;
+  divisors of Taylor series (24, 120 ...), and every other 3 inside a function, since
+  space has three dimensions and three points fix a pose;
 - published values, counted apart: a comment or docstring of the constant names a
   source, such as "Winter 2009" or "29 (1996)", or says "published".
 
@@ -68,7 +68,7 @@ UNITS = {10, 100, 1000, 1e-3, 1e6, 60, 90, 180, 360}
 SMALLEST = 1e-9
 LARGEST_COEFFICIENT = 12
 TAYLOR_DIVISORS = {20, 24, 30, 42, 56, 120}
-POINTS_OF_A_POSE = 3
+DIMENSIONS = 3
 CAP = re.compile(r"ITERATIONS|_BYTES|_PER_CHUNK|_CACHED|_LISTED|LONGEST_")
 FLOOR = re.compile(r"TINY|ROUNDING")
 LARGEST_FLOOR = 1e-4
@@ -283,8 +283,8 @@ def is_unit_factor(chain: Sequence[ast.AST], value: object) -> bool:
 def is_coefficient(chain: Sequence[ast.AST], value: float) -> bool:
     """Whether a literal in a function belongs to a formula and not to a decision."""
     parent = chain[2] if isinstance(chain[1], ast.UnaryOp) else chain[1]
-    if isinstance(parent, ast.Compare):
-        return value == POINTS_OF_A_POSE and isinstance(value, int)
+    if value == DIMENSIONS:
+        return True
     if not isinstance(parent, (ast.BinOp, ast.AugAssign)) or value != round(value):
         return False
     is_divisor = isinstance(parent.op, ast.Div) and value in TAYLOR_DIVISORS

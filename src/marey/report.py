@@ -183,7 +183,7 @@ SENTENCES = {
 SMALL_IS_WORSE = {"tree-unsure"}
 """Codes whose findings are the worse, the smaller their value is."""
 
-MAX_EXAMPLES = 3
+MAX_LISTED_EXAMPLES = 3
 """Largest number of subjects or frames that the sentence of a cause names."""
 
 
@@ -267,8 +267,8 @@ def _gravest(findings: Sequence[Finding]) -> Severity:
 
 def _list_examples(items: Sequence[str]) -> str:
     """Return the first few of several items, and how many more there are."""
-    more = len(items) - MAX_EXAMPLES
-    listed = ", ".join(items[:MAX_EXAMPLES])
+    more = len(items) - MAX_LISTED_EXAMPLES
+    listed = ", ".join(items[:MAX_LISTED_EXAMPLES])
     return f"{listed} and {more} more" if more > 0 else listed
 
 

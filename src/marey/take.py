@@ -35,11 +35,13 @@ UNKNOWN = Fact("", "assumed")
 
 MAX_COORDINATE_M = 1e9
 """Largest coordinate of a position, in metres; larger ones are no measurements and
-count as missing. Far beyond any recording; squares of it do not overflow."""
+count as missing. Far beyond any recording; squares of it do not overflow. Higher
+keeps more absurd values. Chosen by hand."""
 
 TIME_ROUNDING = 1e-3
 """Rounding of the times of events, in frames: times written with a few digits may round
-to just before their frame."""
+to just before their frame. Higher moves more events to the next frame. Chosen by
+hand."""
 
 
 @dataclass(frozen=True, slots=True)

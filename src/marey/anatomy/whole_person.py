@@ -234,8 +234,9 @@ def insert_joint(
     parent: int,
     children: Sequence[int],
     position: Vector,
+    kind: str = "fixed",
 ) -> Skeleton:
-    """Return the skeleton with a fixed joint that is not observed.
+    """Return the skeleton with one more joint; a fixed one is not observed.
 
     Args:
         skeleton: The skeleton.
@@ -243,6 +244,7 @@ def insert_joint(
         parent: Its parent.
         children: Children of the parent that become its own.
         position: Where it is at rest, in metres.
+        kind: Its kind, as in `Skeleton.kind`.
     """
     new = min(children, default=skeleton.n_joints)
     rest = skeleton.rest()[:, :3, 3]
@@ -255,20 +257,17 @@ def insert_joint(
     for child in children:
         parents[child], offset[child] = new, rest[child] - position
         covariance[child], length_sd[child] = np.nan, np.nan
-    names, kind = list(skeleton.names), list(skeleton.kind)
-    names.insert(new, name)
-    kind.insert(new, "fixed")
     return replace(
         skeleton,
-        names=tuple(names),
+        names=(*skeleton.names[:new], name, *skeleton.names[new:]),
         parent=np.insert(parents, new, parent),
         offset=np.insert(offset, new, position - rest[parent], axis=0),
-        kind=tuple(kind),
+        kind=(*skeleton.kind[:new], kind, *skeleton.kind[new:]),
         axes=np.insert(skeleton.axes, new, np.nan, axis=0),
         limits=np.insert(skeleton.limits, new, np.nan, axis=0),
         covariance=np.insert(covariance, new, np.nan, axis=0),
         length_sd=np.insert(length_sd, new, np.nan),
-        observed=np.insert(skeleton.observed, new, False),
+        observed=np.insert(skeleton.observed, new, kind != "fixed"),
         marker_joint=renumber(skeleton.marker_joint),
         sensor_joint=renumber(skeleton.sensor_joint),
     )

@@ -27,12 +27,11 @@ Schur complement of each block while it is eliminated.
 from marey.numerics.jit import lean
 from marey.numerics.vector3_kernel import add_vector, dot, rotate
 
-TINY_INFORMATION = 1e-3
+TINY_INFORMATION = 1e-4
 """Information added to every diagonal entry, in 1 / rad^2 or 1 / m^2.
 
 It keeps blocks invertible: an unknown that the targets determine no better than to
-about 30 rad or 30 m does not move. Higher slows poorly determined unknowns. Chosen by
-hand.
+about 100 rad or 100 m does not move. Higher slows poorly determined unknowns.
 """
 
 

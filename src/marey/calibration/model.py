@@ -42,8 +42,8 @@ FIRST_NOISE_M = OUTLIER_SD * MARKER_NOISE_M
 MIN_NOISE_M, MIN_SKIN_NOISE_M = FEW**2 * MARKER_NOISE_M, 2e-4
 """Smallest scale of a marker on a rigid body, in metres: no camera is more accurate;
 and of one on skin. A knee is no perfect joint: where the markers of a person are exact,
-less would move its centre along its axis (Arnold's synthetic walk: 9.7 mm off instead
-of 4.9), more leaves ankles and hips to the prior. Chosen on that walk."""
+lower would move its centre along its axis (Arnold's synthetic walk: 9.7 mm off instead
+of 4.9), higher leaves ankles and hips to the prior. Chosen on that walk."""
 
 MECHANICAL_HINGE_SD_RAD = 0.005
 """Standard deviation of the axis of a mechanical hinge in one frame, in radians. Higher

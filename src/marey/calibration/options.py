@@ -12,10 +12,12 @@ class CalibrateOptions(Options):
 
     frames: int = number(80, low=MIN_SAMPLES)
     """Most frames of a session that are sampled, evenly in time; 10 or more. With many
-    sessions each gives fewer, `max_frames` together."""
+    sessions each gives fewer, `max_frames` together. More take longer; chosen by
+    hand."""
 
     max_frames: int = number(320, low=MIN_SAMPLES)
-    """Most frames of all sessions together, though at least 10 of each."""
+    """Most frames of all sessions together, though at least 10 of each. More take
+    longer; chosen by hand."""
 
     sessions: tuple[int, ...] = ()
     """Session number of each take. Markers are attached again in each session. If

@@ -55,11 +55,11 @@ deviation. Lower pulls the hips towards the usual width."""
 
 EQUAL_BONES_SD_M = 0.005
 """Standard deviation of the difference of left and right bones, in metres. Lower makes
-both sides more equal."""
+both sides more equal. Chosen by hand."""
 
 MIRRORED_JOINTS_SD_M, MIRRORED_SHOULDERS_SD_M = 0.010, 0.015
 """Standard deviations of hips and clavicles, and of shoulders, from the mirror image of
-the other side, in metres. Lower makes both sides more equal."""
+the other side, in metres. Lower makes both sides more equal. Chosen by hand."""
 
 
 def determine_rotation(markers: Float[Array, "marker 3"]) -> bool:

@@ -21,7 +21,7 @@ from marey.joint_fits import JointFits
 from marey.numerics import geometry
 from marey.numerics.noise import rms_length
 from marey.numerics.robust import finite_median
-from marey.numerics.thresholds import CERTAIN_SD, MOST
+from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES, MOST, SAMPLE_FRAMES
 from marey.report import Finding
 from marey.take import Take
 from marey.tree import Tree
@@ -31,10 +31,11 @@ MAX_DEGREE = 4
 hand."""
 
 FOLDS = 5
-"""Parts of the recording for cross-validation. Chosen by hand."""
+"""Parts of the recording for cross-validation. Higher leaves out shorter parts, which
+the field beside them predicts better. Chosen by hand."""
 
-MAX_FRAMES = 4000
-"""Frames that are used; enough for the few hundred unknowns. Chosen by hand."""
+MAX_FRAMES = MIN_SAMPLES * SAMPLE_FRAMES
+"""Frames that are used: ten for each of a few hundred unknowns."""
 
 FIT_ITERATIONS = 2
 """Linear fits, each about the joint centres of the one before. Chosen by hand."""

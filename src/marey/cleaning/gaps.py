@@ -14,8 +14,9 @@ from marey.cleaning.repairs import record_repair
 from marey.errors import OptionError
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
+from marey.numerics.resampling import evenly_spaced
 from marey.numerics.robust import finite_median, runs
-from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, SAMPLE_FRAMES
+from marey.numerics.thresholds import FEW, MIN_POSE_POINTS
 from marey.report import Finding
 from marey.take import Take
 from marey.tree import Tree
@@ -160,7 +161,7 @@ def _determines_rotation(supporting: Vectors, position: Float[Array, "3"]) -> bo
 
 
 def _finding(support: GapSupport, filled: Sequence[Gap], n_open: int) -> Finding:
-    sample = filled[:: max(len(filled) // SAMPLE_FRAMES, 1)]
+    sample = filled[evenly_spaced(len(filled))]
     errors = [error for gap in sample for error in _trial_errors(support, gap)]
     rms = float(np.sqrt(np.mean(np.square(errors)))) if errors else float("nan")
     markers = {marker for marker, _, _ in filled}

@@ -14,14 +14,15 @@ from jaxtyping import Bool, Float, Int
 from marey.cleaning.arrays import Array, Frames, Markers, Points, Values, Vectors
 from marey.numerics import geometry
 from marey.numerics.procrustes import points_seen
+from marey.numerics.resampling import evenly_spaced
 from marey.numerics.robust import ABS_Q90_SD, Q10_Q90_SD, finite_median
 from marey.numerics.thresholds import (
     FEW,
     MIN_POSE_POINTS,
     MIN_SAMPLES,
     MOST,
+    MOTION_TIME_S,
     OUTLIER_SD,
-    SAMPLE_FRAMES,
 )
 
 MAX_NEIGHBOURS = 12
@@ -36,14 +37,6 @@ SCALE_REDUCTION = 4.0
 """Factor by which each iteration reduces the Geman-McClure scale. Higher rejects
 outliers earlier, at the risk of rejecting the wrong ones. Chosen by hand."""
 
-DISTANCE_CORRELATION_S = 0.25
-"""Time in seconds after which the distance of two markers is independent of its
-present value. Higher trusts predictions across longer gaps. Chosen by hand."""
-
-MIN_RELATIVE_WIDTH = 0.05
-"""Width of a set of points relative to its length below which the points are
-collinear. Higher rejects more predictions. Chosen by hand."""
-
 TINY = 1e-9
 """Smallest standard deviation of a distance, in metres; smaller is rounding."""
 
@@ -52,8 +45,8 @@ MAX_ERROR_RATIO = 4.0
 Higher misses small errors, lower gives false alarms. Chosen by hand."""
 
 SAMPLE_STEPS = 40
-"""Steps per marker from which the usual prediction error is estimated. Chosen by
-hand."""
+"""Steps per marker from which the usual prediction error is estimated. More take
+longer. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,9 +81,9 @@ def find_neighbours(
         rate: Frames per second.
         labels_doubtful: Whether labels may be swapped for long stretches.
     """
-    stride, n = _sample_stride(points), points.shape[1]
-    lag = min(max(round(0.5 * DISTANCE_CORRELATION_S * rate), 1), len(points) // 2)
-    frames = np.arange(0, len(points) - lag, stride)
+    n = points.shape[1]
+    lag = min(max(round(0.5 * MOTION_TIME_S * rate), 1), len(points) // 2)
+    frames = np.arange(len(points) - lag)[evenly_spaced(len(points))]
     now, later = (
         points[sample].transpose(1, 2, 0).copy() for sample in (frames, frames + lag)
     )
@@ -117,13 +110,8 @@ def find_neighbours(
         index,
         np.take_along_axis(distance_sd, index, axis=1),
         np.take_along_axis(distance, index, axis=1),
-        max(DISTANCE_CORRELATION_S * rate, 1.0),
+        max(MOTION_TIME_S * rate, 1.0),
     )
-
-
-def _sample_stride(points: Points) -> int:
-    """Return the step through the frames that leaves at most `SAMPLE_FRAMES`."""
-    return max(-(-len(points) // SAMPLE_FRAMES), 1)
 
 
 def distance_deviation(
@@ -133,7 +121,7 @@ def distance_deviation(
 
     Robust standard deviations in metres; infinite where unknown.
     """
-    position = points[:: _sample_stride(points)].transpose(1, 2, 0)
+    position = points[evenly_spaced(len(points))].transpose(1, 2, 0)
     distances = (
         np.sqrt(np.sum((position - position[k]) ** 2, axis=1)) for k in markers.tolist()
     )
@@ -243,7 +231,7 @@ def _spans_a_plane(
     mean = used.sum(axis=1) / count[:, None]
     centered = np.where(is_used[..., None], positions - mean[:, None], 0.0)
     spread = np.linalg.eigvalsh(np.einsum("lmi,lmj->lij", centered, centered))
-    is_wide = spread[:, 1] > MIN_RELATIVE_WIDTH**2 * spread[:, 2]
+    is_wide = spread[:, 1] > FEW**2 * spread[:, 2]
     return np.asarray((is_used.sum(axis=1) >= MIN_POSE_POINTS) & is_wide)
 
 

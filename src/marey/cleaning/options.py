@@ -10,14 +10,16 @@ class CleanOptions(Options):
     """Which errors of the recording are repaired, and how large they must be."""
 
     min_jump: float = number(0.05, low=0.0)
-    """Smallest jump of a sensor that can be an outlier, in metres. Chosen by hand."""
+    """Smallest jump of a sensor that can be an outlier, in metres. Higher keeps larger
+    jumps. Chosen by hand."""
 
     min_flip: float = number(0.5, low=0.0)
     """Smallest sudden rotation of a sensor that can be an outlier, in radians. Chosen
     by hand."""
 
     min_spike: float = number(0.02, low=0.0)
-    """Smallest jump of a marker that can be an outlier, in metres. Chosen by hand."""
+    """Smallest jump of a marker that can be an outlier, in metres. Higher keeps larger
+    jumps. Chosen by hand."""
 
     max_outlier: float = number(0.5, low=0.0)
     """Longest duration of an outlier, in seconds. A sensor or marker that stays away

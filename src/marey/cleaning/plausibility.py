@@ -15,22 +15,24 @@ Array = np.ndarray
 
 PERSON_EXTENT_M = 0.3, 3.0
 """Smallest and largest extent of the markers of a person along an axis, in metres: from
-the trunk of a child to an adult with stretched arms. Wider doubts fewer units."""
+the trunk of a child to an adult with stretched arms. Wider doubts fewer units.
+Chosen by hand."""
 
 USUAL_EXTENT_M = 1.5
 """Usual extent of the same, in metres: of several units that fit, the one that comes
-nearest is named."""
+nearest is named. Higher names longer units. Chosen by hand."""
 
 UNITS_M = {"mm": 1e-3, "cm": 1e-2, "in": 0.0254, "ft": 0.3048, "m": 1.0, "km": 1e3}
-"""Metres per unit that a recording may have been meant in."""
+"""Metres per unit that a recording may have been meant in; inch and foot as published
+in the international yard and pound agreement (1959)."""
 
 MIN_RATE_HZ = 5.0
 """Rate below which the motion of people is not followed from frame to frame, in hertz.
-Higher doubts more rates."""
+Higher doubts more rates. Chosen by hand."""
 
 MAX_SPEED_M_PER_S = 100.0
 """Speed that a tenth of all points never have, in metres per second; the head of a golf
-club reaches 70. Higher doubts fewer rates."""
+club reaches 70. Higher doubts fewer rates. Chosen by hand."""
 
 MOTION_RATIO = 2.0
 """Ratio of the variance of positions to that of their white noise from which on
@@ -101,9 +103,9 @@ def _judge_unit(take: Take, extent: float) -> tuple[Finding, float]:
 
 def _spell_length(metres: float) -> str:
     """Return a length in the unit in which it is easy to read."""
-    if metres < 1e-2:
+    if metres < UNITS_M["cm"]:
         return f"{1e3 * metres:.2g} mm"
-    return f"{metres:.2g} m" if metres < 1e3 else f"{1e-3 * metres:.2g} km"
+    return f"{metres:.2g} m" if metres < UNITS_M["km"] else f"{1e-3 * metres:.2g} km"
 
 
 def _finding(code: str, severity: Severity, message: str, value: float) -> Finding:

@@ -29,11 +29,12 @@ from marey.joints.ball.closed_form import MAX_SD_M, bias_corrected_system, solve
 from marey.joints.ball.evidence import mediation_ratios
 from marey.joints.ball.fit import fit_roughly
 from marey.joints.ball.normal_equations import PerPair, all_pairs
-from marey.joints.noise import SAMPLE_FRAMES, estimate_pose_noise
+from marey.joints.noise import estimate_pose_noise
 from marey.joints.sphere.fit import MIN_POSITIONS
 from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
+from marey.numerics.resampling import evenly_spaced
 from marey.options import Options, number, options_from
 
 Array = np.ndarray
@@ -294,8 +295,8 @@ class _PairMarkers:
                 needed='markers on every body; the method "ball" takes 6-DoF sensors',
             )
         self.options, self.stacked = options, StackedTakes(takes)
-        step = max(-(-len(self.stacked.T) // SAMPLE_FRAMES), 1)
-        self.T, self.points = self.stacked.T[::step], self.stacked.points[::step]
+        sample = evenly_spaced(len(self.stacked.T))
+        self.T, self.points = self.stacked.T[sample], self.stacked.points[sample]
         self.T_body_world = geometry.inverse(self.T)
         self.noise = _marker_noise(takes[0])
 

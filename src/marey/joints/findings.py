@@ -9,7 +9,7 @@ from marey.anatomy.joint_names import joint_name_and_exercise
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.joints.ball.closed_form import FREE_SD_M, solve_centers, uncorrected_system
-from marey.joints.ball.fit import MAX_NON_ROTATION, candidate_pairs, smallest_per_body
+from marey.joints.ball.fit import candidate_pairs, smallest_per_body
 from marey.joints.ball.normal_equations import (
     all_pairs,
     form_normal_equations,
@@ -19,7 +19,12 @@ from marey.joints.ball.normal_equations import (
 from marey.joints.noise import FALSE_ALARM_RATE
 from marey.joints.residuals import Homogeneity
 from marey.numerics import geometry
-from marey.numerics.thresholds import CERTAIN_SD, MARKER_NOISE_M, SKIN_MOTION_M
+from marey.numerics.thresholds import (
+    CERTAIN_SD,
+    MARKER_NOISE_M,
+    MAX_NON_ROTATION,
+    SKIN_MOTION_M,
+)
 from marey.report import Finding, Severity, mark_name
 
 Array = np.ndarray

@@ -12,18 +12,16 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
-from marey.joints.noise import SAMPLE_FRAMES
 from marey.joints.sphere.moments import SphereMoments, compute_moments
-from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES
+from marey.numerics.resampling import evenly_spaced
+from marey.numerics.thresholds import (
+    CERTAIN_SD,
+    MIN_SAMPLES,
+    SPACING_RANK,
+    TINY_NOISE_SPACINGS,
+)
 
 Array = np.ndarray
-
-SPACING_RANK = 4
-"""Rank of the neighbour whose distance counts as the spacing of a marker: the fourth
-nearest. Higher makes the usual spacing larger. Chosen by hand."""
-
-TINY_NOISE_SPACINGS = 1e-3
-"""Smallest noise of a marker, in usual spacings: exact data have none."""
 
 MIN_PRIOR_SD_SPACINGS = 0.3
 """Smallest standard deviation of the prior of the joint centre, in usual spacings.
@@ -176,11 +174,6 @@ def _radius_variances(
     return np.asarray(total / count)
 
 
-def _sample(bodies: Bodies) -> slice:
-    """Return evenly spaced frames, at most `SAMPLE_FRAMES`."""
-    return slice(None, None, max(-(-len(bodies.T_world_body) // SAMPLE_FRAMES), 1))
-
-
 def _mean_distances(takes: Sequence[Bodies]) -> Float[Array, "marker marker"]:
     """Return the mean distance of every two markers over a sample of all takes."""
     n = takes[0].take.points.shape[1]
@@ -188,7 +181,9 @@ def _mean_distances(takes: Sequence[Bodies]) -> Float[Array, "marker marker"]:
     for bodies in takes:
         square = np.zeros((1, 1, 1))
         # One coordinate at a time needs a third of the memory.
-        for x in np.moveaxis(bodies.take.points[_sample(bodies)], -1, 0):
+        for x in np.moveaxis(
+            bodies.take.points[evenly_spaced(len(bodies.T_world_body))], -1, 0
+        ):
             square = square + (x[:, :, None] - x[:, None]) ** 2
         distance = np.sqrt(square)
         is_known = np.isfinite(distance)
@@ -210,9 +205,13 @@ def _markers_in_body(
 
     positions, parts = [], []
     for bodies in takes:
-        points = bodies.take.points[_sample(bodies)]
+        points = bodies.take.points[evenly_spaced(len(bodies.T_world_body))]
         in_body = np.empty(points.shape)
-        to_body(bodies.T_world_body[_sample(bodies), body], points, in_body)
+        to_body(
+            bodies.T_world_body[evenly_spaced(len(bodies.T_world_body)), body],
+            points,
+            in_body,
+        )
         positions.append(in_body)
         parts.append(compute_moments(in_body))
     names = (field.name for field in fields(SphereMoments))

@@ -8,18 +8,10 @@ from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.joints.ball.normal_equations import FRAMES_PER_CHUNK
-from marey.numerics.noise import trimmed_variance, white_difference
-from marey.numerics.thresholds import MIN_SAMPLES
+from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_difference
+from marey.numerics.thresholds import FEW, MIN_SAMPLES
 
 Array = np.ndarray
-
-DIFFERENCE_ORDER = 4
-"""Order of the differences over time in which smooth motion nearly vanishes. Chosen by
-hand."""
-
-SAMPLE_FRAMES = 400
-"""Frames, evenly spread over the takes, that are used where a sample of them is enough.
-Higher costs time. Chosen by hand."""
 
 FALSE_ALARM_RATE = 1e-3
 """Probability of taking pure noise for motion, or for a take that differs. Higher calls
@@ -29,10 +21,10 @@ MIN_INERTIA_SHARE = 1e-9
 """Smallest eigenvalue of the inertia of a body's markers over its trace. Below it the
 markers are on a line and leave one rotation undetermined. Chosen by hand."""
 
-MIN_INFORMATION_SHARE = 0.05
+MIN_INFORMATION_SHARE = FEW
 """Smallest share of the apparent information about a joint centre that is taken as
 real; noise of the orientations may have produced the rest. A higher share gives
-smaller covariances where a joint hardly moves. Chosen by hand."""
+smaller covariances where a joint hardly moves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,11 +181,11 @@ def _fourth_difference_variances(
     windows_per_take = FRAMES_PER_CHUNK // len(takes)
     for take in takes:
         T = take.T_world_body[:, bodies]
-        last = len(T) - DIFFERENCE_ORDER
+        last = len(T) - SMOOTH_ORDER
         if last < 1:
             continue
         step = -(-last // windows_per_take)
-        D = white_difference(T[:, :, :3], DIFFERENCE_ORDER, step)
+        D = white_difference(T[:, :, :3], SMOOTH_ORDER, step)
         positions.append(np.sum(D[..., 3] ** 2, axis=-1))
         rotations.append(_squared_angle(T[2 : 2 + last : step, :, :3, :3], D[..., :3]))
     if not positions:

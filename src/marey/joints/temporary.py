@@ -19,7 +19,14 @@ from marey.joints.ball.normal_equations import (
     sum_pairs,
 )
 from marey.numerics import geometry
-from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
+from marey.numerics.thresholds import (
+    LEVER_ARM_M,
+    MARKER_NOISE_M,
+    MAX_OVERLAP,
+    MIN_DURATION_S,
+    MIN_JOINTS_BETWEEN,
+    OUTLIER_SD,
+)
 from marey.tree import Loop, Tree
 
 Array = np.ndarray
@@ -32,10 +39,6 @@ MAX_DEVIATION_RATIO = 1.5
 """Largest relative motion of bodies that hold together, as a multiple of the median
 residual of the tree. Higher finds more grips. Chosen by hand."""
 
-LEVER_ARM_M = 0.1
-"""Lever arm, in metres, that converts rotations to lengths. Higher makes rotations
-count more. Chosen by hand."""
-
 MAX_DISTANCE_RATIO = 2.0
 """Largest distance of bodies of different trees that hold together, as a multiple of
 the usual distance. Higher finds more grips. Chosen by hand."""
@@ -43,21 +46,9 @@ the usual distance. Higher finds more grips. Chosen by hand."""
 MAX_DISTANCE_RATIO_IN_TREE = 1.0
 """The same for bodies of one tree, whose limbs often move together without a grip."""
 
-MIN_JOINTS_BETWEEN = 4
-"""Smallest number of joints between two bodies of one tree that can hold each other.
-Higher finds fewer grips. Chosen by hand."""
-
 MIN_MOVING_JOINTS = 2
 """Smallest number of these joints that move during the grip; if fewer move, the tree
 itself holds the bodies together. Higher finds fewer grips. Chosen by hand."""
-
-MAX_OVERLAP = 0.5
-"""Largest overlap in time of two grips of the same pair, as a fraction of the shorter
-one. Higher finds more grips. Chosen by hand."""
-
-MIN_DURATION_S = 0.5
-"""Smallest duration of a grip, in seconds. Higher misses short grips. Chosen by
-hand."""
 
 RUN_CUTOFF = 3.0
 """Squared deviation, in mean squares inside the run, above which a frame is more likely

@@ -20,7 +20,7 @@ MAX_ITERATIONS_JACOBI = 12
 # Newton's method finds the largest eigenvalue if it is well separated: the product of
 # its distances to the others, over its cube, is above ROUNDING_SEPARATION. It affects
 # speed and rounding only: Jacobi's method takes over below.
-ROUNDING_SEPARATION = 1e-3
+ROUNDING_SEPARATION = 1e-4
 MAX_ITERATIONS_NEWTON = 30
 NEWTON_TOLERANCE = 1e-9
 

@@ -24,6 +24,10 @@ from marey.numerics.thresholds import OUTLIER_SD
 
 Array = np.ndarray
 
+SMOOTH_ORDER = 4
+"""Order of the differences over time in which smooth motion nearly vanishes. Raised,
+faster motion vanishes, and fewer windows are without gaps. Chosen by hand."""
+
 
 def rms_length(vectors: Float[Array, "*batch 3"]) -> float:
     """Return the root mean square length of the finite vectors; NaN if there are none.

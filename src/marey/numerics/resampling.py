@@ -1,11 +1,17 @@
-"""Poses between the frames of a recording."""
+"""Some frames of a recording, and poses between its frames."""
 
 import numpy as np
 from jaxtyping import Float
 
 from marey.numerics import geometry
+from marey.numerics.thresholds import SAMPLE_FRAMES
 
 Array = np.ndarray
+
+
+def evenly_spaced(n_frames: int, max_frames: int = SAMPLE_FRAMES) -> slice:
+    """Return a slice of evenly spaced frames, at most a given number."""
+    return slice(None, None, max(-(-n_frames // max_frames), 1))
 
 
 def resample_poses(

@@ -4,22 +4,18 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.numerics import geometry
+from marey.numerics.thresholds import LEVER_ARM_M
 
 Array = np.ndarray
 
-SENSOR_LEVER_M = 0.2
-"""A 6-DoF sensor is represented by four points, the corners of a regular tetrahedron
-around its origin at this distance, in metres: errors of position and of rotation are
-then independent. Higher gives its orientation more weight; at 0.2, noise of 1 mm and of
-0.35 degrees have equal weights. Chosen by hand."""
-
-SENSOR_POINTS = (
-    SENSOR_LEVER_M
-    / np.sqrt(3.0)
-    * np.array(
-        [[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
-    )
+TETRAHEDRON = np.array(
+    [[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
 )
+
+SENSOR_POINTS = LEVER_ARM_M * TETRAHEDRON / np.linalg.norm(TETRAHEDRON[0])
+"""The four points that represent a 6-DoF sensor, in its axes, in metres: corners of a
+regular tetrahedron around its origin, so that errors of position and of rotation are
+independent."""
 
 
 def points_of_poses(T: Float[Array, "*batch 4 4"]) -> Float[Array, "*batch 4 3"]:

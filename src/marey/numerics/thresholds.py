@@ -6,28 +6,65 @@ halving a threshold changes no figure by 1 %, the one of this module serves.
 
 OUTLIER_SD = 3.0
 """Distance from a prediction, in standard deviations, beyond which a value is doubted;
-of normal values 0.3 %. Raised, small errors pass."""
+of normal values 0.3 %. Raised, small errors pass. A convention."""
 
 CERTAIN_SD = 5.0
 """Difference, in standard deviations, that is taken for real without other evidence;
-of normal values one in two million. Raised, more cases stay undecided."""
+of normal values one in two million. Raised, more cases stay undecided. A
+convention."""
 
 FEW, MOST = 0.1, 0.9
-"""Shares of frames, pairs or markers that count as few and as most."""
+"""Shares of frames, pairs or markers that count as few and as most. Chosen by hand;
+moved towards the middle, quantiles tolerate more outliers and show less of a spread."""
 
 MIN_SAMPLES = 10
 """Fewest values from which a spread, a share or a trend is estimated. Raised, short
-takes get fewer estimates."""
+takes get fewer estimates. Chosen by hand."""
+
+MIN_DURATION_S = 0.5
+"""Smallest duration of a grip or a hold, in seconds. Raised, short ones are missed.
+Chosen by hand."""
+
+MIN_JOINTS_BETWEEN = 4
+"""Smallest number of joints between two bodies of one tree that can hold each other:
+with fewer, a limb cannot bend so that its tip touches the other body. Raised, fewer
+grips and holds are found. Chosen by hand."""
+
+MAX_OVERLAP = 0.5
+"""Largest overlap in time of two grips of one pair, or of two holds of one body, as a
+share of the shorter one. Raised, more rivals are kept. Chosen by hand."""
+
+MAX_NON_ROTATION = 1e-3
+"""Largest entry of R^T R - I of an orientation that is a rotation; above it the pose
+scales or shears. Raised, such poses pass. Chosen by hand."""
+
+MOTION_TIME_S = 0.25
+"""Time in seconds in which a limb moves on: what was seen before it hardly predicts a
+position, a distance or a stance. Raised, predictions bridge longer gaps, and shorter
+steps are overlooked. Chosen by hand."""
 
 MARKER_NOISE_M = 1e-3
-"""Usual noise of an optical marker, in metres, where a take does not show its own."""
+"""Usual noise of an optical marker, in metres, where a take does not show its own.
+Raised, smaller errors pass. Chosen by hand."""
 
 MIN_POSE_POINTS = 3
 """Points off one line that determine a pose."""
 
 SAMPLE_FRAMES = 300
-"""Frames from which a shape or a spread is estimated where more would only take
-longer."""
+"""Frames from which a shape or a spread is estimated where more would only take longer.
+Chosen by hand."""
+
+SPACING_RANK = 4
+"""The nearest neighbour of this rank gives the spacing of markers around a marker.
+Raised, the usual spacing is larger. Chosen by hand."""
+
+TINY_NOISE_SPACINGS = 1e-4
+"""Smallest noise of a marker, in usual spacings: exact data have none."""
+
+LEVER_ARM_M = 0.1
+"""Lever arm that converts rotations to lengths, in metres. Raised, rotations count
+more; at 0.1, noise of 1 mm and of 0.6 degrees have equal weights. Chosen by hand."""
 
 SKIN_MOTION_M = 1e-2
-"""Usual motion of a marker on skin against the bone below it, in metres."""
+"""Usual motion of a marker on skin against the bone below it, in metres. Raised, looser
+joints, larger slips and bones of other lengths pass. Chosen by hand."""

@@ -6,17 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from marey.motion import GroundPlane, Motion
+from marey.numerics.thresholds import MOTION_TIME_S
+from marey.numerics.thresholds import SAMPLE_FRAMES as SAMPLE_FRAMES
 from marey.options import Options, choice, number
 from marey.pose.contact.holds import Hold
 
-UNSEEN_S = 0.25
+UNSEEN_S = MOTION_TIME_S
 """Time without targets, in seconds: beyond it a pose is found from scratch, and a joint
-is reported; what reappears moves to its measured rotation within it. Higher
-extrapolates longer. Chosen by hand."""
-
-SAMPLE_FRAMES = 200
-"""Largest number of frames of a take from which scales of markers are estimated and by
-which motions are matched in time. Higher is more precise and slower. Chosen by hand."""
+is reported; what reappears moves to its measured rotation within it."""
 
 ANGLE_SD = 0.01
 """Standard deviation of a measured angle, in radians. Higher lets angles deviate more.
@@ -39,10 +36,12 @@ class PoseOptions(Options):
     """Options of all methods that fit poses to markers and sensors."""
 
     marker_sd: float = number(2e-3, above=0.0)
-    """Standard deviation of a marker's position along each axis, in metres; above 0."""
+    """Standard deviation of a marker's position along each axis, in metres; above 0.
+    Higher follows markers less. Chosen by hand."""
 
     sensor_sd: float = number(3e-3, above=0.0)
-    """Standard deviation of a sensor's position along each axis, in metres; above 0."""
+    """Standard deviation of a sensor's position along each axis, in metres; above 0.
+    Higher follows sensors less. Chosen by hand."""
 
     rotation_sd: float = number(ANGLE_SD, above=0.0)
     """Standard deviation of a sensor's rotation about each axis, in rad; above 0."""

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.pose.options import SAMPLE_FRAMES
+from marey.numerics.resampling import evenly_spaced
 
 Array = np.ndarray
 Keys = Sequence[tuple[float, float]]
@@ -166,8 +166,8 @@ def _warp_frames(reference: Motion, motion: Motion) -> Float[Array, " frame"]:
 
 
 def _sample_frames(n: int) -> Int[Array, " frame"]:
-    """Return evenly spread frames, at most `SAMPLE_FRAMES` of n."""
-    return np.unique(np.linspace(0, n - 1, min(n, SAMPLE_FRAMES)).astype(int))
+    """Return evenly spaced frames and the last one of n."""
+    return np.append(np.arange(n - 1)[evenly_spaced(n)], n - 1)
 
 
 def _pose_features(

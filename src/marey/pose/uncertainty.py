@@ -16,8 +16,9 @@ from marey.articulated.targets import (
     recording_of,
 )
 from marey.motion import Motion
-from marey.numerics.noise import trimmed_variance, white_difference
-from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES, SAMPLE_FRAMES
+from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_difference
+from marey.numerics.resampling import evenly_spaced
+from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES
 from marey.pose.options import MIN_PRIOR, PoseOptions
 from marey.skeleton import Skeleton
 from marey.take import Take, match_labels
@@ -31,10 +32,6 @@ Array = np.ndarray
 UNKNOWN_ANGLE_SD = np.pi / np.sqrt(3.0)
 """Standard deviation of an angle of which nothing is known, uniform over a turn, in
 radians. An angle that is determined no better is unobserved."""
-
-DIFFERENCE_ORDER = 4
-"""Order of the differences over time in which the noise of sensors is measured, as for
-joints. Higher removes faster motion and needs more frames."""
 
 SMALLEST_NOISE_M = float(np.sqrt(np.finfo(float).eps))
 """Noise of markers whose residuals are rounding only, in metres."""
@@ -168,7 +165,7 @@ def _noise_of_bones(
     residual_m = _residuals(motion, recording, matches, sensor_weight)
     if not np.isfinite(residual_m).any():
         return np.ones(len(matches.marker)), recording
-    sample = slice(None, None, max(motion.n_frames // SAMPLE_FRAMES, 1))
+    sample = evenly_spaced(motion.n_frames)
     rough = max(float(np.nanmedian(residual_m)), SMALLEST_NOISE_M)
     part = recording[0][sample], recording[1][sample]
     weight = np.full(len(matches.marker), rough**-2.0)
@@ -253,7 +250,7 @@ def _white_noise(
     values: Float[Array, "frame sensor number"], usual: float
 ) -> Float[Array, " sensor"]:
     """Return the white noise of each sensor per axis; the usual one of short takes."""
-    square = np.sum(white_difference(values, DIFFERENCE_ORDER) ** 2, axis=-1)
+    square = np.sum(white_difference(values, SMOOTH_ORDER) ** 2, axis=-1)
     noise = np.full(values.shape[1], usual)
     for sensor, of_sensor in enumerate(square.T):
         finite = of_sensor[np.isfinite(of_sensor)]

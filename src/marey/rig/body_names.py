@@ -7,7 +7,7 @@ from marey.anatomy.naming import Naming, NamingInput, find_names
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
-from marey.numerics.thresholds import SAMPLE_FRAMES
+from marey.numerics.resampling import evenly_spaced
 from marey.rig.tree_joints import breadth_first_order
 from marey.tree import Tree
 
@@ -47,8 +47,7 @@ def _naming_input(
     bodies: Bodies, joints: JointFits, tree: Tree, order: list[int]
 ) -> NamingInput:
     """Return a sample of the positions of one figure's bodies and joints."""
-    step = max(len(bodies.T_world_body) // SAMPLE_FRAMES, 1)
-    T_world_body = bodies.T_world_body[::step]
+    T_world_body = bodies.T_world_body[evenly_spaced(len(bodies.T_world_body))]
     neighbours: dict[int, list[int]] = {body: [] for body in order}
     centers = {}
     for body in order[1:]:

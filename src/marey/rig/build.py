@@ -13,7 +13,7 @@ from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
-from marey.numerics.thresholds import SAMPLE_FRAMES
+from marey.numerics.resampling import evenly_spaced
 from marey.rig.rest_pose import find_rest_frame, rest_rotations
 from marey.rig.tree_joints import TreeJoints, find_tree_joints
 from marey.skeleton import Kind, Skeleton, bone_length_sd
@@ -122,8 +122,8 @@ def _limb_sides(
     bodies: Bodies, joints: TreeJoints, tree: BodyTree
 ) -> Float[Array, "body 3"]:
     """Return the sides of a person's limbs by a sample of the frames."""
-    step = max(len(bodies.T_world_body) // SAMPLE_FRAMES, 1)
-    return limb_sides(tree, bodies.T_world_body[::step][:, joints.body, :3, :3])
+    sample = bodies.T_world_body[evenly_spaced(len(bodies.T_world_body))]
+    return limb_sides(tree, sample[:, joints.body, :3, :3])
 
 
 def _rotate(

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.motion import GroundPlane
+from marey.numerics.thresholds import FEW, MIN_SAMPLES, MOST
 from marey.take import Take
 
 Array = np.ndarray
@@ -14,21 +15,10 @@ MAX_STILL_SPEED = 0.2
 """Largest speed of a point that holds still, in extents of the recording per second.
 Higher counts swinging feet as standing. Chosen by hand."""
 
-GROUND_PERCENTILE = 10.0
-"""Percentile of the heights of still points that is the ground; the points below are
-taken for noise. Higher raises the ground. Chosen by hand."""
-
-MIN_STILL_FRACTION = 0.02
-"""Fraction of the frames that must have a still point. Higher finds a ground in fewer
-recordings. Chosen by hand."""
-
 MAX_HEIGHT_ERROR = 0.1
-"""Largest distance of the ground from z = 0, as a fraction of the recording's extent.
-Higher warns less often. Chosen by hand."""
-
-MAX_UNEVENNESS = 0.1
-"""Largest interquartile range of the heights of still points, as a fraction of the
-recording's extent. Higher warns less often. Chosen by hand."""
+"""Largest distance of the ground from z = 0, and largest range of the heights of still
+points, as fractions of the recording's extent. Higher warns less often. Chosen by
+hand."""
 
 OTHER_UP_AXES = {
     "y": [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]],
@@ -51,7 +41,8 @@ class GroundEstimate(GroundPlane):
     """Height above z = 0, in metres."""
 
     spread: float
-    """Interquartile range of the heights of the still points, in metres."""
+    """Range of the heights of most still points, in metres: from the 10 % to the 90 %
+    quantile."""
 
     still_fraction: float
     """Fraction of the frames in which the lowest point held still, 0 to 1."""
@@ -68,7 +59,7 @@ class GroundEstimate(GroundPlane):
     @property
     def is_uneven(self) -> bool:
         """Whether the still points are at heights too different for one floor."""
-        return self.spread > MAX_UNEVENNESS * self.extent
+        return self.spread > MAX_HEIGHT_ERROR * self.extent
 
 
 def estimate_ground(take: Take) -> GroundEstimate | None:
@@ -91,12 +82,12 @@ def estimate_ground(take: Take) -> GroundEstimate | None:
     lowest_speed = speed[np.arange(len(speed)), above.argmin(axis=1)]
     with np.errstate(invalid="ignore"):
         still = lowest[lowest_speed <= MAX_STILL_SPEED * extent]
-    if len(still) < max(MIN_STILL_FRACTION * len(take.times), 1.0):
+    if len(still) < MIN_SAMPLES:
         return None
-    first_quartile, third_quartile = np.percentile(still, [25.0, 75.0])
+    low, high = np.quantile(still, [FEW, MOST])  # the few below are taken for noise
     return GroundEstimate(
-        height=float(np.percentile(still, GROUND_PERCENTILE)),
-        spread=float(third_quartile - first_quartile),
+        height=float(low),
+        spread=float(high - low),
         still_fraction=len(still) / len(take.times),
         extent=extent,
     )

@@ -5,7 +5,6 @@ from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.numerics.thresholds import SAMPLE_FRAMES
 
 Array = np.ndarray
 
@@ -21,11 +20,10 @@ def find_rest_frame(bodies: Bodies, order: Int[Array, " body"]) -> int:
         order: The bodies of one tree, the root first.
     """
     n_seen = bodies.seen[:, order].sum(axis=1)
-    fullest = np.flatnonzero(n_seen == n_seen.max())
-    frames = fullest[:: max(len(fullest) // SAMPLE_FRAMES, 1)]
+    frames = np.flatnonzero(n_seen == n_seen.max())
     R = np.nan_to_num(bodies.T_world_body[frames][:, order, :3, :3])
     flat = (R[:, :1].swapaxes(-1, -2) @ R).reshape(len(frames), -1)
-    return int(frames[(flat @ flat.T).sum(axis=1).argmax()])
+    return int(frames[(flat @ flat.sum(axis=0)).argmax()])
 
 
 def rest_rotations(

@@ -7,14 +7,12 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from marey.errors import DataError
-from marey.numerics.thresholds import FEW, MIN_SAMPLES
+from marey.numerics.resampling import evenly_spaced
+from marey.numerics.thresholds import FEW, MIN_SAMPLES, TINY_NOISE_SPACINGS
 from marey.report import Finding
 from marey.segmentation.clusters.pair_statistics import (
-    MIN_COMMON_FRAMES,
-    MIN_NOISE_PER_SPACING,
     MIN_RIGID_MARKERS,
     PairStats,
-    evenly_spaced,
 )
 from marey.take import Take
 
@@ -63,7 +61,7 @@ def select_markers(
     samples = [take.points[evenly_spaced(len(take.points))] for take in takes]
     n_seen = sum(np.isfinite(points).all(axis=-1).sum(axis=0) for points in samples)
     n_frames = max(len(take.points) for take in takes)
-    often = np.asarray(n_seen) >= min(MIN_COMMON_FRAMES, n_frames)
+    often = np.asarray(n_seen) >= min(MIN_SAMPLES, n_frames)
     duplicate = often & _find_duplicates(stats, often)
     kept = often & ~duplicate
     computed = np.zeros_like(often)
@@ -73,7 +71,7 @@ def select_markers(
     if kept.sum() < MIN_RIGID_MARKERS:
         raise DataError(
             "segment",
-            found=f"{kept.sum()} markers seen in {MIN_COMMON_FRAMES} frames or more",
+            found=f"{kept.sum()} markers seen in {MIN_SAMPLES} frames or more",
             needed="at least 3",
         )
     removed = {
@@ -115,7 +113,7 @@ def _find_duplicates(
     """Return which markers coincide with an earlier one."""
     known = stats.is_known
     median = np.median(stats.distance[known]) if known.any() else 0.0
-    same = known & (stats.distance < MIN_NOISE_PER_SPACING * median) & often
+    same = known & (stats.distance < TINY_NOISE_SPACINGS * median) & often
     return np.asarray(np.tril(same, -1).any(axis=1))
 
 

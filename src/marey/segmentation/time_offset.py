@@ -34,7 +34,7 @@ SEARCH_STEP_S = 1.0 / 60.0
 by two centimetres in this time, as much as skin does."""
 
 SEARCH_FRAMES = 80
-"""Frames of the coarse search; more take longer."""
+"""Frames of the coarse search; more take longer. Chosen by hand."""
 
 MAX_ITERATIONS = 10
 """Gauss-Newton iterations; two or three usually suffice."""
@@ -42,7 +42,7 @@ MAX_ITERATIONS = 10
 TINY = 1e-18
 """Smallest variance by which is divided, in square metres: exact data have none."""
 
-TOLERANCE_FRAMES = 1e-4
+TINY_OFFSET_FRAMES = 1e-4
 """Change of the offset, in frames, at which the iterations end."""
 
 
@@ -118,7 +118,7 @@ def _refine(
             return None
         step = -float(gradient.sum() / curvature.sum())
         frames += float(np.clip(step, -1.0, 1.0))
-        if abs(step) < TOLERANCE_FRAMES:
+        if abs(step) < TINY_OFFSET_FRAMES:
             break
     if not len(sensors):
         return None

@@ -7,7 +7,7 @@ those of the tree closes a loop (OBrien2000, Sec. 5).
 import numpy as np
 
 from marey.joint_fits import JointFits
-from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
+from marey.numerics.thresholds import FEW, MARKER_NOISE_M, MOST, OUTLIER_SD
 from marey.topology.spanning_forest import (
     AdjacencyList,
     BodyEdges,
@@ -21,17 +21,9 @@ from marey.tree import Loop
 
 Array = np.ndarray
 
-MAX_COST_RATIO = 1.05
-"""Largest ratio of the costs of the edges after and before bodies that meet in one
-point are joined to one of them. Higher merges more joints. Chosen by hand."""
-
 MAX_LOOP_RESIDUAL_RATIO = 1.5
 """Largest residual of a joint that closes a loop, as a multiple of the noise and of the
 largest residual in the tree. Higher reports more loops. Chosen by hand."""
-
-SAME_JOINT_DISTANCE_RATIO = 0.2
-"""Distance up to which two joints are the same one, as a fraction of the median
-distance between joints and their bodies. Higher reports fewer loops. Chosen by hand."""
 
 
 def merge_coincident_joints(joints: JointFits, cost: PairValues, edges: Edges) -> Edges:
@@ -39,7 +31,8 @@ def merge_coincident_joints(joints: JointFits, cost: PairValues, edges: Edges) -
 
     If the joints of three bodies or more are one point, any of these bodies may be the
     parent of the others, and the motion does not determine which. The edges become a
-    star around the body that leads to the most other bodies, if this costs no more.
+    star around the body that leads to the most other bodies, if this costs about as
+    much.
     """
     row_of = row_by_pair(joints.pair)
     merged = edges.tolist()
@@ -52,7 +45,7 @@ def merge_coincident_joints(joints: JointFits, cost: PairValues, edges: Edges) -
         hub = max(members, key=lambda body: len(breadth_first_parents(rest, body)))
         star = [row_of[frozenset((hub, body))] for body in members if body != hub]
         moves = all(joints.kind[row] != "fixed" for row in star)
-        if moves and cost[star].max() <= MAX_COST_RATIO * cost[meeting].max():
+        if moves and MOST * cost[star].max() <= cost[meeting].max():
             merged = [edge for edge in merged if edge not in meeting] + star
     return np.array(merged, dtype=np.int64)
 
@@ -128,7 +121,7 @@ def find_loops(
     is_good[used] = False
     tree = adjacency_list(joints.pair, used, len(edge_of_body))
     median_distance = float(np.nanmedian(joints.distance[used]))
-    tolerance_m = SAME_JOINT_DISTANCE_RATIO * median_distance
+    tolerance_m = FEW * median_distance
     return tuple(
         Loop(pair=row)
         for row in np.flatnonzero(is_good).tolist()

@@ -34,10 +34,6 @@ MAX_DISTANCE_RATIO = 1.9
 where the residual does not show a joint clearly. Higher keeps more edges. Chosen by
 hand."""
 
-MOVING_DISTANCE_FACTOR = 1.5
-"""Factor on `MAX_DISTANCE_RATIO` for bodies that do move relative to each other. Chosen
-by hand."""
-
 DOUBTFUL_EDGE_COST = 20.0
 """Cost of an edge between bodies of markers above which it is doubtful. Higher joins
 more bodies. Over 25 recordings with known bodies most true joints cost up to 10, those
@@ -112,8 +108,7 @@ def spurious_edges(
     """Return which edges of a forest join bodies that only happened to move together.
 
     The two bodies are far from their joint, and they have no relative motion, or
-    another edge costs about as much, or the residual is large. In the last two cases
-    the distance must be larger still.
+    another edge costs about as much, or the residual is large.
 
     Args:
         joints: Candidate joints.
@@ -130,7 +125,4 @@ def spurious_edges(
     margin = edge_margins(joints.pair, cost, edge_of_body)
     is_doubtful = np.isin(edges, edge_of_body[margin < DOUBTFUL_MARGIN])
     is_doubtful |= ~is_within_noise(joints, MAX_RESIDUAL_RATIO)[edges]
-    return np.asarray(
-        (is_still & (distance > largest))
-        | (is_doubtful & (distance > MOVING_DISTANCE_FACTOR * largest))
-    )
+    return np.asarray((is_still | is_doubtful) & (distance > largest))

@@ -19,7 +19,7 @@ Array = np.ndarray
 PairValues = Float[Array, " pair"]
 """One number for each candidate joint."""
 
-TINY_SLOPE = 1e-3
+TINY_SLOPE = 1e-4
 """Metres of residual that are added, as the root of a sum of squares, per metre of
 distance between a joint and its bodies. It decides between joints that fit equally
 well; higher prefers near joints more. Far below any noise."""
@@ -52,12 +52,13 @@ hand."""
 
 STILL_DISTANCE_EXPONENT = 0.3
 """Exponent of the distance that is added for a pair without relative motion, whose
-residual is small wherever the joint is. Chosen by hand."""
+residual is small wherever the joint is. Higher prefers near joints more. Chosen by
+hand."""
 
 LOOSE_DISTANCE_EXPONENT = 0.6
 """Exponent of the distance that is added in proportion to the part of the variance that
-the excess variances of loose bodies explain: there the residual says little. Chosen by
-hand."""
+the excess variances of loose bodies explain: there the residual says little. Higher
+prefers near joints more. Chosen by hand."""
 
 OPEN_DISTANCE_EXPONENT = 1.0
 """Exponent of the distance that is added for a residual far above the noise, whose
@@ -74,7 +75,7 @@ counts as open. Chosen by hand."""
 
 OPEN_RESIDUAL_SCALE = 10.0
 """Open squared residual, in median noise variances, at which half of
-`OPEN_DISTANCE_EXPONENT` is reached. Chosen by hand."""
+`OPEN_DISTANCE_EXPONENT` is reached. Higher prefers near joints less. Chosen by hand."""
 
 EXCESS_ITERATIONS = 50
 """Iterations that find the excess variances; each halves what is left to distribute."""
@@ -124,7 +125,7 @@ def _compact(joints: JointFits) -> Array:
 def _residual(joints: JointFits) -> Array:
     r"""Return the residual, in metres, with a small part of the distance to break ties.
 
-    .. math:: w_{ab} = \sqrt{\varepsilon_{ab}^2 + (10^{-3} d_{ab})^2}
+    .. math:: w_{ab} = \sqrt{\varepsilon_{ab}^2 + (10^{-4} d_{ab})^2}
 
     :math:`\varepsilon` is the weight of OBrien2000, Sec. 3.3, and :math:`d` is
     `JointFits.distance`. The second term is not in the paper: exact data have many

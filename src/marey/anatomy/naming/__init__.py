@@ -1,13 +1,16 @@
 """Names for the bodies of a figure that has the shape of a person, an animal or a hand.
 
 Names of people and hands are those of the VRM humanoid, see `marey.anatomy.names`. The
-left side follows from the direction of toes, knees, elbows and steps. A new kind of
-figure is one file in this folder with a function from `NamingInput` to `Naming | None`,
-and one line in `RECOGNISERS`.
+left side follows from the direction of toes, knees and elbows. A new kind of figure is
+one file in this folder with a function from `NamingInput` to `Naming | None`, and one
+line in `RECOGNISERS`.
 """
 
 from marey.anatomy.naming.hand import name_hand
 from marey.anatomy.naming.human import name_person
+from marey.anatomy.naming.naming_input import (
+    MIN_SIDE_CONFIDENCE as MIN_SIDE_CONFIDENCE,
+)
 from marey.anatomy.naming.naming_input import Naming as Naming
 from marey.anatomy.naming.naming_input import NamingInput as NamingInput
 from marey.anatomy.naming.naming_input import find_path as find_path

@@ -6,32 +6,23 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy import names as vrm
-from marey.anatomy.naming.naming_input import UP, Naming, NamingInput, mean_cosine
+from marey.anatomy.naming.naming_input import (
+    MIN_SIDE_CONFIDENCE,
+    UP,
+    Naming,
+    NamingInput,
+    mean_cosine,
+)
 
 Array = np.ndarray
 
 FINGERS = ("Thumb", "Index", "Middle", "Ring", "Little")
 PHALANXES = ("Proximal", "Intermediate", "Distal")
 
-MAX_FINGER_RATIO = 3.0
-"""Length of the longest finger over the shortest. Higher accepts stars of unequal
-limbs as hands. Chosen by hand."""
-
-MIN_THUMB_SPACING = 1.2
-"""Distance from thumb to index over the mean spacing of the fingers. Higher demands a
-thumb that stands further apart. Chosen by hand."""
-
-MAX_ROW_DETOUR = 1.3
-"""Length of the row of four fingers over the distance of its ends. Higher accepts rows
-that are less straight. Chosen by hand."""
-
-MIN_FINGER_ALIGNMENT = 0.8
-"""Length of the mean of the fingers' unit vectors, 0 to 1. Higher demands fingers that
-are more parallel. Chosen by hand."""
-
-MIN_SIDE_COSINE = 0.2
-"""Mean cosine between bending and palm from which a side is named. Higher leaves more
-hands without a side. Chosen by hand."""
+MIN_ALIGNMENT = 0.8
+"""Length of the mean of vectors over the mean of their lengths, 0 to 1: of the fingers,
+and of the steps from one finger to the next. Higher demands fingers that are more
+parallel, and side by side. Chosen by hand."""
 
 
 def name_hand(figure: NamingInput) -> Naming | None:
@@ -56,8 +47,6 @@ def name_hand(figure: NamingInput) -> Naming | None:
 
     fingers = sorted(fingers, key=length)[: len(FINGERS)]
     if len(fingers) < len(FINGERS):
-        return None
-    if length(fingers[-1]) > MAX_FINGER_RATIO * length(fingers[0]):
         return None
     row = _order_fingers(figure, fingers)
     if row is None or not _are_parallel(figure, palm, row[1:]):
@@ -91,19 +80,15 @@ def _order_fingers(
     best = min(orders, key=length, default=None)
     if best is None:
         return None
-    row_length = length(best[1:])
-    if length(best[:2]) < MIN_THUMB_SPACING * row_length / 3.0:
-        return None
-    if row_length > MAX_ROW_DETOUR * length((best[1], best[4])):
-        return None
-    return [fingers[i] for i in best]
+    is_row = length((best[1], best[-1])) > MIN_ALIGNMENT * length(best[1:])
+    return [fingers[i] for i in best] if is_row else None
 
 
 def _are_parallel(figure: NamingInput, palm: int, fingers: list[list[int]]) -> bool:
     """Return whether fingers leave the palm in about the same direction."""
     bases = figure.position[:, [f[0] for f in fingers]] - figure.position[:, [palm]]
     mean = np.nanmean(_unit(bases), axis=1)
-    return bool(np.nanmedian(np.linalg.norm(mean, axis=-1)) > MIN_FINGER_ALIGNMENT)
+    return bool(np.nanmedian(np.linalg.norm(mean, axis=-1)) > MIN_ALIGNMENT)
 
 
 def _find_side(
@@ -119,7 +104,7 @@ def _find_side(
     # With the palm down and fingers ahead, the thumb of a right hand is at the left.
     bend = _unit(np.cross(np.cross(forward, tips - origin), forward))
     score = mean_cosine(bend, _unit(np.cross(forward, across)))
-    if abs(score) < MIN_SIDE_COSINE:
+    if abs(score) < MIN_SIDE_CONFIDENCE:
         return "", abs(score)
     return (vrm.LEFT if score > 0 else vrm.RIGHT), min(abs(score), 1.0)
 

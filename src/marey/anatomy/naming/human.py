@@ -15,6 +15,7 @@ from marey.anatomy.naming.limbs import (
     ARM,
     LEG,
     LEG_WITH_TOES,
+    MAX_POSITION_ERROR,
     UNNAMED_BODY_COST,
     Assignment,
     LimbBodies,
@@ -22,46 +23,25 @@ from marey.anatomy.naming.limbs import (
     assign_names,
     squared_errors,
 )
-from marey.anatomy.naming.naming_input import Naming, NamingInput, head_names
+from marey.anatomy.naming.naming_input import (
+    MIN_SIDE_CONFIDENCE,
+    Naming,
+    NamingInput,
+    head_names,
+)
 from marey.anatomy.naming.sides import arms_by_side, order_legs
+from marey.numerics.thresholds import FEW
 
 Array = np.ndarray
 
 CHEST_POSITION, HEAD_POSITION = 0.24, 0.16
 """Expected distance of the chest from the hips, and of the head from the chest, as
-fractions of the path from a foot to the head. Chosen by hand."""
+fractions of the path from a foot to the head. Higher expects them further up. Chosen
+by hand."""
 
-MAX_FOOT_HEIGHT_DIFFERENCE = 0.25
-"""Largest difference in height of the two feet, as a fraction of the figure's height.
-Higher accepts more pairs of leaves as feet. Chosen by hand."""
-
-MAX_GROUND_CLEARANCE = 0.15
-"""Largest height of the lowest body above z = 0, as a fraction of the figure's length,
-for z = 0 to be the ground. Chosen by hand."""
-
-STANCE_PERCENTILE = 10.0
-"""Percentile of a foot's height that counts as standing: a foot is on the ground at
-least that part of the time. Chosen by hand."""
-
-MAX_FOOT_CANDIDATES = 4
-"""Number of the lowest leaves that may be feet. Higher is slower. Chosen by hand."""
-
-MIN_NAMED_FRACTION = 0.6
-"""Fraction of the bodies that must have a name. Higher rejects people who hold things.
-Chosen by hand."""
-
-MIN_HIP_HEIGHT, MAX_HIP_HEIGHT = 0.35, 0.8
-"""Height of the hips above the lowest body of a leg, as a fraction of the figure's
-height. Chosen by hand."""
-
-MIN_SIDE_CONFIDENCE = 0.3
-"""Agreement of the cues on left and right that makes up for missing arms, or for lying
-along another axis. Higher rejects more figures. Chosen by hand."""
-
-MAX_COST_UPRIGHT, MAX_COST_LYING, MAX_COST_LYING_UNCLEAR = 3.0, 1.0, 0.5
-"""Largest mean cost per body of a person who is upright, who lies along another axis,
-and who lies there with unclear sides. Higher accepts other figures as people. Chosen by
-hand."""
+MAX_COST_LYING, MAX_COST_LYING_UNCLEAR = 1.0, 0.5
+"""Largest mean cost per body of a person who lies along another axis, and who lies
+there with unclear sides. Higher accepts other figures as people. Chosen by hand."""
 
 UP_AXES = tuple(sign * axis for sign in (1.0, -1.0) for axis in np.eye(3)[[2, 1, 0]])
 """Directions that a person may stand along; +z is tried first."""
@@ -87,7 +67,8 @@ def name_person(figure: NamingInput) -> Naming | None:
         clear = confidence > MIN_SIDE_CONFIDENCE
         upright = up is UP_AXES[0] and bool(arms or (limbs.has_feet and clear))
         max_lying = MAX_COST_LYING if clear else MAX_COST_LYING_UNCLEAR
-        if (upright and cost < MAX_COST_UPRIGHT) or (
+        # Upright, bodies with names must cost less than bodies without.
+        if (upright and cost < UNNAMED_BODY_COST) or (
             limbs.is_complete and cost < max_lying
         ):
             sided = [*zip(vrm.SIDES, legs, strict=True), *arms.items()]
@@ -96,37 +77,21 @@ def name_person(figure: NamingInput) -> Naming | None:
     return None
 
 
-def _extent(figure: NamingInput, height: Array) -> float:
-    """Return the height of the figure from its lowest to its highest body."""
-    return float(np.ptp(height[list(figure.neighbours)]))
-
-
 def _interpretations(figure: NamingInput, up: Array) -> Iterator[PersonLimbs]:
-    """Return the plausible interpretations of the figure, for all pairs of feet."""
+    """Return the interpretations of the figure, for all pairs of low leaves as feet.
+
+    Feet are in the lower half of the figure. Half of the bodies or more have names,
+    among them a thigh or a shank of both legs.
+    """
     height = figure.heights(up)
     leaves = sorted(figure.leaves, key=lambda body: float(height[body]))
-    max_difference = MAX_FOOT_HEIGHT_DIFFERENCE * _extent(figure, height)
-    for feet in combinations(leaves[:MAX_FOOT_CANDIDATES], 2):
+    for feet in combinations(figure.low_leaves(up), 2):
         others = [leaf for leaf in leaves if leaf not in feet]
-        if not others or abs(height[feet[1]] - height[feet[0]]) > max_difference:
-            continue
-        for top in (others[-1], _shoulder_junction(figure, feet, others)):
+        tops = (others[-1], _shoulder_junction(figure, feet, others)) if others else ()
+        for top in tops:
             limbs = _find_limbs(figure, feet, others, top, up)
-            if limbs is not None and _is_plausible(limbs, figure, height):
+            if limbs and limbs.has_legs and 2 * limbs.n_named >= len(figure.neighbours):
                 yield limbs
-
-
-def _is_plausible(limbs: PersonLimbs, figure: NamingInput, height: Array) -> bool:
-    """Return whether most bodies have names and the hips are above two legs."""
-    if not all({vrm.UPPER_LEG, vrm.LOWER_LEG} & set(leg) for leg in limbs.legs):
-        return False
-    extent = _extent(figure, height)
-    lowest = min(float(height[b]) for leg in limbs.legs for b in leg.values())
-    hip_height = height[limbs.hips] - lowest
-    return bool(
-        limbs.n_named >= MIN_NAMED_FRACTION * len(figure.neighbours)
-        and MIN_HIP_HEIGHT * extent < hip_height < MAX_HIP_HEIGHT * extent
-    )
 
 
 def _shoulder_junction(
@@ -165,6 +130,9 @@ def _find_limbs(
     chest = len(trunk) - 1 if headless else _chest_index(trunk, arms)
     if not headless and height[top] <= height[trunk[chest]]:
         return None
+    errors = _trunk_errors(figure.arc_lengths(trunk) / length, chest, headless)
+    if max(map(abs, errors)) > MAX_POSITION_ERROR:
+        return None
     clearance = _foot_clearance(figure, feet, length, up)
     named_legs = [
         _name_leg(figure, leg, raised, length)
@@ -175,7 +143,6 @@ def _find_limbs(
     ]
     named_arms = [(names, cost) for names, cost in named_arms if names]
     limbs = [*named_legs, *named_arms]
-    errors = _trunk_errors(figure.arc_lengths(trunk) / length, chest, headless)
     n_limb_bodies = sum(map(len, (*legs, *arms))) - len(limbs)
     n_lost = len(figure.neighbours) - len(trunk) - n_limb_bodies
     return PersonLimbs(
@@ -203,12 +170,13 @@ def _foot_clearance(
 ) -> list[float]:
     """Return the height of standing feet above the ground, as fractions of the length.
 
-    The ground is z = 0 if that is just below all bodies, else the lowest body.
+    The ground is z = 0 if that is just below all bodies, else the lowest body. A foot
+    stands in a few frames at least.
     """
     lowest = float(figure.heights(up)[list(figure.neighbours)].min())
-    ground = 0.0 if 0.0 <= lowest < MAX_GROUND_CLEARANCE * length else lowest
+    ground = 0.0 if 0.0 <= lowest < FEW * length else lowest
     heights = (figure.position[:, foot] @ up for foot in feet)
-    standing = [float(np.nanpercentile(h, STANCE_PERCENTILE)) for h in heights]
+    standing = [float(np.nanquantile(h, FEW)) for h in heights]
     return [max(height - ground, 0.0) / length for height in standing]
 
 

@@ -13,39 +13,40 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy import names as vrm
+from marey.numerics.thresholds import OUTLIER_SD
 
 LEG = {vrm.UPPER_LEG: 0.37, vrm.LOWER_LEG: 0.14, vrm.FOOT: 0.03}
-LEG_WITH_TOES = {
-    vrm.UPPER_LEG: 0.44,
-    vrm.LOWER_LEG: 0.21,
-    vrm.FOOT: 0.1,
-    vrm.TOES: 0.02,
-}
 """Expected positions of the bodies of a leg: height above the ground as a fraction of
-the path from a foot over the hips to the head. Means over 20 recordings of people whose
-markers are known."""
+the path from a foot over the hips to the head. Higher expects them further up. Means
+over 20 recordings of people whose markers are known."""
+
+TOES_LENGTH = 0.07
+"""Path from a foot to separate toes, as the same fraction and from the same recordings.
+It lies along the ground; higher expects all bodies of such a leg further up."""
+
+LEG_WITH_TOES = {name: height + TOES_LENGTH for name, height in LEG.items()} | {
+    vrm.TOES: LEG[vrm.FOOT]
+}
+"""The same positions where the path begins at separate toes."""
 
 ARM = {vrm.SHOULDER: 0.1, vrm.UPPER_ARM: 0.2, vrm.LOWER_ARM: 0.36, vrm.HAND: 0.43}
 """Expected positions of the bodies of an arm: distance from the chest, as the same
-fraction and from the same recordings."""
+fraction and from the same recordings. Higher expects them further out."""
 
 POSITION_SD = 0.05
 """Position error that costs one, as a fraction of the figure's length. Higher makes
 positions count less than missing names. Chosen by hand."""
 
-MAX_POSITION_ERROR = 0.125
-"""Largest position error of a named body, as a fraction of the figure's length. Higher
-gives names to bodies far from where they are expected. Chosen by hand."""
+MAX_POSITION_ERROR = OUTLIER_SD * POSITION_SD
+"""Largest position error of a named body, as a fraction of the figure's length."""
 
-UNNAMED_BODY_COST = 4.0
-"""Cost of a body without a name. Higher names more bodies. Chosen by hand."""
+UNNAMED_BODY_COST = 3.0
+"""Cost of a body without a name, and of a name without a body between two named ones.
+Higher names more bodies. Chosen by hand."""
 
 MISSING_END_COST = 1.0
 """Cost of a name without a body at the end of a limb, which is common: hands often move
 with their forearms. Chosen by hand."""
-
-MISSING_MIDDLE_COST = 3.0
-"""Cost of a name without a body between two named ones. Chosen by hand."""
 
 OPTIONAL_NAMES = {vrm.SHOULDER: vrm.UPPER_ARM, vrm.TOES: vrm.FOOT}
 """Names that cost nothing if no body has them, and the name that each requires."""
@@ -81,6 +82,11 @@ class PersonLimbs:
     def chest(self) -> int:
         """The body that carries the arms."""
         return self.trunk[-1] if self.trunk else self.hips
+
+    @property
+    def has_legs(self) -> bool:
+        """Whether both legs have a thigh or a shank."""
+        return all({vrm.UPPER_LEG, vrm.LOWER_LEG} & set(leg) for leg in self.legs)
 
     @property
     def has_feet(self) -> bool:
@@ -173,7 +179,7 @@ def _missing_cost(names: Sequence[str], expected: Sequence[str]) -> float:
     """Return the cost of the expected names that no body has."""
     last = expected.index(names[-1]) if names else len(expected)
     missing = (
-        MISSING_MIDDLE_COST if i < last else MISSING_END_COST
+        UNNAMED_BODY_COST if i < last else MISSING_END_COST
         for i, name in enumerate(expected)
         if name not in names and name not in OPTIONAL_NAMES
     )

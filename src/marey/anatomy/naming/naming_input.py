@@ -14,6 +14,11 @@ Graph = Mapping[int, Sequence[int]]
 
 UP = np.array([0.0, 0.0, 1.0])
 
+MIN_SIDE_CONFIDENCE = 0.3
+"""Mean cosine with the direction to the left, 0 to 1, from which a side is clear.
+Higher leaves more limbs without a side and rejects more figures that lie or lack arms.
+Chosen by hand."""
+
 MIN_HORIZONTAL_M = 1e-9
 """Horizontal length below which a vector has no heading, in metres. Guards a
 division."""
@@ -35,6 +40,14 @@ class NamingInput:
     def leaves(self) -> list[int]:
         """The bodies with one neighbour."""
         return [body for body, others in self.neighbours.items() if len(others) == 1]
+
+    def low_leaves(self, up: Float[Array, " 3"]) -> list[int]:
+        """Return the leaves in the lower half of the figure, the lowest first."""
+        height = self.heights(up)
+        bodies = height[list(self.neighbours)]
+        leaves = sorted(self.leaves, key=lambda body: float(height[body]))
+        middle = 0.5 * (bodies.min() + bodies.max())
+        return [leaf for leaf in leaves if height[leaf] < middle]
 
     def heights(self, up: Float[Array, " 3"]) -> Float[Array, " body"]:
         """Return the median height of every body along a direction, in metres."""

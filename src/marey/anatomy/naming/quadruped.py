@@ -15,35 +15,24 @@ from marey.anatomy.naming.naming_input import (
 
 Pair = tuple[int, int]
 
-MAX_FOOT_HEIGHT_RANGE = 0.3
-"""Largest difference in height of the four feet, as a fraction of the figure's height.
-Higher accepts people on hands and feet more often. Chosen by hand."""
-
-MAX_OTHER_LEAVES = 4
-"""Leaves beside the feet: head, tail, ears. Higher accepts figures of more limbs.
-Chosen by hand."""
-
-MAX_TRUNK_SLOPE = 0.7
-"""Rise of the trunk over its length. Higher accepts people who bend down. Chosen by
-hand."""
+MAX_TRUNK_SLOPE = float(np.sqrt(0.5))
+"""Largest rise of the trunk over its length: it is nearer to level than to upright."""
 
 
 def name_quadruped(figure: NamingInput) -> Naming | None:
     """Return the names of an animal on four legs, None if the figure is none.
 
-    The four lowest leaves are the feet. The trunk must be level, so that a person who
-    bends down stays a person. The head is the highest other leaf, and the front legs
-    are the pair nearer to the head.
+    The four lowest leaves, all in the lower half, are the feet. The trunk must be
+    level, so that a person who bends down stays a person. The head is the highest other
+    leaf, and the front legs are the pair nearer to the head.
     """
     height = figure.heights(UP)
     leaves = sorted(figure.leaves, key=lambda body: float(height[body]))
-    if not 4 < len(leaves) <= 4 + MAX_OTHER_LEAVES:
-        return None
     feet, others = leaves[:4], leaves[4:]
-    extent = float(np.ptp(height[list(figure.neighbours)]))
+    if not others or feet[-1] not in figure.low_leaves(UP):
+        return None
     pairs = _pair_feet(figure, feet)
-    height_range = height[feet[3]] - height[feet[0]]
-    if height_range > MAX_FOOT_HEIGHT_RANGE * extent or pairs is None:
+    if pairs is None:
         return None
     head = max(others, key=lambda body: float(height[body]))
     junctions = [figure.junction(pair, head) for pair in pairs]

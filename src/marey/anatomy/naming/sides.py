@@ -1,4 +1,4 @@
-"""The left side of a person: from the direction of toes, knees, elbows and steps."""
+"""The left side of a person: from the direction of toes, knees and elbows."""
 
 from collections.abc import Sequence
 
@@ -7,28 +7,16 @@ from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.naming.limbs import LimbBodies, PersonLimbs
-from marey.anatomy.naming.naming_input import NamingInput, heading, mean_cosine
+from marey.anatomy.naming.naming_input import (
+    MIN_SIDE_CONFIDENCE,
+    NamingInput,
+    heading,
+    mean_cosine,
+)
 
 Array = np.ndarray
-TOE_WEIGHT, KNEE_WEIGHT, ELBOW_WEIGHT, STEP_WEIGHT = 2.0, 1.0, 1.0, 1.0
-"""Weights of the four cues on the facing direction. Chosen by hand."""
-
-MIN_STEP = 0.02
-"""Shortest horizontal step of the hips between two samples that has a direction, as a
-fraction of the distance from hips to foot. Higher ignores slow walks. Chosen by
-hand."""
-
-MAX_JOINT_DETOUR = 1.5
-"""Path between two bodies over their joint, divided by their distance, up to which the
-joint is between them. Higher accepts joints that are badly located. Chosen by hand."""
-
-MIN_ARM_COSINE = 0.2
-"""Mean cosine between an arm and the left direction from which the arm has a side.
-Higher leaves more arms without a side. Chosen by hand."""
-
-MIN_PAIR_COSINE = 0.05
-"""The same of each of two arms, for the difference of both to decide. Chosen by
-hand."""
+TOE_WEIGHT, KNEE_WEIGHT, ELBOW_WEIGHT = 2.0, 1.0, 1.0
+"""Weights of the three cues on the facing direction. Chosen by hand."""
 
 
 def order_legs(
@@ -55,15 +43,16 @@ def arms_by_side(
     """
     left = heading(_base(figure, legs[0]) - _base(figure, legs[1]), up)
     bases = [_base(figure, arm) for arm in limbs.arms]
-    origin = figure.position[:, limbs.chest]
-    cosines = [mean_cosine(heading(base - origin, up), left) for base in bases]
-    if len(bases) == 2 and min(map(abs, cosines)) > MIN_PAIR_COSINE:
-        cosine = mean_cosine(heading(bases[0] - bases[1], up), left)
-        cosines = [cosine, -cosine]
+    # One arm is compared with the chest, two with each other.
+    origins = bases[::-1] if len(bases) > 1 else [figure.position[:, limbs.chest]]
+    cosines = [
+        mean_cosine(heading(base - origin, up), left)
+        for base, origin in zip(bases, origins, strict=False)
+    ]
     return {
         vrm.LEFT if cosine > 0 else vrm.RIGHT: arm
         for cosine, arm in zip(cosines, limbs.arms, strict=True)
-        if abs(cosine) > MIN_ARM_COSINE
+        if abs(cosine) > MIN_SIDE_CONFIDENCE
     }
 
 
@@ -85,11 +74,7 @@ def _facing_direction(
         (weight * heading(vectors, up) for weight, vectors in cues),
         np.zeros((len(figure.position), 3)),
     )
-    steps = _step_directions(figure, limbs, up)
-    # A person who stands still makes no steps: their weight is their frequency.
-    stepping = np.mean(np.any(steps != 0.0, axis=1))
-    weight = sum(weight for weight, _ in cues) + STEP_WEIGHT * stepping
-    return np.asarray((total + STEP_WEIGHT * steps) / max(float(weight), 1.0))
+    return np.asarray(total / max(sum(weight for weight, _ in cues), 1.0))
 
 
 def _leg_cues(
@@ -124,28 +109,17 @@ def _arm_cues(figure: NamingInput, arm: LimbBodies) -> list[tuple[float, Array]]
     return [(ELBOW_WEIGHT, middle - elbow)]
 
 
-def _step_directions(
-    figure: NamingInput, limbs: PersonLimbs, up: Array
-) -> Float[Array, "frame 3"]:
-    """Return the heading of the hips' motion; zero where the hips hardly move."""
-    position = figure.position[:, limbs.hips]
-    moving = len(position) > 1
-    velocity = np.gradient(position, axis=0) if moving else np.zeros_like(position)
-    horizontal = velocity - np.outer(velocity @ up, up)
-    foot = figure.position[:, list(limbs.legs[0].values())[-1]]
-    leg_length = np.nanmedian(np.linalg.norm(position - foot, axis=-1))
-    is_step = np.linalg.norm(horizontal, axis=-1) > MIN_STEP * leg_length
-    return heading(np.where(is_step[:, None], horizontal, 0.0), up)
-
-
 def _joint_between(
     figure: NamingInput, a: int, b: int
 ) -> Float[Array, "frame 3"] | None:
-    """Return the joint of two bodies; None if there is none, or not between them."""
+    """Return the joint of two bodies; None if there is none, or none near them.
+
+    It is near them if it is nearer to one than they are to each other.
+    """
     joint = figure.joint.get((min(a, b), max(a, b)))
     if joint is None:
         return None
     ends = figure.position[:, [a, b]]
     to_joint = np.nanmedian(np.linalg.norm(ends - joint[:, None], axis=-1), axis=0)
     distance = np.nanmedian(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=-1))
-    return joint if to_joint.sum() < MAX_JOINT_DETOUR * distance else None
+    return joint if to_joint.min() < distance else None

@@ -27,8 +27,8 @@ LEFTWARD = dict(zip(SIDES, (1.0, -1.0), strict=True))
 
 HALF_KNEE_M, HALF_ELBOW_M = 0.050, 0.038
 """Distance of the centre of the knee, and of elbow and ankle, from the marker on the
-lateral landmark, skin and marker included, in metres. These and the following offsets
-are those of a usual person, and were chosen by hand."""
+lateral landmark, skin and marker included, in metres. Higher moves it inward. These and
+the following offsets are those of a usual person, and were chosen by hand."""
 
 BOTH_LANDMARKS_SD_M, LANDMARK_SD_M, ELBOW_SD_M, WRIST_SD_M = 0.008, 0.012, 0.018, 0.010
 """Standard deviations of a joint between two landmarks; of hip, knee and ankle, and of
@@ -38,7 +38,7 @@ the following were chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and Plug-i
 
 SHOULDER_SD_M, CLAVICLE_SD_M, NECK_SD_M, LUMBAR_SD_M = 0.020, 0.015, 0.025, 0.030
 """Standard deviations of the other joints in metres; that of the shoulder also serves
-hips below a belt."""
+hips below a belt. Lower trusts them more. Chosen by hand, on the same recordings."""
 
 HIP_PROPORTIONS, HIP_OFFSET_M = (-0.24, 0.33, -0.30), (-0.0099, 0.0073, -0.0109)
 """Left hip from the middle between the anterior iliac spines, forward, left and up:
@@ -51,19 +51,23 @@ Lower makes all offsets larger. Chosen by hand."""
 
 LUMBAR_DEPTH, LUMBAR_UP_M = 0.35, 0.025
 """Lumbar joint: fraction of the line from the back of the pelvis to its front, and
-metres above that point."""
+metres above that point. Higher moves it forward and up. Chosen by hand."""
 
 CHEST_DEPTH_M, NOTCH_BELOW_C7_M = 0.11, 0.045
-"""Suprasternal notch: metres in front of C7, and below it."""
+"""Suprasternal notch: metres in front of C7, and below it, where one of the two has no
+marker. Higher moves the missing one away. Chosen by hand."""
 
 NECK_NEAR_C7, NECK_UP_M = 0.6, 0.040
-"""Neck: fraction of the line from the notch to C7, and metres above that point."""
+"""Neck: fraction of the line from the notch to C7, and metres above that point. Higher
+moves it backward and up. Chosen by hand."""
 
 CLAVICLE_LATERAL_M = 0.025
-"""Inner end of the clavicle: metres lateral of the notch."""
+"""Inner end of the clavicle: metres lateral of the notch. Higher shortens clavicles.
+Chosen by hand."""
 
 SHOULDER_LATERAL_M, SHOULDER_DOWN_M = 0.005, 0.050
-"""Shoulder: metres lateral of the acromion, and below it."""
+"""Shoulder: metres lateral of the acromion, and below it. Higher moves it outward and
+down. Chosen by hand."""
 
 TINY = 1e-9
 """Length below which a vector has no direction, in metres."""

@@ -8,7 +8,7 @@ decided by cross-validation on occluded markers.
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from marey.anatomy.landmarks import Landmarks
 from marey.anatomy.names import (
@@ -20,6 +20,7 @@ from marey.anatomy.names import (
     UPPER_ARM,
     both_sides,
 )
+from marey.anatomy.whole_person import insert_joint
 from marey.calibration.init.joint_regression import ReferencePose, regress_joints
 from marey.calibration.init.poses import initial_poses, sample_frames
 from marey.calibration.init.reference_frame import candidate_frames
@@ -46,7 +47,6 @@ from marey.calibration.solver.bundle_adjustment import (
 )
 from marey.calibration.solver.levenberg_marquardt import fit_poses, residuals
 from marey.numerics.thresholds import MIN_SAMPLES, SKIN_MOTION_M
-from marey.skeleton import Skeleton
 
 Array = np.ndarray
 
@@ -201,35 +201,19 @@ def _insert_clavicles(
         acromion = landmarks(side, "acromion")
         marker_offset = skeleton.marker_offset.copy()
         marker_offset[problem.order[acromion]] = parameters.marker_offset[0, acromion]
-        offset = skeleton.offset.copy()
-        arm = skeleton.index(side + UPPER_ARM)
+        offset, parent = skeleton.offset.copy(), skeleton.parent.copy()
+        arm, chest = skeleton.index(side + UPPER_ARM), skeleton.index(CHEST)
         offset[arm] = parameters.joint_offset[problem.model.index(side + UPPER_ARM)]
-        skeleton = replace(skeleton, offset=offset, marker_offset=marker_offset)
-        skeleton = _insert_joint(skeleton, arm, side + SHOULDER, CHEST)
+        parent[arm] = chest
+        skeleton = replace(
+            skeleton, parent=parent, offset=offset, marker_offset=marker_offset
+        )
+        at_chest = skeleton.rest()[chest, :3, 3]
+        skeleton = insert_joint(
+            skeleton, side + SHOULDER, chest, [arm], at_chest, kind="ball"
+        )
         skeleton.marker_joint[problem.order[acromion]] = arm
     return problem_of_sessions(skeleton, problem.sessions, problem.take_session)
-
-
-def _insert_joint(skeleton: Skeleton, child: int, name: str, parent: str) -> Skeleton:
-    """Return the skeleton with a joint between a joint and an ancestor of it."""
-
-    def renumber(joint: Int[Array, " item"]) -> Int[Array, " item"]:
-        return joint + (joint >= child)
-
-    parents = renumber(skeleton.parent)
-    parents[child] = child
-    return Skeleton(
-        names=(*skeleton.names[:child], name, *skeleton.names[child:]),
-        parent=np.insert(parents, child, skeleton.index(parent)),
-        offset=np.insert(skeleton.offset, child, 0.0, axis=0),
-        kind=(*skeleton.kind[:child], "ball", *skeleton.kind[child:]),
-        marker_labels=skeleton.marker_labels,
-        marker_joint=renumber(skeleton.marker_joint),
-        marker_offset=skeleton.marker_offset,
-        sensor_names=skeleton.sensor_names,
-        sensor_joint=renumber(skeleton.sensor_joint),
-        T_joint_sensor=skeleton.T_joint_sensor,
-    )
 
 
 # --- joint regression -----------------------------------------------------------------

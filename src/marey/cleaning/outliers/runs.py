@@ -12,7 +12,7 @@ from jaxtyping import Float
 from numpy.lib.stride_tricks import sliding_window_view
 
 from marey.cleaning.arrays import Array, Frames, Path, Values, Vectors
-from marey.cleaning.neighbours import DISTANCE_CORRELATION_S
+from marey.numerics.thresholds import MOTION_TIME_S
 
 JUMP_RATIO = 8.0
 """Deviation of a step relative to the median of its time above which it is a jump.
@@ -45,7 +45,7 @@ def local_median(
     """Return the moving median of step sizes, and at least the median over the take."""
     from scipy.ndimage import median_filter
 
-    window = 2 * max(int(DISTANCE_CORRELATION_S * rate), MIN_FRAMES) + 1
+    window = 2 * max(int(MOTION_TIME_S * rate), MIN_FRAMES) + 1
     moving = median_filter(size, size=(1, window), mode="mirror")
     return np.asarray(np.maximum(moving, _overall_median(size)))
 

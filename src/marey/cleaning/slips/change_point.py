@@ -27,7 +27,8 @@ ROUNDING_SD_M = 1e-6
 errors."""
 
 MAX_SLIPS = 3
-"""Slips per body after which it is loose and the search ends. Chosen by hand."""
+"""Slips per body after which it is loose and the search ends. Higher undoes more slips
+of loose bodies. Chosen by hand."""
 
 TINY = 1e-9
 """Smallest share of the frames that are left out at either end."""

@@ -15,9 +15,9 @@ from marey.cleaning.slips import change_point
 from marey.numerics import geometry
 from marey.numerics.noise import rms_length
 from marey.numerics.procrustes import median_in_body
+from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import (
     OUTLIER_SD,
-    SAMPLE_FRAMES,
     SKIN_MOTION_M,
 )
 from marey.report import Finding, mark_name
@@ -28,8 +28,8 @@ MIN_SLIP_M = 0.5 * SKIN_MOTION_M
 hand."""
 
 MAX_SLIP_M = 0.1
-"""Largest slip of a marker, in metres. Beyond it the label is on another marker. Chosen
-by hand."""
+"""Largest slip of a marker, in metres. Beyond it the label is on another marker. Higher
+takes more swaps for slips. Chosen by hand."""
 
 MAX_CHANGE_RATIO = 0.5
 """Difference between the jump and the lasting displacement, relative to the jump.
@@ -148,7 +148,7 @@ def _find_most_likely(
     if not jumps:
         return None
     markers = np.flatnonzero(bodies.shared[:, body])
-    sample = slice(None, None, max(len(points) // SAMPLE_FRAMES, 1))
+    sample = evenly_spaced(len(points))
     shape = median_in_body(bodies.T_world_body[sample, body], points[sample, markers])
     log_n_markers = log(max((bodies.marker_body >= 0).sum(), 1))
     n_axes = min(len(markers) - 1, points.shape[2])

@@ -20,7 +20,7 @@ from marey.numerics.thresholds import (
 
 SLIP_ROTATION_SD = 0.2
 """Prior standard deviation of the rotation of a slip, in radians. It matters where
-joints do not determine the rotation. Chosen by hand."""
+joints do not determine the rotation; higher allows larger ones. Chosen by hand."""
 
 MIN_INFORMATION = 1e-9
 """Information per frame that is a rounding error."""

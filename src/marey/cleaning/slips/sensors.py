@@ -29,6 +29,7 @@ from marey.numerics.robust import finite_median
 from marey.numerics.thresholds import (
     FEW,
     MARKER_NOISE_M,
+    MAX_NON_ROTATION,
     MIN_POSE_POINTS,
     OUTLIER_SD,
     SAMPLE_FRAMES,
@@ -37,10 +38,6 @@ from marey.numerics.thresholds import (
 from marey.report import Finding, mark_name
 from marey.take import Take
 from marey.tree import Tree
-
-MAX_ROTATION_ERROR = 1e-3
-"""Largest deviation of R^T R from the identity; a larger one is scale or shear. Chosen
-by hand."""
 
 REFINEMENT_ITERATIONS = 3
 """Repetitions of the estimation of each slip with all others undone. Chosen by hand."""
@@ -374,7 +371,7 @@ def _is_rotation(T: Poses) -> bool:
     """Return whether orientations neither scale nor shear, which spoils residuals."""
     R = T[np.isfinite(T).all(axis=(1, 2)), :3, :3]
     error = np.abs(R.swapaxes(1, 2) @ R - np.eye(3)).max(initial=0.0)
-    return bool(error < MAX_ROTATION_ERROR)
+    return bool(error < MAX_NON_ROTATION)
 
 
 def _search_frames(joints: Sequence[JointInSensor]) -> Int[Array, " time"]:

@@ -11,29 +11,26 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.cleaning.arrays import Array, Points
-from marey.cleaning.neighbours import distance_deviation, row_median_and_sd
+from marey.cleaning.neighbours import (
+    MAX_NEIGHBOURS,
+    distance_deviation,
+    row_median_and_sd,
+)
 from marey.cleaning.repairs import repair_warning
 from marey.cleaning.swaps.within_take import Swap, relabel
+from marey.numerics.resampling import evenly_spaced
 from marey.numerics.robust import finite_median
 from marey.numerics.thresholds import (
     MARKER_NOISE_M,
     MIN_POSE_POINTS,
-    MIN_SAMPLES,
     OUTLIER_SD,
     SKIN_MOTION_M,
 )
 from marey.report import Finding
 from marey.take import Take
 
-MAX_NEIGHBOURS = 8
-"""Markers that two labels are compared by: those with the steadiest distance to both.
-More of them include markers across joints. Chosen by hand."""
-
 TAKE_DEVIATION_M = 2.0 * MARKER_NOISE_M
 """Deviation of the same distance between takes, in metres. Chosen by hand."""
-
-MAX_FRAMES = 10 * MIN_SAMPLES
-"""Approximate number of frames of each take that are used. Chosen by hand."""
 
 MAX_NEIGHBOUR_SD_M = 2.0 * SKIN_MOTION_M
 """Largest deviation of the distance to a neighbour, in metres. Higher compares markers
@@ -199,9 +196,7 @@ def _compare_takes(reference: Take, take: Take) -> dict[tuple[str, str], Misfits
     if len(labels) < MIN_POSE_POINTS + 2:
         return {}
     first, second = (
-        t.points[
-            :: max(t.n_frames // MAX_FRAMES, 1), [*map(t.full_labels.index, labels)]
-        ]
+        t.points[evenly_spaced(t.n_frames), [*map(t.full_labels.index, labels)]]
         for t in (reference, take)
     )
     found: dict[tuple[int, int], Misfits] = {}

@@ -14,9 +14,10 @@ from marey.cleaning.neighbours import (
 )
 from marey.numerics.thresholds import OUTLIER_SD
 
-MIN_OWN_TO_OTHER_RATIO = 3.0
+MIN_OWN_TO_OTHER_RATIO = OUTLIER_SD
 """Distance of a swapped label from its own marker's prediction, relative to that from
-the other marker's prediction. Higher misses swaps of near markers. Chosen by hand."""
+the other marker's prediction, which is its error. Higher misses swaps of near
+markers."""
 
 SUSPECT_RATIO = 1.0
 """The same ratio for a suspected swap. Chosen by hand."""

@@ -28,11 +28,11 @@ fewer swaps. Chosen by hand."""
 
 MAX_RELATIVE_SD = 0.25
 """Largest deviation of the distance to a reference neighbour, relative to the distance.
-Chosen by hand."""
+Higher compares markers across joints. Chosen by hand."""
 
 MAX_MISFIT = 10.0
-"""Upper bound of the misfit of one distance, in standard deviations. It limits the
-effect of outliers. Chosen by hand."""
+"""Upper bound of the misfit of one distance, in standard deviations. Higher gives
+outliers more effect. Chosen by hand."""
 
 SWAP_COST = 5.0
 """Transition cost of ignoring a detected swap event, or of inserting a swap that was

@@ -32,7 +32,7 @@ hand."""
 
 FREE_SD_M = 10.0
 """Standard deviation, in metres, of a centre along a direction that the motion leaves
-free. Any length far above a body's will do. Chosen by hand."""
+free. Any length far above a body's will do; higher changes nothing. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

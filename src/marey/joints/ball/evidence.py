@@ -17,7 +17,9 @@ from marey.joints.ball.normal_equations import (
     sum_pairs,
     sum_pairs_at_anchors,
 )
-from marey.joints.noise import SAMPLE_FRAMES, PoseNoise
+from marey.joints.noise import PoseNoise
+from marey.numerics.resampling import evenly_spaced
+from marey.numerics.thresholds import MOTION_TIME_S
 
 Array = np.ndarray
 
@@ -29,9 +31,9 @@ MIN_EIGENVALUE_SHARE = 1e-9
 """Eigenvalues below this share of the largest are treated as zero. Higher ignores more
 of a third body's motion. Chosen by hand."""
 
-AVERAGING_S = 0.4
+AVERAGING_S = MOTION_TIME_S
 """Seconds over which poses are averaged. Longer removes more noise, and also more of
-the residual of a wrong joint. Chosen by hand."""
+the residual of a wrong joint."""
 
 MIN_MEANS = 32
 """Smallest number of averages; a take too short for it is averaged over less time.
@@ -48,8 +50,8 @@ def mediation_ratios(takes: Sequence[Bodies], sums: PairSums, pair: Pairs) -> Pe
     """
     if np.ptp(sums.count) == 0.0:
         return mediation_ratios_of_sums(sums, pair)
-    step = -(-sum(len(take.T_world_body) for take in takes) // SAMPLE_FRAMES)
-    T = np.concatenate([take.T_world_body[::step] for take in takes])
+    sample = evenly_spaced(sum(len(take.T_world_body) for take in takes))
+    T = np.concatenate([take.T_world_body[sample] for take in takes])
     seen = poses_seen(T)
     has_frames = np.isfinite(form_normal_equations(sums, pair).square)
     best = np.where(has_frames, 1.0, np.nan)

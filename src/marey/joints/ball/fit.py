@@ -19,6 +19,7 @@ from marey.joint_fits import JointFits
 from marey.joints.ball.assemble_fits import PairEstimates, assemble_joint_fits
 from marey.joints.ball.closed_form import (
     MAX_SD_M,
+    NOISE_UNCERTAINTY,
     CenterEstimates,
     bias_corrected_system,
     solve_centers,
@@ -51,21 +52,16 @@ from marey.joints.noise import (
     rotation_shrinkage,
 )
 from marey.numerics import geometry
-from marey.numerics.thresholds import OUTLIER_SD
+from marey.numerics.thresholds import MAX_NON_ROTATION, OUTLIER_SD
 from marey.options import Options, choice, number, options_from
 
 Array = np.ndarray
 Rows = Int[Array, " row"]
 
-NOISE_HEADROOM = 1.25
+NOISE_HEADROOM = 1.0 + NOISE_UNCERTAINTY
 """Largest noise variance of a body over the mean square residual of its best joint.
 Fast motion at a low frame rate is mistaken for noise, but with that much noise no joint
-would fit so well.
-Higher accepts more motion as noise. Chosen by hand."""
-
-MAX_NON_ROTATION = 1e-3
-"""Largest entry of mean(R^T R) - I of an orientation that is a rotation; above it the
-pose scales or shears. Chosen by hand."""
+would fit so well."""
 
 ROUNDING_SHARE = 1e-4
 """Residual over the distance of the bodies below which the sums have lost it in
@@ -75,9 +71,9 @@ EXACT_SHARE = 1e-9
 """Residual over the distance of the bodies below which data are exact and the
 likelihood has nothing to weight. Chosen by hand."""
 
-MIN_NOISE_SHARE = 1e-3
+TINY_NOISE_SHARE = 1e-4
 """Smallest standard deviation of the positions over the residual of the pair. With
-exact poses and a residual all frames then get about the same weight. Chosen by hand."""
+exact poses and a residual all frames then get about the same weight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +105,8 @@ class BallOptions(Options):
 
     refine: int = number(4, low=0)
     """How many of each body's best pairs are refined frame by frame, 0 or more; pairs
-    whose residual is three times the smallest of both bodies are not."""
+    whose residual is three times the smallest of both bodies are not. More take longer;
+    chosen by hand."""
 
     mediation: bool = True
     """Whether to compute which part of a pair's residual a third body explains; NaN
@@ -269,7 +266,7 @@ class _BallFit:
         free = estimates.system.eigenvectors[row, :, :3][:, centers.free[row]]
         relative = self._relative_poses(row)
         variance = noise.position_variance[a] + noise.position_variance[b]
-        smallest = (MIN_NOISE_SHARE * centers.residual[row]) ** 2
+        smallest = (TINY_NOISE_SHARE * centers.residual[row]) ** 2
         likely = fit_gauss_helmert(
             relative.R_a_b,
             relative.t_a_b,

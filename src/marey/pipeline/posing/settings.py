@@ -10,6 +10,7 @@ import numpy as np
 from marey.errors import OptionError
 from marey.io import read_motion
 from marey.motion import GroundPlane, Motion
+from marey.numerics.thresholds import FEW
 from marey.pose.contact.holds import Hold
 from marey.pose.options import ANGLE_SD, PhysicsOptions
 from marey.report import Finding
@@ -27,7 +28,7 @@ METHODS_WITH = {
 }
 """Pose methods that can take each option; "auto" chooses the first of them."""
 
-STRICT_LIMIT_SD_RAD = 0.1 * ANGLE_SD
+STRICT_LIMIT_SD_RAD = FEW * ANGLE_SD
 """Standard deviation of the penalty of BFGS for angles beyond their limits, in radians:
 a tenth of what the markers of a limb measure, so that limits count more."""
 

@@ -12,10 +12,9 @@ from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
 
-MM = 1e3
-
 QUICK = CalibrateOptions(frames=4 * MIN_SAMPLES)
-"""Calibration from few frames: bones are compared, not used."""
+"""Calibration from few frames: bones are compared, not used. More take longer. Chosen
+by hand."""
 
 
 def skeleton_findings(given: Skeleton, takes: Sequence[Take]) -> Iterator[Finding]:
@@ -82,7 +81,7 @@ def describe_bones(bones: BoneComparison) -> str:
     """Return how much longer or shorter the bones are, together and one by one."""
     percent = 100.0 * (bones.scale - 1.0)
     listed = "; ".join(
-        f"{name} {MM * found:.0f} instead of {MM * given:.0f} mm"
+        f"{name} {1e3 * found:.0f} instead of {1e3 * given:.0f} mm"
         for name, given, found in zip(
             bones.names, bones.given_m, bones.found_m, strict=True
         )

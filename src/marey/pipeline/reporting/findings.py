@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from marey.anatomy import names as vrm
-from marey.anatomy.naming import Naming
+from marey.anatomy.naming import MIN_SIDE_CONFIDENCE, Naming
 from marey.bodies import Bodies
 from marey.joints import JointFits, joint_name_and_exercise
 from marey.pipeline.options import SolveOptions
@@ -20,10 +20,6 @@ from marey.take import Take
 from marey.topology import DOUBTFUL_EDGE_COST, edge_costs
 from marey.topology.spanning_forest import DOUBTFUL_MARGIN
 from marey.tree import Loop, Tree
-
-MIN_SIDE_AGREEMENT = 0.3
-"""Agreement of the cues on left and right (`Naming.side_confidence`, 0 to 1) below
-which the side is doubtful. Higher warns more often. Chosen by hand."""
 
 NEXT_OUTWARD = dict(pairwise(vrm.ARM[1:])) | dict(pairwise(vrm.LEG[:3]))
 """The next part outward along a person's limbs."""
@@ -103,7 +99,7 @@ def _irrelevant_pairs(
 
 def naming_finding(naming: Naming) -> Finding:
     """Return the finding about an anatomy after which bodies were named."""
-    is_unsure = naming.side_confidence < MIN_SIDE_AGREEMENT
+    is_unsure = naming.side_confidence < MIN_SIDE_CONFIDENCE
     axis = "xyz"[int(np.abs(naming.up).argmax())]
     sign = "-" if naming.up.sum() < 0 else ""
     lies = "" if naming.up[2] > 0 else f" lying along {sign}{axis}: check the up axis"

@@ -61,18 +61,19 @@ UNSURE_M = 1.0
 page. Higher shows larger numbers."""
 
 
-def _or_blank(value: float) -> float | str:
-    return value if np.isfinite(value) else ""
-
-
 def _sd_in_mm(sd_m: float) -> float | str:
     """Return a standard deviation in mm; blank if not known, "unsure" if too large."""
     return "unsure" if sd_m >= UNSURE_M else _in_mm(sd_m)
 
 
-def _in_mm(metres: float) -> float | str:
+def _in_mm(metres: float, digits: int = 2) -> float | str:
     """Return a length in mm, to a hundredth; blank if it is not known."""
-    return round(1e3 * float(metres), 2) if np.isfinite(metres) else ""
+    return round(1e3 * float(metres), digits) if np.isfinite(metres) else ""
+
+
+def _in_degrees(radians: float, digits: int = 2) -> float | str:
+    """Return an angle in degrees, to a hundredth; blank if it is not known."""
+    return round(float(np.degrees(radians)), digits) if np.isfinite(radians) else ""
 
 
 def _bone_rows(subject: Subject) -> Iterator[Row]:
@@ -113,8 +114,7 @@ def _typical_angle_sd(
     if not known.any():
         return "", 0.0 if len(sd) else ""
     per_axis = np.sqrt(np.mean(moves[known] ** 2, axis=1))
-    typical = round(float(np.degrees(np.median(per_axis))), 2)
-    return typical, round(100.0 * float(known.mean()), 1)
+    return _in_degrees(np.median(per_axis)), round(100.0 * float(known.mean()), 1)
 
 
 def _residual_rows(solution: Solution) -> tuple[Row, ...]:
@@ -170,9 +170,11 @@ def _sensor_table(subjects: tuple[Subject, ...], takes: tuple[Take, ...]) -> Tab
                 joint = int(skeleton.sensor_joint[skeleton.sensor_names.index(name)])
                 markers = int((skeleton.marker_joint == joint).sum())
                 off, sd = zip(*map(_spread_and_mean_sd, vectors), strict=True)
-                numbers = (1e3 * off[0], 1e3 * sd[0], *np.degrees((off[1], sd[1])))
-                row = (name, number, skeleton.names[joint], markers, *numbers)
-                rows.append(row)
+                # Means of many frames are known to a fraction of a hundredth.
+                lengths = _in_mm(off[0]), _in_mm(sd[0], digits=4)
+                angles = _in_degrees(off[1]), _in_degrees(sd[1], digits=4)
+                body = skeleton.names[joint]
+                rows.append((name, number, body, markers, *lengths, *angles))
     columns = ("sensor", "take", "body", "markers on it", "off mm", "offset ± mm")
     return Table((*columns, "off deg", "offset ± deg"), tuple(rows))
 
@@ -195,7 +197,7 @@ def _plant_rows(subject: Subject) -> Iterator[Row]:
         for joint, contacts in of_joint.items():
             seconds = _covered_seconds([(c.start, c.end) for c in contacts])
             alone = replace(motion, contacts=tuple(contacts))
-            skate = _or_blank(1e3 * ground_contacts_of(alone).skate(motion))
+            skate = _in_mm(ground_contacts_of(alone).skate(motion))
             yield joint, len(contacts), seconds, skate, number, subject.name
 
 
@@ -205,7 +207,7 @@ def _covered_seconds(spans: list[tuple[float, float]]) -> float:
     for first, last in sorted(spans):
         total += max(last - max(first, end), 0.0)
         end = max(end, last)
-    return float(total)
+    return round(total, 2)
 
 
 def _pose_table(subjects: tuple[Subject, ...], takes: tuple[Take, ...]) -> Table:
@@ -217,7 +219,7 @@ def _pose_table(subjects: tuple[Subject, ...], takes: tuple[Take, ...]) -> Table
         ):
             found = measure_motion(motion, take)
             row = (found.mean, found.worst, found.skate, found.depth)
-            mean, worst, skate, depth = (_or_blank(1e3 * x) for x in row)
+            mean, worst, skate, depth = map(_in_mm, row)
             rows.append((subject.name, number, mean, worst, found.plants, skate, depth))
     columns = (
         "subject",

@@ -32,7 +32,7 @@ from marey.report import Finding
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take
 
-MAX_ROUNDS = 12
+MAX_ITERATIONS = 12
 """Most rounds of poses and marker offsets within the limits of the joints. Chosen by
 hand."""
 
@@ -129,7 +129,7 @@ def _place_markers(
 
     Alternating least squares: poses with these markers, markers on these poses.
     """
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_ITERATIONS):
         before = skeletons
         skeletons = tuple(map(_mean_marker_offsets, before, takes))
         steps = [

@@ -19,18 +19,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float
 
-from marey.numerics.noise import quantile_sd, white_difference
+from marey.numerics.noise import SMOOTH_ORDER, quantile_sd, white_difference
 from marey.numerics.robust import runs
-from marey.numerics.thresholds import CERTAIN_SD, FEW, OUTLIER_SD
+from marey.numerics.thresholds import CERTAIN_SD, FEW, MOTION_TIME_S, OUTLIER_SD
 from marey.pose.contact.points import SAME_PLACE, PointTracks
 
 Array = np.ndarray
-
-STEP_S = 0.25
-"""Time in which a foot may step, in seconds: a shorter pause at one position is none,
-and the edge of a plant is sought as long before the end of the stance, half as long
-after it. Raising it merges plants across longer failures of detection. Chosen by
-hand."""
 
 MAX_CREEP = 0.0025
 """Largest distance of a planted point from its anchor without noise, in heights of the
@@ -58,10 +52,6 @@ standing. Chosen by hand."""
 STATE_CHANGES_PER_S = 2.0
 """How often a point changes between standing and moving, per second. Raising it makes
 changes cheaper and finds shorter stances. Chosen by hand."""
-
-DIFFERENCE_ORDER = 3
-"""Order of the differences in which slow motion cancels and noise remains. Raising it
-cancels faster motion. Chosen by hand."""
 
 STILL_SHARE = 0.25
 """Share of the frames in which a point certainly stands. Raising it takes motion for
@@ -169,7 +159,7 @@ def _is_one_plant(before: FootPlant, after: FootPlant, track: PointTracks) -> bo
     is_far = distance > SAME_PLACE * track.figure_height
     has_left = (is_far & (track.visibility[between] > 0.5)).any()
     anchor_distance = float(np.linalg.norm(after.anchor - before.anchor))
-    is_short = after.start - before.end < STEP_S * track.rate
+    is_short = after.start - before.end < MOTION_TIME_S * track.rate
     is_near = anchor_distance < SAME_PLACE * track.figure_height
     return bool(is_short and is_near and not has_left)
 
@@ -211,11 +201,11 @@ def _find_departure(plant: FootPlant, track: PointTracks) -> float:
     grows as a power of the time since then fits the path best.
     """
     first, last = int(plant.start), int(plant.end)
-    begin = max((first + last) // 2, last - round(STEP_S * track.rate))
+    begin = max((first + last) // 2, last - round(MOTION_TIME_S * track.rate))
     distance = np.linalg.norm(track.positions[last:] - plant.anchor, axis=-1)
     far = np.flatnonzero(distance > SAME_PLACE * track.figure_height)
     n_near = int(far[0]) if len(far) else len(distance)
-    stop = last + min(n_near, round(0.5 * STEP_S * track.rate))
+    stop = last + min(n_near, round(0.5 * MOTION_TIME_S * track.rate))
     stop = min(max(stop, last + 2), len(track.positions) - 1)
     frames = np.arange(begin, stop + 1)
     known = frames[np.isfinite(track.positions[frames]).all(axis=1)]
@@ -266,7 +256,7 @@ def estimate_noise(
     cancels in third differences, and the first quartile comes from frames in which the
     point stands.
     """
-    size = np.linalg.norm(white_difference(positions, DIFFERENCE_ORDER), axis=-1)
+    size = np.linalg.norm(white_difference(positions, SMOOTH_ORDER), axis=-1)
     return quantile_sd(size[np.isfinite(size).all(axis=1)], STILL_SHARE)
 
 

@@ -10,7 +10,13 @@ from jaxtyping import Float
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
+from marey.numerics.thresholds import (
+    MARKER_NOISE_M,
+    MAX_OVERLAP,
+    MIN_DURATION_S,
+    MIN_JOINTS_BETWEEN,
+    OUTLIER_SD,
+)
 from marey.pose.contact.foot_plants import (
     FootPlant,
     detect_stance,
@@ -33,20 +39,9 @@ from marey.pose.contact.points import (
 
 Array = np.ndarray
 
-MIN_HOLD_S = 0.4
-"""Shortest hold, in seconds. Raising it misses short holds. Chosen by hand."""
-
 MAX_HOLD_DISTANCE = 0.15
 """Largest distance of a held tip from the joint whose bone holds it, in heights of the
 figure. Raising it finds holds by bones further away. Chosen by hand."""
-
-MIN_CHAIN_LENGTH = 4
-"""Fewest joints between a tip and the bone that holds it. With fewer, the limb cannot
-bend so that the tip touches the bone. Raising it misses holds. Chosen by hand."""
-
-MAX_OVERLAP = 0.5
-"""Largest share of a hold's time in which the same body may have another hold. Raising
-it keeps rival holds. Chosen by hand."""
 
 HOLD_STRENGTH = 10.0
 """Stiffness of the spring that holds, as a multiple of a marker's. Raising it pulls
@@ -241,7 +236,7 @@ class _LimbTips:
         for plant in find_foot_plants(detect_stance(tracks) & is_near, tracks):
             point, frames = plant.point, plant.frames
             distance = float(np.linalg.norm(plant.anchor))
-            if len(frames) < MIN_HOLD_S * tracks.rate or distance > reach * height:
+            if len(frames) < MIN_DURATION_S * tracks.rate or distance > reach * height:
                 continue
             spread = _largest_rms(positions[frames][:, point, None])
             spread = max(spread, float(noise[point]))
@@ -266,7 +261,7 @@ def _find_candidates(
         T_world_bone = T_world_joint[:, joint]
         for plant, *measures in tips.find_still_tips(T_world_bone, MAX_HOLD_DISTANCE):
             body = int(tips.points.body[plant.point])
-            if _chain_length(motion, joint, body) >= MIN_CHAIN_LENGTH:
+            if _chain_length(motion, joint, body) >= MIN_JOINTS_BETWEEN:
                 yield _HoldCandidate(plant, skeleton.names[joint], None, *measures)
     poses = (prop.T_world_joint().swapaxes(0, 1) for prop in props.values())
     for T_world_prop in chain.from_iterable(poses):

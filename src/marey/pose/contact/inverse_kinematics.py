@@ -21,16 +21,13 @@ from jaxtyping import Bool, Float, Int
 
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.thresholds import LEVER_ARM_M, MOTION_TIME_S
 from marey.pose.contact.foot_plants import FootPlant
 from marey.pose.contact.ground import GroundContacts, is_level, plant_height
 from marey.pose.contact.points import VELOCITY_WINDOW_S, ContactPoints
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
-
-ROTATION_RADIUS_M = 0.1
-"""Distance in metres at which a body's rotation counts as displacement. Raising it
-makes rotations more expensive than translations. Chosen by hand."""
 
 MAX_ITERATIONS = 20
 """Most Gauss-Newton steps of a frame."""
@@ -47,9 +44,8 @@ FRAMES_PER_CHUNK = 256
 """Frames that are solved at once; bounds the memory."""
 
 
-BLEND_S = 0.2
-"""Time in which a correction fades in before a plant and out after it, in seconds.
-Raising it makes corrections smoother and longer. Chosen by hand."""
+BLEND_S = MOTION_TIME_S
+"""Time in which a correction fades in before a plant and out after it, in seconds."""
 
 GOAL_WEIGHT = 1e8
 """Weight of a goal inside a plant, relative to keeping the pose. At the edges of the
@@ -155,7 +151,7 @@ class RotationAxes:
         centres, every = T_world_joint[..., :3, 3], np.arange(n_joints)
         moved = self.jacobian(T_world_joint, centres, every)
         rotated = np.zeros_like(moved)
-        lever = ROTATION_RADIUS_M * self.world_directions(T_world_joint)
+        lever = LEVER_ARM_M * self.world_directions(T_world_joint)
         rotated[..., 3:] = np.einsum("fti,tj->fjit", lever, self.moves)
         rows = np.concatenate([moved, rotated], axis=1).reshape(n, 6 * n_joints, -1)
         return np.asarray(rows.swapaxes(-1, -2) @ rows)

@@ -12,13 +12,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.numerics import geometry
+from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import OUTLIER_SD, SAMPLE_FRAMES
 from marey.segmentation.clusters.pair_statistics import (
     MIN_GAIN,
     MIN_RIGID_MARKERS,
     Members,
     PairStats,
-    evenly_spaced,
     members_of_labels,
 )
 
@@ -26,7 +26,8 @@ Array = np.ndarray
 
 OUTSIDE_WEIGHT = 0.02
 """Weight of markers of other bodies in a pose, relative to the body's markers: enough
-to determine a rotation that the body's markers leave open. Chosen by hand."""
+to determine a rotation that the body's markers leave open. Higher lets other bodies
+disturb it. Chosen by hand."""
 
 TINY_WEIGHT = 1e-4
 """Weight, relative to the largest, that changes no pose which larger weights determine.
@@ -36,7 +37,8 @@ N_POSE_ITERATIONS = 3
 """Number of alternations between shape and poses. Higher is slower. Chosen by hand."""
 
 LOG_ODDS_WEIGHT = 0.1
-"""Weight of the log odds of pairs beside the log prediction errors. Chosen by hand."""
+"""Weight of the log odds of pairs beside the log prediction errors. Higher trusts pairs
+of markers more than whole bodies. Chosen by hand."""
 
 MIN_DENSITY = 5.0
 """Mean number of markers per body from which merges are tried. Lower merges bodies of

@@ -20,7 +20,15 @@ from statistics import NormalDist
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey.numerics.thresholds import CERTAIN_SD, FEW, MOST
+from marey.numerics.resampling import evenly_spaced
+from marey.numerics.thresholds import (
+    CERTAIN_SD,
+    FEW,
+    MIN_SAMPLES,
+    MOST,
+    SPACING_RANK,
+    TINY_NOISE_SPACINGS,
+)
 
 Array = np.ndarray
 Members = Bool[Array, "body marker"]
@@ -28,14 +36,16 @@ Members = Bool[Array, "body marker"]
 
 INTERCEPT, SPREAD_COEFFICIENT, DISTANCE_COEFFICIENT = 1.61, 2.16, 4.19
 """Coefficients of the logistic model. Logistic regression over 22 recordings of people,
-animals and machines with known bodies, each weighted equally."""
+animals and machines with known bodies, each weighted equally. A higher intercept makes
+larger bodies."""
 
 MAX_LOG_DISTANCE = 0.8
 """Logarithm of the distance ratio beyond which distance counts no more, so that a long
 stick can stay one body. Higher divides long bodies. Chosen by hand."""
 
 MIN_LOG_ODDS, MAX_LOG_ODDS = -8.0, 4.0
-"""Bounds of the log odds of one pair: no single pair decides alone. Chosen by hand."""
+"""Bounds of the log odds of one pair: no single pair decides alone. Wider bounds give
+single pairs more weight. Chosen by hand."""
 
 PRIOR_PAIRS = 1.5
 """Weight of the usual noise in a marker's noise, in pairs of markers. Higher makes all
@@ -58,14 +68,6 @@ MIN_GAIN = 1e-9
 MIN_RIGID_MARKERS = 3
 """Number of points, not on a line, that determine a pose (Horn 1987)."""
 
-MAX_FRAMES = 600
-"""Number of frames of a take that are used, evenly spaced. Higher is slower and hardly
-more precise. Chosen by hand."""
-
-MIN_COMMON_FRAMES = 20
-"""Number of frames that must show both markers of a pair. Higher leaves more pairs
-unknown. Chosen by hand."""
-
 N_BLOCKS = round(1.0 / FEW)
 """Number of blocks of time whose quantiles are taken separately. With one block, a
 joint that moves for a moment only would pass for noise."""
@@ -76,13 +78,6 @@ block."""
 
 Q05_Q95_SD = NormalDist().inv_cdf(Q95) - NormalDist().inv_cdf(Q05)
 """Standard deviations of a normal distribution between these quantiles."""
-
-MIN_NOISE_PER_SPACING = 1e-3
-"""Smallest usual noise, as a fraction of the usual spacing of markers. Bounds the log
-odds of exact data. Chosen by hand."""
-
-SPACING_RANK = 4
-"""The nearest marker of this rank gives the spacing around a marker. Chosen by hand."""
 
 STEADY_RATIO = 2.0
 """Spread, in units of noise, up to which a pair counts for the usual distance of
@@ -120,7 +115,7 @@ class PairStats:
         The median over markers of the smallest spread.
         """
         noise = float(np.median(self._smallest_spread))
-        min_noise = MIN_NOISE_PER_SPACING * float(np.median(self._spacing))
+        min_noise = TINY_NOISE_SPACINGS * float(np.median(self._spacing))
         return max(noise, min_noise, float(np.finfo(float).tiny))
 
     @cached_property
@@ -187,7 +182,7 @@ def pair_statistics(takes: Sequence[Float[Array, "_ marker 3"]]) -> PairStats:
         spread, median, n_common = pair_spreads(
             positions.copy(), seen, pairs, N_BLOCKS, Q05, Q95, Q05_Q95_SD
         )
-        weight = np.where(n_common >= MIN_COMMON_FRAMES, n_common, 0)
+        weight = np.where(n_common >= MIN_SAMPLES, n_common, 0)
         variance += weight * np.nan_to_num(spread) ** 2
         distance += weight * np.nan_to_num(median)
         weight_sum += weight
@@ -219,11 +214,6 @@ def _symmetric(values: Float[Array, " pair"], n: int) -> Float[Array, "marker ma
     first, second = np.triu_indices(n, 1)
     matrix[first, second] = matrix[second, first] = values
     return matrix
-
-
-def evenly_spaced(n_frames: int, max_frames: int = MAX_FRAMES) -> slice:
-    """Return a slice of evenly spaced frames, at most a given number."""
-    return slice(None, None, max(-(-n_frames // max_frames), 1))
 
 
 def same_body(members: Members) -> Bool[Array, "marker marker"]:

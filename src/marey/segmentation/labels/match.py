@@ -31,8 +31,8 @@ MIN_MATCHED_FRACTION = 0.8
 both fractions. Higher recognises fewer incomplete sets. Chosen by hand."""
 
 MIN_BODIES = 3
-"""Number of bodies that must match: a few labels in common are chance. Chosen by
-hand."""
+"""Number of bodies that must match: a few labels in common are chance. Higher
+recognises fewer small sets. Chosen by hand."""
 
 MIN_MARKERS_PER_BODY = 1.5
 """Mean number of markers per body: sets with fewer are joints, not markers. Chosen by

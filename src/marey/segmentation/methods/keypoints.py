@@ -20,6 +20,7 @@ from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
 from marey.segmentation.clusters.pair_statistics import Members, PairStats
 from marey.segmentation.contract import SegmentationTask, Suitability
+from marey.segmentation.labels.match import MIN_MATCHED_FRACTION
 from marey.segmentation.marker_selection import group_by_subject, select_markers
 from marey.segmentation.methods.overlap import default_names
 from marey.take import Take
@@ -47,12 +48,9 @@ OPPOSITE_SIDES = tuple(
 )
 """Spellings of a side, each with the other side in the same spelling."""
 
-MIN_NAMED_FRACTION = 0.7
-"""Fraction of the labels that must be words for joints. Higher recognises fewer sets of
-keypoints by name. Chosen by hand."""
-
 MIN_LIMB_JOINTS = 6
-"""Number of labels that must be inner joints of limbs. Chosen by hand."""
+"""Number of labels that must be inner joints of limbs. Higher recognises fewer sets of
+keypoints by name. Chosen by hand."""
 
 MAX_STEADY_SPREAD = 2.0
 """Spread of the distance of a point to a neighbour, in units of noise, up to which the
@@ -60,11 +58,13 @@ two are on one bone. Chosen by hand."""
 
 MIN_MOVING_SPREAD = 10.0
 """Spread between two such neighbours, in units of noise, beyond which they move against
-each other: the point is a joint between them. Chosen by hand."""
+each other: the point is a joint between them. Higher finds fewer joints. Chosen by
+hand."""
 
 MIN_JOINT_FRACTION = 0.3
 """Fraction of the points that must be such joints. In 28 recordings of markers at most
-a fifth are, on knees and elbows; in sets of keypoints two fifths or more."""
+a fifth are, on knees and elbows; in sets of keypoints two fifths or more. Higher
+recognises fewer sets of keypoints."""
 
 MIN_CONNECTED_FRACTION = 0.5
 """Fraction of the points that must have two neighbours on bones. Chosen by hand."""
@@ -232,7 +232,7 @@ def _are_joint_names(words: Sequence[JointWord]) -> bool:
     limb_joints = [word for word in words if word.side and word.joint in inner]
     n_named = sum(bool(word.joint) for word in words)
     return (
-        n_named >= MIN_NAMED_FRACTION * len(words)
+        n_named >= MIN_MATCHED_FRACTION * len(words)
         and len(limb_joints) >= MIN_LIMB_JOINTS
         and len(set(limb_joints)) == len(limb_joints)
     )

@@ -6,10 +6,10 @@ from scipy.special import expit
 
 from marey.bodies import Bodies
 from marey.errors import DataError
+from marey.numerics.thresholds import MIN_SAMPLES
 from marey.segmentation.body_poses import make_bodies
 from marey.segmentation.clusters.model_selection import Clustering, cluster_markers
 from marey.segmentation.clusters.pair_statistics import (
-    MIN_COMMON_FRAMES,
     Members,
     members_of_labels,
 )
@@ -21,7 +21,8 @@ Array = np.ndarray
 INTERCEPT, SLOPE = 1.6, 0.2
 """Coefficients of the probability that a marker's body is right, or that a body is one
 rigid thing, as a logistic function of log odds. Means of two logistic regressions over
-22 recordings of people, animals and machines with known bodies, rounded."""
+22 recordings of people, animals and machines with known bodies, rounded. Higher reports
+higher probabilities."""
 
 
 def check_suitability(task: SegmentationTask) -> Suitability:
@@ -54,7 +55,7 @@ def bodies_from_clusters(task: SegmentationTask, method: str) -> tuple[Bodies, .
         raise DataError(
             "segment",
             found=f"{max(take.n_frames for take in takes)} frames",
-            needed=f"{MIN_COMMON_FRAMES} frames of markers that move, or a marker map "
+            needed=f"{MIN_SAMPLES} frames of markers that move, or a marker map "
             "(template=)",
         )
     groups = {"": kept} if task.n_bodies else group_by_subject(takes[0], kept)
