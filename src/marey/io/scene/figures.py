@@ -19,6 +19,19 @@ from marey.take import Take
 
 Array = np.ndarray
 
+COLORS = (
+    (0.80, 0.62, 0.47),
+    (0.45, 0.62, 0.80),
+    (0.58, 0.74, 0.46),
+    (0.78, 0.52, 0.72),
+)
+"""Linear red, green and blue of the figures of a scene. Chosen by hand."""
+
+MARKER_COLOR = (0.9, 0.9, 0.9)
+MARKER_RADIUS_M = 7e-3
+"""Radius of a drawn marker, in metres: a usual one has 14 mm. Higher draws larger
+balls."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarkerTracks:
@@ -50,12 +63,15 @@ class Figure:
     """One performer, animal or prop: its body, and how it moves in every take."""
 
     name: str
-    """Unique in the scene, printable."""
+    """Unique in the scene, printable, and not the name of one of its joints."""
 
     skeleton: Skeleton
     mesh: BodyMesh
     motions: tuple[Motion, ...]
     """One per take, without gaps: these hold the last known pose."""
+
+    color: tuple[float, float, float] = COLORS[0]
+    """Linear red, green and blue, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,19 +94,21 @@ def build_scene(thing: Skeleton | Motion | Solution, *, markers: bool = False) -
         DataError: If the frames of a motion are not evenly spaced.
     """
     if isinstance(thing, Skeleton):
-        return Scene((_figure(thing.names[0], thing, ()),), ())
+        return Scene((_figure("figure", thing, ()),), ())
     if isinstance(thing, Motion):
         seen = (thing.skeleton.marker_labels, thing.marker_points())
         tracks = MarkerTracks(*seen) if markers else _no_markers(thing.n_frames)
         take = SceneTake(_stem(thing.source.path), check_even_rate(thing), *_of(tracks))
-        figure = _figure(thing.skeleton.names[0], thing.skeleton, (thing,))
+        figure = _figure("figure", thing.skeleton, (thing,))
         return Scene((figure,), (take,))
-    names = _unique_names([_subject_name(s) for s in thing.subjects], "figure")
+    names = _unique_names([_subject_name(s) for s in thing.subjects])
     figures = [
-        _figure(name, subject.skeleton, subject.motions)
-        for name, subject in zip(names, thing.subjects, strict=True)
+        _figure(name, subject.skeleton, subject.motions, number)
+        for number, (name, subject) in enumerate(
+            zip(names, thing.subjects, strict=True)
+        )
     ]
-    stems = _unique_names([_stem(take.source.path) for take in thing.takes], "take")
+    stems = _unique_names([_stem(take.source.path) for take in thing.takes])
     takes = [
         SceneTake(stem, take.rate, *_of(_seen_markers(take, markers)))
         for stem, take in zip(stems, thing.takes, strict=True)
@@ -98,9 +116,12 @@ def build_scene(thing: Skeleton | Motion | Solution, *, markers: bool = False) -
     return Scene(tuple(figures), tuple(takes))
 
 
-def _figure(name: str, skeleton: Skeleton, motions: Sequence[Motion]) -> Figure:
+def _figure(
+    name: str, skeleton: Skeleton, motions: Sequence[Motion], number: int = 0
+) -> Figure:
     held = tuple(map(_without_gaps, motions))
-    return Figure(printable_name(name), skeleton, build_body_mesh(skeleton), held)
+    color = COLORS[number % len(COLORS)]
+    return Figure(name, skeleton, build_body_mesh(skeleton), held, color)
 
 
 def _without_gaps(motion: Motion) -> Motion:
@@ -111,11 +132,13 @@ def _without_gaps(motion: Motion) -> Motion:
 
 
 def _subject_name(subject: Subject) -> str:
-    return subject.name or subject.skeleton.names[0]
+    """Return the name of a figure: that of its subject, if no joint has it too."""
+    is_joint = subject.name in subject.skeleton.names
+    return f"{subject.name} figure" if is_joint else subject.name or "figure"
 
 
-def _unique_names(names: Sequence[str], default: str) -> tuple[str, ...]:
-    return make_unique([printable_name(name or default) for name in names])
+def _unique_names(names: Sequence[str]) -> tuple[str, ...]:
+    return make_unique([printable_name(name) for name in names])
 
 
 def _stem(path: str) -> str:
@@ -125,7 +148,7 @@ def _stem(path: str) -> str:
 def _seen_markers(take: Take, wanted: bool) -> MarkerTracks:
     if not wanted:
         return _no_markers(take.n_frames)
-    return MarkerTracks(_unique_names(take.full_labels, "marker"), take.points)
+    return MarkerTracks(_unique_names(take.full_labels), take.points)
 
 
 def _no_markers(n_frames: int) -> MarkerTracks:

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from marey.errors import DataError
 from marey.io.formats.gltf.accessors import INDEX_TARGET, VERTEX_TARGET, Accessors
 from marey.io.scene import BodyMesh, Figure, Scene, SceneTake
+from marey.io.scene.figures import MARKER_COLOR, MARKER_RADIUS_M
 from marey.io.scene.surfaces import ball_directions, hull_of_balls
 from marey.io.segment_tree import list_children
 from marey.io.text.rotations import change_axes, hold_last
@@ -19,18 +20,6 @@ from marey.skeleton import Skeleton
 
 Array = np.ndarray
 Json = dict[str, Any]
-
-COLORS = (
-    (0.80, 0.62, 0.47),
-    (0.45, 0.62, 0.80),
-    (0.58, 0.74, 0.46),
-    (0.78, 0.52, 0.72),
-)
-"""Linear red, green and blue of figures, in turn. Chosen by hand."""
-
-MARKER_COLOR = (0.9, 0.9, 0.9)
-MARKER_RADIUS_M = 7e-3
-"""Radius of a drawn marker, in metres: that of a usual one of 14 mm."""
 
 
 def build_document(scene: Scene) -> tuple[Json, bytes]:
@@ -124,9 +113,8 @@ class _Builder:
             "JOINTS_0": arrays.add(body.joint, index, target=target),
             "WEIGHTS_0": arrays.add(_weights(body), target=target),
         }
-        color = COLORS[len(self.skins) % len(COLORS)]
         return self._add_mesh(
-            f"{figure.name} body", body.vertices, body.faces, attributes, color
+            f"{figure.name} body", body.vertices, body.faces, attributes, figure.color
         )
 
     def _add_mesh(
@@ -135,7 +123,7 @@ class _Builder:
         vertices: Array,
         faces: Array,
         attributes: Json,
-        color: tuple[float, ...],
+        color: tuple[float, float, float],
     ) -> int:
         points = points_to_file(vertices, "m", "y")
         position = self.arrays.add(points, target=VERTEX_TARGET, bounds=True)
