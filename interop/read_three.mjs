@@ -46,7 +46,7 @@ for (let frame = 0; frame < Number(frames); frame += 1) {
   }
   for (const one of Object.values(plain)) {
     one.position.push(one.thing.getWorldPosition(point).toArray());
-    one.size.push(one.thing.getWorldScale(point).x);
+    one.size.push(one.thing.scale.x);
   }
 }
 const drop = ({ thing, ...rest }) => rest;

@@ -110,7 +110,9 @@ def _edges(
 ) -> tuple[Int[Array, "edge 2"], Int[Array, "face 3"]]:
     """Return the edges, and the edge of each side of each face."""
     sides = np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]], axis=-1).reshape(-1, 2)
-    edges, edge_of_side = np.unique(sides, axis=0, return_inverse=True)
+    count = int(faces.max()) + 1
+    keys, edge_of_side = np.unique(sides @ [count, 1], return_inverse=True)
+    edges = np.stack(np.divmod(keys, count), axis=1)
     return edges, edge_of_side.reshape(-1, 3)
 
 
