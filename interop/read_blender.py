@@ -4,9 +4,9 @@ Runs in a virtual environment of its own, which has bpy:
 
     python read_blender.py scene.glb rate frames out.npz [picture.png]
 
-The archive has, for every armature, `<name>/names`, `<name>/joints` (frame, joint, 3) and
-`<name>/vertices` (frame, vertex, 3) of the mesh that it bends: metres, +Z up. The picture
-shows the frame in the middle.
+The archive has, for every armature, `<name>/names`, `<name>/joints` (frame, joint, 3)
+and `<name>/vertices` (frame, vertex, 3) of the mesh that it bends: metres, +Z up. The
+picture shows the frame in the middle.
 """
 
 import sys
@@ -52,7 +52,7 @@ def sample(frames, first):
     """Return joints and vertices of every armature in every frame."""
     scene, arrays = bpy.context.scene, {}
     pairs = list(bodies())
-    for armature, body in pairs:
+    for armature, _ in pairs:
         arrays[f"{armature.name}/names"] = [bone.name for bone in armature.pose.bones]
         arrays[f"{armature.name}/joints"] = []
         arrays[f"{armature.name}/vertices"] = []

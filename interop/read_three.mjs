@@ -9,6 +9,8 @@ import { readFileSync } from "node:fs";
 import { AnimationMixer, LoopOnce, Vector3 } from "three";
 import { GLTFLoader } from "three/addons/loaders/GLTFLoader.js";
 
+globalThis.ProgressEvent ??= class extends Event {}; // the loader of a browser makes them
+
 const [path, rate, frames, number] = process.argv.slice(2);
 const bytes = readFileSync(path);
 const content = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);
