@@ -1,6 +1,6 @@
 """Write scenes, open them with the programs they are for, and print how far they agree.
 
-    python interop/check.py blender-python [motion.bvh] [--pictures folder]
+    python interop/check.py blender-python [motion.bvh] [--frames n] [--pictures folder]
 
 `make interop` sets everything up and runs it. Each reader gets the same motion; the
 table says how far its joints and skinned vertices are from marey's, at all frames.
@@ -102,12 +102,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("blender")
     parser.add_argument("motion", nargs="?")
+    parser.add_argument("--frames", type=int, default=120)
     parser.add_argument("--pictures", type=Path)
     given = parser.parse_args()
     person = marey.synth.human(seed=0)
     motion = person.perform("walk", seconds=2.0, rate=30.0)
     if given.motion:
         motion = marey.read_motion(given.motion)
+    motion = motion.cut(0, min(motion.n_frames, given.frames))
     T = motion.T_world_joint()
     skin = build_body_mesh(motion.skeleton).skin(motion.skeleton, T)
     blender = ("Blender", read_blender(given.blender, given.pictures))

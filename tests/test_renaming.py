@@ -10,6 +10,7 @@ import marey
 from marey.anatomy import names as vrm
 from marey.anatomy.name_schemes import recognise_joints
 from marey.anatomy.renaming import find_scheme, rename_motions
+from marey.cli import main
 
 SCHEMES = ("vrm", "humanik", "mixamo", "unreal", "cmu", "smpl", "opensim")
 every_scheme = pytest.mark.parametrize("scheme", SCHEMES)
@@ -164,3 +165,15 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(marey.OptionError, match="a motion or a skeleton"):
         marey.write(staged.handover(), tmp_path / "both.marey", names="mixamo")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_line_takes_names(tmp_path, capsys):
+    source = tmp_path / "walk.marey"
+    marey.write(staged.walk(), source)
+    for scheme, code in (("smpl", 0), ("smlp", 2)):
+        target = str(tmp_path / f"{scheme}.glb")
+        with pytest.raises(SystemExit) as stop:
+            main(["convert", str(source), target, "--names", scheme])
+        assert stop.value.code == code
+    assert b'"L_Collar"' in (tmp_path / "smpl.glb").read_bytes()
+    assert "one of vrm" in capsys.readouterr().err

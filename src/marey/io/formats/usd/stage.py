@@ -29,9 +29,11 @@ class _Usd:
     """The parts of OpenUSD that a scene needs, and the unit and axes of the file."""
 
     Gf: ModuleType
+    Sdf: ModuleType
     Tf: ModuleType
     Usd: ModuleType
     UsdGeom: ModuleType
+    UsdShade: ModuleType
     UsdSkel: ModuleType
     Vt: ModuleType
     unit: str
@@ -98,10 +100,10 @@ def stage_bytes(stage: Any, suffix: str) -> bytes:
 def _import_usd(unit: str, up: str) -> _Usd:
     try:
         # Slow to import, and optional.
-        from pxr import Gf, Tf, Usd, UsdGeom, UsdSkel, Vt
+        from pxr import Gf, Sdf, Tf, Usd, UsdGeom, UsdShade, UsdSkel, Vt
     except ImportError as error:
         raise MissingExtraError("usd-core", "usd") from error
-    return _Usd(Gf, Tf, Usd, UsdGeom, UsdSkel, Vt, unit, up)
+    return _Usd(Gf, Sdf, Tf, Usd, UsdGeom, UsdShade, UsdSkel, Vt, unit, up)
 
 
 def _set_clock(stage: Any, takes: Sequence[SceneTake]) -> None:
@@ -162,7 +164,23 @@ def _add_mesh(usd: _Usd, stage: Any, path: str, figure: Figure) -> Any:
     mesh.CreateSubdivisionSchemeAttr(usd.UsdGeom.Tokens.none)
     mesh.CreateDisplayColorAttr([figure.color])
     mesh.CreateExtentAttr(usd.vectors(_bounds(points)))
+    material = _add_material(usd, stage, f"{path}Material", figure.color)
+    usd.UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(material)
     return mesh
+
+
+def _add_material(
+    usd: _Usd, stage: Any, path: str, color: tuple[float, float, float]
+) -> Any:
+    """Add a plain material of one colour."""
+    material = usd.UsdShade.Material.Define(stage, path)
+    shader = usd.UsdShade.Shader.Define(stage, f"{path}/Surface")
+    shader.CreateIdAttr("UsdPreviewSurface")
+    kind = usd.Sdf.ValueTypeNames.Color3f
+    shader.CreateInput("diffuseColor", kind).Set(usd.Gf.Vec3f(*color))
+    output = material.CreateSurfaceOutput()
+    output.ConnectToSource(shader.ConnectableAPI(), "surface")
+    return material
 
 
 def _add_animation(
