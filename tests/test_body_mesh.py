@@ -104,7 +104,7 @@ def test_unequal_bones_have_one_thickness_on_both_sides():
         own = mesh.vertices[mesh.joint[:, 0] == joint]
         center = replace(PERSON, offset=offset).rest()[joint, :3, 3]
         radius.append(np.ptp(own[own[:, 2] > center[2]], axis=0)[:2])
-    np.testing.assert_allclose(*radius, rtol=1e-9)
+    np.testing.assert_allclose(radius[0], radius[1], rtol=1e-9)
 
 
 def test_a_figure_of_twice_the_size_has_the_same_mesh_twice_as_large():

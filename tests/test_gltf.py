@@ -58,13 +58,13 @@ def curves(document, buffer, path):
 @staged.needs_node
 def test_the_validator_of_khronos_finds_nothing(tmp_path):
     things = {
-        "walk.glb": (staged.walk(), {}),
-        "walk.gltf": (staged.walk(), {}),
-        "rest.glb": (staged.walk().skeleton, {}),
-        "both.glb": (staged.handover(), {"markers": True}),
+        "walk.glb": staged.walk(),
+        "walk.gltf": staged.walk(),
+        "rest.glb": staged.walk().skeleton,
+        "both.glb": staged.handover(),
     }
-    for name, (thing, options) in things.items():
-        marey.write(thing, tmp_path / name, **options)
+    for name, thing in things.items():
+        marey.write(thing, tmp_path / name, markers=name == "both.glb")
     paths = [tmp_path / name for name in things]
     for report in json.loads(staged.run_node("validate_gltf.mjs", *paths)):
         assert report["messages"] == []

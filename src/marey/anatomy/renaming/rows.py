@@ -131,7 +131,8 @@ def _mean_rotation(wxyz: Sequence[Array]) -> Float[Array, "3 3"]:
     known = every[np.isfinite(every).all(axis=1)]
     if not len(known):
         return np.eye(3)
-    return geometry.nearest_rotation(geometry.matrix_from_quat(known).mean(axis=0))
+    mean = geometry.matrix_from_quat(known).mean(axis=0)
+    return np.asarray(geometry.nearest_rotation(mean))
 
 
 def join_rows(
@@ -185,9 +186,8 @@ def _carriers(
 
 def _taken(values: Array, old: Array) -> Array:
     """Return the values of old joints; NaN for inserted ones."""
-    taken = values[old].copy()
-    taken[old < 0] = np.nan
-    return taken
+    shape = (-1, *[1] * (values.ndim - 1))
+    return np.where((old >= 0).reshape(shape), values[old], np.nan)
 
 
 def _parents_first(rows: Sequence[JointRow]) -> list[JointRow]:

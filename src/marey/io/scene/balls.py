@@ -13,9 +13,13 @@ from marey.skeleton import Skeleton
 
 Array = np.ndarray
 
-HEAD_RADIUS_PER_LENGTH = 0.45
-"""Radius of the skull over the distance from the head's joint to its top. Higher makes
-heads broader. Chosen by hand."""
+HEAD_RADIUS_PER_SIZE = 0.055
+"""Radius of the head over the figure's size: a head is about 0.13 of the stature high
+and 0.09 broad. Higher makes larger heads."""
+
+MIN_TAPER = 0.5
+"""Smallest radius of a joint's ball over that of its parent. Higher makes hands, feet
+and necks thicker. Chosen by hand."""
 
 TINY_RADIUS = 1e-3
 """Smallest radius of a ball, as a fraction of the figure's size. Guards joints that
@@ -42,30 +46,45 @@ class Balls:
 def place_balls(skeleton: Skeleton) -> Balls:
     """Return a ball for every joint.
 
-    Its radius is a share of the longest bone that begins there, and at least that of
-    its children together: areas of cross-sections add up, as Leonardo found in trees.
-    Joints of one name on the left and on the right have the mean radius. A leaf without
-    an end has markers for a bone, or else the bone to its parent.
+    Its radius is a share of the longest bone that begins there, at least that of its
+    children together (areas of cross-sections add up, as Leonardo found in trees), and
+    not too small for its parent. Joints of one name on the left and on the right have
+    the mean radius. A leaf without an end has markers for a bone, or else the bone to
+    its parent.
     """
     reach, size = _reaches(skeleton)
     is_end, parent = skeleton.is_end, skeleton.parent
     radius = np.maximum(RADIUS_PER_LENGTH * reach, TINY_RADIUS * size)
-    area = np.zeros(skeleton.n_joints)
-    for joint in range(skeleton.n_joints - 1, 0, -1):
-        if not is_end[joint]:
-            radius[joint] = max(radius[joint], np.sqrt(area[joint]))
-            area[parent[joint]] += radius[joint] ** 2
-    radius[0] = max(radius[0], np.sqrt(area[0]))
-    radius[is_end] = 0.5 * radius[parent[is_end]]
-    for joint in np.flatnonzero(is_end):
+    children = list_children(parent)
+    for joint in range(skeleton.n_joints - 1, -1, -1):
+        carried = [radius[child] ** 2 for child in children[joint] if not is_end[child]]
+        # The root is in the middle: its largest child is the other half of the body.
+        area = sum(carried) - (max(carried, default=0.0) if joint == 0 else 0.0)
+        radius[joint] = max(radius[joint], np.sqrt(area))
+    radius[is_end] = 0.0
+    for joint in range(1, skeleton.n_joints):
+        radius[joint] = max(radius[joint], MIN_TAPER * radius[parent[joint]])
+    for joint in np.flatnonzero(is_end).tolist():
         if vrm.without_subject(skeleton.names[parent[joint]]) == vrm.HEAD:
-            head = HEAD_RADIUS_PER_LENGTH * skeleton.lengths[joint]
-            radius[joint] = max(head, radius[joint])
+            radius[joint] = max(radius[joint], HEAD_RADIUS_PER_SIZE * size)
     radius = _same_on_both_sides(skeleton.names, radius)
     center = skeleton.rest()[:, :3, 3]
-    inward = np.minimum(radius / np.maximum(skeleton.lengths, radius), 1.0)
-    center[is_end] -= inward[is_end, None] * skeleton.offset[is_end]
-    return Balls(center, radius, is_end, list_children(parent))
+    center[is_end] += _tip_shifts(skeleton, radius)[is_end]
+    return Balls(center, radius, is_end, children)
+
+
+def _tip_shifts(
+    skeleton: Skeleton, radius: Float[Array, " joint"]
+) -> Float[Array, "joint 3"]:
+    """Return how far the balls of bone ends are from these, toward their parents.
+
+    A ball ends where the bone does; its centre is half a radius from the parent at
+    least, so that a large ball on a short bone is still on its side.
+    """
+    length = skeleton.lengths
+    distance = np.maximum(length - radius, 0.5 * radius)
+    direction = skeleton.offset / np.where(length > 0.0, length, 1.0)[:, None]
+    return np.asarray((distance - length)[:, None] * direction)
 
 
 def _reaches(skeleton: Skeleton) -> tuple[Float[Array, " joint"], float]:
