@@ -5,12 +5,12 @@ STAMP := .venv/installed
 PAGE := src/marey/viewer/page
 PAGE_SOURCES := $(shell find $(PAGE) -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: demo test check bench coverage docs clean
+.PHONY: demo test check bench coverage docs interop clean
 
 demo: $(STAMP)
 	$(BIN)/marey demo
 
-test: $(STAMP)
+test: $(STAMP) interop/node_modules
 	$(BIN)/python -m pytest -q -n auto
 
 check: $(STAMP)
@@ -37,12 +37,29 @@ coverage: $(STAMP)
 	$(BIN)/python -m coverage combine .coverage.jit .coverage.nojit
 	$(BIN)/python -m coverage report --include='src/marey/io/*' --fail-under=95
 
+# Scenes opened by other programs. Blender has a virtual environment of its own: it needs
+# Python 3.11 and an old NumPy. INTEROP_FLAGS: a motion file, --pictures folder.
+BLENDER_PYTHON ?= python3.11
+BLENDER := interop/blender
+
+interop: $(STAMP) interop/node_modules $(BLENDER)/installed
+	$(BIN)/python interop/check.py $(BLENDER)/bin/python $(INTEROP_FLAGS)
+
+interop/node_modules: $(STAMP) interop/package.json
+	cd interop && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
+$(BLENDER)/installed:
+	$(BLENDER_PYTHON) -m venv $(BLENDER)
+	$(BLENDER)/bin/python -m pip install --quiet --disable-pip-version-check bpy==5.0.1 'numpy<2'
+	touch $@
+
 docs: $(STAMP)
 	$(BIN)/sphinx-build -W -q docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf .venv demo docs/_build docs/api dist build $(PAGE)/node_modules $(PAGE)/dist $(PAGE).html .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo interop/node_modules $(BLENDER) docs/_build docs/api dist build $(PAGE)/node_modules $(PAGE)/dist $(PAGE).html .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml hatch_build.py $(PAGE_SOURCES)

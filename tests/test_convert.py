@@ -100,7 +100,8 @@ def test_a_conversion_keeps_positions_or_is_refused(
     assert said.count("does not keep") == len(lost)
     # An error of a joint's angle is an error of position at the ends of its bones.
     rounding = target.precision * (1 if thing is take else 20)
-    assert_same_places(marey.read(asked), take, max(rounding, 1e-12))
+    if target.reads:
+        assert_same_places(marey.read(asked), take, max(rounding, 1e-12))
 
 
 def assert_same_places(found, wanted, rounding):

@@ -14,7 +14,7 @@ from marey.errors import OptionError, printable
 from marey.io import format_for_suffix, read_skeleton, write
 from marey.io.contract import Format
 from marey.motion import Motion
-from marey.report import Report, Table
+from marey.report import Finding, Report, Table
 from marey.segmentation import Template, read_template
 from marey.skeleton import Skeleton
 from marey.solution import Solution, Subject
@@ -137,8 +137,8 @@ def report_data(report: Report, tables: Mapping[str, Table]) -> dict[str, Any]:
 
 
 def write_solution(
-    solution: Solution, path: Path, measured: Mapping[str, float], *, overwrite: bool
-) -> list[Path]:
+    solution: Solution, path: Path, measured: Mapping[str, float], **options: Any
+) -> tuple[list[Path], list[Finding]]:
     """Write a solution to one file, or one file per subject and take.
 
     A format that contains only one motion gets several files, which are named after
@@ -148,10 +148,10 @@ def write_solution(
         solution: The solution.
         path: File to write; its suffix selects the format.
         measured: Measured bone lengths in metres, which an HTML page shows.
-        overwrite: Whether existing files are replaced.
+        **options: Other options of `marey.write`, such as `overwrite`.
 
     Returns:
-        The written files.
+        The written files, and what they do not hold.
     """
     target_format = format_for_suffix(path)
     skeletons_only = target_format.write_skeleton and not target_format.write_motion
@@ -159,8 +159,7 @@ def write_solution(
     several |= len(solution.takes) > 1 and not skeletons_only
     if target_format.write_solution or not several:
         page_lengths = measured if target_format.name == "html" else {}
-        write(solution, path, measured=page_lengths, overwrite=overwrite)
-        return [path]
+        return [path], [*write(solution, path, measured=page_lengths, **options)]
     stems = [Path(take.source.path).stem for take in solution.takes]
     contents: list[tuple[Skeleton | Motion, tuple[str, ...]]] = []
     for subject in solution.subjects:
@@ -170,9 +169,10 @@ def write_solution(
             names = [(subject.name, stem) for stem in stems]
             contents += zip(subject.motions, names, strict=True)
     targets = [_path_with_parts(path, target_format, *parts) for _, parts in contents]
+    lost: list[Finding] = []
     for (content, _), target in zip(contents, targets, strict=True):
-        write(content, target, overwrite=overwrite)
-    return targets
+        lost += write(content, target, **options)
+    return targets, lost
 
 
 def _path_with_parts(path: Path, target_format: Format, *parts: str) -> Path:

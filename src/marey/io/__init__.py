@@ -19,6 +19,7 @@ from marey.io.atomic import check_target, write_atomic
 from marey.io.contract import File, Format, Output, ReadOptions, WriteOptions
 from marey.io.contract import motion_as_take as motion_as_take
 from marey.io.losses import find_losses
+from marey.io.renaming import rename_thing
 from marey.motion import Motion
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -154,6 +155,8 @@ def write(
     up: str | None = None,
     truth: Sequence[Motion] = (),
     measured: Mapping[str, float] | None = None,
+    markers: bool = False,
+    names: str | PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> tuple[Finding, ...]:
     """Write a recording, motion, skeleton or solution; the suffix decides the format.
@@ -169,6 +172,10 @@ def write(
         up: Axis of the file that points up.
         truth: True motions, ghosts on a page; of several takes the first one's first.
         measured: Bone lengths by tape measure, in metres by joint, for a page.
+        markers: Also write the markers to a scene (glTF, USD), as small balls.
+        names: Names of the joints of people: vrm, humanik, mixamo, unreal, cmu, smpl,
+            opensim, or a TOML file (docs/formats.md). Trunk, neck and clavicles get as
+            many joints as the scheme has.
         overwrite: Replace a file that exists. The file that was read is never replaced.
 
     Returns:
@@ -180,13 +187,23 @@ def write(
     """
     path = Path(path)
     chosen = _find_format(format) if format != "auto" else format_for_suffix(path)
-    options = WriteOptions(unit=unit, up=up, truth=truth, measured=measured or {})
-    options.check_page_options(chosen.name)
+    options = WriteOptions(
+        unit=unit,
+        up=up,
+        truth=truth,
+        measured=measured or {},
+        markers=markers,
+        suffix=path.suffix.lower(),
+    )
+    options.check_shown(chosen.name)
     inputs = _input_paths(thing)
     check_target(path, overwrite=overwrite, inputs=inputs)
     if isinstance(thing, Solution) and chosen.write_solution is None:
         thing = _content_for(thing, chosen)
-    lost = find_losses(thing, chosen)
+    changed: tuple[Finding, ...] = ()
+    if names is not None:
+        thing, changed = rename_thing(thing, names, chosen.name)
+    lost = (*changed, *find_losses(thing, chosen))
     if isinstance(thing, Motion) and chosen.write_motion is None:
         thing = motion_as_take(thing)
     output = _render(thing, chosen, options)

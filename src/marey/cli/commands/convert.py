@@ -36,6 +36,8 @@ def convert(
     rename: tuple[str, ...] = (),
     out_unit: str | None = None,
     out_up: str | None = None,
+    names: str | None = None,
+    with_markers: bool = False,
     overwrite: bool = False,
     quiet: bool = False,
 ) -> int:
@@ -52,6 +54,9 @@ def convert(
         rename: New labels, old=new.
         out_unit: Length unit of the output.
         out_up: Axis of the output that points up.
+        names: Names of joints: vrm, humanik, mixamo, unreal, cmu, smpl, opensim or
+            a TOML file.
+        with_markers: Also write the markers on the bones to a scene (glTF, USD).
         overwrite: Replace the output if it exists.
         quiet: Print errors only.
     """
@@ -79,7 +84,13 @@ def convert(
         content = content.cut(*_parse_frames(frames, content.n_frames))
     with show_progress(f"writing {target.name}", quiet):
         lost = marey.write(
-            content, target, unit=out_unit, up=out_up, overwrite=overwrite
+            content,
+            target,
+            unit=out_unit,
+            up=out_up,
+            names=names,
+            markers=with_markers,
+            overwrite=overwrite,
         )
     if not quiet:
         for finding in (*content.source.findings, *lost):

@@ -17,11 +17,15 @@ from marey.cli.application import (
     err,
     out,
     print_json,
+    render_finding,
     show_progress,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from marey.pipeline import SolveOptions
+    from marey.report import Finding
 
 
 @Parameter(name="*")
@@ -141,6 +145,15 @@ def _number_or_word(text: str) -> float | str:
 DEFAULTS = SolveArguments()
 
 
+def _print_written(paths: "Sequence[Path]", lost: "Sequence[Finding]") -> None:
+    """Print the files that were written, and what they could not keep as it was."""
+    for path in paths:
+        err.print(f"wrote {escape(str(path))}")
+    for finding in lost:
+        if finding.severity != "info":
+            err.print(render_finding(finding))
+
+
 def solve(
     files: list[Path],
     /,
@@ -149,6 +162,8 @@ def solve(
     reading: ReadArguments = NO_OVERRIDES,
     solving: SolveArguments = DEFAULTS,
     measured: Path | None = None,
+    names: str | None = None,
+    with_markers: bool = False,
     overwrite: bool = False,
     quiet: bool = False,
     json_: bool = False,
@@ -161,10 +176,14 @@ def solve(
         reading: How to read the files.
         solving: How to solve.
         measured: Measured bone lengths in m: TOML, [lengths] joint = 0.4.
+        names: Names of joints: vrm, humanik, mixamo, unreal, cmu, smpl, opensim or
+            a TOML file.
+        with_markers: Also write the markers to a scene (glTF, USD).
         overwrite: Replace the output if it exists.
         quiet: Print errors only.
         json_: Print JSON.
     """
+    from marey.anatomy.renaming import find_scheme
     from marey.cli.solve_output import (
         lengths_table,
         read_toml,
@@ -178,6 +197,7 @@ def solve(
 
     if out_ is not None:
         check_target(out_, overwrite=overwrite, inputs=tuple(map(str, files)))
+    find_scheme(names or "vrm")
     lengths = read_toml(measured, "lengths") if measured else {}
     options = solving.read_options()
     takes = [read(file, **asdict(reading)) for file in files]
@@ -187,8 +207,8 @@ def solve(
     if lengths:
         tables["lengths"] = lengths_table(solution.skeleton, lengths)
     if out_ is not None:
-        for path in write_solution(solution, out_, lengths, overwrite=overwrite):
-            err.print(f"wrote {escape(str(path))}")
+        shown = {"names": names, "markers": with_markers, "overwrite": overwrite}
+        _print_written(*write_solution(solution, out_, lengths, **shown))
     if json_:
         print_json(report_data(solution.report, tables))
     elif not quiet:
