@@ -86,6 +86,10 @@ class GaussNewtonOptions(PoseOptions):
     """Whether the scale of a marker is estimated from its residuals, where these are
     larger than its standard deviation."""
 
+    both_ways: bool = True
+    """Whether the take is tracked in both directions of time, and every limb keeps to
+    the better solution. Else it is tracked once, as a stream is."""
+
     drift: float = number(1.0, above=0.0)
     """Standard deviation of an unseen joint from its predicted rotation after one
     second, in radians, and of the root in metres; the variance grows with time. Above

@@ -18,6 +18,7 @@ from marey.numerics.robust import normal_length_quantile
 from marey.numerics.thresholds import OUTLIER_SD
 from marey.options import options_from
 from marey.pose.findings import pose_findings
+from marey.pose.gauss_newton.both_ways import solve_both_ways, track_both_ways
 from marey.pose.gauss_newton.smoothing import smooth_poses
 from marey.pose.options import (
     MAX_RMS_RESIDUAL_M,
@@ -139,6 +140,7 @@ class GaussNewtonSolver(PoseSolver):
             max_rms_residual=MAX_RMS_RESIDUAL_M,
             max_prior_cost=options.outlier**2 or np.inf,
             max_unseen_frames=int(np.ceil(UNSEEN_S * rate)),
+            given_start=False,
             guided=False,
         )
         self.reset()
@@ -172,6 +174,14 @@ class GaussNewtonSolver(PoseSolver):
                 sensor_softness=1.0 / (options.outlier * sensor_scale) ** 2,
             )
 
+    def scale_loss(self, factor: float) -> None:
+        """Multiply all scales of the Geman-McClure loss by a factor."""
+        targets = self.targets
+        self.targets = targets._replace(
+            softness=targets.softness / factor**2,
+            sensor_softness=targets.sensor_softness / factor**2,
+        )
+
     def estimate_scales(self, recording: Recording) -> None:
         """Estimate the scale of every marker's residual on a sample of the frames.
 
@@ -180,20 +190,44 @@ class GaussNewtonSolver(PoseSolver):
         """
         if self.options.outlier == 0.0:
             return
-        visible = np.flatnonzero(count_visible(self.matches, recording))
-        count = min(SAMPLE_FRAMES, len(visible))
-        frames = visible[np.linspace(0, len(visible) - 1, count).astype(int)]
-        sample = recording[0][frames], recording[1][frames]
-        order, settings = self.frame_order(sample), self.settings
+        sample, settings = self._sample(recording), self.settings
         for robust in (False, True):
             self.settings = settings._replace(robust=robust)
             if not robust:
                 self._set_scales(np.full(len(self.matches.marker), np.inf))
-            trace = self.track(sample, order)
-            self.reset()
-            residual_m = self.marker_residuals(sample[0], trace)
-            self._set_scales(self._marker_scales(residual_m))
+            self.update_scales(sample, self._track_sample(sample))
+            if self.options.both_ways:
+                break  # the whole take will be tracked twice
         self.settings = settings
+
+    def _sample(self, recording: Recording) -> Recording:
+        """Return evenly spread frames with targets, the same backwards."""
+        visible = np.flatnonzero(count_visible(self.matches, recording))
+        count = min(SAMPLE_FRAMES, len(visible))
+        frames = np.linspace(0, len(visible) - 1, count).astype(int)
+        if count < len(visible):
+            first = frames[: count // 2]
+            frames = np.concatenate([first, len(visible) - 1 - first[::-1]])
+        frames = visible[frames]
+        return recording[0][frames], recording[1][frames]
+
+    def _track_sample(self, sample: Recording) -> tuple[PoseTrace, ...]:
+        """Return the poses of a sample, tracked in one direction of time or in both."""
+        if self.options.both_ways:
+            return track_both_ways(self, sample)
+        trace = self.track(sample, self.frame_order(sample))
+        self.reset()
+        return (trace,)
+
+    def update_scales(
+        self, recording: Recording, solutions: tuple[PoseTrace, ...]
+    ) -> None:
+        """Estimate the scale of every marker's residual in the best of solutions."""
+        scales = [
+            self._marker_scales(self.marker_residuals(recording[0], trace))
+            for trace in solutions
+        ]
+        self._set_scales(np.min(scales, axis=0))
 
     def _marker_scales(
         self, residual_m: Float[Array, "frame marker"]
@@ -213,6 +247,8 @@ class GaussNewtonSolver(PoseSolver):
 
     def solve_take(self, recording: Recording) -> PoseTrace:
         """Return the poses of all frames of a take."""
+        if self.options.both_ways:
+            return solve_both_ways(self, recording)
         order = self.frame_order(recording)
         if self.options.adapt:
             self.estimate_scales(recording)
@@ -260,7 +296,7 @@ class GaussNewtonSolver(PoseSolver):
         settings, paths = self.settings, (trace.root, trace.q)
         if reference is not None:
             prior = np.maximum(np.concatenate([[0.0], reference[1]]), MIN_PRIOR)
-            settings = settings._replace(guided=True, prior=prior)
+            settings = settings._replace(given_start=True, guided=True, prior=prior)
             paths = (trace.root.copy(), reference[0])
         self._run(recording, order, trace, settings, paths)
         if reference is not None:
@@ -279,12 +315,24 @@ class GaussNewtonSolver(PoseSolver):
         state = tuple(self.state)
         self._track_frames(self.problem, recording, order, state, settings, paths, out)
 
+    def refine(self, recording: Recording, trace: PoseTrace) -> None:
+        """Move every frame to the minimum nearest to its pose, in place.
+
+        Joints of which too little is seen stay where they are.
+        """
+        settings = self.settings._replace(given_start=True)
+        paths, every = (trace.root.copy(), trace.q.copy()), np.arange(len(trace.q))
+        self._run(recording, every, trace, settings, paths)
+        self.reset()
+
     def smooth(self, recording: Recording, trace: PoseTrace) -> PoseTrace:
         """Return the poses drawn towards smooth paths; see `smooth_poses`."""
         every, smooth = np.arange(len(trace.q)), trace.copy()
 
         def draw(paths: tuple[Array, Array], prior: Float[Array, " block"]) -> None:
-            guided = self.settings._replace(guided=True, prior=prior)
+            guided = self.settings._replace(
+                given_start=True, guided=True, prior=prior
+            )
             self._run(recording, every, smooth, guided, paths)
             smooth.q[:] = smooth.continuous().q
 

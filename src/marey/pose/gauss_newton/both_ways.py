@@ -1,0 +1,151 @@
+"""Poses of a take tracked in both directions of time.
+
+A skeleton that is tracked frame by frame may keep to a wrong minimum once a limb has
+let its markers go. Tracked backwards it comes from the other side, and mostly finds the
+right one. The cheaper of both solutions is chosen limb by limb.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from marey.articulated.targets import Recording, as_c_float64
+from marey.numerics import geometry
+from marey.numerics.robust import runs
+from marey.pose.trace import PoseTrace
+
+if TYPE_CHECKING:
+    from marey.pose.gauss_newton.fit import GaussNewtonSolver
+
+Array = np.ndarray
+
+WIDE_OUTLIER = 2.0
+"""Scale of the loss while minima are searched, as a multiple of `outlier`. Higher loses
+fewer limbs, and lets gross errors draw the pose."""
+
+
+def solve_both_ways(fit: "GaussNewtonSolver", recording: Recording) -> PoseTrace:
+    """Return the poses of all frames, which do not depend on the direction of time.
+
+    The take is tracked forward and backward with a wide loss, whose basins of
+    attraction are wide. The scales of markers are then estimated from all frames of
+    the better solution, limbs keep to the cheaper solution, unseen limbs pass from one
+    to the other, and every frame moves to its minimum of the loss at its proper scale.
+    """
+    if fit.options.adapt:
+        fit.estimate_scales(recording)
+    fit.scale_loss(WIDE_OUTLIER)
+    forward, backward = track_both_ways(fit, recording)
+    fit.scale_loss(1.0 / WIDE_OUTLIER)
+    if fit.options.adapt and fit.options.outlier > 0.0:
+        fit.update_scales(recording, (forward, backward))
+    best = choose_by_limb(fit, recording, (forward, backward))
+    bridge_gaps(fit, recording, forward, backward, best)
+    fit.refine(recording, best)
+    best.info[:, 3] += forward.info[:, 3] + backward.info[:, 3]
+    return best.continuous()
+
+
+def track_both_ways(
+    fit: "GaussNewtonSolver", recording: Recording
+) -> tuple[PoseTrace, PoseTrace]:
+    """Return the poses tracked forward, and those tracked backward."""
+    points, sensors = (as_c_float64(one[::-1]) for one in recording)
+    forward = fit.track(recording, fit.frame_order(recording))
+    fit.reset()
+    reverse = points, sensors
+    backward = fit.track(reverse, fit.frame_order(reverse)).reversed()
+    fit.reset()
+    return forward, backward
+
+
+def split_limbs(
+    parent: Int[Array, " node"],
+) -> tuple[Int[Array, " node"], list[list[int]]]:
+    """Return the limb of every node, and the first nodes of limbs by level.
+
+    A limb is a chain of nodes from one branching of the tree to the next; its level is
+    the number of limbs between it and the root.
+    """
+    n_children = np.bincount(parent[1:], minlength=len(parent))
+    limb, level = np.zeros(len(parent), dtype=np.int64), [0]
+    firsts: list[list[int]] = [[0]]
+    for node in range(1, len(parent)):
+        above = parent[node]
+        limb[node] = limb[above]
+        if n_children[above] == 1:
+            continue
+        limb[node] = len(level)
+        level.append(level[limb[above]] + 1)
+        if level[-1] == len(firsts):
+            firsts.append([])
+        firsts[level[-1]].append(node)
+    return limb, firsts
+
+
+def choose_by_limb(
+    fit: "GaussNewtonSolver", recording: Recording, solutions: tuple[PoseTrace, ...]
+) -> PoseTrace:
+    """Return the cheapest sequence of several solutions for every limb.
+
+    Limbs are chosen from the root outward. The cost of a limb is that of its whole
+    subtree by each solution, on the limbs that were chosen before.
+    """
+    # numba is slow to import
+    from marey.pose.gauss_newton.limb_choice_kernel import (
+        choose_solutions,
+        write_subtree_costs,
+    )
+
+    limb, levels = split_limbs(fit.nodes.tree.parent)
+    root, q = (np.stack([getattr(s, n) for s in solutions]) for n in ("root", "q"))
+    prior, max_cost = fit.settings.prior, fit.settings.max_prior_cost
+    mixed_root, mixed = root.copy(), q.copy()
+    cost = np.empty(q.shape[:3])
+    every, choice = np.arange(q.shape[1]), np.zeros(q.shape[1], dtype=np.int64)
+    for firsts in levels:
+        for k in range(len(solutions)):
+            where = mixed_root[k], mixed[k]
+            write_subtree_costs(fit.problem, recording, *where, cost[k])
+        for first in firsts:
+            own, number = cost[:, :, first].copy(), limb[first]
+            choose_solutions(number, limb, own, (root, q), prior, max_cost, choice)
+            for node in np.flatnonzero(limb == number):
+                mixed[:, :, node] = q[choice, every, node]
+            if first == 0:
+                mixed_root[:] = root[choice, every]
+    return PoseTrace(mixed[0], mixed_root[0], np.zeros_like(solutions[0].info))
+
+
+def bridge_gaps(
+    fit: "GaussNewtonSolver",
+    recording: Recording,
+    forward: PoseTrace,
+    backward: PoseTrace,
+    trace: PoseTrace,
+) -> None:
+    """Let unseen limbs pass from the forward to the backward solution, in place.
+
+    The one continues the motion before the gap, the other that after it.
+    """
+    is_unseen = fit.unseen_nodes(recording)
+    for node in range(is_unseen.shape[1]):
+        for first, last in runs(is_unseen[:, node]):
+            gap = slice(first, last + 1)
+            share = _share_of_backward(first, last, len(is_unseen))
+            trace.q[gap, node] = geometry.quat_slerp(
+                forward.q[gap, node], backward.q[gap, node], share
+            )
+            if node == 0:
+                step = share[:, None] * (backward.root[gap] - forward.root[gap])
+                trace.root[gap] = forward.root[gap] + step
+
+
+def _share_of_backward(first: int, last: int, n_frames: int) -> Float[Array, " gap"]:
+    """Return a smoothstep over a gap; only one solution counts if it has one end."""
+    before, after = first > 0, last < n_frames - 1
+    if not (before and after):
+        return np.full(last - first + 1, 0.5 * (1 + after - before))
+    share = np.arange(1, last - first + 2) / (last - first + 2)
+    return np.asarray(share**2 * (3.0 - 2.0 * share))
