@@ -30,8 +30,9 @@ def solve_both_ways(fit: "GaussNewtonSolver", recording: Recording) -> PoseTrace
 
     The take is tracked forward and backward with a wide loss, whose basins of
     attraction are wide. The scales of markers are then estimated from all frames of
-    the better solution, limbs keep to the cheaper solution, unseen limbs pass from one
-    to the other, and every frame moves to its minimum of the loss at its proper scale.
+    the better solution, limbs keep to the cheaper solution, every frame moves to its
+    minimum of the loss at its proper scale, and unseen limbs pass from one solution to
+    the other.
     """
     if fit.options.adapt:
         fit.estimate_scales(recording)
@@ -41,8 +42,8 @@ def solve_both_ways(fit: "GaussNewtonSolver", recording: Recording) -> PoseTrace
     if fit.options.adapt and fit.options.outlier > 0.0:
         fit.update_scales(recording, (forward, backward))
     best = choose_by_limb(fit, recording, (forward, backward))
-    bridge_gaps(fit, recording, forward, backward, best)
     fit.refine(recording, best)
+    bridge_gaps(fit, recording, forward, backward, best)
     best.info[:, 3] += forward.info[:, 3] + backward.info[:, 3]
     return best.continuous()
 
@@ -100,7 +101,7 @@ def choose_by_limb(
 
     limb, levels = split_limbs(fit.nodes.tree.parent)
     root, q = (np.stack([getattr(s, n) for s in solutions]) for n in ("root", "q"))
-    prior, max_cost = fit.settings.prior, fit.settings.max_prior_cost
+    prior = fit.settings.prior
     mixed_root, mixed = root.copy(), q.copy()
     cost = np.empty(q.shape[:3])
     every, choice = np.arange(q.shape[1]), np.zeros(q.shape[1], dtype=np.int64)
@@ -110,7 +111,7 @@ def choose_by_limb(
             write_subtree_costs(fit.problem, recording, *where, cost[k])
         for first in firsts:
             own, number = cost[:, :, first].copy(), limb[first]
-            choose_solutions(number, limb, own, (root, q), prior, max_cost, choice)
+            choose_solutions(number, limb, own, (root, q), prior, choice)
             for node in np.flatnonzero(limb == number):
                 mixed[:, :, node] = q[choice, every, node]
             if first == 0:
@@ -127,23 +128,61 @@ def bridge_gaps(
 ) -> None:
     """Let unseen limbs pass from the forward to the backward solution, in place.
 
-    The one continues the motion before the gap, the other that after it.
+    The one continues the motion before a gap, the other that after it. Both are moved
+    to the poses at its ends.
     """
     is_unseen = fit.unseen_nodes(recording)
     for node in range(is_unseen.shape[1]):
+        paths = [one.q[:, node] for one in (forward, backward, trace)]
         for first, last in runs(is_unseen[:, node]):
-            gap = slice(first, last + 1)
-            share = _share_of_backward(first, last, len(is_unseen))
-            trace.q[gap, node] = geometry.quat_slerp(
-                forward.q[gap, node], backward.q[gap, node], share
-            )
+            _bridge_rotation(first, last, *paths)
             if node == 0:
-                step = share[:, None] * (backward.root[gap] - forward.root[gap])
-                trace.root[gap] = forward.root[gap] + step
+                _bridge_position(first, last, forward.root, backward.root, trace.root)
+    some = is_unseen.any(axis=1)
+    trace.q[some] = fit.clamped(trace.q[some])
+
+
+def _bridge_rotation(
+    first: int,
+    last: int,
+    forward: Float[Array, "frame 4"],
+    backward: Float[Array, "frame 4"],
+    path: Float[Array, "frame 4"],
+) -> None:
+    """Write the rotations of a gap: those of both solutions, joined to its ends."""
+    before, after, gap = first - 1, last + 1, slice(first, last + 1)
+    share = _share_of_backward(first, last, len(path))
+    ends = []
+    for solution, end in ((forward, before), (backward, after)):
+        moved = solution[gap]
+        if 0 <= end < len(path):
+            inverse = geometry.quat_conjugate(solution[end])
+            offset = geometry.quat_multiply(path[end], inverse)
+            moved = geometry.quat_multiply(offset, moved)
+        ends.append(moved)
+    path[gap] = geometry.quat_slerp(*ends, share)
+
+
+def _bridge_position(
+    first: int,
+    last: int,
+    forward: Float[Array, "frame 3"],
+    backward: Float[Array, "frame 3"],
+    path: Float[Array, "frame 3"],
+) -> None:
+    """Write the positions of the root in a gap, as `_bridge_rotation` does."""
+    before, after, gap = first - 1, last + 1, slice(first, last + 1)
+    share = _share_of_backward(first, last, len(path))
+    ends = []
+    for solution, end in ((forward, before), (backward, after)):
+        is_inside = 0 <= end < len(path)
+        offset = path[end] - solution[end] if is_inside else np.zeros(3)
+        ends.append(solution[gap] + offset)
+    path[gap] = ends[0] + share[:, None] * (ends[1] - ends[0])
 
 
 def _share_of_backward(first: int, last: int, n_frames: int) -> Float[Array, " gap"]:
-    """Return a smoothstep over a gap; only one solution counts if it has one end."""
+    """Return a smoothstep over a gap; of a gap with one end, only that end counts."""
     before, after = first > 0, last < n_frames - 1
     if not (before and after):
         return np.full(last - first + 1, 0.5 * (1 + after - before))

@@ -100,14 +100,8 @@ def solve(
     recording = recording_of(take)
     trace = fit.solve_take(recording)
     trace = fit.refine_with_reference(take, recording, trace, chosen)
-    tracked = trace.q.copy()
     if chosen.smooth > 0.0:
         trace = fit.smooth(recording, trace)
-    else:
-        trace = fit.blend_before_reappearance(trace)
-    # Blended and smoothed rotations may be beyond the limits.
-    changed = (trace.q != tracked).any(axis=(1, 2))
-    trace.q[changed] = fit.clamped(trace.q[changed])
     return fit.motion(take, trace), pose_findings(take, fit, trace)
 
 
@@ -190,17 +184,16 @@ class GaussNewtonSolver(PoseSolver):
         """
         if self.options.outlier == 0.0:
             return
-        sample, settings = self._sample(recording), self.settings
+        frames, settings = self._sample_frames(recording), self.settings
+        sample = recording[0][frames], recording[1][frames]
         for robust in (False, True):
             self.settings = settings._replace(robust=robust)
             if not robust:
                 self._set_scales(np.full(len(self.matches.marker), np.inf))
             self.update_scales(sample, self._track_sample(sample))
-            if self.options.both_ways:
-                break  # the whole take will be tracked twice
         self.settings = settings
 
-    def _sample(self, recording: Recording) -> Recording:
+    def _sample_frames(self, recording: Recording) -> Int[Array, " some"]:
         """Return evenly spread frames with targets, the same backwards."""
         visible = np.flatnonzero(count_visible(self.matches, recording))
         count = min(SAMPLE_FRAMES, len(visible))
@@ -208,8 +201,7 @@ class GaussNewtonSolver(PoseSolver):
         if count < len(visible):
             first = frames[: count // 2]
             frames = np.concatenate([first, len(visible) - 1 - first[::-1]])
-        frames = visible[frames]
-        return recording[0][frames], recording[1][frames]
+        return np.asarray(visible[frames])
 
     def _track_sample(self, sample: Recording) -> tuple[PoseTrace, ...]:
         """Return the poses of a sample, tracked in one direction of time or in both."""
@@ -253,9 +245,9 @@ class GaussNewtonSolver(PoseSolver):
         if self.options.adapt:
             self.estimate_scales(recording)
         trace = self.track(recording, order)
-        if self.options.outlier == 0.0:
-            return trace
-        return self._correct_start(recording, trace, int(order[0]))
+        if self.options.outlier > 0.0:
+            trace = self._correct_start(recording, trace, int(order[0]))
+        return self._blend_before_reappearance(trace)
 
     def _correct_start(
         self, recording: Recording, trace: PoseTrace, first: int
@@ -339,9 +331,10 @@ class GaussNewtonSolver(PoseSolver):
         step_sd = self.options.smooth / self.rate**2
         smooth_poses(draw, smooth, trace.information, self.settings.prior, step_sd)
         smooth.information[:] = trace.information
+        smooth.q[:] = self.clamped(smooth.q)
         return smooth
 
-    def blend_before_reappearance(self, trace: PoseTrace) -> PoseTrace:
+    def _blend_before_reappearance(self, trace: PoseTrace) -> PoseTrace:
         """Return the trace whose occluded joints move to where they reappear."""
         # numba is slow to import
         from marey.pose.gauss_newton.reacquire_kernel import blend_offsets_before

@@ -2,7 +2,7 @@
 
 Solutions of the same frames may lie in different minima. The Viterbi algorithm finds,
 for every limb, the sequence of solutions of least cost: that of the limb's targets, and
-that of the rotations from frame to frame, each bounded as an outlier is.
+that of its rotations from frame to frame.
 """
 
 # mypy: ignore-errors
@@ -31,18 +31,18 @@ def write_subtree_costs(problem, recording, root, q, cost):
 
 
 @lean
-def _change_cost(limb, node_limb, pose, old, prior, max_cost, d):
+def _change_cost(limb, node_limb, pose, old, prior, d):
     """Return the cost of the change of a limb's nodes between two poses."""
     total = 0.0
     for b in range(len(prior)):
         if node_limb[max(b - 1, 0)] == limb:
             write_change(b, pose, old, False, d)
-            total += min(prior[b] * dot(d, d), max_cost)
+            total += prior[b] * dot(d, d)
     return total
 
 
 @njit(cache=True)
-def choose_solutions(limb, node_limb, cost, solutions, prior, max_cost, choice):
+def choose_solutions(limb, node_limb, cost, solutions, prior, choice):
     """Write the number of the solution to which a limb keeps in every frame (Viterbi).
 
     Args:
@@ -51,7 +51,6 @@ def choose_solutions(limb, node_limb, cost, solutions, prior, max_cost, choice):
         cost: Cost of the limb's targets by solution and frame.
         solutions: Positions of the root and quaternions, by solution and frame.
         prior: Information on the change of each block from frame to frame.
-        max_cost: Largest cost of one block's change.
         choice: Gets the number of the solution, by frame.
     """
     root, q = solutions
@@ -63,7 +62,7 @@ def choose_solutions(limb, node_limb, cost, solutions, prior, max_cost, choice):
             new[b] = np.inf
             for a in range(n_solutions):
                 pose, old = (root[b, f], q[b, f]), (root[a, f - 1], q[a, f - 1])
-                change = _change_cost(limb, node_limb, pose, old, prior, max_cost, d)
+                change = _change_cost(limb, node_limb, pose, old, prior, d)
                 if total[a] + change < new[b]:
                     new[b], last[f, b] = total[a] + change, a
         total[:] = new + cost[:, f]
