@@ -150,17 +150,17 @@ def _bridge_rotation(
     path: Float[Array, "frame 4"],
 ) -> None:
     """Write the rotations of a gap: those of both solutions, joined to its ends."""
-    before, after, gap = first - 1, last + 1, slice(first, last + 1)
-    share = _share_of_backward(first, last, len(path))
-    ends = []
-    for solution, end in ((forward, before), (backward, after)):
-        moved = solution[gap]
-        if 0 <= end < len(path):
-            inverse = geometry.quat_conjugate(solution[end])
-            offset = geometry.quat_multiply(path[end], inverse)
-            moved = geometry.quat_multiply(offset, moved)
-        ends.append(moved)
-    path[gap] = geometry.quat_slerp(*ends, share)
+
+    def join(solution: Array, end: int) -> Array:
+        if not 0 <= end < len(path):
+            return np.asarray(solution[gap])
+        inverse = geometry.quat_conjugate(solution[end])
+        offset = geometry.quat_multiply(path[end], inverse)
+        return geometry.quat_multiply(offset, solution[gap])
+
+    gap, share = slice(first, last + 1), _share_of_backward(first, last, len(path))
+    start, end = join(forward, first - 1), join(backward, last + 1)
+    path[gap] = geometry.quat_slerp(start, end, share)
 
 
 def _bridge_position(
@@ -171,14 +171,15 @@ def _bridge_position(
     path: Float[Array, "frame 3"],
 ) -> None:
     """Write the positions of the root in a gap, as `_bridge_rotation` does."""
-    before, after, gap = first - 1, last + 1, slice(first, last + 1)
-    share = _share_of_backward(first, last, len(path))
-    ends = []
-    for solution, end in ((forward, before), (backward, after)):
+
+    def join(solution: Array, end: int) -> Array:
         is_inside = 0 <= end < len(path)
-        offset = path[end] - solution[end] if is_inside else np.zeros(3)
-        ends.append(solution[gap] + offset)
-    path[gap] = ends[0] + share[:, None] * (ends[1] - ends[0])
+        offset = path[end] - solution[end] if is_inside else 0.0
+        return np.asarray(solution[gap] + offset)
+
+    gap, share = slice(first, last + 1), _share_of_backward(first, last, len(path))
+    start, end = join(forward, first - 1), join(backward, last + 1)
+    path[gap] = start + share[:, None] * (end - start)
 
 
 def _share_of_backward(first: int, last: int, n_frames: int) -> Float[Array, " gap"]:

@@ -322,9 +322,7 @@ class GaussNewtonSolver(PoseSolver):
         every, smooth = np.arange(len(trace.q)), trace.copy()
 
         def draw(paths: tuple[Array, Array], prior: Float[Array, " block"]) -> None:
-            guided = self.settings._replace(
-                given_start=True, guided=True, prior=prior
-            )
+            guided = self.settings._replace(given_start=True, guided=True, prior=prior)
             self._run(recording, every, smooth, guided, paths)
             smooth.q[:] = smooth.continuous().q
 
