@@ -194,9 +194,10 @@ class GaussNewtonSolver(PoseSolver):
         self.settings = settings
 
     def _sample_frames(self, recording: Recording) -> Int[Array, " some"]:
-        """Return evenly spread frames with targets, the same backwards."""
+        """Return evenly spread frames with targets, the same ones backwards."""
         visible = np.flatnonzero(count_visible(self.matches, recording))
-        count = min(SAMPLE_FRAMES, len(visible))
+        n_ways = 2 if self.options.both_ways else 1
+        count = min(SAMPLE_FRAMES // n_ways, len(visible))
         frames = np.linspace(0, len(visible) - 1, count).astype(int)
         if count < len(visible):
             first = frames[: count // 2]

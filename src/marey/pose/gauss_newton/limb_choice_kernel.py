@@ -18,12 +18,12 @@ from marey.numerics.vector3_kernel import dot
 
 
 @njit(cache=True)
-def write_subtree_costs(problem, recording, root, q, cost):
-    """Write the robust cost of the targets of every node's subtree, by frame."""
+def write_subtree_costs(problem, recording, frames, root, q, cost):
+    """Write the robust cost of the targets of every node's subtree in some frames."""
     tree, targets, work = problem
     points, sensors = recording
     origin = np.zeros(3)
-    for f in range(len(q)):
+    for f in frames:
         forward_kinematics(tree, root[f], q[f], work.R, work.c)
         write_target_costs(targets, points[f], sensors[f], origin, work, cost[f])
         for i in range(len(tree.parent) - 1, 0, -1):
