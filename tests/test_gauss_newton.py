@@ -612,6 +612,19 @@ def test_one_marker_left_on_a_foot_is_kept_and_named(walk):
     assert posed.joint_errors(motion, take).max() < 0.05
 
 
+def test_a_limb_that_leaves_its_markers_is_reported(walk):
+    """Hand and forearm are shown where no arm reaches, in few of the frames."""
+    skeleton, take = walk
+    points = take.points.copy()
+    arm = posed.markers_on(take, skeleton, "LeftLowerArm", "LeftHand")
+    points[200:212, arm] += [0.0, 0.0, 2.0]
+    found = findings(skeleton, replace(take, points=points))
+    lost = {f.subject: f for f in found if f.code == "joint-lost"}
+    assert set(lost) == {"LeftLowerArm", "LeftHand"}
+    assert lost["LeftHand"].frames == (200, 211)
+    assert lost["LeftHand"].value == 12
+
+
 def test_mirrored_data_are_reported(walk):
     skeleton, take = walk
     motion, found = whole(skeleton, replace(take, points=take.points * [1, -1, 1]))

@@ -75,12 +75,11 @@ def solve(
 
     The prior counts only for joints on which the markers give less information than
     the prediction does; well-seen joints are free of it, so exact data give the exact
-    pose. A frame without any target keeps the predicted pose. In the last quarter of a
-    second of an occlusion a joint is blended to where it reappears. The first frame is
-    solved from scratch, and outliers may mislead it: the first frames are tracked
-    backwards as well. With `smooth`, the past and the future of the whole take count.
-    With a `reference`, all frames are solved a second time, started from the reference
-    and drawn to it.
+    pose. A take is tracked in both directions of time, and each limb keeps to the
+    cheaper solution; unseen limbs pass from one to the other (`both_ways`). With
+    `smooth`, the past and the future of the whole take count in every frame. With a
+    `reference`, all frames are solved a second time, started from the reference and
+    drawn to it.
 
     Args:
         skeleton: A skeleton with markers or sensors.
