@@ -8,8 +8,8 @@ import pytest
 import marey
 from marey import synth
 from marey.numerics import geometry
-from marey.pose.gauss_newton.both_ways import split_limbs
-from marey.pose.gauss_newton.limb_choice_kernel import choose_solutions
+from marey.pose.both_ways import split_limbs
+from marey.pose.limb_choice_kernel import choose_solutions
 from marey.take import Take
 
 DAMAGE = {"gaps": 0.2, "gross": 0.01, "swaps": 2, "noise": 2e-3, "soft_tissue": 5e-3}
@@ -33,10 +33,15 @@ def positions(motion):
     return motion.T_world_joint()[..., :3, 3]
 
 
+@pytest.mark.parametrize(("method", "atol"), [("gauss_newton", 1e-9), ("bfgs", 2e-3)])
 @pytest.mark.parametrize("sensors", [False, True])
 @pytest.mark.parametrize("name", ["human", "quadruped"])
-def test_the_direction_of_time_does_not_matter(name, sensors):
-    """With gaps, gross errors, swapped labels and soft tissue."""
+def test_the_direction_of_time_does_not_matter(name, sensors, method, atol):
+    """With gaps, gross errors, swapped labels and soft tissue.
+
+    The inverse Hessian of BFGS carries over from frame to frame, and what nothing
+    determines moves by it a little.
+    """
     figure, markers = {
         "human": (synth.human(seed=2), "sparse41"),
         "quadruped": (synth.quadruped(), 4),
@@ -44,8 +49,11 @@ def test_the_direction_of_time_does_not_matter(name, sensors):
     skeleton, take = posed.record(
         figure, markers=markers, seconds=2.0, sensors=sensors, **DAMAGE
     )
-    forward, backward = (solve(skeleton, t) for t in (take, play_backwards(take)))
-    np.testing.assert_allclose(positions(backward)[::-1], positions(forward), atol=1e-9)
+    forward, backward = (
+        marey.solve_pose(skeleton, t, method=method)
+        for t in (take, play_backwards(take))
+    )
+    np.testing.assert_allclose(positions(backward)[::-1], positions(forward), atol=atol)
 
 
 def test_a_limb_that_one_direction_loses_is_found():

@@ -55,6 +55,11 @@ class PoseOptions(Options):
     limits: bool = True
     """Whether the limits of the skeleton's joints apply."""
 
+    both_ways: bool = True
+    """Whether the take is solved in both directions of time, and every limb keeps to
+    the better solution. Else every frame starts where the one before it ended,
+    as in a stream."""
+
     reference: Motion | None = None
     """A similar motion with joints of the same names. Its rotations are the start and
     a weak prior; see `marey.pose.reference`."""
@@ -85,10 +90,6 @@ class GaussNewtonOptions(PoseOptions):
     adapt: bool = True
     """Whether the scale of a marker is estimated from its residuals, where these are
     larger than its standard deviation."""
-
-    both_ways: bool = True
-    """Whether the take is tracked in both directions of time, and every limb keeps to
-    the better solution. Else it is tracked once, as a stream is."""
 
     drift: float = number(1.0, above=0.0)
     """Standard deviation of an unseen joint from its predicted rotation after one

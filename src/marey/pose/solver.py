@@ -61,7 +61,7 @@ class PoseSolver:
         """
         from marey.articulated.kinematics_kernel import make_workspace  # numba is slow
 
-        self.skeleton = skeleton
+        self.skeleton, self.marker_sd = skeleton, options.marker_sd
         self.nodes = make_nodes(skeleton, limits=options.limits)
         self.matches = match_targets(skeleton, self.nodes, names)
         marker, sensor = target_weights(options.weights, skeleton, self.matches)

@@ -120,6 +120,7 @@ def build_spring_system(
         rotation_sd=options.rotation_sd,
         weights=options.weights,
         limits=options.limits,
+        both_ways=options.both_ways,
     )
     tracker = GaussNewtonSolver(skeleton, TargetNames.of(take), take.rate, fit_options)
     recording = recording_of(take)

@@ -1,8 +1,8 @@
-"""Poses of a take tracked in both directions of time.
+"""Poses of a take solved in both directions of time.
 
-A skeleton that is tracked frame by frame may keep to a wrong minimum once a limb has
-let its markers go. Tracked backwards it comes from the other side, and mostly finds the
-right one. The cheaper of both solutions is chosen limb by limb.
+A frame starts where the last one ended, and may keep to a wrong minimum once a limb has
+let its markers go. Solved backwards the limb comes from the other side, and mostly
+finds the right one. The cheaper of both solutions is chosen limb by limb.
 """
 
 from typing import TYPE_CHECKING
@@ -17,50 +17,15 @@ from marey.pose.options import ANGLE_SD
 from marey.pose.trace import PoseTrace
 
 if TYPE_CHECKING:
-    from marey.pose.gauss_newton.fit import GaussNewtonSolver
+    from marey.pose.solver import PoseSolver
 
 Array = np.ndarray
 
-WIDE_OUTLIER = 3.0
-"""Scale of the loss while minima are searched, as a multiple of `outlier`. Higher loses
-fewer limbs, and lets gross errors draw the pose. Chosen on generated people, where 3
-and 4 do equally well, and gross errors draw poses from 6 on."""
 
-
-def solve_both_ways(fit: "GaussNewtonSolver", recording: Recording) -> PoseTrace:
-    """Return the poses of all frames, which do not depend on the direction of time.
-
-    The take is tracked forward and backward with a wide loss, whose basins of
-    attraction are wide. The scales of markers are then estimated from all frames of
-    the better solution, limbs keep to the cheaper solution, every frame moves to its
-    minimum of the loss at its proper scale, and unseen limbs pass from one solution to
-    the other.
-    """
-    if fit.options.adapt:
-        fit.estimate_scales(recording)
-    fit.scale_loss(WIDE_OUTLIER)
-    forward, backward = track_both_ways(fit, recording)
-    fit.scale_loss(1.0 / WIDE_OUTLIER)
-    if fit.options.adapt and fit.options.outlier > 0.0:
-        fit.update_scales(recording, (forward, backward))
-    best = choose_by_limb(fit, recording, (forward, backward))
-    fit.refine(recording, best)
-    bridge_gaps(fit, recording, forward, backward, best)
-    best.info[:, 3] += forward.info[:, 3] + backward.info[:, 3]
-    return best.continuous()
-
-
-def track_both_ways(
-    fit: "GaussNewtonSolver", recording: Recording
-) -> tuple[PoseTrace, PoseTrace]:
-    """Return the poses tracked forward, and those tracked backward."""
-    points, sensors = (as_c_float64(one[::-1]) for one in recording)
-    forward = fit.track(recording, fit.frame_order(recording))
-    fit.reset()
-    reverse = points, sensors
-    backward = fit.track(reverse, fit.frame_order(reverse)).reversed()
-    fit.reset()
-    return forward, backward
+def reverse_recording(recording: Recording) -> Recording:
+    """Return a recording in the other direction of time."""
+    points, sensors = recording
+    return as_c_float64(points[::-1]), as_c_float64(sensors[::-1])
 
 
 def split_limbs(
@@ -88,29 +53,32 @@ def split_limbs(
 
 
 def choose_by_limb(
-    fit: "GaussNewtonSolver", recording: Recording, solutions: tuple[PoseTrace, ...]
+    solver: "PoseSolver",
+    recording: Recording,
+    solutions: tuple[PoseTrace, ...],
+    prior: Float[Array, " block"],
 ) -> PoseTrace:
     """Return the cheapest sequence of several solutions for every limb.
 
     Limbs are chosen from the root outward. The cost of a limb is that of its whole
-    subtree by each solution, on the limbs that were chosen before.
+    subtree by each solution, on the limbs that were chosen before, and that of its
+    changes from frame to frame, by the information of a prior on each block.
     """
     # numba is slow to import
-    from marey.pose.gauss_newton.limb_choice_kernel import (
+    from marey.pose.limb_choice_kernel import (
         choose_solutions,
         write_subtree_costs,
     )
 
-    limb, levels = split_limbs(fit.nodes.tree.parent)
+    limb, levels = split_limbs(solver.nodes.tree.parent)
     root, q = (np.stack([getattr(s, n) for s in solutions]) for n in ("root", "q"))
-    prior = fit.settings.prior
     mixed_root, mixed = root.copy(), q.copy()
-    frames, cost = _differing_frames(fit, root, q), np.zeros(q.shape[:3])
+    frames, cost = _differing_frames(solver, root, q), np.zeros(q.shape[:3])
     every, choice = np.arange(q.shape[1]), np.zeros(q.shape[1], dtype=np.int64)
     for firsts in levels:
         for k in range(len(solutions)):
             where = mixed_root[k], mixed[k]
-            write_subtree_costs(fit.problem, recording, frames, *where, cost[k])
+            write_subtree_costs(solver.problem, recording, frames, *where, cost[k])
         for first in firsts:
             own, number = cost[:, :, first].copy(), limb[first]
             choose_solutions(number, limb, own, (root, q), prior, choice)
@@ -122,7 +90,7 @@ def choose_by_limb(
 
 
 def _differing_frames(
-    fit: "GaussNewtonSolver",
+    solver: "PoseSolver",
     root: Float[Array, "solution frame 3"],
     q: Float[Array, "solution frame node 4"],
 ) -> Int[Array, " some"]:
@@ -130,30 +98,32 @@ def _differing_frames(
     cosine = np.abs(np.sum(q * q[:1], axis=-1)).min(axis=(0, 2))
     distance = np.linalg.norm(root - root[:1], axis=-1).max(axis=0)
     is_other = cosine < np.cos(0.5 * ANGLE_SD)
-    return np.flatnonzero(is_other | (distance > fit.options.marker_sd))
+    return np.flatnonzero(is_other | (distance > solver.marker_sd))
 
 
 def bridge_gaps(
-    fit: "GaussNewtonSolver",
+    solver: "PoseSolver",
     recording: Recording,
     forward: PoseTrace,
     backward: PoseTrace,
     trace: PoseTrace,
-) -> None:
+) -> Int[Array, " some"]:
     """Let unseen limbs pass from the forward to the backward solution, in place.
 
     The one continues the motion before a gap, the other that after it. Both are moved
     to the poses at its ends.
+
+    Returns:
+        The frames in which some limb is unseen.
     """
-    is_unseen = fit.unseen_nodes(recording)
+    is_unseen = solver.unseen_nodes(recording)
     for node in range(is_unseen.shape[1]):
         paths = [one.q[:, node] for one in (forward, backward, trace)]
         for first, last in runs(is_unseen[:, node]):
             _bridge_rotation(first, last, *paths)
             if node == 0:
                 _bridge_position(first, last, forward.root, backward.root, trace.root)
-    some = is_unseen.any(axis=1)
-    trace.q[some] = fit.clamped(trace.q[some])
+    return np.flatnonzero(is_unseen.any(axis=1))
 
 
 def _bridge_rotation(
