@@ -591,3 +591,30 @@ def calm_equations(parent, R, usual, weight):
         H[own, above] -= weight * np.eye(3)
         H[above, own] -= weight * np.eye(3)
     return H, g
+
+
+def cheapest_sequence(cost, parts):
+    """The sequence of solutions of least cost, of all that there are.
+
+    Args:
+        cost: Of every solution in every frame.
+        parts: Weights, and vectors or quaternions by solution and frame, whose changes
+            from frame to frame count.
+    """
+
+    def change(a, f, b):
+        total = 0.0
+        for weight, x in parts:
+            one, two = x[a, f - 1], x[b, f]
+            if len(one) == 4:  # 2 sin(angle / 2), squared
+                total += 4.0 * weight * (1.0 - float(one @ two) ** 2)
+            else:
+                total += weight * float((two - one) @ (two - one))
+        return total
+
+    def price(way):
+        own = sum(cost[k, f] for f, k in enumerate(way))
+        return own + sum(change(way[f - 1], f, way[f]) for f in range(1, len(way)))
+
+    n_solutions, n_frames = cost.shape
+    return min(product(range(n_solutions), repeat=n_frames), key=price)

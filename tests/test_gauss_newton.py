@@ -30,6 +30,7 @@ from marey.synth.performance.angles import joint_angles, within_limits
 from marey.take import Take
 
 PLAIN: dict[str, Any] = {"outlier": 0.0, "limits": False}
+STREAM: dict[str, Any] = {"adapt": False, "both_ways": False}
 SDS = (2e-3, 3e-3, 0.01)
 
 
@@ -415,7 +416,7 @@ def test_exact_data_survive_weak_smoothing():
 
 def test_a_tracker_gives_what_the_whole_take_gives(walk):
     skeleton, take = walk
-    motion = solve(skeleton, take, adapt=False)
+    motion = solve(skeleton, take, **STREAM)
     tracker = PoseTracker(skeleton, take.labels, rate=take.rate)
     for f, points in enumerate(take.points[:100]):
         root, wxyz = tracker.update(points)
@@ -507,7 +508,7 @@ def test_a_stream_is_back_within_a_quarter_of_a_second(walk):
     skeleton, take = walk
     arm = posed.markers_on(take, skeleton, "LeftLowerArm", "LeftHand")
     gone = posed.hide_markers(take, np.arange(200, 400)[:, None], arm)
-    motion, plain = tracked(skeleton, gone), solve(skeleton, gone, adapt=False)
+    motion, plain = tracked(skeleton, gone), solve(skeleton, gone, **STREAM)
     seen = np.r_[0:200, 425:600]
     np.testing.assert_array_equal(motion.wxyz[seen], plain.wxyz[seen])
     back = posed.joint_errors(motion, take)[400:425].max(axis=1)
@@ -609,6 +610,19 @@ def test_one_marker_left_on_a_foot_is_kept_and_named(walk):
     assert np.linalg.norm(away, axis=-1).max() < 0.02
     assert found["joint-unseen"].subject == "LeftFoot"
     assert posed.joint_errors(motion, take).max() < 0.05
+
+
+def test_a_limb_that_leaves_its_markers_is_reported(walk):
+    """Hand and forearm are shown where no arm reaches, in few of the frames."""
+    skeleton, take = walk
+    points = take.points.copy()
+    arm = posed.markers_on(take, skeleton, "LeftLowerArm", "LeftHand")
+    points[200:212, arm] += [0.0, 0.0, 2.0]
+    found = findings(skeleton, replace(take, points=points))
+    lost = {f.subject: f for f in found if f.code == "joint-lost"}
+    assert set(lost) == {"LeftLowerArm", "LeftHand"}
+    assert lost["LeftHand"].frames == (200, 211)
+    assert lost["LeftHand"].value == 12
 
 
 def test_mirrored_data_are_reported(walk):

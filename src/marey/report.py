@@ -101,6 +101,10 @@ SENTENCES = {
         "{count} joints are kept from their markers by limits ({subjects}): check the"
         " signs of their axes, or widen the limits"
     ),
+    "joint-lost": (
+        "{count} joints leave most of their markers for a while, by more than 50 mm "
+        "({subjects}): look for swapped labels"
+    ),
     "joint-open": (
         "{count} joint centres are uncertain, by ±{mm} mm at worst ({subjects}): bend"
         " and twist these joints more, about two axes"

@@ -71,6 +71,23 @@ def weight_targets(targets, points, sensors, origin, work, robustness):
 
 
 @lean
+def write_target_costs(targets, points, sensors, origin, work, cost):
+    """Write the cost of the targets of every node, by the full Geman-McClure loss."""
+    R, c = work.R, work.c
+    for i in range(len(c)):
+        cost[i] = 0.0
+        for k in range(targets.start[i], targets.start[i + 1]):
+            square = _square_residual(
+                R[i], c[i], targets.position[k], points[targets.column[k]], origin
+            )
+            if square >= 0.0:
+                share = 1.0 / (1.0 + targets.softness[k] * square)
+                cost[i] += targets.weight[k] * share * square
+        for k in range(targets.sensor_start[i], targets.sensor_start[i + 1]):
+            cost[i] += _weight_sensor(targets, sensors, origin, work, 1.0, i, k)
+
+
+@lean
 def _square_residual(R, c, m, y, origin):
     """Return the squared distance of a point of a node from where it was seen."""
     a, b, d = place(R, c, m)

@@ -47,6 +47,7 @@ def pose_findings(
     return (
         *warn_of_runs("pose-unseen", weight == 0.0, UNSEEN_MESSAGE),
         *warn_of_runs("pose-lost", lost, LOST_MESSAGE),
+        *_lost_joints(fit, residual_m, lost),
         *_unseen_joints(take, fit, trace),
         *_joints_at_limits(fit, trace, residual_m),
         *_outlier_markers(fit, residual_m),
@@ -65,6 +66,33 @@ def warn_of_runs(
             message.format(frames=f"frames {first} to {last}"),
             frames=(first, last),
             value=float(last - first + 1),
+        )
+
+
+def _lost_joints(
+    fit: "GaussNewtonSolver",
+    residual_m: Float[Array, "frame marker"],
+    lost: Bool[Array, " frame"],
+) -> Iterator[Finding]:
+    """Return joints that leave most of their markers in frames that fit otherwise."""
+    for joint in fit.nodes.moving_joints:
+        node = fit.nodes.node_of_joint[joint]
+        own = residual_m[:, slice(*fit.targets.start[node : node + 2])]
+        n_far = (own > MAX_RMS_RESIDUAL_M).sum(axis=1)
+        far = ~lost & (2 * n_far > np.isfinite(own).sum(axis=1))
+        if not far.any():
+            continue
+        first, last = max(runs(far), key=lambda run: run[1] - run[0])
+        yield Finding(
+            "joint-lost",
+            "pose",
+            "warning",
+            f"most of its markers are more than {1e3 * MAX_RMS_RESIDUAL_M:.0f} mm off "
+            f"in {far.sum()} frames, the longest time in frames {first} to {last}: "
+            "look for swapped labels",
+            subject=fit.skeleton.names[joint],
+            frames=(first, last),
+            value=float(far.sum()),
         )
 
 

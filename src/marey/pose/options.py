@@ -54,6 +54,11 @@ class PoseOptions(Options):
     limits: bool = True
     """Whether the limits of the skeleton's joints apply."""
 
+    both_ways: bool = True
+    """Whether the take is solved in both directions of time, and every limb keeps to
+    the better solution. Else every frame starts where the one before it ended,
+    as in a stream."""
+
     reference: Motion | None = None
     """A similar motion with joints of the same names. Its rotations are the start and
     a weak prior; see `marey.pose.reference`."""

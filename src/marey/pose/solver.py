@@ -61,7 +61,7 @@ class PoseSolver:
         """
         from marey.articulated.kinematics_kernel import make_workspace  # numba is slow
 
-        self.skeleton = skeleton
+        self.skeleton, self.marker_sd = skeleton, options.marker_sd
         self.nodes = make_nodes(skeleton, limits=options.limits)
         self.matches = match_targets(skeleton, self.nodes, names)
         marker, sensor = target_weights(options.weights, skeleton, self.matches)
@@ -185,7 +185,7 @@ class PoseSolver:
         data before and after the gap: the differences at both ends are interpolated
         over the gap (slerp) and applied to the reference.
         """
-        filled, is_unseen = q.copy(), self._unseen_nodes(recording)
+        filled, is_unseen = q.copy(), self.unseen_nodes(recording)
         for node in range(1, q.shape[1]):
             for first, last in runs(is_unseen[:, node]):
                 ends = [f for f in (first - 1, last + 1) if 0 <= f < len(q)]
@@ -201,7 +201,7 @@ class PoseSolver:
                 filled[gap, node] = rotations
         return geometry.quat_continuous(filled)
 
-    def _unseen_nodes(self, recording: Recording) -> Bool[Array, "frame node"]:
+    def unseen_nodes(self, recording: Recording) -> Bool[Array, "frame node"]:
         """Return the frames in which no target of a node's whole subtree is seen."""
         points, sensors = recording
         targets, parent = self.targets, self.nodes.tree.parent

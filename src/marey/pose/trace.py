@@ -48,6 +48,10 @@ class PoseTrace:
         """Return the same poses, with quaternions that do not change their sign."""
         return PoseTrace(geometry.quat_continuous(self.q), self.root, self.info)
 
+    def reversed(self) -> "PoseTrace":
+        """Return the poses in the other direction of time."""
+        return PoseTrace(self.q[::-1], self.root[::-1], self.info[::-1]).continuous()
+
     def copy(self) -> "PoseTrace":
         """Return a copy whose arrays can be written."""
         return PoseTrace(self.q.copy(), self.root.copy(), self.info.copy())

@@ -49,11 +49,14 @@ sees no difference."""
 
 
 def solve_by_bfgs(ready: PreparedTake, **options: Any) -> TimedMotion:
-    """Return the poses of least fitness by BFGS; outlier joints have no weight."""
+    """Return the poses of least fitness by BFGS; outlier joints have no weight.
+
+    As in the paper, every frame starts where the one before it ended.
+    """
 
     def solve() -> tuple[marey.Motion, int]:
         seen = mask_joints(ready.skeleton, ready.take, ready.is_outlier)
-        found = fit_bfgs(ready.skeleton, seen, **options)
+        found = fit_bfgs(ready.skeleton, seen, both_ways=False, **options)
         return found.motion, int(found.steps.sum())
 
     (motion, steps), seconds = measures.timed(solve)

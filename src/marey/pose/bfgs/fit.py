@@ -9,8 +9,9 @@ from jaxtyping import Float, Int
 from marey.articulated.targets import Recording, TargetNames, recording_of
 from marey.motion import Motion
 from marey.options import options_from
+from marey.pose.both_ways import bridge_gaps, choose_by_limb, reverse_recording
 from marey.pose.findings import warn_of_runs
-from marey.pose.options import MAX_RMS_RESIDUAL_M
+from marey.pose.options import MAX_RMS_RESIDUAL_M, GaussNewtonOptions
 from marey.pose.options import BfgsOptions as BfgsOptions
 from marey.pose.solver import PoseSolver
 from marey.pose.trace import PoseTrace
@@ -20,7 +21,7 @@ from marey.take import Take
 
 Array = np.ndarray
 
-UNSEEN_MESSAGE = "nothing is seen in {frames}: the pose there is the last one found"
+UNSEEN_MESSAGE = "nothing is seen in {frames}: the pose there is a guess"
 LOST_MESSAGE = (
     "the skeleton does not fit in {frames}: look for swapped labels, "
     "or mask gross errors with `ignore`"
@@ -85,8 +86,10 @@ def fit_bfgs(skeleton: Skeleton, take: Take, **options: Any) -> BfgsFit:
     add; the unknowns of a ball are rotation vectors from the last frame's quaternion,
     which the paper wishes for, or XYZ Euler angles as printed; limits are those of
     swing and twist, which do not depend on the order of axes; the inverse Hessian
-    carries over from frame to frame; and frames that do not fit are started again from
-    an initial pose. Outliers keep their weight: mask them with `ignore`.
+    carries over from frame to frame; frames that do not fit are started again from an
+    initial pose; and the take is fitted in both directions of time (`both_ways`), since
+    a limb may keep to a wrong minimum in one of them. Outliers keep their weight: mask
+    them with `ignore`.
 
     With a reference, all frames are fitted a second time, each started from the
     reference as matched in time, and drawn to it. An error then stays in its frame.
@@ -95,7 +98,7 @@ def fit_bfgs(skeleton: Skeleton, take: Take, **options: Any) -> BfgsFit:
     chosen = options_from(BfgsOptions, options)
     solver = BfgsSolver(skeleton, TargetNames.of(take), chosen)
     recording = recording_of(take)
-    trace = solver.fit_in_order(recording)
+    trace = solver.fit_take(recording, take.rate)
     trace = solver.refine_with_reference(take, recording, trace, chosen)
     fitness, seen, _, steps = trace.info[:, :4].T
     return BfgsFit(solver.motion(take, trace), fitness, seen, steps.astype(np.int64))
@@ -113,6 +116,22 @@ class BfgsSolver(PoseSolver):
         # which three of them measure.
         weight = self.targets.sensor_weight * [1.0, 2.0]
         self.targets = self.targets._replace(n_vectors=2, sensor_weight=weight)
+
+    def fit_take(self, recording: Recording, rate: float) -> PoseTrace:
+        """Return the poses of a take, in which limbs keep to the better direction."""
+        forward = self.fit_in_order(recording)
+        if not self.options.both_ways:
+            return forward
+        backward = self.fit_in_order(reverse_recording(recording)).reversed()
+        n = len(self.nodes.tree.parent)
+        prior = np.full(n + 1, rate / GaussNewtonOptions().drift ** 2)
+        best = choose_by_limb(self, recording, (forward, backward), prior)
+        # Limbs of both directions together are near a minimum, not in it.
+        start = (best.q.copy(), np.zeros(n))
+        self.run(recording, np.arange(len(best.q)), best, start)
+        bridge_gaps(self, recording, forward, backward, best)
+        best.info[:, 3] += forward.info[:, 3] + backward.info[:, 3]
+        return best.continuous()
 
     def fit_in_order(self, recording: Recording) -> PoseTrace:
         """Return the poses of frames, each started where the last one ended."""

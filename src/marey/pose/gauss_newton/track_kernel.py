@@ -50,7 +50,8 @@ class TrackSettings(NamedTuple):
     max_steps: int  # of the first attempt
     max_retry_steps: int  # of the other attempts, at each robustness
     tolerance: float  # relative decrease of the cost below which a step is the last
-    guided: bool  # whether frames start at, and are drawn to, given paths
+    given_start: bool  # whether frames start at given poses, in a single attempt
+    guided: bool  # whether they are drawn to given paths, however well they are seen
     speed_kept: float  # factor of an unseen joint's velocity per frame
     speed_gain: float  # gain of the velocity filter per frame
     max_rms_residual: float  # metres; beyond it another attempt is made
@@ -165,16 +166,16 @@ def _predict(q, velocity, predicted):
 def _begin_frame(state, settings, path, scratch, out):
     """Write the pose that the frame starts from, and the expected one.
 
-    Guided, the start is the pose in the output arrays and the expected one is `path`;
-    otherwise both are the prediction.
+    The given start is the pose in the output arrays and the expected one is `path`;
+    without it both are the prediction.
     """
     origin, expected = scratch.origin, scratch.expected
-    if settings.guided:
+    if settings.given_start:
         copy_pose(out, (state.root, state.q))
     set_vector(origin, state.root)
     fill(scratch.start[0], 0.0)
     copy_rows(state.q, scratch.start[1])
-    if settings.guided:
+    if settings.given_start:
         fill(scratch.pose[0], 0.0)
         for k in range(3):
             expected[0][k] = path[0][k] - origin[k]
@@ -215,7 +216,7 @@ def _solve_frame(problem, seen, weight, state, settings, scratch):
     """Make attempts until one is good; return the cost of the best, and all steps."""
     pose, wait = scratch.pose, state.restart_wait
     is_tracked = 0 <= state.frames_unseen[0] <= settings.max_unseen_frames
-    attempt = PREDICT if settings.guided or is_tracked else RESTART
+    attempt = PREDICT if settings.given_start or is_tracked else RESTART
     least, least_cost, steps, good = np.inf, 0.0, 0, False
     while True:
         cost, count = _attempt_frame(problem, seen, settings, scratch, attempt)
@@ -238,7 +239,7 @@ def _solve_frame(problem, seen, weight, state, settings, scratch):
                 wait[0] = 0
         elif attempt == RESTART:
             wait[0] = settings.max_unseen_frames
-        if attempt == RESTART or settings.guided or good or wait[0] > 0:
+        if attempt == RESTART or settings.given_start or good or wait[0] > 0:
             break
         attempt += 1
     if least < np.inf:
@@ -253,7 +254,7 @@ def _track_frame(problem, seen, state, settings, path, out, info, scratch):
     unseen = state.frames_unseen
     _begin_frame(state, settings, path, scratch, out)
     weight, cost, steps = total_weight_seen(targets, seen[0], seen[1]), 0.0, 0
-    if weight > 0.0 or settings.guided:
+    if weight > 0.0 or settings.given_start:
         cost, steps = _solve_frame(problem, seen, weight, state, settings, scratch)
     state.restart_wait[0] -= 1
     _keep_signs(scratch.start[1], state.q)
@@ -278,7 +279,7 @@ def _track_frame(problem, seen, state, settings, path, out, info, scratch):
 def track_frames(problem, recording, order, state, settings, paths, out):
     """Track the skeleton through frames, in the order given.
 
-    Guided, every frame starts at its pose in `out` and is drawn to the paths.
+    With a given start, every frame starts at its pose in `out` and expects the paths.
     Otherwise it starts where the velocity of the last frame brings it.
 
     Args:

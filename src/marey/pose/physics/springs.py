@@ -120,10 +120,11 @@ def build_spring_system(
         rotation_sd=options.rotation_sd,
         weights=options.weights,
         limits=options.limits,
+        both_ways=options.both_ways,
     )
     tracker = GaussNewtonSolver(skeleton, TargetNames.of(take), take.rate, fit_options)
     recording = recording_of(take)
-    initial = tracker.blend_before_reappearance(tracker.solve_take(recording))
+    initial = tracker.solve_take(recording)
     motion = tracker.motion(take, initial)
     soles, plants = find_soles(motion, tracker.nodes, take, options)
     table = _SpringTable(tracker)
