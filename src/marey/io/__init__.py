@@ -154,6 +154,7 @@ def write(
     up: str | None = None,
     truth: Sequence[Motion] = (),
     measured: Mapping[str, float] | None = None,
+    markers: bool = False,
     overwrite: bool = False,
 ) -> tuple[Finding, ...]:
     """Write a recording, motion, skeleton or solution; the suffix decides the format.
@@ -169,6 +170,7 @@ def write(
         up: Axis of the file that points up.
         truth: True motions, ghosts on a page; of several takes the first one's first.
         measured: Bone lengths by tape measure, in metres by joint, for a page.
+        markers: Also write the markers to a scene (glTF, USD), as small balls.
         overwrite: Replace a file that exists. The file that was read is never replaced.
 
     Returns:
@@ -180,8 +182,15 @@ def write(
     """
     path = Path(path)
     chosen = _find_format(format) if format != "auto" else format_for_suffix(path)
-    options = WriteOptions(unit=unit, up=up, truth=truth, measured=measured or {})
-    options.check_page_options(chosen.name)
+    options = WriteOptions(
+        unit=unit,
+        up=up,
+        truth=truth,
+        measured=measured or {},
+        markers=markers,
+        suffix=path.suffix.lower(),
+    )
+    options.check_shown(chosen.name)
     inputs = _input_paths(thing)
     check_target(path, overwrite=overwrite, inputs=inputs)
     if isinstance(thing, Solution) and chosen.write_solution is None:

@@ -28,6 +28,9 @@ MAX_RATE_HZ = 1e6
 BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 """First bytes of UTF-16 (little and big endian) and UTF-8 text."""
 
+SCENE_FORMATS = ("gltf", "usd")
+"""Formats of scenes: figures with a body."""
+
 FACT_NAMES = {"unit": "length unit", "up": "up axis", "rate": "frame rate"}
 
 Chunks = Iterable[bytes]
@@ -83,6 +86,12 @@ class WriteOptions(WorldOptions):
     measured: Mapping[str, float] = field(default_factory=dict)
     """Bone lengths by tape measure, in metres by joint, for a page."""
 
+    markers: bool = False
+    """Also write the markers, for a scene (glTF, USD)."""
+
+    suffix: str = ""
+    """Suffix of the file in lower case, for a format that has several forms."""
+
     def world(
         self, unit: str, up: str, source: Source | None = None, name: str = ""
     ) -> tuple[str, str]:
@@ -105,19 +114,30 @@ class WriteOptions(WorldOptions):
         Raises:
             OptionError: If the unit is not the metre or the up axis is not z.
         """
-        if self.unit not in (None, "m") or self.up not in (None, "z"):
+        self.check_world("m", "z")
+
+    def check_world(self, unit: str, up: str) -> None:
+        """Refuse another unit or up axis than the only one of a format.
+
+        Raises:
+            OptionError: If another was asked for.
+        """
+        if self.unit not in (None, unit) or self.up not in (None, up):
             raise OptionError(
                 "unit, up",
                 found=(self.unit, self.up),
-                needed="m and z: this format has no other",
+                needed=f"{unit} and {up}: this format has no other",
             )
 
-    def check_page_options(self, format: str) -> None:
-        """Refuse options that only a page can show.
+    def check_shown(self, format: str) -> None:
+        """Refuse options that only a page or a scene can show.
 
         Raises:
-            OptionError: If the format is no page.
+            OptionError: If the format is none.
         """
+        if self.markers and format not in SCENE_FORMATS:
+            needed = f"{' or '.join(SCENE_FORMATS)}: a scene has markers as objects"
+            raise OptionError("markers", found=format, needed=needed)
         given = [n for n in ("truth", "measured") if len(getattr(self, n))]
         if given and format != "html":
             raise OptionError(given[0], found=format, needed="html: a page shows it")

@@ -10,6 +10,7 @@ from marey.io.contract import Format
 FORMAT_NAMES = (
     *("c3d", "npz", "parquet", "trb", "fbx"),
     *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel", "html"),
+    *("gltf",),
     *("motive", "qualisys", "storage", "csv"),
 )
 

@@ -110,10 +110,15 @@ def hold_last_pose(
     position = motion.T_world_root[:, :3, 3]
     rest = motion.skeleton.offset[0]
     identity = np.array([1.0, 0.0, 0.0, 0.0])
-    return _hold_last(position, rest), _hold_last(motion.wxyz, identity)
+    return hold_last(position, rest), hold_last(motion.wxyz, identity)
 
 
-def _hold_last(values: np.ndarray, default: np.ndarray) -> np.ndarray:
+def hold_last(values: np.ndarray, default: np.ndarray) -> np.ndarray:
+    """Return values (frame, *item, component) in which gaps hold the last known one.
+
+    Frames before the first known value hold that; an item that is never known has the
+    default.
+    """
     known = np.isfinite(values).all(axis=-1)
     if known.all():
         return values
