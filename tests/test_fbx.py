@@ -113,8 +113,8 @@ def test_curves_have_no_jumps(motion):
     T = np.tile(np.eye(4), (60, 1, 1))
     T[:, 0, 0], T[:, 0, 1] = np.cos(turns), -np.sin(turns)
     T[:, 1, 0], T[:, 1, 1] = np.sin(turns), np.cos(turns)
-    spinning = replace(
-        motion, T_world_root=T, wxyz=wxyz, angle_sd=np.zeros((0, 0, 3)), contacts=()
+    spinning = marey.Motion(
+        skeleton=motion.skeleton, T_world_root=T, wxyz=wxyz, rate=30.0
     )
     angles = fbx.continuous_angles(spinning, "y")
     assert np.abs(np.diff(angles, axis=0)).max() < 20.0

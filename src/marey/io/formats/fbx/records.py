@@ -36,7 +36,7 @@ MAX_BYTES = 2**32 - 1
 ARRAY_CODES = {"f": b"f", "d": b"d", "i": b"i", "q": b"l", "l": b"l"}
 """Code of an array by the kind and size of its numbers, as `numpy.dtype.char`."""
 
-Value = bool | int | float | str | bytes | np.ndarray
+Value = bool | int | np.int64 | float | str | bytes | np.ndarray
 """Whole numbers are written with 32 bits, NumPy ones with their own size."""
 
 
