@@ -8,9 +8,9 @@ from marey.io.contract import Format
 
 # Recognised in this order; csv is last because it accepts any table of numbers.
 FORMAT_NAMES = (
-    *("c3d", "npz", "parquet", "trb", "fbx"),
+    *("c3d", "npz", "parquet", "trb"),
     *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel", "html"),
-    *("gltf",),
+    *("gltf", "fbx"),
     *("motive", "qualisys", "storage", "csv"),
 )
 
