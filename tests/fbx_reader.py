@@ -14,7 +14,6 @@ import numpy as np
 import ufbx
 from scipy.spatial.transform import Rotation
 
-
 KEPT = []
 
 

@@ -25,6 +25,21 @@ def walk(recordings):
     return angles, stored
 
 
+def test_feet_strike_and_leave_when_the_operator_says(recordings):
+    """Within 80 ms: the ankle stands in for the heel, which is ahead a little later."""
+    solution = marey.solve(str(recordings / WALK))
+    plants = marey.gait(solution.motion).plants
+    events = [(e.context, e.label, e.time) for e in solution.take.events]
+    for plant in plants:
+        if plant.whole:
+            for time, label in ((plant.start, "Foot Strike"), (plant.end, "Foot Off")):
+                stated = [
+                    t for c, name, t in events if (c, name) == (plant.side, label)
+                ]
+                assert np.abs(np.array(stated) - time).min() < 0.08
+    assert sum(plant.whole for plant in plants) >= 4
+
+
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("joint", ["hip", "knee"])
 def test_flexion_runs_as_plug_in_gait_has_it(walk, side, joint):

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from scipy.signal import find_peaks
 
 from marey.anatomy import names as vrm
 from marey.clinical.joint_angles import JointAngles
 from marey.errors import DataError
-from marey.motion import Contact, Motion
+from marey.motion import Motion
 
 Array = np.ndarray
 
@@ -104,24 +105,24 @@ class Gait:
 
 
 def gait(motion: Motion) -> Gait:
-    """Return the steps of a walk from the plants of its feet.
+    """Return the steps of a walk.
 
-    Contacts of heel and toes that overlap are one stance. Forward is the way from one
-    stance of a foot to its next one.
+    A foot strikes the ground where its ankle is farthest ahead of the hips, and leaves
+    it where its toes are farthest behind (Zeni and others, Gait Posture 27 (2008) 710).
 
     Args:
-        motion: With the contacts of feet, as `marey.solve` finds them on people.
+        motion: Of a person who walks, or runs; forward may change.
 
     Raises:
-        DataError: If it has no contacts of both feet.
+        DataError: If it has no feet, or no steps of both.
     """
     plants = _find_plants(motion)
     sides = {plant.side for plant in plants}
     if sides != set(vrm.SIDES):
         raise DataError(
             "gait",
-            found=f"plants of {', '.join(sorted(sides)) or 'no foot'}",
-            needed="a walk on the ground with plants of both feet",
+            found=f"steps of {', '.join(sorted(sides)) or 'no foot'}",
+            needed="a walk of a person with a LeftFoot and a RightFoot",
         )
     lengths, widths = _step_sizes(plants)
     starts = [plant.start for plant in plants if plant.start > motion.start]
@@ -141,48 +142,79 @@ def gait(motion: Motion) -> Gait:
 
 def _find_plants(motion: Motion) -> tuple[FootPlant, ...]:
     """Return the stances of both feet, by their initial contacts."""
-    plants = []
-    ankles = {
-        vrm.without_subject(name): i for i, name in enumerate(motion.skeleton.names)
-    }
+    joints = {vrm.without_subject(n): i for i, n in enumerate(motion.skeleton.names)}
     position = motion.T_world_joint()[..., :3, 3]
-    first, last = motion.start, motion.start + motion.duration
-    frame = 1.0 / motion.rate
+    forward = _walking_direction(motion)
+    plants: list[FootPlant] = []
     for side in vrm.SIDES:
-        if side + vrm.FOOT not in ankles:
+        ankle = joints.get(side + vrm.FOOT)
+        if ankle is None:
             continue
-        ankle = position[:, ankles[side + vrm.FOOT]]
-        for start, end in _merge_contacts(motion.contacts, side, frame):
-            middle = round((0.5 * (start + end) - first) * motion.rate)
-            whole = start > first + frame and end < last - frame
-            place = ankle[min(max(middle, 0), motion.n_frames - 1)]
-            plants.append(FootPlant(side, start, end, place, whole))
+        toes = joints.get(side + vrm.TOES, ankle)
+        ahead = position[:, [ankle, toes]] - position[:, :1]
+        ahead = np.einsum("fji,fi->fj", ahead, forward)
+        strikes, leaves = _extrema(ahead[:, 0]), _extrema(-ahead[:, 1])
+        plants += _pair_events(motion, side, strikes, leaves, position[:, ankle])
     return tuple(sorted(plants, key=lambda plant: plant.start))
 
 
-def _merge_contacts(
-    contacts: Sequence[Contact], side: str, gap: float
-) -> list[tuple[float, float]]:
-    """Return the spans of time in which any part of a foot stands.
+def _walking_direction(motion: Motion) -> Float[Array, "frame 3"]:
+    """Return the horizontal unit vector of the root's way within a second; else zero.
 
-    Args:
-        contacts: Of all joints.
-        side: Of the foot.
-        gap: Seconds between two contacts that are one stance.
+    Within a second a walker makes two steps, so that the hips' sway cancels.
     """
-    feet = {side + vrm.FOOT, side + vrm.TOES}
-    spans = sorted(
-        (contact.start, contact.end)
-        for contact in contacts
-        if vrm.without_subject(contact.joint) in feet
-    )
-    merged: list[tuple[float, float]] = []
-    for start, end in spans:
-        if merged and start <= merged[-1][1] + gap:
-            merged[-1] = merged[-1][0], max(merged[-1][1], end)
-        else:
-            merged.append((start, end))
-    return merged
+    root = motion.T_world_root[:, :3, 3] * [1.0, 1.0, 0.0]
+    half = max(int(0.5 * motion.rate), 1)
+    frame = np.arange(motion.n_frames)
+    last = motion.n_frames - 1
+    way = root[np.minimum(frame + half, last)] - root[np.maximum(frame - half, 0)]
+    length = np.linalg.norm(way, axis=1, keepdims=True)
+    return np.where(length > 0.0, way / np.where(length > 0.0, length, 1.0), 0.0)
+
+
+def _extrema(ahead: Float[Array, " frame"]) -> Int[Array, " _"]:
+    """Return the frames of the peaks that stand out by half of all that the foot does.
+
+    The half divides steps from the wobbles between them. Beyond both ends of the
+    recording the foot is taken to return; the ends themselves are no peaks.
+    """
+    known = np.isfinite(ahead)
+    if not known.any():
+        return np.zeros(0, dtype=np.int64)
+    filled = np.interp(np.arange(len(ahead)), np.flatnonzero(known), ahead[known])
+    closed = np.pad(filled, 1, constant_values=filled.min())
+    peaks = find_peaks(closed, prominence=0.5 * float(np.ptp(filled)))[0] - 1
+    peaks = peaks[(peaks > 0) & (peaks < len(filled) - 1)]
+    return np.asarray(peaks, dtype=np.int64)
+
+
+def _pair_events(
+    motion: Motion,
+    side: str,
+    strikes: Int[Array, " _"],
+    leaves: Int[Array, " _"],
+    ankle: Float[Array, "frame 3"],
+) -> list[FootPlant]:
+    """Return the stances between strikes and the next frames at which the foot leaves.
+
+    A stance that the recording cuts begins or ends with it.
+    """
+    last = motion.n_frames - 1
+    starts, ends = strikes.tolist(), leaves.tolist()
+    if ends and (not starts or ends[0] < starts[0]):
+        starts = [0, *starts]
+    plants = []
+    for k, start in enumerate(starts):
+        limit = starts[k + 1] if k + 1 < len(starts) else last + 1
+        end = next((frame for frame in ends if start < frame < limit), None)
+        if end is None and limit <= last:
+            continue
+        whole = start in strikes and end is not None
+        end = last if end is None else end
+        place = ankle[(start + end) // 2]
+        times = motion.times[[start, end]].tolist()
+        plants.append(FootPlant(side, times[0], times[1], place, whole))
+    return plants
 
 
 def _step_sizes(
