@@ -26,7 +26,7 @@ LAYERS = (  # from the ground up
     ({"anatomy"}, "apart"),
     (
         {"io", "cleaning", "segmentation", "joints", "topology", "rig", "calibration"}
-        | {"pose", "synth", "virtual", "attach"},
+        | {"pose", "synth", "virtual", "attach", "clinical"},
         "apart",
     ),
     ({"edits"}, "apart"),

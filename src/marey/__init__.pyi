@@ -13,6 +13,10 @@ from marey.cleaning import CleanOptions as CleanOptions
 from marey.cleaning import clean as clean
 from marey.cleaning import find_sensor_slips as find_sensor_slips
 from marey.cleaning import rescale as rescale
+from marey.clinical import Gait as Gait
+from marey.clinical import JointAngles as JointAngles
+from marey.clinical import angles as angles
+from marey.clinical import gait as gait
 from marey.editing import EditSession as EditSession
 from marey.editing import solve as solve
 from marey.edits import Edit as Edit

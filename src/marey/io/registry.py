@@ -10,7 +10,7 @@ from marey.io.contract import Format
 FORMAT_NAMES = (
     *("c3d", "npz", "parquet", "trb"),
     *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel", "html"),
-    *("gltf", "usd"),
+    *("gltf", "usd", "fbx"),
     *("motive", "qualisys", "storage", "csv"),
 )
 

@@ -1,0 +1,242 @@
+"""Joint angles of a motion in a clinical convention, with their uncertainty."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.anatomy import names as vrm
+from marey.clinical.anatomical_axes import SegmentAxes, anatomical_axes
+from marey.clinical.conventions import WORLD, AngleRow, Convention, rows_of_sides
+from marey.errors import DataError, OptionError
+from marey.motion import Motion
+from marey.numerics import geometry
+
+Array = np.ndarray
+
+MIRROR = np.diag([1.0, -1.0, 1.0])
+"""Swaps left and right."""
+
+CHEST_SEGMENTS = (vrm.UPPER_CHEST, vrm.CHEST, vrm.SPINE)
+"""Segments that stand for the thorax, the uppermost first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointAngles:
+    """Angles of a person over time."""
+
+    names: tuple[str, ...]
+    """What each angle is, such as "right_knee_flexion"; positive in that direction."""
+
+    degrees: Float[Array, "frame angle"]
+    """NaN where the pose is not known."""
+
+    sd: Float[Array, "frame angle"]
+    """Standard deviation in degrees, of the pose alone; NaN where it is not known."""
+
+    zeros: tuple[str, ...]
+    """How the zero of each angle was found."""
+
+    convention: Convention
+    times: Float[Array, " frame"]
+    """Seconds."""
+
+    def __getitem__(self, name: str) -> Float[Array, " frame"]:
+        """Return one angle over time, in degrees.
+
+        Raises:
+            DataError: If there is none of this name.
+        """
+        if name not in self.names:
+            raise DataError(
+                "angle", found=repr(name), needed=f"one of {', '.join(self.names)}"
+            )
+        return self.degrees[:, self.names.index(name)]
+
+
+def angles(motion: Motion, convention: Convention = "isb") -> JointAngles:
+    """Return the joint angles of a person in degrees.
+
+    A segment that the skeleton does not have, or that is not observed, has no angles.
+
+    Args:
+        motion: Of a person, with the names of the VRM humanoid.
+        convention: "isb" (Wu 2002 and 2005, Grood and Suntay) or "plug-in-gait".
+
+    Raises:
+        OptionError: If there is no such convention.
+        DataError: If the skeleton has no hips with two legs.
+    """
+    if convention not in get_args(Convention):
+        needed = " or ".join(get_args(Convention))
+        raise OptionError("convention", found=convention, needed=needed)
+    segments = _segments(motion)
+    axes = anatomical_axes(motion, segments)
+    R_world = motion.T_world_joint()[..., :3, :3]
+    columns = []
+    for side, row in rows_of_sides(convention):
+        if row.distal in segments and row.proximal in (WORLD, *segments):
+            columns.append(_angles_of_row(motion, R_world, segments, axes, side, row))
+    names, degrees, sd, zeros = zip(*columns, strict=True)
+    return JointAngles(
+        names=tuple(name for three in names for name in three),
+        degrees=np.concatenate(degrees, axis=1),
+        sd=np.concatenate(sd, axis=1),
+        zeros=tuple(zero for zero in zeros for _ in range(3)),
+        convention=convention,
+        times=motion.times,
+    )
+
+
+Column = tuple[tuple[str, ...], Float[Array, "frame 3"], Float[Array, "frame 3"], str]
+
+
+def _segments(motion: Motion) -> dict[str, int]:
+    """Return the joint of each observed segment, by its name without the subject.
+
+    Raises:
+        DataError: If it is no person.
+    """
+    skeleton = motion.skeleton
+    segments = {
+        vrm.without_subject(name): joint
+        for joint, name in enumerate(skeleton.names)
+        if skeleton.observed[joint] and not skeleton.is_end[joint]
+    }
+    if not vrm.is_person(segments):
+        raise DataError(
+            "angles",
+            found=", ".join(skeleton.names),
+            needed="a person: Hips, LeftUpperLeg and RightUpperLeg; rename the joints",
+        )
+    chest = next((name for name in CHEST_SEGMENTS if name in segments), None)
+    if chest is not None:
+        segments[vrm.CHEST] = segments[chest]
+    return segments
+
+
+def _angles_of_row(
+    motion: Motion,
+    R_world: Float[Array, "frame joint 3 3"],
+    segments: dict[str, int],
+    axes: dict[str, SegmentAxes],
+    side: str,
+    row: AngleRow,
+) -> Column:
+    """Return names, degrees, standard deviations and zero of the angles of a joint."""
+    distal = segments[row.distal]
+    R_distal = R_world[:, distal] @ axes[row.distal].R
+    zero = axes[row.distal].origin
+    if row.proximal == WORLD:
+        R_proximal = _heading(motion, R_distal)[None]
+        above, zero = -1, f"{zero}; direction of walking"
+    else:
+        above = segments[row.proximal]
+        R_proximal = R_world[:, above] @ axes[row.proximal].R
+        zero = _join(axes[row.proximal].origin, zero)
+    R = np.swapaxes(R_proximal, -1, -2) @ R_distal
+    mirror = MIRROR if side == vrm.LEFT else np.eye(3)
+    R = mirror @ R @ mirror
+    angles = _euler(R, row)
+    covariance = _rotation_covariance(motion, R_world, distal, above)
+    R_axes = axes[row.distal].R @ mirror
+    covariance = R_axes.T @ covariance @ R_axes
+    sd = _angle_sd(angles, row.order, covariance)
+    signs = np.array(row.signs)
+    names = tuple(f"{row.joint}_{angle}" for angle in row.angles)
+    return names, np.rad2deg(angles * signs), np.rad2deg(sd), zero
+
+
+def _join(first: str, second: str) -> str:
+    return first if first == second else f"{first}; {second}"
+
+
+def _heading(motion: Motion, R_pelvis: Float[Array, "frame 3 3"]) -> Array:
+    """Return the laboratory's axes, turned about the vertical to the way walked.
+
+    Of a person who goes less far than is tall, the way faced on average.
+    """
+    root = motion.T_world_root[:, :3, 3]
+    known = root[np.isfinite(root).all(axis=1)]
+    way = known[-1] - known[0] if len(known) else np.zeros(3)
+    height = float(np.ptp(motion.skeleton.rest()[:, 2, 3]))
+    faced = np.nanmean(R_pelvis[:, :, 0], axis=0) if len(known) else np.zeros(3)
+    if np.linalg.norm(way[:2]) < height or way[:2] @ faced[:2] < 0.0:
+        way = faced
+    angle = np.arctan2(way[1], way[0])
+    return geometry.rotation_exp(np.array([0.0, 0.0, angle]))
+
+
+def _euler(R: Float[Array, "frame 3 3"], row: AngleRow) -> Float[Array, "frame 3"]:
+    """Return the angles in radians, of the branch that people use.
+
+    The middle rotation of a shoulder is an elevation, and so of its sign; other joints
+    have continuous angles, by whole turns within half a turn of zero on average.
+    """
+    wxyz = geometry.quat_from_matrix(R)
+    if row.order[0] == row.order[2]:
+        first, middle, last = np.moveaxis(
+            geometry.euler_from_quat(wxyz, row.order), -1, 0
+        )
+        if row.signs[1] < 0:
+            first, middle, last = first + np.pi, -middle, last + np.pi
+        angles = np.stack([first, middle, last], axis=-1)
+        return np.asarray(angles - 2.0 * np.pi * np.round(angles / (2.0 * np.pi)))
+    angles = geometry.euler_continuous(wxyz, row.order)
+    known = np.isfinite(angles).all(axis=1)
+    if known.any():
+        turns = np.round(np.median(angles[known], axis=0) / (2.0 * np.pi))
+        angles = angles - 2.0 * np.pi * turns
+    return np.asarray(angles)
+
+
+def _rotation_covariance(
+    motion: Motion, R_world: Float[Array, "frame joint 3 3"], distal: int, above: int
+) -> Float[Array, "frame 3 3"]:
+    """Return the covariance of a segment's rotation against another one above it.
+
+    In the axes of the segment's joint, in square radians: the variances of all joints
+    between the two, turned and added.
+    """
+    total = np.zeros((motion.n_frames, 3, 3))
+    joint = distal
+    while joint not in (above, -1):
+        R = np.swapaxes(R_world[:, distal], -1, -2) @ R_world[:, joint]
+        variance = motion.angle_sd[:, joint] ** 2
+        total += (R * variance[:, None, :]) @ np.swapaxes(R, -1, -2)
+        joint = int(motion.skeleton.parent[joint])
+    return total
+
+
+def _angle_sd(
+    angles: Float[Array, "frame 3"], order: str, covariance: Float[Array, "frame 3 3"]
+) -> Float[Array, "frame 3"]:
+    r"""Return the standard deviations of Euler angles in radians.
+
+    A small rotation :math:`\delta` in the moved axes changes the angles by
+    :math:`J^{-1} \delta`; the columns of J are the axes of the three rotations there.
+    They are infinite in gimbal lock.
+    """
+    first, second, third = geometry.euler_axes(order)
+    unit = np.eye(3)
+    turn = geometry.rotation_exp(angles[:, 2, None] * unit[third])
+    turn_2 = geometry.rotation_exp(angles[:, 1, None] * unit[second]) @ turn
+    columns: Sequence[Array] = (
+        np.swapaxes(turn_2, -1, -2)[..., first],
+        np.swapaxes(turn, -1, -2)[..., second],
+        np.broadcast_to(unit[third], (len(angles), 3)),
+    )
+    J = np.stack(columns, axis=-1)
+    sd = np.full_like(angles, np.nan)
+    known = np.isfinite(J).all(axis=(1, 2)) & np.isfinite(covariance).all(axis=(1, 2))
+    locked = known & (
+        np.abs(np.linalg.det(np.where(known[:, None, None], J, unit))) < geometry.GIMBAL
+    )
+    free = known & ~locked
+    inverse = np.linalg.inv(J[free])
+    spread = inverse @ covariance[free] @ np.swapaxes(inverse, -1, -2)
+    sd[free] = np.sqrt(np.einsum("fii->fi", spread))
+    sd[locked] = np.inf
+    return sd

@@ -1,0 +1,143 @@
+"""FBX 7.4, binary: what MotionBuilder, Maya, Unreal, Unity and Blender open.
+
+Centimetres and Y up, unless asked otherwise. A figure is a tree of limb nodes whose
+axes are those of the world at rest, a mesh with its skin, and a bind pose; every take
+is an animation stack. A node turns about x, then y, then z. Facts of the format: the
+public notes of the Blender developers on binary FBX, and files that programs write.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.errors import DataError, OptionError
+from marey.io.contract import Format, Output, WriteOptions
+from marey.io.formats.fbx import records
+from marey.io.formats.fbx.animation import Curves, add_stack
+from marey.io.formats.fbx.document import AXES, SCENE, Clock, Document, World
+from marey.io.formats.fbx.limbs import add_bind_pose, add_limbs, add_node, rest_poses
+from marey.io.formats.fbx.skin import add_mesh, add_skin
+from marey.io.losses import LOST_BY_MOTIONS
+from marey.io.scene import Figure, SceneTake, build_scene
+from marey.io.text import rotations
+from marey.io.text.names import make_unique, printable_name
+from marey.io.units_axes import points_to_file, rotation_to_z_up
+from marey.motion import Motion
+from marey.skeleton import Skeleton
+from marey.solution import Solution
+
+Array = np.ndarray
+
+EULER_ORDER = "ZYX"
+"""Rotations about z, y and x from the left: a node turns about x first."""
+
+REST_RATE = 30.0
+"""Frames per second of a file without takes."""
+
+
+def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> Output:
+    """Return the FBX of a skeleton at rest, a motion, or all subjects and takes.
+
+    Rotations are continuous; gaps hold the last known pose. Several figures stand under
+    a node each, and their joints carry its name.
+
+    Raises:
+        OptionError: If another up axis than y or z is asked for.
+        DataError: If frames are not evenly spaced, or are too many for the format.
+    """
+    world = World(*options.world("cm", "y"))
+    if world.up not in AXES:
+        raise OptionError("up", found=world.up, needed=" or ".join(AXES))
+    scene = build_scene(thing)
+    document = Document()
+    alone = len(scene.figures) == 1
+    limbs = [_add_figure(document, figure, world, alone) for figure in scene.figures]
+    for number, take in enumerate(scene.takes):
+        curves = [
+            one
+            for figure, nodes in zip(scene.figures, limbs, strict=True)
+            for one in _curves(figure.motions[number], nodes, world)
+        ]
+        add_stack(document, take.name, take.rate, curves)
+    return {"": [_encode(document, world, _clock(scene.takes))]}
+
+
+def _clock(takes: tuple[SceneTake, ...]) -> Clock:
+    """Return name and rate of the first take, and the length of the longest."""
+    if not takes:
+        return Clock("", REST_RATE, 0.0)
+    seconds = max(max(take.n_frames - 1, 0) / take.rate for take in takes)
+    return Clock(takes[0].name, takes[0].rate, seconds)
+
+
+def _encode(document: Document, world: World, clock: Clock) -> bytes:
+    try:
+        return document.encode(world, clock)
+    except OverflowError as error:
+        raise DataError(
+            "fbx",
+            found=f"{error} bytes",
+            needed=f"at most {records.MAX_BYTES}: write fewer frames",
+        ) from error
+
+
+def _add_figure(
+    document: Document, figure: Figure, world: World, alone: bool
+) -> list[np.int64]:
+    """Add a figure at rest; return the ids of its limbs.
+
+    Args:
+        document: The scene.
+        figure: Its skeleton and mesh.
+        world: Unit and axes of the file.
+        alone: Whether it is the only one, whose root then has no node above it.
+    """
+    skeleton, mesh = figure.skeleton, figure.mesh
+    prefix = "" if alone else f"{figure.name}:"
+    names = make_unique([printable_name(name) for name in skeleton.names])
+    above = SCENE if alone else add_node(document, figure.name, "Null")
+    offset = points_to_file(skeleton.offset, world.unit, world.up)
+    limbs = add_limbs(
+        document, tuple(prefix + n for n in names), skeleton.parent, offset, above
+    )
+    T_world_limb = rest_poses(skeleton.parent, offset)
+    model, shape = add_mesh(
+        document,
+        f"{prefix}Body",
+        points_to_file(mesh.vertices, world.unit, world.up),
+        mesh.faces,
+        mesh.normals @ rotation_to_z_up(world.up),
+    )
+    add_skin(document, shape, limbs, T_world_limb, mesh.joint, mesh.weight)
+    poses = np.concatenate([np.eye(4)[None], T_world_limb])
+    add_bind_pose(document, [model, *limbs], poses)
+    return limbs
+
+
+def _curves(motion: Motion, limbs: list[np.int64], world: World) -> Iterator[Curves]:
+    """Yield the curves of a motion: the root's place, and the rotations of joints."""
+    place = points_to_file(motion.T_world_root[:, :3, 3], world.unit, world.up)
+    yield Curves(limbs[0], "Lcl Translation", place)
+    angles = continuous_angles(motion, world.up)
+    for joint in np.flatnonzero(~motion.skeleton.is_end):
+        yield Curves(limbs[joint], "Lcl Rotation", angles[:, joint])
+
+
+def continuous_angles(motion: Motion, up: str) -> Float[Array, "frame joint 3"]:
+    """Return continuous angles about x, y and z in degrees, in the axes of the file."""
+    turned = rotations.change_axes(motion.wxyz, rotation_to_z_up(up).T)
+    return rotations.euler_degrees(turned, EULER_ORDER)[..., ::-1]
+
+
+FORMAT = Format(
+    name="fbx",
+    title="FBX (Autodesk; Unreal, Unity, Blender)",
+    suffixes=(".fbx",),
+    sniff=lambda head: head.startswith(records.MAGIC),
+    write_motion=write_scene,
+    write_skeleton=write_scene,
+    write_solution=write_scene,
+    loses=("limits", "kinds", *LOST_BY_MOTIONS),
+    precision=1e-6,
+)
