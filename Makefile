@@ -5,7 +5,7 @@ STAMP := .venv/installed
 PAGE := src/marey/viewer/page
 PAGE_SOURCES := $(shell find $(PAGE) -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: demo test check bench coverage docs clean
+.PHONY: demo test check bench coverage interop docs clean
 
 demo: $(STAMP)
 	$(BIN)/marey demo
@@ -36,6 +36,10 @@ coverage: $(STAMP)
 	JAXTYPING_DISABLE=1 NUMBA_DISABLE_JIT=1 COVERAGE_FILE=.coverage.nojit $(BIN)/python -m pytest -q -n auto -W "ignore:overflow encountered" $(COVER) $(KERNELS:%=tests/test_%.py) -k "not ($(FUZZ) or $(SLOW))"
 	$(BIN)/python -m coverage combine .coverage.jit .coverage.nojit
 	$(BIN)/python -m coverage report --include='src/marey/io/*' --fail-under=95
+
+# Programs with environments of their own read what marey writes; each script makes its own.
+interop: $(STAMP)
+	@for script in interop/*_check.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 docs: $(STAMP)
 	$(BIN)/sphinx-build -W -q docs docs/_build/html

@@ -83,6 +83,24 @@ class WriteOptions(WorldOptions):
     measured: Mapping[str, float] = field(default_factory=dict)
     """Bone lengths by tape measure, in metres by joint, for a page."""
 
+    findings: list[Finding] = field(default_factory=list)
+    """What the writer changed or could not hold; `marey.write` returns it."""
+
+    def note(
+        self,
+        code: str,
+        message: str,
+        *,
+        severity: Severity = "warning",
+        subject: str = "",
+        value: SupportsFloat = float("nan"),
+    ) -> None:
+        """Add a finding; `marey.write` returns it."""
+        number = float(value)
+        self.findings.append(
+            Finding(code, "write", severity, message, subject=subject, value=number)
+        )
+
     def world(
         self, unit: str, up: str, source: Source | None = None, name: str = ""
     ) -> tuple[str, str]:
@@ -100,16 +118,20 @@ class WriteOptions(WorldOptions):
         return self.unit or unit, self.up or up
 
     def check_metres_z_up(self) -> None:
+        """Refuse another unit or up axis than metres and z: see `check_metres`."""
+        self.check_metres("z")
+
+    def check_metres(self, up: str) -> None:
         """Refuse another unit or up axis than the only one of a format.
 
         Raises:
-            OptionError: If the unit is not the metre or the up axis is not z.
+            OptionError: If the unit is not the metre or the up axis is another.
         """
-        if self.unit not in (None, "m") or self.up not in (None, "z"):
+        if self.unit not in (None, "m") or self.up not in (None, up):
             raise OptionError(
                 "unit, up",
                 found=(self.unit, self.up),
-                needed="m and z: this format has no other",
+                needed=f"m and {up}: this format has no other",
             )
 
     def check_page_options(self, format: str) -> None:
@@ -354,6 +376,9 @@ class Format:
     write_motion: Callable[[Motion, WriteOptions], Output] | None = None
     write_skeleton: Callable[[Skeleton, WriteOptions], Output] | None = None
     write_solution: Callable[[Solution, WriteOptions], Output] | None = None
+    one_subject: bool = False
+    """Whether `write_solution` holds one subject in one take and no more."""
+
     loses: tuple[str, ...] = ()
     """What the format cannot hold, by the keys of `losses.DESCRIPTIONS`."""
 

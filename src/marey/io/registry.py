@@ -10,6 +10,7 @@ from marey.io.contract import Format
 FORMAT_NAMES = (
     *("c3d", "npz", "parquet", "trb"),
     *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel", "html"),
+    *("mjcf", "urdf", "osim"),
     *("motive", "qualisys", "storage", "csv"),
 )
 
