@@ -99,7 +99,7 @@ def test_limits_of_hinges_are_kept(tmp_path):
     marey.write(motion, tmp_path / "a.mjcf")
     marey.write(motion, tmp_path / "a.urdf")
     limits = motion.skeleton.limits
-    for suffix, (first, second) in {"mjcf": "12", "urdf": "xy"}.items():
+    for suffix, (first, second) in {"mjcf": ("1", "2"), "urdf": ("x", "y")}.items():
         model = multibodies.mujoco_model(tmp_path / f"a.{suffix}")
         np.testing.assert_allclose(model.joint("LowerLeg").range, limits[2, 0])
         np.testing.assert_allclose(model.joint(f"Foot_{first}").range, limits[3, 0])

@@ -130,7 +130,8 @@ def _limit_grid(skeleton: Skeleton, joint: int) -> Float[Array, "point angle"] |
     # An angle with one limit goes up to half a turn beyond it, one without is zero.
     whole = np.where(np.isnan(limits), [-np.pi, np.pi], limits)
     whole[np.isnan(limits).all(axis=1)] = 0.0
-    return np.array(list(product(*map(np.unique, np.linspace(*whole.T, GRID_STEPS).T))))
+    steps = np.linspace(whole[:, 0], whole[:, 1], GRID_STEPS)
+    return np.array(list(product(*map(np.unique, steps.T))))
 
 
 def _free_axes(skeleton: Skeleton, joint: int) -> list[Float[Array, " 3"]]:

@@ -70,7 +70,7 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
     qpos = np.concatenate([written.qpos for written in joints], axis=1)
     return {
         "": [_model(held, multibody, joints, names, options)],
-        ".qpos.npz": [_archive(time=held.times, qpos=qpos, columns=np.array(columns))],
+        ".qpos.npz": [_archive(held.times, qpos, columns)],
         ".qpos.csv": format_lines(
             ",".join(["time", *map(_quoted, columns)]) + "\n",
             ",".join(["%.9f", *["%.12g"] * len(columns)]) + "\n",
@@ -95,9 +95,13 @@ def _spell_name(name: str) -> str:
     return f"_{text}" if text == "world" else text
 
 
-def _archive(**arrays: Array) -> bytes:
+def _archive(
+    times: Float[Array, " frame"],
+    qpos: Float[Array, "frame column"],
+    columns: Sequence[str],
+) -> bytes:
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
+    np.savez(buffer, time=times, qpos=qpos, columns=np.array(columns))
     return buffer.getvalue()
 
 

@@ -148,7 +148,7 @@ class _Person:
     R_facing: Float[Array, "3 3"]
     """Rotation from a person that faces +x to this one."""
 
-    R_hanging: Mapping[str, Float[Array, "3 3"]]
+    R_arm_down: Mapping[str, Float[Array, "3 3"]]
     """Rotation of the upper arm of each side at which it hangs."""
 
     @classmethod
@@ -171,8 +171,8 @@ class _Person:
         for j, word in zip(moving, ("neck", "head"), strict=False):
             convention[j] = _trunk_convention(word, word)
         rest = skeleton.rest()[:, :3, 3]
-        hanging = {side: _hanging_rotation(rest, joint, side) for side in vrm.SIDES}
-        return cls(skeleton, part, convention, _facing(rest, joint), hanging)
+        arm_down = {side: _arm_down_rotation(rest, joint, side) for side in vrm.SIDES}
+        return cls(skeleton, part, convention, _facing(rest, joint), arm_down)
 
     def side(self, joint: int) -> str:
         """Return the side of a joint."""
@@ -215,7 +215,7 @@ def _facing(
     return geometry.rotation_exp(np.array([0.0, 0.0, heading]))
 
 
-def _hanging_rotation(
+def _arm_down_rotation(
     rest: Float[Array, "joint 3"], joint: Mapping[str, int], side: str
 ) -> Float[Array, "3 3"]:
     """Return the shortest rotation of an upper arm at rest to where it hangs."""
@@ -242,7 +242,7 @@ def _right_side_axes(person: _Person, joint: int) -> list[Float[Array, " 3"]]:
     is_left = person.side(joint) == vrm.LEFT
     R = person.R_facing
     if person.part_without_side(joint) in (vrm.LOWER_ARM, vrm.HAND):
-        R = person.R_hanging[person.side(joint)].T @ R
+        R = person.R_arm_down[person.side(joint)].T @ R
     axes = []
     for word in person.convention[joint].axes:
         letter = word[-1]
@@ -262,7 +262,8 @@ def _nearest_axes(
     count = {"hinge": 1, "universal": 2}.get(skeleton.kind[joint])
     if count is None:
         return wanted, [0, 1, 2]
-    axes, used = [], []
+    axes: list[Array] = []
+    used: list[int] = []
     for own in skeleton.axes[joint, :count]:
         cosine = wanted @ own
         nearest = max(set(range(3)) - set(used), key=lambda k: abs(cosine[k]))
@@ -277,7 +278,7 @@ def _zero(
     """Return the rotation of a joint at which its coordinates are zero."""
     part, side = person.part_without_side(joint), person.side(joint)
     if part == vrm.UPPER_ARM and len(axes) == 3:
-        return person.R_hanging[side]
+        return person.R_arm_down[side]
     after = {name: j for j, name in person.part.items()}.get(
         side + NEXT_PART.get(part, "-")
     )
@@ -303,6 +304,7 @@ def _angle_about(
 def _plain_joint(skeleton: Skeleton, joint: int, name: str) -> NamedJoint:
     """Return the coordinates of a joint that is none of a person's."""
     kind = skeleton.kind[joint]
+    words: tuple[str, ...]
     if kind == "hinge":
         axes, words = skeleton.axes[joint, :1], ("angle",)
     elif kind == "universal":

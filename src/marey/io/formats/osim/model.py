@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -72,15 +73,15 @@ def render_model(model: OsimModel, ranges: Mapping[int, Float[Array, "_ 2"]]) ->
     xml.leaf("gravity", GRAVITY)
     xml.leaf("length_units", "meters")
     xml.leaf("force_units", "N")
-    with_objects = {
-        ("BodySet", "bodyset"): lambda: _write_bodies(xml, model),
-        ("JointSet", "jointset"): lambda: _write_joints(xml, model, ranges),
-        ("MarkerSet", "markerset"): lambda: _write_markers(xml, model),
+    sets = {
+        "BodySet": partial(_write_bodies, xml, model),
+        "JointSet": partial(_write_joints, xml, model, ranges),
+        "MarkerSet": partial(_write_markers, xml, model),
     }
-    for (tag, name), write in with_objects.items():
-        xml.open(tag, name=name)
+    for tag, write_objects in sets.items():
+        xml.open(tag, name=tag.lower())
         xml.open("objects")
-        write()
+        write_objects()
         xml.close()
         xml.close()
     return xml.render()
