@@ -80,6 +80,23 @@ def test_both_models_of_a_person_have_the_same_mass_and_moments(tmp_path):
         np.testing.assert_allclose(a.ipos, b.ipos, atol=1e-9)
 
 
+def test_a_person_weighs_the_same_whatever_program_named_the_joints(tmp_path):
+    motion = multibodies.person()
+    marey.write(motion, tmp_path / "a.mjcf")
+    words = {"Spine": "Spine", "UpperLeg": "UpLeg", "LowerLeg": "Leg"}
+    words |= {"UpperArm": "Arm", "LowerArm": "ForeArm", "Chest": "Spine1"}
+    names = []
+    for name in motion.skeleton.names:
+        side = next((s for s in ("Left", "Right") if name.startswith(s)), "")
+        part = name.removeprefix(side)
+        names.append(f"mixamorig:{side}{words.get(part, part)}")
+    skeleton = replace(motion.skeleton, names=tuple(names))
+    marey.write(replace(motion, skeleton=skeleton), tmp_path / "b.mjcf")
+    one, other = (multibodies.mujoco_model(tmp_path / f"{n}.mjcf") for n in "ab")
+    np.testing.assert_allclose(other.body_mass, one.body_mass)
+    assert 40.0 < one.body_mass.sum() < 110.0
+
+
 def test_a_sensor_is_a_site_with_its_orientation(tmp_path):
     motion = multibodies.figure()
     marey.write(motion, tmp_path / "a.mjcf")

@@ -1,13 +1,15 @@
 """Rigid bodies with masses, from a skeleton."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from marey.anatomy.masses import RADIUS_PER_LENGTH, estimate_bones, estimate_masses
+from marey.anatomy.names import is_person
 from marey.articulated.tables import make_nodes
+from marey.io.multibody.person import recognise_person
 from marey.io.segment_tree import list_children
 from marey.skeleton import Skeleton
 
@@ -99,7 +101,8 @@ def make_multibody(skeleton: Skeleton) -> Multibody:
         DataError: If a hinge or universal joint has no axes.
     """
     nodes = make_nodes(skeleton, limits=False)
-    masses = estimate_masses(skeleton, nodes)
+    named = _with_anatomical_names(skeleton)
+    masses = estimate_masses(named, nodes)
     joint = nodes.moving_joints
     node = nodes.node_of_joint[joint]
     body_of_node = np.zeros(len(nodes.tree.parent), dtype=np.int64)
@@ -118,8 +121,17 @@ def make_multibody(skeleton: Skeleton) -> Multibody:
         inertia=masses.inertia[node],
         body_of_joint=body_of_joint,
         joint_position=nodes.joint_position,
-        bone_radius=_bone_radii(skeleton),
+        bone_radius=_bone_radii(named),
     )
+
+
+def _with_anatomical_names(skeleton: Skeleton) -> Skeleton:
+    """Return a skeleton whose masses are those of a person, if it is one."""
+    part = recognise_person(skeleton)
+    if is_person(skeleton.names) or not part:
+        return skeleton
+    names = (part.get(j, f"joint {j}") for j in range(skeleton.n_joints))
+    return replace(skeleton, names=tuple(names))
 
 
 def _bone_radii(skeleton: Skeleton) -> Float[Array, " joint"]:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.io.contract import WriteOptions
-from marey.io.text.rotations import change_axes
+from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD, change_axes
 from marey.numerics import geometry
 from marey.report import mark_name
 from marey.skeleton import Skeleton
@@ -27,10 +27,6 @@ More follow rotations of several turns; a joint has less than one."""
 GRID_STEPS = 7
 """Angles from one limit to the other at which the range of others is measured. More
 find extremes between the limits better and take longer. Chosen by hand."""
-
-ROUNDING_RAD = 1e-6
-"""Angle by which a motion may leave a limit unreported: the rounding of files."""
-
 
 ANGLES_OF_KIND = {"root": 0, "fixed": 0, "hinge": 1, "universal": 2, "ball": 3}
 """Number of angles that limits bound, by the kind of a joint."""
@@ -212,7 +208,7 @@ def ranges_for_motion(
     high = np.maximum(ranges[:, 1], angles.max(axis=0))
     wide = np.stack([low, high], axis=-1)
     excess = float(np.max(np.abs(wide - ranges), initial=0.0, where=np.isfinite(wide)))
-    if excess > ROUNDING_RAD:
+    if excess > MAX_ANGLE_ERROR_RAD:
         options.note(
             "limits-widened",
             f"the motion leaves the limits of {mark_name(name)} by "

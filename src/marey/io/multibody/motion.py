@@ -10,16 +10,13 @@ from marey.articulated.tables import make_nodes
 from marey.io.contract import WriteOptions
 from marey.io.multibody.coordinates import has_axes
 from marey.io.text.names import make_unique
-from marey.io.text.rotations import hold_last_pose
+from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD, hold_last_pose
 from marey.io.text.timing import check_even_rate
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.skeleton import Kind, Skeleton
 
 Array = np.ndarray
-
-MAX_ANGLE_ERROR_RAD = 1e-6
-"""Radians by which a rotation may leave its joint's kind and still be written so."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy import names as vrm
-from marey.anatomy.name_schemes import recognise_joints
 from marey.anatomy.t_pose import shortest_rotation
 from marey.io.multibody.coordinates import RotationSequence
+from marey.io.multibody.person import TRUNK_PARTS, recognise_person
 from marey.io.text.names import make_unique
 from marey.numerics import geometry
 from marey.skeleton import Skeleton
@@ -82,18 +82,28 @@ CONVENTIONS = {
 }
 """By the part of the body without its side."""
 
-TRUNK_NAMES = (("back", "lumbar"), ("thorax", "thorax"), ("upper_thorax",) * 2)
-"""Names of the joints of the trunk and of their coordinates, from the hips upward."""
-
-ABOVE_TRUNK = (vrm.NECK, vrm.HEAD, *vrm.both_sides(vrm.SHOULDER))
-"""Parts that the joints of the trunk carry, with the upper arms."""
+NECK_PARTS = (vrm.NECK, vrm.HEAD)
+TRUNK_WORDS = (("back", "lumbar"), ("thorax", "thorax"), ("upper_thorax",) * 2)
+NECK_WORDS = (("neck", "neck"), ("head", "head"))
+"""Names of joints that move and of their coordinates, upward: the lowest that moves has
+the first name."""
 
 NEXT_PART = {
     vrm.UPPER_ARM: vrm.LOWER_ARM,
     vrm.LOWER_ARM: vrm.HAND,
+    vrm.UPPER_LEG: vrm.LOWER_LEG,
     vrm.LOWER_LEG: vrm.FOOT,
 }
 """Where the bones end that decide the zero of their joint."""
+
+FIRST_PART = {
+    vrm.LOWER_ARM: vrm.UPPER_ARM,
+    vrm.HAND: vrm.UPPER_ARM,
+    vrm.LOWER_LEG: vrm.UPPER_LEG,
+    vrm.FOOT: vrm.UPPER_LEG,
+    vrm.TOES: vrm.UPPER_LEG,
+}
+"""The part that carries each part of a limb; at zero it points down."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,31 +158,31 @@ class _Person:
     R_facing: Float[Array, "3 3"]
     """Rotation from a person that faces +x to this one."""
 
-    R_arm_down: Mapping[str, Float[Array, "3 3"]]
-    """Rotation of the upper arm of each side at which it hangs."""
+    R_down: Mapping[str, Float[Array, "3 3"]]
+    """Rotation at which each upper arm and upper leg points down."""
 
     @classmethod
     def of(cls, skeleton: Skeleton) -> "_Person":
         """Return the person that a skeleton is."""
-        part = recognise_joints(skeleton.names)
+        part = recognise_person(skeleton)
         joint = {name: j for j, name in part.items()}
         convention = {
             j: CONVENTIONS[vrm.without_side(name)]
             for j, name in part.items()
             if vrm.without_side(name) in CONVENTIONS
         }
-        trunk = _trunk_joints(skeleton, joint)
-        more = len(trunk) - len(TRUNK_NAMES)
-        spare = [(f"thorax{k + 1}",) * 2 for k in range(max(more, 0))]
-        for j, words in zip(trunk, (*TRUNK_NAMES, *spare), strict=False):
-            convention[j] = _trunk_convention(*words)
-        upper = [joint[name] for name in (vrm.NECK, vrm.HEAD) if name in joint]
-        moving = [j for j in upper if skeleton.kind[j] != "fixed"]
-        for j, word in zip(moving, ("neck", "head"), strict=False):
-            convention[j] = _trunk_convention(word, word)
+        for parts, words in ((TRUNK_PARTS, TRUNK_WORDS), (NECK_PARTS, NECK_WORDS)):
+            joints = [joint[name] for name in parts if name in joint]
+            moving = [j for j in joints if skeleton.kind[j] != "fixed"]
+            for j, (name, prefix) in zip(moving, words, strict=False):
+                convention[j] = _trunk_convention(name, prefix)
         rest = skeleton.rest()[:, :3, 3]
-        arm_down = {side: _arm_down_rotation(rest, joint, side) for side in vrm.SIDES}
-        return cls(skeleton, part, convention, _facing(rest, joint), arm_down)
+        down = {
+            side + first: _rotation_down(rest, joint, side, first)
+            for side in vrm.SIDES
+            for first in (vrm.UPPER_ARM, vrm.UPPER_LEG)
+        }
+        return cls(skeleton, part, convention, _facing(rest, joint), down)
 
     def side(self, joint: int) -> str:
         """Return the side of a joint."""
@@ -188,21 +198,6 @@ def _trunk_convention(joint: str, prefix: str) -> Convention:
     return Convention(joint, names, ("z", "x", "y"))
 
 
-def _trunk_joints(skeleton: Skeleton, joint: Mapping[str, int]) -> list[int]:
-    """Return the joints between the hips and what the trunk carries, upward."""
-    found: set[int] = set()
-    for name in (*ABOVE_TRUNK, *vrm.both_sides(vrm.UPPER_ARM)):
-        above = int(skeleton.parent[joint[name]]) if name in joint else -1
-        while above > joint.get(vrm.HIPS, 0):
-            found.add(above)
-            above = int(skeleton.parent[above])
-    return [
-        j
-        for j in sorted(found - set(joint.values()))
-        if skeleton.kind[j] not in ("fixed", "root")
-    ]
-
-
 def _facing(
     rest: Float[Array, "joint 3"], joint: Mapping[str, int]
 ) -> Float[Array, "3 3"]:
@@ -215,11 +210,11 @@ def _facing(
     return geometry.rotation_exp(np.array([0.0, 0.0, heading]))
 
 
-def _arm_down_rotation(
-    rest: Float[Array, "joint 3"], joint: Mapping[str, int], side: str
+def _rotation_down(
+    rest: Float[Array, "joint 3"], joint: Mapping[str, int], side: str, part: str
 ) -> Float[Array, "3 3"]:
-    """Return the shortest rotation of an upper arm at rest to where it hangs."""
-    upper, lower = joint.get(side + vrm.UPPER_ARM), joint.get(side + vrm.LOWER_ARM)
+    """Return the shortest rotation of an upper arm or leg at rest to where it hangs."""
+    upper, lower = joint.get(side + part), joint.get(side + NEXT_PART[part])
     if upper is None or lower is None:
         return np.eye(3)
     return shortest_rotation(rest[lower] - rest[upper], DOWN)
@@ -241,8 +236,9 @@ def _right_side_axes(person: _Person, joint: int) -> list[Float[Array, " 3"]]:
     """Return the three axes of a joint in its frame, mirrored on the left side."""
     is_left = person.side(joint) == vrm.LEFT
     R = person.R_facing
-    if person.part_without_side(joint) in (vrm.LOWER_ARM, vrm.HAND):
-        R = person.R_arm_down[person.side(joint)].T @ R
+    first = FIRST_PART.get(person.part_without_side(joint))
+    if first is not None:
+        R = person.R_down[person.side(joint) + first].T @ R
     axes = []
     for word in person.convention[joint].axes:
         letter = word[-1]
@@ -277,12 +273,12 @@ def _zero(
 ) -> Float[Array, "3 3"]:
     """Return the rotation of a joint at which its coordinates are zero."""
     part, side = person.part_without_side(joint), person.side(joint)
-    if part == vrm.UPPER_ARM and len(axes) == 3:
-        return person.R_arm_down[side]
+    if part in (vrm.UPPER_ARM, vrm.UPPER_LEG) and len(axes) == 3:
+        return person.R_down[side + part]
     after = {name: j for j, name in person.part.items()}.get(
         side + NEXT_PART.get(part, "-")
     )
-    if part == vrm.UPPER_ARM or after is None or 0 not in used:
+    if part not in FIRST_PART or after is None or 0 not in used:
         return np.eye(3)
     rest = person.skeleton.rest()[:, :3, 3]
     bend = axes[list(used).index(0)]

@@ -35,6 +35,10 @@ VIRTUAL_MASS = 1e-6
 """Mass of a link between the axes of one joint, as a fraction of the body's: small
 enough not to matter, and not zero, which simulators refuse."""
 
+MIN_INERTIA = 1e-12
+"""Least moment of inertia of such a link, in kg m^2, for figures of a few centimetres:
+MuJoCo refuses what it takes for zero, below 1e-15."""
+
 MAX_EFFORT = "10000"
 """Bound on the moment of a joint, in N m: URDF asks for one; beyond any person's."""
 
@@ -238,7 +242,8 @@ def _write_revolute(
     for k, name in enumerate(joint.names):
         if k + 1 < len(joint.names):
             xml.open("link", name=links[k + 1])
-            mass, inertia = multibody.mass[body], multibody.inertia[body]
+            mass = multibody.mass[body]
+            inertia = multibody.inertia[body] + MIN_INERTIA / VIRTUAL_MASS * np.eye(3)
             _write_inertia(
                 xml, VIRTUAL_MASS * mass, np.zeros(3), VIRTUAL_MASS * inertia
             )
