@@ -233,6 +233,15 @@ def test_a_skeleton_alone_is_written_without_a_motion(suffix, tmp_path):
     assert [path.suffix for path in tmp_path.iterdir()] == [suffix]
 
 
+def test_an_xml_is_a_model_of_mujoco_if_asked_for(tmp_path):
+    with pytest.raises(marey.OptionError, match="suffix"):
+        marey.write(samples.motion(), tmp_path / "a.xml")
+    marey.write(samples.motion(), tmp_path / "a.xml", format="mjcf")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"a.xml", "a.qpos.npz", "a.qpos.csv"}
+    assert multibodies.mujoco_model(tmp_path / "a.xml").nq == 7 + 4 + 1 + 2 + 4
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_another_unit_or_axis_is_refused(suffix, tmp_path):
     with pytest.raises(marey.OptionError, match="no other"):

@@ -10,8 +10,10 @@ import multibodies
 import numpy as np
 import pytest
 import samples
+import test_solution
 
 import marey
+from marey.cli.solve_output import write_solution
 from marey.io.units_axes import rotation_to_z_up
 from marey.numerics import geometry
 
@@ -228,3 +230,48 @@ def test_names_that_opensim_cannot_spell_are_changed_and_reported(tmp_path):
     joints, markers = play(tmp_path)
     assert set(markers) == {"x_y", "x_y_2"}
     assert {"_ground", "a_b", "a_b_2", "é☃", "a<b>"} <= set(joints)
+
+
+# --- solutions -----------------------------------------------------------------------
+
+
+def solved(*subjects):
+    """A solution whose take has noisy markers of the figure, in another order."""
+    motion = multibodies.figure()
+    rng = np.random.default_rng(3)
+    points = motion.marker_points()[:, ::-1]
+    points = points + 0.001 * rng.normal(size=points.shape)
+    take = marey.Take(
+        rate=motion.rate,
+        points=np.concatenate([points, points[:, :1] + 1.0], axis=1),
+        labels=(*motion.skeleton.marker_labels[::-1], "stick"),
+        start=motion.start,
+    )
+    whole = test_solution.solution(subjects=subjects)
+    people = (
+        replace(s, skeleton=motion.skeleton, motions=(motion,)) for s in whole.subjects
+    )
+    return replace(whole, takes=(take,), subjects=tuple(people))
+
+
+def test_a_solution_has_its_markers_in_a_trc_beside_the_model(tmp_path):
+    """OpenSim's inverse kinematics finds the same names in both files."""
+    solution = solved("Ann")
+    marey.write(solution, tmp_path / "a.osim")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"a.osim", "a.mot", "a.trc"}
+    _, markers = play(tmp_path)
+    take = marey.read(tmp_path / "a.trc", up="y")
+    assert list(take.labels) == list(markers)
+    np.testing.assert_allclose(take.points, solution.take.points[:, [1, 0]], atol=1e-7)
+    assert take.start == pytest.approx(solution.motion.start)
+
+
+def test_several_subjects_are_several_files_or_an_error(tmp_path):
+    both = solved("Ann", "Bob")
+    with pytest.raises(marey.DataError, match="Ann, Bob"):
+        marey.write(both, tmp_path / "a.osim")
+    assert not list(tmp_path.iterdir())
+    written = write_solution(both, tmp_path / "a.osim", {}, overwrite=False)
+    assert [path.name for path in written] == ["a_Ann_.osim", "a_Bob_.osim"]
+    assert all(path.with_suffix(".mot").exists() for path in written)
