@@ -37,13 +37,14 @@ coverage: $(STAMP)
 	$(BIN)/python -m coverage combine .coverage.jit .coverage.nojit
 	$(BIN)/python -m coverage report --include='src/marey/io/*' --fail-under=95
 
-# Scenes opened by other programs. Blender has a virtual environment of its own: it needs
-# Python 3.11 and an old NumPy. INTEROP_FLAGS: a motion file, --pictures folder.
+# What marey writes, opened by programs with environments of their own. Blender needs Python
+# 3.11 and an old NumPy. INTEROP_FLAGS: a motion file, --pictures folder.
 BLENDER_PYTHON ?= python3.11
 BLENDER := interop/blender
 
 interop: $(STAMP) interop/node_modules $(BLENDER)/installed
 	$(BIN)/python interop/check.py $(BLENDER)/bin/python $(INTEROP_FLAGS)
+	$(BIN)/python interop/opensim_check.py
 
 interop/node_modules: $(STAMP) interop/package.json
 	cd interop && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error

@@ -105,6 +105,9 @@ class BoneMasses(NamedTuple):
     across: Float[Array, " bone"]
     """Moment of inertia about an axis across the bone through the centre of mass."""
 
+    radius: Float[Array, " bone"]
+    """Radius of the capsule around the bone, in metres; 0 without mass."""
+
 
 def estimate_masses(skeleton: Skeleton, nodes: Nodes) -> Masses:
     """Return mass and inertia of the bodies of a skeleton.
@@ -115,9 +118,7 @@ def estimate_masses(skeleton: Skeleton, nodes: Nodes) -> Masses:
     slenderness. A body without length has a small mass.
     """
     bone, parent = skeleton.offset[1:], skeleton.parent[1:]
-    length = np.linalg.norm(bone, axis=1)
-    human = vrm.is_person(skeleton.names) and vrm.has_arms(skeleton.names)
-    flesh = _human_bones(skeleton, length) if human else _plain_bones(length)
+    flesh = estimate_bones(skeleton)
     in_node = nodes.joint_position[parent] + flesh.centre[:, None] * bone
     tensor = axial_inertia(bone, flesh.along, flesh.across)
     n = len(nodes.tree.parent)
@@ -136,6 +137,13 @@ def estimate_masses(skeleton: Skeleton, nodes: Nodes) -> Masses:
     centre = first_moment / np.where(mass > 0.0, mass, 1.0)[:, None]
     inertia = about_node - _point_inertia(mass, centre)
     return Masses(mass, centre, inertia, _subtree_inertia(nodes, mass, centre, inertia))
+
+
+def estimate_bones(skeleton: Skeleton) -> BoneMasses:
+    """Return the flesh around the bone to every joint but the root."""
+    length = np.linalg.norm(skeleton.offset[1:], axis=1)
+    human = vrm.is_person(skeleton.names) and vrm.has_arms(skeleton.names)
+    return _human_bones(skeleton, length) if human else _plain_bones(length)
 
 
 def _plain_bones(length: Float[Array, " bone"]) -> BoneMasses:
@@ -189,7 +197,7 @@ def capsules(
         + (0.5 * length) ** 2
         + HEMISPHERE_CENTRE * length * radius
     )
-    return BoneMasses(mass, np.full(len(mass), 0.5), along, across)
+    return BoneMasses(mass, np.full(len(mass), 0.5), along, across, radius)
 
 
 def axial_inertia(

@@ -157,7 +157,8 @@ def write_solution(
     skeletons_only = target_format.write_skeleton and not target_format.write_motion
     several = len(solution.subjects) > 1
     several |= len(solution.takes) > 1 and not skeletons_only
-    if target_format.write_solution or not several:
+    holds_all = target_format.write_solution and not target_format.one_subject
+    if holds_all or not several:
         page_lengths = measured if target_format.name == "html" else {}
         return [path], [*write(solution, path, measured=page_lengths, **options)]
     stems = [Path(take.source.path).stem for take in solution.takes]

@@ -179,7 +179,8 @@ def write(
         overwrite: Replace a file that exists. The file that was read is never replaced.
 
     Returns:
-        What the format could not hold of this thing, one finding each.
+        What the format could not hold of this thing, and what the writer changed, one
+        finding each.
 
     Raises:
         OptionError: If the path is taken, or the format cannot hold the thing.
@@ -211,7 +212,7 @@ def write(
     for target in files:
         check_target(target, overwrite=overwrite, inputs=inputs)
     write_atomic(files)
-    return lost
+    return (*lost, *options.findings)
 
 
 def _content_for(solution: Solution, chosen: Format) -> Take | Motion | Skeleton:

@@ -91,6 +91,23 @@ class WriteOptions(WorldOptions):
 
     suffix: str = ""
     """Suffix of the file in lower case, for a format that has several forms."""
+    findings: list[Finding] = field(default_factory=list)
+    """What the writer changed or could not hold; `marey.write` returns it."""
+
+    def note(
+        self,
+        code: str,
+        message: str,
+        *,
+        severity: Severity = "warning",
+        subject: str = "",
+        value: SupportsFloat = float("nan"),
+    ) -> None:
+        """Add a finding; `marey.write` returns it."""
+        number = float(value)
+        self.findings.append(
+            Finding(code, "write", severity, message, subject=subject, value=number)
+        )
 
     def world(
         self, unit: str, up: str, source: Source | None = None, name: str = ""
@@ -109,11 +126,7 @@ class WriteOptions(WorldOptions):
         return self.unit or unit, self.up or up
 
     def check_metres_z_up(self) -> None:
-        """Refuse another unit or up axis than the only one of a format.
-
-        Raises:
-            OptionError: If the unit is not the metre or the up axis is not z.
-        """
+        """Refuse another unit or up axis than metres and z: see `check_world`."""
         self.check_world("m", "z")
 
     def check_world(self, unit: str, up: str) -> None:
@@ -374,6 +387,9 @@ class Format:
     write_motion: Callable[[Motion, WriteOptions], Output] | None = None
     write_skeleton: Callable[[Skeleton, WriteOptions], Output] | None = None
     write_solution: Callable[[Solution, WriteOptions], Output] | None = None
+    one_subject: bool = False
+    """Whether `write_solution` holds one subject in one take and no more."""
+
     loses: tuple[str, ...] = ()
     """What the format cannot hold, by the keys of `losses.DESCRIPTIONS`."""
 

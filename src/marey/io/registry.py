@@ -11,6 +11,7 @@ FORMAT_NAMES = (
     *("c3d", "npz", "parquet", "trb"),
     *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel", "html"),
     *("gltf", "usd", "fbx"),
+    *("mjcf", "urdf", "osim"),
     *("motive", "qualisys", "storage", "csv"),
 )
 

@@ -4,7 +4,8 @@ Header lines of key=value end with "endheader"; a line of column names that begi
 `time` and one line per frame follow. Read are tables of markers, either DataType=Vec3
 with cells x,y,z or three columns of numbers per marker (LFHD_tx LFHD_ty LFHD_tz), and
 tables of orientations, DataType=Quaternion with cells w,x,y,z. Joint coordinates say
-nothing without their model, and forces are no motion: both are refused.
+nothing without their model, and forces are no motion: both are refused. A motion is
+written as the coordinates of a model, which is written beside it (`formats/osim`).
 
 OpenSim's world has Y up and is in metres. Orientation tables mostly come straight from
 inertial sensors, whose worlds have Z up, and hold no positions: the sensors are at
@@ -19,12 +20,15 @@ import numpy as np
 
 from marey.io import contract
 from marey.io.contract import Facts, File, Format, Output, WriteOptions, decode_text
+from marey.io.formats import osim
+from marey.io.losses import find_losses
 from marey.io.text import numbers, timing
 from marey.io.text.header import TableHeader, delimiter_of, split_cells
 from marey.io.text.names import split_subjects, unique_names
 from marey.io.text.rotations import rotations_from_quaternions
 from marey.io.text.take import marker_table
 from marey.io.units_axes import parse_unit
+from marey.motion import Motion
 from marey.numerics import geometry
 from marey.take import Fact, Take
 
@@ -252,6 +256,13 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     return {"": numbers.format_lines(head, f"%.9f{cell * len(labels)}\n", values)}
 
 
+def write_motion(motion: Motion, options: WriteOptions) -> Output:
+    """Return the coordinates of a motion and, beside them, the model that has them."""
+    options.findings.extend(find_losses(motion, osim.FORMAT))
+    model, table = osim.write_model_and_table(motion, options)
+    return {"": table, ".osim": model}
+
+
 FORMAT = Format(
     name="storage",
     title="OpenSim storage table (STO, MOT)",
@@ -259,6 +270,7 @@ FORMAT = Format(
     sniff=sniff,
     read_take=read_take,
     write_take=write_take,
+    write_motion=write_motion,
     loses=("sensors", "filled", "events", "analog"),
     precision=PRECISION_M,
 )

@@ -15,6 +15,10 @@ ANGLE_DECIMALS = 6
 
 ANGLE_FORMAT = f"%.{ANGLE_DECIMALS}f"
 
+MAX_ANGLE_ERROR_RAD = 1e-6
+"""Radians by which a rotation may leave its joint's kind or limits and still be written
+as one within them: the rounding of files."""
+
 MAX_QUATERNION_STRETCH = 0.01
 """Largest difference from one of a quaternion's length without a finding.
 

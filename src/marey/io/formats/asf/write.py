@@ -19,6 +19,7 @@ from marey.io.segment_tree import list_children
 from marey.io.text import rotations
 from marey.io.text.names import make_unique, printable_name
 from marey.io.text.numbers import format_lines, round_values
+from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD
 from marey.io.text.timing import check_even_rate
 from marey.motion import Motion
 from marey.numerics import geometry
@@ -30,8 +31,6 @@ CMU_LENGTH_FACTOR = 0.45
 
 DECIMALS = 8
 AXIS_DECIMALS = 9
-MAX_ANGLE_ERROR_RAD = 1e-6
-"""Radians by which a rotation may leave its joint's kind and still be written so."""
 
 
 @dataclass(slots=True)

@@ -1,0 +1,282 @@
+"""MJCF, the models of MuJoCo: a body that can be simulated, and its motion as qpos.
+
+The root is free, balls are ball joints, hinges are hinges and universal joints two
+hinges. Bones are capsules; masses and inertia are those of `marey.anatomy.masses`.
+Markers, sensors and fixed joints are sites. The first pose is the key frame "first";
+all poses stand beside the model, in `.qpos.npz` (time, qpos, columns) and `.qpos.csv`.
+Written, not read.
+"""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.io.contract import Format, Output, WriteOptions
+from marey.io.multibody.bodies import Multibody, make_multibody
+from marey.io.multibody.coordinates import (
+    RotationSequence,
+    ranges_for_motion,
+    widest_rotation,
+)
+from marey.io.multibody.markup import XmlWriter, spell
+from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest, spell_names
+from marey.io.text.names import make_unique, printable_name
+from marey.io.text.numbers import format_lines
+from marey.motion import Motion
+from marey.numerics import geometry
+from marey.skeleton import Skeleton
+
+Array = np.ndarray
+
+SITE_RADIUS_M = 0.007
+"""Radius at which sites are drawn, in metres: that of a usual marker."""
+
+QUATERNION = ("qw", "qx", "qy", "qz")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenJoint:
+    """A joint of the file with its part of qpos."""
+
+    attributes: dict[str, str]
+    columns: tuple[str, ...]
+    qpos: Float[Array, "frame column"]
+
+
+def sniff(head: bytes) -> bool:
+    """Whether a file begins like a model of MuJoCo."""
+    return b"<mujoco" in head and b"<robot" not in head
+
+
+def write_motion(motion: Motion, options: WriteOptions) -> Output:
+    """Return the model and all poses of a motion, in metres with Z up.
+
+    Gaps hold the last known pose. MuJoCo bounds a ball by one angle: the largest that
+    the limits of swing and twist allow.
+
+    Raises:
+        DataError: If the frames are not evenly spaced.
+        OptionError: If another unit or up axis is asked for.
+    """
+    options.check_metres_z_up()
+    held = hold_motion(motion, options)
+    multibody = make_multibody(held.skeleton)
+    names = spell_names(held.skeleton.names, _spell_name, options)
+    joints = _written_joints(held, multibody, names, options)
+    columns = [c for written in joints for c in written.columns]
+    qpos = np.concatenate([written.qpos for written in joints], axis=1)
+    return {
+        "": [_model(held, multibody, joints, names, options)],
+        ".qpos.npz": [_archive(held.times, qpos, columns)],
+        ".qpos.csv": format_lines(
+            ",".join(["time", *map(_quoted, columns)]) + "\n",
+            ",".join(["%.9f", *["%.12g"] * len(columns)]) + "\n",
+            np.column_stack([held.times, qpos]),
+        ),
+    }
+
+
+def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
+    """Return the model of a skeleton at rest."""
+    options.check_metres_z_up()
+    held = hold_rest(skeleton)
+    multibody = make_multibody(held.skeleton)
+    names = spell_names(held.skeleton.names, _spell_name, options)
+    joints = _written_joints(held, multibody, names, options)
+    return {"": [_model(held, multibody, joints, names, options)]}
+
+
+def _spell_name(name: str) -> str:
+    """Return a name that MuJoCo can hold; "world" is the name of its root."""
+    text = printable_name(name)
+    return f"_{text}" if text == "world" else text
+
+
+def _archive(
+    times: Float[Array, " frame"],
+    qpos: Float[Array, "frame column"],
+    columns: Sequence[str],
+) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, time=times, qpos=qpos, columns=np.array(columns))
+    return buffer.getvalue()
+
+
+def _quoted(name: str) -> str:
+    """Return a cell of a CSV."""
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"' if {",", '"'} & set(name) else name
+
+
+# --- joints --------------------------------------------------------------------------
+
+
+def _written_joints(
+    held: HeldMotion, multibody: Multibody, names: Sequence[str], options: WriteOptions
+) -> list[WrittenJoint]:
+    """Return the joints in the order of qpos; a universal joint is two of them."""
+    joints: list[WrittenJoint] = []
+    for body in multibody.depth_first():
+        joint = int(multibody.joint[body])
+        if joint == 0:
+            joints.append(_free_joint(held, names[0]))
+        elif held.skeleton.kind[joint] == "ball":
+            joints.append(_ball(held, joint, names[joint]))
+        else:
+            joints += _hinges(held, joint, names, options)
+    if any("range" in j.attributes and j.attributes["type"] == "ball" for j in joints):
+        options.note(
+            "limits-approximate",
+            "MuJoCo bounds a ball joint by one angle: the largest rotation that the "
+            "limits of its swing and twist allow",
+            severity="info",
+        )
+    return joints
+
+
+def _free_joint(held: HeldMotion, name: str) -> WrittenJoint:
+    columns = tuple(f"{name}_{part}" for part in ("x", "y", "z", *QUATERNION))
+    qpos = np.concatenate([held.root, held.wxyz[:, 0]], axis=1)
+    return WrittenJoint({"name": name, "type": "free"}, columns, qpos)
+
+
+def _ball(held: HeldMotion, joint: int, name: str) -> WrittenJoint:
+    attributes = {"name": name, "type": "ball"}
+    widest = widest_rotation(held.skeleton, joint)
+    if np.isfinite(widest):
+        attributes["range"] = spell((0.0, widest))
+    columns = tuple(f"{name}_{part}" for part in QUATERNION)
+    return WrittenJoint(attributes, columns, held.wxyz[:, joint])
+
+
+def _hinges(
+    held: HeldMotion, joint: int, all_names: Sequence[str], options: WriteOptions
+) -> list[WrittenJoint]:
+    """Return the hinge of a joint, or both of a universal joint."""
+    skeleton = held.skeleton
+    count = 1 if skeleton.kind[joint] == "hinge" else 2
+    sequence = RotationSequence(skeleton.axes[joint, :count], np.eye(3))
+    angles = sequence.angles(held.wxyz[:, joint])
+    ranges = ranges_for_motion(sequence, skeleton, joint, angles, options)
+    name = all_names[joint]
+    names = [name] if count == 1 else [f"{name}_{k + 1}" for k in range(count)]
+    others = [other for other in all_names if other != name]
+    names = list(make_unique([*others, *names])[len(others) :])
+    joints = []
+    for k, axis in enumerate(sequence.axes):
+        attributes = {"name": names[k], "type": "hinge", "axis": spell(axis)}
+        if np.isfinite(ranges[k]).all():
+            attributes["range"] = spell(ranges[k])
+        joints.append(WrittenJoint(attributes, (names[k],), angles[:, k : k + 1]))
+    return joints
+
+
+# --- the model -----------------------------------------------------------------------
+
+
+def _model(
+    held: HeldMotion,
+    multibody: Multibody,
+    joints: Sequence[WrittenJoint],
+    names: Sequence[str],
+    options: WriteOptions,
+) -> bytes:
+    xml = XmlWriter()
+    xml.open("mujoco", model="marey")
+    xml.leaf("compiler", angle="radian")
+    xml.open("default")
+    # Capsules touch the ground and not each other: neighbours overlap at their joint.
+    xml.leaf("geom", type="capsule", contype="0", conaffinity="1", rgba="0.8 0.6 0.4 1")
+    xml.leaf("site", size=spell(SITE_RADIUS_M), rgba="0.2 0.6 1 1")
+    xml.close()
+    xml.open("worldbody")
+    xml.leaf("light", pos="0 0 4", dir="0 0 -1")
+    plane = {"contype": "1", "conaffinity": "0", "rgba": "0.9 0.9 0.9 1"}
+    xml.leaf("geom", name="ground", type="plane", size="0 0 1", **plane)
+    _write_bodies(xml, multibody, joints, names, options)
+    xml.close()
+    if len(held.times):
+        qpos = np.concatenate([written.qpos[0] for written in joints])
+        xml.open("keyframe")
+        xml.leaf("key", name="first", time=spell(held.times[0]), qpos=spell(qpos))
+    return xml.render()
+
+
+def _write_bodies(
+    xml: XmlWriter,
+    multibody: Multibody,
+    joints: Sequence[WrittenJoint],
+    names: Sequence[str],
+    options: WriteOptions,
+) -> None:
+    skeleton = multibody.skeleton
+    sites = _site_names(skeleton, names, options)
+    remaining = iter(joints)
+    level = xml.depth
+    depth: dict[int, int] = {-1: level - 1}
+    for body in multibody.depth_first():
+        depth[body] = depth[int(multibody.parent[body])] + 1
+        xml.close(depth[body])
+        joint = int(multibody.joint[body])
+        xml.open("body", name=names[joint], pos=spell(multibody.position[body]))
+        for _ in range(2 if skeleton.kind[joint] == "universal" else 1):
+            xml.leaf("joint", **next(remaining).attributes)
+        inertia = multibody.inertia[body][[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+        xml.leaf(
+            "inertial",
+            pos=spell(multibody.centre[body]),
+            mass=spell(multibody.mass[body]),
+            fullinertia=spell(inertia),
+        )
+        for bone in multibody.bones(body):
+            ends = spell((*bone.start, *bone.end))
+            name = f"{names[bone.joint]}_bone"
+            xml.leaf("geom", name=name, fromto=ends, size=spell(bone.radius))
+        _write_sites(xml, multibody, body, sites)
+    xml.close(level)
+
+
+def _site_names(
+    skeleton: Skeleton, names: Sequence[str], options: WriteOptions
+) -> tuple[str, ...]:
+    """Return unique names of joints, markers and sensors as sites, in this order."""
+    marked = (*skeleton.marker_labels, *skeleton.sensor_names)
+    spelled = spell_names(marked, printable_name, options)
+    return make_unique([*names, *spelled])
+
+
+def _write_sites(
+    xml: XmlWriter, multibody: Multibody, body: int, sites: Sequence[str]
+) -> None:
+    skeleton, joint_position = multibody.skeleton, multibody.joint_position
+    for joint in multibody.fixed_joints(body):
+        xml.leaf("site", name=sites[joint], pos=spell(joint_position[joint]))
+    first = skeleton.n_joints
+    on_body = multibody.body_of_joint[skeleton.marker_joint] == body
+    for marker in np.flatnonzero(on_body).tolist():
+        position = joint_position[skeleton.marker_joint[marker]]
+        position = position + skeleton.marker_offset[marker]
+        xml.leaf("site", name=sites[first + marker], pos=spell(position))
+    first += len(skeleton.marker_labels)
+    on_body = multibody.body_of_joint[skeleton.sensor_joint] == body
+    for sensor in np.flatnonzero(on_body).tolist():
+        T = skeleton.T_joint_sensor[sensor]
+        position = joint_position[skeleton.sensor_joint[sensor]] + T[:3, 3]
+        rotation = spell(geometry.quat_from_matrix(T[:3, :3]))
+        name = sites[first + sensor]
+        xml.leaf("site", name=name, pos=spell(position), quat=rotation)
+
+
+FORMAT = Format(
+    name="mjcf",
+    title="MJCF (MuJoCo model)",
+    suffixes=(".mjcf",),
+    sniff=sniff,
+    write_motion=write_motion,
+    write_skeleton=write_skeleton,
+    loses=("gaps", "uncertainty", "contacts"),
+    precision=1e-10,
+)

@@ -1,0 +1,157 @@
+"""OpenSim: a model (.osim), its coordinates over time (.mot) and its markers (.trc).
+
+Hinges are pin joints, all others custom joints; the root has six coordinates. People
+have the names of coordinates that OpenSim's models use (`conventions.py`). Markers on
+bony landmarks are fixed, so that OpenSim's scaling leaves them; all others are not.
+Metres, Y up. Written, not read.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.io.contract import Chunks, Format, Output, WriteOptions
+from marey.io.formats import trc
+from marey.io.formats.osim.model import Names, OsimModel, render_model, to_file
+from marey.io.multibody.coordinates import ranges_for_motion
+from marey.io.multibody.markup import spelled_name
+from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest, spell_names
+from marey.io.text.names import make_unique
+from marey.io.text.numbers import format_lines
+from marey.io.text.rotations import ANGLE_FORMAT
+from marey.motion import Motion
+from marey.skeleton import Skeleton, marker_columns
+from marey.solution import Solution
+from marey.take import Take
+
+Array = np.ndarray
+
+FORBIDDEN = "\\/*+\"' "
+"""Characters that OpenSim does not allow in names."""
+
+RESERVED = ("ground", "time")
+"""The world, and the first column of a table."""
+
+POSITION_FORMAT = "%.9f"
+"""Of positions in metres and times in seconds."""
+
+
+def sniff(head: bytes) -> bool:
+    """Whether a file begins like a document of OpenSim."""
+    return b"<OpenSimDocument" in head
+
+
+def write_motion(motion: Motion, options: WriteOptions) -> Output:
+    """Return the model of a motion and its coordinates; gaps hold the last known pose.
+
+    Raises:
+        DataError: If the frames are not evenly spaced.
+        OptionError: If another unit or up axis is asked for.
+    """
+    model, table = write_model_and_table(motion, options)
+    return {"": model, ".mot": table}
+
+
+def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
+    """Return the model of a skeleton at rest."""
+    options.check_world("m", "y")
+    held = hold_rest(skeleton)
+    model = OsimModel.of(held, _spell_names(held.skeleton, options))
+    return {"": [render_model(model, _ranges(held, model, options)[0])]}
+
+
+def write_solution(solution: Solution, options: WriteOptions) -> Output:
+    """Return the model, its coordinates and the recorded markers of a solution.
+
+    Raises:
+        DataError: If there are several subjects or takes.
+    """
+    motion, take = solution.motion, solution.take
+    output = dict(write_motion(motion, options))
+    if motion.skeleton.marker_labels and take.labels:
+        markers = _model_markers(motion.skeleton, take)
+        output[".trc"] = trc.write_take(markers, WriteOptions(unit="mm", up="y"))[""]
+    return output
+
+
+def write_model_and_table(
+    motion: Motion, options: WriteOptions
+) -> tuple[Chunks, Chunks]:
+    """Return the bytes of the model and of the table of coordinates of a motion."""
+    options.check_world("m", "y")
+    held = hold_motion(motion, options)
+    model = OsimModel.of(held, _spell_names(held.skeleton, options))
+    ranges, angles = _ranges(held, model, options)
+    return [render_model(model, ranges)], _table(held, model, angles)
+
+
+def _spell_names(skeleton: Skeleton, options: WriteOptions) -> Names:
+    joints = spell_names(skeleton.names, _spell_name, options)
+    markers = spell_names(skeleton.marker_labels, _spell_name, options)
+    sensors = make_unique([*joints, *map(_spell_name, skeleton.sensor_names)])
+    return Names(joints, markers, sensors[len(joints) :])
+
+
+def _spell_name(name: str) -> str:
+    text = spelled_name(name, forbidden=FORBIDDEN)
+    return f"_{text}" if text in RESERVED else text
+
+
+def _ranges(
+    held: HeldMotion, model: OsimModel, options: WriteOptions
+) -> tuple[dict[int, Float[Array, "_ 2"]], list[Float[Array, "frame _"]]]:
+    """Return the ranges of the coordinates of each joint, and all angles in radians."""
+    ranges, angles = {}, []
+    skeleton = held.skeleton
+    for joint, named in model.joints.items():
+        values = named.sequence.angles(held.wxyz[:, joint])
+        ranges[joint] = ranges_for_motion(
+            named.sequence, skeleton, joint, values, options
+        )
+        angles.append(values)
+    return ranges, angles
+
+
+def _table(
+    held: HeldMotion, model: OsimModel, angles: list[Float[Array, "frame _"]]
+) -> Chunks:
+    """Return the table of coordinates: degrees and metres."""
+    names = [model.joints[joint].coordinates for joint in model.joints]
+    root, *others = (np.rad2deg(values) for values in angles)
+    columns = [*names[0], *model.translations, *(n for row in names[1:] for n in row)]
+    values = [held.times[:, None], root, to_file(held.root), *others]
+    rows = np.concatenate(values, axis=1) + 0.0
+    head = ["Coordinates", "version=1", f"nRows={len(rows)}"]
+    head += [f"nColumns={rows.shape[1]}", "inDegrees=yes", "endheader"]
+    text = "\n".join([*head, "\t".join(["time", *columns])]) + "\n"
+    formats = [POSITION_FORMAT, *[ANGLE_FORMAT] * root.shape[1], *[POSITION_FORMAT] * 3]
+    formats += [ANGLE_FORMAT] * (len(columns) + 1 - len(formats))
+    return format_lines(text, "\t".join(formats) + "\n", rows)
+
+
+def _model_markers(skeleton: Skeleton, take: Take) -> Take:
+    """Return the recorded markers that sit on a skeleton, named as in its model."""
+    columns = marker_columns(skeleton, take)
+    present = np.flatnonzero(columns >= 0)
+    names = spell_names(skeleton.marker_labels, _spell_name, WriteOptions())
+    chosen = take.select([int(columns[k]) for k in present])
+    labels = tuple(names[k] for k in present)
+    nothing = np.zeros((take.n_frames, 0, 4, 4))
+    return replace(
+        chosen, labels=labels, subjects=(), T_world_sensor=nothing, sensor_names=()
+    )
+
+
+FORMAT = Format(
+    name="osim",
+    title="OpenSim model",
+    suffixes=(".osim",),
+    sniff=sniff,
+    write_motion=write_motion,
+    write_skeleton=write_skeleton,
+    write_solution=write_solution,
+    one_subject=True,
+    loses=("gaps", "uncertainty", "contacts"),
+    precision=1e-8,
+)

@@ -1,0 +1,308 @@
+"""The XML of an OpenSim model: bodies, joints, coordinates and markers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from marey.anatomy.landmarks import find_landmarks
+from marey.anatomy.t_pose import shortest_rotation
+from marey.io.formats.osim.conventions import NamedJoint, name_joints
+from marey.io.multibody.bodies import Bone, Multibody, make_multibody
+from marey.io.multibody.markup import XmlWriter, spell
+from marey.io.multibody.motion import HeldMotion
+from marey.io.units_axes import points_to_file, rotation_to_z_up
+from marey.numerics import geometry
+from marey.skeleton import Skeleton
+
+Array = np.ndarray
+
+VERSION = "40000"
+GRAVITY = "0 -9.80665 0"
+TRANSLATIONS = ("tx", "ty", "tz")
+MAX_TRANSLATION_M = 10.0
+"""Half the range of the root's position that OpenSim's sliders show, in metres."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Names:
+    """Names in the file."""
+
+    joints: tuple[str, ...]
+    """Names of the bodies, and of the frames of fixed joints, by joint."""
+
+    markers: tuple[str, ...]
+    sensors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OsimModel:
+    """A skeleton as OpenSim has it."""
+
+    multibody: Multibody
+    names: Names
+    joints: Mapping[int, NamedJoint]
+    """Of every joint that is not fixed."""
+
+    @classmethod
+    def of(cls, held: HeldMotion, names: Names) -> "OsimModel":
+        """Return the model of a skeleton."""
+        multibody = make_multibody(held.skeleton)
+        return cls(multibody, names, name_joints(held.skeleton, names.joints))
+
+    @property
+    def translations(self) -> tuple[str, ...]:
+        """Names of the coordinates of the root's position."""
+        root = self.joints[0].name
+        prefix = root.removeprefix("ground_")
+        return tuple(f"{prefix}_{word}" for word in TRANSLATIONS)
+
+
+def render_model(model: OsimModel, ranges: Mapping[int, Float[Array, "_ 2"]]) -> bytes:
+    """Return the XML of a model.
+
+    Args:
+        model: The model.
+        ranges: Least and greatest angle of the coordinates of each joint, in radians.
+    """
+    xml = XmlWriter()
+    xml.open("OpenSimDocument", Version=VERSION)
+    xml.open("Model", name="marey")
+    xml.leaf("gravity", GRAVITY)
+    xml.leaf("length_units", "meters")
+    xml.leaf("force_units", "N")
+    sets = {
+        "BodySet": partial(_write_bodies, xml, model),
+        "JointSet": partial(_write_joints, xml, model, ranges),
+        "MarkerSet": partial(_write_markers, xml, model),
+    }
+    for tag, write_objects in sets.items():
+        xml.open(tag, name=tag.lower())
+        xml.open("objects")
+        write_objects()
+        xml.close()
+        xml.close()
+    return xml.render()
+
+
+def to_file(vectors: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
+    """Return vectors in OpenSim's axes: metres, Y up."""
+    return points_to_file(vectors, "m", "y")
+
+
+def _orientation(R: Float[Array, "3 3"]) -> str:
+    """Return a rotation as OpenSim writes it: body-fixed angles about x, y, z."""
+    C = rotation_to_z_up("y")
+    wxyz = geometry.quat_from_matrix(C.T @ R @ C)
+    return spell(geometry.euler_from_quat(wxyz, "XYZ"))
+
+
+# --- bodies --------------------------------------------------------------------------
+
+
+def _write_bodies(xml: XmlWriter, model: OsimModel) -> None:
+    multibody, names = model.multibody, model.names
+    C = rotation_to_z_up("y")
+    for body, joint in enumerate(multibody.joint.tolist()):
+        xml.open("Body", name=names.joints[joint])
+        _write_frames(xml, model, body)
+        inertia = C.T @ multibody.inertia[body] @ C
+        xml.leaf("mass", spell(multibody.mass[body]))
+        xml.leaf("mass_center", spell(to_file(multibody.centre[body])))
+        entries = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+        xml.leaf("inertia", spell(entries))
+        xml.close()
+
+
+def _write_frames(xml: XmlWriter, model: OsimModel, body: int) -> None:
+    """Write fixed joints, sensors and drawn bones as frames of a body."""
+    multibody, names = model.multibody, model.names
+    skeleton = multibody.skeleton
+    bones = list(multibody.bones(body))
+    fixed = multibody.fixed_joints(body)
+    on_body = multibody.body_of_joint[skeleton.sensor_joint] == body
+    sensors = np.flatnonzero(on_body).tolist()
+    if not (bones or fixed or sensors):
+        return
+    xml.open("components")
+    for joint in fixed:
+        position = multibody.joint_position[joint]
+        _write_frame(xml, names.joints[joint], "..", position, np.eye(3))
+        xml.close()
+    for sensor in sensors:
+        T = skeleton.T_joint_sensor[sensor]
+        position = multibody.joint_position[skeleton.sensor_joint[sensor]] + T[:3, 3]
+        _write_frame(xml, names.sensors[sensor], "..", position, T[:3, :3])
+        xml.close()
+    for bone in bones:
+        _write_bone(xml, f"{names.joints[bone.joint]}_bone", bone)
+    xml.close()
+
+
+def _write_frame(
+    xml: XmlWriter,
+    name: str,
+    parent: str,
+    position: Float[Array, " 3"],
+    R: Float[Array, "3 3"],
+) -> None:
+    """Begin a frame that is fixed to another."""
+    xml.open("PhysicalOffsetFrame", name=name)
+    xml.leaf("socket_parent", parent)
+    xml.leaf("translation", spell(to_file(position)))
+    xml.leaf("orientation", _orientation(R))
+
+
+def _write_bone(xml: XmlWriter, name: str, bone: Bone) -> None:
+    """Write a bone to look at: a cylinder along y of its own frame."""
+    along = bone.end - bone.start
+    up = np.array([0.0, 0.0, 1.0])
+    _write_frame(
+        xml, name, "..", 0.5 * (bone.start + bone.end), shortest_rotation(up, along)
+    )
+    xml.open("attached_geometry")
+    xml.open("Cylinder", name=f"{name}_geometry")
+    xml.leaf("socket_frame", "..")
+    xml.leaf("radius", spell(bone.radius))
+    xml.leaf("half_height", spell(0.5 * float(np.linalg.norm(along))))
+    xml.close()
+    xml.close()
+    xml.close()
+
+
+# --- joints --------------------------------------------------------------------------
+
+
+def _write_joints(
+    xml: XmlWriter, model: OsimModel, ranges: Mapping[int, Float[Array, "_ 2"]]
+) -> None:
+    for body, joint in enumerate(model.multibody.joint.tolist()):
+        named = model.joints[joint]
+        # A pin rotates about the z axis of its frames, a custom joint about any axes.
+        is_pin = len(named.coordinates) == 1
+        tag = "PinJoint" if is_pin else "CustomJoint"
+        xml.open(tag, name=named.name)
+        xml.leaf("socket_parent_frame", f"{named.name}_parent")
+        xml.leaf("socket_child_frame", f"{named.name}_child")
+        _write_coordinates(xml, model, joint, ranges[joint])
+        _write_joint_frames(xml, model, body, joint, is_pin=is_pin)
+        if not is_pin:
+            _write_spatial_transform(xml, model, joint)
+        xml.close()
+
+
+def _write_coordinates(
+    xml: XmlWriter, model: OsimModel, joint: int, ranges: Float[Array, "angle 2"]
+) -> None:
+    xml.open("coordinates")
+    for name, limits in zip(model.joints[joint].coordinates, ranges, strict=True):
+        free = not np.isfinite(limits).all()
+        shown = np.array([-np.pi, np.pi]) if free else limits
+        _write_coordinate(xml, name, 0.0, shown)
+    if joint == 0:
+        rest = to_file(model.multibody.skeleton.offset[0])
+        shown = MAX_TRANSLATION_M * np.array([-1.0, 1.0])
+        for name, value in zip(model.translations, rest, strict=True):
+            _write_coordinate(xml, name, float(value), shown + value)
+    xml.close()
+
+
+def _write_coordinate(
+    xml: XmlWriter, name: str, value: float, limits: Float[Array, " 2"]
+) -> None:
+    xml.open("Coordinate", name=name)
+    xml.leaf("default_value", spell(value))
+    xml.leaf("range", spell(limits))
+    # With any coordinate clamped, OpenSim's inverse kinematics leaves residuals a few
+    # percent above the least ones.
+    xml.leaf("clamped", "false")
+    xml.close()
+
+
+def _write_joint_frames(
+    xml: XmlWriter, model: OsimModel, body: int, joint: int, *, is_pin: bool
+) -> None:
+    """Write the frames that coincide at zero: R_parent Z = R_child."""
+    named, multibody = model.joints[joint], model.multibody
+    parent = int(multibody.parent[body])
+    above = "/ground"
+    if parent >= 0:
+        above = f"/bodyset/{model.names.joints[multibody.joint[parent]]}"
+    position = np.zeros(3) if joint == 0 else multibody.position[body]
+    R = _frame_along(named.sequence.axes[0]) if is_pin else np.eye(3)
+    xml.open("frames")
+    _write_frame(xml, f"{named.name}_parent", above, position, R)
+    xml.close()
+    own = f"/bodyset/{model.names.joints[joint]}"
+    _write_frame(
+        xml, f"{named.name}_child", own, np.zeros(3), named.sequence.zero.T @ R
+    )
+    xml.close()
+    xml.close()
+
+
+def _frame_along(axis: Float[Array, " 3"]) -> Float[Array, "3 3"]:
+    """Return a frame, in marey's axes, whose z axis in the file is this axis."""
+    z_of_file = rotation_to_z_up("y")[:, 2]
+    return shortest_rotation(z_of_file, axis)
+
+
+def _write_spatial_transform(xml: XmlWriter, model: OsimModel, joint: int) -> None:
+    named = model.joints[joint]
+    axes = list(to_file(named.sequence.axes))
+    coordinates: list[str] = list(named.coordinates)
+    if len(axes) == 2:
+        axes.append(np.cross(axes[0], axes[1]))
+        coordinates.append("")
+    xml.open("SpatialTransform")
+    for k in range(3):
+        _write_transform_axis(xml, f"rotation{k + 1}", axes[k], coordinates[k])
+    moving = model.translations if joint == 0 else ("", "", "")
+    for k, axis in enumerate(np.eye(3)):
+        _write_transform_axis(xml, f"translation{k + 1}", axis, moving[k])
+    xml.close()
+
+
+def _write_transform_axis(
+    xml: XmlWriter, name: str, axis: Float[Array, " 3"], coordinate: str
+) -> None:
+    xml.open("TransformAxis", name=name)
+    xml.leaf("coordinates", coordinate)
+    xml.leaf("axis", spell(axis))
+    if coordinate:
+        xml.open("LinearFunction", name="function")
+        xml.leaf("coefficients", "1 0")
+    else:
+        xml.open("Constant", name="function")
+        xml.leaf("value", "0")
+    xml.close()
+    xml.close()
+
+
+# --- markers -------------------------------------------------------------------------
+
+
+def _write_markers(xml: XmlWriter, model: OsimModel) -> None:
+    multibody = model.multibody
+    skeleton = multibody.skeleton
+    fixed = _on_landmarks(skeleton)
+    for marker, name in enumerate(model.names.markers):
+        joint = skeleton.marker_joint[marker]
+        own = multibody.joint[multibody.body_of_joint[joint]]
+        position = multibody.joint_position[joint] + skeleton.marker_offset[marker]
+        xml.open("Marker", name=name)
+        xml.leaf("socket_parent_frame", f"/bodyset/{model.names.joints[own]}")
+        xml.leaf("location", spell(to_file(position)))
+        xml.leaf("fixed", "true" if fixed[marker] else "false")
+        xml.close()
+
+
+def _on_landmarks(skeleton: Skeleton) -> Bool[Array, " marker"]:
+    """Return which markers sit on bony landmarks, and so keep their place on a bone."""
+    on_landmark = np.zeros(len(skeleton.marker_labels), dtype=bool)
+    segments = [skeleton.names[joint] for joint in skeleton.marker_joint]
+    found = find_landmarks(skeleton.marker_labels, segments)
+    on_landmark[[k for markers in found.markers.values() for k in markers]] = True
+    return on_landmark

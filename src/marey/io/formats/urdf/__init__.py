@@ -1,0 +1,286 @@
+"""URDF, the robots of ROS: links, joints and a trajectory beside them.
+
+The root is the base link, which is free as in most libraries for legged robots. A ball
+joint is three revolute joints with links of a millionth of the mass between them, a
+universal joint two. Bones are cylinders; masses and inertia are those of
+`marey.anatomy.masses`. `.trajectory.csv` holds the time, the pose of the base link and
+the angle of every joint. Written, not read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.anatomy.t_pose import shortest_rotation
+from marey.io.contract import Format, Output, WriteOptions
+from marey.io.multibody.bodies import Bone, Multibody, make_multibody
+from marey.io.multibody.coordinates import (
+    RotationSequence,
+    has_axes,
+    ranges_for_motion,
+)
+from marey.io.multibody.markup import XmlWriter, spell, spelled_name
+from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest, spell_names
+from marey.io.text.names import make_unique
+from marey.io.text.numbers import format_lines
+from marey.motion import Motion
+from marey.numerics import geometry
+from marey.skeleton import Skeleton
+
+Array = np.ndarray
+
+VIRTUAL_MASS = 1e-6
+"""Mass of a link between the axes of one joint, as a fraction of the body's: small
+enough not to matter, and not zero, which simulators refuse."""
+
+MIN_INERTIA = 1e-12
+"""Least moment of inertia of such a link, in kg m^2, for figures of a few centimetres:
+MuJoCo refuses what it takes for zero, below 1e-15."""
+
+MAX_EFFORT = "10000"
+"""Bound on the moment of a joint, in N m: URDF asks for one; beyond any person's."""
+
+MAX_SPEED = "100"
+"""Bound on the speed of a joint, in rad/s: URDF asks for one; beyond any person's."""
+
+BASE_COLUMNS = ("x", "y", "z", "qw", "qx", "qy", "qz")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RevoluteJoints:
+    """The revolute joints in place of one joint of a skeleton."""
+
+    names: tuple[str, ...]
+    axes: Float[Array, "angle 3"]
+    ranges: Float[Array, "angle 2"]
+    """Least and greatest angle in radians; NaN = free."""
+
+    angles: Float[Array, "frame angle"]
+
+
+def sniff(head: bytes) -> bool:
+    """Whether a file begins like a URDF."""
+    return b"<robot" in head
+
+
+def write_motion(motion: Motion, options: WriteOptions) -> Output:
+    """Return the robot and the trajectory of a motion, in metres with Z up.
+
+    Gaps hold the last known pose.
+
+    Raises:
+        DataError: If the frames are not evenly spaced.
+        OptionError: If another unit or up axis is asked for.
+    """
+    options.check_metres_z_up()
+    held = hold_motion(motion, options)
+    names = _link_names(held.skeleton, options)
+    multibody = make_multibody(held.skeleton)
+    joints = _revolute_joints(held, multibody, names, options)
+    base = [f"{names[0]}_{part}" for part in BASE_COLUMNS]
+    columns = [*base, *(name for j in joints for name in j.names)]
+    values = [held.times[:, None], held.root, held.wxyz[:, 0]]
+    values += [j.angles for j in joints]
+    return {
+        "": [_robot(multibody, joints, names)],
+        ".trajectory.csv": format_lines(
+            ",".join(["time", *columns]) + "\n",
+            ",".join(["%.9f", *["%.12g"] * len(columns)]) + "\n",
+            np.concatenate(values, axis=1),
+        ),
+    }
+
+
+def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
+    """Return the robot of a skeleton."""
+    options.check_metres_z_up()
+    held = hold_rest(skeleton)
+    names = _link_names(held.skeleton, options)
+    multibody = make_multibody(held.skeleton)
+    joints = _revolute_joints(held, multibody, names, options)
+    return {"": [_robot(multibody, joints, names)]}
+
+
+def _link_names(skeleton: Skeleton, options: WriteOptions) -> tuple[str, ...]:
+    return spell_names(skeleton.names, lambda n: spelled_name(n, "_"), options)
+
+
+# --- joints --------------------------------------------------------------------------
+
+
+def _revolute_joints(
+    held: HeldMotion,
+    multibody: Multibody,
+    names: Sequence[str],
+    options: WriteOptions,
+) -> list[RevoluteJoints]:
+    """Return the joints of all bodies but the root, their names unique."""
+    skeleton = held.skeleton
+    found, wanted = [], []
+    for joint in multibody.joint[1:].tolist():
+        sequence = _sequence(skeleton, joint)
+        angles = sequence.angles(held.wxyz[:, joint])
+        ranges = ranges_for_motion(sequence, skeleton, joint, angles, options)
+        found.append((sequence.axes, ranges, angles))
+        count = len(sequence.axes)
+        endings = ("",) if count == 1 else ("_x", "_y", "_z")[:count]
+        wanted.append([f"{names[joint]}{ending}" for ending in endings])
+    fixed = [names[j] for j in set(range(skeleton.n_joints)) - set(multibody.joint)]
+    together = [*fixed, *(name for group in wanted for name in group)]
+    unique = iter(make_unique(together)[len(fixed) :])
+    return [
+        RevoluteJoints(tuple(next(unique) for _ in group), *parts)
+        for group, parts in zip(wanted, found, strict=True)
+    ]
+
+
+def _sequence(skeleton: Skeleton, joint: int) -> RotationSequence:
+    """Return the axes of a joint; a ball rotates about those of its limits."""
+    kind, axes = skeleton.kind[joint], skeleton.axes[joint]
+    if kind == "hinge":
+        axes = axes[:1]
+    elif kind == "ball" and has_axes(skeleton, joint):
+        axes = np.stack([*axes, np.cross(*axes)])
+    elif kind == "ball":
+        axes = np.eye(3)
+    return RotationSequence(axes, np.eye(3))
+
+
+# --- the robot -----------------------------------------------------------------------
+
+
+def _robot(
+    multibody: Multibody, joints: Sequence[RevoluteJoints], names: Sequence[str]
+) -> bytes:
+    between_axes = _virtual_names(multibody, joints, names)
+    virtual = iter(make_unique([*names, *between_axes])[len(names) :])
+    xml = XmlWriter()
+    xml.open("robot", name="marey")
+    # MuJoCo reads this; other programs ignore it.
+    xml.open("mujoco")
+    xml.leaf("compiler", fusestatic="false", discardvisual="false")
+    xml.close()
+    for body, joint in enumerate(multibody.joint.tolist()):
+        _write_link(xml, multibody, body, names[joint])
+        if body > 0:
+            parent = names[multibody.joint[multibody.parent[body]]]
+            between = [next(virtual) for _ in joints[body - 1].names[1:]]
+            links = [parent, *between, names[joint]]
+            _write_revolute(xml, multibody, body, joints[body - 1], links)
+        for fixed in multibody.fixed_joints(body):
+            xml.leaf("link", name=names[fixed])
+            position = multibody.joint_position[fixed]
+            _write_joint(
+                xml, names[fixed], "fixed", (names[joint], names[fixed]), position
+            )
+            xml.close()
+    return xml.render()
+
+
+def _virtual_names(
+    multibody: Multibody, joints: Sequence[RevoluteJoints], names: Sequence[str]
+) -> list[str]:
+    """Return the names of the links between the axes of joints."""
+    return [
+        f"{names[joint]}_link{k + 1}"
+        for joint, revolute in zip(multibody.joint[1:].tolist(), joints, strict=True)
+        for k in range(len(revolute.names) - 1)
+    ]
+
+
+def _write_link(xml: XmlWriter, multibody: Multibody, body: int, name: str) -> None:
+    xml.open("link", name=name)
+    _write_inertia(
+        xml, multibody.mass[body], multibody.centre[body], multibody.inertia[body]
+    )
+    for bone in multibody.bones(body):
+        for use in ("visual", "collision"):
+            _write_cylinder(xml, use, bone)
+    xml.close()
+
+
+def _write_inertia(
+    xml: XmlWriter,
+    mass: float,
+    centre: Float[Array, " 3"],
+    inertia: Float[Array, "3 3"],
+) -> None:
+    xml.open("inertial")
+    xml.leaf("origin", xyz=spell(centre), rpy="0 0 0")
+    xml.leaf("mass", value=spell(mass))
+    entries = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    values = inertia[np.triu_indices(3)]
+    xml.leaf("inertia", **dict(zip(entries, map(spell, values), strict=True)))
+    xml.close()
+
+
+def _write_cylinder(xml: XmlWriter, use: str, bone: Bone) -> None:
+    along = bone.end - bone.start
+    R = shortest_rotation(np.array([0.0, 0.0, 1.0]), along)
+    roll_pitch_yaw = geometry.euler_from_quat(geometry.quat_from_matrix(R), "ZYX")[::-1]
+    xml.open(use)
+    middle = 0.5 * (bone.start + bone.end)
+    xml.leaf("origin", xyz=spell(middle), rpy=spell(roll_pitch_yaw))
+    xml.open("geometry")
+    length = spell(float(np.linalg.norm(along)))
+    xml.leaf("cylinder", radius=spell(bone.radius), length=length)
+    xml.close()
+    xml.close()
+
+
+def _write_revolute(
+    xml: XmlWriter,
+    multibody: Multibody,
+    body: int,
+    joint: RevoluteJoints,
+    links: Sequence[str],
+) -> None:
+    """Write the joints from a body's parent to it, and the links between them."""
+    position = multibody.position[body]
+    for k, name in enumerate(joint.names):
+        if k + 1 < len(joint.names):
+            xml.open("link", name=links[k + 1])
+            mass = multibody.mass[body]
+            inertia = multibody.inertia[body] + MIN_INERTIA / VIRTUAL_MASS * np.eye(3)
+            _write_inertia(
+                xml, VIRTUAL_MASS * mass, np.zeros(3), VIRTUAL_MASS * inertia
+            )
+            xml.close()
+        limited = bool(np.isfinite(joint.ranges[k]).all())
+        kind = "revolute" if limited else "continuous"
+        _write_joint(xml, name, kind, links[k : k + 2], position)
+        xml.leaf("axis", xyz=spell(joint.axes[k]))
+        if limited:
+            low, high = map(spell, joint.ranges[k])
+            bounds = {"effort": MAX_EFFORT, "velocity": MAX_SPEED}
+            xml.leaf("limit", lower=low, upper=high, **bounds)
+        xml.close()
+        position = np.zeros(3)
+
+
+def _write_joint(
+    xml: XmlWriter,
+    name: str,
+    kind: str,
+    links: Sequence[str],
+    position: Float[Array, " 3"],
+) -> None:
+    """Begin a joint between two links."""
+    xml.open("joint", name=name, type=kind)
+    xml.leaf("origin", xyz=spell(position), rpy="0 0 0")
+    xml.leaf("parent", link=links[0])
+    xml.leaf("child", link=links[1])
+
+
+FORMAT = Format(
+    name="urdf",
+    title="URDF (ROS robot description)",
+    suffixes=(".urdf",),
+    sniff=sniff,
+    write_motion=write_motion,
+    write_skeleton=write_skeleton,
+    loses=("gaps", "markers on bones", "uncertainty", "contacts"),
+    precision=1e-10,
+)

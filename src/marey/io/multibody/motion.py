@@ -1,0 +1,120 @@
+"""What a motion needs before it is written as coordinates of rigid bodies."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.articulated.tables import make_nodes
+from marey.io.contract import WriteOptions
+from marey.io.multibody.coordinates import has_axes
+from marey.io.text.names import make_unique
+from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD, hold_last_pose
+from marey.io.text.timing import check_even_rate
+from marey.motion import Motion
+from marey.numerics import geometry
+from marey.skeleton import Kind, Skeleton
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldMotion:
+    """A motion without gaps, whose joints rotate as their kinds say."""
+
+    skeleton: Skeleton
+    root: Float[Array, "frame 3"]
+    """Position of the root in metres."""
+
+    wxyz: Float[Array, "frame joint 4"]
+    """R_parent_joint; that of the root in the world."""
+
+    times: Float[Array, " frame"]
+    """In seconds."""
+
+    rate: float = 0.0
+    """Frames per second; 0 for a skeleton at rest."""
+
+
+def hold_motion(motion: Motion, options: WriteOptions) -> HeldMotion:
+    """Return a motion in which gaps hold the last known pose.
+
+    A joint whose rotations leave its kind becomes a ball joint; this is reported.
+
+    Args:
+        motion: The motion.
+        options: Collects the finding.
+
+    Raises:
+        DataError: If the frames are not evenly spaced.
+    """
+    rate = check_even_rate(motion)
+    root, wxyz = hold_last_pose(motion)
+    skeleton = _with_axes(motion.skeleton)
+    nodes = make_nodes(skeleton, limits=False)
+    kept = nodes.joint_rotations(nodes.node_rotations(wxyz))
+    left = geometry.quat_multiply(geometry.quat_conjugate(kept), wxyz)
+    error = 2.0 * np.abs(left[..., 1:]).max(axis=(0, 2), initial=0.0)
+    free = error > MAX_ANGLE_ERROR_RAD
+    kind: tuple[Kind, ...] = tuple(
+        "ball" if is_free else k for k, is_free in zip(skeleton.kind, free, strict=True)
+    )
+    kind = ("root", *kind[1:])
+    changed = [
+        name
+        for name, old, new in zip(
+            skeleton.names, motion.skeleton.kind, kind, strict=True
+        )
+        if old != new
+    ]
+    if changed:
+        options.note(
+            "kinds-left",
+            f"{', '.join(changed)} rotate about other axes than their kind has: "
+            "written as ball joints",
+            value=len(changed),
+        )
+    times = motion.start + np.arange(motion.n_frames) / rate
+    return HeldMotion(replace(skeleton, kind=kind), root, wxyz, times, rate)
+
+
+def hold_rest(skeleton: Skeleton) -> HeldMotion:
+    """Return a skeleton as a motion without frames."""
+    wxyz = np.zeros((0, skeleton.n_joints, 4))
+    return HeldMotion(_with_axes(skeleton), np.zeros((0, 3)), wxyz, np.zeros(0))
+
+
+def _with_axes(skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton with balls in place of hinges that have no axes."""
+    kind: list[Kind] = [
+        "ball" if kind in ("hinge", "universal") and not has_axes(skeleton, j) else kind
+        for j, kind in enumerate(skeleton.kind)
+    ]
+    return replace(skeleton, kind=tuple(kind))
+
+
+def spell_names(
+    names: Sequence[str], spell: Callable[[str], str], options: WriteOptions
+) -> tuple[str, ...]:
+    """Return unique names that a format can spell; changed ones are reported.
+
+    Args:
+        names: Names of joints or markers.
+        spell: What a name becomes in the format.
+        options: Collects the finding.
+    """
+    written = make_unique([spell(name) for name in names])
+    changed = [
+        f"{old!r} as {new!r}"
+        for old, new in zip(names, written, strict=True)
+        if old != new
+    ]
+    if changed:
+        options.note(
+            "names-changed",
+            f"{len(changed)} names are repeated or cannot be spelled in this format: "
+            f"wrote {changed[0]}",
+            value=len(changed),
+        )
+    return written
