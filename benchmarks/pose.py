@@ -152,6 +152,19 @@ def latency(skeleton: Skeleton, take: Take, **options: Any) -> None:
     print(f" {busy:.1f} us of CPU")
 
 
+def placement(skeleton: Skeleton, take: Take) -> None:
+    """Print the time of placing single frames from constants."""
+    placer = marey.SkeletonPlacer(skeleton, take.labels)
+
+    def place_all() -> None:
+        for points in take.points:
+            placer.place(points)
+
+    each = median_time(place_all) / FRAMES
+    name = "SkeletonPlacer.place"
+    print(f"{name:<44} {1e6 * each:>9.1f} us of CPU, {1.0 / each:.0f} fps")
+
+
 def reference(skeleton: Skeleton, take: Take, frames: int = 20) -> None:
     """Print the marker error beside that of a converged general optimiser."""
     motion = marey.solve_pose(
@@ -200,6 +213,7 @@ def main() -> int:
     print("one frame at a time")
     latency(skeleton, take, outlier=0.0, limits=False)
     latency(skeleton, take)
+    placement(skeleton, take)
     reference(skeleton, take)
     return 0
 

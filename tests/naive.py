@@ -618,3 +618,59 @@ def cheapest_sequence(cost, parts):
 
     n_solutions, n_frames = cost.shape
     return min(product(range(n_solutions), repeat=n_frames), key=price)
+
+
+def place_skeleton(skeleton, points, sd):
+    """Root to leaf: each bone a rigid fit of its markers and of the joint above it.
+
+    Rotations of all joints in the world, where every joint is a root, ball or hinge and
+    every bone has two markers or more, and the position of the root.
+    """
+    n, known = len(skeleton.names), np.isfinite(points).all(axis=-1)
+    R, c, mean = np.zeros((n, 3, 3)), np.zeros((n, 3)), np.zeros((n, 3))
+    variance, C = np.zeros(n), np.zeros((n, 3, 3))
+    for i, above in enumerate(skeleton.parent):
+        on_bone = (skeleton.marker_joint == i) & known
+        m, y = skeleton.marker_offset[on_bone], points[on_bone]
+        w, R_parent, axis = np.full(len(m), sd**-2), np.eye(3), None
+        if above >= 0:
+            R_parent = R[above]
+            joint = c[above] + R_parent @ skeleton.offset[i]
+            lever = cross_matrix(joint - mean[above])
+            spread = variance[above] + np.trace(lever @ C[above] @ lever.T) / 3.0
+            m, y = np.vstack([m, np.zeros(3)]), np.vstack([y, joint])
+            w = np.append(w, 1.0 / (sd**2 + spread))
+        if skeleton.kind[i] == "hinge":
+            axis = R_parent @ skeleton.axes[i, 0]
+        m_mean, mean[i] = w @ m / w.sum(), w @ y / w.sum()
+        R[i] = bone_rotation(w, m - m_mean, y - mean[i], R_parent, axis)
+        C[i] = bone_covariance(w, (m - m_mean) @ R[i].T, C[above], axis)
+        c[i], variance[i] = mean[i] - R[i] @ m_mean, 1.0 / w.sum()
+    return R, c[0]
+
+
+def bone_rotation(w, arms, seen, R_parent, axis):
+    """The best rotation of arms onto what was seen; about the world axis of a hinge."""
+    if axis is None:
+        U, _, Vt = np.linalg.svd((w[:, None] * seen).T @ arms)
+        return U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt
+
+    def misfit(angle):
+        turned = arms @ (rotation(angle[0] * axis) @ R_parent).T
+        return np.ravel(np.sqrt(w)[:, None] * (turned - seen))
+
+    exact = {"xtol": 1e-15, "gtol": 1e-15, "ftol": 1e-15}
+    found = [least_squares(misfit, [start], **exact) for start in (-2.0, 0.0, 2.0)]
+    best = min(found, key=lambda one: one.cost)
+    return rotation(best.x[0] * axis) @ R_parent
+
+
+def bone_covariance(w, arms, C_parent, axis):
+    """The covariance of a bone's rotation, with one radian where nothing is known."""
+    J = sum(
+        -k * cross_matrix(a) @ cross_matrix(a) for k, a in zip(w, arms, strict=True)
+    )
+    if axis is None:
+        return np.linalg.inv(J + np.eye(3))
+    P = np.eye(3) - np.outer(axis, axis)
+    return P @ C_parent @ P + np.outer(axis, axis) / (axis @ J @ axis + 1.0)

@@ -355,3 +355,16 @@ def test_a_large_xml_is_refused_unread(tmp_path, monkeypatch):
     monkeypatch.setattr("marey.io.xml.MAX_FILE_BYTES", 100)
     with pytest.raises(marey.FormatError, match="at most 100 bytes"):
         marey.read(path)
+
+
+@pytest.mark.parametrize("suffix", [".bvh", ".asf", ".skel.json", ".npz", ".html"])
+def test_a_bone_that_is_no_number_is_not_written(suffix, tmp_path):
+    motion = samples.SAMPLES["motion"]()
+    offset = motion.skeleton.offset.copy()
+    offset[-1] = np.nan
+    broken = replace(motion, skeleton=replace(motion.skeleton, offset=offset))
+    path = tmp_path / f"broken{suffix}"
+    name = motion.skeleton.names[-1]
+    with pytest.raises(marey.DataError, match=f"found no position of {name}, need"):
+        marey.write(broken.skeleton if suffix == ".skel.json" else broken, path)
+    assert not path.exists()

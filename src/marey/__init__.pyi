@@ -43,6 +43,7 @@ from marey.motion import Motion as Motion
 from marey.numerics import geometry as geometry
 from marey.pipeline import SolveOptions as SolveOptions
 from marey.pose import solve_pose as solve_pose
+from marey.pose.closed_form.placer import SkeletonPlacer as SkeletonPlacer
 from marey.report import Finding as Finding
 from marey.report import Report as Report
 from marey.rig import build_skeleton as build_skeleton

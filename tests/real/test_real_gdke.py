@@ -10,6 +10,7 @@ from marey.joints import fit_joints
 from marey.joints.hierarchy.estimate import estimate_hierarchy
 from marey.numerics import geometry
 from marey.segmentation import segment
+from marey.skeleton import marker_columns
 from marey.topology import infer_tree
 
 CHAIN = ("static", "upper", "middle", "lower")
@@ -176,5 +177,29 @@ def test_hips_against_the_commercial_fit(recordings, trials, bound, scatter):
     assert fits.kind[:2] == ("ball", "ball")
     assert fits.residual[:2].max() < scatter
     assert error.max() < bound
-    assert np.isnan(fits.center_b[:2]).all()
-    assert not fits.fitted[2]
+    assert np.isfinite(fits.center_b).all()
+    assert fits.fitted.all()
+
+
+@pytest.mark.parametrize("calibrate", [True, False])
+def test_a_segment_of_one_marker_gives_a_file_of_numbers(
+    recordings, tmp_path, calibrate
+):
+    """A marker on the shoulder blade, which hardly moves against the chest."""
+    bodies = {
+        "Hips": ["LFWT", "RFWT", "LBWT", "RBWT"],
+        "Chest": {"markers": ["C7", "T10", "CLAV", "STRN"], "parent": "Hips"},
+        "Blade": {"markers": ["RBAC"], "parent": "Chest"},
+        "LeftUpperArm": {"markers": ["LELB"], "parent": "Chest"},
+        "LeftLowerArm": {"markers": ["LWRA"], "parent": "LeftUpperArm"},
+    }
+    take = marey.read(recordings / "hdm05/HDM_dg_06-03_03_120.c3d")
+    solution = marey.solve(
+        take, template={"bodies": bodies}, joints="gdke", calibrate=calibrate
+    )
+    marey.write(solution.motion, tmp_path / "dance.bvh")
+    assert "nan" not in (tmp_path / "dance.bvh").read_text()
+    points = solution.motion.marker_points()
+    columns = marker_columns(solution.skeleton, take)
+    error = np.linalg.norm(points - take.points[:, columns], axis=-1)
+    assert np.sqrt(np.nanmean(error**2)) < (0.004 if calibrate else 0.04)

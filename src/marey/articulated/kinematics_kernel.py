@@ -99,28 +99,34 @@ def copy_pose(pose, out):
 
 
 @lean
-def forward_kinematics(tree, root, q, R, c):
-    r"""Write rotation R and position c of every node in the world.
+def place_node(tree, i, root, q, R, c):
+    r"""Write rotation R and position c of one node in the world.
 
     .. math:: R_i = R_p R(q_i), \qquad c_i = c_p + R_p o_i
 
     with parent p, quaternion q_i (wxyz) and offset o_i of the node in its parent.
     """
+    w, x, y, z = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
+    # Columns of the rotation matrix of q.
+    a = 1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)
+    b = 2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)
+    d = 2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)
+    p = tree.parent[i]
+    if p < 0:
+        set_vector(c[i], root)
+    else:
+        set_vector(c[i], place(R[p], c[p], tree.offset[i]))
+        a, b, d = rotate(R[p], a), rotate(R[p], b), rotate(R[p], d)
+    R[i, 0, 0], R[i, 0, 1], R[i, 0, 2] = a[0], b[0], d[0]
+    R[i, 1, 0], R[i, 1, 1], R[i, 1, 2] = a[1], b[1], d[1]
+    R[i, 2, 0], R[i, 2, 1], R[i, 2, 2] = a[2], b[2], d[2]
+
+
+@lean
+def forward_kinematics(tree, root, q, R, c):
+    """Write rotation R and position c of every node in the world."""
     for i in range(len(q)):
-        w, x, y, z = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
-        # Columns of the rotation matrix of q.
-        a = 1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)
-        b = 2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)
-        d = 2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)
-        p = tree.parent[i]
-        if p < 0:
-            set_vector(c[i], root)
-        else:
-            set_vector(c[i], place(R[p], c[p], tree.offset[i]))
-            a, b, d = rotate(R[p], a), rotate(R[p], b), rotate(R[p], d)
-        R[i, 0, 0], R[i, 0, 1], R[i, 0, 2] = a[0], b[0], d[0]
-        R[i, 1, 0], R[i, 1, 1], R[i, 1, 2] = a[1], b[1], d[1]
-        R[i, 2, 0], R[i, 2, 1], R[i, 2, 2] = a[2], b[2], d[2]
+        place_node(tree, i, root, q, R, c)
 
 
 @lean

@@ -13,6 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from marey.errors import DataError, FormatError, OptionError
 from marey.io import contract, registry
 from marey.io.atomic import check_target, write_atomic
@@ -183,6 +185,7 @@ def write(
         finding each.
 
     Raises:
+        DataError: If a bone of a skeleton is not a number.
         OptionError: If the path is taken, or the format cannot hold the thing.
         OutputError: If the folder is missing or the disk is full.
     """
@@ -201,6 +204,8 @@ def write(
     check_target(path, overwrite=overwrite, inputs=inputs)
     if isinstance(thing, Solution) and chosen.write_solution is None:
         thing = _content_for(thing, chosen)
+    for skeleton in _skeletons(thing):
+        _check_bones(skeleton)
     changed: tuple[Finding, ...] = ()
     if names is not None:
         thing, changed = rename_thing(thing, names, chosen.name)
@@ -220,6 +225,31 @@ def _content_for(solution: Solution, chosen: Format) -> Take | Motion | Skeleton
     if chosen.write_motion is not None:
         return solution.motion
     return solution.take if chosen.write_take is not None else solution.skeleton
+
+
+def _skeletons(thing: Noun) -> tuple[Skeleton, ...]:
+    """Return the skeletons that a file of this thing describes."""
+    if isinstance(thing, Solution):
+        return tuple(subject.skeleton for subject in thing.subjects)
+    if isinstance(thing, Motion):
+        return (thing.skeleton,)
+    return (thing,) if isinstance(thing, Skeleton) else ()
+
+
+def _check_bones(skeleton: Skeleton) -> None:
+    """Refuse a skeleton with a joint whose place is unknown: no file can draw it.
+
+    Raises:
+        DataError: If an offset is not finite.
+    """
+    unknown = np.flatnonzero(~np.isfinite(skeleton.offset).all(axis=-1))
+    if len(unknown):
+        raise DataError(
+            "skeleton.offset",
+            found=f"no position of {', '.join(skeleton.names[i] for i in unknown)}",
+            needed="a position of every joint; leave these joints out, or record "
+            "their markers together with those of their parents",
+        )
 
 
 def _input_paths(thing: Noun) -> tuple[str, ...]:

@@ -91,6 +91,7 @@ class WriteOptions(WorldOptions):
 
     suffix: str = ""
     """Suffix of the file in lower case, for a format that has several forms."""
+
     findings: list[Finding] = field(default_factory=list)
     """What the writer changed or could not hold; `marey.write` returns it."""
 

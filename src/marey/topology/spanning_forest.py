@@ -134,7 +134,8 @@ def edge_margins(
     for body in np.flatnonzero(edge_of_body >= 0):
         others = replacement_edges(pair, edge_of_body, int(body)) & np.isfinite(cost)
         if others.any():
-            margin[body] = np.log(cost[others].min() / cost[edge_of_body[body]])
+            best, used = np.log([cost[others].min(), cost[edge_of_body[body]]])
+            margin[body] = best - used
     return margin
 
 

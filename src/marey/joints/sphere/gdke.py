@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.linalg import block_diag
 
 from marey.bodies import Bodies
-from marey.errors import DataError
 from marey.joint_fits import JointFits
 from marey.joints.ball.closed_form import (
     FREE_SD_M,
@@ -57,7 +56,10 @@ class _PairFit:
     """The joint of one pair of bodies, in the axes of both."""
 
     T_a_b: Float[Array, "frame 4 4"]
-    """NaN where one of them has no pose, or no axes."""
+    """NaN where one of them has no pose."""
+
+    has_axes: bool
+    """Whether both bodies have axes in which the joint is fitted."""
 
     in_a: OneSidedFit
     in_b: OneSidedFit
@@ -74,8 +76,8 @@ class _PairFit:
 
     @property
     def two_sided(self) -> bool:
-        """Whether enough frames show both bodies."""
-        return len(self.both_seen) >= MIN_POSITIONS
+        """Whether the joint is fitted in both bodies, and enough frames show them."""
+        return self.has_axes and len(self.both_seen) >= MIN_POSITIONS
 
     @property
     def residual(self) -> float:
@@ -98,31 +100,27 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     the axis of the null space of their rotations and the minimum norm centre, both as
     in OBrien2000.
 
-    A body that is not `determined` (one or two markers) has no axes: its centre is NaN,
-    and so are the pair's `spread` and `mediated`; the residual is that of the radii. A
-    6-DoF sensor without markers counts as one marker at its origin; if the origin is in
-    the joint and never moves, the centre is copied from the other side. Bodies that do
-    not move relative to each other are "fixed", with the point midway between them, or
-    the mean marker position where one has no axes. No joint is called "universal": its
-    markers run on a sphere like those of any ball; only the rotations of both bodies,
-    which "ball" uses, show it.
+    A body that is not `determined` (one or two markers) has no axes of its own. The
+    joint is then fitted in the axes of the other body alone: its residual is that of
+    the radii, `spread` is NaN, and the centre in the first body is the mean position of
+    the joint in the pose that segmentation gave that body, with the scatter of these
+    positions as a covariance. Two such bodies are fitted in those poses. A 6-DoF sensor
+    without markers counts as one marker at its origin; if the origin is in the joint
+    and never moves, the centre is copied from the other side. Bodies that do not move
+    relative to each other are "fixed", with the point midway between them, or the mean
+    marker position where one has no axes. No joint is called "universal": its markers
+    run on a sphere like those of any ball; only the rotations of both bodies, which
+    "ball" uses, show it.
 
     Args:
         takes: The same bodies in one or several takes.
         **options: Fields of `GdkeOptions`.
 
     Raises:
-        DataError: If no body has axes.
         OptionError: If an option is not known.
     """
     estimator = options_from(GdkeOptions, options).estimator
     stacked = StackedTakes(takes)
-    if not stacked.determined.any():
-        raise DataError(
-            "joints by gdke",
-            found="bodies of one or two markers, or of markers on a line, only",
-            needed="one body with axes: three markers off a line, or a sensor",
-        )
     pair = all_pairs(len(takes[0].names))
     poses = estimate_pose_noise(takes)
     fits = [_fit_pair(stacked, int(a), int(b), estimator, poses) for a, b in pair]
@@ -136,14 +134,12 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     rows = [_two_sided_row(f) if f.two_sided else _one_sided_row(f) for f in fits]
     kind = tuple(row.pop("kind") for row in rows)
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    mediated = np.full(len(pair), np.nan)
-    if stacked.determined.all():
-        sums = sum_pairs_at_anchors(stacked.T, poses.anchor)
-        mediated = mediation_ratios(takes, sums, pair)
+    sums = sum_pairs_at_anchors(stacked.T, poses.anchor)
+    one_sided = np.isnan(columns["spread"]).all(axis=1)
     return JointFits(
         pair=pair,
-        noise=_expected_residual(poses, pair, columns),
-        mediated=mediated,
+        noise=_expected_residual(poses, pair, columns, one_sided),
+        mediated=mediation_ratios(takes, sums, pair),
         kind=kind,
         **columns,
     )
@@ -152,17 +148,30 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
 def _fit_pair(
     takes: StackedTakes, a: int, b: int, estimator: SphereEstimator, poses: PoseNoise
 ) -> _PairFit:
-    """Return the joint of a pair, fitted in the axes of each body separately."""
+    """Return the joint of a pair, fitted in the axes of each body separately.
+
+    If neither body is determined, their poses by segmentation serve as axes.
+    """
+    determined = takes.determined[[a, b]]
+    usable = (determined | ~determined.any()).tolist()
+    has_axes = dict(zip((a, b), usable, strict=True))
 
     def fit_in(body: int, moving: int, **known: Any) -> OneSidedFit:
-        return fit_one_side(takes, body, moving, poses, estimator=estimator, **known)
+        return fit_one_side(
+            takes,
+            body,
+            moving,
+            poses,
+            estimator=estimator,
+            has_axes=has_axes[body],
+            **known,
+        )
 
     in_a, in_b = fit_in(a, b), fit_in(b, a)
     unknown = np.full((6, 6), np.nan)
     T_a_b = geometry.inverse(takes.T[:, a]) @ takes.T[:, b]
-    if not (takes.determined[a] and takes.determined[b]):
-        T_a_b = np.full_like(T_a_b, np.nan)
-    pair_fit = _PairFit(T_a_b, in_a, in_b, unknown, unknown)
+    both = all(has_axes.values())
+    pair_fit = _PairFit(T_a_b, both, in_a, in_b, unknown, unknown)
     if not pair_fit.two_sided:
         return pair_fit
     both_seen, axes = pair_fit.both_seen, unknown
@@ -178,7 +187,7 @@ def _fit_pair(
     influence = np.concatenate([in_a.influence, in_b.influence], axis=1)
     disagreement = block_diag(in_a.disagreement, in_b.disagreement)
     covariance = sandwich_covariance(influence) + disagreement
-    return _PairFit(T_a_b, in_a, in_b, axes, covariance)
+    return _PairFit(T_a_b, both, in_a, in_b, axes, covariance)
 
 
 def _equations(T_a_b: Float[Array, "frame 4 4"]) -> NormalEquations:
@@ -237,18 +246,25 @@ def _two_sided_row(pair_fit: _PairFit) -> dict[str, Any]:
 
 
 def _one_sided_row(pair_fit: _PairFit) -> dict[str, Any]:
-    """Return the fields of `JointFits` of a pair hardly ever posed together."""
+    """Return the fields of `JointFits` of a pair hardly ever posed together.
+
+    The side of a body without axes is the mean position of the joint in that body.
+    """
     sides = [fallback_center(side) for side in (pair_fit.in_a, pair_fit.in_b)]
-    covariance, axes = np.full((2, 6, 6), np.nan)
-    for i, side in enumerate(sides):
-        if side.known:
-            block = slice(3 * i, 3 * i + 3)
-            free = FREE_SD_M**2 * np.outer(side.axis, side.axis)
-            covariance[block, block] = sandwich_covariance(side.influence)
-            covariance[block, block] += side.disagreement
-            covariance[block, block] += free if side.kind == "hinge" else 0.0
-            axes[block, block] = side.axis_covariance
     noise = np.array([side.noise for side in sides if side.known])
+    if len(noise) == 1 and len(pair_fit.both_seen):
+        sides = list(fill_missing_side(pair_fit.both_seen, *sides))
+    covariance = sandwich_covariance(np.concatenate([s.influence for s in sides], 1))
+    covariance += block_diag(*(side.disagreement for side in sides))
+    axes = np.full((6, 6), np.nan)
+    for i, side in enumerate(sides):
+        block = slice(3 * i, 3 * i + 3)
+        if not side.known:
+            covariance[block], covariance[:, block] = np.nan, np.nan
+            continue
+        if side.kind == "hinge":
+            covariance[block, block] += FREE_SD_M**2 * np.outer(side.axis, side.axis)
+        axes[block, block] = side.axis_covariance
     return {
         **_fields_of_sides(*sides),
         "residual": np.sqrt(np.mean(noise**2)) if len(noise) else np.nan,
@@ -273,15 +289,17 @@ def _fields_of_sides(in_a: OneSidedFit, in_b: OneSidedFit) -> dict[str, Any]:
 
 
 def _expected_residual(
-    poses: PoseNoise, pair: Pairs, columns: dict[str, Array]
+    poses: PoseNoise,
+    pair: Pairs,
+    columns: dict[str, Array],
+    one_sided: Bool[Array, " pair"],
 ) -> PerPair:
     """Return the residuals that noise alone leaves, in metres.
 
     Along one radius only, a third of the variance, if one body has no axes.
     """
     centers = np.stack([columns["center_a"], columns["center_b"]], axis=1)
-    both = np.isfinite(centers).all(axis=(1, 2))
     u = (centers - poses.anchor[pair]).reshape(-1, 6)
     square = poses.mean_square_residual(pair, np.where(np.isfinite(u), u, 0.0))
-    square = np.where(both, square, square / centers.shape[-1])
+    square = np.where(one_sided, square / centers.shape[-1], square)
     return np.where(np.isfinite(columns["residual"]), np.sqrt(square), np.nan)

@@ -84,6 +84,7 @@ def fit_one_side(
     poses: PoseNoise,
     *,
     estimator: SphereEstimator,
+    has_axes: bool = True,
     kind: KindChoice = "auto",
     axis: Float[Array, " 3"] | None = None,
 ) -> OneSidedFit:
@@ -95,11 +96,12 @@ def fit_one_side(
         moving: The body whose markers describe the sphere.
         poses: Noise of the poses.
         estimator: As in `fit_sphere`.
+        has_axes: Whether the pose of the body determines its axes.
         kind: As in `fit_sphere`.
         axis: As in `fit_sphere`.
     """
     points = np.full((len(takes.T), 0, 3), np.nan)
-    if takes.determined[body]:
+    if has_axes:
         points = takes.markers_in_body(body, moving)
     axis_noise = poses.of_body(body)
     posed = poses.of_body(moving) if takes.determined[moving] else None
@@ -156,17 +158,22 @@ def fill_missing_side(
 
 
 def _copy_from_other(T: Array, side: OneSidedFit, other: OneSidedFit) -> OneSidedFit:
-    """Return a side with the centre and axis of the other, moved by T_side_other."""
+    """Return a side with the centre and axis of the other, moved by T_side_other.
+
+    The scatter of the moved centres counts as its disagreement.
+    """
     R = T[:, :3, :3].mean(axis=0)
     axis = R @ other.axis
+    centers = geometry.apply(T, other.center)
+    scatter = np.cov(centers.T, bias=True)
     return replace(
         side,
-        center=mean_position(T, other.center),
+        center=centers.mean(axis=0),
         axis=axis / np.linalg.norm(axis),
         axis_covariance=R @ other.axis_covariance @ R.T,
         kind=other.kind,
         influence=other.influence @ R.T,
-        disagreement=R @ other.disagreement @ R.T,
+        disagreement=R @ other.disagreement @ R.T + scatter,
     )
 
 

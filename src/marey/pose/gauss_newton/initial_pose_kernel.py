@@ -20,7 +20,7 @@ from marey.numerics.vector3_kernel import dot, fill, rotate, set_values
 
 
 @lean
-def _horn_rotation(work, near):
+def horn_rotation(work, near):
     """Write the best rotation of a cross moment; return whether it is unique.
 
     Horn's method: the eigenvector of the largest eigenvalue of a 4 x 4 matrix. Its sign
@@ -46,7 +46,7 @@ def _horn_rotation(work, near):
 
 
 @lean
-def _rotation_information(sums):
+def rotation_information(sums):
     """Return the least information of a node's targets on its rotation, in 1 / rad^2.
 
     A lower bound of the least moment of inertia of the targets about their centre.
@@ -87,18 +87,18 @@ def _sums_in_root(work, anchor, sums):
 
 
 @lean
-def _choose_anchor(work):
+def choose_anchor(work):
     """Return the node whose targets determine its pose best; -1 if none does."""
     best, information = -1, 1.0  # a standard deviation of 1 rad determines nothing
     for i in range(len(work.c)):
-        other = _rotation_information(work.node_sums[i])
+        other = rotation_information(work.node_sums[i])
         if other > information:
             best, information = i, other
     return best
 
 
 @lean
-def _place_root(tree, work, anchor, root, q):
+def place_root(tree, work, anchor, root, q):
     """Write the root's pose that places the anchor, or the rigid figure, best."""
     sums = work.body_sums
     q[0, 0], q[0, 1], q[0, 2], q[0, 3] = 1.0, 0.0, 0.0, 0.0
@@ -108,12 +108,20 @@ def _place_root(tree, work, anchor, root, q):
     if not sums[0] > 0.0:
         return
     _centre_cross_moment(sums, work.horn.H)
-    if _horn_rotation(work, q[0]):
+    if horn_rotation(work, q[0]):
         set_values(q[0], work.horn.q)
     forward_kinematics(tree, root, q, work.R, work.c)
     rotated = rotate(work.R[0], sums[1:])
     for j in range(3):
         root[j] = (sums[10 + j] - rotated[j]) / sums[0]
+
+
+@lean
+def hinge_angle(H, a):
+    """Return the best angle about a unit axis a, of a cross moment, in radians."""
+    skew = H[1, 2] - H[2, 1], H[2, 0] - H[0, 2], H[0, 1] - H[1, 0]
+    cosine = H[0, 0] + H[1, 1] + H[2, 2] - dot(a, rotate(H, a))
+    return np.arctan2(dot(a, skew), cosine)
 
 
 @lean
@@ -140,11 +148,8 @@ def _rotate_joints(tree, work, prior, root, q):
                     H[j, k] += moment * R_parent[m, k]
         if tree.is_hinge[i]:
             a = tree.axis[i]
-            skew = H[1, 2] - H[2, 1], H[2, 0] - H[0, 2], H[0, 1] - H[1, 0]
-            cosine = H[0, 0] + H[1, 1] + H[2, 2]
-            cosine -= dot(a, rotate(H, a))
-            hinge_quaternion(a, np.arctan2(dot(a, skew), cosine), q[i])
-        elif _horn_rotation(work, q[i]):
+            hinge_quaternion(a, hinge_angle(H, a), q[i])
+        elif horn_rotation(work, q[i]):
             set_values(q[i], work.horn.q)
 
 
@@ -163,5 +168,5 @@ def find_initial_pose(problem, seen, origin, pose, prior):
     tree, targets, work = problem
     weight_targets(targets, seen[0], seen[1], origin, work, 0.0)
     sum_targets(targets, seen[0], seen[1], origin, work)
-    _place_root(tree, work, _choose_anchor(work), pose[0], pose[1])
+    place_root(tree, work, choose_anchor(work), pose[0], pose[1])
     _rotate_joints(tree, work, prior, pose[0], pose[1])

@@ -1,0 +1,1 @@
+"""Poses in closed form, one frame at a time, from constants of the skeleton."""

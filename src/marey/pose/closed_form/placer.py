@@ -1,0 +1,118 @@
+"""A skeleton placed from constants, one frame at a time (Knight2007, Sec. 2.6)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.articulated.tables import IDENTITY_QUATERNION
+from marey.articulated.targets import TargetNames, as_c_float64
+from marey.errors import DataError
+from marey.pose.options import PoseOptions
+from marey.pose.solver import PoseSolver
+from marey.skeleton import Skeleton
+
+Array = np.ndarray
+
+NO_SENSORS = np.zeros((0, 4, 4))
+
+
+class SkeletonPlacer:
+    """A skeleton whose joints are constants, placed in any frame in closed form.
+
+    Implements Knight2007, Sec. 2.6. The markers of the root determine its pose. The
+    joint of every other bone is where the parent carries it, and is one more point of
+    the bone, weighted by how well the parent is placed: joint and markers determine the
+    pose of the bone, a ball by Horn's closed form, a hinge by that of its angle. There
+    is no inverse kinematics, so a frame costs next to nothing.
+
+    Departures: all markers of a bone are used in one least-squares fit, not the first
+    three; sensors count like markers. For one marker on a ball joint the paper takes
+    the direction of least motion as an axis; here the twist is that of the rest pose.
+    A joint that is not seen keeps its rotation.
+
+    Each bone is a least-squares fit of its own. `solve_pose` and `PoseTracker` fit the
+    whole figure, respect limits, reject outliers and use time; this one serves
+    previews, games and streams of clean data.
+    """
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        labels: Sequence[str] = (),
+        sensor_names: Sequence[str] = (),
+    ) -> None:
+        """Prepare the tables.
+
+        Args:
+            skeleton: A skeleton with markers or sensors, such as `solution.skeleton` or
+                that of `estimate_hierarchy`.
+            labels: One label per marker of the stream.
+            sensor_names: One name per sensor of the stream.
+
+        Raises:
+            DataError: If the stream has none of the skeleton's markers and sensors.
+        """
+        # numba is slow to import
+        from marey.pose.closed_form.placement_kernel import (
+            BoneUncertainty,
+            place_frame,
+        )
+
+        names = TargetNames(tuple(labels), tuple(labels), tuple(sensor_names))
+        options = PoseOptions(limits=False)
+        solver = PoseSolver(skeleton, names, options)
+        nodes = solver.nodes
+        self._place_frame, self._problem = place_frame, solver.problem
+        self._joints = (
+            nodes.moving_joints,
+            nodes.first_node_of_joint,
+            nodes.node_of_joint,
+            options.marker_sd,
+        )
+        n = len(nodes.tree.parent)
+        self._uncertainty = BoneUncertainty(
+            mean=np.zeros((n, 3)), variance=np.zeros(n), rotation=np.zeros((n, 3, 3))
+        )
+        self._size = len(labels), len(sensor_names)
+        self._rest = np.tile(IDENTITY_QUATERNION, (skeleton.n_joints, 1))
+        self._origin = np.zeros(3)
+        self.reset()
+
+    def place(
+        self,
+        points: Float[Array, "marker 3"],
+        T_world_sensor: Float[Array, "sensor 4 4"] = NO_SENSORS,
+    ) -> tuple[Float[Array, " 3"], Float[Array, "joint 4"]]:
+        """Return the position of the root (m) and R_parent_joint as quaternions.
+
+        The rotation of the root is that of the first joint. Joints that are not seen
+        keep their rotations; before anything was seen, the position is NaN.
+
+        Args:
+            points: Positions of the stream's markers in metres, NaN where unseen.
+            T_world_sensor: Poses of its sensors, NaN where unseen.
+
+        Raises:
+            DataError: If the frame is not of the stream's size.
+        """
+        if (len(points), len(T_world_sensor)) != self._size:
+            markers, sensors = self._size
+            raise DataError(
+                "frame",
+                found=f"{len(points)} markers, {len(T_world_sensor)} sensors",
+                needed=f"{markers} markers, {sensors} sensors",
+            )
+        wxyz = self._rest.copy()
+        frame = as_c_float64(points), as_c_float64(T_world_sensor), self._origin
+        pose = self._root, self._q
+        self._place_frame(
+            self._problem, self._joints, frame, self._uncertainty, pose, wxyz
+        )
+        return self._root.copy(), wxyz
+
+    def reset(self) -> None:
+        """Forget the last pose: unseen joints are at rest again."""
+        tree, _, _ = self._problem
+        self._root = np.full(3, np.nan)
+        self._q = np.tile(IDENTITY_QUATERNION, (len(tree.parent), 1))
