@@ -215,7 +215,7 @@ def test_no_person_has_no_clinical_angles():
 
 def test_an_unknown_convention_is_refused(skeleton, unchecked):
     with pytest.raises(OptionError, match="isb or plug-in-gait"):
-        marey.angles(posed(skeleton, {}), "wu")
+        marey.angles(posed(skeleton, {}), "wu")  # type: ignore[arg-type]
 
 
 def test_sequences_agree_with_scipy(skeleton, rng):

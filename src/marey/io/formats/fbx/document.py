@@ -154,7 +154,7 @@ def _header() -> Record:
 
 def _settings(world: World, clock: Clock) -> Record:
     """Return axes, unit and frame rate of the scene."""
-    axes = [
+    axes: list[tuple[Value, ...]] = [
         row
         for name, (axis, sign) in AXES[world.up].items()
         for row in (
@@ -164,7 +164,7 @@ def _settings(world: World, clock: Clock) -> Record:
     ]
     mode = TIME_MODES.get(clock.rate, CUSTOM_RATE)
     scale = metres_per_unit(world.unit) * CENTIMETRES_PER_METRE
-    rows = (
+    rows: tuple[tuple[Value, ...], ...] = (
         *axes,
         ("UnitScaleFactor", "double", "Number", "", scale),
         ("OriginalUnitScaleFactor", "double", "Number", "", scale),
