@@ -44,6 +44,7 @@ Switch = Annotated[bool, Parameter(negative_bool="no-")]
 """An argument that also has a form with "no-", such as --no-browser."""
 
 OutputPath = Annotated[Path | None, Parameter(alias="-o")]
+OutputPaths = Annotated[list[Path], Parameter(alias="-o", consume_multiple=False)]
 
 
 @Parameter(name="*")

@@ -11,7 +11,7 @@ from marey.cli.application import (
     EXIT_ERROR_FINDING,
     EXIT_OK,
     NO_OVERRIDES,
-    OutputPath,
+    OutputPaths,
     ReadArguments,
     Switch,
     err,
@@ -143,6 +143,7 @@ def _number_or_word(text: str) -> float | str:
 
 
 DEFAULTS = SolveArguments()
+NO_OUTPUTS: list[Path] = []
 
 
 def _print_written(paths: "Sequence[Path]", lost: "Sequence[Finding]") -> None:
@@ -158,7 +159,7 @@ def solve(
     files: list[Path],
     /,
     *,
-    out_: OutputPath = None,
+    out_: OutputPaths = NO_OUTPUTS,
     reading: ReadArguments = NO_OVERRIDES,
     solving: SolveArguments = DEFAULTS,
     measured: Path | None = None,
@@ -172,7 +173,7 @@ def solve(
 
     Args:
         files: Takes of one subject.
-        out_: File to write; its suffix selects the format.
+        out_: File to write; its suffix selects the format. May be given several times.
         reading: How to read the files.
         solving: How to solve.
         measured: Measured bone lengths in m: TOML, [lengths] joint = 0.4.
@@ -195,8 +196,8 @@ def solve(
     from marey.io import read
     from marey.io.atomic import check_target
 
-    if out_ is not None:
-        check_target(out_, overwrite=overwrite, inputs=tuple(map(str, files)))
+    for path in out_:
+        check_target(path, overwrite=overwrite, inputs=tuple(map(str, files)))
     find_scheme(names or "vrm")
     lengths = read_toml(measured, "lengths") if measured else {}
     options = solving.read_options()
@@ -206,9 +207,9 @@ def solve(
     tables = dict(solution.report.tables)
     if lengths:
         tables["lengths"] = lengths_table(solution.skeleton, lengths)
-    if out_ is not None:
-        shown = {"names": names, "markers": with_markers, "overwrite": overwrite}
-        _print_written(*write_solution(solution, out_, lengths, **shown))
+    shown = {"names": names, "markers": with_markers, "overwrite": overwrite}
+    for path in out_:
+        _print_written(*write_solution(solution, path, lengths, **shown))
     if json_:
         print_json(report_data(solution.report, tables))
     elif not quiet:
