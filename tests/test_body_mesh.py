@@ -9,6 +9,7 @@ import samples
 
 import marey
 from marey.anatomy import names as vrm
+from marey.anatomy.renaming import find_scheme, rename_motions
 from marey.io.scene import build_body_mesh, build_scene
 from marey.io.scene.surfaces import ball_directions, hull_of_balls, split_long_edges
 
@@ -112,6 +113,16 @@ def test_a_figure_of_twice_the_size_has_the_same_mesh_twice_as_large():
     twice = build_body_mesh(replace(PERSON, offset=2.0 * PERSON.offset))
     np.testing.assert_allclose(twice.vertices, 2.0 * once.vertices, atol=1e-9)
     np.testing.assert_array_equal(twice.faces, once.faces)
+
+
+def test_names_of_another_scheme_give_the_same_body():
+    scheme = find_scheme("cmu")
+    renamed, _, _ = rename_motions(PERSON, (), replace(scheme, trunk=None, neck=None))
+    assert renamed.names[0] == "root"
+    order = np.lexsort(build_body_mesh(renamed).vertices.round(9).T)
+    other = build_body_mesh(renamed).vertices[order]
+    own = mesh_of(PERSON).vertices
+    np.testing.assert_allclose(other, own[np.lexsort(own.round(9).T)], atol=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.masses import RADIUS_PER_LENGTH
+from marey.anatomy.name_schemes import recognise_joints
 from marey.io.segment_tree import list_children
 from marey.skeleton import Skeleton
 
@@ -29,6 +30,9 @@ coincide: a ball without size has no surface."""
 @dataclass(frozen=True, slots=True, eq=False)
 class Balls:
     """A ball at every joint in the rest pose."""
+
+    names: Sequence[str]
+    """What each joint is, in the words of anatomy where these are known."""
 
     center: Float[Array, "joint 3"]
     """In the world, in metres: the joint; the ball of a bone's end ends at that end."""
@@ -53,6 +57,7 @@ def place_balls(skeleton: Skeleton) -> Balls:
     its parent.
     """
     reach, size = _reaches(skeleton)
+    names = anatomical_names(skeleton)
     is_end, parent = skeleton.is_end, skeleton.parent
     radius = np.maximum(RADIUS_PER_LENGTH * reach, TINY_RADIUS * size)
     children = list_children(parent)
@@ -65,12 +70,23 @@ def place_balls(skeleton: Skeleton) -> Balls:
     for joint in range(1, skeleton.n_joints):
         radius[joint] = max(radius[joint], MIN_TAPER * radius[parent[joint]])
     for joint in np.flatnonzero(is_end).tolist():
-        if vrm.without_subject(skeleton.names[parent[joint]]) == vrm.HEAD:
+        if names[parent[joint]] == vrm.HEAD:
             radius[joint] = max(radius[joint], HEAD_RADIUS_PER_SIZE * size)
-    radius = _same_on_both_sides(skeleton.names, radius)
+    radius = _same_on_both_sides(names, radius)
     center = skeleton.rest()[:, :3, 3]
     center[is_end] += _tip_shifts(skeleton, radius)[is_end]
-    return Balls(center, radius, is_end, children)
+    return Balls(names, center, radius, is_end, children)
+
+
+def anatomical_names(skeleton: Skeleton) -> list[str]:
+    """Return the name of each joint as in `marey.anatomy.names`, if that is known.
+
+    The names of a person may be those of any scheme; others are taken as they are,
+    without their subject.
+    """
+    known = recognise_joints(skeleton.names)
+    names = enumerate(skeleton.names)
+    return [known.get(i, vrm.without_subject(name)) for i, name in names]
 
 
 def _tip_shifts(
@@ -106,9 +122,5 @@ def _same_on_both_sides(
 ) -> Float[Array, " joint"]:
     """Return radii of which left and right joints of one name have the mean."""
     number = {name: i for i, name in enumerate(names)}
-    other = []
-    for i, name in enumerate(names):
-        own = vrm.without_subject(name)
-        mirrored = name.removesuffix(own) + vrm.mirror_name(own)
-        other.append(number.get(mirrored, i))
+    other = [number.get(vrm.mirror_name(name), i) for i, name in enumerate(names)]
     return np.asarray(0.5 * (radius + radius[other]))

@@ -88,14 +88,14 @@ def build_body_mesh(skeleton: Skeleton) -> BodyMesh:
     fineness = min(int(affordable), MAX_FINENESS)
     parts, joints, weights = [], [], []
     for bone in bones.tolist():
-        near = _joints_of_bone(skeleton.names, bone, balls)
+        near = _joints_of_bone(bone, balls)
         center, radius = balls.center[[bone, *near]], balls.radius[[bone, *near]]
         if not near:
             markers = skeleton.marker_offset[skeleton.marker_joint == bone]
             center = np.concatenate([center, center + markers])
             radius = np.append(radius, np.full(len(markers), 0.5 * radius[0]))
-        side = vrm.side_of(vrm.without_subject(skeleton.names[bone]))
-        part = _surface(center, radius, fineness, mirrored=side == vrm.RIGHT)
+        right = vrm.side_of(balls.names[bone]) == vrm.RIGHT
+        part = _surface(center, radius, fineness, mirrored=right)
         far = [joint for joint in near if not balls.is_end[joint]]
         joint, weight = _weights(part.vertices, bone, far, balls)
         parts.append(part)
@@ -106,14 +106,14 @@ def build_body_mesh(skeleton: Skeleton) -> BodyMesh:
     return BodyMesh(*whole, normals, np.concatenate(joints), np.concatenate(weights))
 
 
-def _joints_of_bone(names: Sequence[str], bone: int, balls: Balls) -> list[int]:
+def _joints_of_bone(bone: int, balls: Balls) -> list[int]:
     """Return the joints at the far ends of a bone.
 
     The trunk reaches as far as the shoulders: it also has the outer ends of clavicles.
     """
     near = list(balls.children[bone])
     for child in balls.children[bone]:
-        if vrm.without_side(vrm.without_subject(names[child])) == vrm.SHOULDER:
+        if vrm.without_side(balls.names[child]) == vrm.SHOULDER:
             near += balls.children[child]
     return near
 
