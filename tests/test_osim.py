@@ -19,7 +19,7 @@ from marey.numerics import geometry
 
 
 def with_universal_knees():
-    """A walk on knees that are bent at rest and rotate about two axes, in both orders."""
+    """A walk on knees, bent at rest, that rotate about two axes, in both orders."""
     motion = multibodies.person()
     skeleton, count = motion.skeleton, motion.n_frames
     bend = np.linspace(0.2, 1.0, count)[:, None] * [0.0, 1.0, 0.0]
