@@ -118,20 +118,24 @@ class WriteOptions(WorldOptions):
         return self.unit or unit, self.up or up
 
     def check_metres_z_up(self) -> None:
-        """Refuse another unit or up axis than metres and z: see `check_metres`."""
-        self.check_metres("z")
-
-    def check_metres(self, up: str) -> None:
         """Refuse another unit or up axis than the only one of a format.
 
         Raises:
-            OptionError: If the unit is not the metre or the up axis is another.
+            OptionError: If the unit is not the metre or the up axis is not z.
         """
-        if self.unit not in (None, "m") or self.up not in (None, up):
+        self.check_world("m", "z")
+
+    def check_world(self, unit: str, up: str) -> None:
+        """Refuse another unit or up axis than the only one of a format.
+
+        Raises:
+            OptionError: If another was asked for.
+        """
+        if self.unit not in (None, unit) or self.up not in (None, up):
             raise OptionError(
                 "unit, up",
                 found=(self.unit, self.up),
-                needed=f"m and {up}: this format has no other",
+                needed=f"{unit} and {up}: this format has no other",
             )
 
     def check_page_options(self, format: str) -> None:

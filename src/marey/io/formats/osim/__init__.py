@@ -55,7 +55,7 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
 
 def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
     """Return the model of a skeleton at rest."""
-    options.check_metres("y")
+    options.check_world("m", "y")
     held = hold_rest(skeleton)
     model = OsimModel.of(held, _spell_names(held.skeleton, options))
     return {"": [render_model(model, _ranges(held, model, options)[0])]}
@@ -79,7 +79,7 @@ def write_model_and_table(
     motion: Motion, options: WriteOptions
 ) -> tuple[Chunks, Chunks]:
     """Return the bytes of the model and of the table of coordinates of a motion."""
-    options.check_metres("y")
+    options.check_world("m", "y")
     held = hold_motion(motion, options)
     model = OsimModel.of(held, _spell_names(held.skeleton, options))
     ranges, angles = _ranges(held, model, options)
