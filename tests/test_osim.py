@@ -17,7 +17,37 @@ from marey.cli.solve_output import write_solution
 from marey.io.units_axes import rotation_to_z_up
 from marey.numerics import geometry
 
-MOTIONS = {"person": multibodies.person, "figure": multibodies.figure}
+
+def with_universal_knees():
+    """A walk on knees, bent at rest, that rotate about two axes, in both orders."""
+    motion = multibodies.person()
+    skeleton, count = motion.skeleton, motion.n_frames
+    bend = np.linspace(0.2, 1.0, count)[:, None] * [0.0, 1.0, 0.0]
+    yaw = np.linspace(-0.2, 0.3, count)[:, None] * [0.0, 0.0, 1.0]
+    kind, axes, offset = (
+        list(skeleton.kind),
+        skeleton.axes.copy(),
+        skeleton.offset.copy(),
+    )
+    wxyz = motion.wxyz.copy()
+    for side, turns in (("Left", (bend, yaw)), ("Right", (yaw, bend))):
+        knee = skeleton.index(f"{side}LowerLeg")
+        kind[knee] = "universal"
+        axes[knee] = [vector[-1] / np.linalg.norm(vector[-1]) for vector in turns]
+        wxyz[:, knee] = geometry.quat_multiply(*map(geometry.quat_exp, turns))
+        offset[skeleton.index(f"{side}Foot"), 0] -= 0.05
+    limits = np.full_like(skeleton.limits, np.nan)
+    skeleton = replace(
+        skeleton, kind=tuple(kind), axes=axes, offset=offset, limits=limits
+    )
+    return replace(motion, skeleton=skeleton, wxyz=wxyz)
+
+
+MOTIONS = {
+    "person": multibodies.person,
+    "figure": multibodies.figure,
+    "universal knees": with_universal_knees,
+}
 
 
 # --- a naive reader ------------------------------------------------------------------

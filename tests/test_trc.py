@@ -222,3 +222,18 @@ def test_damage_gives_a_typed_error_or_a_take(rows, tmp_path, request):
     path = tmp_path / "x.trc"
     path.write_bytes(text(rows).encode())
     survive(marey.read, path, 150)
+
+
+def test_no_line_ends_in_a_blank_which_opensim_would_drop(tmp_path):
+    """A last marker that was not seen is "nan"; all others are blanks."""
+    points = np.arange(18.0).reshape(3, 2, 3)
+    points[0, 1] = points[1, 0] = points[2] = np.nan
+    marey.write(
+        marey.Take(rate=10.0, points=points, labels=("A", "B")), tmp_path / "a.trc"
+    )
+    rows = (tmp_path / "a.trc").read_text(encoding="utf-8").splitlines()[6:]
+    cells = [row.split("\t")[2:] for row in rows]
+    assert cells[0][3:] == ["nan"] * 3
+    assert cells[1][:3] == [""] * 3
+    assert cells[2] == [""] * 3 + ["nan"] * 3
+    np.testing.assert_array_equal(marey.read(tmp_path / "a.trc").points, points)

@@ -27,6 +27,10 @@ MAGIC = b"pathfiletype"
 MAX_MARKERS = 100_000
 """Largest number of markers; bounds the work on damaged files."""
 
+UNSEEN_AT_END = b"\t\t\t\n"
+NAN_AT_END = b"\tnan\tnan\tnan\n"
+"""The last marker of a line, not seen: as blanks, and as words."""
+
 PRECISION_M = 1e-8
 """Metres to which a coordinate is written."""
 
@@ -233,7 +237,18 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     row = "%d\t%.9f" + f"\t%.{decimals}f" * (3 * len(labels)) + "\n"
     frame = np.arange(take.n_frames) + 1.0
     values = np.column_stack([frame, take.times, points.reshape(take.n_frames, -1)])
-    return {"": numbers.format_lines(_header(take, unit, labels), row, values, nan="")}
+    lines = numbers.format_lines(_header(take, unit, labels), row, values, nan="")
+    return {"": map(_end_in_text, lines)}
+
+
+def _end_in_text(line: bytes) -> bytes:
+    """Return a line with "nan" for the last marker if it was not seen.
+
+    OpenSim drops a blank at the end of a line and then misses a column.
+    """
+    if not line.endswith(UNSEEN_AT_END):
+        return line
+    return line.removesuffix(UNSEEN_AT_END) + NAN_AT_END
 
 
 def _header(take: Take, unit: str, labels: Sequence[str]) -> str:

@@ -131,10 +131,8 @@ def name_joints(skeleton: Skeleton, names: Sequence[str]) -> Mapping[int, NamedJ
         if kind != "fixed"
     }
     joints = make_unique([joint.name for joint in found.values()])
-    words = make_unique(
-        [word for joint in found.values() for word in joint.coordinates]
-    )
-    word = iter(words)
+    coordinates = [word for joint in found.values() for word in joint.coordinates]
+    word = iter(make_unique(coordinates))
     return {
         joint: NamedJoint(
             joints[i], tuple(next(word) for _ in named.coordinates), named.sequence
@@ -153,6 +151,9 @@ class _Person:
     skeleton: Skeleton
     part: Mapping[int, str]
     """Anatomical name of each joint, with its side."""
+
+    joint: Mapping[str, int]
+    """The joint of each anatomical name."""
 
     convention: Mapping[int, Convention]
     R_facing: Float[Array, "3 3"]
@@ -182,7 +183,7 @@ class _Person:
             for side in vrm.SIDES
             for first in (vrm.UPPER_ARM, vrm.UPPER_LEG)
         }
-        return cls(skeleton, part, convention, _facing(rest, joint), down)
+        return cls(skeleton, part, joint, convention, _facing(rest, joint), down)
 
     def side(self, joint: int) -> str:
         """Return the side of a joint."""
@@ -224,7 +225,7 @@ def _person_joint(person: _Person, joint: int) -> NamedJoint:
     convention, side = person.convention[joint], person.side(joint)
     ending = SIDE_ENDINGS[side]
     axes, used = _nearest_axes(
-        person.skeleton, joint, np.stack(_right_side_axes(person, joint))
+        person.skeleton, joint, np.stack(_wanted_axes(person, joint))
     )
     coordinates = tuple(convention.coordinates[k] + ending for k in used)
     zero = _zero(person, joint, axes, used)
@@ -232,7 +233,7 @@ def _person_joint(person: _Person, joint: int) -> NamedJoint:
     return NamedJoint(convention.joint + ending, coordinates, sequence)
 
 
-def _right_side_axes(person: _Person, joint: int) -> list[Float[Array, " 3"]]:
+def _wanted_axes(person: _Person, joint: int) -> list[Float[Array, " 3"]]:
     """Return the three axes of a joint in its frame, mirrored on the left side."""
     is_left = person.side(joint) == vrm.LEFT
     R = person.R_facing
@@ -269,19 +270,19 @@ def _nearest_axes(
 
 
 def _zero(
-    person: _Person, joint: int, axes: Float[Array, "angle 3"], used: Sequence[int]
+    person: _Person, joint: int, axes: Float[Array, "angle 3"], used: list[int]
 ) -> Float[Array, "3 3"]:
     """Return the rotation of a joint at which its coordinates are zero."""
     part, side = person.part_without_side(joint), person.side(joint)
     if part in (vrm.UPPER_ARM, vrm.UPPER_LEG) and len(axes) == 3:
         return person.R_down[side + part]
-    after = {name: j for j, name in person.part.items()}.get(
-        side + NEXT_PART.get(part, "-")
-    )
-    if part not in FIRST_PART or after is None or 0 not in used:
+    after = person.joint.get(side + NEXT_PART.get(part, "-"))
+    bends = part in FIRST_PART and after is not None and 0 in used
+    # The zero comes after the rotations: of two axes only the last can take it.
+    if not bends or (len(axes) == 2 and used[0] == 0):
         return np.eye(3)
     rest = person.skeleton.rest()[:, :3, 3]
-    bend = axes[list(used).index(0)]
+    bend = axes[used.index(0)]
     angle = _angle_about(bend, person.skeleton.offset[joint], rest[after] - rest[joint])
     return geometry.rotation_exp(-angle * bend)
 
