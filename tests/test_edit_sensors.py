@@ -255,6 +255,22 @@ def test_a_null_model_taken_in_mid_take_undoes_a_slip(standing):
     assert error[after].max() < 1e-6
 
 
+def test_a_null_model_of_a_later_take_leaves_the_takes_before_alone(standing):
+    """The sensor slipped between two takes, and a third follows."""
+    clean, truth = standing
+    cuts = ((0, SLIPPED), (SLIPPED, 180), (180, 250))
+    takes = [slip(clean).cut(*frames) for frames in cuts]
+    first = REST.start - SLIPPED
+    retake = replace(RETAKE, first=first, last=first + 10, since=0, take=1)
+    solution = solve(takes, edits=(retake,), skeleton=truth.skeleton)
+    for frames, take in zip(cuts, solution.takes, strict=True):
+        true = clean.T_world_sensor[slice(*frames)]
+        np.testing.assert_allclose(take.T_world_sensor, true, atol=1e-6)
+    np.testing.assert_array_equal(
+        solution.takes[0].T_world_sensor, takes[0].T_world_sensor
+    )
+
+
 def test_a_slip_is_undone_on_a_skeleton_that_is_found(standing):
     """The rest pose of a limb is found with it, within a degree here."""
     clean, _ = standing
