@@ -257,12 +257,8 @@ NEW_NAMES = {"rename": "to", "merge": "name", "split": "name"}
 def _check_values(edit: Edit) -> None:
     """Raise an OptionError if a field has no valid value."""
     for name in REQUIRED_FIELDS[edit.do]:
-        value = getattr(edit, name)
-        may_be_empty = (edit.do, name) == ("move-marker", "to")
-        for names, is_valid, needed in CONDITIONS:
-            if name in names and not (may_be_empty or is_valid(value)):
-                shown = list(value) if isinstance(value, tuple) else value
-                raise _wrong(edit.do, name, shown, needed)
+        if (edit.do, name) != ("move-marker", "to"):  # which may be empty
+            _check_required(edit, name)
     new_name = getattr(edit, NEW_NAMES.get(edit.do, ""), "")
     if new_name and not new_name.rpartition(":")[2].strip():
         needed = "a name, not only a subject's"
@@ -272,6 +268,15 @@ def _check_values(edit: Edit) -> None:
         raise _wrong(edit.do, "frames", found, "0 <= first <= last")
     if edit.take < 0:
         raise _wrong(edit.do, "take", edit.take, "the number of a take, from 0")
+
+
+def _check_required(edit: Edit, name: str) -> None:
+    """Raise an OptionError if a required field does not meet its conditions."""
+    value = getattr(edit, name)
+    for names, is_valid, needed in CONDITIONS:
+        if name in names and not is_valid(value):
+            shown = list(value) if isinstance(value, tuple) else value
+            raise _wrong(edit.do, name, shown, needed)
 
 
 def _wrong(do: str, name: str, found: Any, needed: str) -> OptionError:
