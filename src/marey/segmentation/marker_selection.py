@@ -8,7 +8,7 @@ from jaxtyping import Bool, Int
 
 from marey.errors import DataError
 from marey.numerics.resampling import evenly_spaced
-from marey.numerics.thresholds import FEW, MIN_SAMPLES, TINY_NOISE_SPACINGS
+from marey.numerics.thresholds import FEW, MIN_NOISE_SPACINGS, MIN_SAMPLES
 from marey.report import Finding
 from marey.segmentation.clusters.pair_statistics import (
     MAX_FRAMES,
@@ -116,7 +116,7 @@ def _find_duplicates(
     """Return which markers coincide with an earlier one."""
     known = stats.is_known
     median = np.median(stats.distance[known]) if known.any() else 0.0
-    same = known & (stats.distance < TINY_NOISE_SPACINGS * median) & often
+    same = known & (stats.distance < MIN_NOISE_SPACINGS * median) & often
     return np.asarray(np.tril(same, -1).any(axis=1))
 
 

@@ -24,10 +24,10 @@ from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import (
     CERTAIN_SD,
     FEW,
+    MIN_NOISE_SPACINGS,
     MIN_SAMPLES,
     MOST,
     SPACING_RANK,
-    TINY_NOISE_SPACINGS,
 )
 
 Array = np.ndarray
@@ -120,7 +120,7 @@ class PairStats:
         The median over markers of the smallest spread.
         """
         noise = float(np.median(self._smallest_spread))
-        min_noise = TINY_NOISE_SPACINGS * float(np.median(self._spacing))
+        min_noise = MIN_NOISE_SPACINGS * float(np.median(self._spacing))
         return max(noise, min_noise, float(np.finfo(float).tiny))
 
     @cached_property
