@@ -302,6 +302,6 @@ def test_several_subjects_are_several_files_or_an_error(tmp_path):
     with pytest.raises(marey.DataError, match="Ann, Bob"):
         marey.write(both, tmp_path / "a.osim")
     assert not list(tmp_path.iterdir())
-    written = write_solution(both, tmp_path / "a.osim", {}, overwrite=False)
+    written, _ = write_solution(both, tmp_path / "a.osim", {}, overwrite=False)
     assert [path.name for path in written] == ["a_Ann_.osim", "a_Bob_.osim"]
     assert all(path.with_suffix(".mot").exists() for path in written)

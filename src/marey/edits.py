@@ -293,13 +293,10 @@ NEW_NAMES = {"rename": "to", "merge": "name", "split": "name"}
 
 def _check_values(edit: Edit) -> None:
     """Raise an OptionError if a field has no valid value."""
+    moves = edit.do in ("move-marker", "move-sensor")
     for name in (*REQUIRED_FIELDS[edit.do], *_chosen_fields(edit)):
-        value = getattr(edit, name)
-        may_be_empty = name == "to" and edit.do in ("move-marker", "move-sensor")
-        for names, is_valid, needed in CONDITIONS:
-            if name in names and not (may_be_empty or is_valid(value)):
-                shown = list(value) if isinstance(value, tuple) else value
-                raise _wrong(edit.do, name, shown, needed)
+        if not (moves and name == "to"):  # which may be empty
+            _check_required(edit, name)
     new_name = getattr(edit, NEW_NAMES.get(edit.do, ""), "")
     if new_name and not new_name.rpartition(":")[2].strip():
         needed = "a name, not only a subject's"
@@ -325,6 +322,15 @@ def _chosen_fields(edit: Edit) -> list[str]:
         needed = f"{' or '.join(either)}, one or more"
         raise _wrong(edit.do, either[0], "none", needed)
     return chosen
+
+
+def _check_required(edit: Edit, name: str) -> None:
+    """Raise an OptionError if a required field does not meet its conditions."""
+    value = getattr(edit, name)
+    for names, is_valid, needed in CONDITIONS:
+        if name in names and not is_valid(value):
+            shown = list(value) if isinstance(value, tuple) else value
+            raise _wrong(edit.do, name, shown, needed)
 
 
 def _wrong(do: str, name: str, found: Any, needed: str) -> OptionError:

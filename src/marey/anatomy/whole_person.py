@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from marey.anatomy import names as vrm
 from marey.motion import Motion
-from marey.skeleton import Skeleton
+from marey.skeleton import Kind, Skeleton
 
 Array = np.ndarray
 Vector = Float[Array, " 3"]
@@ -234,7 +234,7 @@ def insert_joint(
     parent: int,
     children: Sequence[int],
     position: Vector,
-    kind: str = "fixed",
+    kind: Kind = "fixed",
 ) -> Skeleton:
     """Return the skeleton with one more joint; a fixed one is not observed.
 

@@ -28,7 +28,7 @@ MAX_RATE_HZ = 1e6
 BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 """First bytes of UTF-16 (little and big endian) and UTF-8 text."""
 
-SCENE_FORMATS = ("gltf", "usd")
+SCENE_FORMATS = ("gltf", "usd", "fbx")
 """Formats of scenes: figures with a body."""
 
 FACT_NAMES = {"unit": "length unit", "up": "up axis", "rate": "frame rate"}

@@ -14,6 +14,9 @@ from marey.skeleton import Skeleton
 from marey.solution import Solution, Subject
 from marey.take import Take
 
+WHOLE_SOLUTIONS = (*SCENE_FORMATS, "osim")
+"""Formats of all subjects of a solution, whose joints may have other names."""
+
 Thing = Take | Motion | Skeleton | Solution
 
 
@@ -39,8 +42,8 @@ def rename_thing(
     if isinstance(thing, Skeleton):
         skeleton, _, findings = rename_motions(thing, (), scheme)
         return skeleton, findings
-    if isinstance(thing, Take) or format not in SCENE_FORMATS:
-        needed = f"a motion or a skeleton, or a scene: {', '.join(SCENE_FORMATS)}"
+    if isinstance(thing, Take) or format not in WHOLE_SOLUTIONS:
+        needed = f"a motion or a skeleton, or all as {', '.join(WHOLE_SOLUTIONS)}"
         raise OptionError(
             "names", found=f"{type(thing).__name__.lower()} as {format}", needed=needed
         )

@@ -16,9 +16,9 @@ from marey.joints.sphere.moments import SphereMoments, compute_moments
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import (
     CERTAIN_SD,
+    MIN_NOISE_SPACINGS,
     MIN_SAMPLES,
     SPACING_RANK,
-    TINY_NOISE_SPACINGS,
 )
 
 Array = np.ndarray
@@ -73,7 +73,7 @@ class _MarkerStatistics:
         if len(noise) == 0:
             rms = bodies.rms[bodies.marker_body]
             noise = np.where(bodies.marker_body >= 0, rms, 0.0)
-        smallest = TINY_NOISE_SPACINGS * self._usual_spacing
+        smallest = MIN_NOISE_SPACINGS * self._usual_spacing
         self._variance = np.maximum(np.nan_to_num(noise), smallest) ** 2
         variance = float(np.median(self._variance[is_used])) if is_used.any() else 1.0
         self._noise = np.sqrt(variance)

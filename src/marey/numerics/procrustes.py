@@ -6,9 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.numerics import geometry
-from marey.numerics.resampling import evenly_spaced
 from marey.numerics.robust import CHI2_3_MEDIAN
-from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, OUTLIER_SD
+from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, OUTLIER_SD, SAMPLE_FRAMES
 
 Array = np.ndarray
 
@@ -94,7 +93,8 @@ def _initial_shape(points: Array) -> Array:
     fullest = np.flatnonzero(count == count.max(initial=0))
     if not len(fullest):
         return np.zeros((0, 3))
-    sample = fullest[evenly_spaced(len(fullest))]
+    n_sample = min(SAMPLE_FRAMES, len(fullest))
+    sample = fullest[np.linspace(0, len(fullest) - 1, n_sample).astype(int)]
     i, j = np.triu_indices(points.shape[1], 1)
     shapes = points[sample]
     distance = np.nan_to_num(np.linalg.norm(shapes[:, i] - shapes[:, j], axis=-1))
@@ -130,7 +130,7 @@ def _alternate(
     first = (*[MEDIANS] * MEDIAN_ITERATIONS, *[MEANS] * n_means)
     last = (KEPT, *[MEANS] * FINAL_ITERATIONS)
     points, shape = np.ascontiguousarray(points), shape.copy()
-    sample = np.ascontiguousarray(points[evenly_spaced(len(points))])
+    sample = np.ascontiguousarray(points[:: max(len(points) // SAMPLE_FRAMES, 1)])
     T = geometry.kabsch(shape, sample, marker_weight)
     weight = np.tile(marker_weight, (len(sample), 1))
     alternate(sample, marker_weight, shape, weight, T, np.array(first), *robust)

@@ -58,8 +58,10 @@ SPACING_RANK = 4
 """The nearest neighbour of this rank gives the spacing of markers around a marker.
 Raised, the usual spacing is larger. Chosen by hand."""
 
-TINY_NOISE_SPACINGS = 1e-4
-"""Smallest noise of a marker, in usual spacings: exact data have none."""
+MIN_NOISE_SPACINGS = 1e-3
+"""Smallest noise of a marker, in usual spacings: exact data have none. Raised, rigid
+pairs of markers count less. Chosen by hand; with a tenth of it a wheelchair and its
+rider fall into three figures."""
 
 LEVER_ARM_M = 0.1
 """Lever arm that converts rotations to lengths, in metres. Raised, rotations count

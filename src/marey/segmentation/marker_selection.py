@@ -8,9 +8,10 @@ from jaxtyping import Bool, Int
 
 from marey.errors import DataError
 from marey.numerics.resampling import evenly_spaced
-from marey.numerics.thresholds import FEW, MIN_SAMPLES, TINY_NOISE_SPACINGS
+from marey.numerics.thresholds import FEW, MIN_NOISE_SPACINGS, MIN_SAMPLES
 from marey.report import Finding
 from marey.segmentation.clusters.pair_statistics import (
+    MAX_FRAMES,
     MIN_RIGID_MARKERS,
     PairStats,
 )
@@ -58,7 +59,9 @@ def select_markers(
     Raises:
         DataError: If fewer than three markers are left.
     """
-    samples = [take.points[evenly_spaced(len(take.points))] for take in takes]
+    samples = [
+        take.points[evenly_spaced(len(take.points), MAX_FRAMES)] for take in takes
+    ]
     n_seen = sum(np.isfinite(points).all(axis=-1).sum(axis=0) for points in samples)
     n_frames = max(len(take.points) for take in takes)
     often = np.asarray(n_seen) >= min(MIN_SAMPLES, n_frames)
@@ -113,7 +116,7 @@ def _find_duplicates(
     """Return which markers coincide with an earlier one."""
     known = stats.is_known
     median = np.median(stats.distance[known]) if known.any() else 0.0
-    same = known & (stats.distance < TINY_NOISE_SPACINGS * median) & often
+    same = known & (stats.distance < MIN_NOISE_SPACINGS * median) & often
     return np.asarray(np.tril(same, -1).any(axis=1))
 
 

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -62,24 +63,33 @@ def sniff(head: bytes) -> bool:
 
 def _find_layout(lines: Sequence[str]) -> CsvLayout | None:
     """Return the layout of a table from its first lines, None if it is no table."""
+    comments = list(takewhile(lambda line: not line.strip() or line[0] == "#", lines))
     meta: dict[str, Any] = {}
-    start = 0
-    while start < len(lines) and (
-        not lines[start].strip() or lines[start].startswith("#")
-    ):
-        meta |= _parse_marey_comment(lines[start])
-        start += 1
+    for comment in comments:
+        meta |= _parse_marey_comment(comment)
+    start = len(comments)
     if meta and start + 1 < len(lines):
         return CsvLayout(",", _header(lines[start], ","), meta, start + 2, False)
-    for first in (start, start + 1):
-        line = lines[first] if first < len(lines) else ""
-        for delimiter in (",", ";", "\t", " "):
-            comma = delimiter == ";" and "," in line
-            cells = _cells(line.replace(",", ".") if comma else line, delimiter)
-            numbers = any(cells) and all(NUMBER.fullmatch(c) or not c for c in cells)
-            if len(cells) >= 3 and numbers:
-                names = _header(lines[start], delimiter) if first > start else ()
-                return CsvLayout(delimiter, names, meta, first + 1, comma)
+    for first, line in enumerate(lines[start : start + 2], start):
+        found = _find_delimiter(line)
+        if found is not None:
+            delimiter, comma = found
+            names = _header(lines[start], delimiter) if first > start else ()
+            return CsvLayout(delimiter, names, meta, first + 1, comma)
+    return None
+
+
+def _find_delimiter(line: str) -> tuple[str, bool] | None:
+    """Return what separates the numbers of a line, and whether commas are decimal.
+
+    None if it is no line of three numbers or more; some may be missing.
+    """
+    for delimiter in (",", ";", "\t", " "):
+        comma = delimiter == ";" and "," in line
+        cells = _cells(line.replace(",", ".") if comma else line, delimiter)
+        numbers = any(cells) and all(NUMBER.fullmatch(c) or not c for c in cells)
+        if len(cells) >= 3 and numbers:
+            return delimiter, comma
     return None
 
 

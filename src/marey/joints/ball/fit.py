@@ -19,7 +19,6 @@ from marey.joint_fits import JointFits
 from marey.joints.ball.assemble_fits import PairEstimates, assemble_joint_fits
 from marey.joints.ball.closed_form import (
     MAX_SD_M,
-    NOISE_UNCERTAINTY,
     CenterEstimates,
     bias_corrected_system,
     solve_centers,
@@ -58,10 +57,10 @@ from marey.options import Options, choice, number, options_from
 Array = np.ndarray
 Rows = Int[Array, " row"]
 
-NOISE_HEADROOM = 1.0 + NOISE_UNCERTAINTY
+NOISE_HEADROOM = 1.25
 """Largest noise variance of a body over the mean square residual of its best joint.
 Fast motion at a low frame rate is mistaken for noise, but with that much noise no joint
-would fit so well."""
+would fit so well. Higher accepts more motion as noise. Chosen by hand."""
 
 ROUNDING_SHARE = 1e-4
 """Residual over the distance of the bodies below which the sums have lost it in

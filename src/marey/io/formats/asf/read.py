@@ -456,25 +456,28 @@ def _joint_dof(
     axes = np.full((len(bones), 2, 3), np.nan)
     limits = np.full((len(bones), 3, 2), np.nan)
     for joint, bone in enumerate(bones[1:], start=1):
-        rotations = (
-            [i for i, dof in enumerate(bone.dof) if dof[0] == "r"] if bone else []
-        )
-        kind.append(KINDS[len(rotations)])
-        if bone is None or not rotations:
+        order = _rotations(bone)
+        kind.append(KINDS[len(order)])
+        is_ball = len(order) == len(KINDS) - 1
+        if bone is None or not order or (is_ball and not bone.limits):
             continue
-        # About moving axes the order is reversed.
-        order = rotations[::-1]
-        if len(rotations) == 3:
-            if not bone.limits:
-                continue
+        if is_ball:
             order = _swing_and_twist_axes(bone, from_marey=from_marey)
-        for slot, i in enumerate(order):
-            if slot < 2:
-                axes[joint, slot] = R_world_bone[joint][:, "xyz".index(bone.dof[i][1])]
-            if bone.limits:
-                limits[joint, slot] = bone.limits[i]
+        columns = ["xyz".index(bone.dof[i][1]) for i in order[:2]]
+        axes[joint, : len(columns)] = R_world_bone[joint][:, columns].T
+        if bone.limits:
+            limits[joint, : len(order)] = [bone.limits[i] for i in order]
     limits[~np.isfinite(limits)] = np.nan
     return tuple(kind), axes, limits
+
+
+def _rotations(bone: AsfBone | None) -> list[int]:
+    """Return the rotations among a bone's degrees of freedom, about moving axes.
+
+    The order is reversed then.
+    """
+    dof = bone.dof if bone else ()
+    return [i for i, name in enumerate(dof) if name[0] == "r"][::-1]
 
 
 def _swing_and_twist_axes(bone: AsfBone, *, from_marey: bool) -> list[int]:
