@@ -182,7 +182,7 @@ def _row(way: str, found: Mapping[str, float]) -> str:
 
 
 def report_generated() -> None:
-    """Print how many frames of generated people have a joint far from its truth."""
+    """Print the shares of frames of generated people with a joint far off."""
     print(f"{'generated people':28} {'':9} > 20 mm  > 50 mm")
     for name, damage in DAMAGES.items():
         shares: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
