@@ -234,7 +234,7 @@ def _refine(points: np.ndarray, sphere: Sphere) -> Sphere:
     if np.linalg.norm(center - sphere.center) > np.nanmax(sphere.radius):
         center = sphere.center
     square, radius = geometric.radial_scatter(points, center, basis)
-    n_positions = np.count_nonzero(~np.isnan(points[..., 0]))
+    n_positions = int(np.count_nonzero(~np.isnan(points[..., 0])))
     freedom = n_positions - basis.shape[1] - len(radius)
     variance = square / max(freedom, 1)
     # Noise across the radius lengthens it, by half its variance over the radius.

@@ -64,7 +64,8 @@ class AxisNoiseBias:
         self, center: Center, basis: Basis
     ) -> Float[np.ndarray, "marker directions"]:
         """Return the expected score at another centre, to first order."""
-        return self.score + self.derivative @ (basis.T @ (center - self.center))
+        moved = basis.T @ (center - self.center)
+        return np.asarray(self.score + self.derivative @ moved)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,7 +225,8 @@ def estimating_equation(
     """
     score = np.zeros(points.shape)
     sums = _sum_radii(points, center, basis, score)
-    score = score if basis.shape[1] == score.shape[-1] else score @ basis
+    if basis.shape[1] < basis.shape[0]:
+        score = score @ basis
     hessian = _hessian(sums)
     if bias is not None:
         seen = ~np.isnan(points[..., 0])

@@ -266,7 +266,7 @@ def _equation(T_a_b: Array, sides: Sides, centers: Centers) -> EstimatingEquatio
 
 def _radial_variance(side: OneSidedFit, center: Array) -> float:
     square, radius = radial_scatter(side.points, center, side.basis)
-    count = np.count_nonzero(~np.isnan(side.points[..., 0]))
+    count = int(np.count_nonzero(~np.isnan(side.points[..., 0])))
     return float(square / max(count, 1) + ROUNDING * np.nanmax(radius) ** 2)
 
 
