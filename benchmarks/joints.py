@@ -102,6 +102,29 @@ def measure_accuracy(bodies: marey.Bodies) -> None:
         print(f"{estimator:<55} {1e3 * rms:>9.3f}")
 
 
+def compare_methods(bodies: marey.Bodies) -> None:
+    """Print the time of every method, on sensors and on bodies of four markers."""
+    take = marey.synth.human(seed=0).record(
+        "exercise", markers=4, seconds=FRAMES / 120.0, rate=120.0, noise=1e-3
+    )
+    template = {
+        take.truth.skeleton.names[joint]: [
+            take.labels[m] for m in np.flatnonzero(take.truth.marker_joint == joint)
+        ]
+        for joint in np.unique(take.truth.marker_joint)
+    }
+    markers = marey.segment(take, method="template", template=template)
+    print()
+    print(f"All pairs by method, {FRAMES} frames            sensors, ms  markers, ms")
+    for method in ("ball", "gdke"):
+        marey.fit_joints(bodies, method=method)  # compiled kernels load once
+        spent = [
+            best_time(lambda b=one, m=method: marey.fit_joints(b, method=m))[0]
+            for one in (bodies, markers)
+        ]
+        print(f"{method:<40} {1e3 * spent[0]:>12.1f} {1e3 * spent[1]:>12.1f}")
+
+
 def time_stream(bodies: marey.Bodies) -> None:
     """Print time per frame and memory of a stream."""
     T = bodies.T_world_body
@@ -137,6 +160,7 @@ def main() -> int:
     bodies = recording()
     time_all_pairs(bodies)
     measure_accuracy(bodies)
+    compare_methods(bodies)
     time_stream(bodies)
     return 0
 

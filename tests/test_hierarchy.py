@@ -284,3 +284,23 @@ def test_poses_without_twist_swing_to_the_direction(rng):
     np.testing.assert_allclose(T[:, :3, :3] @ rest, unit, atol=1e-9)
     rotvec = geometry.rotation_log(np.swapaxes(R, 1, 2) @ T[:, :3, :3])
     np.testing.assert_allclose(rotvec @ rest, 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("motion", "seed"), [("exercise", 0), ("walk", 1), ("kick_punch", 1)]
+)
+def test_one_marker_per_segment_is_no_worse_than_published(motion, seed):
+    """Null vectors and the closed form of the paper, which its text gives."""
+    figure = marey.synth.human(seed=seed)
+    take, bodies = record_bodies(
+        figure, n_markers=1, motion=motion, rate=60.0, noise=1e-3, seed=seed
+    )
+    tree = parents_of(figure)
+    _, as_printed = estimate_skeleton(
+        bodies, tree, axes="constructed", estimator="kasa"
+    )
+    published = joint_errors(take, as_printed)
+    ours = joint_errors(take, estimate_skeleton(bodies, tree)[1])
+    assert np.sqrt(np.mean(ours**2)) < np.sqrt(np.mean(published**2))
+    per_joint = [np.sqrt(np.mean(e**2, axis=0)) for e in (ours, published)]
+    assert np.median(per_joint[0]) < np.median(per_joint[1])

@@ -43,7 +43,7 @@ class StackedTakes:
         """
         T_body_world = geometry.inverse(self.T[:, body])
         markers = self.markers_in_world(moving, without=body)
-        return geometry.apply(T_body_world[:, None], markers)
+        return np.ascontiguousarray(geometry.apply(T_body_world[:, None], markers))
 
     def markers_in_world(
         self, body: int, *, without: int | None = None
@@ -83,7 +83,7 @@ class StackedTakes:
                 Its markers then count as exact: their noise is unknown, and an estimate
                 from their fast motion would be too large.
         """
-        arm = points[np.isfinite(points).all(axis=-1)] - axes.anchor
+        arm = points[np.isfinite(np.einsum("fmi->fm", points))] - axes.anchor
         second = arm.T @ arm / max(len(arm), 1)
         C = axes.rotation_covariance
         # The mean of [y] C [y]^T over all arms y, expanded in second moments.

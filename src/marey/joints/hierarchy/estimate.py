@@ -105,14 +105,17 @@ def estimate_hierarchy(
     Implements Knight2007, Secs. 2.3-2.6. `BodyConstants.pose_source` says which data
     determine the pose of a body:
 
-    - "sensor": its 6-DoF sensor. - "points", with axes="weighted": its markers, its
-    joint and, for a single marker on a hinge, a point of the axis, fitted as one rigid
-    body. Each point has a weight by how well it keeps its position. The paper does not
-    weight points. - "constructed", with axes="constructed": one, two or three points,
-    as in the paper. - "direction": one marker on a ball joint, or markers on a line
-    with it. The twist about this line is not observable and is set to zero relative to
-    the parent. The paper does not treat this case. - "parent": no motion relative to
-    the parent reveals a joint, so the body is fixed to its parent.
+    - "sensor": its 6-DoF sensor.
+    - "points", with axes="weighted": its markers, its joint and, for a single marker on
+      a hinge, a point of the axis, fitted as one rigid body. Each point has a weight by
+      how well it keeps its position. The paper does not weight points.
+    - "constructed", with axes="constructed": one, two or three points, as in the paper.
+    - "direction": one marker on a ball joint, or markers on a line with it. The twist
+      about this line is not observable and is set to zero relative to the parent. The
+      paper takes the direction in which the marker moves least for an axis, about which
+      a ball joint does not rotate.
+    - "parent": no motion relative to the parent reveals a joint, so the body is fixed
+      to its parent.
 
     Args:
         takes: The same bodies in one or several takes; the joints are fitted to all.
@@ -230,7 +233,8 @@ def _skeleton_from_poses(
     for i, part in enumerate(constants[1:], start=1):
         R = R_rest[part.parent]
         offset[i] = R @ (part.center_in_parent - center[part.parent])
-        axes[i, 0] = R @ part.axis_in_parent
+        if part.kind == "hinge":
+            axes[i, 0] = R @ part.axis_in_parent
         center_covariance[part.body] = R @ part.covariance @ R.T
         covariance[i] = center_covariance[part.body] + center_covariance[part.parent]
     labels, marker_joint, marker_offset = _markers(

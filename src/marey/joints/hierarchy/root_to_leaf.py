@@ -20,10 +20,12 @@ from marey.joints.axes_from_points import (
     unit_vectors,
 )
 from marey.joints.noise import BodyNoise, estimate_pose_noise
-from marey.joints.sphere.fit import SphereEstimator, fit_sphere
+from marey.joints.sphere.fit import Sphere, SphereEstimator, fit_sphere
+from marey.joints.sphere.moments import compute_moments
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
 from marey.numerics.procrustes import fit_rigid
+from marey.numerics.thresholds import FEW
 from marey.skeleton import Kind
 
 Array = np.ndarray
@@ -57,7 +59,8 @@ class BodyConstants:
     """Joint centre in the parent's axes, in metres; NaN for the root."""
 
     axis_in_parent: Float[Array, " 3"] = field(default_factory=_nan_vector)
-    """Unit axis of a hinge in the parent's axes; NaN for other kinds."""
+    """Unit axis of a hinge in the parent's axes, or of one marker as published; NaN for
+    other kinds."""
 
     covariance: Float[Array, "3 3"] = field(
         default_factory=lambda: np.full((3, 3), np.nan)
@@ -160,6 +163,8 @@ class PosePropagation:
             # The noise predicted from few markers is rough: it may classify a hinge,
             # but it must not reject the joint.
             sphere = fit_sphere(in_parent, estimator=self._estimator)
+        if (stacked.member[:, [body, parent]].sum(axis=0) == 1).all():
+            sphere = _keep_near_marker(in_parent, sphere)
         if sphere.reason:
             return BodyConstants(
                 body=body,
@@ -173,7 +178,7 @@ class PosePropagation:
             parent=parent,
             kind=sphere.kind,
             center_in_parent=sphere.center,
-            axis_in_parent=sphere.axis,
+            axis_in_parent=self._axis_of(sphere, in_parent),
             covariance=sphere.covariance,
             radial_noise=sphere.noise,
             off_axis_rotation=sphere.spread[0] / np.nanmax(sphere.radius),
@@ -190,6 +195,17 @@ class PosePropagation:
             return constants
         rest = unit_vectors(_mean_seen(in_parent[:, 0] - sphere.center))
         return replace(constants, points_in_body=rest[None], weights=np.ones(1))
+
+    def _axis_of(self, sphere: Sphere, in_parent: Markers) -> Float[Array, " 3"]:
+        """Return the axis of a hinge; as published, the null vector of one marker.
+
+        The paper takes the direction of least motion as the axis of a single marker,
+        whatever the joint.
+        """
+        if self._axes == "weighted" or in_parent.shape[1] > 1:
+            return sphere.axis
+        _, vectors = np.linalg.eigh(compute_moments(in_parent).covariance)
+        return np.asarray(vectors[:, 0])
 
     def _marker_noise(
         self, body: int, parent: int, T_parent_world: Float[Array, "frame 1 4 4"]
@@ -224,6 +240,20 @@ class PosePropagation:
             )
 
 
+def _keep_near_marker(in_parent: Markers, sphere: Sphere) -> Sphere:
+    """Return the sphere of a single marker in the axes of another single one.
+
+    Such axes are a convention or rough, and a path in them need not be a sphere: least
+    squares may place its centre anywhere. The estimator of the paper keeps it near the
+    marker; it is used where the two disagree by a tenth of the radius.
+    """
+    if sphere.reason:
+        return sphere
+    near = fit_sphere(in_parent, estimator="kasa", kind=sphere.kind)
+    apart = np.linalg.norm(near.center - sphere.center)
+    return near if apart > FEW * np.nanmax(sphere.radius) else sphere
+
+
 def _from_points(
     constants: BodyConstants,
     markers: Markers,
@@ -242,7 +272,7 @@ def _from_points(
     if not fit.determined:
         return replace(constants, pose_source="direction")
     source: PoseSource = "points"
-    if axes == "constructed" and (n_markers > 1 or constants.kind == "hinge"):
+    if axes == "constructed":
         T_body_world = geometry.inverse(construct_poses(markers, joint, axis))
         local = geometry.apply(T_body_world[:, None], points)
         in_body = np.stack([_mean_seen(path) for path in np.swapaxes(local, 0, 1)])

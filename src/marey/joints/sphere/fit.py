@@ -233,10 +233,10 @@ def _refine(points: np.ndarray, sphere: Sphere) -> Sphere:
     # A cap lost in the noise is best fitted by a plane, with a centre at infinity.
     if np.linalg.norm(center - sphere.center) > np.nanmax(sphere.radius):
         center = sphere.center
-    error, radius = geometric.radial_errors(points, center, basis)
-    n_positions = np.isfinite(points).all(axis=-1).sum()
+    square, radius = geometric.radial_scatter(points, center, basis)
+    n_positions = int(np.count_nonzero(~np.isnan(points[..., 0])))
     freedom = n_positions - basis.shape[1] - len(radius)
-    variance = np.sum(error**2) / max(freedom, 1)
+    variance = square / max(freedom, 1)
     # Noise across the radius lengthens it, by half its variance over the radius.
     across = 0.5 * (basis.shape[1] - 1) * variance
     bias = np.divide(across, radius, out=np.zeros_like(radius), where=radius > 0.0)

@@ -9,25 +9,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from scipy.linalg import block_diag
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
+from marey.joints.ball.assemble_fits import PairEstimates, assemble_joint_fits
 from marey.joints.ball.closed_form import (
     FREE_SD_M,
+    MAX_SD_M,
     bias_corrected_system,
     uncorrected_system,
 )
 from marey.joints.ball.evidence import mediation_ratios
-from marey.joints.ball.fit import candidate_pairs
+from marey.joints.ball.fit import candidate_pairs, fit_roughly
 from marey.joints.ball.hinge import axis_covariance, hinge_axes
 from marey.joints.ball.normal_equations import (
     NormalEquations,
     Pairs,
     PerPair,
     all_pairs,
-    sum_pairs_at_anchors,
+    poses_seen,
 )
 from marey.joints.ball.pair_frames import RelativePoses, correlation_length
 from marey.joints.noise import PoseNoise, estimate_pose_noise
@@ -49,6 +51,13 @@ from marey.numerics import geometry
 from marey.options import options_from
 
 Array = np.ndarray
+Rows = Int[Array, " row"]
+
+FITTED_COLUMNS = (
+    *("center_a", "center_b", "axis_a", "axis_b", "residual", "distance"),
+    *("spread", "covariance", "axis_covariance"),
+)
+"""Fields of `JointFits` that a fit to paths of markers determines."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +81,7 @@ class _PairFit:
     @property
     def both_seen(self) -> Float[Array, "frame 4 4"]:
         """T_a_b in the frames that show both bodies."""
-        return np.asarray(self.T_a_b[np.isfinite(self.T_a_b).all(axis=(1, 2))])
+        return np.asarray(self.T_a_b[poses_seen(self.T_a_b[:, None])[:, 0]])
 
     @property
     def two_sided(self) -> bool:
@@ -96,9 +105,10 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     Implements Knight2007, Sec. 2, with the departures of `fit_sphere` and these. All
     markers of a body are used, not one. Both bodies' axes are used; where both have
     poses, the joint residual counts as well as the radii (`fit_both_centers`; only for
-    pairs that may be joined and for "geometric"). A hinge between two such bodies has
-    the axis of the null space of their rotations and the minimum norm centre, both as
-    in OBrien2000.
+    "geometric"). A hinge between two such bodies has the axis of the null space of
+    their rotations and the minimum norm centre, both as in OBrien2000. Pairs of such
+    bodies that cannot be joined, as the least squares of OBrien2000 leave a residual
+    far above that of other pairs, keep these least squares.
 
     A body that is not `determined` (one or two markers) has no axes of its own. The
     joint is then fitted in the axes of the other body alone: its residual is that of
@@ -120,29 +130,47 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
         OptionError: If an option is not known.
     """
     estimator = options_from(GdkeOptions, options).estimator
-    stacked = StackedTakes(takes)
-    pair = all_pairs(len(takes[0].names))
-    poses = estimate_pose_noise(takes)
-    fits = [_fit_pair(stacked, int(a), int(b), estimator, poses) for a, b in pair]
-    if estimator == "geometric":
-        residual = np.array([f.residual if f.two_sided else np.nan for f in fits])
-        candidate = candidate_pairs(pair, residual)
-        fits = [
-            _refine_both_centers(f) if c else f
-            for f, c in zip(fits, candidate, strict=True)
-        ]
-    rows = [_two_sided_row(f) if f.two_sided else _one_sided_row(f) for f in fits]
-    kind = tuple(row.pop("kind") for row in rows)
-    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    sums = sum_pairs_at_anchors(stacked.T, poses.anchor)
+    stacked, poses = StackedTakes(takes), estimate_pose_noise(takes)
+    rough = _fit_roughly(takes, stacked, poses)
+    pair = rough.pair
+    columns = {name: getattr(rough, name).copy() for name in FITTED_COLUMNS}
+    kind = list(rough.kind)
+    for row in _fitted_rows(stacked, rough).tolist():
+        a, b = pair[row].tolist()
+        pair_fit = _fit_pair(stacked, a, b, estimator, poses)
+        if estimator == "geometric" and pair_fit.two_sided:
+            pair_fit = _refine_both_centers(pair_fit)
+        fields = (_two_sided_row if pair_fit.two_sided else _one_sided_row)(pair_fit)
+        kind[row] = fields.pop("kind")
+        for name, value in fields.items():
+            columns[name][row] = value
     one_sided = np.isnan(columns["spread"]).all(axis=1)
-    return JointFits(
-        pair=pair,
-        noise=_expected_residual(poses, pair, columns, one_sided),
-        mediated=mediation_ratios(takes, sums, pair),
-        kind=kind,
-        **columns,
+    noise = _expected_residual(poses, pair, columns, one_sided)
+    return replace(rough, kind=tuple(kind), noise=noise, **columns)
+
+
+def _fit_roughly(
+    takes: tuple[Bodies, ...], stacked: StackedTakes, poses: PoseNoise
+) -> JointFits:
+    """Return the joints of all pairs by the least squares of OBrien2000."""
+    pair = all_pairs(len(takes[0].names))
+    sums, raw, centers, _ = fit_roughly(stacked.T, poses, pair, MAX_SD_M)
+    estimates = PairEstimates(
+        pair, poses, uncorrected_system(raw), centers, np.ones(len(pair))
     )
+    mediated = mediation_ratios(takes, sums, pair)
+    return assemble_joint_fits(estimates, takes[0], mediated)
+
+
+def _fitted_rows(stacked: StackedTakes, rough: JointFits) -> Rows:
+    """Return the pairs that are fitted to paths of markers.
+
+    They may be joined, by their residual in the rough fit, or one body has no axes.
+    """
+    two_sided = stacked.determined[rough.pair].all(axis=1)
+    residual = np.where(two_sided, rough.residual, np.nan)
+    joined = candidate_pairs(rough.pair, residual)
+    return np.flatnonzero(joined | ~two_sided | ~np.isfinite(residual))
 
 
 def _fit_pair(

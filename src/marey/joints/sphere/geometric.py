@@ -13,15 +13,19 @@ sandwich covariance.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from scipy.linalg import eigh
 from scipy.special import chdtri
 
 from marey.joints.noise import MIN_INFORMATION_SHARE, BodyNoise
 from marey.joints.sphere.algebraic import ROUNDING, Basis, Center
 from marey.joints.sphere.sandwich import sandwich_covariance
+
+if TYPE_CHECKING:
+    from marey.joints.sphere.radii_kernel import RadiusSums
 
 MAX_ITERATIONS = 20
 """Largest number of Gauss-Newton steps."""
@@ -42,6 +46,8 @@ does not hold and the start is kept. Chosen by hand."""
 Points = Float[np.ndarray, "frame marker 3"]
 Scores = Float[np.ndarray, "frame marker directions"]
 
+NO_SCORES = np.zeros((0, 0, 3))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AxisNoiseBias:
@@ -53,6 +59,13 @@ class AxisNoiseBias:
     score: Float[np.ndarray, "marker directions"]
     derivative: Float[np.ndarray, "marker directions directions"]
     """Of the score by the centre."""
+
+    def at(
+        self, center: Center, basis: Basis
+    ) -> Float[np.ndarray, "marker directions"]:
+        """Return the expected score at another centre, to first order."""
+        moved = basis.T @ (center - self.center)
+        return np.asarray(self.score + self.derivative @ moved)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,15 +132,14 @@ def refine_center(points: Points, center: Center, basis: Basis) -> Center:
     """
     best, best_center = np.inf, center
     for _ in range(MAX_ITERATIONS):
-        radii = _radii(points, center, basis)
-        cost = float(np.sum(radii.error**2))
+        sums = _sum_radii(points, center, basis)
+        cost = float(sums.square.sum())
         if not cost < best:
             break
         best, best_center = cost, center
-        score = np.sum(radii.error[..., None] * radii.jacobian, axis=(0, 1))
-        step = _inverse(_outer(radii.jacobian, radii.jacobian).sum(axis=0)) @ score
+        step = _inverse(sums.gauss_newton.sum(axis=0)) @ sums.score.sum(axis=0)
         center = center + basis @ step
-        if np.sum(step**2) <= 1e-22 * radii.radius.max() ** 2:
+        if np.sum(step**2) <= 1e-22 * sums.radius.max() ** 2:
             break
     return best_center
 
@@ -142,13 +154,15 @@ def remove_axis_bias(
     than others, in correlation with their derivatives, and so biases the fit. Newton
     steps find the centre at which the scores minus their expectation sum to zero.
     """
+    farthest = _farthest(points, center)
 
     def step(moved: Center) -> Center:
-        equation = estimating_equation(points, moved, basis, bias)
-        return np.asarray(basis @ equation.step)
-
-    def farthest(moved: Center) -> float:
-        return float(np.nanmax(np.linalg.norm(points - moved, axis=-1)))
+        sums = _sum_radii(points, moved, basis)
+        count = sums.count[:, None]
+        score = sums.score - count * bias.at(moved, basis)
+        hessian = _hessian(sums) + count[..., None] * bias.derivative
+        hessian = limit_noise_share(hessian, sums.gauss_newton)
+        return np.asarray(basis @ _inverse(hessian.sum(axis=0)) @ score.sum(axis=0))
 
     return take_newton_steps(step, center, farthest)
 
@@ -156,67 +170,49 @@ def remove_axis_bias(
 def take_newton_steps(
     step: Callable[[np.ndarray], np.ndarray],
     start: np.ndarray,
-    farthest: Callable[[np.ndarray], float],
+    farthest: float,
 ) -> np.ndarray:
     """Return where Newton steps converge, or the start if that is far from it.
 
     Args:
         step: The step from a point.
         start: The first point.
-        farthest: Distance of the farthest marker from a point, in metres.
+        farthest: Distance of the farthest marker from the start, in metres.
     """
     point = start
     for _ in range(MAX_ITERATIONS):
         taken = step(point)
         point = point + taken
-        size = farthest(point)
-        if not np.linalg.norm(point - start) < MAX_STEP_RADII * size:
+        if not np.linalg.norm(point - start) < MAX_STEP_RADII * farthest:
             return start
-        if np.linalg.norm(taken) <= TINY_STEP * size:
+        if np.linalg.norm(taken) <= TINY_STEP * farthest:
             break
     return point
 
 
-def radial_errors(
+def radial_scatter(
     points: Points, center: Center, basis: Basis
-) -> tuple[Float[np.ndarray, "frame marker"], Float[np.ndarray, " marker"]]:
-    """Return the error of each radius, and the mean radius of each marker, in metres.
+) -> tuple[float, Float[np.ndarray, " marker"]]:
+    """Return the sum of the squared errors of the radii, and each marker's radius.
 
-    The error of an occluded marker is zero; the radius of one never seen is NaN.
+    In square metres and metres; the radius of a marker that was never seen is NaN.
     """
-    radii = _radii(points, center, basis)
-    return radii.error, np.where(radii.count > 0, radii.radius, np.nan)
+    sums = _sum_radii(points, center, basis)
+    return float(sums.square.sum()), np.where(sums.count > 0, sums.radius, np.nan)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Radii:
-    """Radii of markers about a centre; zero where a marker is occluded."""
+def _sum_radii(
+    points: Points, center: Center, basis: Basis, score: Points = NO_SCORES
+) -> "RadiusSums":
+    """Return the sums over the radii, in the basis; write scores if there is room."""
+    from marey.joints.sphere.radii_kernel import sum_radii  # numba is slow to import
 
-    known: Bool[np.ndarray, "frame marker"]
-    count: Float[np.ndarray, " marker"]
-    direction: Scores
-    length: Float[np.ndarray, "frame marker"]
-    radius: Float[np.ndarray, " marker"]
-    error: Float[np.ndarray, "frame marker"]
-    jacobian: Scores
-    """Negative derivative of the error by the centre."""
-
-
-def _radii(points: np.ndarray, center: np.ndarray, basis: np.ndarray) -> _Radii:
-    known = np.isfinite(points).all(axis=-1)
-    arm = points - center
-    if not known.all():
-        arm[~known] = 0.0
-    arm = arm @ basis
-    length = np.sqrt(np.einsum("fmi,fmi->fm", arm, arm))
-    direction = arm / np.where(length > 0.0, length, 1.0)[..., None]
-    count = known.sum(axis=0).astype(float)
-    per_frame = 1.0 / np.maximum(count, 1.0)
-    radius = length.sum(axis=0) * per_frame
-    error = (length - radius) * known
-    mean_direction = direction.sum(axis=0) * per_frame[:, None]
-    jacobian = (direction - mean_direction) * known[..., None]
-    return _Radii(known, count, direction, length, radius, error, jacobian)
+    sums = sum_radii(np.ascontiguousarray(points), center, basis @ basis.T, score)
+    return sums._replace(  # type: ignore[no-any-return]
+        score=sums.score @ basis,
+        gauss_newton=basis.T @ sums.gauss_newton @ basis,
+        turning=basis.T @ sums.turning @ basis,
+    )
 
 
 def estimating_equation(
@@ -227,18 +223,22 @@ def estimating_equation(
     The first term of the Hessian is that of Gauss and Newton. Noise makes it too large,
     because it rotates the radii; the second-order term corrects that.
     """
-    radii = _radii(points, center, basis)
-    curvature = radii.error / np.where(radii.length > 0.0, radii.length, np.inf)
-    gauss_newton = _outer(radii.jacobian, radii.jacobian)
-    identity = np.eye(basis.shape[1])
-    hessian = gauss_newton + curvature.sum(axis=0)[:, None, None] * identity
-    hessian -= _outer(curvature[..., None] * radii.direction, radii.direction)
-    score = radii.error[..., None] * radii.jacobian
+    score = np.zeros(points.shape)
+    sums = _sum_radii(points, center, basis, score)
+    if basis.shape[1] < basis.shape[0]:
+        score = score @ basis
+    hessian = _hessian(sums)
     if bias is not None:
-        moved = basis.T @ (center - bias.center)
-        score -= radii.known[..., None] * (bias.score + bias.derivative @ moved)
-        hessian += radii.count[:, None, None] * bias.derivative
-    return EstimatingEquation(score, limit_noise_share(hessian, gauss_newton))
+        seen = ~np.isnan(points[..., 0])
+        score -= seen[..., None] * bias.at(center, basis)
+        hessian += sums.count[:, None, None] * bias.derivative
+    return EstimatingEquation(score, limit_noise_share(hessian, sums.gauss_newton))
+
+
+def _hessian(sums: "RadiusSums") -> Float[np.ndarray, "marker directions directions"]:
+    identity = np.eye(sums.score.shape[1])
+    curvature = sums.curvature[:, None, None] * identity - sums.turning
+    return np.asarray(sums.gauss_newton + curvature)
 
 
 def axis_noise_bias(
@@ -248,8 +248,7 @@ def axis_noise_bias(
 
     Its derivative by the centre is a forward difference.
     """
-    farthest = float(np.nanmax(np.linalg.norm(points - center, axis=-1)))
-    step = np.sqrt(np.finfo(float).eps) * farthest
+    step = np.sqrt(np.finfo(float).eps) * _farthest(points, center)
     score = _expected_score(points, center, basis, noise)
     derivative = np.zeros((*score.shape, score.shape[1]))
     for i, direction in enumerate(basis.T):
@@ -260,9 +259,9 @@ def axis_noise_bias(
     )
 
 
-def _outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the sums over frames of a b^T, one for each marker."""
-    return np.asarray(a.transpose(1, 2, 0) @ b.transpose(1, 0, 2))
+def _farthest(points: Points, center: Center) -> float:
+    """Return the largest distance of a position from a centre, in metres."""
+    return float(np.sqrt(np.nanmax(np.sum((points - center) ** 2, axis=-1))))
 
 
 def limit_noise_share(
@@ -284,28 +283,14 @@ def limit_noise_share(
 
 
 def _expected_score(
-    points: np.ndarray, center: np.ndarray, basis: np.ndarray, noise: BodyNoise
-) -> np.ndarray:
-    """Return the expected score of a position of each marker from noise of the axes.
+    points: Points, center: Center, basis: Basis, noise: BodyNoise
+) -> Float[np.ndarray, "marker directions"]:
+    """Return the expected score of a position of each marker from noise of the axes."""
+    from marey.joints.sphere.radii_kernel import expected_score  # numba is slow
 
-    To second order in the noise.
-    """
-    radii = _radii(points, center, basis)
-    y = points - noise.anchor
-    if not radii.known.all():
-        y[~radii.known] = 0.0
-    direction = radii.direction @ basis.T
-    # Covariance of the displacement of a marker with its component along the radius.
-    C = noise.rotation_covariance
-    covariance = np.cross(y, np.cross(direction, y) @ C)
-    along = np.sum(direction * covariance, axis=-1)
-    moments = np.cross(basis.T[:, None, None], y)
-    in_basis = np.sum((moments @ C) * moments, axis=(0, -1))
-    R = np.where(radii.radius > 0.0, radii.radius, np.inf)
-    lengthening = 0.5 * (in_basis - along) / R
-    across = (covariance - along[..., None] * direction) @ basis
-    score = lengthening[..., None] * radii.jacobian + across / R[:, None]
-    return np.asarray(score.sum(axis=0) / np.maximum(radii.count, 1.0)[:, None])
+    arguments = center, basis @ basis.T, noise.rotation_covariance, noise.anchor
+    values = [np.ascontiguousarray(value) for value in (points, *arguments)]
+    return np.asarray(expected_score(*values) @ basis)
 
 
 def _inverse(H: np.ndarray, rcond: float = ROUNDING) -> np.ndarray:

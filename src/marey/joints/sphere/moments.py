@@ -40,7 +40,8 @@ def compute_moments(points: Float[np.ndarray, "frame marker 3"]) -> SphereMoment
 
     Positions too large to be squared give moments that are not finite.
     """
-    known = np.isfinite(points).all(axis=-1)
+    # One sum per position is several times faster than a test of every number.
+    known = np.isfinite(np.einsum("fmi->fm", points))
     count = known.sum(axis=0).astype(float)
     weight = known / np.maximum(count, 1.0)
     x = points if known.all() else np.where(known[..., None], points, 0.0)

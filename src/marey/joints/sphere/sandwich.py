@@ -22,7 +22,7 @@ def sandwich_covariance(
     consecutive frames (overlapping batch means), which accounts for noise that is
     correlated in time. Frames of zero influence count as occluded.
     """
-    influence = influence[np.any(influence != 0.0, axis=1)]
+    influence = influence[np.einsum("fi->f", np.abs(influence)) > 0.0]
     n, size = influence.shape
     if n == 0:
         return np.zeros((size, size))

@@ -28,7 +28,7 @@ from marey.joints.sphere.geometric import (
     axis_noise_bias,
     estimating_equation,
     limit_noise_share,
-    radial_errors,
+    radial_scatter,
     remove_axis_bias,
     take_newton_steps,
 )
@@ -239,7 +239,7 @@ def fit_both_centers(
         return np.asarray(basis @ equation.step)
 
     start = np.concatenate([side.center for side in sides])
-    centers = take_newton_steps(step, start, lambda _: farthest).reshape(2, 3)
+    centers = take_newton_steps(step, start, farthest).reshape(2, 3)
     covariance = _equation(T_a_b, sides, centers).covariance
     return centers, basis @ covariance @ basis.T
 
@@ -265,10 +265,9 @@ def _equation(T_a_b: Array, sides: Sides, centers: Centers) -> EstimatingEquatio
 
 
 def _radial_variance(side: OneSidedFit, center: Array) -> float:
-    error, radius = radial_errors(side.points, center, side.basis)
-    count = np.isfinite(side.points).all(axis=-1).sum()
-    rounding = ROUNDING * np.nanmax(radius) ** 2
-    return float(np.sum(error**2) / max(count, 1) + rounding)
+    square, radius = radial_scatter(side.points, center, side.basis)
+    count = int(np.count_nonzero(~np.isnan(side.points[..., 0])))
+    return float(square / max(count, 1) + ROUNDING * np.nanmax(radius) ** 2)
 
 
 def _residual_equation(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from marey.papers.frame import Run
-from marey.papers.knight2007 import arcs, joints, sphere
+from marey.papers.knight2007 import arcs, joints, performers, sphere
 
 EXPERIMENTS: Mapping[str, Run] = {
     "monte-carlo": sphere.monte_carlo,
@@ -12,4 +12,5 @@ EXPERIMENTS: Mapping[str, Run] = {
     "circles": arcs.circles,
     "hip": joints.hip,
     "hierarchy": joints.hierarchy,
+    "performers": performers.performers,
 }

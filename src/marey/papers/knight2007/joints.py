@@ -106,6 +106,9 @@ def _sphere_centers(bodies: marey.Bodies) -> dict[str, Float[Array, " 3"]]:
 # --- root to leaf ---------------------------------------------------------------------
 
 MARKER_NOISE_M = 1e-3
+SECONDS = 80
+"""Length of a full take, in seconds."""
+
 METHOD_OPTIONS: dict[str, dict[str, Any]] = {
     "as published": {"axes": "constructed", "estimator": "kasa"},
     "ours": {"axes": "weighted", "estimator": "geometric"},
@@ -118,14 +121,16 @@ def hierarchy(effort: Effort) -> Experiment:
 
     The pelvis has four markers, every other segment one, two or three, as a map assigns
     them. As published: one closed form per joint, and axes constructed from the first
-    markers. Ours: least squares of the radii, with all markers and the joint weighted
-    together. One marker on a ball joint does not determine the twist: children of such
-    a segment are expressed in axes that rotate with it, and the error is that twist,
-    not noise. Frames per second are of posing with known constants, without inverse
+    markers; of a single marker, from the direction in which it moves least. Ours: least
+    squares of the radii, with all markers and the joint weighted together. One marker
+    on a ball joint does not determine the twist: children of such a segment are
+    expressed in axes that rotate with it, and the error is that twist, not noise; the
+    path of one more single marker in such axes is fitted as published. Frames per
+    second are of posing the whole take with known constants, without inverse
     kinematics.
     """
     figure = synth.human(seed=effort.seed)
-    seconds = 30.0 if effort.full else 8.0
+    seconds = float(effort.runs(SECONDS))
     take = figure.record(
         "exercise",
         seconds=seconds,
@@ -170,7 +175,7 @@ def _estimate_and_score(
     tree = {names[b]: names[body[parent[b]]] for b in figure.bodies[1:]}
     found, seconds = timed(estimate_hierarchy, (bodies,), tree, **options)
     motion, pose_seconds = timed(found.pose, bodies)
-    error = _errors(take, motion)
+    error = joint_errors(take, motion)
     kinds = found.skeleton.kind
     return error, (
         round(1e3 * float(np.median(error)), 2),
@@ -182,7 +187,7 @@ def _estimate_and_score(
     )
 
 
-def _errors(take: synth.Recording, motion: marey.Motion) -> Float[Array, " joint"]:
+def joint_errors(take: synth.Recording, motion: marey.Motion) -> Float[Array, " joint"]:
     """Return the error of each joint but the root, rms over the frames, in metres."""
     truth = take.truth.motion
     joints = [truth.skeleton.index(name) for name in motion.skeleton.names]

@@ -290,10 +290,10 @@ def speed(effort: Effort) -> Experiment:
     any time. The full fit also returns the kind of joint, the noise and the covariance.
     """
     rng = np.random.default_rng((effort.seed, 1))
-    repeats = 25 if effort.full else 5
+    repeats = effort.runs(50)
     rows: list[Cells] = []
     lines: dict[str, list[tuple[float, float]]] = {name: [] for name in SPEED_NAMES}
-    for n_points in POINT_COUNTS[: None if effort.full else -2]:
+    for n_points in [n for n in POINT_COUNTS if n <= effort.runs(POINT_COUNTS[-1])]:
         points = sample_sphere(rng, n_points) + 0.01 * rng.normal(size=(n_points, 3))
         found = {}
         for name, call in _methods(points).items():
