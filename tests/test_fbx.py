@@ -165,6 +165,20 @@ def test_the_same_motion_gives_the_same_bytes(motion, written, tmp_path):
     assert (tmp_path / "again.fbx").read_bytes() == written.read_bytes()
 
 
+def test_markers_are_nodes_that_move(motion, tmp_path):
+    on_hips = replace(
+        motion.skeleton,
+        marker_labels=("LASI", "RASI"),
+        marker_joint=np.zeros(2, dtype=np.int64),
+        marker_offset=np.array([[0.1, 0.1, 0.0], [0.1, -0.1, 0.0]]),
+    )
+    marked = replace(motion.cut(0, 5), skeleton=on_hips)
+    marey.write(marked, tmp_path / "marked.fbx", markers=True)
+    found = read_with_ufbx(tmp_path / "marked.fbx")
+    points = joints_in_file(found, on_hips.marker_labels)
+    np.testing.assert_allclose(points, marked.marker_points(), atol=TOLERANCE_M)
+
+
 def test_gaps_hold_the_last_pose(motion, tmp_path):
     T = motion.T_world_root[:5].copy()
     wxyz = motion.wxyz[:5].copy()

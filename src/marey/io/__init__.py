@@ -174,7 +174,7 @@ def write(
         up: Axis of the file that points up.
         truth: True motions, ghosts on a page; of several takes the first one's first.
         measured: Bone lengths by tape measure, in metres by joint, for a page.
-        markers: Also write the markers to a scene (glTF, USD), as small balls.
+        markers: Also write the markers to a scene (glTF, USD, FBX).
         names: Names of the joints of people: vrm, humanik, mixamo, unreal, cmu, smpl,
             opensim, or a TOML file (docs/formats.md). Trunk, neck and clavicles get as
             many joints as the scheme has.

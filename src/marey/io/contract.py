@@ -87,7 +87,7 @@ class WriteOptions(WorldOptions):
     """Bone lengths by tape measure, in metres by joint, for a page."""
 
     markers: bool = False
-    """Also write the markers, for a scene (glTF, USD)."""
+    """Also write the markers, for a scene (glTF, USD, FBX)."""
 
     suffix: str = ""
     """Suffix of the file in lower case, for a format that has several forms."""

@@ -56,7 +56,7 @@ def convert(
         out_up: Axis of the output that points up.
         names: Names of joints: vrm, humanik, mixamo, unreal, cmu, smpl, opensim or
             a TOML file.
-        with_markers: Also write the markers on the bones to a scene (glTF, USD).
+        with_markers: Also write the markers on the bones to a scene (glTF, USD, FBX).
         overwrite: Replace the output if it exists.
         quiet: Print errors only.
     """

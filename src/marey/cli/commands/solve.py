@@ -179,7 +179,7 @@ def solve(
         measured: Measured bone lengths in m: TOML, [lengths] joint = 0.4.
         names: Names of joints: vrm, humanik, mixamo, unreal, cmu, smpl, opensim or
             a TOML file.
-        with_markers: Also write the markers to a scene (glTF, USD).
+        with_markers: Also write the markers to a scene (glTF, USD, FBX).
         overwrite: Replace the output if it exists.
         quiet: Print errors only.
         json_: Print JSON.

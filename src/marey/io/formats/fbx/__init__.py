@@ -19,7 +19,7 @@ from marey.io.formats.fbx.document import AXES, SCENE, Clock, Document, World
 from marey.io.formats.fbx.limbs import add_bind_pose, add_limbs, add_node, rest_poses
 from marey.io.formats.fbx.skin import add_mesh, add_skin
 from marey.io.losses import LOST_BY_MOTIONS
-from marey.io.scene import Figure, SceneTake, build_scene
+from marey.io.scene import Figure, MarkerTracks, SceneTake, build_scene
 from marey.io.text import rotations
 from marey.io.text.names import make_unique, printable_name
 from marey.io.units_axes import points_to_file, rotation_to_z_up
@@ -40,7 +40,7 @@ def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> O
     """Return the FBX of a skeleton at rest, a motion, or all subjects and takes.
 
     Rotations are continuous; gaps hold the last known pose. Several figures stand under
-    a node each, and their joints carry its name.
+    a node each, and their joints carry its name. Markers are nodes without a body.
 
     Raises:
         OptionError: If another up axis than y or z is asked for.
@@ -49,16 +49,18 @@ def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> O
     world = World(*options.world("cm", "y"))
     if world.up not in AXES:
         raise OptionError("up", found=world.up, needed=" or ".join(AXES))
-    scene = build_scene(thing)
+    scene = build_scene(thing, markers=options.markers)
     document = Document()
     alone = len(scene.figures) == 1
     limbs = [_add_figure(document, figure, world, alone) for figure in scene.figures]
+    markers = _add_markers(document, scene.takes)
     for number, take in enumerate(scene.takes):
         curves = [
             one
             for figure, nodes in zip(scene.figures, limbs, strict=True)
             for one in _curves(figure.motions[number], nodes, world)
         ]
+        curves += _marker_curves(take.markers, markers, world)
         add_stack(document, take.name, take.rate, curves)
     return {"": [_encode(document, world, _clock(scene.takes))]}
 
@@ -122,6 +124,29 @@ def _curves(motion: Motion, limbs: list[np.int64], world: World) -> Iterator[Cur
     angles = continuous_angles(motion, world.up)
     for joint in np.flatnonzero(~motion.skeleton.is_end):
         yield Curves(limbs[joint], "Lcl Rotation", angles[:, joint])
+
+
+def _add_markers(
+    document: Document, takes: tuple[SceneTake, ...]
+) -> dict[str, np.int64]:
+    """Add a node for every marker, below one for all; return their ids by label."""
+    labels = dict.fromkeys(label for take in takes for label in take.markers.labels)
+    if not labels:
+        return {}
+    above = add_node(document, "Markers", "Null")
+    return {label: add_node(document, label, "Null", above) for label in labels}
+
+
+def _marker_curves(
+    tracks: MarkerTracks, nodes: dict[str, np.int64], world: World
+) -> Iterator[Curves]:
+    """Yield the curves of markers; one that is not seen stays where it was."""
+    for label, points in zip(tracks.labels, tracks.points.swapaxes(0, 1), strict=True):
+        if np.isfinite(points).all(axis=-1).any():
+            place = points_to_file(
+                rotations.hold_last(points, np.zeros(3)), world.unit, world.up
+            )
+            yield Curves(nodes[label], "Lcl Translation", place)
 
 
 def continuous_angles(motion: Motion, up: str) -> Float[Array, "frame joint 3"]:
