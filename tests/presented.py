@@ -8,7 +8,7 @@ from marey import papers
 
 
 def check(paper, name, effort):
-    """Run one experiment: it has tables and a note, and its figures can be drawn."""
+    """Return one experiment: it has tables and a note, and its figures can be drawn."""
     ((_, found),) = papers.run(paper, effort, only=(name,))
     assert found.tables
     assert found.note
@@ -18,3 +18,4 @@ def check(paper, name, effort):
         figure.savefig(io.BytesIO(), format="png")
         assert figure.get_suptitle()
         assert all(axes.get_xlabel() for axes in figure.axes)
+    return found

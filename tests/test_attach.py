@@ -9,7 +9,14 @@ from scipy.spatial.transform import Rotation
 import marey
 from marey import synth
 from marey.anatomy.name_schemes import recognise_joints
-from marey.attach import carry_over, compare_bones, match_joints, scale_skeleton, strip
+from marey.attach import (
+    carry_over,
+    compare_bones,
+    match_joints,
+    place_template,
+    scale_skeleton,
+    strip,
+)
 
 SCHEMES = {
     "VRM": "Hips LeftUpperLeg LeftLowerLeg LeftFoot LeftUpperArm LeftLowerArm LeftHand",
@@ -155,3 +162,51 @@ def test_a_chain_of_trunk_bones_corresponds_from_hips_to_chest():
     assert found["Hips"] == "Hips"
     assert found["Chest"] == "c"
     assert found["Head"] == "Head"
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 1.2])
+def test_a_template_grows_with_the_skeleton(person, scale):
+    """Markers and sensors, whichever joints carry them."""
+    T_joint_sensor = np.tile(np.eye(4), (2, 1, 1))
+    T_joint_sensor[:, :3, 3] = [[0.1, 0.0, 0.02], [0.0, 0.05, -0.1]]
+    template = replace(
+        person,
+        sensor_names=("a", "b"),
+        sensor_joint=np.array([person.index("Hips"), person.index("LeftLowerArm")]),
+        T_joint_sensor=T_joint_sensor,
+    )
+    found = place_template(scale_skeleton(person, scale), template)
+    np.testing.assert_array_equal(found.marker_joint, template.marker_joint)
+    np.testing.assert_allclose(
+        found.marker_offset, scale * person.marker_offset, atol=1e-12
+    )
+    T_joint_sensor[:, :3, 3] *= scale
+    np.testing.assert_allclose(found.T_joint_sensor, T_joint_sensor, atol=1e-12)
+
+
+def test_a_marker_of_the_template_keeps_its_share_of_the_bone(person):
+    """A marker a third of the way down a thigh is there on a longer thigh as well."""
+    offset = person.offset.copy()
+    for side in ("Left", "Right"):
+        offset[person.index(side + "LowerLeg")] *= 1.1
+    found = place_template(strip(replace(person, offset=offset)), person)
+    on_thigh = np.isin(
+        person.marker_joint,
+        [person.index(side + "UpperLeg") for side in ("Left", "Right")],
+    )
+    assert on_thigh.any()
+    np.testing.assert_allclose(
+        found.marker_offset[on_thigh], 1.1 * person.marker_offset[on_thigh], atol=1e-12
+    )
+    on_forearm = person.marker_joint == person.index("LeftLowerArm")
+    np.testing.assert_allclose(
+        found.marker_offset[on_forearm], person.marker_offset[on_forearm], atol=1e-12
+    )
+
+
+def test_a_template_without_markers_or_of_another_creature_is_refused(person):
+    with pytest.raises(marey.OptionError, match="without markers"):
+        place_template(person, strip(person))
+    dog = synth.quadruped().skeleton
+    with pytest.raises(marey.OptionError, match="correspond"):
+        place_template(replace(dog, names=tuple(f"x{n}" for n in dog.names)), person)

@@ -277,6 +277,21 @@ def test_without_a_paper_the_command_lists_what_there_is(capsys):
     assert listed == {"small1900": ["first", "second"]}
 
 
+def test_all_runs_are_made_only_when_asked_for(small, capsys):
+    experiments, folder = small
+    seen = []
+
+    def noted(effort):
+        """Note the effort."""
+        seen.append((effort.full, effort.runs(200)))
+        return experiments["first"](effort)
+
+    experiments["second"] = noted
+    for flags in ([], ["--full"]):
+        run(capsys, "small1900", "--only", "second", "--out", folder, *flags)
+    assert seen == [(False, 20), (True, 200)]
+
+
 def test_the_command_prints_and_writes_tables_and_figures(small, capsys):
     _, folder = small
     code, printed = run(capsys, "small1900", "--seed", "7", "--out", folder)

@@ -7,11 +7,9 @@ import pytest
 from marey import papers, synth
 from marey.numerics import robust
 from marey.papers import Effort
-from marey.papers.bodenheimer1997 import layouts, lengths, poses
+from marey.papers.bodenheimer1997 import layouts, lengths, pictures, poses, takes
 from marey.papers.measures import joint_errors
 from marey.pose import compare_joint_use
-
-QUICK = Effort()
 
 
 @pytest.fixture(scope="module")
@@ -43,22 +41,20 @@ def test_section_3_1_outliers_are_tagged_and_good_frames_are_not(samples):
 @pytest.fixture(scope="module")
 def walk():
     figure = synth.human(seed=0)
-    return poses.prepare(
-        poses.record_magnetic(figure, poses.perform_walk(figure, 0), 0)
+    return takes.prepare(
+        takes.record_magnetic(figure, takes.perform_walk(figure, 0), 0)
     )
 
 
 def test_section_3_2_a_walk_of_201_frames_in_4389_iterations(walk):
-    """And 306 s on a Pentium 133; here fewer, in a thousandth of the time."""
+    """Here fewer, whatever the unknowns are."""
     assert walk.take.n_frames == 201
-    poses.solve_by_bfgs(walk, tolerance=poses.LOOSE_TOLERANCE)  # compiles
     for rotation in ("euler", "quaternion"):
         run = poses.solve_by_bfgs(
             walk, rotation=rotation, tolerance=poses.LOOSE_TOLERANCE
         )
         assert run.steps < 4389
-        assert run.seconds < 3.0
-        assert poses.rms_mm(poses.distances_from_data(walk, run.motion)) < 4.0
+        assert poses.rms_mm(takes.distances_from_data(walk, run.motion)) < 4.0
         assert poses.rms_mm(joint_errors(run.motion, walk.recording)) < 10.0
 
 
@@ -84,14 +80,43 @@ def test_figure_11_end_effectors_stay_where_they_were(walk):
         assert heavy < 0.3 * moved
 
 
-def test_figures_7_to_9_a_reference_makes_shoulders_similar():
+def test_figure_10_shows_a_frame_without_outliers_and_its_worst_limb(walk):
+    """A frame whose fit is neither good nor bad."""
+    motion = poses.solve_by_bfgs(walk).motion
+    shown = pictures.choose_frame(walk, motion)
+    distance = takes.distances_from_data(walk, motion)
+    assert not walk.is_outlier[shown.frame].any()
+    assert distance[shown.frame, shown.joint] == distance[shown.frame].max()
+    residual = np.sqrt(np.nanmean(distance**2, axis=1))
+    below = np.mean(residual < residual[shown.frame])
+    assert 0.4 < below < 0.6
+
+
+def test_figure_11_the_hand_is_still_on_its_prop(reaches):
+    """Inverse kinematics moves it by a few millimetres at most."""
+    _, medium = reaches
+    motion = poses.solve_by_bfgs(medium, weights=poses.WEIGHTS_WITHOUT_SENSOR).motion
+    frame = pictures.touch_frame(medium, poses.FINGERS)
+    assert not medium.is_outlier[frame].any()
+    off = pictures.prop_distances(medium, motion, poses.FINGERS)
+    assert off["captured"] < 0.015
+    assert off["solved"] < off["captured"] + 0.004
+
+
+@pytest.fixture(scope="module")
+def reaches():
+    """A low and a medium reach."""
     figure = synth.human(seed=1)
-    low, medium = (
-        poses.prepare(
-            poses.record_magnetic(figure, poses.perform_reach(figure, height), 3)
+    return [
+        takes.prepare(
+            takes.record_magnetic(figure, takes.perform_reach(figure, height), 3)
         )
-        for height in (poses.LOW_REACH, poses.MEDIUM_REACH)
-    )
+        for height in (takes.LOW_REACH, takes.MEDIUM_REACH)
+    ]
+
+
+def test_figures_7_to_9_a_reference_makes_shoulders_similar(reaches):
+    low, medium = reaches
     options = {
         "rotation": "euler",
         "weights": poses.WEIGHTS_WITHOUT_SENSOR,
@@ -110,7 +135,7 @@ def test_figures_7_to_9_a_reference_makes_shoulders_similar():
     hand = low.skeleton.index("RightHand")
     good = ~low.is_outlier[:, hand]
     off = [
-        poses.distances_from_data(low, motion)[good, hand] for motion in (alone, led)
+        takes.distances_from_data(low, motion)[good, hand] for motion in (alone, led)
     ]
     assert np.sqrt(np.mean(off[1] ** 2)) < 1.05 * np.sqrt(np.mean(off[0] ** 2))
 
@@ -134,9 +159,15 @@ def test_section_2_2_a_zero_pose_calibrates_to_a_few_degrees():
     assert np.abs(found.T_joint_sensor[:, :3, 3] - own[:, :3, 3]).max() < 0.0032
 
 
-@pytest.mark.parametrize("name", list(papers.experiments("bodenheimer1997")))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "virtual" else ())
+        for name in papers.experiments("bodenheimer1997")
+    ],
+)
 def test_every_experiment_has_tables_and_its_figures_can_be_drawn(name):
-    presented.check("bodenheimer1997", name, QUICK)
+    presented.check("bodenheimer1997", name, Effort())
 
 
 def test_the_printed_rule_is_twice_the_median_deviation():

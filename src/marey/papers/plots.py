@@ -182,14 +182,15 @@ def dots_drawing(
                 axes.annotate(f"{middle:.1f}", (k + 0.28, middle), **at)
             if published is not None:
                 axes.axhline(published[panel], color=RED, linewidth=1.2)
-                at = {"transform": axes.get_yaxis_transform(), "ha": "center"}
-                axes.text(0.5, published[panel], "paper", color=RED, fontsize=8, **at)
+                at = {"transform": axes.get_yaxis_transform(), "va": "bottom"}
+                axes.text(0.02, published[panel], "paper", color=RED, fontsize=8, **at)
             axes.set_yscale(scale)
             axes.set_ylim(bottom=0.0 if scale == "linear" else None)
             axes.yaxis.set_major_formatter("{x:g}")
             y_label = labels[1] if axes is every[0] else ""
             label_axes(axes, labels[0], y_label, panel)
             axes.set_xticks(range(len(groups)), list(groups), fontsize=7)
+            axes.set_xlim(-0.5, len(groups) - 0.4)
 
     return draw
 

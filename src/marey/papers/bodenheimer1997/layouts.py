@@ -9,7 +9,7 @@ from jaxtyping import Float
 import marey
 from marey import synth, virtual
 from marey.numerics import geometry
-from marey.papers.bodenheimer1997.poses import MAGNETIC_NOISE
+from marey.papers.bodenheimer1997.takes import MAGNETIC_NOISE
 from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.measures import rms, timed
 from marey.papers.plots import Curve, curves_drawing
@@ -72,7 +72,9 @@ def virtual_skeleton(effort: Effort) -> Experiment:
     """
     rows: list[Cells] = []
     for motion in ("walk", "kick_punch"):
-        take = record_magnetic_take(effort, motion, {**MAGNETIC_NOISE, "gross": 0.0})
+        noise = {**MAGNETIC_NOISE, "gross": 0.0}
+        length = SECONDS if effort.full else 0.25 * SECONDS
+        take = record_magnetic_take(effort, motion, length, noise)
         skeleton = calibrate_by_zero_pose(take, effort.seed)
         for layout in virtual.LAYOUTS:
             follow = virtual.compute_motion
@@ -113,10 +115,9 @@ def virtual_skeleton(effort: Effort) -> Experiment:
 
 
 def record_magnetic_take(
-    effort: Effort, motion: str, noise: Mapping[str, float]
+    effort: Effort, motion: str, seconds: float, noise: Mapping[str, float]
 ) -> Recording:
-    """Return 2 s of a person in sensors, or 8 s if full."""
-    seconds = SECONDS if effort.full else 0.25 * SECONDS
+    """Return a person in sensors for some seconds."""
     figure, seed = synth.human(seed=effort.seed), effort.seed
     return record_sensors(
         figure, motion, seconds=seconds, rate=RATE, seed=seed, **noise
@@ -125,7 +126,8 @@ def record_magnetic_take(
 
 def follow_walk_with_slip(effort: Effort) -> VirtualMotion:
     """Return a walk during which the sensor of a lower leg slips."""
-    take = record_magnetic_take(effort, "walk", {"noise": MAGNETIC_NOISE["noise"]})
+    noise = {"noise": MAGNETIC_NOISE["noise"]}
+    take = record_magnetic_take(effort, "walk", SECONDS, noise)
     column = take.sensor_names.index(SLIPPING_SENSOR)
     T = take.T_world_sensor.copy()
     slip = geometry.transform(np.eye(3), np.array([0.0, 0.0, SLIP_M]))

@@ -1,132 +1,41 @@
 """Bodenheimer1997: inverse kinematics of a walk and of two reaches (Sec. 3.2)."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 import marey
-from marey import synth, virtual
-from marey.numerics import geometry
+from marey import synth
 from marey.papers import measures
+from marey.papers.bodenheimer1997 import pictures
+from marey.papers.bodenheimer1997.takes import (
+    LOW_REACH,
+    MEDIUM_REACH,
+    RATE,
+    REACH_SECONDS,
+    WALK_SECONDS,
+    PreparedTake,
+    distances_from_data,
+    perform_reach,
+    perform_walk,
+    prepare,
+    record_magnetic,
+)
 from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
 from marey.papers.measures import TimedMotion
 from marey.papers.plots import Curve, curves_drawing
-from marey.papers.recordings import capture_sensors, true_skeleton
+from marey.papers.stills import evenly_spaced_frames, filmstrip
 from marey.plot.style import BLUE, GOLD, RED
 from marey.pose import compare_joint_use, fit_bfgs, fit_pose, mask_joints
 from marey.report import Table
-from marey.rig import bone_lengths, with_bone_lengths
-from marey.synth import Figure, Recording
-from marey.virtual import VirtualMotion
 
 Array = np.ndarray
-
-RATE = 30.0
-WALK_SECONDS, REACH_SECONDS = 6.7, 3.8
-LAYOUT = "13"
-
-MAGNETIC_NOISE: Mapping[str, Any] = {
-    "noise": 2e-3,
-    "coloured": 2e-3,
-    "turn_noise": np.radians(0.5),
-    "gross": 6 / 508,
-}
-"""White and coloured noise of a magnetic system, and the paper's rate of gross errors.
-"""
-
-LOW_REACH, MEDIUM_REACH = 0.42, 0.62
-"""Height that the hand reaches to, as a fraction of the stature. Chosen by hand."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PreparedTake:
-    """A recording after the paper's Secs. 2 and 3.1, ready for inverse kinematics."""
-
-    recording: Recording
-    virtual: VirtualMotion
-    skeleton: marey.Skeleton
-    """The skeleton with robust bone lengths and a sensor at every joint."""
-
-    take: marey.Take
-    """Joints of the virtual skeleton, as sensors."""
-
-    is_outlier: Bool[Array, "frame joint"]
-    """Joints that are tagged as outliers in a frame."""
-
-
-def prepare(recording: Recording) -> PreparedTake:
-    """Return the virtual skeleton, bone lengths and outliers of a recording.
-
-    The offsets of the sensors on the bones are known without error.
-    """
-    skeleton = true_skeleton(recording)
-    seen = virtual.compute_motion(skeleton, recording, layout=LAYOUT)
-    lengths = bone_lengths(seen.positions, skeleton.parent, "tukey")
-    fitted = with_bone_lengths(virtual.with_joint_sensors(skeleton), lengths)
-    return PreparedTake(recording, seen, fitted, seen.as_take(), seen.outlier_joints())
-
-
-def record_magnetic(
-    figure: Figure, motion: marey.Motion, seed: int, **more: Any
-) -> Recording:
-    """Return a motion as a magnetic system records it, with a sensor on every body."""
-    return capture_sensors(figure, motion, seed=seed, **{**MAGNETIC_NOISE, **more})
-
-
-def perform_walk(figure: Figure, seed: int) -> marey.Motion:
-    """Return a walk as long as the paper's."""
-    return figure.perform("walk", seconds=WALK_SECONDS, rate=RATE, seed=seed)
-
-
-def perform_reach(figure: Figure, height: float, *, early: float = 0.0) -> marey.Motion:
-    """Return a reach with the right hand and back, standing.
-
-    Args:
-        figure: The performer.
-        height: Height of the goal, as a fraction of the stature.
-        early: Time by which the hand arrives before the middle, as a fraction.
-    """
-    phase = np.arange(round(REACH_SECONDS * RATE)) / RATE / REACH_SECONDS
-    out = synth.smoothstep((phase - 0.1) / (0.35 - early)) * synth.smoothstep(
-        (0.95 - phase) / (0.35 + early)
-    )
-
-    def hand(T_world_joint: Array) -> Array:
-        return _hand_path(figure, T_world_joint, height)
-
-    lean = 0.2 + 2.0 * max(0.6 - height, 0.0)
-    return synth.reach(figure, out, hand, rate=RATE, lean=lean)
-
-
-def _hand_path(
-    figure: Figure, T_world_joint: Float[Array, "frame joint 4 4"], height: float
-) -> Float[Array, "frame 4 4"]:
-    """Return the goal of the hand: in front at a height, fingers away from the body."""
-    shoulder = T_world_joint[:, figure.arms[1].upper, :3, 3]
-    lengths = figure.skeleton.lengths
-    arm = sum(lengths[j] for j in figure.arms[1].joints[1:])
-    goal = np.tile(np.eye(4), (len(shoulder), 1, 1))
-    drop = figure.height * height - shoulder[:, 2]
-    ahead = np.sqrt(np.maximum((0.93 * arm) ** 2 - drop**2, (0.25 * arm) ** 2))
-    goal[:, 0, 3] = shoulder[:, 0] + ahead
-    goal[:, 1, 3] = shoulder[:, 1] - 0.02
-    goal[:, 2, 3] = figure.height * height
-    down = np.zeros_like(shoulder)
-    down[:, 1] = np.arctan2(-drop, ahead)
-    # At rest the fingers point to -y and the thumb to +x; at the goal to +x and +z.
-    R_goal_rest = np.array([[0.0, -1.0, 0.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0]])
-    goal[:, :3, :3] = geometry.rotation_exp(down) @ R_goal_rest
-    return goal
-
-
-# --- inverse kinematics ---------------------------------------------------------------
 
 SHOULDER = "RightUpperArm"
 HANDS = ("LeftHand", "RightHand")
 EFFECTORS = (*HANDS, "LeftFoot", "RightFoot")
+FINGERS = "RightHandEnd"
 WEIGHTS_WITHOUT_SENSOR = {
     f"{side}{part}": 0.0
     for side in ("Left", "Right")
@@ -158,28 +67,20 @@ def solve_by_gauss_newton(ready: PreparedTake, **options: Any) -> TimedMotion:
     return TimedMotion(motion, seconds, 0)
 
 
-def distances_from_data(
-    ready: PreparedTake, motion: marey.Motion
-) -> Float[Array, "frame joint"]:
-    """Return the distance of every joint from the data; NaN where they are outliers."""
-    difference = motion.T_world_joint()[..., :3, 3] - ready.virtual.positions
-    return np.where(ready.is_outlier, np.nan, np.linalg.norm(difference, axis=-1))
-
-
 def rms_mm(distance_m: Array) -> float:
     """Return the root mean square in millimetres, rounded to three digits."""
     return measures.round_to_digits(1e3 * measures.rms(distance_m))
 
 
-@experiment(f"A walk of {WALK_SECONDS} s at {RATE:g} frames per second (Sec. 3.2)")
+@experiment(f"A walk of {WALK_SECONDS} s (Sec. 3.2, Figs. 4 and 10)")
 def walking(effort: Effort) -> Experiment:
-    """A walk of 6.7 s: iterations, seconds and residuals (Sec. 3.2).
+    """A walk of 6.7 s: iterations, seconds and residuals (Sec. 3.2, Figs. 4 and 10).
 
-    {frames} frames of 13 sensors; in {tagged} of them joints were tagged and ignored.
-    The paper's machine was a Pentium 133, its figure has 44 degrees of freedom, ours
-    48. It says that the fit is extremely good, and shows no number. End effectors are
-    the wrists and ankles as sensors place them (before), and those of the articulated
-    skeleton (after).
+    {frames} frames of 13 sensors at {rate:g} Hz; in {tagged} of them joints were tagged
+    and ignored. The paper's machine was a Pentium 133, its figure has 44 degrees of
+    freedom, ours 48. It says that the fit is extremely good, and shows no number. End
+    effectors are the wrists and ankles as sensors place them (before), and those of the
+    articulated skeleton (after).
     """
     figure = synth.human(seed=effort.seed)
     walk = perform_walk(figure, effort.seed)
@@ -194,15 +95,26 @@ def walking(effort: Effort) -> Experiment:
     for solve in methods.values():
         solve()  # Numba compiles at the first call, which is not timed.
     runs = {name: solve() for name, solve in methods.items()}
-    effectors = compare_end_effectors(ready, runs["BFGS, quaternions"].motion)
+    motion = runs["BFGS, quaternions"].motion
+    effectors = compare_end_effectors(ready, motion)
     n_tagged = int(ready.is_outlier.any(axis=1).sum())
     return Experiment(
         tables={
             "Inverse kinematics": _walk_table(runs, ready),
             "End effectors, rms mm": effectors,
         },
-        facts={"frames": ready.take.n_frames, "tagged": n_tagged},
+        facts={"frames": ready.take.n_frames, "tagged": n_tagged, "rate": RATE},
+        figures={
+            "figure-4": _strip(motion, 0.25, "A walk"),
+            "figure-10": pictures.fit_drawing(ready, motion),
+        },
     )
+
+
+def _strip(motion: marey.Motion, spacing: float, what: str) -> Drawing:
+    """Return seven stills at equal spacing in seconds."""
+    frames = evenly_spaced_frames(motion, 0.1, spacing, 7)
+    return filmstrip(motion, frames, f"{what}, {spacing:.2f} s from still to still")
 
 
 def _walk_table(runs: dict[str, TimedMotion], ready: PreparedTake) -> Table:
@@ -244,15 +156,17 @@ def compare_end_effectors(ready: PreparedTake, motion: marey.Motion) -> Table:
     return table(f"{header} | moved, with 100 times the weight", rows)
 
 
-@experiment(f"A low reach like a medium one, {REACH_SECONDS} s (Sec. 3.2, Figs. 7-9)")
+@experiment(f"A low reach like a medium one, {REACH_SECONDS} s (Figs. 5-9 and 11)")
 def reaching(effort: Effort) -> Experiment:
-    """Two reaches: one is the reference motion of the other (Sec. 3.2, Figs. 7-9).
+    """Two reaches: one is the reference motion of the other (Figs. 5-9 and 11).
 
     Upper arms and thighs have no sensor; inverse kinematics determines them. The twist
     of a straight arm may be that of the shoulder or of the forearm. As an initial value
     only, as printed, the reference helps little if a solver converges from anywhere; as
     a weak prior (0.5 rad) it determines what the data do not. Angles are rms over the
-    reach, matched by dynamic time warping.
+    reach, matched by dynamic time warping. In Fig. 11 the hand of the medium reach
+    touches a prop: {captured:.0f} mm from it as sensors place the hand, {solved:.0f} mm
+    as the articulated skeleton does.
     """
     figure = synth.human(seed=effort.seed + 1)
     low, medium = (
@@ -278,7 +192,18 @@ def reaching(effort: Effort) -> Experiment:
     }
     return Experiment(
         tables={"Joint use, matched in time": _use_table(runs, low, medium, other)},
-        figures={"figures-7-9": _figures(runs, other)},
+        facts={
+            name: 1e3 * distance
+            for name, distance in pictures.prop_distances(
+                medium, other, FINGERS
+            ).items()
+        },
+        figures={
+            "figure-5": _strip(runs["low reach"].motion, 0.55, "A low reach"),
+            "figure-6": _strip(other, 0.55, "A medium reach"),
+            "figures-7-9": _figures(runs, other),
+            "figure-11": pictures.phases_drawing(medium, other, FINGERS),
+        },
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from marey.papers.frame import Run
-from marey.papers.obrien2000 import accuracy, exact, linkage, people
+from marey.papers.obrien2000 import accuracy, exact, hierarchy, linkage, people
 
 EXPERIMENTS: Mapping[str, Run] = {
     "simulation": exact.simulation,
@@ -11,9 +11,9 @@ EXPERIMENTS: Mapping[str, Run] = {
     "stick": exact.stick,
     "linkage": linkage.wooden_linkage,
     "people": people.limb_lengths,
-    "hierarchy": people.hierarchy,
+    "hierarchy": hierarchy.hierarchy,
     "timing": exact.timing,
-    "slips": people.slips,
+    "slips": hierarchy.slips,
     "sensors": accuracy.sensors,
     "markers": accuracy.markers,
 }

@@ -65,10 +65,11 @@ def sensors(effort: Effort) -> Experiment:
     of any unbiased estimator. NEES is the normalised estimation error squared: 3 if
     the stated covariance is right.
     """
+    noises = ROTATION_NOISES_DEG if effort.full else ROTATION_NOISES_DEG[1::2]
     settings = [
         (swing, noise, (effort.seed, 41, i, j))
         for i, swing in enumerate(SWINGS_DEG)
-        for j, noise in enumerate(ROTATION_NOISES_DEG)
+        for j, noise in enumerate(noises)
     ]
     caption = f"3000 frames, 1 mm of position noise, {effort.runs(RUNS)} runs a row"
     return _measure(effort, "sensors", "°", estimate_from_sensors, settings, caption)
@@ -82,6 +83,7 @@ def markers(effort: Effort) -> Experiment:
     of markers on their bodies are known.
     """
     noises, swings = joint_samples.MARKER_NOISES_MM, joint_samples.THIGH_SWINGS_DEG
+    noises = noises if effort.full else noises[::2]
     settings = joint_samples.hip_settings(effort, 42, noises, swings)
     caption = f"A hip, 4 + 4 markers, 1000 frames, {effort.runs(RUNS)} runs a row"
     return _measure(effort, "markers", " mm", estimate_from_markers, settings, caption)

@@ -27,6 +27,15 @@ from marey.synth import Recording
 
 Array = np.ndarray
 
+JOINTS = {
+    "Neck": ("Torso", "Head"),
+    "Right Shoulder": ("Torso", "RightUpperArm"),
+    "Left Shoulder": ("Torso", "LeftUpperArm"),
+    "Right Elbow": ("RightUpperArm", "RightLowerArm"),
+    "Left Elbow": ("LeftUpperArm", "LeftLowerArm"),
+}
+"""The five ball joints of the linkage, and the bodies that they connect."""
+
 TABLE_1_LENGTHS = {
     "Neck - Left Shoulder": ("Torso", ("Head", "LeftUpperArm")),
     "Neck - Right Shoulder": ("Torso", ("Head", "RightUpperArm")),
@@ -203,20 +212,24 @@ METHODS: Mapping[str, Callable[[Sequence[marey.Bodies]], tuple[Any, int]]] = {
 def wooden_linkage(effort: Effort) -> Experiment:
     """The wooden linkage: six sets, with sensors moved before the last (Table 1).
 
-    Δ is measured minus calculated. White noise of the paper's size cannot produce
-    errors like the paper's; a field of that size nearly does. The rest may be errors
-    of the tape measure, which our linkage does not have. Undistorted: the field is
-    estimated from the joints and removed; one factor on all lengths of a room remains,
-    which only a stick of known length determines.
+    Six sets of {seconds:.0f} s. Δ is measured minus calculated. White noise of the
+    paper's size cannot produce errors like the paper's; a field of that size nearly
+    does. The rest may be errors of the tape measure, which our linkage does not have.
+    Undistorted: the field is estimated from the joints and removed; one factor on all
+    lengths of a room remains, which only a stick of known length determines. Figs. 6
+    and 7 are the best and the worst joint of all sets in a strong field; in the paper
+    these were the right shoulder of Set 1 and the left shoulder of Set 6.
     """
-    rooms = effort.runs(ROOMS)
+    rooms, frames = effort.runs(ROOMS), FRAMES if effort.full else FRAMES // 3
     published = summarize_errors(MEASURED_CM[:, None] - CALCULATED_CM)
     rows: list[Cells] = [("paper", "", *published, "6 of 6")]
     first_room: dict[str, list[marey.Bodies]] = {}
     lengths: dict[str, Float[Array, "row set"]] = {}
     for model, noise in NOISE_MODELS.items():
         effort.report(f"linkage: {model}")
-        recorded = [record_sets(effort.seed + room, noise) for room in range(rooms)]
+        recorded = [
+            record_sets(effort.seed + room, noise, frames) for room in range(rooms)
+        ]
         for method, fit in METHODS.items():
             fits = [fit(sets) for sets in recorded]
             calculated = np.concatenate([values for values, _ in fits], axis=1)
@@ -226,27 +239,78 @@ def wooden_linkage(effort: Effort) -> Experiment:
             if method == "ours":
                 first_room[model], lengths[model] = recorded[0], fits[0][0]
     white, strong = first_room["white noise"], first_room["strong field"]
+    norms = residual_norms(strong)
     in_strong_field = compare_with_table_1(lengths["strong field"])
     every_error = table(f"noise | method | {ERRORS} | true trees", rows)
     return Experiment(
+        facts={"seconds": frames / RATE},
         tables={
             "Table 1, ours in a strong field": in_strong_field,
             f"Δ in cm, {SETS * rooms} sets": every_error,
             "Sets that differ from the others (white noise)": compare_sets(white),
             "All sets as one (white noise)": fit_pooled_sets(white),
+            "Residuals of the joints in a strong field, cm rms": _residual_table(norms),
         },
         figures={
             "table-1": lengths_drawing({"paper": CALCULATED_CM, **lengths}),
-            "figure-6": _residual_figure(strong[0], "Right", 1),
-            "figure-7": _residual_figure(strong[5], "Left", 6),
+            "figure-6": _residual_figure(norms, "best"),
+            "figure-7": _residual_figure(norms, "worst"),
         },
     )
 
 
-def _residual_figure(bodies: marey.Bodies, side: str, number: int) -> Drawing:
-    norm = joint_residual(bodies, ("Torso", f"{side}UpperArm"))
-    title = f"{side} shoulder of the linkage, Set {number}"
-    return residual_drawing(norm, RATE, title, top=3.0)
+Norms = Mapping[str, Sequence[Float[Array, " frame"]]]
+"""Lengths of the residual vectors of each joint, set by set, in metres."""
+
+
+def residual_norms(sets: Sequence[marey.Bodies]) -> Norms:
+    """Return the lengths of the residual vectors of all joints in all sets."""
+    fits = [marey.fit_joints(bodies) for bodies in sets]
+    return {
+        name: [
+            joint_residual(bodies, fit, pair)
+            for bodies, fit in zip(sets, fits, strict=True)
+        ]
+        for name, pair in JOINTS.items()
+    }
+
+
+def extreme_joint(norms: Norms, extreme: str) -> tuple[str, int]:
+    """Return joint and number of the set of the "best" or the "worst" fit."""
+    every = {
+        (name, k): rms(norm)
+        for name, by_set in norms.items()
+        for k, norm in enumerate(by_set)
+    }
+    return (min if extreme == "best" else max)(every, key=lambda key: every[key])
+
+
+def _residual_table(norms: Norms) -> Table:
+    """Return the rms residual of every joint in every set, in centimetres."""
+    paper = {"Right Shoulder": "best, Set 1", "Left Shoulder": "worst, Set 6"}
+    ours = dict.fromkeys(norms, "")
+    for extreme in ("best", "worst"):
+        name, k = extreme_joint(norms, extreme)
+        ours[name] += f"{', ' * bool(ours[name])}{extreme}, Set {k + 1}"
+    rows: list[Cells] = [
+        (
+            name,
+            *(f"{100.0 * rms(norm):.3f}" for norm in by_set),
+            paper.get(name, ""),
+            ours[name],
+        )
+        for name, by_set in norms.items()
+    ]
+    sets = " | ".join(f"Set {k + 1}" for k in range(SETS))
+    return table(f"joint | {sets} | paper | ours", rows)
+
+
+def _residual_figure(norms: Norms, extreme: str) -> Drawing:
+    """Return the best or the worst fit over time; both have the scale of the worst."""
+    name, k = extreme_joint(norms, extreme)
+    top = 105.0 * max(norm.max() for by_set in norms.values() for norm in by_set)
+    title = f"The {extreme} fit of the linkage: {name.lower()}, Set {k + 1}"
+    return residual_drawing(norms[name][k], RATE, title, top=top)
 
 
 def lengths_drawing(groups: Mapping[str, Float[Array, "row set"]]) -> Drawing:

@@ -1,8 +1,4 @@
-"""OBrien2000: people in sensors: lengths, hierarchy and slips (Tables 2 to 4, Fig. 8).
-
-Limb lengths are those of Tables 2 to 4. The hierarchy is that of Secs. 3.3 and 4:
-how often the inferred tree is the true one. Slips of sensors are those of Sec. 5.
-"""
+"""OBrien2000: limb lengths of people in sensors (Tables 2 to 4, Fig. 8)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,20 +13,15 @@ from marey.papers.measures import rms
 from marey.papers.obrien2000.exact import (
     RATE,
     WEAK_FIELD,
-    WHITE_NOISE,
-    is_true_tree,
     joint_residual,
     length_between_joints,
 )
 from marey.papers.plots import (
-    PAPER,
-    Style,
     dots_drawing,
-    line_drawing,
     residual_drawing,
 )
 from marey.papers.recordings import record_sensors
-from marey.plot.style import BLUE, GOLD, GREY, RED
+from marey.report import Table
 from marey.synth import Figure, Recording
 
 Array = np.ndarray
@@ -49,19 +40,42 @@ LIMBS = {
 
 
 class PublishedLengths(NamedTuple):
-    """One of the paper's tables: the person, the motions, and the errors of lengths."""
+    """One of the paper's tables: the person, the motions, and the lengths of limbs."""
 
     name: str
     height: float
     motions: tuple[str, ...]
+    measured_cm: Float[Array, " limb"]
+    calculated_cm: Float[Array, "limb trial"]
     error_cm: Float[Array, "limb trial"]
-    """Measured minus calculated lengths, in centimetres."""
+    """Measured minus calculated lengths as printed, in centimetres."""
+
+    @property
+    def trials(self) -> tuple[str, ...]:
+        """Titles of the columns: "Exer. 1", "Walk 1", "Walk 2"."""
+        words = {EXERCISE: "Exer.", WALK: "Walk"}
+        return tuple(
+            f"{words[motion]} {self.motions[: k + 1].count(motion)}"
+            for k, motion in enumerate(self.motions)
+        )
 
 
 EXERCISE, WALK = "exercise", "chicken_walk"
 
 # fmt: off
-ERRORS_CM = np.array([  # four trials of Table 2, three of Table 3, three of Table 4
+MAN_CM = np.array([40.0, 40.3, 41.6, 43.2, 27.0, 26.7, 29.5, 29.5])
+WOMAN_CM = np.array([36.8, 36.5, 42.2, 41.9, 24.8, 24.8, 27.6, 27.6])
+CALCULATED_CM = np.array([  # four trials of Table 2, three of Table 3, three of Table 4
+    [40.8, 40.9, 42.2, 42.5, 40.7, 40.3, 38.9, 39.1, 38.0, 38.1],
+    [37.3, 38.4, 41.2, 41.5, 40.8, 38.9, 39.8, 37.6, 37.0, 37.4],
+    [41.5, 42.1, 42.9, 42.2, 40.7, 40.6, 42.6, 42.9, 43.3, 42.2],
+    [41.4, 41.8, 43.2, 43.0, 45.1, 42.7, 43.1, 42.4, 44.1, 42.9],
+    [26.3, 26.7, 27.7, 27.0, 27.3, 27.5, 25.8, 25.5, 25.3, 22.4],
+    [26.5, 27.0, 26.7, 27.1, 26.2, 24.9, 25.6, 25.1, 24.8, 23.0],
+    [32.1, 31.3, 29.3, 28.8, 31.0, 31.1, 32.7, 27.5, 27.5, 28.7],
+    [33.7, 32.9, 30.1, 29.9, 32.3, 32.3, 30.8, 28.5, 30.0, 29.0],
+])
+ERRORS_CM = np.array([
     [-0.8, -0.9, -2.2, -2.5, -0.6, -0.3, 1.1, -2.3, -1.2, -1.3],
     [3.0, 1.9, -0.9, -1.2, -0.4, 1.4, 0.5, -1.1, -0.5, -0.9],
     [0.1, -0.5, -1.3, -0.6, 0.9, 1.0, -1.0, -0.7, -1.1, 0.0],
@@ -72,18 +86,34 @@ ERRORS_CM = np.array([  # four trials of Table 2, three of Table 3, three of Tab
     [-4.1, -3.4, -0.6, -0.4, -2.7, -2.7, -1.3, -0.9, -2.4, -1.3],
 ])
 # fmt: on
-"""Tables 2 to 4 of the paper: measured minus calculated, one row per limb."""
+"""Tables 2 to 4 of the paper, one row per limb: measured lengths of both people,
+calculated ones, and measured minus calculated as printed, which is rounded."""
+
+
+def _published(
+    name: str,
+    height: float,
+    motions: tuple[str, ...],
+    measured: Float[Array, " limb"],
+    trials: slice,
+) -> PublishedLengths:
+    columns = CALCULATED_CM[:, trials], ERRORS_CM[:, trials]
+    return PublishedLengths(name, height, motions, measured, *columns)
+
 
 PUBLISHED = (
-    PublishedLengths("Table 2", 1.80, (EXERCISE,) * 4, ERRORS_CM[:, :4]),
-    PublishedLengths("Table 3", 1.80, (WALK,) * 3, ERRORS_CM[:, 4:7]),
-    PublishedLengths("Table 4", 1.68, (EXERCISE, WALK, WALK), ERRORS_CM[:, 7:]),
+    _published("Table 2", 1.80, (EXERCISE,) * 4, MAN_CM, slice(0, 4)),
+    _published("Table 3", 1.80, (WALK,) * 3, MAN_CM, slice(4, 7)),
+    _published("Table 4", 1.68, (EXERCISE, WALK, WALK), WOMAN_CM, slice(7, 10)),
 )
 
 SKIN_SLIDES_MM = (5.0, 10.0)
 """Slide of the skin of a thigh, in mm rms; it rotates by 0.3 degrees per mm."""
 
-PEOPLE, SECONDS = 15, 20.0
+SHOWN_SKIN_MM = SKIN_SLIDES_MM[0]
+"""Slide with which limbs are compared one by one."""
+
+PEOPLE, SECONDS = 20, 20.0
 
 
 def record_person(figure: Figure, motion: str, seed: int, skin: float) -> Recording:
@@ -147,26 +177,36 @@ def limb_lengths(effort: Effort) -> Experiment:
     once and walks twice. The true lengths of our people are known, without errors of a
     tape measure. The skin of a thigh slides by the distance given, that of other limbs
     less; knee axes move, the field is distorted. Where skin slides, the skin determines
-    the error, not the method.
+    the error, not the method. Limb by limb, ours is the first of our people, with
+    {skin:g} mm of skin; Δ is measured minus calculated, its rms over all trials and
+    people.
     """
     count = effort.runs(PEOPLE)
     rows: list[Cells] = []
+    limbs: dict[str, Table] = {}
     errors: dict[str, dict[str, list[float]]] = {}
     for k, published in enumerate(PUBLISHED):
         theirs = summarize_errors(published.error_cm)
         rows.append((published.name, "paper", "", *(f"{v:.2f}" for v in theirs)))
         for skin in SKIN_SLIDES_MM:
-            found: dict[str, list[tuple[float, float, float]]] = {}
+            found: dict[str, list[Array]] = {method: [] for method in METHODS}
+            first = 1000 * (effort.seed + k)
             for person in range(count):
                 effort.report(f"{published.name}, skin {skin:g} mm, {person + 1}")
-                seed = 1000 * (effort.seed + k) + 10 * person
-                for method, off in _trials(published, seed, skin).items():
-                    found.setdefault(method, []).append(summarize_errors(off))
-            for method, values in found.items():
-                cells = map(_format_range, np.array(values).T)
+                trials = _trials(published, first + 10 * person, skin)
+                for method, off in trials.items():
+                    found[method].append(off)
+            for method, every in found.items():
+                summaries = [summarize_errors(off) for off in every]
+                cells = map(_format_range, np.array(summaries).T)
                 rows.append(("", method, f"{skin:g}", *cells))
-            ours = [error for error, _, _ in found["ours"]]
+            ours = [rms(off) for off in found["ours"]]
             errors.setdefault(published.name, {})[f"{skin:g} mm"] = ours
+            if skin == SHOWN_SKIN_MM:
+                true_cm = true_lengths(synth.human(published.height, seed=first))
+                limbs[f"{published.name}, limb by limb"] = compare_limbs(
+                    published, true_cm, found["ours"]
+                )
     header = " | method | skin mm | rms cm | max cm | trials sd cm"
     drawing = dots_drawing(
         "Limb lengths of people, one dot per person",
@@ -175,9 +215,41 @@ def limb_lengths(effort: Effort) -> Experiment:
         published={p.name: summarize_errors(p.error_cm)[0] for p in PUBLISHED},
     )
     return Experiment(
-        tables={f"Median of {count} people (5 to 95 %)": table(header, rows)},
+        tables={f"Median of {count} people (5 to 95 %)": table(header, rows), **limbs},
+        facts={"skin": SHOWN_SKIN_MM},
         figures={"tables-2-4": drawing, "figure-8": _figure_8(effort)},
     )
+
+
+def compare_limbs(
+    published: PublishedLengths,
+    true_cm: Float[Array, " limb"],
+    errors_cm: Sequence[Float[Array, "limb trial"]],
+) -> Table:
+    """Return one of the paper's tables, with ours below each of its rows.
+
+    Args:
+        published: The paper's table.
+        true_cm: Lengths of the limbs of our first person, in centimetres.
+        errors_cm: True minus calculated lengths of each of our people.
+    """
+    first = errors_cm[0]
+    sources = (
+        ("paper", published.measured_cm, published.calculated_cm, published.error_cm),
+        ("ours", true_cm, true_cm[:, None] - first, first),
+    )
+    rows: list[Cells] = []
+    for k, limb in enumerate(LIMBS):
+        every = {"paper": published.error_cm[k], "ours": np.stack(errors_cm)[:, k]}
+        for source, measured, calculated, error in sources:
+            name = limb if source == "paper" else ""
+            lengths = [f"{value:.1f}" for value in calculated[k]]
+            differences = [f"{value:+.1f}" for value in error[k]]
+            size = f"{rms(every[source]):.1f}"
+            rows.append((name, source, f"{measured[k]:.1f}", *lengths, size))
+            rows.append(("", f"Δ {source}", "", *differences, ""))
+    trials = " | ".join(published.trials)
+    return table(f"cm |  | Meas. | {trials} | Δ rms", rows)
 
 
 def _trials(
@@ -202,191 +274,6 @@ def _format_range(values: Float[Array, " person"]) -> str:
 def _figure_8(effort: Effort) -> Any:
     figure = synth.human(seed=effort.seed)
     bodies = marey.segment(record_person(figure, WALK, effort.seed + 2, 10.0))
-    norm = joint_residual(bodies, ("Spine", "LeftUpperArm"), mediation=False)
+    fits = marey.fit_joints(bodies, mediation=False)
+    norm = joint_residual(bodies, fits, ("Spine", "LeftUpperArm"))
     return residual_drawing(norm, RATE, "Left shoulder of a person who walks")
-
-
-# --- the hierarchy --------------------------------------------------------------------
-
-HIERARCHY_RUNS = 100
-
-MOTIONS = {"exercise": "exercise", "chicken_walk": "chicken walk", "walk": "plain walk"}
-SLIDES_MM = (0.0, 15.0, 30.0, 45.0)
-
-WEIGHTS: Mapping[str, Style] = {
-    "residual": {"color": RED, "marker": "o"},
-    "normalised": {"color": GREY, "marker": "o"},
-    "mediated": {"color": GOLD, "marker": "o"},
-    "auto": {"color": BLUE, "marker": "o"},
-}
-"""Edge weights of `marey.infer_tree` that are compared, and how they are drawn."""
-
-PUBLISHED_TREES = {"exercise": "5 of 5", "chicken_walk": "2 of 5"}
-"""True trees of the paper, by motion."""
-
-
-class HierarchySetting(NamedTuple):
-    """Motion and noise of a recording of a person."""
-
-    motion: str
-    slide: float = 0.0
-    """Slide of the pelvis sensor in mm rms; it rotates by a third of it in degrees."""
-
-    noise: float = 5.0
-    """White noise of positions, in mm."""
-
-    turn_noise: float = 0.5
-    """White noise of rotations, in degrees."""
-
-
-SETTINGS = (
-    *(HierarchySetting(motion, slide) for motion in MOTIONS for slide in SLIDES_MM),
-    HierarchySetting("exercise", 0.0, 30.0, 3.0),
-    HierarchySetting("chicken_walk", 0.0, 30.0, 3.0),
-    HierarchySetting("walk", 0.0, 15.0, 2.0),
-    HierarchySetting("walk", 0.0, 30.0, 3.0),
-)
-
-
-def record_setting(setting: HierarchySetting, seed: int) -> Recording:
-    """Return 20 s of a person in 15 sensors with a loose pelvis sensor."""
-    return record_sensors(
-        synth.human(seed=seed),
-        setting.motion,
-        seconds=SECONDS,
-        seed=seed,
-        noise=1e-3 * setting.noise,
-        turn_noise=float(np.radians(setting.turn_noise)),
-        soft_tissue=1e-3 * setting.slide,
-        soft_tissue_turn=float(np.radians(setting.slide / 3.0)),
-        soft_tissue_on=("Hips",),
-    )
-
-
-def rate_of_true_trees(
-    setting: HierarchySetting, seeds: Sequence[int]
-) -> dict[str, float]:
-    """Return the fraction of trees that are the true one, by edge weight."""
-    n_true = dict.fromkeys(WEIGHTS, 0)
-    for seed in seeds:
-        take = record_setting(setting, seed)
-        bodies = marey.segment(take)
-        published = marey.fit_joints(bodies, estimator="least_squares", mediation=False)
-        # Maximum likelihood changes centres, not trees, and takes four times as long.
-        corrected = marey.fit_joints(bodies, estimator="corrected")
-        for weight in WEIGHTS:
-            fits = published if weight == "residual" else corrected
-            tree = marey.infer_tree(fits, weight=weight)
-            n_true[weight] += is_true_tree(tree, take)
-    return {weight: count / len(seeds) for weight, count in n_true.items()}
-
-
-@experiment("Hierarchy of 15 bodies (Sec. 3.3)")
-def hierarchy(effort: Effort) -> Experiment:
-    """Rate of true hierarchies against the slide of the pelvis sensor (Sec. 3.3).
-
-    The pelvis sensor slides and rotates with the hips and the waist, as the paper's may
-    have done on its battery pack; how far is unknown. The walks of the paper were
-    chicken walks. Residual is the paper's edge weight; `marey.infer_tree` documents the
-    others.
-    """
-    runs = effort.runs(HIERARCHY_RUNS)
-    rows: list[Cells] = []
-    lines: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for k, setting in enumerate(SETTINGS):
-        motion, slide, *noises = setting
-        name, noise = MOTIONS[motion], "{:g} mm {:g}°".format(*noises)
-        effort.report(f"hierarchy: {name}, {slide:g} mm, noise {noise}")
-        first = 1000 * (effort.seed + k)
-        rate = rate_of_true_trees(setting, range(first, first + runs))
-        percent = {w: round(100.0 * rate[w], 1) for w in WEIGHTS}
-        default_noise = setting == HierarchySetting(motion, slide)
-        as_published = default_noise and slide == 0.0
-        paper = PUBLISHED_TREES.get(motion, "") if as_published else ""
-        rows.append((name, f"{slide:g}", noise, paper, *percent.values()))
-        if default_noise:
-            for weight, value in percent.items():
-                panel = lines.setdefault(name, {}).setdefault(weight, [])
-                panel.append((slide, value))
-    header = "motion | slide mm | noise | paper | residual | normalised | mediated"
-    drawing = line_drawing(
-        "Rate of true hierarchies",
-        lines,
-        ("slide of the pelvis sensor, mm rms", "true trees, %"),
-        WEIGHTS,
-        names={"residual": PAPER, "auto": "ours"},
-        scale="linear",
-        y_limits=(-3.0, 103.0),
-    )
-    caption = f"True trees, % of {runs} people, 20 s"
-    return Experiment(
-        tables={caption: table(f"{header} | ours", rows)},
-        figures={"hierarchy": drawing},
-    )
-
-
-# --- slips ----------------------------------------------------------------------------
-
-SLIPS_MM = (0.0, 3.0, 5.0, 8.0, 12.0, 20.0)
-SLIP_RUNS, SLIP_SECONDS = 30, 30.0
-
-
-def record_slip(size: float, seed: int) -> Recording:
-    """Return a person in 15 sensors, one of which slips.
-
-    Args:
-        size: Distance of the slip in millimetres; 0 = no slip.
-        seed: Draws the performance, the sensor and the noise.
-    """
-    return record_sensors(
-        synth.human(seed=seed),
-        "exercise",
-        seconds=SLIP_SECONDS,
-        seed=seed,
-        slips=int(size > 0.0),
-        slip_size=1e-3 * size,
-        **WHITE_NOISE,
-    )
-
-
-def score_slips(take: Recording) -> list[tuple[bool, int]]:
-    """Return, for every slip found, whether the sensor is right and the frame error."""
-    bodies = marey.segment(take)
-    fits = marey.fit_joints(bodies, estimator="corrected")
-    true = take.truth.changes("slips")
-    return [
-        (
-            any(take.sensor_names[c.index] == slip.sensor for c in true),
-            min((abs(slip.frame - c.first) for c in true), default=-1),
-        )
-        for slip in marey.find_sensor_slips(bodies, fits, marey.infer_tree(fits))
-    ]
-
-
-@experiment("Sensors that slip (Sec. 5)")
-def slips(effort: Effort) -> Experiment:
-    """Detection rate of sensor slips against their size (Sec. 5).
-
-    The paper proposes to look for changes of the residual and gives no figures. A slip
-    is found if the right sensor is reported.
-    """
-    runs = effort.runs(SLIP_RUNS)
-    rows: list[Cells] = []
-    for k, size in enumerate(SLIPS_MM):
-        effort.report(f"slips: {size:g} mm")
-        first = 1000 * (effort.seed + k)
-        scores = [score_slips(record_slip(size, first + run)) for run in range(runs)]
-        frame_errors = [off for run in scores for right, off in run if right]
-        false_alarms = sum(not right for run in scores for right, _ in run)
-        detected = sum(any(right for right, _ in run) for run in scores)
-        rows.append(
-            (
-                f"{size:g}",
-                round(100.0 * detected / runs, 1) if size else "",
-                float(np.median(frame_errors)) if frame_errors else "",
-                round(100.0 * false_alarms / runs, 1),
-            )
-        )
-    header = "slip mm | found % | frame error, median | wrong sensors per 100 takes"
-    caption = f"One of 15 sensors, noise 5 mm and 0.5°, {runs} takes a row"
-    return Experiment(tables={caption: table(header, rows)})

@@ -10,8 +10,8 @@ from marey.papers import measures
 from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
 from marey.papers.measures import TimedMotion
 from marey.papers.recordings import HOW_TO_GET_RECORDINGS, find_recording
+from marey.papers.stills import evenly_spaced_frames, filmstrip
 from marey.papers.zordan2003.performances import record_performance, solve_by_physics
-from marey.papers.zordan2003.stills import evenly_spaced_frames, filmstrip
 from marey.pose import (
     GroundContacts,
     enforce_contacts,

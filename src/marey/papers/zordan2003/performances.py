@@ -14,7 +14,7 @@ from marey.papers import measures
 from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.measures import TimedMotion
 from marey.papers.recordings import true_skeleton
-from marey.papers.zordan2003.stills import evenly_spaced_frames, filmstrip, stills
+from marey.papers.stills import evenly_spaced_frames, filmstrip, stills
 from marey.pose import fit_physics
 from marey.report import Table
 from marey.synth import Recording
@@ -156,8 +156,7 @@ def martial_arts(effort: Effort) -> Experiment:
     core of this machine and include the first frames; the paper's are of a Pentium IV
     at 2.4 GHz. `performer` is the skeleton of the performer.
     """
-    seconds = 2 * ROUND_SECONDS if effort.full else 3.4
-    case = record_performance("kick_punch", seconds, effort)
+    case = record_performance("kick_punch", 2 * ROUND_SECONDS, effort)
     methods, motion = compare_methods(case)
     lapse = [
         frame

@@ -1,4 +1,4 @@
-"""Zordan2003, Secs. 2.2, 4 and 5: one template of a marker set for several performers."""
+"""Zordan2003, Secs. 2.2, 4 and 5: one template of markers for several performers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ from marey.papers.zordan2003.performances import (
     record_performance,
 )
 
-PERFORMERS, SECONDS = 30, 3.4
+PERFORMERS, SECONDS = 100, 3.4
 
 
 def by_template(case: RecordedPerformance) -> marey.Motion:
@@ -52,7 +52,7 @@ def templates(effort: Effort) -> Experiment:
 
     Every performer kicks and punches. The average skeleton is scaled to the height;
     builds differ by some 3 % of a limb, and template and performer have each marker
-    some 6 mm off its landmark, independently. `template` puts the markers on the
+    some 7 mm off its landmark, independently. `template` puts the markers on the
     skeleton by `marey.attach.place_template`; `two bodies` lets markers within
     {within:.0f} cm of a joint pull both bodies. `fitted` moves the markers on the same
     bones to where the take shows them (`marey.calibrate`): they are met more closely,

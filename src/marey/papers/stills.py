@@ -1,4 +1,4 @@
-"""Zordan2003, Figs. 2-5: filmstrips, a time lapse and close-ups, drawn."""
+"""Stills of a motion: filmstrips, time lapses and close-ups, with limbs of a body."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,6 +29,12 @@ def evenly_spaced_frames(
     return [int(f) for f in frames if f < motion.n_frames]
 
 
+def side_view(motion: marey.Motion, frame: int) -> Camera:
+    """Return a camera at the figure's right side, a little in front of it."""
+    x, y, _ = motion.T_world_root[frame, :3, 0]
+    return Camera(float(np.degrees(np.arctan2(y, x))) - SIDE_VIEW_DEG, 8.0)
+
+
 def stills(
     motion: marey.Motion,
     panels: Sequence[Sequence[int]],
@@ -36,7 +42,7 @@ def stills(
     size: tuple[float, float],
     points: Float[Array, "frame marker 3"] | None = None,
 ) -> Drawing:
-    """Return a drawing of postures side by side, in the manner of Figs. 2 to 5.
+    """Return a drawing of postures side by side.
 
     Args:
         motion: The motion.
@@ -46,9 +52,7 @@ def stills(
         points: Recorded markers, drawn gold beside those on the body; if any.
     """
     positions = motion.T_world_joint()[..., :3, 3]
-    x, y, _ = motion.T_world_root[panels[0][0], :3, 0]
-    # The camera is at the figure's right side, a little in front of it.
-    view = Camera(float(np.degrees(np.arctan2(y, x))) - SIDE_VIEW_DEG, 8.0)
+    view = side_view(motion, panels[0][0])
     markers = (
         ((motion.marker_points(), INK), (points, GOLD)) if points is not None else ()
     )
@@ -60,7 +64,7 @@ def stills(
         for axes, frames in zip(every, panels, strict=True):
             for k, frame in enumerate(frames, start=1):
                 fade = 1.0 if len(frames) == 1 else 0.15 + 0.6 * k / len(frames)
-                _draw_limbs(axes, motion, view.project(positions[frame]), fade)
+                draw_limbs(axes, motion.skeleton, view.project(positions[frame]), fade)
             for paths, colour in markers:
                 spots = view.project(paths[frames[0]])
                 axes.scatter(spots[:, 0], spots[:, 1], color=colour, zorder=9, **dots)
@@ -77,17 +81,26 @@ def stills(
 
 
 def filmstrip(motion: marey.Motion, frames: Sequence[int], title: str) -> Drawing:
-    """Return a drawing of stills side by side, in the manner of Figs. 4 and 5."""
+    """Return a drawing of stills side by side, one posture in each."""
     return stills(motion, [[frame] for frame in frames], title, (1.25, 3.0))
 
 
-def _draw_limbs(
-    axes: Any, motion: marey.Motion, spots: Float[Array, "joint 3"], strength: float
+def draw_limbs(
+    axes: Any,
+    skeleton: marey.Skeleton,
+    spots: Float[Array, "joint 3"],
+    strength: float = 1.0,
 ) -> None:
-    """Draw bones as rounded limbs, far ones first."""
+    """Draw bones as rounded limbs, far ones first.
+
+    Args:
+        axes: Axes to draw on.
+        skeleton: The skeleton.
+        spots: Joints in camera coordinates.
+        strength: 1 for full colour; lower is paler.
+    """
     from matplotlib.colors import to_rgb
 
-    skeleton = motion.skeleton
     depth = np.ptp(spots[:, 2]) or 1.0
     for joint in np.argsort(spots[:, 2]).tolist():
         parent = int(skeleton.parent[joint])
