@@ -210,3 +210,27 @@ def test_a_template_without_markers_or_of_another_creature_is_refused(person):
     dog = synth.quadruped().skeleton
     with pytest.raises(marey.OptionError, match="correspond"):
         place_template(replace(dog, names=tuple(f"x{n}" for n in dog.names)), person)
+
+
+def test_a_neck_below_the_shoulders_does_not_turn_the_chest_over(person):
+    """Skeletons have their necks above or below the line of the shoulders."""
+    chest, neck = person.index("Chest"), person.index("Neck")
+    on_chest = person.marker_joint == person.index("Spine")
+    assert on_chest.any()
+    template = replace(
+        person,
+        marker_joint=np.where(on_chest, chest, person.marker_joint),
+        marker_offset=person.marker_offset - on_chest[:, None] * person.offset[chest],
+    )
+    offset = person.offset.copy()
+    offset[neck, 2] -= 0.12
+    other = strip(replace(person, offset=offset))
+    above = [
+        s.rest()[neck, 2, 3] > s.rest()[s.index("LeftUpperArm"), 2, 3]
+        for s in (person, other)
+    ]
+    assert above == [True, False]
+    found = place_template(other, template)
+    np.testing.assert_allclose(
+        found.marker_offset[on_chest], template.marker_offset[on_chest], atol=0.02
+    )

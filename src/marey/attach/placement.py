@@ -72,21 +72,26 @@ def bone_transforms(
     """Return T_body_joint by matched joint: the free joint's frame in the given body's.
 
     Three joints of a bone that are not on a line determine the transform (Kabsch).
-    Another bone has the rotation of the bone before it, and then the smallest that
-    brings its direction to that of the given one; its joint is at the same place.
+    Shoulders and neck are nearly on a line, so the joint of the chest counts as well,
+    for the rotation only; without it the chest might be upside down. Another bone has
+    the rotation of the bone before it, and then the smallest that brings its direction
+    to that of the given one; its joint is at the same place.
     """
     rest_free, rest_given = free.rest(), given.rest()
     T: dict[int, Array] = {}
     for i, match in matched.items():
-        own = [match] if match.weight == 1.0 else []
-        points = [*own, *(matched[j] for j in matched_below(free, matched, i))]
-        points = points or [match]
+        below = [matched[j] for j in matched_below(free, matched, i)]
+        is_firm = match.weight == 1.0
+        is_chest = bool(T) and not is_firm and len(below) >= MIN_POSE_POINTS
+        points = [match, *below] if is_firm or is_chest or not below else below
         places = (
             rest_free[[m.free for m in points], :3, 3],
             rest_given[[m.joint for m in points], :3, 3],
         )
         weight = np.array([m.weight for m in points])
-        T_rest = _align_points(*places, weight, _rotation_before(free, T, i))
+        place_weight = np.where([is_chest and m is match for m in points], 0.0, weight)
+        before = _rotation_before(free, T, i)
+        T_rest = _align_points(*places, weight, place_weight, before)
         T[i] = geometry.inverse(rest_given[match.body]) @ T_rest @ rest_free[i]
     return T
 
@@ -104,13 +109,24 @@ def _align_points(
     free: Float[Array, "point 3"],
     given: Float[Array, "point 3"],
     weight: Float[Array, " point"],
+    place_weight: Float[Array, " point"],
     R_before: Float[Array, "3 3"],
 ) -> Float[Array, "4 4"]:
-    """Return the transform that carries points of the free rest pose to the given."""
+    """Return the transform that carries points of the free rest pose to the given.
+
+    Args:
+        free: Points of the free rest pose.
+        given: The same points in the given rest pose.
+        weight: Weights of the points in the rotation.
+        place_weight: Their weights in the translation.
+        R_before: Rotation of the bone before.
+    """
     if len(free) >= MIN_POSE_POINTS:
-        T = geometry.kabsch(free, given, weight)
-        if np.isfinite(T).all():
-            return T
+        R = geometry.kabsch(free, given, weight)[:3, :3]
+        if np.isfinite(R).all():
+            ends = (np.average(p, axis=0, weights=place_weight) for p in (free, given))
+            center_free, center_given = ends
+            return geometry.transform(R, center_given - R @ center_free)
     R = R_before
     if len(free) > 1:
         bone_free, bone_given = (p[1:].mean(axis=0) - p[0] for p in (free, given))
