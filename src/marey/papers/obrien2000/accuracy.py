@@ -65,7 +65,8 @@ def sensors(effort: Effort) -> Experiment:
     of any unbiased estimator. NEES is the normalised estimation error squared: 3 if
     the stated covariance is right.
     """
-    noises = ROTATION_NOISES_DEG if effort.full else ROTATION_NOISES_DEG[1::2]
+    every = ROTATION_NOISES_DEG
+    noises = every if effort.full else every[1::2]
     settings = [
         (swing, noise, (effort.seed, 41, i, j))
         for i, swing in enumerate(SWINGS_DEG)
@@ -82,8 +83,8 @@ def markers(effort: Effort) -> Experiment:
     Estimators, bound and NEES are those of the experiment with sensors. The positions
     of markers on their bodies are known.
     """
-    noises, swings = joint_samples.MARKER_NOISES_MM, joint_samples.THIGH_SWINGS_DEG
-    noises = noises if effort.full else noises[::2]
+    every, swings = joint_samples.MARKER_NOISES_MM, joint_samples.THIGH_SWINGS_DEG
+    noises = every if effort.full else every[::2]
     settings = joint_samples.hip_settings(effort, 42, noises, swings)
     caption = f"A hip, 4 + 4 markers, 1000 frames, {effort.runs(RUNS)} runs a row"
     return _measure(effort, "markers", " mm", estimate_from_markers, settings, caption)
