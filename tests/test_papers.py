@@ -353,6 +353,25 @@ def test_every_drawing_has_words_and_units_on_its_axes(name):
     assert figure.get_suptitle()
 
 
+@pytest.mark.parametrize("kind", ["lines", "dots"])
+def test_panels_share_an_axis_that_holds_all_of_them(kind):
+    """Whichever panel comes first."""
+    figure = pytest.importorskip("matplotlib.figure").Figure(layout="constrained")
+    high = {name: [(x, 50.0 * y) for x, y in line] for name, line in POINTS.items()}
+    if kind == "lines":
+        panels = {"1 mm": POINTS, "2 mm": high}
+        plots.line_drawing("Errors", panels, LABELS, STYLES)(figure)
+    else:
+        groups = {"Table 2": {"5 mm": [0.9]}, "Table 3": {"5 mm": [90.0]}}
+        plots.dots_drawing("People", groups, LABELS)(figure)
+    figure.savefig(io.BytesIO(), format="png")
+    for axes in figure.axes:
+        low, top = axes.get_ylim()
+        drawn = np.concatenate([line.get_ydata() for line in axes.lines])
+        assert low <= drawn.min()
+        assert drawn.max() <= top
+
+
 def test_the_command_speaks_json_and_runs_what_is_chosen(small, capsys):
     _, folder = small
     code, printed = run(

@@ -83,6 +83,8 @@ def curves_drawing(
     below = legend is not None and "ncols" in legend
     inches = size or (2.7 * len(panels) + 0.8, 3.6 if below else 3.2)
 
+    ends = dict(zip(("xlim", "ylim"), limits, strict=True))
+
     def draw(figure: Any) -> None:
         every = make_panels(figure, len(panels), inches, title, sharey=True)
         for axes, (panel, curves) in zip(every, panels.items(), strict=True):
@@ -93,7 +95,8 @@ def curves_drawing(
                 axes.set_xticks(x, [f"{value:g}" for value in x])
                 axes.minorticks_off()
             axes.yaxis.set_major_formatter("{x:g}")
-            axes.set(xlim=limits[0], ylim=limits[1])
+            # Even limits of None would stop the shared axis from growing.
+            axes.set(**{k: v for k, v in ends.items() if v is not None})
             y_label = labels[1] if axes is every[0] else ""
             label_axes(axes, labels[0], y_label, panel)
         words = every[-1].get_legend_handles_labels()
@@ -185,12 +188,13 @@ def dots_drawing(
                 at = {"transform": axes.get_yaxis_transform(), "va": "bottom"}
                 axes.text(0.02, published[panel], "paper", color=RED, fontsize=8, **at)
             axes.set_yscale(scale)
-            axes.set_ylim(bottom=0.0 if scale == "linear" else None)
             axes.yaxis.set_major_formatter("{x:g}")
             y_label = labels[1] if axes is every[0] else ""
             label_axes(axes, labels[0], y_label, panel)
             axes.set_xticks(range(len(groups)), list(groups), fontsize=7)
             axes.set_xlim(-0.5, len(groups) - 0.4)
+        if scale == "linear":
+            every[0].set_ylim(bottom=0.0)
 
     return draw
 
