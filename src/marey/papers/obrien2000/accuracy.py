@@ -16,7 +16,7 @@ from marey.papers.plots import PAPER, Style, line_drawing
 from marey.plot.style import BLUE, GOLD, INK, RED
 
 ESTIMATORS = ("least_squares", "corrected", "auto")
-RUNS = 200
+RUNS = 150
 
 SWINGS_DEG = (5.0, 10.0, 20.0, 45.0)
 ROTATION_NOISES_DEG = (0.1, 0.5, 1.0, 2.0)

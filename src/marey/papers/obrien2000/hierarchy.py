@@ -55,9 +55,9 @@ SETTINGS = (
 
 
 PUBLISHED_SETTINGS = tuple(
-    s
-    for s in SETTINGS
-    if s.motion in PUBLISHED_TREES and s == HierarchySetting(s.motion, s.slide)
+    HierarchySetting(motion, slide)
+    for motion in PUBLISHED_TREES
+    for slide in SLIDES_MM[:-1]
 )
 """Settings with the motions and the noise of the paper."""
 
