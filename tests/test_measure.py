@@ -83,7 +83,7 @@ def test_a_report_has_it(walk):
     found = measure_motion(solution.motion, solution.take)
     assert number == 1
     assert (mean, worst) == (round(1e3 * found.mean, 2), round(1e3 * found.worst, 2))
-    assert [skate, deep] == [round(value, 2) for value in (skate, deep)]
+    assert [skate, deep] == [round(float(value), 2) for value in (skate, deep)]
     assert plants == len(solution.motion.contacts) > 3
     assert skate < 0.5
     assert deep < 1.0
