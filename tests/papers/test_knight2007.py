@@ -256,4 +256,8 @@ def test_karate_and_salsa_are_rebuilt():
     assert len(ours) == 3
     assert (ours < published).all()
     assert list(experiment.figures) == ["figure-4", "figure-5"]
-    draws(experiment)
+    figures = pytest.importorskip("matplotlib.figure")
+    for draw in experiment.figures.values():
+        figure = figures.Figure(layout="constrained")
+        draw(figure)
+        assert all(axes.lines and axes.collections for axes in figure.axes)

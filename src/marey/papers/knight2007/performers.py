@@ -198,7 +198,7 @@ def stills_drawing(
     view = Camera.facing(performers[0].take.truth.motion.T_world_root[frame], 60.0)
 
     def draw(figure: Any) -> None:
-        every = make_panels(figure, len(METHOD_OPTIONS), (8.0, 4.2), title)
+        every = list(make_panels(figure, len(METHOD_OPTIONS), (8.0, 4.2), title))
         for axes, method in zip(every, METHOD_OPTIONS, strict=True):
             for one, colour in zip(performers, (BLUE, INK), strict=False):
                 _draw_performer(axes, one, method, frame, view, colour)
