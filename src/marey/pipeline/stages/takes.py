@@ -21,9 +21,9 @@ from marey.errors import DataError, OptionError
 from marey.io import read
 from marey.io.text.names import make_unique
 from marey.joints import rigid_pair
-from marey.joints.ball.fit import MAX_NON_ROTATION
 from marey.motion import ROUNDING
 from marey.numerics import geometry
+from marey.numerics.thresholds import MAX_NON_ROTATION
 from marey.pipeline.options import SolveOptions
 from marey.report import Finding
 from marey.segmentation import (
