@@ -12,7 +12,6 @@ from jaxtyping import Float
 
 from marey.cleaning.arrays import Array, Points
 from marey.cleaning.neighbours import (
-    MAX_NEIGHBOURS,
     distance_deviation,
     row_median_and_sd,
 )
@@ -28,6 +27,10 @@ from marey.numerics.thresholds import (
 )
 from marey.report import Finding
 from marey.take import Take
+
+MAX_NEIGHBOURS = 8
+"""Markers that two labels are compared by: those with the steadiest distance to both.
+More of them include markers across joints. Chosen by hand."""
 
 TAKE_DEVIATION_M = 2.0 * MARKER_NOISE_M
 """Deviation of the same distance between takes, in metres. Chosen by hand."""
