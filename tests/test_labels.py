@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 import marey
 from marey.anatomy.names import mirror_name, side_of
 from marey.errors import DataError, FormatError
+from marey.numerics.thresholds import MIN_SAMPLES
 from marey.segmentation import segment
 from marey.segmentation.clusters.pair_statistics import log_odds, pair_statistics
 from marey.segmentation.labels.marker_sets import (
@@ -469,7 +470,7 @@ def test_shuffled_labels_are_ignored(walk, disorder, rng):
 
 
 def test_markers_seen_in_few_frames_are_not_checked(walk):
-    take = without_truth(walk).cut(0, 15)
+    take = without_truth(walk).cut(0, MIN_SAMPLES - 1)
     match = recognise_marker_set(replace(take, points=np.roll(take.points, 3, axis=1)))
     assert match.trusted
     assert match.label_probability == {}
@@ -497,7 +498,7 @@ def naive_gain(odds, known, members, i, j):
 
 def test_swap_gains_agree_with_naive_loops(walk):
     points = walk.points.copy()
-    points[: len(points) - 10, 3] = np.nan
+    points[: len(points) - MIN_SAMPLES + 1, 3] = np.nan
     match = recognise_marker_set(walk)
     members = np.array(
         [np.isin(np.arange(41), markers) for markers in match.members.values()]

@@ -250,7 +250,7 @@ def test_a_performer_from_root_to_leaf():
 
 
 def test_karate_and_salsa_are_rebuilt():
-    experiment = experiments("knight2007")["performers"](Effort(quick=True))
+    experiment = experiments("knight2007")["performers"](Effort())
     (table,) = experiment.tables.values()
     published, ours = column(table, "median joint mm").reshape(-1, 2).T
     assert len(ours) == 3

@@ -29,6 +29,10 @@ MAX_NEIGHBOURS = 12
 """Neighbours per marker. More of them tolerate more errors but include markers of other
 bodies. Chosen by hand."""
 
+MIN_RELATIVE_WIDTH = 0.05
+"""Width of a set of points relative to its length below which the points are collinear.
+Higher rejects more predictions; with 0.1 swaps at the end of a take are missed."""
+
 WEIGHT_ITERATIONS = 4
 """Iterations of the reweighted fit, each with a smaller Geman-McClure scale. Chosen by
 hand."""
@@ -231,7 +235,7 @@ def _spans_a_plane(
     mean = used.sum(axis=1) / count[:, None]
     centered = np.where(is_used[..., None], positions - mean[:, None], 0.0)
     spread = np.linalg.eigvalsh(np.einsum("lmi,lmj->lij", centered, centered))
-    is_wide = spread[:, 1] > FEW**2 * spread[:, 2]
+    is_wide = spread[:, 1] > MIN_RELATIVE_WIDTH**2 * spread[:, 2]
     return np.asarray((is_used.sum(axis=1) >= MIN_POSE_POINTS) & is_wide)
 
 

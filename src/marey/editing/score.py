@@ -1,5 +1,6 @@
 """Scores of a solution, and the difference between two solutions."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,7 +84,7 @@ def score_of(solution: Solution) -> Score:
 
 def _rms(values: Array) -> float:
     finite = values[np.isfinite(values)]
-    return float(np.sqrt(np.mean(finite**2))) if len(finite) else float("nan")
+    return float(np.sqrt(np.mean(finite**2))) if len(finite) else math.nan
 
 
 def _marker_distances(motion: Motion, take: Take) -> Float[Array, "frame marker"]:
