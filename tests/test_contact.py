@@ -369,7 +369,7 @@ def test_accelerations_do_not_grow_where_plants_begin_and_end(case):
 
 
 def test_a_correction_fades_in_and_out():
-    """The anchor of every other plant is moved aside by 2 cm."""
+    """Every other plant is moved aside by 2 cm, which takes three frames or more."""
     _, motion, contacts = solved()
     aside = np.array([0.0, 0.02, 0.0])
     plants = [
@@ -379,7 +379,7 @@ def test_a_correction_fades_in_and_out():
     done, _ = enforce_contacts(motion, replace(contacts, plants=tuple(plants)))
     added = (done.T_world_joint() - motion.T_world_joint())[..., :3, 3]
     assert np.linalg.norm(added, axis=-1).max() > 0.019
-    assert np.linalg.norm(np.diff(added, axis=0), axis=-1).max() < 0.006
+    assert np.linalg.norm(np.diff(added, axis=0), axis=-1).max() < 0.02 / 3.0
 
 
 def test_motion_of_an_unseen_foot_does_not_end_its_plant():
