@@ -9,6 +9,7 @@ import samples
 import scenes
 
 import marey
+from marey import synth
 from marey.cli import main
 
 
@@ -188,3 +189,15 @@ def test_a_closed_pipe_is_no_error(walk):
         timeout=60,
     )
     assert "Traceback" not in done.stderr
+
+
+def test_one_solve_writes_several_files(tmp_path, capsys):
+    take = synth.linkage().record(markers=4, seconds=1.0, rate=50.0)
+    marey.write(take, tmp_path / "rods.npz")
+    names = ("rods.bvh", "rods.glb", "rods.html")
+    outputs = [text for name in names for text in ("-o", str(tmp_path / name))]
+    code, out, err = run(
+        capsys, "solve", str(tmp_path / "rods.npz"), *outputs, "--quiet"
+    )
+    assert (code, out, err) == (0, "", "")
+    assert all((tmp_path / name).stat().st_size for name in names)

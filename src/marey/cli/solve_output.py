@@ -13,6 +13,7 @@ from marey.cli.application import render_cause, rich_table
 from marey.errors import OptionError, printable
 from marey.io import format_for_suffix, read_skeleton, write
 from marey.io.contract import Format
+from marey.io.renaming import WHOLE_SOLUTIONS
 from marey.motion import Motion
 from marey.report import Finding, Report, Table
 from marey.segmentation import Template, read_template
@@ -142,7 +143,7 @@ def write_solution(
     """Write a solution to one file, or one file per subject and take.
 
     A format that contains only one motion gets several files, which are named after
-    their subject and take.
+    their subject and take. marey's own files keep its names of joints.
 
     Args:
         solution: The solution.
@@ -154,6 +155,8 @@ def write_solution(
         The written files, and what they do not hold.
     """
     target_format = format_for_suffix(path)
+    if target_format.write_solution and target_format.name not in WHOLE_SOLUTIONS:
+        options["names"] = None
     skeletons_only = target_format.write_skeleton and not target_format.write_motion
     several = len(solution.subjects) > 1
     several |= len(solution.takes) > 1 and not skeletons_only

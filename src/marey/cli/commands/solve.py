@@ -177,8 +177,8 @@ def solve(
         reading: How to read the files.
         solving: How to solve.
         measured: Measured bone lengths in m: TOML, [lengths] joint = 0.4.
-        names: Names of joints: vrm, humanik, mixamo, unreal, cmu, smpl, opensim or
-            a TOML file.
+        names: Names of joints for other programs: vrm, humanik, mixamo, unreal, cmu,
+            smpl, opensim or a TOML file.
         with_markers: Also write the markers to a scene (glTF, USD, FBX).
         overwrite: Replace the output if it exists.
         quiet: Print errors only.
@@ -209,7 +209,9 @@ def solve(
         tables["lengths"] = lengths_table(solution.skeleton, lengths)
     shown = {"names": names, "markers": with_markers, "overwrite": overwrite}
     for path in out_:
-        _print_written(*write_solution(solution, path, lengths, **shown))
+        written = write_solution(solution, path, lengths, **shown)
+        if not quiet:
+            _print_written(*written)
     if json_:
         print_json(report_data(solution.report, tables))
     elif not quiet:
