@@ -196,8 +196,6 @@ def test_one_solve_writes_several_files(tmp_path, capsys):
     marey.write(take, tmp_path / "rods.npz")
     names = ("rods.bvh", "rods.glb", "rods.html")
     outputs = [text for name in names for text in ("-o", str(tmp_path / name))]
-    code, out, err = run(
-        capsys, "solve", str(tmp_path / "rods.npz"), *outputs, "--quiet"
-    )
-    assert (code, out, err) == (0, "", "")
+    code, shown = run(capsys, "solve", tmp_path / "rods.npz", *outputs, "--quiet")
+    assert (code, shown.out, shown.err) == (0, "", "")
     assert all((tmp_path / name).stat().st_size for name in names)
