@@ -20,7 +20,6 @@ from marey.calibration.noise_model import (
 )
 from marey.calibration.priors import Initialisation
 from marey.calibration.solver.levenberg_marquardt import (
-    MIN_CHANGE,
     fit_poses,
     levenberg_marquardt_step,
     residuals,
@@ -31,9 +30,13 @@ Array = np.ndarray
 MAX_ITERATIONS = 16
 """Most rounds of a step and an estimate of the noise."""
 
+MAX_NOISE_CHANGE = 0.05
+"""The rounds end when no marker's noise changes by more than this share, and the step
+has converged. Higher ends earlier. Chosen by hand."""
+
 MIN_ROUNDS = 4
 """Rounds before the white share is estimated: initial residuals contain the errors of
-the initialisation, not noise alone. Higher takes longer. Chosen by hand."""
+the initialisation, not noise alone. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,6 +136,6 @@ def bundle_adjust(
             ]
             white = white_share(parameters, pairs)
             weight = prior_weight(white, estimate.n_frames, effective_samples)
-        elif n_rounds > MIN_ROUNDS and converged and change < MIN_CHANGE:
+        elif n_rounds > MIN_ROUNDS and converged and change < MAX_NOISE_CHANGE:
             break
     return CalibrationFit(estimate, weight, white, initial, leverage, rms_before)

@@ -33,19 +33,23 @@ FIRST_DAMPING, DAMPING_FACTOR = 1e-4, 10.0
 """First damping of a pose, and of all unknowns after a Gauss-Newton step that does not
 lower the cost, as a share of the diagonal; and its factor after such a step, or the
 inverse after one that does. The search ends at the inverse of the first value. Higher
-takes shorter steps; with 1e-2 bones depend on the axes of the world by 0.15 mm."""
+takes shorter steps. Chosen by hand."""
 
-MIN_CHANGE = 0.02
-"""A step is the last that lowers the cost by less than this, in squared standard
-deviations, times the weight of the prior; the estimates of noise end when none changes
-by this share. Higher stops earlier. Chosen by hand."""
+MIN_COST_DECREASE = 0.02
+"""A step that lowers the cost by less than this, times the weight of the prior, is the
+last. The unit is the squared standard deviation. Higher stops earlier. Chosen by hand.
+"""
+
+MIN_LENGTH_CHANGE_M = 1e-5
+"""A step that changes no bone by this length, in metres, is the last. Higher stops
+earlier. Chosen by hand."""
 
 MAX_ITERATIONS = 30
 """Most Levenberg-Marquardt steps of a pose."""
 
-POSE_TOLERANCE = float(np.sqrt(np.finfo(float).eps))
-"""A pose has converged when a step lowers its cost by less than this share: the angles
-are then exact to half of all digits."""
+POSE_TOLERANCE = 1e-4
+"""A pose has converged when a step lowers its cost by less than this share. Higher
+stops earlier. Chosen by hand."""
 
 MAX_POSE_ITERATIONS = 3
 """Most steps of every pose after a step of the parameters. Rotations are not linear:
@@ -219,7 +223,12 @@ def levenberg_marquardt_step(
         if damping * FIRST_DAMPING > 1.0:
             return estimate, equations.leverage, damping, True
         damping = max(damping * DAMPING_FACTOR, FIRST_DAMPING)
-    converged = equations.cost - cost < MIN_CHANGE * prior_weight
+    before, after = (
+        np.linalg.norm(one.parameters.joint_offset, axis=1) for one in (estimate, moved)
+    )
+    converged = equations.cost - cost < MIN_COST_DECREASE * prior_weight or bool(
+        np.abs(after - before).max() < MIN_LENGTH_CHANGE_M
+    )
     return moved, equations.leverage, damping / DAMPING_FACTOR, converged
 
 
