@@ -13,7 +13,6 @@ from marey.cli.application import render_cause, rich_table
 from marey.errors import OptionError, printable
 from marey.io import format_for_suffix, read_skeleton, write
 from marey.io.contract import Format
-from marey.io.renaming import WHOLE_SOLUTIONS
 from marey.motion import Motion
 from marey.report import Finding, Report, Table
 from marey.segmentation import Template, read_template
@@ -155,7 +154,7 @@ def write_solution(
         The written files, and what they do not hold.
     """
     target_format = format_for_suffix(path)
-    if target_format.write_solution and target_format.name not in WHOLE_SOLUTIONS:
+    if target_format.write_solution and not target_format.renames:
         options["names"] = None
     skeletons_only = target_format.write_skeleton and not target_format.write_motion
     several = len(solution.subjects) > 1

@@ -199,7 +199,7 @@ def write(
         markers=markers,
         suffix=path.suffix.lower(),
     )
-    options.check_shown(chosen.name)
+    options.check_shown(chosen)
     inputs = _input_paths(thing)
     check_target(path, overwrite=overwrite, inputs=inputs)
     if isinstance(thing, Solution) and chosen.write_solution is None:
@@ -208,7 +208,7 @@ def write(
         _check_bones(skeleton)
     changed: tuple[Finding, ...] = ()
     if names is not None:
-        thing, changed = rename_thing(thing, names, chosen.name)
+        thing, changed = rename_thing(thing, names, chosen)
     lost = (*changed, *find_losses(thing, chosen))
     if isinstance(thing, Motion) and chosen.write_motion is None:
         thing = motion_as_take(thing)

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NoReturn, SupportsFloat
+from typing import Any, ClassVar, Literal, NoReturn, SupportsFloat
 
 import numpy as np
 from jaxtyping import Float
@@ -28,14 +28,43 @@ MAX_RATE_HZ = 1e6
 BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 """First bytes of UTF-16 (little and big endian) and UTF-8 text."""
 
-SCENE_FORMATS = ("gltf", "usd", "fbx")
-"""Formats of scenes: figures with a body."""
+SHOWN_BY = {
+    "markers": "a scene such as glb, usda or fbx, which has markers as objects",
+    "truth": "html: a page shows it",
+    "measured": "html: a page shows it",
+}
+"""Options of writing that few formats show, and which do."""
 
 FACT_NAMES = {"unit": "length unit", "up": "up axis", "rate": "frame rate"}
+
+Stage = Literal["read", "write"]
 
 Chunks = Iterable[bytes]
 Output = Mapping[str, Chunks]
 """What a writer returns: the bytes of each file by suffix; "" is the path asked for."""
+
+
+class Notes:
+    """What keeps the findings of reading or writing a file."""
+
+    __slots__ = ()
+    stage: ClassVar[Stage]
+    findings: list[Finding]
+
+    def note(
+        self,
+        code: str,
+        message: str,
+        *,
+        severity: Severity = "warning",
+        subject: str = "",
+        value: SupportsFloat = float("nan"),
+    ) -> None:
+        """Add a finding, which the caller gets: see `findings`."""
+        number = float(value)
+        self.findings.append(
+            Finding(code, self.stage, severity, message, subject=subject, value=number)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +106,10 @@ class ReadOptions(WorldOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions(WorldOptions):
+class WriteOptions(WorldOptions, Notes):
     """How to write."""
+
+    stage: ClassVar[Stage] = "write"
 
     truth: Sequence[Motion] = ()
     """True motions to compare with, for a page."""
@@ -94,21 +125,6 @@ class WriteOptions(WorldOptions):
 
     findings: list[Finding] = field(default_factory=list)
     """What the writer changed or could not hold; `marey.write` returns it."""
-
-    def note(
-        self,
-        code: str,
-        message: str,
-        *,
-        severity: Severity = "warning",
-        subject: str = "",
-        value: SupportsFloat = float("nan"),
-    ) -> None:
-        """Add a finding; `marey.write` returns it."""
-        number = float(value)
-        self.findings.append(
-            Finding(code, "write", severity, message, subject=subject, value=number)
-        )
 
     def world(
         self, unit: str, up: str, source: Source | None = None, name: str = ""
@@ -143,18 +159,17 @@ class WriteOptions(WorldOptions):
                 needed=f"{unit} and {up}: this format has no other",
             )
 
-    def check_shown(self, format: str) -> None:
-        """Refuse options that only a page or a scene can show.
+    def check_shown(self, format: "Format") -> None:
+        """Refuse options that a format does not show.
 
         Raises:
-            OptionError: If the format is none.
+            OptionError: If one of them is given.
         """
-        if self.markers and format not in SCENE_FORMATS:
-            needed = f"{' or '.join(SCENE_FORMATS)}: a scene has markers as objects"
-            raise OptionError("markers", found=format, needed=needed)
-        given = [n for n in ("truth", "measured") if len(getattr(self, n))]
-        if given and format != "html":
-            raise OptionError(given[0], found=format, needed="html: a page shows it")
+        for name, needed in SHOWN_BY.items():
+            value = getattr(self, name)
+            is_given = value if isinstance(value, bool) else len(value) > 0
+            if is_given and name not in format.shows:
+                raise OptionError(name, found=format.name, needed=needed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +199,16 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class File(Notes):
     """A file being read: its bytes, errors and findings."""
+
+    stage: ClassVar[Stage] = "read"
 
     path: Path
     format: str
     options: ReadOptions = field(default_factory=ReadOptions)
     findings: list[Finding] = field(default_factory=list)
+    """What was found; it ends in `take.source.findings`."""
 
     @property
     def size(self) -> int:
@@ -231,21 +249,6 @@ class File:
             format=self.format,
             counted="byte" if line is None else "line",
         ) from cause
-
-    def note(
-        self,
-        code: str,
-        message: str,
-        *,
-        severity: Severity = "warning",
-        subject: str = "",
-        value: SupportsFloat = float("nan"),
-    ) -> None:
-        """Add a finding; it ends in `take.source.findings`."""
-        number = float(value)
-        self.findings.append(
-            Finding(code, "read", severity, message, subject=subject, value=number)
-        )
 
     def note_count(
         self, code: str, count: int, message: str, *, severity: Severity = "warning"
@@ -390,6 +393,12 @@ class Format:
     write_solution: Callable[[Solution, WriteOptions], Output] | None = None
     one_subject: bool = False
     """Whether `write_solution` holds one subject in one take and no more."""
+
+    renames: bool = False
+    """Whether the joints of a solution may have the names of another program."""
+
+    shows: tuple[str, ...] = ()
+    """Options of `SHOWN_BY` that a written file shows."""
 
     loses: tuple[str, ...] = ()
     """What the format cannot hold, by the keys of `losses.DESCRIPTIONS`."""

@@ -7,21 +7,18 @@ from marey.anatomy import names as vrm
 from marey.anatomy.name_schemes import recognise_joints
 from marey.anatomy.renaming import TargetScheme, find_scheme, rename_motions
 from marey.errors import OptionError
-from marey.io.contract import SCENE_FORMATS
+from marey.io.contract import Format
 from marey.motion import Motion
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.solution import Solution, Subject
 from marey.take import Take
 
-WHOLE_SOLUTIONS = (*SCENE_FORMATS, "osim")
-"""Formats of all subjects of a solution, whose joints may have other names."""
-
 Thing = Take | Motion | Skeleton | Solution
 
 
 def rename_thing(
-    thing: Thing, names: str | PathLike[str], format: str
+    thing: Thing, names: str | PathLike[str], format: Format
 ) -> tuple[Thing, tuple[Finding, ...]]:
     """Return a thing with the joints of a target scheme, and what could not be kept.
 
@@ -30,7 +27,7 @@ def rename_thing(
     Args:
         thing: What is to be written.
         names: Name of a scheme, or a TOML file with one.
-        format: Name of the format.
+        format: What it is written as.
 
     Raises:
         OptionError: If there is no such scheme, or it does not fit the thing.
@@ -42,10 +39,11 @@ def rename_thing(
     if isinstance(thing, Skeleton):
         skeleton, _, findings = rename_motions(thing, (), scheme)
         return skeleton, findings
-    if isinstance(thing, Take) or format not in WHOLE_SOLUTIONS:
-        needed = f"a motion or a skeleton, or all as {', '.join(WHOLE_SOLUTIONS)}"
+    if isinstance(thing, Take) or not format.renames:
         raise OptionError(
-            "names", found=f"{type(thing).__name__.lower()} as {format}", needed=needed
+            "names",
+            found=f"a {type(thing).__name__.lower()} as {format.name}",
+            needed="a motion or a skeleton, or a solution for another program",
         )
     return _rename_people(thing, scheme)
 

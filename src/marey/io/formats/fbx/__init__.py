@@ -16,7 +16,7 @@ from marey.io.contract import Format, Output, WriteOptions
 from marey.io.formats.fbx import records
 from marey.io.formats.fbx.animation import Curves, add_stack
 from marey.io.formats.fbx.document import AXES, SCENE, Clock, Document, World
-from marey.io.formats.fbx.limbs import add_bind_pose, add_limbs, add_node, rest_poses
+from marey.io.formats.fbx.limbs import add_bind_pose, add_limbs, add_node
 from marey.io.formats.fbx.skin import add_mesh, add_skin
 from marey.io.losses import LOST_BY_MOTIONS
 from marey.io.scene import Figure, MarkerTracks, SceneTake, build_scene
@@ -24,6 +24,7 @@ from marey.io.text import rotations
 from marey.io.text.names import make_unique, printable_name
 from marey.io.units_axes import points_to_file, rotation_to_z_up
 from marey.motion import Motion
+from marey.numerics import geometry
 from marey.skeleton import Skeleton
 from marey.solution import Solution
 
@@ -103,13 +104,15 @@ def _add_figure(
     limbs = add_limbs(
         document, tuple(prefix + n for n in names), skeleton.parent, offset, above
     )
-    T_world_limb = rest_poses(skeleton.parent, offset)
+    rest = points_to_file(skeleton.rest()[:, :3, 3], world.unit, world.up)
+    T_world_limb = geometry.transform(np.eye(3), rest)
     model, shape = add_mesh(
         document,
         f"{prefix}Body",
         points_to_file(mesh.vertices, world.unit, world.up),
         mesh.faces,
         mesh.normals @ rotation_to_z_up(world.up),
+        figure.color,
     )
     add_skin(document, shape, limbs, T_world_limb, mesh.joint, mesh.weight)
     poses = np.concatenate([np.eye(4)[None], T_world_limb])
@@ -163,6 +166,8 @@ FORMAT = Format(
     write_motion=write_scene,
     write_skeleton=write_scene,
     write_solution=write_scene,
+    renames=True,
+    shows=("markers",),
     loses=("limits", "kinds", *LOST_BY_MOTIONS),
     precision=1e-6,
 )

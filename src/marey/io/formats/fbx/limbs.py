@@ -5,7 +5,6 @@ from jaxtyping import Float
 
 from marey.io.formats.fbx.document import SCENE, Document, properties
 from marey.io.formats.fbx.records import record
-from marey.numerics import geometry
 
 Array = np.ndarray
 
@@ -105,17 +104,6 @@ def add_bind_pose(
         record("NbPoseNodes", len(poses)),
         *poses,
     )
-
-
-def rest_poses(
-    parent: Array, offset: Float[Array, "joint 3"]
-) -> Float[Array, "joint 4 4"]:
-    """Return T_world_joint of the rest pose, where no joint is rotated."""
-    position = offset.copy()
-    for joint, over in enumerate(parent.tolist()):
-        if over >= 0:
-            position[joint] += position[over]
-    return geometry.transform(np.eye(3), position)
 
 
 def flatten(T: Float[Array, "4 4"]) -> Float[Array, "16"]:

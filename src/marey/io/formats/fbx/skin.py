@@ -10,9 +10,6 @@ from marey.numerics import geometry
 
 Array = np.ndarray
 
-COLOUR = (0.8, 0.8, 0.8)
-"""Red, green and blue of the material."""
-
 
 def add_mesh(
     document: Document,
@@ -20,6 +17,7 @@ def add_mesh(
     vertices: Float[Array, "vertex 3"],
     faces: Int[Array, "face 3"],
     normals: Float[Array, "vertex 3"],
+    color: tuple[float, float, float],
 ) -> tuple[np.int64, np.int64]:
     """Add a mesh at the origin; return the ids of its model and of its geometry.
 
@@ -29,6 +27,7 @@ def add_mesh(
         vertices: Places, in the file's unit.
         faces: Triangles, counter-clockwise from outside.
         normals: Unit normal of each vertex.
+        color: Red, green and blue, from 0 to 1.
     """
     corners = faces.astype(np.int32)
     corners[:, 2] = ~corners[:, 2]  # the last corner of a polygon is marked
@@ -55,7 +54,7 @@ def add_mesh(
     )
     model = add_node(document, name, "Mesh")
     document.connect(geometry_id, model)
-    document.connect(_add_material(document, name), model)
+    document.connect(_add_material(document, name, color), model)
     return model, geometry_id
 
 
@@ -133,8 +132,10 @@ def _layer(*kinds: str) -> Record:
     return record("Layer", 0, children=[record("Version", 100), *elements])
 
 
-def _add_material(document: Document, name: str) -> np.int64:
-    rows = [("DiffuseColor", "Color", "", "A", *COLOUR)]
+def _add_material(
+    document: Document, name: str, color: tuple[float, float, float]
+) -> np.int64:
+    rows = [("DiffuseColor", "Color", "", "A", *color)]
     return document.add(
         "Material",
         name,

@@ -47,6 +47,7 @@ FORMAT = Format(
     write_take=write_page,
     write_motion=write_page,
     write_solution=write_page,
+    shows=("truth", "measured"),
     loses=("analog", "events"),
     precision=5e-6,
 )

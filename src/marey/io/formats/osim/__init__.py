@@ -152,6 +152,7 @@ FORMAT = Format(
     write_skeleton=write_skeleton,
     write_solution=write_solution,
     one_subject=True,
+    renames=True,
     loses=("gaps", "uncertainty", "contacts"),
     precision=1e-8,
 )

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy import names as vrm
-from marey.anatomy.t_pose import shortest_rotation
+from marey.anatomy.t_pose import facing_rotation, shortest_rotation
 from marey.io.multibody.coordinates import RotationSequence
 from marey.io.multibody.person import TRUNK_PARTS, recognise_person
 from marey.io.text.names import make_unique
@@ -206,9 +206,7 @@ def _facing(
     left, right = (joint.get(name) for name in vrm.both_sides(vrm.UPPER_LEG))
     if left is None or right is None:
         return np.eye(3)
-    width = rest[left] - rest[right]
-    heading = np.arctan2(-width[0], width[1])
-    return geometry.rotation_exp(np.array([0.0, 0.0, heading]))
+    return facing_rotation(rest[left], rest[right])
 
 
 def _rotation_down(

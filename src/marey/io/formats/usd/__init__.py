@@ -48,6 +48,8 @@ FORMAT = Format(
     write_motion=write_scene,
     write_skeleton=write_scene,
     write_solution=write_scene,
+    renames=True,
+    shows=("markers",),
     loses=("limits", "kinds", *LOST_BY_MOTIONS),
     precision=1e-6,
 )
