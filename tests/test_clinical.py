@@ -139,6 +139,20 @@ def test_a_rest_pose_that_faces_another_way_gives_the_same_angles(skeleton):
     assert angles["left_knee_adduction"][0] == pytest.approx(0.0, abs=1e-6)
 
 
+def test_names_of_other_programs_are_known(skeleton):
+    names = {"LeftUpperLeg": "LeftUpLeg", "LeftLowerLeg": "LeftLeg"}
+    names |= {"RightUpperLeg": "RightUpLeg", "RightLowerLeg": "RightLeg"}
+    mixamo = replace(skeleton, names=tuple(names.get(n, n) for n in skeleton.names))
+    angles = marey.angles(posed(mixamo, {"LeftLeg": [0, 30, 0]}))
+    assert angles["left_knee_flexion"][0] == pytest.approx(30.0)
+
+
+def test_an_animal_has_no_clinical_angles():
+    dog = synth.quadruped().record("walk", seconds=0.2).truth.motion
+    with pytest.raises(DataError, match="a person"):
+        marey.angles(dog)
+
+
 def test_standard_deviations_are_those_of_the_angles(skeleton, rng):
     """Against many poses drawn from the stated spread."""
     turns = {"RightUpperLeg": [15, -40, 20], "RightLowerLeg": [3, 50, -10]}

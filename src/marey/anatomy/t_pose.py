@@ -23,6 +23,17 @@ TINY = 1e-9
 """Length below which a bone has no direction, in metres. Guards a division."""
 
 
+def facing_rotation(
+    left_hip: Float[Array, " 3"], right_hip: Float[Array, " 3"]
+) -> Float[Array, "3 3"]:
+    """Return the rotation about the vertical from a person that faces +x to this one.
+
+    The columns are forward, leftward and up. The identity for hips above each other.
+    """
+    width = left_hip - right_hip
+    return geometry.rotation_exp(np.arctan2(-width[0], width[1]) * UP)
+
+
 def t_pose_rotations(
     tree: BodyTree,
     R: Float[Array, "body 3 3"],

@@ -6,6 +6,7 @@ shortest way until it hangs. Those of the pelvis come from the iliac spines wher
 have markers, those of a foot from the frames in which it stands flat on the ground.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +14,8 @@ from jaxtyping import Bool, Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.landmarks import find_landmarks
-from marey.anatomy.t_pose import UP, shortest_rotation
-from marey.errors import DataError
+from marey.anatomy.t_pose import UP, facing_rotation, shortest_rotation
 from marey.motion import Motion
-from marey.numerics import geometry
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
@@ -43,49 +42,32 @@ class SegmentAxes:
     """How they were found, in words."""
 
 
-def anatomical_axes(motion: Motion, names: dict[str, int]) -> dict[str, SegmentAxes]:
+def anatomical_axes(
+    motion: Motion, R_world: Float[Array, "frame joint 3 3"], names: Mapping[str, int]
+) -> dict[str, SegmentAxes]:
     """Return the anatomical axes of every segment of a person.
 
     Args:
-        motion: Of a person at rest with a known front: both legs, hips.
-        names: Joint number of every segment by its name.
+        motion: Of a person.
+        R_world: Rotations of its joints in the world.
+        names: Joint number of every segment by its name, of both upper legs at least.
     """
-    body = _body_axes(motion.skeleton, names)
+    rest = motion.skeleton.rest()[:, :3, 3]
+    hips = (rest[names[name]] for name in vrm.both_sides(vrm.UPPER_LEG))
+    body = facing_rotation(*hips)
     axes = {}
     for name, joint in names.items():
         part = vrm.without_side(name)
         if part in LIMBS:
-            axes[name] = _limb_axes(motion.skeleton, joint, body)
+            hang = shortest_rotation(-UP, _bone(motion.skeleton, joint))
+            axes[name] = SegmentAxes(hang @ body, "straight limb at rest")
         elif part == vrm.FOOT:
-            axes[name] = _foot_axes(motion, name, joint, body)
+            axes[name] = _foot_axes(motion, joint, R_world[:, joint], body)
         elif part == vrm.HIPS:
             axes[name] = _pelvis_axes(motion.skeleton, joint, body)
         else:
             axes[name] = SegmentAxes(body, "upright at rest")
     return axes
-
-
-def _body_axes(skeleton: Skeleton, names: dict[str, int]) -> Float[Array, "3 3"]:
-    """Return forward, left and up of the person at rest, as columns."""
-    rest = skeleton.rest()[:, :3, 3]
-    left, right = (rest[names[n]] for n in vrm.both_sides(vrm.UPPER_LEG))
-    across = left - right
-    across = across - (across @ UP) * UP
-    width = float(np.linalg.norm(across))
-    if not width > 0.0:
-        raise DataError(
-            "angles", found="both hips in one place", needed="a left and a right hip"
-        )
-    y = across / width
-    return np.stack([np.cross(y, UP), y, UP], axis=1)
-
-
-def _limb_axes(
-    skeleton: Skeleton, joint: int, body: Float[Array, "3 3"]
-) -> SegmentAxes:
-    """Return the axes of a limb: those of the body, turned from down to its bone."""
-    bone = _bone(skeleton, joint)
-    return SegmentAxes(shortest_rotation(-UP, bone) @ body, "straight limb at rest")
 
 
 def _bone(skeleton: Skeleton, joint: int) -> Float[Array, " 3"]:
@@ -124,19 +106,19 @@ def _pelvis_axes(
 
 
 def _foot_axes(
-    motion: Motion, name: str, joint: int, body: Float[Array, "3 3"]
+    motion: Motion,
+    joint: int,
+    R_world: Float[Array, "frame 3 3"],
+    body: Float[Array, "3 3"],
 ) -> SegmentAxes:
     """Return the axes of a foot: up where it stands, forward along its bone."""
     bone = _bone(motion.skeleton, joint)
-    flat = _frames_on_ground(motion, name)
-    up, origin = body[:, 2], "level at rest"
-    if flat.any():
-        R = geometry.matrix_from_quat(motion.wxyz)
-        R_world = _world_rotation(motion.skeleton, R[flat], joint)
-        vertical = np.median(R_world[:, 2, :], axis=0)
-        if np.isfinite(vertical).all() and np.linalg.norm(vertical) > 0.0:
-            up = vertical / np.linalg.norm(vertical)
-            origin = "flat on the ground"
+    vertical = R_world[_frames_on_ground(motion, joint), 2]
+    vertical = vertical[np.isfinite(vertical).all(axis=1)]
+    up, origin = UP, "level at rest"
+    if len(vertical):
+        up, origin = np.median(vertical, axis=0), "flat on the ground"
+        up = up / np.linalg.norm(up)
     forward = bone - (bone @ up) * up
     length = float(np.linalg.norm(forward))
     if not length > 0.0:
@@ -145,24 +127,13 @@ def _foot_axes(
     return SegmentAxes(np.stack([x, np.cross(up, x), up], axis=1), origin)
 
 
-def _frames_on_ground(motion: Motion, name: str) -> Bool[Array, " frame"]:
-    """Return the frames in the middle of each plant of a foot."""
+def _frames_on_ground(motion: Motion, foot: int) -> Bool[Array, " frame"]:
+    """Return the frames in the middle of each plant of a foot or its toes."""
     flat = np.zeros(motion.n_frames, dtype=bool)
-    side = vrm.side_of(name)
-    feet = {name, side + vrm.TOES}
     for contact in motion.contacts:
-        if vrm.without_subject(contact.joint) in feet:
+        joint = motion.skeleton.index(contact.joint)
+        if foot in (joint, motion.skeleton.parent[joint]):
             middle = 0.5 * (contact.start + contact.end)
             half = 0.5 * MIDDLE_OF_PLANT * (contact.end - contact.start)
             flat |= np.abs(motion.times - middle) <= half
     return flat
-
-
-def _world_rotation(
-    skeleton: Skeleton, R: Float[Array, "frame joint 3 3"], joint: int
-) -> Float[Array, "frame 3 3"]:
-    """Return the rotation of a joint's frame in the world."""
-    world = R[:, joint]
-    while (joint := int(skeleton.parent[joint])) >= 0:
-        world = R[:, joint] @ world
-    return world

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy import names as vrm
+from marey.anatomy.name_schemes import recognise_joints
 from marey.clinical.anatomical_axes import SegmentAxes, anatomical_axes
 from marey.clinical.conventions import WORLD, AngleRow, Convention, rows_of_sides
 from marey.errors import DataError, OptionError
@@ -62,7 +63,7 @@ def angles(motion: Motion, convention: Convention = "isb") -> JointAngles:
     A segment that the skeleton does not have, or that is not observed, has no angles.
 
     Args:
-        motion: Of a person, with the names of the VRM humanoid.
+        motion: Of a person; joints may have the names of any known scheme.
         convention: "isb" (Wu 2002 and 2005, Grood and Suntay) or "plug-in-gait".
 
     Raises:
@@ -73,8 +74,8 @@ def angles(motion: Motion, convention: Convention = "isb") -> JointAngles:
         needed = " or ".join(get_args(Convention))
         raise OptionError("convention", found=convention, needed=needed)
     segments = _segments(motion)
-    axes = anatomical_axes(motion, segments)
     R_world = motion.T_world_joint()[..., :3, :3]
+    axes = anatomical_axes(motion, R_world, segments)
     columns = []
     for side, row in rows_of_sides(convention):
         if row.distal in segments and row.proximal in (WORLD, *segments):
@@ -94,22 +95,22 @@ Column = tuple[tuple[str, ...], Float[Array, "frame 3"], Float[Array, "frame 3"]
 
 
 def _segments(motion: Motion) -> dict[str, int]:
-    """Return the joint of each observed segment, by its name without the subject.
+    """Return the joint of each observed segment, by its anatomical name.
 
     Raises:
         DataError: If it is no person.
     """
     skeleton = motion.skeleton
     segments = {
-        vrm.without_subject(name): joint
-        for joint, name in enumerate(skeleton.names)
+        name: joint
+        for joint, name in recognise_joints(skeleton.names).items()
         if skeleton.observed[joint] and not skeleton.is_end[joint]
     }
-    if not vrm.is_person(segments):
+    if not vrm.is_person(segments) or vrm.has_tail(skeleton.names):
         raise DataError(
             "angles",
             found=", ".join(skeleton.names),
-            needed="a person: Hips, LeftUpperLeg and RightUpperLeg; rename the joints",
+            needed="a person: hips and two upper legs by names that marey knows",
         )
     chest = next((name for name in CHEST_SEGMENTS if name in segments), None)
     if chest is not None:

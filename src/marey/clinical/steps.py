@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from scipy.signal import find_peaks
 
 from marey.anatomy import names as vrm
+from marey.anatomy.name_schemes import recognise_joints
 from marey.clinical.joint_angles import JointAngles
 from marey.errors import DataError
 from marey.motion import Motion
@@ -142,7 +143,7 @@ def gait(motion: Motion) -> Gait:
 
 def _find_plants(motion: Motion) -> tuple[FootPlant, ...]:
     """Return the stances of both feet, by their initial contacts."""
-    joints = {vrm.without_subject(n): i for i, n in enumerate(motion.skeleton.names)}
+    joints = {n: i for i, n in recognise_joints(motion.skeleton.names).items()}
     position = motion.T_world_joint()[..., :3, 3]
     forward = _walking_direction(motion)
     plants: list[FootPlant] = []
