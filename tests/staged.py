@@ -1,5 +1,6 @@
 """Scenes to write: two people and a stick in two takes, with truth for an answer."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,8 @@ INTEROP = Path(__file__).parent.parent / "interop"
 NODE = shutil.which("node", path=Path(sys.executable).parent) or shutil.which("node")
 
 needs_node = pytest.mark.skipif(
-    NODE is None or not (INTEROP / "node_modules").is_dir(),
+    os.environ.get("MAREY_REQUIRE_BROWSER") != "1"
+    and (NODE is None or not (INTEROP / "node_modules").is_dir()),
     reason="needs node and interop/node_modules: make interop/node_modules",
 )
 

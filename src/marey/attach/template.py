@@ -20,9 +20,9 @@ def place_template(skeleton: Skeleton, template: Skeleton) -> Skeleton:
     A marker set is put on one skeleton by hand or by calibration, once, and serves
     every performer (Zordan2003, Secs. 2.2 and 5). Each marker keeps its place on its
     bone; its offset grows with the length of the bone, and at the ends of limbs with
-    the skeleton. No recording is needed, and none corrects the places: a marker that is
-    worn elsewhere draws the pose with it. `marey.solve(take, skeleton=...)` fits the
-    places to a recording.
+    the skeleton. No recording is needed, and none corrects the places: a misplaced
+    marker draws the pose with it. `marey.solve(take, skeleton=...)` fits the places to
+    a recording.
 
     Args:
         skeleton: Skeleton whose bones are kept; its own markers and sensors are

@@ -179,5 +179,5 @@ def _draw_prop(axes: Any, post: Float[Array, "2 3"]) -> None:
 def _sensor_positions(ready: PreparedTake) -> Float[Array, "frame sensor 3"]:
     """Return the positions of the sensors in the layout of 13, in metres."""
     names = ready.recording.sensor_names
-    worn = [k for k, name in enumerate(names) if not name.endswith(WITHOUT_SENSOR)]
-    return np.asarray(ready.recording.T_world_sensor[..., :3, 3][:, worn])
+    attached = [k for k, name in enumerate(names) if not name.endswith(WITHOUT_SENSOR)]
+    return np.asarray(ready.recording.T_world_sensor[..., :3, 3][:, attached])
