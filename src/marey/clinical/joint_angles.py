@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy import names as vrm
-from marey.anatomy.name_schemes import recognise_joints
+from marey.anatomy.person_joints import recognise_person
 from marey.clinical.anatomical_axes import SegmentAxes, anatomical_axes
 from marey.clinical.conventions import WORLD, AngleRow, Convention, rows_of_sides
 from marey.errors import DataError, OptionError
@@ -103,7 +103,7 @@ def _segments(motion: Motion) -> dict[str, int]:
     skeleton = motion.skeleton
     segments = {
         name: joint
-        for joint, name in recognise_joints(skeleton.names).items()
+        for joint, name in recognise_person(skeleton).items()
         if skeleton.observed[joint] and not skeleton.is_end[joint]
     }
     if not vrm.is_person(segments) or vrm.has_tail(skeleton.names):

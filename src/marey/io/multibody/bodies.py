@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 
 from marey.anatomy.masses import RADIUS_PER_LENGTH, estimate_bones, estimate_masses
 from marey.anatomy.names import is_person
+from marey.anatomy.person_joints import recognise_person
 from marey.articulated.tables import make_nodes
-from marey.io.multibody.person import recognise_person
 from marey.io.segment_tree import list_children
 from marey.skeleton import Skeleton
 

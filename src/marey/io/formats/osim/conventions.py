@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy import names as vrm
+from marey.anatomy.person_joints import TRUNK_PARTS, recognise_person
 from marey.anatomy.t_pose import facing_rotation, shortest_rotation
 from marey.io.multibody.coordinates import RotationSequence
-from marey.io.multibody.person import TRUNK_PARTS, recognise_person
 from marey.io.text.names import make_unique
 from marey.numerics import geometry
 from marey.skeleton import Skeleton

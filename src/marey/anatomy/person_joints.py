@@ -20,9 +20,11 @@ def recognise_person(skeleton: Skeleton) -> Mapping[int, str]:
     """Return the anatomical name of each joint of a person; none for other figures.
 
     The joints between the hips and the neck or the arms are the trunk, and have its
-    names from the hips upward.
+    names from the hips upward; so are joints of these names that carry nothing.
     """
     part = recognise_joints(skeleton.names)
+    if not part:
+        return {}
     trunk = zip(_trunk_joints(skeleton, part), TRUNK_PARTS, strict=False)
     return {**part, **dict(trunk)}
 
@@ -30,7 +32,11 @@ def recognise_person(skeleton: Skeleton) -> Mapping[int, str]:
 def _trunk_joints(skeleton: Skeleton, part: Mapping[int, str]) -> list[int]:
     """Return the joints between the hips and what the trunk carries, upward."""
     hips = min((j for j, name in part.items() if name == vrm.HIPS), default=0)
-    found: set[int] = set()
+    found = {
+        joint
+        for joint, name in enumerate(skeleton.names)
+        if vrm.without_subject(name) in TRUNK_PARTS
+    }
     for joint in (j for j, name in part.items() if name in ABOVE_TRUNK):
         above = int(skeleton.parent[joint])
         while above > hips:
