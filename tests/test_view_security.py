@@ -5,6 +5,7 @@ All requests stay on this machine, bounded in number and time.
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -14,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 
 import httpx
 import pytest
@@ -32,6 +34,7 @@ from websockets.typing import Origin
 import marey
 from marey.io.formats.html.page import parse_page
 from marey.viewer import Limits
+from marey.viewer.server import server, timed_http
 from marey.viewer.server.auth import Authenticator
 from marey.viewer.server.clients import PageConnections
 
@@ -452,6 +455,20 @@ def test_a_long_websocket_message_ends_the_connection(viewer, browser):
     assert browser.get("/api/state").status_code == 200
 
 
+def test_bytes_that_are_no_text_end_the_connection(viewer, browser, caplog, capfd):
+    """They close it with 1007 and leave no traceback."""
+    address = f"ws://127.0.0.1:{viewer.port}/ws"
+    cookie = {"Cookie": browser.cookie}
+    with connect(address, additional_headers=cookie, origin=browser.origin) as line:
+        line.recv(timeout=10)
+        line.send(b"\xff\xfe", text=True)
+        with pytest.raises(ConnectionClosed) as closed:
+            line.recv(timeout=10)
+    assert closed.value.rcvd.code == 1007
+    assert browser.get("/api/state").status_code == 200
+    assert "Traceback" not in caplog.text + capfd.readouterr().err
+
+
 def test_a_page_that_never_reads_holds_up_nobody():
     """S10: its queue stays within 8; the others get every message, in order."""
     run_in_loop(_slow_and_quick)
@@ -510,6 +527,45 @@ def test_many_idle_and_slow_connections_leave_room_for_a_new_one(viewer, browser
         assert time.monotonic() - start < 1.0
 
 
+SLOW = {
+    "silent": b"",
+    "header": b"POST /api/upload HTTP/1.1\r\nHost: 127",
+    "body": b"POST /api/upload HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+    b"Content-Length: 9\r\n\r\nab",
+}
+
+
+@pytest.mark.parametrize("request_part", SLOW)
+def test_slow_connections_are_closed(viewer, browser, request_part, monkeypatch):
+    monkeypatch.setattr(timed_http, "MAX_WAIT_S", 0.3)
+    address = f"ws://127.0.0.1:{viewer.port}/ws"
+    cookie = {"Cookie": browser.cookie}
+    with connect(address, additional_headers=cookie, origin=browser.origin) as page:
+        with socket.create_connection(("127.0.0.1", viewer.port), timeout=10) as line:
+            line.sendall(SLOW[request_part].replace(b"{port}", b"%d" % viewer.port))
+            while line.recv(4096):
+                pass  # an answer may come before the end
+        page.ping().wait(10)  # a WebSocket waits as long as it likes
+
+
+def test_a_client_that_never_reads_leaves_no_socket_behind(folder, patch):
+    with warnings.catch_warnings(record=True) as caught, socket.socket() as line:
+        warnings.simplefilter("always")
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        page = parse_page(PAGE.replace("<body>", "<body>" + "long " * 2**20))
+        patch.setattr(server, "read_page", lambda: page)
+        with (
+            marey.view(folder, browser=False, block=False) as viewer,
+            Browser(viewer) as browser,
+        ):
+            line.connect(("127.0.0.1", viewer.port))
+            request = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{viewer.port}\r\n"
+            line.sendall(f"{request}Cookie: {browser.cookie}\r\n\r\n".encode())
+            time.sleep(0.5)
+        gc.collect()
+    assert [str(w.message) for w in caught if w.category is ResourceWarning] == []
+
+
 def test_every_answer_says_what_a_page_may_do(browser):
     """S14: only the page's own script and style; nothing from elsewhere, no frames."""
     page = parse_page(PAGE)
@@ -541,18 +597,25 @@ main(["view", {path!r}, "--no-browser", "--port", {port!r}])
 """
 
 
-def started(path, port="0"):
+def started(path, port="0", **environment):
     code = START.format(page=PAGE, path=str(path), port=str(port))
-    pipe = subprocess.PIPE
+    pipe, environment = subprocess.PIPE, os.environ | environment
     return subprocess.Popen(
-        [sys.executable, "-c", code], stdout=pipe, stderr=pipe, text=True
+        [sys.executable, "-c", code],
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        env=environment,
     )
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
-def test_an_end_frees_the_port_and_leaves_nothing(folder, signal_number):
-    """S15: Ctrl-C, or being asked to end, within 2 s; the worker ends as well."""
-    process = started(folder / "walk.bvh")
+ENDINGS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("signal_number", ENDINGS)
+def test_an_end_frees_the_port_and_leaves_nothing(folder, signal_number, tmp_path):
+    """S15: Ctrl-C, being asked to end or losing the terminal, within 2 s."""
+    process = started(folder / "walk.bvh", TMPDIR=str(tmp_path))
     said = [process.stdout.readline() for _ in range(2)]
     port = int(re.search(r":(\d+)/\?token=", said[1])[1])
     origin = f"http://127.0.0.1:{port}"
@@ -574,6 +637,7 @@ def test_an_end_frees_the_port_and_leaves_nothing(folder, signal_number):
             assert time.monotonic() - start < 2.0
     assert code == 0
     assert process.stderr.read() == "ended\n"
+    assert os.listdir(tmp_path) == []
     with socket.socket() as free:
         # As any server does, beside connections that are just ending.
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

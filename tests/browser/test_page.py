@@ -50,6 +50,7 @@ def test_opens_from_a_file_without_the_network_and_without_complaint(open_tab, f
     tab.page.wait_for_timeout(300)
     assert tab.requests == [file.as_uri()]
     assert tab.error_messages == []
+    tab.page.close()  # it plays, which would slow down other tests
 
 
 def test_the_page_without_its_data_is_below_a_megabyte(file):

@@ -8,7 +8,7 @@ from tabs import Tab, decide, outcome, rename
 import marey
 from marey import synth
 
-OLD, NEW = "body2", "Spam"
+OLD, NEW = "RightUpperArm", "Spam"
 NAMES = ".left .row.joint .text"
 POST = """what => fetch(`/api/${what}`, {
   method: "POST", body: "{}", headers: { "Content-Type": "application/json" },

@@ -1,6 +1,8 @@
 """The web server, which runs in a thread, and `Viewer`, which stops it."""
 
+import asyncio
 import errno
+import logging
 import os
 import shutil
 import socket
@@ -16,6 +18,7 @@ from marey.io.formats.html import read_page
 from marey.viewer.server.app import ViewerRoutes
 from marey.viewer.server.auth import LOCAL_HOSTS, Authenticator, new_token
 from marey.viewer.server.state import ServerState, ViewedFile
+from marey.viewer.server.timed_http import TimedH11Protocol
 from marey.viewer.worker.supervisor import Limits
 
 MAX_WEBSOCKET_MESSAGE_BYTES = 2**20
@@ -24,6 +27,17 @@ Chosen by hand."""
 
 SHUTDOWN_TIMEOUT_S = 1
 """Seconds that a shutdown waits for unfinished answers. Chosen by hand."""
+
+
+class ClosingServer(uvicorn.Server):
+    """A server whose shutdown also ends connections that clients leave open."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Shut down; abort connections whose client neither reads nor closes."""
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)  # transports close their sockets in the next round
 
 
 class Viewer:
@@ -73,7 +87,7 @@ class Viewer:
         )
         config = uvicorn.Config(
             authenticator,
-            http="h11",
+            http=TimedH11Protocol,
             ws="websockets-sansio",
             ws_max_size=MAX_WEBSOCKET_MESSAGE_BYTES,
             access_log=False,
@@ -84,7 +98,8 @@ class Viewer:
             proxy_headers=False,
             timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
         )
-        self._server = uvicorn.Server(config)
+        logging.getLogger("uvicorn.error").addFilter(_is_no_bad_text)
+        self._server = ClosingServer(config)
         threading.Thread(target=self._run, name="marey-view", daemon=True).start()
 
     def _run(self) -> None:
@@ -116,6 +131,12 @@ class Viewer:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+def _is_no_bad_text(record: logging.LogRecord) -> bool:
+    """Whether a record is worth a line: bytes of a client that are no text are not."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, UnicodeDecodeError)
 
 
 def is_local(host: str) -> bool:

@@ -9,7 +9,7 @@ import { FilesPanel } from "./panels/files";
 import { millimetres, plain } from "./panels/numbers";
 import { restPose } from "./panels/sensors";
 import type { TopBar } from "./panels/topbar";
-import { readScene, told, type Edit } from "./scene";
+import { readScene, describeFinding, type Edit } from "./scene";
 import type { Change, Desk, Message, Score, Server, Trial } from "./server";
 import { nameOf, type Selection, type State } from "./state";
 
@@ -203,7 +203,7 @@ export class Editor {
       if (trial.before[key] !== null || trial.after[key] !== null)
         box.append(fact(`${name}, rms`, twoSides(trial.before, trial.after, key), "mm"));
     for (const change of trial.changes.slice(0, 12)) box.append(changeRow(change));
-    for (const finding of trial.findings.slice(0, 5)) box.append(el("p", "hint", told(finding)));
+    for (const finding of trial.findings.slice(0, 5)) box.append(el("p", "hint", describeFinding(finding)));
     const decide = el("div", "decide");
     decide.append(
       button("Keep", "Keep this edit", () => void this.decide("keep"), "primary"),

@@ -85,8 +85,8 @@ export interface Cause {
   findings: number[];
 }
 
-/** A finding as one line: what it is about, and what was found. */
-export const told = (finding: Finding): string =>
+/** A finding as one line: its subject and its message. */
+export const describeFinding = (finding: Finding): string =>
   finding.subject ? `${finding.subject}: ${finding.message}` : finding.message;
 
 export interface Table {

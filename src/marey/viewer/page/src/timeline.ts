@@ -4,7 +4,7 @@ import { niceCeiling } from "./draw/joints";
 import { sheet, trace } from "./panels/chart";
 import { button, el, iconButton, setIcon } from "./panels/dom";
 import { clock, millimetres, roundMillimetres } from "./panels/numbers";
-import { told, type Contact, type Finding } from "./scene";
+import { describeFinding, type Contact, type Finding } from "./scene";
 import { SPEEDS, type State } from "./state";
 
 interface Strip {
@@ -221,7 +221,7 @@ export class Timeline {
     });
     canvas.addEventListener("pointermove", (e) => {
       const finding = this.findingAt(e);
-      canvas.title = finding ? told(finding) : "";
+      canvas.title = finding ? describeFinding(finding) : "";
       if (!e.buttons) return;
       if (from >= 0) state.setRange([from, frameAt(e)]);
       else state.seek(frameAt(e));

@@ -36,7 +36,7 @@ export class DetailsPanel {
     private state: State,
     private exact: ExactSeries,
   ) {
-    const { root, body, note } = section("Selection");
+    const { root, body, note } = section("Selection", true);
     this.root = root;
     this.body = body;
     this.note = note;

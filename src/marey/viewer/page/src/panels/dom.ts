@@ -60,8 +60,11 @@ export interface Section {
   fold(shut: boolean): void;
 }
 
-/** A titled part of a panel that can be folded away. */
-export function section(title: string, open = true): Section {
+/** Whether the page is as narrow as a phone, where panels are below the scene. */
+const NARROW = matchMedia("(max-width: 720px)").matches;
+
+/** A titled part of a panel that can be folded away; on a phone most begin folded. */
+export function section(title: string, open = !NARROW): Section {
   const root = el("section");
   const head = el("button", "head");
   head.type = "button";
