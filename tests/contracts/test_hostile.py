@@ -39,8 +39,8 @@ MOST_SECONDS = 10.0
 
 
 @pytest.fixture(scope="module")
-def size(request):
-    return 10_000_000 if request.config.getoption("--slow") else 1_000_000
+def size(slow):
+    return 10_000_000 if slow else 1_000_000
 
 
 @pytest.fixture(scope="module")

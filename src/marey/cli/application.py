@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 from rich.console import Console
@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from marey import __version__
-from marey.errors import OutputError
+from marey.errors import OptionError, OutputError
 from marey.report import Cause, Finding, Table, format_cell
 
 EXIT_OK, EXIT_ERROR_FINDING, EXIT_BAD_INPUT, EXIT_PARTIAL = 0, 1, 2, 3
@@ -66,6 +66,79 @@ class ReadArguments:
 
 
 NO_OVERRIDES = ReadArguments()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class WriteArguments:
+    """How to write: conventions of the output, for the program that opens it."""
+
+    out_unit: str | None = None
+    """Length unit of the output."""
+
+    out_up: str | None = None
+    """Axis of the output that points up."""
+
+    out_rate: float | None = None
+    """Frames per second of the output."""
+
+    frames: str = ""
+    """Frames a:b of the output; b is not included."""
+
+    rest: str | None = None
+    """Rest pose of people: t, a, n; of any figure: first."""
+
+    root_on_ground: bool = False
+    """Put the lowest joint at height 0, and the first frame at the origin."""
+
+    content: str | None = None
+    """What a table holds: angles, coordinates, joints or markers."""
+
+    names: str | None = None
+    """Names of joints for other programs: vrm, humanik, mixamo, unreal, cmu, smpl,
+    opensim or a TOML file."""
+
+    with_markers: bool = False
+    """Also write the markers to a scene (glTF, USD, FBX)."""
+
+    overwrite: bool = False
+    """Replace the output if it exists."""
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of `marey.write`."""
+        return {
+            "unit": self.out_unit,
+            "up": self.out_up,
+            "rate": self.out_rate,
+            "frames": parse_frames(self.frames),
+            "rest": self.rest,
+            "root_on_ground": self.root_on_ground,
+            "content": self.content,
+            "names": self.names,
+            "markers": self.with_markers,
+            "overwrite": self.overwrite,
+        }
+
+
+def parse_frames(text: str) -> tuple[int | None, int | None] | None:
+    """Return first and last+1 frame of "a:b"; a and b may be empty.
+
+    Raises:
+        OptionError: If it is something else.
+    """
+    if not text:
+        return None
+    start, colon, stop = text.partition(":")
+    try:
+        if not colon:
+            raise ValueError
+        return int(start) if start else None, int(stop) if stop else None
+    except ValueError:
+        needed = "a:b such as 100:200"
+        raise OptionError("--frames", found=text, needed=needed) from None
+
+
+AS_THEY_ARE = WriteArguments()
 
 # --- output ---------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from marey.cli.application import render_cause, rich_table
 from marey.errors import OptionError, printable
-from marey.io import format_for_suffix, read_skeleton, write
+from marey.io import format_for_suffix, read_skeleton, usual_content, write
 from marey.io.contract import Format
 from marey.motion import Motion
 from marey.report import Finding, Report, Table
@@ -174,6 +174,9 @@ def write_solution(
     targets = [_path_with_parts(path, target_format, *parts) for _, parts in contents]
     lost: list[Finding] = []
     for (content, _), target in zip(contents, targets, strict=True):
+        if target_format.write_table and isinstance(content, Motion):
+            usual = usual_content(content.skeleton)
+            options["content"] = options.get("content") or usual
         lost += write(content, target, **options)
     return targets, lost
 

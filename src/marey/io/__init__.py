@@ -18,10 +18,23 @@ import numpy as np
 from marey.errors import DataError, FormatError, OptionError
 from marey.io import contract, registry
 from marey.io.atomic import check_target, write_atomic
-from marey.io.contract import File, Format, Output, ReadOptions, WriteOptions
+from marey.io.content import IN_TABLES, choose_content, content_of
+from marey.io.content import Content as Content
+from marey.io.content import usual_content as usual_content
+from marey.io.contract import (
+    File,
+    Format,
+    Output,
+    QuantityTable,
+    ReadOptions,
+    WriteOptions,
+)
 from marey.io.contract import motion_as_take as motion_as_take
+from marey.io.conventions import Conventions, apply_conventions
 from marey.io.losses import find_losses
 from marey.io.renaming import rename_thing
+from marey.io.scene import BodyMesh as BodyMesh
+from marey.io.scene import build_body_mesh as build_body_mesh
 from marey.motion import Motion
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -29,7 +42,13 @@ from marey.solution import Solution
 from marey.take import Take
 
 Noun = Take | Motion | Skeleton | Solution
-NOUNS = {"take": Take, "motion": Motion, "skeleton": Skeleton, "solution": Solution}
+NOUNS = {
+    "take": Take,
+    "motion": Motion,
+    "skeleton": Skeleton,
+    "solution": Solution,
+    "table": QuantityTable,
+}
 
 
 def read(
@@ -159,6 +178,11 @@ def write(
     measured: Mapping[str, float] | None = None,
     markers: bool = False,
     names: str | PathLike[str] | None = None,
+    content: str | None = None,
+    rest: str | None = None,
+    root_on_ground: bool = False,
+    rate: float | None = None,
+    frames: tuple[int | None, int | None] | None = None,
     overwrite: bool = False,
 ) -> tuple[Finding, ...]:
     """Write a recording, motion, skeleton or solution; the suffix decides the format.
@@ -178,6 +202,15 @@ def write(
         names: Names of the joints of people: vrm, humanik, mixamo, unreal, cmu, smpl,
             opensim, or a TOML file (docs/formats.md). Trunk, neck and clavicles get as
             many joints as the scheme has.
+        content: What a table holds: "angles" (clinical, in degrees), "coordinates" (of
+            OpenSim's model), "joints" (poses) or "markers". By default angles of a
+            solution of a person, and joints of a motion.
+        rest: Rest pose of people: "t", "a" (arms 45 degrees down), "n" (arms hanging),
+            or of any figure "first", the first known frame.
+        root_on_ground: Put the lowest joint of all frames at height 0, and the root of
+            the first frame above the origin.
+        rate: Frames per second of the file.
+        frames: Frames start up to but not including stop; None is the end.
         overwrite: Replace a file that exists. The file that was read is never replaced.
 
     Returns:
@@ -200,29 +233,52 @@ def write(
         suffix=path.suffix.lower(),
     )
     options.check_shown(chosen)
+    conventions = Conventions(
+        rest=rest, root_on_ground=root_on_ground, rate=rate, frames=frames
+    )
     inputs = _input_paths(thing)
     check_target(path, overwrite=overwrite, inputs=inputs)
+    wanted = choose_content(thing, content, chosen)
     if isinstance(thing, Solution) and chosen.write_solution is None:
-        thing = _content_for(thing, chosen)
+        thing = _content_for(thing, chosen, wanted)
     for skeleton in _skeletons(thing):
         _check_bones(skeleton)
-    changed: tuple[Finding, ...] = ()
+    if wanted in IN_TABLES:  # Angles have zeros of their own, by names of anatomy.
+        conventions, names = replace(conventions, rest=None), None
+    thing, changed = apply_conventions(thing, conventions)
     if names is not None:
-        thing, changed = rename_thing(thing, names, chosen)
-    lost = (*changed, *find_losses(thing, chosen))
-    if isinstance(thing, Motion) and chosen.write_motion is None:
-        thing = motion_as_take(thing)
-    output = _render(thing, chosen, options)
+        thing, renamed = rename_thing(thing, names, chosen)
+        changed = (*changed, *renamed)
+    lost, written = _select_content(thing, wanted, chosen, options)
+    output = _render(written, chosen, options)
     files = {path.with_suffix(s) if s else path: chunks for s, chunks in output.items()}
     for target in files:
         check_target(target, overwrite=overwrite, inputs=inputs)
     write_atomic(files)
-    return (*lost, *options.findings)
+    return (*changed, *lost, *options.findings)
 
 
-def _content_for(solution: Solution, chosen: Format) -> Take | Motion | Skeleton:
+def _select_content(
+    thing: Noun, wanted: Content | None, chosen: Format, options: WriteOptions
+) -> tuple[tuple[Finding, ...], Noun | QuantityTable]:
+    """Return what a format does not keep of a thing, and what it gets."""
+    if wanted is not None:
+        content = content_of(thing, wanted, options)
+        if isinstance(content, QuantityTable):
+            return (), content
+        is_motion = isinstance(thing, Motion) and wanted == "joints"
+        return find_losses(thing if is_motion else content, chosen), content
+    lost = find_losses(thing, chosen)
+    if isinstance(thing, Motion) and chosen.write_motion is None:
+        return lost, motion_as_take(thing)
+    return lost, thing
+
+
+def _content_for(
+    solution: Solution, chosen: Format, wanted: Content | None
+) -> Take | Motion | Skeleton:
     """Return what of a solution a format holds."""
-    if chosen.write_motion is not None:
+    if chosen.write_motion is not None or wanted not in (None, "markers"):
         return solution.motion
     return solution.take if chosen.write_take is not None else solution.skeleton
 
@@ -350,7 +406,9 @@ def format_for_suffix(path: Path) -> Format:
     raise OptionError("path", found=path.name, needed=f"a suffix out of {suffixes}")
 
 
-def _render(thing: Noun, chosen: Format, options: WriteOptions) -> Output:
+def _render(
+    thing: Noun | QuantityTable, chosen: Format, options: WriteOptions
+) -> Output:
     what = next(name for name, noun in NOUNS.items() if isinstance(thing, noun))
     writer = getattr(chosen, f"write_{what}")
     if writer is None:

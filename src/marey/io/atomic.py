@@ -1,12 +1,23 @@
 """Atomic writing: a file is complete or absent."""
 
 import os
+import re
+import socket
+import stat
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from secrets import token_hex
 
 from marey.errors import OptionError, OutputError
+
+PART_NAME = re.compile(r"\.(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.part")
+"""Name of a temporary file: who is writing it."""
+
+ABANDONED_SECONDS = 86_400.0
+"""Age from which a temporary file is abandoned where processes cannot be asked."""
 
 
 def check_target(path: Path, *, overwrite: bool, inputs: Sequence[str] = ()) -> None:
@@ -68,16 +79,21 @@ def _check_writable(folder: Path) -> None:
 def write_atomic(files: Mapping[Path, Iterable[bytes]]) -> None:
     """Write files whole or not at all: temporary files, fsync, replace.
 
-    Files that belong together are all complete before the first is put in place.
+    Files that belong together are all complete before the first is put in place. A
+    file that is replaced keeps its permissions. Temporary files of processes that were
+    killed are removed from the folders.
 
     Raises:
         OutputError: If writing fails; the previous file is untouched.
     """
+    for folder in {path.parent for path in files}:
+        remove_abandoned(folder.absolute())
     parts: dict[Path, Path] = {}
     try:
         for path, chunks in files.items():
             parts[path] = _temporary_path(path.parent)
             _write_synced(parts[path], chunks)
+            _copy_permissions(path, parts[path])
         for path, part in parts.items():
             os.replace(part, path)
     except BaseException as error:
@@ -99,8 +115,39 @@ def _write_synced(path: Path, chunks: Iterable[bytes]) -> None:
         os.fsync(file.fileno())
 
 
+def _copy_permissions(path: Path, part: Path) -> None:
+    """Give a new file the permissions of the one that it replaces."""
+    with suppress(FileNotFoundError):
+        os.chmod(part, stat.S_IMODE(os.stat(path).st_mode))
+
+
 def _temporary_path(folder: Path) -> Path:
-    return folder / f".{token_hex(8)}.part"
+    name = f".{socket.gethostname()}-{os.getpid()}-{token_hex(8)}.part"
+    return folder / name.replace(os.sep, "_")
+
+
+@cache
+def remove_abandoned(folder: Path) -> None:
+    """Remove temporary files of killed processes, once per folder and process."""
+    with suppress(OSError):
+        for path in folder.glob(".*.part"):
+            if _is_abandoned(path):
+                path.unlink()
+
+
+def _is_abandoned(part: Path) -> bool:
+    written_by = PART_NAME.fullmatch(part.name)
+    if written_by is None or written_by["host"] != socket.gethostname():
+        return False
+    if os.name == "nt":  # where signal 0 would end the process
+        return time.time() - part.stat().st_mtime > ABANDONED_SECONDS
+    try:
+        os.kill(int(written_by["process"]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def _write_error(path: Path, error: Exception) -> OutputError:

@@ -172,6 +172,20 @@ class WriteOptions(WorldOptions, Notes):
                 raise OptionError(name, found=format.name, needed=needed)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class QuantityTable:
+    """Columns of numbers over time that are no recording, such as joint angles."""
+
+    names: tuple[str, ...]
+    """One name per column; the first is the time."""
+
+    values: Float[np.ndarray, "frame column"]
+    """NaN where a value is not known."""
+
+    units: tuple[str, ...]
+    """One unit per column: "s", "deg", "m"."""
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What is known of a file's numbers; every reader decides all three."""
@@ -391,6 +405,7 @@ class Format:
     write_motion: Callable[[Motion, WriteOptions], Output] | None = None
     write_skeleton: Callable[[Skeleton, WriteOptions], Output] | None = None
     write_solution: Callable[[Solution, WriteOptions], Output] | None = None
+    write_table: Callable[[QuantityTable, WriteOptions], Output] | None = None
     one_subject: bool = False
     """Whether `write_solution` holds one subject in one take and no more."""
 

@@ -12,7 +12,7 @@ FORMAT_NAMES = (
     *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel", "html"),
     *("gltf", "usd", "fbx"),
     *("mjcf", "urdf", "osim"),
-    *("motive", "qualisys", "storage", "csv"),
+    *("motive", "qualisys", "keypoints", "storage", "csv"),
 )
 
 ENTRY_POINT_GROUP = "marey.formats"

@@ -106,14 +106,6 @@ def _order_parents_first(parent: Sequence[int]) -> list[int]:
     return order
 
 
-def list_children(parent: Int[np.ndarray, " joint"]) -> list[list[int]]:
-    """Return the children of every joint, in order; joint 0 is the root."""
-    children: list[list[int]] = [[] for _ in parent]
-    for joint, up in enumerate(parent[1:].tolist(), start=1):
-        children[up].append(joint)
-    return children
-
-
 def frame_blocks(frames: int, joints: int) -> Iterator[slice]:
     """Yield blocks of frames that bound the memory of intermediate arrays."""
     step = max(POSES_PER_BLOCK // joints, 1)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from marey.cli.application import (
+    AS_THEY_ARE,
     EXIT_OK,
     NO_OVERRIDES,
     ReadArguments,
+    WriteArguments,
     err,
     out,
     render_finding,
@@ -19,6 +21,7 @@ from marey.cli.application import (
 from marey.errors import FormatError, OptionError
 
 if TYPE_CHECKING:
+    from marey.io.contract import Format
     from marey.motion import Motion
     from marey.take import Take
 
@@ -30,15 +33,10 @@ def convert(
     *,
     reading: ReadArguments = NO_OVERRIDES,
     skeleton: Path | None = None,
-    frames: str = "",
     markers: tuple[str, ...] = (),
     drop: tuple[str, ...] = (),
     rename: tuple[str, ...] = (),
-    out_unit: str | None = None,
-    out_up: str | None = None,
-    names: str | None = None,
-    with_markers: bool = False,
-    overwrite: bool = False,
+    writing: WriteArguments = AS_THEY_ARE,
     quiet: bool = False,
 ) -> int:
     """Convert a file to another format and print what that format cannot keep.
@@ -48,16 +46,10 @@ def convert(
         target: The file to write; its suffix selects the format.
         reading: How to read the file.
         skeleton: The ASF file of an AMC.
-        frames: Frames a:b; b is not included.
         markers: Keep only markers like 'L*'.
         drop: Drop markers like 'R*'.
         rename: New labels, old=new.
-        out_unit: Length unit of the output.
-        out_up: Axis of the output that points up.
-        names: Names of joints: vrm, humanik, mixamo, unreal, cmu, smpl, opensim or
-            a TOML file.
-        with_markers: Also write the markers on the bones to a scene (glTF, USD, FBX).
-        overwrite: Replace the output if it exists.
+        writing: How to write the file.
         quiet: Print errors only.
     """
     import marey
@@ -65,11 +57,11 @@ def convert(
     from marey.io.atomic import check_target
 
     target_format = format_for_suffix(target)
-    check_target(target, overwrite=overwrite, inputs=(str(source),))
+    check_target(target, overwrite=writing.overwrite, inputs=(str(source),))
     overrides = asdict(reading) | {"skeleton": skeleton}
     content: Take | Motion
     with show_progress(f"reading {source.name}", quiet):
-        if target_format.write_motion and not reading.columns and _has_motion(source):
+        if _wants_motion(target_format, writing, reading) and _has_motion(source):
             del overrides["columns"]
             content = marey.read_motion(source, **overrides)
         else:
@@ -81,23 +73,21 @@ def convert(
                 analog=True,
                 **overrides,
             )
-        content = content.cut(*_parse_frames(frames, content.n_frames))
     with show_progress(f"writing {target.name}", quiet):
-        lost = marey.write(
-            content,
-            target,
-            unit=out_unit,
-            up=out_up,
-            names=names,
-            markers=with_markers,
-            overwrite=overwrite,
-        )
+        lost = marey.write(content, target, **writing.options())
     if not quiet:
         for finding in (*content.source.findings, *lost):
             err.print(render_finding(finding))
-        size = f"{target_format.title}, {content.n_frames} frames"
-        out.print(f"wrote {escape(str(target))} ({size})")
+        out.print(f"wrote {escape(str(target))} ({target_format.title})")
     return EXIT_OK
+
+
+def _wants_motion(
+    target: "Format", writing: WriteArguments, reading: ReadArguments
+) -> bool:
+    """Return whether the output needs the motion of a file, not its recording."""
+    about_motion = bool(target.write_motion or writing.content or writing.rest)
+    return about_motion and not reading.columns
 
 
 def _has_motion(path: Path) -> bool:
@@ -112,18 +102,6 @@ def _has_motion(path: Path) -> bool:
         return not isinstance(load(path), Take)
     except FormatError:  # Not an archive of marey's; `read` reports what is wrong.
         return False
-
-
-def _parse_frames(text: str, n_frames: int) -> tuple[int, int]:
-    """Return first and last+1 frame of "a:b"; a and b may be empty."""
-    start, colon, stop = text.partition(":")
-    try:
-        if text and not colon:
-            raise ValueError
-        return int(start or 0), int(stop or n_frames)
-    except ValueError:
-        needed = "a:b such as 100:200"
-        raise OptionError("--frames", found=text, needed=needed) from None
 
 
 def _parse_renames(texts: Sequence[str]) -> dict[str, str]:

@@ -8,12 +8,14 @@ from cyclopts import Parameter
 from rich.markup import escape
 
 from marey.cli.application import (
+    AS_THEY_ARE,
     EXIT_ERROR_FINDING,
     EXIT_OK,
     NO_OVERRIDES,
     OutputPaths,
     ReadArguments,
     Switch,
+    WriteArguments,
     err,
     out,
     print_json,
@@ -162,10 +164,8 @@ def solve(
     out_: OutputPaths = NO_OUTPUTS,
     reading: ReadArguments = NO_OVERRIDES,
     solving: SolveArguments = DEFAULTS,
+    writing: WriteArguments = AS_THEY_ARE,
     measured: Path | None = None,
-    names: str | None = None,
-    with_markers: bool = False,
-    overwrite: bool = False,
     quiet: bool = False,
     json_: bool = False,
 ) -> int:
@@ -176,11 +176,8 @@ def solve(
         out_: File to write; its suffix selects the format. May be given several times.
         reading: How to read the files.
         solving: How to solve.
+        writing: How to write the output.
         measured: Measured bone lengths in m: TOML, [lengths] joint = 0.4.
-        names: Names of joints for other programs: vrm, humanik, mixamo, unreal, cmu,
-            smpl, opensim or a TOML file.
-        with_markers: Also write the markers to a scene (glTF, USD, FBX).
-        overwrite: Replace the output if it exists.
         quiet: Print errors only.
         json_: Print JSON.
     """
@@ -197,8 +194,8 @@ def solve(
     from marey.io.atomic import check_target
 
     for path in out_:
-        check_target(path, overwrite=overwrite, inputs=tuple(map(str, files)))
-    find_scheme(names or "vrm")
+        check_target(path, overwrite=writing.overwrite, inputs=tuple(map(str, files)))
+    find_scheme(writing.names or "vrm")
     lengths = read_toml(measured, "lengths") if measured else {}
     options = solving.read_options()
     takes = [read(file, **asdict(reading)) for file in files]
@@ -207,9 +204,8 @@ def solve(
     tables = dict(solution.report.tables)
     if lengths:
         tables["lengths"] = lengths_table(solution.skeleton, lengths)
-    shown = {"names": names, "markers": with_markers, "overwrite": overwrite}
     for path in out_:
-        written = write_solution(solution, path, lengths, **shown)
+        written = write_solution(solution, path, lengths, **writing.options())
         if not quiet:
             _print_written(*written)
     if json_:

@@ -40,7 +40,9 @@ def view(
         f"{escape(path.name or str(path))} is served here; Ctrl-C stops the server"
     )
     out.print(escape(viewer.url), soft_wrap=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
+        if number := getattr(signal, name, None):
+            signal.signal(number, signal.default_int_handler)
     try:
         viewer.wait()
     except KeyboardInterrupt:

@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 
 from marey.io import contract
-from marey.io.contract import Facts, File, Format, Output, WriteOptions, decode_text
+from marey.io.contract import (
+    Facts,
+    File,
+    Format,
+    Output,
+    QuantityTable,
+    WriteOptions,
+    decode_text,
+)
 from marey.io.text import numbers
 from marey.io.text import take as tables
 from marey.io.text.columns import TableColumns, TableItem
@@ -187,11 +195,22 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     """Return the table of a take: the time, then x y z and for sensors qw qx qy qz."""
     names, values, meta = tables.table_of_take(take, options, decimals=DECIMALS)
     meta["frames"] = take.n_frames
-    titles = io.StringIO()
-    csv.writer(titles, lineterminator="\n").writerow(names)
-    head = f"{MAREY_COMMENT}{json.dumps(meta)}\n{titles.getvalue()}"
+    head = f"{MAREY_COMMENT}{json.dumps(meta)}\n{_title_line(names)}"
     row = ",".join([f"%.{DECIMALS}f"] * len(names)) + "\n"
     return {"": numbers.format_lines(head, row, values, nan="")}
+
+
+def write_table(table: QuantityTable, options: WriteOptions) -> Output:
+    """Return the text of a table: names of columns, then one line per frame."""
+    row = ",".join([f"%.{DECIMALS}f"] * len(table.names)) + "\n"
+    head = _title_line(table.names)
+    return {"": numbers.format_lines(head, row, table.values + 0.0, nan="")}
+
+
+def _title_line(names: Sequence[str]) -> str:
+    titles = io.StringIO()
+    csv.writer(titles, lineterminator="\n").writerow(names)
+    return titles.getvalue()
 
 
 FORMAT = Format(
@@ -201,6 +220,7 @@ FORMAT = Format(
     sniff=sniff,
     read_take=read_take,
     write_take=write_take,
-    loses=("events", "analog", "filled"),
+    write_table=write_table,
+    loses=("events", "analog", "filled", "computed", "confidence"),
     precision=1e-9,
 )

@@ -30,7 +30,7 @@ from marey.motion import Contact, Motion
 from marey.report import Finding, Report, Table
 from marey.skeleton import Skeleton
 from marey.solution import Solution, Subject
-from marey.take import Analog, Event, Fact, Source, Take
+from marey.take import Analog, Computed, Event, Fact, Source, Take
 from marey.tree import Loop, Tree
 
 DESCRIPTION = "marey.json"
@@ -58,7 +58,7 @@ ARRAY_ERRORS = (
 NOUNS: dict[str, type] = {
     noun.__name__: noun
     for noun in (
-        *(Take, Analog, Event, Fact, Source, Bodies, JointFits, Tree, Loop),
+        *(Take, Analog, Computed, Event, Fact, Source, Bodies, JointFits, Tree, Loop),
         *(Skeleton, Motion, Contact, Report, Finding, Table, Solution, Subject),
     )
 }

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.errors import MissingExtraError
-from marey.io.contract import File, Format, Output, WriteOptions
+from marey.io.contract import File, Format, Output, QuantityTable, WriteOptions
 from marey.io.text import take as tables
 from marey.take import Take
 
@@ -75,16 +75,18 @@ def _table(
         ) as content:
             _check_size(file, content.metadata)
             schema = content.schema_arrow
-            columns = [i for i, f in enumerate(schema) if _is_number(pa, f.type)]
+            # `names` and `types` make new lists of all columns at every call.
+            names, types = schema.names, schema.types
+            columns = [i for i, kind in enumerate(types) if _is_number(pa, kind)]
             values = _values(pa, content, columns)
-            names = tuple(schema.names[i] for i in columns)
             meta = json.loads((schema.metadata or {}).get(KEY, b"{}"))
     except (pa.ArrowException, *DAMAGE_ERRORS) as error:
         file.fail("a whole Parquet file", error, cause=error)
     values[~np.isfinite(values)] = np.nan
     if (np.abs(values) > MAX_NUMBER).any():
         file.fail(f"numbers within {MAX_NUMBER:g}", "others")
-    return names, values, meta if isinstance(meta, dict) else {}
+    numeric = tuple(names[i] for i in columns)
+    return numeric, values, meta if isinstance(meta, dict) else {}
 
 
 def _check_size(file: File, declared: Any) -> None:
@@ -115,8 +117,9 @@ def _values(
     values = np.empty((content.metadata.num_rows, len(columns)))
     at = 0
     for batch in content.iter_batches(use_threads=False):
+        arrays = batch.columns
         for k, column in enumerate(columns):
-            numbers = batch.column(column).cast(pa.float64(), safe=False)
+            numbers = arrays[column].cast(pa.float64(), safe=False)
             rows = numbers.to_numpy(zero_copy_only=False)
             values[at : at + batch.num_rows, k] = rows
         at += batch.num_rows
@@ -131,6 +134,17 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     names, values, meta = tables.table_of_take(take, options, decimals=DECIMALS)
     metadata = {KEY: json.dumps(meta).encode()}
     return {"": [_pack(pa, pa.table([*values.T], names=names, metadata=metadata))]}
+
+
+def write_table(table: QuantityTable, options: WriteOptions) -> Output:
+    """Return the Parquet file of a table; units are in the metadata of its columns."""
+    pa = _pyarrow()
+    fields = [
+        pa.field(name, pa.float64(), metadata={"unit": unit})
+        for name, unit in zip(table.names, table.units, strict=True)
+    ]
+    columns = pa.table([*table.values.T], schema=pa.schema(fields))
+    return {"": [_pack(pa, columns)]}
 
 
 def _pack(pa: Any, table: Any) -> bytes:
@@ -160,5 +174,6 @@ FORMAT = Format(
     sniff=sniff,
     read_take=read_take,
     write_take=write_take,
-    loses=("events", "analog", "filled"),
+    write_table=write_table,
+    loses=("events", "analog", "filled", "computed", "confidence"),
 )

@@ -271,6 +271,6 @@ FORMAT = Format(
     read_take=read_take,
     write_take=write_take,
     write_motion=write_motion,
-    loses=("sensors", "filled", "events", "analog"),
+    loses=("sensors", "filled", "events", "analog", "computed", "confidence"),
     precision=PRECISION_M,
 )

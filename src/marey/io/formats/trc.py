@@ -1,7 +1,8 @@
 """TRC, the marker table of Motion Analysis and OpenSim.
 
-Five header lines, then one line per frame: number, time, and x y z of each marker. A
-marker that was not seen is a blank or "nan". Zeros are kept as measured, and counted in
+Five header lines, then one line per frame: number, time, and x y z of each marker,
+between tabs, blanks or, after a spreadsheet, commas. A marker that was not seen is a
+blank or "nan". Zeros are kept as measured, and counted in
 a finding. The up axis is not stated.
 """
 
@@ -17,7 +18,7 @@ from jaxtyping import Float
 from marey.io import contract
 from marey.io.contract import Facts, File, Format, Output, WriteOptions, decode_text
 from marey.io.text import names, numbers, timing
-from marey.io.text.header import TableHeader, delimiter_of, split_cells
+from marey.io.text.header import HEAD_BYTES, TableHeader, delimiter_of, split_cells
 from marey.io.text.take import marker_table
 from marey.io.units_axes import parse_unit
 from marey.report import Finding
@@ -126,22 +127,27 @@ def _load(file: File) -> Trc:
 
 def _read_header(file: File, data: bytes) -> TableHeader:
     lines = data.lstrip().split(b"\n", 5)
+    delimiter = _delimiter(b"\n".join(lines[1:4]))
     skipped = data[: len(data) - len(data.lstrip())].count(b"\n")
     if lines[0][: len(MAGIC)].lower() != MAGIC:
         _fail_at(file, "PathFileType", lines[0], 1 + skipped)
     if len(lines) < 5:
         end = len(lines) + skipped
         file.fail("five header lines", "the end of the file", line=end)
-    keys, values = (split_cells(line) for line in lines[1:3])
-    fields = {"PathFileType": decode_text(lines[0])[len(MAGIC) :].strip()}
+    keys, values, titles, axes = (split_cells(line, delimiter) for line in lines[1:5])
+    fields = {"PathFileType": decode_text(lines[0])[len(MAGIC) :].strip(", \t")}
     fields |= dict(zip(keys, values, strict=False))
-    titles = split_cells(lines[3])
     if not titles or not titles[0].lower().startswith("frame"):
         _fail_at(file, "Frame#, Time and the markers' names", lines[3], 4 + skipped)
     # Some writers leave out the line of X1 Y1 Z1.
-    first = 5 - any(numbers.parse_number(c) is not None for c in split_cells(lines[4]))
+    first = 5 - any(numbers.parse_number(cell) is not None for cell in axes)
     body = b"\n".join(lines[first:])
     return TableHeader(fields, _labels(titles[2:]), body, 1 + first + skipped)
+
+
+def _delimiter(text: bytes) -> str:
+    """Return what separates cells: tabs, else commas, else blanks."""
+    return "," if b"," in text and b"\t" not in text else delimiter_of(text)
 
 
 def _fail_at(file: File, expected: str, found: bytes, line: int) -> NoReturn:
@@ -178,7 +184,7 @@ def _table(file: File, head: TableHeader) -> numbers.NumberTable:
 
 
 def _parse_body(file: File, head: TableHeader, columns: int) -> numbers.NumberTable:
-    delimiter, line = delimiter_of(head.body), head.body_line
+    delimiter, line = _delimiter(head.body[:HEAD_BYTES]), head.body_line
     return numbers.parse_table(
         file, head.body, columns=columns, delimiter=delimiter, first_line=line
     )
@@ -274,6 +280,6 @@ FORMAT = Format(
     sniff=sniff,
     read_take=read_take,
     write_take=write_take,
-    loses=("sensors", "filled", "events", "analog"),
+    loses=("sensors", "filled", "events", "analog", "computed", "confidence"),
     precision=PRECISION_M,
 )

@@ -10,8 +10,8 @@ from marey.anatomy.masses import RADIUS_PER_LENGTH, estimate_bones, estimate_mas
 from marey.anatomy.names import is_person
 from marey.anatomy.person_joints import recognise_person
 from marey.articulated.tables import make_nodes
-from marey.io.segment_tree import list_children
 from marey.skeleton import Skeleton
+from marey.tree import depth_first_order
 
 Array = np.ndarray
 
@@ -84,12 +84,7 @@ class Multibody:
 
     def depth_first(self) -> list[int]:
         """Return the bodies in the order of a nested file: a subtree in one piece."""
-        children = list_children(self.parent)
-        order, stack = [], [0]
-        while stack:
-            order.append(stack.pop())
-            stack.extend(reversed(children[order[-1]]))
-        return order
+        return depth_first_order(self.parent)
 
 
 def make_multibody(skeleton: Skeleton) -> Multibody:

@@ -13,3 +13,4 @@ from marey.io.scene.figures import MarkerTracks as MarkerTracks
 from marey.io.scene.figures import Scene as Scene
 from marey.io.scene.figures import SceneTake as SceneTake
 from marey.io.scene.figures import build_scene as build_scene
+from marey.io.scene.format import scene_format as scene_format

@@ -9,8 +9,8 @@ from jaxtyping import Bool, Float
 from marey.anatomy import names as vrm
 from marey.anatomy.masses import RADIUS_PER_LENGTH
 from marey.anatomy.name_schemes import recognise_joints
-from marey.io.segment_tree import list_children
 from marey.skeleton import Skeleton
+from marey.tree import list_children
 
 Array = np.ndarray
 

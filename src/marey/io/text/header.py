@@ -32,10 +32,12 @@ class TableHeader:
         return None if value is None else int(value)
 
 
-def split_cells(line: bytes) -> list[str]:
-    """Return the cells of a line: between tabs, or else between blanks."""
+def split_cells(line: bytes, delimiter: str = "\t") -> list[str]:
+    """Return the cells of a line: between delimiters, or else between blanks."""
     text = decode_text(line)
-    return [c.strip() for c in text.split("\t")] if "\t" in text else text.split()
+    if delimiter not in text:
+        return text.split()
+    return [cell.strip() for cell in text.split(delimiter)]
 
 
 def delimiter_of(body: bytes) -> str:

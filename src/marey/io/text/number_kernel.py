@@ -101,17 +101,25 @@ def scan_number(data, i, stop):
             return WORD, np.nan, i
         exponent += power
         i = end
+    status, value = _decimal(mantissa, exponent)
+    return status, -value if negative else value, i
+
+
+@no_type_check
+@njit(cache=True)
+def _decimal(mantissa, exponent):
+    """Return (status, mantissa * 10**exponent); LONG of a mantissa below zero."""
     if mantissa == 0:
-        return NUMBER, -0.0 if negative else 0.0, i
+        return NUMBER, 0.0
     if mantissa < 0 or exponent < -22 or exponent > 22:
-        return LONG, np.nan, i
+        return LONG, np.nan
     if mantissa > EXACT:
-        status, value = _scaled(mantissa, exponent)
-        return status, -value if negative else value, i
+        return _scaled(mantissa, exponent)
     # Both factors are exact, so one operation rounds once.
     value = np.float64(mantissa)
-    value = value / POWERS[-exponent] if exponent < 0 else value * POWERS[exponent]
-    return NUMBER, -value if negative else value, i
+    if exponent < 0:
+        return NUMBER, value / POWERS[-exponent]
+    return NUMBER, value * POWERS[exponent]
 
 
 @no_type_check
@@ -234,18 +242,27 @@ def _skip_blanks(data, i, stop, delimiter):
 
 @no_type_check
 @njit(cache=True, inline="always")
-def _separates(c, delimiter):
-    """Whether a byte separates two cells."""
-    return c in (delimiter, NEWLINE)
-
-
-@no_type_check
-@njit(cache=True, inline="always")
 def _ends(data, i, stop, delimiter):
     """Whether a cell ends before data[i]."""
     if i == stop or data[i] == delimiter or data[i] == NEWLINE:
         return True
     return delimiter == SPACE and is_blank(data[i])
+
+
+@no_type_check
+@njit(cache=True, inline="always")
+def parse_number_cell(data, i, delimiter):
+    """Return (status, value, next index) of the cell at data[i], plain numbers fast.
+
+    The text must end in a line end. The value of a LONG number is its byte offset.
+    """
+    plain, value, after = fast_number(data, i)
+    end = data[after]
+    ends = is_blank(end) if delimiter == SPACE else end in (delimiter, NEWLINE)
+    if plain and ends:
+        return NUMBER, value, after
+    kind, value, stop = parse_cell(data, np.int64(i), data.size, delimiter)
+    return kind, np.float64(i) if kind == LONG else value, np.uint64(stop)
 
 
 @no_type_check
@@ -290,17 +307,7 @@ def parse_rows(data, delimiter, values, status, cells, line_of_row):
     visible = delimiter > SPACE
     holds = False
     while i < size:
-        plain, value, after = fast_number(data, i)
-        kind = NUMBER
-        end = data[after]
-        if plain and (_separates(end, delimiter) or (spaced and is_blank(end))):
-            i = after
-        else:
-            start = i
-            kind, value, stop = parse_cell(data, np.int64(i), data.size, delimiter)
-            i = np.uint64(stop)
-            if kind == LONG:
-                value = np.float64(start)
+        kind, value, i = parse_number_cell(data, i, delimiter)
         if kind != BLANK:
             holds = True
             cells[row] = column + 1
@@ -310,12 +317,12 @@ def parse_rows(data, delimiter, values, status, cells, line_of_row):
         if kind != BLANK or not spaced:
             column += 1
         if data[i] != NEWLINE:
-            holds = holds or visible
-        elif holds:
-            line_of_row[row] = line
-            row += 1
+            holds |= visible
+        else:
+            if holds:
+                line_of_row[row] = line
+                row += 1
             holds = False
-        if data[i] == NEWLINE:
             column = 0
             line += 1
         i += U1

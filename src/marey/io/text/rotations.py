@@ -123,14 +123,8 @@ def hold_last(values: np.ndarray, default: np.ndarray) -> np.ndarray:
     Frames before the first known value hold that; an item that is never known has the
     default.
     """
-    known = np.isfinite(values).all(axis=-1)
-    if known.all():
-        return values
-    frame = np.arange(len(values)).reshape(-1, *[1] * (known.ndim - 1))
-    last = np.maximum.accumulate(np.where(known, frame, -1), axis=0)
-    last = np.where(last < 0, np.argmax(known, axis=0), last)
-    held = np.take_along_axis(values, last[..., None], axis=0)
-    return np.where(known.any(axis=0)[..., None], held, default)
+    held = geometry.hold_last(values)
+    return np.where(np.isfinite(held).all(axis=-1, keepdims=True), held, default)
 
 
 def change_axes(

@@ -11,9 +11,8 @@ from marey.io.text.number_kernel import (
     NUMBER,
     SPACE,
     U1,
-    fast_number,
     is_blank,
-    parse_cell,
+    parse_number_cell,
 )
 
 FINE, NO_FRAME, NO_BONE, NO_NUMBER, COUNT = 0, 1, 2, 3, 4
@@ -27,6 +26,30 @@ COLON, HASH = 58, 35
 def _skip_blanks(data, i):
     """Return the index of the first byte that is no blank, or of the line end."""
     while data[i] != NEWLINE and is_blank(data[i]):
+        i += U1
+    return i
+
+
+@no_type_check
+@njit(cache=True, inline="always")
+def _word_end(data, i):
+    """Return the index of the first blank from data[i] on."""
+    while not is_blank(data[i]):
+        i += U1
+    return i
+
+
+@no_type_check
+@njit(cache=True, inline="always")
+def _next_word(data, i):
+    """Return the index of the next word, beyond blank lines and comments."""
+    size = np.uint64(data.size)
+    while i < size:
+        i = _skip_blanks(data, i)
+        if data[i] != NEWLINE and data[i] != HASH and data[i] != COLON:
+            break
+        while data[i] != NEWLINE:
+            i += U1
         i += U1
     return i
 
@@ -52,68 +75,63 @@ def parse_frames(data, names, name_start, first, values, status, numbers):
     follower = np.arange(1, name_start.size + 1)
     bone = -1
     frame = -1
-    i = np.uint64(0)
+    i = _next_word(data, np.uint64(0))
     while i < size:
-        start = i = _skip_blanks(data, i)
-        if data[i] == HASH or data[i] == COLON:
-            while data[i] != NEWLINE:
-                i += U1
-        if data[i] == NEWLINE:
-            i += U1
-            continue
-        digits = True
-        while not is_blank(data[i]):
-            digits = digits and 48 <= data[i] <= 57
-            i += U1
-        end = i
-        i = _skip_blanks(data, i)
-        if digits and data[i] == NEWLINE:
+        start, end = i, _word_end(data, i)
+        i = _skip_blanks(data, end)
+        if data[i] == NEWLINE and _frame_number(data, start, end) >= 0:
             frame += 1
-            numbers[frame] = _integer(data, start, end)
-            i += U1
+            numbers[frame] = _frame_number(data, start, end)
+            i = _next_word(data, i)
             continue
         if frame < 0:
             return NO_FRAME, start, 0
-        guess = follower[bone]
-        if not _same(data, start, end, names, name_start, guess):
-            guess = _find(data, start, end, names, name_start)
-            if guess < 0:
-                return NO_BONE, start, frame + 1
-            follower[bone] = guess
-        bone = guess
-        channel = first[bone, 0]
-        while data[i] != NEWLINE:
-            plain, value, after = fast_number(data, i)
-            kind = NUMBER
-            at = i
-            if plain and is_blank(data[after]):
-                i = after
-            else:
-                kind, value, stop = parse_cell(data, np.int64(i), data.size, SPACE)
-                i = np.uint64(stop)
-            if channel >= first[bone, 1]:
-                return COUNT, at, frame + 1
-            if kind == LONG:
-                value = np.float64(at)
-            elif kind != NUMBER:
-                return NO_NUMBER, at, frame + 1
-            values[frame, channel] = value
-            status[frame, channel] = kind
-            channel += 1
-            i = _skip_blanks(data, i)
+        last, bone = bone, follower[bone]
+        if not _same(data, start, end, names, name_start, bone):
+            bone = follower[last] = _find(data, start, end, names, name_start)
+        if bone < 0:
+            return NO_BONE, start, frame + 1
+        most = first[bone, 1]
+        ended, i, channel = _parse_channels(
+            data, i, first[bone, 0], most, frame, values, status
+        )
+        if ended != FINE:
+            return ended, i, frame + 1
+        i = _next_word(data, i)
         # Only the last line may stop short: the file was cut there.
-        if channel < first[bone, 1] and i + U1 < size:
+        if channel < most and i < size:
             return COUNT, start, frame + 1
-        i += U1
     return FINE, i, frame + 1
 
 
 @no_type_check
+@njit(cache=True, inline="always")
+def _parse_channels(data, i, channel, most, frame, values, status):
+    """Fill the channels of a bone; return how it ended, where, and the last channel."""
+    while data[i] != NEWLINE:
+        at = i
+        kind, value, i = parse_number_cell(data, i, SPACE)
+        if channel >= most:
+            return COUNT, at, channel
+        if kind != NUMBER and kind != LONG:
+            return NO_NUMBER, at, channel
+        values[frame, channel] = value
+        status[frame, channel] = kind
+        channel += 1
+        i = _skip_blanks(data, i)
+    return FINE, i, channel
+
+
+@no_type_check
 @njit(cache=True)
-def _integer(data, start, end):
+def _frame_number(data, start, end):
+    """Return the number of a frame by its first 15 digits; -1 of any other word."""
     value = 0
-    for i in range(start, min(end, start + np.uint64(15))):
-        value = value * 10 + (np.int64(data[i]) - 48)
+    for i in range(start, end):
+        if not 48 <= data[i] <= 57:
+            return -1
+        if i < start + np.uint64(15):
+            value = value * 10 + (np.int64(data[i]) - 48)
     return value
 
 

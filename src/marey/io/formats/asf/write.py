@@ -15,7 +15,6 @@ from jaxtyping import Float
 from marey.io import units_axes
 from marey.io.contract import Output, WriteOptions
 from marey.io.formats.asf.read import LINK_SUFFIX, ROOT
-from marey.io.segment_tree import list_children
 from marey.io.text import rotations
 from marey.io.text.names import make_unique, printable_name
 from marey.io.text.numbers import format_lines, round_values
@@ -24,6 +23,7 @@ from marey.io.text.timing import check_even_rate
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.skeleton import Kind, Skeleton
+from marey.tree import list_children
 
 INCH = units_axes.METRES_PER_UNIT["in"]
 CMU_LENGTH_FACTOR = 0.45

@@ -17,7 +17,6 @@ from marey.io import contract, segment_tree
 from marey.io.contract import Facts, File, Format, Output, WriteOptions, decode_text
 from marey.io.formats.bvh.hierarchy import BvhJoint, parse_hierarchy
 from marey.io.losses import LOST_BY_MOTIONS
-from marey.io.segment_tree import list_children
 from marey.io.text import numbers, rotations
 from marey.io.text.names import make_unique, printable_name, unique_names
 from marey.io.text.rotations import rotations_from_channels
@@ -27,6 +26,7 @@ from marey.motion import Motion
 from marey.numerics import geometry
 from marey.skeleton import Skeleton
 from marey.take import Fact, Take
+from marey.tree import depth_first_order
 
 MOTION_HEADER = re.compile(
     rb"\bMOTION\s+Frames\s*:\s*(\S+)\s+Frame\s+Time\s*:\s*(\S+)", re.IGNORECASE
@@ -310,7 +310,7 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
     skeleton = motion.skeleton
     position, wxyz = rotations.hold_last_pose(motion)
     decimals = numbers.decimals_for(unit, PRECISION_M)
-    order = _depth_first(skeleton)
+    order = depth_first_order(skeleton.parent)
     offset = numbers.round_values(points_to_file(skeleton.offset, unit, up), decimals)
     head = "\n".join(_hierarchy(skeleton, order, offset, decimals))
     head += f"\nMOTION\nFrames: {motion.n_frames}\nFrame Time: {1.0 / rate:.12g}\n"
@@ -321,16 +321,6 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
     row = [*[f"%.{decimals}f"] * 3, *[rotations.ANGLE_FORMAT] * angles.shape[1]]
     values = np.concatenate([position, angles], axis=1)
     return {"": numbers.format_lines(head, " ".join(row) + "\n", values)}
-
-
-def _depth_first(skeleton: Skeleton) -> list[int]:
-    """Return the joints in the order of a BVH: every subtree in one piece."""
-    children = list_children(skeleton.parent)
-    order, stack = [], [0]
-    while stack:
-        order.append(stack.pop())
-        stack.extend(reversed(children[order[-1]]))
-    return order
 
 
 def _hierarchy(

@@ -28,7 +28,7 @@ FORMAT = Format(
     sniff=sniff,
     read_take=read_take,
     write_take=write_take,
-    loses=("filled",),
+    loses=("filled", "computed", "confidence"),
     # Half a step of a 32-bit real at 10 m, written in millimetres.
     precision=6e-7,
 )

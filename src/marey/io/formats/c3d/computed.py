@@ -18,9 +18,16 @@ from marey.io.formats.c3d.data import read_markers
 from marey.io.formats.c3d.layout import C3dLayout
 from marey.io.formats.c3d.parameters import C3dParameters
 from marey.numerics import geometry
+from marey.take import Computed
 
 COMPUTED_LISTS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
 """POINT parameters that list computed points; TYPE_GROUPS may name more."""
+
+QUANTITIES = {"ANGLES": "angle", "FORCES": "force", "MOMENTS": "moment"} | {
+    "POWERS": "power",
+    "SCALARS": "scalar",
+}
+"""Lists of points that are quantities and no positions, and what they are."""
 
 CENTRES_OF_MASS = ("CentreOfMass", "CentreOfMassFloor")
 """Points that Plug-in Gait adds and puts in no list."""
@@ -88,6 +95,42 @@ def computed_names(parameters: C3dParameters) -> set[str]:
         for label in parameters.texts("POINT", name)
         if label
     }
+
+
+def read_quantities(
+    path: Path,
+    layout: C3dLayout,
+    parameters: C3dParameters,
+    names: Sequence[PointName],
+) -> Computed:
+    """Return the angles, forces, moments, powers and scalars of a file, as stored.
+
+    Args:
+        path: The file.
+        layout: Byte offsets and counts.
+        parameters: Its parameters, which list the quantities and have their units.
+        names: The name of each point.
+    """
+    kinds = {
+        label: kind
+        for group, kind in QUANTITIES.items()
+        for label in parameters.texts("POINT", group)
+    }
+    found = [
+        (i, kinds.get(n[1]) or kinds.get(":".join(n))) for i, n in enumerate(names)
+    ]
+    chosen = [(i, kind) for i, kind in found if kind is not None]
+    if not chosen:
+        return Computed()
+    units = {k: parameters.text("POINT", f"{k.upper()}_UNITS") for _, k in chosen}
+    columns = [i for i, _ in chosen]
+    values, _ = read_markers(path, layout, columns, lambda points: points)
+    return Computed(
+        values=values,
+        names=tuple(names[i][1] for i in columns),
+        kinds=tuple(kind for _, kind in chosen),
+        units=tuple(units[kind].strip() for _, kind in chosen),
+    )
 
 
 def segment_axes(
@@ -248,7 +291,7 @@ def _axis_vectors(
     A third axis that is not poses is the cross product of the others, as long as they.
     """
     columns = sorted({point for points in named for point in points} - {NO_POINT})
-    xyz = read_markers(path, layout, columns, lambda points: points)
+    xyz, _ = read_markers(path, layout, columns, lambda points: points)
     column = np.searchsorted(columns, np.array(named))
     origin = xyz[:, column[:, 0]]
     axes = xyz[:, column[:, 1:]] - origin[:, :, None]

@@ -47,8 +47,10 @@ def read_markers(
     layout: C3dLayout,
     columns: list[int],
     convert: Callable[[Float[np.ndarray, "frame point 3"]], np.ndarray],
-) -> Float[np.ndarray, "frame point 3"]:
+) -> tuple[Float[np.ndarray, "frame point 3"], int]:
     """Return some of the points, converted to other units and axes.
+
+    The second value counts positions at the origin that the file calls seen.
 
     Args:
         path: The file.
@@ -56,16 +58,18 @@ def read_markers(
         columns: Which points, in this order.
         convert: Takes file units and axes to others; may reuse its argument.
     """
-    out = np.empty((layout.frames, len(columns), 3))
+    out, at_origin = np.empty((layout.frames, len(columns), 3)), 0
     every = columns == list(range(layout.points))
     for start, block in _blocks(path, layout):
         quads = _quads(block, layout)
+        quads = quads if every else quads[:, columns]
         part = out[start : start + len(block)]
-        _fill_coordinates(quads if every else quads[:, columns], layout, part)
+        unseen = quads[~_fill_coordinates(quads, layout, part)]
+        at_origin += int(((unseen[:, :3] == 0).all(axis=1) & (unseen[:, 3] >= 0)).sum())
         converted = convert(part)
         if converted is not part:
             part[...] = converted
-    return out
+    return out, at_origin
 
 
 def read_analog(

@@ -1,6 +1,6 @@
 """The whole content of a C3D file, in the order, unit and axes of the file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from os import PathLike
@@ -130,7 +130,7 @@ def load(path: str | PathLike[str]) -> C3DFile:
         analog_labels=contents.channel_texts("LABELS"),
         analog_units=contents.channel_texts("UNITS"),
         analog_rate=layout.rate * layout.samples,
-        events=read_events(contents),
+        events=read_events(file, contents),
         poses=read_poses(file.path, layout),
         pose_labels=contents.pose_labels,
         parameters={
@@ -220,21 +220,36 @@ def _drop_overlapping(
     return C3dParameters(groups)
 
 
-def read_events(contents: C3dContents) -> tuple[Event, ...]:
-    """Return the events of the EVENT group, else those of the header."""
+def read_events(file: File, contents: C3dContents) -> tuple[Event, ...]:
+    """Return the events of EVENT and groups like it, else those of the header.
+
+    Groups of other names, such as EVENTS of robot exoskeletons, are read if each of
+    their labels has a time, in seconds or in minutes and seconds.
+    """
     parameters = contents.parameters
-    labels = parameters.texts("EVENT", "LABELS")
-    times = parameters.numbers("EVENT", "TIMES")
-    used = parameters.count("EVENT", "USED")
-    count = min(len(labels), len(times) // 2)
-    if used is not None:
-        count = min(count, used)
-    contexts = _pad_texts(parameters.texts("EVENT", "CONTEXTS"), count)
-    events = [
-        Event(labels[i], contexts[i], 60.0 * times[2 * i] + times[2 * i + 1])
-        for i in range(count)
+    others = [name for name in parameters.groups if "EVENT" in name and name != "EVENT"]
+    found = [
+        event
+        for group in ("EVENT", *others)
+        for event in _group_events(file, parameters, group)
+        if isfinite(event.time)
     ]
-    return tuple(e for e in events if isfinite(e.time)) or _header_events(contents)
+    return tuple(dict.fromkeys(found)) or _header_events(contents)
+
+
+def _group_events(file: File, parameters: C3dParameters, group: str) -> Iterator[Event]:
+    labels = parameters.texts(group, "LABELS")
+    times = parameters.numbers(group, "TIMES")
+    used = parameters.count(group, "USED")
+    seconds = [60.0 * m + s for m, s in zip(times[::2], times[1::2], strict=False)]
+    if group != "EVENT" and len(times) == len(labels):
+        seconds = list(times)
+    if len(times) and len(seconds) < len(labels):
+        text = f"{group} has {len(labels)} labels and {len(seconds)} times"
+        file.note("events-unread", f"{text}: events without a time are left out")
+    contexts = _pad_texts(parameters.texts(group, "CONTEXTS"), len(labels))
+    for label, context, second in zip(labels[:used], contexts, seconds, strict=False):
+        yield Event(label, context, second)
 
 
 def _header_events(contents: C3dContents) -> tuple[Event, ...]:

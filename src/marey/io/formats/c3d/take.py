@@ -64,16 +64,24 @@ def read_take(file: File) -> Take:
         markers -= computed | poses.points
     columns = sorted(markers)
     sensor_names, T = _sensors(file, contents, poses, names)
+    points, at_origin = data.read_markers(file.path, layout, columns, facts.points)
+    file.note_count(
+        "points-zero",
+        at_origin,
+        "{} positions are exactly zero: taken as not seen",
+        severity="info",
+    )
     return Take(
         rate=exact,
-        points=data.read_markers(file.path, layout, columns, facts.points),
+        points=points,
         labels=tuple(names[i][1] for i in columns),
         subjects=tuple(names[i][0] for i in columns),
         T_world_sensor=facts.poses(T),
         sensor_names=sensor_names,
         start=_start(contents, exact),
-        events=files.read_events(contents),
+        events=files.read_events(file, contents),
         analog=_analog(file, contents, exact),
+        computed=computing.read_quantities(file.path, layout, parameters, names),
         source=file.source(facts, parameters.to_plain()),
     )
 

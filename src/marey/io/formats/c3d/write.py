@@ -177,8 +177,8 @@ def _take_parameters(plan: _WritePlan, data: int, pose_data: int) -> list[C3dPar
         *_group("POINT", UNITS=plan.unit, X_SCREEN=right, Y_SCREEN=up),
         *_group("POINT", LABELS=take.full_labels),
         *(_group("POINT", LONG_FRAMES=float(n)) if n >= MAX_UINT16 else []),
-        _integer_pair("TRIAL", "ACTUAL_START_FIELD", plan.first),
-        _integer_pair("TRIAL", "ACTUAL_END_FIELD", plan.first + n - 1),
+        _integer_pair("ACTUAL_START_FIELD", plan.first),
+        _integer_pair("ACTUAL_END_FIELD", plan.first + n - 1),
         *_group("TRIAL", CAMERA_RATE=float(take.rate)),
         *_analog(plan),
         *_group("SUBJECTS", USED=len(names), USES_PREFIXES=int(bool(names))),
@@ -255,9 +255,9 @@ def _group(
     return found
 
 
-def _integer_pair(group: str, name: str, value: int) -> C3dParameter:
+def _integer_pair(name: str, value: int) -> C3dParameter:
     low, high = _as_int16(value & MAX_UINT16), _as_int16(value >> 16 & MAX_UINT16)
-    return C3dParameter(group, name, "integer", (2,), (low, high))
+    return C3dParameter("TRIAL", name, "integer", (2,), (low, high))
 
 
 def _as_int16(value: int) -> int:

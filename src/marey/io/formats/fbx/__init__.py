@@ -12,14 +12,13 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.errors import DataError, OptionError
-from marey.io.contract import Format, Output, WriteOptions
+from marey.io.contract import Output, WriteOptions
 from marey.io.formats.fbx import records
 from marey.io.formats.fbx.animation import Curves, add_stack
 from marey.io.formats.fbx.document import AXES, SCENE, Clock, Document, World
 from marey.io.formats.fbx.limbs import add_bind_pose, add_limbs, add_node
 from marey.io.formats.fbx.skin import add_mesh, add_skin
-from marey.io.losses import LOST_BY_MOTIONS
-from marey.io.scene import Figure, MarkerTracks, SceneTake, build_scene
+from marey.io.scene import Figure, MarkerTracks, SceneTake, build_scene, scene_format
 from marey.io.text import rotations
 from marey.io.text.names import make_unique, printable_name
 from marey.io.units_axes import points_to_file, rotation_to_z_up
@@ -158,16 +157,10 @@ def continuous_angles(motion: Motion, up: str) -> Float[Array, "frame joint 3"]:
     return rotations.euler_degrees(turned, EULER_ORDER)[..., ::-1]
 
 
-FORMAT = Format(
+FORMAT = scene_format(
     name="fbx",
     title="FBX (Autodesk; Unreal, Unity, Blender)",
     suffixes=(".fbx",),
     sniff=lambda head: head.startswith(records.MAGIC),
-    write_motion=write_scene,
-    write_skeleton=write_scene,
-    write_solution=write_scene,
-    renames=True,
-    shows=("markers",),
-    loses=("limits", "kinds", *LOST_BY_MOTIONS),
-    precision=1e-6,
+    write=write_scene,
 )

@@ -6,11 +6,10 @@ subjects. Metres and +Y up, as the format demands; at rest all joints have the a
 the world. It is written, not read. Facts: Khronos Group, glTF 2.0 Specification.
 """
 
-from marey.io.contract import Format, Output, WriteOptions
+from marey.io.contract import Output, WriteOptions
 from marey.io.formats.gltf.container import glb_bytes, gltf_bytes
 from marey.io.formats.gltf.document import build_document
-from marey.io.losses import LOST_BY_MOTIONS
-from marey.io.scene import build_scene
+from marey.io.scene import build_scene, scene_format
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 from marey.solution import Solution
@@ -37,16 +36,10 @@ def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> O
     return {"": gltf_bytes(document, data) if as_text else glb_bytes(document, data)}
 
 
-FORMAT = Format(
+FORMAT = scene_format(
     name="gltf",
     title="glTF scene",
     suffixes=(".glb", ".gltf"),
     sniff=sniff,
-    write_motion=write_scene,
-    write_skeleton=write_scene,
-    write_solution=write_scene,
-    renames=True,
-    shows=("markers",),
-    loses=("limits", "kinds", *LOST_BY_MOTIONS),
-    precision=1e-6,
+    write=write_scene,
 )

@@ -12,11 +12,11 @@ from marey.io.formats.gltf.accessors import INDEX_TARGET, VERTEX_TARGET, Accesso
 from marey.io.scene import BodyMesh, Figure, Scene, SceneTake
 from marey.io.scene.figures import MARKER_COLOR, MARKER_RADIUS_M
 from marey.io.scene.surfaces import ball_directions, hull_of_balls
-from marey.io.segment_tree import list_children
 from marey.io.text.rotations import change_axes, hold_last
 from marey.io.units_axes import points_to_file, rotation_to_z_up
 from marey.motion import Motion
 from marey.skeleton import Skeleton
+from marey.tree import list_children
 
 Array = np.ndarray
 Json = dict[str, Any]

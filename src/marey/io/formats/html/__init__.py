@@ -48,6 +48,6 @@ FORMAT = Format(
     write_motion=write_page,
     write_solution=write_page,
     shows=("truth", "measured"),
-    loses=("analog", "events"),
+    loses=("analog", "events", "computed", "confidence"),
     precision=5e-6,
 )

@@ -86,6 +86,29 @@ def write_model_and_table(
     return [render_model(model, ranges)], _table(held, model, angles)
 
 
+def coordinate_table(
+    motion: Motion, options: WriteOptions
+) -> tuple[tuple[str, ...], Float[Array, "frame column"]]:
+    """Return names and values of the coordinates of a motion, after the time.
+
+    Degrees and metres, the time in seconds in the first column.
+    """
+    held = hold_motion(motion, options)
+    model = OsimModel.of(held, _spell_names(held.skeleton, options))
+    return _columns(held, model, _ranges(held, model, options)[1])
+
+
+def _columns(
+    held: HeldMotion, model: OsimModel, angles: list[Float[Array, "frame _"]]
+) -> tuple[tuple[str, ...], Float[Array, "frame column"]]:
+    """Return the names of the coordinates, and time and coordinates of each frame."""
+    names = [model.joints[joint].coordinates for joint in model.joints]
+    root, *others = (np.rad2deg(values) for values in angles)
+    columns = [*names[0], *model.translations, *(n for row in names[1:] for n in row)]
+    values = [held.times[:, None], root, to_file(held.root), *others]
+    return tuple(columns), np.concatenate(values, axis=1) + 0.0
+
+
 def _spell_names(skeleton: Skeleton, options: WriteOptions) -> Names:
     joints = spell_names(skeleton.names, _spell_name, options)
     markers = spell_names(skeleton.marker_labels, _spell_name, options)
@@ -117,15 +140,12 @@ def _table(
     held: HeldMotion, model: OsimModel, angles: list[Float[Array, "frame _"]]
 ) -> Chunks:
     """Return the table of coordinates: degrees and metres."""
-    names = [model.joints[joint].coordinates for joint in model.joints]
-    root, *others = (np.rad2deg(values) for values in angles)
-    columns = [*names[0], *model.translations, *(n for row in names[1:] for n in row)]
-    values = [held.times[:, None], root, to_file(held.root), *others]
-    rows = np.concatenate(values, axis=1) + 0.0
+    columns, rows = _columns(held, model, angles)
     head = ["Coordinates", "version=1", f"nRows={len(rows)}"]
     head += [f"nColumns={rows.shape[1]}", "inDegrees=yes", "endheader"]
     text = "\n".join([*head, "\t".join(["time", *columns])]) + "\n"
-    formats = [POSITION_FORMAT, *[ANGLE_FORMAT] * root.shape[1], *[POSITION_FORMAT] * 3]
+    n_root = angles[0].shape[1]
+    formats = [POSITION_FORMAT, *[ANGLE_FORMAT] * n_root, *[POSITION_FORMAT] * 3]
     formats += [ANGLE_FORMAT] * (len(columns) + 1 - len(formats))
     return format_lines(text, "\t".join(formats) + "\n", rows)
 

@@ -7,10 +7,9 @@ and +Z up by default; Y up and other units are stated in the file. It needs the 
 """
 
 from marey.errors import OptionError
-from marey.io.contract import Format, Output, WriteOptions
+from marey.io.contract import Output, WriteOptions
 from marey.io.formats.usd.stage import build_stage, stage_bytes
-from marey.io.losses import LOST_BY_MOTIONS
-from marey.io.scene import build_scene
+from marey.io.scene import build_scene, scene_format
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 from marey.solution import Solution
@@ -40,16 +39,10 @@ def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> O
     return {"": [stage_bytes(stage, suffix)]}
 
 
-FORMAT = Format(
+FORMAT = scene_format(
     name="usd",
     title="USD scene",
     suffixes=(".usda", ".usdc"),
     sniff=sniff,
-    write_motion=write_scene,
-    write_skeleton=write_scene,
-    write_solution=write_scene,
-    renames=True,
-    shows=("markers",),
-    loses=("limits", "kinds", *LOST_BY_MOTIONS),
-    precision=1e-6,
+    write=write_scene,
 )
