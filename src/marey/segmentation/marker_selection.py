@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
 from marey.numerics.resampling import evenly_spaced
@@ -15,6 +15,7 @@ from marey.segmentation.clusters.pair_statistics import (
     MIN_RIGID_MARKERS,
     PairStats,
 )
+from marey.segmentation.labels.spelling import is_name
 from marey.take import Take
 
 Array = np.ndarray
@@ -65,7 +66,7 @@ def select_markers(
     n_seen = sum(np.isfinite(points).all(axis=-1).sum(axis=0) for points in samples)
     n_frames = max(len(take.points) for take in takes)
     often = np.asarray(n_seen) >= min(MIN_SAMPLES, n_frames)
-    duplicate = often & _find_duplicates(stats, often)
+    duplicate = _find_duplicates(takes[0], stats, np.where(often, n_seen, 0))
     kept = often & ~duplicate
     computed = np.zeros_like(often)
     if not keep_computed:
@@ -111,13 +112,26 @@ def group_by_subject(
 
 
 def _find_duplicates(
-    stats: PairStats, often: Bool[Array, " marker"]
+    take: Take, stats: PairStats, n_seen: Int[Array, " marker"]
 ) -> Bool[Array, " marker"]:
-    """Return which markers coincide with an earlier one."""
+    """Return which markers coincide with a better one.
+
+    Of two in one position the one with a name is better, then the one that is seen in
+    more frames, then the first.
+
+    Args:
+        take: Has the labels.
+        stats: Distances of all pairs of markers.
+        n_seen: Number of frames that show each marker; 0 for those left out already.
+    """
     known = stats.is_known
     median = np.median(stats.distance[known]) if known.any() else 0.0
-    same = known & (stats.distance < MIN_NOISE_SPACINGS * median) & often
-    return np.asarray(np.tril(same, -1).any(axis=1))
+    used = n_seen > 0
+    same = known & (stats.distance < MIN_NOISE_SPACINGS * median)
+    same &= used & used[:, None]
+    named = np.array([is_name(label) for label in take.labels])
+    rank = np.lexsort((-np.arange(len(named)), n_seen, named)).argsort()
+    return np.asarray((same & (rank > rank[:, None])).any(axis=1))
 
 
 def _find_computed(
@@ -125,23 +139,36 @@ def _find_computed(
 ) -> Bool[Array, " marker"]:
     """Return the points that are far more rigid than the others, if most points are.
 
-    The smallest spreads of all points are sorted, and a jump in their upper half
-    divides computed from measured points. A few very rigid points are not enough: they
-    are markers made rigid by cleaning, or a very stiff body.
+    The smallest spreads of all points are sorted, and a jump in their upper half, with
+    a few points on its way at most, divides computed from measured points. A few very
+    rigid points are not enough: they are markers made rigid by cleaning, or a very
+    stiff body. A computed point may keep its distance to a marker, so a point is
+    computed only if it is rigid with three others that are rigid with each other.
     """
     spread = np.where(stats.is_known & candidates, stats.spread, np.inf)
-    smallest = np.where(candidates, spread.min(axis=1), np.inf)
-    order = np.argsort(smallest, kind="stable")[: int(candidates.sum())]
-    value = smallest[order]
-    half = len(order) // 2
-    jump: Array = np.zeros(0, dtype=bool)
-    if len(order) > 2:
-        jump = value[half + 1 :] * FEW > value[half:-1]
-    cut = half + 1 + int(np.argmax(jump)) if np.any(jump) else len(order)
+    smallest = spread.min(axis=1)
+    value = np.sort(smallest[candidates])
+    half = len(value) // 2
+    step = max(int(FEW * half), 1)
+    jump = np.flatnonzero(value[half + step :] * FEW > value[half:-step])
     computed = np.zeros(len(candidates), dtype=bool)
-    if len(order) - cut >= MIN_SAMPLES:
-        computed[order[:cut]] = True
+    first = half + step + int(jump[0]) if len(jump) else len(value)
+    if len(value) - first >= MIN_SAMPLES:
+        measured = value[first]
+        computed[candidates] = _cluster_spreads(spread, candidates) < measured
     return computed
+
+
+def _cluster_spreads(
+    spread: Float[Array, "marker marker"], candidates: Bool[Array, " marker"]
+) -> Float[Array, " candidate"]:
+    """Return the largest spread within each point and the three most rigid with it."""
+    points = np.flatnonzero(candidates)
+    nearest = np.argsort(spread[points], axis=1, kind="stable")[:, :MIN_RIGID_MARKERS]
+    clusters = np.column_stack([points, nearest])
+    inside = spread[clusters[:, :, None], clusters[:, None]]
+    inside[:, np.eye(clusters.shape[1], dtype=bool)] = 0.0
+    return np.asarray(inside.max(axis=(1, 2)))
 
 
 def _removal_finding(

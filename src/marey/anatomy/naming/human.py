@@ -6,21 +6,23 @@ bone or a separate piece of the pelvis does not change the names further out.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.naming.limbs import (
     ARM,
+    ARM_WITH_SHOULDER,
     LEG,
     LEG_WITH_TOES,
     MAX_POSITION_ERROR,
     UNNAMED_BODY_COST,
-    Assignment,
     LimbBodies,
     PersonLimbs,
-    assign_names,
+    assign_pair,
     squared_errors,
 )
 from marey.anatomy.naming.naming_input import (
@@ -83,15 +85,55 @@ def _interpretations(figure: NamingInput, up: Array) -> Iterator[PersonLimbs]:
     Feet are in the lower half of the figure. Half of the bodies or more have names,
     among them a thigh or a shank of both legs.
     """
-    height = figure.heights(up)
-    leaves = sorted(figure.leaves, key=lambda body: float(height[body]))
     for feet in combinations(figure.low_leaves(up), 2):
-        others = [leaf for leaf in leaves if leaf not in feet]
-        tops = (others[-1], _shoulder_junction(figure, feet, others)) if others else ()
-        for top in tops:
-            limbs = _find_limbs(figure, feet, others, top, up)
+        for trunk in _trunks(figure, feet, up):
+            limbs = _find_limbs(figure, feet, trunk, up)
             if limbs and limbs.has_legs and 2 * limbs.n_named >= len(figure.neighbours):
                 yield limbs
+
+
+@dataclass(frozen=True, slots=True)
+class _Trunk:
+    """The bodies from the hips upward, and the leaves beside the feet."""
+
+    bodies: list[int]
+    has_head: bool
+    others: list[int]
+
+    @property
+    def length_share(self) -> float:
+        """Length of legs and trunk as a fraction of the path from foot to head."""
+        return (
+            1.0
+            - CHEST_POSITION * (len(self.bodies) == 1)
+            - HEAD_POSITION * (not self.has_head)
+        )
+
+    @property
+    def n_missing(self) -> int:
+        """How many of chest and head the trunk lacks."""
+        return (len(self.bodies) == 1) + (not self.has_head)
+
+
+def _trunks(figure: NamingInput, feet: Sequence[int], up: Array) -> Iterator[_Trunk]:
+    """Return the trunks that a figure may have, given its feet.
+
+    The trunk ends in the highest leaf as the head, or where the paths to the leaves
+    part: there are the shoulders. Two legs alone meet in hips, which are highest.
+    """
+    height = figure.heights(up)
+    leaves = sorted(figure.leaves, key=lambda body: float(height[body]))
+    others = [leaf for leaf in leaves if leaf not in feet]
+    if not others:
+        hips = max(figure.path(*feet), key=lambda body: float(height[body]))
+        ends = [(hips, hips, False)]
+    else:
+        tops = ((others[-1], True), (_shoulder_junction(figure, feet, others), False))
+        ends = [(figure.junction(feet, top), top, is_head) for top, is_head in tops]
+        ends = [end for end in ends if end[0] != end[1]]
+    for hips, top, is_head in ends:
+        if hips not in feet:
+            yield _Trunk(figure.path(hips, top), is_head, others)
 
 
 def _shoulder_junction(
@@ -103,66 +145,67 @@ def _shoulder_junction(
 
 
 def _find_limbs(
-    figure: NamingInput, feet: Sequence[int], others: list[int], top: int, up: Array
+    figure: NamingInput, feet: Sequence[int], ends: _Trunk, up: Array
 ) -> PersonLimbs | None:
-    """Return the limbs of a figure whose trunk ends in a head or in the shoulders.
+    """Return the limbs of a figure whose feet and trunk are given.
 
     Args:
         figure: The bodies.
         feet: Two leaves.
-        others: The other leaves, the lowest first.
-        top: End of the trunk: a leaf if it is the head.
+        ends: The trunk.
         up: The direction that the figure stands along.
     """
-    height = figure.heights(up)
-    hips = figure.junction(feet, top)
-    if top == hips or hips in feet:
-        return None
-    trunk = figure.path(hips, top)
-    legs = [figure.path(hips, foot) for foot in feet]
-    headless = top not in others
+    height, trunk = figure.heights(up), ends.bodies
+    legs = [figure.path(trunk[0], foot) for foot in feet]
     leg_length = float(np.mean([figure.arc_lengths(leg)[-1] for leg in legs]))
-    length = figure.arc_lengths(trunk)[-1] + leg_length
-    length = length / (1.0 - HEAD_POSITION * headless)
+    length = (figure.arc_lengths(trunk)[-1] + leg_length) / ends.length_share
     if length <= 0.0:
         return None
-    arms = _find_arms(figure, trunk, [leaf for leaf in others if leaf != top])
-    chest = len(trunk) - 1 if headless else _chest_index(trunk, arms)
-    if not headless and height[top] <= height[trunk[chest]]:
+    arms = _find_arms(
+        figure, trunk, [leaf for leaf in ends.others if leaf not in trunk]
+    )
+    chest = _chest_index(trunk, arms) if ends.has_head else len(trunk) - 1
+    if ends.has_head and height[trunk[-1]] <= height[trunk[chest]]:
         return None
-    errors = _trunk_errors(figure.arc_lengths(trunk) / length, chest, headless)
-    if max(map(abs, errors)) > MAX_POSITION_ERROR:
+    errors = _trunk_errors(figure.arc_lengths(trunk) / length, chest, ends.has_head)
+    if max(map(abs, errors), default=0.0) > MAX_POSITION_ERROR:
         return None
     clearance = _foot_clearance(figure, feet, length, up)
-    named_legs = [
-        _name_leg(figure, leg, raised, length)
-        for leg, raised in zip(legs, clearance, strict=True)
-    ]
-    named_arms = [
-        assign_names(arm[1:], figure.arc_lengths(arm)[1:] / length, ARM) for arm in arms
-    ]
+    named_legs = assign_pair(
+        [
+            (leg[1:], _leg_heights(figure, leg, raised, length))
+            for leg, raised in zip(legs, clearance, strict=True)
+        ],
+        (LEG, LEG_WITH_TOES),
+    )
+    named_arms = assign_pair(
+        [(arm[1:], figure.arc_lengths(arm)[1:] / length) for arm in arms],
+        (ARM, ARM_WITH_SHOULDER),
+    )
     named_arms = [(names, cost) for names, cost in named_arms if names]
     limbs = [*named_legs, *named_arms]
     n_limb_bodies = sum(map(len, (*legs, *arms))) - len(limbs)
     n_lost = len(figure.neighbours) - len(trunk) - n_limb_bodies
     return PersonLimbs(
-        hips=hips,
+        hips=trunk[0],
         legs=[names for names, _ in named_legs],
         arms=[names for names, _ in named_arms],
         trunk=trunk[1 : chest + 1],
-        head=[] if headless else trunk[chest + 1 :],
+        head=trunk[chest + 1 :] if ends.has_head else [],
         cost=sum(cost for _, cost in limbs)
         + squared_errors([*errors, *clearance])
-        + UNNAMED_BODY_COST * (n_lost + headless + 2 - len(named_arms)),
+        + UNNAMED_BODY_COST * (n_lost + ends.n_missing + 2 - len(named_arms)),
     )
 
 
-def _trunk_errors(position: Array, chest: int, headless: bool) -> list[float]:
-    """Return the errors of chest and head, as fractions of the figure's length."""
-    errors = [float(position[chest]) - CHEST_POSITION]
-    if headless:
-        return errors
-    return [*errors, float(position[-1] - position[chest]) - HEAD_POSITION]
+def _trunk_errors(position: Array, chest: int, has_head: bool) -> list[float]:
+    """Return the errors of chest and head, as fractions of the figure's length.
+
+    Hips alone have neither.
+    """
+    chest_error = float(position[chest]) - CHEST_POSITION
+    head_error = float(position[-1] - position[chest]) - HEAD_POSITION
+    return [chest_error, head_error][: len(position) - 1][: 1 + has_head]
 
 
 def _foot_clearance(
@@ -180,14 +223,12 @@ def _foot_clearance(
     return [max(height - ground, 0.0) / length for height in standing]
 
 
-def _name_leg(
+def _leg_heights(
     figure: NamingInput, leg: list[int], clearance: float, length: float
-) -> Assignment:
-    """Return the names of a leg, with toes if that costs less."""
+) -> Float[Array, " _"]:
+    """Return the heights of a leg's bodies along it, as fractions of the length."""
     distance = figure.arc_lengths(leg)
-    height = (distance[-1] - distance[1:]) / length + clearance
-    plain, with_toes = (assign_names(leg[1:], height, n) for n in (LEG, LEG_WITH_TOES))
-    return with_toes if vrm.TOES in with_toes[0] and with_toes[1] < plain[1] else plain
+    return np.asarray((distance[-1] - distance[1:]) / length + clearance)
 
 
 def _find_arms(

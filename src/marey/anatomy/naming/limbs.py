@@ -29,9 +29,12 @@ LEG_WITH_TOES = {name: height + TOES_LENGTH for name, height in LEG.items()} | {
 }
 """The same positions where the path begins at separate toes."""
 
-ARM = {vrm.SHOULDER: 0.1, vrm.UPPER_ARM: 0.2, vrm.LOWER_ARM: 0.36, vrm.HAND: 0.43}
+ARM = {vrm.UPPER_ARM: 0.2, vrm.LOWER_ARM: 0.36, vrm.HAND: 0.43}
 """Expected positions of the bodies of an arm: distance from the chest, as the same
 fraction and from the same recordings. Higher expects them further out."""
+
+ARM_WITH_SHOULDER = {vrm.SHOULDER: 0.1} | ARM
+"""The same positions where the collar bone is a body of its own."""
 
 POSITION_SD = 0.05
 """Position error that costs one, as a fraction of the figure's length. Higher makes
@@ -106,6 +109,34 @@ class PersonLimbs:
         """Number of bodies with a name."""
         limbs = sum(map(len, (*self.legs, *self.arms)))
         return 1 + limbs + len(self.trunk) + len(self.head)
+
+
+def assign_pair(
+    limbs: Sequence[tuple[Sequence[int], Float[np.ndarray, " _"]]],
+    variants: Sequence[Mapping[str, float]],
+) -> list[Assignment]:
+    """Return the names of one or two limbs of a kind, by the variant of least cost.
+
+    A person has toes, or collar bones, on both sides or on none: on one side only they
+    are half of a limb that the segmentation has cut in two. So a variant needs its
+    optional names on every limb.
+
+    Args:
+        limbs: Bodies of each limb from the trunk outward, and their positions.
+        variants: Expected positions of the names; the first has no optional names.
+    """
+    named = [
+        [assign_names(bodies, positions, expected) for bodies, positions in limbs]
+        for expected in variants
+    ]
+    allowed = [
+        pair
+        for pair, expected in zip(named, variants, strict=True)
+        if all(
+            expected.keys() & OPTIONAL_NAMES.keys() <= names.keys() for names, _ in pair
+        )
+    ]
+    return min(allowed, key=lambda pair: sum(cost for _, cost in pair))
 
 
 def assign_names(

@@ -1,6 +1,7 @@
 """A person's skeleton and motions, renamed and divided as a target scheme has it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from marey.anatomy import names as vrm
 from marey.anatomy.name_schemes import recognise_joints
@@ -45,6 +46,7 @@ def rename_motions(
         OptionError: If the skeleton is not a person's.
     """
     rows = split_rows(skeleton, motions)
+    before = [(row, row.name) for row in rows]
     part = {name: rows[i] for i, name in recognise_joints(skeleton.names).items()}
     bare = [vrm.without_subject(name) for name in skeleton.names]
     if not vrm.is_person(part) or vrm.has_tail(bare):
@@ -75,7 +77,20 @@ def rename_motions(
     findings += _report_foreign(part, scheme)
     _name_ends(rows, part, skeleton)
     _make_unique(rows)
-    return *join_rows(rows, skeleton, motions), tuple(findings)
+    renamed, moved = join_rows(rows, skeleton, motions)
+    new = {old: row.name for row, old in before if row.name in renamed.names}
+    moved = tuple(_rename_contacts(motion, new) for motion in moved)
+    return renamed, moved, tuple(findings)
+
+
+def _rename_contacts(motion: Motion, new: Mapping[str, str]) -> Motion:
+    """Return the motion with the new names of joints in its contacts."""
+    contacts = (
+        replace(contact, joint=new[contact.joint])
+        for contact in motion.contacts
+        if contact.joint in new
+    )
+    return replace(motion, contacts=tuple(contacts))
 
 
 def _names(rows: Sequence[JointRow]) -> list[str]:
@@ -156,12 +171,12 @@ def _divide_longest(
     if not chain:
         outward = [_below(base, end) for end in ends]
         children = list({id(row): row for row in outward}.values())
-        chain.append(insert_row(rows, base, children, 0.5))
+        chain.append(insert_row(rows, base, children))
         return
     lengths = [float((row.offset**2).sum()) for row in chain]
     longest = max(range(len(chain)), key=lengths.__getitem__)
     before = chain[longest - 1] if longest else base
-    inserted = insert_row(rows, before, [chain[longest]], 0.5)
+    inserted = insert_row(rows, before, [chain[longest]])
     chain.insert(longest, inserted)
 
 
@@ -186,7 +201,7 @@ def _fit_clavicle(
     ):
         return []
     if new and arm.parent is not None:
-        part[name] = insert_row(rows, arm.parent, [arm], 0.5)
+        part[name] = insert_row(rows, arm.parent, [arm])
         return []
     row = part.pop(name)
     findings = _report_merge(row.name, dissolve_error(rows, row))

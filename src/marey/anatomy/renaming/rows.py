@@ -50,19 +50,19 @@ def split_rows(skeleton: Skeleton, motions: Sequence[Motion]) -> list[JointRow]:
 
 
 def insert_row(
-    rows: list[JointRow], parent: JointRow, children: Sequence[JointRow], share: float
+    rows: list[JointRow], parent: JointRow, children: Sequence[JointRow]
 ) -> JointRow:
     """Insert a joint that does not rotate, and return it.
 
-    Nothing moves: the children's offsets are divided.
+    It is halfway along the children's mean offset. Nothing moves: their offsets are
+    divided.
 
     Args:
         rows: The joints.
         parent: The joint that it is inserted after.
         children: Children of that joint that become its own.
-        share: Share of the children's mean offset at which it is.
     """
-    offset = share * np.mean([child.offset for child in children], axis=0)
+    offset = 0.5 * np.mean([child.offset for child in children], axis=0)
     still = [np.tile([1.0, 0.0, 0.0, 0.0], (len(q), 1)) for q in parent.wxyz]
     inserted = JointRow("", parent, offset, still)
     for child in children:

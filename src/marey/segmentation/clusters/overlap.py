@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from marey.segmentation.clusters.pair_statistics import (
     CLEAR_LOG_ODDS,
+    INTERCEPT,
     MIN_GAIN,
     Members,
     PairStats,
@@ -37,16 +38,20 @@ hand."""
 
 
 def overlapping_bodies(
-    stats: PairStats,
+    stats: PairStats, intercept: float = INTERCEPT
 ) -> tuple[Members, Float[Array, "marker marker"]]:
     """Return the bodies, with shared markers, and the log odds of all pairs.
 
     Alternates between the noise of the markers, given the bodies, and the bodies, given
     the log odds that follow from the noise.
+
+    Args:
+        stats: Distances of all pairs.
+        intercept: Higher makes larger bodies, see `log_odds`.
     """
     members = nearest_neighbour_bodies(stats)
     for _ in range(N_ITERATIONS):
-        odds = log_odds(stats, members)
+        odds = log_odds(stats, members, intercept)
         cover = _find_cover(odds)
         if np.array_equal(cover, members):
             break

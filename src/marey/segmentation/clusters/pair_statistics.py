@@ -34,6 +34,7 @@ Array = np.ndarray
 Members = Bool[Array, "body marker"]
 """Which markers belong to which body; a marker may belong to several."""
 
+
 INTERCEPT, SPREAD_COEFFICIENT, DISTANCE_COEFFICIENT = 1.61, 2.16, 4.19
 """Coefficients of the logistic model. Logistic regression over 22 recordings of people,
 animals and machines with known bodies, each weighted equally. A higher intercept makes
@@ -46,6 +47,12 @@ stick can stay one body. Higher divides long bodies. Chosen by hand."""
 MIN_LOG_ODDS, MAX_LOG_ODDS = -8.0, 4.0
 """Bounds of the log odds of one pair: no single pair decides alone. Wider bounds give
 single pairs more weight. Chosen by hand."""
+
+SLOPE_BEYOND_BOUNDS = 0.01
+"""Slope of the log odds beyond their bounds. Pairs beyond them differ a little, so that
+the order of the markers decides nothing; higher gives single pairs more weight. Chosen
+by hand: in a first trial all of 108 shuffles of 54 recordings gave equal bodies, and
+101 without it."""
 
 PRIOR_PAIRS = 1.5
 """Weight of the usual noise in a marker's noise, in pairs of markers. Higher makes all
@@ -164,7 +171,9 @@ def _fill_with_median(values: Float[Array, " marker"]) -> Float[Array, " marker"
     return np.where(known, values, median)
 
 
-def pair_statistics(takes: Sequence[Float[Array, "_ marker 3"]]) -> PairStats:
+def pair_statistics(
+    takes: Sequence[Float[Array, "_ marker 3"]], n_blocks: int = N_BLOCKS
+) -> PairStats:
     """Return the robust spread and the median of the distance of every pair.
 
     The variance of a pair is the mean over blocks of time of the squared range from the
@@ -175,6 +184,7 @@ def pair_statistics(takes: Sequence[Float[Array, "_ marker 3"]]) -> PairStats:
 
     Args:
         takes: Positions of the same markers, in metres, NaN where unseen.
+        n_blocks: Number of blocks of time.
     """
     from marey.segmentation.clusters.pair_statistics_kernel import pair_spreads
 
@@ -185,7 +195,7 @@ def pair_statistics(takes: Sequence[Float[Array, "_ marker 3"]]) -> PairStats:
         positions = np.moveaxis(points[evenly_spaced(len(points), MAX_FRAMES)], 0, -1)
         seen = np.isfinite(positions).all(axis=1)
         spread, median, n_common = pair_spreads(
-            positions.copy(), seen, pairs, N_BLOCKS, Q05, Q95, Q05_Q95_SD
+            positions.copy(), seen, pairs, n_blocks, Q05, Q95, Q05_Q95_SD
         )
         weight = np.where(n_common >= MIN_SAMPLES, n_common, 0)
         variance += weight * np.nan_to_num(spread) ** 2
@@ -250,7 +260,9 @@ def nearest_neighbour_bodies(stats: PairStats) -> Members:
     return members
 
 
-def log_odds(stats: PairStats, members: Members) -> Float[Array, "marker marker"]:
+def log_odds(
+    stats: PairStats, members: Members, intercept: float = INTERCEPT
+) -> Float[Array, "marker marker"]:
     """Return the log odds of every two markers to be on one body.
 
     0 for pairs that are not known, and on the diagonal.
@@ -258,19 +270,20 @@ def log_odds(stats: PairStats, members: Members) -> Float[Array, "marker marker"
     Args:
         stats: Distances of all pairs.
         members: Bodies that the noise of the markers is taken from.
+        intercept: Log odds at the usual noise and distance.
     """
     noise = _geometric_mean(marker_noise(stats, members))
-    with np.errstate(divide="ignore"):
-        log_spread = np.log(
-            np.hypot(stats.spread, MIN_NOISE_RATIO * stats.noise) / noise
-        )
-        log_distance = np.log(stats.distance / _geometric_mean(stats.body_distance))
+    tiny = np.finfo(float).tiny
+    log_spread = np.log(np.hypot(stats.spread, MIN_NOISE_RATIO * stats.noise) / noise)
+    distance = np.maximum(stats.distance / _geometric_mean(stats.body_distance), tiny)
     odds = (
-        INTERCEPT
+        intercept
         - SPREAD_COEFFICIENT * log_spread
-        - DISTANCE_COEFFICIENT * np.minimum(log_distance, MAX_LOG_DISTANCE)
+        - DISTANCE_COEFFICIENT * np.minimum(np.log(distance), MAX_LOG_DISTANCE)
     )
-    return np.where(stats.is_known, np.clip(odds, MIN_LOG_ODDS, MAX_LOG_ODDS), 0.0)
+    bounded = np.clip(odds, MIN_LOG_ODDS, MAX_LOG_ODDS)
+    odds = bounded + SLOPE_BEYOND_BOUNDS * (odds - bounded)
+    return np.where(stats.is_known, odds, 0.0)
 
 
 def _geometric_mean(values: Float[Array, " marker"]) -> Float[Array, "marker marker"]:

@@ -27,6 +27,11 @@ from marey.segmentation.template import Template, read_template, read_toml
 ENTRY_POINTS = "marey.marker_sets"
 """Group of entry points by which another package adds marker sets."""
 
+MIN_MATCHED_FRACTION = 0.8
+"""Fraction of a set's bodies, or of a subject's labels, that must match; of sensors,
+both fractions; of keypoints, the labels that must be words for joints. Higher
+recognises fewer incomplete sets. Chosen by hand."""
+
 
 @dataclass(frozen=True, slots=True)
 class MarkerSet:

@@ -18,17 +18,23 @@ from marey.segmentation.clusters.pair_statistics import (
     pair_statistics,
     same_body,
 )
-from marey.segmentation.labels.marker_sets import MarkerSet, known_marker_sets
+from marey.segmentation.labels.marker_sets import (
+    MIN_MATCHED_FRACTION,
+    MarkerSet,
+    known_marker_sets,
+)
 from marey.segmentation.labels.spelling import is_name, label_readings, normalise_label
+from marey.segmentation.labels.word_set import (
+    WORDS,
+    add_missing_bodies,
+    bodies_by_motion,
+    word_set,
+)
 from marey.segmentation.marker_selection import list_labels
 from marey.segmentation.template import contract_tree
 from marey.take import Take
 
 Array = np.ndarray
-
-MIN_MATCHED_FRACTION = 0.8
-"""Fraction of a set's bodies, or of a subject's labels, that must match; of sensors,
-both fractions. Higher recognises fewer incomplete sets. Chosen by hand."""
 
 MIN_BODIES = 3
 """Number of bodies that must match: a few labels in common are chance. Higher
@@ -95,8 +101,13 @@ class SubjectMatch:
     hits: Mapping[str, int]
     """The marker of each label that the set knows, by its normalised label."""
 
-    n_named: int
-    """Number of the subject's labels."""
+    markers: tuple[int, ...]
+    """All markers of the subject that have a name."""
+
+    @property
+    def n_named(self) -> int:
+        """Number of the subject's labels."""
+        return len(self.markers)
 
     @property
     def bodies(self) -> list[str]:
@@ -120,6 +131,12 @@ class SubjectMatch:
             and max(self.present, explained) >= MIN_MATCHED_FRACTION
         )
 
+    @property
+    def bodies_of_marker(self) -> dict[int, tuple[str, ...]]:
+        """Bodies of each marker, by index."""
+        bodies_of = self.marker_set.bodies_of
+        return {i: bodies_of[label] for label, i in self.hits.items()}
+
     def markers_of(self, body: str) -> tuple[int, ...]:
         """Return the markers of a body, shared ones included."""
         bodies_of = self.marker_set.bodies_of
@@ -132,21 +149,57 @@ def recognise_marker_set(take: Take) -> MarkerSetMatch | None:
     Of each subject, the set that knows most of its labels is taken. Either most bodies
     of the set must be there, whatever else is (joint centres that a program added, a
     racket), or most labels of the subject must be known, whatever is missing (the upper
-    body). Numbers in place of names and ghost markers ("RBAC-1") do not count; of equal
-    labels the first marker that was seen counts.
+    body). If the labels are of no set, the words in them name the bodies (`word_set`).
+    Numbers in place of names and ghost markers ("RBAC-1") do not count; of equal labels
+    the first marker that was seen counts.
 
-    The labels are then checked by the motion: `MarkerSetMatch.trusted`.
+    The labels are then checked by the motion: `MarkerSetMatch.trusted`. Labels that the
+    set does not know join its bodies by their words and motion (`bodies_by_motion`).
     """
     subjects = match_subjects(take)
-    return _check_motion(take, _join_subjects(take, subjects)) if subjects else None
+    if not subjects:
+        return None
+    match = _check_motion(take, _join_subjects(take, subjects))
+    if not match.trusted:
+        return match
+    wider = [_add_markers(take, subject) for subject in subjects]
+    return (
+        _check_motion(take, _join_subjects(take, wider)) if wider != subjects else match
+    )
 
 
 def match_subjects(take: Take) -> list[SubjectMatch]:
-    """Return the subjects whose labels are of a known set, whatever their motion."""
+    """Return the subjects whose labels are of a known set, whatever their motion.
+
+    Of markers with equal positions the first counts.
+    """
     named = np.array([is_name(label) for label in take.labels], dtype=bool)
-    usable = np.flatnonzero(named & take.seen.any(axis=0)).tolist()
+    shown = np.flatnonzero(named & take.seen.any(axis=0)).tolist()
+    first = {take.points[:, i].tobytes(): i for i in reversed(shown)}
+    usable = sorted(first.values())
     readings = [_match_subjects(reading, usable) for reading in label_readings(take)]
     return max(readings, key=lambda some: sum(len(one.hits) for one in some))
+
+
+def _add_markers(take: Take, subject: SubjectMatch) -> SubjectMatch:
+    """Return the match with the subject's other markers that words and motion place.
+
+    If far more labels are not of the set than are, they are the outputs of a model.
+    """
+    others = [i for i in subject.markers if i not in subject.bodies_of_marker]
+    if not others or len(others) > 2 * len(subject.hits):
+        return subject
+    used = [*subject.bodies_of_marker, *others]
+    known = {used.index(i): bodies for i, bodies in subject.bodies_of_marker.items()}
+    found = bodies_by_motion(take.select(used), known)
+    if not found:
+        return subject
+    new = {take.full_labels[used[place]]: place for place in found}
+    bodies_of = {label: found[place] for label, place in new.items()}
+    bodies_of = {**subject.marker_set.bodies_of, **bodies_of}
+    wider = replace(subject.marker_set, bodies_of=bodies_of)
+    hits = {**subject.hits, **{label: used[place] for label, place in new.items()}}
+    return replace(subject, marker_set=wider, hits=hits)
 
 
 def _match_subjects(
@@ -157,22 +210,36 @@ def _match_subjects(
     for i in usable:
         subject, label = reading[i]
         labels.setdefault(subject, {}).setdefault(normalise_label(label), i)
-    best = [_best_set(subject, indices) for subject, indices in labels.items()]
-    return [match for match in best if match.is_match]
+    raw = {i: label for i, (_, label) in enumerate(reading)}
+    best = [_best_set(subject, indices, raw) for subject, indices in labels.items()]
+    return [match for match in best if match is not None]
 
 
-def _best_set(subject: str, labels: Mapping[str, int]) -> SubjectMatch:
-    """Return the match of a subject with the set that knows most of its labels."""
-    matches = [
-        SubjectMatch(
-            subject,
-            known,
-            {label: i for label, i in labels.items() if label in known.bodies_of},
-            len(labels),
-        )
-        for known in known_marker_sets()
-    ]
-    return max(matches, key=lambda match: len(match.hits))
+def _best_set(
+    subject: str, labels: Mapping[str, int], raw: Mapping[int, str]
+) -> SubjectMatch | None:
+    """Return the match of a subject with the set that knows most of its labels.
+
+    If it is no match, the words of the labels may make a set.
+
+    Args:
+        subject: Name of the subject.
+        labels: Markers of the subject by normalised labels.
+        raw: Label of each marker as it is written.
+    """
+
+    def compare(known: MarkerSet) -> SubjectMatch:
+        hits = {label: i for label, i in labels.items() if label in known.bodies_of}
+        return SubjectMatch(subject, known, hits, tuple(labels.values()))
+
+    matches = [match for match in map(compare, known_marker_sets()) if match.is_match]
+    written = {label: raw[i] for label, i in labels.items()}
+    if matches:
+        best = max(matches, key=lambda match: len(match.hits))
+        return compare(add_missing_bodies(best.marker_set, written))
+    words = word_set(written)
+    match = compare(words) if words is not None else None
+    return match if match is not None and match.is_match else None
 
 
 def _join_subjects(take: Take, subjects: list[SubjectMatch]) -> MarkerSetMatch:
@@ -343,10 +410,9 @@ def _check_motion(take: Take, match: MarkerSetMatch) -> MarkerSetMatch:
 
 def _recognition_finding(match: MarkerSetMatch) -> Finding:
     n_used = len(match.used)
-    message = (
-        f"{n_used} labels are of the marker set {match.name} and make "
-        f"{len(match.members)} bodies"
-    )
+    origin = "named by" if match.name == WORDS else "of the marker set"
+    n_bodies = len(match.members)
+    message = f"{n_used} labels are {origin} {match.name} and make {n_bodies} bodies"
     if match.unused:
         message += f"; unused: {list_labels(match.unused)}"
     return _finding("labels-recognised", message, match.name, float(n_used), "info")

@@ -6,52 +6,30 @@ all their mutual distances; keypoints keep only those along bones. So the bodies
 bones, and neighbouring bodies share the point between them.
 """
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations, pairwise, permutations
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.anatomy.names import SIDE_SPELLINGS
 from marey.bodies import Bodies
 from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
 from marey.segmentation.clusters.pair_statistics import Members, PairStats
 from marey.segmentation.contract import SegmentationTask, Suitability
-from marey.segmentation.labels.match import MIN_MATCHED_FRACTION
+from marey.segmentation.labels.joint_names import (
+    Bone,
+    JointWord,
+    are_joint_names,
+    bones_of_names,
+    parse_joint_names,
+)
 from marey.segmentation.marker_selection import group_by_subject, select_markers
 from marey.segmentation.methods.overlap import default_names
 from marey.take import Take
 
 Array = np.ndarray
-Bone = tuple[int, int]
-"""Two points, the smaller index first."""
-
-LIMBS = (
-    ("shoulder", "elbow", "wrist", "hand", "finger"),
-    ("hip", "knee", "ankle", "foot", "toe"),
-)
-"""Words for the joints along a limb, from the trunk outward."""
-
-SYNONYMS = {"paw": "foot", "heel": "toe", "thumb": "finger"}
-"""Words that count as another one."""
-
-MIDLINE = ("nose", "snout", "eye", "ear", "head", "neck", "chest", "spine", "tail")
-"""Words for points that are on no limb."""
-
-OPPOSITE_SIDES = tuple(
-    sides
-    for spelling in zip(*SIDE_SPELLINGS.values(), strict=True)
-    for sides in permutations(spelling)
-)
-"""Spellings of a side, each with the other side in the same spelling."""
-
-MIN_LIMB_JOINTS = 6
-"""Number of labels that must be inner joints of limbs. Higher recognises fewer sets of
-keypoints by name. Chosen by hand."""
-
 MAX_STEADY_SPREAD = 2.0
 """Spread of the distance of a point to a neighbour, in units of noise, up to which the
 two are on one bone. Chosen by hand."""
@@ -143,8 +121,8 @@ def are_keypoints(take: Take, stats: PairStats, kept: Int[Array, " kept"]) -> bo
         stats: Distances of the points to look at.
         kept: Indices of these points in the take.
     """
-    words = _parse_labels([take.labels[i] for i in kept])
-    return _are_joint_names(words) or _move_as_joints(stats)
+    words = parse_joint_names([take.labels[i] for i in kept])
+    return are_joint_names(words) or _move_as_joints(stats)
 
 
 def find_bones(take: Take, stats: PairStats, kept: Int[Array, " kept"]) -> Members:
@@ -159,8 +137,8 @@ def find_bones(take: Take, stats: PairStats, kept: Int[Array, " kept"]) -> Membe
         stats: Distances of the points to look at.
         kept: Indices of these points in the take.
     """
-    words = _parse_labels([take.labels[i] for i in kept])
-    named = _bones_of_names(words)
+    words = parse_joint_names([take.labels[i] for i in kept])
+    named = bones_of_names(words)
     bones = _spanning_tree(_bone_costs(stats, words), named)
     groups = _merge_rigid_bones(bones, named, stats)
     members = np.zeros((len(groups), len(take.labels)), dtype=bool)
@@ -184,81 +162,6 @@ def owning_bones(members: Members) -> Int[Array, " marker"]:
         queue += [other for other in neighbours if other not in queued]
         queued |= set(neighbours)
     return owner
-
-
-# --- names ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class JointWord:
-    """The joint and the side that a label names."""
-
-    side: str
-    """"l", "r", or "" for the middle."""
-
-    joint: str
-    """A word of `LIMBS` or `MIDLINE`; "" = none of them."""
-
-
-def _parse_labels(labels: Sequence[str]) -> list[JointWord]:
-    plain = [re.sub(r"[\W_]+", "", label.casefold()) for label in labels]
-    return [_parse_label(label, set(plain)) for label in plain]
-
-
-def _parse_label(label: str, labels: set[str]) -> JointWord:
-    side, stem = _split_side(label, labels)
-    words = (*SYNONYMS, *(word for limb in LIMBS for word in limb), *MIDLINE)
-    joint = next((word for word in words if word in stem), "")
-    return JointWord(side, SYNONYMS.get(joint, joint))
-
-
-def _split_side(label: str, labels: set[str]) -> tuple[str, str]:
-    """Return the side that a label begins or ends with, and the rest of the label.
-
-    Only if the label of the other side is there too: "SpineL" may be the last of the
-    spine.
-    """
-    for side, other in OPPOSITE_SIDES:
-        after, before = label.removeprefix(side), label.removesuffix(side)
-        if after != label and other + after in labels:
-            return side[0], after
-        if before != label and before + other in labels:
-            return side[0], before
-    return "", label
-
-
-def _are_joint_names(words: Sequence[JointWord]) -> bool:
-    inner = {word for limb in LIMBS for word in limb[:3]}
-    limb_joints = [word for word in words if word.side and word.joint in inner]
-    n_named = sum(bool(word.joint) for word in words)
-    return (
-        n_named >= MIN_MATCHED_FRACTION * len(words)
-        and len(limb_joints) >= MIN_LIMB_JOINTS
-        and len(set(limb_joints)) == len(limb_joints)
-    )
-
-
-def _bones_of_names(words: Sequence[JointWord]) -> set[Bone]:
-    """Return the bones that follow from names: along limbs, spine and tail."""
-    if not _are_joint_names(words):
-        return set()
-    bones = set()
-    for i, word in enumerate(words):
-        parent = _parent_point(words, word)
-        if parent >= 0:
-            bones.add((min(i, parent), max(i, parent)))
-    for joint in ("spine", "tail"):
-        chain = [i for i, w in enumerate(words) if w.joint == joint and not w.side]
-        bones |= set(pairwise(chain))
-    return bones
-
-
-def _parent_point(words: Sequence[JointWord], word: JointWord) -> int:
-    """Return the point next to a joint on its limb, towards the trunk; -1 = none."""
-    limb = next((limb for limb in LIMBS if word.joint in limb), ())
-    inward = limb[: limb.index(word.joint)][::-1] if limb else ()
-    parents = (JointWord(word.side, joint) for joint in inward)
-    return next((words.index(parent) for parent in parents if parent in words), -1)
 
 
 # --- motion ---------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Bodies of a marker set that is recognised by its labels."""
 
-import re
-
 import numpy as np
 
 from marey.bodies import Bodies
@@ -13,16 +11,8 @@ from marey.segmentation.clusters.pair_statistics import MIN_RIGID_MARKERS
 from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.labels.marker_sets import known_marker_sets
 from marey.segmentation.labels.match import MarkerSetMatch
+from marey.segmentation.labels.words import name_of_thing
 from marey.take import Take
-
-THINGS = frozenset(
-    """ball bar barbell bat blade bow box cane chair club crutch gun handle helmet
-    paddle pole prop puck racket racquet rod shield staff stick sword table tool
-    wand""".split()  # noqa: SIM905
-)
-"""Words for things in labels of markers that are no one's body."""
-
-WORDS = re.compile(r"[^\W\d_]+")
 
 
 def check_suitability(task: SegmentationTask) -> Suitability:
@@ -80,12 +70,6 @@ def bodies_from_labels(take: Take, match: MarkerSetMatch | None) -> Bodies:
     for marker, probability in match.label_probability.items():
         bodies.marker_confidence[marker] = probability
     return bodies
-
-
-def name_of_thing(label: str) -> str:
-    """Return the word for a thing in a label, "Stick" for "stick_03"; "" without."""
-    words = WORDS.findall(label)
-    return next((word.title() for word in words if word.casefold() in THINGS), "")
 
 
 def find_props(take: Take, used: set[int]) -> dict[str, tuple[int, ...]]:

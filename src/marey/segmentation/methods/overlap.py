@@ -123,8 +123,9 @@ def _mean_log_odds(
 
 def body_confidence(clustering: Clustering) -> Float[Array, " body"]:
     """Return the probability that each body is one rigid thing, by its weakest pair."""
-    weakest = [
-        clustering.log_odds[np.ix_(body, body)].min() if body.sum() > 1 else 0.0
-        for body in members_of_labels(clustering.owner)
-    ]
-    return np.asarray(expit(INTERCEPT + SLOPE * np.array(weakest)))
+    owner = clustering.owner
+    is_pair = (owner[:, None] == owner) & ~np.eye(len(owner), dtype=bool)
+    weakest = np.where(is_pair, clustering.log_odds, np.inf).min(axis=1)
+    weakest = np.where(is_pair.any(axis=1), weakest, 0.0)
+    of_bodies = [weakest[body].min() for body in members_of_labels(owner)]
+    return np.asarray(expit(INTERCEPT + SLOPE * np.array(of_bodies)))

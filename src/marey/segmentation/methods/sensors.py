@@ -10,7 +10,7 @@ import numpy as np
 from marey.bodies import Bodies
 from marey.report import Finding
 from marey.segmentation.contract import SegmentationTask, Suitability
-from marey.segmentation.labels.match import MIN_MATCHED_FRACTION
+from marey.segmentation.labels.marker_sets import MIN_MATCHED_FRACTION
 from marey.segmentation.labels.spelling import normalise_label
 from marey.segmentation.template import contract_tree
 from marey.take import Take

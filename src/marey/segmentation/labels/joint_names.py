@@ -1,0 +1,104 @@
+"""Names of joints in labels: points that are joints themselves, not markers."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, permutations
+
+from marey.anatomy.names import SIDE_SPELLINGS
+from marey.segmentation.labels.marker_sets import MIN_MATCHED_FRACTION
+from marey.segmentation.labels.words import vocabulary
+
+Bone = tuple[int, int]
+"""Two points, the smaller index first."""
+
+OPPOSITE_SIDES = tuple(
+    sides
+    for spelling in zip(*SIDE_SPELLINGS.values(), strict=True)
+    for sides in permutations(spelling)
+)
+"""Spellings of a side, each with the other side in the same spelling."""
+
+MIN_LIMB_JOINTS = 6
+"""Number of labels that must be inner joints of limbs. Higher recognises fewer sets of
+keypoints by name. Chosen by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class JointWord:
+    """The joint and the side that a label names."""
+
+    side: str
+    """"l", "r", or "" for the middle."""
+
+    joint: str
+    """A word for a joint of a limb or for a point on no limb; "" = neither."""
+
+
+def parse_joint_names(labels: Sequence[str]) -> list[JointWord]:
+    """Return the joint that each label names."""
+    plain = [re.sub(r"[\W_]+", "", label.casefold()) for label in labels]
+    return [_parse_label(label, set(plain)) for label in plain]
+
+
+def _parse_label(label: str, labels: set[str]) -> JointWord:
+    side, stem = _split_side(label, labels)
+    table = vocabulary()
+    inner = (word for limb in table.limbs for word in limb)
+    words = (*table.same_joint, *inner, *table.midline)
+    joint = next((word for word in words if word in stem), "")
+    return JointWord(side, table.same_joint.get(joint, joint))
+
+
+def _split_side(label: str, labels: set[str]) -> tuple[str, str]:
+    """Return the side that a label begins or ends with, and the rest of the label.
+
+    Only if the label of the other side is there too: "SpineL" may be the last of the
+    spine.
+    """
+    for side, other in OPPOSITE_SIDES:
+        after, before = label.removeprefix(side), label.removesuffix(side)
+        if after != label and other + after in labels:
+            return side[0], after
+        if before != label and before + other in labels:
+            return side[0], before
+    return "", label
+
+
+def are_joint_names(words: Sequence[JointWord]) -> bool:
+    """Return whether labels are the names of joints.
+
+    Most are words for joints, and each side has one shoulder, elbow, hip or knee, where
+    markers would come in pairs.
+    """
+    inner = {word for limb in vocabulary().limbs for word in limb[:3]}
+    limb_joints = [word for word in words if word.side and word.joint in inner]
+    n_named = sum(bool(word.joint) for word in words)
+    return (
+        n_named >= MIN_MATCHED_FRACTION * len(words)
+        and len(limb_joints) >= MIN_LIMB_JOINTS
+        and len(set(limb_joints)) == len(limb_joints)
+    )
+
+
+def bones_of_names(words: Sequence[JointWord]) -> set[Bone]:
+    """Return the bones that follow from names: along limbs, spine and tail."""
+    if not are_joint_names(words):
+        return set()
+    bones = set()
+    for i, word in enumerate(words):
+        parent = _parent_point(words, word)
+        if parent >= 0:
+            bones.add((min(i, parent), max(i, parent)))
+    for joint in ("spine", "tail"):
+        chain = [i for i, w in enumerate(words) if w.joint == joint and not w.side]
+        bones |= set(pairwise(chain))
+    return bones
+
+
+def _parent_point(words: Sequence[JointWord], word: JointWord) -> int:
+    """Return the point next to a joint on its limb, towards the trunk; -1 = none."""
+    limb = next((limb for limb in vocabulary().limbs if word.joint in limb), ())
+    inward = limb[: limb.index(word.joint)][::-1] if limb else ()
+    parents = (JointWord(word.side, joint) for joint in inward)
+    return next((words.index(parent) for parent in parents if parent in words), -1)

@@ -1,0 +1,272 @@
+"""What the words in a label say of a marker: the bodies that it may be on.
+
+Laboratories make labels of words and abbreviations: "LTHI", "R.Knee.Medial",
+"Oberschenkel_li_1". A label is split into known words by dynamic programming, so that
+the fewest letters are left over, and then the fewest words are used. The words are in
+words.toml.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from typing import Any, NamedTuple
+
+from marey.anatomy import names as vrm
+
+_SEPARATOR = re.compile(r"[\W_]+")
+_CAMEL_CASE = re.compile(r"(?<=[a-zß-ÿ])(?=[A-Z])")
+_TRAILING_NUMBER = re.compile(r"\d+$")
+
+CLEAR_WORD = 4
+"""Number of letters from which a word is clear: it may stand inside a longer run of
+letters, or be written as two words. Higher reads fewer labels. Chosen by hand."""
+
+Bodies = tuple[str, ...]
+"""Bodies that a marker may be on, the owning one first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The words of labels, in lower case."""
+
+    sides: Mapping[str, str]
+    """Side of each spelling of one."""
+
+    landmarks: Mapping[str, frozenset[Bodies]]
+    """What each word may stand for; nothing if it is a position on a body."""
+
+    exact: Mapping[str, frozenset[Bodies]]
+    """The same for words that must be the whole label but its side."""
+
+    short: frozenset[str]
+    """Words that count only if the whole label is understood."""
+
+    parents: Mapping[str, str]
+    """Tree of the bodies, without sides."""
+
+    things: frozenset[str]
+    """Words for things that are no one's body."""
+
+    computed: frozenset[str]
+    """Words for points that programs compute."""
+
+    animals: frozenset[str]
+    """Words for parts that people do not have."""
+
+    clusters: tuple[str, ...]
+    """Bodies that only a cluster of markers makes, without sides."""
+
+    limbs: tuple[tuple[str, ...], ...]
+    """Words for the joints along a limb, from the trunk outward."""
+
+    midline: tuple[str, ...]
+    """Words for points that are on no limb."""
+
+    same_joint: Mapping[str, str]
+    """Words that count as another one."""
+
+
+class Split(NamedTuple):
+    """A label split into words; the smallest is best."""
+
+    n_unknown: int
+    """Number of letters of no word."""
+
+    n_words: int
+    shortness: int
+    """Negative sum of the squared lengths of the words: long words are best."""
+
+    words: tuple[str, ...]
+
+    def add(self, word: str) -> "Split":
+        """Return the split of a longer label that ends with this word."""
+        return Split(
+            self.n_unknown,
+            self.n_words + 1,
+            self.shortness - len(word) ** 2,
+            (*self.words, word),
+        )
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """Return the words of words.toml."""
+    file = files("marey.segmentation.labels") / "words.toml"
+    table: Mapping[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+    words, short = set(table["positions"]["words"]), set(table["positions"]["short"])
+    landmarks: dict[str, frozenset[Bodies]] = dict.fromkeys(words | short, frozenset())
+    exact: dict[str, frozenset[Bodies]] = {}
+    for landmark in table["landmarks"]:
+        bodies = frozenset([tuple(landmark["bodies"])])
+        for word in (*landmark["words"], *landmark.get("short", ())):
+            landmarks[word] = landmarks.get(word, frozenset()) | bodies
+        for word in landmark.get("exact", ()):
+            exact[word] = exact.get(word, frozenset()) | bodies
+        words |= set(landmark["words"])
+        short |= set(landmark.get("short", ()))
+    return Vocabulary(
+        sides={
+            word: side
+            for side, key in zip(vrm.SIDES, ("left", "right"), strict=True)
+            for word in table["sides"][key]
+        },
+        landmarks=landmarks,
+        exact=exact,
+        short=frozenset(short - words),
+        parents=table["parents"],
+        things=frozenset(table["things"]["words"]),
+        computed=frozenset(table["computed"]["words"]),
+        animals=frozenset(table["animals"]["words"]),
+        clusters=tuple(table["clusters"]["bodies"]),
+        limbs=tuple(map(tuple, table["joints"]["limbs"])),
+        midline=tuple(table["joints"]["midline"]),
+        same_joint=table["joints"]["same"],
+    )
+
+
+def tree_of_words() -> dict[str, str]:
+    """Return the parent of each body that words name, on both sides."""
+    parents: dict[str, str] = {}
+    for body, parent in vocabulary().parents.items():
+        for side in vrm.SIDES:
+            child = side + body if _has_side(body) else body
+            parents[child] = side + parent if _has_side(parent) else parent
+    return parents
+
+
+def bodies_of_label(label: str) -> tuple[Bodies, ...]:
+    """Return what a label may say of its marker: the bodies that it may be on.
+
+    None if it has no known words; several if a word is ambiguous, such as "SH" for
+    shoulder and shank. A limb without a side is no body, and "RTH2" is no vertebra.
+    """
+    splits = [
+        (_split(chunks), side, chunks)
+        for side, chunks in _side_readings(_chunks(label))
+    ]
+    best = min((split[:2] for split, _, _ in splits), default=None)
+    if names_no_body(label) or not best:
+        return ()
+    found: dict[Bodies, None] = {}
+    for split, side, chunks in splits:
+        stem = "".join(chunks)
+        sided_number = bool(side) and stem[-1].isdigit()
+        exact = () if sided_number else vocabulary().exact.get(stem, ())
+        meanings = _meanings(split) if split[:2] == best else []
+        for bodies in (*sorted(exact), *meanings):
+            found |= dict.fromkeys(_with_side(bodies, side))
+    return tuple(found)
+
+
+def name_of_thing(label: str) -> str:
+    """Return the word for a thing in a label, "Stick" for "stick_03"; "" without."""
+    things = vocabulary().things
+    words = (_TRAILING_NUMBER.sub("", word) for word in _chunks(label))
+    return next((word.title() for word in words if word in things), "")
+
+
+def names_no_body(label: str) -> bool:
+    """Return whether a label is of a thing, or of a point that a program computes."""
+    return bool(name_of_thing(label)) or _has_word(label, vocabulary().computed)
+
+
+def names_an_animal(label: str) -> bool:
+    """Return whether a label is of a part that people do not have."""
+    return _has_word(label, vocabulary().animals)
+
+
+def _has_word(label: str, words: frozenset[str]) -> bool:
+    """Return whether a part of a label, without side and number, is such a word."""
+    return any(
+        _TRAILING_NUMBER.sub("", chunk) in words
+        for _, chunks in _side_readings(_chunks(label))
+        for chunk in chunks
+    )
+
+
+def _chunks(label: str) -> tuple[str, ...]:
+    """Return the parts of a label between separators and at capitals, in lower case."""
+    parts = _SEPARATOR.split(_CAMEL_CASE.sub(" ", label))
+    return tuple(part.casefold() for part in parts if part)
+
+
+def _side_readings(chunks: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the sides that a label may have, with the rest of it.
+
+    A side is a whole chunk, or a letter or long word at the beginning or end of one.
+    """
+    for i, chunk in enumerate(chunks):
+        stem = _TRAILING_NUMBER.sub("", chunk)
+        for word, side in vocabulary().sides.items():
+            attached = len(word) == 1 or len(word) >= CLEAR_WORD
+            rest = None
+            if stem == word or (attached and chunk.startswith(word)):
+                rest = chunk.removeprefix(word)
+            elif len(word) >= CLEAR_WORD and chunk.endswith(word):
+                rest = chunk.removesuffix(word)
+            others = (*chunks[:i], *([rest] if rest else []), *chunks[i + 1 :])
+            if rest is not None and any(map(str.isalpha, "".join(others))):
+                yield side, others
+    yield "", chunks
+
+
+def _split(chunks: tuple[str, ...]) -> Split:
+    """Return the best split of a label into words (shortest path, from left to right).
+
+    Numbers cost nothing. A word that is not clear lies within one chunk.
+    """
+    text = "".join(chunks)
+    ends = {sum(map(len, chunks[: i + 1])) for i in range(len(chunks))}
+    best = [Split(0, 0, 0, ())]
+    for end in range(1, len(text) + 1):
+        before = best[end - 1]
+        lost = 0 if text[end - 1].isdigit() else 1
+        options = [before._replace(n_unknown=before.n_unknown + lost)]
+        for begin in range(end):
+            word = text[begin:end]
+            crosses = any(begin < middle < end for middle in ends)
+            if word in vocabulary().landmarks and (
+                not crosses or len(word) > CLEAR_WORD
+            ):
+                options.append(best[begin].add(word))
+        best.append(min(options))
+    return best[-1]
+
+
+def _meanings(split: Split) -> list[Bodies]:
+    """Return the bodies that the words of a label have in common."""
+    words = vocabulary()
+    counting = [
+        word
+        for word in split.words
+        if words.landmarks[word] and not (split.n_unknown and word in words.short)
+    ]
+    found: dict[Bodies, None] = {}
+    for meanings in product(*(sorted(words.landmarks[word]) for word in counting)):
+        common = [
+            b
+            for b in (meanings[0] if meanings else ())
+            if all(b in m for m in meanings)
+        ]
+        if common:
+            found[tuple(common)] = None
+    return list(found)
+
+
+def _with_side(bodies: Bodies, side: str) -> Iterator[Bodies]:
+    """Yield the bodies of a landmark on a side, if there are any."""
+    here = tuple(
+        side + body if _has_side(body) else body
+        for body in bodies
+        if side or not _has_side(body)
+    )
+    if here:
+        yield here
+
+
+def _has_side(body: str) -> bool:
+    return body in vrm.ARM or body in vrm.LEG
