@@ -1,12 +1,11 @@
-"""Bones of a given skeleton: compared with those of a recording, and adapted."""
+"""Bones of a given skeleton: compared with those of a recording, and scaled."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import ndtr
-from scipy.stats import chi2
+from scipy.special import chdtri, ndtr
 
 from marey.attach.match import JointMatch, path_between
 from marey.numerics.thresholds import MOST, OUTLIER_SD, SKIN_MOTION_M
@@ -76,7 +75,7 @@ class BoneComparison:
             return self.is_other_size
         deviation = (self.found_m - self.given_m) / self.sd_m
         chance = 2.0 * ndtr(-OUTLIER_SD)
-        return bool(deviation @ deviation > chi2.isf(chance, len(deviation)))
+        return bool(deviation @ deviation > chdtri(len(deviation), chance))
 
 
 def compare_bones(
@@ -147,19 +146,6 @@ def _bones(
 def scale_skeleton(skeleton: Skeleton, scale: float) -> Skeleton:
     """Return a skeleton of another size, without the markers and sensors on it."""
     return replace(strip(skeleton), offset=scale * skeleton.offset)
-
-
-def adapt_lengths(skeleton: Skeleton, bones: BoneComparison) -> Skeleton:
-    """Return a skeleton whose bones have the lengths of the recording.
-
-    Bones keep their directions; those that were not compared are scaled with the rest.
-    """
-    factor = np.full(skeleton.n_joints, bones.scale)
-    for path, given, found in zip(
-        bones.paths, bones.given_m, bones.found_m, strict=True
-    ):
-        factor[list(path)] = found / given
-    return replace(strip(skeleton), offset=factor[:, None] * skeleton.offset)
 
 
 def strip(skeleton: Skeleton) -> Skeleton:

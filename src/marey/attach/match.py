@@ -1,14 +1,17 @@
 """Joints of a given skeleton matched with those of another skeleton of the subject."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from marey.anatomy import names as vrm
 from marey.anatomy.name_schemes import recognise_joints
+from marey.anatomy.whole_person import complete_person
+from marey.attach.tree_match import TreeMatch, match_trees
 from marey.numerics.thresholds import FEW
 from marey.skeleton import Skeleton
+from marey.tree import ancestors_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +37,72 @@ class JointMatch:
 TRUNK_WEIGHT, CLAVICLE_WEIGHT = FEW, 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class SkeletonMatch:
+    """Joints of two skeletons that correspond, and how they were found."""
+
+    joints: tuple[JointMatch, ...]
+    """The joints, parents first; none if the skeletons are not alike."""
+
+    tree: TreeMatch | None = None
+    """The comparison of trees and bones; None where names were enough."""
+
+
 def match_joints(given: Skeleton, free: Skeleton) -> tuple[JointMatch, ...]:
+    """Return the joints of two skeletons that correspond; see `match_skeletons`."""
+    return match_skeletons(given, free).joints
+
+
+def match_skeletons(given: Skeleton, free: Skeleton) -> SkeletonMatch:
     """Return the joints of two skeletons that correspond, parents first.
 
     People are matched by the names of their limbs in any known scheme
     (`recognise_joints`); bones of trunk and neck in their order between hips, shoulders
-    and head. Other skeletons are matched by equal names. There may be none.
+    and head. Other skeletons are matched by equal names, and those of unknown names by
+    tree, lengths and directions of their bones (`match_trees`). There may be none.
     """
     people = [recognise_joints(skeleton.names) for skeleton in (given, free)]
     if all(people):
-        return _match_people(given, free, *people)
+        return SkeletonMatch(_match_people(given, free, *people))
     by_name = _match_names(given, free)
     n_moving = sum(kind != "fixed" for kind in free.kind)
     if 2 * len(by_name) > n_moving:
-        return by_name
-    return ()
+        return SkeletonMatch(by_name)
+    tree = _match_whole(given, free)
+    return SkeletonMatch(_match_bones(given, free, tree, *people), tree)
+
+
+def _match_whole(given: Skeleton, free: Skeleton) -> TreeMatch:
+    """Return the match by tree and bones; a person has toes, which show the front."""
+    whole = complete_person(free)
+    tree = match_trees(given, whole)
+    joints = {free.index(whole.names[i]): j for i, j in tree.joints.items()}
+    return replace(tree, joints=joints)
+
+
+def _match_bones(
+    given: Skeleton,
+    free: Skeleton,
+    tree: TreeMatch,
+    given_names: Mapping[int, str],
+    free_names: Mapping[int, str],
+) -> tuple[JointMatch, ...]:
+    """Return the joints of skeletons that are alike.
+
+    If one of them is a person by its names, the other is one as well.
+    """
+    if not tree.is_like:
+        return ()
+    found = {i: JointMatch(i, j, j) for i, j in tree.joints.items()}
+    if free_names:
+        names = {j: free_names[i] for i, j in tree.joints.items() if i in free_names}
+        people = _match_people(given, free, names, free_names)
+        found |= {match.free: match for match in people}
+    elif given_names:
+        names = {i: given_names[j] for i, j in tree.joints.items() if j in given_names}
+        people = _match_people(given, free, given_names, names)
+        found |= {match.free: match for match in people}
+    return tuple(found[i] for i in sorted(found))
 
 
 def _match_names(given: Skeleton, free: Skeleton) -> tuple[JointMatch, ...]:
@@ -138,7 +192,7 @@ def _chest(skeleton: Skeleton, index: Mapping[str, int]) -> int:
     arms = [index.get(name, -1) for name in vrm.both_sides(vrm.UPPER_ARM)]
     if min(arms) < 0:
         return -1
-    left, right = (_ancestors(skeleton, arm) for arm in arms)
+    left, right = (ancestors_of(skeleton.parent, arm) for arm in arms)
     return next(i for i in left[1:] if i in right)
 
 
@@ -151,17 +205,9 @@ def _match_in_order(given: Sequence[int], free: Sequence[int]) -> dict[int, int]
     return {i: given[k] for i, k in zip(free, places, strict=True)}
 
 
-def _ancestors(skeleton: Skeleton, joint: int) -> list[int]:
-    """Return a joint and all its ancestors, the root last."""
-    chain = [joint]
-    while skeleton.parent[chain[-1]] >= 0:
-        chain.append(int(skeleton.parent[chain[-1]]))
-    return chain
-
-
 def path_between(skeleton: Skeleton, ancestor: int, joint: int) -> list[int]:
     """Return the joints from an ancestor to a joint, both included; else empty."""
-    chain = _ancestors(skeleton, joint)
+    chain = ancestors_of(skeleton.parent, joint)
     return chain[: chain.index(ancestor) + 1][::-1] if ancestor in chain else []
 
 
@@ -172,7 +218,7 @@ def nearest_match(
 
     If there is none, the first match.
     """
-    for ancestor in _ancestors(skeleton, joint):
+    for ancestor in ancestors_of(skeleton.parent, joint):
         if ancestor in matched:
             return matched[ancestor]
     return matched[min(matched)]

@@ -13,10 +13,10 @@ from marey.calibration.findings import calibration_findings, not_calibrated
 from marey.calibration.hinges import detect_hinges, order_sessions_by_information
 from marey.calibration.init.generic import init_from_known_skeleton, init_generic
 from marey.calibration.init.person import init_person
-from marey.calibration.init.poses import sample_frames
 from marey.calibration.options import CalibrateOptions as CalibrateOptions
 from marey.calibration.priors import Initialisation
 from marey.calibration.problem import CalibrationProblem, build_problem
+from marey.calibration.sessions import find_sessions
 from marey.calibration.solver.bundle_adjustment import (
     MAX_ITERATIONS,
     CalibrationFit,
@@ -112,18 +112,13 @@ def calibrate(
     """
     options = options or CalibrateOptions()
     takes = (takes,) if isinstance(takes, Take) else tuple(takes)
-    take_session = options.sessions or tuple(range(len(takes)))
-    if len(take_session) != len(takes):
-        raise OptionError(
-            "sessions", found=options.sessions, needed=f"{len(takes)} numbers"
-        )
     skeleton = skeleton if options.keep_bones else observed_part(skeleton)
-    problem = build_problem(skeleton, [take.measured for take in takes], take_session)
+    problem = _problem_in_sessions(skeleton, [take.measured for take in takes], options)
     if not problem.sessions:
         return _keep_skeleton(problem, f"fewer than {MIN_SAMPLES} frames show it")
     if len(problem.model.names) < 2:
         return _keep_skeleton(problem, "it has no joints")
-    sampled = _sample_sessions(problem, options)
+    sampled = problem.sample_sessions(options.frames_per_take(problem.n_takes))
     order = order_sessions_by_information(problem.parameters, sampled)
     problem = _reorder_sessions(problem, order)
     undetermined = "too few frames show it, or nothing of it moves"
@@ -152,13 +147,32 @@ def calibrate(
     )
 
 
+def _problem_in_sessions(
+    skeleton: Skeleton, takes: Sequence[Take], options: CalibrateOptions
+) -> CalibrationProblem:
+    """Return the problem of takes in the sessions that are given or found."""
+    if options.sessions:
+        if len(options.sessions) != len(takes):
+            raise OptionError(
+                "sessions", found=options.sessions, needed=f"{len(takes)} numbers"
+            )
+        return build_problem(skeleton, takes, options.sessions)
+    apart = build_problem(skeleton, takes, range(len(takes)))
+    sampled = apart.sample_sessions(options.frames_per_take(max(apart.n_takes, 1)))
+    found = find_sessions(apart.parameters, sampled)
+    if len(set(found)) == len(found):
+        return apart
+    numbers = [found[k] if k >= 0 else -1 - n for n, k in enumerate(apart.take_session)]
+    return build_problem(skeleton, takes, numbers)
+
+
 def fit_problem(
     problem: CalibrationProblem, options: CalibrateOptions
 ) -> CalibrationFit:
     """Return the bundle adjustment from the initialisation that suits the problem."""
     return bundle_adjust(
         _initialise(problem, options),
-        max_frames=options.frames_per_session(len(problem.sessions)),
+        frames_per_take=options.frames_per_take(problem.n_takes),
         effective_samples=options.effective_samples,
         # Markers may be far from their initial offsets on a known skeleton.
         max_rounds=2 * MAX_ITERATIONS if options.keep_bones else MAX_ITERATIONS,
@@ -172,7 +186,7 @@ def _initialise(
     if options.keep_bones:
         return init_from_known_skeleton(problem, options.known_markers)
     if not problem.is_person:
-        sampled = _sample_sessions(problem, options)
+        sampled = problem.sample_sessions(options.frames_per_take(problem.n_takes))
         parameters, immobile = detect_hinges(parameters, sampled)
         problem = replace(problem, parameters=parameters)
         return init_generic(problem, immobile)
@@ -195,19 +209,9 @@ def _reorder_sessions(
     return replace(
         problem,
         sessions=tuple(problem.sessions[k] for k in order),
+        take_frames=tuple(problem.take_frames[k] for k in order),
         take_session=tuple(new_number[k] for k in problem.take_session),
     )
-
-
-def _sample_sessions(
-    problem: CalibrationProblem, options: CalibrateOptions
-) -> list[Float[np.ndarray, "_ marker 3"]]:
-    """Return the markers of the model in the sampled frames of every session."""
-    n = options.frames_per_session(len(problem.sessions))
-    return [
-        points[np.ix_(sample_frames(points, n), problem.order)]
-        for points in problem.sessions
-    ]
 
 
 def _skeleton_marker_noise(

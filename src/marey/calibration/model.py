@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from jaxtyping import Float, Int
 
+from marey.articulated.tables import pad_lists
 from marey.numerics.sensor_points import SENSOR_POINTS
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M, OUTLIER_SD
 
@@ -176,13 +177,16 @@ class ModelParameters:
     """Unit axis of each constraint in the parent's frame, then in the child's."""
 
     marker_noise: Float[Array, "session marker"]
-    """Scale of Student's t of each marker along one axis, in metres."""
+    """Noise of each marker along one axis, in metres."""
 
     mean_rotation: Float[Array, "segment 3 3"]
     """Mean rotation of each segment relative to its parent over all frames."""
 
     stature: float = MEAN_STATURE_M
     """Height of the person, in metres; it connects the lengths of the bones."""
+
+    tempering: Float[Array, "session marker"] | float = 1.0
+    """Factor from the noise of a marker to its scale in the likelihood."""
 
     @staticmethod
     def initial(
@@ -212,11 +216,18 @@ class ModelParameters:
 
     def of_session(self, session: int) -> "ModelParameters":
         """Return the parameters with the markers of one session alone."""
+        noise = self.marker_noise[session][None]
         return replace(
             self,
             marker_offset=self.marker_offset[session][None],
-            marker_noise=self.marker_noise[session][None],
+            marker_noise=noise,
+            tempering=self.marker_scale[session][None] / noise,
         )
+
+    @property
+    def marker_scale(self) -> Float[Array, "session marker"]:
+        """Scale of Student's t of each marker along one axis, in metres."""
+        return np.asarray(self.marker_noise * self.tempering)
 
     def forward(
         self,
@@ -252,7 +263,7 @@ class ModelParameters:
             self.joint_offset,
             self.marker_offset[session],
             self.axis,
-            self.marker_noise[session],
+            self.marker_scale[session],
             self.mean_rotation,
         )
 
@@ -371,7 +382,4 @@ def _block_paths(
     paths = [[0]]
     for i, p in enumerate(parent.tolist()):
         paths.append([*paths[p + 1], i + 1])
-    table = np.full((len(paths), max(map(len, paths))), -1, dtype=np.int64)
-    for i, blocks in enumerate(paths):
-        table[i, : len(blocks)] = blocks
-    return table, np.array([len(path) - 1 for path in paths], dtype=np.int64)
+    return pad_lists(paths), np.array([len(path) - 1 for path in paths], dtype=np.int64)

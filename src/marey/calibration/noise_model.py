@@ -56,7 +56,7 @@ def estimate_marker_noise(
         leverage: Leverage of every marker in every frame, 0 to 3.
         min_noise: Smallest scale of a marker, in metres.
     """
-    scale = estimate.parameters.marker_noise
+    scale = estimate.parameters.marker_scale
     squares, freedom, count = np.zeros((3, *scale.shape))
     for session, (vector, weight, _) in enumerate(residuals(estimate)):
         seen, n_axes = weight > 0.0, vector.shape[-1]
@@ -103,7 +103,7 @@ def white_share(
         vector = np.where(weight[..., None] > 0.0, vector, 0.0)
         local = np.einsum("fkji,fkj->fki", R, vector).reshape(points.shape)
         weight = weight.reshape(points.shape[:3])
-        pair_weight = weight.prod(axis=1) * session_parameters.marker_noise**2
+        pair_weight = weight.prod(axis=1) * session_parameters.marker_scale**2
         change = np.diff(local, axis=1)[:, 0]
         step += float(np.sum(pair_weight * np.sum(change**2, axis=-1)))
         size += float(np.sum(weight * np.sum(local**2, axis=-1)))

@@ -11,17 +11,17 @@ class CalibrateOptions(Options):
     """Options of `calibrate`."""
 
     frames: int = number(80, low=MIN_SAMPLES)
-    """Most frames of a session that are sampled, evenly in time; 10 or more. With many
-    sessions each gives fewer, `max_frames` together. More take longer; chosen by
-    hand."""
+    """Most frames of a take on average that are sampled, evenly in time; 10 or more. Of
+    the takes of a session those with more motion give more. With many takes each gives
+    fewer, `max_frames` together. More take longer; chosen by hand."""
 
     max_frames: int = number(320, low=MIN_SAMPLES)
-    """Most frames of all sessions together, though at least 10 of each. More take
-    longer; chosen by hand."""
+    """Most frames of all takes together, though at least 10 of each. More take longer;
+    chosen by hand."""
 
     sessions: tuple[int, ...] = ()
     """Session number of each take. Markers are attached again in each session. If
-    empty, every take is a session of its own."""
+    empty, takes are of one session if their markers sit in the same places."""
 
     keep_bones: bool = False
     """Whether the bones are known from another day's takes. Only the marker offsets are
@@ -39,6 +39,6 @@ class CalibrateOptions(Options):
     tissue moves with the pose; above 0. Higher trusts the frames more and the priors
     less."""
 
-    def frames_per_session(self, n_sessions: int) -> int:
-        """Return the most frames that each session gives."""
-        return min(self.frames, max(self.max_frames // n_sessions, MIN_SAMPLES))
+    def frames_per_take(self, n_takes: int) -> int:
+        """Return the most frames that a take gives on average."""
+        return min(self.frames, max(self.max_frames // n_takes, MIN_SAMPLES))

@@ -7,7 +7,7 @@ choice of each segment's axes (the gauge), have the weight 1.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 
@@ -103,7 +103,14 @@ class Prior:
     is_constraint: list[bool] = field(default_factory=list)
     """Whether a row has weight 1 rather than the weight of a prior."""
 
+    row_sessions: list[tuple[int, ...]] = field(default_factory=list)
+    """Sessions in which a row holds; () for all."""
+
+    imperfect_rows: list[int] = field(default_factory=list)
+    """Rows of joints that are no perfect balls or hinges, however small the noise."""
+
     lengths: list[LengthPrior] = field(default_factory=list)
+    _normals: dict[tuple[int, int], tuple[Array, Array]] = field(default_factory=dict)
 
     def add(
         self,
@@ -112,6 +119,7 @@ class Prior:
         sd: float,
         *,
         constraint: bool = False,
+        sessions: tuple[int, ...] = (),
     ) -> None:
         """Add rows: the sum of matrix times parameters is `target`, within `sd`.
 
@@ -120,6 +128,7 @@ class Prior:
             target: Value of the sum.
             sd: Its standard deviation.
             constraint: Whether the rows have weight 1.
+            sessions: Sessions in which the rows hold; all if there are none.
         """
         rows = np.zeros((len(target), self.model.columns.count))
         for columns, matrix in terms:
@@ -127,14 +136,33 @@ class Prior:
         self.rows += [*rows]
         self.targets += (target / sd).tolist()
         self.is_constraint += [constraint] * len(target)
+        self.row_sessions += [sessions] * len(target)
+
+    def strengthen_imperfect(self, factor: float) -> "Prior":
+        """Return the prior with this factor of the weight of imperfect joints."""
+        scale = np.ones(len(self.rows))
+        scale[self.imperfect_rows] = np.sqrt(factor)
+        rows = [k * row for k, row in zip(scale, self.rows, strict=True)]
+        targets = (scale * self.targets).tolist()
+        return replace(self, rows=rows, targets=targets, _normals={})
 
     def add_landmark_prior(
-        self, segment: int, markers: list[int], offset: Float[Array, " 3"], sd: float
+        self,
+        segment: int,
+        markers: list[int],
+        offset: Float[Array, " 3"],
+        sd: float,
+        *,
+        sessions: tuple[int, ...] = (),
+        imperfect: bool = False,
     ) -> None:
         """Add: a joint has this offset from the mean of markers on its parent."""
         columns = self.model.columns
         terms = [(columns.marker_offset[k], -EYE / len(markers)) for k in markers]
-        self.add([*terms, (columns.joint_offset[segment], EYE)], offset, sd)
+        terms.append((columns.joint_offset[segment], EYE))
+        if imperfect:
+            self.imperfect_rows += range(len(self.rows), len(self.rows) + len(offset))
+        self.add(terms, offset, sd, sessions=sessions)
 
     def add_mirror_prior(self, left: int, right: int, sd: float) -> None:
         """Add: two joints of one parent are mirror images; y points to the left."""
@@ -194,32 +222,45 @@ class Prior:
                 self.add(mean, m.mean(axis=0), GAUGE_SD_M, constraint=True)
 
     @cached_property
-    def _matrices(self) -> tuple[Array, Array, Array, Array, Array]:
-        """Matrix, target and kind of all rows; normal matrix of either kind."""
+    def _matrices(self) -> tuple[Array, Array, Array, Array]:
+        """Matrix, target and kind of all rows; normal matrix of the constraints."""
         firm = np.array(self.is_constraint, dtype=bool)
         matrix = np.array(self.rows).reshape(len(firm), self.model.columns.count)
-        normal = matrix[~firm].T @ matrix[~firm]
-        firm_normal = matrix[firm].T @ matrix[firm]
-        return matrix, np.array(self.targets), firm, normal, firm_normal
+        return matrix, np.array(self.targets), firm, matrix[firm].T @ matrix[firm]
+
+    def _session_prior(self, session: int, n_sessions: int) -> tuple[Array, Array]:
+        """Return the share of each prior row in a session, and its normal matrix.
+
+        A prior belongs to the person: it is divided among the sessions it holds in.
+        """
+        if (session, n_sessions) not in self._normals:
+            everywhere = tuple(range(n_sessions))
+            sessions = [one or everywhere for one in self.row_sessions]
+            share = np.array([(session in one) / len(one) for one in sessions])
+            share[np.array(self.is_constraint, dtype=bool)] = 0.0
+            matrix = self._matrices[0]
+            normal = (share[:, None] * matrix).T @ matrix
+            self._normals[session, n_sessions] = share, normal
+        return self._normals[session, n_sessions]
 
     def linear_equations(
         self, parameters: ModelParameters, session: int, weight: float
     ) -> tuple[Array, Array, float]:
         """Return normal matrix, gradient and cost of the linear rows of a session.
 
-        A prior belongs to the person, so its weight is divided among the sessions. The
-        axes of segments are chosen in session 0; in others the markers may have been
-        replaced a little differently, which weakens the constraints.
+        The axes of segments are chosen in session 0; in others the markers may have
+        been replaced a little differently, which weakens the constraints.
         """
-        matrix, target, is_constraint, prior_normal, constraint_normal = self._matrices
-        prior = weight / len(parameters.marker_offset)
-        replaced = prior * (GAUGE_SD_M / SKIN_MOTION_M) ** 2
+        n_sessions = len(parameters.marker_offset)
+        matrix, target, is_constraint, constraint_normal = self._matrices
+        share, prior_normal = self._session_prior(session, n_sessions)
+        replaced = weight / n_sessions * (GAUGE_SD_M / SKIN_MOTION_M) ** 2
         constraint = 1.0 if session == 0 else replaced
         # einsum, because the threads of the linear-algebra library would compete.
         values = parameters.vector(session)
         residual = target - np.einsum("rc,c->r", matrix, values)
-        row_weight = np.where(is_constraint, constraint, prior)
-        normal = prior * prior_normal + constraint * constraint_normal
+        row_weight = np.where(is_constraint, constraint, weight * share)
+        normal = weight * prior_normal + constraint * constraint_normal
         gradient = np.einsum("rc,r->c", matrix, row_weight * residual)
         return normal, gradient, float(row_weight @ residual**2)
 

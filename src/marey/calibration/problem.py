@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.anatomy.names import has_tail, is_person
+from marey.calibration.init.poses import pose_spread, sample_takes
 from marey.calibration.model import (
     MECHANICAL_HINGE_SD_RAD,
     AxisConstraint,
@@ -19,6 +20,7 @@ from marey.numerics.sensor_points import SENSOR_POINTS, points_of_poses
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take, match_labels
+from marey.tree import depth_first_order
 
 Array = np.ndarray
 
@@ -34,6 +36,9 @@ class CalibrationProblem:
     parameters: ModelParameters
     sessions: tuple[Float[Array, "_ point 3"], ...]
     """Points of the skeleton in each session, in metres; NaN where occluded."""
+
+    take_frames: tuple[tuple[int, ...], ...]
+    """Number of frames of every take of each session."""
 
     take_session: tuple[int, ...]
     """The session of each take; -1 if it shows the skeleton in too few frames."""
@@ -56,6 +61,30 @@ class CalibrationProblem:
         return self.parameters.model
 
     @property
+    def takes(self) -> list[list[Float[Array, "_ point 3"]]]:
+        """Points of every take by session."""
+        return [
+            np.split(points, np.cumsum(frames)[:-1])
+            for points, frames in zip(self.sessions, self.take_frames, strict=True)
+        ]
+
+    @property
+    def n_takes(self) -> int:
+        """Number of takes in all sessions."""
+        return sum(map(len, self.take_frames))
+
+    def sample_sessions(
+        self, frames_per_take: int
+    ) -> tuple[Float[Array, "_ marker 3"], ...]:
+        """Return sampled frames of every session, markers in the order of the model.
+
+        Args:
+            frames_per_take: Most frames of a take on average.
+        """
+        sampled = [sample_takes(takes, frames_per_take) for takes in self.takes]
+        return tuple(points[:, self.order] for points in sampled)
+
+    @property
     def is_person(self) -> bool:
         """Whether the segments have the names of a person and no tail."""
         return is_person(self.model.names) and not has_tail(self.model.names)
@@ -75,18 +104,20 @@ def build_problem(
     """
     if not takes:
         raise DataError("calibrate", found="no takes", needed="at least one")
-    sessions = _concatenate_sessions(skeleton, takes, take_session)
-    numbers = list(sessions)
+    by_session = _takes_by_session(skeleton, takes, take_session)
+    numbers = list(by_session)
     return problem_of_sessions(
         skeleton,
-        tuple(sessions.values()),
-        tuple(numbers.index(s) if s in sessions else -1 for s in take_session),
+        tuple(map(np.concatenate, by_session.values())),
+        tuple(tuple(map(len, points)) for points in by_session.values()),
+        tuple(numbers.index(s) if s in numbers else -1 for s in take_session),
     )
 
 
 def problem_of_sessions(
     skeleton: Skeleton,
     sessions: tuple[Float[Array, "_ point 3"], ...],
+    take_frames: tuple[tuple[int, ...], ...],
     take_session: tuple[int, ...],
 ) -> CalibrationProblem:
     """Return the calibration problem of a skeleton and its points in all sessions."""
@@ -124,6 +155,7 @@ def problem_of_sessions(
         skeleton,
         parameters,
         sessions,
+        take_frames,
         take_session,
         order,
         joint_segment,
@@ -132,10 +164,13 @@ def problem_of_sessions(
     )
 
 
-def _concatenate_sessions(
+def _takes_by_session(
     skeleton: Skeleton, takes: Sequence[Take], take_session: Sequence[int]
-) -> dict[int, Float[Array, "_ point 3"]]:
-    """Return the frames of each session that shows the skeleton often enough."""
+) -> dict[int, list[Float[Array, "_ point 3"]]]:
+    """Return the takes of each session that shows the skeleton often enough.
+
+    Those with most motion come first, so that the order of the takes does not matter.
+    """
     sessions, n_seen = {}, {}
     for number in sorted(set(take_session)):
         of_session = [
@@ -143,8 +178,9 @@ def _concatenate_sessions(
             for take, session in zip(takes, take_session, strict=True)
             if session == number
         ]
-        sessions[number] = points = np.concatenate(of_session)
-        n_seen[number] = int(points_seen(points).any(axis=1).sum())
+        sessions[number] = sorted(of_session, key=pose_spread, reverse=True)
+        seen = [points_seen(points).any(axis=1).sum() for points in of_session]
+        n_seen[number] = int(sum(seen))
     if not any(n_seen.values()):
         wanted = (*skeleton.marker_labels, *skeleton.sensor_names)
         raise DataError(
@@ -165,9 +201,7 @@ def _find_segments(
     n = skeleton.n_joints
     segment, position = np.zeros(n, dtype=np.int64), np.zeros((n, 3))
     origins: list[int] = []
-    stack = [0]
-    while stack:
-        j = stack.pop()
+    for j in depth_first_order(skeleton.parent):
         p = int(skeleton.parent[j])
         if skeleton.kind[j] == "fixed":
             segment[j] = segment[p]
@@ -175,7 +209,6 @@ def _find_segments(
         else:
             segment[j] = len(origins)
             origins.append(j)
-        stack += [int(c) for c in np.flatnonzero(skeleton.parent == j)[::-1]]
     return segment, np.array(origins, dtype=np.int64), position
 
 

@@ -21,6 +21,9 @@ from marey.cleaning.field import rescale as rescale
 from marey.cleaning.field import undistort as undistort
 from marey.cleaning.gaps import fill_gaps as fill_gaps
 from marey.cleaning.options import CleanOptions as CleanOptions
+from marey.cleaning.outliers.hemisphere import (
+    undo_hemisphere_flips as undo_hemisphere_flips,
+)
 from marey.cleaning.outliers.joints import find_joint_outliers as find_joint_outliers
 from marey.cleaning.outliers.mask import Outlier as Outlier
 from marey.cleaning.outliers.mask import mask_outliers as mask_outliers
@@ -46,6 +49,8 @@ from marey.cleaning.swaps.within_take import Swap as Swap
 from marey.cleaning.swaps.within_take import find_swaps as find_swaps
 from marey.cleaning.swaps.within_take import undo_swaps as undo_swaps
 from marey.cleaning.unused_sensors import drop_unused_sensors as drop_unused_sensors
+from marey.cleaning.up_axis import Person as Person
+from marey.cleaning.up_axis import correct_up as correct_up
 from marey.options import options_from
 from marey.take import Take
 
@@ -67,6 +72,7 @@ def clean(take: Take, **options: Any) -> Take:
     """
     chosen = options_from(CleanOptions, options)
     take = mask_outliers(take, find_zeros(take, chosen))
+    take = undo_hemisphere_flips(take, chosen)
     take = mask_outliers(take, find_sensor_outliers(take, chosen))
     take = mask_outliers(take, find_spikes(take, chosen))
     swaps = find_swaps(take) if chosen.undo_swaps else ()

@@ -28,6 +28,7 @@ from marey.joints.ball.assemble_fits import PairEstimates, assemble_joint_fits
 from marey.joints.ball.closed_form import MAX_SD_M, bias_corrected_system, solve_centers
 from marey.joints.ball.evidence import mediation_ratios
 from marey.joints.ball.fit import fit_roughly
+from marey.joints.ball.hinge import white_axis_scatter
 from marey.joints.ball.normal_equations import PerPair, all_pairs
 from marey.joints.noise import estimate_pose_noise
 from marey.joints.sphere.fit import MIN_POSITIONS
@@ -107,10 +108,11 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
         u=u - anchors,
         residual=np.where(np.isfinite(u).all(axis=1), centers.residual, np.nan),
         free=centers.free & (not chosen.printed),
+        has_play=centers.has_play & (not chosen.printed),
         covariance=np.array([covariance for _, covariance in joints]),
     )
     fits = assemble_joint_fits(
-        PairEstimates(pair, noise, system, centers, np.ones(len(pair))),
+        PairEstimates(pair, noise, system, centers, white_axis_scatter(system)),
         takes[0],
         mediation_ratios(takes, sums, pair),
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
 from marey.joints.ball.normal_equations import FRAMES_PER_CHUNK
@@ -38,7 +38,7 @@ class BodyNoise:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoseNoise:
-    """Noise of every body's pose, independent from frame to frame."""
+    """Noise of every body's pose."""
 
     rotation_covariance: Float[Array, "body 3 3"]
     """Covariance of the rotation vector w in R exp(w), body axes, in square radians."""
@@ -50,6 +50,10 @@ class PoseNoise:
     """The point of the body, in its own axes, at which the noise of the position and
     that of the rotation are independent; in metres. For a marker body it is the
     centroid of the markers, for a sensor the origin."""
+
+    white_only: Bool[Array, " body"]
+    """Whether noise that is correlated from frame to frame is left out, as differences
+    over time leave it out."""
 
     def scale(self, factor: Float[Array, " body"]) -> "PoseNoise":
         """Return the noise with each body's variances multiplied by a factor."""
@@ -141,7 +145,9 @@ def estimate_pose_noise(
         variance = estimated[0, body] if turn_noise is None else turn_noise**2
         rotation[body] = variance * np.eye(3)
         position[body] = estimated[1, body] if noise is None else noise**2
-    return PoseNoise(rotation, position, anchor)
+    white_only = np.array([found is None for found in from_markers])
+    white_only &= noise is None or turn_noise is None
+    return PoseNoise(rotation, position, anchor, white_only)
 
 
 def _marker_body_noise(

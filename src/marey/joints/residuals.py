@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import chdtrc
 
 from marey.bodies import Bodies
 from marey.errors import DataError
@@ -73,8 +74,6 @@ def homogeneity(takes: Sequence[Bodies], **options: Any) -> Homogeneity:
     Raises:
         DataError: If there are fewer than two takes.
     """
-    from scipy.stats import chi2
-
     if len(takes) < 2:
         raise DataError("takes", found=len(takes), needed="at least 2")
     options = {"mediation": False, **options}
@@ -93,7 +92,7 @@ def homogeneity(takes: Sequence[Bodies], **options: Any) -> Homogeneity:
         pair=one.pair,
         displacement=np.stack(displacements),
         statistic=statistic,
-        p_value=np.asarray(chi2.sf(statistic, difference.shape[1])),
+        p_value=np.asarray(chdtrc(difference.shape[1], statistic)),
     )
 
 

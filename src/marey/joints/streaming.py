@@ -11,6 +11,7 @@ from marey.joint_fits import JointFits
 from marey.joints.ball.assemble_fits import PairEstimates, assemble_joint_fits
 from marey.joints.ball.closed_form import MAX_SD_M, bias_corrected_system, solve_centers
 from marey.joints.ball.evidence import mediation_ratios_of_sums
+from marey.joints.ball.hinge import white_axis_scatter
 from marey.joints.ball.normal_equations import (
     PairSums,
     all_pairs,
@@ -80,6 +81,7 @@ class JointAccumulator:
             np.tile(self.options.turn_noise**2 * np.eye(3), (n_bodies, 1, 1)),
             np.full(n_bodies, self.options.noise**2),
             np.zeros((n_bodies, 3)),
+            np.zeros(n_bodies, dtype=bool),
         )
         self._pair = all_pairs(n_bodies)
         self._gram = np.zeros((4 * n_bodies, 4 * n_bodies))
@@ -134,6 +136,8 @@ class JointAccumulator:
         raw = form_normal_equations(self.sums(), pair)
         system = bias_corrected_system(raw, noise, pair)
         centers = solve_centers(system, max_sd=self.options.max_sd)
-        estimates = PairEstimates(pair, noise, system, centers, np.ones(len(pair)))
+        estimates = PairEstimates(
+            pair, noise, system, centers, white_axis_scatter(system)
+        )
         mediated = mediation_ratios_of_sums(self._complete_sums(), pair)
         return assemble_joint_fits(estimates, None, mediated)

@@ -18,6 +18,7 @@ from marey.joints.ball.normal_equations import (
     poses_seen,
     sum_pairs,
 )
+from marey.joints.noise import PoseNoise, estimate_pose_noise
 from marey.numerics import geometry
 from marey.numerics.thresholds import (
     LEVER_ARM_M,
@@ -37,7 +38,8 @@ second, one of which starts at every block. Longer windows miss short grips."""
 
 MAX_DEVIATION_RATIO = 1.5
 """Largest relative motion of bodies that hold together, as a multiple of the median
-residual of the tree. Higher finds more grips. Chosen by hand."""
+residual of the tree, beside the noise of their poses. Higher finds more grips. Chosen
+by hand."""
 
 MAX_DISTANCE_RATIO = 2.0
 """Largest distance of bodies of different trees that hold together, as a multiple of
@@ -95,7 +97,7 @@ def find_temporary_joints(
             center_a=tuple(grip.center_a.tolist()),
             center_b=tuple(grip.center_b.tolist()),
         )
-        for grip in search.select_best(grips)
+        for grip in search.select_best(_longest_of_pairs(grips))
     )
 
 
@@ -130,6 +132,16 @@ class _Grip:
         """Return the common frames as a fraction of the shorter grip."""
         common = min(self.stop, other.stop) - max(self.start, other.start)
         return max(common, 0) / min(self.n_frames, other.n_frames)
+
+
+def _longest_of_pairs(grips: list[_Grip]) -> list[_Grip]:
+    """Return the longest of the grips of one pair that overlap."""
+    longest: list[_Grip] = []
+    for grip in sorted(grips, key=lambda grip: -grip.n_frames):
+        rivals = (other for other in longest if other.row == grip.row)
+        if all(grip.overlap(other) <= MAX_OVERLAP for other in rivals):
+            longest.append(grip)
+    return longest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,14 +180,17 @@ class _GripSearch:
         residual = float(np.median(joints.residual[used]))
         limit = max(MAX_DEVIATION_RATIO * residual, 2.0 * MARKER_NOISE_M)
         usual = joints.usual_distance(used)
-        motion = np.hypot(motions.body_translation, LEVER_ARM_M * motions.body_rotation)
-        is_moving = motion > OUTLIER_SD * limit
+        noise = noise_of_motions(estimate_pose_noise([bodies]), joints.pair, motions)
+        moved, bent, deviated = (
+            square - limit**2 - noise_square
+            for square, noise_square in zip(_squares(motions), noise, strict=True)
+        )
         with np.errstate(invalid="ignore"):
-            deviation = np.hypot(motions.translation, LEVER_ARM_M * motions.rotation)
+            is_moving = moved > (OUTLIER_SD**2 - 1.0) * limit**2
             is_near = motions.distance <= MAX_DISTANCE_RATIO * usual
             self.is_nearer = motions.distance <= MAX_DISTANCE_RATIO_IN_TREE * usual
-            self.is_bent = LEVER_ARM_M * motions.rotation > limit
-            is_rigid = deviation <= limit
+            self.is_bent = bent > 0.0
+            is_rigid = deviated <= 0.0
         self.is_held = is_rigid & is_near & is_moving[:, joints.pair].all(axis=-1)
 
     def _joints_between(self, a: int, b: int) -> list[int]:
@@ -246,6 +261,42 @@ class _GripSearch:
             if all(path for path, _ in paths) and 2 * bent.sum() <= bent.size:
                 return True
         return False
+
+
+def _squares(motions: WindowMotions) -> tuple[Array, Array, Array]:
+    """Return squared motions of bodies, and rotations and deviations of pairs, in m^2.
+
+    Rotations count with the lever arm.
+    """
+    body = motions.body_translation**2 + (LEVER_ARM_M * motions.body_rotation) ** 2
+    rotation = (LEVER_ARM_M * motions.rotation) ** 2
+    return body, rotation, motions.translation**2 + rotation
+
+
+def noise_of_motions(
+    noise: PoseNoise, pair: Int[Array, "pair 2"], motions: WindowMotions
+) -> tuple[Array, Array, Array]:
+    r"""Return the squares of `_squares` that noise of the poses alone would show.
+
+    A body of few markers that are near each other, as of a hand, has an orientation
+    that varies by degrees, and so has what is seen from it at the distance :math:`d`.
+    With the position variance :math:`s^2` per axis, the covariance :math:`C` of the
+    rotation and the lever arm :math:`h`, a pair deviates by at most
+
+    .. math:: 3 (s_a^2 + s_b^2) + d^2\, \mathrm{tr}\, C_a + |x_b|^2\, \mathrm{tr}\, C_b
+              + h^2 (\mathrm{tr}\, C_a + \mathrm{tr}\, C_b)
+
+    where :math:`x_b` is the anchor of the noise.
+    """
+    a, b = pair.T
+    position = 3.0 * noise.position_variance
+    angle = np.trace(noise.rotation_covariance, axis1=-2, axis2=-1)
+    swing = angle * np.sum(noise.anchor**2, axis=-1)
+    body = position + swing + LEVER_ARM_M**2 * angle
+    rotation = LEVER_ARM_M**2 * (angle[a] + angle[b])
+    seen_from_a = angle[a] * motions.distance**2
+    deviation = position[a] + position[b] + swing[b] + seen_from_a + rotation
+    return body, rotation, deviation
 
 
 def window_motions(

@@ -2,6 +2,7 @@
 
 from marey.rig.body_names import has_default_name as has_default_name
 from marey.rig.body_names import name_bodies as name_bodies
+from marey.rig.body_names import names_by_looks as names_by_looks
 from marey.rig.build import build_skeleton as build_skeleton
 from marey.rig.build import build_skeletons as build_skeletons
 from marey.rig.build import unknown_rolls as unknown_rolls

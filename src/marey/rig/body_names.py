@@ -2,14 +2,17 @@
 
 import re
 
-from marey.anatomy.names import without_subject
+from marey.anatomy.names import FOOT, HAND, HIPS, TOES, without_subject
 from marey.anatomy.naming import Naming, NamingInput, find_names
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
 from marey.numerics.resampling import evenly_spaced
-from marey.rig.tree_joints import breadth_first_order
-from marey.tree import Tree
+from marey.tree import Tree, breadth_first_order
+
+CERTAIN_NAMES = (HIPS, HAND, FOOT, TOES)
+"""Bodies that the tree determines, whatever markers they have: where the legs meet, and
+the ends of limbs."""
 
 
 def has_default_name(name: str) -> bool:
@@ -24,9 +27,12 @@ def name_bodies(
 
     Only figures all of whose bodies have default names ("body7") are named. If there
     are several figures, each name begins with the subject that the bodies have in
-    theirs ("JOE:body7"), or else with the number of the figure ("1:Hips").
+    theirs ("JOE:body7"), or else with the number of the figure ("1:Hips"). A single
+    marker has a name only where the legs meet and at the tip of a limb: elsewhere it is
+    more often than not a piece of its neighbour.
     """
     names = list(bodies.names)
+    n_markers = bodies.shared.sum(axis=0)
     namings = []
     for root in tree.roots:
         order = breadth_first_order(tree.parent, [int(root)])
@@ -37,10 +43,27 @@ def name_bodies(
             continue
         namings.append(naming)
         for body, name in naming.names.items():
+            if n_markers[body] == 1 and not name.endswith(CERTAIN_NAMES):
+                continue
             stated = bodies.names[body].rpartition(":")[0]
             number = "" if len(tree.roots) == 1 else str(len(namings))
             names[body] = f"{stated or number}:{name}".removeprefix(":")
     return bodies.rename(names), namings
+
+
+def names_by_looks(bodies: Bodies, joints: JointFits, tree: Tree) -> list[Naming]:
+    """Return what each figure looks like whose bodies have names, if anything.
+
+    It is independent of the names, and so a check of them.
+    """
+    orders = [breadth_first_order(tree.parent, [int(root)]) for root in tree.roots]
+    named = [
+        order
+        for order in orders
+        if not any(has_default_name(bodies.names[body]) for body in order)
+    ]
+    looks = [find_names(_naming_input(bodies, joints, tree, order)) for order in named]
+    return [naming for naming in looks if naming is not None]
 
 
 def _naming_input(

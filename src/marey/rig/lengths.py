@@ -19,8 +19,8 @@ from jaxtyping import Bool, Float, Int
 from marey.errors import DataError
 from marey.numerics import robust
 from marey.numerics.thresholds import MARKER_NOISE_M
-from marey.rig.tree_joints import breadth_first_order
 from marey.skeleton import Skeleton
+from marey.tree import breadth_first_order
 
 Array = np.ndarray
 Positions = Float[Array, "frame joint 3"]

@@ -1,13 +1,12 @@
 """The joints of one tree in the order of a skeleton, each seen from both its bodies."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.joint_fits import JointFits
-from marey.tree import Tree
+from marey.tree import Tree, breadth_first_order
 
 Array = np.ndarray
 
@@ -45,14 +44,6 @@ class TreeJoints:
     def leaves(self) -> list[int]:
         """The joints that are nobody's parent."""
         return sorted({*range(len(self.parent))} - {*self.parent.tolist()})
-
-
-def breadth_first_order(parent: Int[Array, " item"], roots: Sequence[int]) -> list[int]:
-    """Return some roots and all their descendants, every parent before its children."""
-    order = list(roots)
-    for item in order:
-        order += np.flatnonzero(parent == item).tolist()
-    return order
 
 
 def find_tree_joints(joints: JointFits, tree: Tree, root: int) -> TreeJoints:

@@ -5,10 +5,11 @@ residuals of a few posed frames. Whether the shoulders move relative to the ches
 decided by cross-validation on occluded markers.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from marey.anatomy.landmarks import Landmarks
 from marey.anatomy.names import (
@@ -22,7 +23,7 @@ from marey.anatomy.names import (
 )
 from marey.anatomy.whole_person import insert_joint
 from marey.calibration.init.joint_regression import ReferencePose, regress_joints
-from marey.calibration.init.poses import initial_poses, sample_frames
+from marey.calibration.init.poses import initial_poses
 from marey.calibration.init.reference_frame import candidate_frames
 from marey.calibration.model import (
     MIN_SKIN_NOISE_M,
@@ -46,12 +47,13 @@ from marey.calibration.solver.bundle_adjustment import (
     pose_sampled_frames,
 )
 from marey.calibration.solver.levenberg_marquardt import fit_poses, residuals
+from marey.numerics.procrustes import points_seen
 from marey.numerics.thresholds import MIN_SAMPLES, SKIN_MOTION_M
 
 Array = np.ndarray
 
 TEST_FRAMES = 30
-"""Frames of all sessions together, but `MIN_SAMPLES` of each, on which candidates for
+"""Frames of all takes together, but `MIN_SAMPLES` of each, on which candidates for
 the reference frame and models of the shoulders compete. More take longer. Chosen by
 hand."""
 
@@ -91,10 +93,9 @@ def _choose_reference(
 
     None if no frame determines all joints.
     """
-    sessions = problem.sessions
-    points = np.concatenate(sessions)[:, problem.order]
-    n_test = max(TEST_FRAMES // len(sessions), MIN_SAMPLES)
-    test_frames = np.concatenate([x[sample_frames(x, n_test)] for x in sessions])
+    points = np.concatenate(problem.sessions)[:, problem.order]
+    n_test = max(TEST_FRAMES // problem.n_takes, MIN_SAMPLES)
+    test_frames = np.concatenate(person.sample_sessions(n_test))
     best, least = None, np.inf
     for frame in candidate_frames(points, landmarks):
         initial = init_from_landmarks(problem, person, landmarks, points, frame)
@@ -106,13 +107,13 @@ def _choose_reference(
     return best
 
 
-def _misfit(initial: Initialisation, points: Float[Array, "frame point 3"]) -> float:
+def _misfit(initial: Initialisation, points: Float[Array, "frame marker 3"]) -> float:
     """Return the mean distance of markers from their predictions, in metres.
 
     It is rounded to a tenth of a millimetre, so that the first of equally good
     candidates is taken.
     """
-    estimate = pose_sampled_frames(initial, (points,), len(points))
+    estimate = pose_sampled_frames(initial, (points,))
     (session,) = residuals(estimate)
     distance = np.linalg.norm(session.vector, axis=-1)[session.seen]
     return round(float(np.mean(distance)), 4)
@@ -122,11 +123,11 @@ def _choose_shoulders(
     moving: Initialisation, fixed: Initialisation, effective_samples: float
 ) -> Initialisation:
     """Return the initialisation whose short fit predicts hidden markers better."""
-    n_sessions = len(moving.problem.sessions)
+    n_test = max(TEST_FRAMES // moving.problem.n_takes, MIN_SAMPLES)
     fits = [
         bundle_adjust(
             initial,
-            max_frames=max(TEST_FRAMES // n_sessions, MIN_SAMPLES),
+            frames_per_take=n_test,
             effective_samples=effective_samples,
             max_rounds=MIN_ROUNDS,
         )
@@ -213,7 +214,9 @@ def _insert_clavicles(
             skeleton, side + SHOULDER, chest, [arm], at_chest, kind="ball"
         )
         skeleton.marker_joint[problem.order[acromion]] = arm
-    return problem_of_sessions(skeleton, problem.sessions, problem.take_session)
+    return problem_of_sessions(
+        skeleton, problem.sessions, problem.take_frames, problem.take_session
+    )
 
 
 # --- joint regression -----------------------------------------------------------------
@@ -260,7 +263,10 @@ def init_from_landmarks(
     )
     prior = Prior(model)
     prior.add_gauge_constraints(m)
-    _add_landmark_priors(prior, o, m, pose, order)
+    shown = [
+        np.asarray(points_seen(x[:, person.order]).any(axis=0)) for x in person.sessions
+    ]
+    _add_landmark_priors(prior, initial, pose, order, shown)
     add_symmetry_and_proportions(prior, mirror=True)
     for n in range(len(model.axes)):
         prior.add_axis_prior(n, initial, AXIS_SD_RAD)
@@ -273,23 +279,39 @@ def init_from_landmarks(
 
 def _add_landmark_priors(
     prior: Prior,
-    o: Float[Array, "segment 3"],
-    m: Float[Array, "marker 3"],
+    initial: ModelParameters,
     pose: ReferencePose,
     order: list[int],
+    shown: Sequence[Bool[Array, " marker"]],
 ) -> None:
-    """Add that each joint has the regressed offset from its landmarks."""
-    model = prior.model
+    """Add that each joint has the regressed offset from its landmarks.
+
+    It holds in the sessions that show some of them, from those that are shown; the
+    others are as uncertain as a marker on skin.
+    """
+    model, o, m = prior.model, initial.joint_offset, initial.marker_offset[0]
     for i, name in enumerate(model.names[1:], start=1):
         joint = pose.joints.get(name)
         landmarks = [order.index(k) for k in joint.markers] if joint else []
         parent = model.markers_of(int(model.parent[i]))
         on_parent = [k for k in landmarks if k in parent]
-        if joint and on_parent:
-            offset = o[i] - m[on_parent].mean(axis=0)
-            prior.add_landmark_prior(i, on_parent, offset, joint.sd)
-        else:
+        seen = [tuple(k for k in on_parent if one[k]) for one in shown]
+        if joint is None or not any(seen):
             prior.add_joint_prior(i, o[i], JOINT_SD_M)
+            continue
+        for markers in sorted(set(seen) - {()}):
+            offset = o[i] - m[list(markers)].mean(axis=0)
+            is_whole = len(markers) == len(on_parent)
+            sd = joint.sd if is_whole else float(np.hypot(joint.sd, SKIN_MOTION_M))
+            sessions = tuple(n for n, one in enumerate(seen) if one == markers)
+            prior.add_landmark_prior(
+                i,
+                [*markers],
+                offset,
+                sd,
+                sessions=sessions,
+                imperfect=name.endswith(LOWER_LEG),
+            )
 
 
 def _soft_axis_constraints(model: KinematicModel) -> tuple[AxisConstraint, ...]:

@@ -5,12 +5,13 @@ noise of every marker again. After `MIN_ROUNDS` rounds the white share of
 the residuals decides the weight of the prior.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.calibration.init.poses import initial_poses, sample_frames
+from marey.calibration.init.poses import initial_poses
 from marey.calibration.model import Estimate
 from marey.calibration.noise_model import (
     estimate_marker_noise,
@@ -24,6 +25,7 @@ from marey.calibration.solver.levenberg_marquardt import (
     levenberg_marquardt_step,
     residuals,
 )
+from marey.numerics.thresholds import MIN_SAMPLES
 
 Array = np.ndarray
 
@@ -81,24 +83,38 @@ def prior_weight(white_share: float, n_frames: int, effective_samples: float) ->
     return white_share + (1.0 - white_share) * max(n_frames / effective_samples, 1.0)
 
 
+def _marker_tempering(
+    estimate: Estimate, white_share: float
+) -> Float[Array, "session marker"]:
+    """Return the factor of each marker's scale by the frames that show it.
+
+    All frames that show a marker are worth as much as all frames of the session: a
+    marker that only a standing person has is not outvoted by the frames without it.
+    """
+    tempering = np.ones_like(estimate.parameters.marker_noise)
+    for session, poses in enumerate(estimate.poses):
+        count = np.isfinite(poses.points).all(axis=-1).sum(axis=0)
+        n = len(poses.points)
+        shown = np.where(count > 0, np.clip(count, min(MIN_SAMPLES, n), n), n)
+        tempering[session] = np.sqrt(white_share + (1.0 - white_share) * shown / n)
+    return tempering
+
+
 def pose_sampled_frames(
-    initial: Initialisation, sessions: tuple[Array, ...], max_frames: int
+    initial: Initialisation, sampled: Sequence[Float[Array, "_ marker 3"]]
 ) -> Estimate:
     """Return the initial parameters with the poses of sampled frames."""
-    parameters, poses = initial.parameters, []
-    for session, points in enumerate(sessions):
-        frames = points[
-            np.ix_(sample_frames(points, max_frames), initial.problem.order)
-        ]
-        poses.append(initial_poses(parameters.of_session(session), frames))
-    estimate = Estimate(parameters, tuple(poses))
-    return fit_poses(estimate)
+    poses = [
+        initial_poses(initial.parameters.of_session(session), points)
+        for session, points in enumerate(sampled)
+    ]
+    return fit_poses(Estimate(initial.parameters, tuple(poses)))
 
 
 def bundle_adjust(
     initial: Initialisation,
     *,
-    max_frames: int,
+    frames_per_take: int,
     effective_samples: float,
     max_rounds: int,
 ) -> CalibrationFit:
@@ -106,20 +122,22 @@ def bundle_adjust(
 
     Args:
         initial: Initial parameters and priors.
-        max_frames: Most frames of a session.
+        frames_per_take: Most frames of a take on average.
         effective_samples: Samples that all frames together are worth where soft tissue
             moves.
         max_rounds: Most rounds of a step and an estimate of the noise. The white share
             is 0 if there are no more than `MIN_ROUNDS`.
     """
     problem = initial.problem
-    estimate = pose_sampled_frames(initial, problem.sessions, max_frames)
+    sampled = problem.sample_sessions(frames_per_take)
+    estimate = pose_sampled_frames(initial, sampled)
     rms_before = marker_rms(estimate)
     white, damping = 0.0, 0.0
-    weight = prior_weight(white, estimate.n_frames, effective_samples)
+    weight = tissue = prior_weight(white, estimate.n_frames, effective_samples)
+    prior = initial.prior
     for n_rounds in range(1, max_rounds + 1):
         estimate, leverage, damping, converged = levenberg_marquardt_step(
-            estimate, initial.prior, weight, damping
+            estimate, prior, weight, damping
         )
         noise = estimate_marker_noise(estimate, leverage, initial.min_noise)
         change = np.abs(np.log(noise / estimate.parameters.marker_noise)).max()
@@ -127,15 +145,18 @@ def bundle_adjust(
             estimate.parameters,
             marker_noise=noise,
             mean_rotation=mean_relative_rotations(estimate),
+            tempering=_marker_tempering(estimate, white),
         )
         estimate = replace(estimate, parameters=parameters)
         if n_rounds == MIN_ROUNDS < max_rounds:
             pairs = [
-                sample_frame_pairs(points[:, problem.order])
-                for points in problem.sessions
+                np.concatenate([sample_frame_pairs(x[:, problem.order]) for x in takes])
+                for takes in problem.takes
             ]
             white = white_share(parameters, pairs)
             weight = prior_weight(white, estimate.n_frames, effective_samples)
+            prior = prior.strengthen_imperfect(tissue / weight)
         elif n_rounds > MIN_ROUNDS and converged and change < MAX_NOISE_CHANGE:
             break
+    initial = replace(initial, prior=prior)
     return CalibrationFit(estimate, weight, white, initial, leverage, rms_before)

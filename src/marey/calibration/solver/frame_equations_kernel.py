@@ -31,7 +31,8 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
-from marey.numerics.jit import lean
+from marey.numerics.jit import inlined, lean
+from marey.numerics.vector3_kernel import add_vector, cross, dot, rotate, set_vector
 
 # Added to each diagonal element of a pose, so that blocks without data stay positive
 # definite; far below the weight of any marker. Chosen by hand.
@@ -88,7 +89,6 @@ class CalibrationScratch(NamedTuple):
     Z: np.ndarray  # by block: 3 x columns, coupling of pose and parameters
     axis_residual: np.ndarray  # by axis constraint, divided by its sd
     axis_rows: np.ndarray  # its Jacobian by rotations of parent and child, both axes
-    vectors: np.ndarray  # three for intermediate results
     mean_pose: np.ndarray  # rotation of a segment if it had its mean rotation
 
 
@@ -111,25 +111,7 @@ def new_scratch(tables, n_markers, n_columns):
         np.zeros((len(tables.axis_child), 3)),
         np.zeros((len(tables.axis_child), 4, 3, 3)),
         np.empty((3, 3)),
-        np.empty((3, 3)),
     )
-
-
-@no_type_check
-@lean
-def cross(a, b, out):
-    """Write a x b."""
-    out[0] = a[1] * b[2] - a[2] * b[1]
-    out[1] = a[2] * b[0] - a[0] * b[2]
-    out[2] = a[0] * b[1] - a[1] * b[0]
-
-
-@no_type_check
-@lean
-def rotate(R, v, out):
-    """Write R v."""
-    for k in range(3):
-        out[k] = R[k, 0] * v[0] + R[k, 1] * v[1] + R[k, 2] * v[2]
 
 
 @no_type_check
@@ -156,9 +138,9 @@ def add_cross_columns(v, M, factor, out, column):
 @lean
 def _add_cross_product(u, v, factor, out):
     """Add factor [u]x [v]x = factor (v u^T - (u . v) I)."""
-    dot = u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
+    product = factor * dot(u, v)
     for i in range(3):
-        out[i, i] -= factor * dot
+        out[i, i] -= product
         for j in range(3):
             out[i, j] += factor * v[i] * u[j]
 
@@ -193,7 +175,7 @@ def frame_residuals(tables, parameters, points, t, R, scratch):
                 joint[i, k] = t[k]
                 bone[i, k] = 0.0
         else:
-            rotate(R[p], parameters.joint_offset[i], bone[i])
+            set_vector(bone[i], rotate(R[p], parameters.joint_offset[i]))
             for k in range(3):
                 joint[i, k] = joint[p, k] + bone[i, k]
     markers = _marker_cost(tables, parameters, points, R, scratch)
@@ -261,14 +243,11 @@ def _write_axis_rows(tables, parameters, R, scratch, h):
     """
     i, factor = tables.axis_child[h], np.sqrt(tables.axis_weight[h])
     P, Q = R[tables.parent[i]], R[i]
-    a, b, j = scratch.vectors[0], scratch.vectors[1], scratch.vectors[2]
-    e, rows = scratch.axis_residual[h], scratch.axis_rows[h]
-    rotate(P, parameters.axis[h, 0], a)
-    rotate(Q, parameters.axis[h, 1], b)
-    cross(a, b, j)
+    a, b = rotate(P, parameters.axis[h, 0]), rotate(Q, parameters.axis[h, 1])
+    e, rows, j = scratch.axis_residual[h], scratch.axis_rows[h], cross(a, b)
     if not tables.axis_is_hinge[h]:
         rows[:] = 0.0
-        e[0] = factor * (a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
+        e[0] = factor * dot(a, b)
         for x in range(3):
             rows[0, 0, x], rows[1, 0, x] = factor * j[x], -factor * j[x]
             for y in range(3):
@@ -288,44 +267,49 @@ def _write_axis_rows(tables, parameters, R, scratch, h):
 @lean
 def pose_equations(tables, parameters, R, scratch):
     """Write H and g of the pose: sums over the subtree of each segment."""
-    n = len(tables.parent)
     subtree, bone, H, g = scratch.subtree, scratch.bone, scratch.H, scratch.g
     H[:] = 0.0
     g[:] = 0.0
     subtree[:] = 0.0
-    torque = scratch.vectors[0]
-    for i in range(n - 1, -1, -1):
-        diagonal, sums = H[i + 1, tables.depth[i + 1]], subtree[i]
-        for k in range(tables.first_marker[i], tables.first_marker[i + 1]):
-            w = scratch.weight[k]
-            sums[0] += w
-            for x in range(3):
-                sums[1 + x] += w * scratch.lever[k, x]
-                sums[4 + x] += w * scratch.residual[k, x]
-            cross(scratch.lever[k], scratch.residual[k], torque)
-            for x in range(3):
-                g[i + 1, x] += w * torque[x]
-            _add_cross_product(scratch.lever[k], scratch.lever[k], -w, diagonal)
-        p = tables.parent[i]
-        if p < 0:
-            continue
-        cross(bone[i], sums[4:], torque)
-        subtree[p, 0] += sums[0]
-        for x in range(3):
-            subtree[p, 1 + x] += sums[0] * bone[i, x]
-            subtree[p, 4 + x] += sums[4 + x]
-            g[p + 1, x] += torque[x]
-        _add_cross_product(bone[i], bone[i], -sums[0], H[p + 1, tables.depth[p + 1]])
+    _sum_subtrees(tables, scratch)
     for x in range(3):
         H[0, 0, x, x] = subtree[0, 0]
         g[0, x] = subtree[0, 4 + x]
-    for i in range(n):
+    for i in range(len(tables.parent)):
         V, row, path = subtree[i, 1:4], H[i + 1], tables.path[i + 1]
         row[0, 0, 1], row[0, 0, 2], row[0, 1, 2] = -V[2], V[1], -V[0]
         row[0, 1, 0], row[0, 2, 0], row[0, 2, 1] = V[2], -V[1], V[0]
         for step in range(1, tables.depth[i + 1]):
             _add_cross_product(V, bone[path[step + 1] - 1], -1.0, row[step])
     _add_rotation_equations(tables, parameters, R, scratch)
+
+
+@no_type_check
+@inlined
+def _sum_subtrees(tables, scratch):
+    """Add markers to the sums of their segments and these to the parents' sums.
+
+    The sums are weight, weighted levers and weighted residuals; torques and the
+    diagonal blocks of rotations enter g and H.
+    """
+    subtree, bone, H, g = scratch.subtree, scratch.bone, scratch.H, scratch.g
+    for i in range(len(tables.parent) - 1, -1, -1):
+        diagonal, sums = H[i + 1, tables.depth[i + 1]], subtree[i]
+        for k in range(tables.first_marker[i], tables.first_marker[i + 1]):
+            w = scratch.weight[k]
+            sums[0] += w
+            add_vector(sums[1:], w, scratch.lever[k])
+            add_vector(sums[4:], w, scratch.residual[k])
+            add_vector(g[i + 1], w, cross(scratch.lever[k], scratch.residual[k]))
+            _add_cross_product(scratch.lever[k], scratch.lever[k], -w, diagonal)
+        p = tables.parent[i]
+        if p < 0:
+            continue
+        subtree[p, 0] += sums[0]
+        add_vector(subtree[p, 1:], sums[0], bone[i])
+        add_vector(subtree[p, 4:], 1.0, sums[4:])
+        add_vector(g[p + 1], 1.0, cross(bone[i], sums[4:]))
+        _add_cross_product(bone[i], bone[i], -sums[0], H[p + 1, tables.depth[p + 1]])
 
 
 @no_type_check

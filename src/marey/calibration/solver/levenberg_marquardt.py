@@ -29,11 +29,14 @@ Array = np.ndarray
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-FIRST_DAMPING, DAMPING_FACTOR = 1e-4, 10.0
+FIRST_DAMPING = 1e-4
 """First damping of a pose, and of all unknowns after a Gauss-Newton step that does not
-lower the cost, as a share of the diagonal; and its factor after such a step, or the
-inverse after one that does. The search ends at the inverse of the first value. Higher
-takes shorter steps. Chosen by hand."""
+lower the cost, as a share of the diagonal. The search ends at its inverse. Higher takes
+shorter steps. Chosen by hand."""
+
+DAMPING_FACTOR = 10.0
+"""Factor of the damping after a step that does not lower the cost, and its inverse
+after one that does: published, Marquardt 1963. Higher shortens steps more."""
 
 MIN_COST_DECREASE = 0.02
 """A step that lowers the cost by less than this, times the weight of the prior, is the

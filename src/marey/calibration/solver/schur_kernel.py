@@ -162,13 +162,7 @@ def _eliminate_pose(tables, scratch, products, b, index, Y, square):
         solve_lower(scratch.H[block, tables.depth[block]], Y[:, :count])
         for step in range(tables.depth[block]):
             X, out = scratch.H[block, step], scratch.Z[tables.path[block, step]]
-            for i in range(3):
-                x, y, z = X[0, i], X[1, i], X[2, i]
-                for j in range(n_path):
-                    out[i, index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
-                row = out[i, low:]
-                for j in range(n_path, count):
-                    row[j - n_path] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
+            _subtract_product(X, Y, index[:n_path], low, count, out)
         x, y, z = g[block, 0], g[block, 1], g[block, 2]
         for j in range(count):
             square[index[j]] += (
@@ -176,6 +170,20 @@ def _eliminate_pose(tables, scratch, products, b, index, Y, square):
             )
             b[index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
         _add_products(Y, count, products[tables.product_start[block] :])
+
+
+@no_type_check
+@lean
+def _subtract_product(X, Y, path_index, low, count, out):
+    """Subtract X^T Y from the columns of a block: on the path, and adjacent ones."""
+    n_path = len(path_index)
+    for i in range(3):
+        x, y, z = X[0, i], X[1, i], X[2, i]
+        for j in range(n_path):
+            out[i, path_index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
+        row = out[i, low:]
+        for j in range(n_path, count):
+            row[j - n_path] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
 
 
 @no_type_check

@@ -28,8 +28,8 @@ class PairEstimates:
     noise: PoseNoise
     system: EigenSystem
     centers: CenterEstimates
-    correlation: PerPair
-    """Frames per independent residual, 1 or more."""
+    axis_scatter: Float[Array, "pair 6 6"]
+    """Covariance of the mean score of hinge axes, as `axis_scatter` returns it."""
 
 
 def assemble_joint_fits(
@@ -47,13 +47,15 @@ def assemble_joint_fits(
     anchor = estimates.noise.anchor[pair].reshape(len(pair), 6)
     u, covariance = _minimum_norm_centers(centers, system, anchor)
     expected = estimates.noise.mean_square_residual(pair, u - anchor)
-    kind = tuple(KINDS[n] for n in np.where(known, centers.free.sum(axis=1), 0))
+    n_free = np.maximum(centers.free.sum(axis=1), centers.has_play)
+    kind = tuple(KINDS[n] for n in np.where(known, n_free, 0))
     hinge = np.array([k == "hinge" for k in kind], dtype=bool)
     axis_a, axis_b = (np.where(hinge[:, None], x, np.nan) for x in hinge_axes(system))
     axes = np.full((len(pair), 6, 6), np.nan)
     if hinge.any():
+        scatter = estimates.axis_scatter[hinge]
         axes[hinge] = axis_covariance(
-            system, axis_a, axis_b, estimates.correlation, hinge
+            system.A[hinge], axis_a[hinge], axis_b[hinge], scatter
         )
     raw = system.raw
     uncorrected = system if system.A is raw.A else uncorrected_system(raw)
@@ -82,14 +84,16 @@ def _minimum_norm_centers(
 
     Along a free direction the answer is a choice (OBrien2000, Sec. 3.2). Its variance
     there is the predicted one plus the square of the step to that choice, at most
-    `FREE_SD_M` squared.
+    `FREE_SD_M` squared. Along the axis of a hinge with play it is the predicted one.
     """
     free, u = centers.free, centers.u + anchor
-    directions = np.where(free[:, None, :], system.eigenvectors[:, :, :3], 0.0)
-    step = np.einsum("pik,pi->pk", directions, u)
+    uncertain = free.copy()
+    uncertain[:, 0] |= centers.has_play
+    directions = np.where(uncertain[:, None, :], system.eigenvectors[:, :, :3], 0.0)
+    step = np.where(free, np.einsum("pik,pi->pk", directions, u), 0.0)
     u = u - np.einsum("pik,pk->pi", directions, step)
     variance = np.minimum(
-        2.0 * np.where(free, centers.sd, 0.0) ** 2 + step**2, 2.0 * FREE_SD_M**2
+        2.0 * np.where(uncertain, centers.sd, 0.0) ** 2 + step**2, 2.0 * FREE_SD_M**2
     )
     along = np.einsum("pik,pk,pjk->pij", directions, variance, directions)
     return u, centers.covariance + along

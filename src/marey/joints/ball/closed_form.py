@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 
 from marey.joints.ball.normal_equations import NormalEquations, Pairs, PerPair
 from marey.joints.noise import PoseNoise, rotation_shrinkage
-from marey.numerics.thresholds import OUTLIER_SD
+from marey.numerics.thresholds import CERTAIN_SD, MAX_PLAY_RAD, OUTLIER_SD
 
 Array = np.ndarray
 
@@ -84,8 +84,17 @@ class CenterEstimates:
     sd: Float[Array, "pair 3"]
     """Predicted standard deviation of the centre along them, in metres."""
 
+    has_play: Bool[Array, " pair"]
+    """Whether the motion is about one axis but for noise and play: a hinge."""
+
     covariance: Float[Array, "pair 6 6"]
     """Of u, in square metres, without the free directions."""
+
+    @property
+    def is_hinge(self) -> Bool[Array, " pair"]:
+        """Whether one direction is free, or has no more than play."""
+        n_free = self.free.sum(axis=1)
+        return np.asarray((n_free == 1) | (self.has_play & (n_free == 0)))
 
 
 def undo_rotation_shrinkage(
@@ -132,7 +141,11 @@ def _decompose(raw: NormalEquations, A: Array, g: Array) -> EigenSystem:
 
 
 def solve_centers(
-    system: EigenSystem, *, max_sd: float, correlation: PerPair | float = 1.0
+    system: EigenSystem,
+    *,
+    max_sd: float,
+    correlation: PerPair | float = 1.0,
+    noise_ratio: PerPair | float = 1.0,
 ) -> CenterEstimates:
     """Return the centres of pairs, of minimum norm where the motion leaves them free.
 
@@ -145,6 +158,7 @@ def solve_centers(
         system: The equations.
         max_sd: In metres.
         correlation: Frames per independent residual, 1 or more.
+        noise_ratio: Variance of the noise over that which the system is corrected for.
     """
     raw, vector = system.raw, system.eigenvectors
     inverse = system.pseudo_inverse()
@@ -153,7 +167,12 @@ def solve_centers(
     # Three equations per frame for the two centres.
     freedom = np.maximum(0.5 * unknowns * count - unknowns, 1.0)
     variance = residual**2 * count / freedom * correlation
-    sd = predicted_sd(system, variance / np.maximum(count, 1.0))
+    independent = np.maximum(count, 1.0) / correlation
+    rotation = _certain_rotation(system, noise_ratio, independent)
+    has_play = _is_play(rotation)
+    sd = _predicted_sd(system, rotation, variance / np.maximum(count, 1.0))
+    # Play has no centre: the same in every swing, it counts as one frame.
+    sd[:, 0] *= np.where(has_play, np.sqrt(independent), 1.0)
     # Two bodies that are not joined have no joint whose centre could be free.
     uncertain = (sd > max_sd) & (residual <= max_sd)[:, None]
     free = uncertain | ~np.isfinite(sd)
@@ -163,26 +182,59 @@ def solve_centers(
     inverse_A = np.einsum("pij,pj,pkj->pik", vector, gain, vector)
     covariance = inverse_A @ raw.A @ inverse_A
     covariance *= (variance / np.maximum(count, 1.0))[:, None, None]
-    return CenterEstimates(u, raw.rms_residual(u), free, sd, covariance)
+    residual = raw.rms_residual(u)
+    has_play &= residual <= max_sd
+    return CenterEstimates(u, residual, free, sd, has_play, covariance)
 
 
-def predicted_sd(system: EigenSystem, variance: PerPair) -> Float[Array, "pair 3"]:
+def _certain_rotation(
+    system: EigenSystem, noise_ratio: PerPair | float, independent: PerPair
+) -> Float[Array, "pair 3"]:
+    r"""Return the part of the three weakest eigenvalues that is surely motion.
+
+    With the observed eigenvalue :math:`\lambda`, the part e of it that noise produces,
+    and n independent frames,
+
+    .. math:: \lambda - e (1 + \epsilon + 3 / \sqrt n).
+
+    Args:
+        system: The equations.
+        noise_ratio: As in `solve_centers`.
+        independent: The number n of independent frames.
+    """
+    from_noise = np.maximum(_observed_rotation(system) - system.eigenvalues[:, :3], 0.0)
+    margin = 1.0 + NOISE_UNCERTAINTY + OUTLIER_SD / np.sqrt(independent)
+    from_noise = from_noise * (noise_ratio * margin)[:, None]
+    return np.asarray(_observed_rotation(system) - from_noise)
+
+
+def _is_play(rotation: Float[Array, "pair 3"]) -> Bool[Array, " pair"]:
+    """Return whether all motion but that about one axis is as small as play."""
+    across, about = np.maximum(rotation[:, 0], 0.0), rotation[:, 1]
+    return np.asarray((across <= MAX_PLAY_RAD**2) & (about > CERTAIN_SD**2 * across))
+
+
+def _observed_rotation(system: EigenSystem) -> Float[Array, "pair 3"]:
+    """Return the three weakest eigenvalues with their noise."""
+    weakest = system.eigenvectors[:, :, :3]
+    return np.asarray(np.einsum("pik,pij,pjk->pk", weakest, system.raw.A, weakest))
+
+
+def _predicted_sd(
+    system: EigenSystem, rotation: Float[Array, "pair 3"], variance: PerPair
+) -> Float[Array, "pair 3"]:
     """Return the predicted standard deviation of a centre in its weakest directions.
 
     In metres; infinite where the observed motion is no more than noise produces.
 
     Args:
         system: The equations.
+        rotation: The part of the three weakest eigenvalues that is surely motion.
         variance: Of one axis of the residual, over the number of independent frames.
     """
-    weakest = system.eigenvectors[:, :, :3]
-    observed = np.einsum("pik,pij,pjk->pk", weakest, system.raw.A, weakest)
-    value = system.eigenvalues[:, :3]
-    from_noise = np.maximum(observed - value, 0.0)
-    sampling = OUTLIER_SD / np.sqrt(np.maximum(system.raw.count, 1.0))
-    certain = value - from_noise * (NOISE_UNCERTAINTY + sampling[:, None])
-    certain = np.where((certain > 0.0) & (value > MIN_EIGENVALUE), certain, 0.0)
+    moves = (rotation > 0.0) & (system.eigenvalues[:, :3] > MIN_EIGENVALUE)
+    observed = np.maximum(_observed_rotation(system), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         # A unit step of (center_a, center_b) is a step of 1/sqrt(2) in each body.
-        sd = np.sqrt(0.5 * variance[:, None] * np.maximum(observed, 0.0)) / certain
-    return np.where(certain > 0.0, sd, np.inf)
+        sd = np.sqrt(0.5 * variance[:, None] * observed) / rotation
+    return np.where(moves, sd, np.inf)

@@ -20,6 +20,7 @@ from marey.joints.ball.assemble_fits import PairEstimates, assemble_joint_fits
 from marey.joints.ball.closed_form import (
     MAX_SD_M,
     CenterEstimates,
+    EigenSystem,
     bias_corrected_system,
     solve_centers,
     uncorrected_system,
@@ -27,7 +28,13 @@ from marey.joints.ball.closed_form import (
 )
 from marey.joints.ball.evidence import averaged_residuals, mediation_ratios
 from marey.joints.ball.gauss_helmert import fit_gauss_helmert
-from marey.joints.ball.hinge import is_universal, universal_axes
+from marey.joints.ball.hinge import (
+    axis_scatter,
+    hinge_axes,
+    is_universal,
+    universal_axes,
+    white_axis_scatter,
+)
 from marey.joints.ball.normal_equations import (
     NormalEquations,
     Pairs,
@@ -73,6 +80,10 @@ likelihood has nothing to weight. Chosen by hand."""
 TINY_NOISE_SHARE = 1e-4
 """Smallest standard deviation of the positions over the residual of the pair. With
 exact poses and a residual all frames then get about the same weight."""
+
+
+ROUNDING_M = 1e-9
+"""Residual in metres below which data are exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +185,8 @@ class _BallFit:
         """Those whose orientations are rotations."""
         self.inliers: dict[int, Array] = {}
         """Inlier frames of the pairs that have outliers, by row."""
+        self.correlation = np.ones(len(self.pair))
+        """Frames per independent residual, 1 or more; estimated for refined pairs."""
 
     def run(self) -> JointFits:
         options, pair = self.options, self.pair
@@ -208,13 +221,44 @@ class _BallFit:
             raw = self._without_spikes() if self.options.robust else raw
             system = bias_corrected_system(raw, self.noise, self.pair)
         centers = solve_centers(system, max_sd=max_sd)
-        correlation = np.ones(len(self.pair))
         for row in self.rotated_rows.tolist():
             residual = self._relative_poses(row).residual(centers.u[row])
-            correlation[row] = correlation_length(residual)
+            self.correlation[row] = correlation_length(residual)
         if len(self.rows):
-            centers = solve_centers(system, max_sd=max_sd, correlation=correlation)
-        return PairEstimates(self.pair, self.noise, system, centers, correlation)
+            centers = solve_centers(
+                system,
+                max_sd=max_sd,
+                correlation=self.correlation,
+                noise_ratio=self._noise_ratio(centers),
+            )
+        scatter = self._axis_scatter(system, centers)
+        return PairEstimates(self.pair, self.noise, system, centers, scatter)
+
+    def _axis_scatter(
+        self, system: EigenSystem, centers: CenterEstimates
+    ) -> Float[Array, "pair 6 6"]:
+        """Return the scatter of axes, that of refined hinges from their frames."""
+        scatter, (axis_a, axis_b) = white_axis_scatter(system), hinge_axes(system)
+        for row in self.rotated_rows[centers.is_hinge[self.rotated_rows]].tolist():
+            R_a_b = self._relative_poses(row).R_a_b
+            scatter[row] = axis_scatter(R_a_b, axis_a[row], axis_b[row])
+        return scatter
+
+    def _noise_ratio(self, centers: CenterEstimates) -> PerPair:
+        """Return the variance of all noise of refined pairs over that estimated.
+
+        The residual of a joint contains all noise of both poses. Differences over time
+        show only the part of it that is independent from frame to frame. Of exact data
+        both are rounding, whose ratio says nothing.
+        """
+        expected = self.noise.mean_square_residual(self.pair, centers.u)
+        white = self.noise.white_only[self.pair].any(axis=1) & (
+            expected > ROUNDING_M**2
+        )
+        ratio, rows = np.ones(len(self.pair)), self.rotated_rows
+        rows = rows[white[rows]]
+        ratio[rows] = np.maximum(centers.residual[rows] ** 2 / expected[rows], 1.0)
+        return ratio
 
     def _without_spikes(self) -> NormalEquations:
         """Return the equations without the spikes of the refined pairs."""
@@ -283,7 +327,7 @@ class _BallFit:
             inlier = self.inliers.get(row, inlier).copy()
             inlier[inlier] = likely.used
             self.inliers[row] = inlier
-        scale = float(likely.scale) * estimates.correlation[row]
+        scale = float(likely.scale) * self.correlation[row]
         K = rotation_shrinkage(noise.rotation_covariance)
         return likely.u, scale * _covariance(likely.information, K[a], K[b], free)
 
@@ -316,12 +360,8 @@ class _BallFit:
         rows = rows[tested[rows]]
         if not len(rows):
             return fits
-        found_axes = [
-            universal_axes(self._relative_poses(row).R_a_b[None])
-            for row in rows.tolist()
-        ]
-        axis_a, axis_b, third_angle = (
-            np.concatenate(column) for column in zip(*found_axes, strict=True)
+        axis_a, axis_b, third_angle = universal_axes(
+            [self._relative_poses(row).R_a_b for row in rows.tolist()]
         )
         C = self.noise.rotation_covariance
         variance = np.diagonal(C, axis1=1, axis2=2).mean(axis=1)

@@ -96,7 +96,7 @@ def fit_gauss_helmert(
     A, (P, B_a, B_b) = np.empty((n, 3, 6)), np.empty((3, n, 3, 3))
     H, g, u = np.empty((6, 6)), np.empty(6), start.copy()
     K_a, K_b, determined = np.eye(3), np.eye(3), np.empty((2, 3, 3))
-    weight, square, step = np.ones(n), np.empty(n), np.inf
+    weight, square, steps = np.ones(n), np.empty(n), list[float]()
     for iteration in range(MAX_ITERATIONS):
         model = (C_a, C_b, K_a, K_b, position_variance, A, B_a, B_b, P, m, determined)
         if not linearise(R_a_b, t_a_b, u, w_a, w_b, *model):
@@ -112,13 +112,13 @@ def fit_gauss_helmert(
         du = np.linalg.lstsq(stiff, g, rcond=1e-13)[0]
         adjust(A, B_a, B_b, P, m, du, C_a, C_b, w_a, w_b)
         u += du
-        step = du @ stiff @ du
+        steps.append(float(du @ stiff @ du))
         # Residuals above the given noise widen the covariance of the centre.
         squared_norms(m, P, square)
         scale = max(float(weight @ square) / m.size, 1.0)
-        if step < min(TINY_STEP_SD**2 * scale, DIVERGED_STEP_SD**2):
+        if _is_last(steps, scale):
             break
-    if not step < DIVERGED_STEP_SD**2:
+    if not steps[-1] < DIVERGED_STEP_SD**2:
         return None
     linearise(R_a_b, t_a_b, u, 0.0 * w_a, 0.0 * w_b, *model)
     used = weight > 0.0
@@ -126,6 +126,26 @@ def fit_gauss_helmert(
     sum_normal_equations(A, P, m, used.astype(float), H, g)
     scale = float(np.sum(square[used])) / max(m[used].size - len(u), 1)
     return GaussHelmertFit(u, H, np.asarray(scale), used)
+
+
+def _is_last(steps: list[float], scale: float) -> bool:
+    """Return whether the iteration has converged, or will not.
+
+    Because the stretch of the arms lags behind, every other step is alike: their ratio
+    predicts the last one.
+
+    Args:
+        steps: Squared steps so far, in variances of the centre.
+        scale: Variance of the residuals over that of the given noise.
+    """
+    limit, step = DIVERGED_STEP_SD**2, steps[-1]
+    if step < min(TINY_STEP_SD**2 * scale, limit):
+        return True
+    if len(steps) < 2 * REWEIGHTED_ITERATIONS:
+        return False
+    ratio = step / steps[-3]
+    left = (MAX_ITERATIONS - len(steps)) / 2
+    return bool(ratio >= 1.0 or step * ratio**left > limit)
 
 
 def _arm_stretch(

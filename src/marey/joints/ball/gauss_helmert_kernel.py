@@ -11,6 +11,7 @@ from numba import njit
 
 from marey.numerics.jit import FAST, lean
 from marey.numerics.median_kernel import median_of_five
+from marey.numerics.vector3_kernel import dot
 
 
 @no_type_check
@@ -85,14 +86,8 @@ def _product(X, Y):
 
 @no_type_check
 @lean
-def _dot(x, y):
-    return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
-
-
-@no_type_check
-@lean
 def _times(X, v):
-    return _dot(X[0], v), _dot(X[1], v), _dot(X[2], v)
+    return dot(X[0], v), dot(X[1], v), dot(X[2], v)
 
 
 @no_type_check
@@ -101,12 +96,12 @@ def _symmetric_product(B, C):
     """Return B C B^T, symmetric: xx, yy, zz, xy, xz, yz."""
     BC = _product(B, C)
     return (
-        _dot(BC[0], B[0]),
-        _dot(BC[1], B[1]),
-        _dot(BC[2], B[2]),
-        _dot(BC[0], B[1]),
-        _dot(BC[0], B[2]),
-        _dot(BC[1], B[2]),
+        dot(BC[0], B[0]),
+        dot(BC[1], B[1]),
+        dot(BC[2], B[2]),
+        dot(BC[0], B[1]),
+        dot(BC[0], B[2]),
+        dot(BC[1], B[2]),
     )
 
 
@@ -222,7 +217,7 @@ def sum_normal_equations(A, P, m, weight, H, g):
         for i in range(6):
             column = (w * one[0, i], w * one[1, i], w * one[2, i])
             row = _times(Q, column)
-            g[i] -= _dot(column, Pm)
+            g[i] -= dot(column, Pm)
             for j in range(i + 1):
                 H[i, j] += row[0] * one[0, j] + row[1] * one[1, j] + row[2] * one[2, j]
     for i in range(6):

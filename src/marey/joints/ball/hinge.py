@@ -6,13 +6,16 @@ whose centre comes first. The paper assigns the halves in the opposite order, wh
 contradicts its Eqs. 11 and 12.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.joints.axes_from_points import unit_vectors
 from marey.joints.ball.closed_form import NOISE_UNCERTAINTY, EigenSystem
 from marey.joints.ball.normal_equations import PerPair
-from marey.numerics.thresholds import CERTAIN_SD, OUTLIER_SD
+from marey.joints.ball.pair_frames import correlation_length
+from marey.numerics.thresholds import CERTAIN_SD, MAX_PLAY_RAD, OUTLIER_SD
 
 Array = np.ndarray
 
@@ -20,10 +23,6 @@ KINDS = ("ball", "hinge", "fixed", "fixed")
 """Kind of a joint by the number of directions that the motion leaves free. A rotation
 about one axis frees one direction, no rotation all three; two are a motion that is lost
 in the noise."""
-
-MIN_FREEDOM_RAD = 0.01
-"""Rotation about a third axis, in radians rms, below which a joint has only two.
-Higher calls more balls universal joints. Chosen by hand."""
 
 STARTS = np.array(
     [[x, y, z] for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1)], float
@@ -53,39 +52,61 @@ def hinge_axes(
 
 
 def axis_covariance(
-    system: EigenSystem,
+    A: Float[Array, "pair 6 6"],
     axis_a: Float[Array, "pair 3"],
     axis_b: Float[Array, "pair 3"],
-    correlation: PerPair,
-    hinge: Bool[Array, " pair"],
-) -> Float[Array, "hinge 6 6"]:
-    """Return the covariance of (axis_a, axis_b) of hinges, in square radians.
+    scatter: Float[Array, "pair 6 6"],
+) -> Float[Array, "pair 6 6"]:
+    r"""Return the covariance of (axis_a, axis_b) of hinges, in square radians.
 
-    In every frame the two axes differ by an angle whose variance is the smallest
-    eigenvalue. That variance is propagated through the least squares for the four
-    tangent directions of the two axes.
+    The sandwich of least squares for the tangent directions P of the two axes,
+
+    .. math:: P H^{-1} (P^T S P) H^{-1} P^T, \quad H = P^T A P.
 
     Args:
-        system: The equations of all pairs.
+        A: Matrices of the normal equations.
         axis_a: Unit axes in body a.
         axis_b: Unit axes in body b.
-        correlation: Frames per independent residual, 1 or more.
-        hinge: Which pairs are hinges.
+        scatter: The covariance S of the mean score, from `axis_scatter`.
     """
-    tangent = np.zeros((np.count_nonzero(hinge), 6, 4))
-    tangent[:, :3, :2], tangent[:, 3:, 2:] = (
-        _tangents(axis[hinge]) for axis in (axis_a, axis_b)
-    )
-    null_vector = system.eigenvectors[hinge, :, 0]
-    A = system.raw.A[hinge]
-    variance = np.einsum("pi,pij,pj->p", null_vector, A, null_vector)
+    tangent = np.zeros((len(A), 6, 4))
+    tangent[:, :3, :2], tangent[:, 3:, 2:] = _tangents(axis_a), _tangents(axis_b)
     tangent_T = np.swapaxes(tangent, 1, 2)
-    information = tangent_T @ system.A[hinge] @ tangent
-    inverse = np.linalg.pinv(information, rcond=1e-10, hermitian=True)
-    count = np.maximum(system.raw.count, 1.0)
-    scale = np.maximum(variance, 0.0) * (correlation / count)[hinge]
-    covariance = inverse @ (tangent_T @ A @ tangent) @ inverse
-    return np.asarray(tangent @ (scale[:, None, None] * covariance) @ tangent_T)
+    inverse = np.linalg.pinv(tangent_T @ A @ tangent, rcond=1e-10, hermitian=True)
+    tangent = tangent @ inverse
+    return np.asarray(tangent @ (tangent_T @ scatter @ tangent_T.mT) @ tangent.mT)
+
+
+def axis_scatter(
+    R_a_b: Float[Array, "frame 3 3"],
+    axis_a: Float[Array, " 3"],
+    axis_b: Float[Array, " 3"],
+) -> Float[Array, "6 6"]:
+    r"""Return the covariance of the mean score of the axes of a hinge.
+
+    With the deviation d = axis_a - R_a_b axis_b of a frame, its score is
+    g = (d, -R_a_b^T d). Of n frames, t of which make one independent deviation,
+
+    .. math:: t \sum_k g_k g_k^T / n^2
+
+    also where some frames deviate more than others.
+    """
+    deviation = axis_a - R_a_b @ axis_b
+    in_b = np.einsum("fji,fj->fi", R_a_b, deviation)
+    score = np.concatenate([deviation, -in_b], axis=1)
+    frames = correlation_length(deviation)
+    return np.asarray(frames * (score.T @ score) / max(len(score), 1) ** 2)
+
+
+def white_axis_scatter(system: EigenSystem) -> Float[Array, "pair 6 6"]:
+    """Return the same from sums alone, if all deviations are alike and independent.
+
+    Their variance is the smallest eigenvalue.
+    """
+    null_vector, A = system.eigenvectors[:, :, 0], system.raw.A
+    variance = np.einsum("pi,pij,pj->p", null_vector, A, null_vector)
+    scale = np.maximum(variance, 0.0) / np.maximum(system.raw.count, 1.0)
+    return np.asarray(scale[:, None, None] * A)
 
 
 def _tangents(axis: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 2"]:
@@ -96,7 +117,7 @@ def _tangents(axis: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 2"]:
 
 
 def universal_axes(
-    R_a_b: Float[Array, "pair frame 3 3"],
+    R_a_b: Sequence[Float[Array, "_ 3 3"]],
 ) -> tuple[Float[Array, "pair 3"], Float[Array, "pair 3"], PerPair]:
     """Return the axes of the universal joint nearest to relative rotations.
 
@@ -104,15 +125,18 @@ def universal_axes(
     orthogonal to the first, fixed in body b: axis_a . R_a_b axis_b = 0 in every frame.
     The sum of the squares of that product is minimised from many starts: first by
     alternating least squares, in which each axis is the smallest eigenvector for the
-    other, then by Gauss-Newton steps for both.
+    other, then by Gauss-Newton steps for both. It depends on the second moments of the
+    rotations alone.
+
+    Args:
+        R_a_b: Relative rotations of each pair.
 
     Returns:
         axis_a, axis_b, and the root mean square of that product: the angle, in
         radians, about the third axis, which a universal joint does not have.
     """
-    n_pairs, n_frames = R_a_b.shape[:2]
-    flat = R_a_b.reshape(n_pairs, n_frames, 9)
-    W = (np.swapaxes(flat, 1, 2) @ flat / n_frames)[:, None]
+    n_pairs, entries = len(R_a_b), [R.reshape(-1, 9) for R in R_a_b]
+    W = np.stack([flat.T @ flat / len(flat) for flat in entries])[:, None]
     W_ijkl = W.reshape(n_pairs, 1, 3, 3, 3, 3)
     axis_a = axis_b = np.broadcast_to(unit_vectors(STARTS), (n_pairs, len(STARTS), 3))
     for _ in range(ALTERNATING_ITERATIONS):
@@ -177,7 +201,7 @@ def is_universal(
         count: Frames.
     """
     margin = 1.0 + NOISE_UNCERTAINTY + OUTLIER_SD / np.sqrt(np.maximum(count, 1.0))
-    limit = np.sqrt(MIN_FREEDOM_RAD**2 + rotation_variance * margin)
+    limit = np.sqrt(MAX_PLAY_RAD**2 + rotation_variance * margin)
     second_angle = np.sqrt(
         np.maximum(eigenvalues[:, 0] + eigenvalues[:, 2] - eigenvalues[:, 1], 0.0)
     )

@@ -125,11 +125,14 @@ def find_inliers(
 
 
 def correlation_length(residual: Float[Array, "frame 3"]) -> float:
-    """Return the number of frames per independent residual, 1 or more.
+    r"""Return the number of frames per independent residual, 1 or more.
 
-    The integrated autocorrelation time: one plus twice the sum of the
-    autocorrelations, up to the first one that is not significant (two standard errors
-    of white noise).
+    The integrated autocorrelation time
+
+    .. math:: 1 + 2 \sum_k \rho_k,
+
+    up to the first autocorrelation that is not significant (two standard errors of
+    white noise). Those after it fall geometrically, as they have fallen up to there.
     """
     n = len(residual)
     if n < MIN_SAMPLES:
@@ -141,8 +144,12 @@ def correlation_length(residual: Float[Array, "frame 3"]) -> float:
         return 1.0
     correlation = autocovariance / autocovariance[0]
     end = int(np.argmax(correlation < 2.0 / np.sqrt(n)))
-    last = end if end > 0 else len(correlation)
-    return max(1.0, float(1.0 + 2.0 * correlation[1:last].sum()))
+    significant = correlation[1 : end if end > 0 else len(correlation)]
+    if not len(significant):
+        return 1.0
+    factor = significant[-1] ** (1.0 / len(significant))
+    tail = significant[-1] * factor / max(1.0 - factor, 1.0 / n)
+    return min(1.0 + 2.0 * float(significant.sum() + tail), float(n))
 
 
 def best_pairs(pair: Pairs, residual: PerPair, per_body: int) -> Int[Array, " row"]:

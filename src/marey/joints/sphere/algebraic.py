@@ -21,6 +21,11 @@ from marey.joints.sphere.moments import SphereMoments
 
 Basis = Float[np.ndarray, "3 directions"]
 Center = Float[np.ndarray, " 3"]
+SquaredDistances = tuple[
+    Float[np.ndarray, "marker 3"],
+    Float[np.ndarray, " marker"],
+    Float[np.ndarray, " marker"],
+]
 
 ROUNDING = 1e-14
 """Share of the squared spread of the positions that rounding alone may leave."""
@@ -57,6 +62,13 @@ class AlgebraicFit:
     ) -> None:
         self.moments, self.basis, self.bias_corrected = moments, basis, bias_corrected
         self._C = basis.T @ moments.second @ basis
+        self._trace = np.trace(moments.second, axis1=-2, axis2=-1)
+        self._origin = np.average(moments.mean, axis=0, weights=moments.count)
+        self._mean = (moments.mean - self._origin) @ basis
+        right = np.einsum("mij,mj->mi", self._C, self._mean)
+        self._right = 0.5 * moments.third @ basis + right
+        smallest = np.linalg.eigvalsh(basis.T @ moments.covariance @ basis)[0]
+        self._max_subtracted = (1.0 - MIN_MOMENT_SHARE) * max(smallest, 0.0)
         self._set_center(0.0, moments.count)
         if bias_corrected:
             self._remove_bias()
@@ -70,8 +82,8 @@ class AlgebraicFit:
         for _ in range(MAX_ITERATIONS):
             before = self.center
             self._set_center(self._subtracted_variance(), self._radius_weights())
-            _, square, _ = self.squared_distances()
-            if np.sum((self.center - before) ** 2) <= 1e-20 * square.max():
+            step = self.center - before
+            if step @ step <= 1e-20 * self._distances[1].max():
                 break
 
     def _set_center(self, subtracted: float, weight: np.ndarray) -> None:
@@ -79,13 +91,12 @@ class AlgebraicFit:
 
         Then estimate the variance about that centre.
         """
-        moments, basis = self.moments, self.basis
-        origin = np.average(moments.mean, axis=0, weights=moments.count)
-        C = self._C - subtracted * np.eye(basis.shape[1])
-        mean = (moments.mean - origin) @ basis
-        right = 0.5 * moments.third @ basis + np.einsum("mij,mj->mi", C, mean)
-        A, b = np.einsum("m,mij->ij", weight, C), weight @ right
-        self.center = origin + basis @ _solve(A, b)  # Eq. 5; Eq. 6 in a plane
+        k, basis = self.basis.shape[1], self.basis
+        A = (weight @ self._C.reshape(-1, k * k)).reshape(k, k)
+        A = A - subtracted * weight.sum() * np.eye(k)
+        b = weight @ (self._right - subtracted * self._mean)
+        self.center = self._origin + basis @ _solve(A, b)  # Eq. 5; Eq. 6 in a plane
+        self._distances = self._squared_distances()
         self.variance = self._noise_variance()
 
     @property
@@ -95,25 +106,21 @@ class AlgebraicFit:
         unknowns = self.basis.shape[1] + np.count_nonzero(count)
         return max(float(count.sum() - unknowns), 1.0)
 
-    def squared_distances(
-        self,
-    ) -> tuple[
-        Float[np.ndarray, "marker 3"],
-        Float[np.ndarray, " marker"],
-        Float[np.ndarray, " marker"],
-    ]:
+    def squared_distances(self) -> SquaredDistances:
         """Return c - mean of each marker, and mean and variance of |x - c|^2 (Eq. 1).
 
         In a plane each marker is measured from the point of the axis at its own height.
         """
-        moments = self.moments
+        return self._distances
+
+    def _squared_distances(self) -> SquaredDistances:
+        moments, trace = self.moments, self._trace
         d = (self.center - moments.mean) @ self.basis @ self.basis.T
-        trace = np.trace(moments.second, axis1=-2, axis2=-1)
-        square = trace + np.sum(d * d, axis=-1)
+        square = trace + np.einsum("mi,mi->m", d, d)
         twice = 2.0 * d
         slope = np.einsum("mij,mj->mi", moments.second, twice) - 2.0 * moments.third
-        variance = moments.fourth - trace**2 + np.sum(twice * slope, axis=1)
-        return d, square, variance.clip(0.0)  # Eq. 1
+        variance = moments.fourth - trace**2 + np.einsum("mi,mi->m", twice, slope)
+        return d, square, np.maximum(variance, 0.0)  # Eq. 1
 
     def _noise_variance(self) -> float:
         r"""Return the variance of one coordinate that explains the scatter of radii.
@@ -127,15 +134,13 @@ class AlgebraicFit:
         """
         _, square, variance = self.squared_distances()
         k = len(self.center)
-        root = np.sqrt(((2.0 * square) ** 2 - 2.0 * k * variance).clip(0.0))
+        root = np.sqrt(np.maximum((2.0 * square) ** 2 - 2.0 * k * variance, 0.0))
         of_marker = _quotient(variance, 2.0 * square + root)
         return float(self.moments.count @ of_marker / self.freedom)
 
     def _subtracted_variance(self) -> float:
         """Return the noise variance, limited so that C - variance I stays positive."""
-        C = self.basis.T @ self.moments.covariance @ self.basis
-        smallest = np.linalg.eigvalsh(C)[0]
-        return float(min(self.variance, (1.0 - MIN_MOMENT_SHARE) * max(smallest, 0.0)))
+        return float(min(self.variance, self._max_subtracted))
 
     def _radius_weights(self) -> np.ndarray:
         """Return weights that make squared radii count as radii: 1 / R^2."""

@@ -14,7 +14,7 @@ from marey.joints.sphere import algebraic, geometric
 from marey.joints.sphere.algebraic import AlgebraicFit
 from marey.joints.sphere.moments import SphereMoments, compute_moments, pool_moments
 from marey.joints.sphere.sandwich import sandwich_covariance
-from marey.numerics.thresholds import FEW
+from marey.numerics.thresholds import FEW, MAX_PLAY_RAD
 from marey.options import Options, choice
 
 SphereEstimator = Literal["geometric", "corrected", "kasa"]
@@ -23,12 +23,6 @@ KindChoice = Literal["auto", "ball", "hinge", "fixed"]
 
 MIN_POSITIONS = 4
 """Positions of one marker that determine a sphere (Knight2007, Sec. 2)."""
-
-MAX_PLAY_RAD = np.radians(0.4)
-"""Rotation across the axis of a hinge, in radians rms, that counts as play of its pin.
-No test can separate play from motion, for both are real. The pins of a recorded
-pendulum have 0.31 to 0.34 degrees of play. Twice the value changes no joint of the real
-recordings; half makes balls of pins."""
 
 MAX_PLAY_NOISE_RATIO = 4.0
 """Noise of a circle over that of a sphere above which rotation across the axis is not
@@ -162,24 +156,39 @@ def fit_sphere(
         OptionError: If an option is not known.
     """
     points = _by_marker(points)
-    moments = compute_moments(points)
-    sphere = fit_sphere_to_moments(
-        moments, estimator=estimator, kind=kind, axis=axis, noise=noise
-    )
+    sphere, moments = fit_center(points, estimator, kind, axis, noise)
     if sphere.reason:
         return sphere
     if estimator == "geometric":
-        sphere = _refine(points, sphere)
         basis = sphere.basis
         equation = geometric.estimating_equation(points, sphere.center, basis)
         covariance = basis @ equation.covariance @ basis.T
     else:
         fit = AlgebraicFit(moments, sphere.basis, bias_corrected=estimator != "kasa")
         covariance = sandwich_covariance(fit.influence(points))
+    return _with_free_axis(replace(sphere, covariance=covariance))
+
+
+def fit_center(
+    points: Float[np.ndarray, "frame marker 3"],
+    estimator: SphereEstimator,
+    kind: KindChoice,
+    axis: Float[np.ndarray, " 3"] | None,
+    noise: Float[np.ndarray, "3 3"] | None,
+) -> tuple[Sphere, SphereMoments]:
+    """Return `fit_sphere` without the covariance of the centre, and the moments."""
+    moments = compute_moments(points)
+    sphere = fit_sphere_to_moments(
+        moments, estimator=estimator, kind=kind, axis=axis, noise=noise
+    )
+    if sphere.reason:
+        return sphere, moments
+    if estimator == "geometric":
+        sphere = _refine(points, sphere)
     if sphere.kind == "hinge" and axis is None:
         influence = algebraic.axis_influence(points, moments, sphere.axis)
         sphere = replace(sphere, axis_covariance=sandwich_covariance(influence))
-    return _with_free_axis(replace(sphere, covariance=covariance))
+    return sphere, moments
 
 
 def fit_sphere_to_moments(

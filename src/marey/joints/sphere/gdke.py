@@ -23,7 +23,12 @@ from marey.joints.ball.closed_form import (
 )
 from marey.joints.ball.evidence import mediation_ratios
 from marey.joints.ball.fit import candidate_pairs, fit_roughly
-from marey.joints.ball.hinge import axis_covariance, hinge_axes
+from marey.joints.ball.hinge import (
+    axis_covariance,
+    axis_scatter,
+    hinge_axes,
+    white_axis_scatter,
+)
 from marey.joints.ball.normal_equations import (
     NormalEquations,
     Pairs,
@@ -31,7 +36,7 @@ from marey.joints.ball.normal_equations import (
     all_pairs,
     poses_seen,
 )
-from marey.joints.ball.pair_frames import RelativePoses, correlation_length
+from marey.joints.ball.pair_frames import RelativePoses
 from marey.joints.noise import PoseNoise, estimate_pose_noise
 from marey.joints.sphere.fit import MIN_POSITIONS, GdkeOptions, SphereEstimator
 from marey.joints.sphere.fit import Sphere as Sphere
@@ -45,6 +50,7 @@ from marey.joints.sphere.sides import (
     fill_missing_side,
     fit_both_centers,
     fit_one_side,
+    remove_bias,
 )
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
@@ -138,8 +144,6 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     for row in _fitted_rows(stacked, rough).tolist():
         a, b = pair[row].tolist()
         pair_fit = _fit_pair(stacked, a, b, estimator, poses)
-        if estimator == "geometric" and pair_fit.two_sided:
-            pair_fit = _refine_both_centers(pair_fit)
         fields = (_two_sided_row if pair_fit.two_sided else _one_sided_row)(pair_fit)
         kind[row] = fields.pop("kind")
         for name, value in fields.items():
@@ -155,9 +159,9 @@ def _fit_roughly(
     """Return the joints of all pairs by the least squares of OBrien2000."""
     pair = all_pairs(len(takes[0].names))
     sums, raw, centers, _ = fit_roughly(stacked.T, poses, pair, MAX_SD_M)
-    estimates = PairEstimates(
-        pair, poses, uncorrected_system(raw), centers, np.ones(len(pair))
-    )
+    system = uncorrected_system(raw)
+    scatter = white_axis_scatter(system)
+    estimates = PairEstimates(pair, poses, system, centers, scatter)
     mediated = mediation_ratios(takes, sums, pair)
     return assemble_joint_fits(estimates, takes[0], mediated)
 
@@ -201,7 +205,7 @@ def _fit_pair(
     both = all(has_axes.values())
     pair_fit = _PairFit(T_a_b, both, in_a, in_b, unknown, unknown)
     if not pair_fit.two_sided:
-        return pair_fit
+        return replace(pair_fit, in_a=remove_bias(in_a), in_b=remove_bias(in_b))
     both_seen, axes = pair_fit.both_seen, unknown
     kinds = {side.kind for side in (in_a, in_b) if side.known}
     if kinds == {"hinge"}:
@@ -211,11 +215,20 @@ def _fit_pair(
         in_b = fit_in(b, a, kind="hinge", axis=axis_b) if in_b.known else in_b
     elif len(kinds) > 1:
         in_a, in_b = fit_in(a, b, kind="ball"), fit_in(b, a, kind="ball")
-    in_a, in_b = fill_missing_side(both_seen, in_a, in_b)
+    pair_fit = replace(pair_fit, in_a=in_a, in_b=in_b, axis_covariance=axes)
+    if in_a.bias is None or in_b.bias is None:
+        pair_fit = _from_single_sides(pair_fit)
+    return _fit_both(pair_fit) if estimator == "geometric" else pair_fit
+
+
+def _from_single_sides(pair_fit: _PairFit) -> _PairFit:
+    """Return a joint whose centres are those of each side, or of the side there is."""
+    in_a, in_b = remove_bias(pair_fit.in_a), remove_bias(pair_fit.in_b)
+    in_a, in_b = fill_missing_side(pair_fit.both_seen, in_a, in_b)
     influence = np.concatenate([in_a.influence, in_b.influence], axis=1)
     disagreement = block_diag(in_a.disagreement, in_b.disagreement)
     covariance = sandwich_covariance(influence) + disagreement
-    return _PairFit(T_a_b, both, in_a, in_b, axes, covariance)
+    return replace(pair_fit, in_a=in_a, in_b=in_b, covariance=covariance)
 
 
 def _equations(T_a_b: Float[Array, "frame 4 4"]) -> NormalEquations:
@@ -230,19 +243,17 @@ def _common_axis(
 
     R_a_b axis_b = axis_a in every frame of an exact hinge (OBrien2000, Sec. 3.2).
     """
-    R_a_b = T_a_b[:, :3, :3]
     system = bias_corrected_system(_equations(T_a_b), poses, np.array([[a, b]]))
     axis_a, axis_b = hinge_axes(system)
-    residual = R_a_b @ axis_b[0] - axis_a[0]
-    correlation, hinge = np.array([correlation_length(residual)]), np.array([True])
-    axes = axis_covariance(system, axis_a, axis_b, correlation, hinge)
+    scatter = axis_scatter(T_a_b[:, :3, :3], axis_a[0], axis_b[0])
+    axes = axis_covariance(system.A, axis_a, axis_b, scatter[None])
     return axis_a[0], axis_b[0], axes[0]
 
 
-def _refine_both_centers(pair_fit: _PairFit) -> _PairFit:
-    """Return a joint whose two centres are fitted together."""
+def _fit_both(pair_fit: _PairFit) -> _PairFit:
+    """Return a joint whose two centres are fitted together, if it has any motion."""
     in_a, in_b = pair_fit.in_a, pair_fit.in_b
-    if in_a.kind == "fixed" or not (in_a.influence.any() and in_b.influence.any()):
+    if in_a.kind == "fixed":
         return pair_fit
     (center_a, center_b), covariance = fit_both_centers(pair_fit.T_a_b, (in_a, in_b))
     return replace(

@@ -82,18 +82,9 @@ class EstimatingEquation:
     """Whether the last "marker" is the residual of two centres."""
 
     @property
-    def step(self) -> Float[np.ndarray, " directions"]:
-        """The Newton step to the best centre."""
-        return np.asarray(self._inverse_hessian @ self.score.sum(axis=(0, 1)))
-
-    @property
     def influence(self) -> Float[np.ndarray, "frame directions"]:
         """Influence of each frame on the centre, in metres."""
-        return np.asarray(self.score.sum(axis=1) @ self._inverse_hessian)
-
-    @property
-    def _inverse_hessian(self) -> np.ndarray:
-        return _inverse(np.asarray(self.hessian.sum(axis=0)))
+        return np.asarray(self.score.sum(axis=1) @ inverse(self.hessian.sum(axis=0)))
 
     @property
     def disagreement(self) -> Float[np.ndarray, "directions directions"]:
@@ -110,19 +101,44 @@ class EstimatingEquation:
         square, freedom = 0.0, 0 if self.has_residual else -directions
         for m in range(n_markers):
             of_marker = sandwich_covariance(self.score[:, m])
-            square += total[m] @ _inverse(of_marker, 1e-9) @ total[m]
+            square += total[m] @ inverse(of_marker, 1e-9) @ total[m]
             freedom += int(np.linalg.matrix_rank(of_marker, hermitian=True))
         limit = chdtri(max(freedom, 1), DISAGREEMENT_LEVEL)
         if n_markers < 2 or freedom < 1 or square <= limit:
             return np.zeros((directions, directions))
         without = self.hessian.sum(axis=0) - self.hessian[:n_markers]
-        steps = np.stack([_inverse(without[m]) @ total[m] for m in range(n_markers)])
+        steps = np.stack([inverse(without[m]) @ total[m] for m in range(n_markers)])
         return np.asarray((1.0 - 1.0 / n_markers) * steps.T @ steps)
 
     @property
     def covariance(self) -> Float[np.ndarray, "directions directions"]:
         """Sandwich covariance of the centre, in square metres."""
         return np.asarray(sandwich_covariance(self.influence) + self.disagreement)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RadiusEquation:
+    """The sums of an `EstimatingEquation` over all positions, without their scores."""
+
+    score: Float[np.ndarray, " directions"]
+    hessian: Float[np.ndarray, "directions directions"]
+    variance: float
+    """Mean squared error of a radius, in square metres."""
+
+    @classmethod
+    def at(
+        cls, points: Points, center: Center, basis: Basis, bias: AxisNoiseBias | None
+    ) -> "RadiusEquation":
+        """Return the sums at a centre."""
+        sums = _sum_radii(points, center, basis)
+        score, hessian = sums.score, _hessian(sums)
+        if bias is not None:
+            score = score - sums.count[:, None] * bias.at(center, basis)
+            hessian += sums.count[:, None, None] * bias.derivative
+        hessian = limit_noise_share(hessian, sums.gauss_newton)
+        square = float(sums.square.sum()) / max(float(sums.count.sum()), 1.0)
+        variance = square + ROUNDING * float(sums.radius.max()) ** 2
+        return cls(score.sum(axis=0), hessian.sum(axis=0), variance)
 
 
 def refine_center(points: Points, center: Center, basis: Basis) -> Center:
@@ -137,7 +153,7 @@ def refine_center(points: Points, center: Center, basis: Basis) -> Center:
         if not cost < best:
             break
         best, best_center = cost, center
-        step = _inverse(sums.gauss_newton.sum(axis=0)) @ sums.score.sum(axis=0)
+        step = inverse(sums.gauss_newton.sum(axis=0)) @ sums.score.sum(axis=0)
         center = center + basis @ step
         if np.sum(step**2) <= 1e-22 * sums.radius.max() ** 2:
             break
@@ -154,17 +170,12 @@ def remove_axis_bias(
     than others, in correlation with their derivatives, and so biases the fit. Newton
     steps find the centre at which the scores minus their expectation sum to zero.
     """
-    farthest = _farthest(points, center)
 
     def step(moved: Center) -> Center:
-        sums = _sum_radii(points, moved, basis)
-        count = sums.count[:, None]
-        score = sums.score - count * bias.at(moved, basis)
-        hessian = _hessian(sums) + count[..., None] * bias.derivative
-        hessian = limit_noise_share(hessian, sums.gauss_newton)
-        return np.asarray(basis @ _inverse(hessian.sum(axis=0)) @ score.sum(axis=0))
+        equation = RadiusEquation.at(points, moved, basis, bias)
+        return np.asarray(basis @ inverse(equation.hessian) @ equation.score)
 
-    return take_newton_steps(step, center, farthest)
+    return take_newton_steps(step, center, _farthest(points, center))
 
 
 def take_newton_steps(
@@ -293,6 +304,6 @@ def _expected_score(
     return np.asarray(expected_score(*values) @ basis)
 
 
-def _inverse(H: np.ndarray, rcond: float = ROUNDING) -> np.ndarray:
+def inverse(H: np.ndarray, rcond: float = ROUNDING) -> np.ndarray:
     """Return the pseudo-inverse of a symmetric matrix."""
     return np.asarray(np.linalg.pinv(H, rcond=rcond, hermitian=True))

@@ -20,19 +20,19 @@ from marey.joints.sphere.fit import (
     KindChoice,
     Sphere,
     SphereEstimator,
-    fit_sphere,
+    fit_center,
 )
 from marey.joints.sphere.geometric import (
     AxisNoiseBias,
     EstimatingEquation,
+    RadiusEquation,
     axis_noise_bias,
     estimating_equation,
+    inverse,
     limit_noise_share,
-    radial_scatter,
     remove_axis_bias,
     take_newton_steps,
 )
-from marey.joints.sphere.moments import compute_moments
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
 
@@ -90,6 +90,8 @@ def fit_one_side(
 ) -> OneSidedFit:
     """Return the joint in a body's axes; unknown if the body has none.
 
+    A "geometric" centre still has the bias of noisy axes, which `remove_bias` removes.
+
     Args:
         takes: Poses and markers.
         body: The body in whose axes the joint is estimated.
@@ -106,7 +108,7 @@ def fit_one_side(
     axis_noise = poses.of_body(body)
     posed = poses.of_body(moving) if takes.determined[moving] else None
     noise = takes.marker_noise_covariance(points, axis_noise, posed)
-    sphere = fit_sphere(points, estimator=estimator, kind=kind, axis=axis, noise=noise)
+    sphere, moments = fit_center(points, estimator, kind, axis, noise)
     side = OneSidedFit(
         **{field.name: getattr(sphere, field.name) for field in fields(Sphere)},
         points=points,
@@ -117,16 +119,17 @@ def fit_one_side(
     if sphere.reason:
         return side
     if estimator == "geometric":
-        return _without_axis_bias(side)
-    moments, bias_corrected = compute_moments(points), estimator != "kasa"
-    fit = AlgebraicFit(moments, sphere.basis, bias_corrected=bias_corrected)
+        bias = axis_noise_bias(points, side.center, side.basis, axis_noise)
+        return replace(side, bias=bias)
+    fit = AlgebraicFit(moments, sphere.basis, bias_corrected=estimator != "kasa")
     return replace(side, influence=fit.influence(points))
 
 
-def _without_axis_bias(side: OneSidedFit) -> OneSidedFit:
-    """Return a side whose centre has no bias from noisy axes."""
-    points, basis = side.points, side.basis
-    bias = axis_noise_bias(points, side.center, basis, side.axis_noise)
+def remove_bias(side: OneSidedFit) -> OneSidedFit:
+    """Return a side whose centre has no bias from noisy axes, with its influences."""
+    if side.bias is None:
+        return side
+    points, basis, bias = side.points, side.basis, side.bias
     center = remove_axis_bias(points, side.center, basis, bias)
     equation = estimating_equation(points, center, basis, bias)
     return replace(
@@ -134,7 +137,6 @@ def _without_axis_bias(side: OneSidedFit) -> OneSidedFit:
         center=center,
         influence=equation.influence @ basis.T,
         disagreement=basis @ equation.disagreement @ basis.T,
-        bias=bias,
     )
 
 
@@ -233,66 +235,109 @@ def fit_both_centers(
     """
     basis = block_diag(sides[0].basis, sides[1].basis)
     farthest = max(np.nanmax(np.linalg.norm(s.points, axis=-1)) for s in sides)
+    residual = _ResidualSums(T_a_b, sides)
 
     def step(centers: Array) -> Array:
-        equation = _equation(T_a_b, sides, centers.reshape(2, 3))
-        return np.asarray(basis @ equation.step)
+        score, hessian = residual.equation(centers.reshape(2, 3))
+        parts = [
+            RadiusEquation.at(side.points, center, side.basis, side.bias)
+            for side, center in zip(sides, centers.reshape(2, 3), strict=True)
+        ]
+        score = score + np.concatenate([part.score / part.variance for part in parts])
+        hessian = hessian + block_diag(
+            *(part.hessian / part.variance for part in parts)
+        )
+        return np.asarray(basis @ inverse(hessian) @ score)
 
     start = np.concatenate([side.center for side in sides])
     centers = take_newton_steps(step, start, farthest).reshape(2, 3)
-    covariance = _equation(T_a_b, sides, centers).covariance
+    covariance = _equation(residual, sides, centers).covariance
     return centers, basis @ covariance @ basis.T
 
 
-def _equation(T_a_b: Array, sides: Sides, centers: Centers) -> EstimatingEquation:
+def _equation(
+    residual: "_ResidualSums", sides: Sides, centers: Centers
+) -> EstimatingEquation:
     """Return the weighted scores of radii and residual for (center_a, center_b)."""
     k = sides[0].basis.shape[1]
     score, hessian = [], []
     for i, (side, center) in enumerate(zip(sides, centers, strict=True)):
-        weight = 1.0 / _radial_variance(side, center)
-        block = slice(i * k, i * k + k)
-        radii = estimating_equation(side.points, center, side.basis, side.bias)
-        score.append(np.zeros((*radii.score.shape[:2], 2 * k)))
-        score[-1][..., block] = weight * radii.score
-        hessian.append(np.zeros((len(radii.hessian), 2 * k, 2 * k)))
-        hessian[-1][:, block, block] = weight * radii.hessian
-    residual_score, residual_hessian = _residual_equation(T_a_b, sides, centers)
+        radii = RadiusEquation.at(side.points, center, side.basis, side.bias)
+        weight, block = 1.0 / radii.variance, slice(i * k, i * k + k)
+        equation = estimating_equation(side.points, center, side.basis, side.bias)
+        score.append(np.zeros((*equation.score.shape[:2], 2 * k)))
+        score[-1][..., block] = weight * equation.score
+        hessian.append(np.zeros((len(equation.hessian), 2 * k, 2 * k)))
+        hessian[-1][:, block, block] = weight * equation.hessian
     return EstimatingEquation(
-        np.concatenate([*score, residual_score[:, None]], axis=1),
-        np.concatenate([*hessian, residual_hessian[None]]),
+        np.concatenate([*score, residual.scores(centers)[:, None]], axis=1),
+        np.concatenate([*hessian, residual.equation(centers)[1][None]]),
         has_residual=True,
     )
 
 
-def _radial_variance(side: OneSidedFit, center: Array) -> float:
-    square, radius = radial_scatter(side.points, center, side.basis)
-    count = int(np.count_nonzero(~np.isnan(side.points[..., 0])))
-    return float(square / max(count, 1) + ROUNDING * np.nanmax(radius) ** 2)
+class _ResidualSums:
+    r"""The joint residual of a pair, summed over frames about the first centres.
 
+    With the rotations R, the projection P across the axis of a hinge and the residual r
+    at the first centres, the mean square at centres displaced by x in a and y in b is
 
-def _residual_equation(
-    T_a_b: Array, sides: Sides, centers: Centers
-) -> tuple[Float[Array, "frame both"], Float[Array, "both both"]]:
-    """Return scores and Hessian of the joint residual, without their noise bias."""
-    B_a, B_b = (side.basis for side in sides)
-    k = B_a.shape[1]
-    known = np.isfinite(T_a_b).all(axis=(1, 2))
-    residual = geometry.apply(T_a_b, centers[1]) - centers[0]
-    residual = np.where(known[:, None], residual, 0.0) @ B_a
-    rotation = np.where(known[:, None, None], B_a.T @ T_a_b[:, :3, :3] @ B_b, 0.0)
-    count = max(int(known.sum()), 1)
-    size = np.mean(np.sum(centers**2, axis=1))
-    variance = np.sum(residual**2) / (count * k) + ROUNDING * size
-    bias = [noise_bias(s, c) for s, c in zip(sides, centers, strict=True)]
-    jacobian = np.concatenate([known[:, None, None] * np.eye(k), -rotation], axis=2)
-    score = np.einsum("fki,fk->fi", jacobian, residual)
-    score += known[:, None] * np.concatenate([expected for expected, _ in bias])
-    gauss_newton = np.einsum("fki,fkj->ij", jacobian, jacobian, optimize=True)
-    hessian = gauss_newton.copy()
-    hessian[:k, :k] -= count * bias[0][1]
-    hessian[k:, k:] -= count * bias[1][1]
-    limited = limit_noise_share(hessian[None], gauss_newton[None])[0]
-    return score / variance, limited / variance
+    .. math:: \\overline{|P (r + R y - x)|^2},
+
+    a quadratic form, so that Newton steps need no frames.
+    """
+
+    def __init__(self, T_a_b: Float[Array, "frame 4 4"], sides: Sides) -> None:
+        self.sides, self.T_a_b = sides, T_a_b
+        self.start = np.stack([side.center for side in sides])
+        self.known = np.isfinite(np.einsum("fij->f", T_a_b))
+        self.count = max(int(self.known.sum()), 1)
+        T, B_a = T_a_b[self.known], sides[0].basis
+        residual = (geometry.apply(T, self.start[1]) - self.start[0]) @ B_a
+        rotation = B_a.T @ T[:, :3, :3] @ sides[1].basis
+        self._M = rotation.sum(axis=0) / self.count
+        flat = rotation.reshape(-1, rotation.shape[-1])
+        self._G = flat.T @ flat / self.count
+        self._mean = residual.sum(axis=0) / self.count
+        self._in_b = np.einsum("fki,fk->i", rotation, residual) / self.count
+        self._square = float(np.sum(residual**2)) / self.count
+
+    def _displacement(self, centers: Centers) -> tuple[Array, Array]:
+        moved = centers - self.start
+        return self.sides[0].basis.T @ moved[0], self.sides[1].basis.T @ moved[1]
+
+    def variance(self, centers: Centers) -> float:
+        """Return the mean square of one coordinate of the residual."""
+        x, y = self._displacement(centers)
+        square = self._square + x @ (x - 2.0 * self._mean - 2.0 * self._M @ y)
+        square += y @ (self._G @ y + 2.0 * self._in_b)
+        size = np.mean(np.sum(centers**2, axis=1))
+        return float(max(square, 0.0) / len(x) + ROUNDING * size)
+
+    def equation(self, centers: Centers) -> tuple[Array, Array]:
+        """Return the sum of the scores and the Hessian, without their noise bias."""
+        x, y = self._displacement(centers)
+        bias = [noise_bias(s, c) for s, c in zip(self.sides, centers, strict=True)]
+        score = np.concatenate(
+            [self._mean + self._M @ y - x, self._M.T @ x - self._G @ y - self._in_b]
+        )
+        score += np.concatenate([expected for expected, _ in bias])
+        observed = np.block([[np.eye(len(x)), -self._M], [-self._M.T, self._G]])
+        corrected = observed - block_diag(*(part for _, part in bias))
+        hessian = limit_noise_share(corrected[None], observed[None])[0]
+        scale = self.count / self.variance(centers)
+        return scale * score, scale * hessian
+
+    def scores(self, centers: Centers) -> Float[Array, "frame both"]:
+        """Return the score of every frame, zero where a body is occluded."""
+        T, (B_a, B_b) = self.T_a_b[self.known], (side.basis for side in self.sides)
+        residual = (geometry.apply(T, centers[1]) - centers[0]) @ B_a
+        in_b = np.einsum("fki,fk->fi", B_a.T @ T[:, :3, :3] @ B_b, residual)
+        bias = [noise_bias(s, c) for s, c in zip(self.sides, centers, strict=True)]
+        score = np.zeros((len(self.T_a_b), 2 * B_a.shape[1]))
+        score[self.known] = np.concatenate([residual, -in_b], axis=1)
+        score[self.known] += np.concatenate([expected for expected, _ in bias])
+        return score / self.variance(centers)
 
 
 def noise_bias(side: OneSidedFit, center: Array) -> tuple[Array, Array]:

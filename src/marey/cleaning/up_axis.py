@@ -1,0 +1,158 @@
+"""The up axis that a recording shows: people stand on their feet, and on a floor."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.cleaning.repairs import record_repair
+from marey.numerics import geometry
+from marey.numerics.thresholds import FEW, MIN_SAMPLES, MOST
+from marey.report import Finding
+from marey.take import Fact, Take
+
+Array = np.ndarray
+
+AXES = {
+    sign + letter: (1.0 if sign == "" else -1.0) * np.eye(3)[index]
+    for index, letter in enumerate("xyz")
+    for sign in ("", "-")
+}
+"""Directions that may point up, by name."""
+
+R_Z_MINUS_Z = np.diag([1.0, -1.0, -1.0])
+"""Rotation of -z to z: about x, so that x stays x."""
+
+
+class Person(NamedTuple):
+    """Points of a person who stands upright for most of a take."""
+
+    upper: Float[Array, "frame _ 3"]
+    """Positions on the head and trunk, in metres."""
+
+    lower: Float[Array, "frame _ 3"]
+    """Positions on feet or legs, in metres."""
+
+
+def correct_up(take: Take, people: Sequence[Person]) -> Take:
+    """Return the take with the up axis that its people or its floor show.
+
+    The up axis is the one nearest to the mean direction from the legs to the trunk, if
+    these are near it. Without people it is the axis with a floor: the height of the
+    lowest point varies far less than along the assumed one. An axis that the file
+    states, or that the caller gave, is doubted and kept; a floor never doubts it. A
+    take that was read from no file has +Z up.
+
+    Args:
+        take: The recording.
+        people: People in it.
+    """
+    if not take.source.up.value:
+        return take
+    is_stated = take.source.up.how in ("stated", "given")
+    found = _axis_of_people(people)
+    evidence = "people stand along it"
+    if not (found or is_stated):
+        found, evidence = _axis_of_floor(take), "the floor is level across it"
+    if found in ("", "z"):
+        return take
+    R_old = rotation_to_z(take.source.up.value)
+    axis = _name_of(R_old.T @ AXES[found])
+    if is_stated:
+        how = take.source.up.how
+        message = f"{evidence}: up is {axis}, but {take.source.up.value} is {how}; "
+        message += f"read it with up={axis} if people stand"
+        finding = Finding("up-doubtful", "clean", "warning", message, "up")
+        return record_repair(take, [finding], [])
+    message = f"took {axis} for the up axis: {evidence}; give up= if that is wrong"
+    finding = Finding("up-corrected", "clean", "warning", message, "up")
+    R = rotation_to_z(axis) @ R_old.T
+    source = replace(take.source, up=Fact(axis, "inferred", evidence))
+    return record_repair(
+        replace(take, source=source),
+        [finding],
+        [f"{axis} up"],
+        points=take.points @ R.T,
+        T_world_sensor=geometry.transform(R, np.zeros(3)) @ take.T_world_sensor,
+    )
+
+
+def rotation_to_z(up: str) -> Float[Array, "3 3"]:
+    """Return the smallest rotation of an axis to z; x stays x if it can."""
+    axis = AXES[up]
+    if up == "-z":
+        return R_Z_MINUS_Z
+    rotvec = 0.5 * np.pi * np.cross(axis, AXES["z"])
+    return np.round(geometry.rotation_exp(rotvec))
+
+
+def _name_of(axis: Float[Array, "3"]) -> str:
+    return max(AXES, key=lambda name: float(AXES[name] @ axis))
+
+
+def _axis_of_people(people: Sequence[Person]) -> str:
+    """Return the axis within 45 degrees of which people stand on average; "" if none.
+
+    They must do so in most frames: who lies down for a while stands before and after.
+    """
+    directions = [_directions(person) for person in people]
+    known = np.concatenate(directions) if directions else np.zeros((0, 3))
+    if not len(known):
+        return ""
+    mean = known.mean(axis=0)
+    axis = _name_of(mean)
+    near = known @ AXES[axis] > np.sqrt(0.5)
+    return axis if near.mean() > 0.5 else ""
+
+
+def _directions(person: Person) -> Float[Array, "_ 3"]:
+    """Return the unit vector from legs to trunk in the frames that show both."""
+    with np.errstate(invalid="ignore"):
+        upward = _mean_seen(person.upper) - _mean_seen(person.lower)
+        unit = upward / np.linalg.norm(upward, axis=1, keepdims=True)
+    return np.asarray(unit[np.isfinite(unit).all(axis=1)])
+
+
+def _mean_seen(points: Float[Array, "frame point 3"]) -> Float[Array, "frame 3"]:
+    """Return the mean of the points that each frame shows; NaN without any."""
+    seen = np.isfinite(points).all(axis=-1, keepdims=True)
+    total = np.where(seen, points, 0.0).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / seen.sum(axis=1))
+
+
+def _axis_of_floor(take: Take) -> str:
+    """Return the axis along which the lowest point stays at one height; "" if none.
+
+    Its height must vary by few per cent of what it does along the assumed axis. The
+    lowest points must be feet: several in turn, each slower than most points.
+    """
+    positions = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
+    often = np.isfinite(positions).all(axis=-1).mean(axis=0) >= MOST
+    positions = positions[:, often]
+    positions = positions[np.isfinite(positions).all(axis=(1, 2))]
+    if len(positions) < MIN_SAMPLES or positions.shape[1] < 2:
+        return ""
+    spread = {name: _floor_spread(positions @ axis) for name, axis in AXES.items()}
+    best = min(spread, key=lambda name: spread[name])
+    is_level = spread[best] < FEW * spread["z"]
+    return best if is_level and _are_feet(positions, AXES[best]) else ""
+
+
+def _floor_spread(height: Float[Array, "frame point"]) -> float:
+    """Return the range of the height of the lowest point, without outliers."""
+    low, high = np.quantile(height.min(axis=1), [FEW / 2.0, 1.0 - FEW / 2.0])
+    return float(high - low)
+
+
+def _are_feet(
+    positions: Float[Array, "frame point 3"], axis: Float[Array, "3"]
+) -> bool:
+    """Return whether the lowest points stand on the floor in turn."""
+    lowest = (positions @ axis).argmin(axis=1)[:-1]
+    step = np.linalg.norm(np.diff(positions, axis=0), axis=-1)
+    is_slow = step[np.arange(len(step)), lowest] < 0.5 * np.median(step, axis=1)
+    share = np.bincount(lowest) / len(lowest)
+    return bool(is_slow.mean() > 0.5 and share.max() < MOST)
