@@ -53,6 +53,7 @@ from marey.skeleton import Skeleton as Skeleton
 from marey.solution import Solution as Solution
 from marey.solution import Subject as Subject
 from marey.take import Analog as Analog
+from marey.take import Computed as Computed
 from marey.take import Event as Event
 from marey.take import Source as Source
 from marey.take import Take as Take

@@ -94,6 +94,9 @@ class Bodies:
             object.__setattr__(self, "sensor_body", np.arange(n))
             object.__setattr__(self, "T_body_sensor", np.tile(np.eye(4), (n, 1, 1)))
 
+    def __repr__(self) -> str:
+        return f"Bodies({len(self.names)} bodies of {self.take!r})"
+
     @property
     def is_mixed(self) -> bool:
         """Whether both markers and 6-DoF sensors are on the bodies."""

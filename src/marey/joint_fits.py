@@ -95,6 +95,9 @@ class JointFits:
             if len(getattr(self, name)) == 0:
                 object.__setattr__(self, name, np.full(shape, np.nan))
 
+    def __repr__(self) -> str:
+        return f"JointFits({len(self.pair)} pairs of bodies)"
+
     def usual_distance(self, rows: Int[np.ndarray, " row"]) -> float:
         """Return the usual distance of some joints from their bodies, in metres."""
         return float(np.nanpercentile(self.distance[rows], USUAL_DISTANCE_PERCENTILE))

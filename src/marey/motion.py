@@ -1,6 +1,7 @@
 """A skeleton in motion: root pose and joint rotations over time."""
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -8,7 +9,10 @@ from jaxtyping import Float
 from marey.errors import DataError, OptionError
 from marey.numerics import geometry
 from marey.skeleton import Skeleton
-from marey.take import Source
+from marey.take import EvenlySampled, Source
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 MAX_CURVED_STEP = 1.0
 """Rotation between neighbouring frames, in radians, above which they are joined by
@@ -86,7 +90,7 @@ class GroundPlane:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Motion:
+class Motion(EvenlySampled):
     """Joint rotations of a skeleton over time; bone lengths never change."""
 
     skeleton: Skeleton
@@ -148,20 +152,13 @@ class Motion:
             )
         return np.concatenate([root[:, None], wxyz[:, 1:]], axis=1)
 
+    def __repr__(self) -> str:
+        return f"Motion({self.n_frames} frames at {self.rate:g} Hz of {self.skeleton})"
+
     @property
     def n_frames(self) -> int:
         """Number of frames."""
         return len(self.wxyz)
-
-    @property
-    def times(self) -> Float[np.ndarray, " frame"]:
-        """Time of each frame in seconds, from `start`; NaN where `rate` is."""
-        return self.start + np.arange(self.n_frames) / self.rate
-
-    @property
-    def duration(self) -> float:
-        """Seconds between the first and the last frame."""
-        return max(self.n_frames - 1, 0) / self.rate
 
     def T_world_joint(self) -> Float[np.ndarray, "frame joint 4 4"]:
         """Return the pose of every joint in the world, in metres."""
@@ -225,6 +222,22 @@ class Motion:
         count = int(last / step + SAME_FRAME) + 1
         position = _snap(np.arange(count) * step, SAME_FRAME, last).clip(0, last)
         return self._sample(position, rate=rate, start=self.start)
+
+    def to_xarray(self, individual: str = "") -> "xr.Dataset":
+        """Return a dataset of the joints with the dimensions of `movement`.
+
+        `position` (time, space, keypoint, individual) in metres and `rotation` in the
+        world as quaternions w x y z; the coordinate `parent` has the tree.
+
+        Args:
+            individual: Name of the subject.
+
+        Raises:
+            MissingExtraError: If xarray is not installed.
+        """
+        from marey.tables import motion_to_xarray  # xarray is slow to import
+
+        return motion_to_xarray(self, individual)
 
     def cut(self, start: int, stop: int) -> "Motion":
         """Return frames `start` up to but not including `stop`, on the same clock."""

@@ -2,8 +2,10 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from itertools import accumulate
 from typing import Literal
 
@@ -299,18 +301,29 @@ class Table:
                 )
 
     def __str__(self) -> str:
-        cells = [
-            [format_cell(c, digits=4) for c in row]
-            for row in (self.columns, *self.rows)
-        ]
+        cells = self._texts()
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         return "\n".join(
             "  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True))
             for row in cells
         )
 
+    def _texts(self) -> list[list[str]]:
+        """Return titles and cells as text, row by row."""
+        rows = (self.columns, *self.rows)
+        return [[format_cell(cell, digits=4) for cell in row] for row in rows]
 
-@dataclass(frozen=True, slots=True)
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook."""
+        titles, *rows = (map(escape, row) for row in self._texts())
+        head = "".join(f"<th>{title}</th>" for title in titles)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """Findings, residual tables and seconds of one solve."""
 
@@ -341,6 +354,20 @@ class Report:
                 )
             )
         return "\n\n".join(blocks)
+
+    def __repr__(self) -> str:
+        counts = Counter(finding.severity for finding in self.findings)
+        listed = ", ".join(f"{counts[s]} {s}" for s in SEVERITIES if counts[s])
+        return f"Report({listed or 'no findings'})"
+
+    def _repr_html_(self) -> str:
+        """Return causes and tables for a notebook; each table unfolds."""
+        causes = "".join(f"<li>{escape(str(cause))}</li>" for cause in self.causes)
+        tables = "".join(
+            f"<details><summary>{escape(name)}</summary>{table._repr_html_()}</details>"
+            for name, table in self.tables.items()
+        )
+        return f"<ul>{causes}</ul>{tables}"
 
 
 def format_cell(value: str | float | int, digits: int) -> str:

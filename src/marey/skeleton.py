@@ -145,6 +145,11 @@ class Skeleton:
                     needed=f"joints from 0 to {n - 1}",
                 )
 
+    def __repr__(self) -> str:
+        root, joints = self.names[0], int((~self.is_end).sum())
+        counts = f"{len(self.marker_labels)} markers, {len(self.sensor_names)} sensors"
+        return f"Skeleton({root}: {joints} joints, {counts})"
+
     @property
     def n_joints(self) -> int:
         """Number of joints, bone ends included."""
@@ -209,6 +214,15 @@ class Skeleton:
             else:
                 T[:, joint] = T[:, parent] @ T[:, joint]  # OBrien2000, Eqs. 4-5
         return T
+
+
+def rotating_joints(skeleton: Skeleton) -> Int[np.ndarray, " joint"]:
+    """Return the joint that rotates each joint: itself, or its first unfixed parent."""
+    rotating = np.arange(skeleton.n_joints)
+    for joint, kind in enumerate(skeleton.kind):
+        if kind == "fixed":
+            rotating[joint] = rotating[skeleton.parent[joint]]
+    return rotating
 
 
 def marker_columns(skeleton: Skeleton, take: Take) -> Int[np.ndarray, " marker"]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from html import escape
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from marey.bodies import Bodies
 from marey.errors import DataError
@@ -12,6 +13,9 @@ from marey.report import Report
 from marey.skeleton import Skeleton
 from marey.take import Take
 from marey.tree import Tree
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 T = TypeVar("T")
 
@@ -24,6 +28,9 @@ class Subject:
     skeleton: Skeleton
     motions: tuple[Motion, ...]
     """One motion per take, in the order of `Solution.takes`."""
+
+    def __repr__(self) -> str:
+        return f"Subject({self.name}: {self.skeleton}, motions: {len(self.motions)})"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -41,6 +48,14 @@ class Solution:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Every option as it was resolved."""
 
+    def __repr__(self) -> str:
+        names = ", ".join(subject.name for subject in self.subjects) or "no subject"
+        return f"Solution({names}; takes: {len(self.takes)}; {self.report!r})"
+
+    def _repr_html_(self) -> str:
+        """Return the report for a notebook, headed by what was solved."""
+        return f"<p><b>{escape(repr(self))}</b></p>{self.report._repr_html_()}"
+
     @property
     def take(self) -> Take:
         """The take, when there is exactly one."""
@@ -57,6 +72,19 @@ class Solution:
         subject = self._subject()
         choice = "subjects[0].motions[0]"
         return _only(subject.motions, "motion", self._take_names(), choice)
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return the poses of all joints in the world as one table.
+
+        Rows are take and time in seconds; columns are subject, joint and component: x,
+        y, z in metres and the quaternion qw, qx, qy, qz.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+        """
+        from marey.tables import solution_to_pandas  # pandas is slow to import
+
+        return solution_to_pandas(self)
 
     def _subject(self) -> Subject:
         names = tuple(subject.name for subject in self.subjects)

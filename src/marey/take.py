@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
 from marey.report import Finding
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Known = Literal["stated", "given", "inferred", "assumed"]
 
@@ -112,8 +115,65 @@ class Analog:
             _check_rate("analog.rate", self.rate)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Computed:
+    """Quantities that the capture software computed: joint angles, moments, powers."""
+
+    values: Float[np.ndarray, "frame quantity 3"] = field(
+        default_factory=lambda: np.zeros((0, 0, 3))
+    )
+    """Three components of each quantity, as the file has them; NaN where unknown."""
+
+    names: tuple[str, ...] = ()
+    """One name per quantity, such as "LKneeAngles"."""
+
+    kinds: tuple[str, ...] = ()
+    """What each is: "angle", "force", "moment", "power" or "scalar"."""
+
+    units: tuple[str, ...] = ()
+    """One unit per quantity, as the file writes it; "" where it writes none."""
+
+    def __post_init__(self) -> None:
+        for name in ("names", "kinds", "units"):
+            _check_count(f"computed.{name}", getattr(self, name), self.values.shape[1])
+
+    def __getitem__(self, name: str) -> Float[np.ndarray, "frame 3"]:
+        """Return the three components of one quantity over time.
+
+        Raises:
+            DataError: If there is none of this name.
+        """
+        if name not in self.names:
+            known = ", ".join(self.names) or "none was stored"
+            raise DataError("computed quantity", found=repr(name), needed=known)
+        return self.values[:, self.names.index(name)]
+
+
+class EvenlySampled:
+    """Times of frames that follow each other at a constant rate."""
+
+    __slots__ = ()
+    rate: float
+    start: float
+
+    @property
+    def n_frames(self) -> int:
+        """Number of frames."""
+        raise NotImplementedError
+
+    @property
+    def times(self) -> Float[np.ndarray, " frame"]:
+        """Time of each frame in seconds, from `start`; NaN where `rate` is."""
+        return self.start + np.arange(self.n_frames) / self.rate
+
+    @property
+    def duration(self) -> float:
+        """Seconds between the first and the last frame."""
+        return max(self.n_frames - 1, 0) / self.rate
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Take:
+class Take(EvenlySampled):
     """One recording in metres, seconds and a right-handed world with +Z up.
 
     Optical markers stand in `points`, 6-DoF sensors in `T_world_sensor`; a take may
@@ -141,6 +201,12 @@ class Take:
     )
     """Which values were put in by cleaning rather than measured."""
 
+    confidence: Float[np.ndarray, "_ _"] = field(
+        default_factory=lambda: np.zeros((0, 0))
+    )
+    """How sure a tracker of keypoints was of each position, by frame and marker, from
+    0 to 1; NaN where nothing says it."""
+
     T_world_sensor: Float[np.ndarray, "frame sensor 4 4"] = field(
         default_factory=lambda: np.zeros((0, 0, 4, 4))
     )
@@ -153,6 +219,9 @@ class Take:
     events: tuple[Event, ...] = ()
     analog: Analog = field(default_factory=Analog)
     """Analog channels; empty unless asked for."""
+
+    computed: Computed = field(default_factory=Computed)
+    """Angles, moments and powers that the file stores beside the markers."""
 
     source: Source = field(default_factory=Source)
     history: tuple[str, ...] = ()
@@ -171,6 +240,9 @@ class Take:
             object.__setattr__(self, "filled", filled)
         if not self.subjects:
             object.__setattr__(self, "subjects", ("",) * len(self.labels))
+        if np.isnan(self.confidence).all():
+            unknown = np.full(self.points.shape[:2], np.nan)
+            object.__setattr__(self, "confidence", unknown)
         self._check()
         _mask_missing(self, "points")
         _mask_missing(self, "T_world_sensor")
@@ -179,6 +251,7 @@ class Take:
         markers = (len(self.points), len(self.labels))
         sensors = (len(self.points), len(self.sensor_names))
         sizes = {"points": markers, "filled": markers, "T_world_sensor": sensors}
+        sizes |= {"confidence": markers}
         for name, size in sizes.items():
             found = getattr(self, name).shape[:2]
             if found != size:
@@ -190,20 +263,15 @@ class Take:
         if not np.isfinite(self.start):
             raise DataError("take.start", found=self.start, needed="seconds")
 
+    def __repr__(self) -> str:
+        kind, name = type(self).__name__, self.source.path or "no file"
+        counts = f"{len(self.labels)} markers, {len(self.sensor_names)} sensors"
+        return f"{kind}({name}: {counts}, {self.n_frames} frames at {self.rate:g} Hz)"
+
     @property
     def n_frames(self) -> int:
         """Number of frames."""
         return len(self.points)
-
-    @property
-    def times(self) -> Float[np.ndarray, " frame"]:
-        """Time of each frame in seconds, beginning at `start`."""
-        return self.start + np.arange(self.n_frames) / self.rate
-
-    @property
-    def duration(self) -> float:
-        """Seconds between the first and the last frame."""
-        return max(self.n_frames - 1, 0) / self.rate
 
     @property
     def seen(self) -> Bool[np.ndarray, "frame marker"]:
@@ -231,6 +299,19 @@ class Take:
             for subject, label in zip(self.subjects, self.labels, strict=True)
         )
 
+    def to_xarray(self) -> "xr.Dataset":
+        """Return a dataset with the dimensions of `movement`.
+
+        `position` (time, space, keypoint, individual) in metres, `rotation` of sensors
+        as quaternions w x y z; individuals are the subjects.
+
+        Raises:
+            MissingExtraError: If xarray is not installed.
+        """
+        from marey.tables import take_to_xarray  # xarray is slow to import
+
+        return take_to_xarray(self)
+
     def cut(self, start: int, stop: int) -> "Take":
         """Return frames `start` up to but not including `stop`, on the same clock.
 
@@ -246,10 +327,12 @@ class Take:
             self,
             points=self.points[start:stop],
             filled=self.filled[start:stop],
+            confidence=self.confidence[start:stop],
             T_world_sensor=self.T_world_sensor[start:stop],
             start=self.start + start / self.rate,
             events=self._cut_events(start, stop),
             analog=self._cut_analog(start, stop),
+            computed=replace(self.computed, values=self.computed.values[start:stop]),
             history=(*self.history, f"cut to frames {start}:{stop}"),
         )
 
@@ -279,6 +362,7 @@ class Take:
             self,
             points=self.points[:, index],
             filled=self.filled[:, index],
+            confidence=self.confidence[:, index],
             labels=tuple(self.labels[i] for i in index),
             subjects=tuple(self.subjects[i] for i in index),
             history=(*self.history, f"kept {len(index)} of {len(self.labels)} markers"),

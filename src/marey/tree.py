@@ -1,5 +1,6 @@
 """The hierarchy of the bodies."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -64,7 +65,7 @@ class Tree:
         """Return the tree with the same joints, rooted at another body."""
         parent, edge, margin = self.parent.copy(), self.edge.copy(), self.margin.copy()
         new_parent, new_edge, new_margin = -1, -1, inf
-        for body in self._ancestors(root):
+        for body in ancestors_of(self.parent, root):
             parent[body], edge[body], margin[body] = new_parent, new_edge, new_margin
             new_parent, new_edge = body, int(self.edge[body])
             new_margin = float(self.margin[body])
@@ -75,15 +76,44 @@ class Tree:
 
         Empty if they have different roots.
         """
-        up, down = self._ancestors(a), self._ancestors(b)
+        up, down = ancestors_of(self.parent, a), ancestors_of(self.parent, b)
         common = next((body for body in up if body in down), None)
         if common is None:
             return ()
         return (*up[: up.index(common) + 1], *reversed(down[: down.index(common)]))
 
-    def _ancestors(self, body: int) -> list[int]:
-        """Return a body and its ancestors, up to the root."""
-        chain = [body]
-        while self.parent[chain[-1]] >= 0:
-            chain.append(int(self.parent[chain[-1]]))
-        return chain
+
+def ancestors_of(parent: Int[np.ndarray, " item"], item: int) -> list[int]:
+    """Return an item and its ancestors, up to the root."""
+    chain = [item]
+    while parent[chain[-1]] >= 0:
+        chain.append(int(parent[chain[-1]]))
+    return chain
+
+
+def list_children(parent: Int[np.ndarray, " item"]) -> list[list[int]]:
+    """Return the children of every item, in order; item 0 is the root."""
+    children: list[list[int]] = [[] for _ in parent]
+    for item, up in enumerate(parent[1:].tolist(), start=1):
+        children[up].append(item)
+    return children
+
+
+def breadth_first_order(
+    parent: Int[np.ndarray, " item"], roots: Sequence[int]
+) -> list[int]:
+    """Return some roots and all their descendants, every parent before its children."""
+    order = list(roots)
+    for item in order:
+        order += np.flatnonzero(parent == item).tolist()
+    return order
+
+
+def depth_first_order(parent: Int[np.ndarray, " item"]) -> list[int]:
+    """Return all items, every subtree in one piece; item 0 is the root."""
+    children = list_children(parent)
+    order, stack = [], [0]
+    while stack:
+        order.append(stack.pop())
+        stack.extend(reversed(children[order[-1]]))
+    return order

@@ -226,27 +226,33 @@ def _release_soles(springs, first):
 @lean
 def _solve_active_rows(springs):
     """Write the forces at which all active rows balance, by a Cholesky factor of S."""
-    L, S, f, active = springs.L, springs.S, springs.balance, springs.active
-    for i in range(len(f)):
-        f[i] = 0.0
-        if not active[i]:
-            continue
-        total = springs.gap[i]
-        for j in range(i + 1):
-            if not active[j]:
-                continue
-            value = S[i, j]
-            for k in range(j):
-                if active[k]:
-                    value -= L[i, k] * L[j, k]
+    L, f, active, n = springs.L, springs.balance, springs.active, len(springs.gap)
+    fill(f, 0.0)
+    for i in range(n):
+        if active[i]:
+            _write_factor_row(L, springs.S, active, i)
+            known = _sum_active_products(L[i], f, active, 0, i)
+            f[i] = (springs.gap[i] - known) / L[i, i]
+    for i in range(n - 1, -1, -1):
+        if active[i]:
+            known = _sum_active_products(L[:, i], f, active, i + 1, n)
+            f[i] = (f[i] - known) / L[i, i]
+
+
+@lean
+def _write_factor_row(L, S, active, i):
+    """Write row i of the Cholesky factor of the active part of S."""
+    for j in range(i + 1):
+        if active[j]:
+            value = S[i, j] - _sum_active_products(L[i], L[j], active, 0, j)
             L[i, j] = value / L[j, j] if j < i else max(value, TINY) ** 0.5
-            if j < i:
-                total -= L[i, j] * f[j]
-        f[i] = total / L[i, i]
-    for i in range(len(f) - 1, -1, -1):
-        if not active[i]:
-            continue
-        for j in range(i + 1, len(f)):
-            if active[j]:
-                f[i] -= L[j, i] * f[j]
-        f[i] /= L[i, i]
+
+
+@lean
+def _sum_active_products(a, b, active, first, stop):
+    """Return the sum of the products of two arrays over active rows of a range."""
+    total = 0.0
+    for k in range(first, stop):
+        if active[k]:
+            total += a[k] * b[k]
+    return total

@@ -23,7 +23,7 @@ from marey.articulated.kinematics_kernel import (
 from marey.articulated.limits_kernel import write_rotation_axes
 from marey.articulated.targets_kernel import sum_targets, weight_targets
 from marey.numerics.jit import lean
-from marey.numerics.vector3_kernel import cross, dot, place
+from marey.numerics.vector3_kernel import cross, dot, place, set_diagonal
 
 
 @lean
@@ -39,17 +39,23 @@ def _write_sparse_inverse(tree, H, C):
         n, r, ancestors = tree.n_ancestor_unknowns[b], 3 * b, tree.ancestor_unknowns[b]
         count = _n_unknowns(tree, b)
         for k in range(count):
-            for p in range(n):
-                total = 0.0
-                for o in range(n):
-                    total -= H[r + k, o] * C[ancestors[o], ancestors[p]]
-                C[r + k, ancestors[p]] = C[ancestors[p], r + k] = total
+            _write_ancestor_covariance(H[r + k], C, r + k, ancestors[:n])
         for k in range(count):
             for j in range(k + 1):
                 total = H[r + k, n + j]
                 for o in range(n):
                     total -= C[r + k, ancestors[o]] * H[r + j, o]
                 C[r + k, r + j] = C[r + j, r + k] = total
+
+
+@lean
+def _write_ancestor_covariance(Y, C, row, ancestors):
+    """Write the covariance of one unknown with its ancestors: -Y C_aa."""
+    for p in range(len(ancestors)):
+        total = 0.0
+        for o in range(len(ancestors)):
+            total -= Y[o] * C[ancestors[o], ancestors[p]]
+        C[row, ancestors[p]] = C[ancestors[p], row] = total
 
 
 @lean
@@ -117,9 +123,7 @@ def _position_variance(tree, work, C, node, p, J):
     """Return the sum of the variances along x, y and z of a point fixed to a node."""
     n = tree.n_ancestor_unknowns[node + 1] + _n_unknowns(tree, node + 1)
     unknowns, chain = tree.ancestor_unknowns[node + 1], tree.chain[node + 1]
-    for x in range(3):
-        for y in range(3):
-            J[x, y] = 1.0 if x == y else 0.0
+    set_diagonal(J, 3, 1.0)
     column = 3
     for step in range(1, tree.depth[node + 1] + 1):
         b = chain[step]

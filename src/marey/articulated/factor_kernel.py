@@ -91,22 +91,10 @@ def substitute_tree(tree, work, g):
     H, ancestors, n_ancestors = work.H, tree.ancestor_unknowns, tree.n_ancestor_unknowns
     product = 0.0
     for b in range(len(n_ancestors) - 1, -1, -1):
-        n, r = n_ancestors[b], 3 * b
         if b > 0 and tree.is_hinge[b - 1]:
-            x = g[r]
-            for p in range(n):
-                g[ancestors[b, p]] -= H[r, p] * x
-            g[r] = H[r, n] * x
-            product += g[r] * x
-            continue
-        x, y, z = g[r], g[r + 1], g[r + 2]
-        for p in range(n):
-            g[ancestors[b, p]] -= H[r, p] * x + H[r + 1, p] * y + H[r + 2, p] * z
-        d, e, f = H[r + 1, n], H[r + 2, n], H[r + 2, n + 1]
-        g[r] = H[r, n] * x + d * y + e * z
-        g[r + 1] = d * x + H[r + 1, n + 1] * y + f * z
-        g[r + 2] = e * x + f * y + H[r + 2, n + 2] * z
-        product += g[r] * x + g[r + 1] * y + g[r + 2] * z
+            product += _substitute_hinge(H, ancestors[b], n_ancestors[b], 3 * b, g)
+        else:
+            product += _substitute_ball(H, ancestors[b], n_ancestors[b], 3 * b, g)
     for b in range(1, len(n_ancestors)):
         for k in range(1 if tree.is_hinge[b - 1] else 3):
             total = 0.0
@@ -114,6 +102,29 @@ def substitute_tree(tree, work, g):
                 total += H[3 * b + k, p] * g[ancestors[b, p]]
             g[3 * b + k] -= total
     return product
+
+
+@lean
+def _substitute_hinge(H, ancestors, n, r, g):
+    """Subtract a hinge, of row r, from its ancestors; return the product."""
+    x = g[r]
+    for p in range(n):
+        g[ancestors[p]] -= H[r, p] * x
+    g[r] = H[r, n] * x
+    return g[r] * x
+
+
+@lean
+def _substitute_ball(H, ancestors, n, r, g):
+    """Subtract the three unknowns from row r on from their ancestors, likewise."""
+    x, y, z = g[r], g[r + 1], g[r + 2]
+    for p in range(n):
+        g[ancestors[p]] -= H[r, p] * x + H[r + 1, p] * y + H[r + 2, p] * z
+    d, e, f = H[r + 1, n], H[r + 2, n], H[r + 2, n + 1]
+    g[r] = H[r, n] * x + d * y + e * z
+    g[r + 1] = d * x + H[r + 1, n + 1] * y + f * z
+    g[r + 2] = e * x + f * y + H[r + 2, n + 2] * z
+    return g[r] * x + g[r + 1] * y + g[r + 2] * z
 
 
 @lean

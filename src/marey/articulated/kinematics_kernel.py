@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from marey.numerics.jit import lean
+from marey.numerics.jit import inlined, lean
 from marey.numerics.kabsch_kernel import Scratch, scratch
 from marey.numerics.vector3_kernel import (
     cross,
@@ -30,6 +30,7 @@ from marey.numerics.vector3_kernel import (
     multiply_quaternions,
     place,
     rotate,
+    set_diagonal,
     set_values,
     set_vector,
 )
@@ -202,7 +203,7 @@ def write_hessian(tree, work):
     """
     A, c, H = work.A, work.c, work.H
     for i in range(len(c)):
-        u, chain = work.subtree_sums[i], tree.chain[i + 1]
+        u = work.subtree_sums[i]
         w, s, here = u[0], (u[1], u[2], u[3]), c[i]
         trace = u[4] + u[7] + u[9] - dot(s, here)
         f = s[0] - w * here[0], s[1] - w * here[1], s[2] - w * here[2]
@@ -217,18 +218,22 @@ def write_hessian(tree, work):
                 x1 + here[1] * along,
                 x2 + here[2] * along,
             )
-            r, column = 3 * i + 3 + k, len(v)
-            H[r, 0], H[r, 1], H[r, 2] = v
-            for step in range(1, tree.depth[i + 1] + 1):
-                b = chain[step]
-                y0, y1, y2 = cross(c[b - 1], v)
-                z = x0 - y0, x1 - y1, x2 - y2
-                for x in range(1 if tree.is_hinge[b - 1] else 3):
-                    H[r, column] = dot(A[b, x], z)
-                    column += 1
-    for k in range(3):
-        for x in range(3):
-            H[k, x] = work.subtree_sums[0, 0] if k == x else 0.0
+            _write_hessian_row(tree, work, i, v, (x0, x1, x2), H[3 * i + 3 + k])
+    set_diagonal(H, 3, work.subtree_sums[0, 0])
+
+
+@inlined
+def _write_hessian_row(tree, work, i, v, x, row):
+    """Write the entries of one axis of node i with the root and all ancestors."""
+    set_vector(row, v)
+    column, chain = len(v), tree.chain[i + 1]
+    for step in range(1, tree.depth[i + 1] + 1):
+        b = chain[step]
+        y = cross(work.c[b - 1], v)
+        z = x[0] - y[0], x[1] - y[1], x[2] - y[2]
+        for k in range(1 if tree.is_hinge[b - 1] else 3):
+            row[column] = dot(work.A[b, k], z)
+            column += 1
 
 
 @njit(cache=True)

@@ -16,13 +16,15 @@ rotations about the axes of the world, so that fixing one of them keeps the limi
 import numpy as np
 from numba import njit
 
-from marey.numerics.jit import lean
+from marey.numerics.jit import inlined, lean
 from marey.numerics.vector3_kernel import (
     cross,
     dot,
+    fill,
     multiply_quaternions,
     rotate,
     rotate_back,
+    set_diagonal,
     set_vector,
 )
 
@@ -211,9 +213,7 @@ def write_rotation_axes(tree, work):
         elif tree.has_limits[i] and is_at_limit(work, i):
             swing_twist_axes(tree.swing_frame[i], work.angles[i], work.R[p], A)
         else:
-            for x in range(3):
-                for y in range(3):
-                    A[x, y] = 1.0 if x == y else 0.0
+            set_diagonal(A, 3, 1.0)
 
 
 @lean
@@ -250,6 +250,39 @@ def _is_clear_of_limits(tree, i, q):
 
 
 @lean
+def _clamp_angle(angle, low, high):
+    """Return an angle within its limits, and the value of `limit_side` for it."""
+    side = 0
+    if angle <= low + MIN_LIMIT_RANGE_RAD:
+        angle, side = low, -1
+    elif angle >= high - MIN_LIMIT_RANGE_RAD:
+        angle, side = high, 1
+    return angle, LOCKED if high - low < MIN_LIMIT_RANGE_RAD else side
+
+
+@inlined
+def _clamp_joint(tree, work, i, q):
+    """Clamp a joint near its limits; return whether its active set changed."""
+    angles, side, hinge = work.angles[i], work.limit_side[i + 1], tree.is_hinge[i]
+    if hinge:
+        angles[0] = hinge_angle(tree.axis[i], q)
+    else:
+        swing_twist_angles(tree.swing_frame[i], q, angles)
+    beyond = changed = False
+    for x in range(1 if hinge else 3):
+        low, high = tree.low[i, x], tree.high[i, x]
+        beyond = beyond or angles[x] < low or angles[x] > high
+        angles[x], new_side = _clamp_angle(angles[x], low, high)
+        changed = changed or new_side != side[x]
+        side[x] = new_side
+    if beyond and hinge:
+        hinge_quaternion(tree.axis[i], angles[0], q)
+    elif beyond:
+        swing_twist_quaternion(tree.swing_frame[i], angles, q)
+    return changed
+
+
+@lean
 def clamp_to_limits(tree, work, q):
     """Clamp every joint to its limits, in place; return whether the active set changed.
 
@@ -260,35 +293,12 @@ def clamp_to_limits(tree, work, q):
     for i in range(1, len(q)):
         if not tree.has_limits[i]:
             continue
-        angles, side = work.angles[i], work.limit_side[i + 1]
         if _is_clear_of_limits(tree, i, q[i]):
             changed = changed or is_at_limit(work, i)
-            side[0] = side[1] = side[2] = 0
-            continue
-        if tree.is_hinge[i]:
-            angles[0] = hinge_angle(tree.axis[i], q[i])
+            fill(work.limit_side[i + 1], 0)
         else:
-            swing_twist_angles(tree.swing_frame[i], q[i], angles)
-        beyond = False
-        for x in range(1 if tree.is_hinge[i] else 3):
-            low, high = tree.low[i, x], tree.high[i, x]
-            new_side = 0
-            if angles[x] <= low + MIN_LIMIT_RANGE_RAD:
-                beyond = beyond or angles[x] < low
-                new_side = -1
-                angles[x] = low
-            elif angles[x] >= high - MIN_LIMIT_RANGE_RAD:
-                beyond = beyond or angles[x] > high
-                new_side = 1
-                angles[x] = high
-            if high - low < MIN_LIMIT_RANGE_RAD:
-                new_side = LOCKED
-            changed = changed or new_side != side[x]
-            side[x] = new_side
-        if beyond and tree.is_hinge[i]:
-            hinge_quaternion(tree.axis[i], angles[0], q[i])
-        elif beyond:
-            swing_twist_quaternion(tree.swing_frame[i], angles, q[i])
+            joint_changed = _clamp_joint(tree, work, i, q[i])
+            changed = changed or joint_changed
     return changed
 
 

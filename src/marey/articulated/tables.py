@@ -171,9 +171,9 @@ def _make_tree(
         offset=offset,
         is_hinge=is_hinge,
         axis=axis,
-        chain=_padded(chains),
+        chain=pad_lists(chains),
         depth=np.array([len(row) for row in chains]) - 1,
-        ancestor_unknowns=_padded(unknowns),
+        ancestor_unknowns=pad_lists(unknowns),
         n_ancestor_unknowns=np.array([len(row) for row in unknowns]) - n_unknowns,
         has_limits=has_limits,
         swing_frame=swing_frame,
@@ -231,7 +231,7 @@ def _set_limits(
         )
 
 
-def _padded(lists: list[list[int]]) -> Int[Array, "row column"]:
+def pad_lists(lists: list[list[int]]) -> Int[Array, "row column"]:
     """Return lists of different length as rows of a table, padded with -1."""
     table = np.full((len(lists), max(map(len, lists))), -1, dtype=np.int64)
     for i, values in enumerate(lists):

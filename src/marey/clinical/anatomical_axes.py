@@ -1,9 +1,11 @@
 """Anatomical axes of a person's segments: x forward, y to the left, z up.
 
 They are the axes of a person who stands upright with hanging arms, palms to the body.
-A segment's axes are found at rest, from its bone: the limb that is turned by the
-shortest way until it hangs. Those of the pelvis come from the iliac spines where they
-have markers, those of a foot from the frames in which it stands flat on the ground.
+A segment's axes are found at rest, from its long axis: the limb that is turned by the
+shortest way until it hangs. Long axes run from joint to joint, in legs through the
+middle of epicondyles and malleoli where they have markers (`leg_axes`). The axes of the
+pelvis come from the iliac spines where they have markers, those of a foot from the
+frames in which it stands flat on the ground.
 """
 
 from collections.abc import Mapping
@@ -13,8 +15,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from marey.anatomy import names as vrm
-from marey.anatomy.landmarks import find_landmarks
 from marey.anatomy.t_pose import UP, facing_rotation, shortest_rotation
+from marey.clinical.leg_axes import bone_of, landmarks_on, long_axes_of_legs
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 
@@ -42,40 +44,49 @@ class SegmentAxes:
     """How they were found, in words."""
 
 
+def axes_at_rest(skeleton: Skeleton, names: Mapping[str, int]) -> Float[Array, "3 3"]:
+    """Return the directions forward, left and up of a person at rest, as columns.
+
+    Args:
+        skeleton: Of a person.
+        names: Joint number of every segment by its name, of both upper legs at least.
+    """
+    rest = skeleton.rest()[:, :3, 3]
+    hips = (rest[names[name]] for name in vrm.both_sides(vrm.UPPER_LEG))
+    return facing_rotation(*hips)
+
+
 def anatomical_axes(
-    motion: Motion, R_world: Float[Array, "frame joint 3 3"], names: Mapping[str, int]
+    motion: Motion,
+    T_world: Float[Array, "frame joint 4 4"],
+    names: Mapping[str, int],
+    body: Float[Array, "3 3"],
 ) -> dict[str, SegmentAxes]:
     """Return the anatomical axes of every segment of a person.
 
     Args:
         motion: Of a person.
-        R_world: Rotations of its joints in the world.
-        names: Joint number of every segment by its name, of both upper legs at least.
+        T_world: Poses of its joints in the world.
+        names: Joint number of every segment by its name.
+        body: Axes of the person at rest, as `axes_at_rest` returns them.
     """
-    rest = motion.skeleton.rest()[:, :3, 3]
-    hips = (rest[names[name]] for name in vrm.both_sides(vrm.UPPER_LEG))
-    body = facing_rotation(*hips)
+    long_axes = long_axes_of_legs(motion.skeleton, T_world, names, body[:, 0])
     axes = {}
     for name, joint in names.items():
         part = vrm.without_side(name)
-        if part in LIMBS:
-            hang = shortest_rotation(-UP, _bone(motion.skeleton, joint))
+        if name in long_axes:
+            hang = shortest_rotation(-UP, long_axes[name])
+            axes[name] = SegmentAxes(hang @ body, "epicondyles and malleoli")
+        elif part in LIMBS:
+            hang = shortest_rotation(-UP, bone_of(motion.skeleton, joint))
             axes[name] = SegmentAxes(hang @ body, "straight limb at rest")
         elif part == vrm.FOOT:
-            axes[name] = _foot_axes(motion, joint, R_world[:, joint], body)
+            axes[name] = _foot_axes(motion, joint, T_world[:, joint, :3, :3], body)
         elif part == vrm.HIPS:
             axes[name] = _pelvis_axes(motion.skeleton, joint, body)
         else:
             axes[name] = SegmentAxes(body, "upright at rest")
     return axes
-
-
-def _bone(skeleton: Skeleton, joint: int) -> Float[Array, " 3"]:
-    """Return the offset of the child that is farthest away; zero without children."""
-    children = np.flatnonzero(skeleton.parent == joint)
-    if not len(children):
-        return np.zeros(3)
-    return np.asarray(skeleton.offset[children[skeleton.lengths[children].argmax()]])
 
 
 def _pelvis_axes(
@@ -86,9 +97,7 @@ def _pelvis_axes(
     y joins the anterior spines, x runs from the middle of the posterior ones to the
     middle of the anterior ones (Wu 2002).
     """
-    segments = [skeleton.names[j] for j in skeleton.marker_joint]
-    bare = [vrm.without_subject(name) for name in segments]
-    marks = find_landmarks(skeleton.marker_labels, bare)
+    marks = landmarks_on(skeleton)
     front = [marks(side, "asis") for side in vrm.SIDES]
     back = [marks(side, "psis") for side in vrm.SIDES]
     sacrum = marks("", "sacrum")
@@ -112,7 +121,7 @@ def _foot_axes(
     body: Float[Array, "3 3"],
 ) -> SegmentAxes:
     """Return the axes of a foot: up where it stands, forward along its bone."""
-    bone = _bone(motion.skeleton, joint)
+    bone = bone_of(motion.skeleton, joint)
     vertical = R_world[_frames_on_ground(motion, joint), 2]
     vertical = vertical[np.isfinite(vertical).all(axis=1)]
     up, origin = UP, "level at rest"

@@ -2,18 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.person_joints import recognise_person
-from marey.clinical.anatomical_axes import SegmentAxes, anatomical_axes
+from marey.clinical.anatomical_axes import SegmentAxes, anatomical_axes, axes_at_rest
 from marey.clinical.conventions import WORLD, AngleRow, Convention, rows_of_sides
+from marey.clinical.leg_axes import roll_feet_with_shanks
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array = np.ndarray
 
@@ -56,6 +60,17 @@ class JointAngles:
             )
         return self.degrees[:, self.names.index(name)]
 
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return the angles in degrees as a table over time in seconds.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+        """
+        from marey.tables import columns_to_pandas  # pandas is slow to import
+
+        attributes = {"unit": "deg", "convention": self.convention}
+        return columns_to_pandas(self.times, self.names, self.degrees, attributes)
+
 
 def angles(motion: Motion, convention: Convention = "isb") -> JointAngles:
     """Return the joint angles of a person in degrees.
@@ -74,8 +89,11 @@ def angles(motion: Motion, convention: Convention = "isb") -> JointAngles:
         needed = " or ".join(get_args(Convention))
         raise OptionError("convention", found=convention, needed=needed)
     segments = _segments(motion)
-    R_world = motion.T_world_joint()[..., :3, :3]
-    axes = anatomical_axes(motion, R_world, segments)
+    T_world = motion.T_world_joint()
+    R_world = T_world[..., :3, :3]
+    body = axes_at_rest(motion.skeleton, segments)
+    R_world[:] = roll_feet_with_shanks(motion.skeleton, R_world, segments, body[:, 1])
+    axes = anatomical_axes(motion, T_world, segments, body)
     columns = []
     for side, row in rows_of_sides(convention):
         if row.distal in segments and row.proximal in (WORLD, *segments):

@@ -70,6 +70,15 @@ class Gait:
     """Share of the time in which both feet stand, between the second and the last
     initial contact."""
 
+    def initial_contacts(self, side: str, after: float) -> list[float]:
+        """Return the seconds at which a foot strikes the ground.
+
+        Args:
+            side: "Left" or "Right".
+            after: Start of the recording: a foot that stands there struck before it.
+        """
+        return [p.start for p in self.plants if p.side == side and p.start > after]
+
     def mean_cycle(
         self, angles: JointAngles, name: str, side: str
     ) -> tuple[Float[Array, " point"], Float[Array, " point"], int]:
@@ -87,7 +96,7 @@ class Gait:
         Raises:
             DataError: If there is no whole cycle, or no such angle.
         """
-        starts = [plant.start for plant in self.plants if plant.side == side]
+        starts = self.initial_contacts(side, float(angles.times[0]))
         values = angles[name]
         known = np.isfinite(values)
         cycles = [

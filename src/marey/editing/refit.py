@@ -29,10 +29,9 @@ from marey.pipeline.stages.bodies import (
     sensors_alone,
     with_names,
 )
-from marey.pipeline.stages.subjects import root_of
 from marey.take import Take
 from marey.topology import edge_costs, join_loose_bodies, tree_from_parents
-from marey.tree import Tree
+from marey.tree import Tree, ancestors_of
 
 EditedFit = tuple[BodyFit, tuple[int, ...]]
 """The fit with all edits of bodies and tree, named by anatomy, and the bodies that were
@@ -193,7 +192,7 @@ def edit_tree(
 def _root_names(fit: BodyFit) -> tuple[str, ...]:
     """Return the roots of the trees by the names found, the largest tree's last."""
     tree, names = fit.tree, fit.candidates.names
-    root_of_body = [root_of(tree, body) for body in range(len(names))]
+    root_of_body = [ancestors_of(tree.parent, body)[-1] for body in range(len(names))]
     return tuple(names[root] for root in sorted(tree.roots, key=root_of_body.count))
 
 

@@ -17,7 +17,7 @@ from marey.metrics.match import (
 )
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, rotating_joints
 from marey.synth.truth import Truth
 from marey.tree import Tree
 
@@ -200,10 +200,7 @@ def joint_distances(skeleton: Skeleton, body: Array) -> Lengths:
         joints connect to.
     """
     rest = skeleton.rest()[:, :3, 3]
-    carrier = np.arange(skeleton.n_joints)
-    for joint, kind in enumerate(skeleton.kind):
-        if kind == "fixed":
-            carrier[joint] = carrier[skeleton.parent[joint]]
+    carrier = rotating_joints(skeleton)
     positions: dict[int, list[tuple[int, Array]]] = {}
     for joint in np.unique(carrier)[1:]:
         parent = carrier[skeleton.parent[joint]]

@@ -80,7 +80,7 @@ def quat_continuous(
     """
     if (_likeness(wxyz) >= 0.0).all():
         return wxyz
-    flips = np.where(_likeness(_filled(wxyz)) < 0.0, -1.0, 1.0)
+    flips = np.where(_likeness(hold_last(wxyz)) < 0.0, -1.0, 1.0)
     return wxyz * np.cumprod(flips, axis=0)[..., None]
 
 
@@ -90,7 +90,7 @@ def _likeness(wxyz: Array) -> Array:
     return np.concatenate([wxyz[:1, ..., 0], products])
 
 
-def _filled(values: Array) -> Array:
+def hold_last(values: Array) -> Array:
     """Return values with unknown rows taken from the last one known, else the first."""
     known = np.isfinite(values).all(axis=-1)
     if known.all():
@@ -311,7 +311,7 @@ def _nearest_branch(angles: Array, *, proper: bool) -> Array:
     """Return of each frame's two sets of angles the one nearer to the frame before."""
     middle = -angles[..., 1] if proper else np.pi - angles[..., 1]
     turned = np.stack([angles[..., 0] + np.pi, middle, angles[..., 2] + np.pi], axis=-1)
-    before = _filled(angles)[:-1]
+    before = hold_last(angles)[:-1]
     stay = np.sum(_wrapped(angles[1:] - before) ** 2, axis=-1)
     switch = np.sum(_wrapped(turned[1:] - before) ** 2, axis=-1) < stay
     branch = np.zeros(angles.shape[:-1], dtype=bool)
@@ -321,7 +321,7 @@ def _nearest_branch(angles: Array, *, proper: bool) -> Array:
 
 def _unwrapped(angles: Array) -> Array:
     """Remove whole turns along the first axis, stepping over unknown frames."""
-    steps = np.diff(_filled(angles), axis=0)
+    steps = np.diff(hold_last(angles), axis=0)
     turns = np.round(np.nan_to_num(steps) / (2.0 * np.pi))
     angles[1:] -= 2.0 * np.pi * np.cumsum(turns, axis=0)
     return angles

@@ -6,6 +6,7 @@ import numpy as np
 from numba import float64, njit, types, void
 
 from marey.numerics.jit import lean
+from marey.numerics.vector3_kernel import set_diagonal
 
 # The rotation is undetermined if the two largest eigenvalues of Horn's matrix differ by
 # less than this share: the points of either set are on a line (no wider than about 2e-6
@@ -131,19 +132,26 @@ def fill_horn_matrix(H, N):
 
 @no_type_check
 @lean
+def _off_diagonal_square(N):
+    """Return the sum of squares below the diagonal."""
+    total = 0.0
+    for i in range(4):
+        for j in range(i):
+            total += N[i, j] ** 2
+    return total
+
+
+@no_type_check
+@lean
 def diagonalise_4x4(N, V):
     """Diagonalise symmetric N in place by Jacobi rotations; V gets the eigenvectors."""
+    set_diagonal(V, len(V), 1.0)
     size = 0.0
     for i in range(4):
         for j in range(4):
-            V[i, j] = 1.0 if i == j else 0.0
             size += N[i, j] ** 2
     for _ in range(MAX_ITERATIONS_JACOBI):
-        off = 0.0
-        for i in range(4):
-            for j in range(i):
-                off += N[i, j] ** 2
-        if off <= ROUNDING * size:
+        if _off_diagonal_square(N) <= ROUNDING * size:
             return
         for p in range(3):
             for q in range(p + 1, 4):

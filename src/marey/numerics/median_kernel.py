@@ -43,18 +43,25 @@ def _quickselect(buffer, count, k):
     """Return the k-th smallest value (Hoare's quickselect); smaller ones precede it."""
     low, high = 0, count - 1
     while low < high:
-        pivot = buffer[k]
-        i, j = low, high
-        while i <= j:
-            while buffer[i] < pivot:
-                i += 1
-            while buffer[j] > pivot:
-                j -= 1
-            if i <= j:
-                buffer[i], buffer[j] = buffer[j], buffer[i]
-                i, j = i + 1, j - 1
+        i, j = _partition(buffer, low, high, buffer[k])
         if j < k:
             low = i
         if k < i:
             high = j
     return buffer[k]
+
+
+@no_type_check
+@lean
+def _partition(buffer, low, high, pivot):
+    """Swap values until those up to j are <= pivot and those from i on >= pivot."""
+    i, j = low, high
+    while i <= j:
+        while buffer[i] < pivot:
+            i += 1
+        while buffer[j] > pivot:
+            j -= 1
+        if i <= j:
+            buffer[i], buffer[j] = buffer[j], buffer[i]
+            i, j = i + 1, j - 1
+    return i, j

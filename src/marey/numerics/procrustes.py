@@ -45,10 +45,7 @@ class RigidFit:
     """Whether the markers fix the rotation: three or more that are not on a line."""
 
 
-def fit_rigid(
-    points: Float[Array, "frame marker 3"],
-    weight: Float[Array, " marker"] | None = None,
-) -> RigidFit:
+def fit_rigid(points: Float[Array, "frame marker 3"]) -> RigidFit:
     r"""Return the rigid shape and the poses that fit the markers best.
 
     Generalised Procrustes analysis (Gower 1975) with missing data: poses are fitted to
@@ -68,16 +65,14 @@ def fit_rigid(
 
     Args:
         points: Positions in metres, NaN where a marker was not seen.
-        weight: Weight of each marker, multiplied with the weights above.
     """
     points = points.astype(float, copy=False)
     start = _initial_shape(points)
     if not _spans_a_plane(start):
         return _fit_underdetermined(points)
-    marker_weight = np.ones(points.shape[1]) if weight is None else weight
     # Expressed in the body's axes, so that the answer does not depend on the world's.
     start = geometry.apply(_body_axes(start), start)
-    shape, T = _alternate(points, start, marker_weight)
+    shape, T = _alternate(points, start)
     T_body_shape = _body_axes(shape)
     shape = geometry.apply(T_body_shape, shape)
     T = T @ geometry.inverse(T_body_shape)
@@ -110,9 +105,7 @@ def _spans_a_plane(shape: Array) -> bool:
     return bool(size[1] > TINY_WIDTH * size[0])
 
 
-def _alternate(
-    points: Array, shape: Array, marker_weight: Array
-) -> tuple[Array, Array]:
+def _alternate(points: Array, shape: Array) -> tuple[Array, Array]:
     """Return shape and poses after alternating between them.
 
     The first iterations use a sample of the frames, which brings the shape near its
@@ -131,15 +124,15 @@ def _alternate(
     last = (KEPT, *[MEANS] * FINAL_ITERATIONS)
     points, shape = np.ascontiguousarray(points), shape.copy()
     sample = np.ascontiguousarray(points[:: max(len(points) // SAMPLE_FRAMES, 1)])
-    T = geometry.kabsch(shape, sample, marker_weight)
-    weight = np.tile(marker_weight, (len(sample), 1))
-    alternate(sample, marker_weight, shape, weight, T, np.array(first), *robust)
-    T = geometry.kabsch(shape, points, marker_weight)
-    weight = np.tile(marker_weight, (len(points), 1))
+    T = geometry.kabsch(shape, sample)
+    weight = np.ones(sample.shape[:2])
+    alternate(sample, shape, weight, T, np.array(first), *robust)
+    T = geometry.kabsch(shape, points)
+    weight = np.ones(points.shape[:2])
     missing = ~np.isfinite(shape).all(axis=-1)  # no frame of the sample showed them
     if missing.any():
         shape[missing] = median_in_body(T, points[:, missing])
-    alternate(points, marker_weight, shape, weight, T, np.array(last), *robust)
+    alternate(points, shape, weight, T, np.array(last), *robust)
     return shape, T
 
 

@@ -21,9 +21,7 @@ MIN_WEIGHT = 1e-12
 
 @no_type_check
 @njit(cache=True)
-def alternate(
-    points, marker_weight, shape, weight, T, estimators, outlier_sd, median_over_mean
-):
+def alternate(points, shape, weight, T, estimators, outlier_sd, median_over_mean):
     """Fit shape (marker, 3) and poses T (frame, 4, 4) alternately, in place.
 
     One iteration per entry of `estimators`, which says how the shape is estimated from
@@ -45,7 +43,7 @@ def alternate(
         _fill_squares(local, shape, square)
         for i in range(len(variance)):
             variance[i] = median(square[i], buffer) / median_over_mean
-        _fill_weights(square, variance, marker_weight, outlier_sd, shape, weight)
+        _fill_weights(square, variance, outlier_sd, shape, weight)
         for n in range(len(T)):
             fit_pose(shape, points[n], weight[n], work, T[n])
 
@@ -103,11 +101,8 @@ def _fill_squares(local, shape, square):
 
 @no_type_check
 @lean
-def _fill_weights(square, variance, marker_weight, outlier_sd, shape, weight):
-    """Fill the weight of each position: inverse variance times Geman-McClure weight.
-
-    w = (mean variance / variance_i) / (1 + r^2 / (outlier_sd^2 variance_i))^2.
-    """
+def _mean_variance(variance, shape):
+    """Return the mean of the finite variances, no less than rounding of positions."""
     largest, total, count = 0.0, 0.0, 0
     for i in range(len(variance)):
         for k in range(3):
@@ -115,13 +110,22 @@ def _fill_weights(square, variance, marker_weight, outlier_sd, shape, weight):
                 largest = abs(shape[i, k])
         if np.isfinite(variance[i]):
             total, count = total + variance[i], count + 1
-    mean = ROUNDING * largest * largest + np.finfo(np.float64).tiny
-    if count > 0 and total / count > mean:
-        mean = total / count
+    rounding = ROUNDING * largest * largest + np.finfo(np.float64).tiny
+    return max(total / max(count, 1), rounding)
+
+
+@no_type_check
+@lean
+def _fill_weights(square, variance, outlier_sd, shape, weight):
+    """Fill the weight of each position: inverse variance times Geman-McClure weight.
+
+    w = (mean variance / variance_i) / (1 + r^2 / (outlier_sd^2 variance_i))^2.
+    """
+    mean = _mean_variance(variance, shape)
     for i in range(len(variance)):
         # Shrunk halfway to the mean: with few markers the fit passes too close to some.
         shrunk = 0.5 * (variance[i] + mean)
-        scale = marker_weight[i] * mean / shrunk
+        scale = mean / shrunk
         inverse = 1.0 / (outlier_sd * outlier_sd * shrunk)
         for n in range(square.shape[1]):
             ratio = 1.0 + square[i, n] * inverse

@@ -55,21 +55,19 @@ attributed. Raised, fewer items are held responsible. Chosen by hand."""
 MAX_ITERATIONS, TOLERANCE = 50, 1e-12
 
 
-def normal_length_quantile(share: float, n_axes: int = 3) -> float:
-    """Return a quantile of the length of a vector of independent normal components.
+def normal_length_quantile(share: float) -> float:
+    """Return a quantile of the length of a vector of three independent normal numbers.
 
-    The squared length has the chi-square distribution with as many degrees of freedom
-    as there are axes, whose quantile is that of the gamma distribution with half that
-    shape, doubled. In three dimensions the median is 1.538 standard deviations, the
-    first quartile 1.101.
+    The squared length has the chi-square distribution with three degrees of freedom,
+    whose quantile is that of the gamma distribution of shape 3 / 2, doubled. The median
+    is 1.538 standard deviations, the first quartile 1.101.
 
     Args:
         share: Share of the vectors that are shorter, 0 to 1.
-        n_axes: Number of components.
     """
     from scipy.special import gammaincinv  # slow to import
 
-    return float(np.sqrt(2.0 * gammaincinv(0.5 * n_axes, share)))
+    return float(np.sqrt(2.0 * gammaincinv(3 / 2, share)))
 
 
 def location(x: Float[Array, " value"], method: str = "tukey") -> float:

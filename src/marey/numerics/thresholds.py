@@ -38,6 +38,12 @@ MAX_NON_ROTATION = 1e-3
 """Largest entry of R^T R - I of an orientation that is a rotation; above it the pose
 scales or shears. Raised, such poses pass. Chosen by hand."""
 
+MAX_PLAY_RAD = 0.01
+"""Largest rotation, in radians rms, that counts as play of a joint about an axis that
+it does not have. No test can separate play from motion, for both are real. Raised, more
+joints with a small range about some axis become hinges or universal joints. Chosen by
+hand; pins of a recorded pendulum have half of it."""
+
 MOTION_TIME_S = 0.25
 """Time in seconds in which a limb moves on: what was seen before it hardly predicts a
 position, a distance or a stance. Raised, predictions bridge longer gaps, and shorter

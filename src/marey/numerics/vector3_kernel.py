@@ -106,3 +106,11 @@ def fill(out, value):
     """Set all elements of an array to one value."""
     for k in range(len(out)):
         out[k] = value
+
+
+@lean
+def set_diagonal(out, n, value):
+    """Write a multiple of the identity into the first n rows and columns."""
+    for i in range(n):
+        for j in range(n):
+            out[i, j] = value if i == j else 0.0

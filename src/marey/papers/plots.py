@@ -82,8 +82,12 @@ def curves_drawing(
     """
     below = legend is not None and "ncols" in legend
     inches = size or (2.7 * len(panels) + 0.8, 3.6 if below else 3.2)
-
-    ends = dict(zip(("xlim", "ylim"), limits, strict=True))
+    # Even limits of None would stop the shared axis from growing.
+    ends = {
+        name: limit
+        for name, limit in zip(("xlim", "ylim"), limits, strict=True)
+        if limit is not None
+    }
 
     def draw(figure: Any) -> None:
         every = make_panels(figure, len(panels), inches, title, sharey=True)
@@ -95,18 +99,22 @@ def curves_drawing(
                 axes.set_xticks(x, [f"{value:g}" for value in x])
                 axes.minorticks_off()
             axes.yaxis.set_major_formatter("{x:g}")
-            # Even limits of None would stop the shared axis from growing.
-            axes.set(**{k: v for k, v in ends.items() if v is not None})
+            axes.set(**ends)
             y_label = labels[1] if axes is every[0] else ""
             label_axes(axes, labels[0], y_label, panel)
-        words = every[-1].get_legend_handles_labels()
-        look: dict[str, Any] = {"fontsize": 7, "frameon": False, **(legend or {})}
-        if below:
-            figure.legend(*words, loc="outside lower center", **look)
-        elif words[0]:
-            every[-1].legend(*words, **look)
+        _add_legend(figure, every[-1], below, legend or {})
 
     return draw
+
+
+def _add_legend(figure: Any, axes: Any, below: bool, options: Style) -> None:
+    """Add a legend of what is labelled on axes, there or below all panels."""
+    words = axes.get_legend_handles_labels()
+    look: dict[str, Any] = {"fontsize": 7, "frameon": False, **options}
+    if below:
+        figure.legend(*words, loc="outside lower center", **look)
+    elif words[0]:
+        axes.legend(*words, **look)
 
 
 def line_drawing(

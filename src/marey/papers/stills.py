@@ -62,9 +62,8 @@ def stills(
         inches = (size[0] * len(panels) + 0.4, size[1])
         every = make_panels(figure, len(panels), inches, title, sharey=True).tolist()
         for axes, frames in zip(every, panels, strict=True):
-            for k, frame in enumerate(frames, start=1):
-                fade = 1.0 if len(frames) == 1 else 0.15 + 0.6 * k / len(frames)
-                draw_limbs(axes, motion.skeleton, view.project(positions[frame]), fade)
+            postures = [view.project(positions[frame]) for frame in frames]
+            _draw_postures(axes, motion.skeleton, postures)
             for paths, colour in markers:
                 spots = view.project(paths[frames[0]])
                 axes.scatter(spots[:, 0], spots[:, 1], color=colour, zorder=9, **dots)
@@ -78,6 +77,15 @@ def stills(
         equalise_scales(every, 0.56, (-0.15, 2.1))
 
     return draw
+
+
+def _draw_postures(
+    axes: Any, skeleton: marey.Skeleton, postures: Sequence[Float[Array, "joint 3"]]
+) -> None:
+    """Draw postures on each other, the later ones darker."""
+    for k, spots in enumerate(postures, start=1):
+        fade = 1.0 if len(postures) == 1 else 0.15 + 0.6 * k / len(postures)
+        draw_limbs(axes, skeleton, spots, fade)
 
 
 def filmstrip(motion: marey.Motion, frames: Sequence[int], title: str) -> Drawing:

@@ -59,7 +59,7 @@ class SolveOptions(Options):
 
     sessions: tuple[Hashable, ...] = ()
     """Session of each take, as a number or name: markers are attached again in each
-    session. When empty, every take is a session of its own."""
+    session. When empty, takes whose markers sit in the same places are one session."""
 
     n_bodies: int = number(0, low=0)
     """Number of bodies of unlabelled markers; 0 = estimated."""

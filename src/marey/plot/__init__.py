@@ -10,6 +10,7 @@ settings of matplotlib stay as they are. `style` has the colours and plain axes,
 
 from marey.plot import primitives as primitives
 from marey.plot import style as style
+from marey.plot.angle_plot import angles as angles
 from marey.plot.clustering_plot import clustering as clustering
 from marey.plot.length_plot import lengths as lengths
 from marey.plot.residual_plot import residual_panel as residual_panel

@@ -10,6 +10,7 @@ from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.numerics.resampling import evenly_spaced
+from marey.pose.retarget import retarget
 
 Array = np.ndarray
 Keys = Sequence[tuple[float, float]]
@@ -111,15 +112,15 @@ def compare_joint_use(motion: Motion, reference: Motion, keys: Keys = ()) -> Joi
     Raises:
         DataError: If they have no rotating joint in common.
     """
-    joints, reference_joints = common_joints(motion, reference)
+    reference, joints = retarget(reference, motion.skeleton)
     if not len(joints):
         raise DataError(
-            "joint use", found="no turning joint of the same name", needed="one or more"
+            "joint use", found="no rotating joint in common", needed="one or more"
         )
     other = warp_time(reference, motion, keys)
-    q, p = motion.wxyz[:, joints], other.wxyz[:, reference_joints]
+    q, p = motion.wxyz[:, joints], other.wxyz[:, joints]
     angle = geometry.quat_log(geometry.quat_multiply(geometry.quat_conjugate(p), q))
-    euler = motion.euler("XYZ")[:, joints] - other.euler("XYZ")[:, reference_joints]
+    euler = motion.euler("XYZ")[:, joints] - other.euler("XYZ")[:, joints]
     # Curves that differ by whole turns are the same curve.
     euler -= 2.0 * np.pi * np.round(np.nanmean(euler, axis=0) / (2.0 * np.pi))
     return JointUse(
@@ -129,35 +130,19 @@ def compare_joint_use(motion: Motion, reference: Motion, keys: Keys = ()) -> Joi
     )
 
 
-def common_joints(
-    motion: Motion, reference: Motion
-) -> tuple[Int[Array, " joint"], Int[Array, " joint"]]:
-    """Return the rotating joints that both motions have, by index in each."""
-    index = {name: k for k, name in enumerate(reference.skeleton.names)}
-    pairs = [
-        (j, index[name])
-        for j, (name, kind) in enumerate(
-            zip(motion.skeleton.names, motion.skeleton.kind, strict=True)
-        )
-        if name in index and kind not in ("root", "fixed")
-    ]
-    both = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return both[:, 0], both[:, 1]
-
-
 def _warp_frames(reference: Motion, motion: Motion) -> Float[Array, " frame"]:
     """Return the times in the reference by dynamic time warping of sampled frames."""
-    joints, reference_joints = common_joints(motion, reference)
+    reference, joints = retarget(reference, motion.skeleton)
     if not len(joints):
         raise DataError(
             "reference",
-            found="no turning joint of the same name",
+            found="no rotating joint in common",
             needed="a motion of the same joints, or keys",
         )
     frames = _sample_frames(motion.n_frames)
     reference_frames = _sample_frames(reference.n_frames)
     a = _pose_features(motion, frames, joints)
-    b = _pose_features(reference, reference_frames, reference_joints)
+    b = _pose_features(reference, reference_frames, joints)
     match = dynamic_time_warping(np.linalg.norm(a[:, None] - b[None], axis=-1))
     times = np.interp(
         match, np.arange(len(reference_frames)), reference.times[reference_frames]

@@ -24,7 +24,8 @@ from marey.numerics import geometry
 from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD
 from marey.pose.options import PoseOptions
-from marey.pose.reference import common_joints, warp_time
+from marey.pose.reference import warp_time
+from marey.pose.retarget import local_rotations, retarget
 from marey.pose.trace import PoseTrace
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -129,6 +130,8 @@ class PoseSolver:
     ) -> tuple[Float[Array, "frame node 4"], Float[Array, " node"]]:
         """Return the rotations of the reference at every frame, and their information.
 
+        They are those of bones in the world, whatever the reference's rest pose is.
+
         Args:
             take: The recording.
             trace: The poses without the reference. The reference is matched to them in
@@ -141,10 +144,11 @@ class PoseSolver:
         """
         assert options.reference is not None
         motion = self.motion(take, trace)
-        joints, reference_joints = common_joints(motion, options.reference)
-        reference = warp_time(options.reference, motion, options.keys)
-        wxyz = motion.wxyz.copy()
-        wxyz[:, joints] = reference.wxyz[:, reference_joints]
+        retargeted, joints = retarget(options.reference, self.skeleton)
+        reference = warp_time(retargeted, motion, options.keys)
+        R = reference.T_world_joint()[..., :3, :3]
+        known = np.isin(np.arange(self.skeleton.n_joints), [0, *joints])
+        wxyz = local_rotations(self.skeleton, R, known, motion.wxyz)
         information = np.zeros(len(self.nodes.tree.parent))
         for ends in (self.nodes.first_node_of_joint, self.nodes.node_of_joint):
             information[ends[joints]] = options.reference_sd**-2

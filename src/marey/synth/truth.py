@@ -208,7 +208,7 @@ class Truth:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Recording(Take):
     """A take together with its truth."""
 

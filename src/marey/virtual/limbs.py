@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from marey.anatomy import names as vrm
 from marey.anatomy.limits import human_ranges
 from marey.errors import DataError, OptionError
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, rotating_joints
 
 Array = np.ndarray
 Constraint = Literal["measured", "oriented", "aimed", "rigid"]
@@ -184,24 +184,17 @@ def _next_joint(skeleton: Skeleton, joint: int, sensor_of: dict[int, str]) -> st
 
     The joint must be measured, by its own sensor or by the bone's. Empty if none is.
     """
+    rotating = rotating_joints(skeleton)
     children = [
         j
-        for j, kind in enumerate(skeleton.kind)
-        if j > 0 and kind != "fixed" and _moving_parent(skeleton, j) == joint
+        for j, up in enumerate(skeleton.parent.tolist())
+        if up >= 0 and rotating[j] == j and rotating[up] == joint
     ]
     central = [j for j in children if not vrm.side_of(skeleton.names[j])]
     for j in central or (children if len(children) == 1 else []):
         if j in sensor_of or joint in sensor_of:
             return skeleton.names[j]
     return ""
-
-
-def _moving_parent(skeleton: Skeleton, joint: int) -> int:
-    """Return the nearest ancestor of a joint that is not fixed."""
-    parent = int(skeleton.parent[joint])
-    while skeleton.kind[parent] == "fixed":
-        parent = int(skeleton.parent[parent])
-    return parent
 
 
 def driving_sensors(

@@ -9,26 +9,25 @@ from marey.rig import has_default_name
 
 def plan_move_marker(draft: PlanDraft, step: EditStep) -> None:
     """Move a marker to another body, or to none."""
-    edit = step.edit
-    label = draft.find_marker(step, edit.marker)
-    to = draft.find_body(step, edit.to) if edit.to else ""
-    _check_move(draft, step, label, draft.assignment.body_of(label), to)
+    label = draft.find_marker(step, step.edit.marker)
+    to = _find_target(draft, step, label, draft.assignment.body_of(label))
     draft.assignment = draft.assignment.move(to, labels=[label])
 
 
 def plan_move_sensor(draft: PlanDraft, step: EditStep) -> None:
     """Move a sensor to another body, or to none."""
-    edit = step.edit
-    sensor = draft.find_sensor(step, edit.sensor)
-    to = draft.find_body(step, edit.to) if edit.to else ""
-    _check_move(draft, step, sensor, draft.assignment.body_of_sensor(sensor), to)
+    sensor = draft.find_sensor(step, step.edit.sensor)
+    to = _find_target(draft, step, sensor, draft.assignment.body_of_sensor(sensor))
     draft.assignment = draft.assignment.move(to, sensors=[sensor])
 
 
-def _check_move(
-    draft: PlanDraft, step: EditStep, name: str, body: str, to: str
-) -> None:
-    """Raise an OptionError if a marker or sensor cannot leave a body for another."""
+def _find_target(draft: PlanDraft, step: EditStep, name: str, body: str) -> str:
+    """Return the body that a marker or sensor is to leave its body for; "" for none.
+
+    Raises:
+        OptionError: If it is there already, or is the last one of its body.
+    """
+    to = draft.find_body(step, step.edit.to) if step.edit.to else ""
     if body == to:
         found = f"{name} on {draft.shown_names().get(to, 'no body')} already"
         raise step.refuse("to", found, "another body")
@@ -37,6 +36,7 @@ def _check_move(
         what = "marker" if step.edit.marker else "sensor"
         needed = f"{shown} merged with another body instead"
         raise step.refuse(what, f"{name}, the last {what} of {shown}", needed)
+    return to
 
 
 def members_of(draft: PlanDraft, body: str) -> list[str]:

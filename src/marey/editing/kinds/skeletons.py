@@ -287,7 +287,7 @@ def _hinge_about(
 
 def _universal_axes(R: Float[Array, "frame 3 3"]) -> AxesAndRest:
     """Return an axis of the parent and one of the child that stay perpendicular."""
-    first, second, _ = (found[0] for found in universal_axes(R[None]))
+    first, second, _ = (found[0] for found in universal_axes([R]))
     perpendicular = second - (first @ second) * first
     # Of parallel axes nothing but rounding errors is left.
     if np.linalg.norm(perpendicular) < np.sqrt(np.finfo(float).eps):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from marey.papers.deaguiar2006 import clusters, people, robots
+from marey.papers.deaguiar2006 import character, clusters, people, robots
 from marey.papers.frame import Run
 
 EXPERIMENTS: Mapping[str, Run] = {
@@ -11,4 +11,5 @@ EXPERIMENTS: Mapping[str, Run] = {
     "times": people.runtime,
     "commercial": people.commercial,
     "figures": robots.robot_and_snowman,
+    "character": character.character,
 }

@@ -195,16 +195,29 @@ def _draw_bones(axes: Any, stick: StickFigure, frame: int, view: Camera) -> None
 def _draw_surface(
     axes: Any, take: Recording, frame: int, view: Camera, *, faint: bool = False
 ) -> None:
-    """Draw the surface of a figure with Lambertian shading, far faces first."""
-    from matplotlib.collections import PolyCollection
-
+    """Draw the surface of a figure in one frame."""
     truth = take.truth
     T = truth.motion.T_world_joint()[frame]
     faces = []
     for shape in truth.figures[0].surfaces:
         points, triangles = shape.mesh(rings=21, spokes=36)
         faces.append(geometry.apply(T[shape.joint], points)[triangles])
-    corners = np.concatenate(faces)
+    draw_faces(axes, np.concatenate(faces), view, faint=faint)
+
+
+def draw_faces(
+    axes: Any, corners: Float[Array, "face 3 3"], view: Camera, *, faint: bool = False
+) -> None:
+    """Draw triangles with Lambertian shading, far ones first.
+
+    Args:
+        axes: Axes to draw on.
+        corners: Corners of each triangle, counter-clockwise from outside, in metres.
+        view: The camera.
+        faint: Whether to draw them pale, behind something else.
+    """
+    from matplotlib.collections import PolyCollection
+
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
     spots = view.project(corners)

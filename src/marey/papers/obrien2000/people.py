@@ -16,10 +16,7 @@ from marey.papers.obrien2000.exact import (
     joint_residual,
     length_between_joints,
 )
-from marey.papers.plots import (
-    dots_drawing,
-    residual_drawing,
-)
+from marey.papers.plots import dots_drawing, residual_drawing
 from marey.papers.recordings import record_sensors
 from marey.report import Table
 from marey.synth import Figure, Recording
@@ -188,14 +185,9 @@ def limb_lengths(effort: Effort) -> Experiment:
     for k, published in enumerate(PUBLISHED):
         theirs = summarize_errors(published.error_cm)
         rows.append((published.name, "paper", "", *(f"{v:.2f}" for v in theirs)))
+        first = 1000 * (effort.seed + k)
         for skin in SKIN_SLIDES_MM:
-            found: dict[str, list[Array]] = {method: [] for method in METHODS}
-            first = 1000 * (effort.seed + k)
-            for person in range(count):
-                effort.report(f"{published.name}, skin {skin:g} mm, {person + 1}")
-                trials = _trials(published, first + 10 * person, skin)
-                for method, off in trials.items():
-                    found[method].append(off)
+            found = _errors_of_people(effort, published, first, skin)
             for method, every in found.items():
                 summaries = [summarize_errors(off) for off in every]
                 cells = map(_format_range, np.array(summaries).T)
@@ -250,6 +242,17 @@ def compare_limbs(
             rows.append(("", f"Δ {source}", "", *differences, ""))
     trials = " | ".join(published.trials)
     return table(f"cm |  | Meas. | {trials} | Δ rms", rows)
+
+
+def _errors_of_people(
+    effort: Effort, published: PublishedLengths, seed: int, skin: float
+) -> dict[str, list[Float[Array, "limb trial"]]]:
+    found: dict[str, list[Array]] = {method: [] for method in METHODS}
+    for person in range(effort.runs(PEOPLE)):
+        effort.report(f"{published.name}, skin {skin:g} mm, {person + 1}")
+        for method, off in _trials(published, seed + 10 * person, skin).items():
+            found[method].append(off)
+    return found
 
 
 def _trials(

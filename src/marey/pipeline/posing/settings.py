@@ -28,6 +28,9 @@ METHODS_WITH = {
 }
 """Pose methods that can take each option; "auto" chooses the first of them."""
 
+STANDARD_GRAVITY = 9.80665
+"""Acceleration of gravity, in m/s^2, of the CGPM 1901."""
+
 STRICT_LIMIT_SD_RAD = FEW * ANGLE_SD
 """Standard deviation of the penalty of BFGS for angles beyond their limits, in radians:
 a tenth of what the markers of a limb measure, so that limits count more."""
@@ -144,6 +147,8 @@ def pose_settings(
         settings["friction"] = options.friction
         is_static = options.friction in (0.0, np.inf)
         settings["settle"] = "direct" if is_static else "simulation"
+        # Friction is a share of what presses a sole down: the weight of the figure.
+        settings["gravity"] = 0.0 if is_static else STANDARD_GRAVITY
     return settings
 
 

@@ -13,7 +13,9 @@ from marey.joints import JointFits, joint_name_and_exercise
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.posing.settings import record_options, set_ground_findings
 from marey.pipeline.stages.bodies import BodyFit
+from marey.pipeline.stages.several_takes import concatenate_takes
 from marey.report import Finding, Report, Severity, mark_name
+from marey.rig import names_by_looks
 from marey.rig.ground import GroundEstimate, estimate_ground, find_other_up_axis
 from marey.solution import Solution, Subject
 from marey.take import Take
@@ -75,6 +77,7 @@ def fit_findings(
     yield from map(naming_finding, fit.namings)
     if fit.namings:
         yield from part_findings(fit.tree, bodies)
+    yield from contradicted_names(fit)
     yield from ground_findings(fit.takes)
     irrelevant = _irrelevant_pairs(fit, joint_decides)
     yield from (f for f in fit.joint_findings if f.subject not in irrelevant)
@@ -108,6 +111,37 @@ def naming_finding(naming: Naming) -> Finding:
     message = f"recognised as a {naming.kind}{lies}; its bodies are named so{doubt}"
     value = naming.side_confidence
     return Finding("named-by-looks", "skeleton", severity, message, value=value)
+
+
+def contradicted_names(fit: BodyFit) -> Iterator[Finding]:
+    """Return where the names of bodies contradict what their figure looks like.
+
+    The names of labels or sensors are kept: the looks may be wrong.
+    """
+    bodies = concatenate_takes(fit.bodies)
+    for looks in names_by_looks(bodies, fit.joints, fit.tree):
+        named = {body: vrm.without_subject(bodies.names[body]) for body in looks.names}
+        if looks.kind == "quadruped" and set(vrm.both_sides(vrm.HAND)) & set(
+            named.values()
+        ):
+            message = "the names are of a person, but the figure looks like an animal"
+            yield _contradiction(message, looks.fit)
+        pairs = [(named[body], name) for body, name in looks.names.items()]
+        same = sum(vrm.side_of(a) != "" and a == b for a, b in pairs)
+        mirrored = sum(
+            vrm.side_of(a) != "" and a == vrm.mirror_name(b) for a, b in pairs
+        )
+        if looks.side_confidence >= MIN_SIDE_CONFIDENCE and mirrored > same:
+            message = (
+                "left and right contradict toes, knees and elbows: labels are swapped, "
+                "or axes mirrored"
+            )
+            yield _contradiction(message, looks.side_confidence)
+
+
+def _contradiction(message: str, value: float) -> Finding:
+    text = f"{message}. Check the names"
+    return Finding("names-contradicted", "skeleton", "warning", text, value=value)
 
 
 def part_findings(tree: Tree, bodies: Bodies) -> Iterator[Finding]:

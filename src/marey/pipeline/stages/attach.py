@@ -9,6 +9,7 @@ from jaxtyping import Float
 from marey.attach import (
     BoneComparison,
     JointMatch,
+    SkeletonMatch,
     adapt_lengths,
     add_center_markers,
     add_center_points,
@@ -16,7 +17,7 @@ from marey.attach import (
     center_labels,
     compare_bones,
     drop_center_markers,
-    match_joints,
+    match_skeletons,
     scale_skeleton,
 )
 from marey.calibration import CalibrateOptions, calibrate
@@ -54,13 +55,16 @@ def attach_to_given(
     """
     given = options.skeleton
     assert isinstance(given, Skeleton)
-    chosen, matches = _choose_subject(subjects, given, options)
+    chosen, found = _choose_subject(subjects, given, options)
+    matches = found.joints
     bones = compare_bones(given, chosen.skeleton, matches)
-    findings = tuple(_bone_findings(bones, options))
+    findings = (*_match_findings(found, given), *_bone_findings(bones, options))
     if options.fit == "scale":
         given = scale_skeleton(given, bones.scale)
     elif options.fit == "lengths":
-        given = adapt_lengths(given, bones)
+        adapted = adapt_lengths(given, chosen.skeleton, matches, bones)
+        given = adapted.skeleton
+        findings = (*findings, _lengths_finding(adapted.kept, bones.scale))
     takes = [take.measured for take in fit.takes]
     attached = _attach(given, chosen, takes, matches, session_numbers(options))
     method = POSE_METHOD if options.pose == "auto" else options.pose
@@ -72,19 +76,25 @@ def attach_to_given(
 
 def _choose_subject(
     subjects: Sequence[SubjectFit], given: Skeleton, options: SolveOptions
-) -> tuple[SubjectFit, tuple[JointMatch, ...]]:
+) -> tuple[SubjectFit, SkeletonMatch]:
     """Return the subject with most joints of the given skeleton, and these.
 
     If the options name one of the subjects, it is that one.
     """
     named = [one for one in subjects if one.name == options.subject]
-    matches = [(one, match_joints(given, one.skeleton)) for one in (named or subjects)]
-    chosen, found = max(matches, key=lambda pair: len(pair[1]))
-    if not found:
+    matches = [
+        (one, match_skeletons(given, one.skeleton)) for one in (named or subjects)
+    ]
+    chosen, found = max(matches, key=lambda pair: len(pair[1].joints))
+    if not found.joints:
         joints = ", ".join(name for name in chosen.skeleton.names)
+        likeness = 100.0 * max(
+            match.tree.likeness for _, match in matches if match.tree
+        )
         raise OptionError(
             "skeleton",
-            found=f"joints {', '.join(given.names)}",
+            found=f"bones that are {likeness:.0f} % alike in tree, lengths and "
+            f"directions, of joints {', '.join(given.names)}",
             needed=f"some that correspond to {joints}",
         )
     return chosen, found
@@ -183,6 +193,30 @@ def _attached_finding(attached: Skeleton, matches: Sequence[JointMatch]) -> Find
         f"{' and '.join(targets)} were put on its bones"
     )
     return Finding("skeleton-given", "skeleton", "info", message, attached.names[0])
+
+
+def _match_findings(match: SkeletonMatch, given: Skeleton) -> list[Finding]:
+    """Return a warning if names are unknown and left and right may be exchanged."""
+    if match.tree is None or not match.tree.is_ambiguous:
+        return []
+    message = (
+        "names of the given joints are unknown, and another match of its bones is as "
+        f"good ({100.0 * match.tree.rival:.0f} % alike, "
+        f"{100.0 * match.tree.likeness:.0f} % here): check left and right"
+    )
+    code = "skeleton-ambiguous"
+    return [Finding(code, "skeleton", "warning", message, given.names[0])]
+
+
+def _lengths_finding(kept: Sequence[str], scale: float) -> Finding:
+    message = "all bones have the lengths of the recording"
+    if kept:
+        message = (
+            f"the recording does not determine the bones to {', '.join(kept)}: these "
+            f"were scaled by {scale:.3f}, all others have its lengths"
+        )
+    n_kept = float(len(kept))
+    return Finding("skeleton-lengths", "skeleton", "info", message, value=n_kept)
 
 
 def _bone_findings(bones: BoneComparison, options: SolveOptions) -> list[Finding]:

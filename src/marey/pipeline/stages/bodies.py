@@ -233,11 +233,13 @@ def complete_fit(candidates: Candidates, tree: Tree, options: SolveOptions) -> B
         ]
         tree = replace(tree, loops=(*tree.loops, *links))
     takes = tuple(one.take for one in bodies)
-    doubts = _find_doubts(bodies, joints)
-    return BodyFit(takes, bodies, joints, tree, doubts, candidates)
+    findings = _findings_of_joints(bodies, joints)
+    return BodyFit(takes, bodies, joints, tree, findings, candidates)
 
 
-def _find_doubts(bodies: tuple[Bodies, ...], joints: JointFits) -> tuple[Finding, ...]:
+def _findings_of_joints(
+    bodies: tuple[Bodies, ...], joints: JointFits
+) -> tuple[Finding, ...]:
     several = len(bodies[0].names) > 1
     return tuple(joint_findings(bodies, joints)) if several else (ONE_BODY,)
 
@@ -298,7 +300,7 @@ def _repair_takes(first: BodyFit, fit: BodyFit) -> tuple[Take, ...]:
         first: Fit of the cleaned takes.
         fit: Best joints and tree so far.
     """
-    takes, joints, tree = first.takes, fit.joints, fit.tree
+    takes = first.takes
     if any(bodies.shared.any() for bodies in first.bodies):
         # Findings about slips use the names that the solution will have.
         names, _ = name_anonymous_bodies(first)
@@ -306,18 +308,32 @@ def _repair_takes(first: BodyFit, fit: BodyFit) -> tuple[Take, ...]:
         slips_of_takes = [
             find_marker_slips(bodies) if bodies.shared.any() else () for bodies in named
         ]
-        return tuple(map(undo_marker_slips, takes, slips_of_takes))
-    sensors = tuple(map(_named_by_sensors, first.candidates.bodies))
+        takes = tuple(map(undo_marker_slips, takes, slips_of_takes))
+    return _repair_sensors(takes, first.candidates.bodies, fit)
+
+
+def _repair_sensors(
+    takes: tuple[Take, ...], bodies: tuple[Bodies, ...], fit: BodyFit
+) -> tuple[Take, ...]:
+    """Return the takes without slips and outliers of sensors that are bodies.
+
+    A sensor that shares its body with markers is left as it is.
+    """
+    alone = sensors_alone(bodies)
+    if any(one.shared.any() for one in bodies) and not alone:
+        return takes
+    sensors = tuple(map(_named_by_sensors, bodies))
+    names = {sensors[0].names[body] for body in alone} or set(sensors[0].names)
     slips = [
         slip
-        for slip in find_sensor_slips(sensors, joints, tree)
-        if slip.sensor in takes[slip.take].sensor_names
+        for slip in find_sensor_slips(sensors, fit.joints, fit.tree)
+        if slip.sensor in takes[slip.take].sensor_names and slip.sensor in names
     ]
     outliers = [
         [
             o
-            for o in find_joint_outliers(one, joints, tree)
-            if o.name in one.sensor_names
+            for o in find_joint_outliers(one, fit.joints, fit.tree)
+            if o.name in one.sensor_names and o.name in names
         ]
         for one in sensors
     ]
@@ -391,8 +407,8 @@ def with_names(
     if names == fit.bodies[0].names:
         return replace(fit, namings=namings)
     bodies = tuple(one.rename(names) for one in fit.bodies)
-    doubts = _find_doubts(bodies, fit.joints)
-    return replace(fit, bodies=bodies, joint_findings=doubts, namings=namings)
+    findings = _findings_of_joints(bodies, fit.joints)
+    return replace(fit, bodies=bodies, joint_findings=findings, namings=namings)
 
 
 def hips_among(names: tuple[str, ...]) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.skeleton import Kind, Skeleton
+from marey.tree import ancestors_of, breadth_first_order
 
 Array = np.ndarray
 
@@ -23,9 +24,7 @@ def reroot_skeleton(skeleton: Skeleton, root: int) -> Skeleton:
         skeleton: A skeleton.
         root: The joint whose body becomes the root.
     """
-    path = [root]
-    while skeleton.parent[path[-1]] >= 0:
-        path.append(int(skeleton.parent[path[-1]]))
+    path = ancestors_of(skeleton.parent, root)
     rest = skeleton.rest()[:, :3, 3]
     position, parent = rest.copy(), skeleton.parent.copy()
     # The old index of the joint by which each body is attached to its new parent.
@@ -43,7 +42,7 @@ def reroot_skeleton(skeleton: Skeleton, root: int) -> Skeleton:
     offset = position - np.where((parent >= 0)[:, None], position[parent], 0.0)
     kind, axes, limits = _reverse_joints(skeleton, path, old_joint)
     covariance, sd = _propagate_covariance(skeleton, path, offset)
-    order = _parents_first(parent, root)
+    order = breadth_first_order(parent, [root])
     new_index = np.argsort(order)
     return replace(
         skeleton,
@@ -61,13 +60,6 @@ def reroot_skeleton(skeleton: Skeleton, root: int) -> Skeleton:
         sensor_joint=new_index[skeleton.sensor_joint],
         T_joint_sensor=T,
     )
-
-
-def _parents_first(parent: Int[Array, " joint"], root: int) -> list[int]:
-    order = [root]
-    for joint in order:
-        order += [int(child) for child in np.flatnonzero(parent == joint)]
-    return order
 
 
 def _reverse_joints(

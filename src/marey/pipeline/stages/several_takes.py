@@ -6,18 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from marey.bodies import Bodies
+from marey.calibration.sessions import group_takes
 from marey.joints import with_common_markers
-from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
 from marey.take import Take
-
-MIN_REATTACHMENT_M = OUTLIER_SD * MARKER_NOISE_M
-"""Smallest median displacement of markers on their bodies between two takes, in metres,
-that means they were attached again: an outlier of the noise. Higher merges more
-sessions."""
-
-MIN_REATTACHMENT_RMS = 2.0
-"""The same displacement as a multiple of the bodies' median residual from rigid. Higher
-merges more sessions of soft bodies. Chosen by hand."""
 
 
 def concatenate_takes(takes: Sequence[Bodies]) -> Bodies:
@@ -65,8 +56,14 @@ def takes_of_first_session(takes: tuple[Bodies, ...]) -> tuple[Bodies, ...]:
     takes do not show every body, all takes are returned.
     """
     marked = tuple(take for take in takes if take.shared.any()) or takes
-    limit = _displacement_limit(marked[0])
-    same = tuple(take for take in marked if _displacement(take, marked[0]) <= limit)
+
+    def displacement(i: int, j: int) -> float:
+        return _displacement(marked[j], marked[i])
+
+    session = group_takes(len(marked), displacement, list(map(_median_rms, marked)))
+    same = tuple(
+        take for take, k in zip(marked, session, strict=True) if k == session[0]
+    )
     shown = np.any([take.seen.any(axis=0) for take in same], axis=0)
     ever = np.any([take.seen.any(axis=0) for take in takes], axis=0)
     return same if (shown >= ever).all() else takes
@@ -86,7 +83,6 @@ def _displacement(take: Bodies, first: Bodies) -> float:
     return float(np.median(distances)) if distances else 0.0
 
 
-def _displacement_limit(first: Bodies) -> float:
-    rms = first.rms[np.isfinite(first.rms)]
-    median = float(np.median(rms)) if len(rms) else 0.0
-    return max(MIN_REATTACHMENT_M, MIN_REATTACHMENT_RMS * median)
+def _median_rms(take: Bodies) -> float:
+    rms = take.rms[np.isfinite(take.rms)]
+    return float(np.median(rms)) if len(rms) else 0.0

@@ -35,7 +35,7 @@ from marey.segmentation.methods.sensors import recognise_program
 from marey.skeleton import Skeleton
 from marey.solution import Subject
 from marey.take import Take
-from marey.tree import Tree
+from marey.tree import ancestors_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +130,10 @@ def calibrate_subjects(
                 subject,
                 skeleton=found.skeleton,
                 take_skeletons=found.skeletons,
-                findings=(*found.findings, *_doubts(subject.skeleton, fit, options)),
+                findings=(
+                    *found.findings,
+                    *_mismatch_findings(subject.skeleton, fit, options),
+                ),
                 is_calibrated=all(f.code != "not-calibrated" for f in found.findings),
                 landmark_joints=found.landmark_joints,
                 unknown_rolls=found.unknown_rolls,
@@ -169,10 +172,10 @@ def limit_subjects(
     return tuple(limited)
 
 
-def _doubts(
+def _mismatch_findings(
     skeleton: Skeleton, fit: BodyFit, options: SolveOptions
 ) -> Iterator[Finding]:
-    """Return whether takes and a given skeleton cannot be of one subject."""
+    """Return findings if takes and a given skeleton cannot be of one subject."""
     if performer_known(options):
         return skeleton_findings(skeleton, fit.takes)
     sessions = session_numbers(options) or range(len(fit.takes))
@@ -364,7 +367,10 @@ def subject_of_each_body(fit: BodyFit, options: SolveOptions) -> list[int]:
     if performer_known(options):
         return [0] * len(tree.parent)
     roots = tree.roots.tolist()
-    return [roots.index(root_of(tree, body)) for body in range(len(tree.parent))]
+    return [
+        roots.index(ancestors_of(tree.parent, body)[-1])
+        for body in range(len(tree.parent))
+    ]
 
 
 def final_joint_fits(
@@ -399,10 +405,3 @@ def used_joint_fits(
         joint = subject.skeleton.joint_of(names[body])
         is_used[fit.tree.edge[body]] = joint not in subject.landmark_joints
     return is_used
-
-
-def root_of(tree: Tree, body: int) -> int:
-    """Return the root of a body's tree."""
-    while tree.parent[body] >= 0:
-        body = int(tree.parent[body])
-    return body

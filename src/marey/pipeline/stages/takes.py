@@ -9,9 +9,11 @@ from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.cleaning import (
+    Person,
     check_takes,
     clean,
     correct_unit,
+    correct_up,
     drop_unused_sensors,
     find_swaps_between_takes,
     rescale,
@@ -43,6 +45,9 @@ Higher refuses more."""
 TRUNK = {vrm.HIPS, vrm.CHEST}
 """Bodies of which a person has one at least; a hand has none."""
 
+UPPER, LOWER = (vrm.HIPS, vrm.SPINE, vrm.CHEST), (vrm.LOWER_LEG, vrm.FOOT)
+"""Bodies that are above and below in a person who stands or sits."""
+
 Recording = str | PathLike[str] | Take
 """A take, or the file that holds it."""
 
@@ -67,9 +72,31 @@ def read_takes(
     takes = tuple(r if isinstance(r, Take) else read(r) for r in several)  # type: ignore[arg-type]
     takes = tuple(map(_check_take, takes))
     if not subject:
-        return takes
+        return _unite_subjects(takes)
     is_named = any(subject in take.subjects for take in takes)
     return tuple(_select_subject(take, subject, is_named=is_named) for take in takes)
+
+
+def _unite_subjects(takes: tuple[Take, ...]) -> tuple[Take, ...]:
+    """Return takes of one subject each with the name that the first of them gives it.
+
+    A prefix that differs between takes ("Joe:LASI", "Joe2:LASI") is no other marker.
+    """
+    named = [sorted({name for name in take.subjects if name}) for take in takes]
+    names = [name for some in named for name in some]
+    if len(set(names)) < 2 or any(len(some) > 1 for some in named):
+        return takes
+    united = []
+    for take, some in zip(takes, named, strict=True):
+        if some and some[0] != names[0]:
+            message = f"labels name {some[0]}, those of another take {names[0]}: "
+            message += f"taken for one subject, {names[0]}; solve two people apart"
+            finding = Finding("subject-renamed", "read", "info", message, some[0])
+            source = replace(take.source, findings=(*take.source.findings, finding))
+            subjects = tuple(name and names[0] for name in take.subjects)
+            take = replace(take, subjects=subjects, source=source)
+        united.append(take)
+    return tuple(united)
 
 
 def _check_take(take: Take) -> Take:
@@ -147,6 +174,25 @@ def _people_in(take: Take) -> list[Float[np.ndarray, "frame marker 3"]]:
     return people
 
 
+def _standing_people(take: Take) -> list[Person]:
+    """Return the people in a take whose names show a trunk and legs."""
+    sensors = {
+        vrm.without_subject(name): (i,) for i, name in enumerate(take.sensor_names)
+    }
+    figures = [(take.T_world_sensor[..., :3, 3], sensors)] + [
+        (take.points, {body: subject.markers_of(body) for body in subject.bodies})
+        for subject in match_subjects(take)
+    ]
+    people = []
+    for positions, items in figures:
+        upper = [i for body in items if body in UPPER for i in items[body]]
+        legs = [body for body in items if vrm.without_side(body) in LOWER]
+        lower = [i for body in legs for i in items[body]]
+        if upper and lower:
+            people.append(Person(positions[:, upper], positions[:, lower]))
+    return people
+
+
 def _select_subject(take: Take, subject: str, *, is_named: bool) -> Take:
     """Return the take with one subject's markers only, if it names several.
 
@@ -172,7 +218,8 @@ def _select_subject(take: Take, subject: str, *, is_named: bool) -> Take:
 def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, ...]:
     """Return the takes without the errors that they show before bodies are known.
 
-    A length unit that nobody stated is mended by the size of people. Outliers are
+    A length unit that nobody stated is mended by the size of people, and an up axis by
+    how people stand or by the floor. Outliers are
     masked, labels that were swapped within a take or between takes are swapped back,
     lengths are scaled by two sensors of known distance, sensors without information are
     left out, and sensors are brought in time with markers. Takes that cannot determine
@@ -180,6 +227,7 @@ def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, .
     """
     if options.clean:
         takes = tuple(correct_unit(take, _people_in(take)) for take in takes)
+        takes = tuple(correct_up(take, _standing_people(take)) for take in takes)
     takes = check_takes(takes, known_skeleton=options.skeleton is not None)
     if options.clean:
         takes = tuple(clean(take) for take in takes)

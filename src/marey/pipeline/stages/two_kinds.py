@@ -6,7 +6,7 @@ of markers, belong together. Where two joints leave the rotation about their lin
 the mean pose decides, until calibration finds a better answer from hinge axes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -19,17 +19,12 @@ from marey.numerics import geometry
 from marey.numerics.thresholds import FEW
 from marey.report import Finding
 from marey.rig import name_bodies
-from marey.tree import Tree
+from marey.tree import Tree, breadth_first_order
 
 Array = np.ndarray
 
 Joined = tuple[tuple[Bodies, ...], JointFits, Tree]
 """Bodies of takes of one kind, their joints and their tree."""
-
-
-def has_two_kinds(bodies: Sequence[Bodies]) -> bool:
-    """Return whether some takes have bodies of markers, and others only sensors."""
-    return len({bool(one.shared.any()) for one in bodies}) > 1
 
 
 def match_sensor_takes(marked: Joined, sensed: Joined) -> tuple[Bodies, ...]:
@@ -130,14 +125,15 @@ def align_sensors(marked: Joined, sensed: Joined) -> Float[Array, "sensor 4 4"]:
     T = np.tile(np.eye(4), (len(names), 1, 1))
     centers, sensor_centers = _joint_centers(marked), _joint_centers(sensed)
     R_mean, R_sensor_mean = _mean_rotations(marked), _mean_rotations(sensed)
-    order = [b for b in _breadth_first(marked[2]) if bodies[b] in names]
+    parent_of, roots = marked[2].parent, marked[2].roots.tolist()
+    order = [b for b in breadth_first_order(parent_of, roots) if bodies[b] in names]
     for body in order:
         name = bodies[body]
         sensor = names.index(name)
         common = [n for n in centers[name] if n in sensor_centers[name]]
         here = np.array([centers[name][n] for n in common]).reshape(-1, 3)
         there = np.array([sensor_centers[name][n] for n in common]).reshape(-1, 3)
-        parent = int(marked[2].parent[body])
+        parent = int(parent_of[body])
         R = np.eye(3)
         if parent >= 0 and bodies[parent] in names:
             above = names.index(bodies[parent])
@@ -170,13 +166,6 @@ def _fit_axes(
     return geometry.kabsch(source, target, weight)
 
 
-def _breadth_first(tree: Tree) -> list[int]:
-    order: list[int] = tree.roots.tolist()
-    for body in order:
-        order += np.flatnonzero(tree.parent == body).tolist()
-    return order
-
-
 def _joint_centers(joined: Joined) -> dict[str, dict[str, Float[Array, "3"]]]:
     """Return the centres of each body's joints in its axes, by the other body."""
     takes, joints, tree = joined
@@ -195,7 +184,7 @@ def _mean_rotations(joined: Joined) -> Float[Array, "body 3 3"]:
     takes, _, tree = joined
     R = np.concatenate([one.T_world_body[..., :3, :3] for one in takes])
     mean = np.tile(np.eye(3), (R.shape[1], 1, 1))
-    for body in _breadth_first(tree):
+    for body in breadth_first_order(tree.parent, tree.roots.tolist()):
         parent = int(tree.parent[body])
         if parent >= 0:
             relative = R[:, parent].swapaxes(-1, -2) @ R[:, body]

@@ -191,6 +191,33 @@ def _minimise(problem, frame, terms, H, pose, max_steps, tolerance):
     return fitness(problem, frame, terms, x, base, pose, g), steps
 
 
+@inner
+def _fit_frame(
+    problem, frame, terms, H, pose, has_pose, max_cost, max_steps, tolerance
+):
+    """Fit one frame from the pose, if there is one; return the fitness and the steps.
+
+    Without a pose, or if the fitness is above the largest, the frame is fitted from an
+    initial pose of its own; the better pose counts.
+    """
+    cost, steps = np.inf, 0
+    if has_pose:
+        cost, steps = _minimise(problem, frame, terms, H, pose, max_steps, tolerance)
+    if cost > max_cost or not has_pose:
+        last, prior = (pose[0].copy(), pose[1].copy()), np.full(len(H), TINY_PRIOR)
+        find_initial_pose(problem, frame[:2], np.zeros(3), pose, prior)
+        H[0, 0] = 0.0
+        new_cost, more_steps = _minimise(
+            problem, frame, terms, H, pose, max_steps, tolerance
+        )
+        steps += more_steps
+        if new_cost < cost:
+            cost = new_cost
+        else:
+            copy_pose(last, pose)
+    return cost, steps
+
+
 @njit(cache=True)
 def fit_frames(problem, terms, recording, order, reference_q, settings, out):
     """Fit frames in the order given, each started from the one before it.
@@ -212,34 +239,19 @@ def fit_frames(problem, terms, recording, order, reference_q, settings, out):
     guided, max_steps, tolerance, max_rms_residual = settings
     root_out, q_out, info = out
     n = q_out.shape[1]
-    pose, best = (np.zeros(3), np.zeros((n, 4))), (np.empty(3), np.empty((n, 4)))
-    zero, prior = np.zeros(3), np.full(n + 1, TINY_PRIOR)
-    H, has_pose = np.zeros((3 * n + 3, 3 * n + 3)), guided
+    pose, has_pose = (np.zeros(3), np.zeros((n, 4))), guided
+    H = np.zeros((3 * n + 3, 3 * n + 3))
     pose[1][:, 0] = 1.0
     for f in order:
-        seen = (points[f], sensors[f])
-        weight = info[f, 1] = total_weight_seen(problem[1], seen[0], seen[1])
+        frame = (points[f], sensors[f], reference_q[f])
+        weight = info[f, 1] = total_weight_seen(problem[1], points[f], sensors[f])
         if guided:
             copy_pose((root_out[f], q_out[f]), pose)
         if weight > 0.0:
-            if not has_pose:
-                find_initial_pose(problem, seen, zero, pose, prior)
-            frame = (points[f], sensors[f], reference_q[f])
-            cost, steps = _minimise(
-                problem, frame, terms, H, pose, max_steps, tolerance
+            max_cost = np.inf if guided else weight * max_rms_residual**2
+            cost, steps = _fit_frame(
+                problem, frame, terms, H, pose, has_pose, max_cost, max_steps, tolerance
             )
-            if cost > weight * max_rms_residual**2 and has_pose and not guided:
-                copy_pose(pose, best)
-                find_initial_pose(problem, seen, zero, pose, prior)
-                H[0, 0] = 0.0
-                new_cost, more_steps = _minimise(
-                    problem, frame, terms, H, pose, max_steps, tolerance
-                )
-                steps += more_steps
-                if new_cost < cost:
-                    cost = new_cost
-                else:
-                    copy_pose(best, pose)
             has_pose = True
             info[f, 0], info[f, 2], info[f, 3] = cost, weight, steps
         copy_pose(pose, (root_out[f], q_out[f]))

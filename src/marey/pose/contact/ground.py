@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.motion import Contact, GroundPlane, Motion
+from marey.numerics import geometry
 from marey.numerics.thresholds import SKIN_MOTION_M
 from marey.pose.contact.foot_plants import FootPlant
 from marey.pose.contact.points import SAME_PLACE, ContactPoints, PointTracks
@@ -85,15 +86,21 @@ class GroundContacts:
 
     def skate(self, motion: Motion) -> float:
         """Return the mean speed of planted points, in m/s; NaN without plants."""
-        positions = self.points.positions(motion.T_world_joint())
-        steps = [np.diff(positions[p.frames, p.point], axis=0) for p in self.plants]
+        T, joint, offset = motion.T_world_joint(), self.points.joint, self.points.offset
+        planted = [
+            geometry.apply(T[p.frames, joint[p.point]], offset[p.point])
+            for p in self.plants
+        ]
+        steps = [np.diff(positions, axis=0) for positions in planted]
         speed = np.linalg.norm(np.concatenate([np.zeros((0, 3)), *steps]), axis=-1)
         return float(np.nanmean(speed) * motion.rate) if len(speed) else float("nan")
 
     def penetration(self, motion: Motion) -> float:
         """Return the largest depth of a bone's end below the ground, in metres."""
-        positions = self.points.positions(motion.T_world_joint())
-        depth = self.ground_heights(len(positions)) - positions @ self.ground.normal
+        soles = self.points.is_sole
+        positions = self.points.select(soles).positions(motion.T_world_joint())
+        heights = self.ground_heights(len(positions))[:, soles]
+        depth = heights - positions @ self.ground.normal
         return float(np.nanmax(depth, initial=0.0))
 
     def ground_heights(self, n_frames: int) -> Float[Array, "frame point"]:

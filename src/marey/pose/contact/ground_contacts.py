@@ -157,16 +157,22 @@ def reconcile_anchors(motion: Motion, contacts: GroundContacts) -> GroundContact
     return project_anchors(contacts, between)
 
 
-def contact_offset(motion: Motion, contact: Contact) -> Float[Array, " 3"]:
+def contact_offset(
+    motion: Motion, contact: Contact, T_world_joint: Float[Array, "frame joint 4 4"]
+) -> Float[Array, " 3"]:
     """Return the position of a contact in its joint's frame, in metres.
 
     It is the median, over the frames of the contact, of the point of the bone at the
     anchor; NaN if the contact has no frame.
+
+    Args:
+        motion: The motion.
+        contact: One of its contacts.
+        T_world_joint: All poses of the motion.
     """
     frames = contact_frames(motion, contact)
     joint = motion.skeleton.index(contact.joint)
-    T = motion.skeleton.forward(motion.T_world_root[frames], motion.wxyz[frames])
-    T_joint_world = geometry.inverse(T[:, joint])
+    T_joint_world = geometry.inverse(T_world_joint[frames, joint])
     offsets = geometry.apply(T_joint_world, contact.anchor)
     offsets = offsets[np.isfinite(offsets).all(axis=1)]
     return np.median(offsets, axis=0) if len(offsets) else np.full(3, np.nan)
@@ -186,11 +192,12 @@ def ground_contacts_of(motion: Motion) -> GroundContacts:
     This is for measuring. All contacts at one end of a bone share a point; every other
     contact has a point of its own.
     """
-    skeleton, plants = motion.skeleton, []
+    skeleton, plants, T = motion.skeleton, [], motion.T_world_joint()
     joints: list[int] = []
     offsets: list[Array] = []
     for contact in motion.contacts:
-        joint, offset = skeleton.index(contact.joint), contact_offset(motion, contact)
+        joint = skeleton.index(contact.joint)
+        offset = contact_offset(motion, contact, T)
         if not np.isfinite(offset).all():
             continue
         is_end = bool(skeleton.is_end[joint])

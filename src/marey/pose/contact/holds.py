@@ -101,10 +101,11 @@ def contacts_as_holds(
         motion: A motion with contacts, such as `solve_pose(..., contacts=True)` gives.
         strength: Stiffness of each hold, as a multiple of a marker's; above 0.
     """
+    T_world_joint = motion.T_world_joint()
     return tuple(
         Hold(
             joint=contact.joint,
-            point=contact_offset(motion, contact),
+            point=contact_offset(motion, contact, T_world_joint),
             target=contact.anchor,
             start=contact.start,
             end=contact.end,

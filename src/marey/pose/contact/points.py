@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, rotating_joints
 
 Array = np.ndarray
 
@@ -167,7 +167,9 @@ def make_contact_points(
     is_sole = is_end.copy()
     is_sole[is_end] &= ~_is_at_sensor(skeleton, joint[is_end])
     names = tuple(skeleton.names[j] for j in joint)
-    return ContactPoints(joint, offset, names, _body_of_joint(skeleton)[joint], is_sole)
+    return ContactPoints(
+        joint, offset, names, rotating_joints(skeleton)[joint], is_sole
+    )
 
 
 def estimate_figure_height(motion: Motion) -> float:
@@ -220,18 +222,9 @@ def _is_at_sensor(skeleton: Skeleton, ends: Int[Array, " end"]) -> Bool[Array, "
     return np.asarray(same.any(axis=1))
 
 
-def _body_of_joint(skeleton: Skeleton) -> Int[Array, " joint"]:
-    """Return the joint that rotates each joint: itself, or its first unfixed parent."""
-    body = np.arange(skeleton.n_joints)
-    for joint, kind in enumerate(skeleton.kind):
-        if kind == "fixed":
-            body[joint] = body[skeleton.parent[joint]]
-    return body
-
-
 def _parent_bodies(skeleton: Skeleton) -> dict[int, int]:
     """Return the parent of every body; -1 for the root."""
-    body = _body_of_joint(skeleton)
+    body = rotating_joints(skeleton)
     return {int(j): int(body[skeleton.parent[j]]) if j else -1 for j in np.unique(body)}
 
 

@@ -113,6 +113,15 @@ def fade_offsets_after(information, prior, restarted, rate, pose, shown):
     return is_moved
 
 
+@lean
+def _keep_hidden_subtrees(tree, hidden):
+    """Unmark the blocks of which any descendant is seen, frame by frame."""
+    for f in range(len(hidden)):
+        for i in range(len(tree.parent) - 1, 0, -1):
+            hidden[f, tree.parent[i] + 1] &= hidden[f, i + 1]
+        hidden[f, 0] &= hidden[f, 1]
+
+
 @njit(cache=True)
 def blend_offsets_before(tree, work, unseen, rate, root, q):
     """Blend the last unseen frames towards the pose at reappearance, in place.
@@ -127,12 +136,9 @@ def blend_offsets_before(tree, work, unseen, rate, root, q):
         root: Position of the root in every frame, in metres.
         q: Quaternions of all nodes in every frame.
     """
-    n, hidden, offset = len(tree.parent), unseen.copy(), np.empty(3)
-    for f in range(len(q)):
-        for i in range(n - 1, 0, -1):
-            hidden[f, tree.parent[i] + 1] &= hidden[f, i + 1]
-        hidden[f, 0] &= hidden[f, 1]
-    for b in range(n + 1):
+    hidden, offset = unseen.copy(), np.empty(3)
+    _keep_hidden_subtrees(tree, hidden)
+    for b in range(hidden.shape[1]):
         for f in range(1, len(q)):
             if unseen[f, b] or not hidden[f - 1, b]:
                 continue

@@ -95,21 +95,31 @@ def _total_weight(work):
     return total
 
 
+@inlined
+def _sum_robust_weights(targets, work, i):
+    """Return the number of targets seen on a node and the sum of their robust weights.
+
+    The robust weight of a target is 1 without any residual and 0 of an outlier.
+    """
+    seen, total = 0.0, 0.0
+    for k in range(targets.start[i], targets.start[i + 1]):
+        if work.marker_weight[k] > 0.0:
+            seen += 1.0
+            total += work.marker_weight[k] / targets.weight[k]
+    for k in range(targets.sensor_start[i], targets.sensor_start[i + 1]):
+        for x in range(2):
+            if work.sensor_weight[k, x] > 0.0:
+                seen += 1.0
+                total += work.sensor_weight[k, x] / targets.sensor_weight[k, x]
+    return seen, total
+
+
 @lean
 def _has_outlier_node(targets, work):
     """Return whether most of the targets of some node count as outliers."""
     for i in range(len(work.c)):
-        seen, left = 0.0, 0.0
-        for k in range(targets.start[i], targets.start[i + 1]):
-            if work.marker_weight[k] > 0.0:
-                seen += 1.0
-                left += work.marker_weight[k] / targets.weight[k]
-        for k in range(targets.sensor_start[i], targets.sensor_start[i + 1]):
-            for x in range(2):
-                if work.sensor_weight[k, x] > 0.0:
-                    seen += 1.0
-                    left += work.sensor_weight[k, x] / targets.sensor_weight[k, x]
-        if seen > 1.0 and left <= MIN_SEEN_SHARE * seen:
+        seen, total = _sum_robust_weights(targets, work, i)
+        if seen > 1.0 and total <= MIN_SEEN_SHARE * seen:
             return True
     return False
 
@@ -212,6 +222,23 @@ def _attempt_frame(problem, seen, settings, scratch, attempt):
 
 
 @inlined
+def _keep_attempt(state, scratch, attempt):
+    """Keep the pose of the best attempt; a restarted skeleton has no velocity yet."""
+    copy_pose(scratch.pose, scratch.best)
+    if attempt == RESTART:
+        _scale_velocity(state.velocity, 0.0)
+        copy_pose(scratch.pose, scratch.start)
+
+
+@inlined
+def _is_good(problem, weight, cost, settings):
+    """Return whether no other attempt is needed after one of this cost."""
+    if cost > weight * settings.max_rms_residual**2:
+        return False
+    return not (settings.robust and _has_outlier_node(problem[1], problem[2]))
+
+
+@inlined
 def _solve_frame(problem, seen, weight, state, settings, scratch):
     """Make attempts until one is good; return the cost of the best, and all steps."""
     pose, wait = scratch.pose, state.restart_wait
@@ -227,14 +254,8 @@ def _solve_frame(problem, seen, weight, state, settings, scratch):
         )
         if value < least:
             least, least_cost = value, cost
-            copy_pose(pose, scratch.best)
-            if attempt == RESTART:
-                _scale_velocity(state.velocity, 0.0)
-                copy_pose(pose, scratch.start)
-            good = cost <= weight * settings.max_rms_residual**2
-            good = good and not (
-                settings.robust and _has_outlier_node(problem[1], problem[2])
-            )
+            _keep_attempt(state, scratch, attempt)
+            good = _is_good(problem, weight, cost, settings)
             if good:
                 wait[0] = 0
         elif attempt == RESTART:

@@ -13,7 +13,7 @@ from marey.pose.contact.ground_contacts import (
     reconcile_anchors,
 )
 from marey.pose.contact.holds import Hold
-from marey.pose.contact.points import find_contact_points
+from marey.pose.contact.points import estimate_figure_height, find_contact_points
 from marey.pose.options import PhysicsOptions
 from marey.take import Take
 
@@ -120,15 +120,21 @@ def _make_soles(contacts: GroundContacts, motion: Motion, nodes: Nodes) -> Soles
     points, normal = contacts.points, contacts.ground.normal
     height = contacts.ground_heights(motion.n_frames)
     stands = np.zeros(height.shape, dtype=bool)
+    # A marker stands at a height of its own, and nowhere while its foot is in the air.
+    nowhere = _lowest_anchor(contacts) - estimate_figure_height(motion)
+    height[:, ~points.is_sole] = nowhere
     for plant in contacts.plants:
         stands[plant.frames, plant.point] = True
+        if not points.is_sole[plant.point]:
+            height[plant.frames, plant.point] = plant.anchor @ normal
+    is_sole = points.is_sole | ~np.isin(points.body, points.body[points.is_sole])
     in_node = nodes.joint_position[points.joint] + points.offset
     node_of_point = nodes.node_of_joint[points.joint]
     empty = no_soles(motion.n_frames)
     by_sole = [(empty.node, empty.offset, empty.share)]
     by_frame = [(empty.ground_height, empty.is_planted)]
-    for node in np.unique(node_of_point[points.is_sole]):
-        ends = np.flatnonzero(points.is_sole & (node_of_point == node))
+    for node in np.unique(node_of_point[is_sole]):
+        ends = np.flatnonzero(is_sole & (node_of_point == node))
         up = _up_in_foot(motion, int(points.body[ends[0]]), stands[:, ends], normal)
         weights, aside = _spread_points(in_node[ends], up)
         n, is_planted = len(weights), stands[:, ends].any(axis=1, keepdims=True)
@@ -138,6 +144,12 @@ def _make_soles(contacts: GroundContacts, motion: Motion, nodes: Nodes) -> Soles
     node, offset, share = map(np.concatenate, zip(*by_sole, strict=True))
     ground_height, planted = map(np.hstack, zip(*by_frame, strict=True))
     return Soles(node, offset, share, normal, ground_height, planted)
+
+
+def _lowest_anchor(contacts: GroundContacts) -> float:
+    """Return the height of the lowest foot plant along the normal, in metres."""
+    normal = contacts.ground.normal
+    return min((float(plant.anchor @ normal) for plant in contacts.plants), default=0.0)
 
 
 def _up_in_foot(

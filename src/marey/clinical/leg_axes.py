@@ -1,0 +1,161 @@
+"""Long axes of legs, and rotations of feet, from the markers on them.
+
+A thigh runs from the hip's centre to the middle of the femoral epicondyles, a shank
+from there to the middle of the malleoli (Wu 2002). A joint centre that motion alone
+determines may lie a few centimetres before or behind the axis of flexion; a landmark
+decides between front and back.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.anatomy import names as vrm
+from marey.anatomy.landmarks import Landmarks, find_landmarks
+from marey.numerics import geometry
+from marey.skeleton import Skeleton
+
+Array = np.ndarray
+
+RIGID_MARKERS = 3
+"""Markers that determine the rotation of a body."""
+
+
+def landmarks_on(skeleton: Skeleton) -> Landmarks:
+    """Return the bony landmarks that markers of a skeleton sit on."""
+    segments = [skeleton.names[j] for j in skeleton.marker_joint]
+    bare = [vrm.without_subject(name) for name in segments]
+    return find_landmarks(skeleton.marker_labels, bare)
+
+
+def bone_of(skeleton: Skeleton, joint: int) -> Float[Array, " 3"]:
+    """Return the offset of the child that is farthest away; zero without children."""
+    children = np.flatnonzero(skeleton.parent == joint)
+    if not len(children):
+        return np.zeros(3)
+    return np.asarray(skeleton.offset[children[skeleton.lengths[children].argmax()]])
+
+
+def long_axes_of_legs(
+    skeleton: Skeleton,
+    T_world: Float[Array, "frame joint 4 4"],
+    names: Mapping[str, int],
+    forward: Float[Array, " 3"],
+) -> dict[str, Float[Array, " 3"]]:
+    """Return the long axes of thighs and shanks that have markers on landmarks.
+
+    Args:
+        skeleton: Of a person.
+        T_world: Poses of its joints.
+        names: Joint number of every segment by its name.
+        forward: Direction in which the person faces at rest.
+
+    Returns:
+        Downward, in the frame of the segment's joint and in metres, by its name.
+    """
+    marks = landmarks_on(skeleton)
+    axes: dict[str, Float[Array, " 3"]] = {}
+    for side in vrm.SIDES:
+        thigh, shank, foot = (
+            names.get(side + part) for part in (vrm.UPPER_LEG, vrm.LOWER_LEG, vrm.FOOT)
+        )
+        if thigh is None or shank is None or not marks(side, "knee_outer"):
+            continue
+        knee = _center_by_landmarks(skeleton, marks, side, "knee", shank, forward)
+        axes[side + vrm.UPPER_LEG] = knee
+        if foot is not None:
+            start = _mean_in_child(T_world[:, thigh], T_world[:, shank], knee)
+            ankle = _center_by_landmarks(skeleton, marks, side, "ankle", foot, forward)
+            axes[side + vrm.LOWER_LEG] = ankle - start
+    return axes
+
+
+def _center_by_landmarks(
+    skeleton: Skeleton,
+    marks: Landmarks,
+    side: str,
+    name: str,
+    joint: int,
+    forward: Float[Array, " 3"],
+) -> Float[Array, " 3"]:
+    """Return the centre of a knee or ankle in the frame of its parent, in metres.
+
+    The middle between the landmarks of both sides. With one on the outer side alone,
+    the fitted centre, moved to the front or back until it is beside the landmark.
+    """
+    place, center = skeleton.marker_offset, skeleton.offset[joint]
+    outer, inner = (marks(side, f"{name}_{way}") for way in ("outer", "inner"))
+    if not outer:
+        return np.asarray(center)
+    mark = place[outer].mean(axis=0)
+    if inner:
+        return np.asarray(0.5 * (mark + place[inner].mean(axis=0)))
+    return np.asarray(center + forward * ((mark - center) @ forward))
+
+
+def _mean_in_child(
+    T_parent: Float[Array, "frame 4 4"],
+    T_child: Float[Array, "frame 4 4"],
+    point: Float[Array, " 3"],
+) -> Float[Array, " 3"]:
+    """Return where a point of the parent is in the child on average, in metres."""
+    points = geometry.apply(geometry.inverse(T_child) @ T_parent, point)
+    known = np.isfinite(points).all(axis=1)
+    return np.asarray(points[known].mean(axis=0) if known.any() else np.zeros(3))
+
+
+def roll_feet_with_shanks(
+    skeleton: Skeleton,
+    R_world: Float[Array, "frame joint 3 3"],
+    names: Mapping[str, int],
+    across: Float[Array, " 3"],
+) -> Float[Array, "frame joint 3 3"]:
+    """Return rotations in which feet that few markers determine roll with the shanks.
+
+    Two markers, heel and toe, determine a line and not the roll about it. The line then
+    keeps its direction, and the axis across the foot is that across the shank, made
+    perpendicular to the line; this is the foot of Plug-in Gait.
+
+    Args:
+        skeleton: Of a person.
+        R_world: Rotations of its joints in the world.
+        names: Joint number of every segment by its name.
+        across: Direction to the left of the person at rest.
+    """
+    R_new = R_world.copy()
+    for side in vrm.SIDES:
+        foot, shank = (names.get(side + part) for part in (vrm.FOOT, vrm.LOWER_LEG))
+        if foot is None or shank is None or not _is_line(skeleton, foot):
+            continue
+        line = _foot_line(skeleton, foot)
+        at_rest = _line_frame(line, across)
+        moved = _line_frame(R_world[:, foot] @ line, R_world[:, shank] @ across)
+        R_new[:, foot] = moved @ at_rest.T
+    return R_new
+
+
+def _is_line(skeleton: Skeleton, foot: int) -> bool:
+    """Return whether a foot has markers, but too few for its rotation."""
+    markers = int((skeleton.marker_joint == foot).sum())
+    return 0 < markers < RIGID_MARKERS and foot not in skeleton.sensor_joint
+
+
+def _foot_line(skeleton: Skeleton, foot: int) -> Float[Array, " 3"]:
+    """Return the vector from heel to toe: between two markers, else along the bone."""
+    markers = skeleton.marker_offset[skeleton.marker_joint == foot]
+    bone = bone_of(skeleton, foot)
+    if len(markers) < RIGID_MARKERS - 1:
+        return bone
+    line = markers[1] - markers[0]
+    return np.asarray(line if line @ bone >= 0.0 else -line)
+
+
+def _line_frame(
+    line: Float[Array, "*frame 3"], across: Float[Array, "*frame 3"]
+) -> Float[Array, "*frame 3 3"]:
+    """Return axes: x along a line, y as near as it can be to the direction across."""
+    x = line / np.linalg.norm(line, axis=-1, keepdims=True)
+    z = np.cross(x, across)
+    z = z / np.linalg.norm(z, axis=-1, keepdims=True)
+    return np.stack([x, np.cross(z, x), z], axis=-1)
