@@ -10,8 +10,11 @@ PAGE_SOURCES := $(shell find $(PAGE) -type f -not -path '*/node_modules/*' -not 
 demo: $(STAMP)
 	$(BIN)/marey demo
 
+# A worker that has nothing to do takes tests from the other, so that files stay together
+# and their fixtures are made once. Bytecode is kept even where the environment forbids
+# it: every program that a test starts would compile the package again.
 test: $(STAMP) interop/node_modules
-	$(BIN)/python -m pytest -q -n auto
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 check: $(STAMP)
 	$(BIN)/ruff format --check

@@ -1,6 +1,6 @@
 """How easy the code is to read: one table, so that two commits can be compared.
 
-Run python benchmarks/code_size.py [--source DIR] [--json FILE] [--run]
+Run python benchmarks/code_size.py [--source DIR] [--json FILE] [--run] [--page FILE]
 
 Lines of code are those that are not blank, comment or docstring. The body of a function
 runs from its first statement after the docstring to its last line. Percentiles are
@@ -38,6 +38,8 @@ With --run, a take is generated and solved twice; the second time every call of 
 function below the source is recorded. Compiled kernels are not seen. A package change
 is a call from one top-level package into another; root modules are one package. Where
 the command `duplicates` is installed, its pairs of like runs of lines are counted.
+
+With --page, the figures replace the table in a page such as docs/code.md.
 """
 
 import argparse
@@ -62,6 +64,18 @@ from typing import NamedTuple
 OUTSIDE = {"io", "view", "viewer", "cli", "plot", "papers", "synth", "metrics"}
 ROOT = "(root)"
 COMPLEX = 15
+
+FIRST_VERSION = {
+    "modules": 369,
+    "modules in one folder, max": 45,
+    "lines of code": 43800,
+    "cognitive complexity above 15, functions": 58,
+    "constants": 708,
+    "duplicated lines": 2136,
+}
+"""Figures of the version before the packages were divided by idea, counted likewise."""
+
+TABLE = re.compile(r"(?<=<!-- code_size -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 PLAIN = {0, 1, 2, 0.5}
 UNITS = {10, 100, 1000, 1e-3, 1e6, 60, 90, 180, 360}
@@ -526,12 +540,23 @@ def markdown(rows: Iterable[Row]) -> str:
     )
 
 
+def page_table(rows: Iterable[Row]) -> str:
+    """Return the table of a page: the figures of the first version and those of now."""
+    lines = ["| measure | first version | now |", "|---|---:|---:|"]
+    for measure, value, _ in rows:
+        if not measure.startswith("lines of code,"):
+            before = f"{FIRST_VERSION[measure]:,}" if measure in FIRST_VERSION else ""
+            lines.append(f"| {measure} | {before} | {round(value, 1):,} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     beside = Path(__file__).resolve().parents[1] / "src" / "marey"
     parser.add_argument("--source", type=Path, default=beside)
     parser.add_argument("--json", type=Path, help="for the rows and every constant")
     parser.add_argument("--run", action="store_true", help="also record a solve")
+    parser.add_argument("--page", type=Path, help="page whose table to replace")
     arguments = parser.parse_args()
     source = arguments.source.resolve()
     modules = [read_module(path, source) for path in sorted(source.rglob("*.py"))]
@@ -542,10 +567,14 @@ def main() -> int:
     rows += constant_rows(constants) + duplicate_rows(source)
     rows += run_rows(source) if arguments.run else []
     print(markdown(rows))
+    if arguments.page:
+        text = arguments.page.read_text(encoding="utf-8")
+        table = TABLE.sub(lambda _: page_table(rows), text)
+        arguments.page.write_text(table, encoding="utf-8")
     if arguments.json:
         kept = [c._asdict() for c in constants if c.status != "plain"]
-        table = {row.measure: row.value for row in rows}
-        arguments.json.write_text(json.dumps({"rows": table, "constants": kept}))
+        values = {row.measure: row.value for row in rows}
+        arguments.json.write_text(json.dumps({"rows": values, "constants": kept}))
     return 0
 
 

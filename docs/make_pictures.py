@@ -290,8 +290,15 @@ def _finish(fig, ax, path):
     plt.close(fig)
 
 
+def angles_of_a_walk(recorded):
+    """Return the mean gait cycles of a solved walk."""
+    walk = synth.human(seed=3).record("walk", seconds=6.0, rate=60.0, **recorded)
+    motion = marey.solve(walk).motion
+    return marey.plot.angles(marey.angles(motion), gait=marey.gait(motion))
+
+
 def plots(folder):
-    """Draw what `docs/pictures.md` shows: one solved take, four ways."""
+    """Draw what `docs/pictures.md` shows: one solved take, four ways, and a walk."""
     recorded = {"markers": "set53", "noise": 1e-3, "soft_tissue": 5e-3, "seed": 4}
     take = synth.human(seed=3).record("kick_punch", rate=60.0, **recorded)
     solution = marey.solve(take)
@@ -300,6 +307,7 @@ def plots(folder):
         "residuals": marey.plot.residuals(solution, joints=SHOWN),
         "lengths": marey.plot.lengths(solution, take.truth.skeleton),
         "clustering": marey.plot.clustering(solution),
+        "angles": angles_of_a_walk(recorded),
     }
     for name, figure in pictures.items():
         marey.plot.save(figure, folder / f"plot-{name}.png", overwrite=True)

@@ -33,13 +33,16 @@ def record(name, group, body, processor):
 
 
 def parameter(name, group, value, processor):
-    """A record whose type follows from the value: str, list of str, int or float."""
+    """A record whose type follows from the value: text, numbers, lists of them."""
     if isinstance(value, str):
         body = bytes([0xFF, 1, len(value)]) + value.encode()
     elif isinstance(value, list) and isinstance(value[0], str):
         width = max(map(len, value))
         texts = b"".join(text.ljust(width).encode() for text in value)
         body = bytes([0xFF, 2, width, len(value)]) + texts
+    elif isinstance(value, np.ndarray):
+        reals = b"".join(real(v, processor) for v in value.ravel())
+        body = bytes([4, value.ndim, *value.shape[::-1]]) + reals
     elif isinstance(value, list):
         words = b"".join(short(v, processor) for v in value)
         body = bytes([2, 1, len(value)]) + words

@@ -1,37 +1,33 @@
 """Shared fixtures: seeded generators and the folder of real recordings."""
 
-import ast
 import json
 import os
 from pathlib import Path
 
-import jaxtyping
 import numpy as np
 import pytest
-from jaxtyping import _import_hook
+import shape_checks
 
-COMPILERS = {"no_type_check", "njit", "lean", "inner", "inlined"}
-"""Decorators of functions that are not checked: Numba could not compile a check."""
-
-
-def is_compiler(decorator):
-    name = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return isinstance(name, ast.Name) and name.id in COMPILERS
-
-
-_import_hook._is_no_type_check = is_compiler
+shape_checks.install()
 
 
 def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="also slow tests, all cases")
 
 
-def pytest_configure():
-    """Give each worker one thread of linear algebra: more would wait for each other.
+def pytest_configure(config):
+    """Choose the calls to check, and give each worker one thread to compute in.
 
-    The workers start after this and inherit the variable.
+    More threads would wait for each other. The workers start after this and inherit the
+    variables.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+    shape_checks.Turn.every_call = config.getoption("--slow")
+
+
+def pytest_runtest_setup():
+    shape_checks.Turn.number += 1
 
 
 def pytest_collection_modifyitems(config, items):
@@ -41,6 +37,12 @@ def pytest_collection_modifyitems(config, items):
     slow = [item for item in items if item.get_closest_marker("slow")]
     config.hook.pytest_deselected(items=slow)
     items[:] = [item for item in items if item not in slow]
+
+
+@pytest.fixture(scope="session")
+def slow(request):
+    """Whether all cases are asked for."""
+    return request.config.getoption("--slow")
 
 
 @pytest.fixture
@@ -88,6 +90,6 @@ def pytest_terminal_summary(terminalreporter):
 @pytest.fixture
 def unchecked():
     """Calls as users make them: without the shape checks that tests run under."""
-    jaxtyping.config.update("jaxtyping_disable", True)
+    shape_checks.Turn.no_call = True
     yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+    shape_checks.Turn.no_call = False

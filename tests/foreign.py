@@ -80,6 +80,14 @@ Frame\tTime\thand_top X\thand_top Y\thand_top Z\tC7 X\tC7 Y\tC7 Z
 """
 
 
+KEYPOINTS = """scorer,DLC,DLC,DLC,DLC,DLC,DLC,DLC,DLC
+bodyparts,nose,nose,nose,nose,tail,tail,tail,tail
+coords,x,y,z,likelihood,x,y,z,likelihood
+0,1.0,2.0,3.0,0.9,4.0,5.0,6.0,0.8
+1,1.5,2.5,3.5,0.95,,,,0.1
+"""
+
+
 VSK = """<?xml version="1.0" standalone="yes"?>
 <KinematicModel><Parameters><Parameter NAME="Hip" VALUE="1e2"/></Parameters>
 <Skeleton>
@@ -115,6 +123,7 @@ def trb():
 
 
 FILES = {
+    "keypoints": KEYPOINTS.encode(),
     "trb": trb(),
     "htr": HTR.encode(),
     "mvnx": MVNX.encode(),

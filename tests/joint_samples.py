@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from scipy.signal import lfilter
 
 import marey
 from marey.numerics import geometry
@@ -39,6 +40,17 @@ def relative_rotations(rng, n_frames, swing, kind="ball"):
     if kind == "hinge":
         angles = angles[:, :1] * axis
     return geometry.rotation_exp(angles) @ geometry.rotation_exp(TILT), axis
+
+
+def add_correlated_noise(rng, T, correlation, noise=1e-3, turn_noise=0.01):
+    """Poses with first-order autoregressive noise of positions and rotations."""
+    gain = np.sqrt(1.0 - correlation**2)
+    white = rng.normal(size=(len(T) + 100, *T.shape[1:2], 6))
+    w = lfilter([gain], [1.0, -correlation], white, axis=0)[100:]
+    T = T.copy()
+    T[..., :3, 3] += noise * w[..., :3]
+    T[..., :3, :3] @= geometry.rotation_exp(turn_noise * w[..., 3:])
+    return T
 
 
 def joined_poses(rng, n_frames=240, swing=0.4, kind="ball"):

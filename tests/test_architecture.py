@@ -19,14 +19,15 @@ LAYERS = (  # from the ground up
     ({"numerics"}, "together"),
     (
         {"take", "bodies", "joint_fits", "tree", "skeleton", "motion", "solution"}
-        | {"options"},
+        | {"options", "tables"},
         "together",
     ),
     ({"articulated"}, "apart"),
     ({"anatomy"}, "apart"),
+    ({"clinical"}, "apart"),
     (
         {"io", "cleaning", "segmentation", "joints", "topology", "rig", "calibration"}
-        | {"pose", "synth", "virtual", "attach", "clinical"},
+        | {"pose", "synth", "virtual", "attach"},
         "apart",
     ),
     ({"edits"}, "apart"),

@@ -2,6 +2,7 @@ import errno
 import os
 import resource
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import marey
-from marey.io.atomic import check_target, write_atomic
+from marey.io.atomic import check_target, remove_abandoned, write_atomic
 
 OLD, NEW = b"old content", b"new content, longer than before"
 
@@ -69,6 +70,29 @@ def test_killed_in_the_middle_the_old_file_stays(target):
     run = subprocess.run([sys.executable, "-c", code, target], capture_output=True)
     assert run.returncode == -signal.SIGKILL
     assert target.read_bytes() == OLD
+    assert not only(target)
+    remove_abandoned.cache_clear()
+    write_atomic({target: [NEW]})  # the next run removes what the killed one left
+    assert only(target)
+
+
+def test_parts_of_living_processes_and_of_other_machines_stay(target):
+    host = socket.gethostname()
+    living = target.parent / f".{host}-{os.getpid()}-{'0' * 16}.part"
+    elsewhere = target.parent / f".not{host}-999999999-{'0' * 16}.part"
+    living.touch()
+    elsewhere.touch()
+    remove_abandoned.cache_clear()
+    write_atomic({target: [NEW]})
+    assert living.exists()
+    assert elsewhere.exists()
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_a_file_that_is_replaced_keeps_its_permissions(target, mode):
+    target.chmod(mode)
+    write_atomic({target: [NEW]})
+    assert stat.S_IMODE(target.stat().st_mode) == mode
 
 
 def test_a_full_disk_keeps_the_old_file_and_names_the_new(target):

@@ -9,10 +9,14 @@ from scipy.spatial.transform import Rotation
 import marey
 from marey import synth
 from marey.anatomy.name_schemes import recognise_joints
+from marey.anatomy.names import without_side
+from marey.anatomy.whole_person import insert_joint
 from marey.attach import (
+    adapt_lengths,
     carry_over,
     compare_bones,
     match_joints,
+    match_skeletons,
     place_template,
     scale_skeleton,
     strip,
@@ -120,6 +124,59 @@ def test_markers_of_a_limb_in_another_rest_pose_turn_with_it(person):
         np.testing.assert_allclose(distance, wanted, atol=1e-9)
 
 
+def unnamed(skeleton):
+    """The same skeleton with names that say nothing."""
+    names = (f"Bone.{i:03d}" for i in range(skeleton.n_joints))
+    return replace(skeleton, names=tuple(names))
+
+
+@pytest.mark.parametrize("figure", ["human", "robot", "quadruped"])
+def test_joints_without_names_are_found_by_tree_and_bones(figure, rng):
+    """Whatever the axes and the size; left and right are not exchanged."""
+    skeleton = getattr(synth, figure)().skeleton
+    other = turned(scale_skeleton(skeleton, 0.7), Rotation.random(rng=rng).as_matrix())
+    found = match_skeletons(unnamed(other), skeleton)
+    wanted = [i for i, kind in enumerate(skeleton.kind) if kind != "fixed"]
+    assert {m.free: m.joint for m in found.joints if m.free in wanted} == {
+        i: i for i in wanted
+    }
+    assert found.tree.likeness == pytest.approx(1.0)
+    assert not found.tree.is_ambiguous
+
+
+def test_a_person_without_names_may_have_more_joints_and_hanging_arms(person):
+    """Arms hang at rest, and each upper arm has a second bone that twists."""
+    offset = person.offset.copy()
+    for side in ("Left", "Right"):
+        for part in ("LowerArm", "Hand", "HandEnd"):
+            joint = person.index(side + part)
+            offset[joint] = [0.0, 0.0, -np.linalg.norm(offset[joint])]
+    other = replace(person, offset=offset)
+    for side in ("Left", "Right"):
+        upper, lower = (other.index(side + part) for part in ("UpperArm", "LowerArm"))
+        middle = other.rest()[[upper, lower], :3, 3].mean(axis=0)
+        other = insert_joint(other, f"{side}Twist", upper, [lower], middle, "ball")
+    found = match_joints(unnamed(other), person)
+    names = {person.names[m.free]: other.names[m.joint] for m in found}
+    limbs = [name for name in names if "Left" in name or "Right" in name]
+    assert {name: names[name] for name in limbs} == {name: name for name in limbs}
+    bodies = {person.names[m.free]: other.names[m.body] for m in found}
+    assert bodies["LeftUpperArm"] == "LeftTwist"
+
+
+def test_a_figure_that_is_its_own_mirror_image_is_ambiguous():
+    cross = marey.Skeleton(
+        names=("base", "mast", "a1", "a2", "b1", "b2"),
+        parent=np.array([-1, 0, 1, 2, 1, 4]),
+        offset=np.array(
+            [[0, 0, 0], [0, 0, 1], [0, 0.2, 0], [0, 0.4, 0], [0, -0.2, 0], [0, -0.4, 0]]
+        ),
+    )
+    tree = match_skeletons(unnamed(cross), cross).tree
+    assert tree.is_ambiguous
+    assert tree.rival == pytest.approx(tree.likeness)
+
+
 @pytest.mark.parametrize("scale", [0.5, 0.97, 1.0, 1.2])
 def test_the_scale_of_a_skeleton_is_found_exactly(person, scale):
     given = scale_skeleton(person, scale)
@@ -127,6 +184,29 @@ def test_the_scale_of_a_skeleton_is_found_exactly(person, scale):
     assert bones.scale == pytest.approx(1.0 / scale, rel=1e-12)
     assert bones.is_other_size == (abs(1.0 / scale - 1.0) > 0.05)
     assert len(bones.names) == 8
+
+
+def test_every_bone_that_joints_determine_gets_its_length(person):
+    """Trunk, neck, clavicles and pelvis as well as limbs, left and right alike."""
+    factors = {"Spine": 0.9, "Chest": 0.9, "Neck": 1.2, "Shoulder": 0.8}
+    factors |= {"UpperArm": 0.8, "UpperLeg": 1.25, "LowerLeg": 0.93, "Hand": 1.1}
+    offset = person.offset.copy()
+    for joint, name in enumerate(person.names):
+        offset[joint] *= factors.get(without_side(name), 1.0)
+    given = replace(person, offset=offset)
+    free_offset = person.offset.copy()
+    free_offset[person.index("LeftFoot")] *= 1.02
+    free = replace(person, offset=free_offset)
+    matches = match_joints(given, free)
+    bones = compare_bones(given, free, matches)
+    found = adapt_lengths(given, free, matches, bones)
+    ends = {"HeadEnd", "HandEnd", "Heel", "Toes", "Head"}
+    assert set(map(without_side, found.kept)) == ends
+    for joint, name in enumerate(person.names):
+        part = without_side(name)
+        if part not in ends:
+            wanted = person.lengths[joint] * (1.01 if part == "Foot" else 1.0)
+            assert found.skeleton.lengths[joint] == pytest.approx(wanted, rel=1e-3)
 
 
 def test_other_bones_of_equal_size_are_another_subject_if_both_were_estimated(person):

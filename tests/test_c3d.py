@@ -10,6 +10,7 @@ from c3d_oracles import BLOCK, c3d_bytes, mutated, parameter, real, record, sect
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import marey
 from marey.errors import DataError, FormatError
 from marey.io.contract import SNIFF_BYTES, File, ReadOptions, WriteOptions
 from marey.io.formats.c3d import FORMAT, load, sniff
@@ -299,6 +300,31 @@ def test_computed_points_are_left_out_unless_asked_for(rng, tmp_path):
     assert len(read(tmp_path / "a.c3d").labels) == 6, "not at right angles: markers"
 
 
+def test_angles_that_the_file_stores_stay_beside_the_markers(rng, tmp_path):
+    counts, words = steps(rng, points=3)
+    words[:] = 0
+    point = {
+        "LABELS": ["LKNE", "LKneeAngles", "LKneePower"],
+        "ANGLES": ["LKneeAngles"],
+        "POWERS": ["LKneePower"],
+        "ANGLE_UNITS": "deg",
+        "POWER_UNITS": "W/kg",
+    }
+    (tmp_path / "a.c3d").write_bytes(c3d_bytes(counts, words, point=point))
+    take = read(tmp_path / "a.c3d")
+    assert take.computed.names == ("LKneeAngles", "LKneePower")
+    assert take.computed.kinds == ("angle", "power")
+    assert take.computed.units == ("deg", "W/kg")
+    raw = load(tmp_path / "a.c3d").points
+    np.testing.assert_array_equal(take.computed["LKneeAngles"], raw[:, 1])
+    np.testing.assert_array_equal(take.cut(1, 3).computed["LKneePower"], raw[1:3, 2])
+    marey.write(take, tmp_path / "a.marey")
+    kept = marey.read(tmp_path / "a.marey").computed
+    np.testing.assert_array_equal(kept.values, take.computed.values)
+    lost = marey.write(take, tmp_path / "a.csv")
+    assert "computed" in {finding.subject for finding in lost}
+
+
 def test_what_is_not_stated_is_assumed_with_a_finding(rng, tmp_path):
     counts, words = steps(rng)
     point = {"UNITS": None, "Y_SCREEN": None}
@@ -322,6 +348,39 @@ def test_events_of_the_header(rng, tmp_path):
     (tmp_path / "a.c3d").write_bytes(data)
     events = read(tmp_path / "a.c3d").events
     assert events == (Event("RHS", "", 0.5), Event("LTO", "", 1.25))
+
+
+@pytest.mark.parametrize("times", [[0.5, 61.25], [[0.0, 0.5], [1.0, 1.25]]])
+def test_events_of_groups_with_another_name(rng, tmp_path, times):
+    """Robot exoskeletons write EVENTS, in seconds or in minutes and seconds."""
+    counts, words = steps(rng)
+    groups = {"EVENTS": {"USED": 2, "LABELS": ["GO", "HIT"], "TIMES": np.array(times)}}
+    (tmp_path / "a.c3d").write_bytes(c3d_bytes(counts, words, groups=groups))
+    take = read(tmp_path / "a.c3d")
+    assert take.events == (Event("GO", "", 0.5), Event("HIT", "", 61.25))
+    assert codes(take) == set()
+    assert reread(take, tmp_path).events == take.events
+
+
+def test_a_position_at_the_origin_is_unseen_and_reported(rng, tmp_path):
+    counts, words = steps(rng)
+    words[:] = 0
+    words[5, 1] = -1
+    counts[3:5, 1] = 0
+    (tmp_path / "a.c3d").write_bytes(c3d_bytes(counts, words))
+    take = read(tmp_path / "a.c3d")
+    assert np.flatnonzero(~take.seen[:, 1]).tolist() == [3, 4, 5]
+    (finding,) = take.source.findings
+    assert (finding.code, finding.value) == ("points-zero", 2.0)
+
+
+def test_events_without_a_time_are_reported(rng, tmp_path):
+    counts, words = steps(rng)
+    groups = {"EVENTS": {"LABELS": ["GO", "HIT", "END"], "TIMES": np.array([0.0, 0.5])}}
+    (tmp_path / "a.c3d").write_bytes(c3d_bytes(counts, words, groups=groups))
+    take = read(tmp_path / "a.c3d")
+    assert take.events == (Event("GO", "", 0.5),)
+    assert codes(take) == {"events-unread"}
 
 
 def test_a_path_with_letters_of_every_kind(rng, tmp_path):
@@ -400,9 +459,9 @@ def test_a_changed_byte_before_the_frames_seldom_passes_in_silence(rng, tmp_path
 
 
 @unchecked
-def test_mutations_end_in_a_result_or_a_typed_error(rng, tmp_path, request):
+def test_mutations_end_in_a_result_or_a_typed_error(rng, tmp_path, slow):
     seeds = [small_file(rng), written(with_poses(rng))]
-    for i in range(4000 if request.config.getoption("--slow") else 200):
+    for i in range(4000 if slow else 200):
         data = seeds[i % 2]
         broken = mutated(data, rng, len(data) if i % 10 == 0 else 1600)
         outcome(broken, tmp_path / "a.c3d", load if i % 4 < 2 else read)

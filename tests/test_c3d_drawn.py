@@ -372,7 +372,7 @@ def test_of_several_poses_per_frame_the_first_is_read_with_a_finding(rng, tmp_pa
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_damaged_files_end_in_a_take_or_a_typed_error(rng, tmp_path, request):
+def test_damaged_files_end_in_a_take_or_a_typed_error(rng, tmp_path, slow):
     path = tmp_path / "a.c3d"
     seeds = [
         write_points(
@@ -380,7 +380,7 @@ def test_damaged_files_end_in_a_take_or_a_typed_error(rng, tmp_path, request):
         ).read_bytes()
         for axes, floats in (("YZ", True), ("XYZ", False))
     ]
-    for i in range(2000 if request.config.getoption("--slow") else 100):
+    for i in range(2000 if slow else 100):
         data = seeds[i % 2]
         path.write_bytes(mutated(data, rng, len(data) if i % 4 else 1024))
         try:

@@ -171,11 +171,27 @@ def test_takes_of_one_session_share_marker_offsets(rng):
         record_take(true, random_rotations(rng, 6, 40, 0.5), rng, noise=1e-3)
         for _ in range(2)
     ]
-    options = CalibrateOptions(sessions=(7, 7))
-    found = calibrate(perturb(true, rng, 0.01), takes, options=options)
+    start = perturb(true, rng, 0.01)
+    found = calibrate(start, takes)
     one, two = found.skeletons
     assert (one.marker_offset == two.marker_offset).all()
     assert found.marker_noise.shape == (1, len(true.marker_labels))
+    told = calibrate(start, takes, options=CalibrateOptions(sessions=(7, 7)))
+    assert (told.skeleton.offset == found.skeleton.offset).all()
+    apart = calibrate(start, takes, options=CalibrateOptions(sessions=(0, 1)))
+    assert len(apart.marker_noise) == 2
+
+
+def test_a_marker_of_a_still_take_does_not_move_with_the_others(rng):
+    """However many frames do not show it, it stays where the few frames have it."""
+    true = linkage(rng, (-1, 0, 1))
+    still = record_take(true, random_rotations(rng, 3, 200, 0.0), rng, noise=1e-4)
+    moving = record_take(true, random_rotations(rng, 3, 200, 0.6), rng, noise=1e-4)
+    moving = moving.select(range(1, len(true.marker_labels)))
+    found = calibrate(perturb(true, rng, 0.01), [still, moving])
+    assert len(found.marker_noise) == 1
+    error = rigid_distances(found.skeletons[1]) - rigid_distances(true)
+    assert np.abs(error).max() < 1e-3
 
 
 def test_known_bones_are_kept_and_marker_offsets_estimated(rng):
@@ -333,11 +349,15 @@ def test_the_order_of_takes_does_not_matter(rng):
         for axis in axes
     ]
     start = perturb(true, rng, 0.01)
-    expected = calibrate(start, takes)
+    apart = CalibrateOptions(sessions=(0, 1, 2))
+    together = calibrate(start, takes)
+    expected = calibrate(start, takes, options=apart)
     assert expected.skeleton.lengths[2] == pytest.approx(true.lengths[2], abs=1e-3)
     assert "joint-open" not in codes(expected)
     for order in permutations(range(3)):
-        found = calibrate(start, [takes[k] for k in order])
+        again = calibrate(start, [takes[k] for k in order])
+        assert (again.skeleton.offset == together.skeleton.offset).all()
+        found = calibrate(start, [takes[k] for k in order], options=apart)
         assert (found.skeleton.offset == expected.skeleton.offset).all()
         assert (found.marker_noise == expected.marker_noise[list(order)]).all()
         for skeleton, k in zip(found.skeletons, order, strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from marey.anatomy.landmarks import find_landmarks
-from marey.calibration.init.poses import sample_frames
+from marey.calibration.init.poses import sample_frames, sample_takes
 from marey.calibration.model import (
     AxisConstraint,
     Estimate,
@@ -192,6 +192,47 @@ def test_the_cost_of_priors_is_that_of_their_equations(rng):
     assert prior.linear_equations(moved, 0, 7.0)[2] == pytest.approx(after)
 
 
+def test_a_prior_costs_only_where_it_holds_and_as_much_in_all_as_in_one(rng):
+    case = RandomModel(rng)
+    offset = np.array([0.1, 0.2, 0.3])
+    twice = replace(
+        case.parameters,
+        marker_offset=np.repeat(case.parameters.marker_offset, 2, axis=0),
+        marker_noise=np.repeat(case.parameters.marker_noise, 2, axis=0),
+    )
+    costs = []
+    for sessions in ((), (0,), (1,)):
+        prior = Prior(case.model)
+        prior.add_landmark_prior(2, [3, 4], offset, 0.05, sessions=sessions)
+        costs.append([prior.linear_equations(twice, k, 7.0)[2] for k in (0, 1)])
+    (both, again), (first, none), (nothing, second) = costs
+    assert none == nothing == 0.0
+    assert first == second == pytest.approx(both + again)
+
+
+def test_rows_of_imperfect_joints_alone_are_strengthened(rng):
+    case = RandomModel(rng)
+    offset = np.array([0.1, 0.2, 0.3])
+    costs = []
+    for imperfect in (False, True):
+        prior = Prior(case.model)
+        prior.add_landmark_prior(2, [3, 4], offset, 0.05, imperfect=imperfect)
+        stronger = prior.strengthen_imperfect(9.0)
+        costs += [
+            one.linear_equations(case.parameters, 0, 7.0)[2]
+            for one in (prior, stronger)
+        ]
+    assert costs == pytest.approx([costs[0], costs[0], costs[0], 9.0 * costs[0]])
+
+
+def test_a_take_that_stands_still_gives_few_frames(rng):
+    still = np.repeat(rng.normal(size=(1, 4, 3)), 300, axis=0)
+    moving = still + rng.normal(size=still.shape)
+    sampled = sample_takes([still, moving], 40)
+    assert np.isin(sampled, still).all(axis=(1, 2)).sum() == 10
+    assert len(sampled) == 90
+
+
 def test_gauge_constraints_forbid_the_rotation_of_a_segment_in_its_axes(rng):
     case = RandomModel(rng)
     prior = Prior(case.model)
@@ -261,7 +302,7 @@ def test_the_segments_of_a_problem_are_sorted_depth_first():
         marker_joint=np.array([2, 3, 0]),
         marker_offset=np.zeros((3, 3)),
     )
-    model = problem_of_sessions(skeleton, (np.zeros((1, 3, 3)),), (0,)).model
+    model = problem_of_sessions(skeleton, (np.zeros((1, 3, 3)),), ((1,),), (0,)).model
     assert model.names == ("a", "c", "d", "b")
     assert model.parent.tolist() == [-1, 0, 1, 0]
     assert model.labels == ("r", "q", "p")

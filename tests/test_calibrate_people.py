@@ -76,6 +76,14 @@ def test_bones_are_exact_to_millimetres_without_soft_tissue(walker):
     assert found.white_share == 1.0
 
 
+def test_thighs_and_shanks_are_no_more_certain_than_the_centre_of_a_knee(walker):
+    """It moves by some millimetres, however small the noise of the markers."""
+    _, take, start = walker
+    found = calibrate(start, take).skeleton
+    for name in ("LeftLowerLeg", "RightLowerLeg", "LeftFoot", "RightFoot"):
+        assert found.length_sd[found.index(name)] > 4.0 * MILLIMETRE
+
+
 def test_calibration_halves_the_errors_of_bones_with_soft_tissue(soft_walker):
     figure, _, start, found = soft_walker
     before = rms(errors(start, figure.skeleton))

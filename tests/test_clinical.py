@@ -238,3 +238,51 @@ def test_sequences_agree_with_scipy(skeleton, rng):
     wanted = Rotation.from_rotvec(np.deg2rad(turn)).as_euler("YXZ", degrees=True)
     found = [angles[f"right_hip_{a}"][0] for a in ("flexion", "adduction")]
     np.testing.assert_allclose(found, wanted[:2] * [-1, 1], atol=1e-6)
+
+
+def with_markers(skeleton, places):
+    """The skeleton with markers: label, joint and offset from it."""
+    labels, joints, offsets = zip(*places, strict=True)
+    return replace(
+        skeleton,
+        marker_labels=labels,
+        marker_joint=np.array([skeleton.index(name) for name in joints]),
+        marker_offset=np.array(offsets, dtype=float),
+    )
+
+
+def test_landmarks_decide_where_a_knee_is_between_front_and_back(skeleton):
+    """A fitted centre 3 cm before the epicondyle gives no flexion to a straight leg."""
+    knee = skeleton.offset[skeleton.index("LeftLowerLeg")]
+    ankle = skeleton.offset[skeleton.index("LeftFoot")]
+    beside = np.array([0.0, 0.05, 0.0])
+    before = np.array([0.03, 0.0, 0.0])
+    offset = skeleton.offset.copy()
+    offset[skeleton.index("LeftLowerLeg")] += before
+    offset[skeleton.index("LeftFoot")] -= before
+    bent = replace(skeleton, offset=offset)
+    marked = with_markers(
+        bent,
+        [
+            ("LKNE", "LeftUpperLeg", knee + beside),
+            ("LANK", "LeftLowerLeg", ankle - before + beside),
+        ],
+    )
+    motion = posed(marked, {"LeftLowerLeg": [0, 0, 0]})
+    assert marey.angles(motion)["left_knee_flexion"][0] == pytest.approx(0.0, abs=1e-6)
+    by_centers = marey.angles(posed(bent, {}))["left_knee_flexion"][0]
+    assert by_centers > 7.0  # the angle of the bones between the centres alone
+
+
+@pytest.mark.parametrize("roll", [0.0, 25.0])
+def test_a_foot_of_two_markers_has_no_roll_of_its_own(skeleton, roll):
+    """Its flexion is that of the line from heel to toe, whatever the roll about it."""
+    markers = [
+        ("RHEE", "RightFoot", [-0.05, 0.0, -0.05]),
+        ("RTOE", "RightFoot", [0.12, 0.0, -0.05]),
+    ]
+    flexed = Rotation.from_euler("YX", [-20.0, roll], degrees=True).as_rotvec(True)
+    motion = posed(with_markers(skeleton, markers), {"RightFoot": flexed})
+    angles = marey.angles(motion, "plug-in-gait")
+    assert angles["right_ankle_dorsiflexion"][0] == pytest.approx(20.0, abs=1e-6)
+    assert angles["right_ankle_inversion"][0] == pytest.approx(0.0, abs=1e-6)

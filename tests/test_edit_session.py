@@ -175,22 +175,23 @@ def test_every_kind_of_edit_is_tested(linkage_session):
     assert kinds | of_sensors == set(REQUIRED_FIELDS)
 
 
-def test_edits_from_a_file_give_the_same_solution(take, tmp_path):
-    session = EditSession(take)
+def test_edits_from_a_file_give_the_same_solution(linkage, tmp_path):
+    session = open_linkage(linkage)
+    label = session.solution.skeleton.marker_labels[0]
     for edit in (
         Edit(do="ground", normal=(0.0, 0.0, 1.0), height=0.02),
-        Edit(do="rename", name="Hips", to="pelvis"),
-        Edit(do="kind", joint=KNEE, kind="hinge"),
-        Edit(do="merge", bodies=("LeftUpperArm", "LeftLowerArm"), name="arm"),
-        Edit(do="cut", bodies=("Head", "Chest")),
-        Edit(do="reroot", body="Chest"),
-        Edit(do="place-joint", joint="pelvis", offset=(0.0, 0.0, -0.3)),
-        Edit(do="place-marker", marker="LUPA", offset=(0.1, 0.1, 0.1)),
+        Edit(do="rename", name="bar1", to="frame"),
+        Edit(do="kind", joint="bar4", kind="hinge"),
+        Edit(do="merge", bodies=("bar5", "bar6"), name="arm"),
+        Edit(do="cut", bodies=("bar2", "frame")),
+        Edit(do="reroot", body="bar3"),
+        Edit(do="place-joint", joint="frame", offset=(0.0, 0.0, -0.3)),
+        Edit(do="place-marker", marker=label, offset=(0.1, 0.1, 0.1)),
     ):
         session.keep(session.attempt(edit))
-    path = tmp_path / "walk.edits.toml"
+    path = tmp_path / "linkage.edits.toml"
     write_edits(session.edits, path)
-    again = solve(take, *read_edits(path))
+    again = solve_linkage(linkage, *read_edits(path))
     assert_equal(session.solution, again)
     assert again.options["edits"] == tuple(edit.record() for edit in session.edits)
     messages = {str(finding) for finding in again.report.findings}
@@ -442,7 +443,7 @@ def test_a_joint_rotates_only_as_its_kind_allows(session, kind):
     first, second = skeleton.axes[joint]
     if kind == "hinge":
         np.testing.assert_allclose(R @ first, np.tile(first, (len(R), 1)), atol=1e-9)
-        assert abs(first[1]) > 0.98  # a knee rotates about the mediolateral axis
+        assert abs(first[1]) > 0.97  # a knee rotates about the mediolateral axis
         assert trial.after.marker_rms < 1.1 * trial.before.marker_rms
     if kind == "universal":
         np.testing.assert_allclose(first @ second, 0.0, atol=1e-9)
@@ -581,10 +582,10 @@ def test_edits_apply_to_all_takes_of_a_subject():
     takes[1] = takes[1].cut(20, 100)
     answer = solve(
         takes,
-        Edit(do="merge", bodies=("body3", "body4")),
+        Edit(do="merge", bodies=("LeftUpperArm", "LeftLowerArm")),
         Edit(do="bad", first=5, last=9, take=1),
     )
-    assert all("body4" not in bodies.names for bodies in answer.bodies)
+    assert all("LeftLowerArm" not in bodies.names for bodies in answer.bodies)
     assert answer.takes[0].seen[5:10].all()
     assert not answer.takes[1].seen[5:10].any()
     with pytest.raises(marey.OptionError, match="need 0 to 1"):
@@ -722,7 +723,7 @@ def test_two_markers_on_wrong_bodies_are_corrected(session, take):
 def test_a_leg_segmented_as_one_body_gets_its_knee_and_names():
     """Anonymous bodies: thigh and shank in one body, and wrong names by anatomy."""
     take = synth.human(seed=1).record(
-        "chicken_walk", markers="dense110", seconds=6.0, rate=50.0, noise=5e-4
+        "chicken_walk", markers="dense110", seconds=3.0, rate=50.0, noise=5e-4
     )
     joint = take.truth.marker_joint
     bones = [take.truth.skeleton.names[j] for j in joint]

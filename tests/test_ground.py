@@ -201,7 +201,7 @@ PRESSED = 4 * K * 0.01
 """Newtons with which the four springs of the box press it down."""
 
 
-def drawn(newtons):
+def drawn(newtons, mu=MU):
     """How far a box is that is drawn aside, by more and more up to so many newtons.
 
     All at once it would be thrown further: what has slid stays where it stops.
@@ -223,7 +223,7 @@ def drawn(newtons):
         skeleton,
         take,
         settle="simulation",
-        friction=MU,
+        friction=mu,
         ground=GroundPlane(),
         holds=tuple(ropes),
     )
@@ -235,9 +235,11 @@ def test_a_planted_foot_does_not_slide_below_what_friction_holds():
     np.testing.assert_allclose(place[-1], 0.0, atol=1e-4)
 
 
-def test_it_slides_above_as_far_as_the_excess_draws_it():
+@pytest.mark.parametrize("mu", [0.1, MU, 1.2])
+def test_it_slides_above_as_far_as_the_excess_draws_it(mu):
+    """Coulomb's law: a sliding sole is held back by mu times what presses it down."""
     excess = 0.5 * MU * PRESSED
-    place = drawn(MU * PRESSED + excess)
+    place = drawn(mu * PRESSED + excess, mu)
     far = excess / ((4.0 + STRENGTH) * K)
     assert place[-1, 0] == pytest.approx(far, rel=0.03)
     np.testing.assert_allclose(place[-1, 1:], 0.0, atol=1e-4)

@@ -205,9 +205,9 @@ def test_playback_beside_markers_is_refused():
 
 @pytest.fixture(scope="module")
 def two_takes():
-    return record(seconds=10.0, sensors=False, **NOISE), human(seed=1).record(
+    return record(seconds=5.0, sensors=False, **NOISE), human(seed=1).record(
         "exercise",
-        seconds=10.0,
+        seconds=5.0,
         rate=60.0,
         seed=51,
         markers="none",
@@ -255,15 +255,14 @@ def test_a_shift_keeps_gaps():
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.0073, -0.12])
-@pytest.mark.parametrize("skin", [{}, SKIN])
-def test_the_delay_of_sensors_is_found_within_its_uncertainty(delay, skin):
-    for seed in (1, 2):
-        take = record(seed, seconds=5.0, sensor_delay=delay, **NOISE, **skin)
-        found = estimate_time_offset(segment(take))
-        assert abs(found.seconds - delay) < 3.0 * found.sd
-        assert found.sd < 0.02 / take.rate
-        assert found.is_significant == (delay != 0.0)
-        assert found.n_sensors == 15
+@pytest.mark.parametrize(("seed", "skin"), [(1, {}), (2, SKIN)])
+def test_the_delay_of_sensors_is_found_within_its_uncertainty(delay, seed, skin):
+    take = record(seed, seconds=5.0, sensor_delay=delay, **NOISE, **skin)
+    found = estimate_time_offset(segment(take))
+    assert abs(found.seconds - delay) < 3.0 * found.sd
+    assert found.sd < 0.02 / take.rate
+    assert found.is_significant == (delay != 0.0)
+    assert found.n_sensors == 15
 
 
 def test_one_sensor_is_enough_for_the_delay():
@@ -313,3 +312,33 @@ def test_the_command_line_solves_both(tmp_path, capsys):
     report = json.loads(capsys.readouterr().out)
     rows = report["tables"]["sensors"]["rows"]
     assert [row[2] for row in rows] == list(TWO)
+
+
+def test_a_sensor_beside_markers_slips_as_one_among_sensors():
+    """The sensor is alone on its body; the markers of other bodies show its slip."""
+    figure, slipped = human(seed=4), "LeftLowerLeg"
+    whole = figure.record(
+        "exercise",
+        seconds=5.0,
+        rate=40.0,
+        markers="set53",
+        sensors=(slipped,),
+        seed=2,
+        **NOISE,
+    )
+    joint = whole.truth.motion.skeleton.index(slipped)
+    take = whole.select(np.flatnonzero(whole.truth.marker_joint != joint).tolist())
+    T = take.T_world_sensor.copy()
+    T[100:, 0] = T[100:, 0] @ geometry.transform(np.eye(3), np.array([0.02, 0.02, 0]))
+    findings = [
+        [
+            f
+            for f in marey.solve(one, calibrate=False).report.findings
+            if "slip" in f.code
+        ]
+        for one in (take, replace(take, T_world_sensor=T))
+    ]
+    assert findings[0] == []
+    (slip,) = findings[1]
+    assert (slip.code, slip.subject) == ("sensor-slipped", slipped)
+    assert abs(slip.frames[0] - 100) <= 3

@@ -252,14 +252,58 @@ def test_a_missing_part_leaves_the_other_names(part):
     assert len(names) >= len(positions) - 1
 
 
-def test_a_collar_bone_is_no_upper_arm():
-    positions = PERSON | {"clavicle": (0.0, -0.13, 1.37)}
-    bones = [
-        ("clavicle", b) if b == "RightUpperArm" else (a, b) for a, b in PERSON_BONES
-    ]
-    names = names_of(positions, [*bones, ("Chest", "clavicle")])
-    assert names["clavicle"] == "RightShoulder"
-    assert names["RightUpperArm"] == "RightUpperArm"
+def add_collar_bones(sides):
+    positions, bones = dict(PERSON), list(PERSON_BONES)
+    for side, y in sides:
+        name, arm = f"{side}Shoulder", f"{side}UpperArm"
+        positions[name] = (0.0, y * 0.13, 1.37)
+        bones = [(name, b) if b == arm else (a, b) for a, b in bones]
+        bones.append(("Chest", name))
+    return positions, bones
+
+
+def test_collar_bones_on_both_sides_have_names():
+    positions, bones = add_collar_bones((("Left", 1), ("Right", -1)))
+    assert names_of(positions, bones) == {name: name for name in positions}
+
+
+def test_a_collar_bone_on_one_side_only_has_no_name_and_is_no_upper_arm():
+    names = names_of(*add_collar_bones((("Right", -1),)))
+    assert names == {name: name for name in PERSON}
+
+
+LEGS = [name for name in PERSON if name.endswith(("Leg", "Foot"))]
+
+
+@pytest.mark.parametrize("trunk", [["Hips"], ["Hips", "Chest"]])
+def test_legs_without_arms_have_names(trunk):
+    kept = [*trunk, *LEGS]
+    bones = [bone for bone in PERSON_BONES if set(bone) <= set(kept)]
+    positions = {name: PERSON[name] for name in kept}
+    assert names_of(positions, bones) == {name: name for name in kept}
+
+
+def test_a_hanging_chain_is_no_pair_of_legs():
+    """Both ends of legs are low; a chain that sags has its middle below."""
+    heights = (1.6, 1.2, 0.8, 0.5, 0.8, 1.2, 1.6)
+    positions = {f"link{i}": (0, 0.2 * i, z) for i, z in enumerate(heights)}
+    bones = [(f"link{i}", f"link{i + 1}") for i in range(len(heights) - 1)]
+    assert find_names(still_figure(positions, bones)[1]) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "has_name"), [("LeftHand", True), ("LeftLowerArm", False)]
+)
+def test_a_single_marker_has_a_name_only_at_the_tip_of_a_limb(
+    performer, part, has_name
+):
+    _, bodies, joints, tree = performer
+    body = name_bodies(bodies, joints, tree)[0].names.index(part)
+    shared = bodies.shared.copy()
+    shared[np.flatnonzero(shared[:, body])[1:], body] = False
+    names = name_bodies(replace(bodies, shared=shared), joints, tree)[0].names
+    assert names[body] == (part if has_name else bodies.names[body])
+    assert "LeftUpperArm" in names
 
 
 def test_a_piece_of_the_pelvis_gets_no_name():

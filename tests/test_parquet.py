@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -210,3 +211,14 @@ def test_without_pyarrow_the_message_holds_the_pip_line(tmp_path, monkeypatch):
 def test_the_format_is_known_without_importing_pyarrow():
     code = "import marey.io.formats.parquet, sys; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_thousands_of_columns_take_bounded_time(tmp_path):
+    """The time grew with the square of the columns: two minutes for these."""
+    T = np.tile(np.eye(4), (2, 2000, 1, 1))
+    names = tuple(f"s{i}" for i in range(2000))
+    take = marey.Take(rate=100.0, T_world_sensor=T, sensor_names=names)
+    path = saved(tmp_path, take)
+    start = time.process_time()
+    assert same(marey.read(path), take)
+    assert time.process_time() - start < 30.0

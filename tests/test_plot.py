@@ -727,3 +727,32 @@ def test_colours_are_told_apart_by_everyone(kind):
     seen = [lab(getattr(style, name), VISION[kind]) for name in names]
     away = [np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)]
     assert min(away) > 23.0
+
+
+def test_angles_are_drawn_as_they_are_with_one_standard_deviation(motion):
+    angles = marey.angles(replace(motion, angle_sd=np.full_like(motion.angle_sd, 0.05)))
+    figure = plot.angles(angles, ["knee_flexion", "pelvis_anterior_tilt"])
+    knee, pelvis = figure.axes
+    left, right, _ = knee.lines
+    np.testing.assert_array_equal(left.get_ydata(), angles["left_knee_flexion"])
+    np.testing.assert_array_equal(right.get_ydata(), angles["right_knee_flexion"])
+    band = knee.collections[0].get_paths()[0].get_extents()
+    sd = angles.sd[:, angles.names.index("left_knee_flexion")]
+    assert band.y1 == pytest.approx((angles["left_knee_flexion"] + sd).max())
+    assert len(pelvis.lines) == 2
+
+
+def test_a_mean_cycle_runs_from_0_to_100_per_cent():
+    walk = synth.human(seed=3).record("walk", seconds=4.0, rate=50.0, markers="none")
+    angles, gait = marey.angles(walk.truth.motion), marey.gait(walk.truth.motion)
+    figure = plot.angles(angles, ["knee_flexion"], gait=gait)
+    mean, _, count = gait.mean_cycle(angles, "left_knee_flexion", "Left")
+    line = figure.axes[0].lines[0]
+    np.testing.assert_array_equal(line.get_ydata(), mean)
+    np.testing.assert_array_equal(line.get_xdata(), np.linspace(0.0, 100.0, len(mean)))
+    assert f"{count} cycles" in line.get_label()
+
+
+def test_an_angle_that_is_not_there_cannot_be_drawn(motion):
+    with pytest.raises(marey.DataError, match="no_angle"):
+        plot.angles(marey.angles(motion), ["no_angle"])

@@ -11,6 +11,7 @@ import marey
 from marey import synth
 from marey.numerics import geometry
 from marey.pose.reference import compare_joint_use, match_times, warp_time
+from marey.pose.retarget import retarget
 
 ARM = ("LeftUpperArm", "RightUpperArm")
 FITTERS = ("gauss_newton", "bfgs")
@@ -115,6 +116,92 @@ def test_joint_use_is_the_angle_between_rotations(walk):
     use = compare_joint_use(replace(walk, wxyz=wxyz), walk, ends)
     expected = np.where(np.array(use.names) == ARM[0], 0.3, 0.0)
     np.testing.assert_allclose(use.rotation_rms, expected, atol=1e-9)
+
+
+# --- other skeletons ---------------------------------------------------------------
+
+
+def in_rest_pose(motion, arms=0.0, axes=(0.0, 0.0, 0.0), names=None):
+    """The same motion on a skeleton with lowered arms, other axes and other names."""
+    skeleton = motion.skeleton
+    P = np.tile(geometry.rotation_exp(np.array(axes)), (skeleton.n_joints, 1, 1))
+    for side, sign in (("Left", -1.0), ("Right", 1.0)):
+        arm = skeleton.index(f"{side}UpperArm")
+        P[arm] = P[arm] @ geometry.rotation_exp(np.array([sign * arms, 0.0, 0.0]))
+        for joint in range(arm + 1, skeleton.n_joints):
+            if skeleton.parent[joint] >= arm and skeleton.names[joint].startswith(side):
+                P[joint] = P[skeleton.parent[joint]]
+    offset = np.einsum("jik,jk->ji", P[np.maximum(skeleton.parent, 0)], skeleton.offset)
+    other = replace(skeleton, offset=offset, names=names or skeleton.names)
+    R = motion.T_world_joint()[..., :3, :3] @ np.swapaxes(P, -1, -2)
+    local = np.swapaxes(R[:, np.maximum(skeleton.parent, 0)], -1, -2) @ R
+    root = geometry.transform(R[:, 0], motion.T_world_root[:, :3, 3])
+    wxyz = geometry.quat_from_matrix(local)
+    return replace(motion, skeleton=other, T_world_root=root, wxyz=wxyz)
+
+
+def mixamo(skeleton):
+    """Names of another program, where it has some."""
+    words = {"UpperArm": "Arm", "LowerArm": "ForeArm", "UpperLeg": "UpLeg"}
+    words |= {"LowerLeg": "Leg"}
+    names = []
+    for name in skeleton.names:
+        side = next((s for s in ("Left", "Right") if name.startswith(s)), "")
+        part = name.removeprefix(side)
+        names.append(f"mixamorig:{side}{words.get(part, part)}")
+    return tuple(names)
+
+
+REST_POSES = {
+    "t": {},
+    "a": {"arms": np.radians(45.0)},
+    "n": {"arms": np.radians(90.0)},
+    "axes": {"arms": 0.5, "axes": (1.0, -0.7, 0.4)},
+}
+
+
+@pytest.mark.parametrize("pose", REST_POSES)
+@pytest.mark.parametrize("renamed", [False, True])
+def test_the_rest_pose_of_a_reference_does_not_matter(walk, pose, renamed):
+    """Bones of the reference have the same directions in the world, and so the same
+    rotations, whatever its rest pose, axes and names are."""
+    names = mixamo(walk.skeleton) if renamed else None
+    other = in_rest_pose(walk, **REST_POSES[pose], names=names)
+    positions = other.T_world_joint()[..., :3, 3]
+    np.testing.assert_allclose(positions, walk.T_world_joint()[..., :3, 3], atol=1e-9)
+    found, joints = retarget(other, walk.skeleton)
+    rotating = [k not in ("root", "fixed") for k in walk.skeleton.kind]
+    np.testing.assert_array_equal(np.sort(joints), np.flatnonzero(rotating))
+    np.testing.assert_allclose(
+        geometry.matrix_from_quat(found.wxyz[:, 1:]),
+        geometry.matrix_from_quat(walk.wxyz[:, 1:]),
+        atol=1e-6,
+    )
+    np.testing.assert_allclose(match_times(other, walk), walk.times, atol=1e-9)
+    assert compare_joint_use(walk, other).rotation_rms.max() < 1e-5
+
+
+def test_bones_of_other_lengths_keep_their_directions(walk):
+    small = synth.human(height=1.5, seed=9).skeleton
+    found, _ = retarget(walk, small)
+    for start, end in (("UpperArm", "LowerArm"), ("LowerLeg", "Foot")):
+        directions = []
+        for motion in (walk, found):
+            joints = [motion.skeleton.index("Left" + part) for part in (start, end)]
+            bone = np.diff(motion.T_world_joint()[..., :3, 3][:, joints], axis=1)[:, 0]
+            directions.append(bone / np.linalg.norm(bone, axis=-1, keepdims=True))
+        np.testing.assert_allclose(directions[1], directions[0], atol=1e-9)
+
+
+def test_a_reference_in_another_rest_pose_is_the_same_prior():
+    reference, motion = straight(1.0), straight(0.8)
+    skeleton, take = sparse(motion, noise=2e-3, turn_noise=5e-3)
+    with_arms_down = in_rest_pose(reference, arms=np.radians(60.0))
+    found, wanted = (
+        marey.solve_pose(skeleton, take, method="gauss_newton", reference=one)
+        for one in (with_arms_down, reference)
+    )
+    np.testing.assert_allclose(found.wxyz, wanted.wxyz, atol=1e-3)
 
 
 # --- fitting --------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def test_one_turn_of_shape_and_poses_is_the_naive_one(rng, n_markers, medians):
     weight = rng.uniform(0.5, 1.0, size=points.shape[:2])
     expected = naive.rigid_turn(points, shape, weight, T, medians=medians)
     turns = np.array([MEDIANS if medians else MEANS])
-    alternate(points, np.ones(n_markers), shape, weight, T, turns, *ROBUST)
+    alternate(points, shape, weight, T, turns, *ROBUST)
     for found, wanted in zip((shape, weight, T), expected, strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-9)
 
@@ -151,7 +151,7 @@ def test_where_all_but_one_marker_stray_these_still_tell_the_turn(rng):
     points, T = moving(rng, shape)
     points[30, 1:] += 2e-3 * rng.normal(size=(7, 3))
     found, weight = T.copy(), np.ones(points.shape[:2])
-    alternate(points, np.ones(8), shape, weight, found, np.array([KEPT]), *ROBUST)
+    alternate(points, shape, weight, found, np.array([KEPT]), *ROBUST)
     turn = geometry.rotation_log(T[30, :3, :3].T @ found[30, :3, :3])
     assert np.degrees(np.linalg.norm(turn)) < 5.0
 

@@ -9,12 +9,17 @@ from types import SimpleNamespace
 import naive
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import marey
 from marey import DataError, OptionError, synth
 from marey.numerics import geometry
 from marey.segmentation import REGISTRY, segment
-from marey.segmentation.clusters.model_selection import cluster_markers
+from marey.segmentation.clusters.model_selection import (
+    Clustering,
+    cluster_markers,
+    rand_matrix,
+)
 from marey.segmentation.clusters.overlap import (
     MAX_BODIES_PER_MARKER,
     MEMBERSHIP_PRICE,
@@ -31,6 +36,7 @@ from marey.segmentation.clusters.pair_statistics import (
 )
 from marey.segmentation.clusters.spectral import eigengap, spectral_labels
 from marey.segmentation.contract import SegmentationTask, Suitability
+from marey.segmentation.methods.overlap import INTERCEPT, SLOPE, body_confidence
 
 TASK = SegmentationTask((synth.human().record("walk", seconds=0.5, rate=50.0),))
 
@@ -158,6 +164,16 @@ def test_owners_are_members(dancer):
     assert members[owner, np.arange(len(owner))].all()
 
 
+def test_agreement_of_clusterings_is_the_adjusted_rand_index(rng):
+    labels = [rng.integers(0, 4, size=20) for _ in range(3)]
+    labels += [np.zeros(20, dtype=int), np.arange(20)]
+    matrix = rand_matrix(labels)
+    for i, j in combinations(range(5), 2):
+        expected = naive.adjusted_rand(labels[i], labels[j])
+        assert matrix[i, j] == matrix[j, i] == pytest.approx(expected, abs=1e-12)
+    assert np.diagonal(matrix) == pytest.approx(1.0)
+
+
 # --- spectral -------------------------------------------------------------------------
 
 
@@ -233,11 +249,47 @@ def test_dense_markers_under_skin_motion(motion, skin, gaps, least):
     assert naive.adjusted_rand(take.truth.marker_body, bodies.marker_body) >= least
 
 
-def test_order_of_markers_and_frames_does_not_matter(dancer, rng):
-    order = rng.permutation(len(dancer.labels))
-    mixed = dancer.select(order)
-    one, two = segment(dancer), segment(mixed)
-    assert same_partition(one.marker_body[order], two.marker_body)
+CHANGES = {
+    "order of markers": lambda p, rng: p[:, rng.permutation(p.shape[1])],
+    "direction of time": lambda p, rng: p[::-1],
+    "rotation": lambda p, rng: geometry.apply(
+        geometry.transform_exp(rng.normal(size=6)), p
+    ),
+    "shift": lambda p, rng: p + np.array([3.0, -2.0, 1.0]),
+    "unit": lambda p, rng: 39.37 * p,
+    "one frame less": lambda p, rng: p[:-1],
+}
+
+
+@pytest.fixture(scope="module")
+def walker():
+    take = record("chicken_walk", markers="set53", noise=1e-3, soft_tissue=0.01)
+    return take.points, find_tree(take.points)
+
+
+def find_tree(points):
+    """The bodies of markers as sets, and the joints as pairs of such sets."""
+    bodies = segment(unlabelled(points), method="overlap")
+    tree = marey.infer_tree(marey.fit_joints(bodies))
+    sets = [frozenset(np.flatnonzero(row).tolist()) for row in bodies.shared.T]
+    pairs = ((i, int(p)) for i, p in enumerate(tree.parent) if p >= 0)
+    return {frozenset((sets[a], sets[b])) for a, b in pairs}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_bodies_and_tree_are_invariant(walker, change):
+    points, expected = walker
+    # The markers are numbered after the change as before it.
+    changed = CHANGES[change](points, np.random.default_rng(0))
+    number = range(points.shape[1])
+    if change == "order of markers":
+        number = np.random.default_rng(0).permutation(points.shape[1]).tolist()
+    found = {
+        frozenset(frozenset(number[i] for i in body) for body in joint)
+        for joint in find_tree(changed)
+    }
+    assert found == expected
+    assert len(expected) > 10
 
 
 def test_the_same_answer_every_time(dancer):
@@ -274,6 +326,16 @@ def test_confidence_is_a_probability_and_falls_with_skin_motion(dancer):
     for bodies in (soft, hard):
         assert ((bodies.marker_confidence >= 0) & (bodies.marker_confidence <= 1)).all()
     assert soft.marker_confidence.mean() < hard.marker_confidence.mean()
+
+
+def test_a_body_is_as_certain_as_its_weakest_pair():
+    odds = np.array([[0.0, 4.0, 2.0], [4.0, 0.0, -3.0], [2.0, -3.0, 0.0]])
+    pair = np.array([[True, True, False], [False, False, True]])
+    two = Clustering(pair, np.array([0, 0, 1]), odds)
+    one = Clustering(np.ones((1, 3), dtype=bool), np.zeros(3, dtype=int), odds)
+    probability = expit(INTERCEPT + SLOPE * np.array([4.0, 0.0, -3.0]))
+    np.testing.assert_allclose(body_confidence(two), probability[:2])
+    np.testing.assert_allclose(body_confidence(one), probability[2:])
 
 
 def test_bodies_of_two_markers_have_a_pose():
@@ -342,6 +404,16 @@ def test_rarely_seen_and_duplicate_markers_are_left_out_and_reported(dancer):
     assert bodies.marker_body[1] == bodies.marker_body[-1] == -1
 
 
+def test_of_two_points_in_one_position_the_named_one_is_kept(dancer):
+    """The ghost stands first in the file, or is seen in more frames."""
+    points = np.concatenate([dancer.points[:, :1], dancer.points], axis=1)
+    points[:20, 1] = np.nan
+    take = marey.Take(rate=50.0, points=points, labels=("*12", *dancer.labels))
+    bodies = segment(take, method="overlap")
+    assert bodies.marker_body[0] == -1
+    assert bodies.marker_body[1] >= 0
+
+
 def test_frames_without_markers_have_no_pose(dancer):
     points = dancer.points.copy()
     points[100:150] = np.nan
@@ -350,16 +422,26 @@ def test_frames_without_markers_have_no_pose(dancer):
     assert np.isfinite(bodies.T_world_body[:100]).all()
 
 
-def test_computed_points_are_left_out(rng):
-    """A cloud of exactly rigid points on every bone, among markers on moving skin."""
+@pytest.mark.parametrize("tied", [0, 20])
+def test_computed_points_are_left_out(rng, tied):
+    """A cloud of exactly rigid points on every bone, among markers on moving skin.
+
+    Some points of another kind keep their distance to one marker each, as joint centres
+    do that a program computes; the markers are still measured.
+    """
     take = record(markers="set53", noise=1e-3, soft_tissue=0.005)
+    n_markers = len(take.labels)
     joint = take.truth.motions[0].T_world_joint()[:, take.truth.figures[0].bodies]
     cloud = geometry.apply(joint[:, :, None], 0.05 * rng.normal(size=(6, 3)))
-    points = np.concatenate([take.points, cloud.reshape(len(cloud), -1, 3)], axis=1)
+    cloud = cloud.reshape(len(cloud), -1, 3)
+    inward = cloud[:, :tied] - take.points[:, :tied]
+    inward /= np.linalg.norm(inward, axis=-1, keepdims=True)
+    centers = take.points[:, :tied] + 0.05 * inward
+    points = np.concatenate([take.points, centers, cloud], axis=1)
     bodies = segment(unlabelled(points), method="overlap")
     assert "points-computed" in [finding.code for finding in bodies.findings]
-    assert (bodies.marker_body[: len(take.labels)] >= 0).all()
-    assert (bodies.marker_body[len(take.labels) :] == -1).all()
+    assert (bodies.marker_body[:n_markers] >= 0).all()
+    assert (bodies.marker_body[n_markers + tied :] == -1).all()
 
 
 @pytest.mark.parametrize("n_frames", [1, 5])

@@ -14,6 +14,7 @@ from marey.cleaning import (
     find_joint_outliers,
     find_sensor_outliers,
     mask_outliers,
+    undo_hemisphere_flips,
 )
 from marey.cleaning.outliers.runs import find_outlier_runs, step_deviation
 from marey.numerics import geometry
@@ -261,3 +262,36 @@ def test_lengths_are_scaled_and_rotations_are_not():
     for factor in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(marey.OptionError, match="above 0"):
             marey.rescale(take, factor)
+
+
+# --- hemisphere -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spans", [[(40, 90)], [(0, 20), (60, 61)], [(10, 12)]])
+def test_positions_in_the_other_hemisphere_are_reflected(spans):
+    """The sensor is named that changed the hemisphere, not its partner at rest."""
+    time = np.linspace(0.0, 6.0, 200)
+    T = np.tile(np.eye(4), (200, 2, 1, 1))
+    T[:, 0, :3, 3] = 0.5, -0.2, 0.3
+    path = np.array([0.6, 0.1, 0.2]) + 0.1 * np.stack([np.sin(time)] * 3, axis=-1)
+    T[:, 1, :3, 3] = path
+    take = marey.Take(rate=60.0, T_world_sensor=T, sensor_names=("rest", "moving"))
+
+    def flip(T):
+        for first, last in spans:
+            T[first:last, 1, :3, 3] *= -1.0
+
+    assert undo_hemisphere_flips(take) is take
+    cleaned = undo_hemisphere_flips(change_poses(take, flip))
+    assert np.array_equal(cleaned.T_world_sensor, take.T_world_sensor)
+    (finding,) = cleaned.source.findings
+    assert (finding.code, finding.subject) == ("sensor-hemisphere", "moving")
+    assert finding.value == sum(last - first for first, last in spans)
+    assert not find_sensor_outliers(cleaned)
+
+
+def test_a_sensor_that_passes_the_transmitter_is_kept():
+    T = np.tile(np.eye(4), (100, 1, 1, 1))
+    T[:, 0, 0, 3] = np.linspace(-0.5, 0.5, 100)
+    take = marey.Take(rate=60.0, T_world_sensor=T, sensor_names=("hand",))
+    assert undo_hemisphere_flips(take) is take

@@ -127,3 +127,22 @@ def test_bodies_joints_and_trees_answer_simple_questions():
 def test_a_wrong_shape_is_caught_where_it_enters():
     with pytest.raises(TypeError):
         marey.Tree(parent=np.array([-1]), edge=np.array([-1, 0]), margin=np.zeros(1))
+
+
+def test_every_part_describes_itself_on_one_short_line():
+    found = solution()
+    parts = [found, found.report, found.skeleton, found.motion, found.take]
+    parts += [found.bodies[0], found.joints, found.subjects[0]]
+    for part in parts:
+        assert len(repr(part)) < 200
+        assert "\n" not in repr(part)
+    assert repr(found) == "Solution(Ann; takes: 1; Report(no findings))"
+
+
+def test_a_notebook_shows_causes_and_tables_with_names_escaped():
+    finding = marey.Finding("odd", "clean", "warning", "looks odd", subject="<b>")
+    table = marey.report.Table(("bone & joint", "length mm"), (("<Hips>", 431.5),))
+    page = marey.Report(findings=(finding,), tables={"bones": table})._repr_html_()
+    assert "&lt;b&gt;: looks odd" in page
+    assert "<th>bone &amp; joint</th>" in page
+    assert "<td>&lt;Hips&gt;</td><td>431.5</td>" in page

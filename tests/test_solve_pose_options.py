@@ -11,6 +11,7 @@ import marey
 from marey import synth
 from marey.cli.commands.solve import SolveArguments
 from marey.pipeline.posing.settings import choose_method
+from marey.pose.contact.ground_contacts import find_ground_contacts
 from marey.pose.contact.holds import Hold
 
 
@@ -166,6 +167,15 @@ def test_no_foot_is_planted_below_a_known_ground(walk, solve):
     assert lowest(given) > estimated + 0.019
     ground = [f.value for f in given.report.findings if f.code == "ground"]
     assert ground == [estimated + 0.02]
+
+
+def test_planted_feet_slide_less_the_more_friction_they_have(walk, solve):
+    """The weight of the walker presses feet down that have markers and no soles."""
+    slides = []
+    for friction in (0.0, 0.3, np.inf):
+        motion = motion_of(solve(walk, friction=friction))
+        slides.append(find_ground_contacts(motion, walk).skate(motion))
+    assert (np.diff(slides) < -0.2 * np.array(slides[:-1])).all()
 
 
 def test_a_ground_that_nothing_stands_on_is_reported(walk, solve):

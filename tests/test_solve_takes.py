@@ -11,6 +11,7 @@ from marey import synth
 from marey.cleaning import drop_unused_sensors
 from marey.editing import EditSession
 from marey.numerics import geometry
+from marey.pipeline.stages.takes import read_takes
 from marey.take import Take
 
 OPTIONS = {"markers": "none", "sensors": True, "rate": 50.0, "seconds": 4.0}
@@ -262,3 +263,30 @@ def test_a_sensor_seen_in_one_take_is_kept(recordings):
     assert kept == (first, second)
     nothing = replace(first, T_world_sensor=np.full_like(first.T_world_sensor, np.nan))
     assert drop_unused_sensors([nothing]) == (nothing,)
+
+
+def test_prefixes_that_differ_between_takes_are_no_other_markers():
+    figure = synth.human(seed=2)
+    takes = [
+        figure.record("walk", seconds=1.0, rate=50.0, markers="sparse41", seed=k)
+        for k in (0, 1)
+    ]
+    one, two = (
+        Take(
+            rate=take.rate,
+            points=take.points,
+            labels=take.labels,
+            subjects=(name,) * len(take.labels),
+        )
+        for take, name in zip(takes, ("Joe", "Joe2"), strict=True)
+    )
+    found = read_takes([one, two], "")
+    assert found[0].full_labels == found[1].full_labels == one.full_labels
+    assert [f.code for f in found[1].source.findings] == ["subject-renamed"]
+    both = Take(
+        rate=50.0,
+        points=np.concatenate([one.points, two.points], axis=1),
+        labels=one.labels + two.labels,
+        subjects=one.subjects + two.subjects,
+    )
+    assert read_takes([both, one], "")[0].subjects == both.subjects

@@ -17,6 +17,12 @@ from marey.joints.temporary import window_motions
 from marey.segmentation import segment
 from marey.synth.recording import capture
 from marey.topology import alternative_trees, edge_costs, infer_tree, tree_from_parents
+from marey.tree import (
+    ancestors_of,
+    breadth_first_order,
+    depth_first_order,
+    list_children,
+)
 
 FIGURES = {
     "human": synth.human(),
@@ -401,6 +407,36 @@ def test_temporary_joints_are_found_with_their_start_and_end(name, noise):
         np.testing.assert_allclose(times[pair], wanted, atol=0.07 if not noise else 0.2)
 
 
+@pytest.mark.parametrize(
+    ("name", "pairs"),
+    [
+        ("clasp", {("A:RightHand", "B:RightHand"): (1.5, 4.5)}),
+        (
+            "handover",
+            {("A:RightHand", "PROP"): (0.0, 3.2), ("B:RightHand", "PROP"): (2.8, 6.0)},
+        ),
+    ],
+)
+def test_hands_of_few_noisy_markers_hold_together(name, pairs):
+    """Three markers on a hand leave its orientation uncertain by degrees."""
+    take = synth.scene(
+        name, seconds=6.0, rate=60.0, markers="set53", noise=1e-3, seed=2
+    )
+    bodies = segment(take)
+    joints = fit_joints(bodies)
+    tree = tree_from_parents(bodies.parents, bodies.names, joints)
+    found = {
+        tuple(bodies.names[i] for i in joints.pair[loop.pair]): (
+            max(loop.first, 0.0),
+            min(loop.last, 6.0),
+        )
+        for loop in find_temporary_joints(bodies, joints, tree)
+    }
+    assert found.keys() == pairs.keys()
+    for pair, wanted in pairs.items():
+        np.testing.assert_allclose(found[pair], wanted, atol=0.2)
+
+
 def test_both_bodies_carry_the_centre_of_a_temporary_joint_to_one_point():
     _, bodies, joints, _, _, found = find_in_scene("clasp", 2, 0.0)
     (link,) = found
@@ -585,3 +621,27 @@ def test_doubtful_joints_are_kept_if_near_and_nearly_closed(
         residual=np.where(is_link, residual, joints.residual),
     )
     assert len(infer_tree(joints).roots) == n_roots
+
+
+def random_parents(rng, n=40):
+    """A tree of n items in an order in which parents come first."""
+    return np.array([-1, *(rng.integers(k) for k in range(1, n))])
+
+
+def test_walks_over_parents_visit_every_item_once_after_its_parent(rng):
+    parent = random_parents(rng)
+    for order in (depth_first_order(parent), breadth_first_order(parent, [0])):
+        assert sorted(order) == list(range(len(parent)))
+        assert all(order.index(p) < order.index(k) for k, p in enumerate(parent) if k)
+    for item, children in enumerate(list_children(parent)):
+        assert all(ancestors_of(parent, k)[:2] == [k, item] for k in children)
+        assert ancestors_of(parent, item)[-1] == 0
+
+
+def test_depth_first_every_subtree_is_in_one_piece(rng):
+    parent = random_parents(rng)
+    order = depth_first_order(parent)
+    for item in range(len(parent)):
+        below = breadth_first_order(parent, [item])
+        first = order.index(item)
+        assert set(order[first : first + len(below)]) == set(below)

@@ -237,3 +237,12 @@ def test_no_line_ends_in_a_blank_which_opensim_would_drop(tmp_path):
     assert cells[1][:3] == [""] * 3
     assert cells[2] == [""] * 3 + ["nan"] * 3
     np.testing.assert_array_equal(marey.read(tmp_path / "a.trc").points, points)
+
+
+def test_commas_of_a_spreadsheet_separate_cells(take_of):
+    tabs = take_of(text(ROWS))
+    commas = take_of(text(ROWS).replace("\t", ","))
+    assert commas.labels == tabs.labels
+    assert commas.rate == tabs.rate
+    assert commas.source.unit == tabs.source.unit
+    np.testing.assert_array_equal(commas.points, tabs.points)

@@ -9,7 +9,7 @@ import pytest
 import marey
 from marey import synth
 from marey.papers import Effort
-from marey.papers.deaguiar2006 import clusters, people, robots, stick_figure
+from marey.papers.deaguiar2006 import character, clusters, people, robots, stick_figure
 from marey.papers.recordings import find_recording
 
 PUBLISHED = 0.03
@@ -130,6 +130,17 @@ def test_figure_5_is_drawn(name, solved):
     assert len(picture.axes) == 3
     assert name in picture.get_suptitle()
     assert all(axes.get_title() for axes in picture.axes)
+
+
+def test_a_character_is_driven_by_the_estimated_motion():
+    """Unlabelled markers suffice, and its body stays with them."""
+    picture = pytest.importorskip("matplotlib.figure").Figure(layout="constrained")
+    found = character.character(Effort())
+    ((frames, joints, vertices, rms_mm),) = found.tables["The character"].rows
+    assert (frames, joints > 15, vertices > 1000) == (180, True, True)
+    assert rms_mm < 3.0
+    found.figures["character"](picture)
+    assert len(picture.axes) == character.N_STILLS + 1
 
 
 def test_recordings_are_looked_up_in_every_folder_in_turn(monkeypatch, tmp_path):

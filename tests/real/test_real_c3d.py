@@ -32,7 +32,7 @@ UNREADABLE = {"formats_c3d/Empty.c3d"}
 # Sound files in which reading must find nothing to doubt but what they do not state.
 HARMLESS = {
     *("unit-assumed", "up-assumed", "up-misstated", "computed-left-out"),
-    *("labels-repeated", "labels-missing", "poses-from-points"),
+    *("labels-repeated", "labels-missing", "poses-from-points", "points-zero"),
 }
 BROKEN = {
     *("Dance.c3d", "Dance1.c3d", "MotionMonitorC3D.c3d", "badParameterOffset.c3d"),

@@ -1,6 +1,5 @@
 """Clinical angles of a real walk beside those that Plug-in Gait stored in its file."""
 
-import ezc3d
 import numpy as np
 import pytest
 
@@ -10,24 +9,22 @@ WALK = "btk_plugingait/PiG_Motion-FlatFoot-Full.c3d"
 
 
 @pytest.fixture(scope="module")
-def walk(recordings):
+def walk(recordings, solved):
     """Our angles, and a function for those of the file: frames by three angles."""
-    path = str(recordings / WALK)
-    angles = marey.angles(marey.solve(path).motion, "plug-in-gait")
-    content = ezc3d.c3d(path)
-    labels = content["parameters"]["POINT"]["LABELS"]["value"]
+    solution = solved(WALK)
+    angles = marey.angles(solution.motion, "plug-in-gait")
 
     def stored(label):
-        values = content["data"]["points"][:3, labels.index(label)].T.copy()
+        values = solution.take.computed[label].copy()
         values[(values == 0.0).all(axis=1)] = np.nan
         return values
 
     return angles, stored
 
 
-def test_feet_strike_and_leave_when_the_operator_says(recordings):
+def test_feet_strike_and_leave_when_the_operator_says(solved):
     """Within 80 ms: the ankle stands in for the heel, which is ahead a little later."""
-    solution = marey.solve(str(recordings / WALK))
+    solution = solved(WALK)
     plants = marey.gait(solution.motion).plants
     events = [(e.context, e.label, e.time) for e in solution.take.events]
     for plant in plants:
@@ -40,17 +37,21 @@ def test_feet_strike_and_leave_when_the_operator_says(recordings):
     assert sum(plant.whole for plant in plants) >= 4
 
 
+FLEXIONS = {"hip": "flexion", "knee": "flexion", "ankle": "dorsiflexion"}
+
+
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("joint", ["hip", "knee"])
+@pytest.mark.parametrize("joint", FLEXIONS)
 def test_flexion_runs_as_plug_in_gait_has_it(walk, side, joint):
-    """Apart from the zero, which depends on the joint centres."""
+    """The zero differs more than the course, because joint centres do."""
     angles, stored = walk
-    ours = angles[f"{side}_{joint}_flexion"]
+    ours = angles[f"{side}_{joint}_{FLEXIONS[joint]}"]
     theirs = stored(f"{side[0].upper()}{joint.title()}Angles")[:, 0]
     known = np.isfinite(ours + theirs)
     assert known.mean() > 0.9
     assert np.corrcoef(ours[known], theirs[known])[0, 1] > 0.98
     assert (ours - theirs)[known].std() < 2.0
+    assert abs((ours - theirs)[known].mean()) < 7.0
 
 
 def test_the_pelvis_tilts_as_plug_in_gait_has_it(walk):

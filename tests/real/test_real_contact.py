@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import marey
 from marey.pose.contact.ground_contacts import add_contacts, find_ground_contacts
 
 # Steps in each walk, of both feet, begun and cut ones included.
@@ -17,19 +16,6 @@ WALKS = {
     "btk_plugingait/PiG_Motion-FlatFoot-Full.c3d": 7,
 }
 FRAME = 0.01
-
-
-@pytest.fixture(scope="module")
-def solved(recordings):
-    """Solutions by file, without contacts."""
-    found = {}
-
-    def solve(name):
-        if name not in found:
-            found[name] = marey.solve(str(recordings / name))
-        return found[name]
-
-    return solve
 
 
 def stance_intervals(contacts, side):

@@ -29,10 +29,10 @@ def marker_rms(solution):
 
 @pytest.mark.parametrize("name", VENDOR_RMS_M)
 def test_markers_fit_the_vendors_bones_better_than_in_the_vendors_poses(
-    recordings, name
+    recordings, solved, name
 ):
     folder = recordings / "cmu"
-    solution = marey.solve(folder / f"{name}.c3d", skeleton=folder / "02.asf")
+    solution = solved(f"cmu/{name}.c3d", skeleton=folder / "02.asf")
     given = marey.read_skeleton(folder / "02.asf")
     assert solution.skeleton.kind == given.kind
     np.testing.assert_array_equal(solution.skeleton.offset[1:], given.offset[1:])
@@ -41,9 +41,9 @@ def test_markers_fit_the_vendors_bones_better_than_in_the_vendors_poses(
 
 
 @pytest.mark.parametrize("name", VENDOR_RMS_M)
-def test_limbs_are_near_those_of_the_vendor(recordings, name):
+def test_limbs_are_near_those_of_the_vendor(recordings, solved, name):
     folder = recordings / "cmu"
-    motion = marey.solve(folder / f"{name}.c3d", skeleton=folder / "02.asf").motion
+    motion = solved(f"cmu/{name}.c3d", skeleton=folder / "02.asf").motion
     vendor = reference_joints(folder / f"{name}_ref_joints.npz")
     found = motion.T_world_joint()[..., :3, 3]
     errors = [
@@ -58,11 +58,10 @@ def test_limbs_are_near_those_of_the_vendor(recordings, name):
     assert np.median(errors) < 0.035
 
 
-def test_bones_of_one_take_serve_another(recordings):
+def test_bones_of_one_take_serve_another(recordings, solved):
     """The skeleton of a walk of CMU 02 keeps its bones in a take of punches."""
-    folder = recordings / "cmu"
-    walk = marey.solve(folder / "02_01.c3d")
-    punches = marey.solve(folder / "02_05.c3d", skeleton=walk.skeleton)
+    walk = solved("cmu/02_01.c3d")
+    punches = marey.solve(recordings / "cmu/02_05.c3d", skeleton=walk.skeleton)
     np.testing.assert_array_equal(punches.skeleton.lengths, walk.skeleton.lengths)
     assert marker_rms(punches) < VENDOR_RMS_M["02_05"] / 2.0
     assert all(f.severity != "error" for f in punches.report.findings)

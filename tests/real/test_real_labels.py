@@ -16,6 +16,7 @@ from real.optical import (
 import marey
 from marey.segmentation import read_template, segment
 from marey.segmentation.labels.match import recognise_marker_set
+from marey.segmentation.labels.word_set import WORDS
 from marey.segmentation.methods.labels import bodies_from_labels
 
 KNOWN = {
@@ -26,7 +27,7 @@ KNOWN = {
     "gatech": "Vicon 53",
     "biobuddy": "Qualisys clusters",
 }
-UNKNOWN = sorted(set(SETS) - set(KNOWN))
+UNKNOWN = sorted(set(SETS) - {*KNOWN, "racing"})
 
 FILES = {
     "animal_dog/dog_walk00_joint_pos.txt": None,
@@ -36,7 +37,7 @@ FILES = {
     "formats_c3d/Dance.c3d": None,
     "formats_c3d/duplicate_labels.c3d": None,
     "sixdof_motive_csv/sample_optitrack_take.csv": None,
-    "ktk/kinematics_racing_static.c3d": None,
+    "ktk/kinematics_racing_static.c3d": (WORDS, 10, 30),
     "formats_c3d/mocap36.c3d": ("OptiTrack", 15, 36),
     "sixdof_motive_csv/gaga_skeleton_bones_v1.25.csv": ("OptiTrack", 15, 53),
     "formats_c3d/Eb015pi.c3d": ("CAST clusters", 7, 26),

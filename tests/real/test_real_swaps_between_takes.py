@@ -46,15 +46,20 @@ def leg(recordings):
     return [clean(marey.read(folder / f"right_{x}.c3d")) for x in ("hip", "knee")]
 
 
-def test_both_elbows_and_a_knee_are_swapped_between_two_takes(leg):
+@pytest.fixture(scope="module")
+def swaps(leg):
+    return find_swaps_between_takes(leg)
+
+
+def test_both_elbows_and_a_knee_are_swapped_between_two_takes(leg, swaps):
     """The knee was swapped within the first take, so its frames count against it."""
-    found = {swap.labels: swap for swap in find_swaps_between_takes(leg)}
+    found = {swap.labels: swap for swap in swaps}
     takes = {labels: swap.take for labels, swap in found.items()}
     assert takes == {("RLFE", "RMFE"): 0, ("LLHE", "LMHE"): 1, ("RLHE", "RMHE"): 1}
     for swap in found.values():
         assert not swap.certain
         assert swap.misfit_after < 0.05 * swap.misfit_before
-    right = undo_swaps_between_takes(leg, list(found.values()))
+    right = undo_swaps_between_takes(leg, swaps)
     assert find_swaps_between_takes(right) == ()
     for take, before in zip(right, leg, strict=True):
         moved = [
@@ -68,11 +73,10 @@ def test_both_elbows_and_a_knee_are_swapped_between_two_takes(leg):
         }
 
 
-def test_takes_share_one_marker_set_after_swaps_are_undone(leg):
+def test_takes_share_one_marker_set_after_swaps_are_undone(leg, swaps):
     """The rms residual of shared markers is 17.6 mm as labelled, 4.8 mm repaired."""
     as_labelled, right = (
-        _calibration_rms(x)
-        for x in (leg, undo_swaps_between_takes(leg, find_swaps_between_takes(leg)))
+        _calibration_rms(x) for x in (leg, undo_swaps_between_takes(leg, swaps))
     )
     assert as_labelled > 0.015
     assert right < 0.006
