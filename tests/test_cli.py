@@ -7,10 +7,12 @@ import sys
 import pytest
 import samples
 import scenes
+import staged
 
 import marey
 from marey import synth
 from marey.cli import main
+from marey.cli.solve_output import write_solution
 
 
 def run(capsys, *arguments):
@@ -199,3 +201,11 @@ def test_one_solve_writes_several_files(tmp_path, capsys):
     code, shown = run(capsys, "solve", tmp_path / "rods.npz", *outputs, "--quiet")
     assert (code, shown.out, shown.err) == (0, "", "")
     assert all((tmp_path / name).stat().st_size for name in names)
+
+
+def test_people_get_a_table_of_angles_and_a_prop_one_of_its_joints(tmp_path):
+    files, _ = write_solution(staged.handover(), tmp_path / "out.csv", {})
+    heads = {file.name: file.read_text().splitlines()[0] for file in files}
+    assert len(heads) == 6  # three subjects in two takes
+    for name, head in heads.items():
+        assert ("knee" in head.lower()) == ("PROP" not in name)

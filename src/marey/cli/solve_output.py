@@ -156,29 +156,34 @@ def write_solution(
     target_format = format_for_suffix(path)
     if target_format.write_solution and not target_format.renames:
         options["names"] = None
-    skeletons_only = target_format.write_skeleton and not target_format.write_motion
-    several = len(solution.subjects) > 1
-    several |= len(solution.takes) > 1 and not skeletons_only
     holds_all = target_format.write_solution and not target_format.one_subject
-    if holds_all or not several:
+    parts = _parts_of(solution, target_format)
+    if holds_all or len(parts) <= 1:
         page_lengths = measured if target_format.name == "html" else {}
         return [path], [*write(solution, path, measured=page_lengths, **options)]
-    stems = [Path(take.source.path).stem for take in solution.takes]
-    contents: list[tuple[Skeleton | Motion, tuple[str, ...]]] = []
-    for subject in solution.subjects:
-        if skeletons_only:
-            contents.append((subject.skeleton, (subject.name,)))
-        else:
-            names = [(subject.name, stem) for stem in stems]
-            contents += zip(subject.motions, names, strict=True)
-    targets = [_path_with_parts(path, target_format, *parts) for _, parts in contents]
+    targets = [_path_with_parts(path, target_format, *names) for _, names in parts]
     lost: list[Finding] = []
-    for (content, _), target in zip(contents, targets, strict=True):
-        if target_format.write_table and isinstance(content, Motion):
-            usual = usual_content(content.skeleton)
-            options["content"] = options.get("content") or usual
-        lost += write(content, target, **options)
+    for (part, _), target in zip(parts, targets, strict=True):
+        if target_format.write_table and isinstance(part, Motion):
+            content = options.get("content") or usual_content(part.skeleton)
+            lost += write(part, target, **options | {"content": content})
+        else:
+            lost += write(part, target, **options)
     return targets, lost
+
+
+def _parts_of(
+    solution: Solution, target_format: Format
+) -> list[tuple[Skeleton | Motion, tuple[str, ...]]]:
+    """Return what a format holds of each subject and take, with their names."""
+    if target_format.write_skeleton and not target_format.write_motion:
+        return [(s.skeleton, (s.name,)) for s in solution.subjects]
+    stems = [Path(take.source.path).stem for take in solution.takes]
+    return [
+        (motion, (subject.name, stem))
+        for subject in solution.subjects
+        for motion, stem in zip(subject.motions, stems, strict=True)
+    ]
 
 
 def _path_with_parts(path: Path, target_format: Format, *parts: str) -> Path:
