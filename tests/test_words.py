@@ -8,7 +8,6 @@ import pytest
 import marey
 from marey.anatomy.names import mirror_name
 from marey.cleaning import correct_up
-from marey.cleaning.up_axis import rotation_to_z
 from marey.pipeline.reporting.findings import contradicted_names
 from marey.pipeline.stages.bodies import fit_bodies
 from marey.pipeline.stages.takes import clean_takes
@@ -273,7 +272,7 @@ def test_a_dog_with_the_words_of_a_person_is_reported(dog):
 
 def lying(take, up, how):
     """The take as it is read from a file whose axis `up` points up, taken for z."""
-    points = take.points @ rotation_to_z(up)
+    points = take.points @ marey.geometry.R_Z_UP[up]
     return replace(take, points=points, source=Source(up=Fact("z", how)))
 
 

@@ -21,14 +21,14 @@ from marey.io.losses import (
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 units = st.sampled_from(list(units_axes.METRES_PER_UNIT))
-ups = st.sampled_from(list(units_axes.R_MAREY_FILE))
+ups = st.sampled_from(list(marey.geometry.R_Z_UP))
 quick = settings(deadline=None, max_examples=25)
 close = partial(np.testing.assert_allclose, rtol=0.0)
 
 AXES = {"x": [1, 0, 0], "y": [0, 1, 0], "z": [0, 0, 1]}
 
 
-@pytest.mark.parametrize("up", list(units_axes.R_MAREY_FILE))
+@pytest.mark.parametrize("up", list(marey.geometry.R_Z_UP))
 def test_the_axis_that_points_up_becomes_z_without_a_mirror(up):
     R = units_axes.rotation_to_z_up(up)
     axis = np.array(AXES[up[-1]]) * (-1 if up.startswith("-") else 1)

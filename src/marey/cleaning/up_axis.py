@@ -15,15 +15,8 @@ from marey.take import Fact, Take
 
 Array = np.ndarray
 
-AXES = {
-    sign + letter: (1.0 if sign == "" else -1.0) * np.eye(3)[index]
-    for index, letter in enumerate("xyz")
-    for sign in ("", "-")
-}
+AXES = {name: R_z_up[2] for name, R_z_up in geometry.R_Z_UP.items()}
 """Directions that may point up, by name."""
-
-R_Z_MINUS_Z = np.diag([1.0, -1.0, -1.0])
-"""Rotation of -z to z: about x, so that x stays x."""
 
 
 class Person(NamedTuple):
@@ -58,7 +51,7 @@ def correct_up(take: Take, people: Sequence[Person]) -> Take:
         found, evidence = _axis_of_floor(take), "the floor is level across it"
     if found in ("", "z"):
         return take
-    R_old = rotation_to_z(take.source.up.value)
+    R_old = geometry.R_Z_UP[take.source.up.value]
     axis = _name_of(R_old.T @ AXES[found])
     if is_stated:
         how = take.source.up.how
@@ -68,7 +61,7 @@ def correct_up(take: Take, people: Sequence[Person]) -> Take:
         return record_repair(take, [finding], [])
     message = f"took {axis} for the up axis: {evidence}; give up= if that is wrong"
     finding = Finding("up-corrected", "clean", "warning", message, "up")
-    R = rotation_to_z(axis) @ R_old.T
+    R = geometry.R_Z_UP[axis] @ R_old.T
     source = replace(take.source, up=Fact(axis, "inferred", evidence))
     return record_repair(
         replace(take, source=source),
@@ -77,15 +70,6 @@ def correct_up(take: Take, people: Sequence[Person]) -> Take:
         points=take.points @ R.T,
         T_world_sensor=geometry.transform(R, np.zeros(3)) @ take.T_world_sensor,
     )
-
-
-def rotation_to_z(up: str) -> Float[Array, "3 3"]:
-    """Return the smallest rotation of an axis to z; x stays x if it can."""
-    axis = AXES[up]
-    if up == "-z":
-        return R_Z_MINUS_Z
-    rotvec = 0.5 * np.pi * np.cross(axis, AXES["z"])
-    return np.round(geometry.rotation_exp(rotvec))
 
 
 def _name_of(axis: Float[Array, "3"]) -> str:

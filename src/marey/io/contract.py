@@ -457,7 +457,7 @@ def _is_plausible(what: str, stated: str) -> bool:
     if what == "unit":
         return stated in units_axes.METRES_PER_UNIT
     if what == "up":
-        return stated in units_axes.R_MAREY_FILE
+        return stated in geometry.R_Z_UP
     try:
         return 0.0 < float(stated) <= MAX_RATE_HZ
     except ValueError:

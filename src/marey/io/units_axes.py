@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.errors import OptionError
+from marey.numerics.geometry import R_Z_UP
 
 METRES_PER_UNIT = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "in": 0.0254, "ft": 0.3048}
 """Metres per length unit."""
@@ -18,16 +19,6 @@ SPELLINGS = {
     "in": ("in", "inch", "inches"),
     "ft": ("ft", "foot", "feet"),
 }
-
-R_MAREY_FILE = {
-    "z": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
-    "-z": [[1, 0, 0], [0, -1, 0], [0, 0, -1]],
-    "y": [[1, 0, 0], [0, 0, -1], [0, 1, 0]],
-    "-y": [[1, 0, 0], [0, 0, 1], [0, -1, 0]],
-    "x": [[0, 0, -1], [0, 1, 0], [1, 0, 0]],
-    "-x": [[0, 0, 1], [0, 1, 0], [-1, 0, 0]],
-}
-"""Rotation from the axes of a file with this up axis; X stays X where possible."""
 
 
 def parse_unit(text: str) -> str | None:
@@ -56,9 +47,9 @@ def rotation_to_z_up(up: str) -> Float[np.ndarray, "3 3"]:
     Raises:
         OptionError: If `up` is not an axis.
     """
-    if up not in R_MAREY_FILE:
-        raise OptionError("up", found=up, needed=f"one of {', '.join(R_MAREY_FILE)}")
-    return np.array(R_MAREY_FILE[up], dtype=float)
+    if up not in R_Z_UP:
+        raise OptionError("up", found=up, needed=f"one of {', '.join(R_Z_UP)}")
+    return R_Z_UP[up].copy()
 
 
 def points_from_file(

@@ -29,6 +29,16 @@ TINY_ANGLE = 1e-4
 # Sine of the middle angle below which the outer two Euler angles are one: gimbal lock.
 GIMBAL = 1e-9
 
+R_Z_UP = {
+    "z": np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+    "-z": np.array([[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, -1.0]]),
+    "y": np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]),
+    "-y": np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]),
+    "x": np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]),
+    "-x": np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]),
+}
+"""Rotation of the axis that points up to +Z; X stays X where possible."""
+
 
 # --- rotation vectors and quaternions ------------------------------------------------
 

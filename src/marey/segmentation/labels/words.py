@@ -195,23 +195,26 @@ def _chunks(label: str) -> tuple[str, ...]:
 
 
 def _side_readings(chunks: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the sides that a label may have, with the rest of it.
-
-    A side is a whole chunk, or a letter or long word at the beginning or end of one.
-    """
+    """Yield the sides that a label may have, with the rest of it."""
     for i, chunk in enumerate(chunks):
-        stem = _TRAILING_NUMBER.sub("", chunk)
         for word, side in vocabulary().sides.items():
-            attached = len(word) == 1 or len(word) >= CLEAR_WORD
-            rest = None
-            if stem == word or (attached and chunk.startswith(word)):
-                rest = chunk.removeprefix(word)
-            elif len(word) >= CLEAR_WORD and chunk.endswith(word):
-                rest = chunk.removesuffix(word)
+            rest = _without_side(chunk, word)
             others = (*chunks[:i], *([rest] if rest else []), *chunks[i + 1 :])
             if rest is not None and any(map(str.isalpha, "".join(others))):
                 yield side, others
     yield "", chunks
+
+
+def _without_side(chunk: str, word: str) -> str | None:
+    """Return a chunk without the word of a side; None if it does not have it.
+
+    A side is a whole chunk, or a letter or long word at the beginning or end of one.
+    """
+    is_clear = len(word) >= CLEAR_WORD
+    is_whole = _TRAILING_NUMBER.sub("", chunk) == word
+    if is_whole or ((len(word) == 1 or is_clear) and chunk.startswith(word)):
+        return chunk.removeprefix(word)
+    return chunk.removesuffix(word) if is_clear and chunk.endswith(word) else None
 
 
 def _split(chunks: tuple[str, ...]) -> Split:

@@ -13,12 +13,8 @@ from marey.io.formats.c3d.computed import PointName, PosesAsPoints
 from marey.io.formats.c3d.file import C3dContents
 from marey.io.formats.c3d.parameters import C3dParameters
 from marey.io.text.names import split_subject
-from marey.io.units_axes import (
-    R_MAREY_FILE,
-    metres_per_unit,
-    parse_unit,
-    points_from_file,
-)
+from marey.io.units_axes import metres_per_unit, parse_unit, points_from_file
+from marey.numerics.geometry import R_Z_UP
 from marey.take import Analog, Fact, Take
 
 POSE_SUFFIX = "_4X4"
@@ -95,7 +91,7 @@ def _up(
         for axis in ("X", "Y")
     )
     stated = y.removeprefix("+")
-    if stated not in R_MAREY_FILE:
+    if stated not in R_Z_UP:
         return file.decide_fact("up", assumed="z", note="POINT:Y_SCREEN")
     if x[-1:] == stated[-1]:
         text = f"X_SCREEN and Y_SCREEN both name the axis {stated[-1]}"
