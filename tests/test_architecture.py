@@ -16,7 +16,7 @@ SOURCE = Path(marey.__file__).parent
 # other only in the rows marked so. Parts that do not exist yet are simply absent.
 LAYERS = (  # from the ground up
     ({"errors", "report"}, "together"),
-    ({"numerics"}, "together"),
+    ({"numerics", "workers"}, "apart"),
     (
         {"take", "bodies", "joint_fits", "tree", "skeleton", "motion", "solution"}
         | {"options", "tables"},
@@ -33,7 +33,7 @@ LAYERS = (  # from the ground up
     ({"edits"}, "apart"),
     ({"pipeline", "metrics", "plot"}, "apart"),
     ({"editing"}, "apart"),
-    ({"live", "batch", "viewer", "papers"}, "apart"),
+    ({"live", "library", "viewer", "papers"}, "apart"),
     ({"cli", "__main__"}, "together"),
 )
 NEVER_IMPORTED = {"cli", "__main__", "viewer"}

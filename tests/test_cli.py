@@ -12,7 +12,7 @@ import staged
 import marey
 from marey import synth
 from marey.cli import main
-from marey.cli.solve_output import write_solution
+from marey.io.solution_files import write_solution
 
 
 def run(capsys, *arguments):

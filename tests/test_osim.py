@@ -13,7 +13,7 @@ import samples
 import test_solution
 
 import marey
-from marey.cli.solve_output import write_solution
+from marey.io.solution_files import write_solution
 from marey.io.units_axes import rotation_to_z_up
 from marey.numerics import geometry
 

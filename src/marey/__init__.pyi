@@ -38,6 +38,10 @@ from marey.io.registry import formats as formats
 from marey.joints import JointFits as JointFits
 from marey.joints import fit_joints as fit_joints
 from marey.joints.streaming import JointAccumulator as JointAccumulator
+from marey.library import BatchOptions as BatchOptions
+from marey.library import batch as batch
+from marey.library import plan_batch as plan_batch
+from marey.library import verify_batch as verify_batch
 from marey.motion import Contact as Contact
 from marey.motion import Motion as Motion
 from marey.numerics import geometry as geometry

@@ -11,10 +11,8 @@ from rich.text import Text
 
 from marey.cli.application import render_cause, rich_table
 from marey.errors import OptionError, printable
-from marey.io import format_for_suffix, read_skeleton, usual_content, write
-from marey.io.contract import Format
-from marey.motion import Motion
-from marey.report import Finding, Report, Table
+from marey.io import read_skeleton
+from marey.report import Report, Table
 from marey.segmentation import Template, read_template
 from marey.skeleton import Skeleton
 from marey.solution import Solution, Subject
@@ -134,65 +132,3 @@ def report_data(report: Report, tables: Mapping[str, Table]) -> dict[str, Any]:
         "tables": {name: asdict(table) for name, table in tables.items()},
         "seconds": dict(report.seconds),
     }
-
-
-def write_solution(
-    solution: Solution, path: Path, measured: Mapping[str, float], **options: Any
-) -> tuple[list[Path], list[Finding]]:
-    """Write a solution to one file, or one file per subject and take.
-
-    A format that contains only one motion gets several files, which are named after
-    their subject and take. marey's own files keep its names of joints.
-
-    Args:
-        solution: The solution.
-        path: File to write; its suffix selects the format.
-        measured: Measured bone lengths in metres, which an HTML page shows.
-        **options: Other options of `marey.write`, such as `overwrite`.
-
-    Returns:
-        The written files, and what they do not hold.
-    """
-    target_format = format_for_suffix(path)
-    if target_format.write_solution and not target_format.renames:
-        options["names"] = None
-    holds_all = target_format.write_solution and not target_format.one_subject
-    parts = _parts_of(solution, target_format)
-    if holds_all or len(parts) <= 1:
-        page_lengths = measured if target_format.name == "html" else {}
-        return [path], [*write(solution, path, measured=page_lengths, **options)]
-    targets = [_path_with_parts(path, target_format, *names) for _, names in parts]
-    lost: list[Finding] = []
-    for (part, _), target in zip(parts, targets, strict=True):
-        if target_format.write_table and isinstance(part, Motion):
-            content = options.get("content") or usual_content(part.skeleton)
-            lost += write(part, target, **options | {"content": content})
-        else:
-            lost += write(part, target, **options)
-    return targets, lost
-
-
-def _parts_of(
-    solution: Solution, target_format: Format
-) -> list[tuple[Skeleton | Motion, tuple[str, ...]]]:
-    """Return what a format holds of each subject and take, with their names."""
-    if target_format.write_skeleton and not target_format.write_motion:
-        return [(s.skeleton, (s.name,)) for s in solution.subjects]
-    stems = [Path(take.source.path).stem for take in solution.takes]
-    return [
-        (motion, (subject.name, stem))
-        for subject in solution.subjects
-        for motion, stem in zip(subject.motions, stems, strict=True)
-    ]
-
-
-def _path_with_parts(path: Path, target_format: Format, *parts: str) -> Path:
-    """Return the path with more parts in its name, in safe characters only."""
-    lower_name = path.name.lower()
-    suffix = next(
-        suffix for suffix in target_format.suffixes if lower_name.endswith(suffix)
-    )
-    start = len(path.name) - len(suffix)
-    all_parts = (path.name[:start], *parts)
-    safe = ("".join(c if c.isalnum() else "-" for c in part) for part in all_parts)
-    return path.with_name("_".join(safe) + path.name[start:])

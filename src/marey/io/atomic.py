@@ -71,7 +71,7 @@ def _is_same_file(path: Path, source: str) -> bool:
 
 def _check_writable(folder: Path) -> None:
     """Raise unless a file can be made here; permissions alone do not determine it."""
-    part = _temporary_path(folder)
+    part = temporary_path(folder)
     part.open("xb").close()
     part.unlink()
 
@@ -91,7 +91,7 @@ def write_atomic(files: Mapping[Path, Iterable[bytes]]) -> None:
     parts: dict[Path, Path] = {}
     try:
         for path, chunks in files.items():
-            parts[path] = _temporary_path(path.parent)
+            parts[path] = temporary_path(path.parent)
             _write_synced(parts[path], chunks)
             _copy_permissions(path, parts[path])
         for path, part in parts.items():
@@ -121,7 +121,8 @@ def _copy_permissions(path: Path, part: Path) -> None:
         os.chmod(part, stat.S_IMODE(os.stat(path).st_mode))
 
 
-def _temporary_path(folder: Path) -> Path:
+def temporary_path(folder: Path) -> Path:
+    """Return a new name in a folder for what this process is about to finish."""
     name = f".{socket.gethostname()}-{os.getpid()}-{token_hex(8)}.part"
     return folder / name.replace(os.sep, "_")
 
@@ -131,11 +132,12 @@ def remove_abandoned(folder: Path) -> None:
     """Remove temporary files of killed processes, once per folder and process."""
     with suppress(OSError):
         for path in folder.glob(".*.part"):
-            if _is_abandoned(path):
+            if is_abandoned(path):
                 path.unlink()
 
 
-def _is_abandoned(part: Path) -> bool:
+def is_abandoned(part: Path) -> bool:
+    """Return whether the process that was writing a temporary file is gone."""
     written_by = PART_NAME.fullmatch(part.name)
     if written_by is None or written_by["host"] != socket.gethostname():
         return False

@@ -5,13 +5,15 @@ import NumPy and the rest of marey inside their function, so that `marey --help`
 quick.
 """
 
-from marey.cli.commands import convert, demo, doctor, info, papers, solve, view
+from marey.cli.commands import batch, convert, demo, doctor, info, papers, solve, view
 
 COMMANDS = (
     info.info,
     convert.convert,
     solve.solve,
     view.view,
+    batch.batch,
+    batch.verify,
     demo.demo,
     doctor.doctor,
     papers.papers,

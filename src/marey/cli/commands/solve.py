@@ -187,11 +187,11 @@ def solve(
         read_toml,
         render,
         report_data,
-        write_solution,
     )
     from marey.editing import solve as solve_takes
     from marey.io import read
     from marey.io.atomic import check_target
+    from marey.io.solution_files import write_solution
 
     for path in out_:
         check_target(path, overwrite=writing.overwrite, inputs=tuple(map(str, files)))

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,10 +10,7 @@ from typing import Any
 from marey.io.formats.html import MAX_DRAWN_ITEMS
 from marey.options import Options, number
 from marey.viewer.server.protocol import Frame, encode_frame, read_frame_async
-
-MIN_MEMORY_LIMIT_BYTES = 4 * 2**30
-"""Smallest default memory limit of the worker, in bytes. The limit counts address
-space, which is larger than used memory. Chosen by hand."""
+from marey.workers import machine_memory
 
 STOPPED_REASON = "stopped by another request"
 
@@ -45,10 +41,7 @@ class Limits(Options):
 
     def memory_bytes(self) -> int:
         """Return the memory limit of the worker in bytes; 0 = no limit."""
-        if self.memory or not hasattr(os, "sysconf"):
-            return self.memory
-        machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return max(machine_bytes, MIN_MEMORY_LIMIT_BYTES)
+        return self.memory or machine_memory()
 
 
 class RequestRefusedError(Exception):

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 from marey.errors import MareyError, printable
 from marey.viewer.server.protocol import encode_frame, read_frame
+from marey.workers import limit_memory
 
 CONCURRENT_REQUESTS = ("series",)
 """Requests that are answered at once, while a job runs in the other thread."""
@@ -29,19 +30,6 @@ def main() -> None:
     Worker(answers, max_drawn=int(sys.argv[2])).serve(requests)
     # Without a server, the result of a running job is not needed.
     os._exit(0)
-
-
-def limit_memory(size: int) -> None:
-    """Limit the address space of this process to `size` bytes; 0 = no limit.
-
-    Windows has no such limit, and this function does nothing there.
-    """
-    try:
-        import resource
-    except ImportError:
-        return
-    if size:
-        resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
 class Worker:

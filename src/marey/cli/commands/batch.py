@@ -1,0 +1,268 @@
+"""`marey batch` and `marey verify`."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+from rich.markup import escape
+
+from marey.cli.application import (
+    EXIT_BAD_INPUT,
+    EXIT_ERROR_FINDING,
+    EXIT_OK,
+    EXIT_PARTIAL,
+    err,
+    out,
+    print_json,
+)
+from marey.cli.commands.solve import DEFAULTS, SolveArguments
+from marey.errors import OptionError, printable
+
+if TYPE_CHECKING:
+    from marey.library import BatchProgress, LibraryTake
+
+MEGABYTE = 10**6
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class BatchArguments:
+    """How to go through a library: `BatchOptions`, in words."""
+
+    formats: str = "bvh"
+    """What to write of every take, such as bvh,glb,parquet,html."""
+
+    pattern: tuple[str, ...] = ()
+    """Only recordings like '*.c3d'."""
+
+    subject_from: str = ""
+    """Regular expression on the relative path; its first group is the subject."""
+
+    subjects: Path | None = None
+    """CSV (columns take, subject) or TOML ([subjects]) that says whose each take is."""
+
+    fit_takes: int = 6
+    """Most takes from which the skeleton of a subject is fitted."""
+
+    workers: int = 0
+    """Number of processes; 0 is one per core."""
+
+    memory: int = 0
+    """Memory limit of each worker in MB; 0 is the memory of the machine."""
+
+    seconds: float = 900.0
+    """Longest time for one take."""
+
+    shard: str = "1/1"
+    """i/n: only the i-th of n parts of the subjects, for array jobs."""
+
+    retry: bool = False
+    """Try takes again that failed before, though nothing changed."""
+
+    def options(self) -> dict[str, Any]:
+        """Return the fields of `BatchOptions`."""
+        return {
+            "formats": tuple(filter(None, self.formats.split(","))),
+            "patterns": self.pattern,
+            "subject_from": self.subject_from,
+            "subjects": str(self.subjects) if self.subjects else "",
+            "fit_takes": self.fit_takes,
+            "workers": self.workers,
+            "memory": self.memory * MEGABYTE,
+            "seconds": self.seconds,
+            "shard": _parse_shard(self.shard),
+            "retry": self.retry,
+        }
+
+
+def _parse_shard(text: str) -> tuple[int, int]:
+    part, _, parts = text.partition("/")
+    if not (part.isdecimal() and parts.isdecimal()):
+        raise OptionError("--shard", found=text, needed="i/n such as 2/8")
+    return int(part), int(parts)
+
+
+ONE_FORMAT = BatchArguments()
+
+
+def batch(
+    library: Path,
+    /,
+    *,
+    out_: Annotated[Path | None, Parameter(alias="-o")] = None,
+    arguments: BatchArguments = ONE_FORMAT,
+    solving: SolveArguments = DEFAULTS,
+    plan: bool = False,
+    quiet: bool = False,
+    json_: bool = False,
+) -> int:
+    """Solve every recording of a folder, one skeleton per subject, and index them.
+
+    What was done before is kept. A take that fails is listed with its reason, and the
+    others go on; the exit code is then 3.
+
+    Args:
+        library: Folder of the recordings.
+        out_: Folder of the results.
+        arguments: How to go through the library.
+        solving: How to solve.
+        plan: Only print the recordings and whose they are.
+        quiet: Print errors only.
+        json_: Print one line of JSON for each take.
+    """
+    from marey.library import batch as run_batch
+    from marey.library import plan_batch
+
+    options = arguments.options()
+    if plan:
+        return _print_plan(plan_batch(library, **options), json_)
+    if out_ is None:
+        raise OptionError("--out", found="nothing", needed="a folder for the results")
+    with _show(json_, quiet) as progress:
+        summary = run_batch(
+            library, out_, progress=progress, **options, **_fields(solving)
+        )
+    if not quiet and not json_:
+        failed = f", {len(summary.failed)} failed" if summary.failed else ""
+        kept = f", {summary.kept} kept from before" if summary.kept else ""
+        err.print(f"{summary.done} takes solved{kept}{failed}: {out_ / 'index.html'}")
+        for take, reason in sorted(summary.failed.items()):
+            err.print(f"[red]failed:[/] {escape(printable(f'{take}: {reason}'))}")
+    if not summary.failed:
+        return EXIT_OK
+    return EXIT_PARTIAL if summary.done or summary.kept else EXIT_BAD_INPUT
+
+
+def _fields(solving: SolveArguments) -> dict[str, Any]:
+    """Return the options of `marey.solve` that differ from the defaults.
+
+    Raises:
+        OptionError: If one concerns single takes.
+    """
+    given = asdict(solving)
+    changed = {k: v for k, v in given.items() if v != getattr(DEFAULTS, k)}
+    of_one_take = {"subject", "edits", "sessions", "skeleton"} & set(changed)
+    if of_one_take:
+        name = sorted(of_one_take)[0]
+        raise OptionError(f"--{name}", found="it", needed="`marey solve`, take by take")
+    if not changed:
+        return {}
+    from marey.pipeline import SolveOptions
+
+    options, usual = solving.read_options(), SolveOptions()
+    return {
+        name: getattr(options, name)
+        for name in SolveOptions.__dataclass_fields__
+        if getattr(options, name) != getattr(usual, name)
+    }
+
+
+def _print_plan(takes: "list[LibraryTake]", as_json: bool) -> int:
+    if as_json:
+        print_json([asdict(take) for take in takes])
+        return EXIT_OK
+    counts = Counter(take.subject for take in takes)
+    for subject in sorted(counts):
+        out.print(f"[bold]{escape(printable(subject))}[/]  {counts[subject]} takes")
+        for take in takes:
+            if take.subject == subject:
+                out.print(f"  {escape(printable(take.name))}")
+    out.print(f"{len(takes)} takes of {len(counts)} subjects")
+    return EXIT_OK
+
+
+@contextmanager
+def _show(
+    as_json: bool, quiet: bool
+) -> "Iterator[Callable[[BatchProgress], None] | None]":
+    """Show how far a batch is: lines of JSON, a bar in a terminal, or plain lines."""
+    if as_json:
+        yield _print_json_line
+    elif quiet:
+        yield None
+    elif err.is_terminal:
+        yield from _bar()
+    else:
+        yield lambda now: err.print(
+            f"{now.done} of {now.total}: {escape(printable(now.record.name))} "
+            f"{now.record.state}"
+        )
+
+
+def _print_json_line(now: "BatchProgress") -> None:
+    record = now.record
+    row = {
+        "take": record.name,
+        "subject": record.subject,
+        "state": record.state,
+        "error": record.error,
+        "residual_mm": record.facts.get("residual_mm"),
+        "findings": record.facts.get("codes", {}),
+        "seconds": round(now.seconds, 3),
+        "done": now.done,
+        "total": now.total,
+    }
+    sys.stdout.write(json.dumps(row) + "\n")
+    sys.stdout.flush()
+
+
+def _bar() -> "Iterator[Callable[[BatchProgress], None]]":
+    """Yield a function that moves a bar: rate, time left, failures and findings."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    failed, codes = 0, Counter[str]()
+    with Progress(*columns, console=err) as progress:
+        task = progress.add_task("reading", total=None)
+
+        def move(now: "BatchProgress") -> None:
+            nonlocal failed
+            failed += now.record.state != "done"
+            codes.update(now.record.facts.get("codes", {}))
+            name = escape(printable(now.record.name, limit=40))
+            text = f"{name}  {failed} failed, {codes.total()} findings"
+            progress.update(task, total=now.total, completed=now.done, description=text)
+
+        yield move
+
+
+def verify(folder: Path, /, *, json_: bool = False) -> int:
+    """Compare every output of a batch with its recorded hash.
+
+    Args:
+        folder: Folder of the results of `marey batch`.
+        json_: Print JSON.
+    """
+    from marey.library import verify_batch
+
+    found = verify_batch(folder)
+    if json_:
+        print_json(asdict(found))
+    else:
+        for name in found.missing:
+            out.print(f"[red]missing:[/] {escape(printable(name))}")
+        for name in found.changed:
+            out.print(f"[red]changed:[/] {escape(printable(name))}")
+        for name, reason in sorted(found.failed.items()):
+            out.print(f"[yellow]failed:[/] {escape(printable(f'{name}: {reason}'))}")
+        out.print(f"{found.whole} outputs are as recorded")
+    if not found.is_whole:
+        return EXIT_ERROR_FINDING
+    return EXIT_PARTIAL if found.failed else EXIT_OK

@@ -1,0 +1,174 @@
+"""The index of a batch: tables of takes, bones, findings and times, and one page.
+
+It is made from the records alone, so that several runs and shards make the same one.
+"""
+
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from marey.errors import MissingExtraError
+from marey.io.atomic import write_atomic
+from marey.library.page import index_page
+from marey.library.records import Record, read_records
+
+Rows = Sequence[Mapping[str, Any]]
+
+TAKE_COLUMNS: Mapping[str, str] = {
+    "take": "string",
+    "subject": "string",
+    "state": "string",
+    "error": "string",
+    "frames": "int64",
+    "rate": "double",
+    "seconds": "double",
+    "markers": "int64",
+    "sensors": "int64",
+    "seen": "double",
+    "joints": "int64",
+    "residual_mm": "double",
+    "worst_bone": "string",
+    "errors": "int64",
+    "warnings": "int64",
+    "findings": "string",
+    "sha256": "string",
+    "outputs": "string",
+    "versions": "string",
+}
+BONE_COLUMNS: Mapping[str, str] = {
+    "subject": "string",
+    "take": "string",
+    "bone": "string",
+    "parent": "string",
+    "length_mm": "double",
+    "sd_mm": "double",
+}
+FINDING_COLUMNS: Mapping[str, str] = dict.fromkeys(
+    ("take", "severity", "stage", "code", "about", "message"), "string"
+)
+TIMING_COLUMNS: Mapping[str, str] = {
+    "step": "string",
+    "name": "string",
+    "seconds": "double",
+}
+
+
+def write_index(out: Path) -> None:
+    """Write index, bones, findings and timings as Parquet, and the page.
+
+    Args:
+        out: Folder of the batch.
+
+    Raises:
+        MissingExtraError: If pyarrow is not installed.
+        OutputError: If a file cannot be written.
+    """
+    records = list(read_records(out))
+    takes = [record for record in records if record.kind == "take"]
+    rows = [take_row(record) for record in takes]
+    tables = {
+        "index": (TAKE_COLUMNS, rows),
+        "bones": (BONE_COLUMNS, [row for r in takes for row in _bone_rows(r)]),
+        "findings": (FINDING_COLUMNS, [row for r in takes for row in _finding_rows(r)]),
+        "timings": (TIMING_COLUMNS, _timing_rows(out / "timings.jsonl")),
+    }
+    files = {
+        out / f"{name}.parquet": [_parquet(columns, rows)]
+        for name, (columns, rows) in tables.items()
+    }
+    subjects = [record for record in records if record.kind == "subject"]
+    files[out / "index.html"] = [index_page(takes, rows, subjects).encode()]
+    write_atomic(files)
+
+
+def take_row(record: Record) -> dict[str, Any]:
+    """Return the row of a take in the index."""
+    facts = record.facts
+    findings = facts.get("findings", [])
+    frames, rate = facts.get("n_frames"), facts.get("rate")
+    return {
+        "take": record.name,
+        "subject": record.subject,
+        "state": record.state,
+        "error": record.error,
+        "frames": frames,
+        "rate": rate,
+        "seconds": frames / rate if frames and rate else None,
+        "markers": facts.get("n_markers"),
+        "sensors": facts.get("n_sensors"),
+        "seen": facts.get("seen"),
+        "joints": facts.get("n_joints"),
+        "residual_mm": facts.get("residual_mm"),
+        "worst_bone": facts.get("worst_bone", ""),
+        "errors": sum(severity == "error" for severity, *_ in findings),
+        "warnings": sum(severity == "warning" for severity, *_ in findings),
+        "findings": json.dumps(facts.get("codes", {})),
+        "sha256": record.inputs.get(record.name, ""),
+        "outputs": json.dumps(sorted(record.outputs)),
+        "versions": json.dumps(dict(record.versions)),
+    }
+
+
+def _bone_rows(record: Record) -> Iterable[dict[str, Any]]:
+    for bone, parent, length, sd, subject in record.facts.get("bones", []):
+        numbers = {"length_mm": _number(length), "sd_mm": _number(sd)}
+        names = {"subject": subject, "take": record.name, "bone": bone}
+        yield {**names, "parent": parent, **numbers}
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _finding_rows(record: Record) -> Iterable[dict[str, Any]]:
+    columns = ("severity", "stage", "code", "about", "message")
+    for finding in record.facts.get("findings", []):
+        yield {"take": record.name, **dict(zip(columns, finding, strict=True))}
+
+
+def _timing_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the last time of each step; a line that was cut short is left out."""
+    last: dict[tuple[str, str], dict[str, Any]] = {}
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    for line in lines:
+        try:
+            row = json.loads(line)
+            last[row["step"], row["name"]] = row
+        except (ValueError, KeyError, TypeError):
+            continue
+    return [last[key] for key in sorted(last)]
+
+
+def _parquet(columns: Mapping[str, str], rows: Rows) -> bytes:
+    """Return a table as the bytes of a Parquet file.
+
+    Raises:
+        MissingExtraError: If pyarrow is not installed.
+    """
+    pa = import_pyarrow()
+    schema = pa.schema([(name, _type(pa, kind)) for name, kind in columns.items()])
+    table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+    file = io.BytesIO()
+    pa.parquet.write_table(table, file)
+    return file.getvalue()
+
+
+def _type(pa: Any, kind: str) -> Any:
+    kinds = {"string": pa.string(), "int64": pa.int64(), "double": pa.float64()}
+    return kinds[kind]
+
+
+def import_pyarrow() -> Any:
+    """Return pyarrow with its Parquet part.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    try:
+        import pyarrow  # slow to import, and optional
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "parquet") from error
+    return pyarrow

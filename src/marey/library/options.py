@@ -1,0 +1,41 @@
+"""Options of a batch."""
+
+from dataclasses import dataclass
+
+from marey.options import Options, number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOptions(Options):
+    """Options of `marey.batch`, beside those of `marey.solve`."""
+
+    formats: tuple[str, ...] = ("bvh",)
+    """Suffixes of what is written of every take: "bvh", "glb", "parquet", "html"."""
+
+    patterns: tuple[str, ...] = ()
+    """Only recordings like these, such as "*.c3d"; empty takes all."""
+
+    subject_from: str = ""
+    """Regular expression on the relative path; its first group is the subject."""
+
+    subjects: str = ""
+    """A CSV or TOML that says whose each recording is."""
+
+    fit_takes: int = number(6, low=1)
+    """Most takes of one subject from which its skeleton is fitted: those that show
+    most. Higher takes more time and memory, and fits better to all of them."""
+
+    workers: int = number(0, low=0)
+    """Number of processes; 0 = one per core."""
+
+    memory: int = number(0, low=0)
+    """Memory limit of each worker, in bytes; 0 = the memory of the machine."""
+
+    seconds: float = number(900.0, above=0.0)
+    """Longest time for one take, or for one fit of a skeleton, in seconds."""
+
+    shard: tuple[int, int] = (1, 1)
+    """(i, n): only the i-th of n parts of the subjects, for array jobs."""
+
+    retry: bool = False
+    """Whether takes that failed before are tried again, though nothing changed."""

@@ -1,0 +1,144 @@
+"""The page of a batch: all takes with small pictures, those to look at first."""
+
+import base64
+import hashlib
+import html
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
+
+from marey.library.jobs import PICTURE_SIZE
+from marey.library.records import Record
+
+PAGE = "index_page.html"
+PICTURE_MARGIN = 6
+
+STATE_WORDS = {
+    "done": "done",
+    "failed": "failed",
+    "late": "stopped: too long",
+    "lost": "stopped: killed its worker",
+}
+
+
+def index_page(
+    takes: Sequence[Record],
+    rows: Sequence[Mapping[str, Any]],
+    subjects: Sequence[Record],
+) -> str:
+    """Return the page, whole in one file, which loads nothing from elsewhere.
+
+    Args:
+        takes: Records of the takes.
+        rows: Their rows in the index, in the same order.
+        subjects: Records of the subjects.
+    """
+    order = sorted(range(len(takes)), key=lambda i: _worst_first(rows[i]))
+    body = "\n".join(_row(takes[i], rows[i]) for i in order)
+    template = (files("marey.library") / PAGE).read_text(encoding="utf-8")
+    values = {
+        "@SUMMARY@": html.escape(_summary(rows, subjects)),
+        "@ROWS@": body,
+        "@SCRIPT_HASH@": _hash_between(template, "<script>", "</script>"),
+        "@STYLE_HASH@": _hash_between(template, "<style>", "</style>"),
+    }
+    for name, value in values.items():
+        template = template.replace(name, value)
+    return template
+
+
+def _worst_first(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the key that puts failures first, then errors, then large residuals."""
+    failed = row["state"] == "done"
+    return failed, -row["errors"], -(row["residual_mm"] or 0.0), row["take"]
+
+
+def _summary(rows: Sequence[Mapping[str, Any]], subjects: Sequence[Record]) -> str:
+    done = [row for row in rows if row["state"] == "done"]
+    seconds = sum(row["seconds"] or 0.0 for row in done)
+    failed = f"{len(rows) - len(done)} failed, " if len(done) < len(rows) else ""
+    return (
+        f"{len(rows)} takes of {len(subjects)} subjects, {failed}"
+        f"{seconds / 60.0:.1f} minutes of motion"
+    )
+
+
+def _row(record: Record, row: Mapping[str, Any]) -> str:
+    """Return a line of the table."""
+    links = " ".join(_link(name) for name in sorted(record.outputs))
+    cells = [
+        (0, _picture(record.facts.get("picture") or {})),
+        (row["take"], f"<b>{html.escape(row['take'])}</b><span>{links}</span>"),
+        (row["subject"], html.escape(row["subject"])),
+        (row["state"], _state_cell(record)),
+        _numeric(row["seconds"], 1, "s"),
+        _numeric(row["residual_mm"], 2, "mm", bar=10.0),
+        (row["worst_bone"] or "", html.escape(row["worst_bone"] or "")),
+        _gaps(row["seen"]),
+        (row["errors"] * 1000 + row["warnings"], _finding_cell(record)),
+    ]
+    tag = f'<tr class="{record.state}">'
+    return tag + "".join(f'<td data-v="{_attribute(v)}">{c}</td>' for v, c in cells)
+
+
+def _attribute(value: Any) -> str:
+    return html.escape(str(value), quote=True)
+
+
+def _link(name: str) -> str:
+    suffix = name.rpartition(".")[2]
+    return f'<a href="{quote(name)}">{html.escape(suffix)}</a>'
+
+
+def _state_cell(record: Record) -> str:
+    word = html.escape(STATE_WORDS[record.state])
+    return f"{word}<span>{html.escape(record.error)}</span>" if record.error else word
+
+
+def _numeric(
+    value: float | None, digits: int, unit: str, bar: float = 0.0
+) -> tuple[float, str]:
+    """Return the value to sort by, and the cell: a number, with a bar up to `bar`."""
+    if value is None:
+        return -1.0, ""
+    width = f'<i style="--w:{min(value / bar, 1.0):.2f}"></i>' if bar else ""
+    return value, f"{value:.{digits}f}&nbsp;{unit}{width}"
+
+
+def _gaps(seen: float | None) -> tuple[float, str]:
+    if seen is None:
+        return -1.0, ""
+    gap = 100.0 * (1.0 - seen)
+    return gap, f'{gap:.1f}&nbsp;%<i style="--w:{gap / 100.0:.2f}"></i>'
+
+
+def _finding_cell(record: Record) -> str:
+    """Return the codes of findings; the messages of errors and warnings unfold."""
+    grave = [
+        f"<li class={severity}>{html.escape(message)}</li>"
+        for severity, _, _, _, message in record.facts.get("findings", [])
+        if severity != "info"
+    ]
+    if not grave:
+        return ""
+    counted = "1 finding" if len(grave) == 1 else f"{len(grave)} findings"
+    return f"<details><summary>{counted}</summary><ul>{''.join(grave)}</ul></details>"
+
+
+def _picture(paths: Mapping[str, str]) -> str:
+    low, size = -PICTURE_MARGIN, PICTURE_SIZE + 2 * PICTURE_MARGIN
+    strokes = "".join(
+        f'<path class="{name}" d="{html.escape(path)}"/>'
+        for name, path in sorted(paths.items())
+    )
+    return (
+        f'<svg viewBox="{low} {low} {size} {size}" aria-hidden="true">{strokes}</svg>'
+    )
+
+
+def _hash_between(text: str, first: str, last: str) -> str:
+    """Return the hash of a script or style for the page's security policy."""
+    inner = text.partition(first)[2].partition(last)[0]
+    digest = base64.b64encode(hashlib.sha256(inner.encode()).digest()).decode()
+    return f"'sha256-{digest}'"

@@ -1,0 +1,216 @@
+"""The recordings of a library: which files of a folder they are, and whose.
+
+A recording is known by its path relative to the library, in the spelling of POSIX.
+"""
+
+import csv
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from marey.errors import DataError, FormatError, OptionError
+from marey.io import recognise
+from marey.io.registry import formats
+
+READERS = ("read_take", "read_motion")
+
+SHARED_SUFFIXES = frozenset(
+    (".csv", ".txt", ".tsv", ".json", ".xml", ".npz", ".html", ".parquet", ".h5")
+)
+"""Suffixes of many kinds of files, which are recordings only by their content."""
+
+NUMBERED = re.compile(r"(?P<subject>.+?)[ _-]*\d+")
+"""File names such as "02_01" or "anna-walk-3": a name, and the number of a take."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryTake:
+    """A recording of a library."""
+
+    name: str
+    """Path relative to the library."""
+
+    subject: str
+    """Whose it is; takes of one subject share a skeleton."""
+
+
+def find_recordings(
+    library: Path, *, patterns: Sequence[str] = (), without: Path | None = None
+) -> list[str]:
+    """Return the recordings below a folder, by relative path, sorted.
+
+    Hidden files and folders are left out. Links to folders are followed, each folder
+    once.
+
+    Args:
+        library: The folder.
+        patterns: Take only files whose name or relative path matches one of these, such
+            as `*.c3d`; empty takes all.
+        without: A folder to leave out, such as the output.
+
+    Raises:
+        DataError: If there is no such folder, or no recording in it.
+    """
+    if not library.is_dir():
+        raise DataError(
+            "library", found=f"no folder {library}", needed="a folder of recordings"
+        )
+    suffixes = tuple(
+        suffix
+        for known in formats()
+        if any(getattr(known, reader) for reader in READERS)
+        for suffix in known.suffixes
+    )
+    found = [
+        path.relative_to(library).as_posix()
+        for path in _walk(library, without.resolve() if without else None)
+        if path.name.lower().endswith(suffixes)
+    ]
+    chosen = [
+        name
+        for name in found
+        if not patterns or any(_matches(name, pattern) for pattern in patterns)
+    ]
+    recordings = sorted(name for name in chosen if _may_be_one(library / name))
+    if not recordings:
+        asked = f" like {', '.join(patterns)}" if patterns else ""
+        raise DataError(
+            "library",
+            found=f"no recording{asked} below {library}",
+            needed="files of a known format (`marey doctor` lists them)",
+        )
+    return recordings
+
+
+def _walk(library: Path, without: Path | None) -> Iterator[Path]:
+    """Yield the files below a folder; a circle of links ends where it closes."""
+    visited: set[Path] = set()
+    for folder, folders, files in os.walk(library, followlinks=True):
+        real = Path(folder).resolve()
+        if real in visited or real == without:
+            folders.clear()
+            continue
+        visited.add(real)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            path = Path(folder) / name
+            if not name.startswith(".") and path.is_file():
+                yield path
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return fnmatchcase(name, pattern) or fnmatchcase(name.rpartition("/")[2], pattern)
+
+
+def _may_be_one(path: Path) -> bool:
+    """Return whether to try a file: its suffix says so, or else its content."""
+    if path.suffix.lower() not in SHARED_SUFFIXES:
+        return True
+    with suppress(FormatError):
+        return bool(recognise(path, READERS))
+    return False
+
+
+# --- subjects -------------------------------------------------------------------------
+
+
+def group_by_subject(
+    names: Sequence[str], *, pattern: str = "", table: Path | None = None
+) -> list[LibraryTake]:
+    """Return the subject of every recording.
+
+    Args:
+        names: Relative paths of the recordings.
+        pattern: Regular expression that is searched for in the path; its group
+            "subject", or its first group, is the subject.
+        table: A CSV with the columns `take` and `subject`, or a TOML with
+            `[subjects]` and lists of takes by subject. Takes are paths or patterns such
+            as `S01/*`. It comes before the pattern.
+
+    Without either, takes of one folder are of one subject, and those of the library's
+    own folder go by their names without the number at the end: "02_01" is of "02".
+
+    Raises:
+        OptionError: If the pattern is no regular expression with a group, the table
+            cannot be read, or neither says whose a recording is.
+    """
+    rows = read_subject_table(table) if table else []
+    search = _compiled(pattern) if pattern else None
+    takes, unknown = [], []
+    for name in names:
+        subject = next((s for p, s in rows if _matches(name, p)), "")
+        if not subject and search is not None:
+            found = search.search(name)
+            subject = _group_of(found) if found else ""
+        if not subject and search is None and table is None:
+            subject = _subject_of_path(name)
+        if not subject:
+            unknown.append(name)
+        takes.append(LibraryTake(name, subject))
+    if unknown:
+        raise OptionError(
+            "subjects" if table else "subject_from",
+            found=f"no subject for {len(unknown)} recordings: {', '.join(unknown[:5])}",
+            needed="a rule that names the subject of every recording, or a --pattern "
+            "that leaves these out",
+        )
+    return takes
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        found = f"{pattern!r}: {error}"
+        needed = "a regular expression"
+        raise OptionError("subject_from", found=found, needed=needed) from None
+    if not compiled.groups:
+        needed = "a group for the subject, such as (S[0-9]+)/"
+        raise OptionError("subject_from", found=pattern, needed=needed)
+    return compiled
+
+
+def _group_of(found: "re.Match[str]") -> str:
+    named = found.groupdict().get("subject")
+    return named or next((text for text in found.groups() if text), "")
+
+
+def _subject_of_path(name: str) -> str:
+    folder, _, file = name.rpartition("/")
+    if folder:
+        return folder
+    stem = file.partition(".")[0]
+    numbered = NUMBERED.fullmatch(stem)
+    return numbered["subject"] if numbered else stem
+
+
+def read_subject_table(path: Path) -> list[tuple[str, str]]:
+    """Return (pattern of takes, subject) of a CSV or TOML, in the order of the file.
+
+    Raises:
+        OptionError: If it is not such a table.
+    """
+    needed = "a CSV with the columns take, subject, or a TOML with [subjects]"
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        if path.suffix.lower() == ".toml":
+            rows = list(_toml_rows(tomllib.loads(text)["subjects"]))
+        else:
+            lines = csv.DictReader(text.splitlines())
+            rows = [(row["take"].strip(), row["subject"].strip()) for row in lines]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        found = f"{path}: {type(error).__name__} {error}"
+        raise OptionError("subjects", found=found, needed=needed) from None
+    if not all(take and subject for take, subject in rows):
+        raise OptionError("subjects", found=f"{path}: an empty cell", needed=needed)
+    return rows
+
+
+def _toml_rows(table: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    for subject, takes in table.items():
+        yield from ((str(take), subject) for take in takes)
