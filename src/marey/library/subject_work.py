@@ -1,5 +1,6 @@
 """The work on one subject, step by step: describe its takes, fit, solve each take."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -228,7 +229,7 @@ class SubjectWork:
             subject=self.subject,
             state=outcome.state,
             key=str(outcome.job.arguments.get("key", "")),
-            error=_reason(outcome),
+            error=_reason(outcome).replace(f"{self.plan.library}{os.sep}", ""),
             inputs={take: described["sha256"]} if described else {},
             options=dict(self.plan.fields),
             versions=library_versions(),

@@ -1,0 +1,84 @@
+"""A pool of processes: every job ends, whatever happens to its worker."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from marey.errors import DataError, MareyError
+from marey.workers import Job, WorkerPool
+
+GIGABYTE = 2**30
+
+
+@pytest.fixture(autouse=True)
+def found_by_workers(monkeypatch):
+    here = str(Path(__file__).parent)
+    path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
+    monkeypatch.setenv("PYTHONPATH", path)
+
+
+def job(name, number=0, **arguments):
+    return Job(f"{name} {number}", f"work_samples:{name}", arguments)
+
+
+def run_all(pool, jobs):
+    """Outcomes by key."""
+    left, running, outcomes = list(jobs), 0, {}
+    while left or running:
+        while left and pool.has_room:
+            pool.submit(left.pop(0))
+            running += 1
+        outcome = pool.wait()
+        running -= 1
+        outcomes[outcome.job.key] = outcome
+    return outcomes
+
+
+def test_every_job_is_done_once():
+    with WorkerPool(2) as pool:
+        outcomes = run_all(pool, [job("add", n, a=n, b=n) for n in range(20)])
+    assert [outcomes[f"add {n}"].value for n in range(20)] == list(range(0, 40, 2))
+
+
+def test_an_error_comes_back_whole():
+    with WorkerPool(1) as pool:
+        outcomes = run_all(pool, [job("fail"), job("fault"), job("add", a=1, b=1)])
+    assert isinstance(outcomes["fail 0"].value, DataError)
+    assert isinstance(outcomes["fault 0"].value, MareyError)
+    assert "IndexError" in str(outcomes["fault 0"].value)
+    assert [outcome.state for outcome in outcomes.values()] == ["failed"] * 2 + ["done"]
+
+
+def test_a_job_that_kills_workers_takes_no_other_with_it(tmp_path):
+    jobs = [job("crash"), *(job("add", n, a=n, b=0) for n in range(6))]
+    jobs.insert(2, job("crash_once", mark=str(tmp_path / "mark")))
+    with WorkerPool(2) as pool:
+        outcomes = run_all(pool, jobs)
+    assert outcomes["crash 0"].state == "lost"
+    assert outcomes["crash_once 0"].value == "alive"
+    assert [outcomes[f"add {n}"].value for n in range(6)] == list(range(6))
+
+
+def test_a_job_that_takes_too_long_is_stopped():
+    with WorkerPool(2, seconds=3.0) as pool:
+        outcomes = run_all(pool, [job("sleep", seconds=600), job("add", a=1, b=2)])
+    assert outcomes["sleep 0"].state == "late"
+    assert outcomes["add 0"].value == 3
+
+
+def test_a_job_that_takes_all_memory_fails_with_the_reason():
+    with WorkerPool(1, memory=2 * GIGABYTE) as pool:
+        outcomes = run_all(pool, [job("take_memory", size=8 * GIGABYTE)])
+    assert outcomes["take_memory 0"].state == "failed"
+    assert "more memory" in str(outcomes["take_memory 0"].value)
+
+
+def test_the_end_of_a_pool_ends_its_workers():
+    began = time.monotonic()
+    with WorkerPool(1) as pool:
+        pool.submit(job("sleep", seconds=600))
+        process = pool._busy[0].process
+    assert process.returncode is not None
+    assert time.monotonic() - began < 60.0

@@ -1,0 +1,39 @@
+"""Functions that worker processes call in tests."""
+
+import os
+import time
+from pathlib import Path
+
+import marey
+
+
+def add(a, b):
+    return a + b
+
+
+def fail():
+    raise marey.DataError("take", found="nothing", needed="something")
+
+
+def crash():
+    os._exit(9)
+
+
+def crash_once(mark):
+    """End the process the first time; the mark says that it did."""
+    if not os.path.exists(mark):
+        Path(mark).touch()
+        os._exit(9)
+    return "alive"
+
+
+def sleep(seconds):
+    time.sleep(seconds)
+
+
+def take_memory(size):
+    return len(bytearray(size))
+
+
+def fault():
+    return [][1]
