@@ -36,10 +36,10 @@ def content(folder):
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """Two rods of three takes each, a broken file and a text."""
+    """Three takes of a linkage by each of two people, a broken file and a text."""
     root = tmp_path_factory.mktemp("library")
-    for name, seed in (("A", 1), ("B", 2)):
-        rods = synth.linkage(seed=seed)
+    for seed, name in enumerate("AB", start=1):
+        rods = synth.linkage()
         (root / name).mkdir()
         for number in (1, 2, 3):
             take = rods.record(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from marey.errors import OptionError, OutputError
 from marey.io import format_for_suffix
@@ -63,6 +63,7 @@ class BatchSummary:
         return self.done + len(self.failed) + self.kept
 
 
+@runtime_checkable
 class Executor(Protocol):
     """Where jobs run: a pool of processes, or a cluster."""
 
