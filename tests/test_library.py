@@ -168,6 +168,17 @@ def test_the_number_of_workers_does_not_change_a_byte(library, solved, tmp_path)
     assert content(tmp_path / "two") == content(solved)
 
 
+def test_a_cluster_gives_the_same_bytes(library, solved, tmp_path):
+    again(library, tmp_path / "cluster", dask="local", workers=2)
+    assert content(tmp_path / "cluster") == content(solved)
+
+
+def test_a_scheduler_that_is_not_there_is_an_error(library, tmp_path, monkeypatch):
+    monkeypatch.setattr("marey.library.dask_executor.CONNECT_S", 1.0)
+    with pytest.raises(marey.OptionError, match="a running Dask scheduler"):
+        again(library, tmp_path / "out", dask="tcp://127.0.0.1:1")
+
+
 def test_only_what_depends_on_a_change_is_done_again(library, out, tmp_path):
     before = content(out)
     root = shutil.copytree(library, tmp_path / "library")

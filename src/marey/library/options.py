@@ -28,6 +28,10 @@ class BatchOptions(Options):
     workers: int = number(0, low=0)
     """Number of processes; 0 = one per core."""
 
+    dask: str = ""
+    """Address of a Dask scheduler to work on, or "local" for one on this machine; empty
+    for processes without Dask."""
+
     memory: int = number(0, low=0)
     """Memory limit of each worker, in bytes; 0 = the memory of the machine."""
 

@@ -14,7 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 from marey.errors import OptionError, OutputError
 from marey.io import format_for_suffix
 from marey.io.atomic import is_abandoned
-from marey.library.index import write_index
+from marey.library.dask_executor import dask_executor
+from marey.library.index import import_pyarrow, write_index
 from marey.library.lock import SubjectLock
 from marey.library.options import BatchOptions
 from marey.library.recordings import LibraryTake, find_recordings, group_by_subject
@@ -98,7 +99,6 @@ def batch(
     out: str | PathLike[str],
     *,
     progress: Progress | None = None,
-    executor: Executor | None = None,
     **options: Any,
 ) -> BatchSummary:
     """Solve all recordings of a library, one skeleton per subject, and index them.
@@ -111,15 +111,16 @@ def batch(
         library: Folder of the recordings.
         out: Folder of the results, outside of any take; it may lie in the library.
         progress: Called after each take.
-        executor: Where to work; by default processes on this machine.
         **options: Fields of `BatchOptions` and of `marey.SolveOptions`.
 
     Raises:
         DataError: If there is no recording.
-        OptionError: If an option is not allowed, or a take has no subject.
+        OptionError: If an option is not allowed, a take has no subject, or no cluster
+            answers.
         OutputError: If the folder cannot be written.
-        MissingExtraError: If pyarrow, which writes the index, is not installed.
+        MissingExtraError: If pyarrow, which writes the index, or Dask is not installed.
     """
+    import_pyarrow()
     names = BatchOptions.__dataclass_fields__
     chosen = options_from(
         BatchOptions, {k: v for k, v in options.items() if k in names}
@@ -137,12 +138,13 @@ def batch(
     )
     takes = _shard(_group(plan.library, chosen, without=plan.out), chosen.shard)
     run = _Run(plan, _subject_works(plan, takes), len(takes), progress)
-    if executor is not None:
-        run.work(executor)
+    workers = min(chosen.workers or os.cpu_count() or 1, len(takes))
+    limits = workers, chosen.memory or machine_memory(), chosen.seconds
+    if chosen.dask:
+        with dask_executor(chosen.dask, *limits) as cluster:
+            run.work(cluster)
     else:
-        workers = chosen.workers or os.cpu_count() or 1
-        memory = chosen.memory or machine_memory()
-        with WorkerPool(min(workers, len(takes)), memory, chosen.seconds) as pool:
+        with WorkerPool(*limits) as pool:
             run.work(pool)
     write_index(plan.out)
     return run.summary

@@ -53,6 +53,9 @@ class BatchArguments:
     workers: int = 0
     """Number of processes; 0 is one per core."""
 
+    dask: str = ""
+    """Work on a Dask cluster: the address of its scheduler, or local."""
+
     memory: int = 0
     """Memory limit of each worker in MB; 0 is the memory of the machine."""
 
@@ -74,6 +77,7 @@ class BatchArguments:
             "subjects": str(self.subjects) if self.subjects else "",
             "fit_takes": self.fit_takes,
             "workers": self.workers,
+            "dask": self.dask,
             "memory": self.memory * MEGABYTE,
             "seconds": self.seconds,
             "shard": _parse_shard(self.shard),
