@@ -17,6 +17,8 @@ from marey.cli import main
 from marey.library.index import write_index
 from marey.library.recordings import find_recordings, group_by_subject
 
+FORMATS = ("bvh", "amc")
+
 TIMES = ("timings.jsonl", "timings.parquet")
 """Files that differ from run to run."""
 
@@ -65,8 +67,7 @@ def out(solved, tmp_path):
 
 
 def again(library, out, **options):
-    chosen = {"formats": ("bvh", "amc"), "workers": 1} | options
-    return marey.batch(library, out, **chosen)
+    return marey.batch(library, out, **{"formats": FORMATS, "workers": 1, **options})
 
 
 # --- whose ----------------------------------------------------------------------------

@@ -26,17 +26,16 @@ class DaskExecutor:
     """
 
     def __init__(self, client: Any, memory: int, seconds: float) -> None:
-        import distributed
-
+        dask = _import_distributed()
         self._client = client
         self._limits = memory, seconds
         self._jobs: dict[Any, Job] = {}
-        self._done = distributed.as_completed()
+        self._done = dask.as_completed()
 
     @property
     def has_room(self) -> bool:
         """Whether a thread of a worker is free; at least one job always waits."""
-        threads = sum(self._client.nthreads().values())
+        threads: int = sum(self._client.nthreads().values())
         return len(self._jobs) <= threads
 
     def submit(self, job: Job) -> None:
@@ -85,18 +84,14 @@ def dask_executor(
         MissingExtraError: If Dask is not installed.
         OptionError: If no scheduler answers.
     """
-    try:
-        import distributed  # slow to import, and optional
-    except ImportError as error:
-        raise MissingExtraError("distributed", "cluster") from error
+    dask = _import_distributed()
+    where: Any = address
     if address == "local":
-        where: Any = distributed.LocalCluster(
+        where = dask.LocalCluster(
             n_workers=workers, threads_per_worker=1, dashboard_address=None
         )
-    else:
-        where = address
     try:
-        client = distributed.Client(where, timeout=CONNECT_S)
+        client = dask.Client(where, timeout=CONNECT_S)
     except (OSError, ValueError) as error:
         needed = "the address of a running Dask scheduler, such as tcp://head:8786"
         raise OptionError("dask", found=f"{address}: {error}", needed=needed) from None
@@ -104,3 +99,16 @@ def dask_executor(
         yield DaskExecutor(client, memory, seconds)
     if address == "local":
         where.close()
+
+
+def _import_distributed() -> Any:
+    """Return the package of Dask's clusters.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    try:
+        import distributed  # slow to import, and optional
+    except ImportError as error:
+        raise MissingExtraError("distributed", "cluster") from error
+    return distributed

@@ -139,7 +139,7 @@ def solve_take(
         raise FormatError(
             path, expected="the file that was found", found="one that has changed since"
         )
-    given = {"skeleton": skeleton} if skeleton else {}
+    given: dict[str, Any] = {"skeleton": skeleton} if skeleton else {}
     solution = solve(recording, subject=subject, **_without_subject(fields), **given)
     written, lost = _write_outputs(solution, [folder / target for target in targets])
     record = Record(
