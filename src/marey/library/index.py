@@ -65,8 +65,7 @@ def write_index(out: Path) -> None:
         MissingExtraError: If pyarrow is not installed.
         OutputError: If a file cannot be written.
     """
-    records = list(read_records(out))
-    takes = [record for record in records if record.kind == "take"]
+    takes = [record for record in read_records(out) if record.kind == "take"]
     rows = [take_row(record) for record in takes]
     tables = {
         "index": (TAKE_COLUMNS, rows),
@@ -78,8 +77,7 @@ def write_index(out: Path) -> None:
         out / f"{name}.parquet": [_parquet(columns, rows)]
         for name, (columns, rows) in tables.items()
     }
-    subjects = [record for record in records if record.kind == "subject"]
-    files[out / "index.html"] = [index_page(takes, rows, subjects).encode()]
+    files[out / "index.html"] = [index_page(takes, rows).encode()]
     write_atomic(files)
 
 

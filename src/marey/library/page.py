@@ -22,23 +22,18 @@ STATE_WORDS = {
 }
 
 
-def index_page(
-    takes: Sequence[Record],
-    rows: Sequence[Mapping[str, Any]],
-    subjects: Sequence[Record],
-) -> str:
+def index_page(takes: Sequence[Record], rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the page, whole in one file, which loads nothing from elsewhere.
 
     Args:
         takes: Records of the takes.
         rows: Their rows in the index, in the same order.
-        subjects: Records of the subjects.
     """
     order = sorted(range(len(takes)), key=lambda i: _worst_first(rows[i]))
     body = "\n".join(_row(takes[i], rows[i]) for i in order)
     template = (files("marey.library") / PAGE).read_text(encoding="utf-8")
     values = {
-        "@SUMMARY@": html.escape(_summary(rows, subjects)),
+        "@SUMMARY@": html.escape(_summary(rows)),
         "@ROWS@": body,
         "@SCRIPT_HASH@": _hash_between(template, "<script>", "</script>"),
         "@STYLE_HASH@": _hash_between(template, "<style>", "</style>"),
@@ -54,12 +49,12 @@ def _worst_first(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return failed, -row["errors"], -(row["residual_mm"] or 0.0), row["take"]
 
 
-def _summary(rows: Sequence[Mapping[str, Any]], subjects: Sequence[Record]) -> str:
+def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
     done = [row for row in rows if row["state"] == "done"]
     seconds = sum(row["seconds"] or 0.0 for row in done)
     failed = f"{len(rows) - len(done)} failed, " if len(done) < len(rows) else ""
     return (
-        f"{len(rows)} takes of {len(subjects)} subjects, {failed}"
+        f"{len(rows)} takes of {len({row['subject'] for row in rows})} subjects, {failed}"
         f"{seconds / 60.0:.1f} minutes of motion"
     )
 
