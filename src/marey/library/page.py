@@ -53,8 +53,9 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
     done = [row for row in rows if row["state"] == "done"]
     seconds = sum(row["seconds"] or 0.0 for row in done)
     failed = f"{len(rows) - len(done)} failed, " if len(done) < len(rows) else ""
+    n_subjects = len({row["subject"] for row in rows})
     return (
-        f"{len(rows)} takes of {len({row['subject'] for row in rows})} subjects, {failed}"
+        f"{len(rows)} takes of {n_subjects} subjects, {failed}"
         f"{seconds / 60.0:.1f} minutes of motion"
     )
 
