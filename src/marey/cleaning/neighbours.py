@@ -163,7 +163,7 @@ def predict_from_neighbours(
     start: Frames,
     end: Frames,
     *,
-    excluded: Markers | None = None,
+    excluded: Bool[Array, "query marker"] | None = None,
 ) -> Vectors:
     r"""Return the predicted positions of markers in one frame from another frame.
 
@@ -188,14 +188,14 @@ def predict_from_neighbours(
         position: Its position in the first frame, in metres.
         start: The first frame.
         end: The frame of the prediction.
-        excluded: Markers that are not used as neighbours.
+        excluded: The markers that each prediction does not use as neighbours.
     """
     index = neighbours.index[marker]
     old, new = points[start[:, None], index], points[end[:, None], index]
     sigma = _expected_change(neighbours, marker, end - start)
     is_used = np.isfinite(old).all(axis=-1) & np.isfinite(new).all(axis=-1)
     if excluded is not None:
-        is_used &= ~np.isin(index, excluded)
+        is_used &= ~np.take_along_axis(excluded, index, axis=1)
     prior_weight = is_used / sigma**2
     prior_weight /= np.maximum(prior_weight.max(axis=1, keepdims=True), 1e-300)
     distance = np.where(np.isfinite(neighbours.distance), neighbours.distance, 0.0)
