@@ -147,8 +147,15 @@ def _to_body(T: Array, points: Array) -> Array:
 
 def points_seen(points: Float[Array, "*batch 3"]) -> Bool[Array, "*batch"]:
     """Return which positions have all three coordinates."""
-    # One sum per position is several times faster than asking every number.
-    return np.asarray(np.isfinite(np.einsum("...i->...", points)))
+    # One sum per position is many times faster than asking every number.
+    with np.errstate(invalid="ignore"):
+        total = points[..., 0] + points[..., 1] + points[..., 2]
+    return np.asarray(np.isfinite(total))
+
+
+def poses_seen(T: Float[Array, "*batch 4 4"]) -> Bool[Array, "*batch"]:
+    """Return which poses have all their components."""
+    return np.asarray(np.isfinite(np.einsum("...ij->...", T)))
 
 
 def median_in_body(

@@ -15,6 +15,7 @@ from marey.articulated.tables import make_nodes
 from marey.articulated.targets import TargetNames, match_targets
 from marey.errors import DataError
 from marey.motion import Contact, GroundPlane, Motion
+from marey.numerics.robust import column_medians
 from marey.numerics.thresholds import (
     FEW,
     MIN_POSE_POINTS,
@@ -111,9 +112,10 @@ def _visibility(
     matches = match_targets(skeleton, nodes, TargetNames.of(take))
     marker_node = nodes.node_of_joint[skeleton.marker_joint[matches.marker]]
     sensor_node = nodes.node_of_joint[skeleton.sensor_joint[matches.sensor]]
+    marker_seen, sensor_seen = take.seen, take.sensor_seen
     for k, node in enumerate(nodes.node_of_joint[points.joint]):
-        markers = take.seen[:, matches.column[marker_node == node]]
-        sensors = take.sensor_seen[:, matches.sensor_column[sensor_node == node]]
+        markers = marker_seen[:, matches.column[marker_node == node]]
+        sensors = sensor_seen[:, matches.sensor_column[sensor_node == node]]
         count = markers.sum(axis=1) + MIN_POSE_POINTS * sensors.sum(axis=1)
         n_attached = markers.shape[1] + MIN_POSE_POINTS * sensors.shape[1]
         needed = min(MIN_POSE_POINTS, n_attached)
@@ -177,7 +179,7 @@ def contact_offset(
     # R^T (x - t): the anchor in the joint's frame.
     offsets = np.einsum("nij,ni->nj", T[:, :3, :3], contact.anchor - T[:, :3, 3])
     offsets = offsets[np.isfinite(offsets).all(axis=1)]
-    return np.median(offsets, axis=0) if len(offsets) else np.full(3, np.nan)
+    return column_medians(offsets) if len(offsets) else np.full(3, np.nan)
 
 
 def contact_frames(motion: Motion, contact: Contact) -> range:

@@ -118,7 +118,7 @@ def find_contact_points(
     every = _all_points(motion.skeleton)
     n_ends = np.count_nonzero(_is_observed_end(motion.skeleton))
     is_end = np.arange(len(every.joint)) < n_ends
-    height = every.positions(T)[..., 2]
+    height = _heights(T, every.joint, every.offset)
     height = height[np.isfinite(height).all(axis=1)]
     if not height.size:
         return every.select(np.zeros(0, dtype=np.int64))
@@ -189,12 +189,19 @@ def estimate_figure_height(motion: Motion, T_world_joint: Poses | None = None) -
         T_world_joint: All its poses, if they are known already.
     """
     T = motion.T_world_joint() if T_world_joint is None else T_world_joint
-    skeleton = motion.skeleton
-    positions = T[..., :3, 3]
+    skeleton, z = motion.skeleton, T[..., 2, 3]
     if len(skeleton.marker_labels) > 1:
-        positions = geometry.apply(T[:, skeleton.marker_joint], skeleton.marker_offset)
-    z = positions[np.isfinite(positions).all(axis=(1, 2)), :, 2]
+        z = _heights(T, skeleton.marker_joint, skeleton.marker_offset)
+    z = z[np.isfinite(z).all(axis=1)]
     return float(np.median(np.ptp(z, axis=1))) if len(z) else float("nan")
+
+
+def _heights(
+    T_world_joint: Poses, joint: Int[Array, " point"], offset: Float[Array, "point 3"]
+) -> Float[Array, "frame point"]:
+    """Return the heights of points that are fixed to joints, in metres."""
+    row = T_world_joint[:, joint, 2]
+    return np.asarray(np.einsum("fpk,pk->fp", row[..., :3], offset) + row[..., 3])
 
 
 def _all_points(skeleton: Skeleton) -> ContactPoints:
