@@ -325,16 +325,11 @@ class MarkerPredictor:
 
         It is known for a step of one frame that follows a step of one frame.
         """
-        marker, start, end = self.steps
-        is_single = self.steps.n_frames == 1
-        follows = (marker[1:] == marker[:-1]) & is_single[1:] & is_single[:-1]
-        k = 1 + np.flatnonzero(follows)
-        before, then, now = (
-            self.points[frame, marker[k]] for frame in (start[k - 1], start[k], end[k])
-        )
-        out = np.full(len(marker), np.inf)
-        out[k] = np.linalg.norm(now - 2.0 * then + before, axis=1)
-        return out
+        before, then, now = self.points[:-2], self.points[1:-1], self.points[2:]
+        size = np.full(self.points.shape[:2], np.inf)
+        size[2:] = np.linalg.norm(now - 2.0 * then + before, axis=-1)
+        size[np.isnan(size)] = np.inf
+        return np.asarray(size[self.steps.end, self.steps.marker])
 
 
 def _sample_steps(steps: MarkerSteps, n_markers: int) -> MarkerSteps:

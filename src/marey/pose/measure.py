@@ -132,7 +132,8 @@ def marker_distances(
     matches = match_targets(skeleton, nodes, TargetNames.of(take))
     joint = skeleton.marker_joint[matches.marker]
     T = motion.T_world_joint() if T_world_joint is None else T_world_joint
-    model = geometry.apply(T[:, joint], skeleton.marker_offset[matches.marker])
+    offset = skeleton.marker_offset[matches.marker]
+    model = geometry.apply_selected(T, joint, offset)
     measured = take.measured.points[:, matches.column]
     labels = tuple(skeleton.marker_labels[m] for m in matches.marker)
     return np.asarray(np.linalg.norm(model - measured, axis=-1)), labels

@@ -49,7 +49,7 @@ class ContactPoints:
 
     def positions(self, T_world_joint: Poses) -> Float[Array, "frame point 3"]:
         """Return the positions of the points in the world, in metres."""
-        return geometry.apply(T_world_joint[:, self.joint], self.offset)
+        return geometry.apply_selected(T_world_joint, self.joint, self.offset)
 
     def select(
         self, which: Int[Array, " some"] | Bool[Array, " point"]
