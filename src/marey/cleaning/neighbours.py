@@ -190,24 +190,21 @@ def predict_from_neighbours(
         end: The frame of the prediction.
         excluded: The markers that each prediction does not use as neighbours.
     """
+    from marey.cleaning.neighbours_kernel import fit_motions  # numba is slow to import
+
     index = neighbours.index[marker]
     old, new = points[start[:, None], index], points[end[:, None], index]
     sigma = _expected_change(neighbours, marker, end - start)
-    is_used = np.isfinite(old).all(axis=-1) & np.isfinite(new).all(axis=-1)
+    is_used = points_seen(old) & points_seen(new)
     if excluded is not None:
         is_used &= ~np.take_along_axis(excluded, index, axis=1)
     prior_weight = is_used / sigma**2
     prior_weight /= np.maximum(prior_weight.max(axis=1, keepdims=True), 1e-300)
     distance = np.where(np.isfinite(neighbours.distance), neighbours.distance, 0.0)
-    largest = distance[marker].max(axis=1, keepdims=True)
-    weight = prior_weight
-    for iteration in range(WEIGHT_ITERATIONS):
-        T = geometry.kabsch(old, new, weight)
-        residual2 = np.sum((geometry.apply(T[:, None], old) - new) ** 2, axis=-1)
-        scale = np.maximum(largest / SCALE_REDUCTION**iteration, OUTLIER_SD * sigma)
-        robust_weight = prior_weight / (1.0 + residual2 / scale**2) ** 2
-        weight = np.where(is_used, robust_weight, 0.0)
-    T = geometry.kabsch(old, new, weight)
+    reduction = SCALE_REDUCTION ** np.arange(WEIGHT_ITERATIONS)
+    largest = distance.max(axis=1, initial=0.0)[marker] / reduction[:, None]
+    T = np.empty((len(old), 4, 4))
+    fit_motions(old, new, prior_weight, largest, OUTLIER_SD * sigma, T)
     T[~_spans_a_plane(old, is_used)] = np.nan
     return np.asarray(geometry.apply(T, position))
 
