@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.numerics import geometry
+from marey.numerics.procrustes import poses_seen
 from marey.numerics.sensor_points import points_of_poses
 from marey.report import Finding
 from marey.take import Take
@@ -105,7 +106,7 @@ class Bodies:
     @property
     def seen(self) -> Bool[np.ndarray, "frame body"]:
         """Whether each body has a pose in each frame."""
-        return np.asarray(np.isfinite(self.T_world_body).all(axis=(-1, -2)))
+        return poses_seen(self.T_world_body)
 
     @property
     def marker_names(self) -> tuple[MarkerName, ...]:

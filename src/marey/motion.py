@@ -166,8 +166,8 @@ class Motion(EvenlySampled):
 
     def marker_points(self) -> Float[np.ndarray, "frame marker 3"]:
         """Return where the skeleton's markers are in the world, in metres."""
-        T = self.T_world_joint()[:, self.skeleton.marker_joint]
-        return geometry.apply(T, self.skeleton.marker_offset)
+        joint, offset = self.skeleton.marker_joint, self.skeleton.marker_offset
+        return geometry.apply_selected(self.T_world_joint(), joint, offset)
 
     def euler(self, order: str = "ZXY") -> Float[np.ndarray, "frame joint 3"]:
         """Return continuous, unwrapped Euler angles in radians.

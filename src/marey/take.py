@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
+from marey.numerics.procrustes import points_seen, poses_seen
 from marey.report import Finding
 
 if TYPE_CHECKING:
@@ -276,12 +277,12 @@ class Take(EvenlySampled):
     @property
     def seen(self) -> Bool[np.ndarray, "frame marker"]:
         """Whether each marker has a position in each frame."""
-        return np.asarray(np.isfinite(self.points).all(axis=-1))
+        return points_seen(self.points)
 
     @property
     def sensor_seen(self) -> Bool[np.ndarray, "frame sensor"]:
         """Whether each sensor has a pose in each frame."""
-        return np.asarray(np.isfinite(self.T_world_sensor).all(axis=(-1, -2)))
+        return poses_seen(self.T_world_sensor)
 
     @property
     def measured(self) -> "Take":
@@ -435,8 +436,11 @@ def _mask_missing(take: Take, name: str) -> None:
     """
     values = getattr(take, name)
     components = tuple(range(2, values.ndim))
-    seen = (np.abs(values) <= MAX_COORDINATE_M).all(axis=components)
-    if not (seen.all() or (seen | np.isnan(values).all(axis=components)).all()):
+    is_sound = np.abs(values) <= MAX_COORDINATE_M
+    if is_sound.all():
+        return
+    seen = is_sound.all(axis=components)
+    if not (seen | np.isnan(values).all(axis=components)).all():
         absurd = ~seen & ~np.isnan(values).any(axis=components)
         if absurd.any():
             findings = (*take.source.findings, _absurd_finding(int(absurd.sum()), name))

@@ -163,7 +163,7 @@ def predict_from_neighbours(
     start: Frames,
     end: Frames,
     *,
-    excluded: Markers | None = None,
+    excluded: Bool[Array, "query marker"] | None = None,
 ) -> Vectors:
     r"""Return the predicted positions of markers in one frame from another frame.
 
@@ -188,26 +188,23 @@ def predict_from_neighbours(
         position: Its position in the first frame, in metres.
         start: The first frame.
         end: The frame of the prediction.
-        excluded: Markers that are not used as neighbours.
+        excluded: The markers that each prediction does not use as neighbours.
     """
+    from marey.cleaning.neighbours_kernel import fit_motions  # numba is slow to import
+
     index = neighbours.index[marker]
     old, new = points[start[:, None], index], points[end[:, None], index]
     sigma = _expected_change(neighbours, marker, end - start)
-    is_used = np.isfinite(old).all(axis=-1) & np.isfinite(new).all(axis=-1)
+    is_used = points_seen(old) & points_seen(new)
     if excluded is not None:
-        is_used &= ~np.isin(index, excluded)
+        is_used &= ~np.take_along_axis(excluded, index, axis=1)
     prior_weight = is_used / sigma**2
     prior_weight /= np.maximum(prior_weight.max(axis=1, keepdims=True), 1e-300)
     distance = np.where(np.isfinite(neighbours.distance), neighbours.distance, 0.0)
-    largest = distance[marker].max(axis=1, keepdims=True)
-    weight = prior_weight
-    for iteration in range(WEIGHT_ITERATIONS):
-        T = geometry.kabsch(old, new, weight)
-        residual2 = np.sum((geometry.apply(T[:, None], old) - new) ** 2, axis=-1)
-        scale = np.maximum(largest / SCALE_REDUCTION**iteration, OUTLIER_SD * sigma)
-        robust_weight = prior_weight / (1.0 + residual2 / scale**2) ** 2
-        weight = np.where(is_used, robust_weight, 0.0)
-    T = geometry.kabsch(old, new, weight)
+    reduction = SCALE_REDUCTION ** np.arange(WEIGHT_ITERATIONS)
+    largest = distance.max(axis=1, initial=0.0)[marker] / reduction[:, None]
+    T = np.empty((len(old), 4, 4))
+    fit_motions(old, new, prior_weight, largest, OUTLIER_SD * sigma, T)
     T[~_spans_a_plane(old, is_used)] = np.nan
     return np.asarray(geometry.apply(T, position))
 
@@ -325,16 +322,11 @@ class MarkerPredictor:
 
         It is known for a step of one frame that follows a step of one frame.
         """
-        marker, start, end = self.steps
-        is_single = self.steps.n_frames == 1
-        follows = (marker[1:] == marker[:-1]) & is_single[1:] & is_single[:-1]
-        k = 1 + np.flatnonzero(follows)
-        before, then, now = (
-            self.points[frame, marker[k]] for frame in (start[k - 1], start[k], end[k])
-        )
-        out = np.full(len(marker), np.inf)
-        out[k] = np.linalg.norm(now - 2.0 * then + before, axis=1)
-        return out
+        before, then, now = self.points[:-2], self.points[1:-1], self.points[2:]
+        size = np.full(self.points.shape[:2], np.inf)
+        size[2:] = np.linalg.norm(now - 2.0 * then + before, axis=-1)
+        size[np.isnan(size)] = np.inf
+        return np.asarray(size[self.steps.end, self.steps.marker])
 
 
 def _sample_steps(steps: MarkerSteps, n_markers: int) -> MarkerSteps:

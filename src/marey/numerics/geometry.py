@@ -9,7 +9,7 @@ components, and what follows from it is NaN too.
 import math
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from marey.errors import DataError, OptionError
 
@@ -195,6 +195,24 @@ def apply(T: Transforms, points: Vectors) -> Vectors:
     """Return points_a = T_a_b @ points_b."""
     turned = sum(T[..., :3, k] * points[..., k : k + 1] for k in range(3))
     return np.asarray(turned + T[..., :3, 3])  # OBrien2000, Eq. 1
+
+
+def apply_selected(
+    T: Float[Array, "frame item 4 4"],
+    item: Int[Array, " point"],
+    points: Float[Array, "point 3"],
+) -> Float[Array, "frame point 3"]:
+    """Return points over time, each fixed to one of several moving items.
+
+    As `apply(T[:, item], points)`, without a copy of a pose for every point.
+    """
+    out = np.empty((len(T), len(item), 3))
+    homogeneous = np.concatenate([points, np.ones((len(points), 1))], axis=1)
+    for k in np.unique(item):
+        own = np.flatnonzero(item == k)
+        moved = T[:, k, :3].reshape(-1, 4) @ homogeneous[own].T
+        out[:, own] = moved.reshape(len(T), 3, len(own)).swapaxes(1, 2)
+    return out
 
 
 def transform_exp(twist: Float[Array, "*batch 6"]) -> Transforms:

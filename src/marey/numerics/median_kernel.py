@@ -27,7 +27,7 @@ def median(values, buffer):
             count += 1
     if count == 0:
         return np.nan
-    low = _quickselect(buffer, count, (count - 1) // 2)
+    low = quickselect(buffer, count, (count - 1) // 2)
     if count % 2 == 1:
         return low
     # Larger values stand behind the lower median.
@@ -39,7 +39,7 @@ def median(values, buffer):
 
 @no_type_check
 @lean
-def _quickselect(buffer, count, k):
+def quickselect(buffer, count, k):
     """Return the k-th smallest value (Hoare's quickselect); smaller ones precede it."""
     low, high = 0, count - 1
     while low < high:

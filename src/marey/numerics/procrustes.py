@@ -136,19 +136,28 @@ def _alternate(points: Array, shape: Array) -> tuple[Array, Array]:
     return shape, T
 
 
-def _to_body(T: Array, points: Array) -> Array:
+def points_in_body(
+    T_world_body: Float[Array, "frame 4 4"], points: Float[Array, "frame marker 3"]
+) -> Float[Array, "frame marker 3"]:
     """Return the points in the coordinates of the body."""
     from marey.numerics.procrustes_kernel import to_body  # numba is slow to import
 
     local = np.empty(points.shape)
-    to_body(T, points, local)
+    to_body(T_world_body, points, local)
     return local
 
 
 def points_seen(points: Float[Array, "*batch 3"]) -> Bool[Array, "*batch"]:
     """Return which positions have all three coordinates."""
-    # One sum per position is several times faster than asking every number.
-    return np.asarray(np.isfinite(np.einsum("...i->...", points)))
+    # One sum per position is many times faster than asking every number.
+    with np.errstate(invalid="ignore"):
+        total = points[..., 0] + points[..., 1] + points[..., 2]
+    return np.asarray(np.isfinite(total))
+
+
+def poses_seen(T: Float[Array, "*batch 4 4"]) -> Bool[Array, "*batch"]:
+    """Return which poses have all their components."""
+    return np.asarray(np.isfinite(np.einsum("...ij->...", T)))
 
 
 def median_in_body(
@@ -158,7 +167,7 @@ def median_in_body(
     from marey.numerics.procrustes_kernel import fill_medians  # numba is slow to import
 
     offset = np.empty(points.shape[1:])
-    fill_medians(_to_body(T_world_body, points), np.empty(len(points)), offset)
+    fill_medians(points_in_body(T_world_body, points), np.empty(len(points)), offset)
     return offset
 
 
@@ -186,7 +195,7 @@ def evaluate_fit(
     determined: bool,
 ) -> RigidFit:
     """Return the fit of a given shape and given poses, with its residuals."""
-    square = np.sum((_to_body(T, points) - shape) ** 2, axis=-1)
+    square = np.sum((points_in_body(T, points) - shape) ** 2, axis=-1)
     known = np.isfinite(square)
     total = np.where(known, square, 0.0).sum(axis=0)
     count = known.sum(axis=0)

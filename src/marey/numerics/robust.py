@@ -110,6 +110,20 @@ def finite_median(x: Float[Array, "*value"]) -> float:
     return float(np.median(finite)) if len(finite) else 0.0
 
 
+def column_medians(x: Float[Array, "value *column"]) -> Float[Array, "*column"]:
+    """Return the median of the known values of each column; NaN where there are none.
+
+    As `np.nanmedian` along the first axis, which takes ten times as long.
+    """
+    if not len(x):
+        return np.full(x.shape[1:], np.nan)
+    ordered = np.sort(x, axis=0)  # NaN sorts to the end
+    count = np.asarray((~np.isnan(ordered)).sum(axis=0))
+    low, high = np.maximum(count - 1, 0) // 2, count // 2
+    middle = [np.take_along_axis(ordered, k[None], axis=0)[0] for k in (low, high)]
+    return np.asarray(0.5 * (middle[0] + middle[1]))
+
+
 def huber(x: Float[Array, " value"], cutoff: float = HUBER_CUTOFF) -> float:
     r"""Return Huber's one-step M-estimate of location, starting at the median.
 

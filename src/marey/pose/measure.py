@@ -1,6 +1,6 @@
 """Quality of a motion: marker residuals, contacts, foot skate and penetration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -9,27 +9,29 @@ from marey.articulated.tables import make_nodes
 from marey.articulated.targets import TargetNames, match_targets
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.pose.contact.ground_contacts import ground_contacts_of
+from marey.pose.contact.foot_plants import FootPlant
+from marey.pose.contact.ground_contacts import GroundContacts, ground_contacts_of
+from marey.pose.contact.points import Poses
 from marey.take import Take
 
 Array = np.ndarray
+
+
+Deviations = dict[str, tuple[Float[Array, "frame 3"], Float[Array, "frame 3"]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MotionMeasures:
     """Numbers of one motion; NaN where there is nothing to measure."""
 
-    mean: float
-    """Mean distance of markers from their model positions, in metres."""
+    labels: tuple[str, ...]
+    """The markers that skeleton and recording both have."""
 
-    worst: float
-    """Largest distance of a marker from its model position, in metres."""
+    distances: Float[Array, "frame marker"]
+    """Distances of these from their model positions, in metres; NaN where unseen."""
 
-    worst_marker: str
-    """Label of that marker; empty if there is none."""
-
-    worst_frame: int
-    """Its frame; -1 if there is none."""
+    sensors: Deviations
+    """Deviations of sensors from their model poses; see `sensor_deviations`."""
 
     plants: int
     """Number of contacts of the motion."""
@@ -37,8 +39,43 @@ class MotionMeasures:
     skate: float
     """Mean speed of points in contact (foot skate), in m/s."""
 
+    skate_of_joint: dict[str, float]
+    """The same for each joint with contacts, in the order of its first one."""
+
     depth: float
     """Largest depth of a bone's end below the ground (penetration), in metres."""
+
+    @property
+    def seen(self) -> Float[Array, " distance"]:
+        """The distances of markers where they were seen, in metres."""
+        return self.distances[np.isfinite(self.distances)]
+
+    @property
+    def mean(self) -> float:
+        """Mean distance of markers from their model positions, in metres."""
+        return float(self.seen.mean()) if len(self.seen) else np.nan
+
+    @property
+    def worst(self) -> float:
+        """Largest distance of a marker from its model position, in metres."""
+        return float(self.seen.max()) if len(self.seen) else np.nan
+
+    @property
+    def worst_marker(self) -> str:
+        """Label of that marker; empty if there is none."""
+        return self.labels[self._worst_index()[1]] if len(self.seen) else ""
+
+    @property
+    def worst_frame(self) -> int:
+        """Its frame; -1 if there is none."""
+        return self._worst_index()[0] if len(self.seen) else -1
+
+    def _worst_index(self) -> tuple[int, int]:
+        """Return frame and marker of the largest distance."""
+        frame, marker = np.unravel_index(
+            np.nanargmax(self.distances), self.distances.shape
+        )
+        return int(frame), int(marker)
 
 
 def measure_motion(motion: Motion, take: Take) -> MotionMeasures:
@@ -48,30 +85,45 @@ def measure_motion(motion: Motion, take: Take) -> MotionMeasures:
         motion: A motion of any method, with its contacts.
         take: The recording that it is from. Filled markers do not count.
     """
-    residual_m, labels = marker_distances(motion, take)
-    seen = residual_m[np.isfinite(residual_m)]
-    frame, marker = -1, ""
-    if len(seen):
-        index = np.unravel_index(np.nanargmax(residual_m), residual_m.shape)
-        frame, marker = int(index[0]), labels[index[1]]
-    footing = ground_contacts_of(motion)
+    T = motion.T_world_joint()
+    distances, labels = marker_distances(motion, take, T)
+    footing = ground_contacts_of(motion, T)
+    has_soles = footing.points.is_sole.any()
     return MotionMeasures(
-        mean=float(seen.mean()) if len(seen) else np.nan,
-        worst=float(seen.max()) if len(seen) else np.nan,
-        worst_marker=marker,
-        worst_frame=frame,
+        labels=labels,
+        distances=distances,
+        sensors=sensor_deviations(motion, take, T),
         plants=len(footing.plants),
-        skate=footing.skate(motion),
-        depth=footing.penetration(motion) if footing.points.is_sole.any() else np.nan,
+        skate=footing.skate(motion, T),
+        skate_of_joint=_skate_of_joints(motion, footing, T),
+        depth=footing.penetration(motion, T) if has_soles else np.nan,
     )
 
 
+def _skate_of_joints(
+    motion: Motion, footing: GroundContacts, T_world_joint: Poses
+) -> dict[str, float]:
+    """Return the mean speed of each joint's points in contact, in m/s."""
+    plants: dict[str, list[FootPlant]] = {c.joint: [] for c in motion.contacts}
+    for plant in footing.plants:
+        plants[footing.points.names[plant.point]].append(plant)
+    return {
+        joint: replace(footing, plants=tuple(own)).skate(motion, T_world_joint)
+        for joint, own in plants.items()
+    }
+
+
 def marker_distances(
-    motion: Motion, take: Take
+    motion: Motion, take: Take, T_world_joint: Poses | None = None
 ) -> tuple[Float[Array, "frame marker"], tuple[str, ...]]:
     """Return distances of markers from their model positions, and the labels.
 
     In metres, NaN where unseen; of the markers that skeleton and take both have.
+
+    Args:
+        motion: A motion of any method.
+        take: The recording that it is from. Filled markers do not count.
+        T_world_joint: All poses of the motion, if they are known already.
     """
     skeleton = motion.skeleton
     if not skeleton.marker_labels or not take.labels:
@@ -79,23 +131,26 @@ def marker_distances(
     nodes = make_nodes(skeleton, limits=False)
     matches = match_targets(skeleton, nodes, TargetNames.of(take))
     joint = skeleton.marker_joint[matches.marker]
-    model = geometry.apply(
-        motion.T_world_joint()[:, joint], skeleton.marker_offset[matches.marker]
-    )
+    T = motion.T_world_joint() if T_world_joint is None else T_world_joint
+    offset = skeleton.marker_offset[matches.marker]
+    model = geometry.apply_selected(T, joint, offset)
     measured = take.measured.points[:, matches.column]
     labels = tuple(skeleton.marker_labels[m] for m in matches.marker)
     return np.asarray(np.linalg.norm(model - measured, axis=-1)), labels
 
 
-def sensor_deviations(
-    motion: Motion, take: Take
-) -> dict[str, tuple[Float[Array, "frame 3"], Float[Array, "frame 3"]]]:
+def sensor_deviations(motion: Motion, take: Take, T_world_joint: Poses) -> Deviations:
     """Return how far sensors are from their model poses, by name.
 
     Positions in metres and rotation vectors in radians, in the sensor's axes, NaN where
     it is not seen; of the sensors that skeleton and take both have.
+
+    Args:
+        motion: A motion of any method.
+        take: The recording that it is from.
+        T_world_joint: All poses of the motion.
     """
-    skeleton, T_world_joint = motion.skeleton, motion.T_world_joint()
+    skeleton = motion.skeleton
     deviations = {}
     for k, name in enumerate(skeleton.sensor_names):
         if name not in take.sensor_names:

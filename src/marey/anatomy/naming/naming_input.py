@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy.names import HEAD, NECK
+from marey.numerics.robust import column_medians
 
 Array = np.ndarray
 Graph = Mapping[int, Sequence[int]]
@@ -51,7 +52,7 @@ class NamingInput:
 
     def heights(self, up: Float[Array, " 3"]) -> Float[Array, " body"]:
         """Return the median height of every body along a direction, in metres."""
-        return np.asarray(np.nanmedian(self.position @ up, axis=0))
+        return column_medians(self.position @ up)
 
     def arc_lengths(self, path: Sequence[int]) -> Float[Array, " _"]:
         """Return the distance of each body from the first one along a path, in metres.
@@ -59,7 +60,7 @@ class NamingInput:
         The sum of the median distances from body to body.
         """
         steps = np.diff(self.position[:, list(path)], axis=1)
-        median = np.nanmedian(np.linalg.norm(steps, axis=-1), axis=0)
+        median = column_medians(np.linalg.norm(steps, axis=-1))
         return np.concatenate([[0.0], np.cumsum(np.nan_to_num(median))])
 
     def path(self, start: int, end: int) -> list[int]:

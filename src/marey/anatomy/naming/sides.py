@@ -13,6 +13,7 @@ from marey.anatomy.naming.naming_input import (
     heading,
     mean_cosine,
 )
+from marey.numerics.robust import column_medians
 
 Array = np.ndarray
 TOE_WEIGHT, KNEE_WEIGHT, ELBOW_WEIGHT = 2.0, 1.0, 1.0
@@ -120,6 +121,6 @@ def _joint_between(
     if joint is None:
         return None
     ends = figure.position[:, [a, b]]
-    to_joint = np.nanmedian(np.linalg.norm(ends - joint[:, None], axis=-1), axis=0)
-    distance = np.nanmedian(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=-1))
+    to_joint = column_medians(np.linalg.norm(ends - joint[:, None], axis=-1))
+    distance = column_medians(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=-1))
     return joint if to_joint.min() < distance else None

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from numpy.lib.stride_tricks import sliding_window_view
 
 from marey.cleaning.arrays import Array, Frames, Path, Values, Vectors
 from marey.numerics.thresholds import MOTION_TIME_S
@@ -34,8 +33,11 @@ def step_deviation(step: Float[Array, "step k"]) -> Values:
     Beyond the ends steps are mirrored.
     """
     around = np.pad(step, ((2, 2), (0, 0)), mode="reflect")
-    windows = sliding_window_view(around, 1 + 2 + 2, axis=0)
-    median = np.median(windows, axis=-1)
+    a, b, c, d, e = (around[k : k + len(step)] for k in range(5))
+    low = np.maximum(np.minimum(a, b), np.minimum(c, d))
+    high = np.minimum(np.maximum(a, b), np.maximum(c, d))
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    median = np.maximum(low, np.minimum(e, high))
     return np.asarray(np.linalg.norm(step - median, axis=1))
 
 

@@ -80,7 +80,7 @@ class _NeighbourTest:
     """
 
     def __init__(self, take: Take, options: CleanOptions) -> None:
-        self.take, self.options = take, options
+        self.take, self.options, self.seen = take, options, take.seen
         neighbours = find_neighbours(take.points, take.rate)
         self.predictor = MarkerPredictor(take.points, neighbours)
 
@@ -92,7 +92,7 @@ class _NeighbourTest:
         small.
         """
         marker, first, last = runs.T
-        seen, n_frames = self.take.seen, self.take.n_frames
+        seen, n_frames = self.seen, self.take.n_frames
         # The frames around each run that show its marker; -1 if none does.
         before, after = (
             np.array([next((f for f in span if seen[f, m]), -1) for m, span in spans])
@@ -155,7 +155,7 @@ class _NeighbourTest:
 
         Only markers that were last seen within the size of the jump are compared.
         """
-        points, seen = self.take.points, self.take.seen
+        points, seen = self.take.points, self.seen
         recent = slice(max(frame - int(MAX_HIDDEN_S * self.take.rate), 0), frame)
         hidden = np.flatnonzero(~seen[frame] & seen[recent].any(axis=0))
         if not len(hidden):

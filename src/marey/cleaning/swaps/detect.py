@@ -1,11 +1,14 @@
 """Detection of swap events: frames at which labels jump to each other's markers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.cleaning.arrays import Array, Markers, Points, Values
+from marey.cleaning.arrays import Array, Frames, Markers, Points, Values, Vectors
 from marey.cleaning.neighbours import (
     MarkerPredictor,
     MarkerSteps,
@@ -25,6 +28,10 @@ SUSPECT_RATIO = 1.0
 MAX_HIDDEN_S = 2.0
 """Seconds for which the position of an unseen marker is predicted. Higher finds swaps
 across longer gaps, with more false alarms. Chosen by hand."""
+
+BATCH_FRAMES = 64
+"""Frames whose positions are predicted at once. No effect on answers; higher repeats
+more predictions after each event."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,14 +85,25 @@ def detect_swap_events(
     predictor = MarkerPredictor(points, neighbours)
     unpredicted = predictor.find_unpredicted_steps()
     tracker = _LabelTracker(predictor, int(MAX_HIDDEN_S * rate))
-    events = [
-        event
-        for frame in np.unique(unpredicted.end).tolist()
-        if (
-            event := tracker.detect(frame, unpredicted.marker[unpredicted.end == frame])
-        )
-    ]
-    return SwapCandidates(tuple(events), tuple(sorted(tracker.suspects)), unpredicted)
+    events = tuple(tracker.detect_events(unpredicted))
+    return SwapCandidates(events, tuple(sorted(tracker.suspects)), unpredicted)
+
+
+class _Jump(NamedTuple):
+    """Labels that jump in one frame, and the markers that they may have jumped to."""
+
+    frame: int
+    labels: Markers
+    hidden: Markers
+    """Markers that were seen shortly before, but not in this frame."""
+
+    markers: Markers
+    """The markers of the labels, then the hidden ones."""
+
+    last_label: Markers
+    """The label that last showed each of these markers, and in which frame."""
+
+    last_frame: Frames
 
 
 class _LabelTracker:
@@ -116,38 +134,72 @@ class _LabelTracker:
             np.where(is_old, self.old_frame, last),
         )
 
-    def detect(self, frame: int, labels: Markers) -> SwapEvent | None:
-        """Return the swap event of a frame, if any, and update the markers of labels.
+    def detect_events(self, unpredicted: MarkerSteps) -> Iterator[SwapEvent]:
+        """Yield the swap events at the ends of steps, which are in the order of time.
 
-        Args:
-            frame: The frame, later than those of previous calls.
-            labels: The labels with an unpredicted step to this frame.
+        Positions are predicted for many frames at once, and again for those that follow
+        an event, because labels are on other markers from there on.
         """
-        observed = self._last_observation(frame)
-        last_label, last_frame = observed
-        label_of_marker = np.argsort(self.marker_of_label)
+        frames, first = np.unique(unpredicted.end, return_index=True)
+        labels = np.split(unpredicted.marker, first[1:])
+        done = 0
+        while done < len(frames):
+            batch = zip(frames[done:].tolist(), labels[done:], strict=True)
+            jumps = [self._jump(*jump) for jump in islice(batch, BATCH_FRAMES)]
+            for jump, predicted in zip(jumps, self._predict(jumps), strict=True):
+                done += 1
+                event = self._detect(jump, predicted)
+                if event is not None:
+                    yield event
+                    break
+
+    def _jump(self, frame: int, labels: Markers) -> _Jump:
+        """Return the markers that labels may have jumped to in a frame."""
+        last_label, last_frame = self._last_observation(frame)
         is_hidden = (
-            ~self.seen[frame, label_of_marker]
+            ~self.seen[frame, np.argsort(self.marker_of_label)]
             & (last_frame >= 0)
             & (frame - last_frame <= self.max_hidden)
         )
-        if len(labels) == 1 and not is_hidden.any():  # no other marker to swap with
-            return None
         hidden = np.flatnonzero(is_hidden)
         markers = np.concatenate([self.marker_of_label[labels], hidden])
-        start = last_frame[markers]
+        return _Jump(
+            frame, labels, hidden, markers, last_label[markers], last_frame[markers]
+        )
+
+    def _predict(self, jumps: list[_Jump]) -> list[Vectors]:
+        """Return the predicted positions of the markers of each jump, in metres."""
+        sizes = [len(jump.markers) for jump in jumps]
+        start = np.concatenate([jump.last_frame for jump in jumps])
+        last_label = np.concatenate([jump.last_label for jump in jumps])
+        jumped = np.zeros((len(jumps), self.points.shape[1]), dtype=bool)
+        for k, jump in enumerate(jumps):
+            jumped[k, jump.labels] = True
         predicted = predict_from_neighbours(
             self.points,
             self.predictor.neighbours,
-            markers,
-            self.points[start, last_label[markers]],
+            np.concatenate([jump.markers for jump in jumps]),
+            self.points[start, last_label],
             start,
-            np.full(len(markers), frame),
-            excluded=labels,
+            np.repeat([jump.frame for jump in jumps], sizes),
+            excluded=np.repeat(jumped, sizes, axis=0),
         )
+        return np.split(predicted, np.cumsum(sizes)[:-1])
+
+    def _detect(self, jump: _Jump, predicted: Vectors) -> SwapEvent | None:
+        """Return the swap event of a frame, if any, and update the markers of labels.
+
+        Args:
+            jump: The labels that jump; its frame is later than those of previous calls.
+            predicted: Predicted positions of its markers, in metres.
+        """
+        frame, labels, markers = jump.frame, jump.labels, jump.markers
+        if len(markers) == 1:  # no other marker to swap with
+            return None
+        label_of_marker = np.argsort(self.marker_of_label)
         distance = np.linalg.norm(self.points[frame, labels, None] - predicted, axis=-1)
         distance = np.nan_to_num(distance, nan=np.inf)
-        limit = self.predictor.limit(markers, frame - start)
+        limit = self.predictor.limit(markers, frame - jump.last_frame)
         for k, m in _match(distance, OUTLIER_SD * limit, SUSPECT_RATIO).items():
             pair = int(labels[k]), int(label_of_marker[markers[m]])
             self.suspects.add((min(pair), max(pair)))
@@ -155,10 +207,10 @@ class _LabelTracker:
         following = {
             int(labels[k]): int(label_of_marker[markers[m]]) for k, m in match.items()
         }
-        cycles = _find_cycles(following, set(label_of_marker[hidden].tolist()))
+        cycles = _find_cycles(following, set(label_of_marker[jump.hidden].tolist()))
         if not cycles:
             return None
-        self._apply(frame, cycles, observed)
+        self._apply(frame, cycles)
         changed = tuple(label for cycle in cycles for label in cycle)
         row_of = {int(label): k for k, label in enumerate(labels)}
         rows = [row_of[label] for label in changed if label in following]
@@ -170,10 +222,9 @@ class _LabelTracker:
             float(np.mean([distance[k, match[k]] for k in rows])),
         )
 
-    def _apply(
-        self, frame: int, cycles: list[list[int]], observed: tuple[Array, Array]
-    ) -> None:
+    def _apply(self, frame: int, cycles: list[list[int]]) -> None:
         """Update the marker of each label from this frame on."""
+        observed = self._last_observation(frame)
         marker_of_label = self.marker_of_label.copy()
         for cycle in cycles:
             marker_of_label[cycle] = self.marker_of_label[np.roll(cycle, -1)]

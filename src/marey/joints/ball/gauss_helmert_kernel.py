@@ -13,6 +13,10 @@ from marey.numerics.jit import FAST, lean
 from marey.numerics.median_kernel import median_of_five
 from marey.numerics.vector3_kernel import dot
 
+# Squared angle, in square radians, below which five terms of the series of the sine are
+# exact to rounding, and several times faster. Noise of orientations is far smaller.
+SMALL_SQUARE = 0.01
+
 
 @no_type_check
 @njit(cache=True)
@@ -45,12 +49,21 @@ def _rows(M):
 
 @no_type_check
 @lean
+def _sine_over_angle(square):
+    """Return sin(x) / x of a squared angle; of small ones by a series, to rounding."""
+    if square < SMALL_SQUARE:
+        last = 1.0 - square / 42.0 * (1.0 - square / 72.0)
+        return 1.0 - square / 6.0 * (1.0 - square / 20.0 * last)
+    angle = np.sqrt(square)
+    return np.sin(angle) / angle
+
+
+@no_type_check
+@lean
 def _rotation(x, y, z):
     """Return the rotation matrix of a rotation vector (Rodrigues' formula)."""
-    angle = np.sqrt(x * x + y * y + z * z)
-    s, half = 1.0, 1.0
-    if angle > 0.0:
-        s, half = np.sin(angle) / angle, np.sin(0.5 * angle) / (0.5 * angle)
+    square = x * x + y * y + z * z
+    s, half = _sine_over_angle(square), _sine_over_angle(0.25 * square)
     c = 0.5 * half * half
     xy, xz, yz = c * x * y, c * x * z, c * y * z
     return (

@@ -7,18 +7,17 @@ from which the skeleton may have begun, are in `Solution.joints`.
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from marey.joints.ball.pair_frames import correlation_length
 from marey.motion import Motion
-from marey.pose.contact.ground_contacts import ground_contacts_of
-from marey.pose.measure import marker_distances, measure_motion, sensor_deviations
+from marey.pose.measure import MotionMeasures, measure_motion
 from marey.report import Table
 from marey.skeleton import Skeleton
 from marey.solution import Solution, Subject
-from marey.take import Take
 
 Array = np.ndarray
 Row = tuple[str | float | int, ...]
@@ -26,7 +25,8 @@ Row = tuple[str | float | int, ...]
 
 def add_tables(solution: Solution) -> Solution:
     """Return the solution with the tables of its skeletons and motions."""
-    subjects, takes = solution.subjects, solution.takes
+    subjects = solution.subjects
+    motions = tuple(_measured_motions(solution))
     tables = {
         "bones": Table(
             ("bone to", "from", "length mm", "± mm", "subject"),
@@ -41,19 +41,37 @@ def add_tables(solution: Solution) -> Solution:
         ),
         "residuals": Table(
             ("marker", "bone", "rms mm", "worst mm", "at frame", "take", "subject"),
-            _residual_rows(solution),
+            _residual_rows(motions),
         ),
         "plants": Table(
             ("foot", "plants", "planted s", "skate mm/s", "take", "subject"),
-            tuple(row for subject in subjects for row in _plant_rows(subject)),
+            tuple(row for motion in motions for row in _plant_rows(motion)),
         ),
-        "sensors": _sensor_table(subjects, takes),
-        "pose": _pose_table(subjects, takes),
+        "sensors": _sensor_table(motions),
+        "pose": _pose_table(motions),
     }
     if not any(subject.skeleton.marker_labels for subject in subjects):
         del tables["sensors"]
     tables = {name: table for name, table in tables.items() if table.rows}
     return replace(solution, report=replace(solution.report, tables=tables))
+
+
+class _MeasuredMotion(NamedTuple):
+    """A motion of a solution, where it stands there, and its measures."""
+
+    subject: str
+    number: int
+    motion: Motion
+    measures: MotionMeasures
+
+
+def _measured_motions(solution: Solution) -> Iterator[_MeasuredMotion]:
+    """Yield all motions of a solution with their measures."""
+    for subject in solution.subjects:
+        takes = zip(subject.motions, solution.takes, strict=True)
+        for number, (motion, take) in enumerate(takes, start=1):
+            found = measure_motion(motion, take)
+            yield _MeasuredMotion(subject.name, number, motion, found)
 
 
 UNSURE_M = 1.0
@@ -117,30 +135,27 @@ def _typical_angle_sd(
     return _in_degrees(np.median(per_axis)), round(100.0 * float(known.mean()), 1)
 
 
-def _residual_rows(solution: Solution) -> tuple[Row, ...]:
+def _residual_rows(motions: tuple[_MeasuredMotion, ...]) -> tuple[Row, ...]:
     """Return the residuals of all markers and sensors in each take, worst first."""
     rows: list[Row] = []
-    for subject in solution.subjects:
-        takes = zip(subject.motions, solution.takes, strict=True)
-        for number, (motion, take) in enumerate(takes, start=1):
-            bones = _bone_of_each_target(motion.skeleton)
-            for name, residual_m in _residuals(motion, take):
-                if np.isfinite(residual_m).any():
-                    frame = int(np.nanargmax(residual_m))
-                    rms, worst = np.sqrt(np.nanmean(residual_m**2)), residual_m[frame]
-                    row = (name, bones[name], _in_mm(rms), _in_mm(worst), frame)
-                    rows.append((*row, number, subject.name))
+    for subject, number, motion, measures in motions:
+        bones = _bone_of_each_target(motion.skeleton)
+        for name, residual_m in _residuals(measures):
+            if np.isfinite(residual_m).any():
+                frame = int(np.nanargmax(residual_m))
+                rms, worst = np.sqrt(np.nanmean(residual_m**2)), residual_m[frame]
+                row = (name, bones[name], _in_mm(rms), _in_mm(worst), frame)
+                rows.append((*row, number, subject))
     rms_column = 2
     return tuple(sorted(rows, key=lambda row: -float(row[rms_column])))
 
 
 def _residuals(
-    motion: Motion, take: Take
+    measures: MotionMeasures,
 ) -> Iterator[tuple[str, Float[Array, " frame"]]]:
     """Yield the distance of every marker and sensor from its model position."""
-    distances, labels = marker_distances(motion, take)
-    yield from zip(labels, distances.T, strict=True)
-    for name, (position, _) in sensor_deviations(motion, take).items():
+    yield from zip(measures.labels, measures.distances.T, strict=True)
+    for name, (position, _) in measures.sensors.items():
         yield name, np.linalg.norm(position, axis=-1)
 
 
@@ -154,27 +169,24 @@ def _bone_of_each_target(skeleton: Skeleton) -> dict[str, str]:
     }
 
 
-def _sensor_table(subjects: tuple[Subject, ...], takes: tuple[Take, ...]) -> Table:
+def _sensor_table(motions: tuple[_MeasuredMotion, ...]) -> Table:
     """Return the body of each sensor, its residuals, and the sd of its offset on it.
 
     The offset is a mean over the take: its standard deviation is that of the residuals
     over the square root of the number of independent ones.
     """
     rows: list[Row] = []
-    for subject in subjects:
-        for number, (motion, take) in enumerate(
-            zip(subject.motions, takes, strict=True), start=1
-        ):
-            skeleton = motion.skeleton
-            for name, vectors in sensor_deviations(motion, take).items():
-                joint = int(skeleton.sensor_joint[skeleton.sensor_names.index(name)])
-                markers = int((skeleton.marker_joint == joint).sum())
-                off, sd = zip(*map(_spread_and_mean_sd, vectors), strict=True)
-                # Means of many frames are known to a fraction of a hundredth.
-                lengths = _in_mm(off[0]), _in_mm(sd[0], digits=4)
-                angles = _in_degrees(off[1]), _in_degrees(sd[1], digits=4)
-                body = skeleton.names[joint]
-                rows.append((name, number, body, markers, *lengths, *angles))
+    for _, number, motion, measures in motions:
+        skeleton = motion.skeleton
+        for name, vectors in measures.sensors.items():
+            joint = int(skeleton.sensor_joint[skeleton.sensor_names.index(name)])
+            markers = int((skeleton.marker_joint == joint).sum())
+            off, sd = zip(*map(_spread_and_mean_sd, vectors), strict=True)
+            # Means of many frames are known to a fraction of a hundredth.
+            lengths = _in_mm(off[0]), _in_mm(sd[0], digits=4)
+            angles = _in_degrees(off[1]), _in_degrees(sd[1], digits=4)
+            body = skeleton.names[joint]
+            rows.append((name, number, body, markers, *lengths, *angles))
     columns = ("sensor", "take", "body", "markers on it", "off mm", "offset ± mm")
     return Table((*columns, "off deg", "offset ± deg"), tuple(rows))
 
@@ -188,17 +200,15 @@ def _spread_and_mean_sd(vectors: Float[Array, "frame 3"]) -> tuple[float, float]
     return rms, rms * float(np.sqrt(correlation_length(seen) / len(seen)))
 
 
-def _plant_rows(subject: Subject) -> Iterator[Row]:
+def _plant_rows(measured: _MeasuredMotion) -> Iterator[Row]:
     """Yield how often and how long each foot is planted, and how fast it slides."""
-    for number, motion in enumerate(subject.motions, start=1):
-        of_joint = defaultdict(list)
-        for contact in motion.contacts:
-            of_joint[contact.joint].append(contact)
-        for joint, contacts in of_joint.items():
-            seconds = _covered_seconds([(c.start, c.end) for c in contacts])
-            alone = replace(motion, contacts=tuple(contacts))
-            skate = _in_mm(ground_contacts_of(alone).skate(motion))
-            yield joint, len(contacts), seconds, skate, number, subject.name
+    spans = defaultdict(list)
+    for contact in measured.motion.contacts:
+        spans[contact.joint].append((contact.start, contact.end))
+    for joint, skate in measured.measures.skate_of_joint.items():
+        seconds = _covered_seconds(spans[joint])
+        row = joint, len(spans[joint]), seconds, _in_mm(skate)
+        yield *row, measured.number, measured.subject
 
 
 def _covered_seconds(spans: list[tuple[float, float]]) -> float:
@@ -210,17 +220,13 @@ def _covered_seconds(spans: list[tuple[float, float]]) -> float:
     return round(total, 2)
 
 
-def _pose_table(subjects: tuple[Subject, ...], takes: tuple[Take, ...]) -> Table:
+def _pose_table(motions: tuple[_MeasuredMotion, ...]) -> Table:
     """Return the marker residuals of every motion, and its contacts with the ground."""
     rows: list[Row] = []
-    for subject in subjects:
-        for number, (motion, take) in enumerate(
-            zip(subject.motions, takes, strict=True), start=1
-        ):
-            found = measure_motion(motion, take)
-            row = (found.mean, found.worst, found.skate, found.depth)
-            mean, worst, skate, depth = map(_in_mm, row)
-            rows.append((subject.name, number, mean, worst, found.plants, skate, depth))
+    for subject, number, _, found in motions:
+        row = (found.mean, found.worst, found.skate, found.depth)
+        mean, worst, skate, depth = map(_in_mm, row)
+        rows.append((subject, number, mean, worst, found.plants, skate, depth))
     columns = (
         "subject",
         "take",

@@ -13,7 +13,7 @@ The Viterbi path maximises the sum of :math:`\ell_t` over the standing frames mi
 :math:`c` for every change, so single frames do not flicker.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -93,67 +93,115 @@ def find_foot_plants(
         stands: Frames in which each point stands; see `detect_stance`.
         tracks: The points through time.
     """
-    found = []
+    coarse = _coarse_plants(stands, tracks.positions)
+    merged = list(_merge_plants(coarse, tracks))
+    sharp = [_fit_edges(plant, tracks.point(plant.point)) for plant in merged]
+    sharp = _update_anchors(sharp, tracks.positions, merged)
     noise = estimate_noise(tracks.positions)
     tolerance = np.hypot(MAX_CREEP * tracks.figure_height, OUTLIER_SD * noise)
-    for point in range(stands.shape[1]):
-        track = tracks.point(point)
-        for plant in _merge_plants(_coarse_plants(point, stands, track), track):
-            sharp = _fit_edges(plant, track)
-            sharp = _cut_creep(sharp, track.positions, float(tolerance[point]))
-            is_cut = plant.start == 0.0 or plant.end == len(stands) - 1.0
-            is_long = is_cut or sharp.end - sharp.start >= 2.0 * track.half_window
-            if is_long and len(sharp.frames) > 1:
-                found.append(sharp)
+    cut = [_cut_creep(p, tracks.positions[:, p.point], tolerance) for p in sharp]
+    cut = _update_anchors(cut, tracks.positions, sharp)
+    found = [
+        plant
+        for plant, whole in zip(cut, merged, strict=True)
+        if len(plant.frames) > 1 and _is_long(plant, whole, tracks)
+    ]
     return sorted(found, key=lambda plant: plant.start)
 
 
+def _is_long(plant: FootPlant, whole: FootPlant, tracks: PointTracks) -> bool:
+    """Return whether a plant is longer than the window, or began or ends elsewhere."""
+    is_cut = whole.start == 0.0 or whole.end == len(tracks.positions) - 1.0
+    return is_cut or plant.end - plant.start >= 2.0 * tracks.half_window
+
+
 def _coarse_plants(
-    point: int, stands: Bool[Array, "frame point"], track: PointTracks
-) -> Iterator[FootPlant]:
-    """Yield the runs of standing frames of which a position is known."""
-    for first, last in runs(stands[:, point]):
-        anchor = _geometric_median(track.positions[first : last + 1])
-        if np.isfinite(anchor).all():
-            yield FootPlant(point, float(first), float(last), anchor)
+    stands: Bool[Array, "frame point"], positions: Float[Array, "frame point 3"]
+) -> list[FootPlant]:
+    """Return the runs of standing frames of which a position is known, by point."""
+    unplaced = [
+        FootPlant(point, float(first), float(last), np.full(3, np.nan))
+        for point in range(stands.shape[1])
+        for first, last in runs(stands[:, point])
+    ]
+    placed = _update_anchors(unplaced, positions, [None] * len(unplaced))
+    return [plant for plant in placed if np.isfinite(plant.anchor).all()]
 
 
-def _geometric_median(positions: Float[Array, "frame 3"]) -> Float[Array, " 3"]:
-    """Return the point with the least sum of distances to all; NaN if none is known.
+def _update_anchors(
+    plants: Sequence[FootPlant],
+    positions: Float[Array, "frame point 3"],
+    before: Sequence[FootPlant | None],
+) -> list[FootPlant]:
+    """Return the plants with the geometric medians of their frames as anchors.
 
-    It is found by Weiszfeld's algorithm, and is exact where most positions are equal.
+    Plants that are the same as before, or of which no position is known, keep theirs.
     """
-    known = positions[np.isfinite(positions).all(axis=1)]
-    if not len(known):
-        return np.full(3, np.nan)
-    median = known.mean(axis=0)
+    updated = list(plants)
+    changed = [k for k, plant in enumerate(plants) if plant is not before[k]]
+    medians = _geometric_medians(
+        [positions[plants[k].frames, plants[k].point] for k in changed]
+    )
+    for k, anchor in zip(changed, medians, strict=True):
+        if np.isfinite(anchor).all():
+            updated[k] = replace(plants[k], anchor=anchor)
+    return updated
+
+
+def _geometric_medians(
+    groups: Sequence[Float[Array, "_ 3"]],
+) -> Float[Array, "group 3"]:
+    """Return the point with the least sum of distances to each group of positions.
+
+    It is found by Weiszfeld's algorithm, for all groups at once, and is exact where
+    most positions of a group are equal; NaN if none is known.
+    """
+    known = [group[np.isfinite(group).all(axis=1)] for group in groups]
+    sizes = np.array([len(group) for group in known], dtype=np.int64)
+    medians, filled = np.full((len(groups), 3), np.nan), sizes > 0
+    if not filled.any():
+        return medians
+    sizes = sizes[filled]
+    xyz = np.ascontiguousarray(np.concatenate(known).T)
+    first = np.cumsum(sizes) - sizes
+    median = np.add.reduceat(xyz, first, axis=1) / sizes
     for _ in range(WEISZFELD_ITERATIONS):
-        distance = np.linalg.norm(known - median, axis=-1)
+        off = xyz - np.repeat(median, sizes, axis=1)
+        distance = np.sqrt(np.einsum("ij,ij->j", off, off))
         weight = 1.0 / np.maximum(distance, 1e-9)
-        median = weight @ known / weight.sum()
-    return np.asarray(median)
+        total = np.add.reduceat(weight, first)
+        median = np.add.reduceat(weight * xyz, first, axis=1) / total
+    medians[filled] = median.T
+    return medians
 
 
-def _merge_plants(plants: Iterator[FootPlant], track: PointTracks) -> list[FootPlant]:
-    """Return plants, those at one position with a short pause between them as one.
+def _merge_plants(
+    plants: Sequence[FootPlant], tracks: PointTracks
+) -> Iterator[FootPlant]:
+    """Yield plants, those at one position with a short pause between them as one.
 
     Two plants stay apart where the point was seen to leave between them, as the point
     of a tapping foot does.
     """
-    merged: list[FootPlant] = []
+    last: FootPlant | None = None
     for plant in plants:
-        if merged and _is_one_plant(merged[-1], plant, track):
-            last = merged[-1]
+        if last is not None and _is_one_plant(last, plant, tracks):
             longer = last.end - last.start >= plant.end - plant.start
             anchor = last.anchor if longer else plant.anchor
-            merged[-1] = replace(last, end=plant.end, anchor=anchor)
-        else:
-            merged.append(plant)
-    return merged
+            last = replace(last, end=plant.end, anchor=anchor)
+            continue
+        if last is not None:
+            yield last
+        last = plant
+    if last is not None:
+        yield last
 
 
-def _is_one_plant(before: FootPlant, after: FootPlant, track: PointTracks) -> bool:
-    """Return whether two plants are close in time and space, and the point stayed."""
+def _is_one_plant(before: FootPlant, after: FootPlant, tracks: PointTracks) -> bool:
+    """Return whether a point's plants are close in time and space, and it stayed."""
+    if after.point != before.point:
+        return False
+    track = tracks.point(after.point)
     between = slice(int(before.end) + 1, int(after.start))
     distance = np.linalg.norm(track.positions[between] - before.anchor, axis=-1)
     is_far = distance > SAME_PLACE * track.figure_height
@@ -165,32 +213,26 @@ def _is_one_plant(before: FootPlant, after: FootPlant, track: PointTracks) -> bo
 
 
 def _fit_edges(plant: FootPlant, track: PointTracks) -> FootPlant:
-    """Return the plant with fitted edges, and its anchor from the frames between."""
+    """Return the plant with fitted edges; the same where they leave no frame."""
     last = len(track.positions) - 1.0
     reverse = replace(plant, start=last - plant.end, end=last - plant.start)
     start = last - _find_departure(reverse, track.reverse())
     end = _find_departure(plant, track)
-    if start >= end:
-        return plant
-    return _update_anchor(replace(plant, start=start, end=end), track.positions)
+    return plant if start >= end else replace(plant, start=start, end=end)
 
 
 def _cut_creep(
-    plant: FootPlant, positions: Float[Array, "frame 3"], tolerance: float
+    plant: FootPlant,
+    positions: Float[Array, "frame 3"],
+    tolerance: Float[Array, " point"],
 ) -> FootPlant:
     """Return the plant without the ends in which the point has crept away."""
     distance = np.linalg.norm(positions[plant.frames] - plant.anchor, axis=-1)
-    close = plant.frames[~(distance > tolerance)]
+    close = plant.frames[~(distance > tolerance[plant.point])]
     if not len(close) or len(close) == len(distance):
         return plant
     start, end = max(plant.start, close[0]), min(plant.end, close[-1])
-    return _update_anchor(replace(plant, start=float(start), end=float(end)), positions)
-
-
-def _update_anchor(plant: FootPlant, positions: Float[Array, "frame 3"]) -> FootPlant:
-    """Return the plant with the geometric median of its frames as anchor, if known."""
-    anchor = _geometric_median(positions[plant.frames])
-    return replace(plant, anchor=anchor) if np.isfinite(anchor).all() else plant
+    return replace(plant, start=float(start), end=float(end))
 
 
 def _find_departure(plant: FootPlant, track: PointTracks) -> float:
@@ -202,10 +244,12 @@ def _find_departure(plant: FootPlant, track: PointTracks) -> float:
     """
     first, last = int(plant.start), int(plant.end)
     begin = max((first + last) // 2, last - round(MOTION_TIME_S * track.rate))
-    distance = np.linalg.norm(track.positions[last:] - plant.anchor, axis=-1)
+    longest = round(0.5 * MOTION_TIME_S * track.rate)
+    after = track.positions[last : last + longest + 1]
+    distance = np.linalg.norm(after - plant.anchor, axis=-1)
     far = np.flatnonzero(distance > SAME_PLACE * track.figure_height)
     n_near = int(far[0]) if len(far) else len(distance)
-    stop = last + min(n_near, round(0.5 * MOTION_TIME_S * track.rate))
+    stop = last + min(n_near, longest)
     stop = min(max(stop, last + 2), len(track.positions) - 1)
     frames = np.arange(begin, stop + 1)
     known = frames[np.isfinite(track.positions[frames]).all(axis=1)]
@@ -322,15 +366,7 @@ def viterbi_states(
     Returns:
         Whether each point is in the first state.
     """
-    n_frames, n_points = log_odds.shape
-    lead = np.zeros(n_points)
-    stays = np.empty((2, n_frames, n_points), dtype=bool)
-    for frame in range(n_frames):
-        stays[1, frame], stays[0, frame] = lead > -change_cost, lead < change_cost
-        lead = np.clip(lead, -change_cost, change_cost) + log_odds[frame]
-    states = np.empty((n_frames, n_points), dtype=bool)
-    state = lead > 0.0
-    for frame in range(n_frames - 1, -1, -1):
-        states[frame] = state
-        state = state == np.where(state, stays[1, frame], stays[0, frame])
+    from marey.pose.contact.stance_kernel import most_likely_states  # numba is slow
+
+    states: Bool[Array, "frame point"] = most_likely_states(log_odds, change_cost)
     return states

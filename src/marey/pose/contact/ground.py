@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from marey.motion import Contact, GroundPlane, Motion
 from marey.numerics import geometry
 from marey.numerics.thresholds import SKIN_MOTION_M
 from marey.pose.contact.foot_plants import FootPlant
-from marey.pose.contact.points import SAME_PLACE, ContactPoints, PointTracks
+from marey.pose.contact.points import SAME_PLACE, ContactPoints, PointTracks, Poses
 
 Array = np.ndarray
 
@@ -84,9 +84,15 @@ class GroundContacts:
             for plant in self.plants
         )
 
-    def skate(self, motion: Motion) -> float:
-        """Return the mean speed of planted points, in m/s; NaN without plants."""
-        T, joint, offset = motion.T_world_joint(), self.points.joint, self.points.offset
+    def skate(self, motion: Motion, T_world_joint: Poses | None = None) -> float:
+        """Return the mean speed of planted points, in m/s; NaN without plants.
+
+        Args:
+            motion: A motion of the same skeleton.
+            T_world_joint: All poses of the motion, if they are known already.
+        """
+        T = motion.T_world_joint() if T_world_joint is None else T_world_joint
+        joint, offset = self.points.joint, self.points.offset
         planted = [
             geometry.apply(T[p.frames, joint[p.point]], offset[p.point])
             for p in self.plants
@@ -95,10 +101,16 @@ class GroundContacts:
         speed = np.linalg.norm(np.concatenate([np.zeros((0, 3)), *steps]), axis=-1)
         return float(np.nanmean(speed) * motion.rate) if len(speed) else float("nan")
 
-    def penetration(self, motion: Motion) -> float:
-        """Return the largest depth of a bone's end below the ground, in metres."""
+    def penetration(self, motion: Motion, T_world_joint: Poses | None = None) -> float:
+        """Return the largest depth of a bone's end below the ground, in metres.
+
+        Args:
+            motion: A motion of the same skeleton.
+            T_world_joint: All poses of the motion, if they are known already.
+        """
+        T = motion.T_world_joint() if T_world_joint is None else T_world_joint
         soles = self.points.is_sole
-        positions = self.points.select(soles).positions(motion.T_world_joint())
+        positions = self.points.select(soles).positions(T)
         heights = self.ground_heights(len(positions))[:, soles]
         depth = heights - positions @ self.ground.normal
         return float(np.nanmax(depth, initial=0.0))
@@ -160,12 +172,9 @@ def fit_contact_planes(plants: Sequence[FootPlant], n_points: int) -> GroundPlan
     weight = np.array([plant.end - plant.start + 1.0 for plant in plants])
     weight = weight * len(weight) / max(weight.sum(), 1.0)
     centre = weight @ anchor[:, :2] / max(len(plants), 1)
-    design = np.zeros((len(plants), 3 + n_points))
-    design[:, :2] = anchor[:, :2] - centre
-    design[:, 2] = 1.0
+    plane = np.concatenate([anchor[:, :2] - centre, np.ones((len(plants), 1))], axis=1)
     point = np.array([plant.point for plant in plants], dtype=np.int64)
-    design[np.arange(len(plants)), 3 + point] = 1.0
-    regression = _PlaneRegression(design, anchor[:, 2], weight)
+    regression = _PlaneRegression(plane, point, n_points, anchor[:, 2], weight)
     level = np.zeros(3 + n_points)
     level[2] = np.quantile(anchor[:, 2], 0.5, method="lower") if plants else 0.0
     starts = (level, regression.solve(weight))
@@ -176,36 +185,58 @@ def fit_contact_planes(plants: Sequence[FootPlant], n_points: int) -> GroundPlan
 class _PlaneRegression(NamedTuple):
     """Robust linear regression of anchors' heights on slope, height and point."""
 
-    design: Float[Array, "plant unknown"]
+    plane: Float[Array, "plant 3"]
+    """Design of the common plane: x, y and 1."""
+
+    point: Int[Array, " plant"]
+    n_points: int
     height: Float[Array, " plant"]
     weight: Float[Array, " plant"]
 
     @property
     def prior(self) -> Float[Array, " unknown"]:
         """Prior weights: level ground, any height, points as high as others."""
-        weight = np.full(self.design.shape[1], (ANCHOR_SD_M / POINT_HEIGHT_SD_M) ** 2)
+        weight = np.full(3 + self.n_points, (ANCHOR_SD_M / POINT_HEIGHT_SD_M) ** 2)
         weight[:2] = (ANCHOR_SD_M / SLOPE_SD) ** 2
         weight[2] = ORIGIN_HEIGHT_WEIGHT
         return weight
 
     def solve(self, weight: Float[Array, " plant"]) -> Float[Array, " unknown"]:
-        """Return the weighted least-squares solution (normal equations)."""
-        normal = self.design.T @ (weight[:, None] * self.design) + np.diag(self.prior)
-        return np.asarray(
-            np.linalg.solve(normal, self.design.T @ (weight * self.height))
-        )
+        """Return the weighted least-squares solution.
+
+        A plant is at one point, so the heights of points are eliminated from the normal
+        equations (Schur complement) and three unknowns remain.
+        """
+        prior, weighted = self.prior, weight[:, None] * self.plane
+        own = self._sum_by_point(weight) + prior[3:]
+        shared = np.stack([self._sum_by_point(column) for column in weighted.T])
+        heights = self._sum_by_point(weight * self.height)
+        normal = self.plane.T @ weighted + np.diag(prior[:3])
+        normal -= (shared / own) @ shared.T
+        right = weighted.T @ self.height - (shared / own) @ heights
+        common = np.linalg.solve(normal, right)
+        return np.concatenate([common, (heights - common @ shared) / own])
+
+    def _sum_by_point(self, values: Float[Array, " plant"]) -> Float[Array, " point"]:
+        """Return the sums over the plants of each point."""
+        sums = np.bincount(self.point, values, self.n_points)
+        return sums.astype(float, copy=False)  # whole numbers without plants
+
+    def residual(self, unknowns: Float[Array, " unknown"]) -> Float[Array, " plant"]:
+        """Return how far anchors are above their planes along z, in metres."""
+        modelled = self.plane @ unknowns[:3] + unknowns[3:][self.point]
+        return np.asarray(self.height - modelled)
 
     def refine(self, unknowns: Float[Array, " unknown"]) -> Float[Array, " unknown"]:
         """Return the solution after reweighting by the Geman-McClure loss."""
         for _ in range(IRLS_ITERATIONS):
-            residual = self.height - self.design @ unknowns
-            robust = (1.0 + (residual / MIN_STEP_HEIGHT_M) ** 2) ** 2
-            unknowns = self.solve(self.weight / robust)
+            ratio = self.residual(unknowns) / MIN_STEP_HEIGHT_M
+            unknowns = self.solve(self.weight / (1.0 + ratio**2) ** 2)
         return unknowns
 
     def cost(self, unknowns: Float[Array, " unknown"]) -> float:
         """Return the robust cost with the priors, in units of the anchors' variance."""
-        square = (self.height - self.design @ unknowns) ** 2
+        square = self.residual(unknowns) ** 2
         loss = square / (1.0 + square / MIN_STEP_HEIGHT_M**2)
         total = self.weight @ loss + self.prior @ unknowns**2
         return float(total / ANCHOR_SD_M**2)
@@ -233,7 +264,7 @@ def select_ground_plants(
     planes = fit_contact_planes(kept, n_points)
     is_unused = ~np.isin(np.arange(n_points), [plant.point for plant in kept])
     height = np.where(is_unused, np.inf, planes.heights_above(positions))
-    low = _lowest_plants(kept, height, np.full(len(positions), np.inf), fine)
+    low = set(_lowest_plants(kept, height, np.full(len(positions), np.inf), fine))
     kept = [p for p in kept if p in low or plant_height(planes, p) < MIN_STEP_HEIGHT_M]
     return kept, fit_contact_planes(kept, n_points)
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from marey.articulated.tables import make_nodes
 from marey.articulated.targets import TargetNames, match_targets
 from marey.errors import DataError
 from marey.motion import Contact, GroundPlane, Motion
-from marey.numerics import geometry
+from marey.numerics.robust import column_medians
 from marey.numerics.thresholds import (
     FEW,
     MIN_POSE_POINTS,
@@ -39,6 +39,7 @@ from marey.pose.contact.inverse_kinematics import (
 from marey.pose.contact.points import (
     ContactPoints,
     PointTracks,
+    Poses,
     estimate_figure_height,
     find_contact_points,
     make_contact_points,
@@ -78,10 +79,11 @@ def find_ground_contacts(motion: Motion, take: Take | None = None) -> GroundCont
         raise DataError(
             "motion", found="unevenly spaced frames", needed="frames at one rate"
         )
-    points, figure_height = find_contact_points(motion), estimate_figure_height(motion)
+    T_world_joint = motion.T_world_joint()
+    points = find_contact_points(motion, T_world_joint)
+    figure_height = estimate_figure_height(motion, T_world_joint)
     if not figure_height > 0.0 or motion.n_frames < 2:
         points = points.select(np.zeros(0, dtype=np.int64))
-    T_world_joint = motion.T_world_joint()
     positions = points.positions(T_world_joint)
     visibility = _visibility(motion, take, points)
     tracks = PointTracks(positions, visibility, motion.rate, figure_height)
@@ -110,9 +112,10 @@ def _visibility(
     matches = match_targets(skeleton, nodes, TargetNames.of(take))
     marker_node = nodes.node_of_joint[skeleton.marker_joint[matches.marker]]
     sensor_node = nodes.node_of_joint[skeleton.sensor_joint[matches.sensor]]
+    marker_seen, sensor_seen = take.seen, take.sensor_seen
     for k, node in enumerate(nodes.node_of_joint[points.joint]):
-        markers = take.seen[:, matches.column[marker_node == node]]
-        sensors = take.sensor_seen[:, matches.sensor_column[sensor_node == node]]
+        markers = marker_seen[:, matches.column[marker_node == node]]
+        sensors = sensor_seen[:, matches.sensor_column[sensor_node == node]]
         count = markers.sum(axis=1) + MIN_POSE_POINTS * sensors.sum(axis=1)
         n_attached = markers.shape[1] + MIN_POSE_POINTS * sensors.shape[1]
         needed = min(MIN_POSE_POINTS, n_attached)
@@ -158,7 +161,7 @@ def reconcile_anchors(motion: Motion, contacts: GroundContacts) -> GroundContact
 
 
 def contact_offset(
-    motion: Motion, contact: Contact, T_world_joint: Float[Array, "frame joint 4 4"]
+    motion: Motion, contact: Contact, T_world_joint: Poses
 ) -> Float[Array, " 3"]:
     """Return the position of a contact in its joint's frame, in metres.
 
@@ -172,27 +175,39 @@ def contact_offset(
     """
     frames = contact_frames(motion, contact)
     joint = motion.skeleton.index(contact.joint)
-    T_joint_world = geometry.inverse(T_world_joint[frames, joint])
-    offsets = geometry.apply(T_joint_world, contact.anchor)
+    T = T_world_joint[frames.start : frames.stop, joint]
+    # R^T (x - t): the anchor in the joint's frame.
+    offsets = np.einsum("nij,ni->nj", T[:, :3, :3], contact.anchor - T[:, :3, 3])
     offsets = offsets[np.isfinite(offsets).all(axis=1)]
-    return np.median(offsets, axis=0) if len(offsets) else np.full(3, np.nan)
+    return column_medians(offsets) if len(offsets) else np.full(3, np.nan)
 
 
-def contact_frames(motion: Motion, contact: Contact) -> Bool[Array, " frame"]:
-    """Return the frames of a motion in which a contact lasts."""
+def contact_frames(motion: Motion, contact: Contact) -> range:
+    """Return the frames of a motion in which a contact lasts; none without a rate."""
+    if np.isnan(motion.rate):
+        return range(0)
     # Times are rounded: a frame belongs to the contact up to a thousandth of a frame.
-    from_middle = np.abs(motion.times - 0.5 * (contact.start + contact.end))
-    half = 0.5 * (contact.end - contact.start)
-    return np.asarray(from_middle <= half + 1e-3 / motion.rate)
+    first = np.ceil((contact.start - motion.start) * motion.rate - 1e-3)
+    after = np.floor((contact.end - motion.start) * motion.rate + 1e-3) + 1.0
+    first = np.clip(first, 0.0, motion.n_frames)
+    return range(int(first), int(np.clip(after, first, motion.n_frames)))
 
 
-def ground_contacts_of(motion: Motion) -> GroundContacts:
+def ground_contacts_of(
+    motion: Motion, T_world_joint: Poses | None = None
+) -> GroundContacts:
     """Return the foot plants and the ground that the contacts of a motion describe.
 
     This is for measuring. All contacts at one end of a bone share a point; every other
     contact has a point of its own.
+
+    Args:
+        motion: A motion with its contacts.
+        T_world_joint: All poses of the motion, if they are known already.
     """
-    skeleton, plants, T = motion.skeleton, [], motion.T_world_joint()
+    T = motion.T_world_joint() if T_world_joint is None else T_world_joint
+    skeleton, plants = motion.skeleton, []
+    ends = skeleton.is_end
     joints: list[int] = []
     offsets: list[Array] = []
     for contact in motion.contacts:
@@ -200,7 +215,7 @@ def ground_contacts_of(motion: Motion) -> GroundContacts:
         offset = contact_offset(motion, contact, T)
         if not np.isfinite(offset).all():
             continue
-        is_end = bool(skeleton.is_end[joint])
+        is_end = bool(ends[joint])
         point = joints.index(joint) if is_end and joint in joints else len(joints)
         if point == len(joints):
             joints.append(joint)
@@ -214,7 +229,7 @@ def ground_contacts_of(motion: Motion) -> GroundContacts:
         skeleton,
         joint_of_point,
         np.array(offsets).reshape(-1, 3),
-        skeleton.is_end[joint_of_point],
+        ends[joint_of_point],
     )
     return GroundContacts(
         points, tuple(plants), fit_contact_planes(plants, len(joints))

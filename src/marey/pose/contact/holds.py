@@ -112,7 +112,7 @@ def contacts_as_holds(
             strength=strength,
         )
         for contact in motion.contacts
-        if contact_frames(motion, contact).any()
+        if contact_frames(motion, contact)
     )
 
 

@@ -12,6 +12,7 @@ from marey.numerics.thresholds import FEW, MARKER_NOISE_M
 from marey.skeleton import Skeleton, rotating_joints
 
 Array = np.ndarray
+Poses = Float[Array, "frame joint 4 4"]
 
 SAME_PLACE = 0.018
 """Distance within which two positions are one, in heights of the figure (3 cm for a
@@ -46,11 +47,9 @@ class ContactPoints:
     It may dip below its standing height when the foot rolls over its toes, so it does
     not determine the height of the ground."""
 
-    def positions(
-        self, T_world_joint: Float[Array, "frame joint 4 4"]
-    ) -> Float[Array, "frame point 3"]:
+    def positions(self, T_world_joint: Poses) -> Float[Array, "frame point 3"]:
         """Return the positions of the points in the world, in metres."""
-        return geometry.apply(T_world_joint[:, self.joint], self.offset)
+        return geometry.apply_selected(T_world_joint, self.joint, self.offset)
 
     def select(
         self, which: Int[Array, " some"] | Bool[Array, " point"]
@@ -101,23 +100,30 @@ class PointTracks:
         )
 
 
-def find_contact_points(motion: Motion) -> ContactPoints:
+def find_contact_points(
+    motion: Motion, T_world_joint: Poses | None = None
+) -> ContactPoints:
     """Return the points of a figure that may touch the ground.
 
     The points sit on the outermost bodies, and on the parents of these that get as low:
     the heel of a foot whose toes are a body of their own. A body has its ends of bones
     as points where they get lower than its markers, as soles do. Otherwise it has its
     markers, because a single end of a bone may be only the mean of them.
+
+    Args:
+        motion: The motion.
+        T_world_joint: All its poses, if they are known already.
     """
+    T = motion.T_world_joint() if T_world_joint is None else T_world_joint
     every = _all_points(motion.skeleton)
     n_ends = np.count_nonzero(_is_observed_end(motion.skeleton))
     is_end = np.arange(len(every.joint)) < n_ends
-    height = every.positions(motion.T_world_joint())[..., 2]
+    height = _heights(T, every.joint, every.offset)
     height = height[np.isfinite(height).all(axis=1)]
     if not height.size:
         return every.select(np.zeros(0, dtype=np.int64))
     low = np.quantile(height, FEW, axis=0)
-    tolerance = 0.5 * SAME_PLACE * estimate_figure_height(motion)
+    tolerance = 0.5 * SAME_PLACE * estimate_figure_height(motion, T)
     parents, leaves = _parent_bodies(motion.skeleton), _leaf_bodies(motion.skeleton)
     keep = np.zeros(len(low), dtype=bool)
     for body in set(every.body.tolist()):
@@ -172,18 +178,30 @@ def make_contact_points(
     )
 
 
-def estimate_figure_height(motion: Motion) -> float:
+def estimate_figure_height(motion: Motion, T_world_joint: Poses | None = None) -> float:
     """Return the figure's height in metres; NaN without a complete frame.
 
     The height is the median over frames of the distance along z from the lowest to the
     highest marker, or joint where there are no markers.
+
+    Args:
+        motion: The motion.
+        T_world_joint: All its poses, if they are known already.
     """
-    has_markers = len(motion.skeleton.marker_labels) > 1
-    positions = (
-        motion.marker_points() if has_markers else motion.T_world_joint()[..., :3, 3]
-    )
-    z = positions[np.isfinite(positions).all(axis=(1, 2)), :, 2]
+    T = motion.T_world_joint() if T_world_joint is None else T_world_joint
+    skeleton, z = motion.skeleton, T[..., 2, 3]
+    if len(skeleton.marker_labels) > 1:
+        z = _heights(T, skeleton.marker_joint, skeleton.marker_offset)
+    z = z[np.isfinite(z).all(axis=1)]
     return float(np.median(np.ptp(z, axis=1))) if len(z) else float("nan")
+
+
+def _heights(
+    T_world_joint: Poses, joint: Int[Array, " point"], offset: Float[Array, "point 3"]
+) -> Float[Array, "frame point"]:
+    """Return the heights of points that are fixed to joints, in metres."""
+    row = T_world_joint[:, joint, 2]
+    return np.asarray(np.einsum("fpk,pk->fp", row[..., :3], offset) + row[..., 3])
 
 
 def _all_points(skeleton: Skeleton) -> ContactPoints:

@@ -14,7 +14,7 @@ from marey.articulated.targets import (
     recording_of,
 )
 from marey.motion import Motion
-from marey.numerics.robust import normal_length_quantile
+from marey.numerics.robust import column_medians, normal_length_quantile
 from marey.numerics.thresholds import OUTLIER_SD
 from marey.options import options_from
 from marey.pose.both_ways import bridge_gaps, choose_by_limb, reverse_recording
@@ -228,7 +228,7 @@ class GaussNewtonSolver(PoseSolver):
         seen = np.isfinite(residual_m).any(axis=0)
         scale = np.full(residual_m.shape[1], self.options.marker_sd)
         if seen.any():
-            usual = np.nanmedian(residual_m[:, seen], axis=0)
+            usual = column_medians(residual_m[:, seen])
             usual /= normal_length_quantile(0.5)
             usual = np.minimum(usual, OUTLIER_SD * np.median(usual))
             scale[seen] = np.maximum(usual, self.options.marker_sd)

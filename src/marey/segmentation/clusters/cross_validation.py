@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.numerics import geometry
+from marey.numerics.procrustes import points_in_body
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import OUTLIER_SD, SAMPLE_FRAMES
 from marey.segmentation.clusters.pair_statistics import (
@@ -92,7 +93,7 @@ class LeaveOneOut:
         square, count = 0.0, 0
         for points in self._takes:
             T = weighted_poses(points[:, used], weight[used])
-            local = geometry.apply(geometry.inverse(T), points[:, marker])
+            local = points_in_body(T, points[:, [marker]])[:, 0]
             local = local[np.isfinite(local[:, 0])]
             if len(local):
                 square += float(np.sum((local - np.median(local, axis=0)) ** 2))
@@ -121,7 +122,7 @@ def weighted_poses(
     shape = points[(seen @ weight).argmax()]
     for _ in range(N_POSE_ITERATIONS - 1):
         T = geometry.kabsch(shape, points, weight)
-        local = geometry.apply(geometry.inverse(T)[:, None], points)
+        local = points_in_body(T, points)
         known = np.isfinite(local)
         with np.errstate(invalid="ignore"):
             shape = np.where(known, local, 0.0).sum(axis=0) / known.sum(axis=0)

@@ -5,6 +5,8 @@ from typing import no_type_check
 import numpy as np
 from numba import njit, prange
 
+from marey.numerics.median_kernel import quickselect
+
 
 @no_type_check
 @njit(cache=True, parallel=True)
@@ -46,10 +48,10 @@ def _block_spread(distances, n_blocks, low, high, width):
         block = distances[b * n // n_blocks : (b + 1) * n // n_blocks]
         m = len(block)
         if m > 0:
-            block.sort()
-            span = block[int(high * (m - 1) + 0.5)] - block[int(low * (m - 1) + 0.5)]
+            least = quickselect(block, m, int(low * (m - 1) + 0.5))
+            span = quickselect(block, m, int(high * (m - 1) + 0.5)) - least
             total += m * (span / width) ** 2
-            medians[b] = block[m // 2]
+            medians[b] = quickselect(block, m, m // 2)
     center = np.sort(medians)[min(n, n_blocks) // 2]
     for b in range(n_blocks):
         m = (b + 1) * n // n_blocks - b * n // n_blocks
