@@ -11,11 +11,13 @@ from marey.anatomy.landmarks import find_landmarks
 from marey.calibration.init.poses import sample_frames, sample_takes
 from marey.calibration.model import (
     AxisConstraint,
+    CenterMotion,
     Estimate,
     FramePoses,
     KinematicModel,
     ModelParameters,
 )
+from marey.calibration.moving_centers import follow_centers
 from marey.calibration.noise_model import sample_frame_pairs
 from marey.calibration.priors import (
     LengthPrior,
@@ -24,6 +26,7 @@ from marey.calibration.priors import (
 )
 from marey.calibration.problem import problem_of_sessions
 from marey.calibration.solver.levenberg_marquardt import (
+    eliminate_session,
     map_in_threads,
     reduced_equations,
     residuals,
@@ -47,7 +50,10 @@ class RandomModel:
             PARENT,
             tuple(map(str, range(n_markers))),
             SEGMENT,
-            (AxisConstraint(2, "hinge", 0.1), AxisConstraint(6, "universal", 0.2)),
+            (
+                AxisConstraint(2, "hinge", 0.1, center_sd=0.3),
+                AxisConstraint(6, "universal", 0.2),
+            ),
         )
         self.columns = self.model.columns
         self.parameters = ModelParameters(
@@ -57,6 +63,7 @@ class RandomModel:
             axis=rng.normal(size=(2, 2, 3)),
             marker_noise=rng.uniform(0.3, 0.6, size=(1, n_markers)),
             mean_rotation=geometry.rotation_exp(rng.normal(size=(N, 3))),
+            center_motion=rng.normal(size=(1, 2, 3)),
         )
         self.t = rng.normal(size=(FRAMES, 3))
         self.R = geometry.rotation_exp(rng.normal(size=(FRAMES, N, 3)))
@@ -83,13 +90,15 @@ class RandomModel:
     def reduced_equations(self):
         n = self.columns.count
         A, b, leverage = np.empty((n, n)), np.empty(n), np.empty(self.points.shape[:2])
-        cost = eliminate_poses(*self.kernel_arguments, 0.0, A, b, leverage)
+        none = np.empty(0, int), np.empty((FRAMES, 0, n)), np.empty((FRAMES, 0))
+        cost = eliminate_poses(*self.kernel_arguments, 0.0, A, b, leverage, *none)
         return np.tril(A) + np.tril(A, -1).T, b, leverage, cost
 
     def naive_residuals(self, frame, pose_step, parameter_step=None):
         if parameter_step is None:
             parameter_step = np.zeros(self.columns.count)
-        moved = self.parameters.add_step(parameter_step[None], 0.0)
+        still = np.zeros_like(self.parameters.center_motion)
+        moved = self.parameters.add_step(parameter_step[None], 0.0, still)
         step = [naive.rotation(w) for w in pose_step[3:].reshape(N, 3)]
         R = [w @ R for w, R in zip(step, self.R[frame], strict=True)]
         axes = [(x.child, x.kind == "hinge", x.sd**-2) for x in self.model.axes]
@@ -130,7 +139,9 @@ def test_schur_complement_is_that_of_plain_loops(rng):
 def test_a_damped_step_of_the_poses_lowers_the_cost(rng):
     case = RandomModel(rng)
     t, R = np.empty_like(case.t), np.empty_like(case.R)
-    step_poses(*case.kernel_arguments, 1e3, np.zeros(case.columns.count), t, R)
+    step_poses(
+        *case.kernel_arguments, 1e3, np.zeros((FRAMES, case.columns.count)), t, R
+    )
     assert case.residuals(t, R).cost < case.residuals().cost
 
 
@@ -162,16 +173,21 @@ def test_the_jacobian_of_nonlinear_priors_is_their_finite_difference(rng):
         LengthPrior(1, 5, 0.1, 0.05, is_distance=True),
     ]
     residual, jacobian = prior.nonlinear_rows(case.parameters)
-    for x in range(case.columns.count + 1):
-        step = np.zeros((1, case.columns.count + 1))
+    n = case.columns.count
+    for x in range(n + 6 + 1):
+        step = np.zeros((1, n + 6 + 1))
         step[0, x] = 1e-6
         more, less = (
-            case.parameters.add_step(sign * step[:, :-1], sign * step[0, -1])
+            case.parameters.add_step(
+                sign * step[:, :n],
+                sign * step[0, -1],
+                sign * step[:, n:-1].reshape(1, 2, 3),
+            )
             for sign in (1.0, -1.0)
         )
         difference = prior.nonlinear_rows(less)[0] - prior.nonlinear_rows(more)[0]
         assert jacobian[:, x] == pytest.approx(difference / 2e-6, abs=1e-6)
-    assert len(residual) == 3 + 4 + 1
+    assert len(residual) == 3 + 4 + 6 + 1
 
 
 def test_the_cost_of_priors_is_that_of_their_equations(rng):
@@ -186,7 +202,7 @@ def test_the_cost_of_priors_is_that_of_their_equations(rng):
     nonlinear = 7.0 * np.sum(prior.nonlinear_rows(case.parameters)[0] ** 2)
     assert prior.cost(case.parameters, 7.0) == pytest.approx(cost + nonlinear)
     step = 1e-3 * rng.normal(size=(1, len(b)))
-    moved = case.parameters.add_step(step, 0.0)
+    moved = case.parameters.add_step(step, 0.0, np.zeros((1, 2, 3)))
     # For linear rows the cost after a step is known exactly.
     after = cost - 2.0 * step[0] @ b + step[0] @ A @ step[0]
     assert prior.linear_equations(moved, 0, 7.0)[2] == pytest.approx(after)
@@ -208,21 +224,6 @@ def test_a_prior_costs_only_where_it_holds_and_as_much_in_all_as_in_one(rng):
     (both, again), (first, none), (nothing, second) = costs
     assert none == nothing == 0.0
     assert first == second == pytest.approx(both + again)
-
-
-def test_rows_of_imperfect_joints_alone_are_strengthened(rng):
-    case = RandomModel(rng)
-    offset = np.array([0.1, 0.2, 0.3])
-    costs = []
-    for imperfect in (False, True):
-        prior = Prior(case.model)
-        prior.add_landmark_prior(2, [3, 4], offset, 0.05, imperfect=imperfect)
-        stronger = prior.strengthen_imperfect(9.0)
-        costs += [
-            one.linear_equations(case.parameters, 0, 7.0)[2]
-            for one in (prior, stronger)
-        ]
-    assert costs == pytest.approx([costs[0], costs[0], costs[0], 9.0 * costs[0]])
 
 
 def test_a_take_that_stands_still_gives_few_frames(rng):
@@ -364,7 +365,47 @@ def test_elimination_of_the_markers_keeps_the_solution_of_the_whole_system(rng):
     right[:n] += b + gradient
     wanted = np.linalg.solve(whole, right)
     found = np.linalg.solve(equations.A, equations.b)
-    assert found == pytest.approx(wanted[[*columns.shared, n]], rel=1e-6, abs=1e-8)
+    assert found == pytest.approx(wanted[[*columns.shared, -1]], rel=1e-6, abs=1e-8)
+
+
+def test_a_moving_centre_is_one_more_offset_in_every_frame(rng):
+    """Its equations are those of the offset in each frame, times the angle's sine."""
+    case = RandomModel(rng)
+    poses = FramePoses(case.points, case.t, case.R)
+    estimate = follow_centers(Estimate(case.parameters, (poses,)))
+    (motion,) = estimate.motion
+    H, g, _, _ = eliminate_session(estimate, 0, 0.0)
+    n, offset = case.columns.count, case.columns.joint_offset[2]
+    wanted_H, wanted_g = np.zeros_like(H), np.zeros_like(g)
+    for f in range(FRAMES):
+        one = FramePoses(case.points[f, None], case.t[f, None], case.R[f, None])
+        at = CenterMotion(motion.angle[f, None], motion.R_world_parent[f, None])
+        alone = Estimate(case.parameters, (one,), (at,))
+        H_frame, g_frame = (x[:n] for x in eliminate_session(alone, 0, 0.0)[:2])
+        J = np.zeros((n, n + 6))
+        J[:, :n] = np.eye(n)
+        J[offset, n:] = np.hstack([a * np.eye(3) for a in motion.angle[f, 0]])
+        wanted_H += J.T @ H_frame[:, :n] @ J
+        wanted_g += J.T @ g_frame
+    assert pytest.approx(wanted_H, rel=1e-6, abs=1e-6) == H
+    assert g == pytest.approx(wanted_g, rel=1e-6, abs=1e-6)
+
+
+def test_a_step_of_a_moving_centre_moves_what_is_below_it(rng):
+    case = RandomModel(rng)
+    poses = FramePoses(case.points, case.t, case.R)
+    estimate = follow_centers(Estimate(case.parameters, (poses,)))
+    still = replace(case.parameters, center_motion=np.zeros((1, 2, 3)))
+    before = residuals(replace(estimate, parameters=still))[0].vector
+    moved = before - residuals(estimate)[0].vector
+    below = np.isin(SEGMENT, [2, 3])
+    assert (moved[:, ~below] == 0.0).all()
+    motion = estimate.motion[0]
+    wanted = motion.in_world(case.parameters.center_motion)[:, 0]
+    seen = np.isfinite(case.points).all(axis=-1)
+    for f, k in zip(*np.nonzero(seen & below), strict=True):
+        assert moved[f, k] == pytest.approx(wanted[f])
+    assert motion.angle.mean(axis=0) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_markers_that_nothing_determines_are_not_eliminated(rng):

@@ -443,7 +443,7 @@ def test_a_joint_rotates_only_as_its_kind_allows(session, kind):
     first, second = skeleton.axes[joint]
     if kind == "hinge":
         np.testing.assert_allclose(R @ first, np.tile(first, (len(R), 1)), atol=1e-9)
-        assert abs(first[1]) > 0.97  # a knee rotates about the mediolateral axis
+        assert abs(first[1]) > 0.98  # a knee rotates about the mediolateral axis
         assert trial.after.marker_rms < 1.1 * trial.before.marker_rms
     if kind == "universal":
         np.testing.assert_allclose(first @ second, 0.0, atol=1e-9)

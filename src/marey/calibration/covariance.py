@@ -3,19 +3,12 @@
 import numpy as np
 from jaxtyping import Float
 
-from marey.anatomy.names import LOWER_LEG, both_sides
-from marey.calibration.model import STUDENT_T_DOF, KinematicModel
+from marey.calibration.model import STUDENT_T_DOF, Estimate
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.calibration.solver.levenberg_marquardt import reduced_equations, residuals
 from marey.numerics.thresholds import FEW
 
 Array = np.ndarray
-
-KNEE_CENTER_SD_M = 0.004
-"""Standard deviation of the centre of a person's knee along each axis, in metres: it
-moves with the flexion (femoral rollback), and definitions of it differ. Higher gives
-larger standard deviations of thigh and shank. Chosen on the computed walks of Arnold:
-the thighs of one are 3.8 mm off, those of the other 4.0 mm."""
 
 SOFT_TISSUE_SD_FACTOR = 1.5
 """Factor of standard deviations where soft tissue moves. Higher gives larger standard
@@ -62,26 +55,29 @@ def estimate_joint_covariance(
     covariance[1:, 1:] = matrix[row[:, None, :, None], row[None, :, None, :]]
     for i, undetermined in fit.initial.undetermined.items():
         covariance[i, i] += undetermined
-    if fit.initial.problem.is_person:
-        _add_knee_motion(model, covariance)
+    _add_center_motion(fit.estimate, covariance)
     return covariance
 
 
-def _add_knee_motion(
-    model: KinematicModel, covariance: Float[Array, "segment segment 3 3"]
+def _add_center_motion(
+    estimate: Estimate, covariance: Float[Array, "segment segment 3 3"]
 ) -> None:
-    """Add the motion of the centre of knees: what a thigh gains, its shank loses.
+    """Add how far centres move: what the bone above gains, the bone below loses.
 
-    The axes of thigh and shank are parallel in the reference pose.
+    The axes of both bones are parallel in the reference pose.
     """
-    term = KNEE_CENTER_SD_M**2 * np.eye(3)
-    for shank in (model.index(name) for name in both_sides(LOWER_LEG)):
-        if shank > 0:
-            covariance[shank, shank] += term
-            for foot in model.children(shank):
-                covariance[foot, foot] += term
-                covariance[shank, foot] -= term
-                covariance[foot, shank] -= term
+    if not estimate.motion:
+        return
+    model, motion = estimate.model, estimate.parameters.center_motion
+    moved = np.concatenate([one.in_parent(motion) for one in estimate.motion])
+    spread = np.einsum("fnx,fny->nxy", moved, moved) / len(moved)
+    for n, term in zip(model.moving_centers, spread, strict=True):
+        i = model.axes[n].child
+        covariance[i, i] += term
+        for below in model.children(i):
+            covariance[below, below] += term
+            covariance[i, below] -= term
+            covariance[below, i] -= term
 
 
 def _robust_covariance_factor(

@@ -7,7 +7,7 @@ choice of each segment's axes (the gauge), have the weight 1.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 
@@ -106,9 +106,6 @@ class Prior:
     row_sessions: list[tuple[int, ...]] = field(default_factory=list)
     """Sessions in which a row holds; () for all."""
 
-    imperfect_rows: list[int] = field(default_factory=list)
-    """Rows of joints that are no perfect balls or hinges, however small the noise."""
-
     lengths: list[LengthPrior] = field(default_factory=list)
     _normals: dict[tuple[int, int], tuple[Array, Array]] = field(default_factory=dict)
 
@@ -138,14 +135,6 @@ class Prior:
         self.is_constraint += [constraint] * len(target)
         self.row_sessions += [sessions] * len(target)
 
-    def strengthen_imperfect(self, factor: float) -> "Prior":
-        """Return the prior with this factor of the weight of imperfect joints."""
-        scale = np.ones(len(self.rows))
-        scale[self.imperfect_rows] = np.sqrt(factor)
-        rows = [k * row for k, row in zip(scale, self.rows, strict=True)]
-        targets = (scale * self.targets).tolist()
-        return replace(self, rows=rows, targets=targets, _normals={})
-
     def add_landmark_prior(
         self,
         segment: int,
@@ -154,14 +143,11 @@ class Prior:
         sd: float,
         *,
         sessions: tuple[int, ...] = (),
-        imperfect: bool = False,
     ) -> None:
         """Add: a joint has this offset from the mean of markers on its parent."""
         columns = self.model.columns
         terms = [(columns.marker_offset[k], -EYE / len(markers)) for k in markers]
         terms.append((columns.joint_offset[segment], EYE))
-        if imperfect:
-            self.imperfect_rows += range(len(self.rows), len(self.rows) + len(offset))
         self.add(terms, offset, sd, sessions=sessions)
 
     def add_mirror_prior(self, left: int, right: int, sd: float) -> None:
@@ -276,18 +262,24 @@ class Prior:
     ) -> tuple[Float[Array, " row"], Float[Array, "row x"]]:
         """Return residual and Jacobian of the rows that are not linear.
 
-        These are the length priors, the unit length of all axes, and the stature. The
-        columns are those of a session, and the stature as one more.
+        These are the length priors, the unit length of all axes, the motion of centres
+        and the stature. The columns are those of a session, then the motion of centres
+        and the stature.
         """
         columns = self.model.columns
         axes, axis_columns = (x.reshape(-1, 3) for x in (parameters.axis, columns.axis))
-        residual = np.zeros(len(self.lengths) + len(axes) + 1)
-        jacobian = np.zeros((len(residual), columns.count + 1))
+        motion = parameters.center_motion
+        residual = np.zeros(len(self.lengths) + len(axes) + motion.size + 1)
+        jacobian = np.zeros((len(residual), columns.count + motion.size + 1))
         for n, length in enumerate(self.lengths):
             residual[n] = _length_row(length, parameters, jacobian[n])
         for n, axis, column in zip(count(len(self.lengths)), axes, axis_columns):
             residual[n] = (1.0 - axis @ axis) / FEW
             jacobian[n, column] = 2.0 * axis / FEW
+        moving = [self.model.axes[n].center_sd for n in self.model.moving_centers]
+        for n, sd in enumerate(np.repeat(moving, motion[:1].size), start=-motion.size):
+            residual[n - 1] = -motion.flat[n] / sd
+            jacobian[n - 1, n - 1] = 1.0 / sd
         residual[-1] = (MEAN_STATURE_M - parameters.stature) / STATURE_SD_M
         jacobian[-1, -1] = 1.0 / STATURE_SD_M
         return residual, jacobian

@@ -26,6 +26,7 @@ from marey.calibration.init.joint_regression import ReferencePose, regress_joint
 from marey.calibration.init.poses import initial_poses
 from marey.calibration.init.reference_frame import candidate_frames
 from marey.calibration.model import (
+    KNEE_CENTER_SD_M,
     MIN_SKIN_NOISE_M,
     AxisConstraint,
     Estimate,
@@ -160,13 +161,13 @@ def _hidden_marker_error(estimate: Estimate) -> float:
         t, R = poses.root_position[frames], poses.R_world_segment[frames]
         masked.append(FramePoses(points, t, R))
         unmasked.append(shown)
-    posed = fit_poses(replace(estimate, poses=tuple(masked)))
+    posed = fit_poses(replace(estimate, poses=tuple(masked), motion=()))
     predicted = tuple(
         replace(poses, points=points)
         for poses, points in zip(posed.poses, unmasked, strict=True)
     )
     total, count = 0.0, 0
-    for session in residuals(replace(estimate, poses=predicted)):
+    for session in residuals(replace(posed, poses=predicted)):
         shape = len(hidden), -1, len(model.labels)
         seen = session.seen.reshape(shape)[trials, :, hidden]
         square = np.sum(session.vector**2, axis=-1).reshape(shape)[trials, :, hidden]
@@ -302,14 +303,7 @@ def _add_landmark_priors(
             is_whole = len(markers) == len(on_parent)
             sd = joint.sd if is_whole else float(np.hypot(joint.sd, SKIN_MOTION_M))
             sessions = tuple(n for n, one in enumerate(seen) if one == markers)
-            prior.add_landmark_prior(
-                i,
-                [*markers],
-                offset,
-                sd,
-                sessions=sessions,
-                imperfect=name.endswith(LOWER_LEG),
-            )
+            prior.add_landmark_prior(i, [*markers], offset, sd, sessions=sessions)
 
 
 def _soft_axis_constraints(model: KinematicModel) -> tuple[AxisConstraint, ...]:
@@ -319,6 +313,7 @@ def _soft_axis_constraints(model: KinematicModel) -> tuple[AxisConstraint, ...]:
             model.index(name),
             "hinge" if name.endswith(LOWER_LEG) else "universal",
             SOFT_HINGE_SD_RAD,
+            center_sd=KNEE_CENTER_SD_M if name.endswith(LOWER_LEG) else 0.0,
         )
         for name in (*both_sides(LOWER_LEG), *both_sides(LOWER_ARM))
         if model.index(name) > 0

@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from marey.calibration.init.poses import initial_poses
 from marey.calibration.model import Estimate
+from marey.calibration.moving_centers import follow_centers
 from marey.calibration.noise_model import (
     estimate_marker_noise,
     mean_relative_rotations,
@@ -133,11 +134,10 @@ def bundle_adjust(
     estimate = pose_sampled_frames(initial, sampled)
     rms_before = marker_rms(estimate)
     white, damping = 0.0, 0.0
-    weight = tissue = prior_weight(white, estimate.n_frames, effective_samples)
-    prior = initial.prior
+    weight = prior_weight(white, estimate.n_frames, effective_samples)
     for n_rounds in range(1, max_rounds + 1):
         estimate, leverage, damping, converged = levenberg_marquardt_step(
-            estimate, prior, weight, damping
+            follow_centers(estimate), initial.prior, weight, damping
         )
         noise = estimate_marker_noise(estimate, leverage, initial.min_noise)
         change = np.abs(np.log(noise / estimate.parameters.marker_noise)).max()
@@ -155,8 +155,6 @@ def bundle_adjust(
             ]
             white = white_share(parameters, pairs)
             weight = prior_weight(white, estimate.n_frames, effective_samples)
-            prior = prior.strengthen_imperfect(tissue / weight)
         elif n_rounds > MIN_ROUNDS and converged and change < MAX_NOISE_CHANGE:
             break
-    initial = replace(initial, prior=prior)
     return CalibrationFit(estimate, weight, white, initial, leverage, rms_before)

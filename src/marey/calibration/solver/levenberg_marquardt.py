@@ -8,8 +8,9 @@ The cost of all unknowns is
 
 with the loss :math:`\rho` of Student's t, the cost c of axis constraints and mean
 rotations in each frame, and the weight T of the prior. The poses are eliminated frame
-by frame, then the marker offsets session by session (Schur complements). What remains
-are the equations of joint offsets, axes and stature, which all sessions share.
+by frame, then the marker offsets session by session, then the motion of centres (Schur
+complements). What remains are the equations of joint offsets, axes and stature, which
+all sessions share.
 """
 
 import os
@@ -19,10 +20,15 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from scipy.linalg import cholesky, solve_triangular
 
 from marey.calibration.model import Estimate, FramePoses
+from marey.calibration.moving_centers import (
+    displaced_columns,
+    points_with_fixed_centers,
+    with_center_equations,
+)
 from marey.calibration.priors import Prior
 
 Array = np.ndarray
@@ -106,7 +112,7 @@ def fit_poses(estimate: Estimate, max_steps: int = MAX_ITERATIONS) -> Estimate:
         t, R = poses.root_position.copy(), poses.R_world_segment.copy()
         tables, parameters, points, *_ = _kernel_arguments(estimate, session)
         minimize_over_poses(tables, parameters, points, t, R, search)
-        return FramePoses(points, t, R)
+        return FramePoses(poses.points, t, R)
 
     poses = map_in_threads(fit_session, range(len(estimate.poses)))
     return replace(estimate, poses=poses)
@@ -118,7 +124,7 @@ def _kernel_arguments(estimate: Estimate, session: int) -> tuple[Any, ...]:
     return (
         estimate.model.tables,
         estimate.parameters.for_kernel(session),
-        poses.points,
+        points_with_fixed_centers(estimate, session),
         poses.root_position,
         poses.R_world_segment,
     )
@@ -138,6 +144,10 @@ class ReducedEquations:
     factors: tuple[tuple[Array, Array], ...]
     """For each session the Cholesky factor L of the block of its marker offsets, and
     L^-1 times their coupling to the shared unknowns and their right side."""
+
+    centers: Float[Array, "motion _"]
+    """Motion of centres: the inverse of its block times its coupling to the shared
+    unknowns and its right side."""
 
     leverage: tuple[Float[Array, "_ marker"], ...]
     """Share of each marker's residual that the pose absorbs, 0 to 3."""
@@ -165,32 +175,29 @@ def reduced_equations(
         LinAlgError: If the marker offsets of a session are not determined.
     """
     from marey.calibration.solver.frame_equations_kernel import MIN_DIAGONAL
-    from marey.calibration.solver.schur_kernel import eliminate_poses
 
     columns = estimate.model.columns
-    shared, markers, n = columns.shared, columns.per_session, columns.count
-
-    def eliminate_session(session: int) -> tuple[Array, Array, Array, float]:
-        H, g = np.empty((n, n)), np.empty(n)
-        leverage = np.empty(estimate.poses[session].points.shape[:2])
-        arguments = _kernel_arguments(estimate, session)
-        cost = eliminate_poses(*arguments, damping, H, g, leverage)
-        return H, g, leverage, cost
-
+    markers, n = columns.per_session, columns.count
     residual, jacobian = prior.nonlinear_rows(estimate.parameters)
-    J = jacobian[:, np.append(shared, n)]
+    shared = np.append(columns.shared, np.arange(n, jacobian.shape[1] - 1))
+    J = jacobian[:, np.append(shared, -1)]
     A, b = prior_weight * J.T @ J, prior_weight * J.T @ residual
     cost = prior_weight * float(residual @ residual)
     A[np.diag_indices(len(A))] += MIN_DIAGONAL
-    sessions = map_in_threads(eliminate_session, range(len(estimate.poses)))
+    sessions = map_in_threads(
+        lambda session: eliminate_session(estimate, session, damping),
+        range(len(estimate.poses)),
+    )
     factors = []
     for session, (H, g, _, data_cost) in enumerate(sessions):
         normal, gradient, prior_cost = prior.linear_equations(
             estimate.parameters, session, prior_weight
         )
-        H, g = data_weight * H + normal, data_weight * g + gradient
+        H, g = data_weight * H, data_weight * g
+        H[:n, :n] += normal
+        g[:n] += gradient
         cost += prior_cost + data_weight * data_cost
-        H[np.diag_indices(n)] += damping * H.diagonal() + MIN_DIAGONAL
+        H[np.diag_indices(len(H))] += damping * H.diagonal() + MIN_DIAGONAL
         L = cholesky(H[np.ix_(markers, markers)], lower=True, check_finite=False)
         coupling = np.column_stack([H[np.ix_(markers, shared)], g[markers]])
         Y = solve_triangular(L, coupling, lower=True, check_finite=False)
@@ -200,7 +207,40 @@ def reduced_equations(
     if not np.isfinite(A).all():
         raise np.linalg.LinAlgError("the normal equations are not finite")
     leverage = tuple(leverage for _, _, leverage, _ in sessions)
-    return ReducedEquations(A, b, tuple(factors), leverage, cost)
+    motion = np.arange(len(columns.shared), len(A) - 1)
+    A, b, X = _eliminate(A, b, motion)
+    return ReducedEquations(A, b, tuple(factors), X, leverage, cost)
+
+
+def _eliminate(
+    A: Float[Array, "all all"], b: Float[Array, " all"], some: Int[Array, " some"]
+) -> tuple[Array, Array, Array]:
+    """Return the Schur complement of some unknowns, its right side, and their factor.
+
+    The factor is the inverse of their block times their coupling and right side.
+    """
+    rest = np.delete(np.arange(len(A)), some)
+    coupling = np.column_stack([A[np.ix_(some, rest)], b[some]])
+    X = np.linalg.solve(A[np.ix_(some, some)], coupling)
+    product = A[np.ix_(rest, some)] @ X
+    return A[np.ix_(rest, rest)] - product[:, :-1], b[rest] - product[:, -1], X
+
+
+def eliminate_session(
+    estimate: Estimate, session: int, damping: float
+) -> tuple[Array, Array, Array, float]:
+    """Return the equations of a session, poses eliminated, with leverage and cost."""
+    from marey.calibration.solver.schur_kernel import eliminate_poses
+
+    n, moving = estimate.model.columns.count, displaced_columns(estimate)
+    shape = estimate.poses[session].points.shape[:2]
+    H, g, leverage = np.empty((n, n)), np.empty(n), np.empty(shape)
+    right = np.empty((shape[0], len(moving)))
+    rows = np.empty((*right.shape, n))
+    arguments = _kernel_arguments(estimate, session)
+    cost = eliminate_poses(*arguments, damping, H, g, leverage, moving, rows, right)
+    H, g = with_center_equations(estimate, session, H, g, rows, right)
+    return H, g, leverage, cost
 
 
 # --- steps ----------------------------------------------------------------------------
@@ -243,22 +283,31 @@ def _solve_step(
 
     columns = estimate.model.columns
     shared_step = np.linalg.solve(equations.A, equations.b)
+    center_step = equations.centers[:, -1] - equations.centers[:, :-1] @ shared_step
     steps = np.zeros((len(estimate.poses), columns.count))
     for step, (L, Y) in zip(steps, equations.factors, strict=True):
-        right = Y[:, -1] - Y[:, :-1] @ shared_step[:-1]
+        right = Y[:, -1] - Y[:, :-1] @ np.append(shared_step[:-1], center_step)
         step[columns.shared] = shared_step[:-1]
         step[columns.per_session] = solve_triangular(L, right, lower=True, trans="T")
-    parameters = estimate.parameters.add_step(steps, float(shared_step[-1]))
+    center_step = center_step.reshape(estimate.parameters.center_motion.shape)
+    parameters = estimate.parameters.add_step(
+        steps, float(shared_step[-1]), center_step
+    )
 
     def step_session(session: int) -> FramePoses:
         poses = estimate.poses[session]
         t, R = np.empty_like(poses.root_position), np.empty_like(poses.R_world_segment)
+        by_frame = np.repeat(steps[session][None], len(t), axis=0)
+        if estimate.motion:
+            moved = estimate.motion[session].in_parent(center_step)
+            by_frame[:, displaced_columns(estimate)] += moved.reshape(len(t), -1)
         arguments = _kernel_arguments(estimate, session)
-        step_poses(*arguments, damping, steps[session], t, R)
+        step_poses(*arguments, damping, by_frame, t, R)
         return FramePoses(poses.points, t, R)
 
     poses = map_in_threads(step_session, range(len(estimate.poses)))
-    return fit_poses(Estimate(parameters, poses), MAX_POSE_ITERATIONS)
+    moved = replace(estimate, parameters=parameters, poses=poses)
+    return fit_poses(moved, MAX_POSE_ITERATIONS)
 
 
 # --- threads --------------------------------------------------------------------------

@@ -147,8 +147,13 @@ def _coupled_columns(tables, block, index):
 
 @no_type_check
 @lean
-def _eliminate_pose(tables, scratch, products, b, index, Y, square):
-    """Replace Z by Y = L^-1 Z and add Y^T Y; write the squares of its columns."""
+def _eliminate_pose(
+    tables, scratch, products, b, index, Y, square, moving, moving_rows
+):
+    """Replace Z by Y = L^-1 Z and add Y^T Y; write the squares of its columns.
+
+    The rows of moving joints lose their products.
+    """
     g = scratch.g
     square[:] = 0.0
     for block in range(len(tables.depth) - 1, -1, -1):
@@ -170,6 +175,29 @@ def _eliminate_pose(tables, scratch, products, b, index, Y, square):
             )
             b[index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
         _add_products(Y, count, products[tables.product_start[block] :])
+        _subtract_rows(Y, index[:count], moving, moving_rows)
+
+
+@no_type_check
+@lean
+def _subtract_rows(Y, index, moving, rows):
+    """Subtract the rows of Y^T Y of the columns of moving joints."""
+    for n in range(len(moving)):
+        for i in range(len(index)):
+            if index[i] == moving[n]:
+                x, y, z = Y[0, i], Y[1, i], Y[2, i]
+                for j in range(len(index)):
+                    rows[n, index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
+
+
+@no_type_check
+@lean
+def _add_rows(A, factor, moving, rows):
+    """Add the rows of moving joints of a symmetric matrix, of its lower triangle."""
+    for n in range(len(moving)):
+        row = moving[n]
+        for j in range(len(A)):
+            rows[n, j] += factor * A[max(row, j), min(row, j)]
 
 
 @no_type_check
@@ -215,7 +243,9 @@ def _subtract_products(tables, products, index, A):
 
 @no_type_check
 @njit(cache=True, fastmath=FAST, nogil=True)
-def eliminate_poses(tables, parameters, points, t, R, damping, A, b, leverage):
+def eliminate_poses(
+    tables, parameters, points, t, R, damping, A, b, leverage, moving, rows, right
+):
     """Write the equations of the parameters with all poses eliminated.
 
     Args:
@@ -229,6 +259,9 @@ def eliminate_poses(tables, parameters, points, t, R, damping, A, b, leverage):
         b: Out: its right side.
         leverage: Out: frames x markers; the trace of d(fitted position) / d(measured
             position), 0 to 3, which is what the pose absorbs of a residual.
+        moving: Columns of the offsets of joints whose centre moves.
+        rows: Out: frames x moving x columns; their rows of A in each frame.
+        right: Out: frames x moving; their right side in each frame.
 
     Returns:
         The cost of all frames.
@@ -244,9 +277,19 @@ def eliminate_poses(tables, parameters, points, t, R, damping, A, b, leverage):
         cost += frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
         pose_equations(tables, parameters, R[f], scratch)
         _coupling(tables, R[f], scratch)
+        of_frame = rows[f]
+        of_frame[:] = 0.0
+        _add_rows(A, -1.0, moving, of_frame)
+        for n in range(len(moving)):
+            right[f, n] = -b[moving[n]]
         _add_parameter_equations(tables, R[f], scratch, A, b)
+        _add_rows(A, 1.0, moving, of_frame)
         factorize(tables, scratch, damping)
-        _eliminate_pose(tables, scratch, products, b, index, Y, square)
+        _eliminate_pose(
+            tables, scratch, products, b, index, Y, square, moving, of_frame
+        )
+        for n in range(len(moving)):
+            right[f, n] += b[moving[n]]
         for k in range(points.shape[1]):
             leverage[f, k] = 0.0
             w = scratch.weight[k]
@@ -263,16 +306,19 @@ def eliminate_poses(tables, parameters, points, t, R, damping, A, b, leverage):
 @no_type_check
 @njit(cache=True, fastmath=FAST, nogil=True)
 def step_poses(tables, parameters, points, t, R, damping, step, t_out, R_out):
-    """Write the poses after the step dq = H_qq^-1 (g_q - Z dp) of a parameter step."""
-    scratch = new_scratch(tables, points.shape[1], len(step))
+    """Write the poses after the step dq = H_qq^-1 (g_q - Z dp) of a parameter step.
+
+    The step of the parameters, frames x columns, differs by the motion of centres.
+    """
+    scratch = new_scratch(tables, points.shape[1], step.shape[1])
     for f in range(len(points)):
         frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
         pose_equations(tables, parameters, R[f], scratch)
         _coupling(tables, R[f], scratch)
         for block in range(len(tables.depth)):
             for x in range(3):
-                for j in range(len(step)):
-                    scratch.g[block, x] -= scratch.Z[block, x, j] * step[j]
+                for j in range(step.shape[1]):
+                    scratch.g[block, x] -= scratch.Z[block, x, j] * step[f, j]
         factorize(tables, scratch, damping)
         substitute_backward(tables, scratch)
         retract(t[f], R[f], scratch.g, t_out[f], R_out[f])
