@@ -154,6 +154,29 @@ HARMLESS = {
 KINDS = ("markers", "sensors")
 
 
+def without_labels(take):
+    return replace(take, labels=tuple(f"M{k}" for k in range(len(take.labels))))
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("size", [1.0, 1e-6])
+def test_a_still_take_without_labels_is_doubted(takes, size):
+    solution = solve(still(without_labels(scale(size)(takes["markers"]))))
+    assert [f.code for f in solution.report.findings if f.severity == "error"] == [
+        "no-motion"
+    ]
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 1e3])
+def test_a_person_of_another_size_without_labels_is_solved(takes, size):
+    """Nobody said that it is a person: only absurd speeds are errors."""
+    solution = solve(without_labels(scale(size)(takes["markers"])))
+    errors = [f for f in solution.report.findings if f.severity == "error"]
+    assert bool(errors) == (size == 1e3)
+    assert all("unit=" in f.message for f in errors if f.code == "rate-doubtful")
+
+
 def solve(take):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

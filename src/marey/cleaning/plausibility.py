@@ -135,14 +135,15 @@ def _add(take: Take, finding: Finding | None) -> Take:
 
 def _rate_finding(take: Take) -> Finding | None:
     """Return the finding that a rate is too low, or that it gives absurd speeds."""
-    advice = "check the rate, and give rate= if it is wrong"
     if take.rate < MIN_RATE_HZ:
-        message = f"at {take.rate:.2g} Hz motion cannot be followed: {advice}"
+        message = f"at {take.rate:.2g} Hz motion cannot be followed: "
+        message += "check the rate, and give rate= if it is wrong"
         return _finding("rate-doubtful", "error", message, take.rate)
     speed = take.rate * _large_step(take)
     if speed > MAX_SPEED_M_PER_S:
-        message = f"at {take.rate:.4g} Hz a tenth of all points exceeds {speed:.0f} m/s"
-        return _finding("rate-doubtful", "error", f"{message}: {advice}", take.rate)
+        message = f"at {take.rate:.4g} Hz a tenth of all points exceeds {speed:.0f} "
+        message += "m/s: check rate and unit, and give rate= or unit= if one is wrong"
+        return _finding("rate-doubtful", "error", message, take.rate)
     return None
 
 
@@ -196,4 +197,6 @@ def _spread(take: Take) -> tuple[float, float]:
             sizes.append(np.sqrt(total / 3.0))
     if not ratios:
         return np.inf, 0.0
+    # Not infinite: a quantile between two infinite ratios would be unknown.
+    ratios = np.nan_to_num(ratios).tolist()
     return float(np.quantile(ratios, MOST)), float(np.median(sizes))
