@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import count
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from marey.anatomy.whole_person import BONE_OF_STATURE
 from marey.calibration.model import (
@@ -201,7 +201,11 @@ class Prior:
         for column, direction in zip(columns, parameters.axis[axis], strict=True):
             self.add([(column, EYE)], direction, sd)
 
-    def add_gauge_constraints(self, offsets: Float[Array, "marker 3"]) -> None:
+    def add_gauge_constraints(
+        self,
+        offsets: Float[Array, "marker 3"],
+        seen: Bool[Array, " marker"] | None = None,
+    ) -> None:
         r"""Add the constraints that choose the axes of all segments.
 
         A rotation of a segment's axes together with its markers changes no distance.
@@ -210,9 +214,18 @@ class Prior:
         its markers stays too. For offsets m near the given m0:
 
         .. math:: \sum_k m_{0k} \times (m_k - m_{0k}) = 0
+
+        Args:
+            offsets: Markers in their segments.
+            seen: Markers that the first session shows, which defines the axes; all if
+                left out. Other markers of a segment could move in their place: sensors
+                of another session, whose rotation on the segment is to be found.
         """
+        shown = np.ones(len(offsets), dtype=bool) if seen is None else seen
         for i in range(len(self.model.names)):
-            for name, terms, target in self._rigid_rows(i, offsets):
+            markers = self.model.markers_of(i)
+            markers = [k for k in markers if shown[k]] or markers
+            for name, terms, target in self._rigid_rows(i, offsets, markers):
                 if name == "rotation" or i == 0:
                     self.add(terms, target, GAUGE_SD_M, constraint=True)
 
@@ -228,16 +241,16 @@ class Prior:
             sd: Standard deviation of one marker, in metres.
         """
         for i in range(len(self.model.names)):
-            of_mean = sd / np.sqrt(max(len(self.model.markers_of(i)), 1))
-            for _, terms, target in self._rigid_rows(i, offsets):
+            markers = self.model.markers_of(i)
+            of_mean = sd / np.sqrt(max(len(markers), 1))
+            for _, terms, target in self._rigid_rows(i, offsets, markers):
                 self.cluster_rows += range(len(self.rows), len(self.rows) + len(target))
                 self.add(terms, target, of_mean, constraint=True)
 
     def _rigid_rows(
-        self, segment: int, offsets: Float[Array, "marker 3"]
+        self, segment: int, offsets: Float[Array, "marker 3"], markers: list[int]
     ) -> Iterator[tuple[str, Terms, Float[Array, " 3"]]]:
         """Return the rows of a segment's markers as a whole: "rotation" and "mean"."""
-        markers = self.model.markers_of(segment)
         if not markers:
             return
         m, column = offsets[markers], self.model.columns.marker_offset[markers]

@@ -56,7 +56,7 @@ def init_generic(
     model, parameters = problem.model, problem.parameters
     m, size = parameters.marker_offset[0], parameters.size
     prior = Prior(model)
-    prior.add_gauge_constraints(m)
+    prior.add_gauge_constraints(m, problem.seen_first)
     prior.add_marker_priors(m, size)
     joint_sd = JOINT_SD_M if problem.is_person else JOINT_SD_OF_SIZE * size
     for i in range(1, len(model.names)):

@@ -262,7 +262,7 @@ def init_from_landmarks(
         model, o, m, _initial_axes(model), len(problem.sessions)
     )
     prior = Prior(model)
-    prior.add_gauge_constraints(m)
+    prior.add_gauge_constraints(m, person.seen_first)
     shown = [
         np.asarray(points_seen(x[:, person.order]).any(axis=0)) for x in person.sessions
     ]
