@@ -238,6 +238,27 @@ def test_a_unit_that_someone_stated_is_doubted_and_kept(takes, kind, how):
     assert solution.skeleton.lengths.max() < 1e-2
 
 
+@pytest.mark.parametrize("how", ["stated", "assumed"])
+def test_a_person_whom_no_unit_fits_is_doubted(takes, how):
+    large = replace(scale(1e3)(takes["markers"]), source=Source(unit=Fact("mm", how)))
+    findings = marey.solve(large).report.findings
+    (doubt,) = [f for f in findings if f.code.startswith("unit-")]
+    assert (doubt.code, doubt.severity) == ("unit-doubtful", "error")
+    assert "no unit fits" in doubt.message
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("suffix", ["trc", "csv", "c3d", "npz", "parquet"])
+def test_no_frames_are_written_and_read_or_refused(takes, tmp_path, suffix):
+    path = tmp_path / f"empty.{suffix}"
+    try:
+        marey.write(first(0)(takes["markers"]), path)
+        with pytest.raises(marey.MareyError, match="frame"):
+            marey.solve(path)
+    except marey.MareyError as error:
+        assert "frame" in str(error)  # noqa: PT017
+
+
 def test_a_mended_unit_is_named(takes):
     large = replace(
         scale(1e2)(takes["markers"]), source=Source(unit=Fact("m", "assumed"))

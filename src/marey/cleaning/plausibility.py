@@ -93,6 +93,10 @@ def _judge_unit(take: Take, extent: float) -> tuple[Finding, float]:
     }
     best = min(fits, key=lambda other: fits[other])
     size = f"a person of {_spell_length(extent)} in {unit}"
+    low, high = PERSON_EXTENT_M
+    if not low <= extent * UNITS_M[best] / UNITS_M[unit] <= high:
+        message = f"{size}, and no unit fits: check the numbers of the file"
+        return _finding("unit-doubtful", "error", message, extent), 1.0
     if fact.how in ("stated", "given"):
         message = f"{size}, which is {fact.how}: {best} fits; read it with unit={best}"
         return _finding("unit-doubtful", "error", message, extent), 1.0
