@@ -89,7 +89,7 @@ def order_sessions_by_information(
     is_marker = np.ones(len(parameters.model.labels), dtype=bool)
     is_marker[list(parameters.model.sensor_points)] = False
     no_marker = [not np.isfinite(points[:, is_marker]).any() for points in sessions]
-    return np.lexsort((-information, no_marker))
+    return np.lexsort(np.stack([-information, np.array(no_marker)]))
 
 
 def _joint_rotations(

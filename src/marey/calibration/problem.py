@@ -87,8 +87,7 @@ class CalibrationProblem:
     @property
     def seen_first(self) -> Bool[Array, " marker"]:
         """Which markers the first session shows; it defines the axes of segments."""
-        seen: Bool[Array, " point"] = points_seen(self.sessions[0]).any(axis=0)
-        return seen[self.order]
+        return np.asarray(points_seen(self.sessions[0][:, self.order]).any(axis=0))
 
     @property
     def is_person(self) -> bool:

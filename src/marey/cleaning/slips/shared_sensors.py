@@ -86,7 +86,7 @@ class _SharedSlipSearch(SlipSearch):
             return None
         joints = self.joints_of(self.names.index(slip.sensor)).values()
         changes = [joint.change_of_center(slip.frame)[:2] for joint in joints]
-        before, after = np.moveaxis(changes, 1, 0)
+        before, after = (np.array(side) for side in zip(*changes, strict=True))
         left = before - geometry.apply(slip.T_before_after, after)
         displaced = np.linalg.norm(before - after, axis=1)
         n_displaced = np.count_nonzero(displaced > self.min_displacement)
