@@ -154,6 +154,29 @@ HARMLESS = {
 KINDS = ("markers", "sensors")
 
 
+def without_labels(take):
+    return replace(take, labels=tuple(f"M{k}" for k in range(len(take.labels))))
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("size", [1.0, 1e-6])
+def test_a_still_take_without_labels_is_doubted(takes, size):
+    solution = solve(still(without_labels(scale(size)(takes["markers"]))))
+    assert [f.code for f in solution.report.findings if f.severity == "error"] == [
+        "no-motion"
+    ]
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 1e3])
+def test_a_person_of_another_size_without_labels_is_solved(takes, size):
+    """Nobody said that it is a person: only absurd speeds are errors."""
+    solution = solve(without_labels(scale(size)(takes["markers"])))
+    errors = [f for f in solution.report.findings if f.severity == "error"]
+    assert bool(errors) == (size == 1e3)
+    assert all("unit=" in f.message for f in errors if f.code == "rate-doubtful")
+
+
 def solve(take):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -213,6 +236,27 @@ def test_a_unit_that_someone_stated_is_doubted_and_kept(takes, kind, how):
     assert doubt.severity == "error"
     assert f"in mm, which is {how}: m fits; read it with unit=m" in doubt.message
     assert solution.skeleton.lengths.max() < 1e-2
+
+
+@pytest.mark.parametrize("how", ["stated", "assumed"])
+def test_a_person_whom_no_unit_fits_is_doubted(takes, how):
+    large = replace(scale(1e3)(takes["markers"]), source=Source(unit=Fact("mm", how)))
+    findings = marey.solve(large).report.findings
+    (doubt,) = [f for f in findings if f.code.startswith("unit-")]
+    assert (doubt.code, doubt.severity) == ("unit-doubtful", "error")
+    assert "no unit fits" in doubt.message
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("suffix", ["trc", "csv", "c3d", "npz", "parquet"])
+def test_no_frames_are_written_and_read_or_refused(takes, tmp_path, suffix):
+    path = tmp_path / f"empty.{suffix}"
+    try:
+        marey.write(first(0)(takes["markers"]), path)
+        with pytest.raises(marey.MareyError, match="frame"):
+            marey.solve(path)
+    except marey.MareyError as error:
+        assert "frame" in str(error)  # noqa: PT017
 
 
 def test_a_mended_unit_is_named(takes):

@@ -148,6 +148,23 @@ def test_demo_writes_what_it_says(tmp_path, capsys):
     assert "14 edges right, 0 wrong, 0 missing" in printed.out
 
 
+def test_the_report_leaves_out_what_says_nothing(tmp_path, capsys):
+    """Exact sensors have no residuals, their last bones no length."""
+    take = marey.synth.linkage().record(
+        seconds=2.0, rate=30.0, markers="none", sensors=True
+    )
+    marey.write(take, tmp_path / "exact.npz")
+    _, printed = run(capsys, "solve", tmp_path / "exact.npz")
+    lines = printed.out.splitlines()
+    residuals = next(k for k, line in enumerate(lines) if line.startswith("residuals"))
+    assert lines[residuals + 1] == "none above 0.1 mm"
+    ends = [line.split() for line in lines if "_end" in line]
+    assert all(float(cells[2]) > 0.1 for cells in ends)
+    times = next(line for line in lines if " seconds" in line)
+    assert float(times.split()[0]) > 0.0
+    assert " 0.0" not in times
+
+
 def test_control_characters_in_names_do_not_reach_the_terminal(tmp_path, capsys):
     take = marey.Take(
         rate=10.0, points=samples.take(5).points[:, :1], labels=("\x1b[31mred",)

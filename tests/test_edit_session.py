@@ -480,6 +480,32 @@ def test_a_joint_that_is_no_body_can_be_renamed_and_placed(take):
     )
 
 
+def test_the_end_of_a_renamed_bone_has_the_new_name(take):
+    foot = Edit(do="rename", name="LeftFoot", to="Fuß")
+    end = Edit(do="rename", name="Fuß_end", to="Zehe")
+    down = Edit(do="place-joint", joint="Fuß_end", offset=(0.0, 0.0, -0.1))
+    skeleton = solve(take, foot, down, end).skeleton
+    assert {"Fuß", "Zehe"} <= set(skeleton.names)
+    assert not {"LeftFoot_end", "Fuß_end"} & set(skeleton.names)
+    np.testing.assert_array_equal(
+        skeleton.offset[skeleton.index("Zehe")], [0.0, 0.0, -0.1]
+    )
+    with pytest.raises(marey.OptionError, match="Fuß_end, the name of nothing"):
+        solve(take, foot, end, Edit(do="rename", name="Fuß_end", to="Ballen"))
+
+
+def test_the_end_of_one_of_two_subjects_is_renamed():
+    scene = synth.scene("handover", seconds=4.0, rate=25.0, markers="set53")
+    first = marey.solve(scene)
+    name = next(n for n in first.bodies[0].names if n.endswith("LeftFoot"))
+    foot = Edit(do="rename", name=name, to="Fuß")
+    end = Edit(do="rename", name="Fuß_end", to="Zehe")
+    solved = marey.solve(scene, edits=(foot, end))
+    has_toe = ["Zehe" in one.skeleton.names for one in solved.subjects]
+    has_foot = ["LeftFoot_end" in one.skeleton.names for one in solved.subjects]
+    assert sum(has_toe) == sum(has_foot) == 1
+
+
 def test_a_placed_joint_moves_alone(session):
     old = session.solution.skeleton
     joint = old.index(KNEE)

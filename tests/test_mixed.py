@@ -9,6 +9,7 @@ import pytest
 
 import marey
 from marey import metrics
+from marey.cleaning import find_shared_sensor_slips, undo_sensor_slips
 from marey.cli import main
 from marey.errors import OptionError
 from marey.numerics import geometry
@@ -225,6 +226,30 @@ def test_a_marker_take_and_a_sensor_take_have_one_skeleton(two_takes):
     assert len(subject.skeleton.sensor_names) == 15
 
 
+def test_a_sensor_take_does_not_blur_what_markers_determine():
+    """Sensors that only another take shows define no axes of bones."""
+    markers = record(6, seconds=5.0, sensors=False, **NOISE, **SKIN)
+    sensors = human(seed=6).record(
+        "exercise",
+        seconds=5.0,
+        rate=60.0,
+        seed=56,
+        markers="none",
+        sensors=True,
+        **NOISE,
+        **SKIN,
+    )
+    alone, together = marey.solve(markers), marey.solve([markers, sensors])
+    before, after = (one.subjects[0].motions[0] for one in (alone, together))
+    error = [position_error(motion, markers) for motion in (before, after)]
+    assert error[1] < 1.05 * error[0]
+    sd = [
+        np.sqrt(np.trace(motion.skeleton.covariance, axis1=1, axis2=2))
+        for motion in (before, after)
+    ]
+    assert np.nanmax(sd[1]) < 1.5 * np.nanmax(sd[0])
+
+
 # --- time offset ----------------------------------------------------------------------
 
 
@@ -342,3 +367,47 @@ def test_a_sensor_beside_markers_slips_as_one_among_sensors():
     (slip,) = findings[1]
     assert (slip.code, slip.subject) == ("sensor-slipped", slipped)
     assert abs(slip.frames[0] - 100) <= 3
+
+
+@pytest.mark.parametrize("skin", [{}, SKIN])
+def test_a_sensor_that_shares_its_body_slips_in_the_axes_of_its_markers(skin):
+    take = record(2, seconds=5.0, sensors=TWO, **NOISE, **skin)
+    assert find_shared_sensor_slips([segment(take)]) == ()
+    slip = geometry.transform(
+        geometry.rotation_exp(np.array([0.0, 0.05, 0.0])), np.array([0.01, 0.02, 0.0])
+    )
+    T = take.T_world_sensor.copy()
+    T[150:, 0] = T[150:, 0] @ slip
+    slipped = replace(take, T_world_sensor=T)
+    (found,) = find_shared_sensor_slips([segment(slipped)])
+    assert (found.sensor, found.joints) == (TWO[0], ())
+    assert abs(found.frame - 150) <= 3
+    assert set(found.markers) <= set(take.labels)
+    tolerance = 0.02 if skin else 0.002  # skin turns sensors by 0.05 rad
+    np.testing.assert_allclose(found.T_before_after, slip, atol=tolerance)
+    (again,) = undo_sensor_slips([slipped], [found])
+    assert find_shared_sensor_slips([segment(again)]) == ()
+
+
+def test_a_marker_that_slips_is_no_slip_of_the_sensor_beside_it():
+    take = record(2, seconds=5.0, sensors=TWO, **NOISE)
+    bodies = segment(take)
+    marker = int(np.flatnonzero(bodies.marker_body == bodies.sensor_body[0])[0])
+    points = take.points.copy()
+    R = bodies.T_world_body[150:, bodies.sensor_body[0], :3, :3]
+    points[150:, marker] += R @ np.array([0.0, 0.0, 0.03])
+    assert find_shared_sensor_slips([segment(replace(take, points=points))]) == ()
+
+
+def test_a_solve_undoes_the_slip_of_a_sensor_beside_markers():
+    take = record(2, seconds=4.0, sensors=TWO, **NOISE)
+    T = take.T_world_sensor.copy()
+    T[120:, 0] = T[120:, 0] @ geometry.transform(np.eye(3), np.array([0.03, 0.0, 0.0]))
+    solution = marey.solve(replace(take, T_world_sensor=T), calibrate=False)
+    (slip,) = [f for f in solution.report.findings if f.code == "sensor-slipped"]
+    assert slip.subject == TWO[0]
+    assert "markers on its body" in slip.message
+    off = (
+        solution.takes[0].T_world_sensor[:, 0, :3, 3] - take.T_world_sensor[:, 0, :3, 3]
+    )
+    assert np.sqrt(np.mean(np.sum(off**2, axis=1))) < 0.002

@@ -116,8 +116,8 @@ SENTENCES = {
         "their bodies"
     ),
     "joint-unseen": (
-        "too few markers are seen {count} times, for {seconds} s in all, to determine"
-        " {subjects}: rotations there are guesses; fill or cut these frames"
+        "too few markers show {subjects} in {count} spans of time, {seconds} s in all: "
+        "rotations there are guesses; fill or cut these frames"
     ),
     "joint-weak": (
         "{count} joint centres are uncertain, by ±{mm} mm at worst ({subjects}): "

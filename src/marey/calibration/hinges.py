@@ -74,6 +74,10 @@ def order_sessions_by_information(
     for n frames depends on the singular values s of the mean rotation:
 
     .. math:: \sum_i \log\left((1 + n)\,(1 - s_i^2 + \epsilon^2)\right)
+
+    Sessions with markers come before those of sensors alone: how a sensor lies on its
+    segment is known only roughly before the fit, and must not decide the axes in which
+    landmarks locate joints.
     """
     if len(sessions) == 1:
         return np.zeros(1, dtype=np.int64)
@@ -82,7 +86,10 @@ def order_sessions_by_information(
         s = np.linalg.svd(M, compute_uv=False)
         spread = np.maximum(1.0 - s**2, 0.0) + MAX_HINGE_DEVIATION_RAD**2
         information += np.log((1 + count)[:, None] * spread).sum(axis=1)
-    return np.argsort(-information, kind="stable")
+    is_marker = np.ones(len(parameters.model.labels), dtype=bool)
+    is_marker[list(parameters.model.sensor_points)] = False
+    no_marker = [not np.isfinite(points[:, is_marker]).any() for points in sessions]
+    return np.lexsort(np.stack([-information, np.array(no_marker)]))
 
 
 def _joint_rotations(

@@ -6,13 +6,13 @@ weight T of `prior_weight` in `bundle_adjustment` ("tempered"). Constraints, suc
 choice of each segment's axes (the gauge), have the weight 1.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from marey.anatomy.whole_person import BONE_OF_STATURE
 from marey.calibration.model import (
@@ -26,6 +26,9 @@ from marey.numerics import geometry
 from marey.numerics.thresholds import FEW, SKIN_MOTION_M
 
 Array = np.ndarray
+
+Terms = Sequence[tuple[Int[Array, " x"], Float[Array, "row x"]]]
+"""Columns of some parameters, and their matrix."""
 
 EYE = np.eye(3)
 
@@ -106,12 +109,15 @@ class Prior:
     row_sessions: list[tuple[int, ...]] = field(default_factory=list)
     """Sessions in which a row holds; () for all."""
 
+    cluster_rows: list[int] = field(default_factory=list)
+    """Constraints that hold in every session alike."""
+
     lengths: list[LengthPrior] = field(default_factory=list)
     _normals: dict[tuple[int, int], tuple[Array, Array]] = field(default_factory=dict)
 
     def add(
         self,
-        terms: Sequence[tuple[Int[Array, " x"], Float[Array, "row x"]]],
+        terms: Terms,
         target: Float[Array, " row"],
         sd: float,
         *,
@@ -181,7 +187,11 @@ class Prior:
         for column, direction in zip(columns, parameters.axis[axis], strict=True):
             self.add([(column, EYE)], direction, sd)
 
-    def add_gauge_constraints(self, offsets: Float[Array, "marker 3"]) -> None:
+    def add_gauge_constraints(
+        self,
+        offsets: Float[Array, "marker 3"],
+        seen: Bool[Array, " marker"] | None = None,
+    ) -> None:
         r"""Add the constraints that choose the axes of all segments.
 
         A rotation of a segment's axes together with its markers changes no distance.
@@ -190,29 +200,69 @@ class Prior:
         its markers stays too. For offsets m near the given m0:
 
         .. math:: \sum_k m_{0k} \times (m_k - m_{0k}) = 0
+
+        Args:
+            offsets: Markers in their segments.
+            seen: Markers that the first session shows, which defines the axes; all if
+                left out. Other markers of a segment could move in their place: sensors
+                of another session, whose rotation on the segment is to be found.
+        """
+        shown = np.ones(len(offsets), dtype=bool) if seen is None else seen
+        for i in range(len(self.model.names)):
+            markers = self.model.markers_of(i)
+            markers = [k for k in markers if shown[k]] or markers
+            for name, terms, target in self._rigid_rows(i, offsets, markers):
+                if name == "rotation" or i == 0:
+                    self.add(terms, target, GAUGE_SD_M, constraint=True)
+
+    def add_cluster_priors(self, offsets: Float[Array, "marker 3"], sd: float) -> None:
+        """Add: the markers of each segment sit on it as a whole as they do here.
+
+        Neither their mean nor their rotation about it differs by more than that of as
+        many markers of which each is misplaced independently. Where a marker sits among
+        the others is left open, because every frame shows it.
+
+        Args:
+            offsets: Markers in their segments.
+            sd: Standard deviation of one marker, in metres.
         """
         for i in range(len(self.model.names)):
             markers = self.model.markers_of(i)
-            if not markers:
-                continue
-            m, column = offsets[markers], self.model.columns.marker_offset[markers]
-            about_mean = i == 0 or determine_rotation(m)
-            lever = m - m.mean(axis=0) if about_mean else m
-            size = np.sqrt(np.mean(np.sum(lever**2, axis=1))) + TINY
-            cross = geometry.hat(lever) / (size * len(markers))
-            target = np.einsum("nxz,nz->x", cross, m)
-            rotation = list(zip(column, cross, strict=True))
-            self.add(rotation, target, GAUGE_SD_M, constraint=True)
-            if i == 0:
-                mean = [(start, EYE / len(markers)) for start in column]
-                self.add(mean, m.mean(axis=0), GAUGE_SD_M, constraint=True)
+            of_mean = sd / np.sqrt(max(len(markers), 1))
+            for _, terms, target in self._rigid_rows(i, offsets, markers):
+                self.cluster_rows += range(len(self.rows), len(self.rows) + len(target))
+                self.add(terms, target, of_mean, constraint=True)
+
+    def _rigid_rows(
+        self, segment: int, offsets: Float[Array, "marker 3"], markers: list[int]
+    ) -> Iterator[tuple[str, Terms, Float[Array, " 3"]]]:
+        """Return the rows of a segment's markers as a whole: "rotation" and "mean"."""
+        if not markers:
+            return
+        m, column = offsets[markers], self.model.columns.marker_offset[markers]
+        about_mean = segment == 0 or determine_rotation(m)
+        lever = m - m.mean(axis=0) if about_mean else m
+        size = np.sqrt(np.mean(np.sum(lever**2, axis=1))) + TINY
+        cross = geometry.hat(lever) / (size * len(markers))
+        target = np.einsum("nxz,nz->x", cross, m)
+        yield "rotation", list(zip(column, cross, strict=True)), target
+        yield "mean", [(start, EYE / len(markers)) for start in column], m.mean(axis=0)
 
     @cached_property
-    def _matrices(self) -> tuple[Array, Array, Array, Array]:
-        """Matrix, target and kind of all rows; normal matrix of the constraints."""
-        firm = np.array(self.is_constraint, dtype=bool)
-        matrix = np.array(self.rows).reshape(len(firm), self.model.columns.count)
-        return matrix, np.array(self.targets), firm, matrix[firm].T @ matrix[firm]
+    def _matrices(self) -> tuple[Array, Array]:
+        """Matrix and target of all rows."""
+        shape = len(self.rows), self.model.columns.count
+        return np.array(self.rows).reshape(shape), np.array(self.targets)
+
+    @cached_property
+    def _constraints(self) -> tuple[Array, Array, Array, Array]:
+        """Which rows are constraints of axes and of clusters; their normal matrices."""
+        of_axes = np.array(self.is_constraint, dtype=bool)
+        of_clusters = np.zeros_like(of_axes)
+        of_clusters[self.cluster_rows] = True
+        of_axes &= ~of_clusters
+        axes, clusters = self._matrices[0][of_axes], self._matrices[0][of_clusters]
+        return of_axes, of_clusters, axes.T @ axes, clusters.T @ clusters
 
     def _session_prior(self, session: int, n_sessions: int) -> tuple[Array, Array]:
         """Return the share of each prior row in a session, and its normal matrix.
@@ -238,15 +288,16 @@ class Prior:
         been replaced a little differently, which weakens the constraints.
         """
         n_sessions = len(parameters.marker_offset)
-        matrix, target, is_constraint, constraint_normal = self._matrices
+        matrix, target = self._matrices
+        of_axes, of_clusters, axes_normal, clusters_normal = self._constraints
         share, prior_normal = self._session_prior(session, n_sessions)
         replaced = weight / n_sessions * (GAUGE_SD_M / SKIN_MOTION_M) ** 2
         constraint = 1.0 if session == 0 else replaced
         # einsum, because the threads of the linear-algebra library would compete.
         values = parameters.vector(session)
         residual = target - np.einsum("rc,c->r", matrix, values)
-        row_weight = np.where(is_constraint, constraint, weight * share)
-        normal = weight * prior_normal + constraint * constraint_normal
+        row_weight = np.where(of_axes, constraint, weight * share) + of_clusters
+        normal = weight * prior_normal + constraint * axes_normal + clusters_normal
         gradient = np.einsum("rc,r->c", matrix, row_weight * residual)
         return normal, gradient, float(row_weight @ residual**2)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from marey.anatomy.names import has_tail, is_person
 from marey.calibration.init.poses import pose_spread, sample_takes
@@ -83,6 +83,11 @@ class CalibrationProblem:
         """
         sampled = [sample_takes(takes, frames_per_take) for takes in self.takes]
         return tuple(points[:, self.order] for points in sampled)
+
+    @property
+    def seen_first(self) -> Bool[Array, " marker"]:
+        """Which markers the first session shows; it defines the axes of segments."""
+        return np.asarray(points_seen(self.sessions[0][:, self.order]).any(axis=0))
 
     @property
     def is_person(self) -> bool:

@@ -6,8 +6,9 @@ takes also show labels that are swapped between takes (`find_swaps_between_takes
 sensors without data of their own (`drop_unused_sensors`).
 
 With bodies and joints more can be found: smaller sensor outliers
-(`find_joint_outliers`), slips of sensors and markers (`find_sensor_slips`,
-`find_marker_slips`) and a distorted magnetic field (`fit_field`).
+(`find_joint_outliers`), slips of sensors (`find_sensor_slips`, beside markers
+`find_shared_sensor_slips`) and of markers (`find_marker_slips`), and a distorted
+magnetic field (`fit_field`).
 
 `marey.solve` does all of this, the magnetic field on request. No repair is silent: each
 is a finding in `Take.source` and a line in `Take.history`.
@@ -38,6 +39,9 @@ from marey.cleaning.slips.markers import undo_marker_slips as undo_marker_slips
 from marey.cleaning.slips.sensors import SensorSlip as SensorSlip
 from marey.cleaning.slips.sensors import find_sensor_slips as find_sensor_slips
 from marey.cleaning.slips.sensors import undo_sensor_slips as undo_sensor_slips
+from marey.cleaning.slips.shared_sensors import (
+    find_shared_sensor_slips as find_shared_sensor_slips,
+)
 from marey.cleaning.swaps.between_takes import SwapBetweenTakes as SwapBetweenTakes
 from marey.cleaning.swaps.between_takes import (
     find_swaps_between_takes as find_swaps_between_takes,

@@ -93,6 +93,10 @@ def _judge_unit(take: Take, extent: float) -> tuple[Finding, float]:
     }
     best = min(fits, key=lambda other: fits[other])
     size = f"a person of {_spell_length(extent)} in {unit}"
+    low, high = PERSON_EXTENT_M
+    if not low <= extent * UNITS_M[best] / UNITS_M[unit] <= high:
+        message = f"{size}, and no unit fits: check the numbers of the file"
+        return _finding("unit-doubtful", "error", message, extent), 1.0
     if fact.how in ("stated", "given"):
         message = f"{size}, which is {fact.how}: {best} fits; read it with unit={best}"
         return _finding("unit-doubtful", "error", message, extent), 1.0
@@ -135,14 +139,15 @@ def _add(take: Take, finding: Finding | None) -> Take:
 
 def _rate_finding(take: Take) -> Finding | None:
     """Return the finding that a rate is too low, or that it gives absurd speeds."""
-    advice = "check the rate, and give rate= if it is wrong"
     if take.rate < MIN_RATE_HZ:
-        message = f"at {take.rate:.2g} Hz motion cannot be followed: {advice}"
+        message = f"at {take.rate:.2g} Hz motion cannot be followed: "
+        message += "check the rate, and give rate= if it is wrong"
         return _finding("rate-doubtful", "error", message, take.rate)
     speed = take.rate * _large_step(take)
     if speed > MAX_SPEED_M_PER_S:
-        message = f"at {take.rate:.4g} Hz a tenth of all points exceeds {speed:.0f} m/s"
-        return _finding("rate-doubtful", "error", f"{message}: {advice}", take.rate)
+        message = f"at {take.rate:.4g} Hz a tenth of all points exceeds {speed:.0f} "
+        message += "m/s: check rate and unit, and give rate= or unit= if one is wrong"
+        return _finding("rate-doubtful", "error", message, take.rate)
     return None
 
 
@@ -196,4 +201,6 @@ def _spread(take: Take) -> tuple[float, float]:
             sizes.append(np.sqrt(total / 3.0))
     if not ratios:
         return np.inf, 0.0
+    # Not infinite: a quantile between two infinite ratios would be unknown.
+    ratios = np.nan_to_num(ratios).tolist()
     return float(np.quantile(ratios, MOST)), float(np.median(sizes))

@@ -1,7 +1,7 @@
 """Input files and output of `marey solve`."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,20 @@ from marey.solution import Solution, Subject
 MAX_ROWS = {"residuals": 10}
 """Largest number of rows of a table that the terminal shows; JSON has all."""
 
+TINY_MM = 0.1
+"""Length below which a bone or a residual is left out in the terminal, in millimetres:
+ends of sensors without an extent, and poses that a program computed."""
+
+MIN_SECONDS = 0.1
+"""Time of a stage that the terminal shows, in seconds."""
+
 TITLES = {
-    "bones": "bones: lengths with standard deviations",
-    "joints": "joints: standard deviations of their centres and angles",
+    "bones": "bones: lengths, and standard deviations of those that are observed",
+    "joints": "joints: standard deviations of centres and angles, and in how many "
+    "frames the angle is determined",
     "residuals": "residuals: distances of markers and sensors from the model",
     "plants": "plants: when feet stand, found in the motion",
-    "pose": "motions",
+    "pose": "motions: distances of markers from the model, and foot plants",
 }
 """Titles of tables in the terminal."""
 
@@ -80,15 +88,36 @@ def render(solution: Solution, tables: Mapping[str, Table]) -> RenderableType:
     """Return subjects, tables, causes and times of a solution for the terminal."""
     parts: list[RenderableType] = list(map(_headline, solution.subjects))
     for name, table in tables.items():
-        count = MAX_ROWS.get(name, len(table.rows))
-        shown = _without_constants(Table(table.columns, table.rows[:count]))
-        parts += [Text(TITLES.get(name, name), style="cyan"), rich_table(shown)]
-        if len(table.rows) > count:
-            more = f"{len(table.rows) - count} more with --json"
-            parts.append(Text(more, style="dim"))
+        parts += [Text(TITLES.get(name, name), style="cyan"), *_render(name, table)]
     parts += map(render_cause, solution.report.causes)
-    seconds = ", ".join(f"{k} {v:.1f}" for k, v in solution.report.seconds.items())
-    return Group(*parts, Text(f"seconds: {seconds}", style="dim"))
+    return Group(*parts, Text(_times(solution.report.seconds), style="dim"))
+
+
+def _render(name: str, table: Table) -> Iterator[RenderableType]:
+    """Return a table without the rows that say nothing, and how many there are."""
+    rows = [row for row in table.rows if _says_something(name, row)]
+    count = MAX_ROWS.get(name, len(rows))
+    if rows:
+        shown = Table(table.columns, tuple(rows[:count]))
+        yield rich_table(_without_constants(shown))
+    hidden = len(table.rows) - min(count, len(rows))
+    if name in MAX_ROWS and hidden:
+        below = f"{hidden} more with --json" if rows else f"none above {TINY_MM:g} mm"
+        yield Text(below, style="dim")
+
+
+def _says_something(name: str, row: Sequence[Any]) -> bool:
+    """Return whether a bone has a length, or a target a residual that can be seen."""
+    number = {"bones": 2, "residuals": 2}.get(name)
+    return number is None or row[number] == "" or float(row[number]) >= TINY_MM
+
+
+def _times(seconds: Mapping[str, float]) -> str:
+    """Return the time of a solve, and of the stages that took some of it."""
+    long = [f"{k} {v:.1f}" for k, v in seconds.items() if v >= MIN_SECONDS]
+    return (
+        f"{sum(seconds.values()):.1f} seconds" + (": " * bool(long)) + ", ".join(long)
+    )
 
 
 def _headline(subject: Subject) -> Text:

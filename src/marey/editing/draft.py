@@ -40,7 +40,7 @@ class EditStep:
         Raises:
             OptionError: If it is the root, which is no joint.
         """
-        name = skeleton.joint_of(self.bodies[0]) if self.bodies else self.joint
+        name = skeleton.joint_of(self.bodies[0] if self.bodies else self.joint)
         joint = skeleton.names.index(name) if name in skeleton.names else 0
         if joint == 0:
             found = f"{self.edit.joint}, the root"
@@ -98,15 +98,27 @@ class PlanDraft:
     def find_end_joint(self, step: EditStep, name: str) -> str:
         """Return the first name of a joint that is not a body's.
 
+        The end of a bone has the name that its body has after the edits so far.
+
         Raises:
             OptionError: If the name is one that a body gave up.
         """
         given = self.given_names.items()
         first = next((first for first, shown in given if shown == name), name)
+        if first == name and name.endswith("_end"):
+            first = self._first_name_of_end(name)
         bodies = self.assignment.names
         if first in {*bodies, *(body.rpartition(":")[2] for body in bodies)}:
             self.find_body(step, name)
         return first
+
+    def _first_name_of_end(self, name: str) -> str:
+        """Return the first name of the end of a body's bone, or the name as it is."""
+        bodies = self.bodies_named(name.removesuffix("_end"))
+        if len(bodies) != 1 or bodies[0] not in self.given_names:
+            return name
+        first = f"{self.anatomical_names().get(bodies[0], bodies[0])}_end"
+        return name if first in self.given_names else first
 
     def find_marker(self, step: EditStep, label: str) -> str:
         """Return the full label of a marker.

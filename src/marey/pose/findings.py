@@ -127,7 +127,8 @@ def _unseen_joints(
             "pose",
             "warning",
             f"too few markers to determine the rotation of "
-            f"{', '.join(map(mark_name, never))}: part of it is a guess in all frames",
+            f"{', '.join(map(mark_name, never))}: part of it is a guess in all frames; "
+            "three markers off one line, or a sensor, determine it",
             value=float(len(never)),
         )
 

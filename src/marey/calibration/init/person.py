@@ -263,7 +263,7 @@ def init_from_landmarks(
         model, o, m, _initial_axes(model), len(problem.sessions)
     )
     prior = Prior(model)
-    prior.add_gauge_constraints(m)
+    prior.add_gauge_constraints(m, person.seen_first)
     shown = [points_seen(x).any(axis=0)[person.order] for x in person.sessions]
     _add_landmark_priors(prior, initial, pose, order, shown)
     add_symmetry_and_proportions(prior, mirror=True)

@@ -16,25 +16,25 @@ from marey.tree import Tree
 
 
 def find_joint_outliers(
-    bodies: Bodies, joints: JointFits, tree: Tree, options: CleanOptions | None = None
+    bodies: Bodies, joints: JointFits, tree: Tree
 ) -> tuple[Outlier, ...]:
     """Return the frames in which a sensor jumps away from its joints and back.
 
     The residual of a joint is the distance of its centre as seen from its two bodies.
     A residual that jumps does not show which of the two sensors is wrong, so the sensor
     is chosen whose displacement explains most of the residuals around it. If a joint
-    has no other joint beside it, neither of its sensors is chosen.
+    has no other joint beside it, neither of its sensors is chosen. An outlier lasts
+    `CleanOptions.max_outlier` at most.
 
     Args:
         bodies: The moving bodies.
         joints: Their joints.
         tree: Which of the joints are real.
-        options: Thresholds; only `max_outlier` is used.
     """
     pair, centers = joint_centers(bodies, joints, tree)
     residual = (centers[:, :, 0] - centers[:, :, 1]).swapaxes(0, 1)
     rate = bodies.take.rate
-    max_frames = int((options or CleanOptions()).max_outlier * rate)
+    max_frames = int(CleanOptions().max_outlier * rate)
     limits = CERTAIN_SD, MARKER_NOISE_M, max_frames
     # +1 for the first body of a joint, -1 for the second.
     incidence = np.zeros((len(pair), len(bodies.names)))

@@ -117,6 +117,7 @@ def _finding(group: list[Outlier]) -> Finding:
     mm, deg = 1e3 * worst.size, np.degrees(worst.size)
     code, message = _CODES_AND_MESSAGES[worst.kind]
     message = message.format(mm=mm, deg=deg)
-    message += f"; {count} frames masked: {', '.join(spans)}"
+    counted = f"{count} frames" if count > 1 else "1 frame"
+    message += f"; {counted} masked: {', '.join(spans)}"
     frames = group[0].first, group[-1].last
     return repair_warning(code, message, worst.name, frames, worst.size)

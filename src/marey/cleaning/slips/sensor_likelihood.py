@@ -235,6 +235,32 @@ def fit_joint_in_sensor(T_world_a: Poses, T_world_b: Poses) -> JointInSensor | N
     R_a_world = A[..., :3].swapaxes(1, 2)
     rotation = R_a_world @ B[..., :3]
     position = (R_a_world @ (B[..., 3:] - A[..., 3:]))[..., 0]
+    return _fit_in_sensor(frames, position, rotation)
+
+
+def fit_marker_in_sensor(
+    T_world_sensor: Poses, points: Vectors
+) -> JointInSensor | None:
+    """Return a marker in the axes of a sensor on its body; None without frames.
+
+    It is constant there as a joint centre is, with no centre of its own in another
+    body: the rotations of `JointInSensor` are zero.
+
+    Args:
+        T_world_sensor: Poses of the sensor that may have slipped.
+        points: Positions of the marker in the world, in metres.
+    """
+    position = geometry.apply(geometry.inverse(T_world_sensor), points)
+    frames = np.flatnonzero(np.isfinite(position).all(axis=1))
+    if len(frames) < 2:
+        return None
+    return _fit_in_sensor(frames, position[frames], np.zeros((len(frames), 3, 3)))
+
+
+def _fit_in_sensor(
+    frames: Frames, position: Vectors, rotation: Float[Array, "seen 3 3"]
+) -> JointInSensor:
+    """Return the centre, its residuals without spikes, and their long-run variance."""
     for _ in range(2):
         _, _, residual = _fit_centers(position, rotation)
         kept = ~_find_spikes(residual)

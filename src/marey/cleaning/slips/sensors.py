@@ -65,7 +65,7 @@ class SensorSlip:
     """Probability of such a likelihood ratio without a slip, over all frames and
     sensors."""
 
-    joints: tuple[str, ...]
+    joints: tuple[str, ...] = ()
     """The other bodies of the joints that show the slip, the clearest first."""
 
     rotation_known: bool
@@ -74,6 +74,9 @@ class SensorSlip:
 
     take: int = 0
     """Index of the take."""
+
+    markers: tuple[str, ...] = ()
+    """Markers on the same body that show the slip, if it is not shown by joints."""
 
     @property
     def displacement(self) -> Float[Array, "3"]:
@@ -100,10 +103,12 @@ class SensorSlip:
     @property
     def finding(self) -> Finding:
         """The finding for the report."""
-        joints = ", ".join(map(mark_name, self.joints))
+        shown = f"joint to {', '.join(map(mark_name, self.joints))}"
+        if self.markers:
+            shown = f"by {len(self.markers)} markers on its body"
         rotation = "" if self.rotation_known else ", rotation uncertain"
         advice = f"undone{rotation}; {change_point.ADVICE}"
-        message = f"{self} (joint to {joints}); {advice}"
+        message = f"{self} ({shown}); {advice}"
         frames = (self.frame, self.frame)
         return repair_warning("sensor-slipped", message, self.sensor, frames, self.size)
 
@@ -137,11 +142,11 @@ def find_sensor_slips(
     change_point.check_level(level)
     takes = (bodies,) if isinstance(bodies, Bodies) else tuple(bodies)
     pairs = _joined_pairs(joints, tree)
-    search = _SlipSearch(takes, pairs, level)
+    search = SlipSearch(takes, pairs, level)
     slips = search.find_all()
     is_open = search.find_open_joints(pairs)
     if is_open.any():
-        search = _SlipSearch(takes, pairs[~is_open], level)
+        search = SlipSearch(takes, pairs[~is_open], level)
         slips = search.find_all()
     return search.in_time_order(slips)
 
@@ -195,11 +200,14 @@ Candidate = tuple[float, float, int, int]
 sensors; that without a slip, over all frames and sensors; the body; the frame."""
 
 
-class _SlipSearch:
+class SlipSearch:
     """The poses with the slips found so far undone, and their joints.
 
     Frames are counted through all takes, except in `SensorSlip`.
     """
+
+    min_displacement = MARKER_NOISE_M
+    """Smallest displacement of a joint centre that is a slip, in metres."""
 
     def __init__(
         self, takes: tuple[Bodies, ...], pairs: Int[Array, "joint 2"], level: float
@@ -272,10 +280,14 @@ class _SlipSearch:
             frame=frame - int(self.starts[take]),
             T_before_after=_pose_change(list(joints.values()), frame),
             p_value=float(np.exp(log_p)),
-            joints=tuple(self.names[o] for o in clearest if ratio[o] >= minimum),
+            **self.witnesses([o for o in clearest if ratio[o] >= minimum]),
             rotation_known=len(joints) >= MIN_POSE_POINTS,
             take=take,
         )
+
+    def witnesses(self, others: Sequence[int]) -> dict[str, tuple[str, ...]]:
+        """Return what shows a slip, as fields of `SensorSlip`: joints to others."""
+        return {"joints": tuple(self.names[other] for other in others)}
 
     def _best_candidate(self, body: int) -> Candidate | None:
         """Return the most likely slip of a body, significant or not."""
@@ -293,7 +305,7 @@ class _SlipSearch:
         independent, ratio = slip_likelihood_ratio(joints, correlation, fine)
         top = int(independent.argmax())
         displacements = (j.estimate_displacement(fine[[top]])[0] for j in joints)
-        if max(map(np.linalg.norm, displacements)) < MARKER_NOISE_M:
+        if max(map(np.linalg.norm, displacements)) < self.min_displacement:
             return None
         margins = (coarse[0] / len(self.T), 1.0 - coarse[-1] / len(self.T))
         # One joint determines 3 of the 6 degrees of freedom of a slip, two joints 5.

@@ -55,7 +55,7 @@ def apply_names(
         of_subject = {
             before: name
             for before, name in names.items()
-            if subject_of.get(before, number) == number
+            if subject_of.get(before.removesuffix("_end"), number) == number
         }
         subjects.append(_rename_subject(subject, of_subject))
     bodies = tuple(
@@ -69,9 +69,12 @@ def apply_names(
 
 
 def _check_joints_exist(solution: Solution, steps: Sequence[EditStep]) -> None:
-    joints = [name for one in solution.subjects for name in one.skeleton.names]
+    skeletons = [one.skeleton for one in solution.subjects]
+    joints = [name for skeleton in skeletons for name in skeleton.names]
     for step in steps:
-        if step.edit.do == "rename" and step.joint and step.joint not in joints:
+        if step.edit.do != "rename" or not step.joint:
+            continue
+        if not any(one.joint_of(step.joint) in one.names for one in skeletons):
             found = f"{step.edit.name}, the name of nothing"
             raise step.refuse("name", found, f"one of {', '.join(joints)}")
 

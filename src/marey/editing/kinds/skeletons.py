@@ -146,7 +146,13 @@ def _find_subject(
     """Return the index of the subject that an edit is about."""
     if step.bodies:
         return subject_of[step.bodies[0]]
-    found = [i for i, one in enumerate(subjects) if step.joint in one.skeleton.names]
+    bearer = step.joint.removesuffix("_end")
+    found = [
+        i
+        for i, one in enumerate(subjects)
+        if one.skeleton.joint_of(step.joint) in one.skeleton.names
+        and subject_of.get(bearer, i) == i
+    ]
     if len(found) != 1:
         names = ", ".join(name for one in subjects for name in one.skeleton.names[1:])
         count = "several figures have" if found else "no figure has"

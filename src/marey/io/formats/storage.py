@@ -252,7 +252,9 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     head = "".join(f"{key}={value}\n" for key, value in fields.items())
     head += "endheader\n" + "\t".join(["time", *labels]) + "\n"
     cell = "\t" + ",".join([f"%.{decimals}f"] * 3)
-    values = np.column_stack([take.times, points.reshape(take.n_frames, -1)])
+    values = np.column_stack(
+        [take.times, points.reshape(take.n_frames, 3 * points.shape[1])]
+    )
     return {"": numbers.format_lines(head, f"%.9f{cell * len(labels)}\n", values)}
 
 

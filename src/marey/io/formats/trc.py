@@ -242,7 +242,9 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     points[~np.isfinite(points).all(axis=-1)] = np.nan
     row = "%d\t%.9f" + f"\t%.{decimals}f" * (3 * len(labels)) + "\n"
     frame = np.arange(take.n_frames) + 1.0
-    values = np.column_stack([frame, take.times, points.reshape(take.n_frames, -1)])
+    values = np.column_stack(
+        [frame, take.times, points.reshape(take.n_frames, 3 * points.shape[1])]
+    )
     lines = numbers.format_lines(_header(take, unit, labels), row, values, nan="")
     return {"": map(_end_in_text, lines)}
 

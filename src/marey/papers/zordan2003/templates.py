@@ -56,8 +56,8 @@ def templates(effort: Effort) -> Experiment:
     skeleton by `marey.attach.place_template`; `two bodies` lets markers within
     {within:.0f} cm of a joint pull both bodies. `fitted` moves the markers on the same
     bones to where the take shows them (`marey.calibrate`): they are met more closely,
-    and joints are worse, since a few seconds of kicks do not determine how head, hands
-    and feet lie between their markers, which the template does.
+    and joints are no better, since a few seconds of kicks do not determine how head,
+    hands and feet lie between their markers, which the template does.
     """
     errors: dict[str, list[float]] = {name: [] for name in METHODS}
     residuals: dict[str, list[float]] = {name: [] for name in METHODS}

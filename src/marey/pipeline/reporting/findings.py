@@ -165,7 +165,7 @@ def part_findings(tree: Tree, bodies: Bodies) -> Iterator[Finding]:
 
 
 def ground_findings(takes: Sequence[Take]) -> Iterator[Finding]:
-    """Return the height of the ground in each take, and whether it is doubtful."""
+    """Return the height of the ground in each take, and what to do if it is wrong."""
     for number, take in enumerate(takes, start=1):
         subject = f"take {number}" if len(takes) > 1 else ""
         ground = estimate_ground(take)
@@ -181,6 +181,8 @@ def ground_findings(takes: Sequence[Take]) -> Iterator[Finding]:
         severity: Severity = "warning" if doubts else "info"
         where = f"z = {1e3 * height:.0f} mm{doubts}{up}"
         message = f"the lowest points that stand still are at {where}"
+        if not doubts and not up:
+            message += ": the ground, unless ground= says otherwise"
         yield Finding("ground", "skeleton", severity, message, subject, value=height)
 
 

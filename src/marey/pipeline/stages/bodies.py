@@ -15,6 +15,7 @@ from marey.cleaning import (
     find_joint_outliers,
     find_marker_slips,
     find_sensor_slips,
+    find_shared_sensor_slips,
     fit_field,
     mask_outliers,
     undistort,
@@ -309,16 +310,25 @@ def _repair_takes(first: BodyFit, fit: BodyFit) -> tuple[Take, ...]:
             find_marker_slips(bodies) if bodies.shared.any() else () for bodies in named
         ]
         takes = tuple(map(undo_marker_slips, takes, slips_of_takes))
+        takes = _undo_shared_slips(takes, first.candidates.bodies)
     return _repair_sensors(takes, first.candidates.bodies, fit)
+
+
+def _undo_shared_slips(
+    takes: tuple[Take, ...], bodies: tuple[Bodies, ...]
+) -> tuple[Take, ...]:
+    """Return the takes without slips of sensors that have markers on their bodies."""
+    repaired = [
+        replace(one, take=take) for one, take in zip(bodies, takes, strict=True)
+    ]
+    slips = find_shared_sensor_slips(repaired)
+    return undo_sensor_slips(takes, slips) if slips else takes
 
 
 def _repair_sensors(
     takes: tuple[Take, ...], bodies: tuple[Bodies, ...], fit: BodyFit
 ) -> tuple[Take, ...]:
-    """Return the takes without slips and outliers of sensors that are bodies.
-
-    A sensor that shares its body with markers is left as it is.
-    """
+    """Return the takes without slips and outliers of sensors that are bodies."""
     alone = sensors_alone(bodies)
     if any(one.shared.any() for one in bodies) and not alone:
         return takes

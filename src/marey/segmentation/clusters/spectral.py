@@ -99,7 +99,7 @@ def self_tuning_affinity(
     others = spread + np.diag(np.full(len(spread), np.inf))
     rank = min(neighbour, len(spread) - 1) - 1
     scale = np.sort(others, axis=1)[:, max(rank, 0)]
-    largest = max(float(spread.max()), np.finfo(float).tiny)
+    largest = float(spread.max()) or 1.0
     scale = np.maximum(scale, MIN_RELATIVE_SCALE * largest)
     return _affinity(spread**2 / (scale[:, None] * scale))
 
