@@ -136,12 +136,14 @@ def _alternate(points: Array, shape: Array) -> tuple[Array, Array]:
     return shape, T
 
 
-def _to_body(T: Array, points: Array) -> Array:
-    """Return the points in the coordinates of the body."""
-    from marey.numerics.procrustes_kernel import to_body  # numba is slow to import
+def to_body(T: Array, points: Array) -> Array:
+    """Return the points of each frame in the coordinates of the body."""
+    from marey.numerics import procrustes_kernel  # numba is slow to import
 
     local = np.empty(points.shape)
-    to_body(T, points, local)
+    # One memory layout, so that one compilation serves all callers.
+    T, points = (np.require(x, requirements=["C", "W"]) for x in (T, points))
+    procrustes_kernel.to_body(T, points, local)
     return local
 
 
@@ -158,7 +160,7 @@ def median_in_body(
     from marey.numerics.procrustes_kernel import fill_medians  # numba is slow to import
 
     offset = np.empty(points.shape[1:])
-    fill_medians(_to_body(T_world_body, points), np.empty(len(points)), offset)
+    fill_medians(to_body(T_world_body, points), np.empty(len(points)), offset)
     return offset
 
 
@@ -186,7 +188,7 @@ def evaluate_fit(
     determined: bool,
 ) -> RigidFit:
     """Return the fit of a given shape and given poses, with its residuals."""
-    square = np.sum((_to_body(T, points) - shape) ** 2, axis=-1)
+    square = np.sum((to_body(T, points) - shape) ** 2, axis=-1)
     known = np.isfinite(square)
     total = np.where(known, square, 0.0).sum(axis=0)
     count = known.sum(axis=0)

@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.linalg import cholesky, solve_triangular
 
+from marey.articulated.targets import as_c_float64
 from marey.calibration.model import Estimate, FramePoses
 from marey.calibration.priors import Prior
 
@@ -83,7 +84,8 @@ def residuals(estimate: Estimate) -> tuple[Residuals, ...]:
 
     result = []
     for session, poses in enumerate(estimate.poses):
-        vector, weight = np.empty_like(poses.points), np.empty(poses.points.shape[:2])
+        shape = poses.points.shape
+        vector, weight = np.empty(shape), np.empty(shape[:2])
         arguments = _kernel_arguments(estimate, session)
         cost = residuals_of_frames(*arguments, vector, weight)
         result.append(Residuals(vector, weight, float(cost)))
@@ -118,9 +120,9 @@ def _kernel_arguments(estimate: Estimate, session: int) -> tuple[Any, ...]:
     return (
         estimate.model.tables,
         estimate.parameters.for_kernel(session),
-        poses.points,
-        poses.root_position,
-        poses.R_world_segment,
+        as_c_float64(poses.points),
+        as_c_float64(poses.root_position),
+        as_c_float64(poses.R_world_segment),
     )
 
 

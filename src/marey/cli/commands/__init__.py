@@ -5,7 +5,17 @@ import NumPy and the rest of marey inside their function, so that `marey --help`
 quick.
 """
 
-from marey.cli.commands import convert, demo, doctor, info, papers, solve, view
+from marey.cli.commands import (
+    compile,
+    completion,
+    convert,
+    demo,
+    doctor,
+    info,
+    papers,
+    solve,
+    view,
+)
 
 COMMANDS = (
     info.info,
@@ -13,6 +23,8 @@ COMMANDS = (
     solve.solve,
     view.view,
     demo.demo,
+    compile.compile_,
     doctor.doctor,
+    completion.completion,
     papers.papers,
 )
