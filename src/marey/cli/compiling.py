@@ -13,7 +13,11 @@ from typing import NamedTuple
 from marey.cli.kernel_exercises import EXERCISES, WHOLE
 from marey.errors import MissingExtraError
 from marey.kernels.cache import cache_folder
-from marey.kernels.precompiled import write_manifest
+from marey.kernels.precompiled import (
+    read_manifest,
+    source_digests,
+    write_manifest,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +52,7 @@ def compile_kernels(*, rare: bool, report: Callable[[Step], None]) -> None:
     folder = cache_folder()
     if folder is None:
         return
+    remove_outdated(folder)
     with tempfile.TemporaryDirectory() as apart:
         n_processes = min(os.cpu_count() or 1, len(names))
         with _start_pool(n_processes, apart) as pool:
@@ -116,6 +121,16 @@ def run_whole(names: Sequence[str]) -> str | None:
     for name in names:
         run_exercise(name)
     return compiled_cpu()
+
+
+def remove_outdated(folder: Path) -> None:
+    """Remove the kernels of changed files, and all if it is not known which changed."""
+    then = read_manifest().get("sources", {})
+    for name, digest in source_digests().items():
+        if then.get(name) != digest:
+            source = folder / name
+            for path in source.parent.glob(f"{source.stem}.*"):
+                path.unlink(missing_ok=True)
 
 
 def merge_caches(sources: Sequence[Path], target: Path) -> None:

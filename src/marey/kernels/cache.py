@@ -34,11 +34,16 @@ def kernel_sources(package: Path = PACKAGE) -> list[Path]:
 
 
 @cache
+def _content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+@cache
 def imported_sources(path: Path, package: Path = PACKAGE) -> frozenset[Path]:
-    """Return a file and all files of marey that it imports, directly or not.
+    """Return a file of kernels and all that it imports, directly or not.
 
     Kernels import modules of kernels and `numerics/jit.py` only, at the top of the file
-    and by their full name.
+    and by their full name. What that module imports changes no kernel.
     """
     found: set[Path] = set()
     waiting = [path]
@@ -47,7 +52,9 @@ def imported_sources(path: Path, package: Path = PACKAGE) -> frozenset[Path]:
         if source in found or not source.is_file():
             continue
         found.add(source)
-        for name in IMPORT.findall(source.read_bytes()):
+        if not source.stem.endswith("_kernel"):
+            continue
+        for name in IMPORT.findall(_content(source)):
             waiting.append(
                 package.joinpath(*name.decode().split(".")).with_suffix(".py")
             )
@@ -60,7 +67,7 @@ def source_digest(path: Path, package: Path = PACKAGE) -> str:
     total = hashlib.sha256()
     for source in sorted(imported_sources(path, package)):
         total.update(source.relative_to(package).as_posix().encode() + b"\0")
-        total.update(source.read_bytes() + b"\0")
+        total.update(_content(source) + b"\0")
     return total.hexdigest()
 
 

@@ -35,6 +35,9 @@ COMMON_CPUS = {
 }
 """CPU that kernels are compiled for, in the words of LLVM, and what it must have."""
 
+PARTS = ("compiled for", "sources")
+"""Tables that every manifest has."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -140,7 +143,8 @@ def read_manifest() -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
+    parts = [content.get(name) for name in PARTS] if isinstance(content, dict) else [0]
+    return content if all(isinstance(part, dict) for part in parts) else {}
 
 
 def explain_compiling(source: Path, cpu: str | None) -> str:
@@ -158,7 +162,8 @@ def explain_compiling(source: Path, cpu: str | None) -> str:
         if found != needed:
             here = f"here is {found}" if found else "this one has less"
             return f"the compiled ones are for {what} {needed}, {here}"
-    name = source.relative_to(PACKAGE).as_posix()
+    inside = source.is_relative_to(PACKAGE)
+    name = (source.relative_to(PACKAGE) if inside else source).as_posix()
     if manifest["sources"].get(name) != source_digest(source):
         return f"{name}, or a kernel that it imports, has changed"
     return f"this use of {name} is not among the compiled ones"

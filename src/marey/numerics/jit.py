@@ -88,7 +88,7 @@ class _Compilations(Listener):
     def on_start(self, event: Event) -> None:
         kernel = event.data["dispatcher"].py_func
         logger.debug("compiling %s.%s", kernel.__module__, kernel.__qualname__)
-        if self._said or not kernel.__module__.startswith("marey."):
+        if self._said or not str(kernel.__module__).startswith("marey."):
             return
         self._said = True
         if wants_compiled_kernels():

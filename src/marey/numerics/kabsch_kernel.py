@@ -5,7 +5,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import float64, njit, types, void
 
-from marey.numerics.jit import NO_WRAPPERS, lean
+from marey.numerics.jit import lean
 from marey.numerics.vector3_kernel import set_diagonal
 
 # The rotation is undetermined if the two largest eigenvalues of Horn's matrix differ by
@@ -41,7 +41,7 @@ class Scratch(NamedTuple):
 
 
 @no_type_check
-@njit(cache=True, **NO_WRAPPERS)
+@njit(cache=True)
 def scratch():
     """Return room for `fit_pose`."""
     return Scratch(
