@@ -14,7 +14,6 @@ import tempfile
 from functools import cache
 from pathlib import Path
 from types import FunctionType
-from typing import Self
 
 PACKAGE = Path(__file__).parent.parent
 """The folder of marey."""
@@ -131,7 +130,9 @@ class SourceDigestLocator:
         self._py_file = str(source)  # Numba's warnings name it
 
     @classmethod
-    def from_function(cls, function: FunctionType, file: str) -> Self | None:
+    def from_function(
+        cls, function: FunctionType, file: str
+    ) -> "SourceDigestLocator | None":
         """Return the locator of a kernel; None for functions outside marey."""
         source = Path(file)
         if not source.is_relative_to(PACKAGE):
