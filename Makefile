@@ -5,15 +5,25 @@ STAMP := .venv/installed
 PAGE := src/marey/viewer/page
 PAGE_SOURCES := $(shell find $(PAGE) -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: demo test check bench coverage docs interop clean
+.PHONY: demo kernels wheel test check bench coverage docs interop clean
 
-demo: $(STAMP)
+demo: kernels
 	$(BIN)/marey demo
+
+# Compiled once, in parallel, and again where sources have changed.
+kernels: $(STAMP)
+	$(BIN)/marey compile
+
+# A wheel for this platform and this Python, with compiled kernels in it.
+wheel: $(STAMP)
+	$(BIN)/marey compile --all
+	MAREY_WHEEL_KERNELS=1 $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 # A worker that has nothing to do takes tests from the other, so that files stay together
 # and their fixtures are made once. Bytecode is kept even where the environment forbids
-# it: every program that a test starts would compile the package again.
-test: $(STAMP) interop/node_modules
+# it: every program that a test starts would compile the package again. Kernels are
+# compiled before, because workers would each compile the same.
+test: kernels interop/node_modules
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 check: $(STAMP)
@@ -63,7 +73,7 @@ docs: $(STAMP)
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf .venv demo interop/node_modules interop/.opensim $(BLENDER) docs/_build docs/api dist build $(PAGE)/node_modules $(PAGE)/dist $(PAGE).html .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo interop/node_modules interop/.opensim $(BLENDER) docs/_build docs/api dist build src/marey/compiled $(PAGE)/node_modules $(PAGE)/dist $(PAGE).html .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml hatch_build.py $(PAGE_SOURCES)

@@ -23,6 +23,8 @@ def pytest_configure(config):
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+    # The programs that tests start use these kernels; all workers share one cache.
+    os.environ.setdefault("MAREY_COMPILED_KERNELS", "1")
     shape_checks.Turn.every_call = config.getoption("--slow")
 
 

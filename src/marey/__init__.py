@@ -5,11 +5,15 @@ Names are imported when first used, so that `import marey` costs nothing. The st
 """
 
 import ast
+import logging
 from importlib import import_module
 from pkgutil import get_data
 from typing import Any
 
 __version__ = "0.1.0.dev0"
+
+# Programs decide where messages go; without them, nothing is printed.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOME = {
     alias.name: statement.module or ""

@@ -38,6 +38,7 @@ from marey.io.registry import formats as formats
 from marey.joints import JointFits as JointFits
 from marey.joints import fit_joints as fit_joints
 from marey.joints.streaming import JointAccumulator as JointAccumulator
+from marey.kernels import use_compiled_kernels as use_compiled_kernels
 from marey.library import BatchOptions as BatchOptions
 from marey.library import batch as batch
 from marey.library import plan_batch as plan_batch

@@ -11,8 +11,6 @@ from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.transform import Rotation
 
 from marey.numerics import geometry
 from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, MOST
@@ -66,6 +64,8 @@ def match_trees(given: Skeleton, free: Skeleton) -> TreeMatch:
         given: Skeleton of any names, axes, size and rest pose. It may have more joints.
         free: Skeleton whose joints are looked for.
     """
+    from scipy.spatial.transform import Rotation  # slow to import
+
     trees = _Tree(given), _Tree(free)
     scale = trees[1].size / trees[0].size if trees[0].size else 1.0
     starts = [
@@ -221,6 +221,8 @@ def _assign(
     value: Float[Array, "joint branch"], joints: list[int], branches: list[int]
 ) -> list[tuple[int, int]]:
     """Return the best assignment of joints to branches, as pairs."""
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
     if not branches:
         return []
     if len(joints) == len(branches) == 1:

@@ -9,9 +9,16 @@ from collections.abc import Sequence
 
 from cyclopts import CycloptsError
 
-from marey.cli.application import EXIT_BAD_INPUT, EXIT_OK, app, print_error
+from marey.cli.application import (
+    EXIT_BAD_INPUT,
+    EXIT_OK,
+    app,
+    print_error,
+    print_log,
+)
 from marey.cli.commands import COMMANDS
 from marey.errors import MareyError
+from marey.kernels.precompiled import prefer_compiled_kernels
 
 EXIT_INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 + the number of SIGINT."""
@@ -22,8 +29,10 @@ for command in COMMANDS:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    prefer_compiled_kernels()
     try:
-        code = app(arguments, exit_on_error=False)
+        with print_log():
+            code = app(arguments, exit_on_error=False)
     except CycloptsError:
         code = EXIT_BAD_INPUT
     except MareyError as error:

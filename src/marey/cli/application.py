@@ -1,6 +1,7 @@
 """The application object, the consoles, and what the output of commands shares."""
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ app = App(
         consume_multiple=True,
     ),
 )
+logger = logging.getLogger("marey")
 out = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
 err = Console(stderr=True, highlight=False)
 
@@ -140,6 +142,26 @@ def parse_frames(text: str) -> tuple[int | None, int | None] | None:
 
 AS_THEY_ARE = WriteArguments()
 
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class MessageArguments:
+    """How much to print beside the result."""
+
+    quiet: bool = False
+    """Print errors only."""
+
+    verbose: bool = False
+    """Print every stage, file and compilation as it happens."""
+
+    def apply(self) -> None:
+        """Let the messages of the library through that were asked for."""
+        level = logging.ERROR if self.quiet else logging.WARNING
+        logger.setLevel(logging.DEBUG if self.verbose else level)
+
+
+DEFAULT_MESSAGES = MessageArguments()
+
 # --- output ---------------------------------------------------------------------------
 
 
@@ -194,6 +216,27 @@ def property_grid() -> RichTable:
     grid.add_column(style="cyan", justify="right")
     grid.add_column()
     return grid
+
+
+class ConsoleHandler(logging.Handler):
+    """Prints the messages of the library to standard error, one per line."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one message in the style of its level."""
+        style = "yellow" if record.levelno >= logging.WARNING else "dim"
+        err.print(Text(record.getMessage(), style=style))
+
+
+@contextmanager
+def print_log() -> Iterator[None]:
+    """Print what the library logs: warnings, or more if a command asks for it."""
+    handler, level = ConsoleHandler(), logger.level
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.signal import find_peaks
 
 from marey.anatomy import names as vrm
 from marey.anatomy.name_schemes import recognise_joints
@@ -188,6 +187,8 @@ def _extrema(ahead: Float[Array, " frame"]) -> Int[Array, " _"]:
     The half divides steps from the wobbles between them. Beyond both ends of the
     recording the foot is taken to return; the ends themselves are no peaks.
     """
+    from scipy.signal import find_peaks  # slow to import
+
     known = np.isfinite(ahead)
     if not known.any():
         return np.zeros(0, dtype=np.int64)

@@ -5,6 +5,7 @@ formats with similar content. A new format is one file in `formats/` and one lin
 `registry.py`.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -40,6 +41,8 @@ from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.solution import Solution
 from marey.take import Take
+
+logger = logging.getLogger(__name__)
 
 Noun = Take | Motion | Skeleton | Solution
 NOUNS = {
@@ -108,6 +111,7 @@ def read(
     else:
         assert found.read_motion is not None
         take = motion_as_take(found.read_motion(file))
+    logger.info("read %s: %s, %d frames", path, found.title, take.n_frames)
     return _select(take, frames, markers, drop, rename or {})
 
 
@@ -255,6 +259,7 @@ def write(
     for target in files:
         check_target(target, overwrite=overwrite, inputs=inputs)
     write_atomic(files)
+    logger.info("wrote %s: %s", path, chosen.title)
     return (*changed, *lost, *options.findings)
 
 

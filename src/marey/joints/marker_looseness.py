@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
 from marey.joints.sphere.moments import SphereMoments, compute_moments
+from marey.numerics.procrustes import points_in_body
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import (
     CERTAIN_SD,
@@ -201,17 +202,11 @@ def _markers_in_body(
 
     Their moments have one row for every marker of every take.
     """
-    from marey.numerics.procrustes_kernel import to_body  # numba is slow to import
-
     positions, parts = [], []
     for bodies in takes:
-        points = bodies.take.points[evenly_spaced(len(bodies.T_world_body))]
-        in_body = np.empty(points.shape)
-        to_body(
-            bodies.T_world_body[evenly_spaced(len(bodies.T_world_body)), body],
-            points,
-            in_body,
-        )
+        frames = evenly_spaced(len(bodies.T_world_body))
+        T_world_body = bodies.T_world_body[frames, body]
+        in_body = points_in_body(T_world_body, bodies.take.points[frames])
         positions.append(in_body)
         parts.append(compute_moments(in_body))
     names = (field.name for field in fields(SphereMoments))

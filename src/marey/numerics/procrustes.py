@@ -143,7 +143,9 @@ def points_in_body(
     from marey.numerics.procrustes_kernel import to_body  # numba is slow to import
 
     local = np.empty(points.shape)
-    to_body(T_world_body, points, local)
+    # One memory layout, so that one compilation serves all callers.
+    T, points = (np.require(x, requirements=["C", "W"]) for x in (T_world_body, points))
+    to_body(T, points, local)
     return local
 
 

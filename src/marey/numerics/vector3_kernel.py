@@ -71,6 +71,15 @@ def set_vector(out, v):
 
 
 @lean
+def set_matrices(out, values):
+    """Copy matrices of 3 x 3; slices would compile messages on wrong shapes."""
+    for n in range(len(values)):
+        for i in range(3):
+            for j in range(3):
+                out[n, i, j] = values[n, i, j]
+
+
+@lean
 def add_vector(out, factor, v):
     """Add a multiple of a vector to the first three elements of an array."""
     out[0] += factor * v[0]

@@ -1,9 +1,12 @@
 """Seconds of each stage, and a message as each stage begins."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import ParamSpec, TypeVar
+
+logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,11 +37,13 @@ class Clock:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Report that a stage begins, and add up the time of the block below."""
+        logger.debug("%s begins", name)
         reported = _report(self._progress, name) if self._progress else nullcontext()
         with reported:
             start = time.perf_counter()
             yield
             spent = time.perf_counter() - start
+        logger.info("%s: %.2f s", name, spent)
         self.seconds[name] = self.seconds.get(name, 0.0) + spent
 
 

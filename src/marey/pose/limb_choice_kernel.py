@@ -65,7 +65,8 @@ def choose_solutions(limb, node_limb, cost, solutions, prior, choice):
                 change = _change_cost(limb, node_limb, pose, old, prior, d)
                 if total[a] + change < new[b]:
                     new[b], last[f, b] = total[a] + change, a
-        total[:] = new + cost[:, f]
+        for b in range(n_solutions):
+            total[b] = new[b] + cost[b, f]
     choice[n_frames - 1] = np.argmin(total)
     for f in range(n_frames - 1, 0, -1):
         choice[f - 1] = last[f, choice[f]]

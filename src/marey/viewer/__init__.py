@@ -3,13 +3,15 @@
 import importlib.util
 import warnings
 import webbrowser
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from marey.errors import FormatError, MissingExtraError
+from marey.errors import FormatError, MissingExtraError, OptionError
 from marey.io import write
+from marey.io.contract import ReadOptions
 from marey.io.formats.html import replace_surrogates, scene_title
 from marey.motion import Motion
 from marey.solution import Solution
@@ -35,6 +37,9 @@ def view(
     edits: str | PathLike[str] | None = None,
     block: bool = True,
     limits: Limits | None = None,
+    unit: str | None = None,
+    up: str | None = None,
+    rate: float | None = None,
 ) -> "Viewer":
     """Show a solution, a recording or a folder of recordings in the browser.
 
@@ -53,13 +58,17 @@ def view(
         edits: Edits file to use instead of the one beside the recording.
         block: Whether to return only after the server has stopped, by Ctrl-C.
         limits: Limits of time, memory and size, `marey.viewer.Limits`.
+        unit: Overrides the length unit of the file, or of all files of the folder, as
+            `marey.read` has it.
+        up: Overrides the up axis.
+        rate: Overrides the frames per second.
 
     Returns:
         The viewer: `url` is its address, `close()` stops it.
 
     Raises:
         FormatError: If there is no such file.
-        OptionError: If the port is in use.
+        OptionError: If the port is in use, or unit, up or rate cannot be overridden.
         OutputError: If the page was not built.
         MissingExtraError: If the packages of the extra `view` are not installed.
     """
@@ -71,6 +80,9 @@ def view(
     if not (isinstance(source, IN_MEMORY) or Path(source).exists()):
         path = Path(source).absolute()
         raise FormatError(path, expected="a file or folder", found="nothing there")
+    given = {"unit": unit, "up": up, "rate": rate}
+    reading = {name: value for name, value in given.items() if value is not None}
+    _check_reading(source, reading)
     viewer = Viewer(host, port, limits or Limits())
     try:
         if not is_local(host):
@@ -80,7 +92,7 @@ def view(
                 stacklevel=2,
             )
         edits_path = Path(edits).absolute() if edits else None
-        viewer.start(*_resolve(source, edits_path, viewer.scratch))
+        viewer.start(*_resolve(source, edits_path, viewer.scratch, reading), reading)
     except BaseException:
         viewer.close()
         raise
@@ -91,8 +103,19 @@ def view(
     return viewer
 
 
+def _check_reading(source: Viewable, reading: Mapping[str, Any]) -> None:
+    """Raise an OptionError for overrides that are wrong, or have no file to change."""
+    ReadOptions(**reading)
+    if reading and isinstance(source, IN_MEMORY):
+        needed = "none: what is in memory is in metres, +Z up, at its own rate"
+        raise OptionError(", ".join(reading), found=reading, needed=needed)
+
+
 def _resolve(
-    source: Viewable, edits_path: Path | None, scratch: Path
+    source: Viewable,
+    edits_path: Path | None,
+    scratch: Path,
+    reading: Mapping[str, Any],
 ) -> tuple[str, Path | None, "ViewedFile | None"]:
     """Return the title, the folder of recordings and the file that is opened first."""
     from marey.viewer.server.state import ViewedFile
@@ -112,5 +135,6 @@ def _resolve(
     title = replace_surrogates(path.name)
     if path.is_dir():
         return title, path.resolve(), None
-    file = ViewedFile(path, title, edits_path or default_edits_path(path))
+    edits_path = edits_path or default_edits_path(path)
+    file = ViewedFile(path, title, edits_path, reading=reading)
     return title, path.parent.resolve(), file

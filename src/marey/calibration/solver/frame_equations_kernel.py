@@ -31,7 +31,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
-from marey.numerics.jit import inlined, lean
+from marey.numerics.jit import NO_WRAPPERS, inlined, lean
 from marey.numerics.vector3_kernel import add_vector, cross, dot, rotate, set_vector
 
 # Added to each diagonal element of a pose, so that blocks without data stay positive
@@ -93,7 +93,7 @@ class CalibrationScratch(NamedTuple):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def new_scratch(tables, n_markers, n_columns):
     """Return scratch arrays for one frame."""
     n = len(tables.parent)

@@ -3,7 +3,7 @@
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
+from numba import int64, njit
 
 from marey.calibration.solver.frame_equations_kernel import (
     factorize,
@@ -14,13 +14,14 @@ from marey.calibration.solver.frame_equations_kernel import (
     substitute_backward,
 )
 from marey.numerics.jit import FAST
+from marey.numerics.vector3_kernel import set_matrices, set_vector
 
 
 @no_type_check
 @njit(cache=True, fastmath=FAST, nogil=True)
 def residuals_of_frames(tables, parameters, points, t, R, residual, weight):
     """Write residual and weight of every marker; return the cost of all frames."""
-    scratch = new_scratch(tables, points.shape[1], 0)
+    scratch = new_scratch(tables, points.shape[1], int64(0))
     cost = 0.0
     for f in range(len(points)):
         cost += frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
@@ -42,7 +43,7 @@ def minimize_over_poses(tables, parameters, points, t, R, search):
     `search` has the most steps, the tolerance, the first damping and its factor.
     """
     max_steps, tolerance, first_damping, factor = search
-    scratch = new_scratch(tables, points.shape[1], 0)
+    scratch = new_scratch(tables, points.shape[1], int64(0))
     t_new, R_new = np.empty(3), np.empty((len(tables.parent), 3, 3))
     for f in range(len(points)):
         damping = first_damping
@@ -56,8 +57,8 @@ def minimize_over_poses(tables, parameters, points, t, R, search):
             if new <= cost:
                 gain = cost - new
                 cost = new
-                t[f] = t_new
-                R[f] = R_new
+                set_vector(t[f], t_new)
+                set_matrices(R[f], R_new)
                 damping /= factor
                 if gain < tolerance * max(cost, 1.0):
                     break

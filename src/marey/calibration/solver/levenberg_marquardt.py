@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.linalg import cholesky, solve_triangular
 
+from marey.articulated.targets import as_c_float64
 from marey.calibration.model import Estimate, FramePoses
 from marey.calibration.moving_centers import (
     displaced_columns,
@@ -89,7 +90,8 @@ def residuals(estimate: Estimate) -> tuple[Residuals, ...]:
 
     result = []
     for session, poses in enumerate(estimate.poses):
-        vector, weight = np.empty_like(poses.points), np.empty(poses.points.shape[:2])
+        shape = poses.points.shape
+        vector, weight = np.empty(shape), np.empty(shape[:2])
         arguments = _kernel_arguments(estimate, session)
         cost = residuals_of_frames(*arguments, vector, weight)
         result.append(Residuals(vector, weight, float(cost)))
@@ -124,9 +126,9 @@ def _kernel_arguments(estimate: Estimate, session: int) -> tuple[Any, ...]:
     return (
         estimate.model.tables,
         estimate.parameters.for_kernel(session),
-        points_with_fixed_centers(estimate, session),
-        poses.root_position,
-        poses.R_world_segment,
+        as_c_float64(points_with_fixed_centers(estimate, session)),
+        as_c_float64(poses.root_position),
+        as_c_float64(poses.R_world_segment),
     )
 
 

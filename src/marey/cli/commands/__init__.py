@@ -5,7 +5,18 @@ import NumPy and the rest of marey inside their function, so that `marey --help`
 quick.
 """
 
-from marey.cli.commands import batch, convert, demo, doctor, info, papers, solve, view
+from marey.cli.commands import (
+    batch,
+    compile,
+    completion,
+    convert,
+    demo,
+    doctor,
+    info,
+    papers,
+    solve,
+    view,
+)
 
 COMMANDS = (
     info.info,
@@ -15,6 +26,8 @@ COMMANDS = (
     batch.batch,
     batch.verify,
     demo.demo,
+    compile.compile_,
     doctor.doctor,
+    completion.completion,
     papers.papers,
 )

@@ -1,7 +1,7 @@
 """`marey convert`."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,8 +9,10 @@ from rich.markup import escape
 
 from marey.cli.application import (
     AS_THEY_ARE,
+    DEFAULT_MESSAGES,
     EXIT_OK,
     NO_OVERRIDES,
+    MessageArguments,
     ReadArguments,
     WriteArguments,
     err,
@@ -37,7 +39,7 @@ def convert(
     drop: tuple[str, ...] = (),
     rename: tuple[str, ...] = (),
     writing: WriteArguments = AS_THEY_ARE,
-    quiet: bool = False,
+    messages: MessageArguments = DEFAULT_MESSAGES,
 ) -> int:
     """Convert a file to another format and print what that format cannot keep.
 
@@ -48,34 +50,38 @@ def convert(
         skeleton: The ASF file of an AMC.
         markers: Keep only markers like 'L*'.
         drop: Drop markers like 'R*'.
-        rename: New labels, old=new.
+        rename: New labels of markers, or names of a motion's joints, old=new.
         writing: How to write the file.
-        quiet: Print errors only.
+        messages: How much to print.
     """
     import marey
     from marey.io import format_for_suffix
     from marey.io.atomic import check_target
 
+    messages.apply()
     target_format = format_for_suffix(target)
     check_target(target, overwrite=writing.overwrite, inputs=(str(source),))
     overrides = asdict(reading) | {"skeleton": skeleton}
+    renamed = _parse_renames(rename)
     content: Take | Motion
-    with show_progress(f"reading {source.name}", quiet):
+    with show_progress(f"reading {source.name}", messages.quiet):
         if _wants_motion(target_format, writing, reading) and _has_motion(source):
             del overrides["columns"]
+            _refuse_markers(source, {"--markers": markers, "--drop": drop})
             content = marey.read_motion(source, **overrides)
+            content = _rename_joints(content, renamed)
         else:
             content = marey.read(
                 source,
                 markers=markers,
                 drop=drop,
-                rename=_parse_renames(rename),
+                rename=renamed,
                 analog=True,
                 **overrides,
             )
-    with show_progress(f"writing {target.name}", quiet):
+    with show_progress(f"writing {target.name}", messages.quiet):
         lost = marey.write(content, target, **writing.options())
-    if not quiet:
+    if not messages.quiet:
         for finding in (*content.source.findings, *lost):
             err.print(render_finding(finding))
         out.print(f"wrote {escape(str(target))} ({target_format.title})")
@@ -110,3 +116,34 @@ def _parse_renames(texts: Sequence[str]) -> dict[str, str]:
     if not all(old and new for old, _, new in pairs):
         raise OptionError("--rename", found=list(texts), needed="old=new")
     return {old: new for old, _, new in pairs}
+
+
+def _refuse_markers(source: Path, given: Mapping[str, Sequence[str]]) -> None:
+    """Raise an OptionError if markers are chosen in a file that has joints."""
+    for name, patterns in given.items():
+        if patterns:
+            needed = f"none: {source.name} is converted as a motion, without markers"
+            raise OptionError(name, found=list(patterns), needed=needed)
+
+
+def _rename_joints(motion: "Motion", renamed: Mapping[str, str]) -> "Motion":
+    """Return a motion whose joints have new names.
+
+    Raises:
+        OptionError: If a joint is not there, or two would have one name.
+    """
+    skeleton = motion.skeleton
+    unknown = [name for name in renamed if name not in skeleton.names]
+    if unknown:
+        needed = f"old=new with joints out of {', '.join(skeleton.names)}"
+        raise OptionError("--rename", found=unknown, needed=needed)
+    names = tuple(renamed.get(name, name) for name in skeleton.names)
+    if len(set(names)) < len(names):
+        needed = "a name of its own for every joint"
+        raise OptionError("--rename", found=sorted(renamed.values()), needed=needed)
+    contacts = (
+        replace(contact, joint=renamed.get(contact.joint, contact.joint))
+        for contact in motion.contacts
+    )
+    named = replace(skeleton, names=names)
+    return replace(motion, skeleton=named, contacts=tuple(contacts))

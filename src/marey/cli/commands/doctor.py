@@ -41,12 +41,21 @@ def installed_versions() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cores": os.cpu_count() or 1,
+        "kernels": _kernels(),
         "packages": {name: _version(name) for name in required},
         "extras": {
             extra: {name: _version(name) for name in names}
             for extra, names in extras.items()
         },
     }
+
+
+def _kernels() -> dict[str, Any]:
+    """Return what the kernels were compiled for, and why they are not up to date."""
+    from marey.kernels.precompiled import find_outdated, read_manifest
+
+    built = read_manifest().get("compiled for", {})
+    return {"compiled for": built, "outdated": find_outdated(rare=False)}
 
 
 def _requirements() -> tuple[list[str], dict[str, list[str]]]:
@@ -77,11 +86,20 @@ def render(versions: dict[str, Any]) -> Table:
         "python",
         f"{versions['python']} on {versions['system']}, {versions['cores']} cores",
     )
+    table.add_row("kernels", _kernel_state(**versions["kernels"]))
     for name, number in versions["packages"].items():
         table.add_row(name, number or Text("missing", style="red"))
     for extra, packages in versions["extras"].items():
         table.add_row(f"[{extra}]".replace("[", r"\["), _extra(extra, packages))
     return table
+
+
+def _kernel_state(**kernels: Any) -> Text:
+    """Return whether the kernels are compiled, and for what."""
+    if kernels["outdated"]:
+        return Text(f"{kernels['outdated']}: marey compile", style="yellow")
+    built = (f"{what} {value}" for what, value in kernels["compiled for"].items())
+    return Text(f"compiled for {', '.join(built)}")
 
 
 def _extra(extra: str, packages: dict[str, str | None]) -> Text:

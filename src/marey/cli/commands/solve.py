@@ -9,9 +9,11 @@ from rich.markup import escape
 
 from marey.cli.application import (
     AS_THEY_ARE,
+    DEFAULT_MESSAGES,
     EXIT_ERROR_FINDING,
     EXIT_OK,
     NO_OVERRIDES,
+    MessageArguments,
     OutputPaths,
     ReadArguments,
     Switch,
@@ -156,8 +158,7 @@ def _print_written(paths: "Sequence[Path]", lost: "Sequence[Finding]") -> None:
     for path in paths:
         err.print(f"wrote {escape(str(path))}")
     for finding in lost:
-        if finding.severity != "info":
-            err.print(render_finding(finding))
+        err.print(render_finding(finding))
 
 
 def solve(
@@ -169,7 +170,7 @@ def solve(
     solving: SolveArguments = DEFAULTS,
     writing: WriteArguments = AS_THEY_ARE,
     measured: Path | None = None,
-    quiet: bool = False,
+    messages: MessageArguments = DEFAULT_MESSAGES,
     json_: bool = False,
 ) -> int:
     """Estimate the skeleton and its motion from markers, 6-DoF sensors or both.
@@ -181,7 +182,7 @@ def solve(
         solving: How to solve.
         writing: How to write the output.
         measured: Measured bone lengths in m: TOML, [lengths] joint = 0.4.
-        quiet: Print errors only.
+        messages: How much to print.
         json_: Print JSON.
     """
     from marey.anatomy.renaming import find_scheme
@@ -196,23 +197,24 @@ def solve(
     from marey.io.atomic import check_target
     from marey.io.solution_files import write_solution
 
+    messages.apply()
     for path in out_:
         check_target(path, overwrite=writing.overwrite, inputs=tuple(map(str, files)))
     find_scheme(writing.names or "vrm")
     lengths = read_toml(measured, "lengths") if measured else {}
     options = solving.read_options()
     takes = [read(file, **asdict(reading)) for file in files]
-    with show_progress("solving", quiet) as report_stage:
+    with show_progress("solving", messages.quiet) as report_stage:
         solution = solve_takes(takes, options=options, progress=report_stage)
     tables = dict(solution.report.tables)
     if lengths:
         tables["lengths"] = lengths_table(solution.skeleton, lengths)
     for path in out_:
         written = write_solution(solution, path, lengths, **writing.options())
-        if not quiet:
+        if not messages.quiet:
             _print_written(*written)
     if json_:
         print_json(report_data(solution.report, tables))
-    elif not quiet:
+    elif not messages.quiet:
         out.print(render(solution, tables))
     return EXIT_ERROR_FINDING if solution.report.worst == "error" else EXIT_OK

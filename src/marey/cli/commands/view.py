@@ -6,7 +6,14 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from marey.cli.application import EXIT_OK, Switch, err, out
+from marey.cli.application import (
+    DEFAULT_MESSAGES,
+    EXIT_OK,
+    MessageArguments,
+    Switch,
+    err,
+    out,
+)
 
 
 def view(
@@ -17,6 +24,10 @@ def view(
     host: str = "127.0.0.1",
     browser: Switch = True,
     edits: Path | None = None,
+    unit: str | None = None,
+    up: str | None = None,
+    rate: float | None = None,
+    messages: MessageArguments = DEFAULT_MESSAGES,
 ) -> int:
     """Show a recording and its skeleton in the browser, where it can be edited.
 
@@ -26,19 +37,34 @@ def view(
         host: Address to listen on; by default this machine only.
         browser: Open the browser.
         edits: Edits file, instead of the one beside the recording.
+        unit: Length unit of the input: mm, cm, m, in, ft.
+        up: Axis of the input that points up: x y z -x -y -z.
+        rate: Frames per second of the input.
+        messages: How much to print.
     """
     import marey
+
+    messages.apply()
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         viewer = marey.view(
-            path, port=port, host=host, browser=browser, edits=edits, block=False
+            path,
+            port=port,
+            host=host,
+            browser=browser,
+            edits=edits,
+            block=False,
+            unit=unit,
+            up=up,
+            rate=rate,
         )
     for warning in caught:
         err.print(f"[yellow]warning:[/] {escape(str(warning.message))}")
-    out.print(
-        f"{escape(path.name or str(path))} is served here; Ctrl-C stops the server"
-    )
+    if not messages.quiet:
+        out.print(
+            f"{escape(path.name or str(path))} is served here; Ctrl-C stops the server"
+        )
     out.print(escape(viewer.url), soft_wrap=True)
     for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
         if number := getattr(signal, name, None):

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.spatial import ConvexHull
 
 Array = np.ndarray
 
@@ -43,6 +42,8 @@ def hull_of_balls(
         radius: Its radius, > 0.
         directions: Unit vectors of the points that stand for a ball.
     """
+    from scipy.spatial import ConvexHull  # slow to import
+
     points = (center[:, None] + radius[:, None, None] * directions).reshape(-1, 3)
     points = np.unique(points, axis=0)
     hull = ConvexHull(points)

@@ -3,7 +3,7 @@
 from math import floor, pi
 from typing import no_type_check
 
-from numba import njit
+from marey.numerics.jit import njit
 
 RADIANS_PER_DEGREE = pi / 180.0
 

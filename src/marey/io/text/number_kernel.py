@@ -9,7 +9,8 @@ is marked LONG and converted by Python.
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
+
+from marey.numerics.jit import njit
 
 NUMBER, BLANK, NAN, WORD, LONG = 0, 1, 2, 3, 4
 

@@ -170,7 +170,8 @@ class _BallFit:
         self.takes, self.options = takes, options
         self.pair = all_pairs(len(takes[0].names))
         poses = [take.T_world_body for take in takes]
-        self.T = poses[0] if len(poses) == 1 else np.concatenate(poses)
+        T = poses[0] if len(poses) == 1 else np.concatenate(poses)
+        self.T = np.require(T, requirements=["C", "W"])
         self.seen = poses_seen(self.T)
         noise = estimate_pose_noise(
             takes, noise=options.noise, turn_noise=options.turn_noise

@@ -90,7 +90,8 @@ def tukey_weights(
     deviation = np.empty_like(residual)
     subtract_medians(residual, deviation)
     square = np.empty(len(residual))
-    squared_norms(deviation, np.broadcast_to(precision, (len(residual), 3, 3)), square)
+    P = np.broadcast_to(precision, (len(residual), 3, 3))
+    squared_norms(deviation, np.require(P, requirements=["C", "W"]), square)
     limit = max(TUKEY_CUTOFF_SIGMAS**2 * median_variance(square), min_square)
     if not limit > 0.0:
         return np.ones(len(residual))

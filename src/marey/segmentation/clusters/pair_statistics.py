@@ -193,9 +193,10 @@ def pair_statistics(
     variance, distance, weight_sum = np.zeros((3, len(pairs)))
     for points in takes:
         positions = np.moveaxis(points[evenly_spaced(len(points), MAX_FRAMES)], 0, -1)
+        positions = positions.copy()  # in one layout, so that one compilation serves
         seen = np.isfinite(positions).all(axis=1)
         spread, median, n_common = pair_spreads(
-            positions.copy(), seen, pairs, n_blocks, Q05, Q95, Q05_Q95_SD
+            positions, seen, pairs, n_blocks, Q05, Q95, Q05_Q95_SD
         )
         weight = np.where(n_common >= MIN_SAMPLES, n_common, 0)
         variance += weight * np.nan_to_num(spread) ** 2

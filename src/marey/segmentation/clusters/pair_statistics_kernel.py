@@ -3,7 +3,9 @@
 from typing import no_type_check
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from marey.numerics.jit import NO_WRAPPERS, njit
 
 from marey.numerics.median_kernel import quickselect
 
@@ -35,7 +37,7 @@ def pair_spreads(positions, seen, pairs, n_blocks, low, high, width):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def _block_spread(distances, n_blocks, low, high, width):
     """Return the root mean square spread of the blocks, and the median of medians.
 
@@ -61,7 +63,7 @@ def _block_spread(distances, n_blocks, low, high, width):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def _distances(a, b, seen_a, seen_b, out):
     """Write the distances of the common frames; return their number."""
     n = 0

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +54,8 @@ class ViewerRoutes:
     """File that is opened when the server starts."""
 
     limits: Limits
+    reading: Mapping[str, Any]
+    """Options of `marey.read` for the recordings of the folder."""
 
     def build_app(self) -> Starlette:
         """Return the Starlette application, without authentication."""
@@ -133,7 +135,8 @@ class ViewerRoutes:
         if self.root is None or not isinstance(relative, str):
             raise RecordingNotFoundError("this folder has no such recording")
         path = resolve_inside(self.root, relative)
-        file = ViewedFile(path, replace_surrogates(relative), default_edits_path(path))
+        title, edits_path = replace_surrogates(relative), default_edits_path(path)
+        file = ViewedFile(path, title, edits_path, reading=self.reading)
         return _json({"job": await self.state.open(file)}, 202)
 
     async def upload(self, request: Request) -> Response:

@@ -8,6 +8,7 @@ import shutil
 import socket
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,11 @@ class Viewer:
         return f"http://{name}:{self.port}/?token={self._token}"
 
     def start(
-        self, title: str, root: Path | None, first_file: ViewedFile | None
+        self,
+        title: str,
+        root: Path | None,
+        first_file: ViewedFile | None,
+        reading: Mapping[str, Any],
     ) -> None:
         """Start the server, which opens the first file.
 
@@ -75,11 +80,18 @@ class Viewer:
             title: Title of the page before any file is open.
             root: Folder of the recordings that can be opened; None = none can.
             first_file: File that is opened at once.
+            reading: Options of `marey.read` for all files, if no file is opened first.
         """
         page = read_page()
         self.state = ServerState(self._limits, title)
         routes = ViewerRoutes(
-            self.state, page.text, root, self.scratch, first_file, self._limits
+            self.state,
+            page.text,
+            root,
+            self.scratch,
+            first_file,
+            self._limits,
+            reading={} if first_file else reading,
         )
         policy = page.policy("'self'") + "; frame-ancestors 'none'"
         authenticator = Authenticator(

@@ -4,7 +4,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,9 @@ class ViewedFile:
 
     temporary_folder: Path | None = None
     """Folder that contains only this file; deleted when another file is shown."""
+
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    """Options of `marey.read` that override what the file says."""
 
 
 class ServerState:
@@ -161,6 +164,7 @@ class ServerState:
             path=str(file.path),
             title=file.title,
             edits_path=str(file.edits_path or ""),
+            reading=dict(file.reading),
             edit_records=edit_records,
         )
         self._file, self._worker_pid = file, self.supervisor.pid

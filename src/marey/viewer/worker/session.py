@@ -5,6 +5,7 @@ from copy import copy
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from marey.editing import EditSession, Trial
@@ -23,6 +24,7 @@ FileContent = Solution | Motion | Take
 SendProgress = Callable[[dict[str, Any], bytes], None]
 Answer = tuple[dict[str, Any], bytes]
 EditRecords = Iterable[Mapping[str, Any]]
+NO_OVERRIDES: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,13 +107,14 @@ class WorkerSession:
         title: str,
         edits_path: str,
         edit_records: EditRecords | None = None,
+        reading: Mapping[str, Any] = NO_OVERRIDES,
     ) -> Answer:
         """Open a file; if that fails, the previous file stays open.
 
         The edits are `edit_records`; if None, those of the edits file.
         """
         self._send_stage("read")
-        content = _read_content(Path(path))
+        content = _read_content(Path(path), **reading)
         saved_path = Path(edits_path) if edits_path else None
         opened, note = OpenFile(title, content, edits_path=saved_path), ""
         if isinstance(content, Take) and edit_records is None:
@@ -233,16 +236,23 @@ class WorkerSession:
         return opened.edit_session
 
 
-def _read_content(path: Path) -> FileContent:
-    """Return the solution, motion or take in a file; a motion if the format has one."""
+def _read_content(path: Path, **reading: Any) -> FileContent:
+    """Return the solution, motion or take in a file; a motion if the format has one.
+
+    Args:
+        path: The file.
+        **reading: Options of `marey.read` that override what the file says. marey's own
+            files then count as recordings.
+    """
     file_format = recognise(path)
-    if file_format.name == "npz":
+    if file_format.name == "npz" and not reading:
         try:
             content = load(path)
         except FormatError:  # Not an archive of marey's; `read` reports what is wrong.
             return read(path)
         return content if isinstance(content, Solution | Motion | Take) else read(path)
-    return read_motion(path) if file_format.read_motion else read(path)
+    has_motion = file_format.read_motion and file_format.name != "npz"
+    return read_motion(path, **reading) if has_motion else read(path, **reading)
 
 
 def _trial_summary(trial: Trial) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import threading
 from typing import Any, BinaryIO
 
 from marey.errors import MareyError, printable
+from marey.kernels.precompiled import prefer_compiled_kernels
 from marey.viewer.server.protocol import encode_frame, read_frame
 from marey.workers import limit_memory
 
@@ -23,6 +24,7 @@ CONCURRENT_REQUESTS = ("series",)
 def main() -> None:
     """Answer requests until the server closes standard input."""
     limit_memory(int(sys.argv[1]))
+    prefer_compiled_kernels()
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     # Output that a library prints must not mix with the answers.

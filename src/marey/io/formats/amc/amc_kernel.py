@@ -3,7 +3,6 @@
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
 
 from marey.io.text.number_kernel import (
     LONG,
@@ -14,6 +13,7 @@ from marey.io.text.number_kernel import (
     is_blank,
     parse_number_cell,
 )
+from marey.numerics.jit import njit
 
 FINE, NO_FRAME, NO_BONE, NO_NUMBER, COUNT = 0, 1, 2, 3, 4
 """How parsing ended."""

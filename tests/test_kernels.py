@@ -1,0 +1,268 @@
+"""Compiled kernels: what makes them stale, where they may go, and what is said."""
+
+import json
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import marey
+from marey.cli.compiling import merge_caches
+from marey.cli.kernel_exercises import EXERCISES
+from marey.kernels import cache, precompiled
+
+SOURCE = Path(marey.__file__).parent
+PARTS = (
+    "__init__.py",
+    "__init__.pyi",
+    "kernels/__init__.py",
+    "kernels/cache.py",
+    "kernels/precompiled.py",
+    "numerics/__init__.py",
+    "numerics/jit.py",
+)
+CALLED = """
+from numba import njit
+
+@njit(cache=True)
+def height():
+    return {height}
+"""
+CALLER = """
+from numba import njit
+
+from marey.numerics.jit import FAST
+from marey.numerics.called_kernel import height
+
+@njit(cache=True, fastmath=FAST)
+def double(x):
+    return height() * x
+"""
+CALL = """
+import logging, os, sys
+from numba.core.event import Listener, register
+import marey
+
+class Count(Listener):
+    n = 0
+    def on_start(self, event):
+        self.n += 1
+    def on_end(self, event):
+        pass
+
+count = Count()
+register("numba:compile", count)
+logging.basicConfig(format="%(message)s", stream=sys.stdout)
+from marey.numerics.caller_kernel import double
+from marey.numerics.jit import compiled_cpu
+value = double(2.0)
+if os.environ["FINISH"]:
+    from marey.kernels.precompiled import write_manifest
+    write_manifest(compiled_cpu(), rare=False)
+print(value, count.n, compiled_cpu())
+"""
+
+
+def small_package(folder, height=1.0):
+    """A marey of two kernels, one of which calls the other, in its own file."""
+    for part in PARTS:
+        target = folder / "marey" / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(SOURCE / part, target)
+    write_kernel(folder, height)
+    (folder / "marey/numerics/caller_kernel.py").write_text(CALLER)
+    return folder
+
+
+def write_kernel(folder, height):
+    text = CALLED.format(height=height)
+    (folder / "marey/numerics/called_kernel.py").write_text(text)
+
+
+def call(folder, *, wanted="1", finish="", **variables):
+    """Result, number of compilations and CPU of a process, and what it said.
+
+    With `finish` it writes the manifest, as `marey compile` does in the end.
+    """
+    environment = os.environ | {"PYTHONPATH": str(folder), "FINISH": finish}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", CALL],
+        env=environment | {precompiled.VARIABLE: wanted} | variables,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    *said, last = done.stdout.splitlines()
+    value, n_compiled, cpu = last.split()
+    return float(value), int(n_compiled), cpu, said
+
+
+def change_manifest(folder, **changes):
+    """Make the manifest say that kernels were compiled for something else."""
+    path = folder / "marey/compiled/manifest.json"
+    content = json.loads(path.read_text())
+    content["compiled for"] |= changes
+    path.write_text(json.dumps(content))
+
+
+def test_a_kernel_is_stale_when_a_kernel_that_it_calls_has_changed(tmp_path):
+    package = small_package(tmp_path)
+    assert call(package, finish="yes")[0] == 2.0
+    write_kernel(package, 5.0)
+    value, n_compiled, _, said = call(package)
+    assert (value, n_compiled) == (10.0, 2)
+    assert len(said) == 1
+    assert (
+        "numerics/caller_kernel.py, or a kernel that it imports, has changed" in said[0]
+    )
+
+
+def test_compiled_kernels_can_be_moved_and_a_mismatch_is_said_once(tmp_path):
+    package = small_package(tmp_path / "a")
+    _, n_compiled, _, said = call(package, finish="yes")
+    assert n_compiled == 2
+    assert len(said) == 1
+    assert "none are compiled yet" in said[0]
+    moved = tmp_path / "b"
+    shutil.move(package, moved)
+    value, n_compiled, cpu, said = call(moved)
+    assert (value, n_compiled, said) == (2.0, 0, [])
+    known = platform.machine().lower() in precompiled.COMMON_CPUS
+    assert (cpu != "None") <= known
+
+    # With a native CPU in the same process tree, they are made anew, silently.
+    value, n_compiled, cpu, said = call(moved, wanted="0")
+    assert (value, n_compiled, cpu, said) == (2.0, 2, "None", [])
+
+    change_manifest(moved, Numba="0.1")
+    shutil.rmtree(moved / "marey/compiled/numerics")
+    value, n_compiled, _, said = call(moved)
+    assert (value, n_compiled) == (2.0, 2)
+    assert len(said) == 1
+    assert "for Numba 0.1, here is" in said[0]
+
+
+def test_a_cache_elsewhere_begins_with_the_kernels_that_came_along(tmp_path):
+    package = small_package(tmp_path / "a")
+    call(package, finish="yes")
+    other = str(tmp_path / "elsewhere")
+    assert call(package, NUMBA_CACHE_DIR=other)[:2] == (2.0, 0)
+    assert list(Path(other).glob("marey-kernels-*/numerics/*.nbi"))
+
+
+@pytest.mark.parametrize("path", cache.kernel_sources(), ids=lambda path: path.stem)
+def test_the_digest_of_a_kernel_covers_all_modules_it_imports(path):
+    """Every module of marey that the file imports, and theirs, is in it."""
+    covered = cache.imported_sources(path)
+    for source in covered:
+        for line in source.read_text().splitlines():
+            if line.startswith("from marey.") and source.stem != "jit":
+                module = line.split()[1].removeprefix("marey.").replace(".", "/")
+                assert SOURCE / f"{module}.py" in covered
+    assert SOURCE / "numerics/jit.py" in covered
+
+
+def test_changed_imports_of_imports_change_the_digest(tmp_path):
+    for name, text in (
+        ("a_kernel", "from marey.b_kernel import b\n"),
+        ("b_kernel", "from marey.c_kernel import (\n    c,\n)\n"),
+        ("c_kernel", "c = 1\n"),
+        ("d_kernel", "d = 1\n"),
+    ):
+        (tmp_path / f"{name}.py").write_text(text)
+
+    def digest():
+        for function in (cache._content, cache.imported_sources, cache.source_digest):
+            function.cache_clear()
+        return cache.source_digest(tmp_path / "a_kernel.py", tmp_path)
+
+    first = digest()
+    (tmp_path / "d_kernel.py").write_text("d = 2\n")
+    assert digest() == first
+    (tmp_path / "c_kernel.py").write_text("c = 2\n")
+    assert digest() != first
+
+
+def test_an_older_processor_is_recognised():
+    modern = precompiled.X86_64_V3
+    assert precompiled.common_cpu("x86_64", modern | {"avx512f"}) == "x86-64-v3"
+    assert precompiled.common_cpu("AMD64", modern) == "x86-64-v3"
+    assert precompiled.common_cpu("x86_64", modern - {"fma"}) is None
+    assert precompiled.common_cpu("arm64", {"neon"}) == "generic"
+    assert precompiled.common_cpu("riscv64", set()) is None
+
+
+def test_why_kernels_are_compiled_names_the_processor(monkeypatch):
+    known = {"compiled for": precompiled.describe_this("x86-64-v3"), "sources": {}}
+    monkeypatch.setattr(precompiled, "read_manifest", lambda: known)
+    path = cache.kernel_sources()[0]
+    said = precompiled.explain_compiling(path, None)
+    assert "for processor x86-64-v3, this one has less" in said
+
+
+def test_asking_for_compiled_kernels_too_late_is_logged(monkeypatch, caplog):
+    from marey.numerics import jit
+
+    monkeypatch.setenv(precompiled.VARIABLE, "0")
+    monkeypatch.setattr(jit, "USES_COMMON_CPU", False)
+    with caplog.at_level(logging.WARNING, logger="marey"):
+        marey.use_compiled_kernels()
+    assert "call marey.use_compiled_kernels() first" in caplog.text
+    assert os.environ[precompiled.VARIABLE] == "1"
+
+
+NORMS = """
+import sys
+import numpy as np
+from marey.joints.ball.gauss_helmert_kernel import squared_norms, subtract_medians
+rng = np.random.default_rng(0)
+m, P = rng.normal(size=(50, 3)), rng.normal(size=(50, 3, 3))
+out, residual = np.empty(50), np.empty((50, 3))
+squared_norms(m, P, out)
+subtract_medians(m, residual)
+print(repr([*out.tolist(), *residual.ravel().tolist()]))
+"""
+
+
+@pytest.mark.parametrize("wanted", ["0", "1"])
+def test_kernels_for_the_common_processor_answer_like_native_ones(wanted):
+    done = subprocess.run(
+        [sys.executable, "-c", NORMS],
+        env=os.environ | {precompiled.VARIABLE: wanted},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    rng = np.random.default_rng(0)
+    m, P = rng.normal(size=(50, 3)), rng.normal(size=(50, 3, 3))
+    P = np.triu(P) + np.triu(P, 1).transpose(0, 2, 1)
+    expected = np.einsum("ni,nij,nj->n", m, P, m)
+    found = np.array(json.loads(done.stdout))
+    assert found[:50] == pytest.approx(expected, rel=1e-13, abs=1e-13)
+
+
+def test_of_caches_that_hold_one_kernel_the_largest_index_is_kept(tmp_path):
+    for name, size in (("a", 1), ("b", 2), ("c", 1)):
+        (tmp_path / name / "io").mkdir(parents=True)
+        (tmp_path / name / "io/k-1.py311.nbi").write_text(name * size)
+        (tmp_path / name / "io/k-1.py311.1.nbc").write_text(name)
+    sources = [tmp_path / name for name in "abc"]
+    merge_caches(sources, tmp_path / "all")
+    assert (tmp_path / "all/io/k-1.py311.nbi").read_text() == "bb"
+    assert (tmp_path / "all/io/k-1.py311.1.nbc").read_text() == "b"
+    assert not list((tmp_path / "all").rglob("*.part"))
+
+
+def test_exercises_say_what_they_compile():
+    assert all(
+        exercise.title and exercise.seconds > 0 for exercise in EXERCISES.values()
+    )
