@@ -13,6 +13,7 @@ from marey.bodies import Bodies
 from marey.errors import OptionError
 from marey.io.formats.html import subjects
 from marey.io.formats.html.arrays import SceneArrays
+from marey.io.formats.html.exports import list_exports
 from marey.io.formats.html.subjects import SceneSubject
 from marey.motion import Motion
 from marey.numerics import geometry
@@ -86,6 +87,7 @@ def encode_scene(
         "truth": encoder.encode_truth(options.truth, takes) if options.truth else None,
         "measured": {name: float(x) for name, x in options.measured.items()},
         "edits": list(options.edits) or _edits(solution),
+        "exports": list_exports(thing) if thing is not None else [],
         **_encode_report(solution.report if solution else _read_report(takes), takes),
         **(_encode_solution(solution) if solution else NO_SOLUTION),
     }

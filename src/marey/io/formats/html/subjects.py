@@ -1,12 +1,14 @@
 """Subjects of a scene: their bones, how they move, and how far to trust them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
+from marey.anatomy import names as vrm
+from marey.anatomy.person_joints import recognise_person
 from marey.bodies import Bodies
 from marey.io.formats.html.arrays import MAX_TRACK_VALUE, SceneArrays
 from marey.joint_fits import JointFits
@@ -91,6 +93,8 @@ def encode_subject(
     """
     skeleton = subject.skeleton
     known = {} if residual is None else dict(enumerate(residual))
+    part = recognise_person(skeleton)
+    side = joint_sides(skeleton, part)
     joints = [
         {
             "name": name,
@@ -105,10 +109,29 @@ def encode_subject(
             "covariance": _whole_or_none(skeleton.covariance[i]),
             "residual": known.get(subject.edge[i]),
             "body": subject.body[i],
+            "side": side[i],
+            "part": vrm.without_side(part.get(i, "")),
         }
         for i, name in enumerate(skeleton.names)
     ]
     return {"name": subject.name, "joints": joints}
+
+
+def joint_sides(skeleton: Skeleton, part: Mapping[int, str]) -> list[str]:
+    """Return the side of each joint: "Left", "Right", or "" in the middle.
+
+    A joint whose name states no side is on the side of its parent.
+
+    Args:
+        skeleton: Any skeleton.
+        part: Anatomical names of joints, by index.
+    """
+    sides: list[str] = []
+    for joint, name in enumerate(skeleton.names):
+        own = vrm.side_of(part.get(joint, vrm.without_subject(name)))
+        above = int(skeleton.parent[joint])
+        sides.append(own or (sides[above] if above >= 0 else ""))
+    return sides
 
 
 def _whole_or_none(values: Array) -> Array | None:

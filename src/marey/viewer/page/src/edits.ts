@@ -5,10 +5,12 @@ import type { Theatre } from "./draw/theatre";
 import { actionsFor } from "./panels/actions";
 import type { DetailsPanel } from "./panels/details";
 import { button, el, fact, section } from "./panels/dom";
-import { FilesPanel } from "./panels/files";
+import { FilesPanel } from "./files/files";
 import { millimetres, plain } from "./panels/numbers";
+import { ProgressCard } from "./panels/progress";
 import { restPose } from "./panels/sensors";
 import type { TopBar } from "./panels/topbar";
+import { Welcome } from "./files/welcome";
 import { readScene, describeFinding, type Edit } from "./scene";
 import type { Change, Desk, Message, Score, Server, Trial } from "./server";
 import { nameOf, type Selection, type State } from "./state";
@@ -25,6 +27,7 @@ export class Editor {
   private trialBox = el("div");
   private trouble = el("div", "refused");
   private busy = el("span", "busy");
+  private progress = new ProgressCard();
   private general = el("div", "actions");
   /** Stays open or shut from one selection to the next. */
   private folder = el("details", "actions");
@@ -52,11 +55,12 @@ export class Editor {
     this.files = new FilesPanel(state, server, (trouble) => this.complain(trouble));
     this.dragger = theatre && new Dragger(state, theatre, (edit) => void this.attempt(edit));
     body.append(this.trialBox, this.list, this.general);
-    stage.append(this.trouble);
+    const welcome = new Welcome(state, server, this.files, (trouble) => this.complain(trouble));
+    stage.append(welcome.root, this.progress.root, this.trouble);
     this.trouble.title = "Click to close";
     this.trouble.addEventListener("click", () => this.complain(""));
     topbar.extra.append(this.undo, this.redo, this.busy);
-    this.showDesk({ edits: [], can_undo: false, can_redo: false, trial: false, saved: "", busy: "", version: 0 });
+    this.showDesk({ edits: [], can_undo: false, can_redo: false, trial: false, saved: "", busy: "", version: 0, stages: [] });
     this.complain("");
     state.on(["selection", "take", "range"], () => this.offer());
   }
@@ -82,7 +86,7 @@ export class Editor {
 
   private async hear(message: Message): Promise<void> {
     if (message.type === "line") this.busy.textContent = message.lost ? LOST : "";
-    if (message.type === "stage") this.busy.textContent = message.stage ? `${message.stage} …` : "";
+    if (message.type === "stage") this.progress.show(message.stages);
     if (message.type === "error") this.complain(message.message);
     if (message.type === "state") await this.keepUp(message);
   }
@@ -232,7 +236,7 @@ export class Editor {
   private showDesk(desk: Desk): void {
     this.undo.disabled = !desk.can_undo;
     this.redo.disabled = !desk.can_redo;
-    this.busy.textContent = desk.busy ? `${plain(desk.busy)} …` : "";
+    this.progress.show(desk.stages);
     this.note.textContent = plain(desk.edits.length ? desk.saved : "");
     const rows = desk.edits.map((edit, i) => {
       const row = el("div", "edit");

@@ -8,6 +8,7 @@ import { automation } from "./automation";
 import { Editor } from "./edits";
 import { DetailsPanel } from "./panels/details";
 import { el } from "./panels/dom";
+import { ExportsPanel } from "./files/exports";
 import { Help } from "./panels/help";
 import { FindingsPanel, LengthsPanel, StagesPanel } from "./panels/lists";
 import { OptionsPanel } from "./panels/options";
@@ -52,9 +53,10 @@ function build(state: State, server: Server | null): { editor: Editor | null; th
   left.append(...(editor ? [editor.files.root] : []), new TreePanel(state).root);
   if (theatre) left.append(new OptionsPanel(state).root);
   right.append(...(editor ? [editor.root] : []), details.root, new LengthsPanel(state).root);
-  right.append(findings.root, new StagesPanel(state).root);
+  right.append(findings.root, new ExportsPanel(state, theatre, server).root, new StagesPanel(state).root);
   app.prepend(topbar.root);
   app.append(timeline.root, help.root);
+  state.on("scene", () => app.classList.toggle("empty", !state.scene.takes.length));
   addEventListener("keydown", (event) => editor?.press(event) || help.press(event));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     startTheme();

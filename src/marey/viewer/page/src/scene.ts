@@ -15,7 +15,14 @@ export interface Joint {
   covariance: [Vec3, Vec3, Vec3] | null;
   residual: number | null;
   body: number;
+  /** Whether the recording shows the joint, and not only anatomy. */
+  observed: boolean;
+  side: Side;
+  /** What anatomy calls it, without its side; "" where that is unknown. */
+  part: string;
 }
+
+export type Side = "Left" | "Right" | "";
 
 export interface Subject {
   name: string;
@@ -124,6 +131,14 @@ export interface Take {
   motions: Motion[];
 }
 
+/** A format that what is shown can be written in. */
+export interface Export {
+  title: string;
+  suffixes: string[];
+  /** What a table may hold; empty where there is nothing to choose. */
+  contents: string[];
+}
+
 export interface Scene {
   title: string;
   version: string;
@@ -141,6 +156,7 @@ export interface Scene {
   truth: { subjects: Subject[]; takes: { motions: Motion[] }[] } | null;
   measured: Record<string, number>;
   edits: Edit[];
+  exports: Export[];
 }
 
 export const UNSEEN = 0;
@@ -192,5 +208,6 @@ export function readScene(blob: Blob): Scene {
     },
     measured: head.measured ?? {},
     edits: head.edits ?? [],
+    exports: head.exports ?? [],
   };
 }

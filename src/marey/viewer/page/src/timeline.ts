@@ -1,5 +1,5 @@
 /** Play, scrub and step; strips that show where in the take something is the matter. */
-import { css } from "./colours";
+import { css, sideColour } from "./colours";
 import { niceCeiling } from "./draw/joints";
 import { sheet, trace } from "./panels/chart";
 import { button, el, iconButton, setIcon } from "./panels/dom";
@@ -42,7 +42,7 @@ export class Timeline {
     this.strips = this.makeStrips();
     this.listen();
     new ResizeObserver(() => this.draw()).observe(this.area);
-    state.on(["take", "range", "theme"], () => this.draw());
+    state.on(["take", "range", "theme", "colours"], () => this.draw());
     state.on(["frame", "take"], () => this.showFrame());
     state.on("playing", () => this.showPlaying());
   }
@@ -190,10 +190,13 @@ export class Timeline {
     const contacts = performance.motions.flatMap((motion) => motion.contacts);
     const lanes = [...new Set(contacts.map((contact) => contact.joint))].sort();
     const tall = (height - 4) / Math.max(lanes.length, 2);
-    paper.fillStyle = css("curve-3");
+    const joints = this.state.scene.subjects.flatMap((subject) => subject.joints);
+    const sides = new Map(joints.map(({ name, side }) => [name, side]));
     contacts.forEach(({ joint, start, end }: Contact) => {
       const a = this.x(performance.frameAt(start));
       const b = this.x(performance.frameAt(end));
+      const side = sides.get(joint);
+      paper.fillStyle = side && this.state.showsSides ? sideColour(side).getStyle() : css("curve-3");
       paper.fillRect(a, top + 2 + lanes.indexOf(joint) * tall, Math.max(b - a, 1), Math.max(tall - 1, 1));
     });
   }

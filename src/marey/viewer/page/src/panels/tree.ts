@@ -1,6 +1,5 @@
 /** The tree of joints with the markers they carry; click selects, hover highlights. */
-import { bodyColour } from "../colours";
-import { bodyOfJoints } from "../scene";
+import { bodyOfJoints, type Side } from "../scene";
 import { same, type Selection, type State } from "../state";
 import { el, section } from "./dom";
 import { millimetres } from "./numbers";
@@ -25,7 +24,7 @@ export class TreePanel {
     this.note = note;
     this.body.setAttribute("role", "tree");
     this.body.addEventListener("pointerleave", () => state.hover(null));
-    state.on("take", () => this.build());
+    state.on(["take", "colours"], () => this.build());
     state.on(["selection", "hover"], () => this.mark());
     state.on("selection", () => this.reveal());
   }
@@ -59,8 +58,8 @@ export class TreePanel {
     const children = joints.map((_, i) => joints.flatMap((j, k) => (j.parent === i ? [k] : [])));
     const add = (joint: number, depth: number) => {
       const markers = performance.markersOf(subject, joint);
-      const { name, residual, kind } = joints[joint];
-      const row = this.addRow({ type: "joint", subject, joint }, depth, bodies[joint], name);
+      const { name, residual, kind, side } = joints[joint];
+      const row = this.addRow({ type: "joint", subject, joint }, depth, bodies[joint], name, side);
       if (kind === "fixed") row.classList.add("quiet");
       row.append(el("span", "number", residual === null ? "" : millimetres(residual)));
       if (markers.length) this.addMarkers(row, markers, depth + 1, `${subject}/${name}`);
@@ -88,7 +87,7 @@ export class TreePanel {
     const { take } = this.state.performance;
     for (const marker of markers) {
       const { label, body } = take.markers[marker];
-      this.addRow({ type: "marker", marker }, depth, body, label, box);
+      this.addRow({ type: "marker", marker }, depth, body, label, undefined, box);
     }
     this.body.append(box);
   }
@@ -118,12 +117,12 @@ export class TreePanel {
     }
   }
 
-  private addRow(what: Selection, depth: number, body: number, name: string, into = this.body): HTMLElement {
+  private addRow(what: Selection, depth: number, body: number, name: string, side?: Side, into = this.body): HTMLElement {
     const row = el("div", `row ${what.type}`);
     row.setAttribute("role", "treeitem");
     row.style.paddingLeft = `${10 + 11 * depth}px`;
     const swatch = el("span", "swatch");
-    swatch.style.background = bodyColour(body).getStyle();
+    swatch.style.background = this.state.colourOf(body, side).getStyle();
     row.append(swatch, el("span", "text", name));
     row.title = name;
     row.addEventListener("click", () => this.state.select(what));

@@ -1,7 +1,7 @@
 /** Recordings of the folder, and files dropped on the page. */
 import type { Recording, Server } from "../server";
 import type { State } from "../state";
-import { el, section } from "./dom";
+import { el, section } from "../panels/dom";
 
 export class FilesPanel {
   readonly root: HTMLElement;
@@ -26,6 +26,7 @@ export class FilesPanel {
     this.body.replaceChildren(...files.map((file) => this.row(file)));
     this.body.append(el("p", "hint drop", "Drop a recording on the page to open it."));
     const waiting = !this.state.scene.takes.length;
+    this.root.hidden = waiting && !files.length;
     this.root.classList.toggle("roomy", waiting);
     if (waiting) this.fold(false);
   }
@@ -52,8 +53,12 @@ export class FilesPanel {
       event.preventDefault();
       app.classList.remove("dropping");
       const [file] = event.dataTransfer?.files ?? [];
-      if (file) this.server.upload(file).catch(this.complain);
+      if (file) this.upload(file);
     });
+  }
+
+  upload(file: File): void {
+    void this.server.upload(file).catch(this.complain);
   }
 }
 
