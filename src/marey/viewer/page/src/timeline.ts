@@ -39,6 +39,10 @@ export class Timeline {
     this.playButton = iconButton("play", "Play or pause (space)", () => state.play(!state.playing));
     this.root.append(this.transport(), this.area);
     this.area.append(this.canvas, this.head);
+    this.area.setAttribute("role", "slider");
+    this.area.ariaLabel = "Time";
+    this.area.tabIndex = 0;
+    this.area.addEventListener("keydown", (event) => this.page(event));
     this.strips = this.makeStrips();
     this.listen();
     new ResizeObserver(() => this.draw()).observe(this.area);
@@ -63,6 +67,7 @@ export class Timeline {
       this.speed.append(item);
     }
     this.speed.title = "Speed (- and +)";
+    this.speed.ariaLabel = "Speed";
     this.speed.addEventListener("change", () => this.setSpeed(Number(this.speed.value)));
     row.append(
       iconButton("start", "To the start (Home)", () => state.seek(state.range?.[0] ?? 0)),
@@ -78,6 +83,15 @@ export class Timeline {
       this.readout,
     );
     return row;
+  }
+
+  /** A tenth of the take at a time; other keys are those of the whole page. */
+  private page(event: KeyboardEvent): void {
+    const way = { PageDown: 1, PageUp: -1, ArrowUp: 0.1, ArrowDown: -0.1 }[event.key];
+    if (way === undefined) return;
+    event.preventDefault();
+    const { frame, performance } = this.state;
+    this.state.seek(frame + (Math.abs(way) < 1 ? Math.sign(way) : (way * performance.take.frames) / 10));
   }
 
   setSpeed(speed: number): void {
@@ -252,6 +266,10 @@ export class Timeline {
     const { residual, gap, missing } = performance.summary;
     this.head.style.transform = `translateX(${this.x(frame)}px)`;
     this.clock.textContent = `${clock(performance.time(frame))} s   frame ${performance.recorded(frame)} / ${Math.max(performance.take.recorded - 1, 0)}`;
+    this.area.ariaValueMin = "0";
+    this.area.ariaValueMax = String(Math.max(performance.take.recorded - 1, 0));
+    this.area.ariaValueNow = String(performance.recorded(frame));
+    this.area.ariaValueText = `${performance.time(frame).toFixed(2)} s, frame ${performance.recorded(frame)}`;
     const solved = this.state.scene.subjects.length > 0;
     const parts = solved
       ? [`residual ${millimetres(residual[frame])} mm`, `largest gap ${millimetres(gap[frame])} mm`]

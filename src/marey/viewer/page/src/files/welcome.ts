@@ -25,7 +25,7 @@ export class Welcome {
       ),
     );
     this.root.append(
-      el("h1", "", "Drop a recording here"),
+      el("h2", "", "Drop a recording here"),
       el("p", "", "Markers or sensors in C3D, TRC, CSV, MVNX, BVH and more. marey finds the skeleton and shows how sure it is of every bone."),
       buttons,
       chooser,

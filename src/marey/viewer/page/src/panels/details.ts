@@ -5,6 +5,7 @@ import { FILLED, OUTLIER, SEEN, UNSEEN, type Joint } from "../scene";
 import { nameOf, type State } from "../state";
 import { Chart, Histogram, type Curve } from "./chart";
 import { el, fact, section } from "./dom";
+import { actOnKeys } from "./keyboard";
 import { degrees, lengthAndSd, millimetres, percent, plain, signed, UNKNOWN_SD, whole } from "./numbers";
 
 const STATES: Record<number, string> = {
@@ -27,6 +28,8 @@ export class DetailsPanel {
   readonly root: HTMLElement;
   private body: HTMLElement;
   private note: HTMLElement;
+  /** Said by a screen reader when the selection changes. */
+  private title = el("div", "title");
   private live: Live[] = [];
   private charts: Chart[] = [];
   /** Filled by the editor with what can be done to the selection. */
@@ -40,6 +43,7 @@ export class DetailsPanel {
     this.root = root;
     this.body = body;
     this.note = note;
+    this.title.ariaLive = "polite";
     state.on(["selection", "take"], () => this.build());
     state.on("frame", () => this.refresh());
     state.on("theme", () => this.charts.forEach((chart) => chart.draw()));
@@ -49,8 +53,9 @@ export class DetailsPanel {
     const { selected } = this.state;
     this.live = [];
     this.charts = [];
-    const title = el("div", "title", nameOf(this.state, selected) || "Nothing selected");
-    this.body.replaceChildren(title, this.actions);
+    const title = nameOf(this.state, selected) || "Nothing selected";
+    if (this.title.textContent !== plain(title)) this.title.textContent = plain(title);
+    this.body.replaceChildren(this.title, this.actions);
     this.note.textContent = selected?.type ?? "";
     if (!selected) this.body.append(el("p", "hint", "Click a joint, bone or marker, here or in the tree."));
     else if (selected.type === "joint") this.buildJoint(selected.subject, selected.joint);
@@ -72,7 +77,7 @@ export class DetailsPanel {
   }
 
   private addChart(title: string, curves: Curve[], label: (v: number) => string, fromZero: boolean): Chart {
-    const chart = new Chart(this.state, label, fromZero);
+    const chart = new Chart(this.state, title, label, fromZero);
     this.body.append(el("div", "caption", title), chart.root);
     this.charts.push(chart);
     chart.show(curves);
@@ -124,7 +129,7 @@ export class DetailsPanel {
       this.live.push({ element: number, text: () => degrees(values[this.state.frame]) });
     });
     title.append(now);
-    const chart = new Chart(this.state, (v) => degrees(v), false);
+    const chart = new Chart(this.state, "Angles in degrees", (v) => degrees(v), false);
     this.body.append(title, chart.root);
     this.charts.push(chart);
     chart.show(series.map((values, k) => ({ values, colour: `curve-${k + 1}` })));
@@ -167,6 +172,7 @@ export class DetailsPanel {
       const row = fact(plain(performance.take.markers[marker].label), millimetres(rms), "mm");
       row.classList.add("link");
       row.addEventListener("click", () => this.state.select({ type: "marker", marker }));
+      actOnKeys(row);
       this.body.append(row);
     }
   }

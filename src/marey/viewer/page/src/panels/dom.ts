@@ -66,6 +66,7 @@ const NARROW = matchMedia("(max-width: 720px)").matches;
 /** A titled part of a panel that can be folded away; on a phone most begin folded. */
 export function section(title: string, open = !NARROW): Section {
   const root = el("section");
+  const heading = el("h2");
   const head = el("button", "head");
   head.type = "button";
   const note = el("span", "note");
@@ -77,7 +78,8 @@ export function section(title: string, open = !NARROW): Section {
   };
   head.addEventListener("click", () => fold(!root.classList.contains("shut")));
   fold(!open);
-  root.append(head, body);
+  heading.append(head);
+  root.append(heading, body);
   return { root, body, note, fold };
 }
 

@@ -2,6 +2,7 @@
 import { bodyOfJoints, type Side } from "../scene";
 import { same, type Selection, type State } from "../state";
 import { el, section } from "./dom";
+import { Rover } from "./keyboard";
 import { millimetres } from "./numbers";
 
 interface Row {
@@ -15,6 +16,7 @@ export class TreePanel {
   private note: HTMLElement;
   private rows: Row[] = [];
   private opened = new Set<string>();
+  private rover: Rover;
 
   constructor(private state: State) {
     const { root, body, note } = section("Tree");
@@ -23,6 +25,8 @@ export class TreePanel {
     this.body = body;
     this.note = note;
     this.body.setAttribute("role", "tree");
+    this.body.ariaLabel = "Joints, markers and sensors";
+    this.rover = new Rover(this.body, "[role=treeitem]", (row, key) => this.pressRow(row, key));
     this.body.addEventListener("pointerleave", () => state.hover(null));
     state.on(["take", "colours"], () => this.build());
     state.on(["selection", "hover"], () => this.mark());
@@ -34,7 +38,7 @@ export class TreePanel {
     this.rows = [];
     this.body.replaceChildren();
     scene.subjects.forEach((subject, index) => {
-      if (scene.subjects.length > 1) this.body.append(el("div", "group", subject.name));
+      if (scene.subjects.length > 1) this.addTitle(subject.name);
       this.addSubject(index);
     });
     this.addLooseBodies();
@@ -49,6 +53,27 @@ export class TreePanel {
     const joints = scene.subjects.reduce((sum, s) => sum + s.joints.length, 0);
     this.note.textContent = joints ? "markers   gap mm" : "";
     this.mark();
+    this.rover.refresh(this.rows.find(({ what }) => same(what, this.state.selected))?.element);
+  }
+
+  /** Right and left unfold and fold the markers of a bone, or go to the row above. */
+  private pressRow(row: HTMLElement, key: string): boolean {
+    if (key !== "ArrowRight" && key !== "ArrowLeft") return false;
+    const twist = row.querySelector<HTMLElement>(".twist");
+    if (twist && (row.ariaExpanded === "true") === (key === "ArrowLeft")) twist.click();
+    else if (key === "ArrowLeft") this.above(row)?.focus();
+    return true;
+  }
+
+  private above(row: HTMLElement): HTMLElement | undefined {
+    const before = this.rows.slice(0, this.rows.findIndex(({ element }) => element === row));
+    return before.reverse().find(({ element }) => Number(element.ariaLevel) < Number(row.ariaLevel))?.element;
+  }
+
+  private addTitle(text: string): void {
+    const title = el("div", "group", text);
+    title.setAttribute("role", "presentation");
+    this.body.append(title);
   }
 
   private addSubject(subject: number): void {
@@ -73,14 +98,17 @@ export class TreePanel {
     const twist = el("button", "twist", `${markers.length}`);
     twist.type = "button";
     twist.title = "Show the markers on this bone";
+    twist.ariaLabel = `Markers: ${markers.length}`;
+    twist.tabIndex = -1;
     row.insertBefore(twist, row.lastElementChild);
     const box = el("div");
+    box.setAttribute("role", "group");
     box.hidden = !this.opened.has(key);
-    twist.ariaExpanded = String(!box.hidden);
+    row.ariaExpanded = twist.ariaExpanded = String(!box.hidden);
     twist.addEventListener("click", (event) => {
       event.stopPropagation();
       box.hidden = !box.hidden;
-      twist.ariaExpanded = String(!box.hidden);
+      row.ariaExpanded = twist.ariaExpanded = String(!box.hidden);
       if (box.hidden) this.opened.delete(key);
       else this.opened.add(key);
     });
@@ -97,7 +125,7 @@ export class TreePanel {
     const { scene, performance } = this.state;
     const placed = new Set(scene.subjects.flatMap((s) => s.joints.map((j) => j.body)));
     const loose = scene.bodies.flatMap((_, body) => (placed.has(body) ? [] : [body]));
-    if (loose.length) this.body.append(el("div", "group", "Bodies outside the figures"));
+    if (loose.length) this.addTitle("Bodies outside the figures");
     for (const body of loose) {
       const row = this.addRow({ type: "body", body }, 0, body, scene.bodies[body].name);
       row.append(el("span", "number"));
@@ -108,7 +136,7 @@ export class TreePanel {
 
   private addList(title: string, things: Selection[]): void {
     if (!things.length) return;
-    this.body.append(el("div", "group", title));
+    this.addTitle(title);
     const { take } = this.state.performance;
     for (const what of things) {
       if (what.type === "marker") this.addRow(what, 0, -1, take.markers[what.marker].label);
@@ -120,6 +148,7 @@ export class TreePanel {
   private addRow(what: Selection, depth: number, body: number, name: string, side?: Side, into = this.body): HTMLElement {
     const row = el("div", `row ${what.type}`);
     row.setAttribute("role", "treeitem");
+    row.ariaLevel = String(depth + 1);
     row.style.paddingLeft = `${10 + 11 * depth}px`;
     const swatch = el("span", "swatch");
     swatch.style.background = this.state.colourOf(body, side).getStyle();
@@ -145,7 +174,12 @@ export class TreePanel {
   /** Unfold and scroll to what was selected elsewhere. */
   private reveal(): void {
     const row = this.rows.find(({ what }) => same(what, this.state.selected))?.element;
-    if (row && row.parentElement !== this.body) row.parentElement!.hidden = false;
+    if (row && row.parentElement !== this.body) {
+      row.parentElement!.hidden = false;
+      const bearer = row.parentElement!.previousElementSibling as HTMLElement;
+      bearer.ariaExpanded = bearer.querySelector(".twist")!.ariaExpanded = "true";
+    }
+    if (row) this.rover.refresh(row);
     row?.scrollIntoView({ block: "nearest" });
   }
 }

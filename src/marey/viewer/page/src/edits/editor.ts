@@ -1,19 +1,20 @@
 /** Putting the answer right: an edit is tried, looked at, then kept or dropped. */
-import { decode } from "./decode";
+import { decode } from "../decode";
 import { Dragger } from "./drag";
-import type { Theatre } from "./draw/theatre";
-import { actionsFor } from "./panels/actions";
-import type { DetailsPanel } from "./panels/details";
-import { button, el, fact, section } from "./panels/dom";
-import { FilesPanel } from "./files/files";
-import { millimetres, plain } from "./panels/numbers";
-import { ProgressCard } from "./panels/progress";
-import { restPose } from "./panels/sensors";
-import type { TopBar } from "./panels/topbar";
-import { Welcome } from "./files/welcome";
-import { readScene, describeFinding, type Edit } from "./scene";
-import type { Change, Desk, Message, Score, Server, Trial } from "./server";
-import { nameOf, type Selection, type State } from "./state";
+import type { Theatre } from "../draw/theatre";
+import { actionsFor } from "./actions";
+import type { DetailsPanel } from "../panels/details";
+import { button, el, fact, section } from "../panels/dom";
+import { FilesPanel } from "../files/files";
+import { typesText } from "../panels/keyboard";
+import { millimetres, plain } from "../panels/numbers";
+import { ProgressCard } from "../panels/progress";
+import { restPose } from "./sensors";
+import type { TopBar } from "../panels/topbar";
+import { Welcome } from "../files/welcome";
+import { readScene, describeFinding, type Edit } from "../scene";
+import type { Change, Desk, Message, Score, Server, Trial } from "../server";
+import { nameOf, type Selection, type State } from "../state";
 
 const LOST = "marey has stopped or cannot be reached …";
 
@@ -58,6 +59,7 @@ export class Editor {
     const welcome = new Welcome(state, server, this.files, (trouble) => this.complain(trouble));
     stage.append(welcome.root, this.progress.root, this.trouble);
     this.trouble.title = "Click to close";
+    this.trouble.setAttribute("role", "alert");
     this.trouble.addEventListener("click", () => this.complain(""));
     topbar.extra.append(this.undo, this.redo, this.busy);
     this.showDesk({ edits: [], can_undo: false, can_redo: false, trial: false, saved: "", busy: "", version: 0, stages: [] });
@@ -78,7 +80,7 @@ export class Editor {
 
   press(event: KeyboardEvent): boolean {
     if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return false;
-    if (event.target instanceof HTMLInputElement && event.target.type !== "checkbox") return false;
+    if (event.target instanceof Element && typesText(event.target)) return false;
     event.preventDefault();
     void this.decide(event.shiftKey ? "redo" : "undo");
     return true;
