@@ -44,6 +44,9 @@ class JointAngles:
     zeros: tuple[str, ...]
     """How the zero of each angle was found."""
 
+    joints: tuple[str, ...]
+    """Joint of the skeleton that turns the outer segment of each angle."""
+
     convention: Convention
     times: Float[Array, " frame"]
     """Seconds."""
@@ -94,16 +97,18 @@ def angles(motion: Motion, convention: Convention = "isb") -> JointAngles:
     body = axes_at_rest(motion.skeleton, segments)
     R_world[:] = roll_feet_with_shanks(motion.skeleton, R_world, segments, body[:, 1])
     axes = anatomical_axes(motion, T_world, segments, body)
-    columns = []
+    columns, joints = [], []
     for side, row in rows_of_sides(convention):
         if row.distal in segments and row.proximal in (WORLD, *segments):
             columns.append(_angles_of_row(motion, R_world, segments, axes, side, row))
+            joints += [motion.skeleton.names[segments[row.distal]]] * 3
     names, degrees, sd, zeros = zip(*columns, strict=True)
     return JointAngles(
         names=tuple(name for three in names for name in three),
         degrees=np.concatenate(degrees, axis=1),
         sd=np.concatenate(sd, axis=1),
         zeros=tuple(zero for zero in zeros for _ in range(3)),
+        joints=tuple(joints),
         convention=convention,
         times=motion.times,
     )

@@ -10,7 +10,7 @@ from marey.cli.application import EXIT_OK, Switch, err, out
 
 
 def view(
-    path: Path,
+    path: Path = Path(),
     /,
     *,
     port: int = 0,
@@ -21,7 +21,8 @@ def view(
     """Show a recording and its skeleton in the browser, where it can be edited.
 
     Args:
-        path: A recording, a solution (.marey), a motion or a folder.
+        path: A recording, a solution (.marey), a motion or a folder; by default the
+            folder you are in.
         port: Port to listen on; 0 = any free port.
         host: Address to listen on; by default this machine only.
         browser: Open the browser.
@@ -37,7 +38,7 @@ def view(
     for warning in caught:
         err.print(f"[yellow]warning:[/] {escape(str(warning.message))}")
     out.print(
-        f"{escape(path.name or str(path))} is served here; Ctrl-C stops the server"
+        f"{escape(path.absolute().name or str(path))} is served here; Ctrl-C stops the server"
     )
     out.print(escape(viewer.url), soft_wrap=True)
     for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP

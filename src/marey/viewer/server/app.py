@@ -186,9 +186,9 @@ class ViewerRoutes:
     async def export(self, request: Request) -> Response:
         """Answer with the open file in another format, and what that cannot hold."""
         wanted = await _body(request)
-        suffix, content = wanted.get("suffix"), wanted.get("content", "")
-        texts = isinstance(suffix, str) and isinstance(content, str)
-        if not (texts and SUFFIX_PATTERN.fullmatch(suffix)):
+        suffix, content = wanted.get("suffix", ""), wanted.get("content", "")
+        is_text = isinstance(suffix, str) and isinstance(content, str)
+        if not is_text or SUFFIX_PATTERN.fullmatch(suffix) is None:
             raise RequestRefusedError("an export needs the suffix of a format")
         folder = Path(mkdtemp(dir=self.scratch))
         try:

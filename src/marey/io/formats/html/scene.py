@@ -167,11 +167,23 @@ class _SceneEncoder:
             "state": self.arrays.small(f"{key}.state", state),
             **self.encode_sensors(key, take, bodies),
             "motions": [
-                subjects.encode_motion(
-                    self.arrays, f"{key}.{i}", motion, stride, take, gaps
-                )
+                self.encode_motion(f"{key}.{i}", take, motion, gaps)
                 for i, (motion, gaps) in enumerate(zip(motions, all_gaps, strict=True))
             ],
+        }
+
+    def encode_motion(
+        self,
+        key: str,
+        take: Take,
+        motion: Motion,
+        gaps: Float[np.ndarray, "frame joint"] | None,
+    ) -> dict[str, Any]:
+        """Return a motion for the header, with its clinical angles if it has any."""
+        angles = subjects.encode_angles(self.arrays, key, motion, self.stride)
+        return {
+            **subjects.encode_motion(self.arrays, key, motion, self.stride, take, gaps),
+            "angles": angles,
         }
 
     def joint_gaps(

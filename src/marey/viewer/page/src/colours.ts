@@ -13,11 +13,11 @@ const NO_BODY = "#8a929c";
 /** Blue is small, orange is large: told apart with any colour sight, and by lightness. */
 const SCALE = ["#2f6fb5", "#7fa3bd", "#c9b48f", "#e8952e", "#c2410c"].map((c) => new Color(c));
 
-/** Left, right and middle: told apart by hue and lightness in both themes, with any colour sight. */
-const SIDES: Record<Side, string> = { Left: "#c65aa6", Right: "#2b9f80", "": "#8fa0b4" };
+/** Names of the colours of left, right and middle in the style sheet. */
+export const SIDES: Record<Side, string> = { Left: "left", Right: "right", "": "middle" };
 
 export function sideColour(side: Side): Color {
-  return new Color(SIDES[side]);
+  return new Color(css(SIDES[side]));
 }
 
 export function bodyColour(body: number): Color {

@@ -6,6 +6,7 @@ import { openDevice } from "./draw/stage";
 import { Theatre } from "./draw/theatre";
 import { automation } from "./automation";
 import { Editor } from "./edits/editor";
+import { AnglesPanel } from "./panels/angles";
 import { DetailsPanel } from "./panels/details";
 import { el } from "./panels/dom";
 import { ExportsPanel } from "./files/exports";
@@ -55,7 +56,7 @@ function build(state: State, server: Server | null): { editor: Editor | null; th
   const editor = server && new Editor(state, server, stage, theatre, details, topbar);
   left.append(...(editor ? [editor.files.root] : []), new TreePanel(state).root);
   if (theatre) left.append(new OptionsPanel(state).root);
-  right.append(...(editor ? [editor.root] : []), details.root, new LengthsPanel(state).root);
+  right.append(...(editor ? [editor.root] : []), details.root, new AnglesPanel(state).root, new LengthsPanel(state).root);
   right.append(findings.root, new ExportsPanel(state, theatre, server).root, new StagesPanel(state).root);
   app.prepend(topbar.root);
   app.append(timeline.root, help.root);

@@ -112,6 +112,16 @@ export interface Motion {
   markers: MarkerPlace[];
   sensors: NullModel[];
   contacts: Contact[];
+  angles: Angle[];
+}
+
+/** A clinical angle of a person over the drawn frames. */
+export interface Angle {
+  /** Such as "Right knee flexion". */
+  name: string;
+  joint: number;
+  /** NaN where it is unknown. */
+  degrees: Float32Array;
 }
 
 export interface Take {
@@ -164,6 +174,17 @@ export const SEEN = 1;
 export const FILLED = 2;
 export const OUTLIER = 3;
 
+/** The columns of a table of angles, row by row. */
+function columns(names: string[], joints: number[], degrees: Float32Array, known: Uint8Array): Angle[] {
+  const n = names.length;
+  return names.map((name, k) => {
+    const values = Float32Array.from({ length: degrees.length / n }, (_, frame) =>
+      known[frame * n + k] ? degrees[frame * n + k] : NaN,
+    );
+    return { name, joint: joints[k], degrees: values };
+  });
+}
+
 /** The header with its array keys replaced by the arrays. */
 export function readScene(blob: Blob): Scene {
   // The header is what scene.py wrote; its fields are described above.
@@ -179,6 +200,7 @@ export function readScene(blob: Blob): Scene {
     markers: m.markers ?? [],
     sensors: m.sensors ?? [],
     contacts: m.contacts ?? [],
+    angles: m.angles ? columns(m.angles.names, m.angles.joints, floats(m.angles.degrees), bytes(m.angles.known)) : [],
   });
   return {
     title: head.title,

@@ -74,7 +74,13 @@ export class ExportsPanel {
       const places = button("joints", "Save the places of all joints in metres, as CSV", () =>
         save(`${stem}${mark}_joints.csv`, new Blob([writeTable(performance, ...placeColumns(performance, subject))])),
       );
-      return [row(`${whose}BVH`, bvh), row(`${whose}Table .csv`, places)].map((line) => {
+      const angles = button("angles", "Save the clinical angles in degrees, as CSV", () => {
+        const names = motion.angles.map(({ name }) => name.toLowerCase().replace(/ /g, "_"));
+        const table = writeTable(performance, names, motion.angles.map(({ degrees }) => degrees));
+        save(`${stem}${mark}_angles.csv`, new Blob([table]));
+      });
+      const tables = motion.angles.length ? [angles, places] : [places];
+      return [row(`${whose}BVH`, bvh), row(`${whose}Table .csv`, ...tables)].map((line) => {
         line.classList.add("export");
         return line;
       });

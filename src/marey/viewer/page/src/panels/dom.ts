@@ -90,6 +90,13 @@ export function fact(name: string, value: string, unit = ""): HTMLElement {
   return row;
 }
 
+/** A row of a curve: its colour, its name and its present value, which is the last element. */
+export function nowRow(name: string, colour: string): HTMLElement {
+  const row = el("div", "now");
+  row.append(el("span", `swatch ${colour}`), el("span", "text", name), el("b"));
+  return row;
+}
+
 /** A row of something to do: what it is about, and the fields and buttons for it. */
 export function row(name: string, ...parts: HTMLElement[]): HTMLElement {
   const element = el("div", "action");
