@@ -245,13 +245,22 @@ def test_both_sides_of_a_joint_stand_side_by_side(tab, walked):
     }
 
 
-def test_other_angles_are_named_by_joint_and_axis(tab, walked):
-    motion, joint = walked.motion, walked.skeleton.index("LeftToes")
-    angles = np.degrees(geometry.euler_continuous(motion.wxyz[:, joint], "ZXY"))
-    tab.select("LeftToes")
-    tab.seek(37)
-    expected = {f"LeftToes about {axis}": angles[37, k] for k, axis in enumerate("zxy")}
+def test_other_angles_are_named_by_joint_and_axis(open_tab, tmp_path):
+    motion = synth.quadruped().perform("walk", seconds=0.5, rate=60.0)
+    marey.write(motion, tmp_path / "dog.html")
+    tab = open_tab((tmp_path / "dog.html").as_uri())
+    ball = motion.skeleton.kind.index("ball")
+    name = motion.skeleton.names[ball]
+    angles = np.degrees(geometry.euler_continuous(motion.wxyz[:, ball], "ZXY"))
+    tab.select(name)
+    tab.seek(7)
+    expected = {f"{name} about {axis}": angles[7, k] for k, axis in enumerate("zxy")}
     assert now(tab, "Selection") == pytest.approx(expected, abs=0.11)
+    hinge = motion.skeleton.names[motion.skeleton.kind.index("hinge")]
+    tab.select(hinge)
+    assert list(now(tab, "Selection")) == [f"{hinge} about its hinge"]
+    assert not tab.page.get_by_label("Joint of the angles").is_visible()
+    tab.page.close()
 
 
 def test_the_figure_stands_where_the_motion_has_it(tab, walked):

@@ -37,9 +37,8 @@ def view(
         )
     for warning in caught:
         err.print(f"[yellow]warning:[/] {escape(str(warning.message))}")
-    out.print(
-        f"{escape(path.absolute().name or str(path))} is served here; Ctrl-C stops the server"
-    )
+    name = path.absolute().name or str(path)
+    out.print(f"{escape(name)} is served here; Ctrl-C stops the server")
     out.print(escape(viewer.url), soft_wrap=True)
     for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
         if number := getattr(signal, name, None):

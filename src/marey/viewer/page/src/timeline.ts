@@ -272,7 +272,9 @@ export class Timeline {
     this.area.ariaValueText = `${performance.time(frame).toFixed(2)} s, frame ${performance.recorded(frame)}`;
     const solved = this.state.scene.subjects.length > 0;
     const parts = solved
-      ? [`residual ${millimetres(residual[frame])} mm`, `largest gap ${millimetres(gap[frame])} mm`]
+      ? [["residual", residual[frame]] as const, ["largest gap", gap[frame]] as const].flatMap(([name, value]) =>
+          Number.isFinite(value) ? [`${name} ${millimetres(value)} mm`] : [],
+        )
       : [];
     this.readout.textContent = [...parts, `${missing[frame] ?? 0} missing`].join("   ");
   }

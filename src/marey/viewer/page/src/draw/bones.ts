@@ -46,7 +46,8 @@ export function bonesOf(subject: Subject, markers: MarkerPlace[]): Bone[] {
     const { side, part } = joint;
     const children = joints.filter(({ parent, offset }) => parent === index && Math.hypot(...offset) > 1e-6);
     const parts = children.length ? fan(children, joints) : tail(joint, index, markers);
-    const isHead = part === "Head";
+    // Without a head of its own, the neck carries it.
+    const isHead = part === "Head" || part === "Neck";
     return parts.map(({ start, tip, isEnd }) => {
       const look = isEnd ? (isHead ? "head" : "end") : ("bone" as const);
       return { joint: index, start, tip, body: bodies[index], side, look };

@@ -90,10 +90,12 @@ export function fact(name: string, value: string, unit = ""): HTMLElement {
   return row;
 }
 
-/** A row of a curve: its colour, its name and its present value, which is the last element. */
+/** A row of a curve: its colour in the style sheet, its name and its present value, which is the last element. */
 export function nowRow(name: string, colour: string): HTMLElement {
   const row = el("div", "now");
-  row.append(el("span", `swatch ${colour}`), el("span", "text", name), el("b"));
+  const swatch = el("span", "swatch");
+  swatch.style.background = `var(--${colour})`;
+  row.append(swatch, el("span", "text", name), el("b"));
   return row;
 }
 

@@ -63,7 +63,8 @@ export class TopBar {
       }),
     );
     this.takes.hidden = scene.takes.length < 2;
-    const parts = [`${performance.take.markers.length} markers`];
+    const parts = [];
+    if (performance.take.markers.length) parts.push(`${performance.take.markers.length} markers`);
     if (performance.take.sensors.length) parts.push(`${performance.take.sensors.length} sensors`);
     if (scene.bodies.length) parts.push(`${scene.bodies.length} bodies`);
     const rms = rootMeanSquare(performance.residual);
