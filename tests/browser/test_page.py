@@ -438,3 +438,24 @@ def test_a_tablet_shows_all_parts(open_tab, file):
     spot = tab.ask("marey.where('LeftLowerLeg')")
     tab.page.touchscreen.tap(spot["x"] + 3, spot["y"] + 3)
     assert tab.snapshot["selected"] != ""
+
+
+def test_left_and_right_have_colours_and_a_legend(tab):
+    swatch = """name => {
+      const rows = [...document.querySelectorAll('.left .row.joint')];
+      const row = rows.find((r) => r.querySelector('.text').textContent === name);
+      return row.querySelector('.swatch').style.background; }"""
+
+    def colour(name):
+        return tab.page.evaluate(swatch, name)
+
+    assert colour("LeftFoot") == colour("LeftShoulder") == colour("LeftHand_end")
+    assert colour("RightFoot") == colour("RightShoulder")
+    assert len({colour("LeftFoot"), colour("RightFoot"), colour("Hips")}) == 3
+    legend = tab.page.locator(".legend .sides")
+    assert legend.inner_text().split() == ["left", "right"]
+    tab.page.get_by_label("Colours").select_option(label="bodies")
+    assert not legend.is_visible()
+    assert colour("LeftFoot") != colour("LeftUpperLeg")
+    tab.page.get_by_label("Colours").select_option(label="left, right")
+    assert legend.is_visible()
