@@ -24,6 +24,8 @@ export class Timeline {
   private playButton: HTMLButtonElement;
   private readout = el("div", "readout");
   private clock = el("div", "clock");
+  private seconds = el("span");
+  private atFrame = el("span", "at-frame");
   private speed = el("select");
   private area = el("div", "strips");
   private canvas = el("canvas");
@@ -37,6 +39,7 @@ export class Timeline {
     private jump: (finding: Finding) => void,
   ) {
     this.playButton = iconButton("play", "Play or pause (space)", () => state.play(!state.playing));
+    this.clock.append(this.seconds, this.atFrame);
     this.root.append(this.transport(), this.area);
     this.area.append(this.canvas, this.head);
     this.area.setAttribute("role", "slider");
@@ -265,7 +268,8 @@ export class Timeline {
     const { frame, performance } = this.state;
     const { residual, gap, missing } = performance.summary;
     this.head.style.transform = `translateX(${this.x(frame)}px)`;
-    this.clock.textContent = `${clock(performance.time(frame))} s   frame ${performance.recorded(frame)} / ${Math.max(performance.take.recorded - 1, 0)}`;
+    this.seconds.textContent = `${clock(performance.time(frame))} s`;
+    this.atFrame.textContent = `   frame ${performance.recorded(frame)} / ${Math.max(performance.take.recorded - 1, 0)}`;
     this.area.ariaValueMin = "0";
     this.area.ariaValueMax = String(Math.max(performance.take.recorded - 1, 0));
     this.area.ariaValueNow = String(performance.recorded(frame));
