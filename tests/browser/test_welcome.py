@@ -15,8 +15,24 @@ def tab(open_tab, tmp_path_factory):
 
 def test_an_empty_page_invites(tab):
     assert tab.page.get_by_role("heading", name="Drop a recording here").is_visible()
-    for hidden in (".timeline", ".right", ".files"):
+    tab.until("document.querySelector('.files').hidden")  # the folder is empty
+    for hidden in (".timeline", ".right"):
         assert not tab.page.locator(hidden).is_visible()
+
+
+def test_a_wrong_file_is_refused_by_its_name_until_another_is_opened(tab, tmp_path):
+    (tmp_path / "odd.c3d").write_text("this is no recording")
+    chooser = tab.page.get_by_label("Recording to open")
+    chooser.set_input_files(tmp_path / "odd.c3d")
+    refused = tab.page.get_by_role("alert")
+    tab.until("!document.querySelector('.refused').hidden", 300)
+    assert refused.inner_text().startswith("odd.c3d: expected")
+    assert tab.page.locator(".welcome").is_visible()
+    (tmp_path / "odder.c3d").write_text("nor is this")
+    chooser.set_input_files(tmp_path / "odder.c3d")
+    tab.until(
+        "document.querySelector('.refused').textContent.startsWith('odder.c3d')", 300
+    )
 
 
 def test_a_chosen_file_is_opened(tab, tmp_path):
@@ -24,6 +40,7 @@ def test_a_chosen_file_is_opened(tab, tmp_path):
     tab.page.get_by_label("Recording to open").set_input_files(tmp_path / "chosen.bvh")
     tab.until("marey.snapshot().title === 'chosen.bvh'", 300)
     assert not tab.page.locator(".welcome").is_visible()
+    assert not tab.page.locator(".refused").is_visible()
     assert tab.page.locator(".timeline").is_visible()
 
 
@@ -44,5 +61,6 @@ def test_a_generated_performer_is_solved_with_its_stages_shown(open_tab, tmp_pat
     assert {"Hips", "LeftLowerLeg", "Neck", "RightShoulder"} <= set(names)
     seen = tab.ask("window.seen")
     assert {"generate", "read", "calibrate", "pose"} <= set(seen)
-    assert seen.index("read") < seen.index("calibrate") < seen.index("pose")
+    assert seen.index("generate") < seen.index("read") < seen.index("calibrate")
+    assert seen.index("calibrate") < seen.index("pose")
     assert tab.error_messages == []

@@ -126,7 +126,7 @@ class ServerState:
         """
         async with self._open_lock:
             was_busy = bool(self._stages.running)
-            job = self._start_job("read")
+            job = self._start_job("generate" if file.generated else "read")
             if was_busy:
                 await self.supervisor.stop()
             if self.open_task is not None:
@@ -144,10 +144,12 @@ class ServerState:
             unused = previous
         except (RequestRefusedError, WorkerLostError) as error:
             if job == self._job:
+                # The folder of a dropped file says nothing to who dropped it.
+                reason = str(error).replace(str(file.path), file.title)
                 if self._file is None:
                     # A page that connects later finds the reason in the scene.
-                    self._set_scene(_empty_scene(file.title, str(error)))
-                self._report_failure(error)
+                    self._set_scene(_empty_scene(file.title, reason))
+                self._report_failure(error, reason)
         finally:
             if unused is not None and unused.temporary_folder is not None:
                 shutil.rmtree(unused.temporary_folder, ignore_errors=True)
@@ -190,9 +192,9 @@ class ServerState:
         if note:
             self.connections.broadcast({"type": "error", "message": note})
 
-    def _report_failure(self, error: Exception) -> None:
+    def _report_failure(self, error: Exception, reason: str) -> None:
         is_lost = isinstance(error, WorkerLostError)
-        message = f"{error}; {RETRY_HINT}" if is_lost else str(error)
+        message = f"{reason}; {RETRY_HINT}" if is_lost else reason
         self.connections.broadcast({"type": "error", "message": message})
 
     async def try_edit(self, record: Any) -> dict[str, Any]:
@@ -269,7 +271,7 @@ class ServerState:
             yield job
         except WorkerLostError as error:
             if job == self._job:
-                self._report_failure(error)
+                self._report_failure(error, str(error))
             raise RequestRefusedError(f"{error}; {RETRY_HINT}") from None
         finally:
             self._finish_job(job)

@@ -65,12 +65,14 @@ export class Overlay {
 
   /** Of several subjects, the name of each stands at its head. */
   private *subjects(): Generator<[Selection, string]> {
-    const { subjects } = this.theatre.state.scene;
+    const { selected, hovered, scene } = this.theatre.state;
+    const { subjects } = scene;
     if (subjects.length < 2) return;
     for (const [subject, { joints, name }] of subjects.entries()) {
       const head = joints.findIndex(({ part }) => part === "Head");
       const top = joints.findIndex(({ parent }) => parent >= 0 && parent === head);
-      yield [{ type: "joint", subject, joint: Math.max(head, top, 0) }, name];
+      const what = { type: "joint" as const, subject, joint: Math.max(head, top, 0) };
+      if (!same(what, selected) && !same(what, hovered)) yield [what, name];
     }
   }
 

@@ -60,7 +60,9 @@ export class Editor {
     this.dragger = theatre && new Dragger(state, theatre, (edit) => void this.attempt(edit));
     body.append(this.trialBox, this.list, this.general);
     const welcome = new Welcome(state, server, this.files, (trouble) => this.complain(trouble));
-    stage.append(welcome.root, this.progress.root, this.trouble);
+    const notices = el("div", "notices");
+    notices.append(this.trouble, this.progress.root);
+    stage.append(welcome.root, notices);
     this.trouble.title = "Click to close";
     this.trouble.setAttribute("role", "alert");
     this.trouble.addEventListener("click", () => this.complain(""));

@@ -33,6 +33,7 @@ export class ExportsPanel {
     this.root.hidden = !exports.length;
     this.said.replaceChildren();
     const picture = row("Picture of the scene", button(".png", "Save the scene as a picture", () => this.savePicture()));
+    picture.classList.add("export");
     const rows = this.server ? exports.map((one) => this.formatRow(one)) : [...this.ownRows(), this.command(exports)];
     this.body.replaceChildren(...rows, ...(this.theatre ? [picture] : []), this.said);
   }

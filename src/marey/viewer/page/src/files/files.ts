@@ -46,7 +46,10 @@ export class FilesPanel {
     const chosen = file.path === this.state.scene.title;
     row.ariaSelected = String(chosen);
     row.classList.toggle("selected", chosen);
-    row.addEventListener("click", () => this.server.open(file.path).catch(this.complain));
+    row.addEventListener("click", () => {
+      this.tell("");
+      void this.server.open(file.path).catch(this.complain);
+    });
     return row;
   }
 
@@ -68,6 +71,7 @@ export class FilesPanel {
   }
 
   upload(file: File): void {
+    this.tell("");
     void this.server.upload(file).catch(this.complain);
   }
 }

@@ -20,9 +20,10 @@ export class Welcome {
     const buttons = el("div", "decide");
     buttons.append(
       button("Choose a file …", "Open a recording of this machine", () => chooser.click(), "primary"),
-      button("Show me a generated performer", "Make a recording of a performer who walks, and solve it", () =>
-        void server.generate().catch((error: Error) => tell(error.message)),
-      ),
+      button("Show me a generated performer", "Make a recording of a performer who walks, and solve it", () => {
+        tell("");
+        void server.generate().catch((error: Error) => tell(error.message));
+      }),
     );
     this.root.append(
       el("h2", "", "Drop a recording here"),
