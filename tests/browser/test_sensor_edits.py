@@ -58,7 +58,7 @@ def kept_edit(tab, edits_path):
     """Keep the edit on trial, and return it as it is saved."""
     assert outcome(tab) == ""
     sides = tab.page.locator(".trial th").all_inner_texts()
-    assert sides == ["", "before", "after"]
+    assert sides == ["before", "after"]
     decide(tab, "Keep")
     tab.until("document.querySelectorAll('.edit').length === 1")
     (edit,) = marey.read_edits(edits_path)

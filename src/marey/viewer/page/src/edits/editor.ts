@@ -257,7 +257,7 @@ export class Editor {
 function trialTable({ before, after, changes }: Trial): HTMLTableElement {
   const table = el("table", "sides");
   const head = table.createTHead().insertRow();
-  for (const text of ["", "before", "after"]) head.append(el("th", "", text));
+  head.append(el("td"), el("th", "", "before"), el("th", "", "after"));
   const body = table.createTBody();
   const add = (name: string, was: string, now: string, look = "") => {
     const line = body.insertRow();
