@@ -177,6 +177,15 @@ def test_standard_deviations_are_those_of_the_angles(skeleton, rng):
         assert stated.sd[0, column] == pytest.approx(spread, rel=0.1)
 
 
+def test_every_angle_names_the_joint_that_turns_its_outer_segment(skeleton):
+    angles = marey.angles(posed(skeleton, {}))
+    joint = dict(zip(angles.names, angles.joints, strict=True))
+    assert joint["right_knee_flexion"] == "RightLowerLeg"
+    assert joint["left_hip_adduction"] == "LeftUpperLeg"
+    assert joint["left_shoulder_elevation"] == "LeftUpperArm"
+    assert joint["pelvis_anterior_tilt"] == "Hips"
+
+
 def test_a_foot_on_the_ground_is_level(skeleton):
     """The zero of the ankle is where the foot stands, whatever its bone's slope."""
     motion = posed(skeleton, {"RightFoot": [0, 12.0, 0]})

@@ -390,6 +390,24 @@ def test_merged_bodies_are_one_under_the_name_given(session):
     assert "LeftFoot length" in lost
 
 
+def test_only_bones_at_a_cut_vanish(session):
+    """The others stay the same bones, though the cut makes two subjects of one."""
+    trial = session.attempt(Edit(do="cut", bodies=("Chest", "RightUpperArm")))
+    assert len(trial.solution.subjects) == 2
+    gone = {c.what for c in trial.changes if c.after is None}
+    assert gone == {"RightUpperArm length", "RightLowerArm length"}
+    new = {c.what for c in trial.changes if c.before is None}
+    assert new == {"RightUpperArm to RightLowerArm length"}
+
+
+def test_bones_that_another_root_turns_round_are_the_same(session):
+    trial = session.attempt(Edit(do="reroot", body="LeftFoot"))
+    gone = {c.what for c in trial.changes if c.after is None}
+    new = {c.what for c in trial.changes if c.before is None}
+    assert not {f"{KNEE} length", "LeftFoot length"} & (gone | new)
+    assert {c for c in gone if "Right" in c} == {"Hips to RightUpperLeg length"}
+
+
 def test_a_split_body_is_attached_to_a_neighbour(session):
     edit = Edit(do="split", body=KNEE, markers=("LSHN",), name="Guard")
     answer = session.attempt(edit).solution

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,8 +13,10 @@ import scenes
 
 import marey
 from marey.cli import main
+from marey.io.formats.html import encode_scene
 from marey.io.formats.html import page as _page
 from marey.io.formats.html.page import parse_page
+from marey.viewer.worker.exact_values import encode_exact_values
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -104,6 +107,39 @@ def test_only_a_page_shows_truth_and_measured_lengths(page_options, tmp_path):
     with pytest.raises(marey.OptionError, match="a page shows it"):
         marey.write(samples.motion(), tmp_path / "motion.bvh", **page_options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_joints_have_sides_and_parts_whatever_the_scheme_of_their_names():
+    motion = marey.synth.human().perform("still", seconds=0.1)
+    names = [n.replace("Left", "mixamorig:Left") for n in motion.skeleton.names]
+    for skeleton in (motion.skeleton, replace(motion.skeleton, names=tuple(names))):
+        header = scenes.header(encode_scene(replace(motion, skeleton=skeleton)))
+        joints = header["subjects"][0]["joints"]
+        for joint, name in zip(joints, motion.skeleton.names, strict=True):
+            side = next((s for s in ("Left", "Right") if name.startswith(s)), "")
+            assert joint["side"] == side
+        (head,) = (joint for joint in joints if joint["part"] == "Head")
+        assert head["name"].endswith("Head")
+
+
+def test_angles_of_people_come_along_in_degrees():
+    motion = marey.synth.human().perform("walk", seconds=0.5)
+    header, arrays = scenes.unpacked(encode_scene(motion))
+    angles = header["takes"][0]["motions"][0]["angles"]
+    expected = marey.angles(motion)
+    at = angles["names"].index("Right knee flexion")
+    assert angles["joints"][at] == motion.skeleton.index("RightLowerLeg")
+    found = arrays[angles["degrees"]][:, at]
+    np.testing.assert_allclose(found, expected["right_knee_flexion"], atol=0.0051)
+    _, exact = scenes.unpacked(
+        encode_exact_values(motion, take=0, subject=0, joint=angles["joints"][at])
+    )
+    column = expected.names.index("right_knee_flexion")
+    of_knee = expected.degrees[:, column : column + 3]
+    np.testing.assert_allclose(exact["clinical"], of_knee, atol=1e-4)
+    dog = marey.synth.quadruped().perform("walk", seconds=0.1)
+    header = scenes.header(encode_scene(dog))
+    assert header["takes"][0]["motions"][0]["angles"] is None
 
 
 def test_nothing_runs_but_what_was_built_and_nothing_is_fetched(page, tmp_path):

@@ -27,6 +27,7 @@ from marey.pipeline.progress import COMPILING_NOTE
 from marey.viewer import Limits
 from marey.viewer.server import server
 from marey.viewer.server.files import sanitize_file_name
+from marey.viewer.server.stages import StageClock
 from marey.viewer.server.state import ServerState, ViewedFile
 from marey.viewer.worker.exact_values import encode_exact_values
 from marey.viewer.worker.session import WorkerSession
@@ -353,6 +354,72 @@ def test_exact_values_have_every_frame():
             encode_exact_values(solution, **odd)
 
 
+def test_every_format_of_the_page_is_written(session, solution_path, tmp_path):
+    """Each suffix of the scene's list gives a file, or says which package it needs."""
+    opened(session, solution_path)
+    exports = scenes.header(shown(session))["exports"]
+    choices = [
+        (suffix, content)
+        for export in exports
+        for suffix in export["suffixes"]
+        for content in export["contents"] or [""]
+    ]
+    assert {".bvh", ".glb", ".marey", ".html"} <= {suffix for suffix, _ in choices}
+    written, refused = [], {}
+    for number, (suffix, content) in enumerate(choices):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        request = {"folder": str(folder), "suffix": suffix, "content": content}
+        try:
+            answer, _ = session.handle({"do": "export", **request})
+        except marey.MareyError as error:
+            refused[suffix] = str(error)
+            continue
+        assert (folder / answer["file"]).stat().st_size > 0
+        written.append(answer["file"])
+    assert {"swing.bvh", "swing.zip", "swing.csv", "swing.glb"} <= set(written)
+    assert all("install" in why for why in refused.values()), refused
+
+
+def test_an_export_is_named_after_the_recording_and_leaves_nothing(
+    solution, monkeypatch
+):
+    with served(solution, monkeypatch) as viewer, Browser(viewer) as browser:
+        title = browser.wait()["title"]
+        answer = browser.post("/api/export", {"suffix": ".bvh"})
+        assert answer.status_code == 200
+        assert f'filename="{title}.bvh"' in answer.headers["content-disposition"]
+        assert json.loads(answer.headers["export-findings"])
+        assert answer.content.startswith(b"HIERARCHY")
+        for wrong in ("/../../x.bvh", "bvh", ".bvh/", "", 7, ".unknown", ".BVH\0"):
+            answer = browser.post("/api/export", {"suffix": wrong})
+            assert answer.status_code == 409, wrong
+        # A written file is deleted after the answer, by the server's own thread.
+        end = time.monotonic() + 60.0
+        while left := [p for p in viewer.scratch.rglob("*") if p.name.endswith(".bvh")]:
+            assert time.monotonic() < end, left
+            time.sleep(0.01)
+        assert [p.name for p in viewer.scratch.rglob("*.*")] == ["shown.marey"]
+
+
+def test_stages_have_the_seconds_until_the_next_one_begins():
+    seconds = iter([0.0, 2.0, 5.0, 6.0])
+    clock = StageClock(lambda: next(seconds))
+    clock.restart("read")
+    clock.begin("clean")
+    clock.begin("pose")
+    clock.begin(f"pose, {COMPILING_NOTE}")
+    assert clock.running == f"pose, {COMPILING_NOTE}"
+    assert clock.seconds() == [
+        {"stage": "read", "seconds": 2.0},
+        {"stage": "clean", "seconds": 3.0},
+        {"stage": f"pose, {COMPILING_NOTE}", "seconds": 1.0},
+    ]
+    clock.restart()
+    assert clock.running == ""
+    assert StageClock().seconds() == []
+
+
 def test_a_solution_in_memory_is_edited_in_the_browser(solution, monkeypatch, tmp_path):
     edits = tmp_path / "mine.edits.toml"
     with (
@@ -437,7 +504,7 @@ def test_no_edit_is_lost_with_a_worker(
             expected = {**state, "title": title, "saved": edits.name if edits else ""}
             del expected["note"], expected["can_redo"]
             now = browser.get("/api/state").json()
-            assert set(now) == {*expected, "can_redo", "busy", "version"}
+            assert set(now) == {*expected, "can_redo", "busy", "version", "stages"}
             assert {key: now[key] for key in expected} == expected
             header, arrays = packed(browser.get("/api/scene").content)
             wanted, exact = packed(shown(session))

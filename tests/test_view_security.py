@@ -42,6 +42,7 @@ ROUTES = [
     *[("GET", f"/{path}") for path in ("", "api/scene", "api/series", "api/state")],
     *[("GET", f"/{path}") for path in ("api/folder", "nowhere", "favicon.ico")],
     *[("POST", f"/api/{path}") for path in ("open", "upload", "try", "keep", "undo")],
+    *[("POST", f"/api/{path}") for path in ("generate", "export")],
 ]
 
 

@@ -118,7 +118,8 @@ def test_an_edit_is_tried_kept_and_undone(tab, name):
     before = look(tab)
     EDITS[name](tab)
     assert outcome(tab) == ""
-    assert "→" in tab.page.locator(".trial").inner_text()
+    sides = tab.page.locator(".trial th").all_inner_texts()
+    assert sides == ["before", "after"]
     keep(tab)
     assert look(tab) != before
     undo(tab)

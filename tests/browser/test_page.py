@@ -205,17 +205,62 @@ def test_gaps_are_the_distances_between_the_halves_of_a_joint(tab, walked):
         assert float(tab.fact("Gap now")) == pytest.approx(gap[frame], abs=0.02)
 
 
-def test_angles_are_those_of_the_motion(tab, walked):
-    skeleton, motion = walked.skeleton, walked.motion
-    for name in ("LeftLowerLeg", "RightUpperArm"):
-        joint = skeleton.index(name)
-        assert skeleton.kind[joint] == "ball"
-        angles = np.degrees(geometry.euler_continuous(motion.wxyz[:, joint], "ZXY"))
-        tab.select(name)
-        for frame in (0, 37, motion.n_frames - 1):
+def now(tab, section):
+    """Names and present values of the curves in a section."""
+    rows = tab.page.locator("section", has=tab.page.get_by_role("button", name=section))
+    names = rows.locator(".now .text").all_inner_texts()
+    values = [shown(t)[0] for t in rows.locator(".now b").all_inner_texts()]
+    return dict(zip(names, values, strict=True))
+
+
+def test_angles_of_people_are_clinical_and_named(tab, walked):
+    angles = marey.angles(walked.motion)
+    for joint, name in (("LeftLowerLeg", "left_knee"), ("RightUpperLeg", "right_hip")):
+        tab.select(joint)
+        for frame in (0, 37, walked.motion.n_frames - 1):
             tab.seek(frame)
-            now = [shown(t)[0] for t in tab.page.locator(".now b").all_inner_texts()]
-            assert now == pytest.approx(list(angles[frame]), abs=0.11)
+            own = [n for n in angles.names if n.startswith(name)]
+            expected = {n.replace("_", " ").capitalize(): angles[n][frame] for n in own}
+            assert len(expected) == 3
+            assert now(tab, "Selection") == pytest.approx(expected, abs=0.06)
+
+
+def test_both_sides_of_a_joint_stand_side_by_side(tab, walked):
+    angles = marey.angles(walked.motion)
+    tab.select("RightFoot")
+    assert tab.page.get_by_label("Joint of the angles").input_value() != ""
+    found = now(tab, "Angles")
+    expected = {
+        n.replace("_", " ").capitalize(): angles[n][0]
+        for n in angles.names
+        if "ankle" in n
+    }
+    assert found == pytest.approx(expected, abs=0.06)
+    assert len(found) == 6
+    tab.page.get_by_label("Joint of the angles").select_option(label="knee")
+    assert set(now(tab, "Angles")) == {
+        f"{side} knee {angle}"
+        for side in ("Left", "Right")
+        for angle in ("flexion", "adduction", "internal rotation")
+    }
+
+
+def test_other_angles_are_named_by_joint_and_axis(open_tab, tmp_path):
+    motion = synth.quadruped().perform("walk", seconds=0.5, rate=60.0)
+    marey.write(motion, tmp_path / "dog.html")
+    tab = open_tab((tmp_path / "dog.html").as_uri())
+    ball = motion.skeleton.kind.index("ball")
+    name = motion.skeleton.names[ball]
+    angles = np.degrees(geometry.euler_continuous(motion.wxyz[:, ball], "ZXY"))
+    tab.select(name)
+    tab.seek(7)
+    expected = {f"{name} about {axis}": angles[7, k] for k, axis in enumerate("zxy")}
+    assert now(tab, "Selection") == pytest.approx(expected, abs=0.11)
+    hinge = motion.skeleton.names[motion.skeleton.kind.index("hinge")]
+    tab.select(hinge)
+    assert list(now(tab, "Selection")) == [f"{hinge} about its hinge"]
+    assert not tab.page.get_by_label("Joint of the angles").is_visible()
+    tab.page.close()
 
 
 def test_the_figure_stands_where_the_motion_has_it(tab, walked):
@@ -393,3 +438,24 @@ def test_a_tablet_shows_all_parts(open_tab, file):
     spot = tab.ask("marey.where('LeftLowerLeg')")
     tab.page.touchscreen.tap(spot["x"] + 3, spot["y"] + 3)
     assert tab.snapshot["selected"] != ""
+
+
+def test_left_and_right_have_colours_and_a_legend(tab):
+    swatch = """name => {
+      const rows = [...document.querySelectorAll('.left .row.joint')];
+      const row = rows.find((r) => r.querySelector('.text').textContent === name);
+      return row.querySelector('.swatch').style.background; }"""
+
+    def colour(name):
+        return tab.page.evaluate(swatch, name)
+
+    assert colour("LeftFoot") == colour("LeftShoulder") == colour("LeftHand_end")
+    assert colour("RightFoot") == colour("RightShoulder")
+    assert len({colour("LeftFoot"), colour("RightFoot"), colour("Hips")}) == 3
+    legend = tab.page.locator(".legend .sides")
+    assert legend.inner_text().split() == ["left", "right"]
+    tab.page.get_by_label("Colours").select_option(label="bodies")
+    assert not legend.is_visible()
+    assert colour("LeftFoot") != colour("LeftUpperLeg")
+    tab.page.get_by_label("Colours").select_option(label="left, right")
+    assert legend.is_visible()

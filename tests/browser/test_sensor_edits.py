@@ -57,7 +57,8 @@ def select_sensor(tab):
 def kept_edit(tab, edits_path):
     """Keep the edit on trial, and return it as it is saved."""
     assert outcome(tab) == ""
-    assert "→" in tab.page.locator(".trial").inner_text()
+    sides = tab.page.locator(".trial th").all_inner_texts()
+    assert sides == ["before", "after"]
     decide(tab, "Keep")
     tab.until("document.querySelectorAll('.edit').length === 1")
     (edit,) = marey.read_edits(edits_path)

@@ -45,6 +45,9 @@ class JointAngles:
     zeros: tuple[str, ...]
     """How the zero of each angle was found."""
 
+    joints: tuple[str, ...]
+    """Joint of the skeleton that turns the outer segment of each angle."""
+
     convention: Convention
     times: Float[Array, " frame"]
     """Seconds."""
@@ -97,16 +100,18 @@ def angles(motion: Motion, convention: Convention = "isb") -> JointAngles:
     axes = anatomical_axes(motion, T_world, segments, body)
     if convention == "plug-in-gait":
         axes |= leg_axes_of_wands(motion, T_world, segments, axes[vrm.HIPS].R)
-    columns = []
+    columns, joints = [], []
     for side, row in rows_of_sides(convention):
         if row.distal in segments and row.proximal in (WORLD, *segments):
             columns.append(_angles_of_row(motion, R_world, segments, axes, side, row))
+            joints += [motion.skeleton.names[segments[row.distal]]] * 3
     names, degrees, sd, zeros = zip(*columns, strict=True)
     return JointAngles(
         names=tuple(name for three in names for name in three),
         degrees=np.concatenate(degrees, axis=1),
         sd=np.concatenate(sd, axis=1),
         zeros=tuple(zero for zero in zeros for _ in range(3)),
+        joints=tuple(joints),
         convention=convention,
         times=motion.times,
     )

@@ -1,7 +1,9 @@
 """Scores of a solution, and the difference between two solutions."""
 
 import math
+from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -111,7 +113,7 @@ def _sensor_distances(motion: Motion, take: Take) -> Float[Array, "frame sensor"
 def list_changes(
     before: Solution, after: Solution, edit: Edit
 ) -> tuple[EditChange, ...]:
-    """Return the bones whose length changes, and joints that appear or disappear.
+    """Return the bones whose length changes, and those that appear or disappear.
 
     Args:
         before: The solution without the edit.
@@ -120,32 +122,71 @@ def list_changes(
     """
     if edit.do == "rename":
         return ()
-    old, new = _lengths(before), _lengths(after)
-    changed = [
-        name
-        for name in (old | new)
-        if name not in old
-        or name not in new
-        or abs(old[name] - new[name]) > MIN_LENGTH_CHANGE_M
+    shared = _shared_names(before) | _shared_names(after)
+    old, new = _bones(before, shared), _bones(after, shared)
+    rows = [
+        (
+            (old.get(bone) or new[bone]).label,
+            old[bone].length_m if bone in old else None,
+            new[bone].length_m if bone in new else None,
+        )
+        for bone in (old | new)
     ]
     return tuple(
-        EditChange(f"{name} length", old.get(name), new.get(name), "m")
-        for name in changed
+        EditChange(f"{label} length", was, now, "m")
+        for label, was, now in rows
+        if was is None or now is None or abs(was - now) > MIN_LENGTH_CHANGE_M
     )
 
 
-def _lengths(solution: Solution) -> dict[str, float]:
-    """Return the distance of each observed joint from the observed one before it."""
-    several = len(solution.subjects) > 1
-    lengths = {}
+class _Bone(NamedTuple):
+    """A bone as a trial lists it."""
+
+    label: str
+    """The joint at its outer end; from a root, both ends."""
+
+    length_m: float
+
+
+Connection = frozenset[str]
+"""The two bodies that meet at a joint, by name; of a root only its own."""
+
+
+def _shared_names(solution: Solution) -> set[str]:
+    """Return the names of joints that several subjects have."""
+    counts = Counter(n for one in solution.subjects for n in one.skeleton.names)
+    return {name for name, count in counts.items() if count > 1}
+
+
+def _bones(solution: Solution, shared: set[str]) -> dict[frozenset[Connection], _Bone]:
+    """Return the bones between observed joints, by the connections at both ends.
+
+    A connection has the same name from either side, so a bone stays the same when the
+    root, or the subject that has the bone, becomes another.
+
+    Args:
+        solution: The solution.
+        shared: Names of joints that say their subject, because several have them.
+    """
+    bones = {}
     for subject in solution.subjects:
         skeleton, rest = subject.skeleton, subject.skeleton.rest()[:, :3, 3]
+        names = [f"{subject.name}: {n}" if n in shared else n for n in skeleton.names]
+        above = [observed_parent(skeleton, joint) for joint in range(len(names))]
+        connections = [
+            frozenset({names[joint], names[parent] if parent >= 0 else names[joint]})
+            for joint, parent in enumerate(above)
+        ]
         for joint in np.flatnonzero(skeleton.observed)[1:].tolist():
-            before = observed_parent(skeleton, joint)
-            name = skeleton.names[joint]
-            shown = f"{subject.name}: {name}" if several else name
-            lengths[shown] = float(np.linalg.norm(rest[joint] - rest[before]))
-    return lengths
+            parent = above[joint]
+            is_from_root = above[parent] < 0
+            label = (
+                f"{names[parent]} to {names[joint]}" if is_from_root else names[joint]
+            )
+            length_m = float(np.linalg.norm(rest[joint] - rest[parent]))
+            bone = frozenset({connections[parent], connections[joint]})
+            bones[bone] = _Bone(label, length_m)
+    return bones
 
 
 def new_findings(before: Solution, after: Solution, edit: Edit) -> tuple[Finding, ...]:

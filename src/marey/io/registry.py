@@ -5,6 +5,9 @@ from importlib import import_module
 from importlib.metadata import entry_points
 
 from marey.io.contract import Format
+from marey.motion import Motion
+from marey.solution import Solution
+from marey.take import Take
 
 # Recognised in this order; csv is last because it accepts any table of numbers.
 FORMAT_NAMES = (
@@ -31,3 +34,17 @@ def formats() -> tuple[Format, ...]:
         import_module(f"marey.io.formats.{name}").FORMAT for name in FORMAT_NAMES
     )
     return (*(entry.load() for entry in added), *built_in)
+
+
+def formats_for(thing: Solution | Motion | Take) -> tuple[Format, ...]:
+    """Return the formats that can be written of a thing, in the order of recognition.
+
+    Of several subjects or takes, those are left out that hold one subject in one take.
+    """
+    if isinstance(thing, Take):
+        return tuple(f for f in formats() if f.write_take)
+    if isinstance(thing, Motion):
+        return tuple(f for f in formats() if f.write_motion or f.write_take)
+    if len(thing.subjects) == len(thing.takes) == 1:
+        return tuple(f for f in formats() if f.writes)
+    return tuple(f for f in formats() if f.write_solution and not f.one_subject)

@@ -17,7 +17,7 @@ from marey.cli.application import (
 
 
 def view(
-    path: Path,
+    path: Path = Path(),
     /,
     *,
     port: int = 0,
@@ -32,7 +32,8 @@ def view(
     """Show a recording and its skeleton in the browser, where it can be edited.
 
     Args:
-        path: A recording, a solution (.marey), a motion or a folder.
+        path: A recording, a solution (.marey), a motion or a folder; by default the
+            folder you are in.
         port: Port to listen on; 0 = any free port.
         host: Address to listen on; by default this machine only.
         browser: Open the browser.
@@ -62,9 +63,8 @@ def view(
     for warning in caught:
         err.print(f"[yellow]warning:[/] {escape(str(warning.message))}")
     if not messages.quiet:
-        out.print(
-            f"{escape(path.name or str(path))} is served here; Ctrl-C stops the server"
-        )
+        name = path.absolute().name or str(path)
+        out.print(f"{escape(name)} is served here; Ctrl-C stops the server")
     out.print(escape(viewer.url), soft_wrap=True)
     for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
         if number := getattr(signal, name, None):

@@ -6,7 +6,6 @@ import numpy as np
 from numba import prange
 
 from marey.numerics.jit import NO_WRAPPERS, njit
-
 from marey.numerics.median_kernel import quickselect
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from tempfile import mkdtemp
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
@@ -36,6 +38,15 @@ MAX_BODY_BYTES = 2**20
 INDEX_PARAMETERS = ("take", "marker", "subject", "joint")
 INDEX_PATTERN = re.compile("[0-9]{1,18}")
 """A non-negative integer that fits in 64 bits."""
+
+
+SUFFIX_PATTERN = re.compile(r"(\.[a-z0-9]{1,12}){1,2}")
+"""A suffix such as ".bvh" or ".skel.json", and no path."""
+
+MAX_EXPORT_FINDINGS = 20
+"""Findings that an exported file is sent with: browsers limit the size of headers."""
+
+GENERATED_NAME = "generated_walk.c3d"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +84,8 @@ class ViewerRoutes:
                 Route("/api/folder", self.folder),
                 Route("/api/open", self.open, methods=["POST"]),
                 Route("/api/upload", self.upload, methods=["POST"]),
+                Route("/api/generate", self.generate, methods=["POST"]),
+                Route("/api/export", self.export, methods=["POST"]),
                 Route("/api/try", self.try_edit, methods=["POST"]),
                 *change_routes,
                 WebSocketRoute("/ws", self.listen),
@@ -163,6 +176,37 @@ class ViewerRoutes:
             folder / name, name, None if exists else edits_path, temporary_folder=folder
         )
         return _json({"job": await self.state.open(file)}, 202)
+
+    async def generate(self, _: Request) -> Response:
+        """Start to record a synthetic performer and to open the recording."""
+        folder = Path(mkdtemp(dir=self.scratch))
+        path = folder / GENERATED_NAME
+        file = ViewedFile(
+            path, path.name, None, temporary_folder=folder, generated=True
+        )
+        return _json({"job": await self.state.open(file)}, 202)
+
+    async def export(self, request: Request) -> Response:
+        """Answer with the open file in another format, and what that cannot hold."""
+        wanted = await _body(request)
+        suffix, content = wanted.get("suffix", ""), wanted.get("content", "")
+        is_text = isinstance(suffix, str) and isinstance(content, str)
+        if not is_text or SUFFIX_PATTERN.fullmatch(suffix) is None:
+            raise RequestRefusedError("an export needs the suffix of a format")
+        folder = Path(mkdtemp(dir=self.scratch))
+        try:
+            written = await self.state.export(folder, suffix, content)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        findings = json.dumps(written["findings"][:MAX_EXPORT_FINDINGS])
+        return FileResponse(
+            folder / written["file"],
+            media_type="application/octet-stream",
+            filename=written["file"],
+            headers={"Export-Findings": findings},
+            background=BackgroundTask(shutil.rmtree, folder, ignore_errors=True),
+        )
 
     async def try_edit(self, request: Request) -> Response:
         """Answer with the changes that an edit would make."""

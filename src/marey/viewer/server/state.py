@@ -11,6 +11,7 @@ from typing import Any
 from marey.io.formats.html import SceneOptions, encode_scene
 from marey.viewer.server.clients import PageConnections
 from marey.viewer.server.protocol import Frame, PageState
+from marey.viewer.server.stages import StageClock
 from marey.viewer.worker.supervisor import (
     STOPPED_REASON,
     Limits,
@@ -36,6 +37,9 @@ class ViewedFile:
 
     reading: Mapping[str, Any] = field(default_factory=dict)
     """Options of `marey.read` that override what the file says."""
+
+    generated: bool = False
+    """Whether the worker first records a synthetic performer to this file."""
 
 
 class ServerState:
@@ -65,7 +69,7 @@ class ServerState:
         self._scene = _empty_scene(title)
         self._preview_scene = b""
         self._page_state = PageState(title=title)
-        self._stage = ""
+        self._stages = StageClock()
         self._job = 0
         self._worker_pid = 0
 
@@ -76,8 +80,9 @@ class ServerState:
 
     @property
     def page_state(self) -> dict[str, Any]:
-        """Edits, possible actions, the running stage and the version of the scene."""
-        now = {"busy": self._stage, "version": self.version}
+        """Edits, possible actions, the stages of the job and the scene's version."""
+        stages = self._stages.seconds()
+        now = {"busy": self._stages.running, "version": self.version, "stages": stages}
         return asdict(self._page_state) | now
 
     @property
@@ -88,8 +93,9 @@ class ServerState:
     def _forward_progress(self, message: dict[str, Any], data: bytes) -> None:
         """Send a stage or a preview scene of the worker to the pages."""
         if "stage" in message:
-            self._stage = str(message["stage"])
-            self.connections.broadcast({"type": "stage", "stage": self._stage})
+            self._stages.begin(str(message["stage"]))
+            stages = self._stages.seconds()
+            self.connections.broadcast({"type": "stage", "stages": stages})
         elif "scene" in message:
             self._preview_scene = data
             self.version += 1
@@ -98,13 +104,13 @@ class ServerState:
     def _start_job(self, stage: str) -> int:
         """Make a new job the current one and return its number."""
         self._job += 1
-        self._stage = stage
+        self._stages.restart(stage)
         return self._job
 
     def _finish_job(self, job: int) -> None:
         """Finish a job, unless a newer job has replaced it."""
         if job == self._job:
-            self._stage = ""
+            self._stages.restart()
             if self._preview_scene:
                 self._set_scene(self._scene)
             self._broadcast_state()
@@ -122,8 +128,8 @@ class ServerState:
         The running job is cancelled: the worker is killed.
         """
         async with self._open_lock:
-            was_busy = bool(self._stage)
-            job = self._start_job("read")
+            was_busy = bool(self._stages.running)
+            job = self._start_job("generate" if file.generated else "read")
             if was_busy:
                 await self.supervisor.stop()
             if self.open_task is not None:
@@ -135,14 +141,18 @@ class ServerState:
         previous = self._file
         unused: ViewedFile | None = file
         try:
+            if file.generated:
+                await self._request(job, "generate", path=str(file.path))
             await self._open_in_worker(file, job)
             unused = previous
         except (RequestRefusedError, WorkerLostError) as error:
             if job == self._job:
+                # The folder of a dropped file says nothing to who dropped it.
+                reason = str(error).replace(str(file.path), file.title)
                 if self._file is None:
                     # A page that connects later finds the reason in the scene.
-                    self._set_scene(_empty_scene(file.title, str(error)))
-                self._report_failure(error)
+                    self._set_scene(_empty_scene(file.title, reason))
+                self._report_failure(error, reason)
         finally:
             if unused is not None and unused.temporary_folder is not None:
                 shutil.rmtree(unused.temporary_folder, ignore_errors=True)
@@ -186,9 +196,9 @@ class ServerState:
         if note:
             self.connections.broadcast({"type": "error", "message": note})
 
-    def _report_failure(self, error: Exception) -> None:
+    def _report_failure(self, error: Exception, reason: str) -> None:
         is_lost = isinstance(error, WorkerLostError)
-        message = f"{error}; {RETRY_HINT}" if is_lost else str(error)
+        message = f"{reason}; {RETRY_HINT}" if is_lost else reason
         self.connections.broadcast({"type": "error", "message": message})
 
     async def try_edit(self, record: Any) -> dict[str, Any]:
@@ -229,14 +239,32 @@ class ServerState:
         async with self._run_job() as job:
             return (await self._request(job, "series", indices=indices))[1]
 
-    @asynccontextmanager
-    async def _run_job(self) -> AsyncIterator[int]:
-        """Run one job; if the worker is new, open the file in it first."""
-        if self._stage:
-            raise RequestRefusedError(
-                f"marey is busy ({self._stage}): wait until it has finished"
+    async def export(self, folder: Path, suffix: str, content: str) -> dict[str, Any]:
+        """Write the open file to a folder; return its name there, and the losses.
+
+        Args:
+            folder: Empty folder to write to.
+            suffix: Suffix of the format.
+            content: What a table holds; "" = the format decides.
+
+        Raises:
+            RequestRefusedError: If the format cannot hold the file, or a job runs.
+        """
+        async with self._run_job("export") as job:
+            arguments = {"suffix": suffix, "content": content}
+            answer, _ = await self._request(
+                job, "export", folder=str(folder), **arguments
             )
-        job = self._start_job("edit")
+        return answer
+
+    @asynccontextmanager
+    async def _run_job(self, stage: str = "edit") -> AsyncIterator[int]:
+        """Run one job; if the worker is new, open the file in it first."""
+        if self._stages.running:
+            raise RequestRefusedError(
+                f"marey is busy ({self._stages.running}): wait until it has finished"
+            )
+        job = self._start_job(stage)
         self._broadcast_state()
         try:
             if self._file is not None and not self._file_in_worker:
@@ -247,7 +275,7 @@ class ServerState:
             yield job
         except WorkerLostError as error:
             if job == self._job:
-                self._report_failure(error)
+                self._report_failure(error, str(error))
             raise RequestRefusedError(f"{error}; {RETRY_HINT}") from None
         finally:
             self._finish_job(job)

@@ -5,6 +5,7 @@ import numpy as np
 from marey.errors import OptionError
 from marey.io.formats.html import (
     SceneArrays,
+    clinical_angles,
     joint_gaps,
     marker_residuals,
     scene_subjects,
@@ -28,8 +29,9 @@ def encode_exact_values(
     The values are arrays in single precision. Of a marker: `points`, its position in
     metres, and `residual`, its distance in metres from its predicted position on the
     skeleton. Of a joint: `points`, its centre in metres; `angles`, unwrapped ZXY Euler
-    angles in degrees; and `gap`, the distance in metres between the centre as the one
-    body predicts it and as the other does. An unknown value is NaN.
+    angles in degrees; `clinical`, its clinical angles in degrees, if it has any; and
+    `gap`, the distance in metres between the centre as the one body predicts it and as
+    the other does. An unknown value is NaN.
 
     Args:
         content: The content of the open file, with edits.
@@ -58,6 +60,10 @@ def encode_exact_values(
     angles = geometry.euler_continuous(motion.wxyz[:, index : index + 1], "ZXY")
     arrays.floats("points", motion.T_world_joint()[:, index, :3, 3])
     arrays.floats("angles", np.degrees(angles[:, 0]))
+    clinical = clinical_angles(motion)
+    if clinical is not None and motion.skeleton.names[index] in clinical.joints:
+        of_joint = np.array(clinical.joints) == motion.skeleton.names[index]
+        arrays.floats("clinical", clinical.degrees[:, of_joint])
     if isinstance(content, Solution):
         bodies = content.bodies[take]
         gaps = joint_gaps(scene_subjects(content)[number], bodies, content.joints)

@@ -4,18 +4,20 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from marey.editing import EditSession, Trial
 from marey.edits import Edit, parse_edit, parse_edits
 from marey.errors import DataError, FormatError, MareyError, OptionError
-from marey.io import load, read, read_motion, recognise
+from marey.io import load, read, read_motion, recognise, write
 from marey.io.formats.html import MAX_DRAWN_ITEMS, SceneOptions, encode_scene
 from marey.motion import Motion
 from marey.solution import Solution
 from marey.take import Take
+from marey.viewer.server.files import sanitize_file_name
 from marey.viewer.server.protocol import PageState
 from marey.viewer.worker.edits_file import read_saved_edits, save_edits
 from marey.viewer.worker.exact_values import encode_exact_values
@@ -25,6 +27,19 @@ SendProgress = Callable[[dict[str, Any], bytes], None]
 Answer = tuple[dict[str, Any], bytes]
 EditRecords = Iterable[Mapping[str, Any]]
 NO_OVERRIDES: Mapping[str, Any] = MappingProxyType({})
+
+GENERATED_HEIGHT_M = 1.75
+"""Height of the synthetic performer, in metres."""
+
+GENERATED_RECORDING: Mapping[str, Any] = {
+    "seconds": 5.0,
+    "rate": 100.0,
+    "markers": "set53",
+    "noise": 1e-3,
+    "gaps": 0.05,
+    "seed": 1,
+}
+"""Recording of the synthetic performer: 1 mm noise, 5 % missing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +108,8 @@ class WorkerSession:
         """
         handlers: dict[str, Callable[..., Answer]] = {
             "open": self._open,
+            "generate": self._generate,
+            "export": self._export,
             "series": self._exact_values,
             "try": self._try_edit,
             "drop": self._drop_trial,
@@ -185,6 +202,42 @@ class WorkerSession:
             trial=self._trial is not None,
             saved=opened.edits_path.name if opened.edits_path else "",
         )
+
+    def _generate(self, path: str) -> Answer:
+        """Write the recording of a synthetic performer who walks."""
+        from marey.synth import human  # only this request needs it
+
+        self._send_stage("generate")
+        performer = human(height=GENERATED_HEIGHT_M, seed=0)
+        write(performer.record("walk", **GENERATED_RECORDING), path)
+        return {}, b""
+
+    def _export(self, folder: str, suffix: str, content: str) -> Answer:
+        """Write the open file with all kept edits in another format.
+
+        Several files, such as ASF and AMC, are put in one ZIP archive.
+
+        Args:
+            folder: Empty folder to write to.
+            suffix: Suffix of the format.
+            content: What a table holds; "" = the format decides.
+
+        Returns:
+            The name of the written file, and what the format does not hold.
+        """
+        edited = self.open_file.edited
+        if edited is None:
+            raise DataError("export", found="no open file", needed="a recording")
+        stem = PurePath(sanitize_file_name(self.open_file.title)).stem
+        path = Path(folder) / (stem + suffix)
+        findings = write(edited, path, content=content or None)
+        written = sorted(Path(folder).iterdir())
+        if len(written) > 1:
+            path = path.with_suffix(".zip")
+            with ZipFile(path, "x", ZIP_DEFLATED) as archive:
+                for part in written:
+                    archive.write(part, part.name)
+        return {"file": path.name, "findings": [str(f.message) for f in findings]}, b""
 
     def _exact_values(self, indices: Mapping[str, int]) -> Answer:
         content = self.open_file.edited

@@ -14,6 +14,7 @@ from marey.io.formats.html.scene import MAX_DRAWN_ITEMS as MAX_DRAWN_ITEMS
 from marey.io.formats.html.scene import SceneOptions as SceneOptions
 from marey.io.formats.html.scene import encode_scene as encode_scene
 from marey.io.formats.html.scene import scene_title as scene_title
+from marey.io.formats.html.subjects import clinical_angles as clinical_angles
 from marey.io.formats.html.subjects import joint_gaps as joint_gaps
 from marey.io.formats.html.subjects import marker_residuals as marker_residuals
 from marey.io.formats.html.subjects import scene_subjects as scene_subjects

@@ -13,6 +13,7 @@ from marey.bodies import Bodies
 from marey.errors import OptionError
 from marey.io.formats.html import subjects
 from marey.io.formats.html.arrays import SceneArrays
+from marey.io.formats.html.exports import list_exports
 from marey.io.formats.html.subjects import SceneSubject
 from marey.motion import Motion
 from marey.numerics import geometry
@@ -86,6 +87,7 @@ def encode_scene(
         "truth": encoder.encode_truth(options.truth, takes) if options.truth else None,
         "measured": {name: float(x) for name, x in options.measured.items()},
         "edits": list(options.edits) or _edits(solution),
+        "exports": list_exports(thing) if thing is not None else [],
         **_encode_report(solution.report if solution else _read_report(takes), takes),
         **(_encode_solution(solution) if solution else NO_SOLUTION),
     }
@@ -165,11 +167,23 @@ class _SceneEncoder:
             "state": self.arrays.small(f"{key}.state", state),
             **self.encode_sensors(key, take, bodies),
             "motions": [
-                subjects.encode_motion(
-                    self.arrays, f"{key}.{i}", motion, stride, take, gaps
-                )
+                self.encode_motion(f"{key}.{i}", take, motion, gaps)
                 for i, (motion, gaps) in enumerate(zip(motions, all_gaps, strict=True))
             ],
+        }
+
+    def encode_motion(
+        self,
+        key: str,
+        take: Take,
+        motion: Motion,
+        gaps: Float[np.ndarray, "frame joint"] | None,
+    ) -> dict[str, Any]:
+        """Return a motion for the header, with its clinical angles if it has any."""
+        angles = subjects.encode_angles(self.arrays, key, motion, self.stride)
+        return {
+            **subjects.encode_motion(self.arrays, key, motion, self.stride, take, gaps),
+            "angles": angles,
         }
 
     def joint_gaps(

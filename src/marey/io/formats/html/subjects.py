@@ -1,13 +1,18 @@
 """Subjects of a scene: their bones, how they move, and how far to trust them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
+from marey.anatomy import names as vrm
+from marey.anatomy.person_joints import recognise_person
 from marey.bodies import Bodies
+from marey.clinical import JointAngles
+from marey.clinical import angles as joint_angles
+from marey.errors import DataError
 from marey.io.formats.html.arrays import MAX_TRACK_VALUE, SceneArrays
 from marey.joint_fits import JointFits
 from marey.motion import Motion
@@ -21,6 +26,9 @@ Array = np.ndarray
 
 UNSEEN, SEEN, FILLED, OUTLIER = range(4)
 """State of a marker in a frame."""
+
+ANGLE_STEP_DEG = 0.01
+"""Rounding of clinical angles, in degrees."""
 
 OUTLIER_SCALES = 4.0
 """Robust standard deviations above the median beyond which a residual is an outlier.
@@ -91,6 +99,8 @@ def encode_subject(
     """
     skeleton = subject.skeleton
     known = {} if residual is None else dict(enumerate(residual))
+    part = recognise_person(skeleton)
+    side = joint_sides(skeleton, part)
     joints = [
         {
             "name": name,
@@ -105,10 +115,29 @@ def encode_subject(
             "covariance": _whole_or_none(skeleton.covariance[i]),
             "residual": known.get(subject.edge[i]),
             "body": subject.body[i],
+            "side": side[i],
+            "part": vrm.without_side(part.get(i, "")),
         }
         for i, name in enumerate(skeleton.names)
     ]
     return {"name": subject.name, "joints": joints}
+
+
+def joint_sides(skeleton: Skeleton, part: Mapping[int, str]) -> list[str]:
+    """Return the side of each joint: "Left", "Right", or "" in the middle.
+
+    A joint whose name states no side is on the side of its parent.
+
+    Args:
+        skeleton: Any skeleton.
+        part: Anatomical names of joints, by index.
+    """
+    sides: list[str] = []
+    for joint, name in enumerate(skeleton.names):
+        own = vrm.side_of(part.get(joint, vrm.without_subject(name)))
+        above = int(skeleton.parent[joint])
+        sides.append(own or (sides[above] if above >= 0 else ""))
+    return sides
 
 
 def _whole_or_none(values: Array) -> Array | None:
@@ -160,6 +189,34 @@ def encode_motion(
             {"joint": c.joint, "start": c.start, "end": c.end, "anchor": c.anchor}
             for c in motion.contacts
         ],
+    }
+
+
+def clinical_angles(motion: Motion) -> JointAngles | None:
+    """Return the joint angles of a person by the ISB; None of any other figure."""
+    try:
+        return joint_angles(motion)
+    except DataError:
+        return None
+
+
+def encode_angles(
+    arrays: SceneArrays, key: str, motion: Motion, stride: int
+) -> dict[str, Any] | None:
+    """Return the clinical angles of a motion for the header, every `stride` frames.
+
+    Each angle has its name in words and the index of its joint; the values are in
+    degrees. None if the motion is not a person's.
+    """
+    found = clinical_angles(motion)
+    if found is None:
+        return None
+    degrees = found.degrees[::stride]
+    return {
+        "names": [name.replace("_", " ").capitalize() for name in found.names],
+        "joints": [motion.skeleton.index(name) for name in found.joints],
+        "degrees": arrays.track(f"{key}.angles", degrees, ANGLE_STEP_DEG),
+        "known": arrays.small(f"{key}.angles_known", np.isfinite(degrees)),
     }
 
 

@@ -1,5 +1,6 @@
 /** Colours of the page: two themes, bodies told apart, residuals from blue to orange. */
 import { Color } from "three";
+import type { Side } from "./scene";
 
 /** Chosen to stay apart for people with red-green or blue-yellow blindness. */
 const BODIES = [
@@ -11,6 +12,13 @@ const NO_BODY = "#8a929c";
 
 /** Blue is small, orange is large: told apart with any colour sight, and by lightness. */
 const SCALE = ["#2f6fb5", "#7fa3bd", "#c9b48f", "#e8952e", "#c2410c"].map((c) => new Color(c));
+
+/** Names of the colours of left, right and middle in the style sheet. */
+export const SIDES: Record<Side, string> = { Left: "left", Right: "right", "": "middle" };
+
+export function sideColour(side: Side): Color {
+  return new Color(css(SIDES[side]));
+}
 
 export function bodyColour(body: number): Color {
   if (body < 0) return new Color(NO_BODY);

@@ -5,10 +5,13 @@ import { Overlay } from "./draw/overlay";
 import { openDevice } from "./draw/stage";
 import { Theatre } from "./draw/theatre";
 import { automation } from "./automation";
-import { Editor } from "./edits";
+import { Editor } from "./edits/editor";
+import { AnglesPanel } from "./panels/angles";
 import { DetailsPanel } from "./panels/details";
 import { el } from "./panels/dom";
+import { ExportsPanel } from "./files/exports";
 import { Help } from "./panels/help";
+import { freeKeysAfterClicks } from "./panels/keyboard";
 import { FindingsPanel, LengthsPanel, StagesPanel } from "./panels/lists";
 import { OptionsPanel } from "./panels/options";
 import { TopBar } from "./panels/topbar";
@@ -36,6 +39,8 @@ function build(state: State, server: Server | null): { editor: Editor | null; th
   const stage = el("main", "stage");
   const left = el("aside", "left");
   const right = el("aside", "right");
+  left.ariaLabel = "Tree and display";
+  right.ariaLabel = "Numbers";
   app.append(left, stage, right);
   const theatre = raise(stage, state);
   const toggleTheme = () => {
@@ -51,10 +56,12 @@ function build(state: State, server: Server | null): { editor: Editor | null; th
   const editor = server && new Editor(state, server, stage, theatre, details, topbar);
   left.append(...(editor ? [editor.files.root] : []), new TreePanel(state).root);
   if (theatre) left.append(new OptionsPanel(state).root);
-  right.append(...(editor ? [editor.root] : []), details.root, new LengthsPanel(state).root);
-  right.append(findings.root, new StagesPanel(state).root);
+  right.append(...(editor ? [editor.root] : []), details.root, new AnglesPanel(state).root, new LengthsPanel(state).root);
+  right.append(findings.root, new ExportsPanel(state, theatre, server).root, new StagesPanel(state).root);
   app.prepend(topbar.root);
   app.append(timeline.root, help.root);
+  state.on("scene", () => app.classList.toggle("empty", !state.scene.takes.length));
+  freeKeysAfterClicks();
   addEventListener("keydown", (event) => editor?.press(event) || help.press(event));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     startTheme();

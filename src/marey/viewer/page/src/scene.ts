@@ -15,7 +15,14 @@ export interface Joint {
   covariance: [Vec3, Vec3, Vec3] | null;
   residual: number | null;
   body: number;
+  /** Whether the recording shows the joint, and not only anatomy. */
+  observed: boolean;
+  side: Side;
+  /** What anatomy calls it, without its side; "" where that is unknown. */
+  part: string;
 }
+
+export type Side = "Left" | "Right" | "";
 
 export interface Subject {
   name: string;
@@ -105,6 +112,16 @@ export interface Motion {
   markers: MarkerPlace[];
   sensors: NullModel[];
   contacts: Contact[];
+  angles: Angle[];
+}
+
+/** A clinical angle of a person over the drawn frames. */
+export interface Angle {
+  /** Such as "Right knee flexion". */
+  name: string;
+  joint: number;
+  /** NaN where it is unknown. */
+  degrees: Float32Array;
 }
 
 export interface Take {
@@ -124,6 +141,14 @@ export interface Take {
   motions: Motion[];
 }
 
+/** A format that what is shown can be written in. */
+export interface Export {
+  title: string;
+  suffixes: string[];
+  /** What a table may hold; empty where there is nothing to choose. */
+  contents: string[];
+}
+
 export interface Scene {
   title: string;
   version: string;
@@ -141,12 +166,24 @@ export interface Scene {
   truth: { subjects: Subject[]; takes: { motions: Motion[] }[] } | null;
   measured: Record<string, number>;
   edits: Edit[];
+  exports: Export[];
 }
 
 export const UNSEEN = 0;
 export const SEEN = 1;
 export const FILLED = 2;
 export const OUTLIER = 3;
+
+/** The columns of a table of angles, row by row. */
+function columns(names: string[], joints: number[], degrees: Float32Array, known: Uint8Array): Angle[] {
+  const n = names.length;
+  return names.map((name, k) => {
+    const values = Float32Array.from({ length: degrees.length / n }, (_, frame) =>
+      known[frame * n + k] ? degrees[frame * n + k] : NaN,
+    );
+    return { name, joint: joints[k], degrees: values };
+  });
+}
 
 /** The header with its array keys replaced by the arrays. */
 export function readScene(blob: Blob): Scene {
@@ -163,6 +200,7 @@ export function readScene(blob: Blob): Scene {
     markers: m.markers ?? [],
     sensors: m.sensors ?? [],
     contacts: m.contacts ?? [],
+    angles: m.angles ? columns(m.angles.names, m.angles.joints, floats(m.angles.degrees), bytes(m.angles.known)) : [],
   });
   return {
     title: head.title,
@@ -192,5 +230,6 @@ export function readScene(blob: Blob): Scene {
     },
     measured: head.measured ?? {},
     edits: head.edits ?? [],
+    exports: head.exports ?? [],
   };
 }

@@ -34,6 +34,13 @@ export interface Desk {
   saved: string;
   busy: string;
   version: number;
+  stages: StageTime[];
+}
+
+/** A stage of a job: what the server says of it, and its seconds until now. */
+export interface StageTime {
+  stage: string;
+  seconds: number;
 }
 
 export interface Recording {
@@ -43,7 +50,7 @@ export interface Recording {
 }
 
 export type Message =
-  | { type: "stage"; stage: string }
+  | { type: "stage"; stages: StageTime[] }
   | ({ type: "state" } & Desk)
   | { type: "error"; message: string }
   | { type: "line"; lost: boolean };
@@ -111,6 +118,23 @@ export class Server {
       body: file,
       headers: { "Content-Type": "application/octet-stream" },
     });
+  }
+
+  /** Make and solve a recording of a performer who does not exist. */
+  generate(): Promise<unknown> {
+    return this.post("/api/generate", {});
+  }
+
+  /** A file of what is open in another format, and what that format does not hold. */
+  async export(suffix: string, content: string): Promise<{ name: string; bytes: Blob; findings: string[] }> {
+    const answer = await this.ask("/api/export", {
+      method: "POST",
+      body: JSON.stringify({ suffix, content }),
+      headers: { "Content-Type": "application/json" },
+    });
+    const named = /filename\*?=(?:utf-8'')?"?([^";]+)/i.exec(answer.headers.get("Content-Disposition") ?? "");
+    const findings = JSON.parse(answer.headers.get("Export-Findings") ?? "[]") as string[];
+    return { name: decodeURIComponent(named?.[1] ?? `recording${suffix}`), bytes: await answer.blob(), findings };
   }
 
   /** Listen to what the server says; the line is taken up again when it breaks. */

@@ -1,6 +1,8 @@
 /** What the user looks at: one object that everything reads and listens to. */
+import type { Color } from "three";
+import { bodyColour, sideColour } from "./colours";
 import { Performance } from "./performance";
-import type { Scene } from "./scene";
+import type { Scene, Side } from "./scene";
 
 export type Selection =
   | { type: "joint"; subject: number; joint: number }
@@ -19,6 +21,8 @@ export interface Options {
   labels: boolean;
   follow: boolean;
   trails: "off" | "selection" | "all";
+  /** What the colours of bones, markers and sensors tell. */
+  colours: "sides" | "bodies";
   /** How many times larger than life the uncertainty of joints is drawn. */
   magnify: number;
 }
@@ -30,6 +34,7 @@ export type Topic =
   | "selection"
   | "hover"
   | "options"
+  | "colours"
   | "playing"
   | "range"
   | "theme"
@@ -62,8 +67,12 @@ export class State {
     labels: false,
     follow: false,
     trails: "off",
+    colours: "sides",
     magnify: 10,
   };
+  /** Whether a joint of the scene is on the left or on the right. */
+  hasSides = false;
+  private bodySides = new Map<number, Side>();
   private listeners = new Map<Topic, (() => void)[]>();
 
   on(topics: Topic | Topic[], listener: () => void): void {
@@ -81,6 +90,9 @@ export class State {
     const take = Math.max(0, Math.min(this.scene ? this.performance.index : 0, scene.takes.length - 1));
     const fresh = !this.scene || this.scene.title !== scene.title;
     this.scene = scene;
+    const joints = scene.subjects.flatMap((subject) => subject.joints);
+    this.hasSides = joints.some(({ side }) => side);
+    this.bodySides = new Map(joints.flatMap(({ body, side }) => (body < 0 ? [] : [[body, side]])));
     this.performance = new Performance(scene, take);
     this.frame = fresh ? 0 : Math.max(0, Math.min(this.frame, this.performance.take.frames - 1));
     if (fresh) this.range = null;
@@ -131,8 +143,19 @@ export class State {
   }
 
   set(options: Partial<Options>): void {
+    const { colours } = this.options;
     Object.assign(this.options, options);
     this.tell("options");
+    if (this.options.colours !== colours) this.tell("colours");
+  }
+
+  get showsSides(): boolean {
+    return this.hasSides && this.options.colours === "sides";
+  }
+
+  /** The colour of a body and of what is on it: of its side, or its own. */
+  colourOf(body: number, side = this.bodySides.get(body)): Color {
+    return this.showsSides && side !== undefined ? sideColour(side) : bodyColour(body);
   }
 }
 

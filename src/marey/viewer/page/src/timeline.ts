@@ -1,5 +1,5 @@
 /** Play, scrub and step; strips that show where in the take something is the matter. */
-import { css } from "./colours";
+import { css, sideColour } from "./colours";
 import { niceCeiling } from "./draw/joints";
 import { sheet, trace } from "./panels/chart";
 import { button, el, iconButton, setIcon } from "./panels/dom";
@@ -24,6 +24,8 @@ export class Timeline {
   private playButton: HTMLButtonElement;
   private readout = el("div", "readout");
   private clock = el("div", "clock");
+  private seconds = el("span");
+  private atFrame = el("span", "at-frame");
   private speed = el("select");
   private area = el("div", "strips");
   private canvas = el("canvas");
@@ -37,12 +39,17 @@ export class Timeline {
     private jump: (finding: Finding) => void,
   ) {
     this.playButton = iconButton("play", "Play or pause (space)", () => state.play(!state.playing));
+    this.clock.append(this.seconds, this.atFrame);
     this.root.append(this.transport(), this.area);
     this.area.append(this.canvas, this.head);
+    this.area.setAttribute("role", "slider");
+    this.area.ariaLabel = "Time";
+    this.area.tabIndex = 0;
+    this.area.addEventListener("keydown", (event) => this.page(event));
     this.strips = this.makeStrips();
     this.listen();
     new ResizeObserver(() => this.draw()).observe(this.area);
-    state.on(["take", "range", "theme"], () => this.draw());
+    state.on(["take", "range", "theme", "colours"], () => this.draw());
     state.on(["frame", "take"], () => this.showFrame());
     state.on("playing", () => this.showPlaying());
   }
@@ -63,6 +70,7 @@ export class Timeline {
       this.speed.append(item);
     }
     this.speed.title = "Speed (- and +)";
+    this.speed.ariaLabel = "Speed";
     this.speed.addEventListener("change", () => this.setSpeed(Number(this.speed.value)));
     row.append(
       iconButton("start", "To the start (Home)", () => state.seek(state.range?.[0] ?? 0)),
@@ -78,6 +86,15 @@ export class Timeline {
       this.readout,
     );
     return row;
+  }
+
+  /** A tenth of the take at a time; other keys are those of the whole page. */
+  private page(event: KeyboardEvent): void {
+    const way = { PageDown: 1, PageUp: -1, ArrowUp: 0.1, ArrowDown: -0.1 }[event.key];
+    if (way === undefined) return;
+    event.preventDefault();
+    const { frame, performance } = this.state;
+    this.state.seek(frame + (Math.abs(way) < 1 ? Math.sign(way) : (way * performance.take.frames) / 10));
   }
 
   setSpeed(speed: number): void {
@@ -190,10 +207,13 @@ export class Timeline {
     const contacts = performance.motions.flatMap((motion) => motion.contacts);
     const lanes = [...new Set(contacts.map((contact) => contact.joint))].sort();
     const tall = (height - 4) / Math.max(lanes.length, 2);
-    paper.fillStyle = css("curve-3");
+    const joints = this.state.scene.subjects.flatMap((subject) => subject.joints);
+    const sides = new Map(joints.map(({ name, side }) => [name, side]));
     contacts.forEach(({ joint, start, end }: Contact) => {
       const a = this.x(performance.frameAt(start));
       const b = this.x(performance.frameAt(end));
+      const side = sides.get(joint);
+      paper.fillStyle = side && this.state.showsSides ? sideColour(side).getStyle() : css("curve-3");
       paper.fillRect(a, top + 2 + lanes.indexOf(joint) * tall, Math.max(b - a, 1), Math.max(tall - 1, 1));
     });
   }
@@ -248,10 +268,17 @@ export class Timeline {
     const { frame, performance } = this.state;
     const { residual, gap, missing } = performance.summary;
     this.head.style.transform = `translateX(${this.x(frame)}px)`;
-    this.clock.textContent = `${clock(performance.time(frame))} s   frame ${performance.recorded(frame)} / ${Math.max(performance.take.recorded - 1, 0)}`;
+    this.seconds.textContent = `${clock(performance.time(frame))} s`;
+    this.atFrame.textContent = `   frame ${performance.recorded(frame)} / ${Math.max(performance.take.recorded - 1, 0)}`;
+    this.area.ariaValueMin = "0";
+    this.area.ariaValueMax = String(Math.max(performance.take.recorded - 1, 0));
+    this.area.ariaValueNow = String(performance.recorded(frame));
+    this.area.ariaValueText = `${performance.time(frame).toFixed(2)} s, frame ${performance.recorded(frame)}`;
     const solved = this.state.scene.subjects.length > 0;
     const parts = solved
-      ? [`residual ${millimetres(residual[frame])} mm`, `largest gap ${millimetres(gap[frame])} mm`]
+      ? [["residual", residual[frame]] as const, ["largest gap", gap[frame]] as const].flatMap(([name, value]) =>
+          Number.isFinite(value) ? [`${name} ${millimetres(value)} mm`] : [],
+        )
       : [];
     this.readout.textContent = [...parts, `${missing[frame] ?? 0} missing`].join("   ");
   }

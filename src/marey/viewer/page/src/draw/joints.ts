@@ -16,6 +16,8 @@ interface Shape {
   turn: number[];
 }
 
+/** Joints that only anatomy or the end of a bone gives are drawn smaller. */
+const SMALL = 0.55;
 const AXIS_LENGTH = 0.14;
 const CLOUD_SHARE = 0.03;
 
@@ -25,7 +27,7 @@ export class Joints {
   private clouds!: Instances;
   private axes!: Instances;
   private shapes: (Shape | null)[][] = [];
-  private ends: boolean[][] = [];
+  private small: boolean[][] = [];
   private colour = new Color();
   private wxyz = [1, 0, 0, 0];
   private along = [0, 0, 0];
@@ -53,9 +55,9 @@ export class Joints {
     this.axes = new Instances(axis, new MeshBasicMaterial(), 2 * n);
     this.group.add(this.balls.mesh, this.clouds.mesh, this.axes.mesh);
     this.shapes = scene.subjects.map(({ joints }) => joints.map(shapeOf));
-    this.ends = scene.subjects.map(({ joints }) => {
+    this.small = scene.subjects.map(({ joints }) => {
       const parents = new Set(joints.map((joint) => joint.parent));
-      return joints.map((joint, i) => joint.kind === "fixed" && !parents.has(i));
+      return joints.map((joint, i) => !joint.observed || (joint.kind === "fixed" && !parents.has(i)));
     });
     this.radius = Math.min(0.018, Math.max(performance.size / 140, 0.003));
     this.full = niceCeiling(performance.summary.gap);
@@ -92,7 +94,7 @@ export class Joints {
     const aimed = isJoint(hovered, subject, index) || isJoint(selected, subject, index);
     this.residual(subject, index, joint);
     if (options.joints) {
-      const small = this.ends[subject][index] ? 0.55 : 1;
+      const small = this.small[subject][index] ? SMALL : 1;
       this.balls.add(x, y, z, this.colour, this.radius * small * (aimed ? 1.3 : 1));
       const shape = this.shapes[subject][index];
       if (shape && joint.parent >= 0) {

@@ -4,7 +4,7 @@ import {
   OctahedronGeometry,
 } from "three";
 import { mergeGeometries } from "three/addons/utils/BufferGeometryUtils.js";
-import { bodyColour, SCENE, theme } from "../colours";
+import { SCENE, theme } from "../colours";
 import { FILLED, OUTLIER, UNSEEN } from "../scene";
 import type { State } from "../state";
 import { Instances } from "./instances";
@@ -47,7 +47,7 @@ export class Markers {
     this.outlier = new Instances(cross(), new MeshBasicMaterial(), n);
     this.loose = new Instances(new BoxGeometry(1.5, 1.5, 1.5), solid(), n);
     this.group.add(this.seen.mesh, this.filled.mesh, this.outlier.mesh, this.loose.mesh);
-    this.colours = take.markers.map((marker) => bodyColour(marker.body));
+    this.colours = take.markers.map((marker) => this.state.colourOf(marker.body));
     this.radius = Math.min(0.0085, Math.max(size / 250, 0.0015));
   }
 

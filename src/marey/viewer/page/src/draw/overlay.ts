@@ -1,6 +1,6 @@
 /** Over the stage: names of things, the colour scale, and which way the axes point. */
 import { Vector3 } from "three";
-import { css, theme } from "../colours";
+import { css, sideColour, theme } from "../colours";
 import { el } from "../panels/dom";
 import { plain, roundMillimetres } from "../panels/numbers";
 import { nameOf, same, type Selection } from "../state";
@@ -14,19 +14,28 @@ export class Overlay {
   private legend = el("div", "legend");
   private legendFull = el("span");
   private legendCloud = el("span", "cloud");
+  private legendSides = el("div", "sides");
+  private legendGap = el("div", "gap");
   private gizmo = el("canvas", "gizmo");
   private spot = new Vector3();
   private axesSeen = "";
 
   constructor(private theatre: Theatre) {
     const scale = el("span", "scale");
-    this.legend.append(el("span", "", "joint gap"), el("span", "", "0"), scale, this.legendFull, this.legendCloud);
+    this.legendGap.append(el("span", "", "joint gap"), el("span", "", "0"), scale, this.legendFull, this.legendCloud);
+    for (const [side, name] of [["Left", "left"], ["Right", "right"]] as const) {
+      const swatch = el("span", "swatch");
+      swatch.style.background = sideColour(side).getStyle();
+      this.legendSides.append(swatch, el("span", "", name));
+    }
+    this.legend.append(this.legendSides, this.legendGap);
     this.gizmo.width = this.gizmo.height = GIZMO * 2;
     theatre.stage.host.append(this.names, this.legend, this.gizmo);
     theatre.stage.beforeDraw.push(() => this.update());
     theatre.state.on(["take", "options"], () => {
-      const { scene, options } = theatre.state;
-      this.legend.hidden = !scene.subjects.length || !options.joints;
+      const { scene, options, showsSides } = theatre.state;
+      this.legendGap.hidden = !scene.subjects.length || !options.joints;
+      this.legendSides.hidden = !showsSides;
       this.legendFull.textContent = `${roundMillimetres(theatre.joints.full)} mm`;
       this.legendCloud.textContent = `cloud ± 1 sd × ${options.magnify}`;
     });
@@ -36,6 +45,7 @@ export class Overlay {
     if (!this.theatre.state.scene) return;
     let used = 0;
     for (const [what, look] of this.named()) used += this.write(what, look, used) ? 1 : 0;
+    for (const [what, name] of this.subjects()) used += this.write(what, "tag quiet subject", used, name) ? 1 : 0;
     this.pool.forEach((label, i) => (label.hidden = i >= used));
     this.drawAxes();
   }
@@ -53,12 +63,25 @@ export class Overlay {
         yield [{ type: "marker", marker }, "tag quiet"];
   }
 
-  private write(what: Selection, look: string, index: number): boolean {
+  /** Of several subjects, the name of each stands at its head. */
+  private *subjects(): Generator<[Selection, string]> {
+    const { selected, hovered, scene } = this.theatre.state;
+    const { subjects } = scene;
+    if (subjects.length < 2) return;
+    for (const [subject, { joints, name }] of subjects.entries()) {
+      const head = joints.findIndex(({ part }) => part === "Head");
+      const top = joints.findIndex(({ parent }) => parent >= 0 && parent === head);
+      const what = { type: "joint" as const, subject, joint: Math.max(head, top, 0) };
+      if (!same(what, selected) && !same(what, hovered)) yield [what, name];
+    }
+  }
+
+  private write(what: Selection, look: string, index: number, name = nameOf(this.theatre.state, what)): boolean {
     const { camera, host } = this.theatre.stage;
     if (!this.theatre.locate(what, this.spot) || this.spot.project(camera).z > 1) return false;
     const label = (this.pool[index] ??= this.names.appendChild(el("div")));
     label.className = look;
-    const text = plain(nameOf(this.theatre.state, what));
+    const text = plain(name);
     if (label.textContent !== text) label.textContent = text;
     const x = Math.round(((this.spot.x + 1) / 2) * host.clientWidth);
     const y = Math.round(((1 - this.spot.y) / 2) * host.clientHeight);

@@ -3,7 +3,6 @@ import {
   BoxGeometry, BufferGeometry, Color, Float32BufferAttribute, Group, LineBasicMaterial, LineSegments,
   MeshLambertMaterial,
 } from "three";
-import { bodyColour } from "../colours";
 import { rotate } from "../kinematics";
 import type { State } from "../state";
 import { Instances } from "./instances";
@@ -29,7 +28,7 @@ export class Sensors {
     const { sensors } = this.state.performance.take;
     this.boxes = new Instances(new BoxGeometry(1, 1, 1), new MeshLambertMaterial(), sensors.length);
     this.group.add(this.boxes.mesh);
-    this.colours = sensors.map(({ body }) => bodyColour(body));
+    this.colours = sensors.map(({ body }) => this.state.colourOf(body));
     this.place = new Float32Array(sensors.length * 18);
     const colour = sensors.flatMap(() => AXES.flatMap((c) => [c.r, c.g, c.b, c.r, c.g, c.b]));
     this.axes.geometry.dispose();

@@ -59,7 +59,10 @@ export class Stage {
     this.inSoftware = device.inSoftware;
     this.renderer = device.renderer;
     this.renderer.setPixelRatio(this.inSoftware ? COARSE : Math.min(devicePixelRatio, 2));
-    host.append(this.renderer.domElement);
+    const { domElement } = this.renderer;
+    domElement.setAttribute("role", "img");
+    domElement.ariaLabel = "The scene; its joints and numbers are in the tree and in the panels";
+    host.append(domElement);
     this.camera.up.set(0, 0, 1);
     this.controls = new OrbitControls(this.camera, this.renderer.domElement);
     this.controls.enableDamping = false;

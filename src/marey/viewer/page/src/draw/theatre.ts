@@ -31,7 +31,7 @@ export class Theatre {
   readonly markers: Markers;
   readonly joints: Joints;
   readonly bones = new Bones();
-  private ghostBones = new Bones(SCENE[theme()].ghost);
+  private ghostBones = new Bones(true);
   private trails: Trails;
   private plants: Plants;
   private sensors: Sensors;
@@ -55,6 +55,7 @@ export class Theatre {
     this.stage.scene.add(this.markers.group, this.sensors.group, this.trails.group);
     state.on("take", () => this.rebuild());
     state.on(["selection", "options"], () => this.trails.rebuild());
+    state.on("colours", () => this.rebuild());
     state.on(["frame", "selection", "hover", "options"], () => this.update());
     state.on("theme", () => this.repaint());
   }
@@ -63,7 +64,7 @@ export class Theatre {
     const { scene, performance } = this.state;
     const { middle, size } = performance;
     this.ground.lay(scene, middle, size);
-    this.bones.rebuild(scene.subjects, performance.motions, this.figureSize());
+    this.bones.rebuild(scene.subjects, performance.motions, this.figureSize(), (body, side) => this.state.colourOf(body, side));
     [this.markers, this.joints, this.trails, this.plants, this.sensors].forEach((p) => p.rebuild());
     this.rebuildGhost();
     const shown = `${scene.title} ${performance.index} ${scene.subjects.length > 0}`;
@@ -96,10 +97,11 @@ export class Theatre {
 
   private rebuildGhost(): void {
     this.ghostBones.dispose();
-    this.ghostBones = new Bones(SCENE[theme()].ghost);
+    this.ghostBones = new Bones(true);
     this.stage.scene.add(this.ghostBones.group);
     const ghost = this.ghost() ?? { subjects: [], motions: [] };
-    this.ghostBones.rebuild(ghost.subjects, ghost.motions, this.figureSize());
+    const { ghost: tint } = SCENE[theme()];
+    this.ghostBones.rebuild(ghost.subjects, ghost.motions, this.figureSize(), () => tint);
   }
 
   private repaint(): void {

@@ -3,7 +3,7 @@ import {
   BufferGeometry, CircleGeometry, Color, Float32BufferAttribute, Group, Line, LineBasicMaterial, MeshBasicMaterial,
   Quaternion, RingGeometry, Vector3,
 } from "three";
-import { bodyColour, SCENE, theme } from "../colours";
+import { SCENE, theme } from "../colours";
 import type { Vec3 } from "../scene";
 import type { State } from "../state";
 import { Instances } from "./instances";
@@ -28,7 +28,7 @@ export class Trails {
     const { options, selected, performance } = this.state;
     if (options.trails === "off") return;
     if (options.trails === "all")
-      performance.take.markers.forEach((marker, i) => this.addMarker(i, bodyColour(marker.body)));
+      performance.take.markers.forEach((marker, i) => this.addMarker(i, this.state.colourOf(marker.body)));
     else if (selected?.type === "marker") this.addMarker(selected.marker, SCENE[theme()].accent);
     if (selected?.type === "joint") {
       const { place, joints } = performance.poses[selected.subject];

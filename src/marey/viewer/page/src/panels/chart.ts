@@ -28,10 +28,12 @@ export class Chart {
 
   constructor(
     private state: State,
+    private name: string,
     private label: (value: number) => string,
     private fromZero: boolean,
   ) {
     this.root.append(this.canvas, this.cursor);
+    this.canvas.setAttribute("role", "img");
     new ResizeObserver(() => this.draw()).observe(this.root);
     const seek = (e: PointerEvent) => {
       const box = this.canvas.getBoundingClientRect();
@@ -48,6 +50,8 @@ export class Chart {
   show(curves: Curve[]): void {
     this.curves = curves;
     this.bounds = extremes(curves, this.fromZero);
+    const { low, high } = this.bounds;
+    this.canvas.ariaLabel = `${this.name}, from ${this.label(low)} to ${this.label(high)}`;
     this.draw();
   }
 
@@ -125,6 +129,8 @@ export class Histogram {
 
   show(values: ArrayLike<number>): void {
     this.values = Array.from(values).filter((v) => v === v);
+    this.canvas.setAttribute("role", "img");
+    this.canvas.ariaLabel = `Histogram, rms ${this.label(rootMeanSquare(this.values))}`;
     this.draw();
   }
 

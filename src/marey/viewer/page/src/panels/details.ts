@@ -4,7 +4,8 @@ import { rootMeanSquare } from "../performance";
 import { FILLED, OUTLIER, SEEN, UNSEEN, type Joint } from "../scene";
 import { nameOf, type State } from "../state";
 import { Chart, Histogram, type Curve } from "./chart";
-import { el, fact, section } from "./dom";
+import { el, fact, nowRow, section } from "./dom";
+import { actOnKeys } from "./keyboard";
 import { degrees, lengthAndSd, millimetres, percent, plain, signed, UNKNOWN_SD, whole } from "./numbers";
 
 const STATES: Record<number, string> = {
@@ -13,7 +14,7 @@ const STATES: Record<number, string> = {
   [FILLED]: "filled",
   [OUTLIER]: "outlier",
 };
-const ANGLES = ["Z", "X", "Y"];
+const AXES = ["z", "x", "y"];
 
 /** Exact values at every recorded frame, for takes that are drawn with a stride. */
 export type ExactSeries = (state: State) => Promise<Record<string, Float32Array> | null>;
@@ -27,6 +28,8 @@ export class DetailsPanel {
   readonly root: HTMLElement;
   private body: HTMLElement;
   private note: HTMLElement;
+  /** Said by a screen reader when the selection changes. */
+  private title = el("div", "title");
   private live: Live[] = [];
   private charts: Chart[] = [];
   /** Filled by the editor with what can be done to the selection. */
@@ -40,6 +43,7 @@ export class DetailsPanel {
     this.root = root;
     this.body = body;
     this.note = note;
+    this.title.ariaLive = "polite";
     state.on(["selection", "take"], () => this.build());
     state.on("frame", () => this.refresh());
     state.on("theme", () => this.charts.forEach((chart) => chart.draw()));
@@ -49,8 +53,9 @@ export class DetailsPanel {
     const { selected } = this.state;
     this.live = [];
     this.charts = [];
-    const title = el("div", "title", nameOf(this.state, selected) || "Nothing selected");
-    this.body.replaceChildren(title, this.actions);
+    const title = nameOf(this.state, selected) || "Nothing selected";
+    if (this.title.textContent !== plain(title)) this.title.textContent = plain(title);
+    this.body.replaceChildren(this.title, this.actions);
     this.note.textContent = selected?.type ?? "";
     if (!selected) this.body.append(el("p", "hint", "Click a joint, bone or marker, here or in the tree."));
     else if (selected.type === "joint") this.buildJoint(selected.subject, selected.joint);
@@ -72,7 +77,7 @@ export class DetailsPanel {
   }
 
   private addChart(title: string, curves: Curve[], label: (v: number) => string, fromZero: boolean): Chart {
-    const chart = new Chart(this.state, label, fromZero);
+    const chart = new Chart(this.state, title, label, fromZero);
     this.body.append(el("div", "caption", title), chart.root);
     this.charts.push(chart);
     chart.show(curves);
@@ -113,26 +118,34 @@ export class DetailsPanel {
     if (joint.kind === "fixed") return;
     const motion = performance.motions[subject];
     const [n, frames] = [scene.subjects[subject].joints.length, performance.take.frames];
+    const clinical = motion.angles.filter((angle) => angle.joint === index);
     const axis = joint.kind === "hinge" ? joint.axes[0] : null;
-    const series = axis ? [turnAbout(motion, n, index, axis, frames)] : anglesZXY(motion, n, index, frames);
-    const names = axis ? ["Turn"] : ANGLES;
-    const title = el("div", "caption", "Angles, °");
-    const now = el("span", "now");
+    const called = plain(joint.name);
+    if (clinical.length) {
+      const names = clinical.map(({ name }) => name);
+      this.showAngles("Clinical angles (ISB), °", names, clinical.map((angle) => angle.degrees), "clinical");
+    } else if (axis) this.showAngles("Angle, °", [`${called} about its hinge`], [turnAbout(motion, n, index, axis, frames)]);
+    else {
+      const names = AXES.map((name) => `${called} about ${name}`);
+      this.showAngles("Angles, ° (R = Rz Rx Ry)", names, anglesZXY(motion, n, index, frames), "angles");
+    }
+  }
+
+  /** Angles in one chart, each with its name and its present value. */
+  private showAngles(title: string, names: string[], series: Float32Array[], key = ""): void {
+    this.body.append(el("div", "caption", title));
     series.forEach((values, k) => {
-      const number = el("b", `curve-${k + 1}`);
-      now.append(el("span", "", names[k]), number);
-      this.live.push({ element: number, text: () => degrees(values[this.state.frame]) });
+      const row = nowRow(names[k], `curve-${k + 1}`);
+      this.live.push({ element: row.lastElementChild as HTMLElement, text: () => `${degrees(values[this.state.frame])}°` });
+      this.body.append(row);
     });
-    title.append(now);
-    const chart = new Chart(this.state, (v) => degrees(v), false);
-    this.body.append(title, chart.root);
+    const chart = new Chart(this.state, names.join(", "), (v) => degrees(v), false);
+    this.body.append(chart.root);
     this.charts.push(chart);
-    chart.show(series.map((values, k) => ({ values, colour: `curve-${k + 1}` })));
-    if (axis) return;
-    this.whenExact(({ angles }) => {
-      const column = (k: number) => angles.filter((_, i) => i % 3 === k);
-      chart.show([0, 1, 2].map((k) => ({ values: column(k), colour: `curve-${k + 1}` })));
-    });
+    const curves = (columns: ArrayLike<number>[]) => columns.map((values, k) => ({ values, colour: `curve-${k + 1}` }));
+    chart.show(curves(series));
+    if (key)
+      this.whenExact(({ [key]: all }) => chart.show(curves(series.map((_, k) => all.filter((_, i) => i % series.length === k)))));
   }
 
   /** A distance over time and how often each size occurs, with its present value. */
@@ -167,6 +180,7 @@ export class DetailsPanel {
       const row = fact(plain(performance.take.markers[marker].label), millimetres(rms), "mm");
       row.classList.add("link");
       row.addEventListener("click", () => this.state.select({ type: "marker", marker }));
+      actOnKeys(row);
       this.body.append(row);
     }
   }

@@ -66,6 +66,7 @@ const NARROW = matchMedia("(max-width: 720px)").matches;
 /** A titled part of a panel that can be folded away; on a phone most begin folded. */
 export function section(title: string, open = !NARROW): Section {
   const root = el("section");
+  const heading = el("h2");
   const head = el("button", "head");
   head.type = "button";
   const note = el("span", "note");
@@ -77,7 +78,8 @@ export function section(title: string, open = !NARROW): Section {
   };
   head.addEventListener("click", () => fold(!root.classList.contains("shut")));
   fold(!open);
-  root.append(head, body);
+  heading.append(head);
+  root.append(heading, body);
   return { root, body, note, fold };
 }
 
@@ -85,6 +87,15 @@ export function section(title: string, open = !NARROW): Section {
 export function fact(name: string, value: string, unit = ""): HTMLElement {
   const row = el("div", "fact");
   row.append(el("span", "", name), el("b", "", value), el("i", "", unit));
+  return row;
+}
+
+/** A row of a curve: its colour in the style sheet, its name and its present value, which is the last element. */
+export function nowRow(name: string, colour: string): HTMLElement {
+  const row = el("div", "now");
+  const swatch = el("span", "swatch");
+  swatch.style.background = `var(--${colour})`;
+  row.append(swatch, el("span", "text", name), el("b"));
   return row;
 }
 

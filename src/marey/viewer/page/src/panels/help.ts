@@ -3,6 +3,7 @@ import type { Theatre } from "../draw/theatre";
 import { SPEEDS, type State } from "../state";
 import type { Timeline } from "../timeline";
 import { button, el } from "./dom";
+import { ACTS, typesText } from "./keyboard";
 
 interface Shortcut {
   keys: string[];
@@ -19,6 +20,8 @@ const LOOKS =
 export class Help {
   readonly root = el("div", "help");
   private shortcuts: Shortcut[];
+  private close = button("Close", "Close (Esc)", () => this.toggle());
+  private before: Element | null = null;
 
   constructor(state: State, theatre: Theatre | null, timeline: Timeline, toggleTheme: () => void) {
     const step = (by: number) => (e: KeyboardEvent) => state.seek(state.frame + by * (e.shiftKey ? 10 : 1));
@@ -59,23 +62,33 @@ export class Help {
     const card = el("div", "card");
     const list = el("dl");
     for (const { shown, text } of this.shortcuts) list.append(el("dt", "", shown), el("dd", "", text));
-    card.append(el("h2", "", "Shortcuts"), list, ...hints.map((text) => el("p", "hint", text)));
-    card.append(button("Close", "Close (Esc)", () => this.toggle()));
+    card.append(el("h2", "", "Shortcuts"), list, ...hints.map((text) => el("p", "hint", text)), this.close);
     this.root.append(card);
     this.root.hidden = true;
     this.root.setAttribute("role", "dialog");
+    this.root.ariaModal = "true";
+    this.root.ariaLabel = "Shortcuts";
+    // The dialog has one thing to reach, and keys stay there.
+    this.root.addEventListener("keydown", (event) => event.key === "Tab" && event.preventDefault());
     this.root.addEventListener("click", (e) => e.target === this.root && this.toggle());
   }
 
   toggle(): void {
     this.root.hidden = !this.root.hidden;
+    if (this.root.hidden) {
+      if (this.before instanceof HTMLElement) this.before.focus();
+      return;
+    }
+    this.before = document.activeElement;
+    this.close.focus();
   }
 
   /** Act on a key; false when it is none of ours or meant for a field. */
   press(event: KeyboardEvent): boolean {
     const target = event.target as HTMLElement;
     if (event.ctrlKey || event.metaKey || event.altKey) return false;
-    if (target instanceof HTMLInputElement && target.type !== "checkbox") return false;
+    if (typesText(target)) return false;
+    if ((event.key === " " || event.key === "Enter") && target.closest(ACTS)) return false;
     if (target instanceof HTMLSelectElement && event.key.startsWith("Arrow")) return false;
     const shortcut = this.shortcuts.find(({ keys }) => keys.includes(event.key));
     if (!shortcut) return false;

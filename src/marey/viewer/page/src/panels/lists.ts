@@ -1,7 +1,8 @@
 /** Lists below the selection: bone lengths, findings in plain words, seconds per stage. */
 import { boneName, type Cause, type Finding } from "../scene";
 import { named, same, type Selection, type State } from "../state";
-import { el, fact, section } from "./dom";
+import { button, el, fact, section } from "./dom";
+import { actOnKeys, Rover } from "./keyboard";
 import { lengthAndSd, seconds, signed } from "./numbers";
 
 export class LengthsPanel {
@@ -9,10 +10,12 @@ export class LengthsPanel {
   private body: HTMLElement;
   private note: HTMLElement;
   private rows: { element: HTMLElement; what: Selection }[] = [];
+  private rover: Rover;
 
   constructor(private state: State) {
     ({ root: this.root, body: this.body, note: this.note } = section("Bone lengths"));
     this.note.textContent = "mm";
+    this.rover = new Rover(this.body, "td.name button");
     state.on("scene", () => this.build());
     state.on(["selection", "hover"], () => this.mark());
   }
@@ -28,8 +31,9 @@ export class LengthsPanel {
         if (joint.parent < 0) return;
         const row = table.insertRow();
         const [length, sd] = lengthAndSd(joint.length, joint.length_sd);
-        const name = el("td", "name", boneName(figure, index));
-        name.title = name.textContent ?? "";
+        const name = el("td", "name");
+        const title = boneName(figure, index);
+        name.append(button(title, title, () => undefined, "link"));
         row.append(name, el("td", "", length), el("td", "sd", sd));
         const tape = scene.measured[joint.name];
         if (measured) row.append(el("td", "", tape === undefined ? "" : (1000 * tape).toFixed(1)));
@@ -42,6 +46,7 @@ export class LengthsPanel {
     );
     table.addEventListener("pointerleave", () => this.state.hover(null));
     this.body.replaceChildren(table);
+    this.rover.refresh();
     table.classList.toggle("wide", measured);
     this.root.hidden = !scene.subjects.length;
     this.mark();
@@ -50,7 +55,7 @@ export class LengthsPanel {
   private heads(): HTMLElement {
     const head = el("thead");
     const row = head.insertRow();
-    for (const text of ["", "found", "", "tape", "differ"]) row.append(el("th", "", text));
+    for (const text of ["bone", "found", "± sd", "tape", "differ"]) row.append(el("th", "", text));
     return head;
   }
 
@@ -100,6 +105,7 @@ export class FindingsPanel {
     item.append(head, el("div", "message", cause.message));
     let next = 0;
     item.addEventListener("click", () => this.jump(findings[next++ % findings.length]));
+    actOnKeys(item);
     for (const finding of findings) this.items.set(finding, item);
     return item;
   }

@@ -25,6 +25,7 @@ export class OptionsPanel {
     const grid = el("div", "switches");
     for (const [key, name, title] of SWITCHES) grid.append(this.addSwitch(key, name, title));
     body.append(grid, this.choice("Trails", ["off", "selection", "all"], "trails", (v) => v));
+    body.append(this.choice("Colours", ["sides", "bodies"], "colours", (v) => (v === "sides" ? "left, right" : "bodies")));
     body.append(this.choice("Uncertainty", MAGNIFY, "magnify", (v) => `× ${v}`));
     state.on("take", () => this.offer());
     state.on("options", () => this.mark());
@@ -42,7 +43,7 @@ export class OptionsPanel {
     return label;
   }
 
-  private choice<K extends "trails" | "magnify">(
+  private choice<K extends "trails" | "magnify" | "colours">(
     name: string, values: Options[K][], key: K, text: (value: Options[K]) => string,
   ): HTMLElement {
     const row = el("label", "choice");
@@ -56,6 +57,7 @@ export class OptionsPanel {
     list.addEventListener("change", () => this.state.set({ [key]: values[Number(list.value)] }));
     row.append(el("span", "", name), list);
     this.state.on("options", () => (list.value = String(values.indexOf(this.state.options[key]))));
+    if (key === "colours") this.state.on("scene", () => (list.disabled = !this.state.hasSides));
     return row;
   }
 

@@ -24,9 +24,9 @@ export class TopBar {
       iconButton("theme", "Dark or light (d)", toggleTheme),
       iconButton("help", "Shortcuts (?)", toggleHelp),
     );
-    this.takes.title = "Take";
+    this.takes.title = this.takes.ariaLabel = "Take";
     this.takes.addEventListener("change", () => state.chooseTake(Number(this.takes.value)));
-    this.root.append(el("div", "brand", "marey"), this.title, this.takes, this.extra, this.score);
+    this.root.append(el("h1", "brand", "marey"), this.title, this.takes, this.extra, this.score);
     if (theatre) this.root.append(this.views(theatre));
     this.root.append(look);
     state.on(["scene", "take"], () => this.build());
@@ -63,7 +63,8 @@ export class TopBar {
       }),
     );
     this.takes.hidden = scene.takes.length < 2;
-    const parts = [`${performance.take.markers.length} markers`];
+    const parts = [];
+    if (performance.take.markers.length) parts.push(`${performance.take.markers.length} markers`);
     if (performance.take.sensors.length) parts.push(`${performance.take.sensors.length} sensors`);
     if (scene.bodies.length) parts.push(`${scene.bodies.length} bodies`);
     const rms = rootMeanSquare(performance.residual);

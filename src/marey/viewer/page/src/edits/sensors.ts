@@ -3,7 +3,7 @@ import { turnedBy } from "../kinematics";
 import type { Edit, Vec3 } from "../scene";
 import type { State } from "../state";
 import type { Doer } from "./actions";
-import { button, choose, options, row, triple } from "./dom";
+import { button, choose, options, row, triple } from "../panels/dom";
 
 const RADIANS = Math.PI / 180;
 const ALWAYS = "for all frames";

@@ -1,10 +1,10 @@
 /** Drag a marker's place on its bone, or a joint's centre, with handles in the scene. */
 import { Object3D } from "three";
 import { TransformControls } from "three/addons/controls/TransformControls.js";
-import type { Theatre } from "./draw/theatre";
-import { rotate } from "./kinematics";
-import { handleOf, type Selection, type State } from "./state";
-import type { Edit, Vec3 } from "./scene";
+import type { Theatre } from "../draw/theatre";
+import { rotate } from "../kinematics";
+import { handleOf, type Selection, type State } from "../state";
+import type { Edit, Vec3 } from "../scene";
 
 export class Dragger {
   private handle = new Object3D();

@@ -1,12 +1,15 @@
 /** Recordings of the folder, and files dropped on the page. */
 import type { Recording, Server } from "../server";
 import type { State } from "../state";
-import { el, section } from "./dom";
+import { el, section } from "../panels/dom";
+import { Rover } from "../panels/keyboard";
 
 export class FilesPanel {
   readonly root: HTMLElement;
   private body: HTMLElement;
   private note: HTMLElement;
+  private list = el("div");
+  private rover = new Rover(this.list, "[role=option]");
   private fold: (shut: boolean) => void;
 
   constructor(
@@ -16,6 +19,8 @@ export class FilesPanel {
   ) {
     ({ root: this.root, body: this.body, note: this.note, fold: this.fold } = section("Files", false));
     this.root.classList.add("files");
+    this.list.setAttribute("role", "listbox");
+    this.list.ariaLabel = "Recordings of the folder";
     this.takeDrops();
     state.on("scene", () => void this.refresh());
   }
@@ -23,9 +28,12 @@ export class FilesPanel {
   async refresh(): Promise<void> {
     const { root, files } = await this.server.folder().catch(() => ({ root: "", files: [] }));
     this.note.textContent = root;
-    this.body.replaceChildren(...files.map((file) => this.row(file)));
-    this.body.append(el("p", "hint drop", "Drop a recording on the page to open it."));
+    this.list.replaceChildren(...files.map((file) => this.row(file)));
+    this.list.hidden = !files.length;
+    this.rover.refresh(this.list.querySelector<HTMLElement>(".selected"));
+    this.body.replaceChildren(this.list, el("p", "hint drop", "Drop a recording on the page to open it."));
     const waiting = !this.state.scene.takes.length;
+    this.root.hidden = waiting && !files.length;
     this.root.classList.toggle("roomy", waiting);
     if (waiting) this.fold(false);
   }
@@ -34,8 +42,14 @@ export class FilesPanel {
     const row = el("div", "row file-row");
     row.append(el("span", "text", file.path), el("span", "number", file.format));
     row.title = `${file.path}, ${size(file.bytes)}`;
-    row.classList.toggle("selected", file.path === this.state.scene.title);
-    row.addEventListener("click", () => this.server.open(file.path).catch(this.complain));
+    row.setAttribute("role", "option");
+    const chosen = file.path === this.state.scene.title;
+    row.ariaSelected = String(chosen);
+    row.classList.toggle("selected", chosen);
+    row.addEventListener("click", () => {
+      this.tell("");
+      void this.server.open(file.path).catch(this.complain);
+    });
     return row;
   }
 
@@ -52,8 +66,13 @@ export class FilesPanel {
       event.preventDefault();
       app.classList.remove("dropping");
       const [file] = event.dataTransfer?.files ?? [];
-      if (file) this.server.upload(file).catch(this.complain);
+      if (file) this.upload(file);
     });
+  }
+
+  upload(file: File): void {
+    this.tell("");
+    void this.server.upload(file).catch(this.complain);
   }
 }
 

@@ -1,7 +1,7 @@
 /** What can be done to the selected joint, body or marker. */
 import { bodyOfJoints, type Edit } from "../scene";
 import { handleOf, type Selection, type State } from "../state";
-import { button, choose, el, single, triple, write } from "./dom";
+import { button, choose, el, single, triple, write } from "../panels/dom";
 import { forSensor } from "./sensors";
 
 export interface Doer {

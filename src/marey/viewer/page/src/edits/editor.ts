@@ -1,22 +1,28 @@
 /** Putting the answer right: an edit is tried, looked at, then kept or dropped. */
-import { decode } from "./decode";
+import { decode } from "../decode";
 import { Dragger } from "./drag";
-import type { Theatre } from "./draw/theatre";
-import { actionsFor } from "./panels/actions";
-import type { DetailsPanel } from "./panels/details";
-import { button, el, fact, section } from "./panels/dom";
-import { FilesPanel } from "./panels/files";
-import { millimetres, plain } from "./panels/numbers";
-import { restPose } from "./panels/sensors";
-import type { TopBar } from "./panels/topbar";
-import { readScene, describeFinding, type Edit } from "./scene";
-import type { Change, Desk, Message, Score, Server, Trial } from "./server";
-import { nameOf, type Selection, type State } from "./state";
+import type { Theatre } from "../draw/theatre";
+import { actionsFor } from "./actions";
+import type { DetailsPanel } from "../panels/details";
+import { button, el, section } from "../panels/dom";
+import { FilesPanel } from "../files/files";
+import { typesText } from "../panels/keyboard";
+import { millimetres, plain } from "../panels/numbers";
+import { ProgressCard } from "../panels/progress";
+import { restPose } from "./sensors";
+import type { TopBar } from "../panels/topbar";
+import { Welcome } from "../files/welcome";
+import { readScene, describeFinding, type Edit } from "../scene";
+import type { Change, Desk, Message, Server, Trial } from "../server";
+import { nameOf, type Selection, type State } from "../state";
 
 const LOST = "marey has stopped or cannot be reached …";
 
 /** The errors of an answer, and what they are called in its score. */
 const ERRORS = [["Markers", "marker_rms"], ["Sensors", "sensor_rms"], ["Joint gaps", "gap_rms"]] as const;
+
+/** Bones that the table of a trial lists at most. */
+const SHOWN_CHANGES = 12;
 
 export class Editor {
   readonly root: HTMLElement;
@@ -25,6 +31,7 @@ export class Editor {
   private trialBox = el("div");
   private trouble = el("div", "refused");
   private busy = el("span", "busy");
+  private progress = new ProgressCard();
   private general = el("div", "actions");
   /** Stays open or shut from one selection to the next. */
   private folder = el("details", "actions");
@@ -52,11 +59,15 @@ export class Editor {
     this.files = new FilesPanel(state, server, (trouble) => this.complain(trouble));
     this.dragger = theatre && new Dragger(state, theatre, (edit) => void this.attempt(edit));
     body.append(this.trialBox, this.list, this.general);
-    stage.append(this.trouble);
+    const welcome = new Welcome(state, server, this.files, (trouble) => this.complain(trouble));
+    const notices = el("div", "notices");
+    notices.append(this.trouble, this.progress.root);
+    stage.append(welcome.root, notices);
     this.trouble.title = "Click to close";
+    this.trouble.setAttribute("role", "alert");
     this.trouble.addEventListener("click", () => this.complain(""));
     topbar.extra.append(this.undo, this.redo, this.busy);
-    this.showDesk({ edits: [], can_undo: false, can_redo: false, trial: false, saved: "", busy: "", version: 0 });
+    this.showDesk({ edits: [], can_undo: false, can_redo: false, trial: false, saved: "", busy: "", version: 0, stages: [] });
     this.complain("");
     state.on(["selection", "take", "range"], () => this.offer());
   }
@@ -74,7 +85,7 @@ export class Editor {
 
   press(event: KeyboardEvent): boolean {
     if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return false;
-    if (event.target instanceof HTMLInputElement && event.target.type !== "checkbox") return false;
+    if (event.target instanceof Element && typesText(event.target)) return false;
     event.preventDefault();
     void this.decide(event.shiftKey ? "redo" : "undo");
     return true;
@@ -82,7 +93,7 @@ export class Editor {
 
   private async hear(message: Message): Promise<void> {
     if (message.type === "line") this.busy.textContent = message.lost ? LOST : "";
-    if (message.type === "stage") this.busy.textContent = message.stage ? `${message.stage} …` : "";
+    if (message.type === "stage") this.progress.show(message.stages);
     if (message.type === "error") this.complain(message.message);
     if (message.type === "state") await this.keepUp(message);
   }
@@ -199,10 +210,9 @@ export class Editor {
   private showTrial(trial: Trial): void {
     const box = el("div", "trial");
     box.append(el("div", "", trial.text));
-    for (const [name, key] of ERRORS)
-      if (trial.before[key] !== null || trial.after[key] !== null)
-        box.append(fact(`${name}, rms`, twoSides(trial.before, trial.after, key), "mm"));
-    for (const change of trial.changes.slice(0, 12)) box.append(changeRow(change));
+    box.append(trialTable(trial));
+    if (trial.changes.length > SHOWN_CHANGES)
+      box.append(el("p", "hint", `and ${trial.changes.length - SHOWN_CHANGES} more bones that change less`));
     for (const finding of trial.findings.slice(0, 5)) box.append(el("p", "hint", describeFinding(finding)));
     const decide = el("div", "decide");
     decide.append(
@@ -232,7 +242,7 @@ export class Editor {
   private showDesk(desk: Desk): void {
     this.undo.disabled = !desk.can_undo;
     this.redo.disabled = !desk.can_redo;
-    this.busy.textContent = desk.busy ? `${plain(desk.busy)} …` : "";
+    this.progress.show(desk.stages);
     this.note.textContent = plain(desk.edits.length ? desk.saved : "");
     const rows = desk.edits.map((edit, i) => {
       const row = el("div", "edit");
@@ -243,12 +253,35 @@ export class Editor {
   }
 }
 
-function twoSides(before: Score, after: Score, key: (typeof ERRORS)[number][1]): string {
-  return `${millimetres(before[key])} → ${millimetres(after[key])}`;
+/** What an edit changes, before and after: errors, numbers of bodies and joints, then bones. */
+function trialTable({ before, after, changes }: Trial): HTMLTableElement {
+  const table = el("table", "sides");
+  const head = table.createTHead().insertRow();
+  head.append(el("td"), el("th", "", "before"), el("th", "", "after"));
+  const body = table.createTBody();
+  const add = (name: string, was: string, now: string, look = "") => {
+    const line = body.insertRow();
+    line.className = look;
+    line.append(el("td", "name", name), el("td", "", was), el("td", "", now));
+    line.title = name;
+  };
+  for (const [name, key] of ERRORS)
+    if (before[key] !== null || after[key] !== null)
+      add(`${name}, rms mm`, millimetres(before[key]), millimetres(after[key]));
+  for (const key of ["bodies", "joints"] as const)
+    if (before[key] !== after[key]) add(`Number of ${key}`, String(before[key]), String(after[key]));
+  for (const { what, before: was, after: now, unit } of [...changes].sort(byChange).slice(0, SHOWN_CHANGES)) {
+    const look = now === null ? "gone" : was === null ? "new" : "";
+    const text = (value: number | null) => (unit === "m" ? millimetres(value) : String(value));
+    add(`${what}, ${unit === "m" ? "mm" : unit}`, was === null ? "–" : text(was), now === null ? "gone" : text(now), look);
+  }
+  return table;
 }
 
-function changeRow({ what, before, after, unit }: Change): HTMLElement {
-  const text = (value: number | null) =>
-    value === null ? "–" : unit === "m" ? millimetres(value) : String(value);
-  return fact(what, `${text(before)} → ${text(after)}`, unit === "m" ? "mm" : unit);
+/** Bones that vanish or appear first, then those that change most. */
+function byChange(a: Change, b: Change): number {
+  const size = ({ before, after }: Change) =>
+    before === null || after === null ? Infinity : Math.abs(after - before);
+  const [sizeA, sizeB] = [size(a), size(b)];
+  return sizeA === sizeB ? 0 : sizeB - sizeA;
 }

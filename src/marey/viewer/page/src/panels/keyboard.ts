@@ -1,0 +1,84 @@
+/** Rows that keys reach: Tab comes to one of them, arrows go on to the others. */
+
+/** Elements that Space and Enter are meant for when they have the focus. */
+export const ACTS = "button, summary, input, [role=button], [role=treeitem], [role=option], [role=link]";
+
+/** What a row does with a key; true when that was all. */
+export type RowKey = (row: HTMLElement, key: string) => boolean;
+
+export class Rover {
+  constructor(
+    private host: HTMLElement,
+    private selector: string,
+    private special: RowKey = () => false,
+  ) {
+    host.addEventListener("keydown", (event) => this.press(event));
+    host.addEventListener("focusin", ({ target }) => this.hold((target as HTMLElement).closest<HTMLElement>(selector)));
+  }
+
+  /** Take up the rows that are there now; Tab comes to the given one, else to the first. */
+  refresh(current: HTMLElement | null = null): void {
+    const rows = this.rows();
+    for (const row of rows) row.tabIndex = -1;
+    this.hold(current && rows.includes(current) ? current : (this.visible()[0] ?? null));
+  }
+
+  private rows(): HTMLElement[] {
+    return [...this.host.querySelectorAll<HTMLElement>(this.selector)];
+  }
+
+  private visible(): HTMLElement[] {
+    return this.rows().filter((row) => !row.closest("[hidden]"));
+  }
+
+  private hold(row: HTMLElement | null): void {
+    if (!row || row.tabIndex === 0) return;
+    for (const other of this.rows()) other.tabIndex = -1;
+    row.tabIndex = 0;
+  }
+
+  private press(event: KeyboardEvent): void {
+    const row = (event.target as HTMLElement).closest<HTMLElement>(this.selector);
+    if (!row || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!this.act(row, event.key)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  private act(row: HTMLElement, key: string): boolean {
+    if (this.special(row, key)) return true;
+    const rows = this.visible();
+    const at = rows.indexOf(row);
+    const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[key];
+    if (next !== undefined) rows[Math.max(0, Math.min(rows.length - 1, next))]?.focus();
+    else if (key === "Enter" || key === " ") row.click();
+    else return false;
+    return true;
+  }
+}
+
+/** Let something that a click acts on also act on Enter and Space. */
+export function actOnKeys(element: HTMLElement): void {
+  element.tabIndex = 0;
+  element.setAttribute("role", "button");
+  element.addEventListener("keydown", (event) => {
+    if (event.target !== element || (event.key !== "Enter" && event.key !== " ")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    element.click();
+  });
+}
+
+/** After a click by pointer, keys are for the whole page again: Space plays. */
+export function freeKeysAfterClicks(): void {
+  addEventListener("click", (event) => {
+    const { activeElement } = document;
+    if (event.detail > 0 && activeElement instanceof HTMLElement && activeElement.matches(ACTS) && !typesText(activeElement))
+      activeElement.blur();
+  });
+}
+
+/** Whether keys are letters of a field. */
+export function typesText(element: Element): boolean {
+  return element instanceof HTMLInputElement && element.type !== "checkbox";
+}

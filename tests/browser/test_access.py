@@ -1,0 +1,164 @@
+"""Keyboard and screen reader: the rules of axe-core, and all parts without a mouse."""
+
+from pathlib import Path
+
+import pytest
+from tabs import decide, outcome, rename
+
+import marey
+
+AXE = (*("viewer", "page", "node_modules", "axe-core", "axe.min.js"),)
+RUN = "axe.run(document, { resultTypes: ['violations'] })"
+FOCUSED = "document.activeElement.textContent"
+ROLE = "document.activeElement.getAttribute('role')"
+
+
+@pytest.fixture(scope="module")
+def axe():
+    path = Path(marey.__file__).parent.joinpath(*AXE)
+    if not path.is_file():
+        pytest.skip("axe-core is not there: an editable installation fetches it")
+    return path.read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def folder(walked, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("access")
+    for name in ("other.marey", "walk.marey"):
+        marey.write(walked, folder / name)
+    marey.write(walked, folder / "walk.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tab(open_tab, folder):
+    with marey.view(folder / "walk.marey", browser=False, block=False) as viewer:
+        tab = open_tab(viewer.url)
+        tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
+        yield tab
+
+
+def violations(tab, axe):
+    tab.ask(axe)
+    found = tab.ask(RUN)["violations"]
+    return [(v["impact"], v["id"], v["nodes"][0]["html"]) for v in found]
+
+
+def unfold(tab):
+    tab.ask("document.querySelectorAll('section.shut .head').forEach(h => h.click())")
+
+
+@pytest.mark.parametrize(
+    ("theme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)]
+)
+def test_no_rule_of_axe_is_broken(open_tab, folder, axe, theme, width):
+    address = (folder / "walk.html").as_uri()
+    tab = open_tab(address, theme=theme, width=width, height=844)
+    tab.select("RightLowerLeg")
+    unfold(tab)
+    assert violations(tab, axe) == []
+    tab.page.keyboard.press("?")
+    assert violations(tab, axe) == []
+    tab.page.close()
+
+
+def test_no_rule_is_broken_on_an_empty_page(open_tab, tmp_path, axe):
+    with marey.view(tmp_path, browser=False, block=False) as viewer:
+        assert violations(open_tab(viewer.url), axe) == []
+
+
+def test_no_rule_is_broken_while_an_edit_is_tried(tab, axe):
+    unfold(tab)
+    rename(tab, "RightUpperArm", "Spam")
+    assert outcome(tab) == ""
+    assert violations(tab, axe) == []
+    decide(tab, "Drop")
+    tab.ask("document.activeElement.blur()")
+
+
+def test_arrows_walk_through_the_tree_and_enter_selects(tab):
+    tab.ask("marey.select('')")
+    tab.page.locator("[role=treeitem]").first.focus()
+    frame = tab.snapshot["frame"]
+    names = tab.page.locator("[role=treeitem] .text").all_text_contents()
+    assert (
+        tab.ask("document.querySelectorAll('[role=treeitem][tabindex=\"0\"]').length")
+        == 1
+    )
+    tab.page.keyboard.press("ArrowDown")
+    tab.page.keyboard.press("ArrowDown")
+    focused = "document.activeElement.querySelector('.text').textContent"
+    assert tab.ask(focused) == "Chest"
+    tab.page.keyboard.press("Enter")
+    assert tab.snapshot["selected"] == "Chest"
+    tab.page.keyboard.press("ArrowRight")  # the markers of the chest unfold
+    assert tab.ask("document.activeElement.ariaExpanded") == "true"
+    tab.page.keyboard.press("ArrowDown")
+    tab.page.keyboard.press(" ")
+    assert tab.snapshot["type"] == "marker"
+    tab.page.keyboard.press("ArrowLeft")
+    assert tab.ask(focused) == "Chest"
+    tab.page.keyboard.press("ArrowLeft")
+    assert tab.ask("document.activeElement.ariaExpanded") == "false"
+    tab.page.keyboard.press("Home")
+    assert tab.ask(focused) == names[0]
+    assert tab.snapshot["frame"] == frame
+    assert not tab.snapshot["playing"]
+
+
+def test_the_timeline_is_a_slider_that_says_its_time(tab):
+    slider = tab.page.get_by_role("slider", name="Time")
+    slider.focus()
+    tab.page.keyboard.press("Home")
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.keyboard.press("PageDown")
+    assert tab.snapshot["frame"] == 13  # one, and a tenth of 120
+    assert slider.get_attribute("aria-valuenow") == "13"
+    assert slider.get_attribute("aria-valuetext") == "0.22 s, frame 13"
+    tab.page.keyboard.press("Space")
+    tab.until("marey.snapshot().playing")
+    tab.page.keyboard.press("Space")
+    tab.until("!marey.snapshot().playing")
+
+
+def test_keys_reach_lengths_and_findings(tab):
+    unfold(tab)
+    tab.page.locator("td.name button").first.focus()
+    tab.page.keyboard.press("ArrowDown")
+    name = tab.ask(FOCUSED)
+    tab.page.keyboard.press("Enter")
+    assert tab.snapshot["type"] == "joint"
+    assert name.startswith("Spine")
+    assert tab.page.locator(".finding").first.get_attribute("role") == "button"
+
+
+def test_space_works_the_button_that_has_the_focus(tab):
+    box = tab.page.get_by_label("Names")
+    box.focus()
+    tab.page.keyboard.press("Space")
+    assert box.is_checked()
+    tab.page.keyboard.press("Space")
+    assert not box.is_checked()
+    assert not tab.snapshot["playing"]
+
+
+def test_the_card_of_shortcuts_takes_the_focus_and_gives_it_back(tab):
+    fit = tab.page.get_by_role("button", name="Fit to view (f)")
+    fit.focus()
+    tab.page.keyboard.press("?")
+    assert tab.ask(FOCUSED) == "Close"
+    tab.page.keyboard.press("Tab")
+    assert tab.ask(FOCUSED) == "Close"
+    tab.page.keyboard.press("Escape")
+    assert tab.ask("document.activeElement.title") == "Fit to view (f)"
+
+
+def test_arrows_and_enter_open_a_file(tab):
+    unfold(tab)
+    tab.page.locator("[role=option]").first.focus()
+    tab.page.keyboard.press("End")
+    tab.page.keyboard.press("Home")
+    assert tab.ask(ROLE) == "option"
+    tab.page.keyboard.press("Enter")
+    tab.until("marey.snapshot().title === 'other.marey'", 300)
+    assert tab.error_messages == []
