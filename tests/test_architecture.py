@@ -32,8 +32,8 @@ LAYERS = (  # from the ground up
     ),
     ({"edits"}, "apart"),
     ({"pipeline", "metrics", "plot"}, "apart"),
-    ({"editing"}, "apart"),
-    ({"live", "batch", "viewer", "papers"}, "apart"),
+    ({"editing", "live"}, "apart"),
+    ({"batch", "viewer", "papers"}, "apart"),
     ({"cli", "__main__"}, "together"),
 )
 NEVER_IMPORTED = {"cli", "__main__", "viewer"}
@@ -282,6 +282,9 @@ def test_public_is_what_a_face_exports(name, public):
         ("pipeline", "edits", True),
         ("pipeline", "editing", False),
         ("editing", "pipeline", True),
+        ("live", "pipeline", True),
+        ("live", "editing", False),
+        ("viewer", "live", True),
         ("io", "edits", False),
         ("batch", "pipeline", True),
         ("viewer", "batch", False),

@@ -29,6 +29,7 @@ from marey.errors import MareyError as MareyError
 from marey.errors import MissingExtraError as MissingExtraError
 from marey.errors import OptionError as OptionError
 from marey.errors import OutputError as OutputError
+from marey.errors import StreamError as StreamError
 from marey.io import load as load
 from marey.io import read as read
 from marey.io import read_motion as read_motion
@@ -38,6 +39,7 @@ from marey.io.registry import formats as formats
 from marey.joints import JointFits as JointFits
 from marey.joints import fit_joints as fit_joints
 from marey.joints.streaming import JointAccumulator as JointAccumulator
+from marey.live import Frame as Frame
 from marey.motion import Contact as Contact
 from marey.motion import Motion as Motion
 from marey.numerics import geometry as geometry
