@@ -40,10 +40,10 @@ NEVER_IMPORTED = {"cli", "__main__", "viewer"}
 MOST_MODULES = 12
 """Modules in one folder: more are more than one idea."""
 
-SPELL_OUT_BODIES = ("anatomy", "calibration", "io", "papers", "synth")
+SPELL_OUT_BODIES = ("anatomy", "calibration", "io", "live.codecs", "papers", "synth")
 """Parts that may write the names of bodies and sides as text: anatomy defines them, io
-has the words of formats, synth and papers make figures of their own, and calibration
-has tables of its own."""
+has the words of formats and live.codecs those of protocols, synth and papers make
+figures of their own, and calibration has tables of its own."""
 
 FACE = "__init__"
 

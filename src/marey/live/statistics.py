@@ -9,8 +9,8 @@ from marey.live.frame import Frame
 from marey.report import Finding
 
 WINDOW_FRAMES = 1024
-"""Frame numbers before the newest one that are remembered, which
-distinguishes a late frame from a repeated one. Numbers further away mean that the sender started again.
+"""Frame numbers before the newest one that are remembered, which distinguishes a late
+frame from a repeated one. Numbers further away mean that the sender started again.
 Higher accepts later frames and takes one bit more each. Chosen by hand."""
 
 RATE_FRAMES = 32
