@@ -8,7 +8,7 @@ from marey.io.contract import Format
 
 # Recognised in this order; csv is last because it accepts any table of numbers.
 FORMAT_NAMES = (
-    *("c3d", "npz", "parquet", "trb"),
+    *("c3d", "npz", "parquet", "trb", "journal"),
     *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel", "html"),
     *("gltf", "usd", "fbx"),
     *("mjcf", "urdf", "osim"),

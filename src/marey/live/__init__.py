@@ -5,5 +5,6 @@ and `stream` ties a source to a skeleton that is known.
 """
 
 from marey.live.frame import Frame as Frame
+from marey.live.recorder import Recorder as Recorder
 from marey.live.statistics import StreamClock as StreamClock
 from marey.live.statistics import StreamStatistics as StreamStatistics

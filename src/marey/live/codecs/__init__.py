@@ -4,6 +4,9 @@ A packet that is cut or forged raises `marey.StreamError`. Nothing is allocated 
 count before the packet is known to hold as much.
 """
 
+from marey.live.codecs.message import MessageDecoder as MessageDecoder
+from marey.live.codecs.message import decode_frame as decode_frame
+from marey.live.codecs.message import encode_frame as encode_frame
 from marey.live.codecs.mxtp import MxtpDecoder as MxtpDecoder
 from marey.live.codecs.mxtp import encode_mxtp as encode_mxtp
 from marey.live.codecs.natnet import NatNetDecoder as NatNetDecoder
