@@ -40,6 +40,8 @@ from marey.joints import JointFits as JointFits
 from marey.joints import fit_joints as fit_joints
 from marey.joints.streaming import JointAccumulator as JointAccumulator
 from marey.live import Frame as Frame
+from marey.live import LivePose as LivePose
+from marey.live import stream as stream
 from marey.motion import Contact as Contact
 from marey.motion import Motion as Motion
 from marey.numerics import geometry as geometry

@@ -97,14 +97,15 @@ class StreamClock:
     def __init__(self) -> None:
         self.statistics = StreamStatistics()
         """What was measured so far."""
-        self._newest: Frame | None = None
+        self.newest: Frame | None = None
+        """The frame with the highest number."""
         self._came = 0  # bit k: the frame with the newest number minus k came
         self._periods: deque[float] = deque(maxlen=RATE_FRAMES)
         self._layout: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
     def update(self, frame: Frame) -> bool:
         """Count a frame; return whether it is new, not a repeated one."""
-        newest = self._newest
+        newest = self.newest
         if newest is None:
             self._start(frame)
             return True
@@ -119,7 +120,7 @@ class StreamClock:
         self._count(received=1, lost=step - 1)
         self._measure_times(newest, frame, step)
         self._compare_layout(frame)
-        self._newest = frame
+        self.newest = frame
         return True
 
     def count_damaged(self, packets: int) -> None:
@@ -127,7 +128,7 @@ class StreamClock:
         self.statistics = replace(self.statistics, damaged=packets)
 
     def _start(self, frame: Frame) -> None:
-        self._newest, self._came = frame, 1
+        self.newest, self._came = frame, 1
         self._periods.clear()
         self._compare_layout(frame)
         self._count(received=1)

@@ -5,13 +5,14 @@ import NumPy and the rest of marey inside their function, so that `marey --help`
 quick.
 """
 
-from marey.cli.commands import convert, demo, doctor, info, papers, solve, view
+from marey.cli.commands import convert, demo, doctor, info, live, papers, solve, view
 
 COMMANDS = (
     info.info,
     convert.convert,
     solve.solve,
     view.view,
+    live.live,
     demo.demo,
     doctor.doctor,
     papers.papers,
