@@ -16,6 +16,7 @@ ERRORS = [
     marey.OutputError("walk.bvh: not written, disk full"),
     marey.ConvergenceError("no answer after 50 steps"),
     marey.MissingExtraError("matplotlib", "plots"),
+    marey.StreamError("natnet", 12, expected="a real", found="the end"),
 ]
 KINDS = [type(error).__name__ for error in ERRORS]
 NASTY = "\x1b[31mred\x1b[0m\0\r\n\u202egnp.exe\x7f\ud800<script>alert(1)</script>"
@@ -29,6 +30,7 @@ def nasty_errors():
         marey.OptionError("name", found=NASTY, needed=NASTY),
         marey.OutputError(f"{NASTY}: not written"),
         marey.ConvergenceError(NASTY),
+        marey.StreamError(NASTY, expected=NASTY, found=NASTY),
     ]
 
 

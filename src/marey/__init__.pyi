@@ -29,6 +29,7 @@ from marey.errors import MareyError as MareyError
 from marey.errors import MissingExtraError as MissingExtraError
 from marey.errors import OptionError as OptionError
 from marey.errors import OutputError as OutputError
+from marey.errors import StreamError as StreamError
 from marey.io import load as load
 from marey.io import read as read
 from marey.io import read_motion as read_motion
@@ -43,6 +44,9 @@ from marey.library import BatchOptions as BatchOptions
 from marey.library import batch as batch
 from marey.library import plan_batch as plan_batch
 from marey.library import verify_batch as verify_batch
+from marey.live import Frame as Frame
+from marey.live import LivePose as LivePose
+from marey.live import stream as stream
 from marey.motion import Contact as Contact
 from marey.motion import Motion as Motion
 from marey.numerics import geometry as geometry

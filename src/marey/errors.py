@@ -7,6 +7,7 @@
   - OutputError (also OSError): a result could not be written
   - ConvergenceError: an iteration ended without an answer
   - MissingExtraError (also ImportError): an optional package is not installed
+  - StreamError: a live stream is silent, or a packet is not what its protocol promises
 """
 
 from os import PathLike, fspath
@@ -127,6 +128,30 @@ class MissingExtraError(MareyError, ImportError):
         )
         self.package = package
         self.extra = extra
+
+
+class StreamError(MareyError):
+    """A live stream is silent, or a packet of it is not what its protocol promises.
+
+    Attributes:
+        stream: Address of the stream, or name of its protocol.
+        offset: Byte of the packet where reading stopped, from 0; None when the packet
+            or the stream as a whole is meant.
+        expected: What the protocol asks for.
+        found: What came.
+    """
+
+    def __init__(
+        self, stream: str, offset: int | None = None, *, expected: str, found: str
+    ) -> None:
+        where = "" if offset is None else f", byte {offset}"
+        super().__init__(
+            f"{_part(stream)}{where}: expected {_part(expected)}, found {_part(found)}"
+        )
+        self.stream = stream
+        self.offset = offset
+        self.expected = expected
+        self.found = found
 
 
 def printable(text: str, limit: int = LONGEST_PART) -> str:

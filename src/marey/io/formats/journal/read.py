@@ -1,0 +1,226 @@
+"""Reading a journal as a take: frames in order, lost ones as gaps."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from marey.io.contract import Facts, File
+from marey.io.formats.journal.blocks import (
+    BLOCK,
+    END,
+    EVENT,
+    FRAME,
+    HEAD,
+    LAYOUT,
+    MAGIC,
+    FrameRecord,
+    Layout,
+    find_blocks,
+    unpack_frame,
+    unpack_layout,
+)
+from marey.io.text.names import make_unique, name_all, split_subjects
+from marey.take import Event, Take
+
+RESTART_FRAMES = 1024
+"""Step of frame numbers from which on the sender began to count anew. Higher takes
+restarts for losses. As in the statistics of streams."""
+
+MAX_GROWTH, SPARE_BYTES = 20, 16 * 2**20
+"""Largest size of the arrays: this factor times the file, plus the spare bytes. Frames
+of different layouts have gaps where the others have markers. Higher accepts forged
+files that fill the memory. As in archives."""
+
+Array = np.ndarray
+
+
+@dataclass(slots=True)
+class _Journal:
+    """What the blocks of a file hold."""
+
+    head: Mapping[str, Any] = field(default_factory=dict)
+    layouts: dict[int, Layout] = field(default_factory=dict)
+    frames: list[FrameRecord] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    end: Mapping[str, Any] | None = None
+    n_bytes: int = len(MAGIC)
+    """Bytes of whole blocks."""
+
+
+def read_take(file: File) -> Take:
+    """Return the take of a journal."""
+    data = file.content()
+    journal = _Journal()
+    for byte, kind, content in find_blocks(data):
+        journal.n_bytes += BLOCK.size + len(content)
+        _add_block(file, journal, byte, kind, content)
+    if not journal.frames:
+        file.fail("frames", f"no whole frame in {len(data)} bytes")
+    file.note_count(
+        "blocks-damaged",
+        len(data) - journal.n_bytes,
+        "{} bytes are no whole blocks: frames in them are lost",
+    )
+    if journal.end is None:
+        text = "the recording was cut off: it holds what was written until then"
+        file.note("journal-open", text)
+    elif journal.end.get("frames") != len(journal.frames):
+        text = f"frames declared {journal.end.get('frames')}, present {{}}"
+        file.note_count("frames-missing", len(journal.frames), text)
+    return _assemble_take(file, journal)
+
+
+def _add_block(
+    file: File, journal: _Journal, byte: int, kind: bytes, content: bytes
+) -> None:
+    try:
+        if kind == FRAME:
+            layout = journal.layouts.get(int.from_bytes(content[:4], "little"))
+            if layout is not None:  # else its layout was damaged
+                journal.frames.append(unpack_frame(content, layout))
+        elif kind == LAYOUT:
+            number = int.from_bytes(content[:4], "little")
+            journal.layouts[number] = _unique(unpack_layout(content[4:]))
+        elif kind == EVENT:
+            journal.events.append(_event(_read_json(content)))
+        elif kind == HEAD:
+            journal.head = _read_json(content)
+        elif kind == END:
+            journal.end = _read_json(content)
+    except (ValueError, KeyError, TypeError) as error:
+        file.fail(f"a block {kind.decode('latin-1')}", error, byte=byte, cause=error)
+
+
+def _unique(layout: Layout) -> Layout:
+    return Layout(make_unique(layout.labels), make_unique(layout.sensor_names))
+
+
+def _read_json(content: bytes) -> Mapping[str, Any]:
+    try:
+        value = json.loads(content)
+    except RecursionError as error:
+        raise ValueError("JSON of great depth") from error
+    if not isinstance(value, dict):
+        raise ValueError("JSON that is no object")
+    return value
+
+
+def _event(content: Mapping[str, Any]) -> Event:
+    time = float(content["time"])
+    if not math.isfinite(time):
+        raise ValueError("an event without time")
+    return Event(str(content["label"]), str(content["context"]), time)
+
+
+def _assemble_take(file: File, journal: _Journal) -> Take:
+    frames = journal.frames
+    row, n_rows = _rows(file, np.array([frame.number for frame in frames]))
+    labels = _union(layout.labels for layout in journal.layouts.values())
+    sensors = _union(layout.sensor_names for layout in journal.layouts.values())
+    needed = 8 * n_rows * (3 * len(labels) + 16 * len(sensors))
+    if needed > MAX_GROWTH * file.size + SPARE_BYTES:
+        file.fail("frames of similar layouts", f"{needed} bytes of gaps and frames")
+    points = np.full((n_rows, len(labels), 3), np.nan)
+    poses = np.full((n_rows, len(sensors), 4, 4), np.nan)
+    columns = {
+        number: (
+            [labels[name] for name in layout.labels],
+            [sensors[name] for name in layout.sensor_names],
+        )
+        for number, layout in journal.layouts.items()
+    }
+    for i, frame in zip(row.tolist(), frames, strict=True):
+        own_labels, own_sensors = columns[frame.layout]
+        if len(frame.points) == len(own_labels):  # else a layout came twice
+            points[i, own_labels] = frame.points
+            poses[i, own_sensors] = frame.T_world_sensor
+    facts, start = _decide_facts(file, journal, row)
+    named, subjects = split_subjects(name_all(file, [*labels], len(labels), "marker"))
+    return file.take(
+        facts,
+        points=points,
+        labels=named,
+        subjects=subjects,
+        T_world_sensor=poses,
+        sensor_names=name_all(file, [*sensors], len(sensors), "sensor"),
+        start=start,
+        events=tuple(journal.events),
+        parameters={"head": dict(journal.head), "end": dict(journal.end or {})},
+    )
+
+
+def _union(lists: Iterable[tuple[str, ...]]) -> dict[str, int]:
+    """Return the column of every name, in the order of their first appearance."""
+    names = dict.fromkeys(name for names in lists for name in names)
+    return {name: i for i, name in enumerate(names)}
+
+
+def _rows(
+    file: File, numbers: Int[Array, " record"]
+) -> tuple[Int[Array, " record"], int]:
+    """Return the row of the take for each frame, and the number of rows.
+
+    Frames stand at their numbers; where the sender began anew, its frames follow the
+    ones before. If more frames are lost than there are, the gaps are closed.
+    """
+    steps = np.diff(numbers.astype(float))
+    run = np.concatenate([[0], np.cumsum(np.abs(steps) >= RESTART_FRAMES)])
+    row = np.zeros(len(numbers), dtype=np.int64)
+    stop = 0
+    for members in np.split(np.arange(len(run)), np.flatnonzero(np.diff(run)) + 1):
+        own = numbers[members] - numbers[members].min()
+        row[members] = stop + own
+        stop = int(row[members].max()) + 1
+    n_lost = stop - len(np.unique(row))
+    if n_lost > len(numbers):
+        row, stop = np.unique(row, return_inverse=True)[1], len(np.unique(row))
+        message = "{} frames are lost, more than there are: gaps were closed"
+    else:
+        message = "{} frames are lost: they are gaps"
+    file.note_count("frames-missing", n_lost, message)
+    return row, stop
+
+
+def _decide_facts(
+    file: File, journal: _Journal, row: Int[Array, " record"]
+) -> tuple[Facts, float]:
+    """Return unit, axes and rate, and the time of the first row in seconds."""
+    head = journal.head
+    unit, up, rate = (head.get(name) for name in ("unit", "up", "rate"))
+    measured = _measure_rate(journal.frames, row)
+    how: Any = "stated" if rate is not None else "inferred"
+    stated = str(measured if rate is None else rate)
+    known = stated if stated != "nan" else None
+    facts = Facts(
+        file.decide_fact("unit", stated=_text(unit), assumed="m"),
+        file.decide_fact("up", stated=_text(up), assumed="z"),
+        file.decide_fact("rate", stated=known, assumed="100", how=how),
+    )
+    time = journal.frames[int(row.argmin())].time
+    return facts, time if math.isfinite(time) else 0.0
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _measure_rate(frames: list[FrameRecord], row: Int[Array, " record"]) -> float:
+    """Return frames per second, of the median period; NaN if no times are known."""
+    order = np.argsort(row, kind="stable")
+    for times in ([f.time for f in frames], [f.arrival for f in frames]):
+        rate = _median_rate(np.array(times)[order], row[order])
+        if math.isfinite(rate):
+            return rate
+    return math.nan
+
+
+def _median_rate(times: Float[Array, " record"], row: Int[Array, " record"]) -> float:
+    with np.errstate(all="ignore"):
+        period = np.diff(times) / np.diff(row)
+    period = period[np.isfinite(period) & (period > 0.0)]
+    return float(1.0 / np.median(period)) if len(period) else math.nan

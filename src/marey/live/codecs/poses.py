@@ -1,0 +1,24 @@
+"""Poses from the numbers of packets, which may be anything."""
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.numerics import geometry
+
+Array = np.ndarray
+
+
+def make_poses(
+    position: Float[Array, "item 3"], wxyz: Float[Array, "item 4"]
+) -> Float[Array, "item 4 4"]:
+    """Return poses of positions in metres and quaternions of any length.
+
+    NaN where a component is not finite or the quaternion has no length.
+    """
+    with np.errstate(all="ignore"):
+        length = np.sqrt((wxyz * wxyz).sum(axis=1))
+    known = np.isfinite(length) & (length > 0.0) & np.isfinite(position).all(axis=1)
+    T = np.full((len(wxyz), 4, 4), np.nan)
+    R = geometry.matrix_from_quat(wxyz[known] / length[known, None])
+    T[known] = geometry.transform(R, position[known])
+    return T

@@ -1,0 +1,71 @@
+"""One frame of a stream: markers and sensors at one moment, with its own clock."""
+
+from dataclasses import dataclass, field
+from math import nan
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.errors import DataError
+from marey.take import MAX_COORDINATE_M
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Frame:
+    """Markers and sensors at one moment, in metres and +Z up.
+
+    A position or pose of which any component is not finite, or beyond
+    `marey.take.MAX_COORDINATE_M`, counts as missing and is NaN in all components.
+    """
+
+    number: int
+    """Number that the sender counts frames by; lost frames leave gaps in it."""
+
+    time: float = nan
+    """Seconds on the clock of the sender; NaN if it sends no time."""
+
+    arrival: float = nan
+    """Seconds on the monotonic clock of this machine when the packet came; NaN if it
+    did not come by a stream."""
+
+    points: Float[Array, "marker 3"] = field(default_factory=lambda: np.zeros((0, 3)))
+    """Positions of the markers in metres; NaN where a marker was not seen."""
+
+    labels: tuple[str, ...] = ()
+    """One label or id per marker, "JOE:RTHI" with the subject."""
+
+    T_world_sensor: Float[Array, "sensor 4 4"] = field(
+        default_factory=lambda: np.zeros((0, 4, 4))
+    )
+    """Pose of each sensor in metres; NaN where it was not seen."""
+
+    sensor_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, names, values in (
+            ("points", self.labels, self.points),
+            ("T_world_sensor", self.sensor_names, self.T_world_sensor),
+        ):
+            if len(names) != len(values):
+                found = f"{len(values)} with {len(names)} names"
+                raise DataError(f"frame.{name}", found=found, needed="one name each")
+            object.__setattr__(self, name, _mask_missing(values))
+
+    @property
+    def n_seen(self) -> int:
+        """Number of markers and sensors that were seen."""
+        markers = np.isfinite(self.points[:, 0]).sum()
+        return int(markers + np.isfinite(self.T_world_sensor[:, 0, 0]).sum())
+
+
+def _mask_missing(values: Array) -> Array:
+    """Return values with NaN in all components where one is no measurement."""
+    axes = tuple(range(1, values.ndim))
+    known = (np.abs(values) <= MAX_COORDINATE_M).all(axis=axes)  # NaN is not <=
+    if known.all():
+        return values
+    masked = values.copy()
+    masked[~known] = np.nan
+    return masked

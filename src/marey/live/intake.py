@@ -1,0 +1,113 @@
+"""Receiving a stream beside the program that uses it."""
+
+import time
+from collections.abc import Sequence
+from threading import Condition, Thread
+
+from marey.errors import MareyError, StreamError
+from marey.live.frame import Frame
+from marey.live.recorder import Recorder
+from marey.live.sources import Source, open_source
+from marey.live.statistics import StreamClock, StreamStatistics
+
+PAUSE_S = 0.1
+"""Longest wait for a frame before the thread looks if it shall end, in seconds. Higher
+ends later."""
+
+RETRY_S = 0.5
+"""Seconds between attempts to connect again. Higher asks less often."""
+
+
+class Intake:
+    """Counts and records every frame in a thread; keeps only the latest.
+
+    Args:
+        source: Where frames come from.
+        recorders: Recordings that get every frame.
+        retry: Whether to connect again when the sender ends the connection.
+    """
+
+    def __init__(
+        self, source: Source, recorders: Sequence[Recorder] = (), retry: bool = False
+    ) -> None:
+        self._source, self._recorders, self._retry = source, recorders, retry
+        self._clock, self._damaged_before = StreamClock(), 0
+        self._new = Condition()
+        self._latest: Frame | None = None
+        self._error: MareyError | None = None
+        self._is_open, self._has_ended = True, False
+        self._thread = Thread(target=self._run, name="marey intake", daemon=True)
+        self._thread.start()
+
+    @property
+    def statistics(self) -> StreamStatistics:
+        """What was measured of the stream so far."""
+        self._clock.count_damaged(self._damaged_before + self._source.n_damaged)
+        return self._clock.statistics
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no more frames come, and the latest one was given."""
+        with self._new:
+            return self._has_ended and self._latest is None
+
+    def latest(self, timeout: float) -> Frame | None:
+        """Return the newest frame that was not given yet; None after the timeout.
+
+        Raises:
+            OutputError: If a recording could not be written.
+        """
+        with self._new:
+            self._new.wait_for(lambda: self._latest or self._has_ended, timeout)
+            if self._error is not None:
+                raise self._error
+            frame, self._latest = self._latest, None
+            return frame
+
+    def close(self) -> None:
+        """End the thread, the source and the recordings."""
+        self._is_open = False
+        self._thread.join()
+        self._source.close()
+        for recorder in self._recorders:
+            recorder.close(self.statistics)
+
+    def _run(self) -> None:
+        try:
+            while self._is_open:
+                frame = self._source.receive(PAUSE_S)
+                if frame is not None:
+                    self._add(frame)
+                elif self._source.has_ended and not self._reconnect():
+                    break
+        except MareyError as error:
+            self._error = error
+        with self._new:
+            self._has_ended = True
+            self._new.notify_all()
+
+    def _add(self, frame: Frame) -> None:
+        if not self._clock.update(frame):
+            return
+        for recorder in self._recorders:
+            recorder.write(frame)
+        if self._clock.newest is frame:  # a late frame is recorded, but not shown
+            with self._new:
+                self._latest = frame
+                self._new.notify_all()
+
+    def _reconnect(self) -> bool:
+        """Connect again; return whether to go on."""
+        if not self._retry:
+            return False
+        text = self._source.address.text
+        self._source.close()
+        self._damaged_before += self._source.n_damaged
+        while self._is_open:
+            try:
+                self._source = open_source(text, RETRY_S)
+            except StreamError:
+                time.sleep(RETRY_S)
+            else:
+                return True
+        return False

@@ -1,0 +1,126 @@
+"""Recording a stream to a journal while it comes."""
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from threading import Lock
+
+from marey.errors import OutputError
+from marey.io import read, write
+from marey.io.atomic import check_target
+from marey.io.formats.journal.blocks import (
+    FRAME,
+    LAYOUT,
+    Layout,
+    pack_block,
+    pack_frame,
+    pack_layout,
+)
+from marey.io.formats.journal.write import pack_end, pack_event, pack_head
+from marey.live.codecs.message import to_record
+from marey.live.frame import Frame
+from marey.live.statistics import StreamStatistics
+
+SUFFIX = ".marey-live"
+FLUSH_S = 0.25
+"""Longest time that a frame is kept before the system gets it, in seconds; a killed
+process loses no more. Higher writes less often. Chosen by hand."""
+
+
+class Recorder:
+    """Writes frames to a journal, which is readable at any time.
+
+    Args:
+        path: The journal; a path of another suffix gets a journal beside it, which
+            becomes a file of that format at a clean end.
+        source: Address of the stream.
+        rate: Frames per second; NaN if it is not known.
+        overwrite: Replace a file that exists.
+
+    Raises:
+        OptionError: If the file exists.
+        OutputError: If it cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        source: str = "",
+        rate: float = float("nan"),
+        overwrite: bool = False,
+    ) -> None:
+        self.path = Path(path)
+        is_journal = self.path.suffix == SUFFIX
+        self.journal = self.path if is_journal else Path(f"{self.path}{SUFFIX}")
+        self.n_frames = 0
+        """Frames written so far."""
+        for target in {self.path, self.journal}:
+            check_target(target, overwrite=overwrite, inputs=())
+        self._overwrite = overwrite
+        self._layouts: dict[Layout, int] = {}
+        self._lock = Lock()
+        self._flushed = time.monotonic()
+        try:
+            self._file = self.journal.open("wb")
+        except OSError as error:
+            raise OutputError(f"{self.journal}: cannot be written, {error}") from error
+        self._put(pack_head(rate=rate, source=source))
+        self._flush()
+
+    def write(self, frame: Frame) -> None:
+        """Append a frame.
+
+        Raises:
+            OutputError: If the disk is full.
+        """
+        layout = Layout(frame.labels, frame.sensor_names)
+        with self._lock:
+            number = self._layouts.get(layout)
+            if number is None:
+                number = self._add_layout(layout)
+            self._put(pack_block(FRAME, pack_frame(to_record(frame, number))))
+            self.n_frames += 1
+            if time.monotonic() - self._flushed > FLUSH_S:
+                self._flush()
+
+    def mark(self, label: str, time: float, context: str = "") -> None:
+        """Append an event at a time of the sender's clock, in seconds."""
+        with self._lock:
+            self._put(pack_event(label, context, time))
+
+    def close(self, statistics: StreamStatistics | None = None) -> None:
+        """End the journal, and convert it if its path has another suffix.
+
+        Args:
+            statistics: What was measured of the stream; the journal keeps it.
+        """
+        if self._file.closed:
+            return
+        facts = {} if statistics is None else asdict(statistics)
+        known = {name: value for name, value in facts.items() if value == value}
+        with self._lock:
+            self._put(pack_end(self.n_frames, **known))
+            self._file.close()
+        if self.journal != self.path and self.n_frames:
+            write(read(self.journal), self.path, overwrite=self._overwrite)
+            self.journal.unlink()
+
+    def _add_layout(self, layout: Layout) -> int:
+        number = self._layouts[layout] = len(self._layouts)
+        content = number.to_bytes(4, "little") + pack_layout(layout)
+        self._put(pack_block(LAYOUT, content))
+        return number
+
+    def _put(self, data: bytes) -> None:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise OutputError(f"{self.journal}: not written, {error}") from error
+
+    def _flush(self) -> None:
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise OutputError(f"{self.journal}: not written, {error}") from error
+        self._flushed = time.monotonic()

@@ -1,0 +1,42 @@
+"""Sources of streams, by the scheme of their address.
+
+A new source is one module with a function `open_source`, and one line in `REGISTRY`.
+Nothing listens beyond this machine unless the address asks for it.
+"""
+
+from importlib import import_module
+
+from marey.errors import OptionError
+from marey.live.address import parse_address
+from marey.live.sources.contract import Source as Source
+
+REGISTRY = {
+    "file": "marey.live.sources.file",
+    "natnet": "marey.live.sources.natnet",
+    "mxtp": "marey.live.sources.udp",
+    "vmc": "marey.live.sources.udp",
+    "ws": "marey.live.sources.websocket",
+    "lsl": "marey.live.sources.lsl",
+    "qtm": "marey.live.sources.qtm",
+}
+
+
+def open_source(text: str, timeout: float = 5.0) -> Source:
+    """Return the source of an address.
+
+    Args:
+        text: Such as "natnet://127.0.0.1", "file:walk.c3d?speed=2&loop", or a file.
+        timeout: Longest time to connect, in seconds.
+
+    Raises:
+        OptionError: If the protocol or one of its options is not known.
+        StreamError: If nobody is there, or the port is taken.
+        MissingExtraError: If the protocol needs a package that is not installed.
+    """
+    address = parse_address(text)
+    if address.scheme not in REGISTRY:
+        needed = f"one of {', '.join(REGISTRY)}"
+        raise OptionError("source", found=address.scheme, needed=needed)
+    module = import_module(REGISTRY[address.scheme])
+    source: Source = module.open_source(address, timeout)
+    return source

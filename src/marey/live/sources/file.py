@@ -1,0 +1,55 @@
+"""A recording played as a stream, the way to try it without hardware."""
+
+import time
+
+from marey.io import read
+from marey.live.address import Address
+from marey.live.frame import Frame
+from marey.live.sources.contract import Source
+
+
+class FileSource(Source):
+    """Plays the frames of a file at their times.
+
+    Options of the address: `speed` (1 is real time, 0 as fast as possible) and `loop`.
+    Numbers and times go on when the file begins again.
+    """
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(address)
+        address.check_options("speed", "loop")
+        self._speed = address.number("speed", 1.0)
+        self._loop = address.options.get("loop", "0") != "0"
+        self.take = read(address.target)
+        self.rate = self.take.rate
+        self._number = 0
+        self._begin = time.monotonic()
+
+    def receive(self, timeout: float) -> Frame | None:
+        """Return the next frame when its time has come."""
+        take, number = self.take, self._number
+        if number >= take.n_frames and not (self._loop and take.n_frames):
+            self.has_ended = True
+            return None
+        if self._speed > 0.0:
+            due = self._begin + number / (take.rate * self._speed)
+            wait = due - time.monotonic()
+            time.sleep(max(0.0, min(wait, timeout)))
+            if wait > timeout:
+                return None
+        self._number += 1
+        row = number % take.n_frames
+        return Frame(
+            number=number,
+            time=take.start + number / take.rate,
+            arrival=time.monotonic(),
+            points=take.points[row],
+            labels=take.full_labels,
+            T_world_sensor=take.T_world_sensor[row],
+            sensor_names=take.sensor_names,
+        )
+
+
+def open_source(address: Address, timeout: float) -> Source:
+    """Return the stream of a file."""
+    return FileSource(address)

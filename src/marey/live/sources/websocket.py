@@ -1,0 +1,75 @@
+"""Frames of a WebSocket server, such as the sink `ws://` of another marey."""
+
+import time
+from contextlib import ExitStack
+
+from marey.errors import MissingExtraError, StreamError
+from marey.live.address import Address
+from marey.live.codecs.message import MAX_MESSAGE_BYTES, decode_frame
+from marey.live.frame import Frame
+from marey.live.sources.contract import Source
+
+PORT = 8765
+MAX_QUEUE = 8
+"""Messages that wait while this program is busy; then the server must wait. Higher
+delivers older frames."""
+
+
+class WebSocketSource(Source):
+    """Connects to a server and decodes its binary messages."""
+
+    def __init__(self, address: Address, timeout: float) -> None:
+        super().__init__(address)
+        address.check_options("token")
+        try:
+            from websockets.exceptions import ConnectionClosed, WebSocketException
+            from websockets.sync.client import connect
+        except ImportError as error:
+            raise MissingExtraError("websockets", "live") from error
+        self._closed, self._open = ConnectionClosed, ExitStack()
+        host, port = address.host_and_port(PORT)
+        token = address.options.get("token")
+        try:
+            self._connection = self._open.enter_context(
+                connect(
+                    f"ws://{host}:{port}/" + (f"?token={token}" if token else ""),
+                    open_timeout=timeout,
+                    close_timeout=1.0,
+                    max_size=MAX_MESSAGE_BYTES,
+                    max_queue=MAX_QUEUE,
+                    compression=None,
+                    proxy=None,
+                )
+            )
+        except (OSError, WebSocketException) as error:
+            expected = f"a WebSocket server within {timeout:g} s"
+            raise StreamError(
+                address.text, expected=expected, found=str(error) or "silence"
+            ) from error
+
+    def receive(self, timeout: float) -> Frame | None:
+        """Return the frame of the next message."""
+        end = time.monotonic() + timeout
+        while (wait := end - time.monotonic()) >= 0.0:
+            try:
+                data = self._connection.recv(timeout=wait)
+                if isinstance(data, bytes):
+                    return decode_frame(data, time.monotonic())
+                self.n_damaged += 1
+            except TimeoutError:
+                return None
+            except StreamError:
+                self.n_damaged += 1
+            except self._closed:
+                self.has_ended = True
+                return None
+        return None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._open.close()
+
+
+def open_source(address: Address, timeout: float) -> Source:
+    """Return the stream of a WebSocket server."""
+    return WebSocketSource(address, timeout)

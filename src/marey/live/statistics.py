@@ -1,0 +1,189 @@
+"""What a stream does: loss, order, jitter, rate and clock, measured in fixed memory."""
+
+from collections import deque
+from dataclasses import dataclass, replace
+from math import isfinite, nan
+from statistics import median
+
+from marey.live.frame import Frame
+from marey.report import Finding
+
+WINDOW_FRAMES = 1024
+"""Frame numbers before the newest one that are remembered, which distinguishes a late
+frame from a repeated one. Numbers further away mean that the sender started again.
+Higher accepts later frames and takes one bit more each. Chosen by hand."""
+
+RATE_FRAMES = 32
+"""Frames over whose median period the rate is measured. Higher is steadier and notices
+a change of rate later. Chosen by hand."""
+
+RATE_TOLERANCE = 0.1
+"""Change of the rate, relative, that counts as one. Higher reports fewer changes.
+Chosen by hand; crystals of cameras differ by less than 0.001."""
+
+CLOCK_JUMP_S = 0.5
+"""Seconds by which the sender's clock moves more or less than this machine's between
+two frames, beyond which it jumped. Higher reports fewer jumps. Chosen by hand; packets
+on a busy network are late by less."""
+
+JITTER_SHARE = 1.0 / 16.0
+"""Weight of the newest frame in the jitter (RFC 3550, Sec. 6.4.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatistics:
+    """What was measured of a stream so far."""
+
+    received: int = 0
+    """Frames that came, repeated ones not counted."""
+
+    lost: int = 0
+    """Frames that the numbers show and that did not come."""
+
+    reordered: int = 0
+    """Frames that came after one with a higher number."""
+
+    repeated: int = 0
+    """Frames whose number had come before; they are not used."""
+
+    restarts: int = 0
+    """How often the sender began to count anew."""
+
+    rate: float = nan
+    """Frames per second by the sender's clock, the median of some frames; NaN at
+    first."""
+
+    rate_changes: int = 0
+    """How often the rate changed by more than a tenth."""
+
+    jitter: float = 0.0
+    """Mean deviation of the transit time between frames, in seconds (RFC 3550)."""
+
+    longest_gap: float = 0.0
+    """Longest time between two arrivals, in seconds."""
+
+    clock_jumps: int = 0
+    """How often the sender's clock jumped."""
+
+    layout_changes: int = 0
+    """How often markers or sensors changed."""
+
+    damaged: int = 0
+    """Packets that were not what their protocol promises."""
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what is worth knowing of the stream."""
+        share = self.lost / max(self.lost + self.received, 1)
+        sentences = {
+            "frames-lost": (self.lost, f"{share:.1%} of the frames did not come"),
+            "frames-reordered": (self.reordered, "frames came late, out of order"),
+            "frames-repeated": (self.repeated, "frames came twice; one was used"),
+            "stream-restarted": (self.restarts, "the sender began to count anew"),
+            "rate-changed": (self.rate_changes, "the frame rate changed"),
+            "clock-jumped": (self.clock_jumps, "the sender's clock jumped"),
+            "layout-changed": (self.layout_changes, "markers or sensors changed"),
+            "packets-damaged": (self.damaged, "packets were damaged and left out"),
+        }
+        return tuple(
+            Finding(code, "read", "warning", f"{text} ({count})", value=count)
+            for code, (count, text) in sentences.items()
+            if count
+        )
+
+
+class StreamClock:
+    """Measures a stream frame by frame; its memory does not grow."""
+
+    def __init__(self) -> None:
+        self.statistics = StreamStatistics()
+        """What was measured so far."""
+        self.newest: Frame | None = None
+        """The frame with the highest number."""
+        self._came = 0  # bit k: the frame with the newest number minus k came
+        self._periods: deque[float] = deque(maxlen=RATE_FRAMES)
+        self._layout: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+
+    def update(self, frame: Frame) -> bool:
+        """Count a frame; return whether it is new, not a repeated one."""
+        newest = self.newest
+        if newest is None:
+            self._start(frame)
+            return True
+        step = frame.number - newest.number
+        if abs(step) >= WINDOW_FRAMES:
+            self._start(frame)
+            self._count(restarts=1)
+            return True
+        if step <= 0:
+            return self._count_late(-step)
+        self._came = (self._came << step | 1) & ((1 << WINDOW_FRAMES) - 1)
+        self._count(received=1, lost=step - 1)
+        self._measure_times(newest, frame, step)
+        self._compare_layout(frame)
+        self.newest = frame
+        return True
+
+    def count_damaged(self, packets: int) -> None:
+        """Set the number of packets that could not be read."""
+        self.statistics = replace(self.statistics, damaged=packets)
+
+    def _start(self, frame: Frame) -> None:
+        self.newest, self._came = frame, 1
+        self._periods.clear()
+        self._compare_layout(frame)
+        self._count(received=1)
+
+    def _count(self, **more: int) -> None:
+        sums = {name: getattr(self.statistics, name) + n for name, n in more.items()}
+        self.statistics = replace(self.statistics, **sums)
+
+    def _count_late(self, age: int) -> bool:
+        """Count a frame whose number is not the newest."""
+        if self._came >> age & 1:
+            self._count(repeated=1)
+            return False
+        self._came |= 1 << age
+        # Before the first frame nothing was counted as lost.
+        was_lost = self.statistics.lost > 0
+        self._count(received=1, reordered=1, lost=-1 if was_lost else 0)
+        return True
+
+    def _measure_times(self, last: Frame, frame: Frame, step: int) -> None:
+        between = frame.arrival - last.arrival
+        sent = frame.time - last.time
+        if not isfinite(sent):
+            sent = between
+        if not (isfinite(sent) and isfinite(between)):
+            return
+        deviation = abs(between - sent)
+        was = self.statistics
+        if deviation > CLOCK_JUMP_S or sent < 0.0:
+            self._count(clock_jumps=1)
+        else:
+            jitter = was.jitter + JITTER_SHARE * (deviation - was.jitter)
+            self.statistics = replace(was, jitter=jitter)
+            self._measure_rate(sent / step)
+        longest = max(was.longest_gap, between)
+        self.statistics = replace(self.statistics, longest_gap=longest)
+
+    def _measure_rate(self, period: float) -> None:
+        """Follow the median period; a change shows when most periods differ."""
+        self._periods.append(period)
+        known = self.statistics.rate
+        if len(self._periods) < RATE_FRAMES and isfinite(known):
+            return
+        middle = median(self._periods)
+        if len(self._periods) < 4 or middle <= 0.0:
+            return
+        rate = 1.0 / middle
+        if isfinite(known) and abs(rate / known - 1.0) > RATE_TOLERANCE:
+            self._count(rate_changes=1)
+        if len(self._periods) == RATE_FRAMES:
+            self._periods.clear()
+        self.statistics = replace(self.statistics, rate=rate)
+
+    def _compare_layout(self, frame: Frame) -> None:
+        layout = (frame.labels, frame.sensor_names)
+        if self._layout is not None and layout != self._layout:
+            self._count(layout_changes=1)
+        self._layout = layout
