@@ -1,4 +1,5 @@
-import warnings
+import matplotlib.figure
+from sphinx_gallery.scrapers import figure_rst
 
 project = "marey"
 author = "The marey developers"
@@ -14,17 +15,26 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 exclude_patterns = ["_build"]
 myst_heading_anchors = 3
+
+
+def save_figures(block, names, settings):
+    """Save the figures that a block of an example made, which pyplot does not know."""
+    code = block.content if hasattr(block, "content") else block[1]
+    paths = []
+    for name, value in names["example_globals"].items():
+        if isinstance(value, matplotlib.figure.Figure) and f"{name} = " in code:
+            paths.append(next(names["image_path_iterator"]))
+            value.savefig(paths[-1], dpi=90, bbox_inches="tight")
+    return figure_rst(paths, settings["src_dir"])
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\d\d_",
     "within_subsection_order": "FileNameSortKey",
-    "copyfile_regex": r".*\.rst",
-    "download_all_examples": True,
-    "remove_config_comments": True,
-    "show_memory": False,
-    "min_reported_time": 1e9,  # times of one machine
+    "image_scrapers": (save_figures,),
+    "min_reported_time": 1e9,  # seconds; the times of one machine are not shown
+    "write_computation_times": False,
 }
-# sphinx-gallery keeps its own settings unpicklable, which Sphinx reports.
-suppress_warnings = ["config.cache"]
-warnings.filterwarnings("ignore", category=UserWarning, module="matplotlib")
+suppress_warnings = ["config.cache"]  # the function above cannot be pickled

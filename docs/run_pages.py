@@ -1,4 +1,4 @@
-"""Run the snippets of pages as a reader does: python docs/run_pages.py page.md [folder].
+"""Run the snippets of a page as a reader does: run_pages.py page.md [folder].
 
 Blocks run from top to bottom in one folder. Python blocks share their names; of shell
 blocks, the lines that start with `marey` run. A text block after them must be what they
@@ -16,7 +16,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-BLOCK = re.compile(r"^<!-- setup\n(.*?)^-->|^```(python|sh|text)\n(.*?)^```", re.M | re.S)
+BLOCK = re.compile(
+    r"^<!-- setup\n(.*?)^-->|^```(python|sh|text)\n(.*?)^```", re.M | re.S
+)
 NUMBER = re.compile(r"[-+]?\d[\d.,:e]*(?:e-\d+)?")
 WIDTH = "88"
 
@@ -74,7 +76,9 @@ def run_page(path, show=False):
     for kind, code in blocks(path.read_text(encoding="utf-8")):
         if kind == "text":
             if not re.search(pattern(code), comparable(printed), re.S):
-                raise SystemExit(f"{path.name} shows\n{code}\nbut this is printed\n{printed}")
+                raise SystemExit(
+                    f"{path.name} shows\n{code}\nbut this is printed\n{printed}"
+                )
             continue
         printed = run_shell(code) if kind == "sh" else run_python(code, names)
         if show:
