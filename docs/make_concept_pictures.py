@@ -124,8 +124,9 @@ def draw_motions(path):
     axes.imshow(shown, cmap="YlOrRd", aspect="auto", vmin=-0.7, vmax=2.2)
     for (i, j), value in np.ndenumerate(values):
         text = "unknown" if value > UNKNOWN_MM else f"{value:.1f}"
-        axes.text(j, i, text, ha="center", va="center", fontsize=9)
-    axes.set_xticks(range(len(MOTIONS)), MOTIONS)
+        color = "white" if value > UNKNOWN_MM else "black"
+        axes.text(j, i, text, ha="center", va="center", fontsize=9, color=color)
+    axes.set_xticks(range(len(MOTIONS)), [m.replace("_", "\n") for m in MOTIONS])
     axes.set_yticks(range(len(JOINTS)), JOINTS.values())
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
