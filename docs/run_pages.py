@@ -1,7 +1,7 @@
 """Run the snippets of a page as a reader does: run_pages.py page.md [folder].
 
 Blocks run from top to bottom in one folder. Python blocks share their names; of shell
-blocks, the lines that start with `marey` run. A text block after them must be what they
+blocks, the lines that start with `marey` run, except the server `marey view`. A text block after them must be what they
 print, where numbers may differ and a line "..." stands for any lines. A comment
 `<!-- setup ... -->` has Python that makes the files and names that a page assumes.
 """
@@ -54,7 +54,7 @@ def run_shell(code):
     printed = ""
     for line in code.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
-        if words[:1] != ["marey"]:
+        if words[:1] != ["marey"] or words[1] == "view":  # a server
             continue
         done = subprocess.run(
             [sys.executable, "-m", *words],
