@@ -1,9 +1,10 @@
 """Run the snippets of a page as a reader does: run_pages.py page.md [folder].
 
 Blocks run from top to bottom in one folder. Python blocks share their names; of shell
-blocks, the lines that start with `marey` run, except the server `marey view`. A text block after them must be what they
-print, where numbers may differ and a line "..." stands for any lines. A comment
-`<!-- setup ... -->` has Python that makes the files and names that a page assumes.
+blocks, the lines that start with `marey` run, except the server `marey view`. A text
+block after them must be what they print, where numbers may differ and a line "..."
+stands for any lines. A comment `<!-- setup ... -->` has Python that makes the files and
+names that a page assumes.
 """
 
 import contextlib
