@@ -73,7 +73,7 @@ docs: $(STAMP)
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf .venv demo interop/node_modules interop/.opensim $(BLENDER) docs/_build docs/api dist build src/marey/compiled $(PAGE)/node_modules $(PAGE)/dist $(PAGE).html .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo interop/node_modules interop/.opensim $(BLENDER) docs/_build docs/api docs/gallery dist build src/marey/compiled $(PAGE)/node_modules $(PAGE)/dist $(PAGE).html .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml hatch_build.py $(PAGE_SOURCES)

@@ -21,6 +21,45 @@ def test_every_example_runs(path, tmp_path):
     )
 
 
+def pages():
+    """Pages with snippets of Python, as paths below docs/."""
+    found = (ROOT / "docs").rglob("*.md")
+    return sorted(
+        path.relative_to(ROOT / "docs").as_posix()
+        for path in found
+        if "```python" in path.read_text(encoding="utf-8")
+    )
+
+
+def draws_offscreen():
+    """Whether MuJoCo can render without a display here."""
+    code = "import mujoco; mujoco.GLContext(8, 8)"
+    return subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_snippet_runs_and_prints_what_its_page_shows(page, tmp_path, monkeypatch):
+    if sys.platform == "linux":
+        monkeypatch.setenv("MUJOCO_GL", "egl")
+    if "roboticist" in page and not draws_offscreen():
+        pytest.skip("no OpenGL to draw with")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "error",
+            ROOT / "docs" / "run_pages.py",
+            ROOT / "docs" / page,
+        ],
+        cwd=tmp_path,
+        check=False,
+        timeout=600,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_readme_example_runs(tmp_path):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -1,4 +1,9 @@
-"""Read a recording, print its properties, write a part in another format."""
+"""
+Read and write
+==============
+
+Read a recording, print its properties, write a part in another format.
+"""
 
 import tempfile
 from pathlib import Path

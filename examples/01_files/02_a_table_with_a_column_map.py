@@ -1,4 +1,9 @@
-"""Read a table of a magnetic sensor by means of a column map."""
+"""
+A table with a column map
+=========================
+
+Read a table of a magnetic sensor by means of a column map.
+"""
 
 import tempfile
 from pathlib import Path

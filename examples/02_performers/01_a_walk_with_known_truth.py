@@ -1,4 +1,9 @@
-"""Record a synthetic walk with noise, gaps and swaps, and compare with the truth."""
+"""
+A walk with known truth
+=======================
+
+Record a synthetic walk with noise, gaps and swaps, and compare with the truth.
+"""
 
 import numpy as np
 
