@@ -54,7 +54,7 @@ def run_shell(code):
     """Return what the marey commands of a block print; any failure is an error."""
     printed = ""
     for line in code.replace("\\\n", " ").splitlines():
-        words = shlex.split(line, comments=True)
+        words = shlex.split(line.partition(" > ")[0], comments=True)
         if words[:1] != ["marey"] or words[1] == "view":  # a server
             continue
         done = subprocess.run(

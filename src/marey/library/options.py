@@ -13,7 +13,7 @@ class BatchOptions(Options):
     """Suffixes of what is written of every take: "bvh", "glb", "parquet", "html"."""
 
     patterns: tuple[str, ...] = ()
-    """Only recordings like these, such as "*.c3d"; empty takes all."""
+    """Only recordings like these, such as ``*.c3d``; empty takes all."""
 
     subject_from: str = ""
     """Regular expression on the relative path; its first group is the subject."""

@@ -58,7 +58,7 @@ class SolveOptions(Options):
     """Whether the joints of `skeleton` lose their limits, and hinges become balls."""
 
     sessions: tuple[Hashable, ...] = ()
-    """Session of each take, as a number or name: markers are attached again in each
+    """The session of each take, any number or word: markers are attached again in each
     session. When empty, takes whose markers sit in the same places are one session."""
 
     n_bodies: int = number(0, low=0)
