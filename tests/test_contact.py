@@ -24,6 +24,10 @@ from marey.pose.contact.foot_plants import (
     viterbi_states,
 )
 from marey.pose.contact.ground import (
+    ANCHOR_SD_M,
+    MIN_STEP_HEIGHT_M,
+    POINT_HEIGHT_SD_M,
+    SLOPE_SD,
     GroundContacts,
     fit_contact_planes,
     plant_height,
@@ -135,6 +139,61 @@ def test_the_ground_is_the_plane_of_the_plants_whatever_stands_on_a_box(rng):
     np.testing.assert_allclose(ground.slope, [0.1, 0.0], atol=1e-3)
     np.testing.assert_allclose(ground.height, [0.03, 0.07], atol=1e-3)
     assert plant_height(ground, box) == pytest.approx(0.4, abs=2e-3)
+
+
+def test_planes_minimise_the_cost_that_they_state(rng):
+    """No small change of slope, height or a point's height lowers the cost."""
+    positions = rng.uniform(-3.0, 3.0, (9, 2))
+    plants = [
+        replace(plant, anchor=plant.anchor + rng.normal(scale=0.004) * UP)
+        for plant in plants_on(0.05, (0.03, 0.07, 0.1), positions)
+    ]
+    best = fit_contact_planes(plants, 3)
+    weight = np.full(len(plants), 1.0)
+
+    def cost(slope, common, own):
+        above = [
+            p.anchor[2] - slope @ p.anchor[:2] - common - own[p.point] for p in plants
+        ]
+        square = np.square(above)
+        loss = weight @ (square / (1.0 + square / MIN_STEP_HEIGHT_M**2))
+        priors = slope @ slope / SLOPE_SD**2 + own @ own / POINT_HEIGHT_SD_M**2
+        return loss / ANCHOR_SD_M**2 + priors
+
+    # The common height is that from which the points' heights add up to zero.
+    own = best.height - np.mean(best.height)
+    least = cost(best.slope, np.mean(best.height), own)
+    for k in range(5):
+        for step in (-1e-3, 1e-3):
+            change = step * (np.arange(5) == k)
+            moved = cost(
+                best.slope + change[:2], np.mean(best.height), own + change[2:]
+            )
+            assert moved > least
+
+
+def test_the_anchor_of_a_plant_is_the_geometric_median_of_its_positions(rng):
+    """It has the least sum of distances, whatever other plants there are."""
+    positions = np.cumsum(rng.normal(scale=0.2, size=(200, 2, 3)), axis=0)
+    for point, first in ((0, 40), (0, 120), (1, 60)):
+        positions[first : first + 50, point] = positions[first, point] + rng.normal(
+            scale=1e-3, size=(50, 3)
+        )
+    positions[130, 0] = np.nan
+    stands = np.zeros((200, 2), dtype=bool)
+    stands[40:90, 0] = stands[120:170, 0] = stands[60:110, 1] = True
+    tracks = PointTracks(positions, np.ones((200, 2)), 100.0, 1.7)
+    plants = find_foot_plants(stands, tracks)
+    assert len(plants) == 3
+    for plant in plants:
+        known = positions[plant.frames, plant.point]
+        known = known[np.isfinite(known).all(axis=1)]
+
+        def total(anchor, known=known):
+            return np.linalg.norm(known - anchor, axis=1).sum()
+
+        for change in 1e-4 * np.concatenate([np.eye(3), -np.eye(3)]):
+            assert total(plant.anchor) < total(plant.anchor + change)
 
 
 def test_feet_in_a_line_are_on_level_ground():

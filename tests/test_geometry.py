@@ -169,6 +169,19 @@ def test_transform_exp_and_log_at_every_angle(rng, batch, angle):
     close(geometry.transform_log(T), twist, atol=1e-12)
 
 
+def test_points_of_several_items_move_each_with_its_own(rng):
+    T = geometry.transform_exp(rng.normal(size=(6, 4, 6)))
+    T[2, 1] = np.nan
+    item, points = np.array([3, 1, 1, 0, 3]), rng.normal(size=(5, 3))
+    found = geometry.apply_selected(T, item, points)
+    expected = [
+        [geometry.apply(one[i], p) for i, p in zip(item, points, strict=True)]
+        for one in T
+    ]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
+    assert geometry.apply_selected(T, item[:0], points[:0]).shape == (6, 0, 3)
+
+
 def test_a_transform_is_unknown_as_a_whole():
     T = geometry.transform(np.eye(3), np.array([[0.0, np.nan, 0.0], [1.0, 2.0, 3.0]]))
     assert np.isnan(T[0]).all()

@@ -128,6 +128,19 @@ def test_of_no_values_none_is_tagged(shape):
     assert robust.tag_outliers(np.zeros(shape)).shape == shape
 
 
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_medians_of_columns_are_those_of_their_known_values(n, rng):
+    x = rng.normal(size=(n, 3, 4))
+    x[rng.random(x.shape) < 0.3] = np.nan
+    x[:, 1, 2] = np.nan
+    found = robust.column_medians(x)
+    for row in np.ndindex(3, 4):
+        known = x[:, *row][np.isfinite(x[:, *row])]
+        expected = np.median(known) if len(known) else np.nan
+        np.testing.assert_equal(found[row], expected)
+    assert np.isnan(robust.column_medians(x[:0])).all()
+
+
 def test_runs_are_the_stretches_of_flags(rng):
     for chance in (0.0, 0.1, 0.5, 0.9, 1.0):
         for count in (0, 1, 2, 60):

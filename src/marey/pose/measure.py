@@ -48,7 +48,7 @@ class MotionMeasures:
     @property
     def seen(self) -> Float[Array, " distance"]:
         """The distances of markers where they were seen, in metres."""
-        return self.distances[np.isfinite(self.distances)]
+        return np.asarray(self.distances[np.isfinite(self.distances)])
 
     @property
     def mean(self) -> float:

@@ -264,7 +264,7 @@ def init_from_landmarks(
     )
     prior = Prior(model)
     prior.add_gauge_constraints(m, person.seen_first)
-    shown = [points_seen(x).any(axis=0)[person.order] for x in person.sessions]
+    shown = [points_seen(x)[:, person.order].any(axis=0) for x in person.sessions]
     _add_landmark_priors(prior, initial, pose, order, shown)
     add_symmetry_and_proportions(prior, mirror=True)
     for n in range(len(model.axes)):
