@@ -268,7 +268,8 @@ def init_from_landmarks(
     )
     prior = Prior(model)
     prior.add_gauge_constraints(m, person.seen_first)
-    shown = [points_seen(x).any(axis=0)[person.order] for x in person.sessions]
+    seen = [points_seen(x).any(axis=0) for x in person.sessions]
+    shown = [np.asarray(one)[person.order] for one in seen]
     _add_landmark_priors(prior, initial, pose, axes, order, shown)
     add_symmetry_and_proportions(prior, mirror=True)
     for n in range(len(model.axes)):
