@@ -195,7 +195,7 @@ def test_the_cost_of_priors_is_that_of_their_equations(rng):
     prior = Prior(case.model)
     prior.add_gauge_constraints(case.parameters.marker_offset[0])
     prior.add_mirror_prior(1, 5, 0.1)
-    prior.add_landmark_prior(2, [3, 4], np.array([0.1, 0.2, 0.3]), 0.05)
+    prior.add_landmark_prior(2, [3, 4], np.array([0.1, 0.2, 0.3]), np.eye(3) / 0.05)
     prior.add_marker_priors(rng.normal(size=(len(SEGMENT), 3)), 0.3)
     prior.add_axis_prior(0, case.parameters, 0.5)
     A, b, cost = prior.linear_equations(case.parameters, 0, 7.0)
@@ -219,7 +219,7 @@ def test_a_prior_costs_only_where_it_holds_and_as_much_in_all_as_in_one(rng):
     costs = []
     for sessions in ((), (0,), (1,)):
         prior = Prior(case.model)
-        prior.add_landmark_prior(2, [3, 4], offset, 0.05, sessions=sessions)
+        prior.add_landmark_prior(2, [3, 4], offset, np.eye(3) / 0.05, sessions=sessions)
         costs.append([prior.linear_equations(twice, k, 7.0)[2] for k in (0, 1)])
     (both, again), (first, none), (nothing, second) = costs
     assert none == nothing == 0.0

@@ -146,15 +146,23 @@ class Prior:
         segment: int,
         markers: list[int],
         offset: Float[Array, " 3"],
-        sd: float,
+        precision: Float[Array, "3 3"],
         *,
         sessions: tuple[int, ...] = (),
     ) -> None:
-        """Add: a joint has this offset from the mean of markers on its parent."""
-        columns = self.model.columns
-        terms = [(columns.marker_offset[k], -EYE / len(markers)) for k in markers]
-        terms.append((columns.joint_offset[segment], EYE))
-        self.add(terms, offset, sd, sessions=sessions)
+        """Add: a joint has this offset from the mean of markers on its parent.
+
+        Args:
+            segment: The segment below the joint.
+            markers: The markers.
+            offset: The joint minus their mean.
+            precision: Square root of the inverse of the covariance of this offset.
+            sessions: Sessions in which it holds; all if there are none.
+        """
+        columns, n = self.model.columns, len(markers)
+        terms = [(columns.marker_offset[k], -precision / n) for k in markers]
+        terms.append((columns.joint_offset[segment], precision))
+        self.add(terms, precision @ offset, 1.0, sessions=sessions)
 
     def add_mirror_prior(self, left: int, right: int, sd: float) -> None:
         """Add: two joints of one parent are mirror images; y points to the left."""

@@ -22,7 +22,11 @@ from marey.anatomy.names import (
     both_sides,
 )
 from marey.anatomy.whole_person import insert_joint
-from marey.calibration.init.joint_regression import ReferencePose, regress_joints
+from marey.calibration.init.joint_regression import (
+    ALONG_KNEE_SD_M,
+    ReferencePose,
+    regress_joints,
+)
 from marey.calibration.init.poses import initial_poses
 from marey.calibration.init.reference_frame import candidate_frames
 from marey.calibration.model import (
@@ -264,8 +268,9 @@ def init_from_landmarks(
     )
     prior = Prior(model)
     prior.add_gauge_constraints(m, person.seen_first)
-    shown = [points_seen(x)[:, person.order].any(axis=0) for x in person.sessions]
-    _add_landmark_priors(prior, initial, pose, order, shown)
+    seen = [points_seen(x).any(axis=0) for x in person.sessions]
+    shown = [np.asarray(one)[person.order] for one in seen]
+    _add_landmark_priors(prior, initial, pose, axes, order, shown)
     add_symmetry_and_proportions(prior, mirror=True)
     for n in range(len(model.axes)):
         prior.add_axis_prior(n, initial, AXIS_SD_RAD)
@@ -280,6 +285,7 @@ def _add_landmark_priors(
     prior: Prior,
     initial: ModelParameters,
     pose: ReferencePose,
+    axes: Float[Array, "segment 3 3"],
     order: list[int],
     shown: Sequence[Bool[Array, " marker"]],
 ) -> None:
@@ -303,7 +309,14 @@ def _add_landmark_priors(
             is_whole = len(markers) == len(on_parent)
             sd = joint.sd if is_whole else float(np.hypot(joint.sd, SKIN_MOTION_M))
             sessions = tuple(n for n, one in enumerate(seen) if one == markers)
-            prior.add_landmark_prior(i, [*markers], offset, sd, sessions=sessions)
+            precision = np.eye(3) / sd
+            if joint.line is not None and is_whole:
+                line = axes[model.parent[i]].T @ joint.line
+                along = 1.0 / ALONG_KNEE_SD_M - 1.0 / sd
+                precision += along * np.outer(line, line)
+            prior.add_landmark_prior(
+                i, [*markers], offset, precision, sessions=sessions
+            )
 
 
 def _soft_axis_constraints(model: KinematicModel) -> tuple[AxisConstraint, ...]:
