@@ -1,6 +1,11 @@
 """Small recordings in formats that marey reads but does not write, as others do."""
 
+import io
+import json
 import struct
+
+import h5py
+import numpy as np
 
 HTR = """[Header]
 FileType htr
@@ -122,7 +127,31 @@ def trb():
     return data
 
 
+def openpose():
+    """Three frames of two keypoints in one file, one of them not found once."""
+    nose, neck = [0.1, -1.6, 2.0, 0.9], [0.1, -1.4, 2.0, 0.8]
+    rows = [[*nose, *neck], [*nose, 0, 0, 0, 0], [*neck, *nose]]
+    people = [{"person_id": [-1], "pose_keypoints_3d": row} for row in rows]
+    frames = [{"version": 1.3, "people": [person]} for person in people]
+    return json.dumps({"fps": 30, "frames": frames}, indent=1).encode()
+
+
+def sleap():
+    """Five frames of two animals with three nodes, as SLEAP's analysis files."""
+    memory = io.BytesIO()
+    tracks = np.random.default_rng(3).normal(size=(2, 3, 3, 5))
+    tracks[1, :, 0, 2] = np.nan
+    with h5py.File(memory, "w") as file:
+        file.create_dataset("tracks", data=tracks, compression="gzip")
+        file["node_names"] = [b"nose", b"neck", b"tail"]
+        file["track_names"] = [b"ann", b"bob"]
+        file["point_scores"] = np.linspace(0.0, 1.0, 30).reshape(2, 3, 5)
+    return memory.getvalue()
+
+
 FILES = {
+    "hdf5": sleap(),
+    "openpose": openpose(),
     "keypoints": KEYPOINTS.encode(),
     "trb": trb(),
     "htr": HTR.encode(),

@@ -90,6 +90,7 @@ WITHOUT_EFFECT = [
     ("labels", {"skeleton": ...}, {"tree": {"Head": "Hips"}}, "hierarchy"),
     ("labels", {}, {"ground": 0.1}, "neither held"),
     ("labels", {}, {"max_gap": 1e-3}, "no marker has a gap"),
+    ("labels", {}, {"min_confidence": 0.5}, "no position has a confidence"),
     ("labels", {}, {"field": True}, "no sensors"),
     ("sensors", {}, {"field": True}, "no significant distortion"),
     ("sensors", {}, {"n_bodies": 7}, "every sensor is a body"),

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from marey.articulated.targets_kernel import Targets
 
 Array = np.ndarray
-Recording = tuple[Float[Array, "frame column 3"], Float[Array, "frame sensor 4 4"]]
-"""Positions of markers in metres and poses of sensors, NaN where unseen."""
+Recording = tuple[Float[Array, "frame column _"], Float[Array, "frame sensor 4 4"]]
+"""Positions of markers in metres and poses of sensors, NaN where unseen. A fourth
+component of a marker is its confidence, the factor of its weight in that frame."""
 
 
 def as_c_float64(values: Array) -> Array:
@@ -28,8 +29,18 @@ def as_c_float64(values: Array) -> Array:
 
 
 def recording_of(take: Take) -> Recording:
-    """Return the recording of a take in the layout of the compiled kernels."""
-    return as_c_float64(take.points), as_c_float64(take.T_world_sensor)
+    """Return the recording of a take in the layout of the compiled kernels.
+
+    Information is proportional to confidence: a point of confidence c has the variance
+    of a sure one divided by c. Points without a confidence are sure.
+    """
+    points = take.points
+    if np.isfinite(take.confidence).any():
+        factor = np.clip(
+            np.where(np.isnan(take.confidence), 1.0, take.confidence), 0, 1
+        )
+        points = np.concatenate([points, factor[..., None]], axis=-1)
+    return as_c_float64(points), as_c_float64(take.T_world_sensor)
 
 
 class TargetNames(NamedTuple):
@@ -197,7 +208,7 @@ def count_visible(matches: TargetMatches, recording: Recording) -> Int[Array, " 
 def marker_residuals(
     targets: "Targets",
     tree: "KinematicTree",
-    points: Float[Array, "frame column 3"],
+    points: Float[Array, "frame column _"],
     root: Float[Array, "frame 3"],
     q: Float[Array, "frame node 4"],
 ) -> Float[Array, "frame marker"]:

@@ -40,12 +40,18 @@ class Targets(NamedTuple):
 
 
 @lean
+def confidence_of(point):
+    """Return the factor of a marker's weight in a frame: its confidence, else 1."""
+    return point[3] if len(point) > 3 else 1.0
+
+
+@lean
 def weight_targets(targets, points, sensors, origin, work, robustness):
     """Write the IRLS weight of every target; return the cost of all.
 
     Args:
         targets: The table of targets.
-        points: Markers of the frame, NaN where unseen.
+        points: Markers of the frame, NaN where unseen, and their confidences.
         sensors: Sensors of the frame, NaN where unseen.
         origin: Origin of the positions in `work`.
         work: Holds the pose; gets the weights, 0 where unseen.
@@ -63,8 +69,9 @@ def weight_targets(targets, points, sensors, origin, work, robustness):
                 work.marker_weight[k] = 0.0
                 continue
             share = 1.0 / (1.0 + robustness * targets.softness[k] * square)
-            work.marker_weight[k] = targets.weight[k] * share * share
-            cost += targets.weight[k] * share * square
+            weight = targets.weight[k] * confidence_of(points[targets.column[k]])
+            work.marker_weight[k] = weight * share * share
+            cost += weight * share * square
         for k in range(targets.sensor_start[i], targets.sensor_start[i + 1]):
             cost += _weight_sensor(targets, sensors, origin, work, robustness, i, k)
     return cost
@@ -82,7 +89,8 @@ def write_target_costs(targets, points, sensors, origin, work, cost):
             )
             if square >= 0.0:
                 share = 1.0 / (1.0 + targets.softness[k] * square)
-                cost[i] += targets.weight[k] * share * square
+                weight = targets.weight[k] * confidence_of(points[targets.column[k]])
+                cost[i] += weight * share * square
         for k in range(targets.sensor_start[i], targets.sensor_start[i + 1]):
             cost[i] += _weight_sensor(targets, sensors, origin, work, 1.0, i, k)
 
@@ -175,8 +183,9 @@ def total_weight_seen(targets, points, sensors):
     """Return the total weight of all positions seen, outliers included."""
     total = 0.0
     for k in range(len(targets.column)):
-        if np.isfinite(points[targets.column[k], 0]):
-            total += targets.weight[k]
+        point = points[targets.column[k]]
+        if np.isfinite(point[0]):
+            total += targets.weight[k] * confidence_of(point)
     for k in range(len(targets.sensor_column)):
         if np.isfinite(sensors[targets.sensor_column[k], 0, 0]):
             total += targets.sensor_weight[k, 0]

@@ -22,6 +22,7 @@ from marey.cleaning.field import rescale as rescale
 from marey.cleaning.field import undistort as undistort
 from marey.cleaning.gaps import fill_gaps as fill_gaps
 from marey.cleaning.options import CleanOptions as CleanOptions
+from marey.cleaning.outliers.confidence import mask_unsure as mask_unsure
 from marey.cleaning.outliers.hemisphere import (
     undo_hemisphere_flips as undo_hemisphere_flips,
 )
@@ -63,9 +64,10 @@ def clean(take: Take, **options: Any) -> Take:
     """Return the recording with outliers masked and label swaps undone.
 
     Outliers of sensors, spikes of markers and their positions of exactly zero are set
-    to NaN, like any other missing value. Swapped labels get their own positions back.
-    Gaps are filled only if `max_gap` is above 0. Every repair is a finding in
-    `take.source.findings`. A recording without errors is returned unchanged.
+    to NaN, like any other missing value, and so are keypoints of low confidence.
+    Swapped labels get their own positions back. Gaps are filled only if `max_gap` is
+    above 0. Every repair is a finding in `take.source.findings`. A recording without
+    errors is returned unchanged.
 
     Args:
         take: The recording.
@@ -75,6 +77,7 @@ def clean(take: Take, **options: Any) -> Take:
         OptionError: If an option is not known or out of range.
     """
     chosen = options_from(CleanOptions, options)
+    take = mask_unsure(take, chosen.min_confidence)
     take = mask_outliers(take, find_zeros(take, chosen))
     take = undo_hemisphere_flips(take, chosen)
     take = mask_outliers(take, find_sensor_outliers(take, chosen))

@@ -28,6 +28,10 @@ class CleanOptions(Options):
     mask_frozen: bool = True
     """Whether to mask values that a sensor repeats although it moves."""
 
+    min_confidence: float = number(0.0, low=0.0, high=1.0)
+    """Smallest confidence of a keypoint, 0 to 1; less sure positions are masked. Higher
+    masks more."""
+
     undo_swaps: bool = True
     """Whether to undo label swaps."""
 

@@ -8,8 +8,8 @@ from marey.io.contract import Format
 
 # Recognised in this order; csv is last because it accepts any table of numbers.
 FORMAT_NAMES = (
-    *("c3d", "npz", "parquet", "trb"),
-    *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel", "html"),
+    *("c3d", "npz", "parquet", "hdf5", "trb"),
+    *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel", "openpose", "html"),
     *("gltf", "usd", "fbx"),
     *("mjcf", "urdf", "osim"),
     *("motive", "qualisys", "keypoints", "storage", "csv"),

@@ -121,6 +121,10 @@ class SolveOptions(Options):
     """Whether outliers of sensors and markers are masked, and swapped labels and slips
     are undone."""
 
+    min_confidence: float = number(0.0, low=0.0, high=1.0)
+    """Smallest confidence of a keypoint, 0 to 1; less sure positions are gaps. The
+    confidence of the others is the factor of their weight in the pose."""
+
     max_gap: float = number(0.0, low=0.0, infinite=True)
     """Longest gap of a marker that is filled in the takes of the solution, in seconds.
     Filled positions are never fitted to."""

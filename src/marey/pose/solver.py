@@ -104,7 +104,7 @@ class PoseSolver:
         return frame_order(self.matches, recording)
 
     def marker_residuals(
-        self, points: Float[Array, "frame column 3"], trace: PoseTrace
+        self, points: Float[Array, "frame column _"], trace: PoseTrace
     ) -> Float[Array, "frame marker"]:
         """Return the distance of every marker from its model position, in metres.
 

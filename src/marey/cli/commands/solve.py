@@ -107,6 +107,9 @@ class SolveArguments:
     clean: Switch = True
     """Mask outliers, and undo swaps and slips."""
 
+    min_confidence: float = 0.0
+    """Smallest confidence of a keypoint, 0 to 1; less sure positions are gaps."""
+
     max_gap: float = 0.0
     """Longest gap of a marker that is filled, in seconds."""
 

@@ -136,6 +136,11 @@ UNUSED_OPTIONS: Sequence[tuple[str, Callable[[Outcome], bool], str]] = (
     ("fit", lambda o: o.asked.skeleton is None, "no skeleton is given"),
     ("free_joints", lambda o: o.asked.skeleton is None, "no skeleton is given"),
     ("sessions", lambda o: len(o.fit.takes) < 2, "there is one take only"),
+    (
+        "min_confidence",
+        lambda o: not any(np.isfinite(t.confidence).any() for t in o.fit.takes),
+        "no position has a confidence",
+    ),
     ("max_gap", _fills_no_gap, "no marker has a gap as short as this"),
     (
         "field",

@@ -17,7 +17,7 @@ from numba import njit
 from marey.articulated.kinematics_kernel import copy_pose, copy_rows
 from marey.articulated.levenberg_marquardt_kernel import levenberg_marquardt
 from marey.articulated.limits_kernel import retract, write_change
-from marey.articulated.targets_kernel import total_weight_seen
+from marey.articulated.targets_kernel import confidence_of, total_weight_seen
 from marey.numerics.jit import inlined, lean
 from marey.numerics.vector3_kernel import (
     dot,
@@ -96,7 +96,7 @@ def _total_weight(work):
 
 
 @inlined
-def _sum_robust_weights(targets, work, i):
+def _sum_robust_weights(targets, points, work, i):
     """Return the number of targets seen on a node and the sum of their robust weights.
 
     The robust weight of a target is 1 without any residual and 0 of an outlier.
@@ -105,7 +105,8 @@ def _sum_robust_weights(targets, work, i):
     for k in range(targets.start[i], targets.start[i + 1]):
         if work.marker_weight[k] > 0.0:
             seen += 1.0
-            total += work.marker_weight[k] / targets.weight[k]
+            weight = targets.weight[k] * confidence_of(points[targets.column[k]])
+            total += work.marker_weight[k] / weight
     for k in range(targets.sensor_start[i], targets.sensor_start[i + 1]):
         for x in range(2):
             if work.sensor_weight[k, x] > 0.0:
@@ -115,10 +116,10 @@ def _sum_robust_weights(targets, work, i):
 
 
 @lean
-def _has_outlier_node(targets, work):
+def _has_outlier_node(targets, points, work):
     """Return whether most of the targets of some node count as outliers."""
     for i in range(len(work.c)):
-        seen, total = _sum_robust_weights(targets, work, i)
+        seen, total = _sum_robust_weights(targets, points, work, i)
         if seen > 1.0 and total <= MIN_SEEN_SHARE * seen:
             return True
     return False
@@ -231,11 +232,12 @@ def _keep_attempt(state, scratch, attempt):
 
 
 @inlined
-def _is_good(problem, weight, cost, settings):
+def _is_good(problem, points, weight, cost, settings):
     """Return whether no other attempt is needed after one of this cost."""
     if cost > weight * settings.max_rms_residual**2:
         return False
-    return not (settings.robust and _has_outlier_node(problem[1], problem[2]))
+    _, targets, work = problem
+    return not (settings.robust and _has_outlier_node(targets, points, work))
 
 
 @inlined
@@ -255,7 +257,7 @@ def _solve_frame(problem, seen, weight, state, settings, scratch):
         if value < least:
             least, least_cost = value, cost
             _keep_attempt(state, scratch, attempt)
-            good = _is_good(problem, weight, cost, settings)
+            good = _is_good(problem, seen[0], weight, cost, settings)
             if good:
                 wait[0] = 0
         elif attempt == RESTART:

@@ -156,8 +156,11 @@ def build_spring_system(
 def _cut_far_targets(
     tracker: GaussNewtonSolver, recording: Recording, initial: PoseTrace, cutoff: float
 ) -> Recording:
-    """Return markers and sensors; NaN where springs are longer than the cutoff."""
-    points, sensors = (values.copy() for values in recording)
+    """Return markers and sensors; NaN where springs are longer than the cutoff.
+
+    Springs of physics do not depend on confidences.
+    """
+    points, sensors = recording[0][..., :3].copy(), recording[1].copy()
     column = tracker.matches.column
     is_far = tracker.marker_residuals(points, initial) > cutoff
     points[:, column] = np.where(is_far[..., None], np.nan, points[:, column])
