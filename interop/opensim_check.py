@@ -1,6 +1,9 @@
 """What OpenSim makes of our models: joints at all frames, its own IK on our markers.
 
-OpenSim lives in an environment of its own, interop/.opensim, which is made on the first
+    python interop/opensim_check.py [recording ...]
+
+Without a recording a synthetic walk is solved. Both sides minimise squares of all
+markers (`outlier=0`): OpenSim has no robust loss. OpenSim lives in an environment of its own, interop/.opensim, which is made on the first
 run. This file writes with marey and then runs itself there, where only OpenSim and
 NumPy are imported.
 """
@@ -19,14 +22,28 @@ HERE = Path(__file__).parent
 ENVIRONMENT = HERE / ".opensim"
 MAX_JOINT_ERROR_MM = 0.01
 MAX_IK_DIFFERENCE = 0.02
+MAX_FRAMES = 300
+LEG_ANGLES = {
+    "hip_flexion": "hip_flexion",
+    "knee_angle": "knee_flexion",
+    "ankle_angle": "ankle_dorsiflexion",
+}
+"""Coordinates of OpenSim without their side, and our clinical angles."""
 TO_Z_UP = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 """OpenSim's world has Y up."""
 
 
 def main() -> int:
-    """Write a solved walk and let OpenSim read it."""
+    """Write solved takes, let OpenSim read them, and return how many do not agree."""
+    recordings = sys.argv[1:] or ["a synthetic walk"]
+    return sum(not check(recording) for recording in recordings)
+
+
+def check(recording: str) -> bool:
+    """Return whether OpenSim agrees on one recording."""
+    print(f"== {Path(recording).name}")
     with tempfile.TemporaryDirectory() as folder:
-        write_sample(Path(folder))
+        write_sample(Path(folder), recording)
         command = [opensim_python(), __file__, "--read", folder]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
     figures = json.loads(done.stdout.strip().split("\n")[-1])
@@ -37,7 +54,7 @@ def main() -> int:
     good &= figures["markers from .mot (mm)"] < MAX_JOINT_ERROR_MM
     good &= abs(theirs / ours - 1.0) < MAX_IK_DIFFERENCE
     print("OpenSim agrees" if good else "OpenSim does not agree")
-    return 0 if good else 1
+    return bool(good)
 
 
 def opensim_python() -> str:
@@ -54,16 +71,32 @@ def opensim_python() -> str:
 # --- marey's side --------------------------------------------------------------------
 
 
-def write_sample(folder: Path) -> None:
+def write_sample(folder: Path, recording: str) -> None:
     """Write a solved take, and where its joints and markers are."""
     import marey
+    from marey.skeleton import marker_columns
 
-    person = marey.synth.human(seed=0)
-    take = person.record(motion="walk", seconds=2.0, rate=60.0, noise=0.001)
-    solution = marey.solve(take)
+    if Path(recording).exists():
+        take = marey.read(recording, drop=["*JC"])
+        take = take.cut(0, min(take.n_frames, MAX_FRAMES))
+    else:
+        person = marey.synth.human(seed=0)
+        take = person.record(motion="walk", seconds=2.0, rate=60.0, noise=0.001)
+    solution, robust = marey.solve(take, outlier=0.0), marey.solve(take)
     marey.write(solution, folder / "walk.osim")
     motion = solution.motion
-    columns = [take.labels.index(n) for n in motion.skeleton.marker_labels]
+    columns = marker_columns(motion.skeleton, solution.take)
+    angles = marey.angles(motion)
+    sides = {"l": "left", "r": "right"}
+    names = {
+        f"{coordinate}_{letter}": f"{side}_{angle}"
+        for coordinate, angle in LEG_ANGLES.items()
+        for letter, side in sides.items()
+    }
+    np.savez(
+        folder / "angles.npz",
+        **{name: angles[ours] for name, ours in names.items() if ours in angles.names},
+    )
     np.savez(
         folder / "expected.npz",
         joints=motion.T_world_joint()[..., :3, 3],
@@ -71,6 +104,8 @@ def write_sample(folder: Path) -> None:
         markers=motion.marker_points(),
         marker_names=motion.skeleton.marker_labels,
         recorded=solution.take.points[:, columns],
+        robust=robust.motion.marker_points()
+        - robust.take.points[:, marker_columns(robust.motion.skeleton, robust.take)],
     )
 
 
@@ -95,11 +130,29 @@ def read_sample(folder: Path) -> None:
         "joints from .mot (mm)": 1e3 * np.abs(joints - expected["joints"]).max(),
         "markers from .mot (mm)": 1e3 * np.abs(markers - expected["markers"]).max(),
         "marker rms, marey (mm)": 1e3 * rms(expected["markers"] - expected["recorded"]),
+        "marker rms, marey with its robust loss": 1e3 * rms(expected["robust"]),
     }
     solved = run_inverse_kinematics(opensim, model, folder)
     _, markers = play(model, state, solved, frames, labels)
     figures["marker rms, IK (mm)"] = 1e3 * rms(markers - expected["recorded"])
+    figures |= compare_angles(solved, np.load(folder / "angles.npz"))
     print(json.dumps({name: float(value) for name, value in figures.items()}))
+
+
+def compare_angles(solved: Any, ours: Any) -> dict[str, float]:
+    """Return rms difference and correlation of our angles and OpenSim's coordinates."""
+    figures = {}
+    labels = list(solved.getColumnLabels())
+    values = solved.getMatrix().to_numpy()
+    for name in (name for name in ours.files if name in labels):
+        theirs = values[:, labels.index(name)]
+        known = np.isfinite(ours[name])
+        difference = ours[name][known] - theirs[known]
+        figures[f"{name}: rms (deg)"] = np.sqrt(np.mean(difference**2))
+        figures[f"{name}: correlation"] = np.corrcoef(ours[name][known], theirs[known])[
+            0, 1
+        ]
+    return figures
 
 
 def find_frame(model: Any, name: str) -> Any:

@@ -9,11 +9,13 @@ from scipy.spatial.transform import Rotation
 import marey
 from marey import synth
 from marey.anatomy import names as vrm
+from marey.clinical.plug_in_gait import _center_beside
 from marey.errors import DataError, OptionError
 from marey.motion import Contact
 from marey.numerics import geometry
 
 FORWARD, LEFTWARD, UP = np.eye(3)
+PIG = "plug-in-gait"
 
 
 @pytest.fixture(scope="module")
@@ -286,3 +288,64 @@ def test_a_foot_of_two_markers_has_no_roll_of_its_own(skeleton, roll):
     angles = marey.angles(motion, "plug-in-gait")
     assert angles["right_ankle_dorsiflexion"][0] == pytest.approx(20.0, abs=1e-6)
     assert angles["right_ankle_inversion"][0] == pytest.approx(0.0, abs=1e-6)
+
+
+def plug_in_gait_markers(skeleton, wand_degrees=0.0):
+    """Markers on spines, knees and ankles, wands turned outward to the front."""
+    places = [("SACR", "Hips", [-0.12, 0.0, 0.08])]
+    turn = np.deg2rad(wand_degrees)
+    for side, sign in (("Left", 1.0), ("Right", -1.0)):
+        out = np.array([np.sin(turn), sign * np.cos(turn), 0.0])
+        across = np.array([0.0, sign, 0.0])
+        places.append((f"{side[0]}ASI", "Hips", 0.08 * FORWARD + 0.12 * across))
+        for segment, child, wand, mark in (
+            ("UpperLeg", "LowerLeg", "THI", "KNE"),
+            ("LowerLeg", "Foot", "TIB", "ANK"),
+        ):
+            joint = skeleton.offset[skeleton.index(side + child)]
+            body = side + segment
+            places.append((side[0] + mark, body, joint + 0.05 * out))
+            places.append((side[0] + wand, body, 0.5 * joint + 0.15 * out))
+    return with_markers(skeleton, places)
+
+
+def test_a_wand_decides_the_axes_of_plug_in_gait(skeleton):
+    """Its plane is that of the knee's axis, so a turned wand is a turned thigh."""
+    both = [
+        marey.angles(posed(plug_in_gait_markers(skeleton, degrees), HANGING), PIG)
+        for degrees in (0.0, 20.0)
+    ]
+    for side in ("left", "right"):
+        name = f"{side}_hip_internal_rotation"
+        turned = both[1][name][0] - both[0][name][0]
+        assert abs(turned) == pytest.approx(20.0, abs=2.0)
+        assert "wands" in both[0].zeros[both[0].names.index(name)]
+    isb = marey.angles(posed(plug_in_gait_markers(skeleton, 20.0), HANGING))
+    assert isb["left_hip_internal_rotation"][0] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_knee_of_plug_in_gait_bends_as_far_as_it_does(skeleton):
+    marked = plug_in_gait_markers(skeleton)
+    straight, bent = (
+        marey.angles(posed(marked, HANGING | {"LeftLowerLeg": [0, turn, 0]}), PIG)
+        for turn in (0.0, 40.0)
+    )
+    change = bent["left_knee_flexion"][0] - straight["left_knee_flexion"][0]
+    assert change == pytest.approx(40.0, abs=1.0)
+    assert bent["right_knee_flexion"][0] == straight["right_knee_flexion"][0]
+
+
+def test_the_centre_of_a_joint_is_on_the_chord():
+    """At its distance from the marker, at a right angle, in the plane of the wand."""
+    rng = np.random.default_rng(4)
+    mark, upper, wand = rng.normal(size=(3, 50, 3))
+    center = _center_beside(mark, upper, wand, 0.05)
+    np.testing.assert_allclose(np.linalg.norm(center - mark, axis=1), 0.05)
+    right = np.sum((center - mark) * (center - upper), axis=1)
+    np.testing.assert_allclose(right, 0.0, atol=1e-12)
+    normal = np.cross(upper - mark, wand - mark)
+    np.testing.assert_allclose(
+        np.sum(normal * (center - mark), axis=1), 0.0, atol=1e-12
+    )
+    outward = np.cross(np.cross(upper - mark, wand - mark), upper - mark)
+    assert (np.sum(outward * (center - mark), axis=1) < 0.0).all(), "not away from it"

@@ -12,6 +12,7 @@ from marey.anatomy.person_joints import recognise_person
 from marey.clinical.anatomical_axes import SegmentAxes, anatomical_axes, axes_at_rest
 from marey.clinical.conventions import WORLD, AngleRow, Convention, rows_of_sides
 from marey.clinical.leg_axes import roll_feet_with_shanks
+from marey.clinical.plug_in_gait import leg_axes_of_wands
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
@@ -94,6 +95,8 @@ def angles(motion: Motion, convention: Convention = "isb") -> JointAngles:
     body = axes_at_rest(motion.skeleton, segments)
     R_world[:] = roll_feet_with_shanks(motion.skeleton, R_world, segments, body[:, 1])
     axes = anatomical_axes(motion, T_world, segments, body)
+    if convention == "plug-in-gait":
+        axes |= leg_axes_of_wands(motion, T_world, segments, axes[vrm.HIPS].R)
     columns = []
     for side, row in rows_of_sides(convention):
         if row.distal in segments and row.proximal in (WORLD, *segments):
