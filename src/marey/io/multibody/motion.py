@@ -1,6 +1,5 @@
 """What a motion needs before it is written as coordinates of rigid bodies."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,7 +8,6 @@ from jaxtyping import Float
 from marey.articulated.tables import make_nodes
 from marey.io.contract import WriteOptions
 from marey.io.multibody.coordinates import has_axes
-from marey.io.text.names import make_unique
 from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD, hold_last_pose
 from marey.io.text.timing import check_even_rate
 from marey.motion import Motion
@@ -92,29 +90,3 @@ def _with_axes(skeleton: Skeleton) -> Skeleton:
         for j, kind in enumerate(skeleton.kind)
     ]
     return replace(skeleton, kind=tuple(kind))
-
-
-def spell_names(
-    names: Sequence[str], spell: Callable[[str], str], options: WriteOptions
-) -> tuple[str, ...]:
-    """Return unique names that a format can spell; changed ones are reported.
-
-    Args:
-        names: Names of joints or markers.
-        spell: What a name becomes in the format.
-        options: Collects the finding.
-    """
-    written = make_unique([spell(name) for name in names])
-    changed = [
-        f"{old!r} as {new!r}"
-        for old, new in zip(names, written, strict=True)
-        if old != new
-    ]
-    if changed:
-        options.note(
-            "names-changed",
-            f"{len(changed)} names are repeated or cannot be spelled in this format: "
-            f"wrote {changed[0]}",
-            value=len(changed),
-        )
-    return written

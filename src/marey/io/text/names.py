@@ -1,8 +1,8 @@
 """Names of markers, sensors and joints: unique, printable, split by subject."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from marey.io.contract import File
+from marey.io.contract import File, WriteOptions
 
 
 def unique_names(file: File, names: Sequence[str], kind: str) -> tuple[str, ...]:
@@ -83,3 +83,36 @@ def printable_name(name: str, forbidden: str = "") -> str:
     """
     text = "".join(c if c.isprintable() and c not in forbidden else "_" for c in name)
     return text.strip() or "_"
+
+
+def spell_names(
+    names: Sequence[str], spell: Callable[[str], str], options: WriteOptions
+) -> tuple[str, ...]:
+    """Return unique names that a format can spell; changed ones are reported.
+
+    Args:
+        names: Names of joints or markers.
+        spell: What a name becomes in the format.
+        options: Collects the finding.
+    """
+    written = make_unique([spell(name) for name in names])
+    note_changed_names(names, written, options)
+    return written
+
+
+def note_changed_names(
+    names: Sequence[str], written: Sequence[str], options: WriteOptions
+) -> None:
+    """Add a finding if names had to be written in another way."""
+    changed = [
+        f"{old!r} as {new!r}"
+        for old, new in zip(names, written, strict=True)
+        if old != new
+    ]
+    if changed:
+        options.note(
+            "names-changed",
+            f"{len(changed)} names are repeated or cannot be spelled in this format: "
+            f"wrote {changed[0]}",
+            value=len(changed),
+        )

@@ -16,7 +16,7 @@ from marey.io import units_axes
 from marey.io.contract import Output, WriteOptions
 from marey.io.formats.asf.read import LINK_SUFFIX, ROOT
 from marey.io.text import rotations
-from marey.io.text.names import make_unique, printable_name
+from marey.io.text.names import make_unique, note_changed_names, printable_name
 from marey.io.text.numbers import format_lines, round_values
 from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD
 from marey.io.text.timing import check_even_rate
@@ -258,8 +258,10 @@ def _asf(
     skeleton: Skeleton, bones: Sequence[_WrittenBone], options: WriteOptions
 ) -> bytes:
     rest = _row(_points(skeleton.offset[0], options), DECIMALS)
+    names = _valid_names(skeleton)
+    note_changed_names(skeleton.names, names, options)
     head = [
-        f"# marey root {_valid_names(skeleton)[0]} rest {rest}",
+        f"# marey root {names[0]} rest {rest}",
         *(":version 1.10", ":name marey", ":units", "  mass 1.0"),
         f"  length {INCH * _per_metre(options):.12g}",
         *("  angle deg", ":root", "  order TX TY TZ RX RY RZ", "  axis XYZ"),

@@ -8,7 +8,7 @@ joint is the last of its chain, and is left out.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -18,7 +18,12 @@ from marey.io.contract import Facts, File, Format, Output, WriteOptions, decode_
 from marey.io.formats.bvh.hierarchy import BvhJoint, parse_hierarchy
 from marey.io.losses import LOST_BY_MOTIONS
 from marey.io.text import numbers, rotations
-from marey.io.text.names import make_unique, printable_name, unique_names
+from marey.io.text.names import (
+    make_unique,
+    printable_name,
+    spell_names,
+    unique_names,
+)
 from marey.io.text.rotations import rotations_from_channels
 from marey.io.text.timing import check_even_rate
 from marey.io.units_axes import points_to_file, rotation_to_z_up
@@ -312,7 +317,9 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
     decimals = numbers.decimals_for(unit, PRECISION_M)
     order = depth_first_order(skeleton.parent)
     offset = numbers.round_values(points_to_file(skeleton.offset, unit, up), decimals)
-    head = "\n".join(_hierarchy(skeleton, order, offset, decimals))
+    names = spell_names(skeleton.names, lambda n: printable_name(n, "{}"), options)
+    named = replace(skeleton, names=names)
+    head = "\n".join(_hierarchy(named, order, offset, decimals))
     head += f"\nMOTION\nFrames: {motion.n_frames}\nFrame Time: {1.0 / rate:.12g}\n"
     moving = [j for j in order if not skeleton.is_end[j]]
     turned = rotations.change_axes(wxyz[:, moving], rotation_to_z_up(up).T)
@@ -326,7 +333,7 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
 def _hierarchy(
     skeleton: Skeleton, order: Sequence[int], offset: np.ndarray, decimals: int
 ) -> Iterator[str]:
-    names = make_unique([printable_name(name, "{}") for name in skeleton.names])
+    names = skeleton.names
     parent, is_end = skeleton.parent.tolist(), skeleton.is_end.tolist()
     parents = set(parent)
     yield "HIERARCHY"

@@ -20,7 +20,7 @@ from marey.io.formats.fbx.limbs import add_bind_pose, add_limbs, add_node
 from marey.io.formats.fbx.skin import add_mesh, add_skin
 from marey.io.scene import Figure, MarkerTracks, SceneTake, build_scene, scene_format
 from marey.io.text import rotations
-from marey.io.text.names import make_unique, printable_name
+from marey.io.text.names import printable_name, spell_names
 from marey.io.units_axes import points_to_file, rotation_to_z_up
 from marey.motion import Motion
 from marey.numerics import geometry
@@ -52,7 +52,9 @@ def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> O
     scene = build_scene(thing, markers=options.markers)
     document = Document()
     alone = len(scene.figures) == 1
-    limbs = [_add_figure(document, figure, world, alone) for figure in scene.figures]
+    limbs = [
+        _add_figure(document, figure, world, alone, options) for figure in scene.figures
+    ]
     markers = _add_markers(document, scene.takes)
     for number, take in enumerate(scene.takes):
         curves = [
@@ -85,7 +87,11 @@ def _encode(document: Document, world: World, clock: Clock) -> bytes:
 
 
 def _add_figure(
-    document: Document, figure: Figure, world: World, alone: bool
+    document: Document,
+    figure: Figure,
+    world: World,
+    alone: bool,
+    options: WriteOptions,
 ) -> list[np.int64]:
     """Add a figure at rest; return the ids of its limbs.
 
@@ -94,10 +100,11 @@ def _add_figure(
         figure: Its skeleton and mesh.
         world: Unit and axes of the file.
         alone: Whether it is the only one, whose root then has no node above it.
+        options: Collects findings.
     """
     skeleton, mesh = figure.skeleton, figure.mesh
     prefix = "" if alone else f"{figure.name}:"
-    names = make_unique([printable_name(name) for name in skeleton.names])
+    names = spell_names(skeleton.names, printable_name, options)
     above = SCENE if alone else add_node(document, figure.name, "Null")
     offset = points_to_file(skeleton.offset, world.unit, world.up)
     limbs = add_limbs(

@@ -22,8 +22,8 @@ from marey.io.multibody.coordinates import (
     widest_rotation,
 )
 from marey.io.multibody.markup import XmlWriter, spell
-from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest, spell_names
-from marey.io.text.names import make_unique, printable_name
+from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest
+from marey.io.text.names import make_unique, printable_name, spell_names
 from marey.io.text.numbers import format_lines
 from marey.motion import Motion
 from marey.numerics import geometry

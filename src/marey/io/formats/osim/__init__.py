@@ -16,8 +16,8 @@ from marey.io.formats import trc
 from marey.io.formats.osim.model import Names, OsimModel, render_model, to_file
 from marey.io.multibody.coordinates import ranges_for_motion
 from marey.io.multibody.markup import spelled_name
-from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest, spell_names
-from marey.io.text.names import make_unique
+from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest
+from marey.io.text.names import make_unique, spell_names
 from marey.io.text.numbers import format_lines
 from marey.io.text.rotations import ANGLE_FORMAT
 from marey.motion import Motion

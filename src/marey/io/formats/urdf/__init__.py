@@ -22,8 +22,8 @@ from marey.io.multibody.coordinates import (
     ranges_for_motion,
 )
 from marey.io.multibody.markup import XmlWriter, spell, spelled_name
-from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest, spell_names
-from marey.io.text.names import make_unique
+from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest
+from marey.io.text.names import make_unique, spell_names
 from marey.io.text.numbers import format_lines
 from marey.motion import Motion
 from marey.numerics import geometry

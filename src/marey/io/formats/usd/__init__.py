@@ -8,8 +8,9 @@ and +Z up by default; Y up and other units are stated in the file. It needs the 
 
 from marey.errors import OptionError
 from marey.io.contract import Output, WriteOptions
-from marey.io.formats.usd.stage import build_stage, stage_bytes
+from marey.io.formats.usd.stage import build_stage, joint_identifiers, stage_bytes
 from marey.io.scene import build_scene, scene_format
+from marey.io.text.names import note_changed_names
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 from marey.solution import Solution
@@ -34,7 +35,11 @@ def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> O
     unit, up = options.world("m", "z")
     if up not in UP_AXES:
         raise OptionError("up", found=up, needed="y or z: USD has no other")
-    stage = build_stage(build_scene(thing, markers=options.markers), unit, up)
+    scene = build_scene(thing, markers=options.markers)
+    stage = build_stage(scene, unit, up)
+    for figure in scene.figures:
+        names = figure.skeleton.names
+        note_changed_names(names, joint_identifiers(names), options)
     suffix = options.suffix if options.suffix in FORMAT.suffixes else ".usda"
     return {"": [stage_bytes(stage, suffix)]}
 

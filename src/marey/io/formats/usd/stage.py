@@ -52,6 +52,11 @@ class _Usd:
         return make_unique([self.Tf.MakeValidIdentifier(name) for name in names])
 
 
+def joint_identifiers(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of joints as a stage has them."""
+    return _import_usd("m", "z").identifiers(names)
+
+
 def build_stage(scene: Scene, unit: str, up: str) -> Any:
     """Return the stage of a scene, in memory.
 
