@@ -2,10 +2,10 @@
 
     python interop/opensim_check.py [recording ...]
 
-Without a recording a synthetic walk is solved. Both sides minimise squares of all
-markers (`outlier=0`): OpenSim has no robust loss. OpenSim lives in an environment of its own, interop/.opensim, which is made on the first
-run. This file writes with marey and then runs itself there, where only OpenSim and
-NumPy are imported.
+Without a recording a synthetic walk is solved. Both sides minimise the squares of all
+markers (`outlier=0`), because OpenSim has no robust loss. OpenSim lives in an
+environment of its own, interop/.opensim, which is made on the first run. This file
+writes with marey and then runs itself there, where only OpenSim and NumPy are imported.
 """
 
 import json

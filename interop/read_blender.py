@@ -2,11 +2,11 @@
 
 Runs in a virtual environment of its own, which has bpy:
 
-    python read_blender.py scene.glb rate frames out.npz [picture.png]
+    python read_blender.py scene.glb rate frames out.npz [picture.png] [--old]
 
 The archive has, for every armature, `<name>/names`, `<name>/joints` (frame, joint, 3)
 and `<name>/vertices` (frame, vertex, 3) of the mesh that it bends: metres, +Z up. The
-picture shows the frame in the middle.
+picture shows the frame in the middle. --old: the older of Blender's two FBX importers.
 """
 
 import sys
@@ -22,15 +22,24 @@ IMPORTERS = {
     ".usda": lambda path: bpy.ops.wm.usd_import(filepath=path),
     ".usdc": lambda path: bpy.ops.wm.usd_import(filepath=path),
     ".fbx": lambda path: bpy.ops.wm.fbx_import(filepath=path),
+    "--old": lambda path: import_old_fbx(path),
 }
 
 
-def open_scene(path, rate):
+def import_old_fbx(path):
+    """Import an FBX with the importer that is an add-on."""
+    import addon_utils  # there once bpy is
+
+    addon_utils.enable("io_scene_fbx")
+    bpy.ops.import_scene.fbx(filepath=path)
+
+
+def open_scene(path, rate, importer):
     """Start from nothing, at the rate of the motion, and import a file."""
     bpy.ops.wm.read_factory_settings(use_empty=True)
     bpy.context.scene.render.fps = round(rate)
     bpy.context.scene.render.fps_base = round(rate) / rate
-    IMPORTERS[Path(path).suffix](str(path))
+    IMPORTERS[importer](str(path))
 
 
 def first_frame(path):
@@ -104,10 +113,12 @@ def render(path, frame, points):
     bpy.ops.render.render(write_still=True)
 
 
-def main(path, rate, frames, target, picture=None):
+def main(path, rate, frames, target, *others):
     """Import, sample, save, and draw if asked to."""
     rate, frames = float(rate), int(frames)
-    open_scene(path, rate)
+    importer = "--old" if "--old" in others else Path(path).suffix
+    picture = next((name for name in others if name != "--old"), None)
+    open_scene(path, rate, importer)
     first = first_frame(path)
     arrays = sample(frames, first)
     np.savez(target, **arrays)
