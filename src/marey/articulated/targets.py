@@ -220,6 +220,6 @@ def marker_residuals(
     from marey.articulated.targets_kernel import write_marker_residuals
 
     residual_m = np.empty((len(q), len(targets.column)))
-    recorded = map(as_c_float64, (points, root, q))
-    write_marker_residuals(tree, targets, *recorded, residual_m)
+    points, root, q = map(as_c_float64, (points, root, q))
+    write_marker_residuals(tree, targets, points, root, q, residual_m)
     return residual_m

@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
     title: str
     number: int
-    count: int
+    n_steps: int
     share: float
     """Share of the whole work that is done, 0 to 1."""
 

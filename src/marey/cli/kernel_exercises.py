@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from marey import synth
 from marey.calibration import calibrate
@@ -46,7 +47,7 @@ def true_skeleton(take: synth.Recording) -> Skeleton:
     )
 
 
-def fit_bodies(**options: str) -> None:
+def fit_bodies(**options: Any) -> None:
     """Clean and segment markers, and fit joints and the tree."""
     chosen = SolveOptions(**options)
     takes = clean_takes((record(),), chosen)

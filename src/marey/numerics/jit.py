@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from llvmlite.binding import get_host_cpu_features
-from numba import config
+from numba import config as numba_config
 from numba import njit as njit
 from numba.core.caching import CacheImpl
 from numba.core.event import Event, Listener, install_listener, register
@@ -25,6 +25,8 @@ from marey.kernels.precompiled import (
 )
 
 logger = logging.getLogger(__name__)
+
+config: Any = numba_config  # its names are made when Numba is imported
 
 LOCATOR = f"{SourceDigestLocator.__module__}.{SourceDigestLocator.__qualname__}"
 
@@ -102,7 +104,7 @@ class _Compilations(Listener):
         pass
 
 
-register("numba:compile", _Compilations())
+register("numba:compile", _Compilations())  # type: ignore[no-untyped-call]
 
 
 class _FirstCompilation(Listener):

@@ -45,7 +45,7 @@ def _print_step(step: "Step", start: float) -> None:
     """Print the number of a step, and the time that the rest will take."""
     left = (time.monotonic() - start) * (1.0 - step.share) / step.share
     rest = f", about {left:.0f} s left" if left >= 1.0 else ""
-    err.print(f"compiled {step.number} of {step.count}: {step.title}{rest}")
+    err.print(f"compiled {step.number} of {step.n_steps}: {step.title}{rest}")
 
 
 def _compile_with_bar(rare: bool) -> None:
@@ -58,7 +58,7 @@ def _compile_with_bar(rare: bool) -> None:
         task = progress.add_task("compiling kernels", total=1.0)
 
         def report(step: "Step") -> None:
-            description = f"compiled {step.number} of {step.count}: {step.title}"
+            description = f"compiled {step.number} of {step.n_steps}: {step.title}"
             progress.update(task, completed=step.share, description=description)
 
         compile_kernels(rare=rare, report=report)

@@ -3,7 +3,8 @@
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
+
+from marey.numerics.jit import njit
 
 
 @no_type_check
