@@ -32,7 +32,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/node $(PAGE)/node_modules/typescript/bin/tsc -p $(PAGE)
 
-SPEED := c3d calibrate geometry joints page peers physics pose segment text
+SPEED := c3d calibrate geometry joints live page peers physics pose segment text
 
 bench: $(STAMP)
 	@for name in $(SPEED); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done

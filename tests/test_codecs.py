@@ -260,13 +260,13 @@ def test_vmc_has_the_axes_of_unity(rng):
     )
     (packet,) = encode_vmc(frame)
     bones = {
-        m.values[0]: m.values[1:]
+        m.values[0]: np.array(m.values[1:], dtype=float)
         for m in decode_osc(packet)
         if m.address == "/VMC/Ext/Bone/Pos"
     }
     np.testing.assert_allclose(bones["Hips"], (0, 1, 0, 0, 0, 0, 1), atol=1e-7)
     leg = bones["LeftUpperLeg"]
-    np.testing.assert_allclose(leg, (-0.3, -0.9, 0.2, 0, 0, 0, 1), atol=1e-7)
+    np.testing.assert_allclose(leg, np.array([-0.3, -0.9, 0.2, 0, 0, 0, 1]), atol=1e-7)
 
 
 def test_a_frame_ends_where_a_name_comes_again():

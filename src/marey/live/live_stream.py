@@ -67,8 +67,11 @@ class Stream(Iterator[LivePose]):
                 else:
                     self._sinks.append(open_sink(text))
         except BaseException:
-            for thing in (opened, *recorders, *self._sinks):
-                thing.close()
+            opened.close()
+            for recorder in recorders:
+                recorder.close()
+            for sink in self._sinks:
+                sink.close()
             raise
         self._stated_rate = opened.rate
         self._intake = Intake(opened, recorders, retry)

@@ -131,4 +131,4 @@ class SkeletonTracker:
 def _columns(values: Array, column: Int[Array, " target"]) -> Array:
     """Return the rows of these columns; NaN where there is none."""
     missing = np.full((1, *values.shape[1:]), np.nan)
-    return np.concatenate([values, missing])[column]
+    return np.asarray(np.concatenate([values, missing])[column])

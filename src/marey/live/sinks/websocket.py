@@ -59,11 +59,6 @@ class WebSocketSink(Sink):
         self._thread = Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
-    @property
-    def port(self) -> int:
-        """The port that clients connect to."""
-        return int(self._server.socket.getsockname()[1])
-
     def send(self, frame: Frame) -> None:
         """Keep a frame as the latest, which clients get when they are ready."""
         message = encode_frame(frame)
@@ -87,7 +82,8 @@ class WebSocketSink(Sink):
             sent = 0
             while self._is_open:
                 with self._new:
-                    self._new.wait_for(lambda n=sent: self._count != n, PAUSE_S)
+                    if self._count == sent:
+                        self._new.wait(PAUSE_S)
                     message, count = self._message, self._count
                 if count != sent:
                     connection.send(message)

@@ -37,11 +37,6 @@ class UdpSource(Source):
         self._sockets, self._decoder = sockets, decoder
         self._pending: deque[Frame] = deque()
 
-    @property
-    def port(self) -> int:
-        """The port that is listened on."""
-        return int(self._sockets[0].getsockname()[1])
-
     def receive(self, timeout: float) -> Frame | None:
         """Return the next frame; damaged packets do not prolong the wait."""
         end = time.monotonic() + timeout

@@ -140,4 +140,5 @@ def unpack_frame(content: bytes, layout: Layout) -> FrameRecord:
     T[:, :3] = values[n_points:].reshape(-1, 3, 4)
     T[:, 3, 3] = 1.0
     points = values[:n_points].reshape(-1, 3)
-    return FrameRecord(*FRAME_HEAD.unpack_from(content), points, T)
+    layout_number, number, time, arrival = FRAME_HEAD.unpack_from(content)
+    return FrameRecord(layout_number, number, time, arrival, points, T)
