@@ -1,6 +1,7 @@
 """Joint angles of people: signs, sides, sequences, zeros and uncertainties."""
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from marey.motion import Contact
 from marey.numerics import geometry
 
 FORWARD, LEFTWARD, UP = np.eye(3)
-PIG = "plug-in-gait"
+PIG: Literal["plug-in-gait"] = "plug-in-gait"
 
 
 @pytest.fixture(scope="module")
@@ -301,7 +302,7 @@ def test_a_foot_of_two_markers_has_no_roll_of_its_own(skeleton, roll):
 
 def plug_in_gait_markers(skeleton, wand_degrees=0.0):
     """Markers on spines, knees and ankles, wands turned outward to the front."""
-    places = [("SACR", "Hips", [-0.12, 0.0, 0.08])]
+    places = [("SACR", "Hips", np.array([-0.12, 0.0, 0.08]))]
     turn = np.deg2rad(wand_degrees)
     for side, sign in (("Left", 1.0), ("Right", -1.0)):
         out = np.array([np.sin(turn), sign * np.cos(turn), 0.0])

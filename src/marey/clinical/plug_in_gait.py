@@ -141,7 +141,7 @@ def _center_beside(mark: Points, upper: Points, wand: Points, apart: float) -> P
     along, distance = _unit(upper - mark)
     out, _ = _unit((wand - mark) - np.sum((wand - mark) * along, -1)[:, None] * along)
     cosine = np.minimum(apart / distance, 1.0)
-    return mark + apart * (cosine * along - np.sqrt(1.0 - cosine**2) * out)
+    return np.asarray(mark + apart * (cosine * along - np.sqrt(1.0 - cosine**2) * out))
 
 
 def _frame(up: Points, left: Points) -> Float[Array, "frame 3 3"]:
