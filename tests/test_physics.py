@@ -11,7 +11,12 @@ import pytest
 import marey
 from marey import synth
 from marey.anatomy.limits import with_human_limits
-from marey.anatomy.masses import SEGMENT_MASS_FRACTIONS, estimate_masses
+from marey.anatomy.masses import (
+    SEGMENT_MASS_FRACTIONS,
+    capsule_radius,
+    estimate_bones,
+    estimate_masses,
+)
 from marey.articulated.tables import make_nodes
 from marey.errors import DataError, MissingExtraError, OptionError
 from marey.numerics import geometry
@@ -562,3 +567,19 @@ def test_with_sensors_alone_no_spring_of_a_marker_is_cut_off():
     assert stated["springs cut off, share"] == 0.0
     assert np.isnan(stated["residual of markers, mean mm"])
     assert np.isfinite(stated["energy of springs, mean mJ"])
+
+
+def test_a_capsule_has_the_volume_of_its_mass(rng):
+    volume, length = 10.0 ** rng.uniform(-9, 0, 200), 10.0 ** rng.uniform(-4, 1, 200)
+    radius = capsule_radius(volume, length)
+    found = np.pi * radius**2 * (length + 4.0 / 3.0 * radius)
+    np.testing.assert_allclose(found, volume, rtol=1e-12)
+
+
+def test_the_chest_of_a_whole_person_is_no_barrel():
+    """A short bone with the mass of the chest was a sphere of 56 cm."""
+    skeleton = marey.synth.human(height=1.8, seed=0).skeleton
+    chest = skeleton.offset.copy()
+    chest[[skeleton.index(f"{side}UpperArm") for side in ("Left", "Right")]] *= 0.3
+    skeleton = replace(skeleton, offset=chest)
+    assert estimate_bones(skeleton).radius.max() < 0.2

@@ -67,6 +67,9 @@ HEMISPHERE_CENTRE = 3.0 / 8.0
 """Distance of the centre of mass of a solid hemisphere from its flat side, in radii, as
 published in tables of centroids."""
 
+NEWTON_STEPS = 12
+"""Steps of Newton's method: rounding is reached after eight at most."""
+
 SPHERE_OF_CYLINDER = 4.0 / 3.0
 """Volume of a sphere relative to that of a cylinder of the same radius whose length is
 the radius, as published by Archimedes."""
@@ -169,8 +172,7 @@ def _human_bones(skeleton: Skeleton, length: Float[Array, " bone"]) -> BoneMasse
     person = BODY_MASS_INDEX * height**2 / fraction[np.unique(parent)].sum()
     share = length / np.where(segment_length > 0.0, segment_length, 1.0)[parent]
     mass = person * fraction[parent] * share
-    thickness = np.where(length > 0.0, length, 1.0)
-    flesh = capsules(length, mass, np.sqrt(mass / DENSITY / np.pi / thickness))
+    flesh = capsules(length, mass, capsule_radius(mass / DENSITY, length))
     for i, joint in enumerate(parent):
         if part[joint] in LIMB_INERTIA and 0.0 < length[i] == segment_length[joint]:
             centre, across, along = LIMB_INERTIA[part[joint]]
@@ -178,6 +180,25 @@ def _human_bones(skeleton: Skeleton, length: Float[Array, " bone"]) -> BoneMasse
             flesh.across[i] = mass[i] * (across * length[i]) ** 2
             flesh.along[i] = mass[i] * (along * length[i]) ** 2
     return flesh
+
+
+def capsule_radius(
+    volume: Float[Array, " bone"], length: Float[Array, " bone"]
+) -> Float[Array, " bone"]:
+    r"""Return the radius of capsules of given volumes, without volume 0.
+
+    The root of :math:`\pi r^2 (L + \frac43 r) = V` by Newton's method. It begins at the
+    radius of a sphere of this volume, above the root, and so descends to it.
+
+    Args:
+        volume: Volumes in cubic metres.
+        length: Lengths between the centres of the two hemispheres, in metres.
+    """
+    radius = np.cbrt(np.where(volume > 0.0, volume, 1.0) / (np.pi * SPHERE_OF_CYLINDER))
+    for _ in range(NEWTON_STEPS):
+        excess = radius**2 * (length + SPHERE_OF_CYLINDER * radius) - volume / np.pi
+        radius -= excess / (radius * (2.0 * length + 3.0 * SPHERE_OF_CYLINDER * radius))
+    return np.where(volume > 0.0, radius, 0.0)
 
 
 def capsules(
