@@ -61,7 +61,9 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-OUTSIDE = {"io", "view", "viewer", "cli", "plot", "papers", "synth", "metrics"}
+OUTSIDE = {"io", "view", "viewer", "cli", "plot", "papers", "synth", "metrics"} | {
+    *("live", "library", "workers", "kernels")
+}
 ROOT = "(root)"
 COMPLEX = 15
 

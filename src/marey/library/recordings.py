@@ -139,19 +139,13 @@ def group_by_subject(
         OptionError: If the pattern is no regular expression with a group, the table
             cannot be read, or neither says whose a recording is.
     """
-    rows = read_subject_table(table) if table else []
-    search = _compiled(pattern) if pattern else None
-    takes, unknown = [], []
-    for name in names:
-        subject = next((s for p, s in rows if _matches(name, p)), "")
-        if not subject and search is not None:
-            found = search.search(name)
-            subject = _group_of(found) if found else ""
-        if not subject and search is None and table is None:
-            subject = _subject_of_path(name)
-        if not subject:
-            unknown.append(name)
-        takes.append(LibraryTake(name, subject))
+    if table or pattern:
+        rows = read_subject_table(table) if table else []
+        search = _compiled(pattern) if pattern else None
+        takes = [LibraryTake(name, _find_subject(name, rows, search)) for name in names]
+    else:
+        takes = [LibraryTake(name, _subject_of_path(name)) for name in names]
+    unknown = [take.name for take in takes if not take.subject]
     if unknown:
         raise OptionError(
             "subjects" if table else "subject_from",
@@ -175,7 +169,16 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return compiled
 
 
-def _group_of(found: "re.Match[str]") -> str:
+def _find_subject(
+    name: str, rows: Sequence[tuple[str, str]], search: "re.Pattern[str] | None"
+) -> str:
+    """Return the subject of a recording by a table, else by a pattern; "" if none."""
+    for pattern, subject in rows:
+        if _matches(name, pattern):
+            return subject
+    found = search.search(name) if search else None
+    if found is None:
+        return ""
     named = found.groupdict().get("subject")
     return named or next((text for text in found.groups() if text), "")
 
