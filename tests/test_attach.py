@@ -224,6 +224,19 @@ def test_other_bones_of_equal_size_are_another_subject_if_both_were_estimated(pe
     assert not bones.is_other_subject
 
 
+def test_an_animal_within_its_uncertainty_is_no_other_subject(rng):
+    """People have common priors, and so common errors; errors of animals differ."""
+    sd = 5e-3
+    animal = synth.quadruped().skeleton
+    animal = replace(animal, length_sd=np.full(animal.n_joints, sd))
+    length = animal.lengths[:, None] + 1e-12
+    for _ in range(20):
+        error = np.sqrt(2.0) * sd * rng.normal(size=length.shape)
+        again = replace(animal, offset=animal.offset * (1.0 + error / length))
+        bones = compare_bones(animal, again, match_joints(animal, again))
+        assert not bones.is_other_subject
+
+
 def test_a_chain_of_trunk_bones_corresponds_from_hips_to_chest():
     def trunk(*names):
         chain = ["Hips", *names, "Head"]

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import chdtri, ndtr
 
+from marey.anatomy import names as vrm
 from marey.attach.match import JointMatch, path_between
 from marey.numerics.thresholds import MOST, OUTLIER_SD, SKIN_MOTION_M
 from marey.skeleton import Skeleton
@@ -36,8 +37,8 @@ class BoneComparison:
     """Standard deviation of the difference, in metres."""
 
     repeated: bool
-    """Whether both were estimated alike, as their standard deviations show. Their
-    errors are then common for the most part, and differences of single bones count."""
+    """Whether both were estimated alike, as their standard deviations show: differences
+    of single bones count. The errors of people are then common for the most part."""
 
     paths: tuple[tuple[int, ...], ...]
     """Joints of the given skeleton whose offsets make up each bone."""
@@ -107,7 +108,7 @@ def compare_bones(
             for end, path in zip(ends, paths, strict=True)
         ]
     )
-    if repeated:
+    if repeated and vrm.is_person(free.names):  # The same priors make the same errors.
         variance *= 1.0 - MOST
     return BoneComparison(
         names=tuple(
