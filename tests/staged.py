@@ -1,6 +1,5 @@
 """Scenes to write: two people and a stick in two takes, with truth for an answer."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from required import REQUIRED
 
 import marey
 from marey.joints import JointFits
@@ -19,8 +19,7 @@ INTEROP = Path(__file__).parent.parent / "interop"
 NODE = shutil.which("node", path=Path(sys.executable).parent) or shutil.which("node")
 
 needs_node = pytest.mark.skipif(
-    os.environ.get("MAREY_REQUIRE_BROWSER") != "1"
-    and (NODE is None or not (INTEROP / "node_modules").is_dir()),
+    not REQUIRED and (NODE is None or not (INTEROP / "node_modules").is_dir()),
     reason="needs node and interop/node_modules: make interop/node_modules",
 )
 

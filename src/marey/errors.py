@@ -10,6 +10,7 @@
   - StreamError: a live stream is silent, or a packet is not what its protocol promises
 """
 
+from importlib import import_module
 from os import PathLike, fspath
 from typing import Any, Literal
 
@@ -152,6 +153,23 @@ class StreamError(MareyError):
         self.offset = offset
         self.expected = expected
         self.found = found
+
+
+def import_extra(module: str, extra: str, package: str = "") -> Any:
+    """Return a module of an optional package.
+
+    Args:
+        module: The module, such as "pyarrow.parquet".
+        extra: The extra of marey that installs it.
+        package: Name of the package to install, if it is not that of the module.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(package or module.partition(".")[0], extra) from error
 
 
 def printable(text: str, limit: int = LONGEST_PART) -> str:

@@ -4,10 +4,10 @@ The tests use the installed browser (`apt-get install chromium`). Without a brow
 are skipped with a message; with MAREY_REQUIRE_BROWSER=1 they fail.
 """
 
-import os
 import shutil
 
 import pytest
+from required import REQUIRED
 from tabs import Tab
 
 import marey
@@ -19,7 +19,6 @@ SOFTWARE = (  # WebGL without a graphics card, and no calls home
     *("--disable-background-networking", "--disable-component-update"),
     *("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"),
 )
-REQUIRED = os.environ.get("MAREY_REQUIRE_BROWSER") == "1"
 FOUND = next(filter(None, map(shutil.which, NAMES)), None)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from marey.errors import MissingExtraError, OptionError
+from marey.errors import OptionError, import_extra
 from marey.workers import Job, Outcome, WorkerPool
 
 CONNECT_S = 30.0
@@ -26,7 +26,7 @@ class DaskExecutor:
     """
 
     def __init__(self, client: Any, memory: int, seconds: float) -> None:
-        dask = _import_distributed()
+        dask = import_extra("distributed", "cluster")
         self._client = client
         self._limits = memory, seconds
         self._jobs: dict[Any, Job] = {}
@@ -84,7 +84,7 @@ def dask_executor(
         MissingExtraError: If Dask is not installed.
         OptionError: If no scheduler answers.
     """
-    dask = _import_distributed()
+    dask = import_extra("distributed", "cluster")
     where: Any = address
     if address == "local":
         where = dask.LocalCluster(
@@ -99,16 +99,3 @@ def dask_executor(
         yield DaskExecutor(client, memory, seconds)
     if address == "local":
         where.close()
-
-
-def _import_distributed() -> Any:
-    """Return the package of Dask's clusters.
-
-    Raises:
-        MissingExtraError: If it is not installed.
-    """
-    try:
-        import distributed  # slow to import, and optional
-    except ImportError as error:
-        raise MissingExtraError("distributed", "cluster") from error
-    return distributed

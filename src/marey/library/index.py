@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from marey.errors import MissingExtraError
 from marey.io.atomic import write_atomic
+from marey.io.formats.parquet import import_pyarrow
 from marey.library.page import index_page
 from marey.library.records import Record, read_records
 
@@ -156,17 +156,3 @@ def _parquet(columns: Mapping[str, str], rows: Rows) -> bytes:
 def _type(pa: Any, kind: str) -> Any:
     kinds = {"string": pa.string(), "int64": pa.int64(), "double": pa.float64()}
     return kinds[kind]
-
-
-def import_pyarrow() -> Any:
-    """Return pyarrow with its Parquet part.
-
-    Raises:
-        MissingExtraError: If it is not installed.
-    """
-    try:
-        import pyarrow  # slow to import, and optional
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "parquet") from error
-    return pyarrow

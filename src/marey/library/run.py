@@ -14,8 +14,9 @@ from typing import Any, Protocol, runtime_checkable
 from marey.errors import OptionError, OutputError
 from marey.io import format_for_suffix
 from marey.io.atomic import is_abandoned
+from marey.io.formats.parquet import import_pyarrow
 from marey.library.dask_executor import dask_executor
-from marey.library.index import import_pyarrow, write_index
+from marey.library.index import write_index
 from marey.library.lock import SubjectLock
 from marey.library.options import BatchOptions
 from marey.library.recordings import LibraryTake, find_recordings, group_by_subject

@@ -6,14 +6,12 @@ seconds, +z is up.
 """
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.errors import MissingExtraError
+from marey.errors import import_extra
 from marey.numerics import geometry
 
 if TYPE_CHECKING:
@@ -30,18 +28,6 @@ SPACE = ("x", "y", "z")
 QUATERNION = ("w", "x", "y", "z")
 POSE = ("x", "y", "z", "qw", "qx", "qy", "qz")
 EXTRA = "tables"
-
-
-def _import(package: str) -> ModuleType:
-    """Return an optional package.
-
-    Raises:
-        MissingExtraError: If it is not installed.
-    """
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise MissingExtraError(package, EXTRA) from error
 
 
 def take_to_xarray(take: "Take") -> "xr.Dataset":
@@ -72,7 +58,7 @@ def motion_to_xarray(motion: "Motion", individual: str = "") -> "xr.Dataset":
 
 def solution_to_pandas(solution: "Solution") -> "pd.DataFrame":
     """Return the poses of all joints as a table: see `Solution.to_pandas`."""
-    pandas = _import("pandas")
+    pandas = import_extra("pandas", EXTRA)
     tables = []
     for number, take in enumerate(solution.takes):
         columns: dict[tuple[str, str, str], Array] = {}
@@ -114,7 +100,7 @@ def columns_to_pandas(
         values: The numbers.
         attributes: What the table says of itself, in `DataFrame.attrs`.
     """
-    pandas = _import("pandas")
+    pandas = import_extra("pandas", EXTRA)
     index = pandas.Index(times, name="time")
     table = pandas.DataFrame(values, index=index, columns=list(names))
     table.attrs.update(attributes)
@@ -153,7 +139,7 @@ def _dataset(
         attributes: Attributes of the dataset.
         confidence: Of each position, from 0 to 1; NaN where it is not known.
     """
-    xarray = _import("xarray")
+    xarray = import_extra("xarray", EXTRA)
     individuals = list(dict.fromkeys(o for o in owners if o)) or ["id_0"]
     keypoints = list(dict.fromkeys(names))
     shape = (len(times), len(keypoints), len(individuals))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from marey.errors import MissingExtraError
+from marey.errors import import_extra
 from marey.io.contract import File, Format, Output, QuantityTable, WriteOptions
 from marey.io.text import take as tables
 from marey.take import Take
@@ -43,18 +43,14 @@ def sniff(head: bytes) -> bool:
     return head.startswith(MAGIC)
 
 
-def _pyarrow() -> Any:
+def import_pyarrow() -> Any:
     """Return pyarrow with its Parquet part.
 
     Raises:
         MissingExtraError: If it is not installed.
     """
-    try:
-        import pyarrow  # slow to import, and optional
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "parquet") from error
-    return pyarrow
+    import_extra("pyarrow.parquet", "parquet")
+    return import_extra("pyarrow", "parquet")
 
 
 def read_take(file: File) -> Take:
@@ -68,7 +64,7 @@ def _table(
     file: File,
 ) -> tuple[tuple[str, ...], Float[np.ndarray, "frame column"], dict[str, Any]]:
     """Return the columns that hold numbers, their names, and the metadata of marey."""
-    pa = _pyarrow()
+    pa = import_pyarrow()
     try:
         with pa.parquet.ParquetFile(
             pa.BufferReader(file.content()), page_checksum_verification=True
@@ -130,7 +126,7 @@ def _values(
 
 def write_take(take: Take, options: WriteOptions) -> Output:
     """Return the Parquet file of a take."""
-    pa = _pyarrow()
+    pa = import_pyarrow()
     names, values, meta = tables.table_of_take(take, options, decimals=DECIMALS)
     metadata = {KEY: json.dumps(meta).encode()}
     return {"": [_pack(pa, pa.table([*values.T], names=names, metadata=metadata))]}
@@ -138,7 +134,7 @@ def write_take(take: Take, options: WriteOptions) -> Output:
 
 def write_table(table: QuantityTable, options: WriteOptions) -> Output:
     """Return the Parquet file of a table; units are in the metadata of its columns."""
-    pa = _pyarrow()
+    pa = import_pyarrow()
     fields = [
         pa.field(name, pa.float64(), metadata={"unit": unit})
         for name, unit in zip(table.names, table.units, strict=True)

@@ -6,7 +6,7 @@ from threading import Condition, Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from marey.errors import MissingExtraError, OptionError
+from marey.errors import OptionError, import_extra
 from marey.live.address import Address, is_loopback, socket_errors
 from marey.live.codecs.message import MAX_MESSAGE_BYTES, encode_frame
 from marey.live.frame import Frame
@@ -33,10 +33,7 @@ class WebSocketSink(Sink):
     def __init__(self, address: Address) -> None:
         super().__init__(address)
         address.check_options("token")
-        try:
-            from websockets.sync.server import serve
-        except ImportError as error:
-            raise MissingExtraError("websockets", "live") from error
+        serve = import_extra("websockets.sync.server", "live").serve
         host, port = address.host_and_port(PORT)
         self._token = address.options.get("token", "")
         if not is_loopback(host) and len(self._token) < MIN_TOKEN_LENGTH:

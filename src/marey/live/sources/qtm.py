@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from marey.errors import DataError, MissingExtraError, StreamError
+from marey.errors import DataError, StreamError, import_extra
 from marey.live.address import Address
 from marey.live.frame import Frame
 from marey.live.sources.contract import Source
@@ -29,11 +29,7 @@ class QtmSource(Source):
     def __init__(self, address: Address, timeout: float) -> None:
         super().__init__(address)
         address.check_options()
-        try:
-            import qtm_rt
-        except ImportError as error:
-            raise MissingExtraError("qtm-rt", "live") from error
-        self._qtm = qtm_rt
+        self._qtm = import_extra("qtm_rt", "live", "qtm-rt")
         self._frames: Queue[Frame] = Queue(MAX_QUEUE)
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, daemon=True)

@@ -3,7 +3,7 @@
 import time
 from contextlib import ExitStack
 
-from marey.errors import MissingExtraError, StreamError
+from marey.errors import StreamError, import_extra
 from marey.live.address import Address
 from marey.live.codecs.message import MAX_MESSAGE_BYTES, decode_frame
 from marey.live.frame import Frame
@@ -21,12 +21,9 @@ class WebSocketSource(Source):
     def __init__(self, address: Address, timeout: float) -> None:
         super().__init__(address)
         address.check_options("token")
-        try:
-            from websockets.exceptions import ConnectionClosed, WebSocketException
-            from websockets.sync.client import connect
-        except ImportError as error:
-            raise MissingExtraError("websockets", "live") from error
-        self._closed, self._open = ConnectionClosed, ExitStack()
+        exceptions = import_extra("websockets.exceptions", "live")
+        connect = import_extra("websockets.sync.client", "live").connect
+        self._closed, self._open = exceptions.ConnectionClosed, ExitStack()
         host, port = address.host_and_port(PORT)
         token = address.options.get("token")
         try:
@@ -41,7 +38,7 @@ class WebSocketSource(Source):
                     proxy=None,
                 )
             )
-        except (OSError, WebSocketException) as error:
+        except (OSError, exceptions.WebSocketException) as error:
             expected = f"a WebSocket server within {timeout:g} s"
             raise StreamError(
                 address.text, expected=expected, found=str(error) or "silence"

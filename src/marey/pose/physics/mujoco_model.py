@@ -9,7 +9,7 @@ from jaxtyping import Float
 from marey.anatomy.masses import Masses, parallel_axis_inertia
 from marey.articulated.tables import Nodes
 from marey.articulated.targets import node_of_target
-from marey.errors import MissingExtraError
+from marey.errors import import_extra
 from marey.pose.contact.holds import HOLD_STRENGTH
 from marey.pose.physics.springs import SpringSystem
 
@@ -38,11 +38,7 @@ def import_mujoco() -> Any:
     Raises:
         MissingExtraError: If it is not installed.
     """
-    try:
-        import mujoco
-    except ImportError as error:
-        raise MissingExtraError("mujoco", "physics") from error
-    return mujoco
+    return import_extra("mujoco", "physics")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
