@@ -12,7 +12,8 @@ from marey.take import Take
 # Recognised in this order; csv is last because it accepts any table of numbers.
 FORMAT_NAMES = (
     *("c3d", "npz", "parquet", "hdf5", "trb", "journal"),
-    *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel", "openpose", "html"),
+    *("bvh", "amc", "asf", "trc", "htr", "mvnx", "vsk", "skel"),
+    *("openpose", "markerless", "html"),
     *("gltf", "usd", "fbx"),
     *("mjcf", "urdf", "osim"),
     *("motive", "qualisys", "keypoints", "storage", "csv"),
