@@ -6,7 +6,8 @@ One file has all frames, `walk-3d-data.json`; positions are in millimetres:
      "frames": [{"markers": [[x, y, z], ...], "segmentPos": [[x, y, z], ...],
                  "segmentRot": [[a, b, c], ...]}, ...]}
 
-The origin of a segment is its joint with the segment before. The convention of the
+The origin of a segment is its joint with the segment before, and gets the name of that
+joint: RThigh is the point RHip. The convention of the
 angles `segmentRot` is not public, so they are left out, with a finding. Trials with
 markers have them in `markers`; the segments are computed from these.
 """
@@ -24,6 +25,16 @@ from marey.take import Take
 
 KEYS = (b'"frameRate"', b'"segments"')
 """What such a file has near its beginning."""
+
+JOINT_OF_SEGMENT = {
+    side + segment: side + joint
+    for side in "LR"
+    for segment, joint in (
+        *(("Thigh", "Hip"), ("Leg", "Knee"), ("Foot", "Ankle")),
+        *(("Arm", "Shoulder"), ("Forearm", "Elbow"), ("Hand", "Wrist")),
+    )
+}
+"""The joint at the origin of each segment of a limb."""
 
 
 def sniff(head: bytes) -> bool:
@@ -45,6 +56,7 @@ def read_take(file: File) -> Take:
         frames = content["frames"]
         markers = _positions(frames, "markers", content.get("labels", ()))
         segments = _positions(frames, "segmentPos", content["segments"])
+        segments = {JOINT_OF_SEGMENT.get(k, k): xyz for k, xyz in segments.items()}
         rate = f"{float(content['frameRate']):g}"
         n_rotations = len(frames[0].get("segmentRot", ())) if frames else 0
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
