@@ -30,12 +30,13 @@ class MarkerDistances:
 
     def determine(self, a: int, b: int) -> bool:
         """Return whether two bodies have markers enough to show a grip."""
-        return prod(self.points[body].shape[1] for body in (a, b)) >= MIN_DISTANCES
+        count: int = prod(self.points[body].shape[1] for body in (a, b))
+        return count >= MIN_DISTANCES
 
     def of_pair(self, a: int, b: int) -> Float[Array, "frame distance"]:
         """Return the distances of all markers of a from all of b, in metres."""
         between = self.points[a][:, :, None] - self.points[b][:, None]
-        return np.linalg.norm(between, axis=-1).reshape(len(between), -1)
+        return np.asarray(np.linalg.norm(between, axis=-1)).reshape(len(between), -1)
 
     def window_variance(
         self, a: int, b: int, *, block: int, blocks: int
