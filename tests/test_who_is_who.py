@@ -147,3 +147,10 @@ def test_markers_that_nobody_labelled_may_be_anybodys():
         for subjects in (("",) * len(take.labels), partly)
     )
     np.testing.assert_array_equal(named.marker_body, plain.marker_body)
+
+
+def test_a_prop_has_no_joints_to_report(handover):
+    """Its pairs with the bodies of people are no joints that are missing."""
+    findings = marey.solve(handover).report.findings
+    assert not [f for f in findings if "PROP" in f.subject and f.stage == "joints"]
+    assert "not-calibrated" not in {f.code for f in findings}
