@@ -110,7 +110,11 @@ class Prior:
     """Sessions in which a row holds; () for all."""
 
     cluster_rows: list[int] = field(default_factory=list)
-    """Priors that hold in every session alike, with their whole weight."""
+    """Priors that hold in every session alike."""
+
+    cluster_weight: float = 1.0
+    """Their weight: 1 until the frames show how soft the tissue is, because markers
+    that were attached elsewhere first look like soft tissue."""
 
     lengths: list[LengthPrior] = field(default_factory=list)
     _normals: dict[tuple[int, int], tuple[Array, Array]] = field(default_factory=dict)
@@ -311,8 +315,10 @@ class Prior:
         # einsum, because the threads of the linear-algebra library would compete.
         values = parameters.vector(session)
         residual = target - np.einsum("rc,c->r", matrix, values)
-        row_weight = np.where(of_axes, constraint, weight * (share + of_clusters))
-        normal = weight * (prior_normal + clusters_normal) + constraint * axes_normal
+        row_weight = np.where(of_axes, constraint, weight * share)
+        row_weight += self.cluster_weight * of_clusters
+        normal = weight * prior_normal + constraint * axes_normal
+        normal += self.cluster_weight * clusters_normal
         gradient = np.einsum("rc,r->c", matrix, row_weight * residual)
         return normal, gradient, float(row_weight @ residual**2)
 
