@@ -306,7 +306,7 @@ def test_points_that_a_program_added_are_ignored(walk, rng):
     assert message.startswith(
         "41 labels are of the marker set Plug-in Gait and make 15"
     )
-    assert "unused: LFEM0, LFEM1" in message
+    assert "not of this set: LFEM0, LFEM1" in message
 
 
 @pytest.mark.parametrize("ghost", ["RKNE-1", "*3", "M012", "Unlabeled 4"])

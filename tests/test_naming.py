@@ -392,3 +392,20 @@ def test_a_dog_gets_four_legs_and_a_tail():
     assert naming.kind == "quadruped"
     sides = [f"{end}{side}" for end in ("Front", "Hind") for side in ("Left", "Right")]
     assert {f"{side}UpperLeg" for side in sides} <= set(named.names)
+
+
+def test_an_animal_whose_trunk_is_one_body_is_no_person():
+    """Hips and chest that never moved against each other: four legs on one body."""
+    positions = {"trunk": (0.0, 0.0, 0.5), "neck": (0.45, 0.0, 0.65)}
+    positions |= {"head": (0.55, 0.0, 0.75), "tail": (-0.45, 0.0, 0.6)}
+    bones = [("trunk", "neck"), ("neck", "head"), ("trunk", "tail")]
+    for end, x in (("Front", 0.3), ("Hind", -0.3)):
+        for side, y in (("Left", 0.1), ("Right", -0.1)):
+            leg = [f"{end}{side}{part}" for part in ("UpperLeg", "LowerLeg", "Foot")]
+            for name, z in zip(leg, (0.4, 0.2, 0.03), strict=True):
+                positions[name] = (x, y, z)
+            bones += zip(("trunk", *leg), leg, strict=False)
+    named = names_of(positions, bones)
+    legs = [name for name in positions if "Leg" in name or "Foot" in name]
+    assert {name: named[name] for name in legs} == {name: name for name in legs}
+    assert (named["trunk"], named["tail"]) == ("Hips", "Tail")

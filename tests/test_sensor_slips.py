@@ -279,5 +279,10 @@ def test_a_slip_prints_its_size():
         joints=("arm",),
         rotation_known=False,
     )
-    assert str(slip) == "slipped by 5.0 mm and 0.0 deg at frame 7"
-    assert "rotation uncertain" in slip.finding.message
+    assert str(slip) == "slipped by 5.0 mm at frame 7"
+    assert "as far as its joints show" in slip.finding.message
+    R = geometry.rotation_exp(np.array([0.0, 0.0, np.radians(20.0)]))
+    turned = replace(slip, T_before_after=geometry.transform(R, np.zeros(3)))
+    assert str(turned) == "slipped by 0.0 mm and 20.0 deg or more at frame 7"
+    known = replace(turned, rotation_known=True)
+    assert str(known) == "slipped by 0.0 mm and 20.0 deg at frame 7"

@@ -13,7 +13,7 @@ from marey import metrics, synth
 from marey.joints import find_temporary_joints, fit_joints
 from marey.joints.ball.evidence import averaged_residuals
 from marey.joints.noise import estimate_pose_noise
-from marey.joints.temporary import window_motions
+from marey.joints.temporary.window_motions import window_motions
 from marey.segmentation import segment
 from marey.synth.recording import capture
 from marey.topology import alternative_trees, edge_costs, infer_tree, tree_from_parents

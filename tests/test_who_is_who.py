@@ -46,6 +46,33 @@ def handover():
     return synth.scene("handover", **SCENE)
 
 
+def links_in_time(solution):
+    """The links of a solution: bodies, first and last second."""
+    names, pair = solution.bodies[0].names, solution.joints.pair
+    return {
+        frozenset(names[body] for body in pair[link.pair]): (link.first, link.last)
+        for link in solution.tree.loops
+    }
+
+
+@pytest.mark.parametrize("scene", ["clasp", "handover", "together"])
+def test_grips_of_hands_with_markers_are_links_in_time(scene):
+    """Hands with few markers: their distances show what their rotations do not."""
+    take = synth.scene(scene, **SCENE | {"seed": 3})
+    found = links_in_time(marey.solve(take, calibrate=False, whole=False))
+    hands = [{"A:RightHand", "B:RightHand"}]
+    if scene != "clasp":
+        hands = [{f"{who}:RightHand", "PROP"} for who in "AB"]
+    true = {
+        frozenset(hand): (link.start, link.end)
+        for hand, link in zip(hands, take.truth.links, strict=False)
+    }
+    assert found.keys() == true.keys()
+    for pair, (start, end) in found.items():
+        edges = np.clip((start, end), 0.0, SCENE["seconds"])
+        np.testing.assert_allclose(edges, true[pair], atol=0.12)
+
+
 def test_a_prop_with_the_prefix_of_its_holder_is_a_tree_of_its_own(handover):
     mine = [i for i, owner in enumerate(handover.subjects) if owner in ("A", "PROP")]
     take = handover.select(mine)
@@ -120,3 +147,10 @@ def test_markers_that_nobody_labelled_may_be_anybodys():
         for subjects in (("",) * len(take.labels), partly)
     )
     np.testing.assert_array_equal(named.marker_body, plain.marker_body)
+
+
+def test_a_prop_has_no_joints_to_report(handover):
+    """Its pairs with the bodies of people are no joints that are missing."""
+    findings = marey.solve(handover).report.findings
+    assert not [f for f in findings if "PROP" in f.subject and f.stage == "joints"]
+    assert "not-calibrated" not in {f.code for f in findings}

@@ -123,6 +123,10 @@ SENTENCES = {
         "{count} joint centres are uncertain, by ±{mm} mm at worst ({subjects}): "
         "rotate these joints more, about two axes"
     ),
+    "label-doubtful": (
+        "{count} markers move with no other marker of their body ({subjects}): check "
+        "their labels; those that are certainly wrong are left out"
+    ),
     "labels-swapped": (
         "labels were swapped {count} times ({subjects}) and are swapped back: check "
         "these frames"
@@ -371,7 +375,8 @@ class Report:
 
 
 def format_cell(value: str | float | int, digits: int) -> str:
-    """Return a cell of a table as text; counts keep all their digits."""
+    """Return a cell of a table as text; numbers keep all digits before the point."""
     if isinstance(value, str):
         return printable(value)
-    return f"{value:.0f}" if float(value).is_integer() else f"{value:.{digits}g}"
+    is_whole = float(value).is_integer() or abs(value) >= 10**digits
+    return f"{value:.0f}" if is_whole else f"{value:.{digits}g}"

@@ -88,7 +88,8 @@ def render(solution: Solution, tables: Mapping[str, Table]) -> RenderableType:
     """Return subjects, tables, causes and times of a solution for the terminal."""
     parts: list[RenderableType] = list(map(_headline, solution.subjects))
     for name, table in tables.items():
-        parts += [Text(TITLES.get(name, name), style="cyan"), *_render(name, table)]
+        if rendered := list(_render(name, table)):
+            parts += [Text(TITLES.get(name, name), style="cyan"), *rendered]
     parts += map(render_cause, solution.report.causes)
     return Group(*parts, Text(_times(solution.report.seconds), style="dim"))
 
@@ -107,7 +108,12 @@ def _render(name: str, table: Table) -> Iterator[RenderableType]:
 
 
 def _says_something(name: str, row: Sequence[Any]) -> bool:
-    """Return whether a bone has a length, or a target a residual that can be seen."""
+    """Return whether a bone has a length, or a target a residual that can be seen.
+
+    A motion must have markers or plants.
+    """
+    if name == "pose":
+        return any(cell not in ("", 0) for cell in row[2:])
     number = {"bones": 2, "residuals": 2}.get(name)
     return number is None or row[number] == "" or float(row[number]) >= TINY_MM
 
@@ -127,7 +133,8 @@ def _headline(subject: Subject) -> Text:
     seconds = sum(motion.n_frames / motion.rate for motion in subject.motions)
     takes = len(subject.motions)
     counted = f"{takes} takes" if takes > 1 else "1 take"
-    facts = f"  {joints} joints, {frames} frames ({seconds:.1f} s) in {counted}"
+    parts = f"{joints} joints" if joints > 1 else "1 rigid body"
+    facts = f"  {parts}, {frames} frames ({seconds:.1f} s) in {counted}"
     return Text.assemble((printable(subject.name), "bold"), facts)
 
 

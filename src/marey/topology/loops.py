@@ -111,7 +111,7 @@ def find_loops(
 
     Two bodies also fit as if they were joined if the bodies between them hardly moved.
     Their joint then is where the tree already has one, or the two have no relative
-    motion; such joints are left out.
+    motion; such joints are left out. A joint between two trees closes no loop.
     """
     used = edge_of_body[edge_of_body >= 0]
     if len(used) == 0:
@@ -125,18 +125,17 @@ def find_loops(
     return tuple(
         Loop(pair=row)
         for row in np.flatnonzero(is_good).tolist()
-        if joints.kind[row] != "fixed"
-        and not _follows_from_tree(joints, row, tree, tolerance_m)
+        if joints.kind[row] != "fixed" and _closes_loop(joints, row, tree, tolerance_m)
     )
 
 
-def _follows_from_tree(
+def _closes_loop(
     joints: JointFits, row: int, tree: AdjacencyList, tolerance_m: float
 ) -> bool:
-    """Return whether a joint coincides with that of an end and a body in between.
+    """Return whether a joint of one tree is no image of another joint of it.
 
-    Such a body stood still relative to the other end, so the joint is only the image of
-    one that the tree has.
+    It is one if it coincides with the joint of an end and a body in between, which
+    stood still relative to the other end.
     """
     row_of = row_by_pair(joints.pair)
     a, b = joints.pair[row].tolist()
@@ -146,7 +145,7 @@ def _follows_from_tree(
     between = [reached[b][0]]
     while between[-1] != a:
         between.append(reached[between[-1]][0])
-    return any(
+    return not any(
         centers_coincide(joints, row, row_of[frozenset((end, body))], end, tolerance_m)
         for end in (a, b)
         for body in between[:-1]

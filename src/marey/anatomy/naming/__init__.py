@@ -16,7 +16,7 @@ from marey.anatomy.naming.naming_input import NamingInput as NamingInput
 from marey.anatomy.naming.naming_input import find_path as find_path
 from marey.anatomy.naming.quadruped import name_quadruped
 
-RECOGNISERS = (name_quadruped, name_person, name_hand)
+RECOGNISERS = (name_hand, name_quadruped, name_person)
 """Functions that recognise one kind of figure each; the strictest comes first."""
 
 

@@ -1,6 +1,12 @@
-"""Recognition of an animal on four legs: two pairs of feet and a level trunk."""
+"""Recognition of an animal on four legs: two pairs of feet and a level trunk.
+
+The trunk may be one body, where hips and chest did not move against each other.
+"""
+
+from itertools import combinations
 
 import numpy as np
+from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.naming.naming_input import (
@@ -43,41 +49,79 @@ def name_quadruped(figure: NamingInput) -> Naming | None:
     ]
     if min(sizes) < 2 or abs(sizes[0] - sizes[1]) > 1 or abs(sizes[2] - sizes[3]) > 1:
         return None
-    to_head = [len(figure.path(junction, head)) for junction in junctions]
-    front, hind = (0, 1) if to_head[0] < to_head[1] else (1, 0)
-    if _trunk_slope(figure, junctions[hind], junctions[front]) > MAX_TRUNK_SLOPE:
+    front, hind = sorted(pairs, key=lambda pair: _distance_to_head(figure, pair, head))
+    trunk = _shoulders(figure, front, head) - _shoulders(figure, hind, head)
+    if _slope(trunk) > MAX_TRUNK_SLOPE:
         return None
-    names, confidence = _find_names(figure, pairs[front], pairs[hind], head)
+    names, confidence = _find_names(figure, front, hind, head, trunk)
     return Naming("quadruped", names, UP, confidence)
 
 
-def _trunk_slope(figure: NamingInput, hips: int, chest: int) -> float:
-    trunk = figure.position[:, chest] - figure.position[:, hips]
+def _legs(figure: NamingInput, pair: Pair, head: int) -> list[list[int]]:
+    """Return the bodies of both legs of a pair, from the trunk to the feet."""
+    junction = figure.junction(pair, head)
+    return [figure.path(junction, foot)[1:] for foot in pair]
+
+
+def _shoulders(
+    figure: NamingInput, pair: Pair, head: int
+) -> Float[np.ndarray, "frame 3"]:
+    """Return the middle of the uppermost bodies of a pair of legs, in metres."""
+    uppermost = [leg[0] for leg in _legs(figure, pair, head)]
+    return np.asarray(figure.position[:, uppermost].mean(axis=1))
+
+
+def _distance_to_head(figure: NamingInput, pair: Pair, head: int) -> tuple[int, float]:
+    """Return the bodies between a pair of legs and the head, and the metres."""
+    n_bodies = len(figure.path(figure.junction(pair, head), head))
+    away = figure.position[:, head] - _shoulders(figure, pair, head)
+    return n_bodies, float(np.nanmedian(np.linalg.norm(away, axis=-1)))
+
+
+def _slope(trunk: Float[np.ndarray, "frame 3"]) -> float:
     length = np.linalg.norm(trunk, axis=-1)
     return float(np.nanmedian(np.abs(trunk @ UP) / np.maximum(length, 1e-9)))
 
 
 def _pair_feet(figure: NamingInput, feet: list[int]) -> tuple[Pair, Pair] | None:
-    """Return two pairs of feet whose connecting paths do not touch; None if none do."""
+    """Return two pairs of feet whose connecting paths do not touch; None if none do.
+
+    If all paths meet in one body, the pairs are those whose feet are nearest.
+    """
     first, *others = feet
+    pairings: list[tuple[Pair, Pair]] = []
     for other in others:
         third, fourth = (foot for foot in others if foot != other)
-        if set(figure.path(first, other)).isdisjoint(figure.path(third, fourth)):
-            return (first, other), (third, fourth)
-    return None
+        pairings.append(((first, other), (third, fourth)))
+    for one, two in pairings:
+        if set(figure.path(*one)).isdisjoint(figure.path(*two)):
+            return one, two
+    paths = [set(figure.path(*pair)) for pair in combinations(feet, 2)]
+    if len(set.intersection(*paths)) != 1:
+        return None
+    return min(pairings, key=lambda pairs: sum(_gap(figure, pair) for pair in pairs))
+
+
+def _gap(figure: NamingInput, pair: Pair) -> float:
+    """Return the median distance of two feet, in metres."""
+    a, b = (figure.position[:, foot] for foot in pair)
+    return float(np.nanmedian(np.linalg.norm(a - b, axis=-1)))
 
 
 def _find_names(
-    figure: NamingInput, front: Pair, hind: Pair, head: int
+    figure: NamingInput,
+    front: Pair,
+    hind: Pair,
+    head: int,
+    trunk: Float[np.ndarray, "frame 3"],
 ) -> tuple[dict[int, str], float]:
     """Return the names of all bodies, and the agreement on left and right, 0 to 1."""
     chest, hips = (figure.junction(pair, head) for pair in (front, hind))
-    trunk = figure.position[:, chest] - figure.position[:, hips]
     left = np.cross(UP, heading(trunk, UP))
     names = {chest: vrm.CHEST, hips: vrm.HIPS}
     cosines = []
-    for end, pair, junction in (("Front", front, chest), ("Hind", hind, hips)):
-        legs = [figure.path(junction, foot)[1:] for foot in pair]
+    for end, pair in (("Front", front), ("Hind", hind)):
+        legs = _legs(figure, pair, head)
         across = figure.position[:, legs[0][0]] - figure.position[:, legs[1][0]]
         cosine = mean_cosine(left, heading(across, UP))
         cosines.append(abs(cosine))

@@ -95,10 +95,11 @@ class SensorSlip:
         return float(np.linalg.norm(rotvec))
 
     def __str__(self) -> str:
-        return (
-            f"slipped by {1e3 * self.size:.1f} mm and {np.degrees(self.angle):.1f} deg "
-            f"at frame {self.frame}"
-        )
+        degrees = round(float(np.degrees(self.angle)), 1)
+        turned = f" and {degrees:.1f} deg"
+        if not self.rotation_known:
+            turned = f"{turned} or more" if degrees else ""
+        return f"slipped by {1e3 * self.size:.1f} mm{turned} at frame {self.frame}"
 
     @property
     def finding(self) -> Finding:
@@ -106,9 +107,8 @@ class SensorSlip:
         shown = f"joint to {', '.join(map(mark_name, self.joints))}"
         if self.markers:
             shown = f"by {len(self.markers)} markers on its body"
-        rotation = "" if self.rotation_known else ", rotation uncertain"
-        advice = f"undone{rotation}; {change_point.ADVICE}"
-        message = f"{self} ({shown}); {advice}"
+        rotation = "" if self.rotation_known else " as far as its joints show it"
+        message = f"{self} ({shown}); undone{rotation}; {change_point.ADVICE}"
         frames = (self.frame, self.frame)
         return repair_warning("sensor-slipped", message, self.sensor, frames, self.size)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Shaped
 
 from marey.anatomy import names as vrm
 from marey.anatomy.naming import MIN_SIDE_CONFIDENCE, Naming
@@ -91,13 +91,24 @@ def _irrelevant_pairs(
 ) -> set[str]:
     """Return the pairs ("a-b") that are no joint of a skeleton.
 
-    A body without parent and children may lack any joint: all its pairs matter.
+    A body without parent and children may lack any joint: all its pairs within its
+    subject matter.
     """
     tree, pair = fit.tree, fit.joints.pair
     is_single = (tree.parent < 0) & ~np.isin(np.arange(len(tree.parent)), tree.parent)
-    names = fit.bodies[0].names
-    unused = pair[~(joint_decides | is_single[pair].any(axis=1))]
+    names, owners = fit.bodies[0].names, _owners(fit.bodies[0])
+    a, b = owners[pair].T
+    may_miss = is_single[pair].any(axis=1) & ((a == "") | (a == b))
+    unused = pair[~(joint_decides | may_miss)]
     return {f"{names[a]}-{names[b]}" for a, b in unused.tolist()}
+
+
+def _owners(bodies: Bodies) -> Shaped[np.ndarray, " body"]:
+    """Return the subject that the markers of each body are stated to belong to."""
+    owners = np.full(len(bodies.names), "", dtype=object)
+    used = bodies.marker_body >= 0
+    owners[bodies.marker_body[used]] = np.array(bodies.take.subjects, object)[used]
+    return owners
 
 
 def naming_finding(naming: Naming) -> Finding:

@@ -115,7 +115,7 @@ def calibrate_subjects(
 ) -> tuple[SubjectFit, ...]:
     """Return the subjects with bones that fit all takes, and markers that fit each.
 
-    Joints of 6-DoF sensors and keypoints need no calibration.
+    Joints of 6-DoF sensors and keypoints need no calibration, nor do single bodies.
     """
     if not options.calibrate or fit.bodies[0].keypoints:
         return tuple(subjects)
@@ -124,7 +124,8 @@ def calibrate_subjects(
     )
     calibrated = []
     for subject in subjects:
-        if subject.skeleton.marker_labels:
+        has_joints = np.count_nonzero(~subject.skeleton.is_end) > 1
+        if subject.skeleton.marker_labels and has_joints:
             found = calibrate(subject.skeleton, fit.takes, options=chosen)
             subject = replace(
                 subject,

@@ -414,7 +414,7 @@ def _recognition_finding(match: MarkerSetMatch) -> Finding:
     n_bodies = len(match.members)
     message = f"{n_used} labels are {origin} {match.name} and make {n_bodies} bodies"
     if match.unused:
-        message += f"; unused: {list_labels(match.unused)}"
+        message += f"; not of this set: {list_labels(match.unused)}"
     return _finding("labels-recognised", message, match.name, float(n_used), "info")
 
 

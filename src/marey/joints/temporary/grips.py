@@ -1,24 +1,21 @@
 """Temporary joints: bodies that hold together for part of a take, as in a grip."""
 
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from operator import add
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
-from marey.joints.ball.normal_equations import (
-    PairSums,
-    form_normal_equations,
-    poses_seen,
-    sum_pairs,
+from marey.joints.noise import estimate_pose_noise
+from marey.joints.temporary.marker_distances import MarkerDistances
+from marey.joints.temporary.window_motions import (
+    noise_of_motions,
+    squared_motions,
+    window_motions,
 )
-from marey.joints.noise import PoseNoise, estimate_pose_noise
 from marey.numerics import geometry
 from marey.numerics.thresholds import (
     LEVER_ARM_M,
@@ -63,12 +60,12 @@ def find_temporary_joints(
     """Return which bodies outside the tree's joints hold together, and when.
 
     Two bodies hold together if they have no relative motion while they move through the
-    world; if they belong to one tree, joints between them must move meanwhile. Such
-    windows of one second are found first, and then extended frame by frame in both
-    directions, to where the bodies separate. Bodies that merely rest side by side do
-    not hold together. What is held moves as one with the neighbours of its holder, too,
-    while the joints between them do not move; of such grips that overlap in time the
-    one with the smallest residual is kept.
+    world; if they belong to one tree, joints between them must move meanwhile. Bodies
+    of markers have none if the distances between their markers stay. Such windows of
+    one second are found first, and then extended frame by frame in both directions, to
+    where the bodies separate. Bodies that merely rest side by side do not hold
+    together. What is held moves nearly as one with the neighbours of its holder, too;
+    of such grips that overlap in time the one with the smallest residual is kept.
 
     OBrien2000, Sec. 5, names connections that change over time as future work.
 
@@ -97,7 +94,7 @@ def find_temporary_joints(
             center_a=tuple(grip.center_a.tolist()),
             center_b=tuple(grip.center_b.tolist()),
         )
-        for grip in search.select_best(_longest_of_pairs(grips))
+        for grip in search.select_best(_merge_overlapping(grips))
     )
 
 
@@ -134,36 +131,22 @@ class _Grip:
         return max(common, 0) / min(self.n_frames, other.n_frames)
 
 
-def _longest_of_pairs(grips: list[_Grip]) -> list[_Grip]:
-    """Return the longest of the grips of one pair that overlap."""
-    longest: list[_Grip] = []
-    for grip in sorted(grips, key=lambda grip: -grip.n_frames):
-        rivals = (other for other in longest if other.row == grip.row)
-        if all(grip.overlap(other) <= MAX_OVERLAP for other in rivals):
-            longest.append(grip)
-    return longest
+def _merge_overlapping(grips: list[_Grip]) -> list[_Grip]:
+    """Return the grips, those of one pair that overlap in time as one.
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WindowMotions:
-    """Motions in the windows of a take; NaN where a body was not seen throughout."""
-
-    distance: Float[Array, "window pair"]
-    """Root mean square distance of the two origins, in metres."""
-
-    translation: Float[Array, "window pair"]
-    """Root mean square deviation of the second origin from its mean in the axes of the
-    first body, in metres."""
-
-    rotation: Float[Array, "window pair"]
-    """Root mean square rotation of the second body in the first, in radians."""
-
-    body_translation: Float[Array, "window body"]
-    """Root mean square deviation of each origin from its mean in the world, in
-    metres."""
-
-    body_rotation: Float[Array, "window body"]
-    """Root mean square rotation of each body in the world, in radians."""
+    A grip that was found from one window may end early, in noisier frames, which
+    another window reaches from the other side.
+    """
+    merged: list[_Grip] = []
+    for grip in sorted(grips, key=lambda grip: (grip.row, grip.start)):
+        last = merged.pop() if merged else grip
+        if last.row != grip.row or last.stop <= grip.start:
+            merged += [last, grip]
+            continue
+        longer = max(last, grip, key=lambda one: one.n_frames)
+        stop = max(last.stop, grip.stop)
+        merged.append(replace(longer, start=last.start, stop=stop))
+    return merged
 
 
 class _GripSearch:
@@ -173,25 +156,36 @@ class _GripSearch:
         self, bodies: Bodies, joints: JointFits, tree: Tree, block: int
     ) -> None:
         self.T, self.joints, self.tree = bodies.T_world_body, joints, tree
-        self.block = block
+        self.block, self.distances = block, MarkerDistances(bodies)
         self.row_of = {frozenset(p): row for row, p in enumerate(joints.pair.tolist())}
         motions = window_motions(self.T, joints.pair, block=block, blocks=WINDOW_BLOCKS)
         used = tree.edge[tree.edge >= 0]
         residual = float(np.median(joints.residual[used]))
         limit = max(MAX_DEVIATION_RATIO * residual, 2.0 * MARKER_NOISE_M)
         usual = joints.usual_distance(used)
-        noise = noise_of_motions(estimate_pose_noise([bodies]), joints.pair, motions)
+        pose_noise = estimate_pose_noise([bodies])
+        noise = noise_of_motions(pose_noise, joints.pair, motions)
         moved, bent, deviated = (
             square - limit**2 - noise_square
-            for square, noise_square in zip(_squares(motions), noise, strict=True)
+            for square, noise_square in zip(
+                squared_motions(motions), noise, strict=True
+            )
         )
         with np.errstate(invalid="ignore"):
             is_moving = moved > (OUTLIER_SD**2 - 1.0) * limit**2
             is_near = motions.distance <= MAX_DISTANCE_RATIO * usual
             self.is_nearer = motions.distance <= MAX_DISTANCE_RATIO_IN_TREE * usual
             self.is_bent = bent > 0.0
-            is_rigid = deviated <= 0.0
-        self.is_held = is_rigid & is_near & is_moving[:, joints.pair].all(axis=-1)
+            self.is_held = is_near & is_moving[:, joints.pair].all(axis=-1)
+            for row in np.flatnonzero(self.is_held.any(axis=0)).tolist():
+                pair = tuple(joints.pair[row].tolist())
+                if self.distances.determine(*pair):
+                    variance = self.distances.window_variance(
+                        *pair, block=block, blocks=WINDOW_BLOCKS
+                    )
+                    expected = self.distances.noise_variance(pose_noise, *pair)
+                    deviated[:, row] = variance - limit**2 - expected
+            self.is_held &= deviated <= 0.0
 
     def _joints_between(self, a: int, b: int) -> list[int]:
         """Return the rows of the tree's joints between two bodies, if any."""
@@ -214,12 +208,16 @@ class _GripSearch:
 
         Its centre is midway between the two origins.
         """
-        a, b = self.joints.pair[row]
+        a, b = self.joints.pair[row].tolist()
         T_a_b = geometry.inverse(self.T[:, a]) @ self.T[:, b]
         mean = _mean_pose(T_a_b[core])
         center_a = 0.5 * mean[:3, 3]
         center_b = geometry.apply(geometry.inverse(mean), center_a)
-        deviation = _deviations(T_a_b, mean, center_b)
+        deviation = (
+            self.distances.deviations(a, b, core)
+            if self.distances.determine(a, b)
+            else _deviations(T_a_b, mean, center_b)
+        )
         rms = max(_rms(deviation[core]), MARKER_NOISE_M)
         start, stop = extend_run(deviation, core, rms)
         distance = float(np.linalg.norm(mean[:3, 3]))
@@ -243,9 +241,11 @@ class _GripSearch:
         return sorted(best, key=lambda grip: (grip.start, grip.row))
 
     def _implies(self, grip: _Grip, other: _Grip) -> bool:
-        """Return whether two grips overlap and no joint between their bodies moves.
+        """Return whether two grips overlap in time and are one grip of neighbours.
 
-        No joint moves if none is bent in most of the windows that the two share.
+        Their bodies are neighbours if fewer joints are between them than let a limb
+        touch itself, or if none of these is bent in most of the windows that both
+        share.
         """
         if grip.overlap(other) <= MAX_OVERLAP:
             return False
@@ -258,101 +258,10 @@ class _GripSearch:
             ]
             rows = [row for _, between in paths for row in between]
             bent = np.asarray(self.is_bent[first:stop, rows].any(axis=1))
-            if all(path for path, _ in paths) and 2 * bent.sum() <= bent.size:
+            are_near = len(rows) < MIN_JOINTS_BETWEEN or 2 * bent.sum() <= bent.size
+            if all(path for path, _ in paths) and are_near:
                 return True
         return False
-
-
-def _squares(motions: WindowMotions) -> tuple[Array, Array, Array]:
-    """Return squared motions of bodies, and rotations and deviations of pairs, in m^2.
-
-    Rotations count with the lever arm.
-    """
-    body = motions.body_translation**2 + (LEVER_ARM_M * motions.body_rotation) ** 2
-    rotation = (LEVER_ARM_M * motions.rotation) ** 2
-    return body, rotation, motions.translation**2 + rotation
-
-
-def noise_of_motions(
-    noise: PoseNoise, pair: Int[Array, "pair 2"], motions: WindowMotions
-) -> tuple[Array, Array, Array]:
-    r"""Return the squares of `_squares` that noise of the poses alone would show.
-
-    A body of few markers that are near each other, as of a hand, has an orientation
-    that varies by degrees, and so has what is seen from it at the distance :math:`d`.
-    With the position variance :math:`s^2` per axis, the covariance :math:`C` of the
-    rotation and the lever arm :math:`h`, a pair deviates by at most
-
-    .. math:: 3 (s_a^2 + s_b^2) + d^2\, \mathrm{tr}\, C_a + |x_b|^2\, \mathrm{tr}\, C_b
-              + h^2 (\mathrm{tr}\, C_a + \mathrm{tr}\, C_b)
-
-    where :math:`x_b` is the anchor of the noise.
-    """
-    a, b = pair.T
-    position = 3.0 * noise.position_variance
-    angle = np.trace(noise.rotation_covariance, axis1=-2, axis2=-1)
-    swing = angle * np.sum(noise.anchor**2, axis=-1)
-    body = position + swing + LEVER_ARM_M**2 * angle
-    rotation = LEVER_ARM_M**2 * (angle[a] + angle[b])
-    seen_from_a = angle[a] * motions.distance**2
-    deviation = position[a] + position[b] + swing[b] + seen_from_a + rotation
-    return body, rotation, deviation
-
-
-def window_motions(
-    T_world_body: Float[Array, "frame body 4 4"],
-    pair: Int[Array, "pair 2"],
-    *,
-    block: int,
-    blocks: int,
-) -> WindowMotions:
-    r"""Return the motions in the windows of a take.
-
-    The sums of the normal equations of OBrien2000, Eq. 13, add up: those of a window
-    are the sum of those of its blocks, which overlapping windows share. With the mean
-    relative position :math:`\bar p` and rotation :math:`M` over the window,
-
-    .. math:: d^2 = \overline{|t_b - t_a|^2}, \qquad s^2 = d^2 - |\bar p|^2, \qquad
-              \theta^2 = \tfrac{1}{2} (3 - \|M\|_F^2), \qquad \bar p = \overline{R_a^T
-              (t_b - t_a)}, \quad M = \overline{R_a^T R_b}
-
-    For small rotations :math:`\theta` is the root mean square angle.
-
-    Args:
-        T_world_body: The poses; the last frames that fill no block are left out.
-        pair: Bodies (a, b).
-        block: Number of frames in a block; one window starts at every block.
-        blocks: Number of blocks in a window.
-    """
-    n_frames, world = T_world_body.shape[:2]
-    # The world is the last body; it is at rest in its origin.
-    at_rest = np.broadcast_to(np.eye(4), (n_frames, 1, 4, 4))
-    T = np.concatenate([T_world_body, at_rest], axis=1)
-    seen = poses_seen(T)
-    in_world = np.stack([np.full(world, world), np.arange(world)], axis=-1)
-    with_world = np.concatenate([pair, in_world])
-    recent: deque[PairSums] = deque(maxlen=blocks)
-    motions = []
-    for start in range(0, n_frames - block + 1, block):
-        frames = slice(start, start + block)
-        recent.append(sum_pairs(T[frames], seen[frames]))
-        if len(recent) == blocks:
-            raw = form_normal_equations(reduce(add, recent), with_world)
-            variance = raw.square - np.sum(raw.g[:, :3] ** 2, axis=-1)
-            axes = raw.g.shape[1] / 2
-            coherence = np.sum(raw.A[:, :3, 3:] ** 2, axis=(-1, -2))
-            squares = np.stack([raw.square, variance, 0.5 * (axes - coherence)])
-            squares[:, raw.count < block * blocks] = np.nan
-            motions.append(np.sqrt(np.maximum(squares, 0.0)))
-    distance, translation, rotation = np.stack(motions, axis=1)
-    n = len(pair)
-    return WindowMotions(
-        distance[:, :n],
-        translation[:, :n],
-        rotation[:, :n],
-        translation[:, n:],
-        rotation[:, n:],
-    )
 
 
 def _rms(values: Float[Array, " frame"]) -> float:
