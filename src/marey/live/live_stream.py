@@ -61,6 +61,8 @@ class Stream(Iterator[LivePose]):
         self.source, self.timeout, self.retry = source, timeout, retry
         self.learnt: Learnt | None = None
         """The skeletons that were learnt and taken over; None if none were."""
+        self.is_virtual = virtual
+        """Whether skeletons follow their sensors directly."""
         self._performers = Performers(skeletons, virtual, options)
         self._n_given, self._last_given = 0, -np.inf
         self._frame: Frame | None = None
@@ -96,6 +98,11 @@ class Stream(Iterator[LivePose]):
     def is_live(self) -> bool:
         """Whether a frame came within the last half second."""
         return time.monotonic() - self._last_given < STALE_S
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether skeletons are learnt from the stream."""
+        return self._learner is not None
 
     @property
     def is_recording(self) -> bool:

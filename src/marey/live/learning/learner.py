@@ -64,10 +64,13 @@ class Learner:
         return fresh
 
     def finish(self, timeout: float) -> Learnt | None:
-        """Return the estimate from all frames, if it comes in time and is better."""
+        """Return the estimate from all frames, if it comes in time.
+
+        It is taken over in any case: it is what `marey.solve` says of these frames.
+        """
         self._last.set()
         self._thread.join(timeout)
-        return self.take_new()
+        return self.latest
 
     def close(self) -> None:
         """End the thread and the worker."""

@@ -12,7 +12,6 @@ from marey.anatomy import names as vrm
 from marey.anatomy.joint_names import joint_name_and_exercise
 from marey.anatomy.whole_person import observed_part
 from marey.calibration.findings import MAX_JOINT_SD_M
-from marey.report import mark_name
 from marey.skeleton import Skeleton
 
 JointState = Literal["unknown", "hinge seen", "ready"]
@@ -93,10 +92,9 @@ def _advice(name: str, parent: str, state: JointState) -> str:
         return ""
     known = joint_name_and_exercise(parent, name)
     if known is None:
-        part, other = mark_name(name), mark_name(parent)
         if state == "unknown":
-            return f"move {part} against {other}"
-        return f"turn {part} about another axis, if it can"
+            return f"move {name} against {parent}"
+        return f"turn {name} about another axis, if it can"
     if state == "unknown":
         return f"{known[0]}: {known[1]}"
     return f"{known[0]}: turn the {_everyday(name)} about itself too"
