@@ -112,22 +112,16 @@ class PointLabeller:
         self, points: Float[Array, "point 3"], seen: set[str]
     ) -> dict[str, Float[Array, " 3"]]:
         """Return the points by name: of known tracks, then of new ones."""
-        from scipy.optimize import linear_sum_assignment
-
         predicted = {n: p for n, p in self._predict().items() if n not in seen}
-        names = [*predicted]
+        known = {n: p for n, p in predicted.items() if n in self._expected}
+        others = {n: p for n, p in predicted.items() if n not in known}
         found: dict[str, Float[Array, " 3"]] = {}
-        is_free = np.ones(len(points), dtype=bool)
-        if names and len(points):
-            places = np.array([*predicted.values()])
-            apart = np.linalg.norm(points[:, None] - places, axis=-1)
-            # Beyond the gate all are equally far: they must not draw others along.
-            rows, columns = linear_sum_assignment(np.minimum(apart, GATE_M))
-            for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
-                if apart[row, column] < GATE_M:
-                    found[names[column]] = points[row]
-                    is_free[row] = False
-        for point in points[is_free]:
+        for places in (known, others):  # markers of a skeleton first
+            found |= (matched := _match(points, places))
+            taken = [tuple(point) for point in matched.values()]
+            points = np.array([p for p in points if tuple(p) not in taken])
+            points = points.reshape(-1, 3)
+        for point in points:
             name = self._new_name(found)
             if name:
                 found[name] = point
@@ -197,3 +191,22 @@ class PointLabeller:
             if name not in self._tracks and name not in used:
                 return name
         return ""
+
+
+def _match(
+    points: Float[Array, "point 3"], places: Mapping[str, Float[Array, " 3"]]
+) -> dict[str, Float[Array, " 3"]]:
+    """Return points by the names of the places that they are assigned to."""
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
+    if not places or not len(points):
+        return {}
+    names, expected = [*places], np.array([*places.values()])
+    apart = np.linalg.norm(points[:, None] - expected, axis=-1)
+    # Beyond the gate all are equally far: they must not draw others along.
+    rows, columns = linear_sum_assignment(np.minimum(apart, GATE_M))
+    return {
+        names[column]: points[row]
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
+        if apart[row, column] < GATE_M
+    }

@@ -2,7 +2,7 @@
 
 import select
 from threading import Event, Thread
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from marey.errors import MareyError, OptionError, StreamError
 from marey.live.address import parse_address
@@ -15,6 +15,7 @@ POLL_S = 0.2
 """Longest wait before the thread looks if it shall end, in seconds."""
 
 
+@runtime_checkable
 class Triggered(Protocol):
     """What messages control: a stream."""
 

@@ -83,7 +83,7 @@ class FrameReservoir:
             if not is_next or len(self._open) == BLOCK_FRAMES:
                 self._close_block()
             # A sender that counts anew leaves a gap of unknown length.
-            self._position += max(step, 1) if is_next else max(step, BLOCK_FRAMES)
+            self._position += step if step > 0 else BLOCK_FRAMES
             self._number = frame.number
             self._open.append(frame)
             if len(self._blocks) < MAX_BLOCKS:

@@ -95,9 +95,10 @@ class Performers:
             OptionError: If the skeletons are not virtual.
             DataError: If a sensor was never seen.
         """
+        if not self._virtual:
+            needed = "virtual=True: a zero pose is of a virtual skeleton"
+            raise OptionError("zero pose", found="no virtual skeleton", needed=needed)
         for tracker in self._trackers:
-            if not isinstance(tracker, VirtualTracker):
-                needed = "virtual=True: a zero pose is of a virtual skeleton"
-                raise OptionError("zero pose", found="tracked markers", needed=needed)
+            assert isinstance(tracker, VirtualTracker)
             tracker.set_zero_pose()
         self.skeletons = tuple(tracker.skeleton for tracker in self._trackers)
