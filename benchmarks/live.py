@@ -33,6 +33,8 @@ from marey.anatomy.whole_person import observed_part
 from marey.live.lsl_channels import load_pylsl
 
 RATE = 240.0
+SLOW_SECONDS = 30.0
+"""Seconds that a short recording is played for, so that it is learnt in mid-stream."""
 
 
 def performers(markers: str, subjects: int) -> tuple[list[marey.Skeleton], marey.Take]:
@@ -193,7 +195,8 @@ def compare_recordings(*files: str) -> None:
         jumps, steps, residuals = [], [], []
         before: list[marey.LivePose] = []
         last = None
-        with marey.stream(file) as poses:
+        speed = marey.read(file).duration / SLOW_SECONDS
+        with marey.stream(f"file:{file}?speed={min(speed, 1.0):.4f}") as poses:
             for pose in poses:
                 is_new, last = poses.learnt is not last, poses.learnt
                 before = [*before[-2:], pose]

@@ -85,7 +85,9 @@ class Stream(Iterator[LivePose]):
             opened.callback(self._recording.stop)
             self._triggers = OscTriggers(triggers, self) if triggers else None
             opened.pop_all()
-        self._learner = Learner(self._rate) if learn and not skeletons else None
+        self._learner: Learner | None = None
+        if learn and not skeletons:
+            self._learner = Learner(self._rate, self._make_trackers)
         add = self._learner.add if self._learner is not None else None
         self._intake = Intake(from_source, self._recording, add, retry)
 
@@ -185,6 +187,10 @@ class Stream(Iterator[LivePose]):
         self._frame = frame
         self._intake.labeller.expect(pose)
         return pose
+
+    def _make_trackers(self, learnt: Learnt) -> None:
+        """Prepare a take-over beside the loop: compiled kernels load slowly."""
+        self._performers.make_next(learnt.names, learnt.skeletons, self._rate())
 
     def _take_over(self, learnt: Learnt | None, frame: Frame, rate: float) -> None:
         if learnt is not None:

@@ -36,9 +36,12 @@ class Learner:
 
     Args:
         rate: Returns the frames per second, NaN while it is not known.
+        prepare: Called with every estimate that shall be taken over, before that.
     """
 
-    def __init__(self, rate: Callable[[], float]) -> None:
+    def __init__(
+        self, rate: Callable[[], float], prepare: Callable[[Learnt], None]
+    ) -> None:
         self.reservoir = FrameReservoir()
         self.latest: Learnt | None = None
         """The newest estimate, taken over or not."""
@@ -46,7 +49,7 @@ class Learner:
         """Estimates so far."""
         self.trouble = ""
         """Why the newest estimate failed; "" if it did not."""
-        self._rate = rate
+        self._rate, self._prepare = rate, prepare
         self._accepted: Sequence[Skeleton] | None = None
         self._fresh: Learnt | None = None
         self._lock, self._stop, self._last = Lock(), Event(), Event()
@@ -94,12 +97,11 @@ class Learner:
                     return
 
     def _estimate(self, pool: WorkerPool, rate: float) -> float:
-        """Let the worker estimate once; return how long it took, in seconds."""
+        """Let the worker estimate once; return how long it computed, in seconds."""
         self.n_estimates += 1
-        begin = time.monotonic()
         arguments = {"take": self.reservoir.take(rate), "before": self._accepted}
         pool.submit(Job(str(self.n_estimates), ESTIMATE, arguments))
-        outcome = None
+        outcome, seconds = None, 0.0
         while outcome is None and not self._stop.is_set():
             outcome = pool.poll(POLL_S)
         self.trouble = ""
@@ -107,9 +109,11 @@ class Learner:
             self.trouble = str(outcome.value or f"the worker was {outcome.state}")
         if outcome is not None and outcome.state == "done":
             learnt: Learnt = outcome.value
+            seconds = learnt.seconds
             self.latest = learnt
             if learnt.better:
                 self._accepted = learnt.skeletons
+                self._prepare(learnt)
                 with self._lock:
                     self._fresh = learnt
-        return time.monotonic() - begin
+        return seconds

@@ -36,6 +36,7 @@ class Performers:
         self._trackers: list[Tracker] = []
         self._fades: list[Fade | None] = []
         self._shown: tuple[SubjectPose, ...] = ()
+        self._next: tuple[tuple[Skeleton, ...], list[Tracker]] = ((), [])
 
     def prepare(self, rate: float) -> None:
         """Make trackers for a rate in hertz, unless they are there."""
@@ -66,6 +67,13 @@ class Performers:
         self._shown = tuple(shown)
         return LivePose(frame, self._shown, time.monotonic() - frame.arrival)
 
+    def make_next(
+        self, names: Sequence[str], skeletons: Sequence[Skeleton], rate: float
+    ) -> None:
+        """Make the trackers of a take-over to come; any thread may call this."""
+        made = self._make_trackers(names, skeletons, rate)
+        self._next = (tuple(skeletons), made)
+
     def take_over(
         self,
         names: Sequence[str],
@@ -81,7 +89,9 @@ class Performers:
             frame: A frame in which the old ones were shown last.
             rate: Frames per second.
         """
-        trackers = self._make_trackers(names, skeletons, rate)
+        made_for, trackers = self._next
+        if made_for != tuple(skeletons) or trackers[0].rate != rate:
+            trackers = self._make_trackers(names, skeletons, rate)
         poses = [tracker.update(frame) for tracker in trackers]
         frames = FADE_S * rate
         self._fades = [Fade(self._shown, pose, frames) for pose in poses]

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from marey.errors import DataError
 from marey.live.frame import Frame
 from marey.numerics import geometry
+from marey.numerics.thresholds import MOTION_TIME_S
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.skeleton import Skeleton
 from marey.take import match_labels
@@ -111,6 +112,7 @@ class SkeletonTracker:
             rate=rate,
             **options,
         )
+        self._number = 0
         self._layout: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self._markers = self._sensors = np.zeros(0, dtype=np.int64)
         self._compile()
@@ -123,6 +125,9 @@ class SkeletonTracker:
                 sensors.
         """
         self._match(frame)
+        if abs(frame.number - self._number) > MOTION_TIME_S * self.rate:
+            self._tracker.reset()  # The pose before hardly predicts this one.
+        self._number = frame.number
         points = columns_of(frame.points, self._markers)
         sensors = columns_of(frame.T_world_sensor, self._sensors)
         root, wxyz = self._tracker.update(points, sensors)
