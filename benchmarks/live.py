@@ -164,10 +164,7 @@ def learn_exercise(seconds: float = 60.0) -> None:
                 if poses.learnt is last:
                     continue
                 last = poses.learnt
-                found: set[frozenset[str]] = set()
-                for one in last.skeletons:
-                    own = [names[label] for label in one.marker_labels]
-                    found |= groups(one.marker_joint, own)
+                found = found_groups(last.skeletons, names)
                 places = np.concatenate([p.T_world_joint for p in pose.subjects])
                 true = T_true[pose.frame.number, joints, :3, 3]
                 apart = np.linalg.norm(true[:, None] - places[:, :3, 3], axis=-1)
@@ -179,6 +176,21 @@ def learn_exercise(seconds: float = 60.0) -> None:
                     f"within 10 mm; estimate {last.seconds:.1f} s of the worker, "
                     f"hidden markers {1e3 * np.nanmean(last.marker_error):.1f} mm"
                 )
+
+        found = found_groups(poses.skeletons, names)
+        print(
+            f"at the end {len(found & true_groups)} bodies, {poses.learnt.n_frames} frames"
+        )
+
+
+def found_groups(
+    skeletons: tuple[marey.Skeleton, ...], names: dict[str, str]
+) -> set[frozenset[str]]:
+    """Return the sets of markers on one bone, by their true labels."""
+    found: set[frozenset[str]] = set()
+    for one in skeletons:
+        found |= groups(one.marker_joint, [names[label] for label in one.marker_labels])
+    return found
 
 
 def groups(joint: np.ndarray, labels: tuple[str, ...]) -> set[frozenset[str]]:

@@ -19,9 +19,10 @@ one has them. Higher is smoother, and shows the old skeleton for longer."""
 class Fade:
     """Shows a new skeleton where the old one was, and lets the difference vanish.
 
-    Joints are the same if most markers and sensors of their bones are. The difference
-    of a joint's pose, seen from the new one, is scaled down along a screw motion;
-    joints that are new move with their parents.
+    Joints are the same if most markers and sensors of their bones are; of bones without
+    any, if they have the same name. The difference of a joint's pose, seen from the new
+    one, is scaled down along a screw motion; joints that are new move with their
+    parents.
 
     Args:
         old: The poses that were shown last.
@@ -68,7 +69,12 @@ def _same_joints(
         for subject in old
         for name, joint in _joint_of_each_target(subject.skeleton).items()
     }
-    same: dict[int, Float[Array, "4 4"]] = {}
+    same = {
+        joint: subject.T_world_joint[subject.skeleton.names.index(name)]
+        for subject in old
+        for joint, name in enumerate(skeleton.names)
+        if name in subject.skeleton.names
+    }
     targets = _joint_of_each_target(skeleton)
     for joint in sorted(set(targets.values())):
         before = [owner.get(name) for name, at in targets.items() if at == joint]
