@@ -178,9 +178,8 @@ def learn_exercise(seconds: float = 60.0) -> None:
                 )
 
         found = found_groups(poses.skeletons, names)
-        print(
-            f"at the end {len(found & true_groups)} bodies, {poses.learnt.n_frames} frames"
-        )
+        count = len(found & true_groups)
+        print(f"at the end {count} bodies, {poses.learnt.n_frames} frames")
 
 
 def found_groups(

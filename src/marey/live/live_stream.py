@@ -1,6 +1,7 @@
 """A live stream, from packets to poses."""
 
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from math import isfinite
@@ -32,6 +33,10 @@ SkeletonSource = Skeleton | str | PathLike[str] | None
 STALE_S = 0.5
 """Seconds after which the newest pose is not live any more. Higher shows a frozen
 figure for longer. Chosen by hand."""
+
+RECENT_FRAMES = 16
+"""Newest frames in which the poses of a new skeleton converge before it is shown.
+Raised, a take-over takes longer. Chosen by hand."""
 
 LAST_ESTIMATE_S = 60.0
 """Longest wait for the skeleton of all frames after the end of a stream, in seconds."""
@@ -65,7 +70,7 @@ class Stream(Iterator[LivePose]):
         """Whether skeletons follow their sensors directly."""
         self._performers = Performers(skeletons, virtual, options)
         self._n_given, self._last_given = 0, -np.inf
-        self._frame: Frame | None = None
+        self._frames: deque[Frame] = deque(maxlen=RECENT_FRAMES)
         addresses = [parse_address(text) for text in to]
         recorded = [one for one in addresses if one.scheme == RECORD]
         with ExitStack() as opened:
@@ -180,11 +185,11 @@ class Stream(Iterator[LivePose]):
         rate = self._rate()
         if not isfinite(rate):  # the first frames of a sender that states no rate
             return LivePose(frame)
-        if self._learner is not None and self._frame is not None:
-            self._take_over(self._learner.take_new(), self._frame, rate)
+        if self._learner is not None and self._frames:
+            self._take_over(self._learner.take_new(), rate)
         self._performers.prepare(rate)
         pose = self._performers.update(frame)
-        self._frame = frame
+        self._frames.append(frame)
         self._intake.labeller.expect(pose)
         return pose
 
@@ -192,16 +197,16 @@ class Stream(Iterator[LivePose]):
         """Prepare a take-over beside the loop: compiled kernels load slowly."""
         self._performers.make_next(learnt.names, learnt.skeletons, self._rate())
 
-    def _take_over(self, learnt: Learnt | None, frame: Frame, rate: float) -> None:
+    def _take_over(self, learnt: Learnt | None, rate: float) -> None:
         if learnt is not None:
-            self._performers.take_over(learnt.names, learnt.skeletons, frame, rate)
+            recent = tuple(self._frames)
+            self._performers.take_over(learnt.names, learnt.skeletons, recent, rate)
             self.learnt = learnt
 
     def _learn_the_rest(self) -> None:
         """Take over the estimate from all frames, after the last one."""
-        if self._learner is not None and self._frame is not None:
-            learnt = self._learner.finish(LAST_ESTIMATE_S)
-            self._take_over(learnt, self._frame, self._rate())
+        if self._learner is not None and self._frames:
+            self._take_over(self._learner.finish(LAST_ESTIMATE_S), self._rate())
 
     def _fail_silent(self) -> None:
         n_damaged = self.statistics.damaged

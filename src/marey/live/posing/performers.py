@@ -78,23 +78,24 @@ class Performers:
         self,
         names: Sequence[str],
         skeletons: Sequence[Skeleton],
-        frame: Frame,
+        frames: Sequence[Frame],
         rate: float,
     ) -> None:
         """Go on with other skeletons from a frame on, without a jump.
 
+        New trackers start some frames earlier, so that their poses have converged.
+
         Args:
             names: Names of the subjects.
             skeletons: Their skeletons.
-            frame: A frame in which the old ones were shown last.
+            frames: The newest frames; in the last one the old skeletons were shown.
             rate: Frames per second.
         """
         made_for, trackers = self._next
         if made_for != tuple(skeletons) or trackers[0].rate != rate:
             trackers = self._make_trackers(names, skeletons, rate)
-        poses = [tracker.update(frame) for tracker in trackers]
-        frames = FADE_S * rate
-        self._fades = [Fade(self._shown, pose, frames) for pose in poses]
+        poses = [[one.update(frame) for frame in frames][-1] for one in trackers]
+        self._fades = [Fade(self._shown, pose, FADE_S * rate) for pose in poses]
         self.names, self.skeletons = tuple(names), tuple(skeletons)
         self._trackers = trackers
 
