@@ -17,6 +17,7 @@ from marey.live.learning.estimate import (
 )
 from marey.live.learning.reservoir import BLOCK_FRAMES, MAX_BLOCKS
 from marey.live.learning.take_over import Fade
+from marey.live.posing.performers import Performers
 from marey.pipeline.reporting.readiness import assess_joints
 
 
@@ -160,6 +161,25 @@ def test_a_take_over_begins_where_the_old_skeleton_was_and_ends_at_the_new(walk)
     whole = np.linalg.norm((other.rest() - T)[:, :3, 3], axis=-1)
     assert (steps.max(axis=0)[carried] <= 0.2 * whole[carried] + 1e-9).all()
     assert fade.has_ended
+
+
+def test_no_joint_jumps_at_a_take_over_in_mid_stream(walk):
+    """Joints go on as before, though the bones of the new skeleton are 3 % longer."""
+    skeleton, take = walk
+    frames = frames_of(take)
+    performers = Performers([skeleton], virtual=False, options={})
+    performers.prepare(take.rate)
+    longer = replace(skeleton, offset=1.03 * skeleton.offset)
+    places = []
+    for i, frame in enumerate(frames):
+        if i == 60:
+            performers.take_over(["a"], [longer], frames[i - 16 : i], take.rate)
+        places.append(performers.update(frame).T_world_joint[:, :3, 3])
+    change = np.linalg.norm(np.diff(places, n=2, axis=0), axis=-1).max(axis=1)
+    assert change[58] < 2.0 * np.median(change)
+    shown = places[-1] - places[-1][0]
+    lengths = np.linalg.norm((shown[1:] - shown[skeleton.parent[1:]]), axis=-1)
+    np.testing.assert_allclose(lengths, longer.lengths[1:], atol=1e-6)
 
 
 # --- what still needs to move ---------------------------------------------------------
