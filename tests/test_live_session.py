@@ -226,9 +226,8 @@ def test_the_official_qtm_client_reads_our_server_through_our_source():
     with closing(QtmServer()) as server:
         source = open_source(f"qtm://127.0.0.1:{server.port}", timeout=5.0)
         with closing(source):
-            frames = []
-            until(lambda: frames.append(source.receive(0.5)) or len(frames) >= 20)
-    frames = [frame for frame in frames if frame is not None]
+            received = [source.receive(0.5) for _ in range(20)]
+    frames = [frame for frame in received if frame is not None]
     assert len(frames) >= 10
     last = frames[-1]
     assert last.labels == ("a", "b")
